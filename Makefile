@@ -1,0 +1,74 @@
+# `make run` and `make test` are all a user needs: each sets up everything first. `make help` lists the rest.
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.SUFFIXES:
+
+VENV ?= .venv
+OUT ?= build
+IMAGE ?= dpwgan
+PY := $(VENV)/bin/python
+EXAMPLE := examples/rand-hie
+
+export PYTHON
+unexport PYTHONHOME PYTHONPATH
+
+.PHONY: help
+help: ## Lists the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' Makefile
+
+.PHONY: run
+run: venv ## Sets up everything, makes a synthetic copy of the bundled example and shows its privacy claim
+	@mkdir -p $(OUT)
+	$(PY) run.py $(EXAMPLE)/data.csv $(OUT)/output.csv $(EXAMPLE)/data-specs.json 1.0
+	@echo "The synthetic table is $(OUT)/output.csv, its claim $(OUT)/output.csv.privacy.json."
+
+.PHONY: test
+test: venv-dev ## Sets up everything and runs the tests, all but those that need a container engine
+	@echo "Deselected here: the container tests, which need root and a container engine (make container-test)."
+	$(PY) -m pytest -m "not container"
+
+.PHONY: check
+check: lint ## Format, lint, types, import law and the fast tests
+	$(PY) -m pytest -m "not container and not slow and not statistical"
+
+.PHONY: lint
+lint: venv-dev ## Format, lint, types, import law and the Dockerfile, changing nothing
+	$(PY) -m ruff format --check .
+	$(PY) -m ruff check .
+	$(PY) -m mypy
+	$(VENV)/bin/lint-imports
+	$(VENV)/bin/hadolint Dockerfile
+
+.PHONY: format
+format: venv-dev ## Formats the code and mends what can be mended by itself
+	$(PY) -m ruff format .
+	$(PY) -m ruff check --fix .
+
+.PHONY: image
+image: ## Builds the container image with the engine of this machine
+	docker build --build-arg REVISION="$$(git rev-parse HEAD)" --build-arg CREATED="$$(date -u +%Y-%m-%dT%H:%M:%SZ)" \
+		--tag $(IMAGE) .
+
+.PHONY: container-test
+container-test: venv-dev ## Builds the image on a stand-in base and runs the example in it, hardened; needs root on Debian
+	$(PY) -m pytest -m container tests/container
+
+.PHONY: lock
+lock: ## Writes requirements.txt and requirements-dev.txt anew from pyproject.toml
+	@mkdir -p $(OUT)
+	test -x $(OUT)/lock/bin/python || "$$(sh scripts/find-python.sh)" -m venv $(OUT)/lock
+	$(OUT)/lock/bin/python -m pip install --quiet uv
+	$(OUT)/lock/bin/python scripts/lock_requirements.py
+
+.PHONY: venv
+venv:
+	@sh scripts/setup-venv.sh run $(VENV)
+
+.PHONY: venv-dev
+venv-dev:
+	@sh scripts/setup-venv.sh dev $(VENV)
+
+.PHONY: clean
+clean: ## Removes what was made here: outputs, caches, the virtual environment
+	rm -rf $(OUT) $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

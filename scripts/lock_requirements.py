@@ -1,0 +1,57 @@
+"""Writes requirements.txt and requirements-dev.txt: every package behind pyproject.toml, one version each, with hashes.
+
+One version serves Python 3.10 and 3.11; a marker says where one of them does not need a package. Run by `make lock`,
+which provides uv. Packages keep the version they are locked to unless pyproject.toml asks for another.
+"""
+
+import argparse
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+HEADER = "# Every package, one version, with hashes. Written by `make lock` from pyproject.toml; do not edit.\n"
+
+
+def compile_lock(arguments: list[str], lock: Path, *, upgrade: bool) -> str:
+    """Returns what uv resolves for `arguments`, starting from the versions in `lock`."""
+    with tempfile.TemporaryDirectory() as directory:
+        output = Path(directory) / "lock.txt"
+        if lock.exists() and not upgrade:
+            lines = (line for line in lock.read_text(encoding="utf-8").splitlines(keepends=True))
+            output.write_text("".join(line for line in lines if not line.startswith("-r ")), encoding="utf-8")
+        command = [
+            *(sys.executable, "-m", "uv", "pip", "compile", "--quiet", "--no-header", "--no-annotate"),
+            *("--universal", "--python-version", "3.10", "--fork-strategy", "fewest", "--generate-hashes"),
+            *("--output-file", str(output), *arguments),
+        ]
+        subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
+        return output.read_text(encoding="utf-8")
+
+
+def split_packages(lock: str) -> dict[str, str]:
+    """Returns the block of lines of each package of a lock."""
+    blocks = re.split(r"^(?=[A-Za-z0-9])", lock, flags=re.MULTILINE)
+    return {re.split(r"[=\s]", block, maxsplit=1)[0]: block for block in blocks if block.strip()}
+
+
+def main() -> None:
+    """Writes both locks."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--upgrade", action="store_true", help="take the newest versions that fit")
+    upgrade = parser.parse_args().upgrade
+    run_lock, dev_lock = ROOT / "requirements.txt", ROOT / "requirements-dev.txt"
+    run = compile_lock(["pyproject.toml"], run_lock, upgrade=upgrade)
+    run_lock.write_text(HEADER + run, encoding="utf-8")
+    everything = compile_lock(
+        ["pyproject.toml", "--group", "dev", "--constraint", str(run_lock)], dev_lock, upgrade=upgrade
+    )
+    locked = split_packages(run)
+    only_dev = [block for name, block in split_packages(everything).items() if name not in locked]
+    dev_lock.write_text(HEADER + "-r requirements.txt\n" + "".join(only_dev), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
