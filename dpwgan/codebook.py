@@ -1,0 +1,81 @@
+"""Reads IPUMS and NIST codebooks (.cbk): the public lists of codes that a column may hold."""
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+from dpwgan.errors import InputError, SpecsError
+
+_LINE_END = re.compile(r"\r\n|\r|\n")
+_VARIABLE = re.compile(r" ([A-Za-z_]\w*)\t+(.*)")
+# A heading inside a list of codes has tabs where the code would stand, so it cannot match.
+_CODE = re.compile(r"([^\s\t](?:[^\t]*[^\s\t])?)[ ]*\t+(.*)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Codebook:
+    """The codes of each variable with their labels, in the order of the file, and the SHA-256 of the file.
+
+    Codes are kept as the file writes them, leading zeros included. A variable may have no codes: a plain number.
+    """
+
+    labels: Mapping[str, Mapping[str, str]]
+    sha256: str
+
+    def __post_init__(self) -> None:
+        frozen = {variable: MappingProxyType(dict(codes)) for variable, codes in self.labels.items()}
+        object.__setattr__(self, "labels", MappingProxyType(frozen))
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """Names of the variables, in the order of the file."""
+        return tuple(self.labels)
+
+    def codes(self, variable: str) -> tuple[str, ...]:
+        """Gives the codes of a variable, in the order of the file.
+
+        Raises: SpecsError if the codebook has no codes for the variable.
+        """
+        if not self.labels.get(variable):
+            raise SpecsError(f"The codebook lists no codes for {variable!r}.")
+        return tuple(self.labels[variable])
+
+
+def read_codebook(path: Path | str) -> Codebook:
+    """Reads a codebook: ` NAME<tab>label` opens a variable, `code<tab>label` adds a code, other lines are headings.
+
+    Privacy: a codebook is published beside the data and holds no records.
+    Raises: InputError if the file is missing or cannot be opened, SpecsError if it is not a codebook.
+    """
+    path = Path(path)
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"The codebook {str(path)!r} cannot be read: {error.strerror or 'unknown reason'}.") from error
+    return parse_codebook(content)
+
+
+def parse_codebook(content: bytes) -> Codebook:
+    """Reads the bytes of a codebook, in UTF-8 or else Latin-1. Where a code is listed twice its first label counts.
+
+    Raises: SpecsError if this is not a codebook: binary, empty, or without one list of codes.
+    """
+    if b"\0" in content:
+        raise SpecsError("The codebook is a binary file; a .cbk file is plain text.")
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = content.decode("latin-1")
+    labels: dict[str, dict[str, str]] = {}
+    codes: dict[str, str] | None = None
+    for line in _LINE_END.split(text):
+        if variable := _VARIABLE.fullmatch(line):
+            codes = labels.setdefault(variable[1], {})
+        elif codes is not None and (code := _CODE.fullmatch(line)):
+            codes.setdefault(code[1], code[2].strip())
+    if not any(labels.values()):
+        raise SpecsError("The codebook lists no codes: expected lines such as ' SEX<tab>Sex' and '1<tab>Male'.")
+    return Codebook(labels=labels, sha256=hashlib.sha256(content).hexdigest())
