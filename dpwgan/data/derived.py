@@ -1,0 +1,59 @@
+"""A column that is a function of another one: checked on the way in, computed anew on the way out."""
+
+from collections.abc import Mapping
+
+import polars as pl
+
+from dpwgan.data.codecs import Codec
+from dpwgan.data.findings import Findings
+from dpwgan.data.numerals import are_same_cell
+from dpwgan.errors import SpecsError
+from dpwgan.schema import CategoricalColumn, DerivedColumn, NumericColumn, Schema
+
+
+class DerivedRule:
+    """The function from a source column's cells to a derived column's cells, for whole columns of them.
+
+    Two cells agree if they are the same text or the same number.
+    Raises: SpecsError if the source is no trained column, or the function is not defined on all of its listed cells.
+    """
+
+    def __init__(self, column: DerivedColumn, *, schema: Schema, codecs: Mapping[str, Codec]) -> None:
+        source = schema.by_name.get(column.source)
+        if not isinstance(source, CategoricalColumn | NumericColumn):
+            raise SpecsError(f"Column {column.name!r}: it has to be derived from a categorical or numeric column.")
+        self.name = column.name
+        self.source = source.name
+        self._column = column
+        self._missing = frozenset(source.missing)
+        self._codec = codecs[source.name]
+        if isinstance(source, CategoricalColumn):
+            try:
+                for token in source.tokens:
+                    self._derive(token)
+            except (KeyError, ArithmeticError):
+                raise SpecsError(
+                    f"Column {column.name!r}: its rule does not hold for every cell of {column.source!r}."
+                ) from None
+
+    def check(self, frame: pl.DataFrame, findings: Findings) -> None:
+        """Counts the rows whose cell is not what the rule makes of the source's cell.
+
+        Rows whose source cell is illegal are left to the source column's own rule.
+        """
+        pairs = frame.select(pl.col(self.source).alias("source"), pl.col(self._column.name).alias("derived"))
+        wrong = 0
+        for source, derived, rows in pairs.group_by("source", "derived").len().iter_rows():
+            cell = self._codec.get_canonical(source)
+            if cell is not None and not are_same_cell(self._derive(cell), derived):
+                wrong += rows
+        findings.add(self._column.name, f"does not follow from {self.source!r} by its rule", wrong)
+
+    def apply(self, sources: pl.Series) -> pl.Series:
+        """Computes (n,) derived cells from (n,) legal cells of the source."""
+        seen = sources.unique().to_list()
+        cells: pl.Series = sources.replace_strict(seen, [self._derive(cell) for cell in seen], return_dtype=pl.String)
+        return cells
+
+    def _derive(self, cell: str) -> str:
+        return self._column.derive(cell, available=cell not in self._missing)

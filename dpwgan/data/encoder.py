@@ -1,0 +1,139 @@
+"""A whole table, both ways: string cells to the encoded table that a method sees, and back to legal rows."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+
+from dpwgan.data.codecs import Codes, EncodedCells, Numbers, make_codec
+from dpwgan.data.derived import DerivedRule
+from dpwgan.data.domains import discover_domains as discover_domains
+from dpwgan.data.findings import Findings
+from dpwgan.data.identifiers import make_identifiers
+from dpwgan.data.reader import check_header
+from dpwgan.data.validation import check_cells
+from dpwgan.encoded import EncodedTable, Span, lay_out_spans
+from dpwgan.errors import DataError, DpwganError, SpecsError
+from dpwgan.schema import CategoricalColumn, DerivedColumn, IdentifierColumn, NumericColumn, Schema, UndiscoveredColumn
+
+
+class TableEncoder:
+    """Turns tables of string cells into encoded tables and back, column by column, by public rules alone.
+
+    Privacy: the encoder holds nothing of any row. Encoding acts on each row by itself; decoding is post-processing.
+    Raises: SpecsError if a column cannot be acted on or none is left to train; DataError if header and specs differ.
+    """
+
+    def __init__(self, schema: Schema, header: Sequence[str]) -> None:
+        check_header(header, schema)
+        for column in schema.columns:
+            if isinstance(column, UndiscoveredColumn):
+                raise SpecsError(f"Column {column.name!r}: its list of cells is not discovered yet.")
+        self.schema = schema
+        self.header = tuple(header)
+        self.spans = lay_out_spans(schema)
+        if not self.spans:
+            raise SpecsError("The specs leave no column to train on.")
+        self._codecs = {
+            column.name: make_codec(column)
+            for column in schema.columns
+            if isinstance(column, CategoricalColumn | NumericColumn)
+        }
+        self._derived = [
+            DerivedRule(column, schema=schema, codecs=self._codecs)
+            for column in schema.columns
+            if isinstance(column, DerivedColumn)
+        ]
+        self._identifiers = [column for column in schema.columns if isinstance(column, IdentifierColumn)]
+        self._spans_of: dict[str, list[Span]] = {name: [] for name in self._codecs}
+        for span in self.spans:
+            self._spans_of[span.column].append(span)
+        self._numbers = sum(span.head == "linear" for span in self.spans)
+        self._codes = len(self.spans) - self._numbers
+
+    def encode(self, frame: pl.DataFrame) -> EncodedTable:
+        """Encodes a whole table.
+
+        Raises: DataError, naming each column and rule that is broken, with the number of rows.
+        """
+        return self.encode_frames([frame], records=frame.height)
+
+    def encode_frames(self, frames: Iterable[pl.DataFrame], *, records: int) -> EncodedTable:
+        """Encodes a table of `records` rows that comes in chunks; a chunk can be forgotten once it is encoded.
+
+        Raises: DataError, naming each column and rule that is broken, with the number of rows in all chunks.
+        """
+        codes = np.empty((records, self._codes), dtype=np.int32)
+        numbers = np.empty((records, self._numbers), dtype=np.float32)
+        findings = Findings()
+        first = 0
+        for frame in frames:
+            rows = slice(first, first + frame.height)
+            first += frame.height
+            if first > records:
+                break
+            for name, codec in self._codecs.items():
+                self._put(codec.encode(frame.get_column(name), findings), name, codes[rows], numbers[rows])
+            for rule in self._derived:
+                rule.check(frame, findings)
+        if first != records:
+            raise DataError("The table does not have the number of rows that was counted before.")
+        findings.raise_if_any()
+        return EncodedTable(codes=codes, numbers=numbers, spans=self.spans)
+
+    def decode(self, encoded: EncodedTable, rng: np.random.Generator, *, first_record: int = 0) -> pl.DataFrame:
+        """Writes encoded rows as string cells in the order of the header: legal ones, whatever the numbers are.
+
+        `first_record` is the position of the first row in the whole output, where identifiers go on counting.
+        `rng` is used for numbers drawn from bins.
+        Raises: DpwganError, an internal error, if the encoded table is not laid out as this encoder's.
+        """
+        self._check_layout(encoded)
+        cells: dict[str, pl.Series] = {}
+        for name, codec in self._codecs.items():
+            part = EncodedCells()
+            for span in self._spans_of[name]:
+                if span.head == "linear":
+                    part = replace(part, numbers=encoded.numbers[:, span.source])
+                else:
+                    part = replace(part, codes=encoded.codes[:, span.source])
+            cells[name] = codec.decode(part, rng)
+        for rule in self._derived:
+            cells[rule.name] = rule.apply(cells[rule.source])
+        for column in self._identifiers:
+            cells[column.name] = make_identifiers(column, first_record=first_record, records=encoded.records)
+        return pl.DataFrame({name: cells[name] for name in self.header})
+
+    def decode_chunks(self, chunks: Iterable[EncodedTable], rng: np.random.Generator) -> Iterator[pl.DataFrame]:
+        """Decodes and validates a table that comes in chunks, holding one of them at a time.
+
+        Raises: DpwganError, an internal error, at the first chunk with an illegal cell.
+        """
+        first = 0
+        for chunk in chunks:
+            frame = self.decode(chunk, rng, first_record=first)
+            self.validate(frame)
+            first += frame.height
+            yield frame
+
+    def validate(self, frame: pl.DataFrame) -> None:
+        """Checks every cell of an output table against the specs.
+
+        Raises: DpwganError, an internal error, naming column, rule and count of rows.
+        """
+        if tuple(frame.columns) != self.header:
+            raise DpwganError("Internal error: the columns of the output are not those of the header.")
+        check_cells(frame, self.schema)
+
+    def _put(self, encoded: EncodedCells, name: str, codes: Codes, numbers: Numbers) -> None:
+        for span in self._spans_of[name]:
+            if span.head == "linear":
+                numbers[:, span.source] = encoded.numbers
+            else:
+                codes[:, span.source] = encoded.codes
+
+    def _check_layout(self, encoded: EncodedTable) -> None:
+        codes, numbers = encoded.codes.shape, encoded.numbers.shape
+        if encoded.spans != self.spans or codes[1:] != (self._codes,) or numbers != (codes[0], self._numbers):
+            raise DpwganError("Internal error: the encoded table is not laid out as its specs ask.")

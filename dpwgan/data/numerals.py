@@ -1,0 +1,54 @@
+"""The one rule for when a cell is a number, for a single cell and for a whole column.
+
+A number is an ASCII decimal or scientific numeral ("12", "+1.50", ".5", "3e-2"), with ASCII spaces and tabs around it
+ignored. Everything else is text: "nan", "inf", "1_000", "1,000", "0x10", digits of other scripts.
+"""
+
+import re
+from decimal import Decimal, DecimalException
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+BLANKS = " \t"
+NUMERAL = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+
+_numeral = re.compile(NUMERAL[:-1] + r"\Z")
+
+# No double reaches this many digits, so a numeral beyond it is outside every range that a spec can give.
+_MOST_DIGITS = 400
+
+
+def read_number(cell: str) -> Decimal | None:
+    """Gives the exact number that a cell writes, or None where it writes none or one beyond every double."""
+    text = cell.strip(BLANKS)
+    if not _numeral.match(text):
+        return None
+    try:
+        number = Decimal(text)
+    except DecimalException:
+        return None
+    if number == 0:
+        return Decimal(0)
+    return number if abs(number.adjusted()) <= _MOST_DIGITS else None
+
+
+def read_numbers(cells: pl.Series) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.float64]]:
+    """Reads a column of cells as numbers.
+
+    Shapes: (n,) whether the cell is a number, and (n,) its nearest double: infinite where the numeral is beyond the
+      doubles, 0 where the cell is no number.
+    """
+    text = cells.str.strip_chars(BLANKS)
+    is_number = text.str.contains(NUMERAL)
+    values = text.set(~is_number, "0").cast(pl.Float64)
+    return is_number.to_numpy(), values.to_numpy()
+
+
+def are_same_cell(left: str, right: str) -> bool:
+    """Says whether two cells are the same text or, where both are numbers, the same number."""
+    if left == right:
+        return True
+    number = read_number(left)
+    return number is not None and number == read_number(right)

@@ -1,0 +1,331 @@
+"""Files that appear whole or not at all: written beside their target, forced to disk, then renamed onto it.
+
+A table and its claim are put in place together, the claim first, so that no table stands without one. Output to "-"
+(standard output) and to devices and pipes is held back until it is complete, then copied.
+"""
+
+import contextlib
+import csv
+import errno
+import gzip
+import hashlib
+import io
+import os
+import secrets
+import stat
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Protocol
+
+import polars as pl
+
+from dpwgan.errors import OutputError, TransferError
+
+# Beyond this an output held back for standard output goes to a temporary file.
+_MOST_HELD_IN_MEMORY = 1 << 26
+_COPY_PIECE = 1 << 20
+_NEW_FILE_ATTEMPTS = 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class WrittenTable:
+    """What was written: the number of rows below the header, and the SHA-256 of the file's bytes."""
+
+    records: int
+    sha256: str
+
+
+class _Pending(Protocol):
+    """Bytes on their way to a place where nothing of them shows yet."""
+
+    def write(self, data: bytes) -> None:
+        """Takes more bytes. Raises: TransferError."""
+
+    def finish(self) -> None:
+        """Makes sure that all bytes are kept. Raises: TransferError."""
+
+    def publish(self) -> None:
+        """Shows them in their place. Raises: OutputError, TransferError."""
+
+    def discard(self) -> None:
+        """Leaves no trace of what was not published."""
+
+
+def write_table(
+    path: str | Path, frames: Iterable[pl.DataFrame], *, header: Sequence[str], line_ending: str = "\n"
+) -> WrittenTable:
+    """Writes a table that comes in chunks, gzipped if the path ends in .gz.
+
+    Cells are quoted only where they have to be.
+    Raises: OutputError if the file cannot be created; TransferError if writing breaks off; whatever `frames` raises.
+      In each case no file is left, and one that stood there before still does.
+    """
+    with _stage(path) as pending:
+        written = _write_rows(pending, path, frames, header=header, line_ending=line_ending)
+        pending.finish()
+        pending.publish()
+    return written
+
+
+def write_bytes(path: str | Path, data: bytes) -> None:
+    """Writes a small file.
+
+    Raises: as `write_table`.
+    """
+    with _stage(path) as pending:
+        pending.write(data)
+        pending.finish()
+        pending.publish()
+
+
+def write_release(
+    path: str | Path,
+    frames: Iterable[pl.DataFrame],
+    *,
+    header: Sequence[str],
+    claim_path: str | Path,
+    make_claim: Callable[[WrittenTable], bytes],
+    line_ending: str = "\n",
+) -> WrittenTable:
+    """Writes a table and its claim; the table appears last, when all of the claim is in place.
+
+    `make_claim` is called when the table is complete on disk but does not show yet; if it raises, nothing appears.
+    Raises: as `write_table`; whatever `make_claim` raises.
+    """
+    with _stage(path) as table, _stage(claim_path) as claim:
+        written = _write_rows(table, path, frames, header=header, line_ending=line_ending)
+        table.finish()
+        claim.write(make_claim(written))
+        claim.finish()
+        claim.publish()
+        try:
+            table.publish()
+        except BaseException:
+            # A claim for a table that is not there would be harmless but odd; beside an older table it stays.
+            if not _is_standard_output(path) and not os.path.exists(path):
+                with contextlib.suppress(OSError):
+                    os.unlink(claim_path)
+            raise
+    return written
+
+
+def check_writable(path: str | Path) -> None:
+    """Makes sure that a file can be created where the output is to go, before any work is done. Leaves no file.
+
+    Raises: OutputError if it cannot.
+    """
+    with _stage(path):
+        pass
+
+
+@contextlib.contextmanager
+def _stage(path: str | Path) -> Iterator[_Pending]:
+    """Opens a place for an output, and clears it on every way out, KeyboardInterrupt and SystemExit included."""
+    pending: _Pending
+    if _is_standard_output(path):
+        pending = _HeldStream("standard output", lambda: os.dup(sys.stdout.fileno()))
+    elif _is_special(path):
+        pending = _HeldStream(repr(str(path)), lambda: os.open(path, os.O_WRONLY))
+    else:
+        pending = _BesideFile(path)
+    try:
+        yield pending
+    finally:
+        pending.discard()
+
+
+class _BesideFile:
+    """A file under a passing name in the target's folder."""
+
+    def __init__(self, path: str | Path) -> None:
+        # Through links, so that the file a link points to is replaced and not the link.
+        self._target = os.path.realpath(path)
+        self._shown = repr(str(path))
+        if os.path.isdir(self._target):
+            raise OutputError(f"The output {self._shown} is a folder.")
+        self._name: str | None = None
+        self._descriptor, self._name = self._create()
+
+    def _create(self) -> tuple[int, str]:
+        folder, name = os.path.split(self._target)
+        for _ in range(_NEW_FILE_ATTEMPTS):
+            # Short of the longest name that a file may have, whatever the target's is.
+            beside = os.path.join(folder, f".{name[:40]}.{secrets.token_hex(8)}.tmp")
+            try:
+                return os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), beside
+            except FileExistsError:
+                continue
+            except FileNotFoundError:
+                raise OutputError(f"The output {self._shown} cannot be created: its folder does not exist.") from None
+            except OSError as error:
+                raise OutputError(f"The output {self._shown} cannot be created: {error.strerror}.") from None
+        raise OutputError(f"The output {self._shown} cannot be created: no free name beside it.")
+
+    def write(self, data: bytes) -> None:
+        with _telling(self._shown):
+            _write_all(self._descriptor, data)
+
+    def finish(self) -> None:
+        with _telling(self._shown):
+            os.fchmod(self._descriptor, self._get_mode())
+            os.fsync(self._descriptor)
+            descriptor, self._descriptor = self._descriptor, -1
+            os.close(descriptor)
+
+    def publish(self) -> None:
+        if self._name is None:
+            return
+        try:
+            os.rename(self._name, self._target)
+        except OSError as error:
+            raise OutputError(f"The output {self._shown} cannot be put in place: {error.strerror}.") from None
+        self._name = None
+        with _telling(self._shown):
+            _sync_folder(os.path.dirname(self._target))
+
+    def discard(self) -> None:
+        if self._descriptor >= 0:
+            with contextlib.suppress(OSError):
+                os.close(self._descriptor)
+            self._descriptor = -1
+        if self._name is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(self._name)
+            self._name = None
+
+    def _get_mode(self) -> int:
+        """Gives the rights of the file that is replaced, or those of any new file."""
+        try:
+            return stat.S_IMODE(os.stat(self._target).st_mode) & 0o777
+        except OSError:
+            mask = os.umask(0o077)
+            os.umask(mask)
+            return 0o666 & ~mask
+
+
+class _HeldStream:
+    """Bytes held back for a stream, which cannot be renamed or taken back, until all of them are known to be good."""
+
+    def __init__(self, shown: str, open_stream: Callable[[], int]) -> None:
+        self._shown = shown
+        self._open_stream = open_stream
+        # Closed by `discard`, on every way out of `_stage`.
+        self._held: IO[bytes] = tempfile.SpooledTemporaryFile(max_size=_MOST_HELD_IN_MEMORY)  # noqa: SIM115
+
+    def write(self, data: bytes) -> None:
+        with _telling(self._shown):
+            self._held.write(data)
+
+    def finish(self) -> None:
+        with _telling(self._shown):
+            self._held.seek(0)
+
+    def publish(self) -> None:
+        try:
+            descriptor = self._open_stream()
+        except OSError as error:
+            raise OutputError(f"The output {self._shown} cannot be opened: {error.strerror}.") from None
+        try:
+            with _telling(self._shown):
+                while data := self._held.read(_COPY_PIECE):
+                    _write_all(descriptor, data)
+        finally:
+            os.close(descriptor)
+
+    def discard(self) -> None:
+        with contextlib.suppress(OSError):
+            self._held.close()
+
+
+class _HashedStream(io.RawIOBase):
+    """Passes bytes on to a pending output and keeps their digest."""
+
+    def __init__(self, pending: _Pending) -> None:
+        self._pending = pending
+        self.digest = hashlib.sha256()
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: bytes) -> int:  # type: ignore[override]
+        self._pending.write(data)
+        self.digest.update(data)
+        return len(data)
+
+
+def _write_rows(
+    pending: _Pending, path: str | Path, frames: Iterable[pl.DataFrame], *, header: Sequence[str], line_ending: str
+) -> WrittenTable:
+    stream = _HashedStream(pending)
+    records = 0
+    packed: IO[bytes] | None = None
+    if str(path).endswith(".gz"):
+        # No name and no time in the archive: equal rows make equal bytes.
+        packed = gzip.GzipFile(filename="", mode="wb", fileobj=stream, mtime=0, compresslevel=6)  # type: ignore[assignment]
+    write = stream.write if packed is None else packed.write
+    write(_write_header(header, line_ending))
+    for frame in frames:
+        write(_write_chunk(frame, line_ending))
+        records += frame.height
+    if packed is not None:
+        packed.close()
+    return WrittenTable(records=records, sha256=stream.digest.hexdigest())
+
+
+def _write_header(header: Sequence[str], line_ending: str) -> bytes:
+    line = io.StringIO(newline="")
+    csv.writer(line, lineterminator=line_ending).writerow(header)
+    return line.getvalue().encode()
+
+
+def _write_chunk(frame: pl.DataFrame, line_ending: str) -> bytes:
+    # An empty string would be written as "", and a null as nothing. Nothing is what other programs write; only in a
+    # table of one column would it be a blank line, which readers skip.
+    if frame.width > 1:
+        frame = frame.with_columns(pl.all().replace({"": None}))
+    return frame.write_csv(include_header=False, line_terminator=line_ending, quote_style="necessary").encode()
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+def _sync_folder(folder: str) -> None:
+    descriptor = os.open(folder or ".", os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        # Some file systems do not know how to force a folder to disk; the file itself is there already.
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def _is_standard_output(path: str | Path) -> bool:
+    return str(path) == "-"
+
+
+def _is_special(path: str | Path) -> bool:
+    """Says whether a device, pipe or socket stands at the path: it is written into, never replaced."""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
+@contextlib.contextmanager
+def _telling(shown: str) -> Iterator[None]:
+    """Turns a failure to write into a sentence."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise TransferError(f"Whoever was reading {shown} has stopped.") from None
+    except OSError as error:
+        raise TransferError(f"Writing {shown} broke off: {error.strerror}.") from None
