@@ -1,0 +1,75 @@
+# The default base holds the CUDA 12.2 and cuDNN 8 libraries that the TensorFlow 2.15 wheel was built for, and runs on
+# machines without a GPU as well. Any image of Ubuntu 22.04, Debian 12 or NVIDIA's TensorFlow 2.15 serves; pin it by
+# digest for a release: --build-arg BASE_IMAGE=name@sha256:...
+ARG BASE_IMAGE=nvidia/cuda:12.2.2-cudnn8-runtime-ubuntu22.04
+
+# What both later stages start from: the base with a Python.
+FROM ${BASE_IMAGE} AS python
+# hadolint ignore=DL3002 # the base may set another user; the last stage sets the one that runs
+USER 0:0
+# hadolint ignore=DL3008 # the version is the base image's choice; the check below refuses a wrong one
+RUN set -eu; \
+    if ! command -v python3 >/dev/null; then \
+        apt-get update; \
+        DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends python3; \
+        rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/log/apt /var/log/dpkg.log; \
+    fi; \
+    python3 -c 'import sys; sys.exit(None if sys.version_info[:2] in ((3, 10), (3, 11)) else \
+        "dpwgan needs Python 3.10 or 3.11, and the base image has " + sys.version.split()[0])'
+
+# Everything that is installed; what it needs for that (pip, package lists, caches) stays behind here.
+FROM python AS build
+# hadolint ignore=DL3008 # as above
+RUN set -eu; \
+    if ! python3 -c 'import ensurepip, venv' 2>/dev/null; then \
+        apt-get update; \
+        DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends python3-venv; \
+    fi; \
+    python3 -m venv /opt/venv
+COPY requirements.txt /tmp/requirements.txt
+# Behind a proxy, give pip its settings as secrets: --secret id=pip_conf,src=FILE --secret id=ca_bundle,src=FILE. They
+# reach this one command and no layer. pip compiles what it installs: without that, each run on a read-only root would
+# pay half a minute for it. TensorFlow's C++ headers serve compilers only.
+RUN --mount=type=secret,id=pip_conf --mount=type=secret,id=ca_bundle \
+    set -eu; \
+    PIP_CONFIG_FILE=/run/secrets/pip_conf /opt/venv/bin/python -m pip install \
+        --no-cache-dir --disable-pip-version-check --quiet --progress-bar off \
+        --require-hashes --only-binary :all: --requirement /tmp/requirements.txt; \
+    /opt/venv/bin/python -m pip uninstall --yes --quiet pip; \
+    rm -rf /opt/venv/lib/python3*/site-packages/tensorflow/include
+COPY run.py LICENSE /opt/dpwgan/
+COPY specs /opt/dpwgan/specs
+COPY dpwgan /opt/dpwgan/dpwgan
+# Readable by whoever --user names, and compiled so that it need not be checked against its source.
+RUN set -eu; \
+    chmod -R a+rX,go-w /opt/dpwgan; \
+    /opt/venv/bin/python -m compileall -q --invalidation-mode unchecked-hash /opt/dpwgan
+
+FROM python
+ARG BASE_IMAGE
+ARG VERSION=0.1.0
+ARG REVISION=unknown
+ARG CREATED=1970-01-01T00:00:00Z
+LABEL org.opencontainers.image.title="dpwgan" \
+      org.opencontainers.image.description="Synthetic tables with differential privacy: a private table in, a releasable table and its claim out" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.revision="${REVISION}" \
+      org.opencontainers.image.created="${CREATED}" \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.vendor="The dpwgan developers" \
+      org.opencontainers.image.base.name="${BASE_IMAGE}"
+COPY --from=build /opt/venv /opt/venv
+COPY --from=build /opt/dpwgan /opt/dpwgan
+# Nothing is written but the output: the root may be read-only and the user may have no home.
+ENV PATH=/opt/venv/bin:${PATH} \
+    HOME=/tmp \
+    XDG_CACHE_HOME=/tmp/.cache \
+    MPLCONFIGDIR=/tmp/.matplotlib \
+    PYTHONDONTWRITEBYTECODE=1 \
+    PYTHONUNBUFFERED=1
+WORKDIR /tmp
+USER 10001:10001
+# Python itself is process 1: it gets the signal, removes what is half done and returns 143.
+STOPSIGNAL SIGTERM
+ENTRYPOINT ["/opt/venv/bin/python", "/opt/dpwgan/run.py"]
+CMD ["--help"]

@@ -1,0 +1,161 @@
+"""The image as a custodian runs it: hardened, under any user, on the bundled example."""
+
+import json
+import shutil
+import time
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from dpwgan.version import __version__
+
+from .conftest import CREATED, HARDENED, REVISION, ROOT, Image
+
+pytestmark = pytest.mark.container
+
+EXAMPLE = ROOT / "examples" / "rand-hie"
+OWN_USER = 10001
+OTHER_USER = (23456, 34567)
+RECORDS = 20_190
+
+
+def fill(folder: Path, *, records: int | None = None, owner: int | tuple[int, int] = OWN_USER) -> None:
+    """Puts the example, or its first records, into `folder`, which then belongs to `owner` like the files in it."""
+    with (EXAMPLE / "data.csv").open(encoding="utf-8") as source:
+        lines = islice(source, None if records is None else records + 1)
+        (folder / "data.csv").write_text("".join(lines), encoding="utf-8")
+    shutil.copyfile(EXAMPLE / "data-specs.json", folder / "data-specs.json")
+    uid, gid = owner if isinstance(owner, tuple) else (owner, owner)
+    for path in (folder, *folder.iterdir()):
+        shutil.chown(path, uid, gid)
+
+
+def mount(folder: Path) -> tuple[str, str]:
+    """Returns the option that shows `folder` to the container as /x."""
+    return ("--volume", f"{folder}:/x")
+
+
+ARGUMENTS = ("/x/data.csv", "/x/output.csv", "/x/data-specs.json")
+LEFTOVERS_ALLOWED = {"data.csv", "data-specs.json"}
+
+
+def test_image_makes_a_table_and_its_claim_when_run_hardened_as_its_own_user(image: Image, data_folder: Path) -> None:
+    fill(data_folder)
+    done = image.run(*ARGUMENTS, "1.0", options=mount(data_folder))
+    assert done.returncode == 0, done.stderr
+    output = data_folder / "output.csv"
+    claim = json.loads((data_folder / "output.csv.privacy.json").read_text(encoding="utf-8"))
+    lines = output.read_text(encoding="utf-8").splitlines()
+    assert lines[0] == (EXAMPLE / "data.csv").read_text(encoding="utf-8").splitlines()[0]
+    assert len(lines) == RECORDS + 1
+    assert __version__ in json.dumps(claim)
+    assert output.stat().st_uid == OWN_USER
+    assert {path.name for path in data_folder.iterdir()} == LEFTOVERS_ALLOWED | {
+        output.name,
+        f"{output.name}.privacy.json",
+    }
+
+
+def test_image_gives_its_files_to_the_user_when_another_one_is_named(image: Image, data_folder: Path) -> None:
+    fill(data_folder, records=1000, owner=OTHER_USER)
+    options = ("--user", f"{OTHER_USER[0]}:{OTHER_USER[1]}", *mount(data_folder))
+    done = image.run(*ARGUMENTS, "1.0", options=options)
+    assert done.returncode == 0, done.stderr
+    for name in ("output.csv", "output.csv.privacy.json"):
+        status = (data_folder / name).stat()
+        assert (status.st_uid, status.st_gid) == OTHER_USER
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        pytest.param((*ARGUMENTS, "abc"), 2, id="epsilon-is-no-number"),
+        pytest.param(("/x/no-such.csv", *ARGUMENTS[1:], "1.0"), 66, id="data-is-missing"),
+        pytest.param((*ARGUMENTS[:2], "/x/data.csv", "1.0"), 78, id="specs-are-no-json"),
+        pytest.param((ARGUMENTS[0], "/x/no-such/output.csv", ARGUMENTS[2], "1.0"), 73, id="output-has-no-folder"),
+    ],
+)
+def test_image_passes_the_exit_code_on_when_a_run_is_refused(
+    image: Image, data_folder: Path, arguments: tuple[str, ...], code: int
+) -> None:
+    fill(data_folder, records=50)
+    done = image.run(*arguments, options=mount(data_folder))
+    assert done.returncode == code, done.stderr
+    assert done.stderr.strip()
+    assert {path.name for path in data_folder.iterdir()} == LEFTOVERS_ALLOWED
+
+
+def test_image_refuses_the_output_when_the_folder_is_not_the_users(image: Image, data_folder: Path) -> None:
+    fill(data_folder, records=50, owner=0)
+    done = image.run(*ARGUMENTS, "1.0", options=mount(data_folder))
+    assert done.returncode == 73, done.stderr
+    assert {path.name for path in data_folder.iterdir()} == LEFTOVERS_ALLOWED
+
+
+def test_image_leaves_no_half_file_when_it_is_stopped_in_training(image: Image, data_folder: Path) -> None:
+    fill(data_folder)
+    engine = image.engine
+    # Far more steps than fit in the time a test has; the noise then rises to keep the budget.
+    arguments = (*ARGUMENTS, "1.0", "--steps", "50000000", "--verbose")
+    container = engine.run("run", "--detach", *HARDENED, *mount(data_folder), image.name, *arguments).stdout.strip()
+    try:
+        state = ("inspect", "--format", "{{.State.Running}} {{.State.ExitCode}}", container)
+        deadline = time.monotonic() + 120
+        while True:
+            logs = engine.run("logs", container)
+            running = engine.run(*state).stdout.split()[0] == "true"
+            assert running, logs.stdout + logs.stderr
+            if "training" in (logs.stdout + logs.stderr).lower():
+                break
+            assert time.monotonic() < deadline, logs.stdout + logs.stderr
+            time.sleep(1)
+        time.sleep(5)  # from the announcement into the steps
+        engine.run("stop", "--time", "60", container)
+        logs = engine.run("logs", container)
+        assert engine.run(*state).stdout.split() == ["false", "143"], logs.stdout + logs.stderr
+        assert {path.name for path in data_folder.iterdir()} == LEFTOVERS_ALLOWED
+    finally:
+        engine.run("rm", "--force", container, check=False)
+
+
+def test_image_answers_help_when_no_argument_is_given(image: Image) -> None:
+    done = image.run()
+    assert done.returncode == 0, done.stderr
+    assert "EPSILON" in done.stdout
+
+
+def test_image_says_what_it_is_when_inspected(image: Image) -> None:
+    config = json.loads(image.engine.run("image", "inspect", image.name).stdout)[0]["Config"]
+    prefix = "org.opencontainers.image."
+    labels = {name.removeprefix(prefix): text for name, text in config["Labels"].items() if name.startswith(prefix)}
+    assert labels["title"] == "dpwgan"
+    assert labels["version"] == __version__
+    assert labels["licenses"] == "Apache-2.0"
+    assert labels["revision"] == REVISION
+    assert labels["created"] == CREATED
+    assert labels["base.name"] == image.base
+    assert labels["description"]
+    assert config["User"] == "10001:10001"
+    assert config["Entrypoint"] == ["/opt/venv/bin/python", "/opt/dpwgan/run.py"]
+    assert config["StopSignal"] == "SIGTERM"
+    assert not config.get("Healthcheck")
+
+
+def test_image_holds_no_installer_or_compiler_when_searched(image: Image) -> None:
+    script = (
+        "for tool in pip pip3 gcc cc g++ make; do command -v $tool; done; python -m pip --version; ls -d /root/.cache/*"
+    )
+    done = image.run("-c", script, options=("--entrypoint", "/bin/sh"))
+    assert done.stdout.strip() == ""
+
+
+def test_image_holds_compiled_code_when_its_root_cannot_be_written(image: Image) -> None:
+    script = (
+        "find /opt/dpwgan /opt/venv/lib/python3*/site-packages/tensorflow -name '*.py' | wc -l; "
+        "find /opt/dpwgan /opt/venv/lib/python3*/site-packages/tensorflow -name '*.pyc' | wc -l"
+    )
+    done = image.run("-c", script, options=("--entrypoint", "/bin/sh"), check=True)
+    sources, compiled = (int(line) for line in done.stdout.split())
+    assert sources > 1000
+    assert compiled >= 0.99 * sources
