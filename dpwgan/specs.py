@@ -325,11 +325,12 @@ def _parse_enum(name: str, keys: Mapping[str, Any], *, codebook: Codebook | None
         raise _refuse(name, f"{given[0]!r} and {given[1]!r} are both given; keep one")
     width = int(keys.get("width", 0))
     missing = _read_missing(keys, width=width)
+    missing_numbers = {_as_number(code) for code in missing}
     domain: DomainSource = "specs"
     if "values" in keys:
         _refuse_beside(name, keys, "values", ("width",))
         values = [_write(value) for value in keys["values"]]
-        both = sum(_as_number(value) in {_as_number(code) for code in missing} for value in values)
+        both = sum(_as_number(value) in missing_numbers for value in values)
         if both:
             raise _refuse(name, f"{both} of its 'missing' codes are also in 'values'; list each in one place")
     else:
@@ -338,7 +339,6 @@ def _parse_enum(name: str, keys: Mapping[str, Any], *, codebook: Codebook | None
             domain, values = "codebook", _list_codes(name, keys, codebook=codebook, width=width)
         else:
             values = [_pad(code, width=width) for code in range(_count_codes(keys))]
-        missing_numbers = {_as_number(code) for code in missing}
         values = [value for value in values if _as_number(value) not in missing_numbers]
     if not values:
         raise _refuse(name, "every one of its codes is in 'missing'")
@@ -598,12 +598,16 @@ def _write(item: Any, *, width: int = 0, decimals: int = 0) -> str:
 
 
 def _pad(number: int, *, width: int = 0, decimals: int = 0) -> str:
+    if not width and not decimals:
+        return str(number)
     text = f"{abs(number):0{width}d}" + ("." + "0" * decimals if decimals else "")
     return "-" + text if number < 0 else text
 
 
-def _as_number(cell: str) -> str | Decimal:
+def _as_number(cell: str) -> str | int | Decimal:
     """Gives what a cell is compared by: "3", "03" and "3.0" are one number."""
+    if cell.isdecimal() and cell.isascii():
+        return int(cell)  # most cells by far, and much faster
     return Decimal(cell) if _NUMBER.fullmatch(cell) else cell
 
 

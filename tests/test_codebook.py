@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from dpwgan.codebook import parse_codebook, read_codebook
 from dpwgan.errors import InputError, SpecsError
 

