@@ -1,3 +1,3 @@
 """The version of the tool, said in one place."""
 
-VERSION = "0.1.0"
+__version__ = "0.1.0"

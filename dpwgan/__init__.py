@@ -1,0 +1,22 @@
+"""Synthetic tables with differential privacy: a private table in, a releasable table and its claim out.
+
+`dpwgan.synthesize(frame, specs, epsilon)` and `dpwgan.Synthesizer` are the whole interface; both are loaded on first
+use, so that importing the package costs nothing.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from dpwgan.version import __version__
+
+if TYPE_CHECKING:
+    from dpwgan.api import Synthesizer, synthesize
+
+__all__ = ["Synthesizer", "__version__", "synthesize"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("Synthesizer", "synthesize"):
+        from dpwgan import api
+
+        return getattr(api, name)
+    raise AttributeError(f"module 'dpwgan' has no attribute {name!r}")

@@ -1,0 +1,369 @@
+"""The Python interface, and the one road from a table to a synthetic one: the command line takes it too.
+
+synthetic, claim = dpwgan.synthesize(frame, specs, epsilon=1.0)
+
+synthesizer = dpwgan.Synthesizer(specs, epsilon=1.0).fit(frame)
+synthesizer.sample(1000); synthesizer.claim(); synthesizer.save("model"); dpwgan.Synthesizer.load("model")
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import polars as pl
+
+from dpwgan.claim import Claim, build_claim, describe_accountant
+from dpwgan.codebook import read_codebook
+from dpwgan.config import SynthesisConfig
+from dpwgan.data import frames
+from dpwgan.data.domains import discover_domains
+from dpwgan.data.encoder import TableEncoder
+from dpwgan.data.reader import check_header
+from dpwgan.errors import DataError, OutputError, UsageError
+from dpwgan.logs import LOGGER
+from dpwgan.mechanisms.discovery import select_categories
+from dpwgan.memory import check_memory, memory_limit
+from dpwgan.methods.registry import load_synthesizer
+from dpwgan.planning import RunPlan, discovery_label, plan_run
+from dpwgan.progress import ProgressCallback, ignore_progress
+from dpwgan.randomness import Streams, make_streams
+from dpwgan.saved_model import WEIGHTS_FOLDER, ModelDescription, read_description, write_description
+from dpwgan.schema import CategoricalColumn, Schema
+from dpwgan.specs import parse_specs, read_specs
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Table(Protocol):
+    """A table of string cells that can be read in chunks."""
+
+    @property
+    def header(self) -> Sequence[str]:
+        """The names of the columns, in order."""
+
+    @property
+    def records(self) -> int:
+        """The public number of rows."""
+
+    @property
+    def line_ending(self) -> str:
+        """How lines end in the file that it came from."""
+
+    def frames(self) -> Iterator[pl.DataFrame]:
+        """The rows, in order."""
+
+
+class FrameTable:
+    """A data frame of strings as a `Table`."""
+
+    line_ending = "\n"
+
+    def __init__(self, cells: pl.DataFrame) -> None:
+        self._cells = cells
+        self.header: Sequence[str] = tuple(cells.columns)
+        self.records = cells.height
+
+    def frames(self) -> Iterator[pl.DataFrame]:
+        """Gives all rows at once."""
+        yield self._cells
+
+
+def synthesize(
+    frame: "pd.DataFrame",
+    specs: Schema | Mapping[str, Any] | str | os.PathLike[str],
+    epsilon: float,
+    delta: float | None = None,
+    *,
+    rows: int | None = None,
+    **options: Any,
+) -> tuple["pd.DataFrame", Claim]:
+    """Makes a synthetic data frame with the columns of a private one, and the claim that goes with it.
+
+    Takes what `Synthesizer` takes; `rows` defaults to the number of rows of `frame`.
+    Privacy: (epsilon, delta)-differential privacy for one row of `frame`, as the claim says in full.
+    Raises: the errors of dpwgan.errors, each one sentence without any cell.
+    """
+    synthesizer = Synthesizer(specs, epsilon, delta, rows=rows, **options).fit(frame)
+    return synthesizer.sample(), synthesizer.claim()
+
+
+class Synthesizer:
+    """Fits a method to a private table once, then samples as often as one likes.
+
+    `specs` is a path to data-specs.json, the document itself, or a Schema. `options` are the fields of
+    `dpwgan.config.SynthesisConfig`: method, accountant, neighbours, preset, settings, rows, seed, threads, device.
+
+    Privacy: only `fit` reads rows, and it may do so once: a second fit would be a second release.
+    Raises: UsageError, SpecsError, InputError.
+    """
+
+    def __init__(
+        self,
+        specs: Schema | Mapping[str, Any] | str | os.PathLike[str],
+        epsilon: float,
+        delta: float | None = None,
+        *,
+        codebook: str | os.PathLike[str] | None = None,
+        **options: Any,
+    ) -> None:
+        unknown = sorted(set(options) - set(SynthesisConfig.__dataclass_fields__))
+        if unknown:
+            raise UsageError(f"there is no option {unknown[0]}; training settings go into settings={{...}}")
+        self.schema = _read_schema(specs, codebook=codebook)
+        self.config = SynthesisConfig(epsilon=epsilon, delta=delta, **options)
+        self._streams: Streams | None = None
+        self._encoder: TableEncoder | None = None
+        self._fitted: Any = None
+        self._claim: Claim | None = None
+        self._line_ending = "\n"
+        self._method = self.config.method
+
+    @classmethod
+    def from_config(cls, schema: Schema, config: SynthesisConfig) -> "Synthesizer":
+        """Makes a synthesizer from a schema and settings that are checked already."""
+        options = {name: getattr(config, name) for name in SynthesisConfig.__dataclass_fields__}
+        return cls(schema, options.pop("epsilon"), options.pop("delta"), **options)
+
+    # ------------------------------------------------------------------------------------------------------------ plan
+
+    def plan(self, *, records: int) -> RunPlan:
+        """Plans the budget for a table of `records` rows, which are not needed for it.
+
+        Raises: UsageError, PrivacyError if the budget cannot be met.
+        """
+        return plan_run(self.schema, records=records, config=self.config)
+
+    # ------------------------------------------------------------------------------------------------------------- fit
+
+    def fit(self, frame: "pd.DataFrame", *, progress: ProgressCallback = ignore_progress) -> "Synthesizer":
+        """Fits to a pandas data frame.
+
+        Raises: DataError if it does not fit the specs, PrivacyError, ResourceError.
+        """
+        check_header([str(name) for name in frame.columns], self.schema)
+        return self.fit_table(FrameTable(frames.from_pandas(frame, self.schema)), progress=progress)
+
+    def fit_table(
+        self, table: Table, *, run_plan: RunPlan | None = None, progress: ProgressCallback = ignore_progress
+    ) -> "Synthesizer":
+        """Fits to a table of string cells: discover, encode, train; each act is charged before it happens.
+
+        Raises: as `fit`.
+        """
+        if self._fitted is not None:
+            raise UsageError("this synthesizer is fitted already; a second fit would be a second release")
+        if table.records < 1:
+            raise DataError("the table has no rows")
+        check_header(table.header, self.schema)
+        run_plan = run_plan if run_plan is not None else self.plan(records=table.records)
+        announce(run_plan)
+        ledger = run_plan.open_ledger()
+        streams = make_streams(self.config.seed)
+        schema = self.schema
+        if run_plan.undiscovered:
+            events = run_plan.discoveries
+            event = next(iter(events.values()), None)
+            schema = discover_domains(
+                table.frames(),
+                schema,
+                select=select_categories,
+                epsilon=event.epsilon if event is not None else None,
+                delta=event.delta if event is not None else None,
+                rng=streams.noise,
+                charge=lambda column: ledger.charge(discovery_label(column)),
+            )
+            run_plan = run_plan.after_discovery(schema)
+            run_plan.reserve_training(ledger)
+        check_memory(run_plan.memory_bytes, limit=memory_limit(), spans=run_plan.shape.spans)
+        encoder = TableEncoder(schema, table.header)
+        encoded = encoder.encode_frames(table.frames(), records=table.records)
+        self._fitted = run_plan.method.fit(
+            encoded,
+            run_plan.plan,
+            streams=streams,
+            ledger=ledger,
+            progress=progress,
+            engine=self.config.training.get("engine", "fused"),
+            device=self.config.device,
+            threads=self.config.threads,
+        )
+        self.schema, self._encoder, self._streams = schema, encoder, streams
+        self._line_ending = table.line_ending
+        rows, chosen_by = self.config.rows_and_reason
+        self._claim = build_claim(
+            guarantee=ledger.guarantee(),
+            asked=run_plan.budget,
+            delta_chosen_by=run_plan.delta_chosen_by,
+            ledger=ledger.itemise(),
+            accountant=run_plan.accountant,
+            records=table.records,
+            rows=rows if rows is not None else table.records,
+            rows_chosen_by=chosen_by,
+            specs_sha256=schema.sha256,
+            domains=_domains(schema),
+            seeded=streams.seeded,
+            method={
+                "name": run_plan.method.name,
+                "title": run_plan.method.title,
+                "paper": run_plan.method.paper,
+            },
+            settings={**({"preset": self.config.preset} if self.config.preset else {}), **run_plan.plan.summary()},
+        )
+        return self
+
+    # ---------------------------------------------------------------------------------------------------------- sample
+
+    def sample(self, rows: int | None = None) -> "pd.DataFrame":
+        """Samples a pandas data frame; by default as many rows as the claim says.
+
+        Privacy: post-processing; free, however often.
+        Raises: UsageError before `fit`.
+        """
+        parts = list(self.sample_cells(rows))
+        return frames.to_pandas(pl.concat(parts), self.schema)
+
+    def sample_cells(self, rows: int | None = None) -> Iterator[pl.DataFrame]:
+        """Samples tables of string cells, chunk by chunk, every cell checked against the specs.
+
+        Raises: UsageError before `fit`; DpwganError if a cell is not legal, which would be an error of this tool.
+        """
+        claim = self.claim()
+        rows = claim.rows if rows is None else rows
+        if rows < 1:
+            raise UsageError("rows must be at least 1")
+        if self._encoder is None or self._streams is None:  # the claim is there, so both are
+            raise UsageError("the synthesizer is not fitted yet")
+        rng = self._streams.model
+        return self._encoder.decode_chunks(self._fitted.sample(rows, rng=rng), rng)
+
+    def claim(self, rows: int | None = None) -> Claim:
+        """Gives the claim; with `rows`, for another table of that many rows sampled from this model.
+
+        Raises: UsageError before `fit`.
+        """
+        if self._claim is None:
+            raise UsageError("the synthesizer is not fitted yet")
+        if rows is None or rows == self._claim.rows:
+            return self._claim
+        loaded = bool(self._claim.document["output"]["from_saved_model"])
+        return self._claim.for_output(rows=rows, chosen_by="asked for", from_saved_model=loaded)
+
+    @property
+    def header(self) -> tuple[str, ...]:
+        """The names of the columns in the order of the table fitted to. Raises: UsageError before `fit`."""
+        if self._encoder is None:
+            raise UsageError("the synthesizer is not fitted yet")
+        return self._encoder.header
+
+    @property
+    def line_ending(self) -> str:
+        """How lines end in the table fitted to."""
+        return self._line_ending
+
+    # ------------------------------------------------------------------------------------------------------------ save
+
+    def save(self, directory: str | os.PathLike[str]) -> None:
+        """Keeps the fitted model in a new folder, which appears whole or not at all.
+
+        Privacy: the model is covered by the claim, which is saved with it. No row is saved.
+        Raises: UsageError before `fit`; OutputError if the folder is there already and not empty, or cannot be made.
+        """
+        target = Path(directory)
+        claim, header = self.claim(), self.header
+        check_model_folder(target)
+        try:
+            staged = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.absolute().parent))
+            try:
+                description = ModelDescription(
+                    method=self._method, header=header, line_ending=self._line_ending, schema=self.schema
+                )
+                write_description(staged, description, claim=claim)
+                weights = staged / WEIGHTS_FOLDER
+                weights.mkdir()
+                self._fitted.save(weights)
+                staged.chmod(0o755)
+                staged.rename(target)
+            except BaseException:
+                shutil.rmtree(staged, ignore_errors=True)
+                raise
+        except OSError as error:
+            raise OutputError(f"the model cannot be saved: {error.strerror or type(error).__name__}") from None
+
+    @classmethod
+    def load(cls, directory: str | os.PathLike[str], *, seed: int | None = None) -> "Synthesizer":
+        """Reads a saved model back. It can sample, and its claim is the one it was saved with.
+
+        Privacy: no rows are read; sampling more is free.
+        Raises: InputError if the folder is missing, is no saved model, or is damaged.
+        """
+        folder = Path(directory)
+        description, claim = read_description(folder)
+        document = claim.document
+        self = cls(
+            description.schema,
+            document["budget"]["epsilon_asked"],
+            document["budget"]["delta_asked"],
+            method=description.method,
+            seed=seed,
+        )
+        self._fitted = load_synthesizer(folder / WEIGHTS_FOLDER)
+        self._encoder = TableEncoder(description.schema, description.header)
+        self._streams = make_streams(seed)
+        self._line_ending = description.line_ending
+        records = int(document["public"]["records"])
+        self._claim = claim.for_output(rows=records, chosen_by="the public number of records", from_saved_model=True)
+        return self
+
+
+def check_model_folder(target: Path) -> None:
+    """Makes sure that a model can be saved there. Raises: OutputError if it cannot."""
+    if target.is_dir():
+        if any(target.iterdir()):
+            raise OutputError(f"the folder {str(target)!r} for the model is not empty")
+    elif os.path.lexists(target):
+        raise OutputError(f"{str(target)!r} for the model is there and is not a folder")
+    parent = target.absolute().parent
+    try:
+        Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".tmp", dir=parent)).rmdir()
+    except OSError as error:
+        raise OutputError(
+            f"the folder {str(target)!r} for the model cannot be created: {error.strerror or type(error).__name__}"
+        ) from None
+
+
+def announce(run_plan: RunPlan) -> None:
+    """Says on the log which accountant was chosen for this epsilon and why, and what the others would have said."""
+    accountant = run_plan.accountant
+    for number, line in enumerate(describe_accountant(accountant)):
+        fields = {"event": "accountant", "accountant": accountant} if number == 0 else {"event": "accountant"}
+        LOGGER.info("%s", line.strip(), extra={"fields": fields})
+
+
+def _read_schema(
+    specs: Schema | Mapping[str, Any] | str | os.PathLike[str], *, codebook: str | os.PathLike[str] | None
+) -> Schema:
+    if isinstance(specs, Schema):
+        return specs
+    path = Path(codebook) if codebook is not None else None
+    if isinstance(specs, Mapping):
+        try:
+            text = json.dumps(specs, sort_keys=True, allow_nan=False)
+        except (TypeError, ValueError):
+            raise UsageError("specs given as a mapping must hold what JSON can hold") from None
+        sha256 = hashlib.sha256(text.encode()).hexdigest()
+        return parse_specs(dict(specs), sha256=sha256, codebook=read_codebook(path) if path is not None else None)
+    return read_specs(Path(specs), codebook=path)
+
+
+def _domains(schema: Schema) -> dict[str, list[str]]:
+    domains: dict[str, list[str]] = {"codebook": [], "private": [], "waived": []}
+    for column in schema.columns:
+        if isinstance(column, CategoricalColumn) and column.domain in domains:
+            domains[column.domain].append(column.name)
+    return domains

@@ -1,0 +1,331 @@
+"""The command line: one flat list of arguments, one exit code for each kind of failure.
+
+Privacy: exit codes and messages are not covered by the guarantee. They name columns, rules and at most a count of rows;
+  an unexpected exception is told by its type and place, never by its text, which may hold a cell.
+"""
+
+import argparse
+import errno
+import itertools
+import logging
+import os
+import signal
+import sys
+import threading
+import traceback
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any, NoReturn
+
+from dpwgan.config import (
+    OPTIONS,
+    ResampleConfig,
+    RunConfig,
+    SynthesisConfig,
+    Voice,
+    gather,
+    read_delta,
+    read_epsilon,
+)
+from dpwgan.errors import DpwganError, InputError, ResourceError, TransferError, UsageError
+from dpwgan.logs import LOGGER, speak
+from dpwgan.version import __version__
+
+USAGE = """\
+run.py DATA OUTPUT SPECS EPSILON [DELTA] [options]
+       run.py --from-model DIR OUTPUT [--rows N] [options]"""
+
+DESCRIPTION = """\
+Writes a synthetic table with the columns of a private one, and a claim that says what was proved about it:
+(epsilon, delta)-differential privacy for one row of DATA.
+
+  DATA     the private table: CSV with a header, .gz too; - for stdin
+  OUTPUT   the synthetic table to write, .gz too; - for stdout; its claim goes to OUTPUT.privacy.json
+  SPECS    data-specs.json: what is public about the columns (docs/specs.md)
+  EPSILON  how much one row may show: a finite number above 0; 1 is strong, 10 is weak
+  DELTA    how often that may fail: above 0, below 1, and well below 1/n (default: 1/n^2; for n = 1: 1/4)"""
+
+EPILOG = """\
+settings: defaults < --preset < --config FILE (TOML, keys named as the flags) < DPWGAN_... variables (DPWGAN_BATCH_SIZE,
+DPWGAN_CONFIG, ...) < flags. --check, --from-model and --seed are flags only.
+
+--from-model takes one positional, OUTPUT: specs and budget are the model's own, and no data is read. The claim written
+beside it is the model's claim; sampling more from a released model costs no privacy, however often.
+
+exit codes: 0 done; 2 usage, also a bad epsilon or delta; 65 DATA does not fit SPECS; 66 an input is missing; 69 the
+budget cannot be met; 70 internal error; 73 OUTPUT cannot be created; 74 reading or writing broke off; 75 out of memory,
+or no such device; 78 bad SPECS or codebook; 130, 143 stopped by SIGINT, SIGTERM. After any code but 0 there is no new
+output file.
+docs/errors.md has the sentence for each kind of bad input, docs/claim.md reads the claim line by line."""
+
+TITLES = {
+    "privacy": "privacy",
+    "table": "table",
+    "training": "training (defaults: the method's own, chosen without looking at rows)",
+    "files": "files",
+    "run": "run",
+}
+
+
+class Interrupted(BaseException):
+    """A signal asked the run to stop. Not an Exception, so that no handler on the way takes it for a failure."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+class _Parser(argparse.ArgumentParser):
+    """Raises instead of printing the whole usage and leaving."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message)
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Builds the flat list of arguments from the table of options."""
+    parser = _Parser(
+        prog="run.py",
+        usage=USAGE,
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,  # an abbreviation of today is another flag tomorrow
+    )
+    parser.add_argument("--version", action="version", version=f"dpwgan {__version__}")
+    parser.add_argument("positionals", nargs="*", help=argparse.SUPPRESS)
+    groups = {name: parser.add_argument_group(title) for name, title in TITLES.items()}
+    groups["files"].add_argument(
+        "--config", metavar="FILE", default=argparse.SUPPRESS, help="TOML file of settings; flags win over it"
+    )
+    for option in OPTIONS:
+        more: dict[str, Any] = {"dest": option.key, "default": argparse.SUPPRESS, "help": option.help}
+        if option.form == "true or false":
+            more.update(action="store_const", const="true")
+        else:
+            more["metavar"] = "|".join(option.choices) if option.choices else option.metavar
+        groups[option.group].add_argument("--" + option.name, **more)
+    return parser
+
+
+def parse(argv: Sequence[str], *, environment: Mapping[str, str]) -> RunConfig | ResampleConfig:
+    """Turns the command line, the environment and a config file into one checked value.
+
+    Raises: UsageError, InputError; SystemExit after --help and --version.
+    """
+    # A number such as -1e-3 would be taken for a flag; with a space before it, it is a value that float() can read.
+    texts = [" " + text if text.startswith("-") and _is_number(text) else text for text in argv]
+    given = vars(build_parser().parse_intermixed_args(texts))
+    positionals: list[str] = given.pop("positionals")
+    flags: dict[str, Any] = {}
+    for key, text in given.items():
+        flags[key] = text if key == "config" else _BY_KEY[key].read(text, origin="--" + _BY_KEY[key].name)
+    values, config_file = gather(flags, environment=environment)
+    voice = Voice(**{key: values.pop(key) for key in ("quiet", "verbose", "log_format") if key in values})
+    if "from_model" in values:
+        return _resample_config(positionals, flags, values, voice=voice, config_file=config_file)
+    return _run_config(positionals, values, voice=voice, config_file=config_file)
+
+
+_BY_KEY = {option.key: option for option in OPTIONS}
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _run_config(positionals: list[str], values: dict[str, Any], *, voice: Voice, config_file: Path | None) -> RunConfig:
+    if not 4 <= len(positionals) <= 5:
+        raise UsageError(
+            f"DATA OUTPUT SPECS EPSILON [DELTA] are 4 or 5 arguments, not {len(positionals)}; --help says more"
+        )
+    data, output, specs, epsilon = positionals[:4]
+    if not (data and output and specs):
+        raise UsageError("DATA, OUTPUT and SPECS must not be empty")
+    settings = {
+        option.key: values.pop(option.key)
+        for option in OPTIONS
+        if option.training and option.name != "preset" and option.key in values
+    }
+    run: dict[str, Any] = {key: values.pop(key) for key in ("check", "claim") if key in values}
+    for key in ("codebook", "save_model"):
+        if key in values:
+            run[key] = Path(values.pop(key))
+    synthesis = SynthesisConfig(
+        epsilon=read_epsilon(epsilon),
+        delta=read_delta(positionals[4]) if len(positionals) == 5 else None,
+        settings=settings,
+        **values,
+    )
+    return RunConfig(
+        data=data,
+        output=output,
+        specs=Path(specs),
+        synthesis=synthesis,
+        config_file=config_file,
+        voice=voice,
+        **run,
+    )
+
+
+_RESAMPLING = ("from_model", "rows", "claim", "seed", "threads", "device", "quiet", "verbose", "log_format", "config")
+
+
+def _resample_config(
+    positionals: list[str],
+    flags: Mapping[str, Any],
+    values: Mapping[str, Any],
+    *,
+    voice: Voice,
+    config_file: Path | None,
+) -> ResampleConfig:
+    if len(positionals) != 1 or not positionals[0]:
+        raise UsageError(
+            "with --from-model there is one positional, OUTPUT: rows, specs and budget are the model's own"
+        )
+    for key in flags:
+        if key not in _RESAMPLING:
+            raise UsageError(f"--{_BY_KEY[key].name} has no effect with --from-model: the model is fitted already")
+    kept = {key: values[key] for key in ("rows", "claim", "seed", "threads", "device") if key in values}
+    return ResampleConfig(
+        model=Path(values["from_model"]), output=positionals[0], voice=voice, config_file=config_file, **kept
+    )
+
+
+def main(argv: Sequence[str] | None = None, *, environment: Mapping[str, str] | None = None) -> int:
+    """Runs the tool and gives its exit code; every failure is one sentence on stderr.
+
+    Raises: nothing.
+    """
+    try:
+        config = parse(
+            sys.argv[1:] if argv is None else argv, environment=os.environ if environment is None else environment
+        )
+    except SystemExit as leave:  # --help and --version
+        return int(leave.code or 0)
+    except (UsageError, InputError) as error:
+        with speak(quiet=True, log_format=_asked_format(argv)):
+            return _fail(error.exit_code, str(error))
+    voice = config.voice
+    with (
+        speak(quiet=voice.quiet, verbose=voice.verbose, log_format=voice.log_format),
+        _quiet_packages(),
+        _interruptible() as interruption,
+    ):
+        return _run(config, interruption)
+
+
+def _asked_format(argv: Sequence[str] | None) -> str:
+    words = list(sys.argv[1:] if argv is None else argv)  # the flags could not be parsed: look for this one alone
+    asked = "--log-format=json" in words or ("--log-format", "json") in itertools.pairwise(words)
+    return "json" if asked else "text"
+
+
+def _run(config: RunConfig | ResampleConfig, interruption: "_Interruption") -> int:
+    try:
+        from dpwgan import pipeline
+
+        if isinstance(config, RunConfig):
+            pipeline.run(config)
+        else:
+            pipeline.resample(config)
+        sys.stdout.flush()
+        return 0
+    except BaseException as error:
+        interruption.ignore_more()
+        if interruption.number is not None or isinstance(error, (Interrupted, KeyboardInterrupt)):
+            number = interruption.number or signal.SIGINT
+            name = signal.Signals(number).name
+            return _fail(128 + number, f"stopped by {name}; no output was written", event="stopped")
+        return _report(error, verbose=config.voice.verbose)
+
+
+def _report(error: BaseException, *, verbose: bool) -> int:
+    if isinstance(error, DpwganError) and type(error) is not DpwganError:
+        return _fail(error.exit_code, str(error))
+    if isinstance(error, MemoryError) or type(error).__name__ in ("ResourceExhaustedError", "OutOfMemoryError"):
+        return _fail(ResourceError.exit_code, "out of memory; no output was written")
+    if isinstance(error, BrokenPipeError):
+        _drop_stdout()
+        return _fail(TransferError.exit_code, "whoever reads stdout closed it before the table was written")
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO):
+        return _fail(TransferError.exit_code, f"reading or writing broke off: {os.strerror(error.errno)}")
+    if isinstance(error, DpwganError):  # a rule of the tool's own that did not hold, in its own words
+        return _fail(error.exit_code, f"Internal error: {str(error).removeprefix('Internal error: ')}")
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f"{Path(frames[-1].filename).name} line {frames[-1].lineno}" if frames else "an unknown place"
+    if verbose:
+        for frame in frames:
+            LOGGER.debug("at %s line %s in %s", frame.filename, frame.lineno, frame.name)
+    return _fail(
+        DpwganError.exit_code,
+        f"internal error: {type(error).__name__} at {place}; its text is kept back because it may hold a cell; "
+        "no output was written",
+    )
+
+
+def _fail(exit_code: int, sentence: str, *, event: str = "error") -> int:
+    LOGGER.error("%s", _finish(sentence), extra={"fields": {"event": event, "exit_code": exit_code}})
+    return exit_code
+
+
+def _finish(sentence: str) -> str:
+    # Sentences come from here and from argparse; on the screen they look alike.
+    return sentence[:1].upper() + sentence[1:] + ("" if sentence.endswith((".", "?", "!")) else ".")
+
+
+def _drop_stdout() -> None:
+    # Python flushes stdout once more when it leaves, which would end in a second complaint.
+    with open(os.devnull, "w") as sink:
+        os.dup2(sink.fileno(), sys.stdout.fileno())
+
+
+@contextmanager
+def _quiet_packages() -> Iterator[None]:
+    """Keeps TensorFlow's chatter, and warnings that may quote a value, off stderr; set before its import."""
+    for name, value in {"TF_CPP_MIN_LOG_LEVEL": "3", "AUTOGRAPH_VERBOSITY": "0"}.items():
+        os.environ.setdefault(name, value)
+    for name in ("tensorflow", "absl"):
+        logging.getLogger(name).setLevel(logging.ERROR)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+class _Interruption:
+    """Which signal, if any, asked the run to stop."""
+
+    def __init__(self) -> None:
+        self.number: int | None = None
+        self._ignoring = False
+
+    def handle(self, number: int, frame: FrameType | None) -> None:
+        if self._ignoring or self.number is not None:
+            return
+        self.number = number
+        raise Interrupted(number)
+
+    def ignore_more(self) -> None:
+        self._ignoring = True
+
+
+@contextmanager
+def _interruptible() -> Iterator[_Interruption]:
+    interruption = _Interruption()
+    if threading.current_thread() is not threading.main_thread():
+        yield interruption  # only the main thread may set handlers
+        return
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.signal(number, interruption.handle) for number in numbers}
+    try:
+        yield interruption
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

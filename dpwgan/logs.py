@@ -1,0 +1,57 @@
+"""How the tool speaks on stderr: one line an event, as text or as JSON.
+
+Privacy: what is said here is not covered by the guarantee, so nothing computed from rows may be said, except through
+the ledger. Every message in the project keeps to that: columns, rules, settings, the public n, at most a row count.
+"""
+
+import json
+import logging
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TextIO
+
+LOGGER = logging.getLogger("dpwgan")
+LOGGER.addHandler(logging.NullHandler())  # as a library the tool is silent unless its user says otherwise
+
+
+class TextFormatter(logging.Formatter):
+    """One line of text: the tool's name, the level where it matters, the message."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Formats one event; never a traceback, whose texts may hold cells."""
+        level = "" if record.levelno < logging.WARNING else record.levelname.lower() + ": "
+        return f"dpwgan: {level}{record.getMessage()}"
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object a line: time, level, message, and the event's own fields."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Formats one event; never a traceback, whose texts may hold cells."""
+        event = {
+            "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(record.created)),
+            "level": record.levelname.lower(),
+            "message": record.getMessage(),
+        }
+        return json.dumps({**event, **getattr(record, "fields", {})})
+
+
+@contextmanager
+def speak(
+    *, quiet: bool = False, verbose: bool = False, log_format: str = "text", stream: TextIO | None = None
+) -> Iterator[None]:
+    """Sends the tool's events to `stream` (stderr) while the block runs, and keeps other packages silent."""
+    handler = logging.StreamHandler(stream if stream is not None else sys.stderr)
+    handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())
+    levels = LOGGER.level, LOGGER.propagate
+    LOGGER.addHandler(handler)
+    LOGGER.setLevel(logging.WARNING if quiet else logging.DEBUG if verbose else logging.INFO)
+    LOGGER.propagate = False
+    try:
+        yield
+    finally:
+        LOGGER.removeHandler(handler)
+        LOGGER.setLevel(levels[0])
+        LOGGER.propagate = levels[1]

@@ -1,0 +1,177 @@
+"""The story of a run, one call a stage: specs, outputs, n and header, plan, fit, sample, decode, write, claim.
+
+What can fail early fails early: specs, paths, header, budget and memory are settled before TensorFlow is imported.
+"""
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from dpwgan.api import Synthesizer, check_model_folder
+from dpwgan.claim import Claim, describe_accountant, describe_ledger
+from dpwgan.config import ResampleConfig, RunConfig, Voice
+from dpwgan.data.reader import SourceTable, open_table
+from dpwgan.data.writer import WrittenTable, check_writable, write_release, write_table
+from dpwgan.errors import InputError
+from dpwgan.logs import LOGGER
+from dpwgan.memory import READ_FACTOR, check_memory, gigabytes, memory_limit
+from dpwgan.planning import RunPlan
+from dpwgan.progress import duration, show_progress
+from dpwgan.schema import Schema
+from dpwgan.specs import read_specs
+
+
+def run(config: RunConfig) -> None:
+    """Makes one release, or with `check` says what it would be.
+
+    Raises: the errors of dpwgan.errors; in each case no new output file is there.
+    """
+    schema = read_specs(config.specs, codebook=config.codebook)
+    if not config.check:
+        check_outputs(config)
+    table = read(config.data, schema)
+    synthesizer = Synthesizer.from_config(schema, config.synthesis)
+    run_plan = synthesizer.plan(records=table.records)
+    check_memory(run_plan.memory_bytes, limit=memory_limit(), spans=run_plan.shape.spans)
+    if config.check:
+        run_plan.open_ledger()
+        show_check(run_plan, voice=config.voice)
+        return
+    with show_progress(config.voice) as progress:
+        synthesizer.fit_table(table, run_plan=run_plan, progress=progress)
+    del table  # the rows are not needed any more
+    write(synthesizer, synthesizer.claim(), config=config, save_model=config.save_model)
+
+
+def resample(config: ResampleConfig) -> None:
+    """Writes more rows from a saved model.
+
+    Privacy: reads no private row and costs nothing: post-processing of a release.
+    Raises: the errors of dpwgan.errors; in each case no new output file is there.
+    """
+    check_outputs(config)
+    synthesizer = Synthesizer.load(config.model, seed=config.seed)
+    write(synthesizer, synthesizer.claim(config.rows), config=config, save_model=None)
+
+
+def check_outputs(config: RunConfig | ResampleConfig) -> None:
+    """Makes sure that everything can be written where it is to go. Raises: OutputError if it cannot."""
+    if config.output != "-":
+        check_writable(config.output)
+    if config.claim_path is not None:
+        check_writable(config.claim_path)
+    if isinstance(config, RunConfig) and config.save_model is not None:
+        check_model_folder(config.save_model)
+
+
+def read(path: str, schema: Schema) -> SourceTable:
+    """Opens the table: header checked, rows counted, no cell parsed.
+
+    Raises: ResourceError if the file is too large for the memory there is; else as `open_table`.
+    """
+    try:
+        size = os.stat(path).st_size if path != "-" else 0
+    except FileNotFoundError:
+        raise InputError(f"the table {path!r} does not exist") from None
+    except (OSError, ValueError):
+        raise InputError(f"the table {path!r} cannot be opened") from None
+    check_memory(READ_FACTOR * size, limit=memory_limit())
+    return open_table(path, schema)
+
+
+def show_check(run_plan: RunPlan, *, voice: Voice) -> None:
+    """Prints the plan on stdout: the budget itemised, memory and time. Nothing here was computed from cells."""
+    document = describe_check(run_plan)
+    if voice.log_format == "json":
+        sys.stdout.write(json.dumps(document, indent=2, allow_nan=False) + "\n")
+        return
+    lines = [
+        f"rows: {document['records']}; encoded width: {document['width']}"
+        + (" (lists of cells are still to be read: a guess)" if document["width_is_a_guess"] else ""),
+        f"asked: epsilon {run_plan.budget.epsilon:.6g}, delta {run_plan.budget.delta:.4g} "
+        f"({run_plan.delta_chosen_by}), neighbours {run_plan.config.neighbours}",
+        f"planned: epsilon {document['epsilon_planned']:.6g}",
+        *describe_accountant(run_plan.accountant),
+        "ledger, all of it reserved and nothing charged:",
+        *describe_ledger(document["ledger"]),
+        f"memory: about {gigabytes(document['memory_bytes'])} of {gigabytes(document['memory_limit_bytes'])}",
+        f"time: about {duration(document['seconds'])} on a machine of two cores",
+        "The specs and the header fit, and the budget can be met. Cells were not looked at.",
+    ]
+    sys.stdout.write("\n".join(lines) + "\n")
+
+
+def describe_check(run_plan: RunPlan) -> dict[str, Any]:
+    """Puts the plan into one JSON document."""
+    ledger = run_plan.open_ledger()
+    return {
+        "records": run_plan.shape.records,
+        "width": run_plan.shape.width,
+        "width_is_a_guess": run_plan.undiscovered,
+        "epsilon_asked": run_plan.budget.epsilon,
+        "epsilon_planned": ledger.epsilon_reserved(),
+        "delta_asked": run_plan.budget.delta,
+        "delta_chosen_by": run_plan.delta_chosen_by,
+        "neighbours": run_plan.config.neighbours,
+        "accountant": run_plan.accountant,
+        "ledger": ledger.itemise(),
+        "settings": run_plan.plan.summary(),
+        "memory_bytes": run_plan.memory_bytes,
+        "memory_limit_bytes": memory_limit(),
+        "seconds": float(run_plan.plan.seconds),
+    }
+
+
+def write(
+    synthesizer: Synthesizer, claim: Claim, *, config: RunConfig | ResampleConfig, save_model: Path | None
+) -> None:
+    """Samples, decodes, validates and writes the table; its claim is put in place with it, and then said aloud.
+
+    Raises: OutputError, TransferError; whatever sampling raises. No table appears then, and no model.
+    """
+    final = claim
+
+    def make_claim(written: WrittenTable) -> bytes:
+        nonlocal final
+        final = claim.for_file(sha256=written.sha256)
+        return final.to_json().encode()
+
+    frames = synthesizer.sample_cells(claim.rows)
+    layout: dict[str, Any] = {"header": synthesizer.header, "line_ending": synthesizer.line_ending}
+    with _saved(synthesizer, save_model):
+        if config.claim_path is not None:
+            write_release(config.output, frames, claim_path=config.claim_path, make_claim=make_claim, **layout)
+        else:
+            make_claim(write_table(config.output, frames, **layout))
+    say(final, printed=config.claim == "-", voice=config.voice)
+
+
+@contextmanager
+def _saved(synthesizer: Synthesizer, folder: Path | None) -> Iterator[None]:
+    """Saves the model before the table appears, and takes it back if the table does not."""
+    if folder is not None:
+        synthesizer.save(folder)
+    try:
+        yield
+    except BaseException:
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def say(claim: Claim, *, printed: bool, voice: Voice) -> None:
+    """Says the claim as text: on stdout if that was asked for, else on stderr unless quiet."""
+    if printed:
+        sys.stdout.write(claim.to_text())
+    elif voice.log_format == "json":
+        LOGGER.info("privacy claim", extra={"fields": {"event": "claim", "claim": claim.document}})
+    else:
+        for line in claim.to_text().splitlines():
+            LOGGER.info("%s", line, extra={"fields": {"event": "claim"}})
+    if not claim.private:
+        LOGGER.warning("%s", claim.document["why_no_guarantee"])

@@ -1,0 +1,173 @@
+"""What a run will spend, before it spends anything: budget, parts and the method's plan, from public facts alone.
+
+Privacy: sees the specs, the settings and the public n. No row is within reach of this module.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dpwgan.accounting.budget import Budget, NeighboringRelation
+from dpwgan.accounting.events import StableSelection, stable_selection
+from dpwgan.accounting.ledger import Ledger
+from dpwgan.config import SynthesisConfig, default_delta
+from dpwgan.encoded import TableShape, lay_out_spans
+from dpwgan.errors import DataError
+from dpwgan.logs import LOGGER
+from dpwgan.memory import BASE_BYTES
+from dpwgan.methods.registry import get_method
+from dpwgan.schema import CategoricalColumn, Column, Schema, UndiscoveredColumn
+
+# Lists of cells are found with a tenth of the budget, in equal parts: a column's list is worth little without the rest.
+DISCOVERY_SHARE = 0.1
+# Before discovery the number of cells is not known: plan as if it were this many, and plan again afterwards.
+ASSUMED_CATEGORIES = 100
+
+RELATIONS = {"zero-out": NeighboringRelation.ZERO_OUT, "replace-one": NeighboringRelation.REPLACE_ONE}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunPlan:
+    """What one run will do with its budget.
+
+    `discoveries` holds the event of each column whose list of cells has to be paid for; `undiscovered` says whether the
+    shape still rests on a guess because such lists, or waived ones, have not been read yet.
+    """
+
+    config: SynthesisConfig
+    budget: Budget
+    delta_chosen_by: str
+    relation: NeighboringRelation
+    shape: TableShape
+    discoveries: Mapping[str, StableSelection]
+    undiscovered: bool
+    method: Any
+    plan: Any
+
+    @property
+    def memory_bytes(self) -> int:
+        """Estimate of the memory that training takes, the interpreter and TensorFlow included."""
+        return BASE_BYTES + int(self.plan.memory_bytes)
+
+    @property
+    def accountant(self) -> dict[str, Any]:
+        """Which accountant was chosen, why, and what the others would have said."""
+        choice = self.plan.choice
+        return {
+            "name": choice.accountant.name,
+            "version": choice.accountant.version,
+            "rule": choice.rule,
+            "reason": choice.reason,
+            "alternatives": [
+                {"name": accountant.name, "noise_multiplier": noise_multiplier, "epsilon": epsilon}
+                for accountant, noise_multiplier, epsilon in choice.alternatives
+            ],
+        }
+
+    def open_ledger(self) -> Ledger:
+        """Opens the ledger and reserves every act, so that one that cannot be paid for is refused here.
+
+        Raises: PrivacyError if the parts together would pass the budget.
+        """
+        ledger = Ledger(self.budget, accountant=self.plan.choice.accountant, neighboring_relation=self.relation)
+        for column, event in self.discoveries.items():
+            ledger.reserve(discovery_label(column), event, 1, mechanism="stable selection of a column's cells")
+        if not self.undiscovered:
+            self.reserve_training(ledger)
+        return ledger
+
+    def reserve_training(self, ledger: Ledger) -> None:
+        """Reserves the acts of the method. Raises: PrivacyError if they would pass the budget."""
+        for label, event, count, details in self.plan.charges:
+            ledger.reserve(label, event, count, **details)
+
+    def after_discovery(self, schema: Schema) -> "RunPlan":
+        """Plans again with the lists of cells that were released, under the accountant that the ledger has already."""
+        config = replace(self.config, accountant=self.plan.choice.accountant.name)
+        return _plan(
+            schema,
+            records=self.shape.records,
+            config=config,
+            budget=self.budget,
+            delta_chosen_by=self.delta_chosen_by,
+            discoveries=self.discoveries,
+        )
+
+
+def discovery_label(column: str) -> str:
+    """Names a column's discovery in the ledger."""
+    return f"cells of {column}"
+
+
+def plan_run(schema: Schema, *, records: int, config: SynthesisConfig) -> RunPlan:
+    """Turns what was asked for into a plan for a table of `records` rows.
+
+    Privacy: see the module; warns where delta is above 1/n, since one row in n could then be shown outright.
+    Raises: UsageError, PrivacyError if the budget cannot be met, DataError for a table without rows.
+    """
+    if records < 1:
+        raise DataError("the table has no rows")
+    delta = config.delta if config.delta is not None else default_delta(records)
+    if records > 1 and delta > 1.0 / records:
+        LOGGER.warning("delta %.4g is above 1/n = %.4g: a whole row may be shown now and then", delta, 1 / records)
+    budget = Budget(epsilon=config.epsilon, delta=delta)
+    paid_for = [
+        column.name
+        for column in schema.columns
+        if isinstance(column, UndiscoveredColumn) and column.privacy == "private"
+    ]
+    parts = max(len(paid_for), 1)
+    event = stable_selection(epsilon=DISCOVERY_SHARE * budget.epsilon / parts, delta=DISCOVERY_SHARE * delta / parts)
+    rule = "1/n^2" if records > 1 else "1/4, as for n = 2"
+    return _plan(
+        schema,
+        records=records,
+        config=config,
+        budget=budget,
+        delta_chosen_by="asked for" if config.delta is not None else f"default: {rule}",
+        discoveries=dict.fromkeys(paid_for, event),
+    )
+
+
+def _plan(
+    schema: Schema,
+    *,
+    records: int,
+    config: SynthesisConfig,
+    budget: Budget,
+    delta_chosen_by: str,
+    discoveries: Mapping[str, StableSelection],
+) -> RunPlan:
+    undiscovered = any(isinstance(column, UndiscoveredColumn) for column in schema.columns)
+    shape = TableShape(records=records, spans=lay_out_spans(_assume_lists(schema)))
+    relation = RELATIONS[config.neighbours]
+    method = get_method(config.method)
+    plan = method.plan(
+        shape,
+        budget,
+        settings=method.make_settings(**config.training),
+        accountant_rule=config.accountant,
+        neighboring_relation=relation,
+        other_charges=tuple((event, 1) for event in discoveries.values()),
+    )
+    return RunPlan(
+        config=config,
+        budget=budget,
+        delta_chosen_by=delta_chosen_by,
+        relation=relation,
+        shape=shape,
+        discoveries=discoveries,
+        undiscovered=undiscovered,
+        method=method,
+        plan=plan,
+    )
+
+
+def _assume_lists(schema: Schema) -> Schema:
+    def assume(column: Column) -> Column:
+        if not isinstance(column, UndiscoveredColumn):
+            return column
+        cells = tuple(f"cell {number}" for number in range(ASSUMED_CATEGORIES))
+        return CategoricalColumn(name=column.name, tokens=cells, domain=column.privacy)
+
+    return Schema(columns=tuple(assume(column) for column in schema.columns), sha256=schema.sha256)

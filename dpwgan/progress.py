@@ -1,0 +1,99 @@
+"""How far training has come: a bar on a terminal, a line per tenth elsewhere, nothing when quiet.
+
+Privacy: shows the step, the public number of steps, the epsilon charged so far and the time: no loss, no batch size.
+"""
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TextIO
+
+from dpwgan.config import Voice
+from dpwgan.logs import LOGGER
+
+ProgressCallback = Callable[[int, int, float], None]
+TENTHS = 10
+
+
+def ignore_progress(step: int, steps: int, epsilon_spent: float) -> None:
+    """Shows nothing."""
+
+
+@contextmanager
+def show_progress(voice: Voice, *, stream: TextIO | None = None) -> Iterator[ProgressCallback]:
+    """Gives the function that training calls with (step, steps, epsilon spent so far).
+
+    A terminal that can redraw a line gets a bar; NO_COLOR and TERM=dumb are honoured.
+    """
+    stream = stream if stream is not None else sys.stderr
+    if voice.quiet:
+        yield ignore_progress
+    elif voice.log_format == "text" and stream.isatty() and os.environ.get("TERM") != "dumb":
+        with _bar(stream) as callback:
+            yield callback
+    else:
+        yield Lines()
+
+
+class Lines:
+    """Says one line each time another tenth of the steps is done."""
+
+    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._start = clock()
+        self._tenth = 0
+
+    def __call__(self, step: int, steps: int, epsilon_spent: float) -> None:
+        """Says where training is, if a new tenth has been reached. Units: the time left is in seconds."""
+        tenth = TENTHS * step // max(steps, 1)
+        if tenth <= self._tenth:
+            return
+        self._tenth = tenth
+        left = (self._clock() - self._start) * (steps - step) / max(step, 1)
+        LOGGER.info(
+            "step %d of %d (%d%%), epsilon spent so far %.4g, about %s left",
+            step,
+            steps,
+            100 * step // max(steps, 1),
+            epsilon_spent,
+            duration(left),
+            extra={
+                "fields": {
+                    "event": "progress",
+                    "step": step,
+                    "steps": steps,
+                    "epsilon_spent": epsilon_spent,
+                    "seconds_left": round(left, 1),
+                }
+            },
+        )
+
+
+@contextmanager
+def _bar(stream: TextIO) -> Iterator[ProgressCallback]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("training"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("epsilon {task.fields[epsilon]:.4g}"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(file=stream), transient=True) as bar:
+        task = bar.add_task("training", total=None, epsilon=0.0)
+
+        def callback(step: int, steps: int, epsilon_spent: float) -> None:
+            bar.update(task, completed=step, total=steps, epsilon=epsilon_spent)
+
+        yield callback
+
+
+def duration(seconds: float) -> str:
+    """Writes a time for people: 8 s, 4 min, 2.5 h."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

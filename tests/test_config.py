@@ -1,0 +1,259 @@
+"""Settings: one table, four layers, and a refusal for each value that cannot be acted on."""
+
+import math
+import os
+from pathlib import Path
+
+import pytest
+
+from dpwgan.config import (
+    OPTIONS,
+    PRESETS,
+    ResampleConfig,
+    RunConfig,
+    SynthesisConfig,
+    Voice,
+    default_delta,
+    gather,
+    read_config_file,
+    read_delta,
+    read_environment,
+    read_epsilon,
+)
+from dpwgan.errors import InputError, UsageError
+
+
+def make_run(tmp_path: Path, **changes: object) -> RunConfig:
+    fields: dict = {
+        "data": str(tmp_path / "data.csv"),
+        "output": str(tmp_path / "out.csv"),
+        "specs": tmp_path / "specs.json",
+        "synthesis": SynthesisConfig(epsilon=1.0),
+    }
+    return RunConfig(**{**fields, **changes})
+
+
+@pytest.mark.parametrize("text", ["abc", "", "nan", "inf", "-inf", "0", "-1", "-1e-3", "1,0", "1 2"])
+def test_epsilon_is_refused_when_it_is_no_finite_number_above_zero(text: str) -> None:
+    with pytest.raises(UsageError, match="epsilon"):
+        read_epsilon(text)
+
+
+@pytest.mark.parametrize("text", ["abc", "nan", "inf", "0", "-1e-9"])
+def test_delta_is_refused_when_it_is_no_number_between_zero_and_one(text: str) -> None:
+    with pytest.raises(UsageError, match="delta"):
+        read_delta(text)
+
+
+@pytest.mark.parametrize("text", ["1", "15", "98", "1e300"])
+def test_delta_names_the_harness_when_it_looks_like_a_column_count(text: str) -> None:
+    with pytest.raises(UsageError, match=r"fifth argument is delta.*number of columns"):
+        read_delta(text)
+
+
+@pytest.mark.parametrize("records", [2, 3, 100, 661_968])
+def test_default_delta_is_one_over_n_squared_when_there_are_two_rows_or_more(records: int) -> None:
+    assert default_delta(records) == 1 / records**2
+
+
+def test_default_delta_stays_below_one_when_there_is_one_row() -> None:
+    assert default_delta(1) == 0.25
+
+
+@pytest.mark.parametrize(
+    ("changes", "fragment"),
+    [
+        ({"epsilon": math.nan}, "epsilon"),
+        ({"delta": 1.0}, "fifth argument"),
+        ({"accountant": "rdp"}, "accountant must be one of"),
+        ({"neighbours": "add-one"}, "neighbours must be one of"),
+        ({"device": "tpu"}, "device must be one of"),
+        ({"rows": 0}, "rows must be at least 1"),
+        ({"threads": 0}, "threads must be at least 1"),
+        ({"seed": -1}, "seed must be at least 0"),
+        ({"preset": "best"}, "no preset of that name"),
+        ({"settings": {"steps": 0}}, "steps must be at least 1"),
+        ({"settings": {"epochs": 0.0}}, "epochs must be a finite number above 0"),
+        ({"settings": {"weight_clip": math.inf}}, "weight-clip must be a finite number above 0"),
+        ({"settings": {"hidden_critic": (256, 0)}}, "hidden-critic must be one or more widths"),
+        ({"settings": {"hidden_critic": ()}}, "hidden-critic must be one or more widths"),
+        ({"settings": {"engine": "fast"}}, "engine must be one of"),
+        ({"settings": {"weight_clips": 3}}, "weight_clips .*did you mean weight_clip"),
+        ({"settings": {"steps": 3, "epochs": 1.0}}, "steps and epochs say the same thing"),
+    ],
+)
+def test_synthesis_config_refuses_a_value_when_it_cannot_be_acted_on(changes: dict, fragment: str) -> None:
+    with pytest.raises(UsageError, match=fragment):
+        SynthesisConfig(**{"epsilon": 1.0, **changes})
+
+
+def test_synthesis_config_cannot_be_changed_when_it_is_made() -> None:
+    with pytest.raises(AttributeError):
+        SynthesisConfig(epsilon=1.0).epsilon = 2.0  # type: ignore[misc]
+
+
+def test_preset_has_the_published_settings_when_epsilon_passes_the_border() -> None:
+    low = SynthesisConfig(epsilon=5.0, preset="uclanesl-2019")
+    high = SynthesisConfig(epsilon=5.1, preset="uclanesl-2019")
+    assert low.training == {
+        "hidden_critic": (1024,),
+        "hidden_generator": (1024,),
+        "latent": 64,
+        "expected_batch_size": 64,
+        "critic_steps_per_generator_step": 10,
+        "generator_learning_rate": 1e-3,
+        "critic_learning_rate": 1e-3,
+        "weight_clip": 0.01,
+        "noise_multiplier": 3.0,
+        "epochs": 10.0,
+    }
+    assert high.training["noise_multiplier"] == 1.0
+    assert low.rows_and_reason == (1_000_000, "preset uclanesl-2019")
+
+
+def test_preset_yields_when_a_single_setting_is_given() -> None:
+    config = SynthesisConfig(epsilon=1.0, preset="uclanesl-2019", settings={"steps": 7, "latent": 3}, rows=5)
+    assert config.training["steps"] == 7
+    assert "epochs" not in config.training
+    assert config.training["latent"] == 3
+    assert config.rows_and_reason == (5, "asked for")
+
+
+def test_preset_settings_are_settings_that_exist_when_read_by_the_checker() -> None:
+    for settings, _ in PRESETS.values():
+        SynthesisConfig(epsilon=1.0, settings=settings(1.0))
+
+
+def test_layers_win_in_order_when_all_of_them_speak(tmp_path: Path) -> None:
+    file = tmp_path / "settings.toml"
+    file.write_text('rows = 1\nthreads = 1\ndevice = "cpu"\nhidden-critic = [8, 4]\nlatent = 2\n')
+    values, path = gather(
+        {"config": str(file), "threads": 3}, environment={"DPWGAN_ROWS": "2", "DPWGAN_THREADS": "2", "HOME": "/"}
+    )
+    assert values == {"rows": 2, "threads": 3, "device": "cpu", "hidden_critic": (8, 4), "latent": 2}
+    assert path == file
+
+
+def test_layers_replace_epochs_when_a_later_one_gives_steps(tmp_path: Path) -> None:
+    file = tmp_path / "settings.toml"
+    file.write_text("epochs = 3\nquiet = true\n")
+    values, _ = gather({"config": str(file), "steps": 9, "verbose": True}, environment={})
+    assert values == {"steps": 9, "verbose": True}
+
+
+def test_config_file_is_named_when_the_environment_points_to_it(tmp_path: Path) -> None:
+    file = tmp_path / "settings.toml"
+    file.write_text("batch_size = 12\n")
+    values, path = gather({}, environment={"DPWGAN_CONFIG": str(file)})
+    assert values == {"expected_batch_size": 12}
+    assert path == file
+
+
+@pytest.mark.parametrize(
+    ("text", "fragment"),
+    [
+        ("epsilonn = 1", "unknown key epsilonn"),
+        ("batchsize = 3", "unknown key batchsize .did you mean batch-size"),
+        ("[training]\nsteps = 3", "unknown key training"),
+        ("steps = 'many'", "steps in the config file must be a whole number"),
+        ("steps = true", "steps in the config file must be a whole number"),
+        ("quiet = 1", "quiet in the config file must be true or false"),
+        ("device = 'tpu'", "device in the config file must be one of"),
+        ("weight-clip = inf", "weight-clip in the config file must be a finite number"),
+        ("batch-size = 3\nbatch_size = 4", "gives batch-size twice"),
+        ("seed = 3", "seed changes what a run means"),
+        ("check = true", "check changes what a run means"),
+        ("steps = ", "not TOML"),
+    ],
+)
+def test_config_file_is_refused_by_name_when_a_line_is_wrong(tmp_path: Path, text: str, fragment: str) -> None:
+    file = tmp_path / "settings.toml"
+    file.write_text(text)
+    with pytest.raises(UsageError, match=fragment):
+        read_config_file(file)
+
+
+def test_config_file_is_refused_when_it_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="config file"):
+        read_config_file(tmp_path / "none.toml")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "fragment"),
+    [
+        ("DPWGAN_ROW", "3", "unknown setting DPWGAN_ROW .did you mean DPWGAN_ROWS"),
+        ("DPWGAN_EPSILON", "3", "unknown setting DPWGAN_EPSILON"),
+        ("DPWGAN_ROWS", "three", "DPWGAN_ROWS must be a whole number"),
+        ("DPWGAN_SEED", "3", "can only be given as a flag"),
+        ("DPWGAN_QUIET", "maybe", "DPWGAN_QUIET must be true or false"),
+    ],
+)
+def test_environment_is_refused_by_name_when_a_variable_is_wrong(name: str, text: str, fragment: str) -> None:
+    with pytest.raises(UsageError, match=fragment):
+        read_environment({name: text})
+
+
+def test_environment_counts_as_not_set_when_a_variable_is_empty() -> None:
+    assert read_environment({"DPWGAN_ROWS": "", "DPWGAN_QUIET": "1"}) == {"quiet": True}
+
+
+def test_every_option_has_its_own_names_when_the_table_is_read() -> None:
+    assert len({option.name for option in OPTIONS}) == len({option.key for option in OPTIONS}) == len(OPTIONS)
+
+
+@pytest.mark.parametrize("target", ["data.csv", "specs.json"])
+def test_run_is_refused_when_the_output_is_an_input(tmp_path: Path, target: str) -> None:
+    for name in ("data.csv", "specs.json"):
+        (tmp_path / name).write_text("x")
+    (tmp_path / "symbolic").symlink_to(tmp_path / target)
+    os.link(tmp_path / target, tmp_path / "hard")
+    for name in (target, "symbolic", "hard", f"sub/../{target}"):
+        (tmp_path / "sub").mkdir(exist_ok=True)
+        with pytest.raises(UsageError, match="output is the same file as an input"):
+            make_run(tmp_path, output=str(tmp_path / name))
+        with pytest.raises(UsageError, match="claim is the same file as an input"):
+            make_run(tmp_path, claim=str(tmp_path / name))
+
+
+def test_run_is_refused_when_two_outputs_are_one_file(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="output and claim are the same file"):
+        make_run(tmp_path, claim=str(tmp_path / "out.csv"))
+    with pytest.raises(UsageError, match="output and saved model are the same file"):
+        make_run(tmp_path, save_model=tmp_path / "out.csv")
+
+
+def test_run_is_refused_when_output_and_claim_both_want_stdout(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="both go to stdout"):
+        make_run(tmp_path, output="-", claim="-")
+
+
+def test_run_is_refused_when_the_claim_would_be_lost(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="claim would be lost"):
+        make_run(tmp_path, output="-", voice=Voice(quiet=True))
+
+
+@pytest.mark.parametrize(
+    ("output", "claim", "path"),
+    [
+        ("out.csv", None, "out.csv.privacy.json"),
+        ("out.csv", "-", "out.csv.privacy.json"),
+        ("out.csv", "c.json", "c.json"),
+        ("-", "c.json", "c.json"),
+        ("-", None, None),
+    ],
+)
+def test_claim_goes_beside_the_output_when_no_path_is_given(
+    tmp_path: Path, output: str, claim: str | None, path: str | None
+) -> None:
+    config = make_run(tmp_path, output=output, claim=claim)
+    assert config.claim_path == (Path(path) if path is not None else None)
+
+
+def test_resampling_is_refused_when_the_output_lies_in_the_model(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="inside the saved model"):
+        ResampleConfig(model=tmp_path, output=str(tmp_path / "out.csv"))
+
+
+def test_voice_is_refused_when_it_is_quiet_and_verbose() -> None:
+    with pytest.raises(UsageError, match="exclude each other"):
+        Voice(quiet=True, verbose=True)
