@@ -278,6 +278,17 @@ def test_any_names_and_cells_survive_when_written_as_json(document: dict[str, An
     }
 
 
+def test_documentation_shows_specs_that_are_read() -> None:
+    text = (SCHEMA_PATH.parent.parent / "docs" / "specs.md").read_text()
+    example = text.split("```json\n")[1].split("```")[0]
+    codebook = Codebook(labels={"born": {"00100": "Alabama", "45300": "Germany"}}, sha256="0")
+    schema = parse(load_document(example.encode()), codebook=codebook)
+    assert [type(column).__name__[0] for column in schema.columns] == list("ICCNNNCD")
+    form = json.loads(SCHEMA_PATH.read_text())["$defs"]["column"]["properties"]
+    assert all(f"`{key}`" in text for key in form)
+    assert f"{MAX_CATEGORIES:,}" in text
+
+
 # --- what is refused --------------------------------------------------------------------------------------------------
 
 DATA = {"type": "enum", "values_from": "data", "domain_privacy": "waived"}
