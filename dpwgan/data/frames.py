@@ -69,7 +69,9 @@ def _read_column(values: pd.Series, column: Column, findings: Findings) -> pl.Se
         texts = [_read_value(value, column) for value in values]
     else:
         codes, seen = pd.factorize(values, use_na_sentinel=True)
-        known = [_read_value(value, column) for value in seen]
+        # As an array, so that a float32 is written with its own digits and not with those of the double it becomes.
+        distinct = seen.to_numpy() if values.dtype.kind == "f" else seen
+        known = [_read_value(value, column) for value in distinct]
         texts = [known[code] if code >= 0 else "" for code in codes]
     findings.add(column.name, _NO_CELL, sum(text is None for text in texts))
     try:

@@ -1,0 +1,130 @@
+"""Lists of cells read from the data, waived or private."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import polars as pl
+import pytest
+
+from dpwgan.data.domains import discover_domains
+from dpwgan.data.encoder import TableEncoder
+from dpwgan.errors import DataError, SpecsError
+from dpwgan.schema import CategoricalColumn, NumericColumn, Schema, UndiscoveredColumn
+
+PLAIN = NumericColumn(name="n", minimum=0, maximum=9, integer=True)
+
+
+class Selection:
+    """Releases every cell seen at least twice, and remembers what it was asked."""
+
+    def __init__(self) -> None:
+        self.acts: list[object] = []
+
+    def charge(self, column: str) -> None:
+        self.acts.append(column)
+
+    def __call__(
+        self, counts: Mapping[str, int], *, epsilon: float, delta: float, rng: np.random.Generator
+    ) -> tuple[tuple[str, ...], object]:
+        self.acts.append((dict(counts), epsilon, delta))
+        return tuple(cell for cell, rows in counts.items() if rows > 1), "event"
+
+
+def make_schema(**keys: object) -> Schema:
+    column = UndiscoveredColumn(name="c", **keys)  # type: ignore[arg-type]
+    return Schema(columns=(PLAIN, column), sha256="abc")
+
+
+def make_frame(cells: list[str]) -> pl.DataFrame:
+    return pl.DataFrame({"n": ["1"] * len(cells), "c": cells})
+
+
+def test_waived_column_lists_every_cell_in_order_when_read() -> None:
+    schema = discover_domains(
+        make_frame(["b", "a", "10", "9", "", "b"]), make_schema(privacy="waived", missing=("?", ""))
+    )
+    assert schema.sha256 == "abc"
+    assert schema.columns == (
+        PLAIN,
+        CategoricalColumn(
+            name="c", tokens=("9", "10", "a", "b", "?", ""), missing=("?", ""), domain="waived", out_of_domain="reject"
+        ),
+    )
+
+
+def test_spellings_are_merged_when_the_column_is_of_whole_numbers() -> None:
+    frame = make_frame(["3", "03", "3.0", "10", "-1", "0999"])
+    schema = discover_domains(frame, make_schema(privacy="waived", integer=True, missing=("999",)))
+    assert schema.columns[1].tokens == ("-1", "3", "10", "999")  # type: ignore[union-attr]
+    encoded = TableEncoder(schema, ["n", "c"]).encode(frame)
+    assert encoded.codes[:, 0].tolist() == [1, 1, 1, 2, 0, 3]
+
+
+def test_private_column_lists_what_is_released_when_charged_first() -> None:
+    selection = Selection()
+    frame = make_frame(["a", "a", "rare", "b", "b", "?"])
+    schema = discover_domains(
+        [frame[:2], frame[2:]],
+        make_schema(privacy="private", missing=("?",)),
+        select=selection,
+        epsilon=0.5,
+        delta=1e-6,
+        rng=np.random.default_rng(1),
+        charge=selection.charge,
+    )
+    assert selection.acts[0] == "c"
+    assert selection.acts[1] == ({"a": 2, "rare": 1, "b": 2}, 0.5, 1e-6)
+    assert schema.columns[1] == CategoricalColumn(
+        name="c", tokens=("a", "b", "?"), missing=("?",), domain="private", out_of_domain="missing"
+    )
+    encoder = TableEncoder(schema, ["n", "c"])
+    encoded = encoder.encode(frame)
+    assert encoded.codes[:, 0].tolist() == [0, 0, 2, 1, 1, 2]
+    assert "rare" not in encoder.decode(encoded, np.random.default_rng(1))["c"].to_list()
+
+
+def test_cells_the_specs_rule_out_are_missing_when_the_list_is_private() -> None:
+    selection = Selection()
+    schema = discover_domains(
+        make_frame(["1", "1.0", "x", "2.5", ""]),
+        make_schema(privacy="private", integer=True, missing=("N",)),
+        select=selection,
+        epsilon=1,
+        delta=1e-6,
+        rng=np.random.default_rng(1),
+    )
+    assert selection.acts == [({"1": 2}, 1, 1e-6)]
+    assert schema.columns[1].tokens == ("1", "N")  # type: ignore[union-attr]
+
+
+def test_private_column_is_refused_when_it_has_no_missing_code() -> None:
+    selection = Selection()
+    with pytest.raises(SpecsError, match="missing code"):
+        discover_domains(make_frame(["a"]), make_schema(privacy="private"), select=selection, charge=selection.charge)
+    assert selection.acts == []
+
+
+def test_private_column_is_refused_when_there_is_no_budget_for_it() -> None:
+    with pytest.raises(SpecsError, match="cannot be selected"):
+        discover_domains(make_frame(["a"]), make_schema(privacy="private", missing=("?",)))
+
+
+@pytest.mark.parametrize(
+    ("cells", "keys", "words"),
+    [
+        (["a", "", ""], {}, "2 rows with a cell that is empty"),
+        (["1", "S3CRET", "2.5"], {"integer": True}, "2 rows with a cell that is not a whole number"),
+        ([str(cell) for cell in range(11)], {}, "more than 10 distinct cells"),
+    ],
+)
+def test_waived_column_is_refused_when_its_cells_cannot_be_listed(
+    cells: list[str], keys: dict[str, object], words: str
+) -> None:
+    with pytest.raises(DataError, match=words) as raised:
+        discover_domains(make_frame(cells), make_schema(privacy="waived", **keys), most_categories=10)
+    assert "S3CRET" not in str(raised.value)
+
+
+def test_schema_stays_as_it_is_when_nothing_is_left_to_discover() -> None:
+    schema = Schema(columns=(PLAIN,), sha256="0")
+    assert discover_domains(make_frame(["a"]), schema) == schema
