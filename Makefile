@@ -19,7 +19,7 @@ help: ## Lists the targets
 .PHONY: run
 run: venv ## Sets up everything, makes a synthetic copy of the bundled example and shows its privacy claim
 	@mkdir -p $(OUT)
-	$(PY) run.py $(EXAMPLE)/data.csv $(OUT)/output.csv $(EXAMPLE)/data-specs.json 1.0
+	$(PY) run.py $(EXAMPLE)/data.csv $(OUT)/output.csv $(EXAMPLE)/data-specs.json 1.0 --claim -
 	@echo "The synthetic table is $(OUT)/output.csv, its claim $(OUT)/output.csv.privacy.json."
 
 .PHONY: test

@@ -142,6 +142,13 @@ def test_image_says_what_it_is_when_inspected(image: Image) -> None:
     assert not config.get("Healthcheck")
 
 
+def test_image_adds_no_more_than_its_packages_when_weighed(image: Image) -> None:
+    inspected = json.loads(image.engine.run("image", "inspect", image.base, image.name).stdout)
+    base, whole = (entry["Size"] for entry in inspected)
+    # 2.1 GB, half of it TensorFlow's libraries; compilers, headers or a pip cache would pass the limit.
+    assert whole - base < 2.3e9
+
+
 def test_image_holds_no_installer_or_compiler_when_searched(image: Image) -> None:
     script = (
         "for tool in pip pip3 gcc cc g++ make; do command -v $tool; done; python -m pip --version; ls -d /root/.cache/*"
