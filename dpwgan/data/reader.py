@@ -175,6 +175,8 @@ def _may_be_empty(column: object) -> bool:
 
 def _read_text(path: str | Path) -> bytes:
     """Reads a file or standard input whole, unpacked, without its byte order mark, and known to be UTF-8."""
+    if str(path) == "-" and sys.stdin is None:
+        raise InputError("Standard input is closed.")
     name = "Standard input" if str(path) == "-" else f"The file {str(path)!r}"
     try:
         data = sys.stdin.buffer.read() if str(path) == "-" else Path(path).read_bytes()

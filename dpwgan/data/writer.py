@@ -126,7 +126,7 @@ def _stage(path: str | Path) -> Iterator[_Pending]:
     """Opens a place for an output, and clears it on every way out, KeyboardInterrupt and SystemExit included."""
     pending: _Pending
     if _is_standard_output(path):
-        pending = _HeldStream("standard output", lambda: os.dup(sys.stdout.fileno()))
+        pending = _HeldStream("standard output", _open_standard_output)
     elif _is_special(path):
         pending = _HeldStream(repr(str(path)), lambda: os.open(path, os.O_WRONLY))
     else:
@@ -135,6 +135,13 @@ def _stage(path: str | Path) -> Iterator[_Pending]:
         yield pending
     finally:
         pending.discard()
+
+
+def _open_standard_output() -> int:
+    """Opens the process's standard output past Python's own buffer, which could fail once more when Python ends."""
+    if sys.stdout is not None:
+        sys.stdout.flush()
+    return os.dup(1)
 
 
 class _BesideFile:
@@ -147,17 +154,25 @@ class _BesideFile:
         if os.path.isdir(self._target):
             raise OutputError(f"The output {self._shown} is a folder.")
         self._name: str | None = None
-        self._descriptor, self._name = self._create()
+        self._descriptor = -1
+        try:
+            self._create()
+        except BaseException:
+            # An interruption may come between the file's creation and the end of this constructor.
+            self.discard()
+            raise
 
-    def _create(self) -> tuple[int, str]:
+    def _create(self) -> None:
         folder, name = os.path.split(self._target)
         for _ in range(_NEW_FILE_ATTEMPTS):
             # Short of the longest name that a file may have, whatever the target's is.
-            beside = os.path.join(folder, f".{name[:40]}.{secrets.token_hex(8)}.tmp")
+            self._name = os.path.join(folder, f".{name[:40]}.{secrets.token_hex(8)}.tmp")
             try:
-                return os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), beside
+                self._descriptor = os.open(self._name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+                return
             except FileExistsError:
-                continue
+                # Somebody else's: not to be removed.
+                self._name = None
             except FileNotFoundError:
                 raise OutputError(f"The output {self._shown} cannot be created: its folder does not exist.") from None
             except OSError as error:

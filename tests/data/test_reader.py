@@ -4,6 +4,7 @@ import csv
 import gzip
 import io
 import os
+import random
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -101,6 +102,17 @@ def test_standard_input_is_read_once_when_the_path_is_a_dash(monkeypatch: pytest
         assert table.frame().rows() == [("1", "2")]
 
 
+def test_table_equals_what_pythons_reader_gives_when_it_is_long_and_full_of_line_endings(tmp_path: Path) -> None:
+    # Long enough for the parser to cut it up among its threads.
+    rng = random.Random(1)
+    rows = [["".join(rng.choices('ab,"\n\r é', k=rng.randrange(12))) for _ in range(2)] for _ in range(60_000)]
+    text = io.StringIO(newline="")
+    csv.writer(text, quoting=csv.QUOTE_ALL).writerows([["a", "b"], *rows])
+    table = open_table(put(tmp_path, text.getvalue().encode()), AB)
+    assert list(map(list, table.frame().rows())) == rows
+    assert [list(row) for frame in table.frames(records=7_000) for row in frame.rows()] == rows
+
+
 FAULTS = {
     "empty": (b"", DataError, "is empty"),
     "blank": (b"\n\n", DataError, "is empty"),
@@ -164,6 +176,12 @@ def test_input_is_refused_when_it_cannot_be_opened(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(Path, "read_bytes", refuse)
     with pytest.raises(InputError, match="may not be read"):
         open_table(path, AB)
+
+
+def test_input_is_refused_when_standard_input_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(InputError, match="closed"):
+        open_table("-", AB)
 
 
 def test_reading_is_told_to_break_off_when_the_disk_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
