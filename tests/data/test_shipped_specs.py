@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from dpwgan.data.encoder import TableEncoder
 from dpwgan.data.reader import open_table
 from dpwgan.encoded import EncodedTable, Span
