@@ -1,0 +1,183 @@
+"""The critic f_w: a small dense network whose per-record gradients never have to be written down.
+
+For a dense layer the gradient of one record is the outer product of its input and its error, so the norm over all
+weights is a sum of products of two small norms, and the clipped sum over a batch is one weighted matrix product.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import tensorflow as tf
+
+from dpwgan.encoded import Span
+
+LEAK = 0.2
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Inputs:
+    """A batch as the first layer sees it: rows by index, or dense."""
+
+    dense: tf.Tensor
+    indices: tf.Tensor | None
+    squared_norm: tf.Tensor
+
+
+class Critic:
+    """A multilayer perceptron with leaky rectifiers and one unbounded score a record.
+
+    There is no bias in the last layer: it would add the same number to every score, real or not, and cost privacy.
+    Rows are fed as indices: the first product then costs one addition a column, whatever the one-hot width.
+    Shapes: `weights` alternates (inputs, outputs) matrices and (outputs,) biases, and ends with a (inputs, 1) matrix.
+    Source: Arjovsky, Chintala, Bottou 2017, arXiv:1701.07875; Goodfellow 2015, arXiv:1510.01799 (norms).
+    """
+
+    def __init__(self, spans: Sequence[Span], *, hidden: Sequence[int], rng: np.random.Generator) -> None:
+        """Draws the first weights, of variance 1 / (number of inputs that are not 0)."""
+        self.spans = tuple(spans)
+        width = sum(span.width for span in spans)
+        softmax = [span for span in spans if span.head == "softmax"]
+        sigmoid = [span for span in spans if span.head == "sigmoid"]
+        linear = [span for span in spans if span.head == "linear"]
+        self._softmax_sources = [span.source for span in softmax]
+        self._softmax_starts = np.array([span.start for span in softmax], np.int32)
+        self._sigmoid_sources = [span.source for span in sigmoid]
+        self._number_sources = [span.source for span in linear]
+        self._dense_positions = np.array([[span.start] for span in (*sigmoid, *linear)], np.int32).reshape(-1, 1)
+        sizes = [width, *hidden, 1]
+        self.weights: list[tf.Variable] = []
+        for layer, (inputs, outputs) in enumerate(zip(sizes[:-1], sizes[1:], strict=True)):
+            active = len(self.spans) if layer == 0 else inputs
+            matrix = rng.standard_normal((inputs, outputs), dtype=np.float32) / np.float32(math.sqrt(active))
+            self.weights.append(tf.Variable(matrix, name=f"critic_kernel_{layer}"))
+            if layer < len(hidden):
+                self.weights.append(tf.Variable(np.zeros(outputs, np.float32), name=f"critic_bias_{layer}"))
+        self.initial = [tf.constant(weight.numpy()) for weight in self.weights]
+
+    def score(self, dense: tf.Tensor, weights: Sequence[tf.Tensor] | None = None) -> tf.Tensor:
+        """Scores dense rows. Shapes: (b, width) to (b,)."""
+        weights = self.weights if weights is None else weights
+        activation = dense
+        for kernel, bias in zip(weights[:-1:2], weights[1::2], strict=True):
+            activation = _activate(activation @ kernel + bias)
+        return tf.squeeze(activation @ weights[-1], axis=1)
+
+    def clipped_sum_of_rows(self, codes: tf.Tensor, numbers: tf.Tensor, *, l2_clip_norm: float) -> list[tf.Tensor]:
+        """Limits how far one record can move the weights, then adds the records up.
+
+        Privacy: zeroing out a record moves the result by at most `l2_clip_norm` in L2, over all weights jointly.
+          No noise is added here. A record whose gradient is not finite counts as zero.
+        Shapes: `codes` (b, code columns), `numbers` (b, number columns), b may be 0; the result is like `weights`.
+        Units: `l2_clip_norm` is in score per unit of weight.
+        Source: Abadi et al. 2016, arXiv:1607.00133, Algorithm 1; Srivastava and Alzantot 2019, Algorithm 2, line 9.
+        """
+        rows = tf.shape(codes)[0]
+        parts = []
+        if self._sigmoid_sources:
+            parts.append(tf.cast(tf.gather(codes, self._sigmoid_sources, axis=1), tf.float32))
+        if self._number_sources:
+            parts.append(tf.gather(numbers, self._number_sources, axis=1))
+        dense = tf.concat(parts, axis=1) if parts else tf.zeros((rows, 0))
+        indices = None
+        if self._softmax_sources:
+            indices = tf.gather(codes, self._softmax_sources, axis=1) + self._softmax_starts
+        squared_norm = float(len(self._softmax_sources)) + tf.reduce_sum(tf.square(dense), axis=1)
+        inputs = _Inputs(dense=dense, indices=indices, squared_norm=squared_norm)
+        return self._clipped_sum(inputs, l2_clip_norm=l2_clip_norm)
+
+    def clipped_sum(self, dense: tf.Tensor, *, l2_clip_norm: float) -> list[tf.Tensor]:
+        """Does the same for dense rows, which generated ones are. Shapes: (b, width); the result is like `weights`."""
+        inputs = _Inputs(dense=dense, indices=None, squared_norm=tf.reduce_sum(tf.square(dense), axis=1))
+        return self._clipped_sum(inputs, l2_clip_norm=l2_clip_norm, whole=True)
+
+    def _clipped_sum(self, inputs: _Inputs, *, l2_clip_norm: float, whole: bool = False) -> list[tf.Tensor]:
+        kernels, biases = self.weights[::2], self.weights[1::2]
+        first = inputs.dense @ kernels[0] if whole else self._first_product(inputs)
+        before = [first + biases[0]]
+        after = [_activate(before[0])]
+        for kernel, bias in zip(kernels[1:-1], biases[1:], strict=True):
+            before.append(after[-1] @ kernel + bias)
+            after.append(_activate(before[-1]))
+        # Errors from the last layer back: d score / d (input of each activation).
+        last_error = tf.ones_like(after[-1][:, :1])
+        errors = [last_error]
+        for kernel, value in zip(reversed(kernels[1:]), reversed(before), strict=True):
+            errors.insert(0, tf.matmul(errors[0], kernel, transpose_b=True) * _slope(value))
+        squared_norm = (inputs.squared_norm + 1.0) * tf.reduce_sum(tf.square(errors[0]), axis=1)
+        for activation, error in zip(after[:-1], errors[1:-1], strict=True):
+            squared_norm += (tf.reduce_sum(tf.square(activation), axis=1) + 1.0) * tf.reduce_sum(
+                tf.square(error), axis=1
+            )
+        squared_norm += tf.reduce_sum(tf.square(after[-1]), axis=1)
+        scale = clip_factors(squared_norm, l2_clip_norm=l2_clip_norm)[:, tf.newaxis]
+        finite = tf.math.is_finite(squared_norm)[:, tf.newaxis]
+        # 0 times infinity is not 0: what is not finite has to go before the products.
+        errors = [tf.where(finite, error, 0.0) * scale for error in errors]
+        after = [tf.where(finite, activation, 0.0) for activation in after]
+        dense = tf.where(finite, inputs.dense, 0.0)
+        if whole:
+            sums = [tf.matmul(dense, errors[0], transpose_a=True)]
+        else:
+            sums = [self._first_gradient(_Inputs(dense=dense, indices=inputs.indices, squared_norm=scale), errors[0])]
+        sums.append(tf.reduce_sum(errors[0], axis=0))
+        for activation, error in zip(after[:-1], errors[1:-1], strict=True):
+            sums += [tf.matmul(activation, error, transpose_a=True), tf.reduce_sum(error, axis=0)]
+        sums.append(tf.matmul(after[-1], errors[-1], transpose_a=True))
+        return sums
+
+    def _first_product(self, inputs: _Inputs) -> tf.Tensor:
+        """Multiplies rows by the first matrix: a sum of its rows, plus a small dense product."""
+        kernel = self.weights[0]
+        product = inputs.dense @ tf.gather_nd(kernel, self._dense_positions)
+        if inputs.indices is not None:
+            batch, columns = tf.unstack(tf.shape(inputs.indices))
+            # The operation adds up nothing for an empty batch, but refuses to: one segment too many, cut off again.
+            segments = tf.repeat(tf.range(batch), columns)
+            sums = tf.raw_ops.SparseSegmentSumWithNumSegments(
+                data=kernel, indices=tf.reshape(inputs.indices, [-1]), segment_ids=segments, num_segments=batch + 1
+            )
+            product += sums[:-1]
+        return product
+
+    def _first_gradient(self, inputs: _Inputs, error: tf.Tensor) -> tf.Tensor:
+        """Gives the transpose of the above applied to the errors: (width, hidden)."""
+        width, hidden = self.weights[0].shape
+        if inputs.indices is None:
+            total = tf.zeros((width, hidden))
+        else:
+            batch, columns = tf.unstack(tf.shape(inputs.indices))
+            total = tf.raw_ops.SparseSegmentSumGrad(
+                grad=error,
+                indices=tf.reshape(inputs.indices, [-1]),
+                segment_ids=tf.repeat(tf.range(batch), columns),
+                output_dim0=width,
+            )
+        return tf.tensor_scatter_nd_add(
+            total, self._dense_positions, tf.matmul(inputs.dense, error, transpose_a=True)
+        )
+
+
+def clip_factors(squared_norm: tf.Tensor, *, l2_clip_norm: float) -> tf.Tensor:
+    """Gives each record's factor min(1, C / norm), and 0 where the norm is not finite.
+
+    Privacy: a gradient times its factor is never longer than C; a hair below, so that float32 rounding of the norm
+      and of the products cannot carry it past.
+    Shapes: (b,) to (b,).
+    """
+    norm = tf.sqrt(squared_norm)
+    factors = tf.minimum(1.0, (l2_clip_norm * CLIP_MARGIN) / tf.maximum(norm, 1e-30))
+    return tf.where(tf.math.is_finite(squared_norm), factors, tf.zeros_like(factors))
+
+
+# float32 sums of a few thousand squares are off by less than 1e-5 relative; the margin costs nothing in utility.
+CLIP_MARGIN = 1.0 - 1e-5
+
+
+def _activate(value: tf.Tensor) -> tf.Tensor:
+    return tf.maximum(value, LEAK * value)
+
+
+def _slope(value: tf.Tensor) -> tf.Tensor:
+    return tf.where(value > 0, 1.0, LEAK)

@@ -1,0 +1,60 @@
+"""Every way a run can fail on purpose, each with the exit code that the command line returns for it.
+
+Messages name the column, the rule and at most a count of rows; they never hold a cell's value.
+"""
+
+from typing import ClassVar
+
+
+class DpwganError(Exception):
+    """A failure with one sentence for the user and a documented exit code."""
+
+    exit_code: ClassVar[int] = 70
+
+
+class UsageError(DpwganError):
+    """The command line, a setting, epsilon or delta is not one the tool can act on."""
+
+    exit_code = 2
+
+
+class DataError(DpwganError):
+    """The table does not fit the specs."""
+
+    exit_code = 65
+
+
+class InputError(DpwganError):
+    """An input file is missing or cannot be opened."""
+
+    exit_code = 66
+
+
+class PrivacyError(DpwganError):
+    """The privacy budget cannot be met, or an act would pass it."""
+
+    exit_code = 69
+
+
+class OutputError(DpwganError):
+    """The output file cannot be created."""
+
+    exit_code = 73
+
+
+class TransferError(DpwganError):
+    """Reading or writing broke off: a full disk, a broken pipe, a damaged archive."""
+
+    exit_code = 74
+
+
+class ResourceError(DpwganError):
+    """Not enough memory, or the device asked for is not there."""
+
+    exit_code = 75
+
+
+class SpecsError(DpwganError):
+    """The specs or the codebook are not of the documented form."""
+
+    exit_code = 78

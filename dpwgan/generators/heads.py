@@ -1,0 +1,59 @@
+"""The generator's last layer: one head a span, and the draw of hard cells from it."""
+
+from collections.abc import Sequence
+
+import tensorflow as tf
+
+from dpwgan.encoded import Span
+
+# Uniform draws are kept away from 0 and 1 so that the double logarithm below stays finite in float32.
+_LEAST_UNIFORM = 1e-7
+
+
+def apply_heads(logits: tf.Tensor, spans: Sequence[Span]) -> tf.Tensor:
+    """Turns logits into probabilities (softmax, sigmoid) and numbers (linear), span by span.
+
+    A number's range is [0, 1] and its head is centred there: 0.5 plus the logit; it is cut to the range at decode.
+    Shapes: (b, width) to (b, width).
+    Source: Srivastava and Alzantot 2019, section 7.
+    """
+    return tf.concat([_apply_head(_slice(logits, span), span) for span in spans], axis=1)
+
+
+def draw_rows(logits: tf.Tensor, uniforms: tf.Tensor, spans: Sequence[Span]) -> tf.Tensor:
+    """Draws rows like the real ones, ones and zeros, through which the gradient passes as if they were probabilities.
+
+    The critic then compares like with like: it cannot tell rows apart by how soft they are. The number of a
+    number-or-not-available column is 0 where the draw says not available, as in encoded rows.
+    Shapes: `logits` and `uniforms` (b, width), uniforms in [0, 1); the result (b, width).
+    Source: Bengio, Leonard, Courville 2013, arXiv:1308.3432 (straight-through); Gumbel 1954 (the draw).
+    """
+    pieces = []
+    available: tf.Tensor | None = None
+    for span in spans:
+        uniform = _slice(uniforms, span)
+        logit = _slice(logits, span)
+        soft = _apply_head(logit, span)
+        if span.head == "linear":
+            pieces.append(soft if available is None else soft * available)
+            available = None
+            continue
+        if span.head == "softmax":
+            gumbel = -tf.math.log(-tf.math.log(tf.clip_by_value(uniform, _LEAST_UNIFORM, 1.0 - _LEAST_UNIFORM)))
+            hard = tf.one_hot(tf.argmax(logit + gumbel, axis=1), span.width)
+        else:
+            hard = tf.cast(uniform < soft, tf.float32)
+        row = soft + tf.stop_gradient(hard - soft)
+        available = row[:, -1:] if span.role == "available" else None
+        pieces.append(row)
+    return tf.concat(pieces, axis=1)
+
+
+def _apply_head(logits: tf.Tensor, span: Span) -> tf.Tensor:
+    if span.head == "softmax":
+        return tf.nn.softmax(logits)
+    return tf.sigmoid(logits) if span.head == "sigmoid" else logits + 0.5
+
+
+def _slice(values: tf.Tensor, span: Span) -> tf.Tensor:
+    return values[:, span.start : span.start + span.width]

@@ -1,0 +1,87 @@
+"""What every method offers: a plan from public facts, a fit that the ledger watches, and samples that need no rows."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from dpwgan.accounting.budget import Budget, NeighboringRelation
+from dpwgan.accounting.choose import AccountantChoice
+from dpwgan.accounting.events import Charge, Event
+from dpwgan.accounting.ledger import Ledger
+from dpwgan.encoded import EncodedTable, TableShape
+from dpwgan.randomness import Streams
+
+Progress = Callable[[int, int, float], None]
+"""Told of steps done, steps in all and epsilon spent: public numbers."""
+
+
+class Plan(Protocol):
+    """What a run will do and cost, fixed before a row is read."""
+
+    @property
+    def choice(self) -> AccountantChoice:
+        """The accountant and why."""
+
+    @property
+    def charges(self) -> Sequence[tuple[str, Event, int, Mapping[str, Any]]]:
+        """What to reserve in the ledger: label, event, count, details."""
+
+    @property
+    def memory_bytes(self) -> int:
+        """Estimate of the memory that training takes."""
+
+    @property
+    def seconds(self) -> float:
+        """Rough estimate of the training time on two cores."""
+
+    def summary(self) -> dict[str, Any]:
+        """Settings as JSON-able pairs."""
+
+
+class FittedSynthesizer(Protocol):
+    """A fitted model: holds no rows."""
+
+    def sample(self, records: int, *, rng: np.random.Generator, chunk: int = ...) -> Iterator[EncodedTable]:
+        """Draws rows. Privacy: post-processing, free however often."""
+
+    def save(self, directory: Path) -> None:
+        """Writes the model into an existing folder."""
+
+
+class Method(Protocol):
+    """One published method: a choice of generator, discriminators and budget split."""
+
+    name: str
+    title: str
+    paper: str
+
+    def make_settings(self, **asked: Any) -> Any:
+        """Checks settings by name. Raises: UsageError."""
+
+    def plan(
+        self,
+        shape: TableShape,
+        budget: Budget,
+        *,
+        settings: Any,
+        accountant_rule: str,
+        neighboring_relation: NeighboringRelation,
+        other_charges: Sequence[Charge] = (),
+    ) -> Plan:
+        """Fixes everything that decides privacy and cost. Privacy: sees the public shape only."""
+
+    def fit(
+        self,
+        encoded: EncodedTable,
+        plan: Any,
+        *,
+        streams: Streams,
+        ledger: Ledger,
+        progress: Progress,
+        engine: str = "fused",
+        device: str = "auto",
+        threads: int | None = None,
+    ) -> FittedSynthesizer:
+        """Trains. Privacy: every read of rows was reserved in the ledger and is charged before it happens."""

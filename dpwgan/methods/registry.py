@@ -1,0 +1,22 @@
+"""Every method by its name on the command line."""
+
+from pathlib import Path
+
+from dpwgan.errors import UsageError
+from dpwgan.generators.sampler import MlpSampler
+from dpwgan.methods.base import FittedSynthesizer, Method
+from dpwgan.methods.dp_wgan import DpWgan
+
+METHODS: dict[str, type[DpWgan]] = {DpWgan.name: DpWgan}
+
+
+def get_method(name: str) -> Method:
+    """Finds a method by its name. Raises: UsageError for a name that is none."""
+    if name not in METHODS:
+        raise UsageError(f"there is no method of that name; there is {', '.join(METHODS)}")
+    return METHODS[name]()
+
+
+def load_synthesizer(directory: Path) -> FittedSynthesizer:
+    """Reads a fitted model back from its folder. Raises: InputError if it is missing or damaged."""
+    return MlpSampler.load(directory)

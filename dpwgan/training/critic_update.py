@@ -1,0 +1,54 @@
+"""What happens to the critic after the noise: released gradients in, new weights out. No row is within reach here."""
+
+from collections.abc import Sequence
+
+import tensorflow as tf
+
+from dpwgan.discriminators.critic import Critic
+from dpwgan.training.optimizer import RmsProp
+from dpwgan.training.plan import TrainingPlan
+
+
+class CriticUpdate:
+    """Turns the noisy half of a critic step and its generated half into an update of the weights.
+
+    The noisy half is averaged over past steps before the generated half, which needs no noise, is taken from it: the
+    weights move slowly, so their real half hardly changes from step to step while its noise averages out.
+    Then RMSProp, a pull back to the first weights, and the weight clip.
+    Privacy: post-processing of the noisy sums; divides by the public expected batch size, never by the realised one.
+    Source: Srivastava and Alzantot 2019, Algorithm 2, lines 12 to 14.
+    """
+
+    def __init__(self, critic: Critic, plan: TrainingPlan) -> None:
+        """Starts with no memory of gradients."""
+        self._critic = critic
+        self._plan = plan
+        self._optimizer = RmsProp(critic.weights)
+        self._memory = [tf.Variable(tf.zeros_like(weight)) for weight in critic.weights]
+        self._steps = tf.Variable(0.0)
+
+    def apply(
+        self,
+        noisy_sums: Sequence[tf.Tensor],
+        generated_sums: Sequence[tf.Tensor],
+        *,
+        generated: int,
+        learning_rate: tf.Tensor,
+    ) -> None:
+        """Moves the critic towards telling real rows from the `generated` ones better.
+
+        Shapes: both lists are like the critic's weights.
+        """
+        settings = self._plan.settings
+        memory = settings.gradient_memory
+        self._steps.assign_add(1.0)
+        correction = 1.0 - tf.pow(memory, self._steps) if memory > 0 else 1.0
+        gradients = []
+        for kept, noisy, fake in zip(self._memory, noisy_sums, generated_sums, strict=True):
+            kept.assign(memory * kept + (1.0 - memory) * noisy / self._plan.expected_batch_size)
+            gradients.append((kept / correction - fake / float(generated)) / self._plan.l2_clip_norm)
+        self._optimizer.apply(gradients, learning_rate)
+        pull, limit = settings.weight_pull, settings.weight_clip
+        for weight, first in zip(self._critic.weights, self._critic.initial, strict=True):
+            pulled = weight - pull * (weight - first) if pull > 0 else weight
+            weight.assign(tf.clip_by_value(pulled, -limit, limit))

@@ -1,0 +1,39 @@
+"""Which device trains, and how many threads it may use. Decided once a process, before TensorFlow makes anything."""
+
+import logging
+import os
+
+from dpwgan.errors import ResourceError
+
+# TensorFlow reads this when it is first imported: its own notices are about its build, not about the run.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import tensorflow as tf  # noqa: E402
+
+logging.getLogger("tensorflow").setLevel(logging.ERROR)
+
+
+def prepare_device(device: str, *, threads: int | None) -> str:
+    """Sets the threads and gives the name of the device to train on.
+
+    `device` is auto (a GPU if TensorFlow sees one), cpu or gpu. Threads can only be set before TensorFlow starts;
+    asking again for what is set is fine.
+    Raises: ResourceError if a GPU is asked for and there is none, or the threads cannot be set any more.
+    """
+    if threads is not None:
+        settings = tf.config.threading
+        try:
+            settings.set_intra_op_parallelism_threads(threads)
+            settings.set_inter_op_parallelism_threads(min(threads, 2))
+        except RuntimeError:
+            if settings.get_intra_op_parallelism_threads() != threads:
+                raise ResourceError(
+                    "the number of threads cannot be changed any more: TensorFlow is running in this process already"
+                ) from None
+    if device == "cpu":
+        return "/CPU:0"
+    if tf.config.list_physical_devices("GPU"):
+        return "/GPU:0"
+    if device == "gpu":
+        raise ResourceError("a GPU was asked for and TensorFlow sees none")
+    return "/CPU:0"

@@ -1,0 +1,18 @@
+"""Random input of the generator, drawn on the device. Not secret: the generator never meets a row."""
+
+import numpy as np
+import tensorflow as tf
+
+
+class LatentSource:
+    """Draws latent vectors and the uniforms that make hard rows of logits."""
+
+    def __init__(self, *, latent: int, width: int, rng: np.random.Generator) -> None:
+        """Seeds the device's generator from the model stream."""
+        self._latent = latent
+        self._width = width
+        self._device_rng = tf.random.Generator.from_seed(int(rng.integers(2**63)), alg="philox")
+
+    def draw(self, batch: int) -> tuple[tf.Tensor, tf.Tensor]:
+        """Gives standard normal latents (batch, latent) and uniforms in [0, 1), (batch, width)."""
+        return self._device_rng.normal([batch, self._latent]), self._device_rng.uniform([batch, self._width])

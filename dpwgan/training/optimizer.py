@@ -1,0 +1,31 @@
+"""RMSProp on released gradients: every number it keeps is a function of noisy ones."""
+
+from collections.abc import Sequence
+
+import tensorflow as tf
+
+_DECAY = 0.99
+_TINY = 1e-12
+
+
+class RmsProp:
+    """Divides each coordinate of a gradient by the root of its running mean square.
+
+    The mean square is corrected for its start at 0, so that the first steps are no longer than later ones.
+    Privacy: post-processing, if the gradients it is given were released.
+    Source: Tieleman and Hinton 2012, lecture 6.5; the correction as in Kingma and Ba 2015, arXiv:1412.6980.
+    """
+
+    def __init__(self, weights: Sequence[tf.Variable]) -> None:
+        """Starts with no memory of gradients."""
+        self._weights = list(weights)
+        self._squares = [tf.Variable(tf.zeros_like(weight)) for weight in weights]
+        self._updates = tf.Variable(0.0)
+
+    def apply(self, gradients: Sequence[tf.Tensor], learning_rate: tf.Tensor) -> None:
+        """Moves the weights along `gradients` by `learning_rate` (negative: against them)."""
+        self._updates.assign_add(1.0)
+        correction = 1.0 - tf.pow(_DECAY, self._updates)
+        for weight, gradient, square in zip(self._weights, gradients, self._squares, strict=True):
+            square.assign(_DECAY * square + (1.0 - _DECAY) * tf.square(gradient))
+            weight.assign_add(learning_rate * gradient / (tf.sqrt(square / correction) + _TINY))

@@ -1,0 +1,171 @@
+"""One plan makes sampler, clip, noise and event together, so that they cannot disagree. It sees public facts alone."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from dpwgan.accounting.budget import Budget, NeighboringRelation
+from dpwgan.accounting.choose import AccountantChoice, choose_accountant, choose_accountant_for_noise
+from dpwgan.accounting.events import Charge, PoissonGaussian, poisson_gaussian
+from dpwgan.encoded import TableShape
+from dpwgan.errors import PrivacyError
+from dpwgan.methods.dp_wgan_settings import DpWganSettings
+
+CRITIC_LABEL = "critic steps"
+
+# With 1,500 steps at a twentieth of the table each (75 passes) accounting asks for about as much noise as for one look
+# at the whole table with the same budget: more rows a step would cost time and gain nothing. Small tables are read
+# in larger parts, since a batch of a few rows teaches a critic nothing; large ones in at most 8,192 rows a step.
+_STEPS = 1_500
+_SHARE_OF_TABLE = 0.05
+_LEAST_BATCH = 256
+_MOST_BATCH = 8_192
+_GENERATED_BATCH = 1_024
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingPlan:
+    """Everything that decides the privacy and the cost of a training run, fixed before a row is read.
+
+    Units: `noise_multiplier` is noise stddev over `l2_clip_norm`; `expected_batch_size` is q n, the public divisor.
+    """
+
+    shape: TableShape
+    settings: DpWganSettings
+    choice: AccountantChoice
+    steps: int
+    sampling_probability: float
+    expected_batch_size: float
+    noise_multiplier: float
+    l2_clip_norm: float
+    generated_batch_size: int
+    generator_batch_size: int
+
+    @property
+    def event(self) -> PoissonGaussian:
+        """What one critic step gives away."""
+        return poisson_gaussian(
+            sampling_probability=self.sampling_probability, noise_multiplier=self.noise_multiplier
+        )
+
+    @property
+    def charges(self) -> list[tuple[str, PoissonGaussian, int, Mapping[str, Any]]]:
+        """What to reserve in the ledger: label, event, count, and public details to print beside it."""
+        details = {
+            "mechanism": "Gaussian on the sum of clipped per-record gradients of the critic, over a Poisson sample",
+            "l2_clip_norm": self.l2_clip_norm,
+            "expected_batch_size": self.expected_batch_size,
+        }
+        return [(CRITIC_LABEL, self.event, self.steps, details)]
+
+    @property
+    def critic_weights(self) -> int:
+        """Number of weights of the critic: each gets noise in each step."""
+        sizes = [self.shape.width, *self.settings.hidden_critic]
+        return sum(inputs * outputs + outputs for inputs, outputs in zip(sizes[:-1], sizes[1:], strict=True)) + sizes[-1]
+
+    @property
+    def generator_weights(self) -> int:
+        """Number of weights of the generator."""
+        sizes = [self.settings.latent, *self.settings.hidden_generator, self.shape.width]
+        return sum(inputs * outputs + outputs for inputs, outputs in zip(sizes[:-1], sizes[1:], strict=True))
+
+    @property
+    def memory_bytes(self) -> int:
+        """Estimate of what training holds at its peak: the encoded table, the weights and their copies, one batch."""
+        table = 8 * self.shape.records * max(1, len(self.shape.spans))
+        weights = 4 * (9 * self.critic_weights + 6 * self.generator_weights)
+        hidden = sum(self.settings.hidden_critic) + sum(self.settings.hidden_generator)
+        batch = 4 * (
+            self.expected_batch_size * (4 * sum(self.settings.hidden_critic) + 3 * len(self.shape.spans))
+            + (self.generated_batch_size + self.generator_batch_size) * (12 * self.shape.width + 6 * hidden)
+        )
+        return int(table + weights + batch)
+
+    @property
+    def seconds(self) -> float:
+        """Rough estimate of the training time on two cores."""
+        dense = self.shape.width * self.settings.hidden_critic[0]
+        generator_pass = 2 * self.generator_weights
+        generator_steps = self.settings.generator_steps / self.settings.critic_steps_per_generator_step
+        per_step = (
+            (2 * self.generated_batch_size * (3 * dense + generator_pass))
+            + generator_steps * self.generator_batch_size * (6 * dense + 3 * generator_pass)
+        ) / _FLOP_RATE
+        per_step += self.expected_batch_size * len(self.shape.spans) * self.settings.hidden_critic[0] * 1e-9
+        per_step += self.critic_weights * 2e-8 + self.generator_weights * generator_steps * 5e-9
+        per_step += (1 + generator_steps) * (self.generated_batch_size * self.shape.width * 1e-8 + 1e-3)
+        return 5.0 + self.steps * per_step
+
+    def summary(self) -> dict[str, Any]:
+        """Gives the settings of the run, those asked for and those chosen, as JSON-able pairs."""
+        return {
+            **{key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self.settings).items()},
+            "expected_batch_size": self.expected_batch_size,
+            "sampling_probability": self.sampling_probability,
+            "noise_multiplier": self.noise_multiplier,
+            "steps": self.steps,
+            "encoded_width": self.shape.width,
+            "critic_weights": self.critic_weights,
+            "generator_weights": self.generator_weights,
+        }
+
+
+_FLOP_RATE = 6e10
+
+
+def plan_training(
+    shape: TableShape,
+    budget: Budget,
+    *,
+    settings: DpWganSettings,
+    accountant_rule: str,
+    neighboring_relation: NeighboringRelation,
+    other_charges: Sequence[Charge] = (),
+) -> TrainingPlan:
+    """Fixes batch, noise and steps from the public shape and the budget.
+
+    Privacy: the number of steps is fixed here, before training; the noise is what the chosen accountant asks for.
+    Raises: PrivacyError if the budget cannot be met, or if a step's noise would drown whatever it could teach.
+    """
+    batch = min(settings.expected_batch_size or choose_batch(shape.records), shape.records)
+    sampling_probability = batch / shape.records
+    steps = settings.steps or (
+        max(1, math.ceil(settings.epochs * shape.records / batch)) if settings.epochs is not None else _STEPS
+    )
+    shared = {
+        "budget": budget,
+        "sampling_probability": sampling_probability,
+        "neighboring_relation": neighboring_relation,
+        "other_charges": other_charges,
+    }
+    if settings.noise_multiplier is None:
+        choice = choose_accountant(accountant_rule, steps=steps, **shared)
+    else:
+        choice = choose_accountant_for_noise(
+            accountant_rule, noise_multiplier=settings.noise_multiplier, at_most_steps=steps, **shared
+        )
+    if choice.steps < settings.critic_steps_per_generator_step:
+        raise PrivacyError(
+            f"the budget of epsilon {budget.epsilon:g} pays for {choice.steps} critic steps at noise multiplier "
+            f"{choice.noise_multiplier:g}; one generator step takes {settings.critic_steps_per_generator_step}, so the "
+            "generator would stay untrained"
+        )
+    return TrainingPlan(
+        shape=shape,
+        settings=settings,
+        choice=choice,
+        steps=choice.steps,
+        sampling_probability=sampling_probability,
+        expected_batch_size=sampling_probability * shape.records,
+        noise_multiplier=choice.noise_multiplier,
+        l2_clip_norm=settings.l2_clip_norm,
+        generated_batch_size=_GENERATED_BATCH,
+        generator_batch_size=_GENERATED_BATCH,
+    )
+
+
+def choose_batch(records: int) -> int:
+    """Chooses the expected batch size for a table of n rows. Privacy: a function of the public n alone."""
+    return max(1, min(records, _MOST_BATCH, max(_LEAST_BATCH, round(_SHARE_OF_TABLE * records))))
