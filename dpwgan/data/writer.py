@@ -185,7 +185,9 @@ class _BesideFile:
 
     def finish(self) -> None:
         with _telling(self._shown):
-            os.fchmod(self._descriptor, self._get_mode())
+            # Some file systems know no rights; the file is then as private as they make it.
+            with contextlib.suppress(PermissionError):
+                os.fchmod(self._descriptor, self._get_mode())
             os.fsync(self._descriptor)
             descriptor, self._descriptor = self._descriptor, -1
             os.close(descriptor)
