@@ -1,0 +1,138 @@
+"""What a mechanism did, in the few numbers that its accounting needs. Each event is a frozen, JSON-able value.
+
+A noise multiplier is always noise stddev over the L2 sensitivity under the zero-out relation; what one replaced
+record can move is a multiple of that sensitivity, which the event carries where it is not 2.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dpwgan.errors import PrivacyError
+
+if TYPE_CHECKING:
+    from dp_accounting import DpEvent
+
+
+def _refuse_unless_positive(name: str, value: float) -> None:
+    if not (math.isfinite(value) and value > 0):
+        raise PrivacyError(f"{name} must be finite and above 0; it is {value!r}.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoissonGaussian:
+    """A sum over a Poisson sample, released with Gaussian noise.
+
+    Privacy: each record is in the sample independently with `sampling_probability`; one record moves the sum by at
+      most one sensitivity, and the noise has stddev `noise_multiplier` sensitivities. Two records at the same place
+      differ by at most twice the sensitivity.
+    Source: Abadi et al. 2016, arXiv:1607.00133; Mironov, Talwar, Zhang 2019, arXiv:1908.10530.
+    """
+
+    sampling_probability: float
+    noise_multiplier: float
+
+    def __post_init__(self) -> None:
+        if not 0 < self.sampling_probability <= 1:
+            raise PrivacyError(
+                f"sampling_probability must lie above 0 and not above 1; it is {self.sampling_probability!r}."
+            )
+        _refuse_unless_positive("noise_multiplier", self.noise_multiplier)
+
+    def describe(self) -> dict[str, str | float]:
+        """Gives the event as JSON-able pairs."""
+        return {
+            "event": "poisson_gaussian",
+            "sampling_probability": self.sampling_probability,
+            "noise_multiplier": self.noise_multiplier,
+        }
+
+    def to_dp_event(self) -> "DpEvent":
+        """Gives the same event in the words of dp_accounting."""
+        import dp_accounting
+
+        gaussian_event = dp_accounting.GaussianDpEvent(self.noise_multiplier)
+        return dp_accounting.PoissonSampledDpEvent(self.sampling_probability, gaussian_event)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gaussian:
+    """A function of all records, released with Gaussian noise.
+
+    Privacy: zeroing out a record moves the function by at most one L2 sensitivity, and the noise has stddev
+      `noise_multiplier` sensitivities. Replacing a record moves it by at most `replace_one_factor` sensitivities:
+      2 in general, sqrt(2) for one-hot counts (one cell down, another one up).
+    Source: Dwork and Roth 2014, Appendix A; Balle and Wang 2018, arXiv:1805.06530.
+    """
+
+    noise_multiplier: float
+    replace_one_factor: float = 2.0
+
+    def __post_init__(self) -> None:
+        _refuse_unless_positive("noise_multiplier", self.noise_multiplier)
+        if not 1 <= self.replace_one_factor <= 2:
+            raise PrivacyError(f"replace_one_factor must lie between 1 and 2; it is {self.replace_one_factor!r}.")
+
+    def describe(self) -> dict[str, str | float]:
+        """Gives the event as JSON-able pairs."""
+        return {
+            "event": "gaussian",
+            "noise_multiplier": self.noise_multiplier,
+            "replace_one_factor": self.replace_one_factor,
+        }
+
+    def to_dp_event(self) -> "DpEvent":
+        """Gives the same event, under zero-out, in the words of dp_accounting."""
+        import dp_accounting
+
+        return dp_accounting.GaussianDpEvent(self.noise_multiplier)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StableSelection:
+    """A mechanism known only by its (epsilon, delta), such as the discovery of a column's categories.
+
+    Privacy: (`epsilon`, `delta`) hold under the neighbouring relation of the run. Composed with everything else by
+      basic composition: both numbers are added.
+    Source: Korolova et al. 2009; Dwork and Roth 2014, Theorem 3.16.
+    """
+
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        _refuse_unless_positive("epsilon", self.epsilon)
+        if not 0 < self.delta < 1:
+            raise PrivacyError(f"delta must lie strictly between 0 and 1; it is {self.delta!r}.")
+
+    def describe(self) -> dict[str, str | float]:
+        """Gives the event as JSON-able pairs."""
+        return {"event": "stable_selection", "epsilon": self.epsilon, "delta": self.delta}
+
+    def to_dp_event(self) -> "DpEvent":
+        """Gives the same event in the words of dp_accounting (its accountants of Gaussians refuse it)."""
+        import dp_accounting
+
+        return dp_accounting.EpsilonDeltaDpEvent(self.epsilon, self.delta)
+
+
+Event = PoissonGaussian | Gaussian | StableSelection
+"""Everything that the accountants can account for."""
+
+Charge = tuple[Event, int]
+"""An event and how many times it happens."""
+
+
+def poisson_gaussian(*, sampling_probability: float, noise_multiplier: float) -> PoissonGaussian:
+    """Describes one noisy sum over a Poisson sample: one critic step."""
+    return PoissonGaussian(sampling_probability=float(sampling_probability), noise_multiplier=float(noise_multiplier))
+
+
+def gaussian(*, noise_multiplier: float, replace_one_factor: float = 2.0) -> Gaussian:
+    """Describes one noisy function of all records: a set of counts."""
+    return Gaussian(noise_multiplier=float(noise_multiplier), replace_one_factor=float(replace_one_factor))
+
+
+def stable_selection(*, epsilon: float, delta: float) -> StableSelection:
+    """Describes one mechanism known by its (epsilon, delta) alone: the discovery of one column's categories."""
+    return StableSelection(epsilon=float(epsilon), delta=float(delta))

@@ -1,0 +1,66 @@
+"""The two kinds of privacy statement, proved and measured. With no base class in common, neither passes for the other."""
+
+import math
+from dataclasses import dataclass
+
+from dpwgan.accounting.budget import NeighboringRelation
+from dpwgan.errors import PrivacyError
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivacyGuarantee:
+    """A proved (epsilon, delta) statement, with everything that it rests on.
+
+    Privacy: holds for every pair of tables related by `neighboring_relation`, if the `assumptions` hold.
+    Raises: PrivacyError if a number is out of range or no accountant is named; an epsilon alone says nothing.
+    Source: Dwork and Roth 2014, Definition 2.4.
+    """
+
+    epsilon: float
+    delta: float
+    neighboring_relation: NeighboringRelation
+    accountant: str
+    accountant_version: str
+    assumptions: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.epsilon) and self.epsilon >= 0):
+            raise PrivacyError(f"A guarantee needs a finite epsilon of at least 0; it is {self.epsilon!r}.")
+        if not 0 < self.delta < 1:
+            raise PrivacyError(f"A guarantee needs a delta between 0 and 1; it is {self.delta!r}.")
+        if not (self.accountant and self.accountant_version and self.assumptions):
+            raise PrivacyError("A guarantee needs its accountant, the accountant's version and its assumptions.")
+
+    def replace_one(self) -> tuple[float, float]:
+        """Says what (epsilon, delta) holds when one record is replaced by any other legal record.
+
+        Privacy: a replacement is two zero-outs in a row, through the table without the record; group privacy for two
+          gives (2 epsilon, (1 + e^epsilon) delta). Under REPLACE_ONE it is the guarantee itself. A delta above 1
+          is given as 1: the statement is then empty.
+        Source: Dwork and Roth 2014, Theorem 2.2 and its approximate form (Vadhan 2017, Lemma 2.2).
+        """
+        if self.neighboring_relation is NeighboringRelation.REPLACE_ONE:
+            return self.epsilon, self.delta
+        # e^700 is near the largest float; the product is then far above 1 for any delta that is not absurd.
+        growth = math.exp(self.epsilon) if self.epsilon < 700 else math.inf
+        return math.nextafter(2 * self.epsilon, math.inf), min(1.0, (1 + growth) * self.delta * (1 + 1e-15))
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivacyEstimate:
+    """A measured quantity about one table and one run, which guarantees nothing.
+
+    `quantity` names what was measured, `method` how, `caveats` why it is no guarantee.
+    Raises: PrivacyError if it is nan or comes without its method and caveats.
+    """
+
+    value: float
+    quantity: str
+    method: str
+    caveats: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if math.isnan(self.value):
+            raise PrivacyError("An estimate must be a number.")
+        if not (self.quantity and self.method and self.caveats):
+            raise PrivacyError("An estimate needs the quantity measured, its method and its caveats.")

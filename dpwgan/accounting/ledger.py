@@ -1,0 +1,167 @@
+"""The ledger: every act is reserved before the run, charged before it happens, and printed with its numbers."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from dpwgan.accounting.accountant import Accountant
+from dpwgan.accounting.budget import Budget, NeighboringRelation
+from dpwgan.accounting.events import Charge, Event, Gaussian, PoissonGaussian, StableSelection
+from dpwgan.accounting.guarantee import PrivacyGuarantee
+from dpwgan.errors import PrivacyError
+
+_RELATION_WORDS = {
+    NeighboringRelation.ZERO_OUT: "two tables are neighbours if they have the same number of rows and one row of one "
+    "of them is replaced by a null row that adds nothing to any sum",
+    NeighboringRelation.REPLACE_ONE: "two tables are neighbours if they have the same number of rows and differ in "
+    "one row, which may be any legal row",
+}
+
+
+@dataclass
+class _Line:
+    """One kind of act: what it is, how often it may happen, and how often it has."""
+
+    label: str
+    event: Event
+    mechanism: str
+    details: dict[str, Any]
+    reserved: int
+    charged: int = 0
+
+
+class Ledger:
+    """Keeps one release within its budget.
+
+    Privacy: `reserve` refuses what would take the total of all reservations past the budget; `charge` refuses an act
+      that was not reserved. Acts are reserved with public numbers and charged before they read a row, so whatever
+      happens in between, an error or an interrupt included, the release stays within the reserved total.
+      Not safe for use by several threads at once.
+    """
+
+    def __init__(self, budget: Budget, *, accountant: Accountant, neighboring_relation: NeighboringRelation) -> None:
+        self.budget = budget
+        self.accountant = accountant
+        self.neighboring_relation = neighboring_relation
+        self._lines: dict[str, _Line] = {}
+        self._reserved_epsilon = 0.0
+        self._shown_epsilon = 0.0
+
+    def reserve(self, label: str, event: Event, count: int, *, mechanism: str, **details: Any) -> None:
+        """Sets aside the cost of `count` acts before any of them happens.
+
+        `mechanism` names what will be done; `details` are public facts to be printed beside it.
+        Raises: PrivacyError if the label is taken, the count is not a whole number of at least 1, or the total of
+          everything reserved would pass the budget. The ledger is then as it was.
+        """
+        if label in self._lines:
+            raise PrivacyError(f"The ledger already holds a reservation named {label!r}.")
+        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+            raise PrivacyError(f"A reservation needs a whole number of acts of at least 1; it is {count!r}.")
+        charges = [*self._reserved(), (event, count)]
+        epsilon = self.accountant.get_epsilon(
+            charges, delta=self.budget.delta, neighboring_relation=self.neighboring_relation
+        )
+        if not epsilon <= self.budget.epsilon:
+            raise PrivacyError(
+                f"Reserving {count} x {mechanism} would bring the total to epsilon {epsilon:.6g} at delta "
+                f"{self.budget.delta:g} by the {self.accountant.name} accountant; the budget is "
+                f"{self.budget.epsilon:g}."
+            )
+        self._lines[label] = _Line(label, event, mechanism, dict(details), reserved=count)
+        self._reserved_epsilon = epsilon
+
+    def charge(self, label: str, count: int = 1) -> None:
+        """Notes that `count` acts are about to happen. To be called before the first of them reads a row.
+
+        Raises: PrivacyError if nothing of that name was reserved, or not that much of it is left. The ledger is then
+          as it was, and the act must not happen.
+        """
+        line = self._lines.get(label)
+        if line is None:
+            raise PrivacyError(f"The ledger holds no reservation named {label!r}.")
+        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+            raise PrivacyError(f"A charge needs a whole number of acts of at least 1; it is {count!r}.")
+        if line.charged + count > line.reserved:
+            raise PrivacyError(
+                f"{label}: {line.charged} of {line.reserved} reserved acts are charged; {count} more would pass "
+                "the reservation."
+            )
+        line.charged += count
+
+    def epsilon_spent(self) -> float:
+        """Gives an upper bound on the epsilon of the acts charged so far, at the budget's delta, for the progress bar.
+
+        It never falls, never passes what was reserved, and equals it once everything is charged.
+        """
+        if all(line.charged == line.reserved for line in self._lines.values()):
+            self._shown_epsilon = self._reserved_epsilon
+            return self._shown_epsilon
+        charged = [(line.event, line.charged) for line in self._lines.values() if line.charged]
+        if charged:
+            epsilon = self.accountant.progress_accountant.get_epsilon(
+                charged, delta=self.budget.delta, neighboring_relation=self.neighboring_relation
+            )
+            self._shown_epsilon = max(self._shown_epsilon, min(epsilon, self._reserved_epsilon))
+        return self._shown_epsilon
+
+    def epsilon_reserved(self) -> float:
+        """Gives the epsilon of everything reserved so far, at the budget's delta; at most the budget's."""
+        return self._reserved_epsilon
+
+    def guarantee(self) -> PrivacyGuarantee:
+        """States what is proved about the release: the epsilon of everything that was reserved.
+
+        Privacy: the total of the reservations, and not of the charges, is stated, because it holds whatever made a
+          run end early. After a complete run both are the same.
+        Raises: PrivacyError if nothing was reserved.
+        """
+        if not self._lines:
+            raise PrivacyError("Nothing was reserved in the ledger, so there is no guarantee to state.")
+        return PrivacyGuarantee(
+            epsilon=self._reserved_epsilon,
+            delta=self.budget.delta,
+            neighboring_relation=self.neighboring_relation,
+            accountant=self.accountant.name,
+            accountant_version=self.accountant.version,
+            assumptions=self._assumptions(),
+        )
+
+    def itemise(self) -> list[dict[str, Any]]:
+        """Lists every reservation as JSON-able pairs."""
+        return [
+            {
+                "label": line.label,
+                "mechanism": line.mechanism,
+                **line.event.describe(),
+                "reserved": line.reserved,
+                "charged": line.charged,
+                "accountant": self.accountant.name,
+                "accountant_version": self.accountant.version,
+                **({"details": line.details} if line.details else {}),
+            }
+            for line in self._lines.values()
+        ]
+
+    def _reserved(self) -> list[Charge]:
+        return [(line.event, line.reserved) for line in self._lines.values()]
+
+    def _assumptions(self) -> tuple[str, ...]:
+        events = [line.event for line in self._lines.values()]
+        assumptions = [
+            _RELATION_WORDS[self.neighboring_relation],
+            "one person has one row; who has k rows is protected by group privacy for k only",
+            "the number of rows, the specs, the settings and the code are public",
+        ]
+        if any(isinstance(event, PoissonGaussian) for event in events):
+            assumptions.append(
+                "every critic step draws each row independently with the stated probability (Poisson sampling), and "
+                "the number of steps was fixed before training"
+            )
+        if any(isinstance(event, (PoissonGaussian, Gaussian)) for event in events):
+            assumptions.append(
+                "sums are clipped or bounded in L2 jointly over all their entries, and their noise is Gaussian, "
+                "independent and unknown to whoever sees the release; it is drawn in IEEE floating point"
+            )
+        if any(isinstance(event, StableSelection) for event in events):
+            assumptions.append("mechanisms known by (epsilon, delta) alone are added by basic composition")
+        return tuple(assumptions)

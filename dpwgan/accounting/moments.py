@@ -1,0 +1,180 @@
+"""The moments accountant: Renyi divergences of the mechanisms, added up order by order, then turned into epsilon."""
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from dpwgan.accounting.accountant import Accountant, GaussianCharge, library_version
+from dpwgan.accounting.budget import NeighboringRelation
+from dpwgan.accounting.events import Gaussian, PoissonGaussian
+from dpwgan.errors import PrivacyError
+
+FloatArray = npt.NDArray[np.float64]
+
+# Tenths of an order below 11, then whole orders, then powers of two: the best order lies near
+# 1 + 2 ln(1/delta)/epsilon, so the largest ones serve an epsilon of a few thousandths.
+_ORDER_TENTHS = (*range(11, 110), *range(110, 640, 10), *(640 * 2**power for power in range(9)))
+ORDERS: tuple[float, ...] = tuple(tenths / 10 for tenths in _ORDER_TENTHS)
+"""The Renyi orders 1.1, 1.2, ... 10.9, 11, 12, ... 63, 64, 128, ... 16384."""
+
+_SERIES_END = math.exp(-30)
+"""dp_accounting ends its series for a fractional order at the first term below this."""
+
+
+class MomentsAccountant(Accountant):
+    """Accounts by Renyi differential privacy, the exact form of the 2016 moments accountant.
+
+    Source: Abadi et al. 2016, arXiv:1607.00133; Mironov 2017, arXiv:1702.07476; Mironov, Talwar, Zhang 2019,
+      arXiv:1908.10530; Canonne, Kamath, Steinke 2020, arXiv:2004.00010, Proposition 12.
+    """
+
+    name = "moments"
+
+    @property
+    def version(self) -> str:
+        """dp_accounting computes the divergences."""
+        return f"dp-accounting {library_version('dp-accounting')} RDP, {len(ORDERS)} orders 1.1 to 16384"
+
+    def _gaussian_epsilon(
+        self, charges: Sequence[GaussianCharge], *, delta: float, neighboring_relation: NeighboringRelation
+    ) -> float:
+        by_zeroing = _total_divergences(charges, NeighboringRelation.ZERO_OUT)
+        if neighboring_relation is NeighboringRelation.ZERO_OUT:
+            return epsilon_from_divergences(by_zeroing, delta=delta)
+        by_replacing = _total_divergences(charges, NeighboringRelation.REPLACE_ONE)
+        return min(
+            epsilon_from_divergences(by_replacing, delta=delta),
+            _group_epsilon(by_zeroing, delta=delta),
+        )
+
+
+def replace_one_by_group(charges: Sequence[GaussianCharge], *, delta: float) -> float:
+    """Bounds epsilon for one replaced record from the zero-out divergences alone, by group privacy for two."""
+    return _group_epsilon(_total_divergences(charges, NeighboringRelation.ZERO_OUT), delta=delta)
+
+
+def epsilon_from_divergences(divergences: FloatArray, *, delta: float, orders: Sequence[float] = ORDERS) -> float:
+    """Turns Renyi divergences, one an order, into the smallest epsilon that they prove at `delta`.
+
+    Privacy: for every order a: epsilon = D_a + ln(1 - 1/a) - ln(delta a)/(a - 1). An order of at most 1.01 is left
+      out. And if the divergence, which is at least the Kullback-Leibler divergence, is so small that
+      sqrt(1 - e^-D) <= delta, then the total variation is at most delta and epsilon is 0 (Bretagnolle-Huber).
+    Source: Canonne, Kamath, Steinke 2020, arXiv:2004.00010, Proposition 12.
+    """
+    a = np.asarray(orders, dtype=np.float64)
+    if np.any(-np.expm1(-divergences) * (1 + 1e-9) <= delta**2):
+        return 0.0
+    usable = a > 1.01
+    epsilons = divergences[usable] + np.log1p(-1 / a[usable]) - (math.log(delta) + np.log(a[usable])) / (a[usable] - 1)
+    return max(0.0, float(np.min(epsilons)))
+
+
+def delta_from_divergences(divergences: FloatArray, *, epsilon: float, orders: Sequence[float] = ORDERS) -> float:
+    """Turns Renyi divergences, one an order, into the smallest delta that they prove at `epsilon`: the inverse.
+
+    Source: Canonne, Kamath, Steinke 2020, arXiv:2004.00010, Proposition 12.
+    """
+    a = np.asarray(orders, dtype=np.float64)
+    exponents = (a - 1) * (divergences - epsilon + np.log1p(-1 / a)) - np.log(a)
+    exponents = exponents[a > 1.01]
+    by_order = float(np.exp(min(0.0, float(np.min(exponents)))))
+    by_total_variation = float(np.sqrt(-np.expm1(-np.min(divergences))))
+    return min(1.0, by_order, by_total_variation)
+
+
+def _group_epsilon(divergences: FloatArray, *, delta: float) -> float:
+    """Bounds epsilon for one replaced record by group privacy for two: (2 e, (1 + e^e) d) from (e, d).
+
+    Every e with (1 + e^e) d(e) <= delta is valid, so the bisection may end anywhere as long as its upper end passes.
+    """
+
+    def holds(epsilon: float) -> bool:
+        zeroing_delta = delta_from_divergences(divergences, epsilon=epsilon)
+        return epsilon < 700 and (1 + math.exp(epsilon)) * zeroing_delta * (1 + 1e-9) <= delta
+
+    lower, upper = 0.0, 1e-3
+    while not holds(upper):
+        lower, upper = upper, 2 * upper
+        if upper > 700:
+            return math.inf
+    while upper - lower > 1e-9 * upper:
+        middle = (lower + upper) / 2
+        lower, upper = (lower, middle) if holds(middle) else (middle, upper)
+    return 2 * upper
+
+
+def _total_divergences(charges: Sequence[GaussianCharge], neighboring_relation: NeighboringRelation) -> FloatArray:
+    """Adds the divergences of all charges at each of `ORDERS` (Mironov 2017, Proposition 1: adaptive composition)."""
+    total = np.zeros(len(ORDERS))
+    for event, count in charges:
+        total = total + count * _one_event(event, neighboring_relation)
+    return total
+
+
+@lru_cache(maxsize=256)
+def _one_event(event: PoissonGaussian | Gaussian, neighboring_relation: NeighboringRelation) -> FloatArray:
+    """Bounds the Renyi divergences of one event at each of `ORDERS`, in both directions.
+
+    Privacy: a Gaussian moved by s sensitivities has D_a = a s^2 / (2 sigma^2) exactly. For the Poisson-sampled one,
+      zero-out is the mixture that dp_accounting computes, whose larger direction it is (Mironov, Talwar, Zhang 2019,
+      Theorem 5). For replace-one, no doubled sensitivity: the tables P and Q are compared through the table R
+      without the record, by the weak triangle inequality with both exponents 2,
+      D_a(P||Q) <= (a - 1/2)/(a - 1) D_2a(P||R) + D_(2a-1)(R||Q).
+    Source: Mironov 2017, arXiv:1702.07476, Propositions 7 and 11.
+    """
+    orders = np.asarray(ORDERS)
+    replacing = neighboring_relation is NeighboringRelation.REPLACE_ONE
+    if isinstance(event, Gaussian) or event.sampling_probability == 1:
+        factor = 1.0
+        if replacing:
+            factor = event.replace_one_factor if isinstance(event, Gaussian) else 2.0
+        result = orders * (factor / event.noise_multiplier) ** 2 / 2
+    elif replacing:
+        # The largest order needs twice itself, which costs as much as all the others together and is left out.
+        doubled = tuple(2 * tenths / 10 for tenths in _ORDER_TENTHS[:-1])
+        one_less = tuple((2 * tenths - 10) / 10 for tenths in _ORDER_TENTHS[:-1])
+        there = sampled_gaussian_divergences(event, orders=doubled)
+        back = sampled_gaussian_divergences(event, orders=one_less)
+        result = np.append((orders[:-1] - 0.5) / (orders[:-1] - 1) * there + back, math.inf)
+    else:
+        result = sampled_gaussian_divergences(event, orders=ORDERS)
+    result.setflags(write=False)
+    return result
+
+
+def sampled_gaussian_divergences(event: PoissonGaussian, *, orders: Sequence[float]) -> FloatArray:
+    """Computes the Renyi divergences of one Poisson-sampled Gaussian under zero-out, rounded upwards.
+
+    Privacy: dp_accounting names the relation ADD_OR_REMOVE_ONE for this event; its two distributions, with the
+      record and without it, are those of zero-out. Sums of about a come from dp_accounting as log A_a with an
+      absolute error of some units in the last place of their largest term's logarithm, and a fractional order's
+      series is cut off at e^-30; both are added on.
+    Raises: PrivacyError if a divergence comes out as no number.
+    Source: Mironov, Talwar, Zhang 2019, arXiv:1908.10530, sections 3.2 and 3.3.
+    """
+    import dp_accounting
+
+    accountant = dp_accounting.rdp.RdpAccountant(
+        orders=list(orders), neighboring_relation=dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE
+    )
+    divergences = accountant.compose(event.to_dp_event()).rdp
+    if np.any(np.isnan(divergences)):
+        raise PrivacyError("The moments accountant found no number for these settings.")
+    a = np.asarray(orders, dtype=np.float64)
+    largest_logarithm = (
+        3 * a * np.log(a + 1)
+        + a * abs(math.log(event.sampling_probability))
+        + a**2 / (2 * event.noise_multiplier**2)
+        + 1
+    )
+    unit = float(np.finfo(np.float64).eps)
+    fractional = a != np.round(a)
+    error = (4 * unit * largest_logarithm + np.where(fractional, 4 * _SERIES_END, 0.0)) / (a - 1)
+    result: FloatArray = np.maximum(divergences, 0.0) + error
+    return result
+
+
+MOMENTS = MomentsAccountant()

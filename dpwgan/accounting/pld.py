@@ -1,0 +1,404 @@
+"""The pld accountant: the distribution of the privacy loss itself, on a grid that errs upwards, composed by FFT.
+
+How a bound comes about, and why it is one:
+
+1. *Pair.* One Poisson-sampled Gaussian step under zero-out is dominated, in each direction, by the pair of
+   one-dimensional laws N(0, s^2) and (1 - q) N(0, s^2) + q N(1, s^2) (Zhu, Dong, Wang 2022, Theorem 11 and section 4;
+   Koskela, Jalko, Honkela 2020). Domination passes to adaptive compositions. Both directions are computed.
+2. *Grid.* The loss l = ln(dP/dQ) of each cell (L_(k-1), L_k] is spread over the two ends so that the P-mass and the
+   Q-mass of the cell are kept ("connect the dots"). delta(epsilon) is the P-mean of a convex function of e^-l, so
+   spreading raises it at every epsilon (Doroshenko et al. 2022). Rounding is covered by moving a little more mass to
+   the upper end. Losses below the grid are moved up to its first point; losses above it count as infinite.
+3. *Composition.* Losses add, so the law of the total is a convolution power. It is computed after tilting by e^(t l),
+   with t such that the total's mean lies where epsilon is sought: the error of the FFT is then small relative to
+   delta itself, however small delta is. That error is bounded and added, and so is the mass outside the window.
+4. *Refinement.* The cell is halved until epsilon moves by less than 0.2%, or the work bound is reached and no epsilon
+   is given. Every grid gives a valid bound. A bound above the moments accountant's shows a grid that is too
+   coarse, and is refused.
+
+Replace-one: the curve delta(epsilon) of zero-out, and group privacy for two: (2 e, (1 + e^e) delta(e)).
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+from scipy import fft, optimize, signal, special
+
+from dpwgan.accounting.accountant import Accountant, GaussianCharge, library_version
+from dpwgan.accounting.budget import NeighboringRelation
+from dpwgan.accounting.events import Gaussian, PoissonGaussian
+from dpwgan.accounting.moments import MOMENTS, replace_one_by_group
+from dpwgan.errors import PrivacyError
+
+FloatArray = npt.NDArray[np.float64]
+
+UNIT = float(np.finfo(np.float64).eps)
+
+MOST_POINTS = 2**22
+"""The most points of a grid or of a transform: about a second and 200 MB."""
+
+SETTLED = 2e-3
+"""Epsilon has settled when halving the cell moves it by less than this, relatively."""
+
+_LOSS_ROUNDING = 1e-13
+"""What one act's loss may be off by rounding of a cell's border; it is added to epsilon for every act."""
+
+_LARGEST_LOSS = 600.0
+"""A step that can lose more than this is left to the other accountants: e^loss would leave the range of floats."""
+
+
+class PldAccountant(Accountant):
+    """Accounts by privacy loss distributions, the tightest of the three.
+
+    Source: Meiser and Mohammadi 2018; Koskela, Jalko, Honkela 2020, arXiv:1906.03049; Doroshenko et al. 2022,
+      arXiv:2207.04380; Zhu, Dong, Wang 2022, arXiv:2106.08567.
+    """
+
+    name = "pld"
+
+    @property
+    def version(self) -> str:
+        """scipy computes the normal tails and the transforms."""
+        return (
+            f"privacy loss distributions, connect-the-dots grid refined to {SETTLED:g}, "
+            f"scipy {library_version('scipy')}"
+        )
+
+    @property
+    def progress_accountant(self) -> Accountant:
+        """The moments accountant: never refuses a number half-way, and is never below this one."""
+        return MOMENTS
+
+    def _gaussian_epsilon(
+        self, charges: Sequence[GaussianCharge], *, delta: float, neighboring_relation: NeighboringRelation
+    ) -> float:
+        return _settled_epsilon(tuple(charges), delta, neighboring_relation)
+
+
+@lru_cache(maxsize=1024)
+def _settled_epsilon(
+    charges: tuple[GaussianCharge, ...], delta: float, neighboring_relation: NeighboringRelation
+) -> float:
+    """Refines the grid until epsilon settles, then compares it with the moments accountant's.
+
+    Raises: PrivacyError if it does not settle within the work bound, or comes out above the moments accountant's.
+    """
+    relation = neighboring_relation
+    # Both by the same road: for replace-one, group privacy from each curve.
+    if relation is NeighboringRelation.REPLACE_ONE:
+        by_moments = replace_one_by_group(charges, delta=delta)
+        # Group privacy asks the curve for a delta as small as this; what the grid cuts off must be smaller still.
+        least_delta = delta / (1 + math.exp(min(by_moments / 2, 500.0)))
+    else:
+        by_moments = MOMENTS.get_epsilon(charges, delta=delta, neighboring_relation=relation)
+        least_delta = delta
+    problem = _Problem(
+        steps=tuple(_Step.of(event, count) for event, count in charges),
+        delta=delta,
+        neighboring_relation=relation,
+        tail=max(1e-6 * least_delta / sum(count for _, count in charges), 1e-290),
+    )
+    epsilon = max(_settle(problem, removing=removing) for removing in (True, False))
+    if epsilon > by_moments:
+        raise PrivacyError(
+            f"The pld accountant gave epsilon {epsilon:.6g}, above the {by_moments:.6g} of the moments accountant: its "
+            "grid is too coarse for these settings, so no guarantee is issued with it."
+        )
+    return epsilon
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Step:
+    """One kind of act in one dimension: a mixture of N(0, s^2) and N(1, s^2) against N(0, s^2), `count` times."""
+
+    sampling_probability: float
+    stddev: float
+    count: int
+
+    @classmethod
+    def of(cls, event: PoissonGaussian | Gaussian, count: int) -> "_Step":
+        """Reads an event. Unsampled Gaussians compose to one Gaussian with stddev over sqrt(count), exactly."""
+        if isinstance(event, PoissonGaussian) and event.sampling_probability < 1:
+            return cls(sampling_probability=event.sampling_probability, stddev=event.noise_multiplier, count=count)
+        return cls(sampling_probability=1.0, stddev=event.noise_multiplier / math.sqrt(count), count=1)
+
+    def typical_loss(self) -> float:
+        """Gives the scale of one act's loss, q sqrt(e^(1/s^2) - 1) where that is small; only sets the first grid."""
+        growth = math.expm1(min(1 / self.stddev**2, 700.0))
+        return min(0.25, self.sampling_probability * math.sqrt(growth))
+
+    def loss(self, x: float) -> float:
+        """Computes ln(1 - q + q e^((2x - 1)/(2 s^2))), the loss where the record's table is P."""
+        q = self.sampling_probability
+        exponent = (2 * x - 1) / (2 * self.stddev**2)
+        if q == 1:
+            return exponent
+        if exponent > 0:
+            return exponent + math.log(q + (1 - q) * math.exp(-exponent))
+        return math.log1p(q * math.expm1(exponent))
+
+    def where(self, losses: FloatArray) -> FloatArray:
+        """Inverts `loss`; -inf where a loss is at or below its infimum ln(1 - q)."""
+        q = self.sampling_probability
+        if q == 1:
+            exponents = losses
+        else:
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+                low = np.log1p(np.maximum(np.expm1(np.minimum(losses, 30.0)) / q, -1.0))
+                high = losses - math.log(q) + np.log1p(-(1 - q) * np.exp(-np.maximum(losses, 30.0)))
+            exponents = np.where(losses > 30.0, high, low)
+        result: FloatArray = exponents * self.stddev**2 + 0.5
+        return result
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Problem:
+    """What is asked: the epsilon of `steps` at `delta`. `tail` is the mass that one act's grid may cut off."""
+
+    steps: tuple[_Step, ...]
+    delta: float
+    neighboring_relation: NeighboringRelation
+    tail: float
+
+
+def _settle(problem: _Problem, *, removing: bool) -> float:
+    """Halves the cell until epsilon in one direction settles.
+
+    Raises: PrivacyError if that does not happen within the work bound.
+    """
+    cell = min(step.typical_loss() for step in problem.steps) / 4
+    previous = math.inf
+    while True:
+        epsilon = epsilon_on_grid(problem, removing=removing, cell=cell)
+        if epsilon is None or math.isinf(epsilon):
+            raise PrivacyError(
+                f"The pld accountant did not settle on an epsilon within {MOST_POINTS} grid points for these settings."
+            )
+        if epsilon == 0 or abs(previous - epsilon) <= SETTLED * epsilon:
+            return min(previous, epsilon)
+        previous, cell = epsilon, cell / 2
+
+
+def _between(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Computes Phi(high) - Phi(low), and how much rounding may have taken from or added to it."""
+    upper_half = low > 0
+    far = np.where(upper_half, special.ndtr(-low), special.ndtr(high))
+    near = np.where(upper_half, special.ndtr(-high), special.ndtr(low))
+    return far - near, 8 * UNIT * far
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Losses:
+    """A law of losses on a grid: `masses[i]` at `(first + i) * cell`, and the rest of it at infinity."""
+
+    first: int
+    masses: FloatArray
+    infinite: float
+
+
+def _discretise(step: _Step, *, removing: bool, cell: float, tail: float) -> _Losses | None:
+    """Puts one act's losses on the grid, upwards: step 2 of the module. None if it needs too many points.
+
+    Privacy: `removing` makes P the law with the record and Q the one without; otherwise the reverse, whose loss is
+      the negative. At most `tail` of P's mass at each end is moved up: to the first point, or to infinity.
+    """
+    q, s = step.sampling_probability, step.stddev
+    reach = -float(special.ndtri(tail)) * s
+    low, high = step.loss(-reach), step.loss(1 + reach)
+    if (high - low) / cell > MOST_POINTS or high > _LARGEST_LOSS:
+        return None
+    points = np.arange(math.floor(low / cell), math.ceil(high / cell) + 1, dtype=np.float64)
+    borders = step.where(points * cell)
+    zero, zero_error = _between(borders[:-1] / s, borders[1:] / s)
+    one, one_error = _between((borders[:-1] - 1) / s, (borders[1:] - 1) / s)
+    mixture, mixture_error = (1 - q) * zero + q * one, (1 - q) * zero_error + q * one_error
+    below = (1 - q) * special.ndtr(borders[0] / s) + q * special.ndtr((borders[0] - 1) / s)
+    above = (1 - q) * special.ndtr(-borders[-1] / s) + q * special.ndtr((1 - borders[-1]) / s)
+    if removing:
+        p, p_error, r, r_error = mixture, mixture_error, zero, zero_error
+        infinite = above
+        lower_ends = points[:-1] * cell
+        first = int(points[0])
+    else:
+        # The same cells in the reverse order, with negative losses. Where the mixture is large, this loss is small.
+        p, p_error, r, r_error = zero[::-1], zero_error[::-1], mixture[::-1], mixture_error[::-1]
+        below, infinite = float(special.ndtr(-borders[-1] / s)), float(special.ndtr(borders[0] / s))
+        lower_ends = -points[:0:-1] * cell
+        first = -int(points[-1])
+    p = p + p_error
+    # y at the upper end, p - y at the lower one: y e^-upper + (p - y) e^-lower = r.
+    ratio = np.exp(lower_ends)
+    spread = -math.expm1(-cell)
+    at_upper = (p - r * ratio + p_error + (r_error + 4 * UNIT * r) * ratio) / spread
+    at_upper = np.minimum(np.maximum(at_upper, 0.0), p)
+    masses = np.zeros(points.size)
+    masses[1:] += at_upper
+    masses[:-1] += p - at_upper
+    masses[0] += float(below) * (1 + 8 * UNIT)
+    return _Losses(first=first, masses=masses, infinite=float(infinite) * (1 + 8 * UNIT))
+
+
+def epsilon_on_grid(problem: _Problem, *, removing: bool, cell: float) -> float | None:
+    """Bounds epsilon in one direction on one grid: steps 2 and 3 of the module. None if it needs too many points."""
+    delta = problem.delta
+    acts = sum(step.count for step in problem.steps)
+    laws = []
+    for step in problem.steps:
+        law = _discretise(step, removing=removing, cell=cell, tail=problem.tail)
+        if law is None:
+            return None
+        laws.append((law, step.count))
+    infinite = sum(count * law.infinite for law, count in laws)
+    cumulants = _Cumulants(laws, cell)
+    replacing = problem.neighboring_relation is NeighboringRelation.REPLACE_ONE
+
+    def allowed(epsilons: FloatArray) -> FloatArray:
+        """Gives the delta that is allowed at each epsilon of the zero-out curve."""
+        return delta / (1 + np.exp(np.minimum(epsilons, 700.0))) if replacing else np.full_like(epsilons, delta)
+
+    # The tilt is placed by the Chernoff bound, then once more by the answer, which is nearer.
+    guess = cumulants.chernoff_epsilon(delta)
+    if replacing:
+        for _ in range(3):
+            guess = cumulants.chernoff_epsilon(float(allowed(np.array([guess]))[0]))
+    epsilon: float | None = math.inf
+    for _ in range(2):
+        found = _epsilon_by_tilting(laws, cumulants, cell=cell, infinite=infinite, near=guess, allowed=allowed)
+        if found is None:
+            return None
+        epsilon = min(epsilon, found)
+        if not 0 < epsilon < math.inf:
+            break
+        guess = epsilon
+    epsilon += acts * _LOSS_ROUNDING
+    return 2 * epsilon if replacing else epsilon
+
+
+class _Cumulants:
+    """The logarithm of the mean of e^(t loss) of the composed law, and its slope."""
+
+    def __init__(self, laws: Sequence[tuple[_Losses, int]], cell: float) -> None:
+        self._laws = [
+            (np.log(np.maximum(law.masses, 1e-320)), (law.first + np.arange(law.masses.size)) * cell, count)
+            for law, count in laws
+        ]
+
+    def of_each(self, tilt: float) -> list[float]:
+        """Gives ln mean e^(t loss) of one act of each law."""
+        return [float(special.logsumexp(log_masses + tilt * losses)) for log_masses, losses, _ in self._laws]
+
+    def total(self, tilt: float) -> float:
+        """Gives ln mean e^(t loss) of everything."""
+        return sum(count * value for (_, _, count), value in zip(self._laws, self.of_each(tilt), strict=True))
+
+    def slope(self, tilt: float) -> float:
+        """Gives the mean of the composed loss under the law tilted by e^(t loss)."""
+        result = 0.0
+        for (log_masses, losses, count), value in zip(self._laws, self.of_each(tilt), strict=True):
+            result += count * float(np.sum(np.exp(log_masses + tilt * losses - value) * losses))
+        return result
+
+    def variance(self, tilt: float) -> float:
+        """Gives the variance of the composed loss under the law tilted by e^(t loss)."""
+        result = 0.0
+        for (log_masses, losses, count), value in zip(self._laws, self.of_each(tilt), strict=True):
+            weights = np.exp(log_masses + tilt * losses - value)
+            mean = float(np.sum(weights * losses))
+            result += count * float(np.sum(weights * (losses - mean) ** 2))
+        return result
+
+    def chernoff_epsilon(self, delta: float) -> float:
+        """Gives the epsilon at which the Chernoff bound on the loss's tail is `delta`; only a place to look at."""
+        found = optimize.minimize_scalar(
+            lambda log_tilt: (self.total(math.exp(log_tilt)) - math.log(delta)) / math.exp(log_tilt),
+            bounds=(-7.0, 14.0),
+            method="bounded",
+            options={"xatol": 1e-2},
+        )
+        return max(0.0, float(found.fun))
+
+    def tilt_to(self, mean: float) -> float:
+        """Finds the tilt at which the composed loss has about that mean. Any tilt gives a valid bound."""
+        lower, upper = 1e-6, 1.0
+        while self.slope(upper) < mean and upper < 1e7:
+            lower, upper = upper, 2 * upper
+        for _ in range(20):
+            middle = math.sqrt(lower * upper)
+            lower, upper = (middle, upper) if self.slope(middle) < mean else (lower, middle)
+        return upper
+
+
+def _epsilon_by_tilting(
+    laws: Sequence[tuple[_Losses, int]],
+    cumulants: _Cumulants,
+    *,
+    cell: float,
+    infinite: float,
+    near: float,
+    allowed: Callable[[FloatArray], FloatArray],
+) -> float | None:
+    """Finds the least grid epsilon of at least 0 whose delta, bounded from above, is allowed: step 3 of the module.
+
+    Infinite if there is none in the window, None if the window needs too many points.
+    """
+    tilt = cumulants.tilt_to(near)
+    each, mean, deviation = cumulants.of_each(tilt), cumulants.slope(tilt), math.sqrt(cumulants.variance(tilt))
+    total = sum(count * value for (_, count), value in zip(laws, each, strict=True))
+    half = 12 * deviation + 4 * cell
+    size = fft.next_fast_len(2 * math.ceil(half / cell) + 1, real=True)
+    if size > MOST_POINTS or not math.isfinite(half):
+        return None
+    start = math.floor(mean / cell) - size // 2
+    losses = (start + np.arange(size)) * cell
+    transform = np.ones(size // 2 + 1, dtype=np.complex128)
+    for (law, count), value in zip(laws, each, strict=True):
+        at = law.first + np.arange(law.masses.size)
+        with np.errstate(divide="ignore"):
+            tilted = np.exp(np.log(law.masses) + tilt * at * cell - value)
+        # Everything outside the window wraps around into it, which only adds to what is there.
+        transform *= fft.rfft(np.bincount(at % size, weights=tilted, minlength=size)) ** count
+    composed = np.roll(fft.irfft(transform, size), -(start % size))
+    # What the window's upper end leaves out, by Chernoff: mean e^(2t l) again, at twice the tilt or by halves of it.
+    beyond = min(
+        cumulants.total(tilt * factor) - tilt * factor * losses[-1] for factor in (1.0, 1.1, 1.25, 1.5, 2.0, 3.0)
+    )
+    # delta(e) = sum over l > e of (1 - e^(e - l)) e^(total - tilt l) composed(l), scaled by e^(tilt e - total).
+    weights = np.maximum(composed, 0.0)
+    scale = total - tilt * losses
+    acts = sum(count for _, count in laws)
+    relative_error = 8 * UNIT * math.log2(size) * (1 + acts)
+    noise = relative_error * float(np.linalg.norm(composed)) / math.sqrt(-math.expm1(-2 * tilt * cell))
+    upper, shifted = _suffix_sums(weights, tilt * cell), _suffix_sums(weights, (1 + tilt) * cell)
+    missing = math.exp(min(0.0, beyond)) + infinite
+    with np.errstate(over="ignore"):
+        factor = np.exp(scale)
+        slack = factor * (16 * UNIT * upper + noise) + missing
+        # The sums start at the loss e itself, whose own term is 0.
+        deltas = factor * np.maximum(upper - shifted, 0.0) + slack
+    enough = allowed(losses)
+    good = (losses >= 0) & (deltas <= enough)
+    if not np.any(good):
+        return math.inf
+    j = int(np.argmax(good))
+    if j == 0 or losses[j] == 0 or not math.isfinite(slack[j - 1]):
+        return float(losses[j])
+    # Between two points of the grid delta(e) = factor (upper - e^(e - loss_j) shifted), with the sums of j; the slack
+    # of the point below and the allowance of the point above are the worse ones.
+    share = (upper[j] - (enough[j] - slack[j - 1]) / factor[j]) / shifted[j]
+    if not share > 0:
+        return float(losses[j])
+    inside = losses[j] + math.log(share) + 1e-12 * (1 + losses[j])
+    return float(min(losses[j], max(inside, losses[j - 1], 0.0)))
+
+
+def _suffix_sums(weights: FloatArray, decay: float) -> FloatArray:
+    """Computes sum over j >= i of weights[j] e^(-decay (j - i)) for every i, without leaving the range of floats."""
+    result: FloatArray = signal.lfilter([1.0], [1.0, -math.exp(-decay)], weights[::-1])[::-1]
+    return result
+
+
+PLD = PldAccountant()
