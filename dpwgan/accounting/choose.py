@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from dpwgan.accounting.accountant import Accountant
@@ -23,7 +23,7 @@ ACCOUNTANTS: dict[str, Accountant] = {accountant.name: accountant for accountant
 PAPER_THRESHOLD = 0.7
 """The 2018 UCLANESL entry used the amortized accountant up to this epsilon, the moments accountant above it."""
 
-_CHEAP = (MOMENTS, AMORTIZED)
+_AUTO = (MOMENTS, AMORTIZED)
 
 
 class Alternative(NamedTuple):
@@ -41,8 +41,7 @@ class Alternative(NamedTuple):
 class AccountantChoice:
     """The accountant, the noise and the number of steps of a run, and why.
 
-    `reason` is one sentence for the log. `alternatives` holds the other accountants that were asked; the pld
-    accountant is slow and is asked only by `with_pld`, unless it is the one that was chosen.
+    `reason` is one sentence for the log. `alternatives` holds what the other accountants would have said.
     """
 
     accountant: Accountant
@@ -65,23 +64,6 @@ class AccountantChoice:
         """Gives the epsilon that the chosen accountant reports for all charges; at most the budget's."""
         return self.accountant.get_epsilon(
             self.charges(), delta=self.budget.delta, neighboring_relation=self.neighboring_relation
-        )
-
-    def with_pld(self) -> "AccountantChoice":
-        """Gives the same choice with the pld accountant among the alternatives. Takes seconds to a minute."""
-        if any(item.accountant is PLD for item in self.alternatives) or self.accountant is PLD:
-            return self
-        alternative = _ask(PLD, self.charges(), self._needed_noise(PLD), self.budget, self.neighboring_relation)
-        return replace(self, alternatives=(*self.alternatives, alternative))
-
-    def _needed_noise(self, accountant: Accountant) -> float:
-        return _needed_noise(
-            accountant,
-            budget=self.budget,
-            sampling_probability=self.sampling_probability,
-            steps=self.steps,
-            neighboring_relation=self.neighboring_relation,
-            other_charges=self.other_charges,
         )
 
 
@@ -109,10 +91,9 @@ def choose_accountant(
     """
     _refuse_unknown_rule(rule)
     others = tuple(other_charges)
-    asked = (PLD, *_CHEAP) if rule == "pld" else _CHEAP
     noise: dict[str, float] = {}
     refusals: dict[str, PrivacyError] = {}
-    for accountant in asked:
+    for accountant in ACCOUNTANTS.values():
         try:
             noise[accountant.name] = noise_multiplier_for(
                 accountant=accountant,
@@ -132,7 +113,7 @@ def choose_accountant(
     charges = (*others, (event, steps))
     alternatives = tuple(
         _ask(accountant, charges, noise[accountant.name], budget, neighboring_relation)
-        for accountant in asked
+        for accountant in ACCOUNTANTS.values()
         if accountant is not chosen
     )
     return AccountantChoice(
@@ -161,13 +142,13 @@ def choose_accountant_for_noise(
 ) -> AccountantChoice:
     """Chooses the accountant for a given noise, and the largest number of steps with which it meets the budget.
 
-    `auto` takes the accountant that allows more steps, and at a tie the one that reports less. The choice's `steps`
-    is at most `at_most_steps`.
+    `auto` takes, of moments and amortized, the one that allows more steps, and at a tie the one that reports less.
+    The choice's `steps` is at most `at_most_steps`.
     Raises: UsageError for an unknown rule, PrivacyError if not one step fits the budget.
     """
     _refuse_unknown_rule(rule)
     others = tuple(other_charges)
-    asked = (PLD, *_CHEAP) if rule == "pld" else _CHEAP
+    asked = (PLD, *_AUTO) if rule == "pld" else _AUTO
     steps: dict[str, int] = {}
     for accountant in asked:
         steps[accountant.name] = steps_for(
@@ -186,7 +167,7 @@ def choose_accountant_for_noise(
         return accountant.get_epsilon(charges, delta=budget.delta, neighboring_relation=neighboring_relation)
 
     if rule == "auto":
-        chosen: Accountant = min(_CHEAP, key=lambda accountant: (-steps[accountant.name], reported(accountant)))
+        chosen: Accountant = min(_AUTO, key=lambda accountant: (-steps[accountant.name], reported(accountant)))
     else:
         chosen = _by_paper(budget) if rule == "paper" else get_accountant(rule)
     if steps[chosen.name] < 1:
@@ -211,7 +192,7 @@ def choose_accountant_for_noise(
             budget,
             neighboring_relation,
         )
-        for accountant in asked
+        for accountant in ACCOUNTANTS.values()
         if accountant is not chosen
     )
     allowed = " and ".join(f"{steps[accountant.name]} by {accountant.name}" for accountant in asked)
@@ -247,7 +228,7 @@ def _by_paper(budget: Budget) -> Accountant:
 
 def _choose(rule: str, budget: Budget, noise: dict[str, float]) -> Accountant:
     if rule == "auto":
-        return min(_CHEAP, key=lambda accountant: noise[accountant.name])
+        return min(_AUTO, key=lambda accountant: noise[accountant.name])
     return _by_paper(budget) if rule == "paper" else get_accountant(rule)
 
 

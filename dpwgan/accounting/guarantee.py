@@ -1,4 +1,4 @@
-"""The two kinds of privacy statement, proved and measured. With no base class in common, neither passes for the other."""
+"""The two kinds of privacy statement, proved and measured: with no common base, neither passes for the other."""
 
 import math
 from dataclasses import dataclass

@@ -265,7 +265,7 @@ def epsilon_on_grid(problem: _Problem, *, removing: bool, cell: float) -> float 
     if replacing:
         for _ in range(3):
             guess = cumulants.chernoff_epsilon(float(allowed(np.array([guess]))[0]))
-    epsilon: float | None = math.inf
+    epsilon = math.inf
     for _ in range(2):
         found = _epsilon_by_tilting(laws, cumulants, cell=cell, infinite=infinite, near=guess, allowed=allowed)
         if found is None:
