@@ -31,12 +31,17 @@ test: venv-dev ## Sets up everything and runs the tests, all but those that need
 check: lint ## Format, lint, types, import law and the fast tests
 	$(PY) -m pytest -m "not container and not slow and not statistical"
 
-.PHONY: lint
-lint: venv-dev ## Format, lint, types, import law and the Dockerfile, changing nothing
-	$(PY) -m ruff format --check .
+.PHONY: lint lint-format lint-code lint-types lint-imports lint-dockerfile
+lint: lint-format lint-code lint-types lint-imports lint-dockerfile ## Format, lint, types, import law and the Dockerfile, changing nothing
+lint-format: venv-dev
+	$(PY) -m ruff format --check --output-format concise .
+lint-code: venv-dev
 	$(PY) -m ruff check .
+lint-types: venv-dev
 	$(PY) -m mypy
-	$(VENV)/bin/lint-imports
+lint-imports: venv-dev
+	$(VENV)/bin/lint-imports --no-logo
+lint-dockerfile: venv-dev
 	$(VENV)/bin/hadolint Dockerfile
 
 .PHONY: format
