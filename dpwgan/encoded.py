@@ -1,4 +1,4 @@
-"""The only form of the data that a method sees: category codes, scaled numbers, and the spans that say what they are."""
+"""The only form of the data that a method sees: category codes, scaled numbers, and spans that say what they are."""
 
 from dataclasses import dataclass
 from typing import Literal

@@ -7,6 +7,7 @@ weights is a sum of products of two small norms, and the clipped sum over a batc
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import tensorflow as tf
@@ -48,7 +49,7 @@ class Critic:
         self._dense_positions = np.array([[span.start] for span in (*sigmoid, *linear)], np.int32).reshape(-1, 1)
         sizes = [width, *hidden, 1]
         self.weights: list[tf.Variable] = []
-        for layer, (inputs, outputs) in enumerate(zip(sizes[:-1], sizes[1:], strict=True)):
+        for layer, (inputs, outputs) in enumerate(pairwise(sizes)):
             active = len(self.spans) if layer == 0 else inputs
             matrix = rng.standard_normal((inputs, outputs), dtype=np.float32) / np.float32(math.sqrt(active))
             self.weights.append(tf.Variable(matrix, name=f"critic_kernel_{layer}"))
@@ -148,15 +149,14 @@ class Critic:
             total = tf.zeros((width, hidden))
         else:
             batch, columns = tf.unstack(tf.shape(inputs.indices))
+            # For an empty batch the operation returns memory as it found it: give it a row of zeros to add up.
             total = tf.raw_ops.SparseSegmentSumGrad(
-                grad=error,
-                indices=tf.reshape(inputs.indices, [-1]),
-                segment_ids=tf.repeat(tf.range(batch), columns),
+                grad=tf.pad(error, [[0, 1], [0, 0]]),
+                indices=tf.pad(tf.reshape(inputs.indices, [-1]), [[0, 1]]),
+                segment_ids=tf.pad(tf.repeat(tf.range(batch), columns), [[0, 1]], constant_values=batch),
                 output_dim0=width,
             )
-        return tf.tensor_scatter_nd_add(
-            total, self._dense_positions, tf.matmul(inputs.dense, error, transpose_a=True)
-        )
+        return tf.tensor_scatter_nd_add(total, self._dense_positions, tf.matmul(inputs.dense, error, transpose_a=True))
 
 
 def clip_factors(squared_norm: tf.Tensor, *, l2_clip_norm: float) -> tf.Tensor:

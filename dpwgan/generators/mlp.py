@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 import tensorflow as tf
@@ -21,15 +22,13 @@ class MlpGenerator:
     Source: Srivastava and Alzantot 2019, sections 2.1 and 6.
     """
 
-    def __init__(
-        self, spans: Sequence[Span], *, latent: int, hidden: Sequence[int], rng: np.random.Generator
-    ) -> None:
+    def __init__(self, spans: Sequence[Span], *, latent: int, hidden: Sequence[int], rng: np.random.Generator) -> None:
         """Draws the first weights (He et al. 2015, arXiv:1502.01852), the last layer small."""
         self.spans = tuple(spans)
         self.latent = latent
         sizes = [latent, *hidden, sum(span.width for span in spans)]
         self.weights: list[tf.Variable] = []
-        for layer, (inputs, outputs) in enumerate(zip(sizes[:-1], sizes[1:], strict=True)):
+        for layer, (inputs, outputs) in enumerate(pairwise(sizes)):
             scale = math.sqrt(2.0 / inputs) if layer < len(hidden) else _LAST_LAYER_SCALE
             kernel = rng.standard_normal((inputs, outputs), dtype=np.float32) * np.float32(scale)
             self.weights.append(tf.Variable(kernel, name=f"generator_kernel_{layer}"))

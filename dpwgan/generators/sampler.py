@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -77,9 +76,7 @@ class MlpSampler:
         return cls(weights=weights, spans=spans)
 
 
-def draw_categories(
-    logits: npt.NDArray[np.float32], *, head: Head, rng: np.random.Generator
-) -> npt.NDArray[np.integer[Any]]:
+def draw_categories(logits: npt.NDArray[np.float32], *, head: Head, rng: np.random.Generator) -> npt.NDArray[np.int32]:
     """Draws one category a row, by the sigmoid for one logit of two categories, else by the softmax.
 
     Shapes: (b, k) to (b,).
@@ -88,6 +85,8 @@ def draw_categories(
     if head == "sigmoid":
         # u < sigmoid(x), with the logarithm taken on the side that cannot overflow.
         odds = np.log(np.maximum(uniform, np.float32(1e-12))) - np.log1p(-uniform)
-        return (odds < logits)[:, 0].astype(np.int32)
+        below: npt.NDArray[np.int32] = (odds < logits)[:, 0].astype(np.int32)
+        return below
     cumulative = np.cumsum(np.exp(logits - logits.max(axis=1, keepdims=True)), axis=1)
-    return np.sum(uniform * cumulative[:, -1:] >= cumulative[:, :-1], axis=1, dtype=np.int32)
+    codes: npt.NDArray[np.int32] = np.sum(uniform * cumulative[:, -1:] >= cumulative[:, :-1], axis=1, dtype=np.int32)
+    return codes

@@ -11,9 +11,9 @@ from dpwgan.encoded import EncodedTable, TableShape
 from dpwgan.errors import ResourceError
 from dpwgan.generators.sampler import MlpSampler
 from dpwgan.methods.base import Progress
-from dpwgan.methods.dp_wgan_settings import DpWganSettings
 from dpwgan.randomness import Streams
 from dpwgan.training.plan import TrainingPlan, plan_training
+from dpwgan.training.settings import DpWganSettings
 
 if TYPE_CHECKING:
     from dpwgan.accounting.ledger import Ledger
@@ -96,7 +96,7 @@ class DpWgan:
                 critic = Critic(spans, hidden=settings.hidden_critic, rng=rng)
                 generator = MlpGenerator(spans, latent=settings.latent, hidden=settings.hidden_generator, rng=rng)
                 latents = LatentSource(latent=settings.latent, width=plan.shape.width, rng=rng)
-                parts = {"critic": critic, "generator": generator, "latents": latents, "plan": plan}
+                parts: dict[str, Any] = {"critic": critic, "generator": generator, "latents": latents, "plan": plan}
                 generator_step = GeneratorStep(**parts)
                 train(
                     plan,

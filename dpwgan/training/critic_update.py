@@ -43,11 +43,15 @@ class CriticUpdate:
         memory = settings.gradient_memory
         self._steps.assign_add(1.0)
         correction = 1.0 - tf.pow(memory, self._steps) if memory > 0 else 1.0
-        gradients = []
+        batch, clip = self._plan.expected_batch_size, self._plan.l2_clip_norm
+        gradients, measured = [], []
         for kept, noisy, fake in zip(self._memory, noisy_sums, generated_sums, strict=True):
-            kept.assign(memory * kept + (1.0 - memory) * noisy / self._plan.expected_batch_size)
-            gradients.append((kept / correction - fake / float(generated)) / self._plan.l2_clip_norm)
-        self._optimizer.apply(gradients, learning_rate)
+            kept.assign(memory * kept + (1.0 - memory) * noisy / batch)
+            gradients.append((kept / correction - fake / float(generated)) / clip)
+            measured.append((noisy / batch - fake / float(generated)) / clip)
+        # The scale is taken before the average: there the noise is the same for all weights, so that a weight which
+        # hardly ever matters is not blown up to the size of the others.
+        self._optimizer.apply(gradients, learning_rate, measured=measured)
         pull, limit = settings.weight_pull, settings.weight_clip
         for weight, first in zip(self._critic.weights, self._critic.initial, strict=True):
             pulled = weight - pull * (weight - first) if pull > 0 else weight

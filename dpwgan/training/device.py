@@ -8,7 +8,7 @@ from dpwgan.errors import ResourceError
 # TensorFlow reads this when it is first imported: its own notices are about its build, not about the run.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
-import tensorflow as tf  # noqa: E402
+import tensorflow as tf
 
 logging.getLogger("tensorflow").setLevel(logging.ERROR)
 

@@ -21,15 +21,15 @@ _PROGRESS_CALLS = 100
 class CriticStep(Protocol):
     """One private step on the rows of a batch: the fused engine or the reference engine."""
 
-    def __call__(
-        self, rows: npt.NDArray[np.int64], *, noise_rng: np.random.Generator, learning_rate: float
-    ) -> None: ...
+    def __call__(self, rows: npt.NDArray[np.int64], *, noise_rng: np.random.Generator, learning_rate: float) -> None:
+        """Takes one critic step on the given row numbers."""
 
 
 class GeneratorStep(Protocol):
     """One step of the generator."""
 
-    def __call__(self, *, learning_rate: float) -> None: ...
+    def __call__(self, *, learning_rate: float) -> None:
+        """Takes one generator step."""
 
 
 def train(

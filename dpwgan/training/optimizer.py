@@ -22,10 +22,20 @@ class RmsProp:
         self._squares = [tf.Variable(tf.zeros_like(weight)) for weight in weights]
         self._updates = tf.Variable(0.0)
 
-    def apply(self, gradients: Sequence[tf.Tensor], learning_rate: tf.Tensor) -> None:
-        """Moves the weights along `gradients` by `learning_rate` (negative: against them)."""
+    def apply(
+        self,
+        gradients: Sequence[tf.Tensor],
+        learning_rate: tf.Tensor,
+        *,
+        measured: Sequence[tf.Tensor] | None = None,
+    ) -> None:
+        """Moves the weights along `gradients` by `learning_rate` (negative: against them).
+
+        The running mean square is that of `measured`, where given: gradients may be averaged, their scale is not.
+        """
         self._updates.assign_add(1.0)
         correction = 1.0 - tf.pow(_DECAY, self._updates)
-        for weight, gradient, square in zip(self._weights, gradients, self._squares, strict=True):
-            square.assign(_DECAY * square + (1.0 - _DECAY) * tf.square(gradient))
+        scales = gradients if measured is None else measured
+        for weight, gradient, scale, square in zip(self._weights, gradients, scales, self._squares, strict=True):
+            square.assign(_DECAY * square + (1.0 - _DECAY) * tf.square(scale))
             weight.assign_add(learning_rate * gradient / (tf.sqrt(square / correction) + _TINY))

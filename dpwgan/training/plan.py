@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from typing import Any
 
 from dpwgan.accounting.budget import Budget, NeighboringRelation
@@ -10,7 +11,7 @@ from dpwgan.accounting.choose import AccountantChoice, choose_accountant, choose
 from dpwgan.accounting.events import Charge, PoissonGaussian, poisson_gaussian
 from dpwgan.encoded import TableShape
 from dpwgan.errors import PrivacyError
-from dpwgan.methods.dp_wgan_settings import DpWganSettings
+from dpwgan.training.settings import DpWganSettings
 
 CRITIC_LABEL = "critic steps"
 
@@ -45,9 +46,7 @@ class TrainingPlan:
     @property
     def event(self) -> PoissonGaussian:
         """What one critic step gives away."""
-        return poisson_gaussian(
-            sampling_probability=self.sampling_probability, noise_multiplier=self.noise_multiplier
-        )
+        return poisson_gaussian(sampling_probability=self.sampling_probability, noise_multiplier=self.noise_multiplier)
 
     @property
     def charges(self) -> list[tuple[str, PoissonGaussian, int, Mapping[str, Any]]]:
@@ -63,13 +62,13 @@ class TrainingPlan:
     def critic_weights(self) -> int:
         """Number of weights of the critic: each gets noise in each step."""
         sizes = [self.shape.width, *self.settings.hidden_critic]
-        return sum(inputs * outputs + outputs for inputs, outputs in zip(sizes[:-1], sizes[1:], strict=True)) + sizes[-1]
+        return sum((inputs + 1) * outputs for inputs, outputs in pairwise(sizes)) + sizes[-1]
 
     @property
     def generator_weights(self) -> int:
         """Number of weights of the generator."""
         sizes = [self.settings.latent, *self.settings.hidden_generator, self.shape.width]
-        return sum(inputs * outputs + outputs for inputs, outputs in zip(sizes[:-1], sizes[1:], strict=True))
+        return sum((inputs + 1) * outputs for inputs, outputs in pairwise(sizes))
 
     @property
     def memory_bytes(self) -> int:
@@ -134,7 +133,7 @@ def plan_training(
     steps = settings.steps or (
         max(1, math.ceil(settings.epochs * shape.records / batch)) if settings.epochs is not None else _STEPS
     )
-    shared = {
+    shared: dict[str, Any] = {
         "budget": budget,
         "sampling_probability": sampling_probability,
         "neighboring_relation": neighboring_relation,

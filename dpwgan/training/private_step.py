@@ -50,9 +50,7 @@ class FusedStep:
             ],
         )
 
-    def __call__(
-        self, rows: npt.NDArray[np.int64], *, noise_rng: np.random.Generator, learning_rate: float
-    ) -> None:
+    def __call__(self, rows: npt.NDArray[np.int64], *, noise_rng: np.random.Generator, learning_rate: float) -> None:
         """Takes one critic step on the given row numbers, with fresh noise from `noise_rng`."""
         noise = noise_rng.standard_normal(sum(self._sizes), dtype=np.float32)
         noise *= np.float32(self._plan.noise_multiplier * self._plan.l2_clip_norm)
@@ -73,6 +71,4 @@ class FusedStep:
         generated = self._plan.generated_batch_size
         fakes = self._generator.rows(*self._latents.draw(generated))
         fake_sums = self._critic.clipped_sum(tf.stop_gradient(fakes), l2_clip_norm=self._plan.l2_clip_norm)
-        self._update.apply(
-            self.noisy_sums(rows, noise), fake_sums, generated=generated, learning_rate=learning_rate
-        )
+        self._update.apply(self.noisy_sums(rows, noise), fake_sums, generated=generated, learning_rate=learning_rate)

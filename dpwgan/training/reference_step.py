@@ -31,7 +31,7 @@ class _Score(tf.keras.losses.Loss):
         return tf.squeeze(y_pred, axis=1)
 
 
-class _StreamNoiseQuery(GaussianSumQuery):  # type: ignore[misc]
+class _StreamNoiseQuery(GaussianSumQuery):
     """A Gaussian sum whose noise comes from the run's own noise stream instead of TensorFlow's generator."""
 
     def __init__(self, l2_norm_clip: float, stddev: float) -> None:
@@ -84,9 +84,7 @@ class ReferenceStep:
         self._registry = layer_registry.make_default_layer_registry()
         self._query = _StreamNoiseQuery(plan.l2_clip_norm, plan.noise_multiplier * plan.l2_clip_norm)
 
-    def __call__(
-        self, rows: npt.NDArray[np.int64], *, noise_rng: np.random.Generator, learning_rate: float
-    ) -> None:
+    def __call__(self, rows: npt.NDArray[np.int64], *, noise_rng: np.random.Generator, learning_rate: float) -> None:
         """Takes one critic step on the given row numbers, with fresh noise from `noise_rng`."""
         noisy = self.noisy_sums(rows, noise_rng=noise_rng)
         generated = self._plan.generated_batch_size

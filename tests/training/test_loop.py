@@ -1,0 +1,84 @@
+"""The loop: charge first, fixed steps, learning rates, and what progress is told."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpwgan.errors import PrivacyError
+from dpwgan.randomness import make_streams
+from dpwgan.training import loop
+from dpwgan.training.loop import train
+from dpwgan.training.plan import TrainingPlan
+from tests.training.tables import make_encoded, make_ledger, make_plan
+
+
+def run(
+    plan: TrainingPlan, events: list[str], monkeypatch: pytest.MonkeyPatch, *, ledger: Any = None
+) -> list[tuple[int, int, float]]:
+    ledger = ledger if ledger is not None else make_ledger(plan)
+    told: list[tuple[int, int, float]] = []
+
+    def note(name: str, do: Callable[..., Any]) -> Callable[..., Any]:
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            result = do(*args, **kwargs)
+            events.append(name)
+            return result
+
+        return wrapped
+
+    monkeypatch.setattr(ledger, "charge", note("charge", ledger.charge))
+    monkeypatch.setattr(loop, "sample_poisson_rows", note("sample", loop.sample_poisson_rows))
+    train(
+        plan,
+        critic_step=note("critic", lambda rows, **_: None),
+        generator_step=note("generator", lambda **_: None),
+        ledger=ledger,
+        streams=make_streams(1),
+        progress=lambda *numbers: told.append(numbers),
+    )
+    return told
+
+
+def test_every_step_is_charged_before_its_batch_is_drawn_when_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = make_plan(make_encoded(100), steps=3, generator_steps=1)
+    events: list[str] = []
+    run(plan, events, monkeypatch)
+    assert events == ["charge", "sample", "critic", "generator"] * 3
+
+
+def test_training_takes_exactly_the_planned_steps_when_batches_are_empty(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = make_plan(make_encoded(100), steps=40, expected_batch_size=1)
+    events: list[str] = []
+    run(plan, events, monkeypatch)
+    assert events.count("critic") == 40
+
+
+def test_ledger_refuses_when_a_step_more_than_planned_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = make_plan(make_encoded(100), steps=3)
+    ledger = make_ledger(plan)
+    events: list[str] = []
+    run(plan, events, monkeypatch, ledger=ledger)
+    events.clear()
+    with pytest.raises(PrivacyError):
+        run(plan, events, monkeypatch, ledger=ledger)
+    assert "sample" not in events
+    assert "critic" not in events
+
+
+def test_generator_steps_once_when_several_critic_steps_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = make_plan(make_encoded(100), steps=10, critic_steps_per_generator_step=5, generator_steps=2)
+    events: list[str] = []
+    run(plan, events, monkeypatch)
+    assert events.count("generator") == 4
+
+
+def test_progress_is_told_of_a_spent_epsilon_within_the_budget_when_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = make_plan(make_encoded(100), steps=20)
+    told = run(plan, [], monkeypatch)
+    spent = [epsilon for _, _, epsilon in told]
+    assert told[-1][:2] == (20, 20)
+    assert spent == sorted(spent)
+    assert 0.9 < spent[-1] <= 1.0
+    assert np.isfinite(spent).all()
