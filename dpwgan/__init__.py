@@ -4,6 +4,7 @@
 use, so that importing the package costs nothing.
 """
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from dpwgan.version import __version__
@@ -16,7 +17,6 @@ __all__ = ["Synthesizer", "__version__", "synthesize"]
 
 def __getattr__(name: str) -> Any:
     if name in ("Synthesizer", "synthesize"):
-        from dpwgan import api
-
-        return getattr(api, name)
+        # By name, so that nothing that imports a part of the package depends on the whole of it.
+        return getattr(importlib.import_module("dpwgan.api"), name)
     raise AttributeError(f"module 'dpwgan' has no attribute {name!r}")

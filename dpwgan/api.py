@@ -12,6 +12,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -19,12 +20,12 @@ import polars as pl
 
 from dpwgan.claim import Claim, build_claim, describe_accountant
 from dpwgan.codebook import read_codebook
-from dpwgan.config import SynthesisConfig
+from dpwgan.config import RECORDS, SynthesisConfig
 from dpwgan.data import frames
 from dpwgan.data.domains import discover_domains
 from dpwgan.data.encoder import TableEncoder
 from dpwgan.data.reader import check_header
-from dpwgan.errors import DataError, OutputError, UsageError
+from dpwgan.errors import DataError, InputError, OutputError, UsageError
 from dpwgan.logs import LOGGER
 from dpwgan.mechanisms.discovery import select_categories
 from dpwgan.memory import check_memory, memory_limit
@@ -116,6 +117,7 @@ class Synthesizer:
         if unknown:
             raise UsageError(f"there is no option {unknown[0]}; training settings go into settings={{...}}")
         self.schema = _read_schema(specs, codebook=codebook)
+        self._codebook_sha256 = _digest(codebook) if codebook is not None else None
         self.config = SynthesisConfig(epsilon=epsilon, delta=delta, **options)
         self._streams: Streams | None = None
         self._encoder: TableEncoder | None = None
@@ -125,10 +127,10 @@ class Synthesizer:
         self._method = self.config.method
 
     @classmethod
-    def from_config(cls, schema: Schema, config: SynthesisConfig) -> "Synthesizer":
-        """Makes a synthesizer from a schema and settings that are checked already."""
+    def from_config(cls, schema: Schema, config: SynthesisConfig, *, codebook: Path | None = None) -> "Synthesizer":
+        """Makes a synthesizer from a schema and settings that are checked already; the codebook is only cited."""
         options = {name: getattr(config, name) for name in SynthesisConfig.__dataclass_fields__}
-        return cls(schema, options.pop("epsilon"), options.pop("delta"), **options)
+        return cls(schema, options.pop("epsilon"), options.pop("delta"), codebook=codebook, **options)
 
     # ------------------------------------------------------------------------------------------------------------ plan
 
@@ -172,7 +174,7 @@ class Synthesizer:
             schema = discover_domains(
                 table.frames(),
                 schema,
-                select=select_categories,
+                select=partial(select_categories, neighboring_relation=run_plan.relation),
                 epsilon=event.epsilon if event is not None else None,
                 delta=event.delta if event is not None else None,
                 rng=streams.noise,
@@ -181,6 +183,7 @@ class Synthesizer:
             run_plan = run_plan.after_discovery(schema)
             run_plan.reserve_training(ledger)
         check_memory(run_plan.memory_bytes, limit=memory_limit(), spans=run_plan.shape.spans)
+        LOGGER.debug("encoding the table")
         encoder = TableEncoder(schema, table.header)
         encoded = encoder.encode_frames(table.frames(), records=table.records)
         self._fitted = run_plan.method.fit(
@@ -206,6 +209,7 @@ class Synthesizer:
             rows=rows if rows is not None else table.records,
             rows_chosen_by=chosen_by,
             specs_sha256=schema.sha256,
+            codebook_sha256=self._codebook_sha256,
             domains=_domains(schema),
             seeded=streams.seeded,
             method={
@@ -317,7 +321,7 @@ class Synthesizer:
         self._streams = make_streams(seed)
         self._line_ending = description.line_ending
         records = int(document["public"]["records"])
-        self._claim = claim.for_output(rows=records, chosen_by="the public number of records", from_saved_model=True)
+        self._claim = claim.for_output(rows=records, chosen_by=RECORDS, from_saved_model=True)
         return self
 
 
@@ -359,6 +363,13 @@ def _read_schema(
         sha256 = hashlib.sha256(text.encode()).hexdigest()
         return parse_specs(dict(specs), sha256=sha256, codebook=read_codebook(path) if path is not None else None)
     return read_specs(Path(specs), codebook=path)
+
+
+def _digest(path: str | os.PathLike[str]) -> str:
+    try:
+        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    except OSError as error:
+        raise InputError(f"the codebook cannot be read: {error.strerror or type(error).__name__}") from None
 
 
 def _domains(schema: Schema) -> dict[str, list[str]]:

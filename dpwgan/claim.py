@@ -14,6 +14,7 @@ from typing import Any
 
 from dpwgan.accounting.budget import Budget, NeighboringRelation
 from dpwgan.accounting.guarantee import PrivacyGuarantee
+from dpwgan.config import RECORDS
 from dpwgan.errors import DpwganError, InputError
 from dpwgan.randomness import NOISE_SOURCE
 from dpwgan.version import __version__
@@ -33,11 +34,9 @@ RELATIONS = {
     ),
 }
 
-USES_OF_N = (
-    "the default of delta: 1/n^2",
-    "the sampling probability: expected batch size over n",
-    "the default number of rows written",
-)
+SAMPLING_USE = "the sampling probability: expected batch size over n"
+DELTA_USE = "the default of delta: 1/n^2"
+ROWS_USE = "the number of rows written"
 
 COVERED = (
     "the output table, and any further table sampled from the same fitted model",
@@ -136,6 +135,7 @@ def build_claim(
     rows: int,
     rows_chosen_by: str,
     specs_sha256: str,
+    codebook_sha256: str | None,
     domains: Mapping[str, Sequence[str]],
     seeded: bool,
     method: Mapping[str, Any],
@@ -175,9 +175,14 @@ def build_claim(
             },
             "public": {
                 "records": records,
-                "uses_of_records": list(USES_OF_N),
+                "uses_of_records": [
+                    SAMPLING_USE,
+                    *([DELTA_USE] if delta_chosen_by.startswith("default") else []),
+                    *([ROWS_USE] if rows_chosen_by == RECORDS else []),
+                ],
                 "specs_sha256": specs_sha256,
-                "settings": "every training setting, the code, and the names of the columns",
+                "codebook_sha256": codebook_sha256,
+                "other": "every training setting, the code, the header and the line ending of the table",
             },
             "columns": {
                 "formats": FORMATS,
@@ -321,7 +326,7 @@ def _lines(document: Mapping[str, Any]) -> list[str]:
         f"randomness: {document['randomness']['noise_and_batches']}; seeded: "
         f"{'yes' if document['randomness']['seeded'] else 'no'}",
         f"floating point: {document['randomness']['floating_point']}",
-        f"public: {public['records']} rows, used for {'; '.join(public['uses_of_records'])}; {public['settings']}; "
+        f"public: {public['records']} rows, used for {'; '.join(public['uses_of_records'])}; {public['other']}; "
         f"specs SHA-256 {public['specs_sha256']}",
         f"columns: {columns['formats']}",
     ]

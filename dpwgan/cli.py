@@ -11,13 +11,11 @@ import logging
 import os
 import signal
 import sys
-import threading
 import traceback
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import Any, NoReturn
 
 from dpwgan.config import (
@@ -31,6 +29,7 @@ from dpwgan.config import (
     read_epsilon,
 )
 from dpwgan.errors import DpwganError, InputError, ResourceError, TransferError, UsageError
+from dpwgan.interruption import Interrupted, Watch, interruptible
 from dpwgan.logs import LOGGER, speak
 from dpwgan.version import __version__
 
@@ -68,14 +67,6 @@ TITLES = {
     "files": "files",
     "run": "run",
 }
-
-
-class Interrupted(BaseException):
-    """A signal asked the run to stop. Not an Exception, so that no handler on the way takes it for a failure."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.number = number
 
 
 class _Parser(argparse.ArgumentParser):
@@ -204,6 +195,8 @@ def main(argv: Sequence[str] | None = None, *, environment: Mapping[str, str] | 
 
     Raises: nothing.
     """
+    if sys.stderr is None:  # closed by whoever started the tool: speak to nobody rather than fail over it
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
     try:
         config = parse(
             sys.argv[1:] if argv is None else argv, environment=os.environ if environment is None else environment
@@ -217,9 +210,9 @@ def main(argv: Sequence[str] | None = None, *, environment: Mapping[str, str] | 
     with (
         speak(quiet=voice.quiet, verbose=voice.verbose, log_format=voice.log_format),
         _quiet_packages(),
-        _interruptible() as interruption,
+        interruptible() as watch,
     ):
-        return _run(config, interruption)
+        return _run(config, watch)
 
 
 def _asked_format(argv: Sequence[str] | None) -> str:
@@ -228,7 +221,7 @@ def _asked_format(argv: Sequence[str] | None) -> str:
     return "json" if asked else "text"
 
 
-def _run(config: RunConfig | ResampleConfig, interruption: "_Interruption") -> int:
+def _run(config: RunConfig | ResampleConfig, watch: Watch) -> int:
     try:
         from dpwgan import pipeline
 
@@ -236,14 +229,14 @@ def _run(config: RunConfig | ResampleConfig, interruption: "_Interruption") -> i
             pipeline.run(config)
         else:
             pipeline.resample(config)
-        sys.stdout.flush()
         return 0
     except BaseException as error:
-        interruption.ignore_more()
-        if interruption.number is not None or isinstance(error, (Interrupted, KeyboardInterrupt)):
-            number = interruption.number or signal.SIGINT
+        watch.ignore_more()
+        if watch.number is not None or isinstance(error, (Interrupted, KeyboardInterrupt)):
+            number = watch.number or signal.SIGINT
             name = signal.Signals(number).name
-            return _fail(128 + number, f"stopped by {name}; no output was written", event="stopped")
+            what = "what stdout received is not complete" if config.output == "-" else "no output was written"
+            return _fail(128 + number, f"stopped by {name}; {what}", event="stopped")
         return _report(error, verbose=config.voice.verbose)
 
 
@@ -297,35 +290,3 @@ def _quiet_packages() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
-
-
-class _Interruption:
-    """Which signal, if any, asked the run to stop."""
-
-    def __init__(self) -> None:
-        self.number: int | None = None
-        self._ignoring = False
-
-    def handle(self, number: int, frame: FrameType | None) -> None:
-        if self._ignoring or self.number is not None:
-            return
-        self.number = number
-        raise Interrupted(number)
-
-    def ignore_more(self) -> None:
-        self._ignoring = True
-
-
-@contextmanager
-def _interruptible() -> Iterator[_Interruption]:
-    interruption = _Interruption()
-    if threading.current_thread() is not threading.main_thread():
-        yield interruption  # only the main thread may set handlers
-        return
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    before = {number: signal.signal(number, interruption.handle) for number in numbers}
-    try:
-        yield interruption
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -8,6 +8,7 @@ Nothing here is read from rows, so every default is independent of the data.
 
 import difflib
 import math
+import stat
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -28,6 +29,8 @@ ENGINES = ("fused", "reference")
 LOG_FORMATS = ("text", "json")
 ENVIRONMENT_PREFIX = "DPWGAN_"
 
+# Who chose the number of rows, where nobody else did.
+RECORDS = "the public number of records"
 # What a challenge harness does wrong, in the words that its user needs.
 DELTA_IS_FIFTH = (
     "delta must be above 0 and below 1; the fifth argument is delta, and a challenge harness that passes the number of "
@@ -199,9 +202,13 @@ OPTIONS: tuple[Option, ...] = (
     _whole("latent", "training", "width of the generator's random input"),
     _whole("batch-size", "training", "EXPECTED number of rows a critic step reads", field="expected_batch_size"),
     _whole("critic-steps", "training", "critic steps a generator step takes", field="critic_steps_per_generator_step"),
+    _whole("generator-steps", "training", "generator steps in a row, each time it is its turn"),
     _real("generator-learning-rate", "learning rate of the generator"),
     _real("critic-learning-rate", "learning rate of the critic"),
     _real("weight-clip", "bound on each weight of the critic"),
+    _real("weight-pull", "share of the way back to its first value that each critic weight goes in a step; 0 for none"),
+    _real("gradient-memory", "weight of the past in the running mean of noisy gradients; 0 for none"),
+    _real("generator-average", "weight of the past in the average of the generator that is sampled; 0 for none"),
     _real("clip-norm", "bound on one row's gradient, over all weights together", field="l2_clip_norm"),
     _real("noise-multiplier", "noise as a multiple of the bound; the steps are then as many as the budget allows"),
     _real("epochs", "passes over the table that the critic steps make up"),
@@ -244,7 +251,10 @@ def uclanesl_2019(epsilon: float) -> dict[str, Any]:
     """Gives the hyper-parameters of the UCLANESL entry to the 2018 NIST challenge, Match 3.
 
     Privacy: they depend on epsilon alone. The step count is still cut to what sound accounting allows at this noise.
-    Source: Srivastava and Alzantot 2019, section 8 and the entry's own run script (noise 1 above epsilon 5, else 3).
+    What this tool adds to the published method is switched off: pull, memory and average.
+    Source: Srivastava and Alzantot 2019, and the entry's own program, github.com/nesl/
+      nist_differential_privacy_synthetic_data_challenge, tf_gan.py and run_uclanesl.sh (noise 1 above epsilon 5, else
+      3; gradients of the mean loss clipped to 1/64, which is 1 for the sum).
     """
     return {
         "hidden_critic": (1024,),
@@ -254,7 +264,12 @@ def uclanesl_2019(epsilon: float) -> dict[str, Any]:
         "critic_steps_per_generator_step": 10,
         "generator_learning_rate": 1e-3,
         "critic_learning_rate": 1e-3,
+        "generator_steps": 1,
         "weight_clip": 0.01,
+        "weight_pull": 0.0,
+        "gradient_memory": 0.0,
+        "generator_average": 0.0,
+        "l2_clip_norm": 1.0,
         "noise_multiplier": 1.0 if epsilon > 5.0 else 3.0,
         "epochs": 10.0,
     }
@@ -337,7 +352,7 @@ class SynthesisConfig:
             return self.rows, "asked for"
         if self.preset is not None and PRESETS[self.preset][1] is not None:
             return PRESETS[self.preset][1], f"preset {self.preset}"
-        return None, "the public number of records"
+        return None, RECORDS
 
 
 def _check_settings(settings: Mapping[str, Any]) -> None:
@@ -349,8 +364,11 @@ def _check_settings(settings: Mapping[str, Any]) -> None:
         if key in ("hidden_critic", "hidden_generator"):
             if not value or any(width < 1 for width in value):
                 raise UsageError(f"{name} must be one or more widths of at least 1")
-        elif key in ("latent", "expected_batch_size", "critic_steps_per_generator_step", "steps"):
+        elif key in ("latent", "expected_batch_size", "critic_steps_per_generator_step", "generator_steps", "steps"):
             _at_least(name, value, bound=1)
+        elif key in ("weight_pull", "gradient_memory", "generator_average"):
+            if not 0.0 <= value < 1.0:
+                raise UsageError(f"{name} must be at least 0 and below 1")
         elif key == "engine":
             _one_of(name, value, ENGINES)
         else:
@@ -440,15 +458,26 @@ class ResampleConfig:
 
 
 def claim_path(output: str, claim: str | None) -> Path | None:
-    """Says where the JSON claim is written: `claim`, else beside the output; None for stdout without a path."""
+    """Says where the JSON claim is written: `claim`, else beside the output; None for a stream without a path."""
     if claim not in (None, "-"):
         return Path(str(claim))
-    return None if output == "-" else Path(output + ".privacy.json")
+    return None if goes_to_stream(output) else Path(output + ".privacy.json")
+
+
+def goes_to_stream(output: str) -> bool:
+    """Says whether the output is stdout, a pipe or a device: it is written into, and no file can lie beside it."""
+    if output == "-":
+        return True
+    try:
+        mode = Path(output).stat().st_mode
+    except (OSError, ValueError):  # not there yet
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 def _refuse_lost_claim(output: str, claim: str | None, voice: Voice) -> None:
-    if output == "-" and claim is None and voice.quiet:
-        raise UsageError("with output - and --quiet the claim would be lost: give --claim PATH")
+    if claim is None and voice.quiet and goes_to_stream(output):
+        raise UsageError("with --quiet and an output that is no file the claim would be lost: give --claim PATH")
 
 
 def _targets(*, output: str, claim: str | None) -> list[tuple[str, Path]]:

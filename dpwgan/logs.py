@@ -38,12 +38,19 @@ class JsonFormatter(logging.Formatter):
         return json.dumps({**event, **getattr(record, "fields", {})})
 
 
+class Handler(logging.StreamHandler[TextIO]):
+    """Writes to the stream, and keeps quiet where that fails: logging's own complaint would quote the code."""
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        """Drops what cannot be written."""
+
+
 @contextmanager
 def speak(
     *, quiet: bool = False, verbose: bool = False, log_format: str = "text", stream: TextIO | None = None
 ) -> Iterator[None]:
     """Sends the tool's events to `stream` (stderr) while the block runs, and keeps other packages silent."""
-    handler = logging.StreamHandler(stream if stream is not None else sys.stderr)
+    handler = Handler(stream if stream is not None else sys.stderr)
     handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())
     levels = LOGGER.level, LOGGER.propagate
     LOGGER.addHandler(handler)

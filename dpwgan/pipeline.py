@@ -14,10 +14,11 @@ from typing import Any
 
 from dpwgan.api import Synthesizer, check_model_folder
 from dpwgan.claim import Claim, describe_accountant, describe_ledger
-from dpwgan.config import ResampleConfig, RunConfig, Voice
+from dpwgan.config import ResampleConfig, RunConfig, Voice, goes_to_stream
 from dpwgan.data.reader import SourceTable, open_table
 from dpwgan.data.writer import WrittenTable, check_writable, write_release, write_table
-from dpwgan.errors import InputError
+from dpwgan.errors import InputError, OutputError
+from dpwgan.interruption import pass_point_of_no_return
 from dpwgan.logs import LOGGER
 from dpwgan.memory import READ_FACTOR, check_memory, gigabytes, memory_limit
 from dpwgan.planning import RunPlan
@@ -34,14 +35,23 @@ def run(config: RunConfig) -> None:
     schema = read_specs(config.specs, codebook=config.codebook)
     if not config.check:
         check_outputs(config)
+    LOGGER.debug("reading the table")
     table = read(config.data, schema)
-    synthesizer = Synthesizer.from_config(schema, config.synthesis)
+    synthesizer = Synthesizer.from_config(schema, config.synthesis, codebook=config.codebook)
     run_plan = synthesizer.plan(records=table.records)
     check_memory(run_plan.memory_bytes, limit=memory_limit(), spans=run_plan.shape.spans)
     if config.check:
-        run_plan.open_ledger()
         show_check(run_plan, voice=config.voice)
         return
+    LOGGER.info(
+        "%d rows of %d columns, encoded width %d; about %s and %s of memory",
+        table.records,
+        len(table.header),
+        run_plan.shape.width,
+        duration(float(run_plan.plan.seconds)),
+        gigabytes(run_plan.memory_bytes),
+        extra={"fields": {"event": "plan", "records": table.records, "width": run_plan.shape.width}},
+    )
     with show_progress(config.voice) as progress:
         synthesizer.fit_table(table, run_plan=run_plan, progress=progress)
     del table  # the rows are not needed any more
@@ -61,6 +71,8 @@ def resample(config: ResampleConfig) -> None:
 
 def check_outputs(config: RunConfig | ResampleConfig) -> None:
     """Makes sure that everything can be written where it is to go. Raises: OutputError if it cannot."""
+    if sys.stdout is None and "-" in (config.output, config.claim):
+        raise OutputError("stdout is closed")
     if config.output != "-":
         check_writable(config.output)
     if config.claim_path is not None:
@@ -88,7 +100,7 @@ def show_check(run_plan: RunPlan, *, voice: Voice) -> None:
     """Prints the plan on stdout: the budget itemised, memory and time. Nothing here was computed from cells."""
     document = describe_check(run_plan)
     if voice.log_format == "json":
-        sys.stdout.write(json.dumps(document, indent=2, allow_nan=False) + "\n")
+        print_out(json.dumps(document, indent=2, allow_nan=False) + "\n")
         return
     lines = [
         f"rows: {document['records']}; encoded width: {document['width']}"
@@ -103,12 +115,14 @@ def show_check(run_plan: RunPlan, *, voice: Voice) -> None:
         f"time: about {duration(document['seconds'])} on a machine of two cores",
         "The specs and the header fit, and the budget can be met. Cells were not looked at.",
     ]
-    sys.stdout.write("\n".join(lines) + "\n")
+    print_out("\n".join(lines) + "\n")
 
 
 def describe_check(run_plan: RunPlan) -> dict[str, Any]:
     """Puts the plan into one JSON document."""
     ledger = run_plan.open_ledger()
+    if run_plan.undiscovered:
+        run_plan.reserve_training(ledger)
     return {
         "records": run_plan.shape.records,
         "width": run_plan.shape.width,
@@ -135,14 +149,21 @@ def write(
     Raises: OutputError, TransferError; whatever sampling raises. No table appears then, and no model.
     """
     final = claim
+    goes_to_file = not goes_to_stream(config.output)
 
     def make_claim(written: WrittenTable) -> bytes:
+        """Called when the table is complete and not to be seen yet: what can still fail has to fail here."""
         nonlocal final
         final = claim.for_file(sha256=written.sha256)
+        if config.claim == "-":
+            print_out(final.to_text())
+        if goes_to_file:
+            pass_point_of_no_return()
         return final.to_json().encode()
 
     frames = synthesizer.sample_cells(claim.rows)
     layout: dict[str, Any] = {"header": synthesizer.header, "line_ending": synthesizer.line_ending}
+    LOGGER.debug("sampling %d rows", claim.rows)
     with _saved(synthesizer, save_model):
         if config.claim_path is not None:
             write_release(config.output, frames, claim_path=config.claim_path, make_claim=make_claim, **layout)
@@ -165,13 +186,21 @@ def _saved(synthesizer: Synthesizer, folder: Path | None) -> Iterator[None]:
 
 
 def say(claim: Claim, *, printed: bool, voice: Voice) -> None:
-    """Says the claim as text: on stdout if that was asked for, else on stderr unless quiet."""
-    if printed:
-        sys.stdout.write(claim.to_text())
-    elif voice.log_format == "json":
+    """Says the claim as text on stderr, unless it was printed on stdout; what is not private is always said."""
+    if voice.log_format == "json":
         LOGGER.info("privacy claim", extra={"fields": {"event": "claim", "claim": claim.document}})
-    else:
+    elif not printed:
         for line in claim.to_text().splitlines():
             LOGGER.info("%s", line, extra={"fields": {"event": "claim"}})
     if not claim.private:
         LOGGER.warning("%s", claim.document["why_no_guarantee"])
+
+
+def print_out(text: str) -> None:
+    """Writes text on stdout at once. Raises: OutputError if stdout is closed; BrokenPipeError if its reader is gone."""
+    if sys.stdout is None:
+        raise OutputError("stdout is closed")
+    # A column's name may have letters that the terminal's encoding has not.
+    encoding = sys.stdout.encoding or "utf-8"
+    sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
+    sys.stdout.flush()

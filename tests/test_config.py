@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from dpwgan.accounting.choose import RULES
 from dpwgan.config import (
+    ACCOUNTANTS,
     OPTIONS,
     PRESETS,
     ResampleConfig,
@@ -21,6 +23,7 @@ from dpwgan.config import (
     read_epsilon,
 )
 from dpwgan.errors import InputError, UsageError
+from dpwgan.training.settings import DpWganSettings
 
 
 def make_run(tmp_path: Path, **changes: object) -> RunConfig:
@@ -75,6 +78,7 @@ def test_default_delta_stays_below_one_when_there_is_one_row() -> None:
         ({"settings": {"steps": 0}}, "steps must be at least 1"),
         ({"settings": {"epochs": 0.0}}, "epochs must be a finite number above 0"),
         ({"settings": {"weight_clip": math.inf}}, "weight-clip must be a finite number above 0"),
+        ({"settings": {"weight_pull": 1.0}}, "weight-pull must be at least 0 and below 1"),
         ({"settings": {"hidden_critic": (256, 0)}}, "hidden-critic must be one or more widths"),
         ({"settings": {"hidden_critic": ()}}, "hidden-critic must be one or more widths"),
         ({"settings": {"engine": "fast"}}, "engine must be one of"),
@@ -103,7 +107,12 @@ def test_preset_has_the_published_settings_when_epsilon_passes_the_border() -> N
         "critic_steps_per_generator_step": 10,
         "generator_learning_rate": 1e-3,
         "critic_learning_rate": 1e-3,
+        "generator_steps": 1,
         "weight_clip": 0.01,
+        "weight_pull": 0.0,
+        "gradient_memory": 0.0,
+        "generator_average": 0.0,
+        "l2_clip_norm": 1.0,
         "noise_multiplier": 3.0,
         "epochs": 10.0,
     }
@@ -122,6 +131,15 @@ def test_preset_yields_when_a_single_setting_is_given() -> None:
 def test_preset_settings_are_settings_that_exist_when_read_by_the_checker() -> None:
     for settings, _ in PRESETS.values():
         SynthesisConfig(epsilon=1.0, settings=settings(1.0))
+
+
+def test_every_setting_of_the_method_has_a_flag_when_compared() -> None:
+    flags = {option.key for option in OPTIONS if option.training and option.name != "preset"}
+    assert flags == set(DpWganSettings.__dataclass_fields__)
+
+
+def test_choices_are_those_of_the_accounting_when_compared() -> None:
+    assert ACCOUNTANTS == RULES
 
 
 def test_layers_win_in_order_when_all_of_them_speak(tmp_path: Path) -> None:
@@ -240,6 +258,8 @@ def test_run_is_refused_when_the_claim_would_be_lost(tmp_path: Path) -> None:
         ("out.csv", "c.json", "c.json"),
         ("-", "c.json", "c.json"),
         ("-", None, None),
+        ("/dev/null", None, None),
+        ("/dev/null", "c.json", "c.json"),
     ],
 )
 def test_claim_goes_beside_the_output_when_no_path_is_given(

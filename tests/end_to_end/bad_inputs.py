@@ -1,0 +1,446 @@
+"""Every kind of bad or odd input that is promised an answer, with the exit code and the sentence it gets.
+
+One table, read by the tests and by `python -m tests.end_to_end.bad_inputs`, which writes docs/errors.md from it.
+"""
+
+import gzip
+import json
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+SECRET = "Zq7secret"
+FAST = ("--steps", "3", "--batch-size", "8", "--hidden-critic", "8", "--hidden-generator", "8", "--latent", "4")
+SPECS: dict[str, Any] = {
+    "colour": {"type": "enum", "values": ["red", "green", "blue, dark"]},
+    "age": {"type": "integer", "min": 0, "max": 120},
+    "income": {"type": "float", "min": 0, "max": 1000, "decimals": 1, "optional": True},
+    "member": {"type": "enum", "count": 2},
+}
+HEADER = "colour,age,income,member"
+COLOURS = ("red", "green", '"blue, dark"')
+ROWS = tuple(
+    f"{COLOURS[row % 3]},{row % 90},{'' if row % 7 == 0 else f'{row * 3.5:.1f}'},{row % 2}" for row in range(60)
+)
+
+Prepare = Callable[[Path], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """One kind of input: `prepare` changes a folder that holds a good data.csv and specs.json."""
+
+    name: str
+    kind: str
+    exit_code: int
+    prepare: Prepare = lambda folder: None
+    arguments: tuple[str, ...] = ("data.csv", "out.csv", "specs.json", "1.0", *FAST)
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+def write_good(folder: Path) -> None:
+    """Writes the table and the specs that every case starts from."""
+    (folder / "data.csv").write_text("\n".join((HEADER, *ROWS)) + "\n", encoding="utf-8")
+    (folder / "specs.json").write_text(json.dumps(SPECS), encoding="utf-8")
+
+
+def data(content: str | bytes) -> Prepare:
+    def prepare(folder: Path) -> None:
+        raw = content if isinstance(content, bytes) else content.encode()
+        (folder / "data.csv").write_bytes(raw)
+
+    return prepare
+
+
+def with_row(row: str) -> Prepare:
+    return data("\n".join((HEADER, *ROWS[:30], row, *ROWS[30:])) + "\n")
+
+
+def specs(**columns: Any) -> Prepare:
+    """Replaces the specs of single columns; None takes a column out."""
+
+    def prepare(folder: Path) -> None:
+        document = {name: keys for name, keys in {**SPECS, **columns}.items() if keys is not None}
+        (folder / "specs.json").write_text(json.dumps(document))
+
+    return prepare
+
+
+def specs_text(text: str) -> Prepare:
+    return lambda folder: (folder / "specs.json").write_text(text) and None
+
+
+def both(*steps: Prepare) -> Prepare:
+    def prepare(folder: Path) -> None:
+        for step in steps:
+            step(folder)
+
+    return prepare
+
+
+def one_column(folder: Path) -> None:
+    (folder / "specs.json").write_text(json.dumps({"age": SPECS["age"]}))
+    (folder / "data.csv").write_text("age\n" + "\n".join(str(row) for row in range(60)) + "\n")
+
+
+def full_model(folder: Path) -> None:
+    (folder / "model").mkdir()
+    (folder / "model" / "notes.txt").write_text("mine")
+
+
+def damaged_model(folder: Path) -> None:
+    (folder / "model").mkdir()
+    (folder / "model" / "model.json").write_text("{")
+
+
+def damaged_gzip(folder: Path) -> None:
+    packed = gzip.compress((folder / "data.csv").read_bytes())
+    (folder / "data.csv").write_bytes(packed[: len(packed) // 2])
+
+
+def linked(folder: Path) -> None:
+    os.link(folder / "data.csv", folder / "out.csv")
+
+
+def args(*changed: str, flags: tuple[str, ...] = FAST) -> tuple[str, ...]:
+    given = ["data.csv", "out.csv", "specs.json", "1.0"]
+    given[: len(changed)] = changed
+    return (*given, *flags)
+
+
+def flags(*more: str) -> tuple[str, ...]:
+    return (*args(), *more)
+
+
+def refuse(name: str, kind: str, exit_code: int, **more: Any) -> Case:
+    return Case(name=name, kind=kind, exit_code=exit_code, **more)
+
+
+def accept(name: str, kind: str, **more: Any) -> Case:
+    return Case(name=name, kind=kind, exit_code=0, **more)
+
+
+LINES = (HEADER, *ROWS)
+TABLE = "\n".join(LINES) + "\n"
+PLAIN = TABLE.replace('"blue, dark"', "red")
+
+CASES: tuple[Case, ...] = (
+    # the arguments
+    refuse("no_arguments", "no arguments at all", 2, arguments=()),
+    refuse("unknown_flag", "a flag that does not exist", 2, arguments=flags("--epsilonn", "3")),
+    refuse("epsilon_word", 'epsilon "abc"', 2, arguments=args("data.csv", "out.csv", "specs.json", "abc")),
+    refuse("epsilon_zero", "epsilon 0", 2, arguments=args("data.csv", "out.csv", "specs.json", "0")),
+    refuse("epsilon_negative", "epsilon -1e-3", 2, arguments=args("data.csv", "out.csv", "specs.json", "-1e-3")),
+    refuse("epsilon_nan", "epsilon nan", 2, arguments=args("data.csv", "out.csv", "specs.json", "nan")),
+    refuse("epsilon_infinite", "epsilon inf", 2, arguments=args("data.csv", "out.csv", "specs.json", "inf")),
+    refuse(
+        "delta_is_column_count",
+        "a column count as fifth argument, as a challenge harness passes it",
+        2,
+        arguments=args("data.csv", "out.csv", "specs.json", "1.0", "98"),
+    ),
+    refuse("delta_zero", "delta 0", 2, arguments=args("data.csv", "out.csv", "specs.json", "1.0", "0")),
+    refuse("delta_nan", "delta nan", 2, arguments=args("data.csv", "out.csv", "specs.json", "1.0", "nan")),
+    refuse("rows_zero", "--rows 0", 2, arguments=flags("--rows", "0")),
+    refuse("unknown_method", "a method that does not exist", 2, arguments=flags("--method", "magic")),
+    refuse("unknown_preset", "a preset that does not exist", 2, arguments=flags("--preset", "best")),
+    refuse("steps_and_epochs", "--steps and --epochs together", 2, arguments=flags("--epochs", "2")),
+    refuse("output_is_input", "output = input", 2, arguments=args("data.csv", "data.csv")),
+    refuse("output_links_input", "output is a hard link to the input", 2, prepare=linked),
+    refuse("claim_is_specs", "--claim names the specs file", 2, arguments=flags("--claim", "specs.json")),
+    refuse("two_on_stdout", "output and claim both on stdout", 2, arguments=(*args("data.csv", "-"), "--claim", "-")),
+    refuse(
+        "config_key",
+        "a misspelt key in the config file",
+        2,
+        prepare=lambda folder: (folder / "c.toml").write_text("batchsize = 3") and None,
+        arguments=flags("--config", "c.toml"),
+    ),
+    refuse(
+        "config_not_toml",
+        "a config file that is not TOML",
+        2,
+        prepare=lambda folder: (folder / "c.toml").write_text("{") and None,
+        arguments=flags("--config", "c.toml"),
+    ),
+    refuse("environment_name", "a misspelt DPWGAN_ variable", 2, environment={"DPWGAN_ROW": "3"}),
+    refuse(
+        "from_model_with_data",
+        "--from-model with a table",
+        2,
+        arguments=(*args(), "--from-model", "model"),
+    ),
+    # inputs that are not there
+    refuse("data_missing", "the table does not exist", 66, arguments=args("none.csv")),
+    refuse("data_is_folder", "the table is a folder", 66, arguments=args(".")),
+    refuse("specs_missing", "the specs do not exist", 66, arguments=args("data.csv", "out.csv", "none.json")),
+    refuse("codebook_missing", "the codebook does not exist", 66, arguments=flags("--codebook", "none.cbk")),
+    refuse("config_missing", "the config file does not exist", 66, arguments=flags("--config", "none.toml")),
+    refuse("model_missing", "--from-model: no such folder", 66, arguments=("--from-model", "model", "out.csv")),
+    refuse(
+        "model_damaged",
+        "--from-model: a damaged model",
+        66,
+        prepare=damaged_model,
+        arguments=("--from-model", "model", "out.csv"),
+    ),
+    # the table
+    refuse("data_empty", "an empty file", 65, prepare=data("")),
+    refuse("data_blank", "a file of blank lines", 65, prepare=data("\n\n\n")),
+    refuse("data_header_only", "a header and no rows: n = 0", 65, prepare=data(HEADER + "\n")),
+    refuse("data_binary", "a binary file", 65, prepare=data(bytes(range(256)) * 40)),
+    refuse("data_nul", "NUL bytes in the text", 65, prepare=data(TABLE.replace("red", "r\0d"))),
+    refuse("data_latin1", "text in Latin-1", 65, prepare=data(TABLE.replace("red", "r\u00e9d").encode("latin-1"))),
+    refuse("data_utf16", "text in UTF-16", 65, prepare=data(TABLE.encode("utf-16"))),
+    refuse("data_ragged", "a row with a cell too many", 65, prepare=with_row(f"red,3,4.0,1,{SECRET}")),
+    refuse("data_short_row", "a row with a cell too few", 65, prepare=with_row(SECRET)),
+    refuse("data_no_header", "no header line", 65, prepare=data("\n".join((f"{SECRET},3,4.0,1", *ROWS)))),
+    refuse("data_semicolons", "semicolons between the cells", 65, prepare=data(PLAIN.replace(",", ";"))),
+    refuse("column_unknown", "a column that the specs do not have", 65, prepare=specs(member=None)),
+    refuse("column_missing", "a column of the specs is missing", 65, prepare=specs(town={"type": "enum", "count": 3})),
+    refuse("column_twice", "a column name twice in the header", 65, prepare=data(TABLE.replace("income", "age", 1))),
+    refuse("cell_not_listed", "a cell outside an enum's list", 65, prepare=with_row(f"{SECRET},3,4.0,1")),
+    refuse("cell_wrong_type", "a text where a number belongs", 65, prepare=with_row(f"red,{SECRET},4.0,1")),
+    refuse("cell_fraction", "a fraction where a whole number belongs", 65, prepare=with_row("red,3.577,4.0,1")),
+    refuse("cell_out_of_range", "a number outside its range", 65, prepare=with_row("red,7577,4.0,1")),
+    refuse("cell_out_of_count", "a code outside an enum's count", 65, prepare=with_row("red,3,4.0,7577")),
+    refuse("cell_nan", "nan in a number column", 65, prepare=with_row("red,3,nan,1")),
+    refuse("cell_infinite", "inf in a number column", 65, prepare=with_row("red,3,inf,1")),
+    refuse("cell_huge", "1e308 in a number column", 65, prepare=with_row("red,3,1e308,1")),
+    refuse("cell_digits", "a number of 400 digits", 65, prepare=with_row(f"red,{'7' * 400},4.0,1")),
+    refuse("cell_empty", "an empty cell where none is allowed", 65, prepare=with_row("red,,4.0,1")),
+    refuse("quote_open", "a quote that is never closed", 65, prepare=with_row(f'"{SECRET},3,4.0,1')),
+    refuse("quote_stray", "a quote inside a cell", 65, prepare=with_row(f'r"{SECRET}"d,3,4.0,1')),
+    refuse("newline_in_cell", "a line break inside a cell", 65, prepare=with_row(f'"{SECRET}\nred",3,4.0,1')),
+    refuse(
+        "derived_contradicted",
+        "a derived column that does not follow from its source",
+        65,
+        prepare=both(
+            specs(decade={"derived": {"from": "age", "floordiv": 10}}),
+            data("\n".join((HEADER + ",decade", *(f"{row},7" for row in ROWS)))),
+        ),
+    ),
+    refuse("gzip_damaged", "a gzip archive cut short", 74, prepare=damaged_gzip),
+    # the specs
+    refuse("specs_not_json", "specs that are not JSON", 78, prepare=specs_text("{")),
+    refuse("specs_list", "specs that are a list", 78, prepare=specs_text("[]")),
+    refuse("specs_empty", "specs without a column", 78, prepare=specs_text("{}")),
+    refuse("specs_column_text", "a column's specs are a text", 78, prepare=specs(age="integer")),
+    refuse("specs_type", "an unknown type", 78, prepare=specs(age={"type": "date"})),
+    refuse("specs_key", "a misspelt key", 78, prepare=specs(age={"type": "integer", "min": 0, "maxx": 9})),
+    refuse("specs_range", "min above max", 78, prepare=specs(age={"type": "integer", "min": 9, "max": 0})),
+    refuse("specs_no_domain", "an enum without a list of cells", 78, prepare=specs(member={"type": "enum"})),
+    refuse("specs_twice", "a column named twice", 78, prepare=specs_text('{"age": {}, "age": {}}')),
+    refuse("specs_nan", "NaN in the specs", 78, prepare=specs_text('{"age": {"type": "float", "min": NaN, "max": 1}}')),
+    refuse("specs_wide", "a domain of 10^7 values", 78, prepare=specs(member={"type": "enum", "maxval": 9_999_999})),
+    refuse(
+        "specs_derived_from_nowhere",
+        "a column derived from one that is not there",
+        78,
+        prepare=specs(member={"derived": {"from": "town", "multiply": 2}}),
+    ),
+    refuse(
+        "specs_only_names",
+        "row names and nothing else",
+        78,
+        prepare=specs_text('{"id": {"type": "string", "uuid": true}}'),
+    ),
+    refuse(
+        "specs_codebook_not_given",
+        "a list from a codebook that is not given",
+        78,
+        prepare=specs(member={"type": "enum", "domain_from": "codebook"}),
+    ),
+    # the budget
+    refuse(
+        "budget_tiny",
+        "epsilon 1e-9 at delta 1e-15",
+        69,
+        arguments=args("data.csv", "out.csv", "specs.json", "1e-9", "1e-15"),
+    ),
+    refuse(
+        "budget_noise",
+        "a noise multiplier too small for a single step",
+        69,
+        arguments=args("data.csv", "out.csv", "specs.json", "0.01", flags=("--noise-multiplier", "0.05")),
+    ),
+    # the output
+    refuse("output_is_folder", "the output is a folder", 73, arguments=args("data.csv", ".")),
+    refuse("output_no_folder", "the output's folder does not exist", 73, arguments=args("data.csv", "none/out.csv")),
+    refuse(
+        "output_unwritable", "the output's folder cannot be written", 73, arguments=args("data.csv", "/proc/out.csv")
+    ),
+    refuse("claim_unwritable", "the claim's folder does not exist", 73, arguments=flags("--claim", "none/claim.json")),
+    refuse(
+        "model_not_empty",
+        "--save-model: the folder is not empty",
+        73,
+        prepare=full_model,
+        arguments=flags("--save-model", "model"),
+    ),
+    refuse("disk_full", "the disk is full (/dev/full)", 74, arguments=args("data.csv", "/dev/full")),
+    # the machine
+    refuse(
+        "memory",
+        "a network that does not fit the memory",
+        75,
+        arguments=args(flags=("--hidden-critic", "4000000,400000", "--steps", "3")),
+    ),
+    # odd and legal
+    accept("bom", "a byte order mark", prepare=data(b"\xef\xbb\xbf" + TABLE.encode())),
+    accept("crlf", "CRLF line endings", prepare=data(TABLE.replace("\n", "\r\n"))),
+    accept("no_last_newline", "no line break at the end", prepare=data(TABLE.rstrip("\n"))),
+    accept("blank_end", "blank lines at the end", prepare=data(TABLE + "\n\n")),
+    accept("gzip", "a gzip archive", prepare=data(gzip.compress(TABLE.encode()))),
+    accept(
+        "newline_listed",
+        "quotes and line breaks in cells that the specs list",
+        prepare=both(
+            specs(colour={"type": "enum", "values": ["re\nd", 'gr"een', "blue, dark"]}),
+            data(TABLE.replace("\nred", '\n"re\nd"').replace("\ngreen", '\n"gr""een"')),
+        ),
+    ),
+    accept("one_column", "one column", prepare=one_column),
+    accept("one_row", "one row: n = 1", prepare=data(f"{HEADER}\nred,3,4.0,1\n")),
+    accept("two_rows", "two rows", prepare=data(f"{HEADER}\nred,3,4.0,1\ngreen,4,,0\n")),
+    accept(
+        "constant",
+        "a column with one legal cell",
+        prepare=both(
+            specs(member={"type": "enum", "values": ["1"]}),
+            data("\n".join((HEADER, *(row[:-1] + "1" for row in ROWS)))),
+        ),
+    ),
+    accept(
+        "constant_number",
+        "a number column whose range is one number",
+        prepare=both(
+            specs(age={"type": "integer", "min": 3, "max": 3}),
+            data("\n".join((HEADER, *("red,3,4.0,1" for row in ROWS)))),
+        ),
+    ),
+    accept(
+        "order",
+        "columns in another order than in the specs",
+        prepare=specs_text(json.dumps(dict(reversed(SPECS.items())))),
+    ),
+    accept(
+        "clamped",
+        "a number outside its range, to be clamped",
+        prepare=both(specs(age={**SPECS["age"], "out_of_domain": "clamp"}), with_row("red,7577,4.0,1")),
+    ),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """What came back: the exit code, the last line on stderr without its prefix, and all of stderr."""
+
+    exit_code: int
+    sentence: str
+    stderr: str
+    left_over: tuple[str, ...]
+
+
+@contextmanager
+def inside(folder: Path) -> Any:
+    """Works inside a folder, so that sentences hold no path of this machine."""
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(before)
+
+
+def answer(case: Case, folder: Path, *, main: Callable[..., int], read_stderr: Callable[[], str]) -> Answer:
+    """Runs one case inside an empty folder."""
+    write_good(folder)
+    case.prepare(folder)
+    before = {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    with inside(folder):
+        exit_code = main([*case.arguments], environment=dict(case.environment))
+    stderr = read_stderr()
+    errors = [line for line in stderr.splitlines() if line.startswith("dpwgan: error: ")]
+    after = {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    changed = tuple(sorted(name for name, content in after.items() if before.get(name) != content))
+    sentence = errors[-1].removeprefix("dpwgan: error: ") if errors else ""
+    return Answer(exit_code=exit_code, sentence=steady(sentence), stderr=stderr, left_over=changed)
+
+
+def steady(sentence: str) -> str:
+    """Cuts out what depends on the machine: amounts of memory."""
+    return re.sub(r"[0-9.]+ GB", "... GB", sentence)
+
+
+def main() -> None:
+    """Prints docs/errors.md: runs every case and writes down its answer."""
+    import io
+    from contextlib import redirect_stderr
+
+    from dpwgan import cli
+
+    lines = list(HEAD)
+    for case in CASES:
+        with tempfile.TemporaryDirectory() as name:
+            stderr = io.StringIO()
+            with redirect_stderr(stderr):
+                given = answer(case, Path(name), main=cli.main, read_stderr=stderr.getvalue)
+        lines.append(line_of(case, given.exit_code, given.sentence))
+    sys.stdout.write("\n".join([*lines, *TAIL]) + "\n")
+
+
+HEAD = (
+    "# What each kind of bad input gets",
+    "",
+    "Written by `python -m tests.end_to_end.bad_inputs > docs/errors.md`; a test runs every line and compares.",
+    "After any code but 0 there is no new output, no claim and no temporary file, and no message holds a cell.",
+    "",
+    "| exit code | meaning |",
+    "|---|---|",
+    "| 0 | done: the output, its claim and, if asked for, the model are there |",
+    "| 2 | usage: arguments, settings, epsilon or delta that cannot be acted on |",
+    "| 65 | the table does not fit the specs |",
+    "| 66 | an input is missing or cannot be opened |",
+    "| 69 | the budget cannot be met |",
+    "| 70 | internal error: a rule of the tool's own did not hold |",
+    "| 73 | an output cannot be created |",
+    "| 74 | reading or writing broke off |",
+    "| 75 | not enough memory, or no such device |",
+    "| 78 | the specs or the codebook are not of the documented form |",
+    "| 130, 143 | stopped by SIGINT, SIGTERM |",
+    "",
+    "An internal error (70) is told by the type of the exception and its place in the code; its text is kept",
+    "back, also with `--verbose`, because it may hold a cell.",
+    "",
+    "| input | exit code | sentence on stderr |",
+    "|---|---|---|",
+)
+
+TAIL = (
+    "",
+    "These need a process of their own and are tested in tests/end_to_end/test_processes.py:",
+    "",
+    "| input | exit code | sentence on stderr |",
+    "|---|---|---|",
+    "| SIGINT during the run | 130 | Stopped by SIGINT; no output was written. |",
+    "| SIGTERM during the run | 143 | Stopped by SIGTERM; no output was written. |",
+    "| a full disk, or a file size limit | 74 | Writing 'out.csv' broke off: File too large. |",
+    "| whoever reads stdout goes away | 74 | Whoever was reading standard output has stopped. |",
+)
+
+
+def line_of(case: Case, exit_code: int, sentence: str) -> str:
+    """Writes one line of the table."""
+    return f"| {case.kind} | {exit_code} | {(sentence or 'accepted').replace('|', chr(92) + '|')} |"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,61 @@
+"""Every kind of bad input gets its exit code and its sentence, shows no cell, and leaves no file behind."""
+
+from pathlib import Path
+
+import pytest
+
+from dpwgan import cli
+from tests.end_to_end.bad_inputs import CASES, HEAD, SECRET, TAIL, Answer, Case, answer, line_of
+
+ERRORS_PAGE = Path(__file__).resolve().parents[2] / "docs" / "errors.md"
+# Cells that the cases put into the table: none of them may be shown.
+CELLS = (SECRET, "7577", "1e308", "3.577", "77777", "blue, dark")
+
+
+@pytest.fixture
+def given(request: pytest.FixtureRequest, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Answer:
+    return answer(request.param, tmp_path, main=cli.main, read_stderr=lambda: capfd.readouterr().err)
+
+
+def pair(cases: tuple[Case, ...]) -> list:
+    return [pytest.param(case, case, id=case.name) for case in cases]
+
+
+def check_page(case: Case, given: Answer) -> None:
+    page = ERRORS_PAGE.read_text(encoding="utf-8").splitlines()
+    assert line_of(case, given.exit_code, given.sentence) in page, "docs/errors.md is out of date"
+
+
+REFUSED = tuple(case for case in CASES if case.exit_code != 0)
+ACCEPTED = tuple(case for case in CASES if case.exit_code == 0)
+
+
+def test_table_of_bad_inputs_is_long_enough_when_counted() -> None:
+    assert len(REFUSED) >= 60
+    assert len({case.name for case in CASES}) == len({case.kind for case in CASES}) == len(CASES)
+
+
+@pytest.mark.parametrize(("case", "given"), pair(REFUSED), indirect=["given"])
+def test_run_is_refused_with_its_code_and_one_sentence_when_the_input_is_bad(case: Case, given: Answer) -> None:
+    assert given.exit_code == case.exit_code, given.stderr
+    assert given.sentence.endswith((".", "?"))
+    assert len([line for line in given.stderr.splitlines() if line.startswith("dpwgan: error: ")]) == 1
+    assert "Traceback" not in given.stderr
+    assert given.left_over == ()
+    for cell in CELLS:
+        assert cell not in given.stderr
+    check_page(case, given)
+
+
+@pytest.mark.parametrize(("case", "given"), pair(ACCEPTED), indirect=["given"])
+def test_run_succeeds_when_the_input_is_odd_but_legal(case: Case, given: Answer) -> None:
+    assert given.exit_code == 0, given.stderr
+    assert given.left_over == ("out.csv", "out.csv.privacy.json")
+    check_page(case, given)
+
+
+def test_errors_page_has_no_line_too_many_when_compared_with_the_table() -> None:
+    page = ERRORS_PAGE.read_text(encoding="utf-8").splitlines()
+    assert page[: len(HEAD)] == list(HEAD)
+    assert page[-len(TAIL) :] == list(TAIL)
+    assert len(page) == len(HEAD) + len(CASES) + len(TAIL)

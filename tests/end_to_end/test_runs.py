@@ -1,0 +1,349 @@
+"""Whole runs on tiny tables: legal cells, a valid claim, and the same road from the command line and from Python."""
+
+import csv
+import gzip
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import dpwgan
+from dpwgan import cli
+from dpwgan.accounting.ledger import Ledger
+from dpwgan.claim import NOT_PRIVATE, Claim, read_claim
+from dpwgan.errors import DataError, UsageError
+from tests.end_to_end.bad_inputs import FAST, HEADER, SPECS, inside, write_good
+
+COLOURS = {"red", "green", "blue, dark"}
+SETTINGS: dict[str, Any] = {
+    "steps": 3,
+    "expected_batch_size": 8,
+    "hidden_critic": (8,),
+    "hidden_generator": (8,),
+    "latent": 4,
+}
+Run = Callable[..., int]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    write_good(tmp_path)
+
+    def call(*arguments: str) -> int:
+        with inside(tmp_path):
+            return cli.main(list(arguments), environment={})
+
+    return call
+
+
+def read_rows(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(text.splitlines()))
+
+
+def check_rows(rows: list[dict[str, str]], *, count: int) -> None:
+    assert len(rows) == count
+    for row in rows:
+        assert list(row) == HEADER.split(",")
+        assert row["colour"] in COLOURS
+        assert row["age"] == str(int(row["age"]))
+        assert 0 <= int(row["age"]) <= 120
+        assert row["income"] == "" or row["income"] == f"{float(row['income']):.1f}"
+        assert row["income"] == "" or 0 <= float(row["income"]) <= 1000
+        assert row["member"] in {"0", "1"}
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "neighbours"),
+    [(0.3, "zero-out"), (1.0, "zero-out"), (8.0, "zero-out"), (1.0, "replace-one")],
+)
+def test_run_writes_legal_rows_and_a_valid_claim_when_all_is_well(
+    run: Run, tmp_path: Path, epsilon: float, neighbours: str
+) -> None:
+    arguments = ("data.csv", "out.csv", "specs.json", str(epsilon), "--neighbours", neighbours, *FAST)
+    assert run(*arguments) == 0
+    check_rows(read_rows((tmp_path / "out.csv").read_text()), count=60)
+    document = read_claim(tmp_path / "out.csv.privacy.json").document
+    assert document["budget"]["epsilon_asked"] == epsilon
+    assert document["guarantee"]["epsilon"] <= epsilon
+    assert document["guarantee"]["delta"] == 1 / 60**2
+    assert document["guarantee"]["neighbouring_relation"]["name"] == neighbours.replace("-", "_")
+    assert document["public"]["records"] == document["output"]["rows"] == 60
+    assert document["randomness"]["seeded"] is False
+    assert all(item["charged"] == item["reserved"] for item in document["ledger"])
+
+
+@pytest.mark.parametrize("accountant", ["auto", "paper", "moments", "amortized", "pld"])
+def test_run_uses_the_accountant_that_was_asked_for_when_there_is_one(
+    run: Run, tmp_path: Path, accountant: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert run("data.csv", "out.csv", "specs.json", "1.0", "--accountant", accountant, *FAST) == 0
+    document = read_claim(tmp_path / "out.csv.privacy.json").document
+    assert document["accountant"]["rule"] == accountant
+    assert accountant in ("auto", "paper", document["accountant"]["name"])
+    assert document["guarantee"]["epsilon"] <= 1.0
+    err = capfd.readouterr().err
+    assert f"accountant: {document['accountant']['name']}" in err
+    assert "would have needed noise multiplier" in err
+
+
+def test_unseeded_runs_differ_when_nothing_else_does(run: Run, tmp_path: Path) -> None:
+    assert run("data.csv", "one.csv", "specs.json", "1.0", *FAST) == 0
+    assert run("data.csv", "two.csv", "specs.json", "1.0", *FAST) == 0
+    assert (tmp_path / "one.csv").read_bytes() != (tmp_path / "two.csv").read_bytes()
+
+
+def test_seeded_run_repeats_and_is_stamped_when_the_seed_is_the_same(
+    run: Run, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for name, seed in (("one.csv", "7"), ("two.csv", "7"), ("three.csv", "8")):
+        assert run("data.csv", name, "specs.json", "1.0", "--seed", seed, *FAST) == 0
+        assert f"warning: {NOT_PRIVATE}" in capfd.readouterr().err
+    assert (tmp_path / "one.csv").read_bytes() == (tmp_path / "two.csv").read_bytes()
+    assert (tmp_path / "one.csv").read_bytes() != (tmp_path / "three.csv").read_bytes()
+    document = json.loads((tmp_path / "one.csv.privacy.json").read_text())
+    assert document["guarantee"] is None
+    assert document["why_no_guarantee"].startswith(NOT_PRIVATE)
+
+
+def test_python_gives_what_the_command_line_gives_when_the_seed_is_the_same(run: Run, tmp_path: Path) -> None:
+    assert run("data.csv", "out.csv", "specs.json", "1.0", "--seed", "7", *FAST) == 0
+    frame = pd.read_csv(tmp_path / "data.csv")
+    synthetic, claim = dpwgan.synthesize(frame, tmp_path / "specs.json", 1.0, seed=7, settings=SETTINGS)
+    written = pd.read_csv(tmp_path / "out.csv")
+    pd.testing.assert_frame_equal(synthetic, written, check_dtype=False)
+    from_file = dict(read_claim(tmp_path / "out.csv.privacy.json").document)
+    from_python = dict(claim.document)
+    assert from_file.pop("output")["rows"] == from_python.pop("output")["rows"] == 60
+    assert from_file == from_python
+
+
+def test_python_takes_a_document_and_keeps_types_when_given_a_frame() -> None:
+    frame = pd.DataFrame(
+        {
+            "colour": pd.Categorical(["red", "green", "blue, dark"] * 20),
+            "age": range(60),
+            "income": [None if row % 7 == 0 else row * 3.5 for row in range(60)],
+            "member": [0, 1] * 30,
+        }
+    )
+    kept = frame.copy(deep=True)
+    synthetic, claim = dpwgan.synthesize(frame, SPECS, 1.0, rows=9, settings=SETTINGS)
+    assert isinstance(claim, Claim)
+    assert len(synthetic) == claim.rows == 9
+    assert list(synthetic.columns) == list(frame.columns)
+    assert synthetic["age"].dtype.kind == "i"
+    assert synthetic["income"].dtype.kind == "f"
+    assert set(synthetic["colour"]) <= COLOURS
+    pd.testing.assert_frame_equal(frame, kept)
+
+
+@pytest.mark.parametrize(
+    ("change", "fragment"),
+    [
+        (lambda frame: frame.assign(age=999), "age"),
+        (lambda frame: frame.drop(columns="age"), "age"),
+        (lambda frame: frame.iloc[:0], "row"),
+    ],
+)
+def test_python_raises_one_of_the_tools_errors_when_the_frame_does_not_fit(
+    tmp_path: Path, change: Callable[[pd.DataFrame], pd.DataFrame], fragment: str
+) -> None:
+    write_good(tmp_path)
+    with pytest.raises(DataError, match=fragment) as caught:
+        dpwgan.synthesize(change(pd.read_csv(tmp_path / "data.csv")), SPECS, 1.0, settings=SETTINGS)
+    assert "999" not in str(caught.value)
+
+
+def test_synthesizer_refuses_when_used_out_of_order(tmp_path: Path) -> None:
+    write_good(tmp_path)
+    frame = pd.read_csv(tmp_path / "data.csv")
+    synthesizer = dpwgan.Synthesizer(SPECS, 1.0, settings=SETTINGS)
+    for early in (synthesizer.sample, synthesizer.claim, lambda: synthesizer.save(tmp_path / "model")):
+        with pytest.raises(UsageError, match="not fitted"):
+            early()
+    synthesizer.fit(frame)
+    with pytest.raises(UsageError, match="second release"):
+        synthesizer.fit(frame)
+    with pytest.raises(UsageError, match="no option"):
+        dpwgan.Synthesizer(SPECS, 1.0, epochs=3)
+
+
+def test_saved_model_gives_more_rows_under_the_same_claim_when_loaded(run: Run, tmp_path: Path) -> None:
+    assert run("data.csv", "out.csv", "specs.json", "1.0", "--save-model", "model", *FAST) == 0
+    (tmp_path / "data.csv").unlink()
+    assert run("--from-model", "model", "more.csv.gz", "--rows", "500") == 0
+    check_rows(read_rows(gzip.decompress((tmp_path / "more.csv.gz").read_bytes()).decode()), count=500)
+    first = read_claim(tmp_path / "out.csv.privacy.json").document
+    more = read_claim(tmp_path / "more.csv.gz.privacy.json").document
+    for key in ("guarantee", "budget", "ledger", "accountant", "method"):
+        assert first[key] == more[key]
+    assert more["output"]["rows"] == 500
+    assert more["output"]["from_saved_model"] is True
+    assert "no privacy" in more["output"]["note"]
+
+    loaded = dpwgan.Synthesizer.load(tmp_path / "model", seed=3)
+    again = dpwgan.Synthesizer.load(tmp_path / "model", seed=3)
+    pd.testing.assert_frame_equal(loaded.sample(11), again.sample(11))
+    assert loaded.claim().rows == 60
+    assert loaded.claim().private
+
+
+def test_saved_model_holds_no_row_and_no_pickle_when_looked_into(run: Run, tmp_path: Path) -> None:
+    assert run("data.csv", "out.csv", "specs.json", "1.0", "--save-model", "model", *FAST) == 0
+    files = sorted(path for path in (tmp_path / "model").rglob("*") if path.is_file())
+    assert {path.suffix for path in files} <= {".json", ".npz"}
+    assert sum(path.stat().st_size for path in files) < 200_000
+
+
+def test_check_prints_the_ledger_and_writes_nothing_when_asked(
+    run: Run, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    before = sorted(tmp_path.iterdir())
+    assert run("data.csv", "out.csv", "specs.json", "1.0", "--check", *FAST) == 0
+    out = capfd.readouterr().out
+    assert "rows: 60" in out
+    assert "noise_multiplier" in out
+    assert "memory: about" in out
+    assert "time: about" in out
+    assert sorted(tmp_path.iterdir()) == before
+    assert run("data.csv", "out.csv", "specs.json", "1.0", "--check", "--log-format", "json", *FAST) == 0
+    document = json.loads(capfd.readouterr().out)
+    assert document["epsilon_planned"] <= 1.0
+    assert all(item["charged"] == 0 for item in document["ledger"])
+
+
+def test_check_looks_at_no_cell_when_the_cells_are_bad(run: Run, tmp_path: Path) -> None:
+    rows = "\n".join(f"{row},bad,bad,bad" for row in range(60))
+    (tmp_path / "data.csv").write_text(f"{HEADER}\n{rows}\n")
+    assert run("data.csv", "out.csv", "specs.json", "1.0", "--check", *FAST) == 0
+
+
+def test_check_plans_what_the_run_spends_when_both_are_asked(
+    run: Run, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert run("data.csv", "out.csv", "specs.json", "1.0", "--check", "--log-format", "json", *FAST) == 0
+    planned = json.loads(capfd.readouterr().out)
+    assert run("data.csv", "out.csv", "specs.json", "1.0", *FAST) == 0
+    document = read_claim(tmp_path / "out.csv.privacy.json").document
+    assert planned["epsilon_planned"] == document["budget"]["epsilon_spent"]
+    assert [item["label"] for item in planned["ledger"]] == [item["label"] for item in document["ledger"]]
+
+
+def test_claim_is_printed_on_stdout_when_asked(run: Run, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run("data.csv", "out.csv", "specs.json", "1.0", "--claim", "-", "--quiet", *FAST) == 0
+    out, err = capfd.readouterr()
+    assert out == read_claim(tmp_path / "out.csv.privacy.json").to_text()
+    assert err == ""
+
+
+def test_delta_above_one_over_n_is_warned_about_when_asked_for(run: Run, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run("data.csv", "out.csv", "specs.json", "1.0", "0.02", "--quiet", *FAST) == 0
+    assert "warning: delta 0.02 is above 1/n" in capfd.readouterr().err
+
+
+def test_no_output_appears_when_the_ledger_says_more_than_was_asked(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(Ledger, "epsilon_reserved", lambda self: 1.5)
+    guarantee = Ledger.guarantee
+
+    def overspent(self: Ledger) -> Any:
+        self._reserved_epsilon = 1.5
+        return guarantee(self)
+
+    monkeypatch.setattr(Ledger, "guarantee", overspent)
+    before = sorted(tmp_path.iterdir())
+    assert run("data.csv", "out.csv", "specs.json", "1.0", "--save-model", "model", *FAST) == 70
+    assert "more epsilon than was asked for" in capfd.readouterr().err
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_old_output_and_claim_stay_when_a_later_run_fails(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "out.csv").write_text("old")
+    (tmp_path / "out.csv.privacy.json").write_text("old claim")
+    rows = "\n".join(f"{row},bad,bad,bad" for row in range(60))
+    (tmp_path / "data.csv").write_text(f"{HEADER}\n{rows}\n")
+    assert run("data.csv", "out.csv", "specs.json", "1.0", *FAST) == 65
+    assert (tmp_path / "out.csv").read_text() == "old"
+    assert (tmp_path / "out.csv.privacy.json").read_text() == "old claim"
+
+
+@pytest.mark.parametrize("privacy", ["private", "waived"])
+def test_lists_from_the_data_are_paid_for_or_named_when_the_specs_ask(
+    run: Run, tmp_path: Path, privacy: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    town = {"type": "enum", "values_from": "data", "domain_privacy": privacy, "optional": True}
+    (tmp_path / "specs.json").write_text(json.dumps({**SPECS, "town": town}))
+    rows = "\n".join(f"red,3,4.0,1,town{row % 2}" for row in range(2000))
+    (tmp_path / "data.csv").write_text(f"{HEADER},town\n{rows}\n")
+    assert run("data.csv", "out.csv", "specs.json", "8.0", "--check", *FAST) == 0
+    capfd.readouterr()
+    assert run("data.csv", "out.csv", "specs.json", "8.0", *FAST) == 0
+    document = read_claim(tmp_path / "out.csv.privacy.json").document
+    towns = {row["town"] for row in read_rows((tmp_path / "out.csv").read_text())}
+    assert towns <= {"town0", "town1", ""}
+    paid = [item for item in document["ledger"] if item["label"] == "cells of town"]
+    if privacy == "private":
+        assert document["columns"]["domains_paid_for"] == ["town"]
+        assert paid[0]["charged"] == 1
+    else:
+        assert document["columns"]["domains_waived"] == ["town"]
+        assert any("town" in item for item in document["not_covered"])
+        assert paid == []
+    assert document["guarantee"]["epsilon"] <= 8.0
+
+
+def grow(folder: Path, *, rows: int) -> None:
+    lines = (folder / "data.csv").read_text().splitlines()
+    (folder / "data.csv").write_text("\n".join([lines[0], *(lines[1 + row % 60] for row in range(rows))]) + "\n")
+
+
+@pytest.mark.parametrize(("epsilon", "noise_multiplier"), [("8.0", 1.0), ("1.0", 3.0)])
+def test_preset_stops_within_the_budget_when_its_epochs_would_pass_it(
+    run: Run, tmp_path: Path, epsilon: str, noise_multiplier: float, capfd: pytest.CaptureFixture[str]
+) -> None:
+    grow(tmp_path, rows=640)  # ten epochs of batches of 64 are 100 steps
+    arguments = ("data.csv", "out.csv", "specs.json", epsilon, "--preset", "uclanesl-2019")
+    assert run(*arguments, "--check", "--log-format", "json") == 0
+    planned = json.loads(capfd.readouterr().out)
+    assert planned["epsilon_planned"] <= float(epsilon)
+    assert planned["ledger"][0]["noise_multiplier"] == noise_multiplier
+    assert planned["ledger"][0]["reserved"] < 100
+
+
+def test_codebook_gives_the_list_and_is_cited_when_the_specs_ask(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "codes.cbk").write_text(" member\tMembership\n0\tNo\n1\tYes\n")
+    (tmp_path / "specs.json").write_text(json.dumps({**SPECS, "member": {"type": "enum", "domain_from": "codebook"}}))
+    assert run("data.csv", "out.csv", "specs.json", "1.0", "--codebook", "codes.cbk", *FAST) == 0
+    document = read_claim(tmp_path / "out.csv.privacy.json").document
+    assert document["columns"]["domains_from_codebook"] == ["member"]
+    digest = hashlib.sha256((tmp_path / "codes.cbk").read_bytes()).hexdigest()
+    assert document["public"]["codebook_sha256"] == digest
+    check_rows(read_rows((tmp_path / "out.csv").read_text()), count=60)
+
+
+def test_preset_runs_when_single_settings_are_changed(run: Run, tmp_path: Path) -> None:
+    grow(tmp_path, rows=640)
+    arguments = ("data.csv", "out.csv", "specs.json", "8.0", "--preset", "uclanesl-2019", "--rows", "50")
+    assert run(*arguments, "--steps", "10", "--hidden-critic", "16", "--hidden-generator", "16") == 0
+    document = read_claim(tmp_path / "out.csv.privacy.json").document
+    assert document["guarantee"]["epsilon"] <= 8.0
+    assert document["method"]["settings"]["preset"] == "uclanesl-2019"
+    assert document["output"]["rows"] == 50
+
+
+def test_nothing_computed_from_rows_is_logged_when_verbose(
+    run: Run, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    # Two tables with the same header, n and specs must give the same messages: whatever differs came from rows.
+    said = []
+    for rows in ([f"red,{row % 50},,0" for row in range(60)], [f"green,{row},9.5,1" for row in range(60)]):
+        (tmp_path / "data.csv").write_text("\n".join((HEADER, *rows)) + "\n")
+        assert run("data.csv", "out.csv", "specs.json", "1.0", "--verbose", *FAST) == 0
+        lines = capfd.readouterr().err.splitlines()
+        said.append([line.split(", about ")[0] for line in lines if "output SHA-256" not in line])
+    assert said[0] == said[1]

@@ -1,0 +1,224 @@
+"""The claim: everything that a reader needs is in it, and nothing that was not proved."""
+
+import copy
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from dpwgan.accounting.budget import Budget, NeighboringRelation
+from dpwgan.accounting.guarantee import PrivacyGuarantee
+from dpwgan.claim import NOT_PRIVATE, SCHEMA_PATH, Claim, build_claim, read_claim
+from dpwgan.errors import DpwganError, InputError
+
+
+def make_claim(
+    *,
+    epsilon: float = 0.99,
+    delta: float = 1e-6,
+    relation: NeighboringRelation = NeighboringRelation.ZERO_OUT,
+    seeded: bool = False,
+    domains: dict[str, list[str]] | None = None,
+    asked: Budget | None = None,
+    alternatives: list[dict[str, Any]] | None = None,
+) -> Claim:
+    return build_claim(
+        guarantee=PrivacyGuarantee(
+            epsilon=epsilon,
+            delta=delta,
+            neighboring_relation=relation,
+            accountant="moments",
+            accountant_version="dp-accounting 0.4.3",
+            assumptions=("Poisson sampling",),
+        ),
+        asked=asked or Budget(epsilon=1.0, delta=1e-6),
+        delta_chosen_by="default: 1/n^2",
+        ledger=[{"label": "critic", "mechanism": "Poisson-sampled Gaussian", "steps": 100, "noise_multiplier": 2.0}],
+        accountant={
+            "name": "moments",
+            "version": "dp-accounting 0.4.3",
+            "rule": "auto",
+            "reason": "needs less noise",
+            "alternatives": alternatives
+            if alternatives is not None
+            else [{"name": "amortized", "noise_multiplier": 15.0, "epsilon": 9.0}],
+        },
+        records=1000,
+        rows=1000,
+        rows_chosen_by="the public number of records",
+        specs_sha256="ab" * 32,
+        codebook_sha256=None,
+        domains=domains or {},
+        seeded=seeded,
+        method={"name": "dp-wgan", "title": "DP-WGAN", "paper": "Srivastava and Alzantot 2019"},
+        settings={"latent": 64, "hidden_critic": (256, 256)},
+    )
+
+
+def test_claim_schema_is_itself_valid_when_read_from_the_specs_folder() -> None:
+    jsonschema.Draft202012Validator.check_schema(json.loads(SCHEMA_PATH.read_text()))
+
+
+def test_claim_states_all_of_the_promise_when_it_is_made() -> None:
+    document = make_claim().document
+    guarantee = document["guarantee"]
+    assert guarantee["definition"] == "(epsilon, delta)-differential privacy"
+    assert (guarantee["epsilon"], guarantee["delta"]) == (0.99, 1e-6)
+    assert guarantee["unit"] == "one row of the input table"
+    assert guarantee["trust_model"].startswith("central curator")
+    assert guarantee["releases"] == 1
+    assert guarantee["neighbouring_relation"]["name"] == "zero_out"
+    assert document["budget"]["epsilon_asked"] == 1.0
+    assert document["public"]["records"] == 1000
+    assert document["public"]["specs_sha256"] == "ab" * 32
+    assert document["randomness"]["seeded"] is False
+    assert document["accountant"]["alternatives"][0]["name"] == "amortized"
+    assert any("exit code" in item and "running time" in item for item in document["not_covered"])
+    assert any("other releases" in item for item in document["not_covered"])
+    assert any("saved model" in item for item in document["covered"])
+
+
+def test_claim_says_what_follows_for_replace_one_when_calibrated_for_zero_out() -> None:
+    replace = make_claim().document["guarantee"]["for_replace_one"]
+    assert replace["epsilon"] == pytest.approx(2 * 0.99)
+    assert replace["delta"] == pytest.approx((1 + math.exp(0.99)) * 1e-6)
+
+
+def test_claim_says_the_same_numbers_for_replace_one_when_calibrated_for_it() -> None:
+    claim = make_claim(relation=NeighboringRelation.REPLACE_ONE)
+    replace = claim.document["guarantee"]["for_replace_one"]
+    assert (replace["epsilon"], replace["delta"]) == (0.99, 1e-6)
+
+
+def test_claim_says_that_nothing_follows_for_replace_one_when_its_delta_would_reach_one() -> None:
+    claim = make_claim(epsilon=20.0, asked=Budget(epsilon=20.0, delta=1e-6))
+    replace = claim.document["guarantee"]["for_replace_one"]
+    assert replace["epsilon"] is None
+    assert replace["delta"] is None
+    assert "nothing follows" in claim.to_text()
+
+
+def test_claim_is_stamped_when_a_seed_was_given() -> None:
+    claim = make_claim(seeded=True)
+    assert claim.document["guarantee"] is None
+    assert claim.document["why_no_guarantee"].startswith(NOT_PRIVATE)
+    assert claim.document["statement"].startswith(NOT_PRIVATE)
+    assert not claim.private
+    assert NOT_PRIVATE in claim.to_text()
+
+
+def test_claim_names_waived_columns_as_not_covered_when_there_are_some() -> None:
+    claim = make_claim(domains={"waived": ["CITY", "SEA"], "private": ["OCC"], "codebook": ["SEX"]})
+    assert claim.document["columns"]["domains_waived"] == ["CITY", "SEA"]
+    assert any("CITY, SEA" in item for item in claim.document["not_covered"])
+    text = claim.to_text()
+    assert "WAIVED, not covered: CITY, SEA" in text
+    assert "paid for: OCC" in text
+
+
+def test_claim_writes_null_when_an_accountant_gives_no_number() -> None:
+    claim = make_claim(alternatives=[{"name": "pld", "noise_multiplier": math.inf, "epsilon": math.nan}])
+    assert claim.document["accountant"]["alternatives"] == [{"name": "pld", "noise_multiplier": None, "epsilon": None}]
+    assert "noise multiplier none" in claim.to_text()
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1.0000001, 1e-6), (0.5, 1.1e-6)])
+def test_claim_is_refused_when_more_was_spent_than_asked(epsilon: float, delta: float) -> None:
+    with pytest.raises(DpwganError, match="than was asked for") as caught:
+        make_claim(epsilon=epsilon, delta=delta)
+    assert caught.value.exit_code == 70
+
+
+def drop(*path: str) -> Callable[[dict], None]:
+    def change(document: dict) -> None:
+        for key in path[:-1]:
+            document = document[key]
+        del document[path[-1]]
+
+    return change
+
+
+def put(value: Any, *path: str) -> Callable[[dict], None]:
+    def change(document: dict) -> None:
+        for key in path[:-1]:
+            document = document[key]
+        document[path[-1]] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        drop("guarantee"),
+        drop("budget", "delta_asked"),
+        drop("guarantee", "neighbouring_relation"),
+        drop("accountant", "name"),
+        put([], "ledger"),
+        put(0, "output", "rows"),
+        put("x", "public", "specs_sha256"),
+        put(1.5, "guarantee", "delta"),
+        put("epsilon only", "guarantee", "definition"),
+        put(None, "guarantee"),
+        put("because", "why_no_guarantee"),
+        put(True, "randomness", "seeded"),
+        put("0.1", "guarantee", "epsilon"),
+        put(3, "surprise"),
+    ],
+)
+def test_claim_is_refused_when_a_part_is_missing_or_wrong(change: Callable[[dict], None]) -> None:
+    document = copy.deepcopy(dict(make_claim().document))
+    change(document)
+    with pytest.raises(DpwganError):
+        Claim(document=document)
+
+
+def test_claim_reads_back_when_it_was_written(tmp_path: Path) -> None:
+    claim = make_claim()
+    path = tmp_path / "claim.json"
+    path.write_text(claim.to_json(), encoding="utf-8")
+    assert read_claim(path) == claim
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", "{", '{"claim_version": 1}'])
+def test_claim_is_refused_when_the_file_is_damaged(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "claim.json"
+    path.write_text(text)
+    with pytest.raises(InputError, match="damaged"):
+        read_claim(path)
+
+
+def test_claim_keeps_its_promise_when_more_rows_are_sampled() -> None:
+    claim = make_claim()
+    more = claim.for_output(rows=7, chosen_by="asked for", from_saved_model=True)
+    assert more.rows == 7
+    assert more.document["output"]["from_saved_model"] is True
+    assert more.document["guarantee"] == claim.document["guarantee"]
+    assert claim.rows == 1000
+    assert claim.for_file(sha256="cd" * 32).document["output"]["sha256"] == "cd" * 32
+
+
+def test_claim_text_holds_every_number_of_the_promise_when_it_is_written() -> None:
+    text = make_claim().to_text()
+    for fragment in (
+        "epsilon 0.99 spent of 1 asked",
+        "delta 1e-06",
+        "default: 1/n^2",
+        "zero_out",
+        "for replace-one: epsilon 1.98",
+        "accountant: moments (dp-accounting 0.4.3), rule auto: needs less noise",
+        "amortized would have needed noise multiplier 15, and gives epsilon 9",
+        "critic: Poisson-sampled Gaussian; steps 100, noise_multiplier 2",
+        "1000 rows",
+        "seeded: no",
+        "floating point",
+        "ab" * 32,
+        "Srivastava and Alzantot 2019",
+        "hidden_critic 256 x 256",
+        "not covered: ",
+    ):
+        assert fragment in text, fragment
