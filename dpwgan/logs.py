@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 LOGGER = logging.getLogger("dpwgan")
 LOGGER.addHandler(logging.NullHandler())  # as a library the tool is silent unless its user says otherwise
@@ -38,7 +38,13 @@ class JsonFormatter(logging.Formatter):
         return json.dumps({**event, **getattr(record, "fields", {})})
 
 
-class Handler(logging.StreamHandler[TextIO]):
+if TYPE_CHECKING:
+    _StreamHandler = logging.StreamHandler[TextIO]
+else:  # Python 3.10 cannot subscript it when it runs
+    _StreamHandler = logging.StreamHandler
+
+
+class Handler(_StreamHandler):
     """Writes to the stream, and keeps quiet where that fails: logging's own complaint would quote the code."""
 
     def handleError(self, record: logging.LogRecord) -> None:
