@@ -15,6 +15,9 @@ LEAST_NOISE_MULTIPLIER = 0.01
 MOST_NOISE_MULTIPLIER = 1e7
 """Above this nothing can be learnt from any table that fits a machine."""
 
+_MOST_ROUNDS = 200
+"""Halvings every fourth round end any search long before; an accountant that is broken must not hang the run."""
+
 MOST_STEPS = 100_000_000
 """The most steps that `steps_for` looks for: years of training."""
 
@@ -63,6 +66,8 @@ def noise_multiplier_for(
     round_number = 0
     while _next_up(lower) < upper:
         round_number += 1
+        if round_number > _MOST_ROUNDS:
+            raise PrivacyError(f"The search for a noise multiplier with the {accountant.name} accountant did not end.")
         middle = math.sqrt(lower * upper) if round_number % 4 == 0 else _on_the_line(best, second, target=target)
         middle = _round_up(min(max(middle, lower), upper))
         middle = min(max(middle, _next_up(lower)), _next_down(upper))
@@ -177,9 +182,10 @@ def _on_the_line(best: tuple[float, float], second: tuple[float, float], *, targ
 
 def _round_up(noise_multiplier: float) -> float:
     """Rounds up to four significant digits."""
-    exponent = math.floor(math.log10(noise_multiplier)) - 3
-    digits = math.ceil(Decimal(noise_multiplier).scaleb(-exponent))
-    return float(Decimal(digits).scaleb(exponent))
+    # repr is the shortest decimal that reads back as the same float: a number of four digits stays what it is.
+    exact = Decimal(repr(noise_multiplier))
+    exponent = exact.adjusted() - 3
+    return float(Decimal(math.ceil(exact.scaleb(-exponent))).scaleb(exponent))
 
 
 def _next_up(noise_multiplier: float) -> float:
@@ -189,6 +195,8 @@ def _next_up(noise_multiplier: float) -> float:
 
 def _next_down(noise_multiplier: float) -> float:
     """Gives the next smaller number of four significant digits, for one that has four."""
-    exponent = math.floor(math.log10(math.nextafter(noise_multiplier, 0.0))) - 3
-    digits = math.ceil(Decimal(noise_multiplier).scaleb(-exponent)) - 1
-    return float(Decimal(digits).scaleb(exponent))
+    exact = Decimal(repr(noise_multiplier))
+    exponent = exact.adjusted() - 3
+    if exact == Decimal(1000).scaleb(exponent):
+        exponent -= 1
+    return float(Decimal(math.ceil(exact.scaleb(-exponent)) - 1).scaleb(exponent))

@@ -109,12 +109,6 @@ class StableSelection:
         """Gives the event as JSON-able pairs."""
         return {"event": "stable_selection", "epsilon": self.epsilon, "delta": self.delta}
 
-    def to_dp_event(self) -> "DpEvent":
-        """Gives the same event in the words of dp_accounting (its accountants of Gaussians refuse it)."""
-        import dp_accounting
-
-        return dp_accounting.EpsilonDeltaDpEvent(self.epsilon, self.delta)
-
 
 Event = PoissonGaussian | Gaussian | StableSelection
 """Everything that the accountants can account for."""

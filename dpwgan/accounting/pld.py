@@ -374,7 +374,8 @@ def _epsilon_by_tilting(
     noise = relative_error * float(np.linalg.norm(composed)) / math.sqrt(-math.expm1(-2 * tilt * cell))
     upper, shifted = _suffix_sums(weights, tilt * cell), _suffix_sums(weights, (1 + tilt) * cell)
     missing = math.exp(min(0.0, beyond)) + infinite
-    with np.errstate(over="ignore"):
+    # Far below the window's middle the factor overflows; such a point counts as not good, a lost bound as well.
+    with np.errstate(over="ignore", invalid="ignore"):
         factor = np.exp(scale)
         slack = factor * (16 * UNIT * upper + noise) + missing
         # The sums start at the loss e itself, whose own term is 0.

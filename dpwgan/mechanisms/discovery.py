@@ -1,8 +1,9 @@
 """Which categories occur in a column, released privately: noisy counts above a threshold (stable selection).
 
-Theorem. Let every record hold one token of the column, let Z be discrete Laplace noise, P(Z = z) = (1 - a)/(1 + a) a^|z|
-with a = e^-d, independent for each token, and let the release be the tokens that occur and have count + Z >= t, where
-P(Z >= t - 1) <= h. Then the release is (d, h)-DP under zero-out and (2 d, 2 h)-DP under replace-one.
+Theorem. Let every record hold one token of the column, let Z be discrete Laplace noise, that is P(Z = z) =
+(1 - a)/(1 + a) a^|z| with a = e^-d, independent for each token, and let the release be the tokens that occur and have
+count + Z >= t, where P(Z >= t - 1) <= h. Then the release is (d, h)-DP under zero-out and (2 d, 2 h)-DP under
+replace-one.
 
 Proof. The tokens are decided independently, so only those whose counts differ between two neighbouring tables matter. A
 null record holds no token, so under zero-out that is one token, whose count is c in one table and c - 1 in the other.
