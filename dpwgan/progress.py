@@ -42,16 +42,19 @@ class Lines:
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._start = clock()
+        self._first: tuple[int, float] | None = None
         self._tenth = 0
 
     def __call__(self, step: int, steps: int, epsilon_spent: float) -> None:
         """Says where training is, if a new tenth has been reached. Units: the time left is in seconds."""
+        now = self._clock()
+        # Timed from the first call on, so that what comes before the first step does not count as a step's time.
+        first_step, first_time = self._first = self._first or (step, now)
         tenth = TENTHS * step // max(steps, 1)
         if tenth <= self._tenth:
             return
         self._tenth = tenth
-        left = (self._clock() - self._start) * (steps - step) / max(step, 1)
+        left = (now - first_time) * (steps - step) / max(step - first_step, 1)
         LOGGER.info(
             "step %d of %d (%d%%), epsilon spent so far %.4g, about %s left",
             step,
