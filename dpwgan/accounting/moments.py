@@ -6,6 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
+from scipy import special
 
 from dpwgan.accounting.accountant import Accountant, GaussianCharge, library_version
 from dpwgan.accounting.budget import NeighboringRelation
@@ -35,8 +36,11 @@ class MomentsAccountant(Accountant):
 
     @property
     def version(self) -> str:
-        """dp_accounting computes the divergences."""
-        return f"dp-accounting {library_version('dp-accounting')} RDP, {len(ORDERS)} orders 1.1 to 16384"
+        """dp_accounting computes the divergences of fractional orders, scipy those of whole ones."""
+        return (
+            f"RDP, {len(ORDERS)} orders 1.1 to 16384, dp-accounting {library_version('dp-accounting')}, "
+            f"scipy {library_version('scipy')}"
+        )
 
     def _gaussian_epsilon(
         self, charges: Sequence[GaussianCharge], *, delta: float, neighboring_relation: NeighboringRelation
@@ -133,7 +137,7 @@ def _one_event(event: PoissonGaussian | Gaussian, neighboring_relation: Neighbor
             factor = event.replace_one_factor if isinstance(event, Gaussian) else 2.0
         result = orders * (factor / event.noise_multiplier) ** 2 / 2
     elif replacing:
-        # The largest order needs twice itself, which costs as much as all the others together and is left out.
+        # The largest order needs twice itself, which lies outside the documented orders and is left out.
         doubled = tuple(2 * tenths / 10 for tenths in _ORDER_TENTHS[:-1])
         one_less = tuple((2 * tenths - 10) / 10 for tenths in _ORDER_TENTHS[:-1])
         there = sampled_gaussian_divergences(event, orders=doubled)
@@ -148,33 +152,53 @@ def _one_event(event: PoissonGaussian | Gaussian, neighboring_relation: Neighbor
 def sampled_gaussian_divergences(event: PoissonGaussian, *, orders: Sequence[float]) -> FloatArray:
     """Computes the Renyi divergences of one Poisson-sampled Gaussian under zero-out, rounded upwards.
 
-    Privacy: dp_accounting names the relation ADD_OR_REMOVE_ONE for this event; its two distributions, with the
-      record and without it, are those of zero-out. Sums of about a come from dp_accounting as log A_a with an
-      absolute error of some units in the last place of their largest term's logarithm, and a fractional order's
+    Privacy: the two laws are N(0, s^2) and (1 - q) N(0, s^2) + q N(1, s^2), those of the table without the record and
+      with it; dp_accounting calls this relation ADD_OR_REMOVE_ONE. D_a = ln A_a / (a - 1), A_a the mean of (dP/dQ)^a.
+      A whole order is a finite sum of positive terms, computed here for all terms at once; a fractional order is
+      dp_accounting's series. ln A_a is off by some units in the last place of its largest term's logarithm, and a
       series is cut off at e^-30; both are added on.
     Raises: PrivacyError if a divergence comes out as no number.
     Source: Mironov, Talwar, Zhang 2019, arXiv:1908.10530, sections 3.2 and 3.3.
     """
+    a = np.asarray(orders, dtype=np.float64)
+    whole = a == np.round(a)
+    q, s = event.sampling_probability, event.noise_multiplier
+    divergences = np.empty(a.size)
+    divergences[whole] = [_whole_order(int(order), q=q, s=s) for order in a[whole]]
+    if not np.all(whole):
+        divergences[~whole] = _fractional_orders(event, tuple(a[~whole]))
+    if np.any(np.isnan(divergences)):
+        raise PrivacyError("The moments accountant found no number for these settings.")
+    largest_logarithm = 3 * a * np.log(a + 1) + a * abs(math.log(q)) + a**2 / (2 * s**2) + 1
+    unit = float(np.finfo(np.float64).eps)
+    error = (4 * unit * largest_logarithm + np.where(whole, 0.0, 4 * _SERIES_END)) / (a - 1)
+    result: FloatArray = np.maximum(divergences, 0.0) + error
+    return result
+
+
+def _whole_order(order: int, *, q: float, s: float) -> float:
+    """Computes ln(sum over k of C(a, k) q^k (1 - q)^(a - k) e^((k^2 - k)/(2 s^2))) / (a - 1), for q below 1."""
+    log_binomials, k, exponents = _binomial_terms(order)
+    terms = log_binomials + k * math.log(q) + (order - k) * math.log1p(-q) + exponents / s**2
+    return float(special.logsumexp(terms)) / (order - 1)
+
+
+@lru_cache(maxsize=512)
+def _binomial_terms(order: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Gives ln C(a, k), k and (k^2 - k)/2 for k = 0 ... a."""
+    k = np.arange(order + 1, dtype=np.float64)
+    log_binomials = special.gammaln(order + 1) - special.gammaln(k + 1) - special.gammaln(order - k + 1)
+    return log_binomials, k, k * (k - 1) / 2
+
+
+def _fractional_orders(event: PoissonGaussian, orders: tuple[float, ...]) -> FloatArray:
     import dp_accounting
 
     accountant = dp_accounting.rdp.RdpAccountant(
         orders=list(orders), neighboring_relation=dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE
     )
-    divergences = accountant.compose(event.to_dp_event()).rdp
-    if np.any(np.isnan(divergences)):
-        raise PrivacyError("The moments accountant found no number for these settings.")
-    a = np.asarray(orders, dtype=np.float64)
-    largest_logarithm = (
-        3 * a * np.log(a + 1)
-        + a * abs(math.log(event.sampling_probability))
-        + a**2 / (2 * event.noise_multiplier**2)
-        + 1
-    )
-    unit = float(np.finfo(np.float64).eps)
-    fractional = a != np.round(a)
-    error = (4 * unit * largest_logarithm + np.where(fractional, 4 * _SERIES_END, 0.0)) / (a - 1)
-    result: FloatArray = np.maximum(divergences, 0.0) + error
-    return result
+    divergences: FloatArray = accountant.compose(event.to_dp_event()).rdp
+    return divergences
 
 
 MOMENTS = MomentsAccountant()
