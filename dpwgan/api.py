@@ -97,7 +97,8 @@ def synthesize(
 class Synthesizer:
     """Fits a method to a private table once, then samples as often as one likes.
 
-    `specs` is a path to data-specs.json, the document itself, or a Schema. `options` are the fields of
+    `specs` is a path to data-specs.json, the document itself (the claim then cites the digest of its sorted JSON
+    text), or a Schema. `options` are the fields of
     `dpwgan.config.SynthesisConfig`: method, accountant, neighbours, preset, settings, rows, seed, threads, device.
 
     Privacy: only `fit` reads rows, and it may do so once: a second fit would be a second release.

@@ -166,7 +166,7 @@ def _run_config(positionals: list[str], values: dict[str, Any], *, voice: Voice,
     )
 
 
-_RESAMPLING = ("from_model", "rows", "claim", "seed", "threads", "device", "quiet", "verbose", "log_format", "config")
+_RESAMPLING = ("from_model", "rows", "claim", "seed", "quiet", "verbose", "log_format", "config")
 
 
 def _resample_config(
@@ -184,7 +184,7 @@ def _resample_config(
     for key in flags:
         if key not in _RESAMPLING:
             raise UsageError(f"--{_BY_KEY[key].name} has no effect with --from-model: the model is fitted already")
-    kept = {key: values[key] for key in ("rows", "claim", "seed", "threads", "device") if key in values}
+    kept = {key: values[key] for key in ("rows", "claim", "seed") if key in values}
     return ResampleConfig(
         model=Path(values["from_model"]), output=positionals[0], voice=voice, config_file=config_file, **kept
     )

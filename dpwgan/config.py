@@ -433,16 +433,12 @@ class ResampleConfig:
     output: str
     rows: int | None = None
     seed: int | None = None
-    threads: int | None = None
-    device: str = "auto"
     config_file: Path | None = None
     claim: str | None = None
     voice: Voice = field(default_factory=Voice)
 
     def __post_init__(self) -> None:
-        _one_of("device", self.device, DEVICES)
         _at_least("rows", self.rows, bound=1)
-        _at_least("threads", self.threads, bound=1)
         _at_least("seed", self.seed, bound=0)
         read = [] if self.config_file is None else [self.config_file]
         _refuse_lost_claim(self.output, self.claim, self.voice)

@@ -135,6 +135,7 @@ def test_from_model_takes_the_output_alone_when_parsed() -> None:
         (["-", "-", "specs.json", "1", "--claim", "-"], "both go to stdout"),
         (["--from-model", "m", *FIVE], "one positional, OUTPUT"),
         (["--from-model", "m", "out.csv", "--steps", "3"], "--steps has no effect with --from-model"),
+        (["--from-model", "m", "out.csv", "--device", "gpu"], "--device has no effect with --from-model"),
         (["--from-model", "m", "out.csv", "--check"], "--check has no effect with --from-model"),
         ([*FIVE, "--threads", "0"], "Threads must be at least 1"),
     ],

@@ -240,6 +240,16 @@ def test_claim_is_printed_on_stdout_when_asked(run: Run, tmp_path: Path, capfd: 
     assert err == ""
 
 
+def test_run_is_refused_when_a_gpu_is_asked_for_and_there_is_none(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("tensorflow.config.list_physical_devices", lambda kind=None: [])
+    before = sorted(tmp_path.iterdir())
+    assert run("data.csv", "out.csv", "specs.json", "1.0", "--device", "gpu", *FAST) == 75
+    assert "A GPU was asked for" in capfd.readouterr().err
+    assert sorted(tmp_path.iterdir()) == before
+
+
 def test_delta_above_one_over_n_is_warned_about_when_asked_for(run: Run, capfd: pytest.CaptureFixture[str]) -> None:
     assert run("data.csv", "out.csv", "specs.json", "1.0", "0.02", "--quiet", *FAST) == 0
     assert "warning: delta 0.02 is above 1/n" in capfd.readouterr().err

@@ -1,0 +1,77 @@
+"""The plan of a run: the budget and its parts, from public facts alone."""
+
+import pytest
+
+from dpwgan.config import SynthesisConfig
+from dpwgan.errors import DataError, PrivacyError, UsageError
+from dpwgan.planning import DISCOVERY_SHARE, discovery_label, plan_run
+from dpwgan.schema import CategoricalColumn, Schema, UndiscoveredColumn
+
+SEX = CategoricalColumn(name="sex", tokens=("1", "2"))
+TOWN = UndiscoveredColumn(name="town", privacy="private", missing=("",))
+JOB = UndiscoveredColumn(name="job", privacy="private", missing=("",))
+SEA = UndiscoveredColumn(name="sea", privacy="waived")
+FEW = {"steps": 3, "expected_batch_size": 8}
+
+
+def make_schema(*columns: CategoricalColumn | UndiscoveredColumn) -> Schema:
+    return Schema(columns=columns, sha256="ab" * 32)
+
+
+def test_delta_defaults_to_one_over_n_squared_when_none_is_asked_for() -> None:
+    plan = plan_run(make_schema(SEX), records=100, config=SynthesisConfig(epsilon=1.0, settings=FEW))
+    assert plan.budget.delta == 1e-4
+    assert plan.delta_chosen_by == "default: 1/n^2"
+    alone = plan_run(make_schema(SEX), records=1, config=SynthesisConfig(epsilon=1.0, settings=FEW))
+    assert alone.budget.delta == 0.25
+    assert "n = 2" in alone.delta_chosen_by
+
+
+@pytest.mark.parametrize(("delta", "warned"), [(0.02, True), (0.01, False), (1e-6, False)])
+def test_delta_is_warned_about_when_it_is_above_one_over_n(
+    caplog: pytest.LogCaptureFixture, delta: float, warned: bool
+) -> None:
+    config = SynthesisConfig(epsilon=1.0, delta=delta, settings=FEW)
+    with caplog.at_level("WARNING", logger="dpwgan"):
+        plan_run(make_schema(SEX), records=100, config=config)
+    assert ("above 1/n" in caplog.text) == warned
+
+
+def test_discovery_takes_its_share_when_columns_are_paid_for() -> None:
+    schema = make_schema(SEX, TOWN, SEA, JOB)
+    plan = plan_run(schema, records=1000, config=SynthesisConfig(epsilon=2.0, settings=FEW))
+    assert sorted(plan.discoveries) == ["job", "town"]
+    assert sum(event.epsilon for event in plan.discoveries.values()) == pytest.approx(2.0 * DISCOVERY_SHARE)
+    assert sum(event.delta for event in plan.discoveries.values()) == pytest.approx(1e-6 * DISCOVERY_SHARE)
+    assert plan.undiscovered
+    ledger = plan.open_ledger()
+    assert [item["label"] for item in ledger.itemise()] == [discovery_label("town"), discovery_label("job")]
+    plan.reserve_training(ledger)
+    assert ledger.epsilon_reserved() <= 2.0
+
+
+def test_plan_keeps_its_accountant_when_lists_have_been_found() -> None:
+    plan = plan_run(make_schema(SEX, TOWN), records=1000, config=SynthesisConfig(epsilon=2.0, settings=FEW))
+    found = make_schema(SEX, CategoricalColumn(name="town", tokens=("a", "b", ""), missing=("",), domain="private"))
+    ledger = plan.open_ledger()
+    later = plan.after_discovery(found)
+    assert not later.undiscovered
+    assert later.shape.width == 1 + 3
+    assert later.plan.choice.accountant is plan.plan.choice.accountant
+    later.reserve_training(ledger)
+    assert ledger.epsilon_reserved() <= 2.0
+
+
+def test_plan_names_the_alternatives_when_asked() -> None:
+    accountant = plan_run(make_schema(SEX), records=100, config=SynthesisConfig(epsilon=1.0, settings=FEW)).accountant
+    assert accountant["rule"] == "auto"
+    assert {accountant["name"], *(item["name"] for item in accountant["alternatives"])} >= {"moments", "amortized"}
+
+
+def test_plan_is_refused_when_it_cannot_be_made() -> None:
+    with pytest.raises(DataError, match="no rows"):
+        plan_run(make_schema(SEX), records=0, config=SynthesisConfig(epsilon=1.0))
+    with pytest.raises(UsageError, match="no method"):
+        plan_run(make_schema(SEX), records=9, config=SynthesisConfig(epsilon=1.0, method="magic"))
+    with pytest.raises(PrivacyError):
+        plan_run(make_schema(SEX), records=9, config=SynthesisConfig(epsilon=1e-9, delta=1e-15, settings=FEW))

@@ -1,0 +1,63 @@
+"""A saved model's description: comes back as it was, and is refused when it is damaged."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from dpwgan.errors import InputError
+from dpwgan.saved_model import DESCRIPTION_FILE, ModelDescription, read_description, write_description
+from dpwgan.schema import CategoricalColumn, DerivedColumn, IdentifierColumn, NumericColumn, Schema
+from tests.test_claim import make_claim
+
+COLUMNS = (
+    IdentifierColumn(name="id"),
+    IdentifierColumn(name="number", start=1),
+    CategoricalColumn(name="town", tokens=("007", "x, y", ""), missing=("",), domain="waived"),
+    NumericColumn(name="age", minimum=0.0, maximum=120.0, integer=True, missing=("N",)),
+    NumericColumn(name="income", minimum=-1.5, maximum=9.5, integer=False, decimals=1, edges=(-1.5, 0.0, 9.5)),
+    DerivedColumn(name="decade", source="age", floordiv=10, missing="N"),
+    DerivedColumn(name="region", source="town", mapping={"007": "1", "x, y": "2", "": ""}),
+)
+DESCRIPTION = ModelDescription(
+    method="dp-wgan",
+    header=tuple(reversed([column.name for column in COLUMNS])),
+    line_ending="\r\n",
+    schema=Schema(columns=COLUMNS, sha256="ab" * 32),
+)
+
+
+def test_description_comes_back_as_it_was_when_written(tmp_path: Path) -> None:
+    write_description(tmp_path, DESCRIPTION, claim=make_claim())
+    assert read_description(tmp_path) == (DESCRIPTION, make_claim())
+
+
+def change(key: str, value: object) -> Callable[[Path], None]:
+    def damage(folder: Path) -> None:
+        path = folder / DESCRIPTION_FILE
+        path.write_text(json.dumps({**json.loads(path.read_text()), key: value}))
+
+    return damage
+
+
+@pytest.mark.parametrize(
+    ("damage", "fragment"),
+    [
+        (lambda folder: (folder / DESCRIPTION_FILE).unlink(), "not a saved model"),
+        (lambda folder: (folder / "privacy.json").unlink(), "claim of the saved model cannot be read"),
+        (lambda folder: (folder / DESCRIPTION_FILE).write_text("{"), "damaged"),
+        (lambda folder: (folder / DESCRIPTION_FILE).write_text("[]"), "damaged"),
+        (change("format", 99), "another version"),
+        (change("columns", [{"kind": "magic"}]), "damaged"),
+        (change("columns", [{"kind": "categorical", "name": "a", "surprise": 1}]), "damaged"),
+        (change("header", ["other"]), "damaged"),
+    ],
+)
+def test_description_is_refused_when_it_is_damaged(
+    tmp_path: Path, damage: Callable[[Path], object], fragment: str
+) -> None:
+    write_description(tmp_path, DESCRIPTION, claim=make_claim())
+    damage(tmp_path)
+    with pytest.raises(InputError, match=fragment):
+        read_description(tmp_path)
