@@ -1,6 +1,7 @@
 """Rows from a trained generator: numpy alone, so that sampling from a saved model needs no TensorFlow."""
 
 import json
+import zipfile
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -69,7 +70,7 @@ class MlpSampler:
             with np.load(directory / _WEIGHTS, allow_pickle=False) as archive:
                 weights = tuple(archive[f"arr_{index}"].astype(np.float32) for index in range(len(archive.files)))
             spans = tuple(Span(**span) for span in json.loads((directory / _SPANS).read_text()))
-        except (OSError, ValueError, KeyError, TypeError, EOFError) as error:
+        except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
             raise InputError(f"the saved generator is missing or damaged ({type(error).__name__})") from None
         if len(weights) < 4 or weights[-1].shape != (sum(span.width for span in spans),):
             raise InputError("the saved generator is damaged: its weights do not fit its columns")

@@ -8,6 +8,9 @@ from dpwgan.discriminators.critic import Critic
 from dpwgan.training.optimizer import RmsProp
 from dpwgan.training.plan import TrainingPlan
 
+# Noise is of one size in all steps: a long memory measures it well.
+_DECAY = 0.99
+
 
 class CriticUpdate:
     """Turns the noisy half of a critic step and its generated half into an update of the weights.
@@ -23,7 +26,7 @@ class CriticUpdate:
         """Starts with no memory of gradients."""
         self._critic = critic
         self._plan = plan
-        self._optimizer = RmsProp(critic.weights)
+        self._optimizer = RmsProp(critic.weights, decay=_DECAY)
         self._memory = [tf.Variable(tf.zeros_like(weight)) for weight in critic.weights]
         self._steps = tf.Variable(0.0)
 

@@ -8,6 +8,9 @@ from dpwgan.training.latents import LatentSource
 from dpwgan.training.optimizer import RmsProp
 from dpwgan.training.plan import TrainingPlan
 
+# The value of the lecture that proposed it: gradients shrink as the generator gets close, and steps must not.
+_DECAY = 0.9
+
 
 class GeneratorStep:
     """One step of RMSProp on the generator, and a running average of its weights.
@@ -23,7 +26,7 @@ class GeneratorStep:
         self._generator = generator
         self._latents = latents
         self._plan = plan
-        self._optimizer = RmsProp(generator.weights)
+        self._optimizer = RmsProp(generator.weights, decay=_DECAY)
         self._average = [tf.Variable(weight) for weight in generator.weights]
         self._step = tf.function(self._trace, input_signature=[tf.TensorSpec([], tf.float32)])
 

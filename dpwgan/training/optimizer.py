@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-_DECAY = 0.99
 _TINY = 1e-12
 
 
@@ -16,8 +15,9 @@ class RmsProp:
     Source: Tieleman and Hinton 2012, lecture 6.5; the correction as in Kingma and Ba 2015, arXiv:1412.6980.
     """
 
-    def __init__(self, weights: Sequence[tf.Variable]) -> None:
-        """Starts with no memory of gradients."""
+    def __init__(self, weights: Sequence[tf.Variable], *, decay: float) -> None:
+        """Starts with no memory of gradients; `decay` is the weight of the past in the mean square."""
+        self._decay = decay
         self._weights = list(weights)
         self._squares = [tf.Variable(tf.zeros_like(weight)) for weight in weights]
         self._updates = tf.Variable(0.0)
@@ -34,8 +34,8 @@ class RmsProp:
         The running mean square is that of `measured`, where given: gradients may be averaged, their scale is not.
         """
         self._updates.assign_add(1.0)
-        correction = 1.0 - tf.pow(_DECAY, self._updates)
+        correction = 1.0 - tf.pow(self._decay, self._updates)
         scales = gradients if measured is None else measured
         for weight, gradient, scale, square in zip(self._weights, gradients, scales, self._squares, strict=True):
-            square.assign(_DECAY * square + (1.0 - _DECAY) * tf.square(scale))
+            square.assign(self._decay * square + (1.0 - self._decay) * tf.square(scale))
             weight.assign_add(learning_rate * gradient / (tf.sqrt(square / correction) + _TINY))

@@ -19,17 +19,17 @@ class DpWganSettings:
     Raises: UsageError for a value out of its range.
     """
 
-    hidden_critic: tuple[int, ...] = (128,)
+    hidden_critic: tuple[int, ...] = (128, 128)
     hidden_generator: tuple[int, ...] = (256, 256)
     latent: int = 64
     expected_batch_size: int | None = None
     critic_steps_per_generator_step: int = 1
-    generator_steps: int = 2
+    generator_steps: int = 1
     generator_learning_rate: float = 5e-3
-    critic_learning_rate: float = 2e-2
+    critic_learning_rate: float = 1e-2
     weight_clip: float = 1.0
-    weight_pull: float = 0.2
-    gradient_memory: float = 0.95
+    weight_pull: float = 0.3
+    gradient_memory: float = 0.98
     generator_average: float = 0.99
     l2_clip_norm: float = 0.01
     noise_multiplier: float | None = None

@@ -76,10 +76,10 @@ def make_plan(
     )
 
 
-def make_ledger(plan: TrainingPlan, *, epsilon: float = 1.0) -> Ledger:
+def make_ledger(plan: TrainingPlan) -> Ledger:
     """Opens a ledger with the plan's charges reserved."""
     ledger = Ledger(
-        Budget(epsilon=epsilon, delta=1e-5),
+        plan.choice.budget,
         accountant=plan.choice.accountant,
         neighboring_relation=NeighboringRelation.ZERO_OUT,
     )

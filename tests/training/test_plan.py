@@ -35,7 +35,7 @@ def test_event_holds_the_numbers_that_sampler_and_noise_use_when_planned() -> No
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 8.0])
 def test_ledger_holds_the_whole_plan_when_it_is_reserved(epsilon: float) -> None:
     made = make_plan(make_encoded(500), epsilon=epsilon, steps=50)
-    ledger = make_ledger(made, epsilon=epsilon)
+    ledger = make_ledger(made)
     ledger.charge("critic steps", 50)
     assert ledger.epsilon_spent() <= epsilon
     assert ledger.epsilon_spent() > 0.99 * epsilon

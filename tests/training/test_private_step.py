@@ -141,15 +141,16 @@ def test_update_divides_by_the_public_batch_size_when_the_batch_is_larger() -> N
     seen: list[npt.NDArray[np.float64]] = []
 
     class Watch:
-        def apply(self, gradients: list[tf.Tensor], learning_rate: tf.Tensor) -> None:
-            seen.append(flat(gradients))
+        def apply(self, gradients: list[tf.Tensor], learning_rate: tf.Tensor, *, measured: list[tf.Tensor]) -> None:
+            seen.extend([flat(gradients), flat(measured)])
 
     step._update._optimizer = Watch()  # type: ignore[assignment]
     like = step._critic.weights
     sums = [tf.ones_like(weight) for weight in like]
     none = [tf.zeros_like(weight) for weight in like]
     step._update.apply(sums, none, generated=10, learning_rate=tf.constant(0.1))
-    np.testing.assert_allclose(seen[0], 1.0 / (plan.expected_batch_size * plan.l2_clip_norm), rtol=1e-6)
+    for gradient in seen:
+        np.testing.assert_allclose(gradient, 1.0 / (plan.expected_batch_size * plan.l2_clip_norm), rtol=1e-6)
     assert plan.expected_batch_size == 20.0
 
 
