@@ -38,7 +38,7 @@ class MomentsAccountant(Accountant):
     def version(self) -> str:
         """dp_accounting computes the divergences of fractional orders, scipy those of whole ones."""
         return (
-            f"RDP, {len(ORDERS)} orders 1.1 to 16384, dp-accounting {library_version('dp-accounting')}, "
+            f"dp-accounting {library_version('dp-accounting')} RDP, {len(ORDERS)} orders 1.1 to 16384, "
             f"scipy {library_version('scipy')}"
         )
 
