@@ -253,7 +253,9 @@ def _report(error: BaseException, *, verbose: bool) -> int:
     if isinstance(error, DpwganError):  # a rule of the tool's own that did not hold, in its own words
         return _fail(error.exit_code, f"Internal error: {str(error).removeprefix('Internal error: ')}")
     frames = traceback.extract_tb(error.__traceback__)
-    place = f"{Path(frames[-1].filename).name} line {frames[-1].lineno}" if frames else "an unknown place"
+    own = [frame for frame in frames if Path(frame.filename).parent.is_relative_to(Path(__file__).parent)]
+    places = [f"{Path(frame.filename).name} line {frame.lineno}" for frame in (*own[-1:], *frames[-1:])]
+    place = " from ".join(dict.fromkeys(places)) or "an unknown place"
     if verbose:
         for frame in frames:
             LOGGER.debug("at %s line %s in %s", frame.filename, frame.lineno, frame.name)

@@ -37,7 +37,9 @@ def make_claim(
         ),
         asked=asked or Budget(epsilon=1.0, delta=1e-6),
         delta_chosen_by="default: 1/n^2",
-        ledger=[{"label": "critic", "mechanism": "Poisson-sampled Gaussian", "steps": 100, "noise_multiplier": 2.0}],
+        ledger=[
+            {"label": "critic steps", "mechanism": "Poisson-sampled Gaussian", "steps": 100, "noise_multiplier": 2.0}
+        ],
         accountant={
             "name": "moments",
             "version": "dp-accounting 0.4.3",
@@ -202,6 +204,14 @@ def test_claim_keeps_its_promise_when_more_rows_are_sampled() -> None:
     assert claim.for_file(sha256="cd" * 32).document["output"]["sha256"] == "cd" * 32
 
 
+def test_claim_page_explains_every_line_when_compared_with_the_text() -> None:
+    page = (SCHEMA_PATH.parent.parent / "docs" / "claim.md").read_text(encoding="utf-8")
+    title, *lines = make_claim().to_text().splitlines()
+    assert title.startswith("Privacy claim of dpwgan")
+    for line in lines:
+        assert f"> {line.split()[0]}" in page, line
+
+
 def test_claim_text_holds_every_number_of_the_promise_when_it_is_written() -> None:
     text = make_claim().to_text()
     for fragment in (
@@ -212,7 +222,7 @@ def test_claim_text_holds_every_number_of_the_promise_when_it_is_written() -> No
         "for replace-one: epsilon 1.98",
         "accountant: moments (dp-accounting 0.4.3), rule auto: needs less noise",
         "amortized would have needed noise multiplier 15, and gives epsilon 9",
-        "critic: Poisson-sampled Gaussian; steps 100, noise_multiplier 2",
+        "critic steps: Poisson-sampled Gaussian; steps 100, noise_multiplier 2",
         "1000 rows",
         "seeded: no",
         "floating point",

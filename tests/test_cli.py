@@ -175,7 +175,7 @@ def test_cli_answers_in_json_when_asked_even_for_a_usage_error(capsys: pytest.Ca
         (type("ResourceExhaustedError", (Exception,), {})("SECRET"), 75, "Out of memory"),
         (SpecsError("a rule"), 78, "A rule."),
         (KeyboardInterrupt(), 130, "Stopped by SIGINT; no output was written."),
-        (ValueError("SECRET"), 70, "Internal error: ValueError at test_cli.py line"),
+        (ValueError("SECRET"), 70, "Internal error: ValueError at cli.py line"),
         (SystemExit("SECRET"), 70, "Internal error: SystemExit at"),
     ],
 )
