@@ -4,6 +4,7 @@ Built from values that were fixed before training and from the ledger; nothing e
 """
 
 import copy
+import decimal
 import functools
 import json
 import math
@@ -154,7 +155,7 @@ def build_claim(
     return Claim(
         document={
             "claim_version": CLAIM_VERSION,
-            "statement": _state(guarantee, records=records, reason=reason),
+            "statement": _state(guarantee, records=records, reason=reason, waived=domains.get("waived", ())),
             "tool": {"name": "dpwgan", "version": __version__},
             "guarantee": None if reason is not None else _describe_guarantee(guarantee),
             "why_no_guarantee": reason,
@@ -268,7 +269,7 @@ def _describe_guarantee(guarantee: PrivacyGuarantee) -> dict[str, Any]:
     }
 
 
-def _state(guarantee: PrivacyGuarantee, *, records: int, reason: str | None) -> str:
+def _state(guarantee: PrivacyGuarantee, *, records: int, reason: str | None, waived: Sequence[str]) -> str:
     if reason is not None:
         return f"{reason}. The ledger below shows what a run without a seed would have spent."
     if guarantee.neighboring_relation is NeighboringRelation.ZERO_OUT:
@@ -277,9 +278,17 @@ def _state(guarantee: PrivacyGuarantee, *, records: int, reason: str | None) -> 
         change = f"Replacing any one of the {records} rows by another legal row"
     return (
         f"{change} changes the probability of any outcome of this release by at most a factor "
-        f"e^{guarantee.epsilon:.4g}, up to an additional {guarantee.delta:.4g}: {DEFINITION} with epsilon "
-        f"{guarantee.epsilon:.6g} and delta {guarantee.delta:.4g}, by the {guarantee.accountant} accountant."
+        f"e^{round_up(guarantee.epsilon, digits=6)}, up to an additional {round_up(guarantee.delta, digits=4)}: "
+        f"{DEFINITION} with epsilon {round_up(guarantee.epsilon, digits=6)} and delta "
+        f"{round_up(guarantee.delta, digits=4)}, by the {guarantee.accountant} accountant."
+        + (f" This does not cover which cells occur in {', '.join(sorted(waived))}." if waived else "")
     )
+
+
+def round_up(value: float, *, digits: int) -> str:
+    """Writes a proved bound with that many significant digits, never below what was proved."""
+    context = decimal.Context(prec=digits, rounding=decimal.ROUND_CEILING)
+    return f"{float(context.create_decimal_from_float(value)):.{digits}g}"
 
 
 def _waived_note(waived: Sequence[str]) -> list[str]:
@@ -306,8 +315,9 @@ def _lines(document: Mapping[str, Any]) -> list[str]:
     guarantee, budget = document["guarantee"], document["budget"]
     lines = [f"Privacy claim of {document['tool']['name']} {document['tool']['version']}", document["statement"]]
     lines.append(
-        f"budget: epsilon {budget['epsilon_spent']:.6g} spent of {budget['epsilon_asked']:.6g} asked; delta "
-        f"{budget['delta_spent']:.4g} of {budget['delta_asked']:.4g} ({budget['delta_chosen_by']})"
+        f"budget: epsilon {round_up(budget['epsilon_spent'], digits=6)} spent of {budget['epsilon_asked']:.6g} asked; "
+        f"delta {round_up(budget['delta_spent'], digits=4)} of {round_up(budget['delta_asked'], digits=4)} "
+        f"({budget['delta_chosen_by']})"
     )
     if guarantee is not None:
         relation, replace = guarantee["neighbouring_relation"], guarantee["for_replace_one"]
@@ -315,7 +325,8 @@ def _lines(document: Mapping[str, Any]) -> list[str]:
         lines.append(f"neighbours: {relation['name']}: {relation['meaning']}")
         if replace["epsilon"] is not None:
             lines.append(
-                f"for replace-one: epsilon {replace['epsilon']:.6g}, delta {replace['delta']:.4g}: {replace['why']}"
+                f"for replace-one: epsilon {round_up(replace['epsilon'], digits=6)}, delta "
+                f"{round_up(replace['delta'], digits=4)}: {replace['why']}"
             )
         else:
             lines.append(f"for replace-one: {replace['why']}")

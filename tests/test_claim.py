@@ -9,10 +9,12 @@ from typing import Any
 
 import jsonschema
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from dpwgan.accounting.budget import Budget, NeighboringRelation
 from dpwgan.accounting.guarantee import PrivacyGuarantee
-from dpwgan.claim import NOT_PRIVATE, SCHEMA_PATH, Claim, build_claim, read_claim
+from dpwgan.claim import NOT_PRIVATE, SCHEMA_PATH, Claim, build_claim, read_claim, round_up
 from dpwgan.errors import DpwganError, InputError
 
 
@@ -232,3 +234,12 @@ def test_claim_text_holds_every_number_of_the_promise_when_it_is_written() -> No
         "not covered: ",
     ):
         assert fragment in text, fragment
+
+
+@settings(max_examples=200)
+@given(value=st.floats(1e-300, 1e300), digits=st.integers(1, 9))
+def test_bound_is_never_written_smaller_than_it_is_when_rounded(value: float, digits: int) -> None:
+    written = float(round_up(value, digits=digits))
+    # 17 digits would be exact; reading the decimal back may be off by half a unit in the last place of a float.
+    assert written >= value * (1 - 2**-52)
+    assert written <= value * (1 + 10.0 ** (1 - digits)) * (1 + 2**-52)

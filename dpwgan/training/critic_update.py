@@ -1,5 +1,6 @@
 """What happens to the critic after the noise: released gradients in, new weights out. No row is within reach here."""
 
+import math
 from collections.abc import Sequence
 
 import tensorflow as tf
@@ -26,7 +27,10 @@ class CriticUpdate:
         """Starts with no memory of gradients."""
         self._critic = critic
         self._plan = plan
-        self._optimizer = RmsProp(critic.weights, decay=_DECAY)
+        # Gradients come in units of the clip norm: a clipped record spread evenly over all weights has this size. Where
+        # the noise is far below it, at a large budget, steps must not grow for that.
+        floor = 1.0 / math.sqrt(plan.critic_weights)
+        self._optimizer = RmsProp(critic.weights, decay=_DECAY, floor=floor)
         self._memory = [tf.Variable(tf.zeros_like(weight)) for weight in critic.weights]
         self._steps = tf.Variable(0.0)
 

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-_TINY = 1e-12
 
 
 class RmsProp:
@@ -15,8 +14,13 @@ class RmsProp:
     Source: Tieleman and Hinton 2012, lecture 6.5; the correction as in Kingma and Ba 2015, arXiv:1412.6980.
     """
 
-    def __init__(self, weights: Sequence[tf.Variable], *, decay: float) -> None:
-        """Starts with no memory of gradients; `decay` is the weight of the past in the mean square."""
+    def __init__(self, weights: Sequence[tf.Variable], *, decay: float, floor: float = 1e-12) -> None:
+        """Starts with no memory of gradients.
+
+        `decay` is the weight of the past in the mean square; `floor`, in the unit of the gradients, is added to its
+        root: coordinates far below it are not blown up to the size of the others.
+        """
+        self._floor = floor
         self._decay = decay
         self._weights = list(weights)
         self._squares = [tf.Variable(tf.zeros_like(weight)) for weight in weights]
@@ -38,4 +42,4 @@ class RmsProp:
         scales = gradients if measured is None else measured
         for weight, gradient, scale, square in zip(self._weights, gradients, scales, self._squares, strict=True):
             square.assign(self._decay * square + (1.0 - self._decay) * tf.square(scale))
-            weight.assign_add(learning_rate * gradient / (tf.sqrt(square / correction) + _TINY))
+            weight.assign_add(learning_rate * gradient / (tf.sqrt(square / correction) + self._floor))
