@@ -35,8 +35,14 @@ class Critic:
     Source: Arjovsky, Chintala, Bottou 2017, arXiv:1701.07875; Goodfellow 2015, arXiv:1510.01799 (norms).
     """
 
-    def __init__(self, spans: Sequence[Span], *, hidden: Sequence[int], rng: np.random.Generator) -> None:
-        """Draws the first weights, of variance 1 / (number of inputs that are not 0)."""
+    def __init__(
+        self, spans: Sequence[Span], *, hidden: Sequence[int], weight_clip: float, rng: np.random.Generator
+    ) -> None:
+        """Draws the first weights, of variance 1 / (number of inputs that are not 0), inside the weight box.
+
+        A first weight outside the box would be moved by the clip at every step, and what the critic learnt would be
+        lost beside that.
+        """
         self.spans = tuple(spans)
         width = sum(span.width for span in spans)
         softmax = [span for span in spans if span.head == "softmax"]
@@ -52,6 +58,7 @@ class Critic:
         for layer, (inputs, outputs) in enumerate(pairwise(sizes)):
             active = len(self.spans) if layer == 0 else inputs
             matrix = rng.standard_normal((inputs, outputs), dtype=np.float32) / np.float32(math.sqrt(active))
+            matrix = np.clip(matrix, -weight_clip, weight_clip)
             self.weights.append(tf.Variable(matrix, name=f"critic_kernel_{layer}"))
             if layer < len(hidden):
                 self.weights.append(tf.Variable(np.zeros(outputs, np.float32), name=f"critic_bias_{layer}"))

@@ -93,7 +93,7 @@ class DpWgan:
         settings, spans, rng = plan.settings, plan.shape.spans, streams.model
         try:
             with tf.device(name):
-                critic = Critic(spans, hidden=settings.hidden_critic, rng=rng)
+                critic = Critic(spans, hidden=settings.hidden_critic, weight_clip=settings.weight_clip, rng=rng)
                 generator = MlpGenerator(spans, latent=settings.latent, hidden=settings.hidden_generator, rng=rng)
                 latents = LatentSource(latent=settings.latent, width=plan.shape.width, rng=rng)
                 parts: dict[str, Any] = {"critic": critic, "generator": generator, "latents": latents, "plan": plan}

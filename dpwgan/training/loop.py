@@ -13,8 +13,8 @@ from dpwgan.training.sampling import sample_poisson_rows
 
 Progress = Callable[[int, int, float], None]
 
-# Learning rates fall in a straight line to this share of what they were.
-_LAST_RATE = 0.05
+# Learning rates fall by the same factor each step, to this share of what they were.
+_LAST_RATE = 0.02
 _PROGRESS_CALLS = 100
 
 
@@ -51,7 +51,7 @@ def train(
     settings = plan.settings
     every = max(1, plan.steps // _PROGRESS_CALLS)
     for step in range(plan.steps):
-        rate = max(_LAST_RATE, 1.0 - step / plan.steps)
+        rate = _LAST_RATE ** (step / plan.steps)
         ledger.charge(CRITIC_LABEL)
         rows = sample_poisson_rows(
             plan.shape.records, sampling_probability=plan.sampling_probability, rng=streams.batches

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 
-
 class RmsProp:
     """Divides each coordinate of a gradient by the root of its running mean square.
 

@@ -15,7 +15,7 @@ Array = npt.NDArray[np.float64]
 
 
 def make_critic(*, hidden: tuple[int, ...] = (7, 5), seed: int = 1) -> Critic:
-    critic = Critic(make_encoded(1).spans, hidden=hidden, rng=np.random.default_rng(seed))
+    critic = Critic(make_encoded(1).spans, hidden=hidden, weight_clip=1.0, rng=np.random.default_rng(seed))
     rng = np.random.default_rng(seed + 1)
     for weight in critic.weights:  # biases start at 0, which would hide mistakes
         weight.assign(weight + 0.1 * rng.standard_normal(weight.shape))

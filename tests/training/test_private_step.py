@@ -23,7 +23,7 @@ FALSE_ALARM = 1e-6
 
 def make_step(engine: str, encoded: EncodedTable, plan: TrainingPlan) -> FusedStep | ReferenceStep:
     rng = np.random.default_rng(3)
-    critic = Critic(encoded.spans, hidden=plan.settings.hidden_critic, rng=rng)
+    critic = Critic(encoded.spans, hidden=plan.settings.hidden_critic, weight_clip=plan.settings.weight_clip, rng=rng)
     generator = MlpGenerator(encoded.spans, latent=plan.settings.latent, hidden=plan.settings.hidden_generator, rng=rng)
     latents = LatentSource(latent=plan.settings.latent, width=plan.shape.width, rng=np.random.default_rng(4))
     return ENGINES[engine](encoded, critic=critic, generator=generator, latents=latents, plan=plan)
@@ -200,3 +200,14 @@ def test_audit_of_one_step_stays_below_the_claim_when_a_canary_is_in_every_batch
         without=base + noise[0] > threshold, with_it=there + noise[1] > threshold, delta=1e-5
     )
     assert (found > 1.0) is broken
+
+
+def test_weights_stay_where_they_began_when_there_is_nothing_to_learn() -> None:
+    """A box too small for the first weights must not push the critic away from them, step after step."""
+    encoded = make_encoded(200)
+    plan = make_plan(encoded, weight_clip=0.05)
+    step = make_step("fused", encoded, plan)
+    zeros = [tf.zeros_like(weight) for weight in step._critic.weights]
+    for _ in range(3):
+        step._update.apply(zeros, zeros, generated=10, learning_rate=tf.constant(0.1))
+    np.testing.assert_array_equal(flat(step._critic.weights), flat(step._critic.initial))
