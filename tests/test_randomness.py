@@ -1,6 +1,9 @@
 """Streams: OS entropy unless seeded, and never one stream's numbers in another."""
 
+import secrets
+
 import numpy as np
+import pytest
 
 from dpwgan.randomness import Streams, make_streams
 
@@ -18,6 +21,19 @@ def test_streams_differ_when_not_seeded() -> None:
     one, other = make_streams(), make_streams()
     assert not one.seeded
     assert set(first_numbers(one)).isdisjoint(first_numbers(other))
+
+
+def test_streams_have_keys_of_their_own_when_not_seeded(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+
+    def watch(bits: int) -> int:
+        asked.append(bits)
+        return randbits(bits)
+
+    randbits = secrets.randbits
+    monkeypatch.setattr(secrets, "randbits", watch)
+    assert len(set(first_numbers(make_streams()))) == 3
+    assert asked == [128, 128, 128]
 
 
 def test_streams_of_one_run_are_unrelated_when_drawn_at_length() -> None:

@@ -75,8 +75,9 @@ class Critic:
     def clipped_sum_of_rows(self, codes: tf.Tensor, numbers: tf.Tensor, *, l2_clip_norm: float) -> list[tf.Tensor]:
         """Limits how far one record can move the weights, then adds the records up.
 
-        Privacy: zeroing out a record moves the result by at most `l2_clip_norm` in L2, over all weights jointly.
-          No noise is added here. A record whose gradient is not finite counts as zero.
+        Privacy: zeroing out a record moves the result by at most `l2_clip_norm` in L2, over all weights jointly, but
+          for the rounding of float32 sums. No noise is added here. A record whose gradient is not finite counts as
+          zero.
         Shapes: `codes` (b, code columns), `numbers` (b, number columns), b may be 0; the result is like `weights`.
         Units: `l2_clip_norm` is in score per unit of weight.
         Source: Abadi et al. 2016, arXiv:1607.00133, Algorithm 1; Srivastava and Alzantot 2019, Algorithm 2, line 9.
@@ -169,17 +170,12 @@ class Critic:
 def clip_factors(squared_norm: tf.Tensor, *, l2_clip_norm: float) -> tf.Tensor:
     """Gives each record's factor min(1, C / norm), and 0 where the norm is not finite.
 
-    Privacy: a gradient times its factor is never longer than C; a hair below, so that float32 rounding of the norm
-      and of the products cannot carry it past.
+    Privacy: a gradient times its factor is no longer than C but for float32 rounding, for which the caller leaves room
+      (`dpwgan.training.plan.TrainingPlan.clip_target`).
     Shapes: (b,) to (b,).
     """
-    norm = tf.sqrt(squared_norm)
-    factors = tf.minimum(1.0, (l2_clip_norm * CLIP_MARGIN) / tf.maximum(norm, 1e-30))
+    factors = tf.minimum(1.0, l2_clip_norm / tf.maximum(tf.sqrt(squared_norm), 1e-30))
     return tf.where(tf.math.is_finite(squared_norm), factors, tf.zeros_like(factors))
-
-
-# float32 sums of a few thousand squares are off by less than 1e-5 relative; the margin costs nothing in utility.
-CLIP_MARGIN = 1.0 - 1e-5
 
 
 def _activate(value: tf.Tensor) -> tf.Tensor:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from dpwgan.accounting.budget import Budget, NeighboringRelation
 from dpwgan.accounting.events import Charge
 from dpwgan.encoded import EncodedTable, TableShape
-from dpwgan.errors import ResourceError
+from dpwgan.errors import ResourceError, UsageError
 from dpwgan.generators.sampler import MlpSampler
 from dpwgan.methods.base import Progress
 from dpwgan.randomness import Streams
@@ -71,7 +73,7 @@ class DpWgan:
     ) -> MlpSampler:
         """Trains critic and generator for the planned steps.
 
-        Privacy: each critic step is charged before it reads rows. Raises: PrivacyError, ResourceError.
+        Privacy: each critic step is charged before it reads rows. Raises: PrivacyError, ResourceError, UsageError.
         """
         # TensorFlow takes seconds to import; a plan must not pay for it.
         from dpwgan.training.device import prepare_device
@@ -109,4 +111,7 @@ class DpWgan:
         except tf.errors.ResourceExhaustedError:
             raise ResourceError(f"the device {name} ran out of memory: use smaller layers or batches") from None
         weights = tuple(weight.numpy() for weight in generator_step.averaged_weights())
+        # A function of released numbers: asking costs nothing.
+        if not all(np.isfinite(weight).all() for weight in weights):
+            raise UsageError("training ran off to numbers that are not finite: lower the learning rates")
         return MlpSampler(weights=weights, spans=spans)

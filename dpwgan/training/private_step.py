@@ -62,7 +62,7 @@ class FusedStep:
         Shapes: `rows` (b,), `noise` (number of critic weights,); the result is like the critic's weights.
         """
         sums = self._critic.clipped_sum_of_rows(
-            tf.gather(self._codes, rows), tf.gather(self._numbers, rows), l2_clip_norm=self._plan.l2_clip_norm
+            tf.gather(self._codes, rows), tf.gather(self._numbers, rows), l2_clip_norm=self._plan.clip_target
         )
         pieces: Sequence[tf.Tensor] = tf.split(noise, self._sizes)
         return [total + tf.reshape(piece, total.shape) for total, piece in zip(sums, pieces, strict=True)]
@@ -70,5 +70,5 @@ class FusedStep:
     def _trace(self, rows: tf.Tensor, noise: tf.Tensor, learning_rate: tf.Tensor) -> None:
         generated = self._plan.generated_batch_size
         fakes = self._generator.rows(*self._latents.draw(generated))
-        fake_sums = self._critic.clipped_sum(tf.stop_gradient(fakes), l2_clip_norm=self._plan.l2_clip_norm)
+        fake_sums = self._critic.clipped_sum(tf.stop_gradient(fakes), l2_clip_norm=self._plan.clip_target)
         self._update.apply(self.noisy_sums(rows, noise), fake_sums, generated=generated, learning_rate=learning_rate)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from dpwgan.discriminators.critic import CLIP_MARGIN, LEAK, Critic
+from dpwgan.discriminators.critic import LEAK, Critic
 from dpwgan.encoded import EncodedTable
 from dpwgan.generators.mlp import MlpGenerator
 from dpwgan.training.critic_update import CriticUpdate
@@ -115,7 +115,7 @@ class ReferenceStep:
             twin.assign(mine)
         sums, _, _ = clip_grads.compute_clipped_gradients_and_outputs(
             self._twin,
-            self._plan.l2_clip_norm * CLIP_MARGIN,
+            self._plan.clip_target,
             self._registry,
             dense,
             tf.zeros((dense.shape[0], 1)),

@@ -6,13 +6,15 @@ from typing import Literal
 
 from dpwgan.errors import UsageError
 
+MOST_BATCH = 1_000_000
+
 
 @dataclass(frozen=True, kw_only=True)
 class DpWganSettings:
     """How the DP-WGAN is built and trained; None stands for a choice that `plan` makes from the public shape.
 
     `expected_batch_size` is L = q n. `noise_multiplier`, if given, is fixed, and the steps are as many as the budget
-    allows, up to `epochs` or `steps`. Learning rates fall linearly to a twentieth over the run.
+    allows, up to `epochs` or `steps`. Learning rates fall by a constant factor a step, to a fiftieth over the run.
     `weight_pull`: share of the way back to its first value that each critic weight goes in a step; 0 for none.
     `gradient_memory`: weight of the past in the running mean of noisy gradients; 0 for none.
     `generator_average`: the same for the generator's weights that are sampled from; 0 for the last weights.
@@ -24,9 +26,9 @@ class DpWganSettings:
     latent: int = 64
     expected_batch_size: int | None = None
     critic_steps_per_generator_step: int = 1
-    generator_steps: int = 1
+    generator_steps: int = 2
     generator_learning_rate: float = 5e-3
-    critic_learning_rate: float = 1e-2
+    critic_learning_rate: float = 2e-3
     weight_clip: float = 1.0
     weight_pull: float = 0.3
     gradient_memory: float = 0.98
@@ -57,6 +59,14 @@ class DpWganSettings:
             value = getattr(self, name)
             if value is not None and not (math.isfinite(value) and value > 0):
                 raise UsageError(f"{name} must be a finite number above 0")
+        # Outside these, squares of float32 numbers vanish or overflow, and with them the clip or the noise.
+        for name, least, most in (("l2_clip_norm", 1e-6, 1e6), ("weight_clip", 1e-6, 1e3)):
+            if not least <= getattr(self, name) <= most:
+                raise UsageError(f"{name} must lie between {least:g} and {most:g}")
+        if self.expected_batch_size is not None and self.expected_batch_size > MOST_BATCH:
+            raise UsageError(
+                f"expected_batch_size must be at most {MOST_BATCH:,}: float32 sums of more rows are too rough"
+            )
         for name in ("weight_pull", "gradient_memory", "generator_average"):
             if not 0 <= getattr(self, name) < 1:
                 raise UsageError(f"{name} must be at least 0 and below 1")

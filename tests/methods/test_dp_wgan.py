@@ -9,6 +9,7 @@ from dpwgan.errors import ResourceError, UsageError
 from dpwgan.methods.dp_wgan import DpWgan
 from dpwgan.methods.registry import METHODS, get_method
 from dpwgan.randomness import make_streams
+from dpwgan.training.device import prepare_device
 from dpwgan.training.plan import TrainingPlan
 from tests.training.tables import make_encoded, make_ledger, make_plan
 
@@ -91,6 +92,20 @@ def test_a_gpu_is_refused_when_there_is_none() -> None:
             progress=lambda *_: None,
             device="gpu",
         )
+
+
+def test_fit_refuses_when_training_ends_in_numbers_that_are_not_finite() -> None:
+    encoded = make_encoded(50)
+    with pytest.raises(UsageError, match="not finite"):
+        fit(encoded, make_plan(encoded, steps=5, generator_learning_rate=1e30))
+
+
+def test_tensor_float_32_is_off_when_a_device_is_prepared() -> None:
+    import tensorflow as tf
+
+    tf.config.experimental.enable_tensor_float_32_execution(True)
+    prepare_device("cpu", threads=None)
+    assert not tf.config.experimental.tensor_float_32_execution_enabled()
 
 
 def test_registry_refuses_when_the_name_is_unknown() -> None:

@@ -82,3 +82,26 @@ def test_progress_is_told_of_a_spent_epsilon_within_the_budget_when_training(mon
     assert spent == sorted(spent)
     assert 0.9 < spent[-1] <= 1.0
     assert np.isfinite(spent).all()
+
+
+def test_batches_and_noise_come_from_their_own_streams_when_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = make_plan(make_encoded(100), steps=3)
+    streams = make_streams(1)
+    used: list[tuple[str, object]] = []
+    draw = loop.sample_poisson_rows
+
+    def watch(*args: Any, rng: np.random.Generator, **more: Any) -> Any:
+        used.append(("batches", rng))
+        return draw(*args, rng=rng, **more)
+
+    monkeypatch.setattr(loop, "sample_poisson_rows", watch)
+    train(
+        plan,
+        critic_step=lambda rows, *, noise_rng, learning_rate: used.append(("noise", noise_rng)),
+        generator_step=lambda **_: None,
+        ledger=make_ledger(plan),
+        streams=streams,
+        progress=lambda *_: None,
+    )
+    assert len(used) == 6
+    assert all(rng is getattr(streams, name) for name, rng in used)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from dpwgan.accounting.budget import Budget, NeighboringRelation
 from dpwgan.encoded import TableShape
 from dpwgan.errors import PrivacyError, UsageError
-from dpwgan.training.plan import TrainingPlan, choose_batch, plan_training
+from dpwgan.training.plan import TrainingPlan, choose_batch, choose_generated_batch, plan_training
 from dpwgan.training.settings import DpWganSettings
 from tests.training.tables import make_encoded, make_ledger, make_plan
 
@@ -69,6 +69,11 @@ def test_batch_is_between_one_and_the_table_when_chosen(records: int) -> None:
     assert 1 <= choose_batch(records) <= min(records, 8_192)
 
 
+@pytest.mark.parametrize(("width", "batch"), [(1, 1_024), (278, 1_024), (4_096, 512), (13_145, 256), (10**6, 256)])
+def test_generated_batch_shrinks_when_the_table_is_wide(width: int, batch: int) -> None:
+    assert choose_generated_batch(width) == batch
+
+
 def test_batch_is_the_whole_table_when_more_rows_are_asked_for() -> None:
     made = plan(records=10, expected_batch_size=64, steps=3)
     assert made.sampling_probability == 1.0
@@ -94,6 +99,9 @@ def test_memory_and_time_grow_when_the_table_or_the_layers_grow() -> None:
         {"epochs": float("nan")},
         {"weight_clip": 0.0},
         {"l2_clip_norm": float("inf")},
+        {"l2_clip_norm": 1e-7},
+        {"weight_clip": 1e4},
+        {"expected_batch_size": 1_000_001},
         {"noise_multiplier": -1.0},
         {"weight_pull": 1.0},
         {"gradient_memory": -0.1},

@@ -211,3 +211,20 @@ def test_weights_stay_where_they_began_when_there_is_nothing_to_learn() -> None:
     for _ in range(3):
         step._update.apply(zeros, zeros, generated=10, learning_rate=tf.constant(0.1))
     np.testing.assert_array_equal(flat(step._critic.weights), flat(step._critic.initial))
+
+
+@pytest.mark.parametrize("margin", [True, False])
+def test_sum_moves_by_at_most_the_clip_norm_when_the_batch_is_the_largest_and_a_row_is_taken_out(margin: bool) -> None:
+    """In float32, where taking a row out re-rounds the sum of the other 8,191; without the margin it fails."""
+    encoded = make_encoded(8_192)
+    plan = make_plan(encoded, expected_batch_size=8_192, l2_clip_norm=0.01, hidden_critic=(128, 128))
+    critic = make_step("fused", encoded, plan)._critic
+    clipped_to = plan.clip_target if margin else plan.l2_clip_norm
+
+    def total(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        codes, numbers = tf.constant(encoded.codes[rows]), tf.constant(encoded.numbers[rows])
+        return flat(critic.clipped_sum_of_rows(codes, numbers, l2_clip_norm=clipped_to))
+
+    whole = total(np.arange(8_192))
+    moved = max(np.linalg.norm(whole - total(np.delete(np.arange(8_192), gone))) for gone in (0, 1, 4_000, 8_191))
+    assert bool(moved <= plan.l2_clip_norm) is margin
