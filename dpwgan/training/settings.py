@@ -21,7 +21,7 @@ class DpWganSettings:
     Raises: UsageError for a value out of its range.
     """
 
-    hidden_critic: tuple[int, ...] = (128, 128)
+    hidden_critic: tuple[int, ...] = (256, 256)
     hidden_generator: tuple[int, ...] = (256, 256)
     latent: int = 64
     expected_batch_size: int | None = None
