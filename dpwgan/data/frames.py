@@ -1,11 +1,20 @@
-"""pandas data frames in and out: the door of the Python interface. The command line never comes through here."""
+"""pandas data frames in and out: the door of the Python interface. The command line never comes through here.
+
+What type pandas gives to a column depends on all its rows: one empty cell turns 1 into 1.0, one word turns 1.50 into
+text. So a cell is written by what its own value means, never by the type of its column: 1, 1.0, "01", "1.0", "+1" and
+True are the same cell, and so are 1.5 and "1.50". Where a value no longer says which cell it was (a float from 2^53 up,
+more than 15 digits, one number for two listed cells, a time), the frame is refused.
+"""
 
 from __future__ import annotations
 
+import datetime
 import math
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 import polars as pl
@@ -14,26 +23,58 @@ from dpwgan.data.findings import Findings
 from dpwgan.data.numerals import read_number
 from dpwgan.data.reader import check_header
 from dpwgan.errors import DataError
-from dpwgan.schema import CategoricalColumn, Column, DerivedColumn, IdentifierColumn, NumericColumn, Schema
+from dpwgan.schema import (
+    CategoricalColumn,
+    Column,
+    DerivedColumn,
+    IdentifierColumn,
+    NumericColumn,
+    Schema,
+    UndiscoveredColumn,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
 
 _Kind = Literal["whole", "real", "text"]
+_Key = TypeVar("_Key", bound=Hashable)
 
-_NO_CELL = "is neither text nor a number, truth value or time"
+
+@dataclass(frozen=True)
+class _Refusal:
+    """A value that has no cell, and the rule that says so."""
+
+    rule: str
+
+
+_NO_CELL = _Refusal("is neither text nor a number, truth value or date")
+_IS_TIME = _Refusal("is a time, which has to be given as text here")
+_TOO_LARGE = _Refusal("is a float too large to be one exact whole number (integers or text are exact)")
+_TOO_LONG = _Refusal("is a fraction of more than 15 digits, which no list of cells can hold")
+_AMBIGUOUS = _Refusal("may be any of several listed cells (give them as listed, as text)")
+
+# The words and the blanks that pandas takes for truth values, infinity and nothing when it reads a file.
+_TRUTHS = {"True": True, "TRUE": True, "true": True, "False": False, "FALSE": False, "false": False}
+_INFINITIES = {sign + word: float(sign + word) for sign in ("", "+", "-") for word in ("inf", "infinity")}
+_SPACES = " \t\n\r\v\f"
+
+# Up to here pandas reads a fraction as the nearest double, and its digits can be had back from the double.
+_MOST_DIGITS = 15
 
 
 def from_pandas(frame: pd.DataFrame, schema: Schema) -> pl.DataFrame:
     """Writes a pandas frame as the string cells that the same table would have in a CSV file.
 
-    None, NaN, NaT and pandas.NA are empty cells. Numbers, truth values and times are written by `str`; where the specs
-    list a column's cells, a whole float may stand for the integer without a point ("1" for 1.0), and a truth value for
-    "True", "true", "1" and so on, whichever of them is listed first here. Category columns go by their categories. The
-    index is not a column.
+    None, NaN, NaT and pandas.NA are empty cells. Whole numbers, floats too, are written without a point, truth values
+    as 1 and 0, dates by `str`. Where the specs list cells, or missing codes, a number or a truth value stands for the
+    one listed cell that writes it ("01", "1.0", "true"). Text that is listed stays as it is; text that writes a number
+    or a truth value is otherwise written as that would be. Category columns go by their categories. The index is not a
+    column.
 
-    Privacy: cells pass through; none shows in an error.
-    Raises: DataError if the column names and the specs differ, there are no rows, or a cell is of another kind.
+    Privacy: a row's cells are a function of that row's values and the specs, whatever types the other rows have given
+      to the columns; what other rows can do is have the frame refused. No cell shows in an error.
+    Raises: DataError if the column names and the specs differ, there are no rows, or a value does not say which cell it
+      is: another kind, a time, or in a categorical column a float too large or too long to be exact.
     """
     names = list(frame.columns)
     if not all(isinstance(name, str) for name in names):
@@ -64,50 +105,147 @@ def to_pandas(frame: pl.DataFrame, schema: Schema) -> pd.DataFrame:
 def _read_column(values: pd.Series, column: Column, findings: Findings) -> pl.Series:
     import pandas as pd
 
+    spell = _Speller(column).spell
+    cells: list[str | _Refusal]
     # Each distinct value is written once; True and 1, which are equal, cannot meet in one dtype but object.
     if values.dtype == object:
-        texts = [_read_value(value, column) for value in values]
+        known_texts: dict[str, str | _Refusal] = {}
+        cells = [_spell_once(value, spell, known_texts) for value in values]
     else:
         codes, seen = pd.factorize(values, use_na_sentinel=True)
         # As an array, so that a float32 is written with its own digits and not with those of the double it becomes.
         distinct = seen.to_numpy() if values.dtype.kind == "f" else seen
-        known = [_read_value(value, column) for value in distinct]
-        texts = [known[code] if code >= 0 else "" for code in codes]
-    findings.add(column.name, _NO_CELL, sum(text is None for text in texts))
+        known = [spell(value) for value in distinct]
+        cells = [known[code] if code >= 0 else "" for code in codes]
+    for refusal, rows in Counter(cell for cell in cells if isinstance(cell, _Refusal)).items():
+        findings.add(column.name, refusal.rule, rows)
     try:
-        return pl.Series(["" if text is None else text for text in texts], dtype=pl.String)
+        return pl.Series(["" if isinstance(cell, _Refusal) else cell for cell in cells], dtype=pl.String)
     except UnicodeEncodeError:
         raise DataError(f"Column {column.name!r} has a cell that cannot be written in UTF-8.") from None
 
 
-def _read_value(value: object, column: Column) -> str | None:
-    """Writes one value as a cell; None if it is of no kind that has a cell."""
-    import pandas as pd
+def _spell_once(
+    value: object, spell: Callable[[object], str | _Refusal], known: dict[str, str | _Refusal]
+) -> str | _Refusal:
+    if not isinstance(value, str):
+        return spell(value)
+    if value not in known:
+        known[value] = spell(value)
+    return known[value]
 
-    if isinstance(value, str):
-        return value
-    if value is None or value is pd.NA or value is pd.NaT:
-        return ""
-    if isinstance(value, bool | np.bool_):
-        spellings = (str(bool(value)), str(bool(value)).lower(), str(int(value)))
-        return _choose_listed(spellings, column, otherwise=spellings[2])
-    if isinstance(value, float | np.floating):
+
+class _Speller:
+    """Writes one column's values as cells, each by itself.
+
+    A cell of a file may come as text or as the number that pandas made of it. For every cell both ways lead to the same
+    spelling, or one of them is refused.
+    """
+
+    def __init__(self, column: Column) -> None:
+        listed: tuple[str, ...] = ()
+        if isinstance(column, CategoricalColumn):
+            listed = column.tokens
+        elif isinstance(column, NumericColumn | UndiscoveredColumn):
+            listed = column.missing
+        self._listed = frozenset(listed)
+        # The encoder takes a numeric column's cells and missing codes as doubles, in any spelling; it compares derived
+        # cells as numbers, and drops row names. Only a list of cells goes by its spelling.
+        self._by_spelling = isinstance(column, CategoricalColumn | UndiscoveredColumn)
+        self._as_it_stands = isinstance(column, DerivedColumn | IdentifierColumn)
+        self._times = isinstance(column, IdentifierColumn)
+        self._by_number = _index((_read_numeral(cell), cell) for cell in self._listed)
+        self._by_truth = _index((_TRUTHS.get(cell), cell) for cell in self._listed)
+
+    def spell(self, value: object) -> str | _Refusal:
+        """Writes one value as a cell, or says why it has none."""
+        import pandas as pd
+
+        if isinstance(value, str):
+            return self._spell_text(value)
+        if value is None or value is pd.NA or value is pd.NaT:
+            return ""
+        if isinstance(value, bool | np.bool_):
+            return self._spell_truth(bool(value))
+        if isinstance(value, float | np.floating):
+            return self._spell_float(value)
+        if isinstance(value, int | np.integer):
+            return self._spell_number(int(value))
+        if isinstance(value, Decimal):
+            return "" if value.is_nan() else self._spell_text(str(value))
+        if isinstance(value, datetime.datetime | pd.Timedelta | pd.Period):
+            return str(value) if self._times else _IS_TIME
+        return str(value) if hasattr(value, "isoformat") else _NO_CELL
+
+    def _spell_text(self, text: str) -> str | _Refusal:
+        if self._as_it_stands or text in self._listed:
+            return text
+        if text in _TRUTHS:
+            return self._spell_truth(_TRUTHS[text])
+        stripped = text.strip(_SPACES)
+        if not self._by_spelling:
+            infinity = _INFINITIES.get(stripped.lower())
+            return stripped if infinity is None else self._spell_number(infinity)
+        number = _read_numeral(stripped)
+        if number is None or math.isinf(number):
+            return text
+        if isinstance(number, float) and _count_digits(stripped) > _MOST_DIGITS:
+            return _TOO_LONG
+        return self._spell_number(number)
+
+    def _spell_truth(self, value: bool) -> str | _Refusal:
+        if value in self._by_truth:
+            return self._by_truth[value]
+        return self._spell_number(int(value))
+
+    def _spell_float(self, value: float | np.floating[Any]) -> str | _Refusal:
         if math.isnan(value):
             return ""
-        whole = (str(int(value)),) if math.isfinite(value) and value == int(value) else ()
-        return _choose_listed((str(value), *whole), column, otherwise=str(value))
-    if isinstance(value, int | np.integer):
-        return str(int(value))
-    if isinstance(value, Decimal):
-        return "" if value.is_nan() else str(value)
-    if isinstance(value, pd.Timestamp | pd.Timedelta | pd.Period) or hasattr(value, "isoformat"):
-        return str(value)
-    return None
+        if math.isinf(value):
+            return _TOO_LARGE if self._by_spelling else self._spell_number(float(value))
+        if value == int(value):
+            # From 2^53 up (2^24 in single precision) the float may stand for its neighbours too.
+            exact = abs(int(value)) < 1 << (np.finfo(type(value)).nmant + 1)
+            return self._spell_number(int(value)) if exact or not self._by_spelling else _TOO_LARGE
+        # By its own digits: a float32 of 0.1 is 0.1, not the double nearest to the float32.
+        if self._by_spelling and _count_digits(str(value)) > _MOST_DIGITS:
+            return _TOO_LONG
+        return self._spell_number(float(str(value)))
+
+    def _spell_number(self, number: int | float) -> str | _Refusal:
+        if number in self._by_number and (self._by_spelling or math.isinf(number)):
+            return self._by_number[number]
+        return str(number) if isinstance(number, int) else repr(number)
 
 
-def _choose_listed(spellings: tuple[str, ...], column: Column, *, otherwise: str) -> str:
-    listed = column.tokens if isinstance(column, CategoricalColumn) else ()
-    return next((spelling for spelling in spellings if spelling in listed), otherwise)
+def _index(pairs: Iterable[tuple[_Key | None, str]]) -> dict[_Key, str | _Refusal]:
+    """Gives the one cell of each key; a key with more of them is ambiguous."""
+    cells: dict[_Key, str | _Refusal] = {}
+    for key, cell in pairs:
+        if key is not None:
+            cells[key] = _AMBIGUOUS if key in cells else cell
+    return cells
+
+
+def _read_numeral(text: str) -> int | float | None:
+    """Reads text as pandas would, exactly: a whole number as an int, a fraction or infinity as a float, or None.
+
+    A whole number from 2^53 up counts only if it is written in digits alone; pandas has no exact number for the others.
+    """
+    numeral = text.strip(_SPACES)
+    if numeral.lower() in _INFINITIES:
+        return _INFINITIES[numeral.lower()]
+    number = read_number(numeral)
+    if number is None:
+        return None
+    if number == number.to_integral_value():
+        return int(number) if numeral.lstrip("+-").isdigit() or abs(number) < 1 << 53 else None
+    nearest = float(number)
+    return int(nearest) if nearest.is_integer() and _count_digits(numeral) <= _MOST_DIGITS else nearest
+
+
+def _count_digits(numeral: str) -> int:
+    return len(Decimal(numeral).as_tuple().digits)
 
 
 def _write_column(cells: pl.Series, column: Column, schema: Schema) -> pd.Series:
