@@ -50,6 +50,10 @@ class _Pending(Protocol):
     def publish(self) -> None:
         """Shows them in their place. Raises: OutputError, TransferError."""
 
+    @property
+    def shows(self) -> bool:
+        """Whether anything of them is to be seen in their place, or has been seen by a stream's reader."""
+
     def discard(self) -> None:
         """Leaves no trace of what was not published."""
 
@@ -104,10 +108,11 @@ def write_release(
         try:
             table.publish()
         except BaseException:
-            # A claim for a table that is not there would be harmless but odd; beside an older table it stays.
-            if not _is_standard_output(path) and not os.path.exists(path):
+            # A claim for a table that is not there would be harmless but odd; beside an older table it stays, and so
+            # it does when a stream's reader has seen some of the rows.
+            if not table.shows and (_is_stream(path) or not os.path.exists(path)) and not _is_stream(claim_path):
                 with contextlib.suppress(OSError):
-                    os.unlink(claim_path)
+                    os.unlink(os.path.realpath(claim_path))
             raise
     return written
 
@@ -155,6 +160,7 @@ class _BesideFile:
             raise OutputError(f"The output {self._shown} is a folder.")
         self._name: str | None = None
         self._descriptor = -1
+        self.shows = False
         try:
             self._create()
         except BaseException:
@@ -200,6 +206,7 @@ class _BesideFile:
         except OSError as error:
             raise OutputError(f"The output {self._shown} cannot be put in place: {error.strerror}.") from None
         self._name = None
+        self.shows = True
         with _telling(self._shown):
             _sync_folder(os.path.dirname(self._target))
 
@@ -229,6 +236,7 @@ class _HeldStream:
     def __init__(self, shown: str, open_stream: Callable[[], int]) -> None:
         self._shown = shown
         self._open_stream = open_stream
+        self.shows = False
         # Closed by `discard`, on every way out of `_stage`.
         self._held: IO[bytes] = tempfile.SpooledTemporaryFile(max_size=_MOST_HELD_IN_MEMORY)  # noqa: SIM115
 
@@ -248,7 +256,9 @@ class _HeldStream:
         try:
             with _telling(self._shown):
                 while data := self._held.read(_COPY_PIECE):
-                    _write_all(descriptor, data)
+                    written = os.write(descriptor, data)
+                    self.shows = True
+                    _write_all(descriptor, data[written:])
         finally:
             os.close(descriptor)
 
@@ -326,6 +336,10 @@ def _sync_folder(folder: str) -> None:
 
 def _is_standard_output(path: str | Path) -> bool:
     return str(path) == "-"
+
+
+def _is_stream(path: str | Path) -> bool:
+    return _is_standard_output(path) or _is_special(path)
 
 
 def _is_special(path: str | Path) -> bool:

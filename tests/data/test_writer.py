@@ -369,6 +369,48 @@ def test_no_table_stands_without_a_claim_when_putting_in_place_fails(
     assert list_files(tmp_path) == []
 
 
+def test_no_claim_is_left_when_a_device_takes_nothing(tmp_path: Path) -> None:
+    with pytest.raises(TransferError, match="No space left"):
+        write_release("/dev/full", [FRAME], header=["a", "b"], claim_path=tmp_path / "c", make_claim=lambda _: b"{}")
+    assert list_files(tmp_path) == []
+    assert stat.S_ISCHR(os.stat("/dev/full").st_mode)
+
+
+def test_claim_stays_when_a_reader_has_seen_some_of_the_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, calls = os.write, 0
+
+    def write(descriptor: int, data: bytes) -> int:
+        nonlocal calls
+        calls += 1
+        if calls > 2:  # the claim first, then the first bytes of the table
+            raise BrokenPipeError
+        return real(descriptor, data if calls == 1 else data[:3])
+
+    monkeypatch.setattr(writer.os, "write", write)
+    with pytest.raises(TransferError, match="has stopped"):
+        write_release("/dev/null", [FRAME], header=["a", "b"], claim_path=tmp_path / "c", make_claim=lambda _: b"{}")
+    assert list_files(tmp_path) == ["c"]
+
+
+def test_pipe_for_the_claim_is_not_removed_when_the_table_cannot_be_placed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+
+    def refuse(source: str, target: str) -> None:
+        raise OSError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr(writer.os, "rename", refuse)
+    try:
+        with pytest.raises(OutputError, match="put in place"):
+            write_release(tmp_path / "out.csv", [FRAME], header=["a", "b"], claim_path=pipe, make_claim=lambda _: b"{}")
+    finally:
+        os.close(reading)
+    assert list_files(tmp_path) == ["pipe"]
+
+
 def test_name_beside_the_target_fits_when_the_targets_is_long(tmp_path: Path) -> None:
     path = tmp_path / ("é" * 120 + ".csv")
     write_bytes(path, b"x")
