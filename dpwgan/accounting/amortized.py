@@ -118,9 +118,13 @@ def gaussian_delta(epsilon: FloatArray, *, noise_multiplier: float) -> FloatArra
     s = noise_multiplier
     log_upper = special.log_ndtr(1 / (2 * s) - epsilon * s)
     log_lower = special.log_ndtr(-1 / (2 * s) - epsilon * s)
-    rounding = _LOG_ROUNDING * (1 + epsilon + np.abs(log_upper) + np.abs(log_lower))
-    difference = np.minimum(epsilon + log_lower - log_upper, 0.0) - rounding
-    result: FloatArray = np.exp(log_upper + rounding) * -np.expm1(difference)
+    # With next to no noise the rounding that is added back passes any number: delta is then bounded by infinity, from
+    # above as promised. At an infinite epsilon the logarithms' difference is not a number, which no caller takes for
+    # small enough.
+    with np.errstate(over="ignore", invalid="ignore"):
+        rounding = _LOG_ROUNDING * (1 + epsilon + np.abs(log_upper) + np.abs(log_lower))
+        difference = np.minimum(epsilon + log_lower - log_upper, 0.0) - rounding
+        result: FloatArray = np.exp(log_upper + rounding) * -np.expm1(difference)
     return result
 
 
@@ -136,8 +140,10 @@ def gaussian_epsilon(delta: FloatArray, *, noise_multiplier: float) -> FloatArra
     # At epsilon = 1/(2 s^2) + t/s, delta <= Phi(-t); and Phi(-t) <= e^(-t^2/2).
     with np.errstate(divide="ignore"):
         upper = 1 / (2 * s**2) + np.sqrt(2 * np.maximum(-np.log(target), 0.0)) / s
-    while np.any(gaussian_delta(upper, noise_multiplier=s) > target):
-        upper = np.where(gaussian_delta(upper, noise_multiplier=s) > target, 2 * upper + 1e-300, upper)
+    # Infinity is an answer; what is not a number is not one.
+    while np.any(open_ := np.isfinite(upper) & ~(gaussian_delta(upper, noise_multiplier=s) <= target)):
+        with np.errstate(over="ignore"):
+            upper = np.where(open_, 2 * upper + 1e-300, upper)
     for _ in range(60):
         middle = (lower + upper) / 2
         kept = gaussian_delta(middle, noise_multiplier=s) <= target

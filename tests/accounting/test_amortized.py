@@ -101,3 +101,20 @@ def test_amortized_replace_one_is_a_halved_noise_when_steps_are_sampled():
     step, halved = (poisson_gaussian(sampling_probability=0.05, noise_multiplier=noise) for noise in (6.0, 3.0))
     replaced = AMORTIZED.get_epsilon([(step, 100)], delta=1e-6, neighboring_relation=REPLACE_ONE)
     assert replaced == AMORTIZED.get_epsilon([(halved, 100)], delta=1e-6, neighboring_relation=ZERO_OUT)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("relation", [ZERO_OUT, REPLACE_ONE])
+def test_epsilon_grows_to_infinity_without_a_warning_when_noise_vanishes(relation):
+    epsilons = [
+        AMORTIZED.get_epsilon(
+            [(poisson_gaussian(sampling_probability=0.1, noise_multiplier=noise), 100)],
+            delta=1e-9,
+            neighboring_relation=relation,
+        )
+        for noise in (1e-2, 1e-4, 1e-8, 1e-10, 1e-60, 1e-153)
+    ]
+    assert epsilons == sorted(epsilons)
+    # One look at one record tells it from another by 1/(2 s^2) at least: no bound may be below that.
+    assert epsilons[0] >= 0.5 / 1e-2**2
+    assert epsilons[-1] >= 0.5 / 1e-153**2
