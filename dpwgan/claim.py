@@ -98,6 +98,8 @@ class Claim:
         """
         document = copy.deepcopy(dict(self.document))
         document["output"] = describe_output(rows=rows, chosen_by=chosen_by, from_saved_model=from_saved_model)
+        public, delta_chosen_by = document["public"], document["budget"]["delta_chosen_by"]
+        public["uses_of_records"] = _uses_of_records(delta_chosen_by=delta_chosen_by, rows_chosen_by=chosen_by)
         return Claim(document=document)
 
     def for_file(self, *, sha256: str) -> "Claim":
@@ -176,11 +178,7 @@ def build_claim(
             },
             "public": {
                 "records": records,
-                "uses_of_records": [
-                    SAMPLING_USE,
-                    *([DELTA_USE] if delta_chosen_by.startswith("default") else []),
-                    *([ROWS_USE] if rows_chosen_by == RECORDS else []),
-                ],
+                "uses_of_records": _uses_of_records(delta_chosen_by=delta_chosen_by, rows_chosen_by=rows_chosen_by),
                 "specs_sha256": specs_sha256,
                 "codebook_sha256": codebook_sha256,
                 "other": "every training setting, the code, the header and the line ending of the table",
@@ -291,6 +289,15 @@ def round_up(value: float, *, digits: int) -> str:
     return f"{float(context.create_decimal_from_float(value)):.{digits}g}"
 
 
+def _uses_of_records(*, delta_chosen_by: str, rows_chosen_by: str) -> list[str]:
+    uses = [SAMPLING_USE]
+    if delta_chosen_by.startswith("default"):
+        uses.append(DELTA_USE)
+    if rows_chosen_by == RECORDS:
+        uses.append(ROWS_USE)
+    return uses
+
+
 def _waived_note(waived: Sequence[str]) -> list[str]:
     if not waived:
         return []
@@ -368,7 +375,7 @@ def describe_accountant(accountant: Mapping[str, Any]) -> list[str]:
     for other in accountant["alternatives"]:
         lines.append(
             f"  {other['name']} would have needed noise multiplier {_show(other['noise_multiplier'])}, and gives "
-            f"epsilon {_show(other['epsilon'])} for the noise that was used"
+            f"epsilon {_show_bound(other['epsilon'])} for the noise that was used"
         )
     return lines
 
@@ -377,9 +384,18 @@ def describe_ledger(items: Sequence[Mapping[str, Any]]) -> list[str]:
     """Writes each line of the ledger: what was reserved, for which mechanism, and its numbers."""
     lines = []
     for item in items:
-        rest = ", ".join(f"{key} {_show(value)}" for key, value in item.items() if key not in ("label", "mechanism"))
+        # The epsilon and delta of a mechanism that is known by them alone are proved bounds.
+        rest = ", ".join(
+            f"{key} {_show_bound(value) if key in ('epsilon', 'delta') else _show(value)}"
+            for key, value in item.items()
+            if key not in ("label", "mechanism")
+        )
         lines.append(f"  {item['label']}: {item['mechanism']}; {rest}")
     return lines
+
+
+def _show_bound(value: float | None) -> str:
+    return "none" if value is None else round_up(value, digits=6)
 
 
 def _show(value: Any) -> str:

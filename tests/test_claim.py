@@ -14,7 +14,17 @@ from hypothesis import strategies as st
 
 from dpwgan.accounting.budget import Budget, NeighboringRelation
 from dpwgan.accounting.guarantee import PrivacyGuarantee
-from dpwgan.claim import NOT_PRIVATE, SCHEMA_PATH, Claim, build_claim, read_claim, round_up
+from dpwgan.claim import (
+    NOT_PRIVATE,
+    ROWS_USE,
+    SCHEMA_PATH,
+    Claim,
+    build_claim,
+    describe_ledger,
+    read_claim,
+    round_up,
+)
+from dpwgan.config import RECORDS
 from dpwgan.errors import DpwganError, InputError
 
 
@@ -204,6 +214,24 @@ def test_claim_keeps_its_promise_when_more_rows_are_sampled() -> None:
     assert more.document["guarantee"] == claim.document["guarantee"]
     assert claim.rows == 1000
     assert claim.for_file(sha256="cd" * 32).document["output"]["sha256"] == "cd" * 32
+
+
+def test_claim_lists_what_the_records_were_used_for_when_the_output_changes() -> None:
+    claim = make_claim()
+    uses = list(claim.document["public"]["uses_of_records"])
+    assert ROWS_USE in uses
+    fewer = claim.for_output(rows=7, chosen_by="asked for", from_saved_model=True)
+    assert fewer.document["public"]["uses_of_records"] == [use for use in uses if use != ROWS_USE]
+    back = fewer.for_output(rows=1000, chosen_by=RECORDS, from_saved_model=True)
+    assert back.document["public"]["uses_of_records"] == uses
+    assert claim.document["public"]["uses_of_records"] == uses
+
+
+def test_proved_bounds_are_never_written_smaller_when_they_come_from_elsewhere() -> None:
+    alternative = {"name": "pld", "noise_multiplier": 2.0, "epsilon": 0.98765432}
+    assert "gives epsilon 0.987655 for" in make_claim(alternatives=[alternative]).to_text()
+    event = {"label": "cells of town", "mechanism": "stable selection", "epsilon": 0.01234561, "delta": 1.2345601e-9}
+    assert describe_ledger([event]) == ["  cells of town: stable selection; epsilon 0.0123457, delta 1.23457e-09"]
 
 
 def test_claim_page_explains_every_line_when_compared_with_the_text() -> None:
