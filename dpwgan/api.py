@@ -12,12 +12,14 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import polars as pl
 
+from dpwgan.accounting.ledger import Ledger
 from dpwgan.claim import Claim, build_claim, describe_accountant
 from dpwgan.codebook import read_codebook
 from dpwgan.config import RECORDS, SynthesisConfig
@@ -25,6 +27,7 @@ from dpwgan.data import frames
 from dpwgan.data.domains import discover_domains
 from dpwgan.data.encoder import TableEncoder
 from dpwgan.data.reader import check_header
+from dpwgan.encoded import EncodedTable
 from dpwgan.errors import DataError, InputError, OutputError, UsageError
 from dpwgan.logs import LOGGER
 from dpwgan.mechanisms.discovery import select_categories
@@ -73,6 +76,22 @@ class FrameTable:
     def frames(self) -> Iterator[pl.DataFrame]:
         """Gives all rows at once."""
         yield self._cells
+
+
+@dataclass(frozen=True, kw_only=True)
+class EncodedRun:
+    """A run between reading its table and training on it: the rows as numbers, and a ledger that is open.
+
+    Privacy: holds private rows, which do not show in the representation. It is for one fit.
+    """
+
+    encoded: EncodedTable = field(repr=False)
+    encoder: TableEncoder = field(repr=False)
+    schema: Schema = field(repr=False)
+    line_ending: str
+    run_plan: RunPlan
+    ledger: Ledger = field(repr=False)
+    streams: Streams = field(repr=False)
 
 
 def synthesize(
@@ -150,34 +169,33 @@ class Synthesizer:
         Raises: DataError if it does not fit the specs, PrivacyError, ResourceError.
         """
         check_header([str(name) for name in frame.columns], self.schema)
-        return self.fit_table(FrameTable(frames.from_pandas(frame, self.schema)), progress=progress)
+        run = self.encode_table(FrameTable(frames.from_pandas(frame, self.schema)))
+        return self.fit_encoded(run, progress=progress)
 
-    def fit_table(
-        self, table: Table, *, run_plan: RunPlan | None = None, progress: ProgressCallback = ignore_progress
-    ) -> "Synthesizer":
-        """Fits to a table of string cells: discover, encode, train; each act is charged before it happens.
+    def encode_table(self, table: Table, *, run_plan: RunPlan | None = None) -> EncodedRun:
+        """Does all that needs the cells of a table: discovers lists of cells and encodes. `fit_encoded` comes next.
 
-        Raises: as `fit`.
+        Afterwards the table is not needed any more, so that training need not hold it in memory.
+        Privacy: opens the ledger; each discovery is charged before the first row is read.
+        Raises: UsageError if `run_plan` was made for something else, or after a fit; else as `fit`.
         """
-        if self._fitted is not None:
-            raise UsageError("this synthesizer is fitted already; a second fit would be a second release")
+        self._refuse_second_fit()
         if table.records < 1:
             raise DataError("the table has no rows")
         check_header(table.header, self.schema)
-        run_plan = run_plan if run_plan is not None else self.plan(records=table.records)
+        if run_plan is None:
+            run_plan = self.plan(records=table.records)
+        run_plan.refuse_unless_for(self.schema, records=table.records, config=self.config)
         announce(run_plan)
         ledger = run_plan.open_ledger()
         streams = make_streams(self.config.seed)
         schema = self.schema
         if run_plan.undiscovered:
-            events = run_plan.discoveries
-            event = next(iter(events.values()), None)
             schema = discover_domains(
                 table.frames(),
                 schema,
                 select=partial(select_categories, neighboring_relation=run_plan.relation),
-                epsilon=event.epsilon if event is not None else None,
-                delta=event.delta if event is not None else None,
+                reserved=run_plan.discoveries,
                 rng=streams.noise,
                 charge=lambda column: ledger.charge(discovery_label(column)),
             )
@@ -187,8 +205,28 @@ class Synthesizer:
         LOGGER.debug("encoding the table")
         encoder = TableEncoder(schema, table.header)
         encoded = encoder.encode_frames(table.frames(), records=table.records)
+        return EncodedRun(
+            encoded=encoded,
+            encoder=encoder,
+            schema=schema,
+            line_ending=table.line_ending,
+            run_plan=run_plan,
+            ledger=ledger,
+            streams=streams,
+        )
+
+    def fit_encoded(self, run: EncodedRun, *, progress: ProgressCallback = ignore_progress) -> "Synthesizer":
+        """Trains on what `encode_table` gave; each step is charged before it happens.
+
+        Raises: UsageError after a fit, or if another synthesizer's settings made `run`; else as `fit`.
+        """
+        self._refuse_second_fit()
+        if run.run_plan.config != self.config:
+            raise UsageError("the table was encoded under other settings than this synthesizer's")
+        run_plan, ledger, streams, schema = run.run_plan, run.ledger, run.streams, run.schema
+        records = run.encoded.records
         self._fitted = run_plan.method.fit(
-            encoded,
+            run.encoded,
             run_plan.plan,
             streams=streams,
             ledger=ledger,
@@ -197,8 +235,8 @@ class Synthesizer:
             device=self.config.device,
             threads=self.config.threads,
         )
-        self.schema, self._encoder, self._streams = schema, encoder, streams
-        self._line_ending = table.line_ending
+        self.schema, self._encoder, self._streams = schema, run.encoder, streams
+        self._line_ending = run.line_ending
         rows, chosen_by = self.config.rows_and_reason
         self._claim = build_claim(
             guarantee=ledger.guarantee(),
@@ -206,8 +244,8 @@ class Synthesizer:
             delta_chosen_by=run_plan.delta_chosen_by,
             ledger=ledger.itemise(),
             accountant=run_plan.accountant,
-            records=table.records,
-            rows=rows if rows is not None else table.records,
+            records=records,
+            rows=rows if rows is not None else records,
             rows_chosen_by=chosen_by,
             specs_sha256=schema.sha256,
             codebook_sha256=self._codebook_sha256,
@@ -221,6 +259,10 @@ class Synthesizer:
             settings={**({"preset": self.config.preset} if self.config.preset else {}), **run_plan.plan.summary()},
         )
         return self
+
+    def _refuse_second_fit(self) -> None:
+        if self._fitted is not None:
+            raise UsageError("this synthesizer is fitted already; a second fit would be a second release")
 
     # ---------------------------------------------------------------------------------------------------------- sample
 

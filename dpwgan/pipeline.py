@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dpwgan.api import Synthesizer, check_model_folder
-from dpwgan.claim import Claim, describe_accountant, describe_ledger
+from dpwgan.claim import Claim, describe_accountant, describe_ledger, round_up
 from dpwgan.config import ResampleConfig, RunConfig, Voice, goes_to_stream
 from dpwgan.data.reader import SourceTable, open_table
 from dpwgan.data.writer import WrittenTable, check_writable, write_release, write_table
@@ -53,8 +53,10 @@ def run(config: RunConfig) -> None:
         extra={"fields": {"event": "plan", "records": table.records, "width": run_plan.shape.width}},
     )
     with show_progress(config.voice) as progress:
-        synthesizer.fit_table(table, run_plan=run_plan, progress=progress)
-    del table  # the rows are not needed any more
+        encoded = synthesizer.encode_table(table, run_plan=run_plan)
+        del table  # its text need not be held while training
+        synthesizer.fit_encoded(encoded, progress=progress)
+    del encoded  # the rows are not needed any more
     write(synthesizer, synthesizer.claim(), config=config, save_model=config.save_model)
 
 
@@ -107,7 +109,7 @@ def show_check(run_plan: RunPlan, *, voice: Voice) -> None:
         + (" (lists of cells are still to be read: a guess)" if document["width_is_a_guess"] else ""),
         f"asked: epsilon {run_plan.budget.epsilon:.6g}, delta {run_plan.budget.delta:.4g} "
         f"({run_plan.delta_chosen_by}), neighbours {run_plan.config.neighbours}",
-        f"planned: epsilon {document['epsilon_planned']:.6g}",
+        f"planned: epsilon {round_up(document['epsilon_planned'], digits=6)}",
         *describe_accountant(run_plan.accountant),
         "ledger, all of it reserved and nothing charged:",
         *describe_ledger(document["ledger"]),

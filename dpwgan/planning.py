@@ -12,7 +12,7 @@ from dpwgan.accounting.events import StableSelection, stable_selection
 from dpwgan.accounting.ledger import Ledger
 from dpwgan.config import SynthesisConfig, default_delta
 from dpwgan.encoded import TableShape, lay_out_spans
-from dpwgan.errors import DataError
+from dpwgan.errors import DataError, UsageError
 from dpwgan.logs import LOGGER
 from dpwgan.memory import BASE_BYTES
 from dpwgan.methods.registry import get_method
@@ -34,6 +34,7 @@ class RunPlan:
     shape still rests on a guess because such lists, or waived ones, have not been read yet.
     """
 
+    schema: Schema
     config: SynthesisConfig
     budget: Budget
     delta_chosen_by: str
@@ -82,16 +83,35 @@ class RunPlan:
             ledger.reserve(label, event, count, **details)
 
     def after_discovery(self, schema: Schema) -> "RunPlan":
-        """Plans again with the lists of cells that were released, under the accountant that the ledger has already."""
-        config = replace(self.config, accountant=self.plan.choice.accountant.name)
-        return _plan(
+        """Plans again with the lists of cells that were released, under the accountant that the ledger has already.
+
+        That accountant was chosen once, by the rule and for the reason that the plan goes on naming.
+        """
+        chosen = self.plan.choice
+        again = _plan(
             schema,
             records=self.shape.records,
-            config=config,
+            config=self.config,
+            accountant_rule=chosen.accountant.name,
             budget=self.budget,
             delta_chosen_by=self.delta_chosen_by,
             discoveries=self.discoveries,
         )
+        choice = replace(again.plan.choice, rule=chosen.rule, reason=chosen.reason)
+        return replace(again, plan=replace(again.plan, choice=choice))
+
+    def refuse_unless_for(self, schema: Schema, *, records: int, config: SynthesisConfig) -> None:
+        """Makes sure that this plan was made for these specs, these settings and a table of `records` rows.
+
+        Privacy: the sampling probability, the noise and the default of delta are right for the planned n only.
+        Raises: UsageError.
+        """
+        if self.shape.records != records:
+            raise UsageError(f"the plan is for a table of {self.shape.records} rows; this one has {records}")
+        if self.config != config:
+            raise UsageError("the plan was made with other settings than this synthesizer's")
+        if self.schema != schema:
+            raise UsageError("the plan was made for other specs than this synthesizer's")
 
 
 def discovery_label(column: str) -> str:
@@ -123,6 +143,7 @@ def plan_run(schema: Schema, *, records: int, config: SynthesisConfig) -> RunPla
         schema,
         records=records,
         config=config,
+        accountant_rule=config.accountant,
         budget=budget,
         delta_chosen_by="asked for" if config.delta is not None else f"default: {rule}",
         discoveries=dict.fromkeys(paid_for, event),
@@ -134,6 +155,7 @@ def _plan(
     *,
     records: int,
     config: SynthesisConfig,
+    accountant_rule: str,
     budget: Budget,
     delta_chosen_by: str,
     discoveries: Mapping[str, StableSelection],
@@ -146,11 +168,12 @@ def _plan(
         shape,
         budget,
         settings=method.make_settings(**config.training),
-        accountant_rule=config.accountant,
+        accountant_rule=accountant_rule,
         neighboring_relation=relation,
         other_charges=tuple((event, 1) for event in discoveries.values()),
     )
     return RunPlan(
+        schema=schema,
         config=config,
         budget=budget,
         delta_chosen_by=delta_chosen_by,

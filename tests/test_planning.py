@@ -1,5 +1,7 @@
 """The plan of a run: the budget and its parts, from public facts alone."""
 
+from typing import Any
+
 import pytest
 
 from dpwgan.config import SynthesisConfig
@@ -60,6 +62,38 @@ def test_plan_keeps_its_accountant_when_lists_have_been_found() -> None:
     assert later.plan.choice.accountant is plan.plan.choice.accountant
     later.reserve_training(ledger)
     assert ledger.epsilon_reserved() <= 2.0
+
+
+@pytest.mark.parametrize("settings", [FEW, {**FEW, "steps": 50, "noise_multiplier": 4.0}])
+@pytest.mark.parametrize("rule", ["auto", "paper", "amortized"])
+def test_plan_keeps_the_rule_and_the_reason_when_lists_have_been_found(rule: str, settings: dict[str, Any]) -> None:
+    config = SynthesisConfig(epsilon=2.0, accountant=rule, settings=settings)
+    plan = plan_run(make_schema(SEX, TOWN), records=1000, config=config)
+    found = make_schema(SEX, CategoricalColumn(name="town", tokens=("a", "b", ""), missing=("",), domain="private"))
+    later = plan.after_discovery(found)
+    assert later.accountant["rule"] == rule
+    assert later.accountant == plan.accountant
+    assert later.config == config
+    assert later.plan.noise_multiplier == later.plan.choice.noise_multiplier == plan.plan.noise_multiplier
+    assert "was asked for" not in later.accountant["reason"] or rule == "amortized"
+
+
+@pytest.mark.parametrize(
+    ("records", "config", "schema", "words"),
+    [
+        (99, SynthesisConfig(epsilon=1.0, settings=FEW), make_schema(SEX), "for a table of 100 rows; this one has 99"),
+        (100, SynthesisConfig(epsilon=0.9, settings=FEW), make_schema(SEX), "other settings"),
+        (100, SynthesisConfig(epsilon=1.0, neighbours="replace-one", settings=FEW), make_schema(SEX), "other settings"),
+        (100, SynthesisConfig(epsilon=1.0, settings=FEW), make_schema(SEX, SEA), "other specs"),
+    ],
+)
+def test_plan_is_refused_when_it_is_for_something_else(
+    records: int, config: SynthesisConfig, schema: Schema, words: str
+) -> None:
+    plan = plan_run(make_schema(SEX), records=100, config=SynthesisConfig(epsilon=1.0, settings=FEW))
+    plan.refuse_unless_for(make_schema(SEX), records=100, config=SynthesisConfig(epsilon=1.0, settings=dict(FEW)))
+    with pytest.raises(UsageError, match=words):
+        plan.refuse_unless_for(schema, records=records, config=config)
 
 
 def test_plan_names_the_alternatives_when_asked() -> None:

@@ -8,9 +8,10 @@ from typing import Protocol
 import numpy as np
 import polars as pl
 
+from dpwgan.accounting.events import StableSelection
 from dpwgan.data.findings import Findings
 from dpwgan.data.numerals import are_same_cell, read_number
-from dpwgan.errors import DataError, SpecsError
+from dpwgan.errors import DataError, PrivacyError, SpecsError
 from dpwgan.schema import CategoricalColumn, Column, Schema, UndiscoveredColumn
 
 MOST_CATEGORIES = 10_000
@@ -21,7 +22,7 @@ class SelectCategories(Protocol):
 
     def __call__(
         self, counts: Mapping[str, int], *, epsilon: float, delta: float, rng: np.random.Generator
-    ) -> tuple[Sequence[str], object]:
+    ) -> tuple[Sequence[str], StableSelection]:
         """Releases (epsilon, delta)-differentially private cells, where one record adds 1 to one count."""
 
 
@@ -30,23 +31,24 @@ def discover_domains(
     schema: Schema,
     *,
     select: SelectCategories | None = None,
-    epsilon: float | None = None,
-    delta: float | None = None,
+    reserved: Mapping[str, StableSelection] | None = None,
     rng: np.random.Generator | None = None,
     charge: Callable[[str], None] | None = None,
     most_categories: int = MOST_CATEGORIES,
 ) -> Schema:
     """Gives every undiscovered column its list of cells; the other columns stay as they are.
 
-    A "waived" column takes all cells that occur, sorted. A "private" column takes those that `select` releases, with
-    `epsilon` and `delta` spent on each such column, after `charge` was called with its name. A cell that was not
-    released counts as the column's first missing code, so such a column must have one. Whole numbers in an integer
-    column are one cell in every spelling. An empty cell is legal only where "" is a missing code.
+    A "waived" column takes all cells that occur, sorted. A "private" column takes those that `select` releases with
+    the epsilon and delta of the event in `reserved` under its name. A cell that was not released counts as the column's
+    first missing code, so such a column must have one. Whole numbers in an integer column are one cell in every
+    spelling. An empty cell is legal only where "" is a missing code.
 
-    Privacy: one record adds 1 to one count of each column. "private" is as private as `select`; "waived" is not
-      covered by the guarantee.
-    Raises: SpecsError if a private column has no missing code or there is nothing to select with; DataError if a waived
-      column has more than `most_categories` cells, or cells that the specs rule out.
+    Privacy: one record adds 1 to one count of each column. "private" is as private as `select`, and what `select` says
+      that it spent has to be what was reserved; "waived" is not covered by the guarantee. `charge` is called with the
+      name of every private column before the first row is read.
+    Raises: SpecsError if a private column has no missing code or there is nothing to select with; PrivacyError if
+      `select` spent anything but what was reserved; DataError if a waived column has more than `most_categories` cells,
+      or cells that the specs rule out.
     """
     columns = [column for column in schema.columns if isinstance(column, UndiscoveredColumn)]
     for column in columns:
@@ -54,6 +56,12 @@ def discover_domains(
             raise SpecsError(
                 f"Column {column.name!r}: a private list of cells needs a missing code, for the cells not released."
             )
+        if column.privacy == "private" and (select is None or rng is None or column.name not in (reserved or {})):
+            raise SpecsError(f"Column {column.name!r}: its list of cells cannot be selected privately here.")
+    if charge is not None:
+        for column in columns:
+            if column.privacy == "private":
+                charge(column.name)
     counts: dict[str, Counter[str]] = {column.name: Counter() for column in columns}
     if columns:
         for frame in [frames] if isinstance(frames, pl.DataFrame) else frames:
@@ -72,11 +80,12 @@ def discover_domains(
             if len(values) > most_categories:
                 raise DataError(f"Column {column.name!r} has more than {most_categories:,} distinct cells.")
         else:
-            if select is None or epsilon is None or delta is None or rng is None:
+            if select is None or rng is None or reserved is None:  # seen to above, for every column at once
                 raise SpecsError(f"Column {column.name!r}: its list of cells cannot be selected privately here.")
-            if charge is not None:
-                charge(column.name)
-            values, _ = select(merged[column.name], epsilon=epsilon, delta=delta, rng=rng)
+            event = reserved[column.name]
+            values, spent = select(merged[column.name], epsilon=event.epsilon, delta=event.delta, rng=rng)
+            if spent != event:
+                raise PrivacyError(f"Column {column.name!r}: selecting its cells spent other than what was reserved.")
         discovered[column.name] = CategoricalColumn(
             name=column.name,
             tokens=(*sorted(values, key=_order), *column.missing),

@@ -1,16 +1,18 @@
 """Lists of cells read from the data, waived or private."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import polars as pl
 import pytest
 
+from dpwgan.accounting.events import StableSelection, stable_selection
 from dpwgan.data.domains import discover_domains
 from dpwgan.data.encoder import TableEncoder
-from dpwgan.errors import DataError, SpecsError
+from dpwgan.errors import DataError, PrivacyError, SpecsError
 from dpwgan.schema import CategoricalColumn, NumericColumn, Schema, UndiscoveredColumn
 
+RESERVED = stable_selection(epsilon=0.5, delta=1e-6)
 PLAIN = NumericColumn(name="n", minimum=0, maximum=9, integer=True)
 
 
@@ -25,9 +27,9 @@ class Selection:
 
     def __call__(
         self, counts: Mapping[str, int], *, epsilon: float, delta: float, rng: np.random.Generator
-    ) -> tuple[tuple[str, ...], object]:
+    ) -> tuple[tuple[str, ...], StableSelection]:
         self.acts.append((dict(counts), epsilon, delta))
-        return tuple(cell for cell, rows in counts.items() if rows > 1), "event"
+        return tuple(cell for cell, rows in counts.items() if rows > 1), stable_selection(epsilon=epsilon, delta=delta)
 
 
 def make_schema(**keys: object) -> Schema:
@@ -67,8 +69,7 @@ def test_private_column_lists_what_is_released_when_charged_first() -> None:
         [frame[:2], frame[2:]],
         make_schema(privacy="private", missing=("?",)),
         select=selection,
-        epsilon=0.5,
-        delta=1e-6,
+        reserved={"c": RESERVED},
         rng=np.random.default_rng(1),
         charge=selection.charge,
     )
@@ -89,11 +90,10 @@ def test_cells_the_specs_rule_out_are_missing_when_the_list_is_private() -> None
         make_frame(["1", "1.0", "x", "2.5", ""]),
         make_schema(privacy="private", integer=True, missing=("N",)),
         select=selection,
-        epsilon=1,
-        delta=1e-6,
+        reserved={"c": RESERVED},
         rng=np.random.default_rng(1),
     )
-    assert selection.acts == [({"1": 2}, 1, 1e-6)]
+    assert selection.acts == [({"1": 2}, 0.5, 1e-6)]
     assert schema.columns[1].tokens == ("1", "N")  # type: ignore[union-attr]
 
 
@@ -104,9 +104,62 @@ def test_private_column_is_refused_when_it_has_no_missing_code() -> None:
     assert selection.acts == []
 
 
-def test_private_column_is_refused_when_there_is_no_budget_for_it() -> None:
+@pytest.mark.parametrize("reserved", [None, {}, {"other": RESERVED}])
+def test_private_column_is_refused_when_there_is_no_budget_for_it(reserved: dict[str, StableSelection] | None) -> None:
+    selection = Selection()
     with pytest.raises(SpecsError, match="cannot be selected"):
-        discover_domains(make_frame(["a"]), make_schema(privacy="private", missing=("?",)))
+        discover_domains(
+            make_frame(["a"]),
+            make_schema(privacy="private", missing=("?",)),
+            select=selection,
+            reserved=reserved,
+            rng=np.random.default_rng(1),
+            charge=selection.charge,
+        )
+    assert selection.acts == []
+
+
+@pytest.mark.parametrize(("epsilon_factor", "delta_factor"), [(3, 1), (0.5, 1), (1, 2)])
+def test_private_column_is_refused_when_other_than_what_was_reserved_is_spent(
+    epsilon_factor: float, delta_factor: float
+) -> None:
+    def overspend(
+        counts: Mapping[str, int], *, epsilon: float, delta: float, rng: np.random.Generator
+    ) -> tuple[tuple[str, ...], StableSelection]:
+        return tuple(counts), stable_selection(epsilon=epsilon_factor * epsilon, delta=delta_factor * delta)
+
+    with pytest.raises(PrivacyError, match="other than what was reserved") as caught:
+        discover_domains(
+            make_frame(["S3CRET", "S3CRET"]),
+            make_schema(privacy="private", missing=("?",)),
+            select=overspend,
+            reserved={"c": RESERVED},
+            rng=np.random.default_rng(1),
+        )
+    assert "S3CRET" not in str(caught.value)
+
+
+def test_all_private_columns_are_charged_when_no_row_was_read_yet() -> None:
+    acts: list[str] = []
+
+    def read() -> Iterator[pl.DataFrame]:
+        acts.append("read")
+        yield pl.DataFrame({"c": ["x"], "d": ["x"], "w": ["x"]})
+
+    columns = (
+        UndiscoveredColumn(name="w", privacy="waived"),
+        UndiscoveredColumn(name="c", privacy="private", missing=("?",)),
+        UndiscoveredColumn(name="d", privacy="private", missing=("?",)),
+    )
+    discover_domains(
+        read(),
+        Schema(columns=columns, sha256="0"),
+        select=Selection(),
+        reserved={"c": RESERVED, "d": RESERVED},
+        rng=np.random.default_rng(1),
+        charge=acts.append,
+    )
+    assert acts == ["c", "d", "read"]
 
 
 @pytest.mark.parametrize(

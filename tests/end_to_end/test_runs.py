@@ -1,9 +1,11 @@
 """Whole runs on tiny tables: legal cells, a valid claim, and the same road from the command line and from Python."""
 
 import csv
+import gc
 import gzip
 import hashlib
 import json
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,10 +14,11 @@ import pandas as pd
 import pytest
 
 import dpwgan
-from dpwgan import cli
+from dpwgan import cli, pipeline
 from dpwgan.accounting.ledger import Ledger
-from dpwgan.claim import NOT_PRIVATE, Claim, read_claim
+from dpwgan.claim import NOT_PRIVATE, ROWS_USE, Claim, read_claim
 from dpwgan.errors import DataError, UsageError
+from dpwgan.methods.dp_wgan import DpWgan
 from tests.end_to_end.bad_inputs import FAST, HEADER, SPECS, inside, write_good
 
 COLOURS = {"red", "green", "blue, dark"}
@@ -190,6 +193,9 @@ def test_saved_model_gives_more_rows_under_the_same_claim_when_loaded(run: Run, 
     pd.testing.assert_frame_equal(loaded.sample(11), again.sample(11))
     assert loaded.claim().rows == 60
     assert loaded.claim().private
+    assert ROWS_USE in loaded.claim().document["public"]["uses_of_records"]
+    assert ROWS_USE in first["public"]["uses_of_records"]
+    assert ROWS_USE not in more["public"]["uses_of_records"]
 
 
 def test_saved_model_holds_no_row_and_no_pickle_when_looked_into(run: Run, tmp_path: Path) -> None:
@@ -197,6 +203,29 @@ def test_saved_model_holds_no_row_and_no_pickle_when_looked_into(run: Run, tmp_p
     files = sorted(path for path in (tmp_path / "model").rglob("*") if path.is_file())
     assert {path.suffix for path in files} <= {".json", ".npz"}
     assert sum(path.stat().st_size for path in files) < 200_000
+
+
+def test_text_of_the_table_is_let_go_of_when_training_begins(
+    run: Run, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    texts: list[Any] = []
+    held: list[bool] = []
+    open_table, fit = pipeline.open_table, DpWgan.fit
+
+    def watched_open(*arguments: Any) -> Any:
+        table = open_table(*arguments)
+        texts.append(weakref.ref(table))
+        return table
+
+    def watched_fit(self: DpWgan, *arguments: Any, **options: Any) -> Any:
+        gc.collect()
+        held.extend(text() is not None for text in texts)
+        return fit(self, *arguments, **options)
+
+    monkeypatch.setattr(pipeline, "open_table", watched_open)
+    monkeypatch.setattr(DpWgan, "fit", watched_fit)
+    assert run("data.csv", "out.csv", "specs.json", "1.0", *FAST) == 0
+    assert held == [False]
 
 
 def test_check_prints_the_ledger_and_writes_nothing_when_asked(
@@ -297,6 +326,8 @@ def test_lists_from_the_data_are_paid_for_or_named_when_the_specs_ask(
     towns = {row["town"] for row in read_rows((tmp_path / "out.csv").read_text())}
     assert towns <= {"town0", "town1", ""}
     paid = [item for item in document["ledger"] if item["label"] == "cells of town"]
+    assert document["accountant"]["rule"] == "auto"
+    assert "was asked for" not in document["accountant"]["reason"]
     if privacy == "private":
         assert document["columns"]["domains_paid_for"] == ["town"]
         assert paid[0]["charged"] == 1
