@@ -60,8 +60,13 @@ class DpWganSettings:
             if value is not None and not (math.isfinite(value) and value > 0):
                 raise UsageError(f"{name} must be a finite number above 0")
         # Outside these, squares of float32 numbers vanish or overflow, and with them the clip or the noise.
-        for name, least, most in (("l2_clip_norm", 1e-6, 1e6), ("weight_clip", 1e-6, 1e3)):
-            if not least <= getattr(self, name) <= most:
+        for name, least, most in (
+            ("l2_clip_norm", 1e-6, 1e6),
+            ("weight_clip", 1e-6, 1e3),
+            ("noise_multiplier", 1e-3, 1e9),
+        ):
+            value = getattr(self, name)
+            if value is not None and not least <= value <= most:
                 raise UsageError(f"{name} must lie between {least:g} and {most:g}")
         if self.expected_batch_size is not None and self.expected_batch_size > MOST_BATCH:
             raise UsageError(
