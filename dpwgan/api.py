@@ -231,7 +231,6 @@ class Synthesizer:
             streams=streams,
             ledger=ledger,
             progress=progress,
-            engine=self.config.training.get("engine", "fused"),
             device=self.config.device,
             threads=self.config.threads,
         )

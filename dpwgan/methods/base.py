@@ -80,7 +80,6 @@ class Method(Protocol):
         streams: Streams,
         ledger: Ledger,
         progress: Progress,
-        engine: str = "fused",
         device: str = "auto",
         threads: int | None = None,
     ) -> FittedSynthesizer:

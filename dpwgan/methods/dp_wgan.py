@@ -67,7 +67,6 @@ class DpWgan:
         streams: Streams,
         ledger: Ledger,
         progress: Progress,
-        engine: str = "fused",
         device: str = "auto",
         threads: int | None = None,
     ) -> MlpSampler:
@@ -87,7 +86,7 @@ class DpWgan:
         from dpwgan.training.latents import LatentSource
         from dpwgan.training.loop import train
 
-        if engine == "reference":
+        if plan.settings.engine == "reference":
             from dpwgan.training.reference_step import ReferenceStep as CriticStep
         else:
             from dpwgan.training.private_step import FusedStep as CriticStep  # type: ignore[assignment]

@@ -1,5 +1,7 @@
 """The method as a whole, on a small table: what it learns, what it charges, and that both engines run."""
 
+from types import ModuleType
+
 import numpy as np
 import pytest
 
@@ -9,12 +11,13 @@ from dpwgan.errors import ResourceError, UsageError
 from dpwgan.methods.dp_wgan import DpWgan
 from dpwgan.methods.registry import METHODS, get_method
 from dpwgan.randomness import make_streams
+from dpwgan.training import private_step, reference_step
 from dpwgan.training.device import prepare_device
 from dpwgan.training.plan import TrainingPlan
 from tests.training.tables import make_encoded, make_ledger, make_plan
 
 
-def fit(encoded: EncodedTable, plan: TrainingPlan, *, seed: int = 1, **more: object) -> EncodedTable:
+def fit(encoded: EncodedTable, plan: TrainingPlan, *, seed: int = 1) -> EncodedTable:
     ledger = make_ledger(plan)
     fitted = DpWgan().fit(
         encoded,
@@ -23,7 +26,6 @@ def fit(encoded: EncodedTable, plan: TrainingPlan, *, seed: int = 1, **more: obj
         ledger=ledger,
         progress=lambda *_: None,
         device="cpu",
-        **more,  # type: ignore[arg-type]
     )
     assert ledger.itemise()[0]["charged"] == plan.steps
     parts = list(fitted.sample(2_000, rng=np.random.default_rng(0)))
@@ -34,10 +36,23 @@ def fit(encoded: EncodedTable, plan: TrainingPlan, *, seed: int = 1, **more: obj
     )
 
 
-@pytest.mark.parametrize("engine", ["fused", "reference"])
-def test_both_engines_train_and_sample_when_the_table_has_every_kind_of_span(engine: str) -> None:
+@pytest.mark.parametrize(
+    ("engine", "module", "step"), [("fused", private_step, "FusedStep"), ("reference", reference_step, "ReferenceStep")]
+)
+def test_the_engine_asked_for_trains_and_samples_when_the_table_has_every_kind_of_span(
+    engine: str, module: ModuleType, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[object] = []
+    build = getattr(module, step)
+
+    def watch(*args: object, **more: object) -> object:
+        made.append(build(*args, **more))
+        return made[-1]
+
+    monkeypatch.setattr(module, step, watch)
     encoded = make_encoded(200)
-    sampled = fit(encoded, make_plan(encoded, steps=5), engine=engine)
+    sampled = fit(encoded, make_plan(encoded, steps=5, engine=engine))
+    assert len(made) == 1
     assert sampled.codes.shape == (2_000, encoded.codes.shape[1])
     assert np.all(np.isfinite(sampled.numbers))
 
