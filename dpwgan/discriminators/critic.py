@@ -103,15 +103,14 @@ class Critic:
 
     def _clipped_sum(self, inputs: _Inputs, *, l2_clip_norm: float, whole: bool = False) -> list[tf.Tensor]:
         kernels, biases = self.weights[::2], self.weights[1::2]
-        first = inputs.dense @ kernels[0] if whole else self._first_product(inputs)
+        first = inputs.dense @ kernels[0] if whole else self._first_product(inputs.dense, inputs.indices)
         before = [first + biases[0]]
         after = [_activate(before[0])]
         for kernel, bias in zip(kernels[1:-1], biases[1:], strict=True):
             before.append(after[-1] @ kernel + bias)
             after.append(_activate(before[-1]))
         # Errors from the last layer back: d score / d (input of each activation).
-        last_error = tf.ones_like(after[-1][:, :1])
-        errors = [last_error]
+        errors = [tf.ones_like(after[-1][:, :1])]
         for kernel, value in zip(reversed(kernels[1:]), reversed(before), strict=True):
             errors.insert(0, tf.matmul(errors[0], kernel, transpose_b=True) * _slope(value))
         squared_norm = (inputs.squared_norm + 1.0) * tf.reduce_sum(tf.square(errors[0]), axis=1)
@@ -129,42 +128,42 @@ class Critic:
         if whole:
             sums = [tf.matmul(dense, errors[0], transpose_a=True)]
         else:
-            sums = [self._first_gradient(_Inputs(dense=dense, indices=inputs.indices, squared_norm=scale), errors[0])]
+            sums = [self._first_gradient(dense, inputs.indices, errors[0])]
         sums.append(tf.reduce_sum(errors[0], axis=0))
         for activation, error in zip(after[:-1], errors[1:-1], strict=True):
             sums += [tf.matmul(activation, error, transpose_a=True), tf.reduce_sum(error, axis=0)]
         sums.append(tf.matmul(after[-1], errors[-1], transpose_a=True))
         return sums
 
-    def _first_product(self, inputs: _Inputs) -> tf.Tensor:
+    def _first_product(self, dense: tf.Tensor, indices: tf.Tensor | None) -> tf.Tensor:
         """Multiplies rows by the first matrix: a sum of its rows, plus a small dense product."""
         kernel = self.weights[0]
-        product = inputs.dense @ tf.gather_nd(kernel, self._dense_positions)
-        if inputs.indices is not None:
-            batch, columns = tf.unstack(tf.shape(inputs.indices))
+        product = dense @ tf.gather_nd(kernel, self._dense_positions)
+        if indices is not None:
+            batch, columns = tf.unstack(tf.shape(indices))
             # The operation adds up nothing for an empty batch, but refuses to: one segment too many, cut off again.
             segments = tf.repeat(tf.range(batch), columns)
             sums = tf.raw_ops.SparseSegmentSumWithNumSegments(
-                data=kernel, indices=tf.reshape(inputs.indices, [-1]), segment_ids=segments, num_segments=batch + 1
+                data=kernel, indices=tf.reshape(indices, [-1]), segment_ids=segments, num_segments=batch + 1
             )
             product += sums[:-1]
         return product
 
-    def _first_gradient(self, inputs: _Inputs, error: tf.Tensor) -> tf.Tensor:
+    def _first_gradient(self, dense: tf.Tensor, indices: tf.Tensor | None, error: tf.Tensor) -> tf.Tensor:
         """Gives the transpose of the above applied to the errors: (width, hidden)."""
         width, hidden = self.weights[0].shape
-        if inputs.indices is None:
+        if indices is None:
             total = tf.zeros((width, hidden))
         else:
-            batch, columns = tf.unstack(tf.shape(inputs.indices))
+            batch, columns = tf.unstack(tf.shape(indices))
             # For an empty batch the operation returns memory as it found it: give it a row of zeros to add up.
             total = tf.raw_ops.SparseSegmentSumGrad(
                 grad=tf.pad(error, [[0, 1], [0, 0]]),
-                indices=tf.pad(tf.reshape(inputs.indices, [-1]), [[0, 1]]),
+                indices=tf.pad(tf.reshape(indices, [-1]), [[0, 1]]),
                 segment_ids=tf.pad(tf.repeat(tf.range(batch), columns), [[0, 1]], constant_values=batch),
                 output_dim0=width,
             )
-        return tf.tensor_scatter_nd_add(total, self._dense_positions, tf.matmul(inputs.dense, error, transpose_a=True))
+        return tf.tensor_scatter_nd_add(total, self._dense_positions, tf.matmul(dense, error, transpose_a=True))
 
 
 def clip_factors(squared_norm: tf.Tensor, *, l2_clip_norm: float) -> tf.Tensor:
