@@ -23,19 +23,28 @@ Different mechanisms together. Strong composition of unequal steps: sqrt(2 ln(1/
 with sum d_i + d' <= delta. It is at least the bound of Kairouz, Oh, Viswanath 2015, Theorem 3.5, where the last
 sum is of e_i (e^e_i - 1)/(e^e_i + 1).
 
+Selections. The loss of an exponential mechanism lies in an interval [t - r, t] that may depend on what was released
+before, but not on this draw, and its mean is at most r^2/8 (Cesar and Rogers 2021, arXiv:2004.07223). Strong
+composition is the Hoeffding-Azuma inequality for the sum of losses, in which an act counts by the squared length of
+such an interval: (2 e_i)^2 for an (e_i, d_i) step, r^2 for a selection. So a selection adds r^2/4 to the sum of
+squares and r^2/8 to the second sum (Durfee and Rogers 2019, arXiv:1905.04273); in basic composition it adds r. It
+needs no delta. The one Gaussian on all records may also be composed with the strong composition of all the rest by
+basic composition.
+
 The split is searched on a fixed grid. Every point of it is a valid bound, so the minimum is one; and each point
 falls with more noise and rises with more steps, so the minimum does.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from dpwgan.accounting.accountant import Accountant, GaussianCharge, library_version
+from dpwgan.accounting.accountant import Accountant, ComposedCharge, library_version, loss_range
 from dpwgan.accounting.budget import NeighboringRelation
-from dpwgan.accounting.events import Gaussian, PoissonGaussian
+from dpwgan.accounting.events import ExponentialSelection, Gaussian, PoissonGaussian
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -60,24 +69,70 @@ class AmortizedAccountant(Accountant):
         """scipy computes the normal tails."""
         return f"amplification and strong composition, scipy {library_version('scipy')}"
 
-    def _gaussian_epsilon(
-        self, charges: Sequence[GaussianCharge], *, delta: float, neighboring_relation: NeighboringRelation
+    def _composed_epsilon(
+        self, charges: Sequence[ComposedCharge], *, delta: float, neighboring_relation: NeighboringRelation
     ) -> float:
-        # Each of the m charges gets 1/m of the delta that d' leaves, and each of its T acts 1/T of that. The last
-        # column is d' = 0: basic composition with all of delta for the acts.
+        # Each of the m charges that need some gets 1/m of the delta that d' leaves, and each of its T acts 1/T of that.
+        # The last column is d' = 0: basic composition with all of delta for the acts.
         parts_for_acts = np.append(1 - _SPLIT, 1.0)
-        basic: FloatArray = np.zeros(parts_for_acts.size)
-        squares: FloatArray = np.zeros(parts_for_acts.size)
-        drift: FloatArray = np.zeros(parts_for_acts.size)
+        sharing = sum(not isinstance(event, ExponentialSelection) for event, _ in charges)
+        log_slack = np.log(1 / (delta * _SPLIT))
+        rest, whole_table = _Sums.none(parts_for_acts.size), _Sums.none(parts_for_acts.size)
         for event, count in charges:
-            act_delta = delta * parts_for_acts / (len(charges) * count)
-            act_epsilon = _act_epsilon(event, act_delta, neighboring_relation)
-            with np.errstate(over="ignore"):
-                basic = basic + count * act_epsilon
-                squares = squares + count * act_epsilon**2
-                drift = drift + count * act_epsilon * np.expm1(act_epsilon)
-        strong = np.sqrt(2 * np.log(1 / (delta * _SPLIT)) * squares[:-1]) + drift[:-1]
-        return float(min(np.min(basic), np.min(strong)))
+            if isinstance(event, ExponentialSelection):
+                rest = rest.add_selections(loss_range(event, neighboring_relation), count)
+                continue
+            act_epsilon = _act_epsilon(event, delta * parts_for_acts / (sharing * count), neighboring_relation)
+            if isinstance(event, Gaussian):
+                whole_table = whole_table.add_acts(act_epsilon, count)
+            else:
+                rest = rest.add_acts(act_epsilon, count)
+        everything = rest.plus(whole_table)
+        # The Gaussian on all records is one act: adding it to the strong composition of the rest may be better.
+        apart = whole_table.basic[:-1] + rest.strong(log_slack)
+        return float(min(np.min(everything.basic), np.min(everything.strong(log_slack)), np.min(apart)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Sums:
+    """What basic and strong composition add up, at each part of delta for the acts; the last part is d' = 0."""
+
+    basic: FloatArray
+    squares: FloatArray
+    drift: FloatArray
+
+    @classmethod
+    def none(cls, size: int) -> "_Sums":
+        """Sums of no act."""
+        return cls(basic=np.zeros(size), squares=np.zeros(size), drift=np.zeros(size))
+
+    def add_acts(self, epsilon: FloatArray, count: int) -> "_Sums":
+        """Adds acts whose loss lies between -epsilon and epsilon."""
+        with np.errstate(over="ignore"):
+            return _Sums(
+                basic=self.basic + count * epsilon,
+                squares=self.squares + count * epsilon**2,
+                drift=self.drift + count * epsilon * np.expm1(epsilon),
+            )
+
+    def add_selections(self, length: float, count: int) -> "_Sums":
+        """Adds selections whose loss lies in an interval of that length: the module's paragraph on selections."""
+        return _Sums(
+            basic=self.basic + count * length,
+            squares=self.squares + count * length**2 / 4,
+            drift=self.drift + count * min(length**2 / 8, length),
+        )
+
+    def plus(self, other: "_Sums") -> "_Sums":
+        """Adds both."""
+        return _Sums(
+            basic=self.basic + other.basic, squares=self.squares + other.squares, drift=self.drift + other.drift
+        )
+
+    def strong(self, log_slack: FloatArray) -> FloatArray:
+        """Gives the bound of strong composition where d' is above 0."""
+        result: FloatArray = np.sqrt(2 * log_slack * self.squares[:-1]) + self.drift[:-1]
+        return result
 
 
 def _act_epsilon(

@@ -110,7 +110,45 @@ class StableSelection:
         return {"event": "stable_selection", "epsilon": self.epsilon, "delta": self.delta}
 
 
-Event = PoissonGaussian | Gaussian | StableSelection
+@dataclass(frozen=True, kw_only=True)
+class ExponentialSelection:
+    """The exponential mechanism: one of a public list, drawn with probability proportional to e^(epsilon u / (2 D)).
+
+    Privacy: D bounds how much zeroing out a record moves any score u, so that the privacy loss of a draw lies in an
+      interval of length `epsilon` (bounded range), which contains 0: epsilon-DP, and (epsilon^2 / 8)-zCDP. Replacing a
+      record moves a score by at most `replace_one_factor` times D, and all of this holds with epsilon times as large.
+    Source: McSherry and Talwar 2007; Durfee and Rogers 2019, arXiv:1905.04273 (bounded range); Cesar and Rogers 2021,
+      arXiv:2004.07223 (zCDP).
+    """
+
+    epsilon: float
+    replace_one_factor: float = 2.0
+
+    def __post_init__(self) -> None:
+        _refuse_unless_positive("epsilon", self.epsilon)
+        if not 1 <= self.replace_one_factor <= 2:
+            raise PrivacyError(f"replace_one_factor must lie between 1 and 2; it is {self.replace_one_factor!r}.")
+
+    def describe(self) -> dict[str, str | float]:
+        """Gives the event as JSON-able pairs."""
+        return {
+            "event": "exponential_selection",
+            "epsilon": self.epsilon,
+            "replace_one_factor": self.replace_one_factor,
+        }
+
+    def to_dp_event(self) -> "DpEvent":
+        """Gives, under zero-out, the Gaussian of the same zCDP, for the Renyi accountant of dp_accounting only.
+
+        That library has no event for the exponential mechanism. The Gaussian's Renyi divergences, a epsilon^2 / 8, are
+        upper bounds at every order; its privacy loss distribution would prove nothing about a selection.
+        """
+        import dp_accounting
+
+        return dp_accounting.GaussianDpEvent(2 / self.epsilon)
+
+
+Event = PoissonGaussian | Gaussian | ExponentialSelection | StableSelection
 """Everything that the accountants can account for."""
 
 Charge = tuple[Event, int]
@@ -125,6 +163,11 @@ def poisson_gaussian(*, sampling_probability: float, noise_multiplier: float) ->
 def gaussian(*, noise_multiplier: float, replace_one_factor: float = 2.0) -> Gaussian:
     """Describes one noisy function of all records: a set of counts."""
     return Gaussian(noise_multiplier=float(noise_multiplier), replace_one_factor=float(replace_one_factor))
+
+
+def exponential_selection(*, epsilon: float, replace_one_factor: float = 2.0) -> ExponentialSelection:
+    """Describes one draw of the exponential mechanism: the choice of a query."""
+    return ExponentialSelection(epsilon=float(epsilon), replace_one_factor=float(replace_one_factor))
 
 
 def stable_selection(*, epsilon: float, delta: float) -> StableSelection:

@@ -5,7 +5,7 @@ from typing import Any
 
 from dpwgan.accounting.accountant import Accountant
 from dpwgan.accounting.budget import Budget, NeighboringRelation
-from dpwgan.accounting.events import Charge, Event, Gaussian, PoissonGaussian, StableSelection
+from dpwgan.accounting.events import Charge, Event, ExponentialSelection, Gaussian, PoissonGaussian, StableSelection
 from dpwgan.accounting.guarantee import PrivacyGuarantee
 from dpwgan.errors import PrivacyError
 
@@ -161,6 +161,11 @@ class Ledger:
             assumptions.append(
                 "sums are clipped or bounded in L2 jointly over all their entries, and their noise is Gaussian, "
                 "independent and unknown to whoever sees the release; it is drawn in IEEE floating point"
+            )
+        if any(isinstance(event, ExponentialSelection) for event in events):
+            assumptions.append(
+                "selections draw by the exponential mechanism from a public list, and no row moves a score by more "
+                "than its stated sensitivity"
             )
         if any(isinstance(event, StableSelection) for event in events):
             assumptions.append("mechanisms known by (epsilon, delta) alone are added by basic composition")

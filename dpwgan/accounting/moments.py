@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from dpwgan.accounting.accountant import Accountant, GaussianCharge, library_version
+from dpwgan.accounting.accountant import Accountant, ComposedCharge, ComposedEvent, library_version, loss_range
 from dpwgan.accounting.budget import NeighboringRelation
-from dpwgan.accounting.events import Gaussian, PoissonGaussian
+from dpwgan.accounting.events import ExponentialSelection, Gaussian, PoissonGaussian
 from dpwgan.errors import PrivacyError
 
 FloatArray = npt.NDArray[np.float64]
@@ -42,8 +42,8 @@ class MomentsAccountant(Accountant):
             f"scipy {library_version('scipy')}"
         )
 
-    def _gaussian_epsilon(
-        self, charges: Sequence[GaussianCharge], *, delta: float, neighboring_relation: NeighboringRelation
+    def _composed_epsilon(
+        self, charges: Sequence[ComposedCharge], *, delta: float, neighboring_relation: NeighboringRelation
     ) -> float:
         by_zeroing = _total_divergences(charges, NeighboringRelation.ZERO_OUT)
         if neighboring_relation is NeighboringRelation.ZERO_OUT:
@@ -55,7 +55,7 @@ class MomentsAccountant(Accountant):
         )
 
 
-def replace_one_by_group(charges: Sequence[GaussianCharge], *, delta: float) -> float:
+def replace_one_by_group(charges: Sequence[ComposedCharge], *, delta: float) -> float:
     """Bounds epsilon for one replaced record from the zero-out divergences alone, by group privacy for two."""
     return _group_epsilon(_total_divergences(charges, NeighboringRelation.ZERO_OUT), delta=delta)
 
@@ -110,7 +110,7 @@ def _group_epsilon(divergences: FloatArray, *, delta: float) -> float:
     return 2 * upper
 
 
-def _total_divergences(charges: Sequence[GaussianCharge], neighboring_relation: NeighboringRelation) -> FloatArray:
+def _total_divergences(charges: Sequence[ComposedCharge], neighboring_relation: NeighboringRelation) -> FloatArray:
     """Adds the divergences of all charges at each of `ORDERS` (Mironov 2017, Proposition 1: adaptive composition)."""
     total = np.zeros(len(ORDERS))
     for event, count in charges:
@@ -119,19 +119,21 @@ def _total_divergences(charges: Sequence[GaussianCharge], neighboring_relation: 
 
 
 @lru_cache(maxsize=256)
-def _one_event(event: PoissonGaussian | Gaussian, neighboring_relation: NeighboringRelation) -> FloatArray:
+def _one_event(event: ComposedEvent, neighboring_relation: NeighboringRelation) -> FloatArray:
     """Bounds the Renyi divergences of one event at each of `ORDERS`, in both directions.
 
     Privacy: a Gaussian moved by s sensitivities has D_a = a s^2 / (2 sigma^2) exactly. For the Poisson-sampled one,
       zero-out is the mixture that dp_accounting computes, whose larger direction it is (Mironov, Talwar, Zhang 2019,
       Theorem 5). For replace-one, no doubled sensitivity: the tables P and Q are compared through the table R
       without the record, by the weak triangle inequality with both exponents 2,
-      D_a(P||Q) <= (a - 1/2)/(a - 1) D_2a(P||R) + D_(2a-1)(R||Q).
+      D_a(P||Q) <= (a - 1/2)/(a - 1) D_2a(P||R) + D_(2a-1)(R||Q). For a selection, `bounded_range_divergences`.
     Source: Mironov 2017, arXiv:1702.07476, Propositions 7 and 11.
     """
     orders = np.asarray(ORDERS)
     replacing = neighboring_relation is NeighboringRelation.REPLACE_ONE
-    if isinstance(event, Gaussian) or event.sampling_probability == 1:
+    if isinstance(event, ExponentialSelection):
+        result = bounded_range_divergences(loss_range(event, neighboring_relation), orders=ORDERS)
+    elif isinstance(event, Gaussian) or event.sampling_probability == 1:
         factor = 1.0
         if replacing:
             factor = event.replace_one_factor if isinstance(event, Gaussian) else 2.0
@@ -146,6 +148,33 @@ def _one_event(event: PoissonGaussian | Gaussian, neighboring_relation: Neighbor
     else:
         result = sampled_gaussian_divergences(event, orders=ORDERS)
     result.setflags(write=False)
+    return result
+
+
+def bounded_range_divergences(length: float, *, orders: Sequence[float]) -> FloatArray:
+    """Computes the largest Renyi divergences of two laws whose privacy loss lies in an interval of a given length.
+
+    Privacy: let the interval be [t - r, t], 0 <= t <= r. D_a is a convex function's mean over e^-loss, which has mean
+      1 under P, so it is largest when the loss takes the two ends only, with P-mass p = (e^r - e^t)/(e^r - 1) at t.
+      With v = e^t, (a - 1) D_a = (a - 1) ln v + ln(p + (1 - p) b) - the latter being ln of a decreasing linear
+      function of v, b = e^-((a - 1) r) - is concave in v and largest at v = (a - 1)(e^r - b)/(a (1 - b)), which gives
+      the formula. Renyi divergences of adaptive acts add up with each act's largest one. Never above a r^2/8, nor
+      above r.
+    Source: Dong, Durfee, Rogers 2020, arXiv:1909.13830 (the two ends); Cesar and Rogers 2021,
+      arXiv:2004.07223 (a r^2/8).
+    """
+    a = np.asarray(orders, dtype=np.float64)
+    if length > 700:
+        return np.full(a.size, length)
+    log_b = -(a - 1) * length
+    log_numerator = np.log(-np.expm1(log_b - length)) + length
+    log_denominator = np.log(-np.expm1(log_b))
+    log_growth = math.log(math.expm1(length))
+    exact = np.log1p(-1 / a) + log_numerator - log_denominator + (log_numerator - log_growth - np.log(a)) / (a - 1)
+    # Each logarithm is off by some units in its own last place, or in that of the 1 near which it is taken.
+    logarithms = 1 + np.abs(log_numerator) + np.abs(log_denominator) + abs(log_growth) + np.log(a)
+    error = 32 * float(np.finfo(np.float64).eps) * logarithms * (1 + 1 / (a - 1))
+    result: FloatArray = np.minimum(np.minimum(exact + error, a * length**2 / 8), length)
     return result
 
 

@@ -16,7 +16,19 @@ How a bound comes about, and why it is one:
    is given. Every grid gives a valid bound. A bound above the moments accountant's shows a grid that is too
    coarse, and is refused.
 
-Replace-one: the curve delta(epsilon) of zero-out, and group privacy for two: (2 e, (1 + e^e) delta(e)).
+Replace-one: the curve delta(epsilon) of zero-out, and group privacy for two: (2 e, (1 + e^e) delta(e)). Where nothing
+is sampled, what one replaced record does to each act is known by itself, and takes the place of zero-out.
+
+A Gaussian on all records alone needs no grid: its curve is known (Balle and Wang 2018, Theorem 8).
+
+Selections. The loss of an exponential mechanism lies in some [t - r, t], 0 <= t <= r, and delta(x), the mean of a
+convex function of e^-loss, is largest if the loss takes both ends only: (e^r - e^t)(1 - e^(x - t))/(e^r - 1). The
+largest over t, at t = (r + x)/2, is H(x) = (1 - e^((x - r)/2))^2/(1 - e^-r) for |x| <= r. Being a supremum of curves
+of pairs, it is the curve of a pair, and that pair dominates (Zhu, Dong, Wang 2022, Proposition 8 and Theorem 10),
+whatever t an adaptive analyst brings about. Its loss has P-density e^((x - r)/2)/(2 (1 - e^-r)) on [-r, r], and the
+same one with P and Q exchanged. It goes on the grid like any other. Since the pair serves all t at once, its loss has
+up to 4/3 of the variance that any one t can have, so for many selections the moments accountant may be the smaller;
+both are proved, and with selections the smaller one is given.
 """
 
 import math
@@ -28,9 +40,16 @@ import numpy as np
 import numpy.typing as npt
 from scipy import fft, optimize, signal, special
 
-from dpwgan.accounting.accountant import Accountant, GaussianCharge, library_version
+from dpwgan.accounting.accountant import Accountant, ComposedCharge, library_version, loss_range
+from dpwgan.accounting.amortized import gaussian_epsilon
 from dpwgan.accounting.budget import NeighboringRelation
-from dpwgan.accounting.events import Gaussian, PoissonGaussian
+from dpwgan.accounting.events import (
+    ExponentialSelection,
+    Gaussian,
+    PoissonGaussian,
+    exponential_selection,
+    gaussian,
+)
 from dpwgan.accounting.moments import MOMENTS, replace_one_by_group
 from dpwgan.errors import PrivacyError
 
@@ -73,21 +92,28 @@ class PldAccountant(Accountant):
         """The moments accountant: never refuses a number half-way, and is never below this one."""
         return MOMENTS
 
-    def _gaussian_epsilon(
-        self, charges: Sequence[GaussianCharge], *, delta: float, neighboring_relation: NeighboringRelation
+    def _composed_epsilon(
+        self, charges: Sequence[ComposedCharge], *, delta: float, neighboring_relation: NeighboringRelation
     ) -> float:
         return _settled_epsilon(tuple(charges), delta, neighboring_relation)
 
 
 @lru_cache(maxsize=1024)
 def _settled_epsilon(
-    charges: tuple[GaussianCharge, ...], delta: float, neighboring_relation: NeighboringRelation
+    charges: tuple[ComposedCharge, ...], delta: float, neighboring_relation: NeighboringRelation
 ) -> float:
     """Refines the grid until epsilon settles, then compares it with the moments accountant's.
 
-    Raises: PrivacyError if it does not settle within the work bound, or comes out above the moments accountant's.
+    Raises: PrivacyError if it does not settle within the work bound, or comes out above the moments accountant's
+      without a selection to explain it.
     """
     relation = neighboring_relation
+    if relation is NeighboringRelation.REPLACE_ONE and not any(isinstance(e, PoissonGaussian) for e, _ in charges):
+        charges = tuple((_replaced(event), count) for event, count in charges)
+        relation = NeighboringRelation.ZERO_OUT
+    only = charges[0][0]
+    if relation is NeighboringRelation.ZERO_OUT and isinstance(only, Gaussian) and charges == ((only, 1),):
+        return float(gaussian_epsilon(np.array([delta]), noise_multiplier=only.noise_multiplier)[0])
     # Both by the same road: for replace-one, group privacy from each curve.
     if relation is NeighboringRelation.REPLACE_ONE:
         by_moments = replace_one_by_group(charges, delta=delta)
@@ -97,18 +123,36 @@ def _settled_epsilon(
         by_moments = MOMENTS.get_epsilon(charges, delta=delta, neighboring_relation=relation)
         least_delta = delta
     problem = _Problem(
-        steps=tuple(_Step.of(event, count) for event, count in charges),
+        acts=tuple(_one_dimensional(event, count) for event, count in charges),
         delta=delta,
         neighboring_relation=relation,
         tail=max(1e-6 * least_delta / sum(count for _, count in charges), 1e-290),
     )
     epsilon = max(_settle(problem, removing=removing) for removing in (True, False))
+    if any(isinstance(event, ExponentialSelection) for event, _ in charges):
+        return min(epsilon, by_moments)
     if epsilon > by_moments + 4 * _LOSS_ROUNDING * sum(count for _, count in charges):
         raise PrivacyError(
             f"The pld accountant gave epsilon {epsilon:.6g}, above the {by_moments:.6g} of the moments accountant: its "
             "grid is too coarse for these settings, so no guarantee is issued with it."
         )
     return epsilon
+
+
+def _replaced(event: PoissonGaussian | Gaussian | ExponentialSelection) -> Gaussian | ExponentialSelection:
+    """Gives the event whose zero-out is this unsampled event's replace-one."""
+    if isinstance(event, ExponentialSelection):
+        return exponential_selection(epsilon=loss_range(event, NeighboringRelation.REPLACE_ONE), replace_one_factor=1)
+    if isinstance(event, Gaussian):
+        return gaussian(noise_multiplier=event.noise_multiplier / event.replace_one_factor, replace_one_factor=1)
+    raise PrivacyError("A sampled event has no zero-out of the same law as its replace-one.")
+
+
+def _one_dimensional(event: PoissonGaussian | Gaussian | ExponentialSelection, count: int) -> "_Step | _Selection":
+    """Reads an event under zero-out."""
+    if isinstance(event, ExponentialSelection):
+        return _Selection(length=event.epsilon, count=count)
+    return _Step.of(event, count)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,10 +200,22 @@ class _Step:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Problem:
-    """What is asked: the epsilon of `steps` at `delta`. `tail` is the mass that one act's grid may cut off."""
+class _Selection:
+    """One kind of selection, `count` times: the module's pair for a loss within an interval of that length."""
 
-    steps: tuple[_Step, ...]
+    length: float
+    count: int
+
+    def typical_loss(self) -> float:
+        """Gives the scale of one act's loss; only sets the first grid."""
+        return min(0.25, self.length / 2)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Problem:
+    """What is asked: the epsilon of `acts` at `delta`. `tail` is the mass that one act's grid may cut off."""
+
+    acts: tuple[_Step | _Selection, ...]
     delta: float
     neighboring_relation: NeighboringRelation
     tail: float
@@ -171,8 +227,8 @@ def _settle(problem: _Problem, *, removing: bool) -> float:
     Raises: PrivacyError if that does not happen within the work bound.
     """
     # Spreading adds at most a quarter of a squared cell to each act's variance: measured against all acts together.
-    acts = sum(step.count for step in problem.steps)
-    cell = math.sqrt(sum(step.count * step.typical_loss() ** 2 for step in problem.steps) / acts) / 4
+    acts = sum(act.count for act in problem.acts)
+    cell = math.sqrt(sum(act.count * act.typical_loss() ** 2 for act in problem.acts) / acts) / 4
     previous = math.inf
     while True:
         epsilon = epsilon_on_grid(problem, removing=removing, cell=cell)
@@ -202,8 +258,46 @@ class _Losses:
     infinite: float
 
 
-def _discretise(step: _Step, *, removing: bool, cell: float, tail: float) -> _Losses | None:
-    """Puts one act's losses on the grid, upwards: step 2 of the module. None if it needs too many points.
+def _discretise(act: _Step | _Selection, *, removing: bool, cell: float, tail: float) -> _Losses | None:
+    """Puts one act's losses on the grid, upwards: step 2 of the module. None if it needs too many points."""
+    if isinstance(act, _Selection):
+        # The same in both directions, and with no tail to cut off.
+        return _discretise_selection(act, cell=cell)
+    return _discretise_step(act, removing=removing, cell=cell, tail=tail)
+
+
+def _discretise_selection(selection: _Selection, *, cell: float) -> _Losses | None:
+    """Puts a selection's losses on the grid: masses of the module's density between the borders, in closed form."""
+    length = selection.length
+    if 2 * length / cell > MOST_POINTS or length > _LARGEST_LOSS:
+        return None
+    points = np.arange(math.floor(-length / cell), math.ceil(length / cell) + 1, dtype=np.float64)
+    borders = np.clip(points * cell, -length, length)
+    growth = np.expm1(np.diff(borders) / 2) / -math.expm1(-length)
+    p, r = np.exp((borders[:-1] - length) / 2) * growth, np.exp(-(borders[1:] + length) / 2) * growth
+    # A border is off by some units in its own last place, which an outermost cell may be narrow enough to feel.
+    error = 16 * UNIT * (1 + length * (1 + 1 / cell))
+    masses = _spread(points[:-1] * cell, p, p_error=error * p, r=r, r_error=error * r, cell=cell)
+    return _Losses(first=int(points[0]), masses=masses, infinite=0.0)
+
+
+def _spread(
+    lower_ends: FloatArray, p: FloatArray, *, p_error: FloatArray, r: FloatArray, r_error: FloatArray, cell: float
+) -> FloatArray:
+    """Spreads each cell's P-mass over its two ends so that its Q-mass `r` is kept, erring to the upper end."""
+    p = p + p_error
+    # y at the upper end, p - y at the lower one: y e^-upper + (p - y) e^-lower = r.
+    ratio = np.exp(lower_ends)
+    at_upper = (p - r * ratio + p_error + (r_error + 4 * UNIT * r) * ratio) / -math.expm1(-cell)
+    at_upper = np.minimum(np.maximum(at_upper, 0.0), p)
+    masses = np.zeros(p.size + 1)
+    masses[1:] += at_upper
+    masses[:-1] += p - at_upper
+    return masses
+
+
+def _discretise_step(step: _Step, *, removing: bool, cell: float, tail: float) -> _Losses | None:
+    """Puts one Gaussian step's losses on the grid. None if it needs too many points.
 
     Privacy: `removing` makes P the law with the record and Q the one without; otherwise the reverse, whose loss is
       the negative. At most `tail` of P's mass at each end is moved up: to the first point, or to infinity.
@@ -231,15 +325,7 @@ def _discretise(step: _Step, *, removing: bool, cell: float, tail: float) -> _Lo
         below, infinite = float(special.ndtr(-borders[-1] / s)), float(special.ndtr(borders[0] / s))
         lower_ends = -points[:0:-1] * cell
         first = -int(points[-1])
-    p = p + p_error
-    # y at the upper end, p - y at the lower one: y e^-upper + (p - y) e^-lower = r.
-    ratio = np.exp(lower_ends)
-    spread = -math.expm1(-cell)
-    at_upper = (p - r * ratio + p_error + (r_error + 4 * UNIT * r) * ratio) / spread
-    at_upper = np.minimum(np.maximum(at_upper, 0.0), p)
-    masses = np.zeros(points.size)
-    masses[1:] += at_upper
-    masses[:-1] += p - at_upper
+    masses = _spread(lower_ends, p, p_error=p_error, r=r, r_error=r_error, cell=cell)
     masses[0] += float(below) * (1 + 8 * UNIT)
     return _Losses(first=first, masses=masses, infinite=float(infinite) * (1 + 8 * UNIT))
 
@@ -247,13 +333,13 @@ def _discretise(step: _Step, *, removing: bool, cell: float, tail: float) -> _Lo
 def epsilon_on_grid(problem: _Problem, *, removing: bool, cell: float) -> float | None:
     """Bounds epsilon in one direction on one grid: steps 2 and 3 of the module. None if it needs too many points."""
     delta = problem.delta
-    acts = sum(step.count for step in problem.steps)
+    acts = sum(act.count for act in problem.acts)
     laws = []
-    for step in problem.steps:
-        law = _discretise(step, removing=removing, cell=cell, tail=problem.tail)
+    for act in problem.acts:
+        law = _discretise(act, removing=removing, cell=cell, tail=problem.tail)
         if law is None:
             return None
-        laws.append((law, step.count))
+        laws.append((law, act.count))
     infinite = sum(count * law.infinite for law, count in laws)
     cumulants = _Cumulants(laws, cell)
     replacing = problem.neighboring_relation is NeighboringRelation.REPLACE_ONE

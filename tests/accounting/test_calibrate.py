@@ -96,7 +96,7 @@ class _Rough(Accountant):
     name = "rough"
     version = "0"
 
-    def _gaussian_epsilon(self, charges, *, delta, neighboring_relation):
+    def _composed_epsilon(self, charges, *, delta, neighboring_relation):
         ((event, _),) = charges
         return (1.01 if int(event.noise_multiplier * 1e4) % 2 else 1.0) / event.noise_multiplier
 

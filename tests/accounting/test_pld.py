@@ -41,7 +41,7 @@ def test_pld_epsilon_is_that_of_dp_accounting_when_its_grid_is_fine(q, noise, st
 def test_pld_on_a_grid_is_just_above_the_exact_epsilon_when_gaussians_compose(noise, count, delta, removing):
     # Not merged into one Gaussian beforehand, so that the grid and the convolution have to do the work.
     step = _Step(sampling_probability=1.0, stddev=noise, count=count)
-    problem = _Problem(steps=(step,), delta=delta, neighboring_relation=ZERO_OUT, tail=1e-6 * delta / count)
+    problem = _Problem(acts=(step,), delta=delta, neighboring_relation=ZERO_OUT, tail=1e-6 * delta / count)
     exact = float(gaussian_epsilon(np.array([delta]), noise_multiplier=noise / math.sqrt(count))[0])
     computed = epsilon_on_grid(problem, removing=removing, cell=step.typical_loss() / 32)
     assert computed is not None
@@ -59,7 +59,7 @@ def test_pld_of_one_step_keeps_the_integrated_delta_when_either_direction_is_ask
     delta = line.hockey_stick(p, other, epsilon=expected)
     assert delta > 1e-9
     step = _Step(sampling_probability=q, stddev=noise, count=1)
-    problem = _Problem(steps=(step,), delta=delta, neighboring_relation=ZERO_OUT, tail=1e-6 * delta)
+    problem = _Problem(acts=(step,), delta=delta, neighboring_relation=ZERO_OUT, tail=1e-6 * delta)
     for refinement in (8, 64):
         epsilon = epsilon_on_grid(problem, removing=removing, cell=step.typical_loss() / refinement)
         assert epsilon is not None
@@ -103,7 +103,7 @@ def test_pld_is_below_moments_when_the_grid_has_settled(epsilon):
 
 def test_every_grid_is_an_upper_bound_when_it_is_coarse():
     step = _Step(sampling_probability=0.026, stddev=20.0, count=1_000)
-    problem = _Problem(steps=(step,), delta=1e-9, neighboring_relation=ZERO_OUT, tail=1e-18)
+    problem = _Problem(acts=(step,), delta=1e-9, neighboring_relation=ZERO_OUT, tail=1e-18)
     fine = epsilon_on_grid(problem, removing=True, cell=step.typical_loss() / 32)
     for coarseness in (1, 2, 5):
         coarse = epsilon_on_grid(problem, removing=True, cell=step.typical_loss() * coarseness)
