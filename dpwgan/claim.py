@@ -373,8 +373,9 @@ def describe_accountant(accountant: Mapping[str, Any]) -> list[str]:
         f"accountant: {accountant['name']} ({accountant['version']}), rule {accountant['rule']}: {accountant['reason']}"
     ]
     for other in accountant["alternatives"]:
+        unit = "noise_scale" if "noise_scale" in other else "noise_multiplier"
         lines.append(
-            f"  {other['name']} would have needed noise multiplier {_show(other['noise_multiplier'])}, and gives "
+            f"  {other['name']} would have needed {unit.replace('_', ' ')} {_show(other[unit])}, and gives "
             f"epsilon {_show_bound(other['epsilon'])} for the noise that was used"
         )
     return lines

@@ -60,8 +60,8 @@ class RunPlan:
             "rule": choice.rule,
             "reason": choice.reason,
             "alternatives": [
-                {"name": accountant.name, "noise_multiplier": noise_multiplier, "epsilon": epsilon}
-                for accountant, noise_multiplier, epsilon in choice.alternatives
+                {"name": accountant.name, choice.noise_unit: noise, "epsilon": epsilon}
+                for accountant, noise, epsilon in choice.alternatives
             ],
         }
 

@@ -15,6 +15,12 @@ LEAST_NOISE_MULTIPLIER = 0.01
 MOST_NOISE_MULTIPLIER = 1e7
 """Above this nothing can be learnt from any table that fits a machine."""
 
+LEAST_NOISE_SCALE = 1e-6
+"""A family of charges is not looked at below this scale."""
+
+MOST_NOISE_SCALE = 1e12
+"""A family of charges that needs more than this cannot be met: its own unit is to be near what is needed."""
+
 _MOST_ROUNDS = 200
 """Halvings every fourth round end any search long before; an accountant that is broken must not hang the run."""
 
@@ -41,23 +47,78 @@ def noise_multiplier_for(
     if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
         raise PrivacyError(f"steps must be a whole number of at least 1; it is {steps!r}.")
 
-    def ask(noise_multiplier: float) -> float:
+    def charges(noise_multiplier: float) -> Sequence[Charge]:
         event = poisson_gaussian(sampling_probability=sampling_probability, noise_multiplier=noise_multiplier)
-        charges = (*other_charges, (event, steps))
+        return ((event, steps),)
+
+    return _least_noise(
+        charges,
+        accountant=accountant,
+        budget=budget,
+        neighboring_relation=neighboring_relation,
+        other_charges=other_charges,
+        least=LEAST_NOISE_MULTIPLIER,
+        most=MOST_NOISE_MULTIPLIER,
+        needs=f"{steps} steps at sampling probability {sampling_probability:.3g} would need a noise multiplier",
+    )
+
+
+def noise_scale_for(
+    *,
+    accountant: Accountant,
+    budget: Budget,
+    charges: Callable[[float], Sequence[Charge]],
+    neighboring_relation: NeighboringRelation,
+    other_charges: Sequence[Charge] = (),
+) -> float:
+    """Finds the least noise scale, to four significant digits, with which a whole family of charges fits the budget.
+
+    `charges` gives the family at a scale; it must get noisier as the scale grows.
+    Privacy: the answer was itself put to the accountant together with `other_charges`, and the epsilon that came
+      back is at most the budget's, whether the family grows noisier or not.
+    Raises: PrivacyError if the other charges leave nothing, or more than `MOST_NOISE_SCALE` would be needed.
+    """
+    return _least_noise(
+        charges,
+        accountant=accountant,
+        budget=budget,
+        neighboring_relation=neighboring_relation,
+        other_charges=other_charges,
+        least=LEAST_NOISE_SCALE,
+        most=MOST_NOISE_SCALE,
+        needs="the planned releases would need a noise scale",
+    )
+
+
+def _least_noise(
+    charges: Callable[[float], Sequence[Charge]],
+    *,
+    accountant: Accountant,
+    budget: Budget,
+    neighboring_relation: NeighboringRelation,
+    other_charges: Sequence[Charge],
+    least: float,
+    most: float,
+    needs: str,
+) -> float:
+    """Searches for the least number between two bounds whose charges fit; see `noise_multiplier_for`."""
+
+    def ask(noise: float) -> float:
         try:
-            return accountant.get_epsilon(charges, delta=budget.delta, neighboring_relation=neighboring_relation)
+            return accountant.get_epsilon(
+                (*other_charges, *charges(noise)), delta=budget.delta, neighboring_relation=neighboring_relation
+            )
         except PrivacyError:
             # The accountant gives no number for this noise, so this noise does not fit the budget.
             return math.inf
 
     _refuse_if_already_over(accountant, budget, neighboring_relation, other_charges)
     target = budget.epsilon
-    lower, lower_epsilon, upper, upper_epsilon = _bracket(ask, target=target)
+    lower, lower_epsilon, upper, upper_epsilon = _bracket(ask, target=target, least=least, most=most)
     if upper_epsilon > target:
         raise PrivacyError(
             f"The budget of epsilon {budget.epsilon:g} at delta {budget.delta:g} cannot be met with the "
-            f"{accountant.name} accountant: {steps} steps at sampling probability {sampling_probability:.3g} would "
-            f"need a noise multiplier above {MOST_NOISE_MULTIPLIER:g}."
+            f"{accountant.name} accountant: {needs} above {most:g}."
         )
     # Only numbers of four significant digits are looked at; the search is over when both ends are neighbours there.
     # The next guess is on the line through the two best points so far; every fourth round halves instead, so that a
@@ -67,7 +128,7 @@ def noise_multiplier_for(
     while _next_up(lower) < upper:
         round_number += 1
         if round_number > _MOST_ROUNDS:
-            raise PrivacyError(f"The search for a noise multiplier with the {accountant.name} accountant did not end.")
+            raise PrivacyError(f"The search for the noise with the {accountant.name} accountant did not end.")
         middle = math.sqrt(lower * upper) if round_number % 4 == 0 else _on_the_line(best, second, target=target)
         middle = _round_up(min(max(middle, lower), upper))
         middle = min(max(middle, _next_up(lower)), _next_down(upper))
@@ -140,33 +201,35 @@ def _refuse_if_already_over(
         )
 
 
-def _bracket(ask: Callable[[float], float], *, target: float) -> tuple[float, float, float, float]:
-    """Finds a noise multiplier that is too small and one that is enough, each with its epsilon.
+def _bracket(
+    ask: Callable[[float], float], *, target: float, least: float, most: float
+) -> tuple[float, float, float, float]:
+    """Finds a noise that is too small and one that is enough, each with its epsilon.
 
-    The steps assume that epsilon falls about as 1/noise; they only decide how soon the search ends. If even
-    `LEAST_NOISE_MULTIPLIER` is enough, both ends are that one; if `MOST_NOISE_MULTIPLIER` is not, both are that.
+    The steps assume that epsilon falls about as 1/noise; they only decide how soon the search ends. If even `least`
+    is enough, both ends are that one; if `most` is not, both are that.
     """
-    noise_multiplier = 1.0
-    epsilon = ask(noise_multiplier)
+    noise = 1.0
+    epsilon = ask(noise)
     if epsilon <= target:
         while True:
-            upper, upper_epsilon = noise_multiplier, epsilon
-            if upper <= LEAST_NOISE_MULTIPLIER:
+            upper, upper_epsilon = noise, epsilon
+            if upper <= least:
                 return upper, upper_epsilon, upper, upper_epsilon
             factor = 4.0 if epsilon <= 0 else min(4.0, max(1.2, 1.05 * math.sqrt(target / epsilon)))
-            noise_multiplier = _round_up(max(LEAST_NOISE_MULTIPLIER, upper / factor))
-            epsilon = ask(noise_multiplier)
+            noise = _round_up(max(least, upper / factor))
+            epsilon = ask(noise)
             if epsilon > target:
-                return noise_multiplier, epsilon, upper, upper_epsilon
+                return noise, epsilon, upper, upper_epsilon
     while True:
-        lower, lower_epsilon = noise_multiplier, epsilon
-        if lower >= MOST_NOISE_MULTIPLIER:
+        lower, lower_epsilon = noise, epsilon
+        if lower >= most:
             return lower, lower_epsilon, lower, lower_epsilon
         factor = 16.0 if math.isinf(epsilon) else min(16.0, max(1.2, 1.05 * epsilon / target))
-        noise_multiplier = _round_up(min(MOST_NOISE_MULTIPLIER, lower * factor))
-        epsilon = ask(noise_multiplier)
+        noise = _round_up(min(most, lower * factor))
+        epsilon = ask(noise)
         if epsilon <= target:
-            return lower, lower_epsilon, noise_multiplier, epsilon
+            return lower, lower_epsilon, noise, epsilon
 
 
 def _on_the_line(best: tuple[float, float], second: tuple[float, float], *, target: float) -> float:

@@ -1,14 +1,14 @@
 """Which accountant to use for this budget, and the sentence that says why."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from dpwgan.accounting.accountant import Accountant
 from dpwgan.accounting.amortized import AMORTIZED
 from dpwgan.accounting.budget import Budget, NeighboringRelation
-from dpwgan.accounting.calibrate import noise_multiplier_for, steps_for
+from dpwgan.accounting.calibrate import noise_multiplier_for, noise_scale_for, steps_for
 from dpwgan.accounting.events import Charge, poisson_gaussian
 from dpwgan.accounting.moments import MOMENTS
 from dpwgan.accounting.pld import PLD
@@ -29,42 +29,70 @@ _AUTO = (MOMENTS, AMORTIZED)
 class Alternative(NamedTuple):
     """What another accountant would have said: the noise it asks for, and its epsilon at the noise that is used.
 
-    Either may be infinite: that accountant cannot meet the budget, or proves nothing at that noise.
+    The noise is in the unit of the choice, its `noise_unit`. Either may be infinite: that accountant cannot meet the
+    budget, or proves nothing at that noise.
     """
 
     accountant: Accountant
-    noise_multiplier: float
+    noise: float
     epsilon: float
 
 
 @dataclass(frozen=True, kw_only=True)
 class AccountantChoice:
-    """The accountant, the noise and the number of steps of a run, and why.
+    """The accountant and the noise of a run, and why.
 
+    `chosen_charges` is what the noise was calibrated for, at that noise; `other_charges` came off the budget first.
     `reason` is one sentence for the log. `alternatives` holds what the other accountants would have said.
+    Units: `noise` is one number, in the unit that `noise_unit` names: "noise_multiplier" or "noise_scale".
     """
 
     accountant: Accountant
     rule: str
     budget: Budget
     neighboring_relation: NeighboringRelation
-    sampling_probability: float
-    steps: int
-    noise_multiplier: float
+    noise: float
+    noise_unit: ClassVar[str]
+    chosen_charges: tuple[Charge, ...]
     other_charges: tuple[Charge, ...]
     reason: str
     alternatives: tuple[Alternative, ...]
 
     def charges(self) -> tuple[Charge, ...]:
-        """Gives everything that the budget has to pay for: the other charges and the critic's steps."""
-        event = poisson_gaussian(sampling_probability=self.sampling_probability, noise_multiplier=self.noise_multiplier)
-        return (*self.other_charges, (event, self.steps))
+        """Gives everything that the budget has to pay for: the other charges and those that were calibrated."""
+        return (*self.other_charges, *self.chosen_charges)
 
     def epsilon(self) -> float:
         """Gives the epsilon that the chosen accountant reports for all charges; at most the budget's."""
         return self.accountant.get_epsilon(
             self.charges(), delta=self.budget.delta, neighboring_relation=self.neighboring_relation
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CriticChoice(AccountantChoice):
+    """The choice for a number of critic steps, all of one noise multiplier."""
+
+    noise_unit: ClassVar[str] = "noise_multiplier"
+    sampling_probability: float
+    steps: int
+
+    @property
+    def noise_multiplier(self) -> float:
+        """Noise stddev of each step over its L2 sensitivity."""
+        return self.noise
+
+
+@dataclass(frozen=True, kw_only=True)
+class FamilyChoice(AccountantChoice):
+    """The choice for a family of charges that one noise scale makes noisier or less noisy, all together."""
+
+    noise_unit: ClassVar[str] = "noise_scale"
+
+    @property
+    def noise_scale(self) -> float:
+        """The argument at which the family of charges fits the budget."""
+        return self.noise
 
 
 def get_accountant(name: str) -> Accountant:
@@ -82,7 +110,7 @@ def choose_accountant(
     steps: int,
     neighboring_relation: NeighboringRelation,
     other_charges: Sequence[Charge] = (),
-) -> AccountantChoice:
+) -> CriticChoice:
     """Chooses the accountant for `steps` critic steps, and the least noise with which it meets the budget.
 
     Privacy: looks at public numbers only, and the budget is met by the chosen accountant alone. Taking the better of
@@ -90,43 +118,18 @@ def choose_accountant(
     Raises: UsageError for an unknown rule, PrivacyError if the budget cannot be met.
     """
     _refuse_unknown_rule(rule)
-    others = tuple(other_charges)
-    noise: dict[str, float] = {}
-    refusals: dict[str, PrivacyError] = {}
-    for accountant in ACCOUNTANTS.values():
-        try:
-            noise[accountant.name] = noise_multiplier_for(
-                accountant=accountant,
-                budget=budget,
-                sampling_probability=sampling_probability,
-                steps=steps,
-                neighboring_relation=neighboring_relation,
-                other_charges=others,
-            )
-        except PrivacyError as error:
-            noise[accountant.name] = math.inf
-            refusals[accountant.name] = error
-    chosen = _choose(rule, budget, noise)
-    if math.isinf(noise[chosen.name]):
-        raise refusals[chosen.name]
-    event = poisson_gaussian(sampling_probability=sampling_probability, noise_multiplier=noise[chosen.name])
-    charges = (*others, (event, steps))
-    alternatives = tuple(
-        _ask(accountant, charges, noise[accountant.name], budget, neighboring_relation)
+    setting = _Setting(budget=budget, relation=neighboring_relation, others=tuple(other_charges))
+    needs = {
+        accountant: _needed_by_critic(accountant, setting, sampling_probability=sampling_probability, steps=steps)
         for accountant in ACCOUNTANTS.values()
-        if accountant is not chosen
-    )
-    return AccountantChoice(
-        accountant=chosen,
-        rule=rule,
-        budget=budget,
-        neighboring_relation=neighboring_relation,
+    }
+    chosen, noise = _least(rule, budget, needs)
+    event = poisson_gaussian(sampling_probability=sampling_probability, noise_multiplier=noise)
+    return CriticChoice(
+        **_conclude(rule, chosen, noise, ((event, steps),), setting, needs),
         sampling_probability=sampling_probability,
         steps=steps,
-        noise_multiplier=noise[chosen.name],
-        other_charges=others,
-        reason=_reason_by_noise(rule, chosen, budget, noise),
-        alternatives=alternatives,
+        reason=_reason_by_noise(rule, chosen, budget, needs, unit="noise multipliers"),
     )
 
 
@@ -139,7 +142,7 @@ def choose_accountant_for_noise(
     at_most_steps: int,
     neighboring_relation: NeighboringRelation,
     other_charges: Sequence[Charge] = (),
-) -> AccountantChoice:
+) -> CriticChoice:
     """Chooses the accountant for a given noise, and the largest number of steps with which it meets the budget.
 
     `auto` takes, of moments and amortized, the one that allows more steps, and at a tie the one that reports less.
@@ -147,75 +150,168 @@ def choose_accountant_for_noise(
     Raises: UsageError for an unknown rule, PrivacyError if not one step fits the budget.
     """
     _refuse_unknown_rule(rule)
-    others = tuple(other_charges)
+    setting = _Setting(budget=budget, relation=neighboring_relation, others=tuple(other_charges))
+    event = poisson_gaussian(sampling_probability=sampling_probability, noise_multiplier=noise_multiplier)
     # Counting steps asks an accountant some thirty times, so pld is counted only where it decides.
-    asked = (*_AUTO, PLD) if rule == "pld" else _AUTO
-    steps: dict[str, int] = {}
-    for accountant in asked:
-        steps[accountant.name] = steps_for(
+    asked: tuple[Accountant, ...] = (*_AUTO, PLD) if rule == "pld" else _AUTO
+    steps: dict[Accountant, int] = {
+        accountant: steps_for(
             noise_multiplier=noise_multiplier,
             accountant=accountant,
             budget=budget,
             sampling_probability=sampling_probability,
             neighboring_relation=neighboring_relation,
-            other_charges=others,
+            other_charges=setting.others,
             at_most=at_most_steps,
         )
-    event = poisson_gaussian(sampling_probability=sampling_probability, noise_multiplier=noise_multiplier)
-
-    def reported(accountant: Accountant) -> float:
-        charges = (*others, (event, steps[accountant.name]))
-        return accountant.get_epsilon(charges, delta=budget.delta, neighboring_relation=neighboring_relation)
-
+        for accountant in asked
+    }
     if rule == "auto":
-        chosen: Accountant = min(_AUTO, key=lambda accountant: (-steps[accountant.name], reported(accountant)))
+        chosen: Accountant = min(_AUTO, key=lambda a: (-steps[a], setting.ask(a, ((event, steps[a]),))))
     else:
         chosen = _by_paper(budget) if rule == "paper" else get_accountant(rule)
-    if steps[chosen.name] < 1:
+    if steps[chosen] < 1:
         raise PrivacyError(
             f"Not one step at noise multiplier {noise_multiplier:g} and sampling probability "
             f"{sampling_probability:.3g} fits the budget of epsilon {budget.epsilon:g} at delta {budget.delta:g} "
             f"by the {chosen.name} accountant."
         )
-    charges = (*others, (event, steps[chosen.name]))
-    alternatives = tuple(
-        _ask(
-            accountant,
-            charges,
-            _needed_noise(
-                accountant,
-                budget=budget,
-                sampling_probability=sampling_probability,
-                steps=steps[chosen.name],
-                neighboring_relation=neighboring_relation,
-                other_charges=others,
-            ),
-            budget,
-            neighboring_relation,
+    needs = {
+        accountant: _needed_by_critic(
+            accountant, setting, sampling_probability=sampling_probability, steps=steps[chosen]
         )
         for accountant in ACCOUNTANTS.values()
         if accountant is not chosen
-    )
-    allowed = " and ".join(f"{steps[accountant.name]} by {accountant.name}" for accountant in asked)
-    why = {
-        "auto": f"of moments and amortized, {chosen.name} allows at least as many steps",
-        "paper": _paper_words(budget, chosen),
-    }.get(rule, f"{chosen.name} was asked for")
-    return AccountantChoice(
-        accountant=chosen,
-        rule=rule,
-        budget=budget,
-        neighboring_relation=neighboring_relation,
+    }
+    allowed = " and ".join(f"{count} by {accountant.name}" for accountant, count in steps.items())
+    why = _why(rule, chosen, budget, auto=f"of moments and amortized, {chosen.name} allows at least as many steps")
+    return CriticChoice(
+        **_conclude(rule, chosen, noise_multiplier, ((event, steps[chosen]),), setting, needs),
         sampling_probability=sampling_probability,
-        steps=steps[chosen.name],
-        noise_multiplier=noise_multiplier,
-        other_charges=others,
+        steps=steps[chosen],
         reason=(
             f"{why}: at noise multiplier {noise_multiplier:g} the budget of epsilon {budget.epsilon:g} allows "
             f"{allowed} (of at most {at_most_steps})."
         ),
-        alternatives=alternatives,
     )
+
+
+def choose_accountant_for_family(
+    rule: str,
+    *,
+    budget: Budget,
+    charges: Callable[[float], Sequence[Charge]],
+    neighboring_relation: NeighboringRelation,
+    other_charges: Sequence[Charge] = (),
+) -> FamilyChoice:
+    """Chooses the accountant for a family of charges, and the least noise scale with which it meets the budget.
+
+    `charges` gives the family at a scale, noisier as the scale grows: say, Gaussians with a noise multiplier that is a
+    multiple of the scale, and selections with an epsilon that is inversely proportional to it.
+    Privacy: as `choose_accountant`.
+    Raises: UsageError for an unknown rule, PrivacyError if the budget cannot be met.
+    """
+    _refuse_unknown_rule(rule)
+    setting = _Setting(budget=budget, relation=neighboring_relation, others=tuple(other_charges))
+    needs: dict[Accountant, _Need] = {}
+    for accountant in ACCOUNTANTS.values():
+        try:
+            scale = noise_scale_for(
+                accountant=accountant,
+                budget=budget,
+                charges=charges,
+                neighboring_relation=neighboring_relation,
+                other_charges=setting.others,
+            )
+            needs[accountant] = _Need(scale, None)
+        except PrivacyError as error:
+            needs[accountant] = _Need(math.inf, error)
+    chosen, noise = _least(rule, budget, needs)
+    return FamilyChoice(
+        **_conclude(rule, chosen, noise, tuple(charges(noise)), setting, needs),
+        reason=_reason_by_noise(rule, chosen, budget, needs, unit="noise scales"),
+    )
+
+
+class _Need(NamedTuple):
+    """The noise that an accountant needs; infinite, with the reason, if the budget cannot be met by it."""
+
+    noise: float
+    refusal: PrivacyError | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Setting:
+    """What every accountant is asked under."""
+
+    budget: Budget
+    relation: NeighboringRelation
+    others: tuple[Charge, ...]
+
+    def ask(self, accountant: Accountant, charges: Sequence[Charge]) -> float:
+        """Gives an accountant's epsilon for some charges and all others."""
+        return accountant.get_epsilon(
+            (*self.others, *charges), delta=self.budget.delta, neighboring_relation=self.relation
+        )
+
+
+def _needed_by_critic(accountant: Accountant, setting: _Setting, *, sampling_probability: float, steps: int) -> _Need:
+    try:
+        noise = noise_multiplier_for(
+            accountant=accountant,
+            budget=setting.budget,
+            sampling_probability=sampling_probability,
+            steps=steps,
+            neighboring_relation=setting.relation,
+            other_charges=setting.others,
+        )
+    except PrivacyError as error:
+        return _Need(math.inf, error)
+    return _Need(noise, None)
+
+
+def _least(rule: str, budget: Budget, needs: Mapping[Accountant, _Need]) -> tuple[Accountant, float]:
+    """Finds the accountant that the rule takes, and its noise. Raises: what that accountant refused with."""
+    if rule == "auto":
+        chosen: Accountant = min(_AUTO, key=lambda accountant: needs[accountant].noise)
+    else:
+        chosen = _by_paper(budget) if rule == "paper" else get_accountant(rule)
+    noise, refusal = needs[chosen]
+    if refusal is not None:
+        raise refusal
+    return chosen, noise
+
+
+def _conclude(
+    rule: str,
+    chosen: Accountant,
+    noise: float,
+    charges: tuple[Charge, ...],
+    setting: _Setting,
+    needs: Mapping[Accountant, _Need],
+) -> dict[str, Any]:
+    """Gives the fields that every choice ends with: what was chosen, and what the others would have said."""
+
+    def epsilon(accountant: Accountant) -> float:
+        try:
+            return setting.ask(accountant, charges)
+        except PrivacyError:
+            return math.inf
+
+    return {
+        "accountant": chosen,
+        "rule": rule,
+        "budget": setting.budget,
+        "neighboring_relation": setting.relation,
+        "noise": noise,
+        "chosen_charges": charges,
+        "other_charges": setting.others,
+        "alternatives": tuple(
+            Alternative(accountant=accountant, noise=needs[accountant].noise, epsilon=epsilon(accountant))
+            for accountant in ACCOUNTANTS.values()
+            if accountant is not chosen
+        ),
+    }
 
 
 def _refuse_unknown_rule(rule: str) -> None:
@@ -227,60 +323,21 @@ def _by_paper(budget: Budget) -> Accountant:
     return AMORTIZED if budget.epsilon <= PAPER_THRESHOLD else MOMENTS
 
 
-def _choose(rule: str, budget: Budget, noise: dict[str, float]) -> Accountant:
+def _why(rule: str, chosen: Accountant, budget: Budget, *, auto: str) -> str:
     if rule == "auto":
-        return min(_AUTO, key=lambda accountant: noise[accountant.name])
-    return _by_paper(budget) if rule == "paper" else get_accountant(rule)
-
-
-def _paper_words(budget: Budget, chosen: Accountant) -> str:
+        return auto
+    if rule != "paper":
+        return f"{chosen.name} was asked for"
     side = "at most" if chosen is AMORTIZED else "above"
     return f"epsilon {budget.epsilon:g} is {side} {PAPER_THRESHOLD}, where the 2018 entry used {chosen.name}"
 
 
-def _reason_by_noise(rule: str, chosen: Accountant, budget: Budget, noise: dict[str, float]) -> str:
-    why = {
-        "auto": f"of moments and amortized, {chosen.name} needs less noise",
-        "paper": _paper_words(budget, chosen),
-    }.get(rule, f"{chosen.name} was asked for")
-    needs = ", ".join(
-        f"{name} needs {value:.4g}" if math.isfinite(value) else f"{name} cannot meet it"
-        for name, value in noise.items()
+def _reason_by_noise(
+    rule: str, chosen: Accountant, budget: Budget, needs: Mapping[Accountant, _Need], *, unit: str
+) -> str:
+    why = _why(rule, chosen, budget, auto=f"of moments and amortized, {chosen.name} needs less noise")
+    words = ", ".join(
+        f"{accountant.name} needs {need.noise:.4g}" if need.refusal is None else f"{accountant.name} cannot meet it"
+        for accountant, need in needs.items()
     )
-    return f"{why}: for epsilon {budget.epsilon:g} at delta {budget.delta:.4g}, in noise multipliers, {needs}."
-
-
-def _needed_noise(
-    accountant: Accountant,
-    *,
-    budget: Budget,
-    sampling_probability: float,
-    steps: int,
-    neighboring_relation: NeighboringRelation,
-    other_charges: Sequence[Charge],
-) -> float:
-    try:
-        return noise_multiplier_for(
-            accountant=accountant,
-            budget=budget,
-            sampling_probability=sampling_probability,
-            steps=steps,
-            neighboring_relation=neighboring_relation,
-            other_charges=other_charges,
-        )
-    except PrivacyError:
-        return math.inf
-
-
-def _ask(
-    accountant: Accountant,
-    charges: Sequence[Charge],
-    noise_multiplier: float,
-    budget: Budget,
-    neighboring_relation: NeighboringRelation,
-) -> Alternative:
-    try:
-        epsilon = accountant.get_epsilon(charges, delta=budget.delta, neighboring_relation=neighboring_relation)
-    except PrivacyError:
-        epsilon = math.inf
-    return Alternative(accountant=accountant, noise_multiplier=noise_multiplier, epsilon=epsilon)
+    return f"{why}: for epsilon {budget.epsilon:g} at delta {budget.delta:.4g}, in {unit}, {words}."
