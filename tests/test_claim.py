@@ -227,9 +227,16 @@ def test_claim_lists_what_the_records_were_used_for_when_the_output_changes() ->
     assert claim.document["public"]["uses_of_records"] == uses
 
 
+def test_claim_is_refused_when_an_alternative_names_its_noise_twice() -> None:
+    with pytest.raises(DpwganError, match="alternatives"):
+        make_claim(alternatives=[{"name": "pld", "noise_scale": 2.0, "noise_multiplier": 2.0, "epsilon": 1.0}])
+
+
 def test_proved_bounds_are_never_written_smaller_when_they_come_from_elsewhere() -> None:
     alternative = {"name": "pld", "noise_multiplier": 2.0, "epsilon": 0.98765432}
     assert "gives epsilon 0.987655 for" in make_claim(alternatives=[alternative]).to_text()
+    scaled = {"name": "pld", "noise_scale": 2.0, "epsilon": 0.98765432}
+    assert "would have needed noise scale 2, and gives epsilon 0.987655" in make_claim(alternatives=[scaled]).to_text()
     event = {"label": "cells of town", "mechanism": "stable selection", "epsilon": 0.01234561, "delta": 1.2345601e-9}
     assert describe_ledger([event]) == ["  cells of town: stable selection; epsilon 0.0123457, delta 1.23457e-09"]
 

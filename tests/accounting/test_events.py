@@ -4,7 +4,7 @@ import math
 import dp_accounting
 import pytest
 
-from dpwgan.accounting.events import gaussian, poisson_gaussian, stable_selection
+from dpwgan.accounting.events import exponential_selection, gaussian, poisson_gaussian, stable_selection
 from dpwgan.errors import PrivacyError
 
 
@@ -36,12 +36,21 @@ def test_every_event_is_json_when_described():
     events = [
         poisson_gaussian(sampling_probability=0.1, noise_multiplier=2),
         gaussian(noise_multiplier=1),
+        exponential_selection(epsilon=0.1),
         stable_selection(epsilon=0.1, delta=1e-9),
     ]
-    assert len({json.dumps(event.describe()) for event in events}) == 3
+    assert len({json.dumps(event.describe()) for event in events}) == 4
 
 
 def test_events_are_those_of_dp_accounting_when_translated():
     sampled = poisson_gaussian(sampling_probability=0.1, noise_multiplier=2).to_dp_event()
     assert sampled == dp_accounting.PoissonSampledDpEvent(0.1, dp_accounting.GaussianDpEvent(2.0))
     assert gaussian(noise_multiplier=3).to_dp_event() == dp_accounting.GaussianDpEvent(3.0)
+    # The Gaussian of the same zCDP: 1/(2 s^2) = epsilon^2 / 8.
+    assert exponential_selection(epsilon=0.5).to_dp_event() == dp_accounting.GaussianDpEvent(4.0)
+
+
+@pytest.mark.parametrize("change", [{"epsilon": 0.0}, {"epsilon": math.inf}, {"replace_one_factor": 2.5}])
+def test_exponential_selection_is_refused_when_a_number_is_out_of_range(change):
+    with pytest.raises(PrivacyError):
+        exponential_selection(**{"epsilon": 1.0, **change})
