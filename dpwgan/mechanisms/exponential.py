@@ -1,18 +1,19 @@
 """The exponential mechanism: which of a public list of candidates scores best, released privately.
 
 Theorem. Let zeroing out a record move no score by more than D, let M be the largest score, C > 0 a constant, and let
-i be drawn with probability proportional to w_i = max(e^(r (u_i - M)), e^-C), r = e / (2 D). Then the privacy loss of
-the draw lies in an interval of length e (bounded range), which contains 0; so the draw is e-DP and (e^2/8)-zCDP.
+i be drawn with probability proportional to w_i = max(e^(r (u_i - M)), e^-C), r = E / (2 D), E the selection's
+epsilon. Then the privacy loss of the draw lies in an interval of length E (bounded range), which contains 0; so the
+draw is E-DP and (E^2/8)-zCDP.
 
 Proof. Multiplied by e^(r M), which is common to all, w_i is max(e^(r u_i), e^(r M - C)); u_i and M move by at most D,
-so both parts, and the larger of them, move by a factor between e^(-e/2) and e^(e/2). The ratio of two tables'
+so both parts, and the larger of them, move by a factor between e^(-E/2) and e^(E/2). The ratio of two tables'
 probabilities of i is that factor divided by the ratio of the sums, which is the same for all i. So its logarithm lies
-in an interval of length e; and 0 lies in it, since two laws cannot have one all below the other. Cesar and Rogers
+in an interval of length E; and 0 lies in it, since two laws cannot have one all below the other. Cesar and Rogers
 2021 give zCDP. QED.
 
 The floor e^-C keeps every weight a normal float. In floating point, u_i - M is off by one rounding and its product
 with r by two more, so that a weight is off by a factor within e^(+-3e-13) of the real one at C = 700, and the loss by
-at most four times that; the draw uses an e that is smaller by more. From there on nothing is rounded: weights are
+at most four times that; the draw uses an E that is smaller by more. From there on nothing is rounded: weights are
 whole numbers over a power of two, and the draw compares whole numbers, uniform ones from fair bits. Gumbel noise on
 the scores has the same law in real numbers; in floats its tails end where their uniform draw has no more bits, and a
 candidate there is never drawn.
