@@ -81,10 +81,10 @@ class PldAccountant(Accountant):
 
     @property
     def version(self) -> str:
-        """scipy computes the normal tails and the transforms."""
+        """scipy computes the normal tails and the transforms; see the module on selections."""
         return (
-            f"privacy loss distributions, connect-the-dots grid refined to {SETTLED:g}, "
-            f"scipy {library_version('scipy')}"
+            f"privacy loss distributions, connect-the-dots grid refined to {SETTLED:g}, with selections the smaller of "
+            f"that and moments, scipy {library_version('scipy')}"
         )
 
     @property
