@@ -274,7 +274,7 @@ def test_epsilon_is_at_most_the_sum_when_only_selections_are_composed(accountant
 
 @pytest.mark.parametrize(("length", "count", "delta"), [(0.02, 300, 1e-9), (0.2, 100, 1e-4), (1.0, 50, 1e-2)])
 def test_amortized_epsilon_is_hoeffdings_when_only_selections_are_composed(length, count, delta):
-    # The mean of the sum, and its range by Hoeffding and Azuma: P(sum - mean > h) <= e^(-2 h^2 / sum of squared ranges).
+    # Mean of the sum, and its range by Hoeffding and Azuma: P(sum - mean > h) <= e^(-2 h^2 / sum of squared ranges).
     expected = count * length**2 / 8 + math.sqrt(count * length**2 * math.log(1 / delta) / 2)
     event = exponential_selection(epsilon=length)
     computed = AMORTIZED.get_epsilon([(event, count)], delta=delta, neighboring_relation=ZERO_OUT)
