@@ -1,6 +1,9 @@
 """The only form of the data that a method sees: category codes, scaled numbers, and spans that say what they are."""
 
-from dataclasses import dataclass
+import itertools
+import re
+from dataclasses import dataclass, field
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Literal
 
 import numpy as np
@@ -10,6 +13,11 @@ from dpwgan.schema import CategoricalColumn, NumericColumn, Schema
 
 Head = Literal["softmax", "sigmoid", "linear"]
 Role = Literal["category", "bin", "available", "number"]
+
+MOST_LEVELS = 1 << 20
+"""The most levels that a number span is given; a column with more numbers has this many, evenly spaced."""
+
+_WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+(\.0*)?", re.ASCII)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,6 +29,11 @@ class Span:
     A column with two categories takes one position (sigmoid): the position holds the code, 0 or 1.
     Role "available": the codes of a number-or-not-available column, its missing codes first, "available" last;
     its number is the next span, 0 where not available. Role "bin": bins first, then the missing codes.
+    `levels`: of a number, how many numbers the column may write (at most `MOST_LEVELS`); else 0. Level i stands at
+    `first_level` + i / (levels - 1) * (`last_level` - `first_level`) of [0, 1]: those two are 0 and 1 unless an end of
+    the range cannot be written itself. `ordered`: the codes that are not missing have an order, because they are
+    bins or rising whole numbers. `missing`: how many of the codes mean not available (of "available" the first ones,
+    else the last ones). The last five are facts about the same layout, and take no part in comparing two of them.
     """
 
     column: str
@@ -30,6 +43,11 @@ class Span:
     width: int
     source: int
     categories: int
+    levels: int = field(default=0, compare=False)
+    first_level: float = field(default=0.0, compare=False)
+    last_level: float = field(default=1.0, compare=False)
+    ordered: bool = field(default=False, compare=False)
+    missing: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,27 +91,74 @@ def lay_out_spans(schema: Schema) -> tuple[Span, ...]:
     spans: list[Span] = []
     start = codes = numbers = 0
 
-    def add_codes(column: str, role: Role, categories: int) -> None:
+    def add_codes(column: str, role: Role, categories: int, *, missing: int, ordered: bool = False) -> None:
         nonlocal start, codes
         head: Head = "sigmoid" if categories == 2 else "softmax"
         width = 1 if categories == 2 else categories
         spans.append(
-            Span(column=column, role=role, head=head, start=start, width=width, source=codes, categories=categories)
+            Span(
+                column=column,
+                role=role,
+                head=head,
+                start=start,
+                width=width,
+                source=codes,
+                categories=categories,
+                ordered=ordered,
+                missing=missing,
+            )
         )
         start, codes = start + width, codes + 1
 
     for column in schema.columns:
         if isinstance(column, CategoricalColumn):
-            add_codes(column.name, "category", len(column.tokens))
+            missing = sum(token in column.missing for token in column.tokens)
+            ordered = _are_rising(column.tokens[: len(column.tokens) - missing])
+            add_codes(column.name, "category", len(column.tokens), missing=missing, ordered=ordered)
         elif isinstance(column, NumericColumn) and column.edges is not None:
-            add_codes(column.name, "bin", len(column.edges) - 1 + len(column.missing))
+            bins, missing = len(column.edges) - 1, len(column.missing)
+            add_codes(column.name, "bin", bins + missing, missing=missing, ordered=True)
         elif isinstance(column, NumericColumn):
             if column.missing:
-                add_codes(column.name, "available", len(column.missing) + 1)
+                missing = len(column.missing)
+                add_codes(column.name, "available", missing + 1, missing=missing)
+            levels, first_level, last_level = _count_levels(column)
             spans.append(
                 Span(
-                    column=column.name, role="number", head="linear", start=start, width=1, source=numbers, categories=0
+                    column=column.name,
+                    role="number",
+                    head="linear",
+                    start=start,
+                    width=1,
+                    source=numbers,
+                    categories=0,
+                    levels=levels,
+                    first_level=first_level,
+                    last_level=last_level,
                 )
             )
             start, numbers = start + 1, numbers + 1
     return tuple(spans)
+
+
+def _are_rising(tokens: tuple[str, ...]) -> bool:
+    """Says whether the tokens are whole numbers, each one above the one before it."""
+    if not all(_WHOLE_NUMBER.fullmatch(token.strip(" \t")) for token in tokens):
+        return False
+    numbers = [Decimal(token.strip(" \t")) for token in tokens]
+    return all(lower < upper for lower, upper in itertools.pairwise(numbers))
+
+
+def _count_levels(column: NumericColumn) -> tuple[int, float, float]:
+    """Gives how many numbers a column may write, and where in its range, as fractions, the first and last one lie."""
+    # Through the decimal text of the double, as the writer does: 1.1 is then 11 tenths, not a hair more.
+    minimum, maximum = Decimal(repr(float(column.minimum))), Decimal(repr(float(column.maximum)))
+    if not (minimum.is_finite() and maximum.is_finite() and minimum < maximum):
+        return 1, 0.0, 0.0
+    step = Decimal(1) if column.integer else Decimal(1).scaleb(-column.decimals)
+    low = int((minimum / step).to_integral_value(rounding=ROUND_CEILING))
+    high = int((maximum / step).to_integral_value(rounding=ROUND_FLOOR))
+    if low > high:
+        return 1, 0.0, 0.0
+    first, last = ((number * step - minimum) / (maximum - minimum) for number in (low, high))
+    return min(high - low + 1, MOST_LEVELS), float(first), float(last)
