@@ -15,6 +15,7 @@ import numpy.typing as npt
 from dpwgan.cells.layout import Attribute, lay_out_attributes
 from dpwgan.cells.number_tree import NumberTree
 from dpwgan.cells.one_ways import OneWays
+from dpwgan.cells.simplex import project_on_simplex
 from dpwgan.encoded import EncodedTable, Span
 from dpwgan.errors import DpwganError, InputError, UsageError
 
@@ -246,22 +247,6 @@ def coarsen(one_ways: OneWays, *, records: int, least_count: float, most_cells: 
             merged = pieces.merge(threshold)
         parts.append(merged)
     return Coarsening(spans=one_ways.plan.spans, parts=tuple(parts))
-
-
-def project_on_simplex(counts: Floats, variances: Floats, *, total: float) -> Floats:
-    """Gives the counts, none negative, that add to `total` and fit noisy ones best, weighted by their precision.
-
-    With one variance for all it is the Euclidean projection; a count of larger variance takes more of the correction.
-    Shapes: (k,) each; the variances are above 0.
-    Source: Wang and Carreira-Perpinan 2013, arXiv:1309.1541, with weights.
-    """
-    order = np.argsort(-counts / variances, kind="stable")
-    excess = (np.cumsum(counts[order]) - total) / np.cumsum(variances[order])
-    # The stationary point: count - excess * variance for as many of the first ones as stay above 0.
-    positive = counts[order] / variances[order] > excess
-    last = int(np.flatnonzero(positive)[-1])
-    projected: Floats = np.maximum(counts - excess[last] * variances, 0.0)
-    return projected * (total / projected.sum()) if projected.sum() > 0 else np.full(len(counts), total / len(counts))
 
 
 class _Pieces:

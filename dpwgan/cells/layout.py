@@ -85,7 +85,8 @@ class Attribute:
             return np.zeros(len(numbers), np.int64)
         first, last = self.number_span.first_level, self.number_span.last_level
         # A float32 in [0, 1] is off by 2^-25 at most, a 32nd of the distance of two among 2^20 levels.
-        scaled = (np.nan_to_num(numbers.astype(np.float64), nan=0.0) - first) * ((self.levels - 1) / (last - first))
+        within = np.clip(np.nan_to_num(numbers.astype(np.float64), nan=0.0), 0.0, 1.0)
+        scaled = (within - first) * ((self.levels - 1) / (last - first))
         found: Cells = np.clip(np.rint(scaled), 0, self.levels - 1).astype(np.int64)
         return found
 

@@ -19,8 +19,14 @@ from dpwgan.cells.one_ways import BRANCHING
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
-_SPLIT_PENALTY = 6.0
-"""What a further interval must take off the chi-square of the fit: a lone difference counts from 2.4 stddevs on."""
+_SPLIT_PENALTY = 4.0
+"""What a further interval must take off the chi-square of the fit: a lone difference counts from 2 stddevs on."""
+
+_LEAST_MASS = 1.5
+"""How many stddevs an interval must hold, lest what it holds be given to the other half of the node that it halves.
+
+Held above 0 alone, each empty half that noise made positive would take from the full one, at every halving anew.
+"""
 
 _HALVINGS = BRANCHING.bit_length() - 1
 
@@ -125,10 +131,19 @@ class NumberTree:
         left_share = below.variances[left] / (below.variances[left] + right_variance)
         fitted = below.counts[left] + left_share * (masses - below.counts[left] - right_count)
         even = masses * (self._count_levels(left, height - 1) / sizes)
-        left_mass = np.clip(np.where(fits, fitted, even), 0.0, masses)
-        left_mass = np.where(has_right, left_mass, masses)
+        left_mass = np.where(has_right, np.where(fits, self._clear(fitted, masses, left, inside, below), even), masses)
         pairs = np.stack((left, right), axis=1).ravel()
         return pairs, np.stack((left_mass, masses - left_mass), axis=1).ravel()
+
+    def _clear(self, left_mass: Floats, masses: Floats, left: Integers, right: Integers, below: _Scale) -> Floats:
+        """Gives all of a node's mass to one half where the other one is mere noise with nothing to tell apart in it."""
+        left_variance, right_variance = below.variances[left], below.variances[right]
+        noise = _LEAST_MASS * np.sqrt(left_variance * right_variance / (left_variance + right_variance))
+        left_is_noise = ~below.is_split[left] & (left_mass < noise)
+        right_is_noise = ~below.is_split[right] & (masses - left_mass < noise)
+        cleared = np.where(left_is_noise & ~right_is_noise, 0.0, left_mass)
+        cleared = np.where(right_is_noise & ~left_is_noise, masses, cleared)
+        return np.clip(cleared, 0.0, masses)
 
     def _count_levels(self, nodes: Integers, height: int) -> Integers:
         sizes: Integers = np.clip(self.levels - (nodes << height), 0, 1 << height)
