@@ -45,7 +45,7 @@ class AttributeGroups:
     which group each belongs to, `weights` (m,) how its group's rows spread over its intervals (they add to 1 in each
     group). For each group, (k,): `probabilities`, consistent estimates on the simplex of its share of the records;
     `counts` and `stddevs`, the noisy count of records, not projected on anything, and the stddev of its noise. These
-    are independent from group to group.
+    are independent from group to group, but for the choice of the groups, which was made by the same counts.
     """
 
     cells: int
@@ -143,7 +143,7 @@ class Coarsening:
 
     @property
     def counts(self) -> tuple[Floats, ...]:
-        """Each attribute's noisy counts of records, one a group, not projected: unbiased and independent."""
+        """Each attribute's noisy counts of records, one a group, not projected on anything."""
         return tuple(part.counts for part in self.parts)
 
     @property
