@@ -113,8 +113,8 @@ def train_one_layer(
       replace-one in the event. `records` is the public number of rows, by default that of `real_groups`, from which
       null records may have been left out; `synthetic` must have been released or be post-processing.
     Shapes: `real_groups` (n, d), `synthetic` (m, d) whole numbers, or (m, W) probabilities with each attribute's
-      adding up to 1, whose rows are taken as they are; `synthetic_weights` (m,), equal by default
-      Returned are weights (W + 1,).
+      adding up to 1, whose rows are taken as they are; `synthetic_weights` (m,), equal by default.
+      The released weights (W + 1,).
     Units: `regularization` is the strength c of the penalty (c/2)|w|^2.
     Raises: PrivacyError if a number or a shape is out of range.
     Source: Chaudhuri, Monteleoni, Sarwate 2011, JMLR 12, Lemma 7 and Corollary 8, with Gaussian noise; approximate
