@@ -8,6 +8,15 @@ OUT ?= build
 IMAGE ?= dpwgan
 PY := $(VENV)/bin/python
 EXAMPLE := examples/rand-hie
+# What bench-utility measures, and where: TABLES holds one folder a table. RESUME=FILE goes on where a run was broken off.
+TABLES ?= ../shared/bench
+METHODS ?=
+EPSILONS ?=
+SEEDS ?= 3
+ONLY ?=
+JOBS ?= 1
+RESUME ?=
+BENCH_FLAGS ?=
 
 export PYTHON
 unexport PYTHONHOME PYTHONPATH
@@ -57,6 +66,11 @@ image: ## Builds the container image with the engine of this machine
 .PHONY: container-test
 container-test: venv-dev ## Builds the image on a stand-in base and runs the example in it, hardened; needs root on Debian
 	$(PY) -m pytest -m container tests/container
+
+.PHONY: bench-utility
+bench-utility: venv ## Prints how good the tables are: method by table by epsilon, beside the peers' figures
+	$(PY) benchmarks/utility.py --tables "$(TABLES)" --only "$(ONLY)" --methods "$(METHODS)" --epsilons "$(EPSILONS)" \
+		--seeds "$(SEEDS)" --jobs "$(JOBS)" $(if $(RESUME),--resume "$(RESUME)") $(BENCH_FLAGS)
 
 .PHONY: lock
 lock: ## Writes requirements.txt and requirements-dev.txt anew from pyproject.toml

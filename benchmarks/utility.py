@@ -1,0 +1,786 @@
+"""Measures what the product's tables are worth: method x table x epsilon, repeated with fresh noise, beside its peers.
+
+    python benchmarks/utility.py [--tables FOLDER] [--only TABLE...] [--methods M...] [--epsilons E...] [--seeds N]
+                                 [--resume FILE | --results FILE] [--jobs N] [--threads N] [--keep DIR]
+                                 [--monotone] [--set NAME=VALUE]... [--label TEXT]
+    python benchmarks/utility.py --report FILE [--monotone]
+
+A cell is one run of `run.py train.csv.gz output.csv data-specs.json EPSILON` as a user would start it, in a process of
+its own, with noise from the operating system and delta left at 1/n^2. It counts only if the run exits with 0, all that
+it wrote is legal, and the claim holds and stays within the budget. benchmarks/scores.py says what the scores mean.
+
+A METHOD is a name that run.py knows, with settings behind it if need be: `dp-wgan`, `dp-wgan:anchor=none`,
+`dp-wgan:steps=40:batch-size=64`. Two names are made of the real rows and are not private: `bootstrap` (the ceiling) and
+`one-ways` (the floor).
+
+Each cell is appended to the results file as one line of JSON as soon as it is there. --resume goes on with such a file
+and skips what it holds; --report prints it. The tables are Markdown on stdout, progress is on stderr.
+Exit code 0: every cell is there (and with --monotone the medians rise); 1: not; 2: usage; 130: stopped.
+"""
+
+import argparse
+import collections
+import datetime
+import gzip
+import hashlib
+import importlib.metadata
+import itertools
+import json
+import os
+import platform
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+# This process stays small, without numpy: a child's peak memory counts that of the process which forked it.
+HERE = Path(__file__).resolve().parent
+RUN = HERE.parent / "run.py"
+SCORES = HERE / "scores.py"
+PEERS = HERE / "peers.json"
+
+METHODS = ("dp-wgan", "dp-wgan:anchor=none", "query-gan", "independent", "bootstrap", "one-ways")
+REFERENCES = {
+    "bootstrap": "bootstrap of the real rows (ceiling, not private)",
+    "one-ways": "true one-way marginals, independent (floor, not private)",
+}
+BASELINES = ("independent",)  # shown, but no goal is set for them
+EPSILONS = (0.3, 1.0, 8.0)
+RISING = (0.05, 0.3, 1.0, 3.0, 8.0, 30.0)
+SCORE_NAMES = ("kway_1", "kway_2", "kway_3", "hoc", "pc1_dist", "tstr_acc", "tstr_auc")
+GOALS = {"kway_2": 1, "kway_3": 1, "hoc": 1, "tstr_auc": 1, "pc1_dist": -1}  # -1: lower is better
+DIGITS = {"kway_1": 1, "kway_2": 1, "kway_3": 1}
+VERSIONS = ("numpy", "pandas", "scipy", "scikit-learn", "tensorflow", "dp-accounting")
+# Fresh noise is what the ranges are of; the other two would leave no table to score.
+FORBIDDEN = ("seed", "check", "from-model")
+
+Record = dict[str, Any]
+
+
+# --------------------------------------------------------------------------------------------------------- cells
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method and the settings it is run with, as pairs of flag name and text; None for a flag without a value."""
+
+    name: str
+    settings: tuple[tuple[str, str | None], ...] = ()
+
+    @property
+    def is_reference(self) -> bool:
+        """Whether it is made of the real rows, here."""
+        return self.name in REFERENCES
+
+    @property
+    def flags(self) -> list[str]:
+        """The settings as run.py takes them."""
+        return [part for name, value in self.settings for part in ([f"--{name}"] + ([] if value is None else [value]))]
+
+    @property
+    def title(self) -> str:
+        """How a table names it."""
+        return REFERENCES.get(self.name, " ".join([self.name, *self.flags]))
+
+
+def read_setting(text: str) -> tuple[str, str | None]:
+    """Reads NAME=VALUE or NAME. Raises: ValueError for an empty name and for what no cell may set."""
+    name, equals, value = text.partition("=")
+    name = name.strip().lstrip("-").replace("_", "-")
+    if not name or name in FORBIDDEN:
+        raise ValueError(f"a cell cannot be run with the setting {text!r}")
+    return name, value if equals else None
+
+
+def read_method(text: str, extra: Iterable[tuple[str, str | None]] = ()) -> Method:
+    """Reads NAME[:SETTING=VALUE...]; `extra` settings win over those of the same name. Raises: ValueError."""
+    name, *settings = text.split(":")
+    if not name:
+        raise ValueError(f"{text!r} names no method")
+    if name in REFERENCES:
+        if settings:
+            raise ValueError(f"{name} has no settings")
+        return Method(name)
+    return Method(name, tuple((dict(read_setting(setting) for setting in settings) | dict(extra)).items()))
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run: which table, which method, at which epsilon (None for a reference), the how-manieth time."""
+
+    table: str
+    split_sha256: str
+    method: Method
+    epsilon: float | None
+    repetition: int
+
+    @property
+    def key(self) -> str:
+        """What tells it from every other cell, whenever and by whomever it is run."""
+        settings = sorted(self.method.settings)
+        return json.dumps([self.table, self.split_sha256, self.method.name, settings, self.epsilon, self.repetition])
+
+    def describe(self) -> Record:
+        """The part of its record that is known before it is run."""
+        return {
+            "table": self.table,
+            "split_sha256": self.split_sha256,
+            "method": self.method.name,
+            "settings": [list(setting) for setting in self.method.settings],
+            "epsilon": self.epsilon,
+            "repetition": self.repetition,
+        }
+
+
+def cell_of(record: Record) -> Cell:
+    """Gives back the cell of a record."""
+    method = Method(record["method"], tuple((name, value) for name, value in record["settings"]))
+    return Cell(record["table"], record["split_sha256"], method, record["epsilon"], record["repetition"])
+
+
+def plan_cells(tables: dict[str, str], methods: list[Method], epsilons: Iterable[float], seeds: int) -> list[Cell]:
+    """Lists the cells, a first repetition of all before a second of any, so that what is broken off is of use.
+
+    `tables` gives each table's digest.
+    """
+    levels = list(epsilons)
+    return [
+        Cell(table, digest, method, epsilon, repetition)
+        for repetition in range(seeds)
+        for table, digest in tables.items()
+        for method in methods
+        for epsilon in ([None] if method.is_reference else levels)
+    ]
+
+
+def digest_split(folder: Path) -> str:
+    """Gives a digest of the rows, whatever gzip wrote around them: figures from other rows are never compared."""
+    digest = hashlib.sha256()
+    for name in ("train.csv.gz", "holdout.csv.gz"):
+        with gzip.open(folder / name) as stream:
+            digest.update(hashlib.sha256(stream.read()).digest())
+    return digest.hexdigest()
+
+
+# ------------------------------------------------------------------------------------------------------- one cell
+
+
+class Children:
+    """The processes that are running now, so that none outlives this one."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._running: set[subprocess.Popen[Any]] = set()
+        self._stopped = False
+
+    def run(self, command: list[str], *, stdout: Any, stderr: Any) -> tuple[int, Any, float]:
+        """Runs a command to its end. Gives its exit code (negative: the signal), its usage and its wall time in s."""
+        # Settings in the environment of whoever measures would change every cell unseen.
+        clean = {name: value for name, value in os.environ.items() if not name.startswith("DPWGAN_")}
+        start = time.perf_counter()
+        with self._lock:
+            if self._stopped:
+                raise KeyboardInterrupt
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, env=clean)
+            self._running.add(process)
+        _, status, usage = os.wait4(process.pid, 0)
+        wall = time.perf_counter() - start
+        with self._lock:
+            self._running.discard(process)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        return process.returncode, usage, wall
+
+    def stop(self) -> None:
+        """Ends what is running and starts nothing more."""
+        with self._lock:
+            self._stopped = True
+            for process in self._running:
+                os.kill(process.pid, signal.SIGTERM)
+
+
+def run_cell(cell: Cell, folder: Path, children: Children, *, threads: int | None, keep: Path | None) -> Record:
+    """Runs and scores one cell. What goes wrong is in the record: `ok` is false and `why` says it."""
+    record = cell.describe() | {"ok": False, "why": None, "scores": {}}
+    with tempfile.TemporaryDirectory() as scratch:
+        try:
+            if cell.method.is_reference:
+                arguments = ["--reference", cell.method.name]
+            else:
+                output = (keep or Path(scratch)) / f"{hashlib.sha256(cell.key.encode()).hexdigest()[:16]}.csv"
+                record["output"] = str(output) if keep else None
+                _run_product(cell, folder, output, Path(scratch), children, threads, record)
+                arguments = [str(output)]
+            record["scores"] = _score(folder, arguments, Path(scratch), children, record)
+            record["ok"] = True
+        except CellError as error:
+            record["why"] = str(error)
+        except (OSError, ValueError) as error:  # one cell's misfortune leaves the others alone
+            record["why"] = f"the cell could not be run or read ({type(error).__name__}: {error})"
+    return record
+
+
+class CellError(Exception):
+    """Why a cell does not count, in one sentence."""
+
+
+def _run_product(
+    cell: Cell, folder: Path, output: Path, scratch: Path, children: Children, threads: int | None, record: Record
+) -> None:
+    specs = folder / "data-specs.json"
+    command = [sys.executable, str(RUN), str(folder / "train.csv.gz"), str(output), str(specs), repr(cell.epsilon)]
+    command += ["--method", cell.method.name, *cell.method.flags, "--quiet"]
+    if threads is not None and "threads" not in dict(cell.method.settings):
+        command += ["--threads", str(threads)]
+    with (scratch / "stderr").open("w+b") as errors:
+        code, usage, wall = children.run(command, stdout=subprocess.DEVNULL, stderr=errors)
+    record |= {
+        "exit_code": code,
+        "wall_s": round(wall, 1),
+        "cpu_s": round(usage.ru_utime + usage.ru_stime, 1),
+        "peak_mb": usage.ru_maxrss // 1024,
+    }
+    if code != 0:
+        raise CellError(f"run.py ended with {code}: {_last_line(scratch / 'stderr')}")
+    _check_claim(output, cell, record)
+
+
+def _check_claim(output: Path, cell: Cell, record: Record) -> None:
+    try:
+        claim = json.loads(output.with_name(output.name + ".privacy.json").read_text())
+        budget, seeded = claim["budget"], claim["randomness"]["seeded"]
+        spent, delta = budget["epsilon_spent"], budget["delta_spent"]
+        asked, refused = budget["delta_asked"], claim["why_no_guarantee"]
+        records = claim["public"]["records"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise CellError(f"the claim cannot be read ({type(error).__name__})") from None
+    record |= {"epsilon_spent": spent, "delta_spent": delta, "records": records}
+    if refused is not None or seeded:
+        raise CellError("the claim promises nothing")
+    # `not ... <=` also refuses a NaN and catches what compares as nothing.
+    if not isinstance(spent, float | int) or not 0 <= spent <= (cell.epsilon or 0.0):
+        raise CellError(f"the claim spends epsilon {spent} of {cell.epsilon}")
+    if not isinstance(delta, float | int) or not 0 <= delta <= asked <= 1.0 / max(records, 2) ** 2 * (1 + 1e-9):
+        raise CellError(f"the claim spends delta {delta} of 1/n^2")
+
+
+def _score(folder: Path, arguments: list[str], scratch: Path, children: Children, record: Record) -> dict[str, float]:
+    command = [sys.executable, str(SCORES), str(folder), *arguments]
+    with (scratch / "scores").open("w+b") as figures, (scratch / "scores-stderr").open("w+b") as errors:
+        code, _, wall = children.run(command, stdout=figures, stderr=errors)
+    if code != 0:
+        raise CellError(f"scores.py ended with {code}: {_last_line(scratch / 'scores-stderr')}")
+    scored = json.loads((scratch / "scores").read_text())
+    record |= {"rows": scored["rows"], "bad_rows": scored["bad_rows"], "score_s": round(wall, 1)}
+    if scored["bad_rows"]:
+        raise CellError(f"{scored['bad_rows']} of {scored['rows']} rows hold a cell that the specs do not allow")
+    if not scored["rows"]:
+        raise CellError("the table written has no rows")
+    if "tstr_skipped" in scored:
+        record["tstr_skipped"] = scored["tstr_skipped"]
+    return {name: scored[name] for name in SCORE_NAMES if name in scored}
+
+
+def _last_line(path: Path) -> str:
+    lines = path.read_text(errors="replace").strip().splitlines()
+    return lines[-1] if lines else "nothing on stderr"
+
+
+# ------------------------------------------------------------------------------------------------ where it was run
+
+
+def describe_machine() -> Record:
+    """Says on what machine, without its name."""
+    processor = platform.machine()
+    try:
+        with open("/proc/cpuinfo") as stream:
+            models = [line.partition(":")[2].strip() for line in stream if line.startswith("model name")]
+        processor = models[0] if models else processor
+    except OSError:
+        pass  # not Linux: the architecture has to do
+    return {"system": platform.system(), "processor": processor, "cores": len(os.sched_getaffinity(0))}
+
+
+def describe_versions() -> Record:
+    """Says which versions the child runs with: it runs in this same environment."""
+    versions = {"python": platform.python_version()}
+    for name in VERSIONS:
+        try:
+            versions[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            versions[name] = "not installed"
+    return versions
+
+
+def describe_code() -> Record:
+    """Says which code: the commit, whether files were changed since, and a digest of what really lies there."""
+    digest = hashlib.sha256()
+    for path in sorted([RUN, *(RUN.parent / "dpwgan").rglob("*.py")]):
+        try:
+            digest.update(f"{path.relative_to(RUN.parent)}\0".encode() + path.read_bytes() + b"\0")
+        except FileNotFoundError:
+            continue  # taken away since it was listed
+
+    def ask_git(*arguments: str) -> str | None:
+        try:
+            answer = subprocess.run(["git", *arguments], cwd=RUN.parent, capture_output=True, text=True, check=True)
+        except (OSError, subprocess.CalledProcessError):
+            return None  # a copy without its history
+        return answer.stdout.strip()
+
+    changed = ask_git("status", "--porcelain", "--", "dpwgan", "run.py")
+    return {
+        "commit": ask_git("rev-parse", "HEAD"),
+        "changed": None if changed is None else bool(changed),
+        "code_sha256": digest.hexdigest(),
+    }
+
+
+# -------------------------------------------------------------------------------------------------------- results
+
+
+def read_results(path: Path) -> dict[str, Record]:
+    """Reads a results file: the latest record of each cell, one that counts before one that does not.
+
+    A last line that was cut off by an interruption is passed over.
+    """
+    latest: dict[str, Record] = {}
+    lines = path.read_text().splitlines()
+    for number, line in enumerate(lines, 1):
+        try:
+            record = json.loads(line)
+            key = cell_of(record).key
+        except (ValueError, KeyError, TypeError):
+            if number == len(lines):
+                break
+            raise SystemExit(f"utility: line {number} of {path} is not a result") from None
+        if record["ok"] or not latest.get(key, {}).get("ok"):
+            latest[key] = record
+    return latest
+
+
+def measure(
+    cells: list[Cell],
+    folders: dict[str, Path],
+    results: Path,
+    *,
+    jobs: int,
+    threads: int | None,
+    keep: Path | None,
+    label: str | None,
+) -> list[Record]:
+    """Runs the cells, appends each record to `results` as it comes, and gives them all."""
+    children = Children()
+    about = {"machine": describe_machine(), "versions": describe_versions(), "label": label}
+    records: list[Record] = []
+
+    def work(cell: Cell) -> Record:
+        made_by = describe_code()  # now: the code may change while cells wait
+        record = run_cell(cell, folders[cell.table], children, threads=threads, keep=keep)
+        date = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+        return record | about | made_by | {"date": date, "jobs": jobs, "threads": threads}
+
+    results.parent.mkdir(parents=True, exist_ok=True)
+    _mend_last_line(results)
+    pool = ThreadPoolExecutor(jobs)
+    try:
+        with results.open("a") as stream:
+            for done in as_completed([pool.submit(work, cell) for cell in cells]):
+                record = done.result()
+                stream.write(json.dumps(record) + "\n")
+                stream.flush()
+                records.append(record)
+                say(f"{len(records)} of {len(cells)}: {_summarise(record)}")
+    finally:
+        children.stop()
+        pool.shutdown(wait=True, cancel_futures=True)
+    return records
+
+
+def _mend_last_line(results: Path) -> None:
+    """Cuts off half a line, so that the next record does not grow onto it."""
+    if results.exists():
+        text = results.read_bytes()
+        if not text.endswith(b"\n"):
+            results.write_bytes(text[: text.rfind(b"\n") + 1])
+
+
+def _summarise(record: Record) -> str:
+    epsilon = "" if record["epsilon"] is None else f" at epsilon {record['epsilon']:g}"
+    what = f"{record['table']}, {title_of(record)}{epsilon}, repetition {record['repetition'] + 1}"
+    if not record["ok"]:
+        return f"{what}: FAILED: {record['why']}"
+    scores = ", ".join(f"{name} {value:g}" for name, value in record["scores"].items())
+    took = (
+        f" ({record['wall_s']:.0f} s, {record['cpu_s']:.0f} CPU s, {record['peak_mb']} MB)"
+        if "wall_s" in record
+        else ""
+    )
+    return f"{what}: {scores}{took}"
+
+
+def say(text: str) -> None:
+    """Writes a line of progress."""
+    print(f"utility: {text}", file=sys.stderr, flush=True)
+
+
+# --------------------------------------------------------------------------------------------------------- report
+
+
+def title_of(record: Record) -> str:
+    """How a table names the method of a record: by its flags, so that no two settings share a name, and its label."""
+    method = cell_of(record).method
+    return f"{method.title} ({record['label']})" if record.get("label") and not method.is_reference else method.title
+
+
+Group = tuple[str, str, str, float | None]  # table, digest of its rows, title, epsilon
+
+
+def group_records(records: Iterable[Record]) -> dict[Group, list[Record]]:
+    """Puts the repetitions of a cell together, those that count only."""
+    groups: dict[Group, list[Record]] = collections.defaultdict(list)
+    for record in records:
+        if record["ok"]:
+            groups[record["table"], record["split_sha256"], title_of(record), record["epsilon"]].append(record)
+    return dict(groups)
+
+
+def median_of(records: list[Record], score: str) -> float | None:
+    """Gives the median of a score, or None where no repetition has it."""
+    values = [record["scores"][score] for record in records if score in record["scores"]]
+    return statistics.median(values) if values else None
+
+
+def report(records: Iterable[Record], peers: Record, *, monotone: bool = False) -> str:
+    """Gives the results as Markdown: what each method reaches, and whether that is more than the best peer does."""
+    records = sorted(records, key=_place)
+    groups = group_records(records)
+    blocks, shown = [], []
+    for table, digest in dict.fromkeys((table, digest) for table, digest, _, _ in groups):
+        known = (
+            [figure for figure in peers["figures"] if figure["table"] == table]
+            if (peers["splits"].get(table) == digest)
+            else []
+        )
+        here = {
+            (title, epsilon): group for (t, d, title, epsilon), group in groups.items() if (t, d) == (table, digest)
+        }
+        blocks += [f"## {table}", "\n".join(_table_of_scores(here, known))]
+        shown += [figure for figure in known if any(figure["epsilon"] == epsilon for _, epsilon in here)]
+        if not known:
+            blocks.append("No peer was measured on these rows, so there is nothing to compare with.")
+        elif len(goals := _table_of_goals(here, known)) > 2:
+            blocks.append("\n".join(goals))
+        if monotone:
+            blocks.append("\n".join(_table_of_rises(here)[0]))
+    return "\n\n".join([*blocks, "\n".join(_remarks(records, peers, shown))]) + "\n"
+
+
+def _place(record: Record) -> tuple[str, int, str, int]:
+    """Where a record stands, in whatever order the cells came in."""
+    title = title_of(record)
+    known = [read_method(method).title for method in METHODS]
+    place = known.index(title) if title in known else 0 if record["method"] not in (*BASELINES, *REFERENCES) else 2
+    return record["table"], place, title, record["repetition"]
+
+
+def _row(cells: Iterable[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def _head(cells: list[str]) -> list[str]:
+    return [_row(cells), "|" + "---|" * len(cells)]
+
+
+def _figure(value: float | None, score: str) -> str:
+    return "-" if value is None else f"{value:.{DIGITS.get(score, 3)}f}"
+
+
+def _spread(group: list[Record], score: str) -> str:
+    values = [record["scores"][score] for record in group if score in record["scores"]]
+    if not values:
+        return "-"
+    middle = _figure(statistics.median(values), score)
+    return middle if len(values) == 1 else f"{middle} ({_figure(min(values), score)} to {_figure(max(values), score)})"
+
+
+def _epsilon(epsilon: float | None) -> str:
+    return "-" if epsilon is None else f"{epsilon:g}"
+
+
+def _in_order(here: Iterable[tuple[str, float | None]]) -> list[tuple[str, float | None]]:
+    """By epsilon, references last; methods as they came."""
+    return sorted(here, key=lambda pair: float("inf") if pair[1] is None else pair[1])
+
+
+def _table_of_scores(here: dict[tuple[str, float | None], list[Record]], known: list[Record]) -> list[str]:
+    lines = _head(["epsilon", "method", *SCORE_NAMES, "runs", "CPU s", "peak GB"])
+    epsilons = dict.fromkeys(epsilon for _, epsilon in _in_order(here))
+    for epsilon in epsilons:
+        for title, at in here:
+            if at != epsilon:
+                continue
+            group = here[title, at]
+            times = [record["cpu_s"] for record in group if "cpu_s" in record]
+            sizes = [record["peak_mb"] for record in group if "peak_mb" in record]
+            costs = [f"{statistics.median(times):.0f}" if times else "-", f"{max(sizes) / 1024:.1f}" if sizes else "-"]
+            scores = [_spread(group, score) for score in SCORE_NAMES]
+            lines.append(_row([_epsilon(epsilon), f"**{title}**", *scores, str(len(group)), *costs]))
+        for figure in known:
+            if figure["epsilon"] == epsilon:
+                scores = [f"{figure[score]:g}" if score in figure else "-" for score in SCORE_NAMES]
+                costs = [f"{figure[cost]:g}" if cost in figure else "-" for cost in ("cpu_s", "peak_gb")]
+                lines.append(_row([_epsilon(epsilon), _name_peer(figure), *scores, "1", *costs]))
+    return lines
+
+
+def _name_peer(figure: Record) -> str:
+    version = f" ({figure['version']})" if figure["version"] else ""
+    mark = "" if figure["kind"] == "peer" else f" [{figure['kind']}]"
+    return f"{figure['peer']}{version}{mark}"
+
+
+def find_best_peer(known: list[Record], score: str, epsilon: float) -> Record | None:
+    """Gives the figure to beat: the best of all peers at this epsilon or a smaller one, which promises no less."""
+    rivals = [
+        figure
+        for figure in known
+        if figure["kind"] == "peer"
+        and score in figure
+        and figure["epsilon"] is not None
+        and figure["epsilon"] <= epsilon
+    ]
+    return max(rivals, key=lambda figure: GOALS[score] * figure[score], default=None)
+
+
+def judge(ours: float, peer: float, score: str) -> tuple[bool, float]:
+    """Says whether our score is the better one, and by how much: above 0 is better, also where lower scores are."""
+    gain = GOALS[score] * (ours - peer) + 0.0  # no minus before a zero
+    return gain > 0, gain
+
+
+def _table_of_goals(here: dict[tuple[str, float | None], list[Record]], known: list[Record]) -> list[str]:
+    names = [f"{score} {'above' if sign > 0 else 'below'} the best peer" for score, sign in GOALS.items()]
+    lines = _head(["epsilon", "method", *names, "met"])
+    for title, epsilon in _in_order(here):
+        group = here[title, epsilon]
+        if epsilon is None or group[0]["method"] in BASELINES:
+            continue
+        cells, met, asked = [], 0, 0
+        for score in GOALS:
+            ours, peer = median_of(group, score), find_best_peer(known, score, epsilon)
+            if ours is None or peer is None:
+                cells.append("-")
+                continue
+            better, gain = judge(ours, peer[score], score)
+            asked, met = asked + 1, met + better
+            whose = f"{peer['peer']} at {peer['epsilon']:g}: {peer[score]:g}"
+            cells.append(f"{'yes' if better else 'no'}, {gain:+.{DIGITS.get(score, 3)}f} ({whose})")
+        lines.append(_row([_epsilon(epsilon), title, *cells, f"{met} of {asked}"]))
+    return lines
+
+
+def _table_of_rises(here: dict[tuple[str, float | None], list[Record]]) -> tuple[list[str], bool]:
+    lines, all_rise = _head(["method", "median kway_3 by epsilon", "rises"]), True
+    for title in dict.fromkeys(title for title, epsilon in here if epsilon is not None):
+        steps = [
+            (epsilon, median)
+            for other, epsilon in _in_order(here)
+            if other == title and epsilon is not None
+            if (median := median_of(here[title, epsilon], "kway_3")) is not None
+        ]
+        falls = [
+            f"no: {after - before:+.1f} from {low:g} to {high:g}"
+            for (low, before), (high, after) in itertools.pairwise(steps)
+            if after <= before
+        ]
+        all_rise = all_rise and not falls
+        course = ", ".join(f"{epsilon:g}: {median:.1f}" for epsilon, median in steps)
+        verdict = "; ".join(falls) or ("yes" if len(steps) > 1 else "-")
+        lines.append(_row([title, course, verdict]))
+    return lines, all_rise
+
+
+def rises_everywhere(records: Iterable[Record]) -> bool:
+    """Says whether each method's median kway_3 rises with epsilon on each table."""
+    by_table: dict[tuple[str, str], dict[tuple[str, float | None], list[Record]]] = collections.defaultdict(dict)
+    for (table, digest, title, epsilon), group in group_records(records).items():
+        by_table[table, digest][title, epsilon] = group
+    return all(_table_of_rises(here)[1] for here in by_table.values())
+
+
+def _remarks(records: list[Record], peers: Record, shown: list[Record]) -> Iterator[str]:
+    yield "Figures are medians over the runs, with their range in brackets; pc1_dist is better when lower."
+    yield "The noise is fresh in each run; delta is 1/n^2; every run counted left a legal table and a claim that holds."
+    if shown:
+        yield (
+            "Peers: " + "; ".join(peers["conditions"]) + ". The best peer at an epsilon is looked for at smaller ones "
+            "too, as what holds at those holds at it."
+        )
+    notes = collections.defaultdict(list)
+    for figure in shown:
+        if "note" in figure:
+            notes[f"{_name_peer(figure)}: {figure['note']}"].append(f"{figure['table']} {_epsilon(figure['epsilon'])}")
+    for note, where in notes.items():
+        yield f"- {note} ({', '.join(where)})."
+    for why in dict.fromkeys(record["tstr_skipped"] for record in records if "tstr_skipped" in record):
+        yield f"- no tstr: {why}."
+    made_by = collections.Counter(_name_code(record) for record in records if not cell_of(record).method.is_reference)
+    for code, many in made_by.items():
+        yield f"- Runs: {many} by {code}."
+    for record in records:
+        if not record["ok"]:
+            yield f"- {_summarise(record)}"
+
+
+def _name_code(record: Record) -> str:
+    commit = (record["commit"] or "no commit")[:10] + (" with changes" if record["changed"] else "")
+    machine = record["machine"]
+    where = f"{machine['cores']} cores of {machine['processor']}, Python {record['versions']['python']}"
+    return f"{commit} (code {record['code_sha256'][:10]}) on {where}, {record['jobs']} at once"
+
+
+# --------------------------------------------------------------------------------------------------- command line
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Measures, or reports what was measured."""
+    parser = make_parser()
+    asked = parser.parse_args(arguments)
+    peers = json.loads(PEERS.read_text())
+    if asked.report is not None:
+        records = list(read_results(asked.report).values())
+        print(report(records, peers, monotone=asked.monotone), end="")
+        return (
+            0
+            if all(record["ok"] for record in records) and not (asked.monotone and not rises_everywhere(records))
+            else 1
+        )
+
+    try:
+        extra = [read_setting(text) for text in asked.set]
+        methods = [read_method(text, extra) for text in asked.methods]
+        epsilons = list(dict.fromkeys(asked.epsilons or (RISING if asked.monotone else EPSILONS)))
+        folders = find_tables(asked.tables, asked.only)
+    except ValueError as error:
+        parser.error(str(error))
+    cells = plan_cells({name: digest_split(folder) for name, folder in folders.items()}, methods, epsilons, asked.seeds)
+    cells = list({cell.key: cell for cell in cells}.values())
+    stamp = datetime.datetime.now(datetime.timezone.utc).strftime("%Y%m%dT%H%M%SZ")
+    results = asked.resume or asked.results or Path("build") / "utility" / f"{stamp}.jsonl"
+    finished: dict[str, Record] = {}
+    if asked.resume is not None and asked.resume.exists():
+        finished = {key: record for key, record in read_results(asked.resume).items() if record["ok"]}
+    wanted = {cell.key for cell in cells}
+    done = [record for key, record in finished.items() if key in wanted]
+    code = describe_code()["code_sha256"]
+    if done:
+        others = sum(record["code_sha256"] != code and not cell_of(record).method.is_reference for record in done)
+        say(
+            f"{len(done)} finished cells are in {results} and skipped, {others} of them made by other code than today's"
+        )
+    left = [cell for cell in cells if cell.key not in finished]
+    say(f"{len(left)} cells to run, results go to {results}")
+    if asked.keep is not None:
+        asked.keep.mkdir(parents=True, exist_ok=True)
+    threads = asked.threads or (max(1, len(os.sched_getaffinity(0)) // asked.jobs) if asked.jobs > 1 else None)
+    before = signal.signal(signal.SIGTERM, _stop)
+    try:
+        made = measure(left, folders, results, jobs=asked.jobs, threads=threads, keep=asked.keep, label=asked.label)
+    except KeyboardInterrupt:
+        say(f"stopped; go on with --resume {results}")
+        return 130
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    records = [*done, *made]
+    print(report(records, peers, monotone=asked.monotone), end="")
+    failed = sum(not record["ok"] for record in made)
+    if failed:
+        say(f"{failed} of {len(cells)} cells failed; run them again with --resume {results}")
+    falls = asked.monotone and not rises_everywhere(records)
+    if falls:
+        say("the median of kway_3 does not rise with epsilon everywhere")
+    return 1 if failed or falls else 0
+
+
+def _stop(*_: Any) -> None:
+    raise KeyboardInterrupt
+
+
+def find_tables(folder: Path, only: list[str]) -> dict[str, Path]:
+    """Gives the tables of a folder: its subfolders that hold specs, rows and hold-out rows.
+
+    Raises: ValueError if there is none, or not one that was asked for.
+    """
+    files = ("data-specs.json", "train.csv.gz", "holdout.csv.gz")
+    found = {
+        path.name: path
+        for path in (sorted(folder.iterdir()) if folder.is_dir() else [])
+        if all((path / name).is_file() for name in files)
+    }
+    absent = [name for name in only if name not in found]
+    if absent or not found:
+        raise ValueError(f"{folder} has no table {', '.join(absent)}" if absent else f"{folder} has no tables: {files}")
+    return {name: found[name] for name in only} if only else found
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The command line. Lists may be given in one argument too, as make does."""
+
+    def words(convert: Callable[[str], Any]) -> Any:
+        return lambda text: [convert(word) for word in text.split()]
+
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    root = HERE.parent.parent / "shared" / "bench"
+    parser.add_argument(
+        "--tables", type=Path, default=root, metavar="FOLDER", help=f"folder of tables (default: {root})"
+    )
+    parser.add_argument("--only", type=words(str), nargs="+", action=_Flat, default=[], help="these tables only")
+    parser.add_argument("--methods", type=words(str), nargs="+", action=_Flat, default=list(METHODS))
+    parser.add_argument("--epsilons", type=words(_positive), nargs="+", action=_Flat, default=[])
+    parser.add_argument("--seeds", type=_count, default=3, metavar="N", help="repetitions of each cell (default: 3)")
+    files = parser.add_mutually_exclusive_group()
+    files.add_argument("--results", type=Path, metavar="FILE", help="append here (default: build/utility/DATE.jsonl)")
+    files.add_argument("--resume", type=Path, metavar="FILE", help="append here, and skip the cells it holds")
+    files.add_argument("--report", type=Path, metavar="FILE", help="print this file, run nothing")
+    parser.add_argument("--jobs", type=_count, default=1, metavar="N", help="cells at once (default: 1)")
+    parser.add_argument("--threads", type=_count, metavar="N", help="of each cell (default: run.py's; cores / jobs)")
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the tables written, and their claims")
+    parser.add_argument("--monotone", action="store_true", help="six epsilons, and check that kway_3 rises")
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting for every run.py")
+    parser.add_argument("--label", metavar="TEXT", help="what the report calls cells with these settings")
+    return parser
+
+
+class _Flat(argparse.Action):
+    """Puts the lists of several arguments into one."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: Any = None) -> None:
+        flat = [word for part in values for word in part]
+        if flat:  # make passes an empty variable on
+            setattr(namespace, self.dest, flat)
+
+
+def _positive(text: str) -> float:
+    value = float(text)
+    if not 0 < value < float("inf"):
+        raise ValueError
+    return value
+
+
+def _count(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise ValueError
+    return value
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,290 @@
+"""The command that measures utility: what it runs, what it believes, what it does again, and what it prints."""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks import utility
+
+PEERS = {
+    "conditions": ["one seed a figure"],
+    "splits": {"toy": "d1g35t"},
+    "figures": [
+        {"table": "toy", "peer": "Low", "version": "1", "epsilon": 0.3, "kind": "peer", "kway_3": 940, "pc1_dist": 0.2},
+        {"table": "toy", "peer": "Same", "version": "2", "epsilon": 1, "kind": "peer", "kway_3": 930, "pc1_dist": 0.1},
+        {"table": "toy", "peer": "High", "version": "3", "epsilon": 8, "kind": "peer", "kway_3": 990, "pc1_dist": 0.0},
+        {"table": "toy", "peer": "Real", "version": "", "epsilon": 1, "kind": "reference", "kway_3": 999},
+    ],
+}
+
+# Stands in for run.py: fails or lies where the method's name says so, and counts its runs beside itself.
+FAKE_RUN = """
+import json, os, pathlib, sys
+data, output, specs, epsilon = sys.argv[1:5]
+flags = sys.argv[5:]
+method = flags[flags.index("--method") + 1]
+with open(pathlib.Path(__file__).with_name("calls"), "a") as stream:
+    stream.write(json.dumps({"flags": flags, "variables": [name for name in os.environ if "DPWGAN" in name]}) + "\\n")
+if method == "fails":
+    print("dpwgan: error: The budget cannot be met.", file=sys.stderr)
+    sys.exit(69)
+spent = float(epsilon) * (1.01 if method == "overspends" else 0.99)
+pathlib.Path(output).write_text("a,b\\n" + ("7,7\\n" if method == "illegal" else f"{float(epsilon):g},1\\n"))
+pathlib.Path(output + ".privacy.json").write_text(json.dumps({
+    "budget": {"epsilon_spent": float("nan") if method == "vague" else spent, "delta_spent": 1e-4,
+               "delta_asked": 1e-2 if method == "lax" else 1e-4},
+    "randomness": {"seeded": method == "seeded"}, "why_no_guarantee": None, "public": {"records": 100},
+}))
+if method == "claimless":
+    os.remove(output + ".privacy.json")
+"""
+
+# Stands in for scores.py: the score is the epsilon that the fake run wrote.
+FAKE_SCORES = """
+import json, pathlib, sys
+if sys.argv[2] == "--reference":
+    first = "0"
+else:
+    first = pathlib.Path(sys.argv[2]).read_text().splitlines()[1].split(",")[0]
+bad = int(first == "7")
+scored = {"table": "toy", "rows": 1, "bad_rows": bad}
+print(json.dumps(scored if bad else scored | {"kway_3": 900 + float(first), "pc1_dist": 0.1}))
+"""
+
+
+@pytest.fixture
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of one tiny table, with stand-ins for the product and the scorer."""
+    tables = tmp_path / "tables"
+    write_table(tables / "toy")
+    (tmp_path / "run.py").write_text(textwrap.dedent(FAKE_RUN))
+    (tmp_path / "scores.py").write_text(textwrap.dedent(FAKE_SCORES))
+    monkeypatch.setattr(utility, "RUN", tmp_path / "run.py")
+    monkeypatch.setattr(utility, "SCORES", tmp_path / "scores.py")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def write_table(folder: Path, rows: int = 100) -> None:
+    folder.mkdir(parents=True)
+    (folder / "data-specs.json").write_text(json.dumps({name: {"type": "enum", "count": 2} for name in "ab"}))
+    for file in ("train.csv.gz", "holdout.csv.gz"):
+        with gzip.open(folder / file, "wt") as stream:
+            stream.write("a,b\n" + "".join(f"{place % 2},{place // 2 % 2}\n" for place in range(rows)))
+
+
+def start(*arguments: str) -> int:
+    return utility.main(["--tables", "tables", *arguments])
+
+
+def read_calls(bench: Path) -> list[dict[str, Any]]:
+    path = bench / "calls"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def make_record(title: str, epsilon: float | None, kway_3: float, repetition: int = 0, **more: Any) -> dict[str, Any]:
+    method = utility.read_method(title)
+    cell = utility.Cell("toy", "d1g35t", method, epsilon, repetition)
+    made = {"commit": None, "changed": None, "code_sha256": "0", "machine": {"cores": 2, "processor": "x"}, "jobs": 1}
+    scores = {"kway_3": kway_3, "pc1_dist": 0.1}
+    record = cell.describe() | {"ok": True, "why": None, "scores": scores, "versions": {"python": "3"}} | made
+    return record | more
+
+
+# ------------------------------------------------------------------------------------------------------- running
+
+
+def test_each_cell_is_run_without_a_seed_and_recorded_when_all_goes_well(
+    bench: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("DPWGAN_STEPS", "1")
+    code = start("--methods", "good:anchor=none bootstrap", "--epsilons", "1 6", "--seeds", "2", "--results", "r.jsonl")
+    assert code == 0
+    records = [json.loads(line) for line in Path("r.jsonl").read_text().splitlines()]
+    assert len(records) == 2 * (2 + 1)
+    calls = read_calls(bench)
+    assert [call["flags"] for call in calls] == [["--method", "good", "--anchor", "none", "--quiet"]] * 4
+    assert not any(call["variables"] for call in calls)
+    product = [record for record in records if record["method"] == "good"]
+    assert [record["scores"]["kway_3"] for record in product] == [901, 906, 901, 906]
+    for record in product:
+        assert record["epsilon_spent"] <= record["epsilon"]
+        assert record["cpu_s"] >= 0
+        assert record["peak_mb"] > 0
+        assert record["machine"]["cores"] >= 1
+        assert record["versions"]["numpy"]
+    assert "| 1 | **good --anchor none** |" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("method", "why"),
+    [
+        ("fails", "run.py ended with 69: dpwgan: error: The budget cannot be met."),
+        ("illegal", "1 of 1 rows hold a cell that the specs do not allow"),
+        ("overspends", "the claim spends epsilon"),
+        ("vague", "the claim spends epsilon nan"),
+        ("lax", "the claim spends delta"),
+        ("seeded", "the claim promises nothing"),
+        ("claimless", "the claim cannot be read"),
+    ],
+)
+def test_cell_is_reported_and_the_command_fails_when_its_run_does_not_count(
+    bench: Path, capsys: pytest.CaptureFixture[str], method: str, why: str
+) -> None:
+    assert start("--methods", method, "good", "--epsilons", "1", "--seeds", "1", "--results", "r.jsonl") == 1
+    bad, good = (json.loads(line) for line in Path("r.jsonl").read_text().splitlines())
+    assert (bad["ok"], bad["scores"]) == (False, {})
+    assert bad["why"].startswith(why)
+    assert good["ok"]
+    shown = capsys.readouterr()
+    assert f"{method} at epsilon 1, repetition 1: FAILED: {why}" in shown.out
+    assert "1 of 2 cells failed" in shown.err
+    assert utility.main(["--report", "r.jsonl"]) == 1
+
+
+def test_resume_skips_what_is_finished_and_repeats_what_failed_when_broken_off(bench: Path) -> None:
+    asked = ("--methods", "good", "fails", "--epsilons", "1", "6", "--seeds", "1", "--resume", "r.jsonl")
+    assert start(*asked) == 1
+    assert len(read_calls(bench)) == 4
+    with Path("r.jsonl").open("a") as stream:
+        stream.write('{"table": "toy", "split_sh')  # a line that an interruption cut off
+    assert start(*asked) == 1
+    methods = [call["flags"][1] for call in read_calls(bench)[4:]]
+    assert methods == ["fails", "fails"]
+    assert start(*asked, "--set", "steps=5") == 1  # other settings are other cells
+    assert len(read_calls(bench)) == 4 + 2 + 4
+    assert all(json.loads(line) for line in Path("r.jsonl").read_text().splitlines())
+
+
+def test_resume_runs_a_cell_again_when_the_rows_have_changed(bench: Path) -> None:
+    asked = ("--methods", "good", "--epsilons", "1", "--seeds", "1", "--resume", "r.jsonl")
+    assert start(*asked) == 0
+    for path in sorted((bench / "tables" / "toy").iterdir()):
+        path.unlink()
+    (bench / "tables" / "toy").rmdir()
+    write_table(bench / "tables" / "toy", rows=120)
+    assert start(*asked) == 0
+    assert len(read_calls(bench)) == 2
+
+
+def test_results_are_refused_when_a_line_within_is_not_one(bench: Path) -> None:
+    Path("r.jsonl").write_text("nonsense\n" + json.dumps(make_record("good", 1.0, 900)) + "\n")
+    with pytest.raises(SystemExit, match=r"line 1 of r\.jsonl"):
+        start("--resume", "r.jsonl")
+
+
+def test_cells_at_once_share_the_cores_when_jobs_are_two(bench: Path) -> None:
+    assert start("--methods", "good", "--epsilons", "1 2 3", "--seeds", "1", "--jobs", "2", "--results", "r") == 0
+    share = str(max(1, len(os.sched_getaffinity(0)) // 2))
+    assert [call["flags"][-2:] for call in read_calls(bench)] == [["--threads", share]] * 3
+    assert len(utility.read_results(Path("r"))) == 3
+
+
+def test_monotone_takes_six_epsilons_and_passes_when_the_medians_rise(
+    bench: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert start("--methods", "good", "--seeds", "1", "--monotone", "--results", "r.jsonl") == 0
+    assert [call["flags"] for call in read_calls(bench)] == [["--method", "good", "--quiet"]] * 6
+    assert "| 0.05: 900.0, 0.3: 900.3, 1: 901.0, 3: 903.0, 8: 908.0, 30: 930.0 | yes |" in capsys.readouterr().out
+
+
+def test_monotone_fails_when_a_median_falls(bench: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    records = [make_record("good", epsilon, kway) for epsilon, kway in ((0.3, 900.0), (1.0, 899.0), (8.0, 950.0))]
+    Path("r.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    assert utility.main(["--report", "r.jsonl", "--monotone"]) == 1
+    assert "| no: -1.0 from 0.3 to 1 |" in capsys.readouterr().out
+    assert utility.main(["--report", "r.jsonl"]) == 0
+
+
+def test_label_names_the_cells_when_given(bench: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    flags = ("--set", "steps=5", "--set", "anchor=none", "--label", "short")
+    assert start("--methods", "good:steps=9", "--epsilons", "1", "--seeds", "1", "--results", "r", *flags) == 0
+    assert read_calls(bench)[0]["flags"] == ["--method", "good", "--steps", "5", "--anchor", "none", "--quiet"]
+    assert "**good --steps 5 --anchor none (short)**" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ("--set", "seed=1"),
+        ("--methods", "good:check"),
+        ("--methods", "bootstrap:steps=1"),
+        ("--only", "elsewhere"),
+        ("--epsilons", "0"),
+        ("--epsilons", "nan"),
+        ("--seeds", "0"),
+        ("--results", "a", "--resume", "b"),
+    ],
+)
+def test_command_is_refused_when_it_cannot_be_meant(bench: Path, flags: tuple[str, ...]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        start(*flags)
+    assert stop.value.code == 2
+    assert read_calls(bench) == []
+
+
+# -------------------------------------------------------------------------------------------------------- report
+
+
+def test_report_gives_median_and_range_when_cells_are_repeated() -> None:
+    records = [make_record("dp-wgan", 1.0, kway, place) for place, kway in enumerate((910.0, 970.0, 933.0))]
+    text = utility.report(records, PEERS)
+    assert "| 1 | **dp-wgan** | - | - | 933.0 (910.0 to 970.0) | - | 0.100 (0.100 to 0.100) |" in text
+    assert "| 1 | Same (2) |" in text
+    assert "High" not in text  # no cell of ours at its epsilon
+
+
+def test_goals_compare_with_the_best_peer_at_this_epsilon_or_below_when_judged() -> None:
+    best = {score: utility.find_best_peer(PEERS["figures"], score, 1.0) for score in utility.GOALS}  # type: ignore[arg-type]
+    assert best["kway_3"] is not None
+    assert best["pc1_dist"] is not None
+    assert best["kway_3"]["peer"] == "Low"  # epsilon 0.3 holds at 1 too; Real is not private, High spends more
+    assert best["pc1_dist"]["peer"] == "Same"
+    assert best["kway_2"] is None
+    assert utility.judge(941.0, 940, "kway_3") == (True, 1.0)
+    assert utility.judge(940.0, 940, "kway_3") == (False, 0.0)
+    assert utility.judge(0.3, 0.1, "pc1_dist") == (False, pytest.approx(-0.2))
+    text = utility.report([make_record("dp-wgan", 1.0, 941.0), make_record("independent", 1.0, 800.0)], PEERS)
+    assert "| 1 | dp-wgan | - | yes, +1.0 (Low at 0.3: 940) | - | - | no, +0.000 (Same at 1: 0.1) | 1 of 2 |" in text
+    assert "| 1 | independent |" not in text
+
+
+def test_report_compares_with_nobody_when_the_rows_are_others() -> None:
+    text = utility.report([make_record("dp-wgan", 1.0, 941.0, split_sha256="other")], PEERS)
+    assert "No peer was measured on these rows" in text
+    assert "Same" not in text
+
+
+def test_peers_file_holds_possible_figures_when_read() -> None:
+    peers = json.loads(utility.PEERS.read_text())
+    assert peers["figures"]
+    for figure in peers["figures"]:
+        assert figure["kind"] in peers["kinds"]
+        assert figure["table"] in peers["splits"]
+        assert figure["epsilon"] is None or figure["epsilon"] > 0
+        for score in utility.SCORE_NAMES:
+            top = 1000 if score.startswith("kway") else 1.4143 if score == "pc1_dist" else 1
+            assert 0 <= figure.get(score, 0) <= top
+        assert set(figure) >= {"peer", "version"}
+
+
+@pytest.mark.slow
+def test_product_itself_is_measured_when_the_command_is_run_on_a_tiny_table(tmp_path: Path) -> None:
+    write_table(tmp_path / "tables" / "toy")
+    command = [sys.executable, str(Path(utility.__file__)), "--tables", str(tmp_path / "tables"), "--only", "toy"]
+    command += ["--methods", "dp-wgan:steps=2", "one-ways", "--epsilons", "2", "--seeds", "1"]
+    done = subprocess.run([*command, "--results", str(tmp_path / "r.jsonl")], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    product, floor = utility.read_results(tmp_path / "r.jsonl").values()
+    assert product["rows"] == 100
+    assert 0 < product["epsilon_spent"] <= 2
+    assert 0 <= product["scores"]["kway_2"] <= 1000
+    assert floor["scores"]["kway_1"] == 1000
+    assert "no tstr: benchmarks/tasks.json names no target for a table called toy" in done.stdout
