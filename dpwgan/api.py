@@ -249,6 +249,7 @@ class Synthesizer:
             specs_sha256=schema.sha256,
             codebook_sha256=self._codebook_sha256,
             domains=_domains(schema),
+            certificate=self._fitted.certificate,
             seeded=streams.seeded,
             method={
                 "name": run_plan.method.name,

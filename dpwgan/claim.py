@@ -1,6 +1,7 @@
 """The privacy claim: what was promised about a release, on what it rests, and what it leaves out.
 
-Built from values that were fixed before training and from the ledger; nothing else in it is computed from rows.
+Built from values that were fixed before training, from the ledger, and from a certificate that the ledger paid for;
+nothing else in it is computed from rows.
 """
 
 import copy
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from dpwgan.accounting.budget import Budget, NeighboringRelation
+from dpwgan.accounting.certificate import Certificate
 from dpwgan.accounting.guarantee import PrivacyGuarantee
 from dpwgan.config import RECORDS
 from dpwgan.errors import DpwganError, InputError
@@ -36,6 +38,7 @@ RELATIONS = {
 }
 
 SAMPLING_USE = "the sampling probability: expected batch size over n"
+COUNTS_USE = "noisy counts as shares of n, and the choice of how many to ask for"
 DELTA_USE = "the default of delta: 1/n^2"
 ROWS_USE = "the number of rows written"
 
@@ -55,9 +58,16 @@ NOT_COVERED = (
 )
 
 FLOATING_POINT = (
-    "The proofs speak of real numbers; noise is drawn and added in IEEE 754 floating point. An attack through the gaps "
-    "between floating-point numbers is not known on this path, where sums are only seen through training, and is not "
-    "excluded."
+    "The proofs speak of real numbers; noise is drawn and added in IEEE 754 floating point: gradients in single "
+    "precision, counts and other numbers in double. Only what is made of the noisy numbers is released: gradients are "
+    "seen through training alone, noisy counts through the generator fitted to them (for one-way counts that is little "
+    "more than a division), a certificate's number raised to four digits. An attack through the gaps between "
+    "floating-point numbers is not known to us on this path, and is not excluded."
+)
+
+ACCURACY = (
+    "the generator, before rows are drawn from it and groups of cells are split into cells; it is bought from the same "
+    "budget, in the ledger, and is no part of the privacy promise"
 )
 
 FORMATS = (
@@ -99,7 +109,9 @@ class Claim:
         document = copy.deepcopy(dict(self.document))
         document["output"] = describe_output(rows=rows, chosen_by=chosen_by, from_saved_model=from_saved_model)
         public, delta_chosen_by = document["public"], document["budget"]["delta_chosen_by"]
-        public["uses_of_records"] = _uses_of_records(delta_chosen_by=delta_chosen_by, rows_chosen_by=chosen_by)
+        public["uses_of_records"] = _uses_of_records(
+            document["ledger"], delta_chosen_by=delta_chosen_by, rows_chosen_by=chosen_by
+        )
         return Claim(document=document)
 
     def for_file(self, *, sha256: str) -> "Claim":
@@ -143,9 +155,11 @@ def build_claim(
     seeded: bool,
     method: Mapping[str, Any],
     settings: Mapping[str, Any],
+    certificate: Certificate | None = None,
 ) -> Claim:
     """Builds the claim of one run.
 
+    `certificate` is what is certified about the generator's accuracy, beside and apart from the guarantee.
     `domains` maps "codebook", "private" and "waived" to the columns whose list of cells came from there.
     Privacy: with `seeded` the noise can be replayed, so there is no guarantee, whatever the ledger says.
     Raises: DpwganError if more was spent than asked for, or the document does not fit its schema.
@@ -178,7 +192,9 @@ def build_claim(
             },
             "public": {
                 "records": records,
-                "uses_of_records": _uses_of_records(delta_chosen_by=delta_chosen_by, rows_chosen_by=rows_chosen_by),
+                "uses_of_records": _uses_of_records(
+                    ledger, delta_chosen_by=delta_chosen_by, rows_chosen_by=rows_chosen_by
+                ),
                 "specs_sha256": specs_sha256,
                 "codebook_sha256": codebook_sha256,
                 "other": "every training setting, the code, the header and the line ending of the table",
@@ -191,6 +207,7 @@ def build_claim(
             },
             "output": describe_output(rows=rows, chosen_by=rows_chosen_by, from_saved_model=False),
             "method": {**method, "settings": _finite(dict(settings))},
+            "certificate": certificate.describe() if certificate is not None else None,
             "covered": list(COVERED),
             "not_covered": list(NOT_COVERED) + _waived_note(domains.get("waived", ())),
         }
@@ -289,8 +306,11 @@ def round_up(value: float, *, digits: int) -> str:
     return f"{float(context.create_decimal_from_float(value)):.{digits}g}"
 
 
-def _uses_of_records(*, delta_chosen_by: str, rows_chosen_by: str) -> list[str]:
-    uses = [SAMPLING_USE]
+def _uses_of_records(ledger: Sequence[Mapping[str, Any]], *, delta_chosen_by: str, rows_chosen_by: str) -> list[str]:
+    events = {item.get("event") for item in ledger}
+    uses = [SAMPLING_USE] if "poisson_gaussian" in events else []
+    if events & {"gaussian", "exponential_selection"}:
+        uses.append(COUNTS_USE)
     if delta_chosen_by.startswith("default"):
         uses.append(DELTA_USE)
     if rows_chosen_by == RECORDS:
@@ -362,9 +382,24 @@ def _lines(document: Mapping[str, Any]) -> list[str]:
     method = document["method"]
     lines.append(f"method: {method['name']}: {method['title']} ({method['paper']})")
     lines.append("settings: " + ", ".join(f"{key} {_show(value)}" for key, value in method["settings"].items()))
+    lines += _describe_certificate(document.get("certificate"))
     lines += [f"covered: {item}" for item in document["covered"]]
     lines += [f"not covered: {item}" for item in document["not_covered"]]
     return lines
+
+
+def _describe_certificate(certificate: Mapping[str, Any] | None) -> list[str]:
+    if certificate is None:
+        return []
+    # From the decimal as it was written: 1 - 0.05 in binary would be shown as a little less than 95%.
+    failure = decimal.Decimal(repr(certificate["failure_probability"]))
+    confidence = decimal.Context(prec=6, rounding=decimal.ROUND_FLOOR).multiply(1 - failure, decimal.Decimal(100))
+    details = _show(certificate["details"])
+    return [
+        f"accuracy: with confidence {float(confidence):.6g}%, for alpha = {certificate['alpha']:.6g}: "
+        f"{certificate['statement']} ({certificate['kind']}{'; ' if details else ''}{details})",
+        f"accuracy of what: {ACCURACY}",
+    ]
 
 
 def describe_accountant(accountant: Mapping[str, Any]) -> list[str]:
@@ -382,17 +417,32 @@ def describe_accountant(accountant: Mapping[str, Any]) -> list[str]:
 
 
 def describe_ledger(items: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Writes each line of the ledger: what was reserved, for which mechanism, and its numbers."""
+    """Writes each line of the ledger for people: what was reserved, for which mechanism, and its numbers.
+
+    The kind of event is in the words of the mechanism; the accountant, one for all lines, has a line of its own.
+    """
     lines = []
     for item in items:
+        numbers = {key: value for key, value in item.items() if key not in _NOT_IN_LEDGER_LINES}
+        numbers.update(item.get("details", {}))
         # The epsilon and delta of a mechanism that is known by them alone are proved bounds.
         rest = ", ".join(
-            f"{key} {_show_bound(value) if key in ('epsilon', 'delta') else _show(value)}"
-            for key, value in item.items()
-            if key not in ("label", "mechanism")
+            f"{_say_key(key, item)} {_show_bound(value) if key in ('epsilon', 'delta') else _show(value)}"
+            for key, value in numbers.items()
         )
         lines.append(f"  {item['label']}: {item['mechanism']}; {rest}")
     return lines
+
+
+_NOT_IN_LEDGER_LINES = ("label", "mechanism", "event", "accountant", "accountant_version", "details")
+
+
+def _say_key(key: str, item: Mapping[str, Any]) -> str:
+    if key == "replace_one_factor":
+        return "sensitivities that a replaced row can move it by"
+    if key == "epsilon" and item.get("event") == "exponential_selection":
+        return "epsilon of each"
+    return key.replace("_", " ")
 
 
 def _show_bound(value: float | None) -> str:

@@ -60,12 +60,15 @@ or no such device; 78 bad SPECS or codebook; 130, 143 stopped by SIGINT, SIGTERM
 output file.
 docs/errors.md has the sentence for each kind of bad input, docs/claim.md reads the claim line by line."""
 
+# Group and topic of options, in the order of --help.
 TITLES = {
-    "privacy": "privacy",
-    "table": "table",
-    "training": "training (defaults: the method's own, chosen without looking at rows)",
-    "files": "files",
-    "run": "run",
+    ("privacy", ""): "privacy",
+    ("table", ""): "table",
+    ("training", ""): "training (defaults: the method's own, chosen without looking at rows)",
+    ("files", ""): "files",
+    ("run", ""): "run",
+    ("training", "marginals"): "training: marginals and the fit to them (query-gan, and dp-wgan's anchor)",
+    ("training", "critic"): "training: critic and its generator (dp-wgan)",
 }
 
 
@@ -88,8 +91,8 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"dpwgan {__version__}")
     parser.add_argument("positionals", nargs="*", help=argparse.SUPPRESS)
-    groups = {name: parser.add_argument_group(title) for name, title in TITLES.items()}
-    groups["files"].add_argument(
+    groups = {place: parser.add_argument_group(title) for place, title in TITLES.items()}
+    groups["files", ""].add_argument(
         "--config", metavar="FILE", default=argparse.SUPPRESS, help="TOML file of settings; flags win over it"
     )
     for option in OPTIONS:
@@ -98,7 +101,7 @@ def build_parser() -> argparse.ArgumentParser:
             more.update(action="store_const", const="true")
         else:
             more["metavar"] = "|".join(option.choices) if option.choices else option.metavar
-        groups[option.group].add_argument("--" + option.name, **more)
+        groups[option.group, option.topic].add_argument("--" + option.name, **more)
     return parser
 
 

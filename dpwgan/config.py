@@ -26,6 +26,9 @@ ACCOUNTANTS = ("auto", "paper", "moments", "amortized", "pld")
 NEIGHBOURS = ("zero-out", "replace-one")
 DEVICES = ("auto", "cpu", "gpu")
 ENGINES = ("fused", "reference")
+ANCHORS = ("queries", "moments", "none")
+ORACLES = ("marginals", "one-layer")
+GENERATORS = ("codes", "mlp", "codes+mlp")
 LOG_FORMATS = ("text", "json")
 ENVIRONMENT_PREFIX = "DPWGAN_"
 
@@ -114,7 +117,8 @@ def _flag(text: str) -> bool:
 class Option:
     """One setting: its name without dashes, how its text is read, and where it may be given.
 
-    `training` options are passed on to the method under the name `field`; the rest belong to the run.
+    `training` options are passed on to the method under the name `field`; the rest belong to the run. A method refuses
+    those that it does not have. `topic` says which part of a method they set, and heads them in --help.
     `flag_only` ones change what a run means, so that a forgotten line in a file or variable must not switch them on.
     """
 
@@ -127,6 +131,7 @@ class Option:
     choices: tuple[str, ...] | None = None
     field: str = ""
     flag_only: bool = False
+    topic: Literal["", "marginals", "critic"] = ""
 
     @property
     def key(self) -> str:
@@ -165,7 +170,13 @@ def _real(name: str, help: str, *, metavar: str = "X", **more: Any) -> Option:
 
 def _layers(name: str, help: str) -> Option:
     return Option(
-        name=name, group="training", help=help, parse=_widths, form="widths such as 256,256", metavar="W[,W...]"
+        name=name,
+        group="training",
+        topic="critic",
+        help=help,
+        parse=_widths,
+        form="widths such as 256,256",
+        metavar="W[,W...]",
     )
 
 
@@ -174,7 +185,7 @@ def _switch(name: str, help: str, *, flag_only: bool = False) -> Option:
 
 
 OPTIONS: tuple[Option, ...] = (
-    Option(name="method", group="privacy", help="which published method (default: dp-wgan)", metavar="NAME"),
+    Option(name="method", group="privacy", help="dp-wgan, query-gan or independent (default: dp-wgan)", metavar="NAME"),
     Option(
         name="accountant",
         group="privacy",
@@ -195,27 +206,87 @@ OPTIONS: tuple[Option, ...] = (
         name="preset",
         group="training",
         metavar="NAME",
-        help="settings of a published entry: uclanesl-2019; single flags still win",
+        help="settings of a published entry of dp-wgan: uclanesl-2019; single flags still win",
+    ),
+    Option(
+        name="anchor",
+        group="training",
+        topic="critic",
+        choices=ANCHORS,
+        help="what holds the generator beside the critic: marginals asked for one at a time, all pairs at once, or "
+        "nothing (default: queries)",
+    ),
+    _real("critic-share", "share of the budget that the critic gets beside an anchor", topic="critic"),
+    _real("critic-weight", "weight of the critic's score beside the anchor's loss", topic="critic"),
+    Option(
+        name="oracle",
+        group="training",
+        topic="marginals",
+        choices=ORACLES,
+        help="query-gan only: what looks for the generator's errors (default: marginals)",
+    ),
+    _whole(
+        "rounds",
+        "training",
+        "marginals asked for beyond those of the first tree; networks, for one-layer",
+        topic="marginals",
+    ),
+    _whole("ways", "training", "columns in a marginal, at most", topic="marginals"),
+    _whole("most-cells", "training", "cells that a marginal may have, at most", topic="marginals"),
+    _whole("codes", "training", "latent codes of the generator", topic="marginals"),
+    _whole("fit-steps", "training", "steps of the last fit to all that was measured", topic="marginals"),
+    _real("fit-learning-rate", "learning rate of that fit", topic="marginals"),
+    Option(
+        name="generator",
+        group="training",
+        topic="marginals",
+        choices=GENERATORS,
+        help="a table of codes, a perceptron over fixed codes, or both added (default: codes)",
     ),
     _layers("hidden-critic", "widths of the critic's hidden layers"),
     _layers("hidden-generator", "widths of the generator's hidden layers"),
-    _whole("latent", "training", "width of the generator's random input"),
-    _whole("batch-size", "training", "EXPECTED number of rows a critic step reads", field="expected_batch_size"),
-    _whole("critic-steps", "training", "critic steps a generator step takes", field="critic_steps_per_generator_step"),
-    _whole("generator-steps", "training", "generator steps in a row, each time it is its turn"),
-    _real("generator-learning-rate", "learning rate of the generator"),
-    _real("critic-learning-rate", "learning rate of the critic"),
-    _real("weight-clip", "bound on each weight of the critic"),
-    _real("weight-pull", "share of the way back to its first value that each critic weight goes in a step; 0 for none"),
-    _real("gradient-memory", "weight of the past in the running mean of noisy gradients; 0 for none"),
-    _real("generator-average", "weight of the past in the average of the generator that is sampled; 0 for none"),
-    _real("clip-norm", "bound on one row's gradient, over all weights together", field="l2_clip_norm"),
-    _real("noise-multiplier", "noise as a multiple of the bound; the steps are then as many as the budget allows"),
-    _real("epochs", "passes over the table that the critic steps make up"),
-    _whole("steps", "training", "critic steps, instead of --epochs"),
+    _whole("latent", "training", "width of the generator's random input", topic="critic"),
+    _whole(
+        "batch-size",
+        "training",
+        "EXPECTED number of rows a critic step reads",
+        field="expected_batch_size",
+        topic="critic",
+    ),
+    _whole(
+        "critic-steps",
+        "training",
+        "critic steps a generator step takes",
+        field="critic_steps_per_generator_step",
+        topic="critic",
+    ),
+    _whole("generator-steps", "training", "generator steps in a row, each time it is its turn", topic="critic"),
+    _real("generator-learning-rate", "learning rate of the generator", topic="critic"),
+    _real("critic-learning-rate", "learning rate of the critic", topic="critic"),
+    _real("weight-clip", "bound on each weight of the critic", topic="critic"),
+    _real(
+        "weight-pull",
+        "share of the way back to its first value that each critic weight goes in a step; 0 for none",
+        topic="critic",
+    ),
+    _real("gradient-memory", "weight of the past in the running mean of noisy gradients; 0 for none", topic="critic"),
+    _real(
+        "generator-average",
+        "weight of the past in the average of the generator that is sampled; 0 for none",
+        topic="critic",
+    ),
+    _real("clip-norm", "bound on one row's gradient, over all weights together", field="l2_clip_norm", topic="critic"),
+    _real(
+        "noise-multiplier",
+        "noise as a multiple of the bound; the steps are then as many as the budget allows",
+        topic="critic",
+    ),
+    _real("epochs", "passes over the table that the critic steps make up", topic="critic"),
+    _whole("steps", "training", "critic steps, instead of --epochs", topic="critic"),
     Option(
         name="engine",
         group="training",
+        topic="critic",
         choices=ENGINES,
         help="fused: fast; reference: made of tensorflow-privacy's own parts, slow, for comparison (default: fused)",
     ),
@@ -251,12 +322,13 @@ def uclanesl_2019(epsilon: float) -> dict[str, Any]:
     """Gives the hyper-parameters of the UCLANESL entry to the 2018 NIST challenge, Match 3.
 
     Privacy: they depend on epsilon alone. The step count is still cut to what sound accounting allows at this noise.
-    What this tool adds to the published method is switched off: pull, memory and average.
+    What this tool adds to the published method is switched off: anchor, pull, memory and average.
     Source: Srivastava and Alzantot 2019, and the entry's own program, github.com/nesl/
       nist_differential_privacy_synthetic_data_challenge, tf_gan.py and run_uclanesl.sh (noise 1 above epsilon 5, else
       3; gradients of the mean loss clipped to 1/64, which is 1 for the sum).
     """
     return {
+        "anchor": "none",
         "hidden_critic": (1024,),
         "hidden_generator": (1024,),
         "latent": 64,
@@ -355,6 +427,17 @@ class SynthesisConfig:
         return None, RECORDS
 
 
+_CHOICES = {"engine": ENGINES, "anchor": ANCHORS, "oracle": ORACLES, "generator": GENERATORS}
+_LEAST = {
+    **dict.fromkeys(("latent", "expected_batch_size", "critic_steps_per_generator_step", "generator_steps"), 1),
+    **dict.fromkeys(("steps", "fit_steps"), 1),
+    "rounds": 0,
+    "ways": 2,
+    "most_cells": 4,
+    "codes": 2,
+}
+
+
 def _check_settings(settings: Mapping[str, Any]) -> None:
     known = {option.key: option.name for option in OPTIONS if option.training and option.name != "preset"}
     for key, value in settings.items():
@@ -364,13 +447,13 @@ def _check_settings(settings: Mapping[str, Any]) -> None:
         if key in ("hidden_critic", "hidden_generator"):
             if not value or any(width < 1 for width in value):
                 raise UsageError(f"{name} must be one or more widths of at least 1")
-        elif key in ("latent", "expected_batch_size", "critic_steps_per_generator_step", "generator_steps", "steps"):
-            _at_least(name, value, bound=1)
-        elif key in ("weight_pull", "gradient_memory", "generator_average"):
+        elif key in ("weight_pull", "gradient_memory", "generator_average", "critic_share"):
             if not 0.0 <= value < 1.0:
                 raise UsageError(f"{name} must be at least 0 and below 1")
-        elif key == "engine":
-            _one_of(name, value, ENGINES)
+        elif key in _CHOICES:
+            _one_of(name, value, _CHOICES[key])
+        elif key in _LEAST:
+            _at_least(name, value, bound=_LEAST[key])
         else:
             _above_zero(name, value)
     if settings.get("steps") is not None and settings.get("epochs") is not None:

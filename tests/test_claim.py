@@ -13,10 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpwgan.accounting.budget import Budget, NeighboringRelation
+from dpwgan.accounting.certificate import Certificate
+from dpwgan.accounting.events import exponential_selection, gaussian, poisson_gaussian
 from dpwgan.accounting.guarantee import PrivacyGuarantee
 from dpwgan.claim import (
+    COUNTS_USE,
     NOT_PRIVATE,
     ROWS_USE,
+    SAMPLING_USE,
     SCHEMA_PATH,
     Claim,
     build_claim,
@@ -28,6 +32,43 @@ from dpwgan.config import RECORDS
 from dpwgan.errors import DpwganError, InputError
 
 
+def make_line(label: str, mechanism: str, event: Any, *, count: int, **details: Any) -> dict[str, Any]:
+    rest = {"accountant": "moments", "accountant_version": "dp-accounting 0.4.3", "details": details}
+    return {"label": label, "mechanism": mechanism, **event.describe(), "reserved": count, "charged": count, **rest}
+
+
+CRITIC_STEPS = make_line(
+    "critic steps",
+    "Poisson-sampled Gaussian",
+    poisson_gaussian(sampling_probability=0.05, noise_multiplier=2.0),
+    count=100,
+    expected_batch_size=50,
+)
+COUNTS = [
+    make_line(
+        "query selections",
+        "exponential mechanism on the L1 error of marginals",
+        exponential_selection(epsilon=0.01234561),
+        count=3,
+        score_sensitivity=1.0,
+    ),
+    make_line(
+        "query answers",
+        "Gaussian noise on the counts of the selected marginal",
+        gaussian(noise_multiplier=100.0, replace_one_factor=math.sqrt(2)),
+        count=3,
+        stddev_of_a_count=100.0,
+    ),
+]
+CERTIFICATE = Certificate(
+    kind="two-way marginals",
+    statement="no cell of a two-way marginal is further than alpha from its share of the rows",
+    alpha=0.00432109,
+    failure_probability=0.05,
+    details={"cells": 120},
+)
+
+
 def make_claim(
     *,
     epsilon: float = 0.99,
@@ -37,6 +78,8 @@ def make_claim(
     domains: dict[str, list[str]] | None = None,
     asked: Budget | None = None,
     alternatives: list[dict[str, Any]] | None = None,
+    ledger: list[dict[str, Any]] | None = None,
+    certificate: Certificate | None = None,
 ) -> Claim:
     return build_claim(
         guarantee=PrivacyGuarantee(
@@ -49,9 +92,7 @@ def make_claim(
         ),
         asked=asked or Budget(epsilon=1.0, delta=1e-6),
         delta_chosen_by="default: 1/n^2",
-        ledger=[
-            {"label": "critic steps", "mechanism": "Poisson-sampled Gaussian", "steps": 100, "noise_multiplier": 2.0}
-        ],
+        ledger=ledger if ledger is not None else [CRITIC_STEPS],
         accountant={
             "name": "moments",
             "version": "dp-accounting 0.4.3",
@@ -70,6 +111,7 @@ def make_claim(
         seeded=seeded,
         method={"name": "dp-wgan", "title": "DP-WGAN", "paper": "Srivastava and Alzantot 2019"},
         settings={"latent": 64, "hidden_critic": (256, 256)},
+        certificate=certificate,
     )
 
 
@@ -182,6 +224,9 @@ def put(value: Any, *path: str) -> Callable[[dict], None]:
         put(True, "randomness", "seeded"),
         put("0.1", "guarantee", "epsilon"),
         put(3, "surprise"),
+        put({"alpha": 0.1}, "certificate"),
+        put({**CERTIFICATE.describe(), "alpha": -1.0}, "certificate"),
+        put({**CERTIFICATE.describe(), "failure_probability": 0.9}, "certificate"),
     ],
 )
 def test_claim_is_refused_when_a_part_is_missing_or_wrong(change: Callable[[dict], None]) -> None:
@@ -241,9 +286,65 @@ def test_proved_bounds_are_never_written_smaller_when_they_come_from_elsewhere()
     assert describe_ledger([event]) == ["  cells of town: stable selection; epsilon 0.0123457, delta 1.23457e-09"]
 
 
+def test_ledger_reads_as_words_when_its_lines_are_mixed() -> None:
+    assert describe_ledger([CRITIC_STEPS, *COUNTS]) == [
+        "  critic steps: Poisson-sampled Gaussian; sampling probability 0.05, noise multiplier 2, reserved 100, "
+        "charged 100, expected batch size 50",
+        "  query selections: exponential mechanism on the L1 error of marginals; epsilon of each 0.0123457, "
+        "sensitivities that a replaced row can move it by 2, reserved 3, charged 3, score sensitivity 1",
+        "  query answers: Gaussian noise on the counts of the selected marginal; noise multiplier 100, "
+        "sensitivities that a replaced row can move it by 1.41421, reserved 3, charged 3, stddev of a count 100",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("ledger", "uses"),
+    [([CRITIC_STEPS], {SAMPLING_USE}), (COUNTS, {COUNTS_USE}), ([CRITIC_STEPS, *COUNTS], {SAMPLING_USE, COUNTS_USE})],
+)
+def test_claim_says_what_the_records_were_used_for_when_the_ledger_holds_counts(
+    ledger: list[dict[str, Any]], uses: set[str]
+) -> None:
+    claim = make_claim(ledger=ledger)
+    again = claim.for_output(rows=7, chosen_by="asked for", from_saved_model=True)
+    for document in (claim.document, again.document):
+        assert set(document["public"]["uses_of_records"]) & {SAMPLING_USE, COUNTS_USE} == uses
+
+
+def test_claim_states_the_certificate_apart_from_the_promise_when_there_is_one() -> None:
+    claim = make_claim(certificate=CERTIFICATE)
+    assert claim.document["certificate"]["alpha"] == 0.004322
+    assert claim.document["guarantee"] == make_claim().document["guarantee"]
+    assert (
+        "accuracy: with confidence 95%, for alpha = 0.004322: no cell of a two-way marginal is further than alpha from "
+        "its share of the rows (two-way marginals; cells 120)\n"
+    ) in claim.to_text()
+    assert "is no part of the privacy promise" in claim.to_text()
+    assert "accuracy" not in make_claim().to_text()
+
+
+def test_claim_never_overstates_its_confidence_when_the_failure_probability_is_tiny() -> None:
+    certificate = Certificate(kind="k", statement="s", alpha=0.5, failure_probability=1e-12)
+    text = make_claim(certificate=certificate).to_text()
+    assert "with confidence 99.9999%, for alpha = 0.5: s (k)\n" in text
+
+
+def test_claim_keeps_its_certificate_when_more_rows_are_sampled() -> None:
+    claim = make_claim(certificate=CERTIFICATE)
+    more = claim.for_output(rows=7, chosen_by="asked for", from_saved_model=True).for_file(sha256="cd" * 32)
+    assert more.document["certificate"] == CERTIFICATE.describe()
+
+
+def test_claim_without_the_key_is_still_read_when_it_was_saved_before_certificates(tmp_path: Path) -> None:
+    document = dict(make_claim().document)
+    del document["certificate"]
+    path = tmp_path / "claim.json"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    assert read_claim(path).to_text() == make_claim().to_text()
+
+
 def test_claim_page_explains_every_line_when_compared_with_the_text() -> None:
     page = (SCHEMA_PATH.parent.parent / "docs" / "claim.md").read_text(encoding="utf-8")
-    title, *lines = make_claim().to_text().splitlines()
+    title, *lines = make_claim(ledger=[CRITIC_STEPS, *COUNTS], certificate=CERTIFICATE).to_text().splitlines()
     assert title.startswith("Privacy claim of dpwgan")
     for line in lines:
         assert f"> {line.split()[0]}" in page, line
@@ -259,7 +360,8 @@ def test_claim_text_holds_every_number_of_the_promise_when_it_is_written() -> No
         "for replace-one: epsilon 1.98",
         "accountant: moments (dp-accounting 0.4.3), rule auto: needs less noise",
         "amortized would have needed noise multiplier 15, and gives epsilon 9",
-        "critic steps: Poisson-sampled Gaussian; steps 100, noise_multiplier 2",
+        "critic steps: Poisson-sampled Gaussian; sampling probability 0.05, noise multiplier 2, reserved 100, "
+        "charged 100, expected batch size 50",
         "1000 rows",
         "seeded: no",
         "floating point",

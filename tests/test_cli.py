@@ -24,6 +24,7 @@ from dpwgan.errors import (
     TransferError,
     UsageError,
 )
+from dpwgan.methods.registry import METHODS
 
 ROOT = Path(__file__).resolve().parent.parent
 FIVE = ["data.csv", "out.csv", "specs.json", "1.0", "1e-6"]
@@ -73,7 +74,19 @@ def test_help_names_every_option_and_exit_code_when_asked(capsys: pytest.Capture
     for code in ("0 done", "2 usage", "65 ", "66 ", "69 ", "70 ", "73 ", "74 ", "75 ", "78 ", "130, 143"):
         assert code in text
     assert "DPWGAN_" in text
+    for method in METHODS:
+        assert method in text
     assert "1/n^2" in text
+
+
+def test_help_keeps_what_every_run_needs_first_when_methods_have_many_settings(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["--help"]) == 0
+    text = capsys.readouterr().out
+    places = [text.index(f"\n  --{name} ") for name in ("method", "rows", "claim", "seed", "codes", "clip-norm")]
+    assert places == sorted(places)
+    assert max(len(line) for line in text.splitlines()) <= 120
 
 
 def test_version_is_said_when_asked(capsys: pytest.CaptureFixture[str]) -> None:

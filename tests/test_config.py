@@ -23,6 +23,8 @@ from dpwgan.config import (
     read_epsilon,
 )
 from dpwgan.errors import InputError, UsageError
+from dpwgan.methods.anchor import AnchorSettings
+from dpwgan.methods.registry import METHODS
 from dpwgan.training.settings import DpWganSettings
 
 
@@ -82,6 +84,17 @@ def test_default_delta_stays_below_one_when_there_is_one_row() -> None:
         ({"settings": {"hidden_critic": (256, 0)}}, "hidden-critic must be one or more widths"),
         ({"settings": {"hidden_critic": ()}}, "hidden-critic must be one or more widths"),
         ({"settings": {"engine": "fast"}}, "engine must be one of"),
+        ({"settings": {"anchor": "heavy"}}, "anchor must be one of queries, moments, none"),
+        ({"settings": {"oracle": "delphi"}}, "oracle must be one of marginals, one-layer"),
+        ({"settings": {"generator": "gan"}}, "generator must be one of codes, mlp, codes"),
+        ({"settings": {"critic_share": 1.0}}, "critic-share must be at least 0 and below 1"),
+        ({"settings": {"critic_weight": -1.0}}, "critic-weight must be a finite number above 0"),
+        ({"settings": {"rounds": -1}}, "rounds must be at least 0"),
+        ({"settings": {"ways": 1}}, "ways must be at least 2"),
+        ({"settings": {"most_cells": 3}}, "most-cells must be at least 4"),
+        ({"settings": {"codes": 1}}, "codes must be at least 2"),
+        ({"settings": {"fit_steps": 0}}, "fit-steps must be at least 1"),
+        ({"settings": {"fit_learning_rate": math.nan}}, "fit-learning-rate must be a finite number above 0"),
         ({"settings": {"weight_clips": 3}}, "weight_clips .*did you mean weight_clip"),
         ({"settings": {"steps": 3, "epochs": 1.0}}, "steps and epochs say the same thing"),
     ],
@@ -100,6 +113,7 @@ def test_preset_has_the_published_settings_when_epsilon_passes_the_border() -> N
     low = SynthesisConfig(epsilon=5.0, preset="uclanesl-2019")
     high = SynthesisConfig(epsilon=5.1, preset="uclanesl-2019")
     assert low.training == {
+        "anchor": "none",
         "hidden_critic": (1024,),
         "hidden_generator": (1024,),
         "latent": 64,
@@ -133,9 +147,25 @@ def test_preset_settings_are_settings_that_exist_when_read_by_the_checker() -> N
         SynthesisConfig(epsilon=1.0, settings=settings(1.0))
 
 
-def test_every_setting_of_the_method_has_a_flag_when_compared() -> None:
-    flags = {option.key for option in OPTIONS if option.training and option.name != "preset"}
-    assert flags == set(DpWganSettings.__dataclass_fields__)
+def test_every_setting_of_a_method_has_a_flag_when_compared() -> None:
+    critic = {option.key for option in OPTIONS if option.topic == "critic"}
+    marginals = {option.key for option in OPTIONS if option.topic == "marginals"}
+    assert critic == set(DpWganSettings.__dataclass_fields__) | {"anchor", "critic_share", "critic_weight"}
+    assert marginals == set(AnchorSettings.__dataclass_fields__) | {"oracle"}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_setting_is_taken_or_refused_by_name_when_a_method_is_asked(method: str) -> None:
+    values = {"hidden_critic": (8,), "hidden_generator": (8,), "generator_average": 0.5, "weight_pull": 0.5}
+    values |= {"gradient_memory": 0.5, "critic_share": 0.5}
+    for option in OPTIONS:
+        if option.training and option.name != "preset":
+            value = values.get(option.key, option.choices[0] if option.choices else option.parse("4"))
+            SynthesisConfig(epsilon=1.0, method=method, settings={option.key: value})
+            try:
+                METHODS[method]().make_settings(**{option.key: value})
+            except UsageError as error:
+                assert option.name in str(error)  # noqa: PT017
 
 
 def test_choices_are_those_of_the_accounting_when_compared() -> None:

@@ -31,7 +31,12 @@ under replace-one. So one release of sensitivity 1/n, and Theorem 1, certify the
 final before it.
 """
 
+import decimal
+import json
 import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -41,6 +46,55 @@ from dpwgan.errors import PrivacyError
 
 ROUNDING = 1e-12
 """Relative amount by which every slack is raised: hundreds of times the rounding of a quantile."""
+
+
+_ALPHA_DIGITS = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class Certificate:
+    """What is certified about the accuracy of a generator, in the form in which the claim says it.
+
+    `kind` names the class of queries; `statement` says what holds of them and calls the bound alpha; `details` are
+    public facts or releases, such as the number of queries.
+    Privacy: post-processing of releases that the ledger holds. It is no part of the guarantee.
+    Units: `alpha` has the unit that `statement` gives it; `failure_probability` is u, over the noise.
+    Raises: PrivacyError for an empty text, an alpha that is not finite or negative, a u that is not above 0 and at most
+      1/2, or details that JSON cannot hold.
+    """
+
+    kind: str
+    statement: str
+    alpha: float
+    failure_probability: float
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.kind or not self.statement:
+            raise PrivacyError("A certificate needs a kind and a statement.")
+        if not (math.isfinite(self.alpha) and self.alpha >= 0):
+            raise PrivacyError(f"alpha must be finite and at least 0; it is {self.alpha!r}.")
+        _refuse_failure_probability(self.failure_probability)
+        try:
+            json.dumps(dict(self.details), allow_nan=False)
+        except (TypeError, ValueError):
+            raise PrivacyError("The details of a certificate must be what JSON can hold.") from None
+
+    def describe(self) -> dict[str, Any]:
+        """Gives the certificate as JSON-able pairs.
+
+        Alpha is raised to few digits: the statement stays true, and the low digits of a noisy number are kept back.
+        """
+        context = decimal.Context(prec=_ALPHA_DIGITS, rounding=decimal.ROUND_CEILING)
+        return {
+            "kind": self.kind,
+            "statement": self.statement,
+            # The float nearest to a decimal that is not below alpha is not below alpha either.
+            "alpha": float(context.create_decimal_from_float(self.alpha)),
+            "failure_probability": self.failure_probability,
+            "confidence": 1.0 - self.failure_probability,
+            "details": dict(self.details),
+        }
 
 
 def laplace_slack(*, scale: float, failure_probability: float) -> float:

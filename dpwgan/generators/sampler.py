@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from dpwgan.accounting.certificate import Certificate
 from dpwgan.encoded import EncodedTable, Head, Span
 from dpwgan.errors import InputError
 
@@ -27,6 +28,11 @@ class MlpSampler:
 
     weights: tuple[npt.NDArray[np.float32], ...]
     spans: tuple[Span, ...]
+
+    @property
+    def certificate(self) -> Certificate | None:
+        """A critic's course certifies nothing about marginals."""
+        return None
 
     def sample(self, records: int, *, rng: np.random.Generator, chunk: int = 16_384) -> Iterator[EncodedTable]:
         """Draws rows in chunks: categories from the softmax or sigmoid, numbers as the linear head gives them.

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from dpwgan.accounting.budget import Budget, NeighboringRelation
+from dpwgan.accounting.certificate import Certificate
 from dpwgan.accounting.choose import AccountantChoice
 from dpwgan.accounting.events import Charge, Event
 from dpwgan.accounting.ledger import Ledger
@@ -42,6 +43,10 @@ class Plan(Protocol):
 
 class FittedSynthesizer(Protocol):
     """A fitted model: holds no rows."""
+
+    @property
+    def certificate(self) -> Certificate | None:
+        """What is certified about the accuracy of a model just fitted; the claim keeps it for a saved one."""
 
     def sample(self, records: int, *, rng: np.random.Generator, chunk: int = ...) -> Iterator[EncodedTable]:
         """Draws rows. Privacy: post-processing, free however often."""

@@ -4,9 +4,12 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import stats
 
 from dpwgan.accounting.certificate import (
+    Certificate,
     bound_largest,
     bound_largest_after_fit,
     bound_worst_error,
@@ -159,3 +162,32 @@ def test_worst_error_is_refused_when_it_is_no_number():
         bound_worst_error(math.nan, slack=0.1)
     with pytest.raises(PrivacyError):
         bound_worst_error(0.1, slack=-0.1)
+
+
+@pytest.mark.parametrize(
+    ("changes", "fragment"),
+    [
+        ({"kind": ""}, "kind and a statement"),
+        ({"statement": ""}, "kind and a statement"),
+        ({"alpha": math.nan}, "alpha must be finite"),
+        ({"alpha": math.inf}, "alpha must be finite"),
+        ({"alpha": -1e-9}, "alpha must be finite"),
+        ({"failure_probability": 0.0}, "failure_probability"),
+        ({"failure_probability": 0.6}, "failure_probability"),
+        ({"details": {"radius": math.inf}}, "JSON"),
+        ({"details": {"sizes": {1, 2}}}, "JSON"),
+    ],
+)
+def test_certificate_is_refused_when_a_part_cannot_be_stated(changes, fragment):
+    fields = {"kind": "k", "statement": "s", "alpha": 0.1, "failure_probability": 0.05}
+    with pytest.raises(PrivacyError, match=fragment):
+        Certificate(**{**fields, **changes})
+
+
+@settings(max_examples=200)
+@given(alpha=st.floats(0, 1e300))
+def test_certificate_never_states_a_smaller_alpha_when_it_is_described(alpha):
+    described = Certificate(kind="k", statement="s", alpha=alpha, failure_probability=0.05).describe()
+    assert alpha <= described["alpha"] <= alpha * (1 + 1.001e-3) + 5e-324
+    assert described["confidence"] == 0.95
+    assert float(f"{described['alpha']:.4g}") == described["alpha"]
