@@ -159,10 +159,10 @@ class Ledger:
             )
         if any(isinstance(event, (PoissonGaussian, Gaussian)) for event in events):
             assumptions.append(
-                "what is released with Gaussian noise (sums of clipped gradients, counts, and the like) moves by at most "
-                "its sensitivity when one row is zeroed out, in L2 jointly over all its entries, and by at most the "
-                "stated multiple of it, or twice as much, when one is replaced; the noise is independent and unknown to "
-                "whoever sees the release, and drawn in IEEE floating point"
+                "what is released with Gaussian noise (sums of clipped gradients, counts, and the like) moves by no "
+                "more than its sensitivity when one row is zeroed out, in L2 jointly over all its entries, and by no "
+                "more than the stated multiple of it, or twice as much, when one is replaced; the noise is independent "
+                "and unknown to whoever sees the release, and drawn in IEEE floating point"
             )
         if any(isinstance(event, ExponentialSelection) for event in events):
             assumptions.append(
