@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from dpwgan.accounting.budget import Budget, NeighboringRelation
-from dpwgan.accounting.events import Charge
+from dpwgan.accounting.choose import AccountantChoice
+from dpwgan.accounting.events import Charge, Event
 from dpwgan.encoded import EncodedTable, TableShape
 from dpwgan.errors import ResourceError, UsageError
+from dpwgan.generators.mixture_sampler import MixtureSampler
 from dpwgan.generators.sampler import MlpSampler
+from dpwgan.methods.anchor import AnchorPlan, AnchorSettings, choose_maker, fit_anchor, plan_anchor
 from dpwgan.methods.base import Progress
 from dpwgan.randomness import Streams
 from dpwgan.training.plan import TrainingPlan, plan_training
@@ -21,10 +25,88 @@ if TYPE_CHECKING:
     from dpwgan.accounting.ledger import Ledger
 
 
-class DpWgan:
-    """A Wasserstein GAN whose critic reads rows through clipped, noised gradients; the generator sees the critic alone.
+# The critic's share of the budget beside an anchor, in units of rho: see docs/utility.md for what it buys.
+_CRITIC_SHARE = 0.02
+_CRITIC_WEIGHT = 1e-4
+_ANCHORED_STEPS = 200
+_ANCHORED_HIDDEN = (64,)
+_ANCHORED_RATE = 0.01
+# How many steps of a fit a critic step takes as long as, for the progress bar.
+_TICKS_A_STEP = 2
 
-    Privacy: the only road from a row to the result is the critic's steps, each a Gaussian mechanism on a Poisson
+
+@dataclass(frozen=True, kw_only=True)
+class AnchoredSettings:
+    """Settings of the DP-WGAN: its critic's, and the anchor's that the generator is fitted to first.
+
+    `critic_share`: what the critic gets of the budget beside an anchor. `critic_weight`: weight of its score, in units
+    of log-likelihood a record, beside the anchor's.
+    Raises: UsageError for a value out of its range, or a setting of the anchor without an anchor.
+    """
+
+    anchor: Literal["queries", "moments", "none"] = "queries"
+    critic_share: float = _CRITIC_SHARE
+    critic_weight: float = _CRITIC_WEIGHT
+    critic: DpWganSettings = field(default_factory=DpWganSettings)
+    fit: AnchorSettings = field(default_factory=AnchorSettings)
+
+    def __post_init__(self) -> None:
+        if self.anchor not in ("queries", "moments", "none"):
+            raise UsageError("anchor must be queries, moments or none")
+        if not 0.0 < self.critic_share < 1.0:
+            raise UsageError("critic-share must lie above 0 and below 1")
+        if not 0.0 <= self.critic_weight <= 1e3:
+            raise UsageError("critic-weight must be a number from 0 to 1,000")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnchoredPlan:
+    """An anchor and the critic steps that come after it, under one accountant.
+
+    `critic.shape` is the table's, until the groups are known that the critic reads beside an anchor.
+    """
+
+    settings: AnchoredSettings
+    anchor: AnchorPlan
+    critic: TrainingPlan
+
+    @property
+    def choice(self) -> AccountantChoice:
+        """The accountant and why: chosen for the critic's steps, with the anchor's releases taken off the budget."""
+        return self.critic.choice
+
+    @property
+    def charges(self) -> Sequence[tuple[str, Event, int, Mapping[str, Any]]]:
+        """What to reserve in the ledger."""
+        return [*self.anchor.charges, *self.critic.charges]
+
+    @property
+    def memory_bytes(self) -> int:
+        """Estimate of the memory that the run takes: the two phases follow each other."""
+        return self.anchor.memory_bytes + self.critic.memory_bytes
+
+    @property
+    def seconds(self) -> float:
+        """Rough estimate of the time on two cores."""
+        codes = self.anchor.choose_codes(self.anchor.most_width) * self.anchor.most_width
+        return self.anchor.seconds + self.critic.seconds + self.critic.steps * codes * 5e-8
+
+    def summary(self) -> dict[str, Any]:
+        """Gives the settings as JSON-able pairs."""
+        return {
+            **self.anchor.summary(),
+            "critic_share": self.settings.critic_share,
+            "critic_weight": self.settings.critic_weight,
+            **self.critic.summary(),
+        }
+
+
+class DpWgan:
+    """A Wasserstein GAN whose critic reads rows through clipped, noised gradients.
+
+    With an anchor (the default), the generator is first fitted to noisy marginals; then a critic with what is left of
+    the budget goes on, and the anchor's loss stays in the generator's objective. With none it is the published method.
+    Privacy: rows are read by the anchor's releases and by the critic's steps, each a Gaussian mechanism on a Poisson
       sample; the generator, its average and every sampled row are post-processing. See docs/privacy.md.
     """
 
@@ -35,31 +117,156 @@ class DpWgan:
         "(UCLANESL entry to the NIST Differential Privacy Synthetic Data Challenge, Match 3)"
     )
 
-    def make_settings(self, **asked: Any) -> DpWganSettings:
+    def make_settings(self, **asked: Any) -> AnchoredSettings:
         """Checks settings by name. Raises: UsageError."""
-        return DpWganSettings(**asked)
+        own = {name: asked.pop(name) for name in ("anchor", "critic_share", "critic_weight") if name in asked}
+        anchor = own.get("anchor", "queries")
+        for_fit = {part.name for part in fields(AnchorSettings)}
+        for_critic = {part.name for part in fields(DpWganSettings)}
+        for name in asked:
+            if name not in for_fit | for_critic:
+                raise UsageError(f"the method {self.name} has no setting {name.replace('_', '-')}")
+            if anchor == "none" and name in for_fit:
+                raise UsageError(f"without an anchor the method {self.name} has no setting {name.replace('_', '-')}")
+        critic: dict[str, Any] = {name: value for name, value in asked.items() if name in for_critic}
+        if anchor != "none":
+            critic = {
+                "hidden_critic": _ANCHORED_HIDDEN,
+                "generator_steps": 1,
+                "generator_learning_rate": _ANCHORED_RATE,
+                **critic,
+            }
+            if not {"steps", "epochs", "noise_multiplier"} & critic.keys():
+                critic["steps"] = _ANCHORED_STEPS
+        fit = AnchorSettings(**{name: value for name, value in asked.items() if name in for_fit})
+        return AnchoredSettings(**own, critic=DpWganSettings(**critic), fit=fit)
 
     def plan(
         self,
         shape: TableShape,
         budget: Budget,
         *,
-        settings: DpWganSettings,
+        settings: AnchoredSettings,
         accountant_rule: str,
         neighboring_relation: NeighboringRelation,
         other_charges: Sequence[Charge] = (),
-    ) -> TrainingPlan:
-        """Fixes batch, noise and steps. Privacy: sees the public shape only. Raises: PrivacyError."""
-        return plan_training(
+    ) -> TrainingPlan | AnchoredPlan:
+        """Fixes releases, batch, noise and steps. Privacy: sees the public shape only. Raises: PrivacyError."""
+        shared: dict[str, Any] = {"accountant_rule": accountant_rule, "neighboring_relation": neighboring_relation}
+        if settings.anchor == "none":
+            return plan_training(shape, budget, settings=settings.critic, other_charges=other_charges, **shared)
+        anchor = plan_anchor(
             shape,
             budget,
-            settings=settings,
-            accountant_rule=accountant_rule,
-            neighboring_relation=neighboring_relation,
+            kind=settings.anchor,
+            settings=settings.fit,
             other_charges=other_charges,
+            share=1.0 - settings.critic_share,
+            **shared,
         )
+        taken = (*other_charges, *((event, count) for _, event, count, _ in anchor.charges))
+        critic = plan_training(shape, budget, settings=settings.critic, other_charges=taken, **shared)
+        return AnchoredPlan(settings=settings, anchor=anchor, critic=critic)
 
     def fit(
+        self,
+        encoded: EncodedTable,
+        plan: TrainingPlan | AnchoredPlan,
+        *,
+        streams: Streams,
+        ledger: Ledger,
+        progress: Progress,
+        device: str = "auto",
+        threads: int | None = None,
+    ) -> MlpSampler | MixtureSampler:
+        """Fits the anchor if there is one, then trains critic and generator for the planned steps.
+
+        Privacy: each release and each critic step is charged before it reads rows.
+        Raises: PrivacyError, ResourceError, UsageError.
+        """
+        run: dict[str, Any] = {"streams": streams, "ledger": ledger, "progress": progress}
+        if isinstance(plan, AnchoredPlan):
+            return self._fit_anchored(encoded, plan, device=device, threads=threads, **run)
+        return self._fit_alone(encoded, plan, device=device, threads=threads, **run)
+
+    def _fit_anchored(
+        self,
+        encoded: EncodedTable,
+        plan: AnchoredPlan,
+        *,
+        streams: Streams,
+        ledger: Ledger,
+        progress: Progress,
+        device: str,
+        threads: int | None,
+    ) -> MixtureSampler:
+        # TensorFlow takes seconds to import; a plan must not pay for it.
+        from dpwgan.training.device import prepare_device
+
+        name = prepare_device(device, threads=threads)
+        import tensorflow as tf
+
+        from dpwgan.discriminators.critic import Critic
+        from dpwgan.generators.tensor_mixture import CodeSource, TensorMixture, lay_out_groups
+        from dpwgan.training.anchored_step import AnchoredStep
+        from dpwgan.training.loop import train
+        from dpwgan.training.private_step import FusedStep
+
+        anchor_ticks, critic_ticks = plan.anchor.fit_ticks, _TICKS_A_STEP * plan.critic.steps
+        total = anchor_ticks + critic_ticks
+        columns = [attribute.column for attribute in plan.anchor.one_way_plan.attributes]
+        try:
+            with tf.device(name):
+                anchor = fit_anchor(
+                    encoded,
+                    plan.anchor,
+                    streams=streams,
+                    ledger=ledger,
+                    progress=lambda done, of, epsilon: progress(done * anchor_ticks // of, total, epsilon),
+                    make_generator=choose_maker(plan.anchor, rng=streams.model, device=device, threads=threads),
+                )
+                spans = lay_out_groups(columns, anchor.layout.sizes)
+                shape = TableShape(records=plan.critic.shape.records, spans=spans)
+                critic_plan = replace(plan.critic, shape=shape)
+                groups = EncodedTable(
+                    codes=anchor.groups, numbers=np.zeros((len(anchor.groups), 0), np.float32), spans=spans
+                )
+                settings = critic_plan.settings
+                critic = Critic(
+                    spans, hidden=settings.hidden_critic, weight_clip=settings.weight_clip, rng=streams.model
+                )
+                if isinstance(anchor.generator, TensorMixture):
+                    generator = anchor.generator
+                else:
+                    logits = np.log(np.maximum(anchor.generator.probabilities(), 1e-9))
+                    generator = TensorMixture(spans, logits, rng=streams.model)
+                latents = CodeSource(codes=generator.codes, width=shape.width, rng=streams.model)
+                parts: dict[str, Any] = {
+                    "critic": critic,
+                    "generator": generator,
+                    "latents": latents,
+                    "plan": critic_plan,
+                }
+                generator_step = AnchoredStep(**parts, losses=[anchor.measured], weight=plan.settings.critic_weight)
+                train(
+                    critic_plan,
+                    critic_step=FusedStep(groups, **parts),
+                    generator_step=generator_step,
+                    ledger=ledger,
+                    streams=streams,
+                    progress=lambda done, of, epsilon: progress(
+                        anchor_ticks + done * critic_ticks // of, total, epsilon
+                    ),
+                )
+        except tf.errors.ResourceExhaustedError:
+            raise ResourceError(f"the device {name} ran out of memory: use smaller layers or batches") from None
+        probabilities = generator_step.averaged_probabilities()
+        # A function of released numbers: asking costs nothing.
+        if not np.isfinite(probabilities).all():
+            raise UsageError("training ran off to numbers that are not finite: lower the learning rates")
+        return MixtureSampler(probabilities=probabilities, coarsening=anchor.coarsening)
+
+    def _fit_alone(
         self,
         encoded: EncodedTable,
         plan: TrainingPlan,
@@ -67,13 +274,9 @@ class DpWgan:
         streams: Streams,
         ledger: Ledger,
         progress: Progress,
-        device: str = "auto",
-        threads: int | None = None,
+        device: str,
+        threads: int | None,
     ) -> MlpSampler:
-        """Trains critic and generator for the planned steps.
-
-        Privacy: each critic step is charged before it reads rows. Raises: PrivacyError, ResourceError, UsageError.
-        """
         # TensorFlow takes seconds to import; a plan must not pay for it.
         from dpwgan.training.device import prepare_device
 

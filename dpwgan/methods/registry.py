@@ -3,11 +3,18 @@
 from pathlib import Path
 
 from dpwgan.errors import UsageError
+from dpwgan.generators.mixture_sampler import MIXTURE_FILE, MixtureSampler
 from dpwgan.generators.sampler import MlpSampler
 from dpwgan.methods.base import FittedSynthesizer, Method
 from dpwgan.methods.dp_wgan import DpWgan
+from dpwgan.methods.independent import Independent
+from dpwgan.methods.query_gan import QueryGan
 
-METHODS: dict[str, type[DpWgan]] = {DpWgan.name: DpWgan}
+METHODS: dict[str, type[DpWgan] | type[QueryGan] | type[Independent]] = {
+    DpWgan.name: DpWgan,
+    QueryGan.name: QueryGan,
+    Independent.name: Independent,
+}
 
 
 def get_method(name: str) -> Method:
@@ -19,4 +26,6 @@ def get_method(name: str) -> Method:
 
 def load_synthesizer(directory: Path) -> FittedSynthesizer:
     """Reads a fitted model back from its folder. Raises: InputError if it is missing or damaged."""
+    if (directory / MIXTURE_FILE).exists():
+        return MixtureSampler.load(directory)
     return MlpSampler.load(directory)

@@ -8,9 +8,8 @@ import tensorflow as tf
 
 from dpwgan.discriminators.critic import Critic
 from dpwgan.encoded import EncodedTable
-from dpwgan.generators.mlp import MlpGenerator
+from dpwgan.generators.base import LatentDraws, RowGenerator
 from dpwgan.training.critic_update import CriticUpdate
-from dpwgan.training.latents import LatentSource
 from dpwgan.training.plan import TrainingPlan
 
 
@@ -28,8 +27,8 @@ class FusedStep:
         encoded: EncodedTable,
         *,
         critic: Critic,
-        generator: MlpGenerator,
-        latents: LatentSource,
+        generator: RowGenerator,
+        latents: LatentDraws,
         plan: TrainingPlan,
     ) -> None:
         """Puts the encoded rows on the device and traces nothing yet."""

@@ -1,0 +1,169 @@
+"""Marginals of groups: counted in the rows, answered by a mixture of codes, and compared where they were measured."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from dpwgan.discriminators.base import Probabilities
+
+Marginal = tuple[int, ...]
+"""The attributes of a marginal, rising."""
+
+Counts = npt.NDArray[np.float64]
+Groups = npt.NDArray[np.int32]
+
+_CHUNK = 1 << 16
+
+
+class GroupLayout:
+    """Where each attribute's groups lie in a row of probabilities."""
+
+    def __init__(self, sizes: Sequence[int]) -> None:
+        self.sizes = tuple(int(size) for size in sizes)
+        self.starts = tuple(int(start) for start in np.concatenate(([0], np.cumsum(self.sizes)))[:-1])
+        self.width = sum(self.sizes)
+        self.attributes = len(self.sizes)
+
+    def get_slice(self, attribute: int) -> slice:
+        """Gives an attribute's slice of the width."""
+        return slice(self.starts[attribute], self.starts[attribute] + self.sizes[attribute])
+
+    def count_cells(self, marginal: Marginal) -> int:
+        """Gives how many cells a marginal has."""
+        return int(np.prod([self.sizes[attribute] for attribute in marginal], dtype=np.int64))
+
+    def add_blocks(self, matrix: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Adds up a (width, width) matrix over each pair's block. Shapes: the result (attributes, attributes)."""
+        by_rows = np.add.reduceat(matrix, self.starts, axis=0)
+        result: npt.NDArray[Any] = np.add.reduceat(by_rows, self.starts, axis=1)
+        return result
+
+
+def count_pairs(groups: Groups, layout: GroupLayout) -> Counts:
+    """Counts the records in every cell of every two-way marginal, exactly. What it gives is not released.
+
+    Privacy: a record adds 1 to one cell of each marginal, under zero-out; replaced, it moves to another cell of each.
+    Shapes: `groups` (n, attributes); the result (width, width), whose diagonal blocks hold the one-way counts.
+    """
+    total = np.zeros((layout.width, layout.width))
+    for first in range(0, len(groups), _CHUNK):
+        rows = groups[first : first + _CHUNK].astype(np.int64) + np.array(layout.starts)
+        pointers = np.arange(len(rows) + 1) * layout.attributes
+        ones = np.ones(rows.size, np.float32)
+        one_hot = sparse.csr_matrix((ones, rows.ravel(), pointers), shape=(len(rows), layout.width))
+        total += np.asarray((one_hot.T @ one_hot).todense())
+    return total
+
+
+def count_marginal(groups: Groups, marginal: Marginal, layout: GroupLayout) -> Counts:
+    """Counts the records in every cell of one marginal, exactly. What it gives is not released.
+
+    Privacy: as `count_pairs`. Shapes: the result has one axis an attribute.
+    """
+    cells = np.zeros(len(groups), np.int64)
+    for attribute in marginal:
+        cells = cells * layout.sizes[attribute] + groups[:, attribute]
+    counts = np.bincount(cells, minlength=layout.count_cells(marginal)).astype(np.float64)
+    return counts.reshape([layout.sizes[attribute] for attribute in marginal])
+
+
+def answer_pairs(probabilities: Probabilities) -> Probabilities:
+    """Gives the share of rows in every cell of every two-way marginal. Shapes: (codes, width) to (width, width).
+
+    Diagonal blocks are not marginals: within an attribute a code's cells exclude each other.
+    """
+    answers: Probabilities = (probabilities.T @ probabilities) / np.float32(len(probabilities))
+    return answers
+
+
+def answer_marginal(probabilities: Probabilities, marginal: Marginal, layout: GroupLayout) -> Probabilities:
+    """Gives the share of rows in every cell of a marginal. Shapes: the result has one axis an attribute."""
+    factors = [probabilities[:, layout.get_slice(attribute)] for attribute in marginal]
+    if len(factors) == 1:
+        mean: Probabilities = factors[0].mean(axis=0)
+        return mean
+    left = _multiply(factors[:-1])
+    answers: Probabilities = (left.T @ factors[-1]) / np.float32(len(probabilities))
+    return answers.reshape([factor.shape[1] for factor in factors])
+
+
+def _multiply(factors: Sequence[Probabilities]) -> Probabilities:
+    """Gives each code's probabilities of all combinations. Shapes: (codes, a), (codes, b) ... to (codes, a b ...)."""
+    product = factors[0]
+    for factor in factors[1:]:
+        product = (product[:, :, np.newaxis] * factor[:, np.newaxis, :]).reshape(len(product), -1)
+    return product
+
+
+class MeasuredMarginals:
+    """All marginals measured so far, as a loss: squared errors over the variance of each answer's noise.
+
+    Privacy: holds released numbers alone. A marginal measured twice keeps the mean weighted by precision.
+    """
+
+    def __init__(self, layout: GroupLayout) -> None:
+        self._layout = layout
+        self._shares: dict[Marginal, npt.NDArray[np.float32]] = {}
+        self._weights: dict[Marginal, npt.NDArray[np.float32]] = {}
+
+    def __iter__(self) -> Iterator[Marginal]:
+        return iter(self._shares)
+
+    def __len__(self) -> int:
+        return len(self._shares)
+
+    def add(self, marginal: Marginal, shares: npt.ArrayLike, *, stddev: npt.ArrayLike) -> None:
+        """Adds an answer. Units: `shares` and the `stddev` of their noise are fractions of the records."""
+        answer = np.asarray(shares, np.float64)
+        weight = np.broadcast_to(1.0 / np.square(np.asarray(stddev, np.float64)), answer.shape)
+        if marginal in self._shares:
+            before, precision = self._shares[marginal].astype(np.float64), self._weights[marginal].astype(np.float64)
+            answer = (before * precision + answer * weight) / (precision + weight)
+            weight = precision + weight
+        self._shares[marginal] = answer.astype(np.float32)
+        self._weights[marginal] = weight.astype(np.float32)
+
+    def get_shares(self, marginal: Marginal) -> npt.NDArray[np.float32]:
+        """Gives the best unbiased answer so far."""
+        return self._shares[marginal]
+
+    def loss_and_gradient(self, probabilities: Probabilities) -> tuple[float, Probabilities]:
+        """Gives half the sum of squared errors over noise variances, and its gradient.
+
+        Privacy: post-processing. Shapes: (codes, width) to a number and the same.
+        """
+        codes = np.float32(len(probabilities))
+        gradient = np.zeros_like(probabilities)
+        loss = 0.0
+        for marginal, target in self._shares.items():
+            slices = [self._layout.get_slice(attribute) for attribute in marginal]
+            factors = [probabilities[:, piece] for piece in slices]
+            if len(factors) == 1:
+                error = factors[0].mean(axis=0) - target
+                weighted = self._weights[marginal] * error
+                gradient[:, slices[0]] += weighted / codes
+            else:
+                left = _multiply(factors[:-1])
+                error = (left.T @ factors[-1]) / codes - target.reshape(left.shape[1], -1)
+                weighted = self._weights[marginal].reshape(error.shape) * error
+                scaled = weighted / codes
+                gradient[:, slices[-1]] += left @ scaled
+                _give_back(factors[:-1], factors[-1] @ scaled.T, slices=slices[:-1], into=gradient)
+            loss += 0.5 * float(np.vdot(weighted, error))
+        return loss, gradient
+
+
+def _give_back(
+    factors: Sequence[Probabilities], upstream: Probabilities, *, slices: Sequence[slice], into: Probabilities
+) -> None:
+    """Adds the gradient of a product of factors to each of them. Shapes: `upstream` (codes, a b ...)."""
+    if len(factors) == 1:
+        into[:, slices[0]] += upstream
+        return
+    last = factors[-1]
+    folded = upstream.reshape(len(last), -1, last.shape[1])
+    into[:, slices[-1]] += np.einsum("kab,ka->kb", folded, _multiply(factors[:-1]))
+    _give_back(factors[:-1], np.einsum("kab,kb->ka", folded, last), slices=slices[:-1], into=into)

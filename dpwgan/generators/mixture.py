@@ -1,0 +1,95 @@
+"""The mixture generator: latent codes that are learnt, each with one distribution of its own for every attribute."""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from dpwgan.discriminators.base import Probabilities, ReleasedLoss
+
+# The usual memory of Adam's first moment; a short one of the second, since the loss changes with each answer.
+_MOMENTUM = 0.9
+_DECAY = 0.99
+_FLOOR = 1e-8
+
+
+class CodeGenerator(Protocol):
+    """Anything that says, for each of its codes, how likely every group of every attribute is."""
+
+    def probabilities(self) -> Probabilities:
+        """Gives the distributions of all codes. Shapes: (codes, width)."""
+
+    def step(self, gradient: Probabilities, *, learning_rate: float) -> None:
+        """Moves against a gradient in the probabilities. Shapes: (codes, width)."""
+
+
+class Mixture:
+    """Codes as a table of logits with a softmax per attribute, moved by Adam.
+
+    A row is drawn by drawing a code, all alike, and from its distributions every attribute by itself; what hangs
+    together in rows hangs together because codes differ.
+    Privacy: sees released numbers alone.
+    Shapes: `logits` (codes, width).
+    Source: Liu, Vietri, Wu 2021, arXiv:2106.07153, and Aydore et al. 2021, arXiv:2103.06641 (softmax products fitted to
+      released queries by gradients); Kingma and Ba 2015, arXiv:1412.6980 (Adam).
+    """
+
+    def __init__(self, sizes: Sequence[int], logits: npt.NDArray[np.float32]) -> None:
+        self.logits = logits
+        self._sizes = np.array(sizes)
+        self._starts = np.concatenate(([0], np.cumsum(self._sizes)))[:-1]
+        self._last = np.empty_like(logits)
+        self.forget()
+
+    def forget(self) -> None:
+        """Empties Adam's memory: the loss is about to change."""
+        self._mean = np.zeros_like(self.logits)
+        self._square = np.zeros_like(self.logits)
+        self._steps = 0
+
+    def probabilities(self) -> Probabilities:
+        """Gives the distributions of all codes. Shapes: (codes, width)."""
+        tops = np.maximum.reduceat(self.logits, self._starts, axis=1)
+        values: Probabilities = np.exp(self.logits - np.repeat(tops, self._sizes, axis=1))
+        values /= np.repeat(np.add.reduceat(values, self._starts, axis=1), self._sizes, axis=1)
+        self._last = values
+        return values
+
+    def step(self, gradient: Probabilities, *, learning_rate: float) -> None:
+        """Takes one step of Adam against a gradient in the probabilities that were last given.
+
+        Shapes: (codes, width).
+        """
+        weighted = self._last * gradient
+        means = np.add.reduceat(weighted, self._starts, axis=1)
+        slope = weighted - self._last * np.repeat(means, self._sizes, axis=1)
+        # The loss is a mean over codes: without this factor a code's gradient would sink to the floor as codes grow.
+        slope *= np.float32(len(slope))
+        self._steps += 1
+        self._mean += np.float32(1 - _MOMENTUM) * (slope - self._mean)
+        self._square += np.float32(1 - _DECAY) * (np.square(slope) - self._square)
+        scale = np.sqrt(self._square / np.float32(1 - _DECAY**self._steps)) + np.float32(_FLOOR)
+        self.logits -= np.float32(learning_rate / (1 - _MOMENTUM**self._steps)) * self._mean / scale
+
+
+def fit(
+    generator: CodeGenerator,
+    losses: Sequence[ReleasedLoss],
+    *,
+    steps: int,
+    learning_rate: float,
+    last_rate: float,
+    tick: Callable[[], None] = lambda: None,
+) -> None:
+    """Fits a generator to released numbers; the rate falls by a constant factor a step. `tick` is called each step.
+
+    Privacy: post-processing.
+    """
+    for step in range(steps):
+        probabilities = generator.probabilities()
+        total = np.zeros_like(probabilities)
+        for loss in losses:
+            total += loss.loss_and_gradient(probabilities)[1]
+        generator.step(total, learning_rate=learning_rate * (last_rate / learning_rate) ** (step / max(1, steps - 1)))
+        tick()

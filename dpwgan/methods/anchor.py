@@ -1,0 +1,503 @@
+"""The anchor: a mixture of codes fitted to released marginals, a method by itself and what a critic starts from.
+
+Privacy: `plan_anchor` fixes every release, its noise and its count from public facts; `fit_anchor` charges each before
+it happens. What is not a release is made of releases.
+"""
+
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from dpwgan.accounting.budget import Budget, NeighboringRelation
+from dpwgan.accounting.calibrate import noise_scale_for
+from dpwgan.accounting.choose import FamilyChoice, choose_accountant_for_family
+from dpwgan.accounting.events import Charge, Event, exponential_selection, gaussian
+from dpwgan.accounting.ledger import Ledger
+from dpwgan.accounting.moments import MOMENTS
+from dpwgan.cells.coarsening import MOST_CELLS, Coarsening, coarsen
+from dpwgan.cells.one_ways import OneWayPlan, measure_one_ways, plan_one_ways
+from dpwgan.cells.simplex import project_on_simplex
+from dpwgan.discriminators.marginals import GroupLayout, MeasuredMarginals, answer_pairs
+from dpwgan.discriminators.moments import REPLACE_ONE_FACTOR, measure_moments
+from dpwgan.discriminators.queries import (
+    ANSWER_REPLACE_ONE_FACTOR,
+    ANSWER_SENSITIVITY,
+    SELECTION_REPLACE_ONE_FACTOR,
+    QueryDiscriminator,
+)
+from dpwgan.encoded import EncodedTable, TableShape
+from dpwgan.errors import UsageError
+from dpwgan.generators.markov_tree import Edge, draw_first_codes, find_strongest_tree
+from dpwgan.generators.mixture import CodeGenerator, Mixture, fit
+from dpwgan.randomness import Streams
+
+Kind = Literal["queries", "moments", "one-ways"]
+Progress = Callable[[int, int, float], None]
+
+ONE_WAYS_LABEL = "one-way counts"
+SELECTION_LABEL = "query selections"
+ANSWER_LABEL = "query answers"
+MOMENTS_LABEL = "two-way counts"
+
+# Shares of the budget, in units of zero-concentrated privacy (rho), which add up. One-ways are a part of every marginal
+# and say which groups are worth counting; a selection only has to find one of the worst marginals.
+ONE_WAYS_SHARE = 0.15
+SELECTION_SHARE = 0.1
+# Groups hold this many stddevs of an answer's noise at least: a cell of a pair holds a fraction of that.
+_LEAST_STDDEVS = 4.0
+# Beyond the tree: rounds that pay at a given strength of the budget, which is n times the root of 2 rho, the number of
+# records over the noise of a lone count.
+_ROUNDS_FACTOR = 0.3
+_MOST_ROUNDS = 120
+# Three-way marginals pay where the noise of an answer is far below a group.
+_STRENGTH_FOR_THREE_WAYS = 20_000.0
+_MOST_CODE_CELLS = 1_500_000
+_MOST_CODES = 6_000
+_LEAST_CODES = 500
+_ROUND_STEPS = 100
+_PROGRESS_CALLS = 100
+_MLP_HIDDEN = (256, 256)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnchorSettings:
+    """How marginals are chosen and fitted; None stands for a choice that the plan makes from public facts.
+
+    `rounds`: marginals asked for beyond those of the tree. `ways`: attributes in a marginal, at most. `most_cells`: the
+    public limit on a marginal's cells. `codes`: latent codes of the generator. `generator`: a table of codes, a
+    multilayer perceptron over fixed latents, or both added.
+    Raises: UsageError for a value out of its range.
+    """
+
+    rounds: int | None = None
+    ways: int | None = None
+    most_cells: int = 16_384
+    codes: int | None = None
+    fit_steps: int = 600
+    fit_learning_rate: float = 0.05
+    generator: Literal["codes", "mlp", "codes+mlp"] = "codes"
+
+    def __post_init__(self) -> None:
+        for name, least, most in (
+            ("rounds", 0, 10_000),
+            ("ways", 2, 6),
+            ("most_cells", 4, 10_000_000),
+            ("codes", 2, 1_000_000),
+            ("fit_steps", 1, 1_000_000),
+        ):
+            value = getattr(self, name)
+            if value is None and name in ("rounds", "ways", "codes"):
+                continue
+            if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+                raise UsageError(f"{name.replace('_', '-')} must be a whole number from {least} to {most:,}")
+        if not (math.isfinite(self.fit_learning_rate) and 0 < self.fit_learning_rate <= 10):
+            raise UsageError("fit-learning-rate must be a number above 0 and at most 10")
+        if self.generator not in ("codes", "mlp", "codes+mlp"):
+            raise UsageError("generator must be codes, mlp or codes+mlp")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnchorPlan:
+    """Every release of an anchor, fixed before a row is read.
+
+    Units: `scale` s stands for rho = 1/(2 s^2) in all; noise multipliers are noise stddevs over sensitivities.
+    """
+
+    shape: TableShape
+    settings: AnchorSettings
+    kind: Kind
+    one_way_plan: OneWayPlan
+    rounds: int
+    ways: int
+    scale: float
+    family: FamilyChoice | None = None
+
+    @property
+    def choice(self) -> FamilyChoice:
+        """The accountant and why, where the anchor has the whole budget."""
+        if self.family is None:
+            raise UsageError("this plan was not calibrated")
+        return self.family
+
+    @property
+    def attributes(self) -> int:
+        """Number of attributes."""
+        return len(self.one_way_plan.attributes)
+
+    @property
+    def queries(self) -> int:
+        """Number of marginals asked for one at a time: the tree's and the rounds'."""
+        return max(0, self.attributes - 1) + self.rounds if self.kind == "queries" else 0
+
+    @property
+    def one_ways_share(self) -> float:
+        """The one-way counts' share of rho."""
+        return ONE_WAYS_SHARE if self.kind != "one-ways" and self.attributes > 1 else 1.0
+
+    @property
+    def one_ways_noise_multiplier(self) -> float:
+        """Noise of the one-way counts over their joint sensitivity."""
+        return self.scale / math.sqrt(self.one_ways_share)
+
+    @property
+    def selection_epsilon(self) -> float:
+        """Epsilon of one selection: (epsilon^2/8)-zCDP each."""
+        share = (1.0 - self.one_ways_share) * SELECTION_SHARE
+        return 2.0 * math.sqrt(share / max(1, self.queries)) / self.scale
+
+    @property
+    def answer_noise_multiplier(self) -> float:
+        """Noise of one answer, in counts; of the joint release for the moments; none is asked for beside one-ways."""
+        share = 1.0 - self.one_ways_share
+        if share == 0.0:
+            return math.inf
+        if self.kind == "queries":
+            share *= 1.0 - SELECTION_SHARE
+        return self.scale * math.sqrt(max(1, self.queries) / share)
+
+    @property
+    def charges(self) -> list[tuple[str, Event, int, Mapping[str, Any]]]:
+        """What to reserve in the ledger."""
+        noise = self.one_ways_noise_multiplier
+        lines: list[tuple[str, Event, int, Mapping[str, Any]]] = [
+            (
+                ONE_WAYS_LABEL,
+                self.one_way_plan.make_event(noise_multiplier=noise),
+                1,
+                {
+                    "mechanism": "Gaussian noise on all one-way counts together",
+                    "histograms": self.one_way_plan.histograms,
+                    "stddev_of_a_count": noise * self.one_way_plan.sensitivity,
+                },
+            )
+        ]
+        if self.kind == "moments" and self.attributes > 1:
+            lines.append(
+                (
+                    MOMENTS_LABEL,
+                    gaussian(noise_multiplier=self.answer_noise_multiplier, replace_one_factor=REPLACE_ONE_FACTOR),
+                    1,
+                    {"mechanism": "Gaussian noise on all two-way counts together, pairs weighted by public sizes"},
+                )
+            )
+        if self.queries:
+            lines += [
+                (
+                    SELECTION_LABEL,
+                    exponential_selection(
+                        epsilon=self.selection_epsilon, replace_one_factor=SELECTION_REPLACE_ONE_FACTOR
+                    ),
+                    self.queries,
+                    {"mechanism": "exponential mechanism on the L1 error of marginals", "score_sensitivity": 1.0},
+                ),
+                (
+                    ANSWER_LABEL,
+                    gaussian(
+                        noise_multiplier=self.answer_noise_multiplier, replace_one_factor=ANSWER_REPLACE_ONE_FACTOR
+                    ),
+                    self.queries,
+                    {
+                        "mechanism": "Gaussian noise on the counts of the selected marginal",
+                        "stddev_of_a_count": self.answer_noise_multiplier * ANSWER_SENSITIVITY,
+                    },
+                ),
+            ]
+        return lines
+
+    @property
+    def most_width(self) -> int:
+        """The most groups that all attributes together can have: what memory and time are planned for."""
+        return sum(min(attribute.cells, MOST_CELLS) for attribute in self.one_way_plan.attributes)
+
+    def choose_codes(self, width: int) -> int:
+        """Chooses how many codes the fitted generator has. Privacy: of the number of groups, which is released."""
+        return self.settings.codes or max(_LEAST_CODES, min(_MOST_CODES, _MOST_CODE_CELLS // max(1, width)))
+
+    @property
+    def fit_ticks(self) -> int:
+        """Number of fit steps in all."""
+        if self.kind == "one-ways" or self.attributes < 2:
+            return 0
+        return (self.rounds + 1) * _ROUND_STEPS * (self.kind == "queries") + self.settings.fit_steps
+
+    @property
+    def memory_bytes(self) -> int:
+        """Estimate of what the fit holds at its peak: rows of groups, pairs of groups, codes and their copies."""
+        width = self.most_width
+        rows = 4 * self.shape.records * (self.attributes + 2 * len(self.shape.spans))
+        levels = sum(attribute.cells for attribute in self.one_way_plan.attributes)
+        return int(rows + 48 * levels + 20 * width**2 + 4 * 9 * self.choose_codes(width) * width)
+
+    @property
+    def seconds(self) -> float:
+        """Rough estimate of the time on two cores."""
+        width, pairs = self.most_width, max(1, self.queries or self.attributes * (self.attributes - 1) // 2)
+        cells = self.choose_codes(width) * width
+        mean = width / max(1, self.attributes)
+        in_rounds = (self.rounds + 1) * _ROUND_STEPS / 4 if self.kind == "queries" else 0
+        per_step = cells * 3e-8 + pairs * self.choose_codes(width) * mean**2 * 6e-11
+        counting = self.shape.records * self.attributes**2 * 4e-9
+        return 3.0 + counting + (in_rounds + self.settings.fit_steps) * per_step * bool(self.fit_ticks)
+
+    def summary(self) -> dict[str, Any]:
+        """Gives the settings, those asked for and those chosen, as JSON-able pairs."""
+        chosen = {"rounds": self.rounds, "ways": self.ways} if self.kind == "queries" else {}
+        if self.kind == "one-ways":
+            return {"one_ways_noise_multiplier": self.one_ways_noise_multiplier}
+        return {
+            **{key: value for key, value in asdict(self.settings).items() if value is not None},
+            **chosen,
+            "anchor": self.kind,
+            "one_ways_noise_multiplier": self.one_ways_noise_multiplier,
+            "answer_noise_multiplier": self.answer_noise_multiplier,
+        }
+
+
+def plan_anchor(
+    shape: TableShape,
+    budget: Budget,
+    *,
+    kind: Kind,
+    settings: AnchorSettings,
+    accountant_rule: str,
+    neighboring_relation: NeighboringRelation,
+    other_charges: Sequence[Charge] = (),
+    share: float = 1.0,
+) -> AnchorPlan:
+    """Fixes the releases, and their noise so that all of them take `share` of what the budget buys, in units of rho.
+
+    Privacy: sees public facts only. With a share below 1 the rest is for others, and the accountant of the whole run
+      says how much it is.
+    Raises: UsageError for an unknown rule, PrivacyError if the budget cannot be met.
+    """
+    shared: dict[str, Any] = {
+        "budget": budget,
+        "neighboring_relation": neighboring_relation,
+        "other_charges": other_charges,
+    }
+    # How far a lone count would stand out of its noise decides how many marginals are worth asking for.
+    lone = noise_scale_for(accountant=MOMENTS, charges=lambda scale: [(gaussian(noise_multiplier=scale), 1)], **shared)
+    strength = shape.records * math.sqrt(share) / lone
+    one_way_plan = plan_one_ways(shape.spans)
+    attributes = len(one_way_plan.attributes)
+    rounds = settings.rounds if settings.rounds is not None else round(_ROUNDS_FACTOR * math.sqrt(strength))
+
+    def plan(scale: float, choice: FamilyChoice | None = None) -> AnchorPlan:
+        return AnchorPlan(
+            shape=shape,
+            settings=settings,
+            kind=kind,
+            one_way_plan=one_way_plan,
+            rounds=min(rounds, _MOST_ROUNDS) if attributes > 2 and kind == "queries" else 0,
+            ways=min(attributes, settings.ways or (3 if strength >= _STRENGTH_FOR_THREE_WAYS else 2)),
+            scale=scale,
+            family=choice,
+        )
+
+    choice = choose_accountant_for_family(
+        accountant_rule,
+        charges=lambda scale: [(event, count) for _, event, count, _ in plan(scale).charges],
+        **shared,
+    )
+    return plan(choice.noise_scale / math.sqrt(share), choice)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FittedAnchor:
+    """A generator fitted to its releases. `groups` are the rows: for further discriminators, never for the output."""
+
+    coarsening: Coarsening
+    layout: GroupLayout
+    measured: MeasuredMarginals
+    generator: CodeGenerator
+    groups: npt.NDArray[np.int32]
+
+
+def fit_anchor(
+    encoded: EncodedTable,
+    plan: AnchorPlan,
+    *,
+    streams: Streams,
+    ledger: Ledger,
+    progress: Progress,
+    make_generator: Callable[[GroupLayout, npt.NDArray[np.float32]], CodeGenerator] | None = None,
+) -> FittedAnchor:
+    """Measures one-ways and marginals, and fits the generator to them.
+
+    `make_generator` makes a generator of first logits; None takes a table of codes.
+    Privacy: each release is charged before it reads rows; the rest is post-processing.
+    Raises: PrivacyError from the ledger.
+    """
+    ledger.charge(ONE_WAYS_LABEL)
+    one_ways, _ = measure_one_ways(
+        encoded, plan.one_way_plan, noise_multiplier=plan.one_ways_noise_multiplier, rng=streams.noise
+    )
+    records = encoded.records
+    least_count = 0.0 if plan.kind == "one-ways" else _LEAST_STDDEVS * _stddev_of_answer(plan)
+    coarsening = coarsen(one_ways, records=records, least_count=least_count)
+    layout = GroupLayout(coarsening.sizes)
+    groups = coarsening.to_groups(encoded)
+    shares = [np.maximum(part, 1e-9) / np.maximum(part, 1e-9).sum() for part in coarsening.probabilities]
+    measured = MeasuredMarginals(layout)
+    for attribute, (counts, stddevs) in enumerate(zip(coarsening.counts, coarsening.stddevs, strict=True)):
+        measured.add((attribute,), counts / records, stddev=stddevs / records)
+    codes = plan.choose_codes(layout.width)
+    start = _Start(layout, measured, shares=shares, plan=plan, records=records, rng=streams.model)
+    if plan.fit_ticks == 0:
+        logits = np.log(np.concatenate(shares)).astype(np.float32)[np.newaxis]
+        generator: CodeGenerator = Mixture(layout.sizes, logits)
+        progress(1, 1, ledger.epsilon_spent())
+        return FittedAnchor(coarsening=coarsening, layout=layout, measured=measured, generator=generator, groups=groups)
+    tick = _Ticker(plan.fit_ticks, ledger=ledger, progress=progress)
+    rate = plan.settings.fit_learning_rate
+    if plan.kind == "queries":
+        discriminator = QueryDiscriminator(
+            groups,
+            layout,
+            measured=measured,
+            most_ways=plan.ways,
+            most_cells=plan.settings.most_cells,
+            selection_epsilon=plan.selection_epsilon,
+            answer_noise_multiplier=plan.answer_noise_multiplier,
+            rng=streams.noise,
+        )
+        # The tree's pairs are asked for one by one, all charged before the first.
+        ledger.charge(SELECTION_LABEL, plan.attributes - 1)
+        ledger.charge(ANSWER_LABEL, plan.attributes - 1)
+        tree = discriminator.ask_for_tree(shares)
+        draft = Mixture(layout.sizes, start.draw(tree, codes=max(_LEAST_CODES, codes // 4)))
+        fit(draft, [measured], steps=_ROUND_STEPS, learning_rate=rate, last_rate=rate / 3, tick=tick)
+        for _ in range(plan.rounds):
+            ledger.charge(SELECTION_LABEL)
+            ledger.charge(ANSWER_LABEL)
+            discriminator.ask(draft.probabilities())
+            draft.forget()
+            fit(draft, [measured], steps=_ROUND_STEPS, learning_rate=rate, last_rate=rate / 3, tick=tick)
+        answers = answer_pairs(draft.probabilities())
+    else:
+        ledger.charge(MOMENTS_LABEL)
+        measure_moments(
+            groups,
+            layout,
+            measured=measured,
+            noise_multiplier=plan.answer_noise_multiplier,
+            rng=streams.noise,
+        )
+        answers = start.denoise_pairs()
+    logits = start.draw(start.find_tree(answers), codes=codes)
+    generator = Mixture(layout.sizes, logits) if make_generator is None else make_generator(layout, logits)
+    fit(generator, [measured], steps=plan.settings.fit_steps, learning_rate=rate, last_rate=rate / 20, tick=tick)
+    return FittedAnchor(coarsening=coarsening, layout=layout, measured=measured, generator=generator, groups=groups)
+
+
+def _stddev_of_answer(plan: AnchorPlan) -> float:
+    if plan.kind == "queries":
+        return plan.answer_noise_multiplier * ANSWER_SENSITIVITY
+    pairs = plan.attributes * (plan.attributes - 1) / 2
+    return plan.answer_noise_multiplier * math.sqrt(pairs)
+
+
+class _Ticker:
+    """Counts fit steps and tells the progress bar now and then."""
+
+    def __init__(self, total: int, *, ledger: Ledger, progress: Progress) -> None:
+        self._total, self._ledger, self._progress = total, ledger, progress
+        self._done = 0
+        self._every = max(1, total // _PROGRESS_CALLS)
+
+    def __call__(self) -> None:
+        self._done += 1
+        if self._done % self._every == 0 or self._done == self._total:
+            self._progress(self._done, self._total, self._ledger.epsilon_spent())
+
+
+class _Start:
+    """First codes of a mixture, from what was released. Privacy: post-processing."""
+
+    def __init__(
+        self,
+        layout: GroupLayout,
+        measured: MeasuredMarginals,
+        *,
+        shares: Sequence[npt.NDArray[np.float64]],
+        plan: AnchorPlan,
+        records: int,
+        rng: np.random.Generator,
+    ) -> None:
+        self._layout, self._measured, self._shares, self._rng = layout, measured, shares, rng
+        self._stddev = _stddev_of_answer(plan) / records
+
+    def find_tree(self, answers: npt.NDArray[np.float32]) -> list[Edge]:
+        """Finds the tree of measured pairs that hang together most, by answers to all of them.
+
+        Shapes: `answers` (width, width) shares.
+        """
+        one_ways = np.concatenate(self._shares).astype(np.float32)
+        strengths = self._layout.add_blocks(np.abs(answers - np.outer(one_ways, one_ways)))
+        pairs = [marginal for marginal in self._measured if len(marginal) == 2]
+        return find_strongest_tree(
+            {(left, right): float(strengths[left, right]) for left, right in pairs},
+            attributes=self._layout.attributes,
+        )
+
+    def denoise_pairs(self) -> npt.NDArray[np.float32]:
+        """Gives all measured pairs, each projected onto the simplex. Shapes: (width, width) shares."""
+        answers = np.outer(np.concatenate(self._shares), np.concatenate(self._shares)).astype(np.float32)
+        for left, right in itertools.combinations(range(self._layout.attributes), 2):
+            block = self._project((left, right))
+            answers[self._layout.get_slice(left), self._layout.get_slice(right)] = block
+        return answers
+
+    def draw(self, tree: Sequence[Edge], *, codes: int) -> npt.NDArray[np.float32]:
+        """Draws codes from the tree. Shapes: (codes, width) logits."""
+        return draw_first_codes(
+            self._layout,
+            tree,
+            one_ways=self._shares,
+            get_conditional=self._get_conditional,
+            codes=codes,
+            rng=self._rng,
+        )
+
+    def _get_conditional(self, given: int, attribute: int) -> npt.NDArray[np.float64]:
+        """Gives each group of one attribute its distribution of the other one, drawn to the one-way by its noise."""
+        pair = (given, attribute) if given < attribute else (attribute, given)
+        block = self._project(pair)
+        block = block if given < attribute else block.T
+        table: npt.NDArray[np.float64] = block + self._stddev * self._shares[attribute]
+        table /= table.sum(axis=1, keepdims=True)
+        return table
+
+    def _project(self, pair: Edge) -> npt.NDArray[np.float64]:
+        noisy = self._measured.get_shares(pair).astype(np.float64)
+        projected: npt.NDArray[np.float64] = project_on_simplex(noisy.ravel(), np.ones(noisy.size), total=1.0)
+        return projected.reshape(noisy.shape)
+
+
+def choose_maker(
+    plan: AnchorPlan, *, rng: np.random.Generator, device: str, threads: int | None
+) -> Callable[[GroupLayout, npt.NDArray[np.float32]], CodeGenerator] | None:
+    """Gives what makes the generator that the settings ask for, or None for a table of codes, which needs no more.
+
+    Raises: ResourceError if the device is not there.
+    """
+    kind = plan.settings.generator
+    if kind == "codes":
+        return None
+    # TensorFlow takes seconds to import, and a table of codes does without it.
+    from dpwgan.training.device import prepare_device
+
+    prepare_device(device, threads=threads)
+    from dpwgan.generators.tensor_mixture import TensorMixture, lay_out_groups
+
+    def make(layout: GroupLayout, logits: npt.NDArray[np.float32]) -> CodeGenerator:
+        columns = [attribute.column for attribute in plan.one_way_plan.attributes]
+        spans = lay_out_groups(columns, layout.sizes)
+        return TensorMixture(spans, logits, table=kind != "mlp", hidden=_MLP_HIDDEN, rng=rng)
+
+    return make

@@ -1,0 +1,70 @@
+"""Independent noisy one-way marginals: the baseline that every other method has to beat, and nothing of a paper."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from dpwgan.accounting.budget import Budget, NeighboringRelation
+from dpwgan.accounting.events import Charge
+from dpwgan.accounting.ledger import Ledger
+from dpwgan.encoded import EncodedTable, TableShape
+from dpwgan.errors import UsageError
+from dpwgan.generators.mixture_sampler import MixtureSampler
+from dpwgan.methods.anchor import AnchorPlan, AnchorSettings, fit_anchor, plan_anchor
+from dpwgan.methods.base import Progress
+from dpwgan.randomness import Streams
+
+
+class Independent:
+    """Draws every column by itself, from its noisy counts.
+
+    Privacy: one Gaussian release of all one-way counts; see docs/privacy.md.
+    """
+
+    name = "independent"
+    title = "Independent noisy one-way marginals"
+    paper = "none: a baseline of Gaussian noise on one-way counts (Dwork and Roth 2014, Appendix A)"
+
+    def make_settings(self, **asked: Any) -> AnchorSettings:
+        """Takes no settings. Raises: UsageError for any."""
+        if asked:
+            raise UsageError(f"the method {self.name} has no setting {min(asked).replace('_', '-')}")
+        return AnchorSettings()
+
+    def plan(
+        self,
+        shape: TableShape,
+        budget: Budget,
+        *,
+        settings: AnchorSettings,
+        accountant_rule: str,
+        neighboring_relation: NeighboringRelation,
+        other_charges: Sequence[Charge] = (),
+    ) -> AnchorPlan:
+        """Fixes the noise. Privacy: sees the public shape only. Raises: PrivacyError."""
+        return plan_anchor(
+            shape,
+            budget,
+            kind="one-ways",
+            settings=settings,
+            accountant_rule=accountant_rule,
+            neighboring_relation=neighboring_relation,
+            other_charges=other_charges,
+        )
+
+    def fit(
+        self,
+        encoded: EncodedTable,
+        plan: AnchorPlan,
+        *,
+        streams: Streams,
+        ledger: Ledger,
+        progress: Progress,
+        device: str = "auto",
+        threads: int | None = None,
+    ) -> MixtureSampler:
+        """Releases the one-way counts. Privacy: charged before rows are read. Raises: PrivacyError.
+
+        `device` and `threads` have nothing to do here.
+        """
+        fitted = fit_anchor(encoded, plan, streams=streams, ledger=ledger, progress=progress)
+        return MixtureSampler(probabilities=fitted.generator.probabilities(), coarsening=fitted.coarsening)

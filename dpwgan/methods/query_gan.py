@@ -1,0 +1,318 @@
+"""QueryGAN. Fine 2020: Certifiably Accurate Private Data Release with Generative Adversarial Networks, Algorithm 3."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from dpwgan.accounting.budget import Budget, NeighboringRelation
+from dpwgan.accounting.certificate import Certificate, bound_worst_error, gaussian_slack
+from dpwgan.accounting.choose import FamilyChoice, choose_accountant_for_family
+from dpwgan.accounting.events import Charge, Event, gaussian
+from dpwgan.accounting.ledger import Ledger
+from dpwgan.discriminators.base import Probabilities, ReleasedLoss
+from dpwgan.discriminators.marginals import GroupLayout, Groups, answer_pairs, count_pairs
+from dpwgan.discriminators.one_layer import (
+    ANSWER_LABEL as ONE_LAYER_ANSWER_LABEL,
+)
+from dpwgan.discriminators.one_layer import (
+    CERTIFICATE_LABEL as ONE_LAYER_CERTIFICATE_LABEL,
+)
+from dpwgan.discriminators.one_layer import (
+    WEIGHTS_LABEL,
+    measure_one_layer,
+    measure_one_layer_certificate,
+    one_layer_charges,
+    train_one_layer,
+)
+from dpwgan.encoded import EncodedTable, TableShape
+from dpwgan.errors import UsageError
+from dpwgan.generators.mixture import Mixture, fit
+from dpwgan.generators.mixture_sampler import MixtureSampler
+from dpwgan.mechanisms.gaussian import add_gaussian_noise
+from dpwgan.methods.anchor import AnchorPlan, AnchorSettings, FittedAnchor, choose_maker, fit_anchor, plan_anchor
+from dpwgan.methods.base import Progress
+from dpwgan.randomness import Streams
+
+CERTIFICATE_LABEL = "certificate"
+
+# A hundredth of the budget bounds the worst of all cells to a few thousandths of the rows, and costs the answers half a
+# percent more noise.
+_CERTIFICATE_SHARE = 0.01
+_FAILURE_PROBABILITY = 0.05
+# Answers are float32 products: what they are off by at most, with room to spare.
+_FLOAT32_ERROR = 1e-6
+_RADIUS = 1.0
+
+# The one-layer oracle: its networks get most of the budget, since one-ways are all that they see.
+_ONE_LAYER_SHARE = 0.7
+_ONE_LAYER_ROUNDS = 8
+_REGULARIZATION = 0.3
+_ONE_LAYER_STEPS = 200
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueryGanSettings:
+    """Settings of QueryGAN: those of the fit, and which family of discriminators plays. Raises: UsageError."""
+
+    oracle: Literal["marginals", "one-layer"] = "marginals"
+    fit: AnchorSettings = field(default_factory=AnchorSettings)
+
+    def __post_init__(self) -> None:
+        if self.oracle not in ("marginals", "one-layer"):
+            raise UsageError("oracle must be marginals or one-layer")
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueryGanPlan:
+    """The releases of a run: the anchor's, the one-layer networks' where they play, and the certificate's."""
+
+    settings: QueryGanSettings
+    anchor: AnchorPlan
+    extra: tuple[tuple[str, Event, int, Mapping[str, Any]], ...]
+    choice: FamilyChoice
+
+    @property
+    def charges(self) -> Sequence[tuple[str, Event, int, Mapping[str, Any]]]:
+        """What to reserve in the ledger."""
+        return [*self.anchor.charges, *self.extra]
+
+    @property
+    def memory_bytes(self) -> int:
+        """Estimate of the memory that the fit takes."""
+        return self.anchor.memory_bytes
+
+    @property
+    def seconds(self) -> float:
+        """Rough estimate of the time on two cores."""
+        return self.anchor.seconds + (10.0 if self.settings.oracle == "one-layer" else 0.0)
+
+    def summary(self) -> dict[str, Any]:
+        """Gives the settings as JSON-able pairs."""
+        return {"oracle": self.settings.oracle, **self.anchor.summary()}
+
+    def get_noise_multiplier(self, label: str) -> float:
+        """Gives the noise of one of the extra releases."""
+        for name, event, _, _ in self.extra:
+            if name == label:
+                return float(event.noise_multiplier)  # type: ignore[union-attr]
+        raise UsageError(f"the plan has no release named {label!r}")
+
+
+class QueryGan:
+    """A query player that picks the query on which the generator is worst, and a generator that follows the leader.
+
+    The query player is private: the exponential mechanism finds a marginal among all of up to so many attributes, the
+    Gaussian mechanism answers it. The generator is refitted to everything measured so far. A last release bounds the
+    worst error of the final generator.
+    Privacy: one-way counts, selections, answers and certificate, each charged before rows are read; see
+      docs/privacy.md. Where the paper's proof does not hold as written, docs/query-gan.md says what stands instead.
+    Source: Fine 2020, Algorithm 3; Hardt, Ligett, McSherry 2012, arXiv:1012.4763.
+    """
+
+    name = "query-gan"
+    title = "Private query release against a generator (QueryGAN)"
+    paper = "M. Fine: Certifiably Accurate Private Data Release with Generative Adversarial Networks, 2020"
+
+    def make_settings(self, **asked: Any) -> QueryGanSettings:
+        """Checks settings by name. Raises: UsageError."""
+        known = {part.name for part in fields(AnchorSettings)}
+        for name in asked:
+            if name != "oracle" and name not in known:
+                raise UsageError(f"the method {self.name} has no setting {name.replace('_', '-')}")
+        oracle = {"oracle": asked.pop("oracle")} if "oracle" in asked else {}
+        return QueryGanSettings(**oracle, fit=AnchorSettings(**asked))
+
+    def plan(
+        self,
+        shape: TableShape,
+        budget: Budget,
+        *,
+        settings: QueryGanSettings,
+        accountant_rule: str,
+        neighboring_relation: NeighboringRelation,
+        other_charges: Sequence[Charge] = (),
+    ) -> QueryGanPlan:
+        """Fixes all releases and their noise. Privacy: sees the public shape only. Raises: PrivacyError."""
+        networks = settings.oracle == "one-layer"
+        shared: dict[str, Any] = {
+            "neighboring_relation": neighboring_relation,
+            "other_charges": other_charges,
+            "accountant_rule": accountant_rule,
+        }
+        anchor = plan_anchor(shape, budget, kind="one-ways" if networks else "queries", settings=settings.fit, **shared)
+        rounds = settings.fit.rounds or _ONE_LAYER_ROUNDS
+
+        def release(scale: float) -> tuple[AnchorPlan, tuple[tuple[str, Event, int, Mapping[str, Any]], ...]]:
+            if networks:
+                lines = one_layer_charges(
+                    rounds,
+                    attributes=anchor.attributes,
+                    scale=scale * math.sqrt(1.5 * rounds / _ONE_LAYER_SHARE),
+                )
+                extra: tuple[tuple[str, Event, int, Mapping[str, Any]], ...] = tuple(
+                    (label, event, count, {"mechanism": "Gaussian noise", **details})
+                    for label, event, count, details in lines
+                )
+                return replace(anchor, scale=scale / math.sqrt(1.0 - _ONE_LAYER_SHARE)), extra
+            certificate = gaussian(noise_multiplier=scale / math.sqrt(_CERTIFICATE_SHARE), replace_one_factor=2.0)
+            details = {"mechanism": "Gaussian noise on the largest error of a cell of a two-way marginal"}
+            line: tuple[str, Event, int, Mapping[str, Any]] = (CERTIFICATE_LABEL, certificate, 1, details)
+            return replace(anchor, scale=scale / math.sqrt(1.0 - _CERTIFICATE_SHARE)), (line,)
+
+        def charges(scale: float) -> list[Charge]:
+            plan, extra = release(scale)
+            return [(event, count) for _, event, count, _ in (*plan.charges, *extra)]
+
+        choice = choose_accountant_for_family(
+            accountant_rule,
+            budget=budget,
+            charges=charges,
+            neighboring_relation=neighboring_relation,
+            other_charges=other_charges,
+        )
+        planned, extra = release(choice.noise_scale)
+        return QueryGanPlan(settings=settings, anchor=planned, extra=extra, choice=choice)
+
+    def fit(
+        self,
+        encoded: EncodedTable,
+        plan: QueryGanPlan,
+        *,
+        streams: Streams,
+        ledger: Ledger,
+        progress: Progress,
+        device: str = "auto",
+        threads: int | None = None,
+    ) -> MixtureSampler:
+        """Plays the game and certifies its end. Privacy: every release is charged before. Raises: PrivacyError."""
+        make_generator = choose_maker(plan.anchor, rng=streams.model, device=device, threads=threads)
+        fitted = fit_anchor(
+            encoded, plan.anchor, streams=streams, ledger=ledger, progress=progress, make_generator=make_generator
+        )
+        records = plan.anchor.shape.records
+        if plan.settings.oracle == "one-layer":
+            probabilities = _play_one_layer(fitted, plan, streams=streams, ledger=ledger, progress=progress)
+            certificate = _certify_one_layer(fitted, plan, probabilities, streams=streams, ledger=ledger)
+        else:
+            probabilities = fitted.generator.probabilities()
+            ledger.charge(CERTIFICATE_LABEL)
+            certificate = certify_pairs(
+                fitted.groups,
+                probabilities,
+                fitted.layout,
+                records=records,
+                noise_multiplier=plan.get_noise_multiplier(CERTIFICATE_LABEL),
+                rng=streams.noise,
+            )
+        return MixtureSampler(probabilities=probabilities, coarsening=fitted.coarsening, certificate=certificate)
+
+
+def certify_pairs(
+    groups: Groups,
+    probabilities: Probabilities,
+    layout: GroupLayout,
+    *,
+    records: int,
+    noise_multiplier: float,
+    rng: np.random.Generator,
+) -> Certificate:
+    """Releases a bound on the worst error of the generator over all cells of all two-way marginals of groups.
+
+    Privacy: one number, the largest |share of records - share of generated rows| over all cells. One record moves each
+      share by 1/n at most, so it moves the largest difference by 1/n at most, under zero-out and under replace-one. The
+      generator is final, made of earlier releases, and the caller has charged this one.
+    Raises: PrivacyError if the noise multiplier is not finite and above 0.
+    Source: Fine 2020, Definition of alpha-accuracy; `dpwgan.accounting.certificate`, Theorems 1 and 4.
+    """
+    differences = np.abs(count_pairs(groups, layout) / records - answer_pairs(probabilities))
+    for attribute in range(layout.attributes):
+        piece = layout.get_slice(attribute)
+        differences[piece, piece] = 0.0
+    # The rounding of float64 quotients is far below a millionth of 1/n.
+    sensitivity = (1.0 + 1e-6) / records
+    noisy, event = add_gaussian_noise(
+        [float(differences.max())],
+        sensitivity=sensitivity,
+        noise_multiplier=noise_multiplier,
+        rng=rng,
+        replace_one_factor=2.0,
+    )
+    slack = gaussian_slack(stddev=event.noise_multiplier * sensitivity, failure_probability=_FAILURE_PROBABILITY)
+    alpha = bound_worst_error(float(noisy[0]), slack=slack + _FLOAT32_ERROR, largest_possible=1.0)
+    return Certificate(
+        kind="two-way marginals",
+        statement=(
+            "no cell of a two-way marginal, of groups of cells as merged for training, has a share of the generator's "
+            "rows that is further than alpha from its share of the table's rows"
+        ),
+        alpha=alpha,
+        failure_probability=_FAILURE_PROBABILITY,
+        details={"cells": int(sum(a * b for i, a in enumerate(layout.sizes) for b in layout.sizes[i + 1 :]))},
+    )
+
+
+def _play_one_layer(
+    fitted: FittedAnchor, plan: QueryGanPlan, *, streams: Streams, ledger: Ledger, progress: Progress
+) -> Probabilities:
+    """Trains one network after another against the generator, asks each for its mean over the rows, and refits."""
+    layout, records = fitted.layout, plan.anchor.shape.records
+    rounds = next(count for label, _, count, _ in plan.extra if label == WEIGHTS_LABEL)
+    first = fitted.generator.probabilities()
+    codes = plan.anchor.choose_codes(layout.width)
+    logits = np.log(np.maximum(np.repeat(first, codes, axis=0), 1e-9))
+    logits += np.float32(0.1) * streams.model.standard_normal(logits.shape, dtype=np.float32)
+    generator = Mixture(layout.sizes, logits.astype(np.float32))
+    losses: list[ReleasedLoss] = [fitted.measured]
+    rate = plan.settings.fit.fit_learning_rate
+    for step in range(rounds):
+        ledger.charge(WEIGHTS_LABEL)
+        weights, _ = train_one_layer(
+            fitted.groups,
+            generator.probabilities(),
+            sizes=layout.sizes,
+            regularization=_REGULARIZATION,
+            noise_multiplier=plan.get_noise_multiplier(WEIGHTS_LABEL),
+            rng=streams.noise,
+            records=records,
+        )
+        ledger.charge(ONE_LAYER_ANSWER_LABEL)
+        term, _ = measure_one_layer(
+            fitted.groups,
+            weights,
+            sizes=layout.sizes,
+            records=records,
+            noise_multiplier=plan.get_noise_multiplier(ONE_LAYER_ANSWER_LABEL),
+            rng=streams.noise,
+        )
+        losses.append(term)
+        generator.forget()
+        fit(generator, losses, steps=_ONE_LAYER_STEPS, learning_rate=rate, last_rate=rate / 10)
+        progress(step + 1, rounds, ledger.epsilon_spent())
+    return generator.probabilities()
+
+
+def _certify_one_layer(
+    fitted: FittedAnchor, plan: QueryGanPlan, probabilities: Probabilities, *, streams: Streams, ledger: Ledger
+) -> Certificate:
+    ledger.charge(ONE_LAYER_CERTIFICATE_LABEL)
+    release, _ = measure_one_layer_certificate(
+        fitted.groups,
+        probabilities,
+        sizes=fitted.layout.sizes,
+        records=plan.anchor.shape.records,
+        noise_multiplier=plan.get_noise_multiplier(ONE_LAYER_CERTIFICATE_LABEL),
+        rng=streams.noise,
+    )
+    return Certificate(
+        kind="one-layer networks",
+        statement=(
+            f"no one-layer network on one-hot groups of cells with weights of norm {_RADIUS:g} or less tells the "
+            "table's rows from the generator's with a logistic loss below ln 2 - alpha"
+        ),
+        alpha=release.alpha(radius=_RADIUS, failure_probability=_FAILURE_PROBABILITY),
+        failure_probability=_FAILURE_PROBABILITY,
+        details={"radius": _RADIUS},
+    )

@@ -1,0 +1,78 @@
+"""The generator's step beside an anchor: down the released losses and up the critic's score. It never meets a row."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from dpwgan.discriminators.base import Probabilities, ReleasedLoss
+from dpwgan.discriminators.critic import Critic
+from dpwgan.generators.tensor_mixture import CodeSource, TensorMixture
+from dpwgan.training.optimizer import RmsProp
+from dpwgan.training.plan import TrainingPlan
+
+_DECAY = 0.99
+_SPREAD_FLOOR = 1e-6
+
+
+class AnchoredStep:
+    """One step of RMSProp on a mixture of codes, and a running average of its weights.
+
+    The objective is the anchor's log-likelihood plus `weight` times n times the critic's mean score, whose scale is
+    taken off: divided by its standard deviation over the generated batch, so that it does not depend on the weights'.
+    As in `GeneratorStep` the first, random critic is taken off the score.
+    Privacy: post-processing of releases.
+    Source: Srivastava and Alzantot 2019, Algorithm 2, lines 16 to 18; the anchor is this tool's own.
+    """
+
+    def __init__(
+        self,
+        *,
+        critic: Critic,
+        generator: TensorMixture,
+        latents: CodeSource,
+        plan: TrainingPlan,
+        losses: Sequence[ReleasedLoss],
+        weight: float,
+    ) -> None:
+        """Starts the average at the first weights."""
+        self._critic, self._generator, self._latents, self._plan = critic, generator, latents, plan
+        self._losses = list(losses)
+        self._weight = weight * plan.shape.records
+        self._optimizer = RmsProp(generator.weights, decay=_DECAY)
+        self._average = [tf.Variable(weight) for weight in generator.weights]
+        shape = [generator.codes, plan.shape.width]
+        self._step = tf.function(
+            self._trace, input_signature=[tf.TensorSpec(shape, tf.float32), tf.TensorSpec([], tf.float32)]
+        )
+
+    def __call__(self, *, learning_rate: float) -> None:
+        """Takes one generator step."""
+        probabilities = self._generator.probabilities()
+        gradient = np.zeros_like(probabilities)
+        for loss in self._losses:
+            gradient += loss.loss_and_gradient(probabilities)[1]
+        self._step(tf.constant(gradient), tf.constant(learning_rate, tf.float32))
+
+    def averaged_probabilities(self) -> Probabilities:
+        """Puts the averaged weights into the generator and gives its distributions. Shapes: (codes, width)."""
+        for weight, average in zip(self._generator.weights, self._average, strict=True):
+            weight.assign(average)
+        return self._generator.probabilities()
+
+    def _trace(self, gradient: tf.Tensor, learning_rate: tf.Tensor) -> None:
+        indices, uniforms = self._latents.draw(self._plan.generator_batch_size)
+        weights = self._generator.weights
+        with tf.GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch(weights)
+            rows = self._generator.rows(indices, uniforms)
+            score = self._critic.score(rows)
+            if self._plan.settings.weight_pull > 0:
+                score -= self._critic.score(rows, self._critic.initial)
+            spread = tf.stop_gradient(tf.math.reduce_std(score)) + _SPREAD_FLOOR
+            anchor = tf.reduce_sum(self._generator.soft() * gradient)
+            loss = anchor - self._weight * tf.reduce_mean(score) / spread
+        self._optimizer.apply(tape.gradient(loss, weights), -learning_rate)
+        keep = self._plan.settings.generator_average
+        for average, weight in zip(self._average, weights, strict=True):
+            average.assign(keep * average + (1.0 - keep) * weight)
