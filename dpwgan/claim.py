@@ -59,10 +59,10 @@ NOT_COVERED = (
 
 FLOATING_POINT = (
     "The proofs speak of real numbers; noise is drawn and added in IEEE 754 floating point: gradients in single "
-    "precision, counts and other numbers in double. Only what is made of the noisy numbers is released: gradients are "
-    "seen through training alone, noisy counts through the generator fitted to them (for one-way counts that is little "
-    "more than a division), a certificate's number raised to four digits. An attack through the gaps between "
-    "floating-point numbers is not known to us on this path, and is not excluded."
+    "precision, counts and other numbers in double. Gradients are only seen through training, other noisy numbers "
+    "through the generator fitted to them, a certificate's raised to four digits; but a saved model may hold noisy "
+    "one-way counts, or means of them, as they are. An attack through the gaps between floating-point numbers is not "
+    "known to us on this path, and is not excluded."
 )
 
 ACCURACY = (

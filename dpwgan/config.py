@@ -352,6 +352,8 @@ PRESETS: Mapping[str, tuple[Callable[[float], dict[str, Any]], int | None]] = {
     "uclanesl-2019": (uclanesl_2019, 1_000_000),
 }
 
+_PRESET_METHOD = "dp-wgan"
+
 # Settings that say how long to train: naming one of them replaces the preset's choice of the other.
 _EXCLUDES = {"steps": "epochs", "epochs": "steps"}
 
@@ -407,6 +409,8 @@ class SynthesisConfig:
         _at_least("seed", self.seed, bound=0)
         if self.preset is not None and self.preset not in PRESETS:
             raise UsageError(f"there is no preset of that name; there is {', '.join(PRESETS)}")
+        if self.preset is not None and self.method != _PRESET_METHOD:
+            raise UsageError(f"the preset {self.preset} is for the method {_PRESET_METHOD}")
         _check_settings(self.settings)
 
     @property
@@ -435,6 +439,7 @@ _LEAST = {
     "ways": 2,
     "most_cells": 4,
     "codes": 2,
+    "critic_weight": 0.0,
 }
 
 
@@ -447,9 +452,12 @@ def _check_settings(settings: Mapping[str, Any]) -> None:
         if key in ("hidden_critic", "hidden_generator"):
             if not value or any(width < 1 for width in value):
                 raise UsageError(f"{name} must be one or more widths of at least 1")
-        elif key in ("weight_pull", "gradient_memory", "generator_average", "critic_share"):
+        elif key in ("weight_pull", "gradient_memory", "generator_average"):
             if not 0.0 <= value < 1.0:
                 raise UsageError(f"{name} must be at least 0 and below 1")
+        elif key == "critic_share":
+            if not 0.0 < value < 1.0:
+                raise UsageError(f"{name} must be above 0 and below 1")
         elif key in _CHOICES:
             _one_of(name, value, _CHOICES[key])
         elif key in _LEAST:
