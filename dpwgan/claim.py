@@ -409,9 +409,13 @@ def describe_accountant(accountant: Mapping[str, Any]) -> list[str]:
     ]
     for other in accountant["alternatives"]:
         unit = "noise_scale" if "noise_scale" in other else "noise_multiplier"
+        noise, words = other[unit], unit.replace("_", " ")
+        if noise is None or not math.isfinite(noise):
+            needed = f"would have met it with no {words}"
+        else:
+            needed = f"would have needed {words} {_show(noise)}"
         lines.append(
-            f"  {other['name']} would have needed {unit.replace('_', ' ')} {_show(other[unit])}, and gives "
-            f"epsilon {_show_bound(other['epsilon'])} for the noise that was used"
+            f"  {other['name']} {needed}, and gives epsilon {_show_bound(other['epsilon'])} for the noise that was used"
         )
     return lines
 
