@@ -150,6 +150,21 @@ CASES: tuple[Case, ...] = (
     refuse("rows_zero", "--rows 0", 2, arguments=flags("--rows", "0")),
     refuse("unknown_method", "a method that does not exist", 2, arguments=flags("--method", "magic")),
     refuse("unknown_preset", "a preset that does not exist", 2, arguments=flags("--preset", "best")),
+    refuse(
+        "preset_of_another_method",
+        "a preset under another method than its own",
+        2,
+        arguments=args(flags=("--method", "query-gan", "--preset", "uclanesl-2019")),
+    ),
+    refuse(
+        "setting_of_another_method",
+        "a setting that the method does not have",
+        2,
+        arguments=args(flags=("--method", "query-gan", "--batch-size", "8")),
+    ),
+    refuse("fit_without_anchor", "--codes without an anchor", 2, arguments=flags("--anchor", "none", "--codes", "8")),
+    refuse("unknown_anchor", "an --anchor that does not exist", 2, arguments=flags("--anchor", "heavy")),
+    refuse("ways_one", "--ways 1", 2, arguments=flags("--ways", "1")),
     refuse("steps_and_epochs", "--steps and --epochs together", 2, arguments=flags("--epochs", "2")),
     refuse("output_is_input", "output = input", 2, arguments=args("data.csv", "data.csv")),
     refuse("output_links_input", "output is a hard link to the input", 2, prepare=linked),
@@ -269,7 +284,9 @@ CASES: tuple[Case, ...] = (
         "budget_noise",
         "a noise multiplier too small for a single step",
         69,
-        arguments=args("data.csv", "out.csv", "specs.json", "0.01", flags=("--noise-multiplier", "0.05")),
+        arguments=args(
+            "data.csv", "out.csv", "specs.json", "0.01", flags=("--anchor", "none", "--noise-multiplier", "0.05")
+        ),
     ),
     # the output
     refuse("output_is_folder", "the output is a folder", 73, arguments=args("data.csv", ".")),
