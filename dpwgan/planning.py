@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dpwgan.accounting.budget import Budget, NeighboringRelation
+from dpwgan.accounting.choose import AccountantChoice
 from dpwgan.accounting.events import StableSelection, stable_selection
 from dpwgan.accounting.ledger import Ledger
 from dpwgan.config import SynthesisConfig, default_delta
@@ -44,6 +45,7 @@ class RunPlan:
     undiscovered: bool
     method: Any
     plan: Any
+    choice: AccountantChoice
 
     @property
     def memory_bytes(self) -> int:
@@ -53,7 +55,7 @@ class RunPlan:
     @property
     def accountant(self) -> dict[str, Any]:
         """Which accountant was chosen, why, and what the others would have said."""
-        choice = self.plan.choice
+        choice = self.choice
         return {
             "name": choice.accountant.name,
             "version": choice.accountant.version,
@@ -70,7 +72,7 @@ class RunPlan:
 
         Raises: PrivacyError if the parts together would pass the budget.
         """
-        ledger = Ledger(self.budget, accountant=self.plan.choice.accountant, neighboring_relation=self.relation)
+        ledger = Ledger(self.budget, accountant=self.choice.accountant, neighboring_relation=self.relation)
         for column, event in self.discoveries.items():
             ledger.reserve(discovery_label(column), event, 1, mechanism="stable selection of a column's cells")
         if not self.undiscovered:
@@ -87,7 +89,7 @@ class RunPlan:
 
         That accountant was chosen once, by the rule and for the reason that the plan goes on naming.
         """
-        chosen = self.plan.choice
+        chosen = self.choice
         again = _plan(
             schema,
             records=self.shape.records,
@@ -97,8 +99,7 @@ class RunPlan:
             delta_chosen_by=self.delta_chosen_by,
             discoveries=self.discoveries,
         )
-        choice = replace(again.plan.choice, rule=chosen.rule, reason=chosen.reason)
-        return replace(again, plan=replace(again.plan, choice=choice))
+        return replace(again, choice=replace(again.choice, rule=chosen.rule, reason=chosen.reason))
 
     def refuse_unless_for(self, schema: Schema, *, records: int, config: SynthesisConfig) -> None:
         """Makes sure that this plan was made for these specs, these settings and a table of `records` rows.
@@ -183,6 +184,7 @@ def _plan(
         undiscovered=undiscovered,
         method=method,
         plan=plan,
+        choice=plan.choice,
     )
 
 

@@ -52,14 +52,19 @@ def test_discovery_takes_its_share_when_columns_are_paid_for() -> None:
     assert ledger.epsilon_reserved() <= 2.0
 
 
-def test_plan_keeps_its_accountant_when_lists_have_been_found() -> None:
-    plan = plan_run(make_schema(SEX, TOWN), records=1000, config=SynthesisConfig(epsilon=2.0, settings=FEW))
+@pytest.mark.parametrize(
+    ("method", "settings"),
+    [("dp-wgan", FEW), ("dp-wgan", {**FEW, "anchor": "none"}), ("query-gan", {}), ("independent", {})],
+)
+def test_plan_keeps_its_accountant_when_lists_have_been_found(method: str, settings: dict[str, Any]) -> None:
+    config = SynthesisConfig(epsilon=2.0, method=method, settings=settings)
+    plan = plan_run(make_schema(SEX, TOWN), records=1000, config=config)
     found = make_schema(SEX, CategoricalColumn(name="town", tokens=("a", "b", ""), missing=("",), domain="private"))
     ledger = plan.open_ledger()
     later = plan.after_discovery(found)
     assert not later.undiscovered
     assert later.shape.width == 1 + 3
-    assert later.plan.choice.accountant is plan.plan.choice.accountant
+    assert later.choice.accountant is plan.choice.accountant
     later.reserve_training(ledger)
     assert ledger.epsilon_reserved() <= 2.0
 
@@ -67,14 +72,14 @@ def test_plan_keeps_its_accountant_when_lists_have_been_found() -> None:
 @pytest.mark.parametrize("settings", [FEW, {**FEW, "steps": 50, "noise_multiplier": 4.0}])
 @pytest.mark.parametrize("rule", ["auto", "paper", "amortized"])
 def test_plan_keeps_the_rule_and_the_reason_when_lists_have_been_found(rule: str, settings: dict[str, Any]) -> None:
-    config = SynthesisConfig(epsilon=2.0, accountant=rule, settings=settings)
+    config = SynthesisConfig(epsilon=2.0, accountant=rule, settings={**settings, "anchor": "none"})
     plan = plan_run(make_schema(SEX, TOWN), records=1000, config=config)
     found = make_schema(SEX, CategoricalColumn(name="town", tokens=("a", "b", ""), missing=("",), domain="private"))
     later = plan.after_discovery(found)
     assert later.accountant["rule"] == rule
     assert later.accountant == plan.accountant
     assert later.config == config
-    assert later.plan.noise_multiplier == later.plan.choice.noise_multiplier == plan.plan.noise_multiplier
+    assert later.plan.noise_multiplier == later.choice.noise_multiplier == plan.plan.noise_multiplier
     assert "was asked for" not in later.accountant["reason"] or rule == "amortized"
 
 
