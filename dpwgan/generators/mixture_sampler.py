@@ -76,6 +76,7 @@ class MixtureSampler:
         starts = np.concatenate(([0], np.cumsum(coarsening.sizes)))[:-1]
         if probabilities.ndim != 2 or not len(probabilities) or probabilities.shape[1] != coarsening.width:
             raise InputError("the saved generator is damaged: its codes do not fit its columns")
-        if not np.allclose(np.add.reduceat(probabilities, starts, axis=1), 1.0, atol=1e-3):
-            raise InputError("the saved generator is damaged: its probabilities do not add to 1")
+        sums = np.add.reduceat(probabilities, starts, axis=1)
+        if not (np.all(probabilities >= 0) and np.allclose(sums, 1.0, atol=1e-3)):
+            raise InputError("the saved generator is damaged: its probabilities are negative or do not add to 1")
         return cls(probabilities=probabilities, coarsening=coarsening)
