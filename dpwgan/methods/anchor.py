@@ -47,19 +47,19 @@ MOMENTS_LABEL = "two-way counts"
 # Shares of the budget, in units of zero-concentrated privacy (rho), which add up. One-ways are a part of every marginal
 # and say which groups are worth counting; a selection only has to find one of the worst marginals.
 ONE_WAYS_SHARE = 0.15
-SELECTION_SHARE = 0.1
+SELECTION_SHARE = 0.05
 # Groups hold this many stddevs of an answer's noise at least: a cell of a pair holds a fraction of that.
-_LEAST_STDDEVS = 4.0
+_LEAST_STDDEVS = 3.0
 # Beyond the tree: rounds that pay at a given strength of the budget, which is n times the root of 2 rho, the number of
 # records over the noise of a lone count.
 _ROUNDS_FACTOR = 0.3
-_MOST_ROUNDS = 120
+_MOST_ROUNDS = 80
 # Three-way marginals pay where the noise of an answer is far below a group.
 _STRENGTH_FOR_THREE_WAYS = 20_000.0
-_MOST_CODE_CELLS = 1_500_000
-_MOST_CODES = 6_000
+_MOST_CODE_CELLS = 2_000_000
+_MOST_CODES = 8_000
 _LEAST_CODES = 500
-_ROUND_STEPS = 100
+_ROUND_STEPS = 80
 _PROGRESS_CALLS = 100
 _MLP_HIDDEN = (256, 256)
 
