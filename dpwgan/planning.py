@@ -3,6 +3,7 @@
 Privacy: sees the specs, the settings and the public n. No row is within reach of this module.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -54,7 +55,7 @@ class RunPlan:
 
     @property
     def accountant(self) -> dict[str, Any]:
-        """Which accountant was chosen, why, and what the others would have said."""
+        """Which accountant was chosen, why, and what the others would have said; None where one has no answer."""
         choice = self.choice
         return {
             "name": choice.accountant.name,
@@ -62,7 +63,7 @@ class RunPlan:
             "rule": choice.rule,
             "reason": choice.reason,
             "alternatives": [
-                {"name": accountant.name, choice.noise_unit: noise, "epsilon": epsilon}
+                {"name": accountant.name, choice.noise_unit: _or_none(noise), "epsilon": _or_none(epsilon)}
                 for accountant, noise, epsilon in choice.alternatives
             ],
         }
@@ -113,6 +114,10 @@ class RunPlan:
             raise UsageError("the plan was made with other settings than this synthesizer's")
         if self.schema != schema:
             raise UsageError("the plan was made for other specs than this synthesizer's")
+
+
+def _or_none(value: float) -> float | None:
+    return value if math.isfinite(value) else None
 
 
 def discovery_label(column: str) -> str:

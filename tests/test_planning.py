@@ -1,5 +1,7 @@
 """The plan of a run: the budget and its parts, from public facts alone."""
 
+import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -105,6 +107,13 @@ def test_plan_names_the_alternatives_when_asked() -> None:
     accountant = plan_run(make_schema(SEX), records=100, config=SynthesisConfig(epsilon=1.0, settings=FEW)).accountant
     assert accountant["rule"] == "auto"
     assert {accountant["name"], *(item["name"] for item in accountant["alternatives"])} >= {"moments", "amortized"}
+
+
+def test_plan_says_none_when_an_accountant_has_no_answer() -> None:
+    plan = plan_run(make_schema(SEX), records=100, config=SynthesisConfig(epsilon=1.0, method="independent"))
+    accountant = plan.choice.accountant
+    silent = replace(plan, choice=replace(plan.choice, alternatives=((accountant, math.inf, math.nan),)))
+    assert silent.accountant["alternatives"] == [{"name": accountant.name, "noise_scale": None, "epsilon": None}]
 
 
 def test_plan_is_refused_when_it_cannot_be_made() -> None:

@@ -90,7 +90,7 @@ def test_run_uses_the_accountant_that_was_asked_for_when_there_is_one(
     assert document["guarantee"]["epsilon"] <= 1.0
     err = capfd.readouterr().err
     assert f"accountant: {document['accountant']['name']}" in err
-    assert "would have needed noise multiplier" in err
+    assert "for the noise that was used" in err
 
 
 def test_unseeded_runs_differ_when_nothing_else_does(run: Run, tmp_path: Path) -> None:
@@ -235,7 +235,7 @@ def test_check_prints_the_ledger_and_writes_nothing_when_asked(
     assert run("data.csv", "out.csv", "specs.json", "1.0", "--check", *FAST) == 0
     out = capfd.readouterr().out
     assert "rows: 60" in out
-    assert "noise_multiplier" in out
+    assert "noise multiplier" in out
     assert "memory: about" in out
     assert "time: about" in out
     assert sorted(tmp_path.iterdir()) == before
