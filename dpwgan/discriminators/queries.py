@@ -4,6 +4,7 @@ Privacy: of rows it reads the scores of a public list of candidates (or of one m
 exponential mechanism, and the answer to the one selected, through the Gaussian mechanism.
 """
 
+import functools
 import itertools
 import math
 from collections.abc import Sequence
@@ -63,7 +64,7 @@ class QueryDiscriminator:
         answer_noise_multiplier: float,
         rng: np.random.Generator,
     ) -> None:
-        """Counts all pairs once; larger marginals are counted when they become candidates.
+        """Counts nothing yet: pairs are counted with the first question, larger marginals as they become candidates.
 
         `most_ways`: attributes in a marginal, 2 or more; `most_cells`: no marginal with more cells is a candidate, but
         for pairs of the tree.
@@ -76,13 +77,17 @@ class QueryDiscriminator:
         self._epsilon = selection_epsilon
         self._noise_multiplier = answer_noise_multiplier
         self._rng = rng
-        self._pairs = count_pairs(groups, layout)
         self._larger: dict[Marginal, Counts] = {}
 
     @property
     def records(self) -> int:
         """The public number of records."""
         return len(self._groups)
+
+    @functools.cached_property
+    def _pairs(self) -> Counts:
+        """All pairs, exactly. They are counted when a question needs them first, which has been charged by then."""
+        return count_pairs(self._groups, self._layout)
 
     def ask_for_tree(self, one_ways: Sequence[Counts]) -> list[Edge]:
         """Asks for one pair after another that joins two parts of the table, until all hangs together.
