@@ -1,0 +1,90 @@
+"""What a list of charges adds up to, by formulas of its own: none of the accountants' code is used."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from scipy import optimize, special, stats
+
+from dpwgan.accounting.budget import NeighboringRelation
+from dpwgan.accounting.events import Charge, ExponentialSelection, Gaussian
+from dpwgan.accounting.moments import ORDERS
+
+
+def split(charges: Sequence[Charge], *, relation: NeighboringRelation) -> tuple[float, list[tuple[float, int]]]:
+    """Gives the rho of all Gaussians, and each selection's range of losses with its count."""
+    rho, ranges = 0.0, []
+    for event, count in charges:
+        factor = event.replace_one_factor if relation is NeighboringRelation.REPLACE_ONE else 1.0  # type: ignore[union-attr]
+        if isinstance(event, Gaussian):
+            rho += count * factor**2 / (2 * event.noise_multiplier**2)
+        else:
+            assert isinstance(event, ExponentialSelection)
+            ranges.append((factor * event.epsilon, count))
+    return rho, ranges
+
+
+def total_rho(charges: Sequence[Charge], *, relation: NeighboringRelation) -> float:
+    """Adds 1/(2 sigma^2) and epsilon^2/8 (Bun and Steinke 2016; Cesar and Rogers 2021)."""
+    rho, ranges = split(charges, relation=relation)
+    return rho + sum(count * length**2 / 8 for length, count in ranges)
+
+
+def epsilon_from_rho(rho: float, *, delta: float) -> float:
+    """Gives rho + 2 sqrt(rho ln(1/delta)). Source: Bun and Steinke 2016, arXiv:1605.02065, Proposition 1.3."""
+    return rho + 2 * math.sqrt(rho * math.log(1 / delta))
+
+
+def tighter_epsilon_from_rho(rho: float, *, delta: float) -> float:
+    """Gives the least over all real orders. Source: Canonne, Kamath, Steinke 2020, arXiv:2004.00010, Corollary 13."""
+
+    def epsilon(log_excess: float) -> float:
+        a = 1 + math.exp(log_excess)
+        return rho * a + math.log1p(-1 / a) - math.log(delta * a) / (a - 1)
+
+    found = optimize.minimize_scalar(epsilon, bounds=(-6.0, 12.0), method="bounded", options={"xatol": 1e-9})
+    return float(found.fun)
+
+
+def _two_point_divergence(order: float, *, length: float) -> float:
+    """The largest Renyi divergence of laws whose loss is t or t - r: the best t is searched for."""
+
+    def divergence(t: float) -> float:
+        low = math.exp(t - length)
+        weight = -math.expm1(t - length) / (low * math.expm1(length))
+        logs = [math.log(weight) + order * t, math.log1p(-weight) + order * (t - length)] if weight < 1 else [order * t]
+        return float(special.logsumexp(logs)) / (order - 1)
+
+    inside = length * np.linspace(1e-6, 1 - 1e-6, 41)
+    best = max(inside.tolist(), key=divergence)
+    width = length / 40
+    found = optimize.minimize_scalar(
+        lambda t: -divergence(t),
+        bounds=(max(best - width, 1e-6 * length), min(best + width, length * (1 - 1e-6))),
+        method="bounded",
+        options={"xatol": 1e-7 * length},
+    )
+    return min(-float(found.fun), order * length**2 / 8, length)
+
+
+def epsilon_from_curve(charges: Sequence[Charge], *, delta: float, relation: NeighboringRelation) -> float:
+    """Adds Renyi divergences at the documented orders and takes the best order.
+
+    Source: Mironov 2017, arXiv:1702.07476, Propositions 1 and 7; Canonne, Kamath, Steinke 2020, Proposition 12.
+    """
+    rho, ranges = split(charges, relation=relation)
+    best = math.inf
+    for order in ORDERS:
+        divergence = order * rho
+        if best < divergence:
+            continue
+        divergence += sum(count * _two_point_divergence(order, length=length) for length, count in ranges)
+        best = min(best, divergence + math.log1p(-1 / order) - math.log(delta * order) / (order - 1))
+    return best
+
+
+def gaussian_delta(epsilon: float, *, rho: float) -> float:
+    """The exact delta of Gaussians of a total rho. Source: Balle and Wang 2018, arXiv:1805.06530, Theorem 8."""
+    distance = math.sqrt(2 * rho)
+    tail = stats.norm.logcdf(-distance / 2 - epsilon / distance)
+    return float(stats.norm.cdf(distance / 2 - epsilon / distance) - math.exp(epsilon + tail))

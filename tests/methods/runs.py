@@ -1,0 +1,119 @@
+"""A whole run of a method on a small table: plan, reserve, fit, sample."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpwgan.accounting.budget import Budget, NeighboringRelation
+from dpwgan.accounting.events import Charge
+from dpwgan.accounting.ledger import Ledger
+from dpwgan.encoded import EncodedTable, TableShape
+from dpwgan.methods.base import FittedSynthesizer
+from dpwgan.methods.registry import get_method
+from dpwgan.randomness import make_streams
+from dpwgan.schema import Column
+from tests.cells.tables import COLUMNS, make_encoded
+
+NARROW: list[Column] = [column for column in COLUMNS if column.name not in ("wide", "weight", "pay")]
+"""Columns of every kind whose cells are few."""
+
+FAST: dict[str, dict[str, Any]] = {
+    "query-gan": {"rounds": 2, "codes": 40, "fit_steps": 8},
+    "independent": {},
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """What came of a run."""
+
+    plan: Any
+    ledger: Ledger
+    fitted: FittedSynthesizer
+    sampled: EncodedTable
+    progress: list[tuple[int, int, float]]
+
+
+def make_plan(
+    name: str,
+    shape: TableShape,
+    *,
+    epsilon: float = 1.0,
+    delta: float = 1e-5,
+    relation: NeighboringRelation = NeighboringRelation.ZERO_OUT,
+    rule: str = "moments",
+    others: Sequence[Charge] = (),
+    **settings: Any,
+) -> Any:
+    """Plans a run whose fit is short."""
+    method = get_method(name)
+    return method.plan(
+        shape,
+        Budget(epsilon=epsilon, delta=delta),
+        settings=method.make_settings(**{**FAST[name], **settings}),
+        accountant_rule=rule,
+        neighboring_relation=relation,
+        other_charges=others,
+    )
+
+
+def reserve(plan: Any, *, kind: type[Ledger] = Ledger) -> Ledger:
+    """Opens a ledger with the plan's charges reserved."""
+    choice = plan.choice
+    ledger = kind(choice.budget, accountant=choice.accountant, neighboring_relation=choice.neighboring_relation)
+    for label, event, count, details in plan.charges:
+        ledger.reserve(label, event, count, **details)
+    return ledger
+
+
+def fit(name: str, encoded: EncodedTable, plan: Any, *, ledger: Ledger, records: int = 200, seed: int = 1) -> Run:
+    """Fits and samples."""
+    told: list[tuple[int, int, float]] = []
+    fitted = get_method(name).fit(
+        encoded,
+        plan,
+        streams=make_streams(seed),
+        ledger=ledger,
+        progress=lambda *numbers: told.append(numbers),
+        device="cpu",
+        threads=1,
+    )
+    parts = list(fitted.sample(records, rng=np.random.default_rng(seed), chunk=150))
+    sampled = EncodedTable(
+        codes=np.concatenate([part.codes for part in parts]),
+        numbers=np.concatenate([part.numbers for part in parts]),
+        spans=encoded.spans,
+    )
+    return Run(plan=plan, ledger=ledger, fitted=fitted, sampled=sampled, progress=told)
+
+
+def run(name: str, encoded: EncodedTable, *, records: int = 200, seed: int = 1, **more: Any) -> Run:
+    """Plans, reserves, fits and samples."""
+    plan = make_plan(name, encoded.shape, **more)
+    return fit(name, encoded, plan, ledger=reserve(plan), records=records, seed=seed)
+
+
+def make_table(records: int, *, columns: Sequence[Column] = NARROW, seed: int = 1) -> EncodedTable:
+    """Draws a table with columns of every kind."""
+    return make_encoded(records, seed=seed, columns=columns)
+
+
+def refuse_illegal(encoded: EncodedTable) -> None:
+    """Fails if a cell is one that its column cannot hold."""
+    available = np.ones(encoded.records, bool)
+    for span in encoded.spans:
+        if span.head == "linear":
+            numbers = encoded.numbers[:, span.source]
+            assert np.all(np.isfinite(numbers))
+            assert numbers.min() >= 0
+            assert numbers.max() <= 1
+            assert np.all(numbers[~available] == 0)
+            available = np.ones(encoded.records, bool)
+        else:
+            codes = encoded.codes[:, span.source]
+            assert codes.min() >= 0
+            assert codes.max() < span.categories
+            if span.role == "available":
+                available = codes == span.categories - 1
