@@ -24,6 +24,8 @@ FAST: dict[str, dict[str, Any]] = {
     "independent": {},
 }
 
+FAST_NETWORKS: dict[str, Any] = {"rounds": 2, "codes": 40}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
@@ -52,7 +54,7 @@ def make_plan(
     return method.plan(
         shape,
         Budget(epsilon=epsilon, delta=delta),
-        settings=method.make_settings(**{**FAST[name], **settings}),
+        settings=method.make_settings(**{**(FAST_NETWORKS if "oracle" in settings else FAST[name]), **settings}),
         accountant_rule=rule,
         neighboring_relation=relation,
         other_charges=others,

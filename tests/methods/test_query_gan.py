@@ -151,6 +151,12 @@ def test_oracle_is_refused_when_there_is_none_of_that_name() -> None:
         QueryGanSettings(oracle="delphi")  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("setting", ["ways", "fit_steps", "most_cells", "generator"])
+def test_setting_of_marginals_is_refused_by_name_when_networks_play(setting: str) -> None:
+    with pytest.raises(UsageError, match=setting.replace("_", "-")):
+        get_method("query-gan").make_settings(oracle="one-layer", **{setting: 3})
+
+
 def test_output_is_the_same_when_seed_and_rows_are_the_same() -> None:
     encoded = make_table(200, columns=NARROW[:4])
     first, second = (run("query-gan", encoded, seed=5) for _ in range(2))
