@@ -1,0 +1,267 @@
+"""Black-box audits of counting releases: thousands of runs with and without one record, and what they tell apart.
+
+The attacker knows both tables, sees all that is released before any post-processing, and says "it was there" when the
+likelihood ratio is above a threshold fixed beforehand. From how often that is so in either world follows a lower bound
+on epsilon, which fails with probability 1e-6; it must lie below the claim, and the twin's, with a third of the noise,
+above it.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from scipy import stats
+
+from dpwgan.accounting.budget import NeighboringRelation
+from dpwgan.accounting.events import Charge, exponential_selection, gaussian
+from dpwgan.accounting.moments import MOMENTS
+from dpwgan.accounting.pld import PLD
+from dpwgan.discriminators import moments, queries
+from dpwgan.discriminators.marginals import GroupLayout, MeasuredMarginals, count_marginal, count_pairs
+from dpwgan.discriminators.moments import measure_moments
+from dpwgan.discriminators.queries import QueryDiscriminator
+
+FALSE_ALARM = 1e-6
+DELTA = 1e-5
+TRIALS = 8_000
+SIZES = (2, 2, 2)
+LAYOUT = GroupLayout(SIZES)
+PAIRS = [(0, 1), (0, 2), (1, 2)]
+ZERO_OUT, REPLACE_ONE = NeighboringRelation.ZERO_OUT, NeighboringRelation.REPLACE_ONE
+
+CANARY = [1, 1, 0]
+ORDINARY = [0, 0, 1]
+OTHERS = np.array([ORDINARY] * 6 + [[0, 1, 1]] * 3, np.int32)
+CODES = np.array([[0.9, 0.1, 0.7, 0.3, 0.1, 0.9]], np.float32)
+
+Groups = npt.NDArray[np.int32]
+Releases = list[npt.NDArray[np.float64]]
+
+
+class TenRecords(QueryDiscriminator):
+    """One that counts ten records whether or not one of them is null: their number is public."""
+
+    @property
+    def records(self) -> int:
+        return 10
+
+
+def lower_bound_on_epsilon(said_without: npt.NDArray[np.bool_], said_with: npt.NDArray[np.bool_]) -> float:
+    """Bounds epsilon from below by Clopper and Pearson's intervals, each of which fails with half the probability."""
+    trials, false_alarms, hits = len(said_without), int(said_without.sum()), int(said_with.sum())
+    rarely = stats.beta.isf(FALSE_ALARM / 2, false_alarms + 1, trials - false_alarms) if false_alarms < trials else 1.0
+    often = stats.beta.ppf(FALSE_ALARM / 2, hits, trials - hits + 1) if hits else 0.0
+    return float(math.log(max(often - DELTA, 1e-300) / rarely))
+
+
+def make_worlds(relation: NeighboringRelation) -> tuple[Groups, Groups]:
+    """The table without the canary, null or another record in its place, and the one with it."""
+    without = OTHERS if relation is ZERO_OUT else np.vstack([OTHERS, [ORDINARY]]).astype(np.int32)
+    return without, np.vstack([OTHERS, [CANARY]]).astype(np.int32)
+
+
+def make_weaker_noise(module: Any, patch: pytest.MonkeyPatch, *, share: float) -> None:
+    """Leaves a share of the noise that the module draws."""
+    add = module.add_gaussian_noise
+
+    def weaker(values: npt.NDArray[np.float64], **more: Any) -> Any:
+        noisy, event = add(values, **more)
+        return values + share * (noisy - values), event
+
+    patch.setattr(module, "add_gaussian_noise", weaker)
+
+
+def watch_releases(module: Any, patch: pytest.MonkeyPatch) -> Releases:
+    """Keeps what the module's Gaussian mechanism gives."""
+    seen: Releases = []
+    add = module.add_gaussian_noise
+
+    def watch(values: npt.NDArray[np.float64], **more: Any) -> Any:
+        noisy = add(values, **more)
+        seen.append(np.array(noisy[0]).ravel())
+        return noisy
+
+    patch.setattr(module, "add_gaussian_noise", watch)
+    return seen
+
+
+def compare(
+    released: npt.NDArray[np.float64],
+    *,
+    without: npt.NDArray[np.float64],
+    there: npt.NDArray[np.float64],
+    stddev: float,
+) -> float:
+    """The logarithm of the likelihood ratio of Gaussian noise around either world's counts."""
+    return float(((released - without) ** 2 - (released - there) ** 2).sum() / (2 * stddev**2))
+
+
+def audit(play: Callable[[Groups], Sequence[float]], relation: NeighboringRelation, *, threshold: float) -> float:
+    without, there = make_worlds(relation)
+    return lower_bound_on_epsilon(np.array(play(without)) > threshold, np.array(play(there)) > threshold)
+
+
+def claim(charges: Sequence[Charge], relation: NeighboringRelation) -> float:
+    """The smaller of two accountants' claims: both are proved."""
+    return min(
+        accountant.get_epsilon(charges, delta=DELTA, neighboring_relation=relation) for accountant in (MOMENTS, PLD)
+    )
+
+
+@pytest.mark.parametrize(("hits", "false_alarms"), [(0, 0), (8_000, 8_000), (8_000, 0), (400, 20)])
+def test_lower_bound_is_below_what_was_seen_when_runs_are_few(hits: int, false_alarms: int) -> None:
+    said_without, said_with = np.arange(TRIALS) < false_alarms, np.arange(TRIALS) < hits
+    found = lower_bound_on_epsilon(said_without, said_with)
+    assert found < math.log(max(hits, 1e-9) / max(false_alarms, 1e-9)) or hits == false_alarms == TRIALS
+    assert found <= math.log(TRIALS)
+
+
+NOISE = {ZERO_OUT: 1.5, REPLACE_ONE: 1.5 * math.sqrt(2)}
+"""So that the two worlds' counts are two thirds of a stddev apart under either relation, and two in the twin."""
+
+
+def choose_threshold(share: float) -> float:
+    """Where a false alarm is two stddevs out, or three where the worlds lie further apart."""
+    distance = 1 / (share * 1.5)
+    return (2.0 if share == 1 else 3.0) * distance - distance**2 / 2
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("relation", [ZERO_OUT, REPLACE_ONE])
+@pytest.mark.parametrize(("share", "broken"), [(1.0, False), (1 / 3, True)])
+def test_audit_of_moments_stays_below_the_claim_when_a_canary_comes_and_goes(
+    relation: NeighboringRelation, share: float, broken: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noise_multiplier = NOISE[relation]
+    make_weaker_noise(moments, monkeypatch, share=share)
+    seen = watch_releases(moments, monkeypatch)
+    rng = np.random.default_rng(1)
+
+    def count(groups: Groups) -> npt.NDArray[np.float64]:
+        weight = math.sqrt(1 / 3)  # three pairs of as many cells each
+        return np.concatenate([weight * count_marginal(groups, pair, LAYOUT).ravel() for pair in PAIRS])
+
+    without, there = (count(groups) for groups in make_worlds(relation))
+
+    def play(groups: Groups) -> list[float]:
+        ratios = []
+        pairs = count_pairs(groups, LAYOUT)
+        monkeypatch.setattr(moments, "count_pairs", lambda *_: pairs)
+        for _ in range(TRIALS):
+            seen.clear()
+            measure_moments(
+                groups, LAYOUT, measured=MeasuredMarginals(LAYOUT), noise_multiplier=noise_multiplier, rng=rng
+            )
+            stddev = share * noise_multiplier
+            ratios.append(compare(np.concatenate(seen), without=without, there=there, stddev=stddev))
+        return ratios
+
+    event = gaussian(noise_multiplier=noise_multiplier, replace_one_factor=moments.REPLACE_ONE_FACTOR)
+    claimed = claim([(event, 1)], relation)
+    assert 2.5 < claimed < 3.5
+    found = audit(play, relation, threshold=choose_threshold(share))
+    assert (found > claimed) is broken
+    assert found > 0.5
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("relation", [ZERO_OUT, REPLACE_ONE])
+@pytest.mark.parametrize(("share", "broken"), [(1.0, False), (1 / 3, True)])
+def test_audit_of_a_question_stays_below_the_claim_when_a_canary_comes_and_goes(
+    relation: NeighboringRelation, share: float, broken: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A selection and its answer: which pair was asked for gives the canary away, and so does what was answered."""
+    noise_multiplier, selection_epsilon = NOISE[relation], 0.3
+    make_weaker_noise(queries, monkeypatch, share=share)
+    seen = watch_releases(queries, monkeypatch)
+    rng = np.random.default_rng(2)
+
+    def make(groups: Groups) -> TenRecords:
+        return TenRecords(
+            groups,
+            LAYOUT,
+            measured=MeasuredMarginals(LAYOUT),
+            most_ways=2,
+            most_cells=100,
+            selection_epsilon=selection_epsilon,
+            answer_noise_multiplier=noise_multiplier,
+            rng=rng,
+        )
+
+    def find_law(groups: Groups) -> npt.NDArray[np.float64]:
+        """How likely each pair is asked for, by explicit sums."""
+        errors = []
+        for left, right in PAIRS:
+            answer = np.outer(CODES[0, 2 * left : 2 * left + 2], CODES[0, 2 * right : 2 * right + 2])
+            errors.append(np.abs(count_marginal(groups, (left, right), LAYOUT) - 10 * answer).sum())
+        weights = np.exp(selection_epsilon * np.array(errors) / 2)
+        return weights / weights.sum()
+
+    worlds = make_worlds(relation)
+    laws = [find_law(groups) for groups in worlds]
+    counts = [{pair: count_marginal(groups, pair, LAYOUT).ravel() for pair in PAIRS} for groups in worlds]
+
+    def play(groups: Groups) -> list[float]:
+        ratios = []
+        discriminator = make(groups)
+        for _ in range(TRIALS):
+            seen.clear()
+            pair = discriminator.ask(CODES)
+            index = PAIRS.index(pair)  # type: ignore[arg-type]
+            told = compare(seen[0], without=counts[0][pair], there=counts[1][pair], stddev=share * noise_multiplier)
+            ratios.append(math.log(laws[1][index] / laws[0][index]) + told)
+        return ratios
+
+    charges: list[Charge] = [
+        (exponential_selection(epsilon=selection_epsilon, replace_one_factor=queries.SELECTION_REPLACE_ONE_FACTOR), 1),
+        (
+            gaussian(noise_multiplier=noise_multiplier, replace_one_factor=queries.ANSWER_REPLACE_ONE_FACTOR),
+            1,
+        ),
+    ]
+    claimed = claim(charges, relation)
+    assert 2.5 < claimed < 4.0
+    found = audit(play, relation, threshold=choose_threshold(share))
+    assert (found > claimed) is broken
+    assert found > 0.5
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(("factor", "broken"), [(1.0, False), (3.0, True)])
+def test_audit_of_a_selection_stays_below_the_claim_when_a_canary_comes_and_goes(
+    factor: float, broken: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The selection by itself: the twin draws at three times the epsilon that it was planned with."""
+    planned = 1.0
+    draw = queries.select_by_exponential_mechanism
+
+    def keener(scores: npt.NDArray[np.float64], **more: Any) -> Any:
+        return draw(scores, **{**more, "epsilon": factor * more["epsilon"]})
+
+    monkeypatch.setattr(queries, "select_by_exponential_mechanism", keener)
+    rng = np.random.default_rng(3)
+    # Each generated row is (1, 1, 1). The canary makes the first pair's error smaller, and those of the others larger.
+    codes = np.array([[0.0, 1.0, 0.0, 1.0, 0.0, 1.0]], np.float32)
+    without, there = make_worlds(ZERO_OUT)
+
+    def play(groups: Groups) -> npt.NDArray[np.bool_]:
+        discriminator = TenRecords(
+            groups,
+            LAYOUT,
+            measured=MeasuredMarginals(LAYOUT),
+            most_ways=2,
+            most_cells=100,
+            selection_epsilon=planned,
+            answer_noise_multiplier=50.0,
+            rng=rng,
+        )
+        return np.array([discriminator.ask(codes) != (0, 1) for _ in range(TRIALS)])
+
+    found = max(
+        lower_bound_on_epsilon(play(without), play(there)),
+        lower_bound_on_epsilon(~play(there), ~play(without)),
+    )
+    assert (found > planned) is broken
