@@ -15,5 +15,5 @@ class ReleasedLoss(Protocol):
     def loss_and_gradient(self, probabilities: Probabilities) -> tuple[float, npt.NDArray[np.floating[Any]]]:
         """Gives the loss and its gradient. Privacy: post-processing. Shapes: (codes, width) to a number and the same.
 
-        Units: a squared error over the variance of its noise, halved and summed: minus the log-likelihood.
+        Units: squared errors over the variance of their noise, halved and summed.
         """

@@ -127,7 +127,7 @@ class MeasuredMarginals:
         self._weights[marginal] = weight.astype(np.float32)
 
     def get_shares(self, marginal: Marginal) -> npt.NDArray[np.float32]:
-        """Gives the best unbiased answer so far."""
+        """Gives the answer so far: the mean of all, weighted by precision."""
         return self._shares[marginal]
 
     def loss_and_gradient(self, probabilities: Probabilities) -> tuple[float, Probabilities]:

@@ -338,7 +338,7 @@ def fit_anchor(
         encoded, plan.one_way_plan, noise_multiplier=plan.one_ways_noise_multiplier, rng=streams.noise
     )
     records = encoded.records
-    least_count = 0.0 if plan.kind == "one-ways" else _LEAST_STDDEVS * _stddev_of_answer(plan)
+    least_count = 0.0 if plan.fit_ticks == 0 else _LEAST_STDDEVS * _stddev_of_answer(plan)
     coarsening = coarsen(one_ways, records=records, least_count=least_count)
     layout = GroupLayout(coarsening.sizes)
     groups = coarsening.to_groups(encoded)

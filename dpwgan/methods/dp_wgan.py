@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
@@ -9,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from dpwgan.accounting.budget import Budget, NeighboringRelation
-from dpwgan.accounting.choose import AccountantChoice
-from dpwgan.accounting.events import Charge, Event
+from dpwgan.accounting.choose import AccountantChoice, choose_accountant_for_family
+from dpwgan.accounting.events import Charge, Event, poisson_gaussian
 from dpwgan.encoded import EncodedTable, TableShape
 from dpwgan.errors import ResourceError, UsageError
 from dpwgan.generators.mixture_sampler import MixtureSampler
@@ -18,7 +19,7 @@ from dpwgan.generators.sampler import MlpSampler
 from dpwgan.methods.anchor import AnchorPlan, AnchorSettings, choose_maker, fit_anchor, plan_anchor
 from dpwgan.methods.base import Progress
 from dpwgan.randomness import Streams
-from dpwgan.training.plan import TrainingPlan, plan_training
+from dpwgan.training.plan import TrainingPlan, choose_sampling_probability, choose_steps, make_plan, plan_training
 from dpwgan.training.settings import DpWganSettings
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ _CRITIC_WEIGHT = 1e-4
 _ANCHORED_STEPS = 200
 _ANCHORED_HIDDEN = (64,)
 _ANCHORED_RATE = 0.01
+# What a critic without an anchor has: a generator of its own, a slow engine to compare, noise that is given.
+_ALONE = ("hidden_generator", "latent", "engine", "noise_multiplier")
 # How many steps of a fit a critic step takes as long as, for the progress bar.
 _TICKS_A_STEP = 2
 
@@ -93,12 +96,72 @@ class AnchoredPlan:
 
     def summary(self) -> dict[str, Any]:
         """Gives the settings as JSON-able pairs."""
+        critic = self.critic.summary()
+        for name in (*_ALONE[:-1], "generator_weights", "critic_weights"):
+            del critic[name]
         return {
             **self.anchor.summary(),
             "critic_share": self.settings.critic_share,
             "critic_weight": self.settings.critic_weight,
-            **self.critic.summary(),
+            **critic,
         }
+
+
+def plan_anchored(
+    shape: TableShape,
+    budget: Budget,
+    *,
+    settings: AnchoredSettings,
+    accountant_rule: str,
+    neighboring_relation: NeighboringRelation,
+    other_charges: Sequence[Charge],
+) -> AnchoredPlan:
+    """Fixes an anchor's releases and the critic's steps as one family of charges, under one accountant.
+
+    How the noise of a step stands to that of the anchor is fixed first, by the share that the critic is to have; then
+    all noise is scaled together until the budget is met.
+    Privacy: sees public facts only. Raises: PrivacyError if the budget cannot be met.
+    """
+    shared: dict[str, Any] = {
+        "budget": budget,
+        "neighboring_relation": neighboring_relation,
+        "other_charges": other_charges,
+    }
+    anchor = plan_anchor(
+        shape,
+        kind="moments" if settings.anchor == "moments" else "queries",
+        settings=settings.fit,
+        accountant_rule=accountant_rule,
+        share=1.0 - settings.critic_share,
+        **shared,
+    )
+    probability = choose_sampling_probability(shape, settings.critic)
+    steps = choose_steps(settings.critic, sampling_probability=probability)
+    if steps < settings.critic.critic_steps_per_generator_step:
+        raise UsageError("there are fewer critic steps than one generator step takes: the generator would stand still")
+    # A critic alone, with its share of rho: by a central limit T steps at rate q are about as private as one Gaussian
+    # release with this noise. Only the ratio rests on this; the budget is met by the accountant.
+    ratio = probability * math.sqrt(steps / settings.critic_share)
+
+    def charges(scale: float) -> list[Charge]:
+        anchored = replace(anchor, scale=scale / math.sqrt(1.0 - settings.critic_share))
+        critic = poisson_gaussian(sampling_probability=probability, noise_multiplier=max(1.0, ratio * scale))
+        return [*((event, count) for _, event, count, _ in anchored.charges), (critic, steps)]
+
+    choice = choose_accountant_for_family(accountant_rule, charges=charges, **shared)
+    scale = choice.noise_scale
+    return AnchoredPlan(
+        settings=settings,
+        anchor=replace(anchor, scale=scale / math.sqrt(1.0 - settings.critic_share)),
+        critic=make_plan(
+            shape,
+            settings.critic,
+            choice=choice,
+            steps=steps,
+            sampling_probability=probability,
+            noise_multiplier=max(1.0, ratio * scale),
+        ),
+    )
 
 
 class DpWgan:
@@ -128,6 +191,13 @@ class DpWgan:
                 raise UsageError(f"the method {self.name} has no setting {name.replace('_', '-')}")
             if anchor == "none" and name in for_fit:
                 raise UsageError(f"without an anchor the method {self.name} has no setting {name.replace('_', '-')}")
+        if anchor != "none":
+            for name in _ALONE:
+                if name in asked:
+                    raise UsageError(
+                        f"beside an anchor the method {self.name} has no setting {name.replace('_', '-')}: "
+                        "it needs the anchor none"
+                    )
         critic: dict[str, Any] = {name: value for name, value in asked.items() if name in for_critic}
         if anchor != "none":
             critic = {
@@ -136,7 +206,7 @@ class DpWgan:
                 "generator_learning_rate": _ANCHORED_RATE,
                 **critic,
             }
-            if not {"steps", "epochs", "noise_multiplier"} & critic.keys():
+            if not {"steps", "epochs"} & critic.keys():
                 critic["steps"] = _ANCHORED_STEPS
         fit = AnchorSettings(**{name: value for name, value in asked.items() if name in for_fit})
         return AnchoredSettings(**own, critic=DpWganSettings(**critic), fit=fit)
@@ -155,18 +225,7 @@ class DpWgan:
         shared: dict[str, Any] = {"accountant_rule": accountant_rule, "neighboring_relation": neighboring_relation}
         if settings.anchor == "none":
             return plan_training(shape, budget, settings=settings.critic, other_charges=other_charges, **shared)
-        anchor = plan_anchor(
-            shape,
-            budget,
-            kind=settings.anchor,
-            settings=settings.fit,
-            other_charges=other_charges,
-            share=1.0 - settings.critic_share,
-            **shared,
-        )
-        taken = (*other_charges, *((event, count) for _, event, count, _ in anchor.charges))
-        critic = plan_training(shape, budget, settings=settings.critic, other_charges=taken, **shared)
-        return AnchoredPlan(settings=settings, anchor=anchor, critic=critic)
+        return plan_anchored(shape, budget, settings=settings, other_charges=other_charges, **shared)
 
     def fit(
         self,

@@ -13,7 +13,7 @@ from dpwgan.accounting.choose import FamilyChoice, choose_accountant_for_family
 from dpwgan.accounting.events import Charge, Event, gaussian
 from dpwgan.accounting.ledger import Ledger
 from dpwgan.discriminators.base import Probabilities, ReleasedLoss
-from dpwgan.discriminators.marginals import GroupLayout, Groups, answer_pairs, count_pairs
+from dpwgan.discriminators.marginals import GroupLayout, Groups, count_pairs
 from dpwgan.discriminators.one_layer import (
     ANSWER_LABEL as ONE_LAYER_ANSWER_LABEL,
 )
@@ -42,8 +42,6 @@ CERTIFICATE_LABEL = "certificate"
 # percent more noise.
 _CERTIFICATE_SHARE = 0.01
 _FAILURE_PROBABILITY = 0.05
-# Answers are float32 products: what they are off by at most, with room to spare.
-_FLOAT32_ERROR = 1e-6
 _RADIUS = 1.0
 
 # The one-layer oracle: its networks get most of the budget, since one-ways are all that they see.
@@ -51,6 +49,8 @@ _ONE_LAYER_SHARE = 0.7
 _ONE_LAYER_ROUNDS = 8
 _REGULARIZATION = 0.3
 _ONE_LAYER_STEPS = 200
+# Each network is a loss of its own to be differentiated at each step, and one-ways need few codes.
+_ONE_LAYER_CODES = 1_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,6 +123,12 @@ class QueryGan:
             if name != "oracle" and name not in known:
                 raise UsageError(f"the method {self.name} has no setting {name.replace('_', '-')}")
         oracle = {"oracle": asked.pop("oracle")} if "oracle" in asked else {}
+        if oracle.get("oracle") == "one-layer":
+            for name in asked:
+                if name not in ("rounds", "codes", "fit_learning_rate"):
+                    raise UsageError(f"with one-layer networks there is no setting {name.replace('_', '-')}")
+            if asked.get("rounds") == 0:
+                raise UsageError("one-layer networks need at least one round")
         return QueryGanSettings(**oracle, fit=AnchorSettings(**asked))
 
     def plan(
@@ -157,6 +163,8 @@ class QueryGan:
                     for label, event, count, details in lines
                 )
                 return replace(anchor, scale=scale / math.sqrt(1.0 - _ONE_LAYER_SHARE)), extra
+            if anchor.attributes < 2:
+                return replace(anchor, scale=scale), ()  # no pair, and nothing to certify
             certificate = gaussian(noise_multiplier=scale / math.sqrt(_CERTIFICATE_SHARE), replace_one_factor=2.0)
             details = {"mechanism": "Gaussian noise on the largest error of a cell of a two-way marginal"}
             line: tuple[str, Event, int, Mapping[str, Any]] = (CERTIFICATE_LABEL, certificate, 1, details)
@@ -189,13 +197,22 @@ class QueryGan:
     ) -> MixtureSampler:
         """Plays the game and certifies its end. Privacy: every release is charged before. Raises: PrivacyError."""
         make_generator = choose_maker(plan.anchor, rng=streams.model, device=device, threads=threads)
+        # One-ways alone are no progress to show where networks follow.
+        networks = plan.settings.oracle == "one-layer"
         fitted = fit_anchor(
-            encoded, plan.anchor, streams=streams, ledger=ledger, progress=progress, make_generator=make_generator
+            encoded,
+            plan.anchor,
+            streams=streams,
+            ledger=ledger,
+            progress=(lambda done, of, epsilon: None) if networks else progress,
+            make_generator=make_generator,
         )
         records = plan.anchor.shape.records
         if plan.settings.oracle == "one-layer":
             probabilities = _play_one_layer(fitted, plan, streams=streams, ledger=ledger, progress=progress)
             certificate = _certify_one_layer(fitted, plan, probabilities, streams=streams, ledger=ledger)
+        elif not plan.extra:
+            return MixtureSampler(probabilities=fitted.generator.probabilities(), coarsening=fitted.coarsening)
         else:
             probabilities = fitted.generator.probabilities()
             ledger.charge(CERTIFICATE_LABEL)
@@ -227,7 +244,8 @@ def certify_pairs(
     Raises: PrivacyError if the noise multiplier is not finite and above 0.
     Source: Fine 2020, Definition of alpha-accuracy; `dpwgan.accounting.certificate`, Theorems 1 and 4.
     """
-    differences = np.abs(count_pairs(groups, layout) / records - answer_pairs(probabilities))
+    exact = probabilities.astype(np.float64)
+    differences = np.abs(count_pairs(groups, layout) / records - (exact.T @ exact) / len(exact))
     for attribute in range(layout.attributes):
         piece = layout.get_slice(attribute)
         differences[piece, piece] = 0.0
@@ -241,7 +259,7 @@ def certify_pairs(
         replace_one_factor=2.0,
     )
     slack = gaussian_slack(stddev=event.noise_multiplier * sensitivity, failure_probability=_FAILURE_PROBABILITY)
-    alpha = bound_worst_error(float(noisy[0]), slack=slack + _FLOAT32_ERROR, largest_possible=1.0)
+    alpha = bound_worst_error(float(noisy[0]), slack=slack, largest_possible=1.0)
     return Certificate(
         kind="two-way marginals",
         statement=(
@@ -261,7 +279,7 @@ def _play_one_layer(
     layout, records = fitted.layout, plan.anchor.shape.records
     rounds = next(count for label, _, count, _ in plan.extra if label == WEIGHTS_LABEL)
     first = fitted.generator.probabilities()
-    codes = plan.anchor.choose_codes(layout.width)
+    codes = plan.settings.fit.codes or min(_ONE_LAYER_CODES, plan.anchor.choose_codes(layout.width))
     logits = np.log(np.maximum(np.repeat(first, codes, axis=0), 1e-9))
     logits += np.float32(0.1) * streams.model.standard_normal(logits.shape, dtype=np.float32)
     generator = Mixture(layout.sizes, logits.astype(np.float32))

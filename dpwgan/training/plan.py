@@ -148,11 +148,8 @@ def plan_training(
     Privacy: the number of steps is fixed here, before training; the noise is what the chosen accountant asks for.
     Raises: PrivacyError if the budget cannot be met, or if a step's noise would drown whatever it could teach.
     """
-    batch = min(settings.expected_batch_size or choose_batch(shape.records), shape.records)
-    sampling_probability = batch / shape.records
-    steps = settings.steps or (
-        max(1, math.ceil(settings.epochs * shape.records / batch)) if settings.epochs is not None else _STEPS
-    )
+    sampling_probability = choose_sampling_probability(shape, settings)
+    steps = choose_steps(settings, sampling_probability=sampling_probability)
     shared: dict[str, Any] = {
         "budget": budget,
         "sampling_probability": sampling_probability,
@@ -171,18 +168,50 @@ def plan_training(
             f"{choice.noise_multiplier:g}; one generator step takes {settings.critic_steps_per_generator_step}, so the "
             "generator would stay untrained"
         )
+    return make_plan(
+        shape,
+        settings,
+        choice=choice,
+        steps=choice.steps,
+        sampling_probability=sampling_probability,
+        noise_multiplier=choice.noise_multiplier,
+    )
+
+
+def make_plan(
+    shape: TableShape,
+    settings: DpWganSettings,
+    *,
+    choice: AccountantChoice,
+    steps: int,
+    sampling_probability: float,
+    noise_multiplier: float,
+) -> TrainingPlan:
+    """Puts a plan together whose noise and steps were calibrated by the caller. Privacy: sees public facts only."""
     return TrainingPlan(
         shape=shape,
         settings=settings,
         choice=choice,
-        steps=choice.steps,
+        steps=steps,
         sampling_probability=sampling_probability,
         expected_batch_size=sampling_probability * shape.records,
-        noise_multiplier=choice.noise_multiplier,
+        noise_multiplier=noise_multiplier,
         l2_clip_norm=settings.l2_clip_norm,
         generated_batch_size=choose_generated_batch(shape.width),
         generator_batch_size=choose_generated_batch(shape.width),
     )
+
+
+def choose_sampling_probability(shape: TableShape, settings: DpWganSettings) -> float:
+    """Chooses q = L/n. Privacy: of the public n and settings."""
+    return min(settings.expected_batch_size or choose_batch(shape.records), shape.records) / shape.records
+
+
+def choose_steps(settings: DpWganSettings, *, sampling_probability: float) -> int:
+    """Chooses how many critic steps are asked for. Privacy: of public settings."""
+    if settings.steps is not None:
+        return settings.steps
+    return max(1, math.ceil(settings.epochs / sampling_probability)) if settings.epochs is not None else _STEPS
 
 
 def choose_batch(records: int) -> int:

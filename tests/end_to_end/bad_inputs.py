@@ -16,7 +16,20 @@ from pathlib import Path
 from typing import Any
 
 SECRET = "Zq7secret"
-FAST = ("--steps", "3", "--batch-size", "8", "--hidden-critic", "8", "--hidden-generator", "8", "--latent", "4")
+FAST = (
+    "--anchor",
+    "none",
+    "--steps",
+    "3",
+    "--batch-size",
+    "8",
+    "--hidden-critic",
+    "8",
+    "--hidden-generator",
+    "8",
+    "--latent",
+    "4",
+)
 SPECS: dict[str, Any] = {
     "colour": {"type": "enum", "values": ["red", "green", "blue, dark"]},
     "age": {"type": "integer", "min": 0, "max": 120},

@@ -23,6 +23,7 @@ from tests.end_to_end.bad_inputs import FAST, HEADER, SPECS, inside, write_good
 
 COLOURS = {"red", "green", "blue, dark"}
 SETTINGS: dict[str, Any] = {
+    "anchor": "none",
     "steps": 3,
     "expected_batch_size": 8,
     "hidden_critic": (8,),
