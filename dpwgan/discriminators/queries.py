@@ -197,7 +197,7 @@ def draw_towards(noisy: Counts, expected: Counts, *, stddev: float) -> Counts:
 
     A count is taken to lie around the expected one with a stddev of `SPREAD` times it: a cell that is expected to hold
     next to nothing keeps next to nothing unless it stands out, so that empty cells do not fill with noise. What lies
-    `OUTLIER` stddevs off is kept as it is.
+    more than `OUTLIER` stddevs off keeps its distance but for a seventeenth at most.
     Privacy: post-processing.
     Shapes: all alike. Units: counts of records.
     Source: the posterior mean of a normal variable (Efron and Morris 1973), with a cut for outliers.

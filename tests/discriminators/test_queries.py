@@ -14,7 +14,7 @@ from scipy import stats
 
 from dpwgan.discriminators import queries
 from dpwgan.discriminators.marginals import GroupLayout, Marginal, MeasuredMarginals, answer_marginal, count_marginal
-from dpwgan.discriminators.queries import SELECTION_SENSITIVITY, QueryDiscriminator
+from dpwgan.discriminators.queries import SELECTION_SENSITIVITY, QueryDiscriminator, draw_towards
 from tests.discriminators.groups import make_groups, make_probabilities, replace_row
 
 FALSE_ALARM = 1e-6
@@ -372,3 +372,30 @@ def test_larger_marginal_is_asked_for_when_only_it_is_wrong() -> None:
     codes = np.full((1, 6), 0.5, np.float32)
     assert np.abs(answer_marginal(codes, (0, 1, 2), layout) - 0.125).max() < 1e-6
     assert discriminator.ask(codes) == (0, 1, 2)
+
+
+def test_noisy_count_is_a_posterior_mean_when_it_lies_near_what_was_expected() -> None:
+    """By integration over a fine grid: a count normal around the expected one, seen through normal noise."""
+    counts = np.linspace(-200.0, 300.0, 200_001)
+    for expected, noisy in ((50.0, 55.0), (50.0, 35.0), (3.0, 10.0), (1.0, -8.0)):
+        weights = stats.norm.pdf(counts, expected, expected) * stats.norm.pdf(noisy, counts, 5.0)
+        mean = float((weights * counts).sum() / weights.sum())
+        drawn = draw_towards(np.array([noisy]), np.array([expected]), stddev=5.0)
+        assert drawn[0] == pytest.approx(mean, rel=1e-4, abs=1e-4)
+
+
+def test_noisy_count_stays_between_when_it_is_drawn() -> None:
+    rng = np.random.default_rng(16)
+    expected = np.concatenate(([0.0] * 500, rng.gamma(0.5, 200.0, 1_500)))
+    noisy = expected + rng.normal(0, 40.0, 2_000)
+    noisy[:20] += 400.0
+    drawn = draw_towards(noisy, expected, stddev=10.0)
+    kept = (drawn - expected) / (noisy - expected)
+    assert kept.min() >= 0
+    assert kept.max() <= 1
+    far = np.abs(noisy - expected) > 40.0
+    assert kept[far].min() >= 16 / 17
+    # Where nothing was expected and nothing stands out, nothing is left.
+    assert np.all(drawn[:500][~far[:500]] == 0)
+    # A cell that is expected to hold far more than the noise keeps its answer.
+    assert kept[expected > 200.0].min() > 0.99
