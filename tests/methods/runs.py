@@ -80,7 +80,6 @@ def fit(name: str, encoded: EncodedTable, plan: Any, *, ledger: Ledger, records:
         ledger=ledger,
         progress=lambda *numbers: told.append(numbers),
         device="cpu",
-        threads=1,
     )
     parts = list(fitted.sample(records, rng=np.random.default_rng(seed), chunk=150))
     sampled = EncodedTable(
