@@ -136,15 +136,18 @@ class MeasuredMarginals:
         Privacy: post-processing. Shapes: (codes, width) to a number and the same.
         """
         codes = np.float32(len(probabilities))
+        # One-ways together: their means are one product, and each code gets the same gradient.
+        means = np.full(len(probabilities), 1.0 / codes, probabilities.dtype) @ probabilities
+        shared = np.zeros(self._layout.width, probabilities.dtype)
         gradient = np.zeros_like(probabilities)
         loss = 0.0
         for marginal, target in self._shares.items():
             slices = [self._layout.get_slice(attribute) for attribute in marginal]
             factors = [probabilities[:, piece] for piece in slices]
             if len(factors) == 1:
-                error = factors[0].mean(axis=0) - target
+                error = means[slices[0]] - target
                 weighted = self._weights[marginal] * error
-                gradient[:, slices[0]] += weighted / codes
+                shared[slices[0]] = weighted / codes
             else:
                 left = _multiply(factors[:-1])
                 error = (left.T @ factors[-1]) / codes - target.reshape(left.shape[1], -1)
@@ -153,6 +156,7 @@ class MeasuredMarginals:
                 gradient[:, slices[-1]] += left @ scaled
                 _give_back(factors[:-1], factors[-1] @ scaled.T, slices=slices[:-1], into=gradient)
             loss += 0.5 * float(np.vdot(weighted, error))
+        gradient += shared
         return loss, gradient
 
 
