@@ -18,7 +18,14 @@ from dpwgan.methods.dp_wgan import DpWgan
 from dpwgan.planning import DISCOVERY_SHARE
 from dpwgan.randomness import Streams
 
-FAST = {"anchor": "none", "steps": 3, "expected_batch_size": 8, "hidden_critic": (8,), "hidden_generator": (8,), "latent": 4}
+FAST = {
+    "anchor": "none",
+    "steps": 3,
+    "expected_batch_size": 8,
+    "hidden_critic": (8,),
+    "hidden_generator": (8,),
+    "latent": 4,
+}
 MEMBER = {"member": {"type": "enum", "count": 2}}
 PAID = {"type": "enum", "values_from": "data", "domain_privacy": "private", "optional": True}
 SPECS = {**MEMBER, "town": PAID, "job": PAID}
