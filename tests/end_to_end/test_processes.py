@@ -12,7 +12,7 @@ import pytest
 from tests.end_to_end.bad_inputs import FAST, write_good
 
 RUN = Path(__file__).resolve().parents[2] / "run.py"
-LONG = ("--steps", "8000", "--batch-size", "8", "--hidden-critic", "8", "--hidden-generator", "8")
+LONG = ("--anchor", "none", "--steps", "8000", "--batch-size", "8", "--hidden-critic", "8", "--hidden-generator", "8")
 
 
 def start(folder: Path, *arguments: str, **more: object) -> "subprocess.Popen[str]":
