@@ -1,0 +1,383 @@
+"""The DP-WGAN beside an anchor as whole runs: legal cells, one accountant for both phases, charges before reads."""
+
+import functools
+import itertools
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpwgan.accounting.budget import Budget, NeighboringRelation
+from dpwgan.accounting.events import Charge, gaussian, poisson_gaussian
+from dpwgan.accounting.ledger import Ledger
+from dpwgan.cells import one_ways
+from dpwgan.discriminators import moments, queries
+from dpwgan.encoded import EncodedTable
+from dpwgan.errors import PrivacyError, UsageError
+from dpwgan.generators.mixture_sampler import MixtureSampler
+from dpwgan.methods.anchor import ANSWER_LABEL, MOMENTS_LABEL, ONE_WAYS_LABEL, SELECTION_LABEL
+from dpwgan.methods.dp_wgan import AnchoredPlan, AnchoredSettings
+from dpwgan.methods.registry import get_method
+from dpwgan.training.plan import CRITIC_LABEL, TrainingPlan
+from tests.methods.privacy_totals import epsilon_with_critic, total_rho
+from tests.methods.runs import NARROW, Run, fit, make_table, refuse_illegal, reserve
+
+DELTA = 1e-5
+ANCHORS = ("queries", "moments")
+RELATIONS = list(NeighboringRelation)
+FAST: dict[str, Any] = {"codes": 30, "fit_steps": 8, "steps": 4, "hidden_critic": (8,), "expected_batch_size": 20}
+
+
+def make_plan(
+    encoded: EncodedTable,
+    *,
+    epsilon: float = 1.0,
+    relation: NeighboringRelation = NeighboringRelation.ZERO_OUT,
+    rule: str = "moments",
+    others: tuple[Charge, ...] = (),
+    **settings: Any,
+) -> AnchoredPlan:
+    method = get_method("dp-wgan")
+    if settings.get("anchor", "queries") == "queries":
+        settings = {"rounds": 1, **settings}
+    plan = method.plan(
+        encoded.shape,
+        Budget(epsilon=epsilon, delta=DELTA),
+        settings=method.make_settings(**{**FAST, **settings}),
+        accountant_rule=rule,
+        neighboring_relation=relation,
+        other_charges=others,
+    )
+    assert isinstance(plan, AnchoredPlan)
+    return plan
+
+
+@functools.cache
+def make_shipped_plan(*, anchor: str, epsilon: float, relation: NeighboringRelation, rule: str) -> AnchoredPlan:
+    """The plan of the method as it is without any setting."""
+    method = get_method("dp-wgan")
+    plan = method.plan(
+        make_table(300).shape,
+        Budget(epsilon=epsilon, delta=DELTA),
+        settings=method.make_settings(**({} if anchor == "queries" else {"anchor": anchor})),
+        accountant_rule=rule,
+        neighboring_relation=relation,
+    )
+    assert isinstance(plan, AnchoredPlan)
+    return plan
+
+
+def get_charges(plan: AnchoredPlan) -> list[Charge]:
+    return [(event, count) for _, event, count, _ in plan.charges]
+
+
+def run(encoded: EncodedTable, **more: Any) -> Run:
+    plan = make_plan(encoded, **more)
+    return fit("dp-wgan", encoded, plan, ledger=reserve(plan))
+
+
+@pytest.mark.parametrize(("anchor", "epsilon"), [("queries", 0.05), ("queries", 30.0), ("moments", 1.0)])
+def test_sampled_cells_are_legal_and_everything_is_charged_when_columns_are_of_every_kind(
+    anchor: str, epsilon: float
+) -> None:
+    done = run(make_table(60), anchor=anchor, epsilon=epsilon)
+    assert done.sampled.records == 200
+    refuse_illegal(done.sampled)
+    lines = {line["label"]: line for line in done.ledger.itemise()}
+    first = [SELECTION_LABEL, ANSWER_LABEL] if anchor == "queries" else [MOMENTS_LABEL]
+    assert list(lines) == [ONE_WAYS_LABEL, *first, CRITIC_LABEL]
+    assert all(line["charged"] == line["reserved"] >= 1 for line in lines.values())
+    assert lines[CRITIC_LABEL]["charged"] == FAST["steps"]
+    assert done.ledger.epsilon_spent() == done.ledger.epsilon_reserved() == done.ledger.guarantee().epsilon <= epsilon
+    steps = [count for count, _, _ in done.progress]
+    assert steps == sorted(steps)
+    assert done.progress[-1][0] == done.progress[-1][1]
+    assert len({total for _, total, _ in done.progress}) == 1
+    assert max(spent for _, _, spent in done.progress) <= epsilon
+
+
+@pytest.mark.parametrize("anchor", ANCHORS)
+@pytest.mark.parametrize(("columns", "records"), [([0], 50), ([4], 2), ([2, 0], 1), ([3, 4], 3)])
+def test_sampled_cells_are_legal_when_columns_and_rows_are_few(anchor: str, columns: list[int], records: int) -> None:
+    done = run(make_table(records, columns=[NARROW[index] for index in columns]), anchor=anchor)
+    refuse_illegal(done.sampled)
+    assert all(line["charged"] == line["reserved"] for line in done.ledger.itemise())
+
+
+@pytest.mark.parametrize("generator", ["mlp", "codes+mlp"])
+def test_sampled_cells_are_legal_when_the_generator_is_a_perceptron(generator: str) -> None:
+    refuse_illegal(run(make_table(40, columns=NARROW[:3]), generator=generator).sampled)
+
+
+@pytest.mark.parametrize(
+    ("anchor", "relation", "rule"),
+    [
+        *itertools.product(ANCHORS, RELATIONS, ["moments", "amortized", "paper"]),
+        # The other accountants are asked too, which takes a second each.
+        ("queries", NeighboringRelation.ZERO_OUT, "auto"),
+        ("moments", NeighboringRelation.REPLACE_ONE, "auto"),
+    ],
+)
+@pytest.mark.parametrize("epsilon", [0.05, 1.0, 30.0])
+def test_budget_is_met_by_one_accountant_when_planned_by_any_rule(
+    anchor: str, relation: NeighboringRelation, rule: str, epsilon: float
+) -> None:
+    """The anchor and the critic are two phases of one run: neither may be calibrated by an accountant of its own."""
+    plan = make_shipped_plan(anchor=anchor, epsilon=epsilon, relation=relation, rule=rule)
+    guarantee = reserve(plan).guarantee()
+    assert guarantee.accountant == plan.choice.accountant.name
+    if rule != "auto":
+        assert guarantee.accountant == {"paper": "amortized" if epsilon < 0.7 else "moments"}.get(rule, rule)
+    assert 0.99 * epsilon < guarantee.epsilon <= epsilon
+    # What was calibrated is what is charged.
+    assert list(plan.choice.charges()) == get_charges(plan)
+    # Of rho the critic has its share and the anchor the rest, at the noise that was found for both.
+    scale = plan.choice.noise_scale
+    share = plan.settings.critic_share
+    whole = 1 / (2 * scale**2)
+    measured = total_rho(get_charges(plan)[:-1], relation=NeighboringRelation.ZERO_OUT)
+    assert measured == pytest.approx((1 - share) * whole, rel=1e-9)
+    step = plan.critic.event
+    as_one = plan.critic.steps * step.sampling_probability**2 / (2 * step.noise_multiplier**2)
+    assert as_one == pytest.approx(share * whole, rel=1e-9)
+
+
+@pytest.mark.parametrize("anchor", ANCHORS)
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("epsilon", [0.05, 1.0, 30.0])
+def test_total_is_that_of_other_formulas_when_accounted_by_moments(
+    anchor: str, relation: NeighboringRelation, epsilon: float
+) -> None:
+    plan = make_shipped_plan(anchor=anchor, epsilon=epsilon, relation=relation, rule="moments")
+    claimed = reserve(plan).guarantee().epsilon
+    again = epsilon_with_critic(get_charges(plan), delta=DELTA, relation=relation)
+    assert claimed == pytest.approx(again, rel=1e-4)
+    if epsilon == 1.0:
+        # Not so where the critic's steps are left out of the total.
+        assert epsilon_with_critic(get_charges(plan)[:-1], delta=DELTA, relation=relation) < 0.995 * claimed
+
+
+@pytest.mark.parametrize("records", [1, 3, 5_000])
+@pytest.mark.parametrize("columns", [NARROW[:1], NARROW[:2]])
+@pytest.mark.parametrize("anchor", ANCHORS)
+def test_total_is_that_of_other_formulas_when_columns_and_rows_are_few_or_the_sample_is_small(
+    anchor: str, columns: list, records: int
+) -> None:
+    # One record is a sample of everything; of 5,000, twenty are.
+    plan = make_plan(make_table(records, columns=columns), anchor=anchor)
+    claimed = reserve(plan).guarantee().epsilon
+    assert 0.99 < claimed <= 1.0
+    assert claimed == pytest.approx(
+        epsilon_with_critic(get_charges(plan), delta=DELTA, relation=NeighboringRelation.ZERO_OUT), rel=1e-4
+    )
+
+
+def test_budget_is_kept_when_others_were_paid_first() -> None:
+    others = (
+        (gaussian(noise_multiplier=9.0), 2),
+        (poisson_gaussian(sampling_probability=0.1, noise_multiplier=8.0), 9),
+    )
+    alone, beside = make_plan(make_table(300)), make_plan(make_table(300), others=others)
+    assert beside.critic.noise_multiplier > alone.critic.noise_multiplier
+    assert beside.anchor.scale > alone.anchor.scale
+    total = epsilon_with_critic([*others, *get_charges(beside)], delta=DELTA, relation=NeighboringRelation.ZERO_OUT)
+    assert 0.99 < total <= 1.0 + 1e-4
+
+
+class OrderedLedger(Ledger):
+    """Counts charges among everything else that happened."""
+
+    paid: list[str]
+
+    def charge(self, label: str, count: int = 1) -> None:
+        super().charge(label, count)
+        self.paid += [label] * count
+
+
+@pytest.mark.parametrize("anchor", ANCHORS)
+def test_every_read_comes_after_its_charge_when_a_critic_follows(anchor: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from dpwgan.training import loop, private_step
+
+    encoded = make_table(40, columns=NARROW[:4])
+    plan = make_plan(encoded, anchor=anchor)
+    ledger = reserve(plan, kind=OrderedLedger)
+    assert isinstance(ledger, OrderedLedger)
+    ledger.paid = []
+    done: dict[str, int] = {}
+
+    def watch(module: Any, name: str, label: str, *, counts: bool = True) -> None:
+        act = getattr(module, name)
+
+        def watched(*args: Any, **more: Any) -> Any:
+            # It is the act that comes next, and there is a charge for it that no other act has used.
+            assert done.get(label, 0) < ledger.paid.count(label), name
+            result = act(*args, **more)
+            done[label] = done.get(label, 0) + counts
+            return result
+
+        monkeypatch.setattr(module, name, watched)
+
+    watch(one_ways, "count_one_ways", ONE_WAYS_LABEL, counts=False)
+    watch(one_ways, "add_gaussian_noise", ONE_WAYS_LABEL)
+    watch(queries, "select_by_exponential_mechanism", SELECTION_LABEL)
+    watch(queries, "add_gaussian_noise", ANSWER_LABEL)
+    watch(moments, "count_pairs", MOMENTS_LABEL)
+    watch(loop, "sample_poisson_rows", CRITIC_LABEL, counts=False)
+    watch(private_step.FusedStep, "__call__", CRITIC_LABEL)
+    fit("dp-wgan", encoded, plan, ledger=ledger)
+    assert done == {label: count for label, _, count, _ in plan.charges}
+    # Each step is paid for by itself, after all of the anchor.
+    assert ledger.paid[-plan.critic.steps :] == [CRITIC_LABEL] * plan.critic.steps
+    assert CRITIC_LABEL not in ledger.paid[: -plan.critic.steps]
+
+
+def test_fit_stops_when_the_ledger_lacks_a_critic_step() -> None:
+    encoded = make_table(40, columns=NARROW[:2])
+    plan = make_plan(encoded)
+    choice = plan.choice
+    ledger = Ledger(choice.budget, accountant=choice.accountant, neighboring_relation=choice.neighboring_relation)
+    for label, event, count, details in plan.charges:
+        ledger.reserve(label, event, count - (label == CRITIC_LABEL), **details)
+    with pytest.raises(PrivacyError, match=CRITIC_LABEL):
+        fit("dp-wgan", encoded, plan, ledger=ledger)
+
+
+def fit_and_watch(
+    encoded: EncodedTable, *, monkeypatch: pytest.MonkeyPatch, critic_weight: float
+) -> tuple[np.ndarray, np.ndarray, float, float]:
+    """Gives the probabilities and the anchor's loss before and after the critic's phase."""
+    from dpwgan.training import anchored_step
+
+    made: list[Any] = []
+
+    class Watched(anchored_step.AnchoredStep):
+        def __init__(self, **parts: Any) -> None:
+            super().__init__(**parts)
+            made.append((parts["generator"].probabilities(), parts["losses"]))
+
+    monkeypatch.setattr(anchored_step, "AnchoredStep", Watched)
+    plan = make_plan(encoded, critic_weight=critic_weight, epsilon=100.0, fit_steps=150, codes=60, steps=40)
+    fitted = fit("dp-wgan", encoded, plan, ledger=reserve(plan)).fitted
+    assert isinstance(fitted, MixtureSampler)
+    (before, losses) = made[0]
+    after = fitted.probabilities
+    starts = np.concatenate(([0], np.cumsum(fitted.coarsening.sizes)))[:-1]
+    np.testing.assert_allclose(np.add.reduceat(after, starts, axis=1), 1.0, atol=1e-5)
+    scores = [sum(float(loss.loss_and_gradient(part)[0]) for loss in losses) for part in (before, after)]
+    return before, after, scores[0], scores[1]
+
+
+def test_anchor_is_kept_when_the_critic_weighs_nothing_and_left_when_it_weighs_much(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    encoded = make_table(400, columns=NARROW[:3])
+    before, kept, first, last = fit_and_watch(encoded, monkeypatch=monkeypatch, critic_weight=0.0)
+    assert last <= 1.05 * first
+    monkeypatch.undo()
+    same, moved, again, worse = fit_and_watch(encoded, monkeypatch=monkeypatch, critic_weight=1_000.0)
+    # Both start at the same place, and go apart.
+    np.testing.assert_array_equal(before, same)
+    assert first == again
+    assert worse > 2 * last
+    assert (
+        np.abs(moved.mean(axis=0) - before.mean(axis=0)).sum()
+        > 4 * np.abs(kept.mean(axis=0) - before.mean(axis=0)).sum()
+    )
+
+
+@pytest.mark.parametrize("anchor", ANCHORS)
+@pytest.mark.parametrize(
+    ("setting", "value"), [("latent", 8), ("hidden_generator", (8,)), ("engine", "fused"), ("noise_multiplier", 2.0)]
+)
+def test_setting_of_the_lone_critic_is_refused_by_name_when_there_is_an_anchor(
+    anchor: str, setting: str, value: Any
+) -> None:
+    method = get_method("dp-wgan")
+    with pytest.raises(UsageError, match=f"{setting.replace('_', '-')}: it needs the anchor none"):
+        method.make_settings(anchor=anchor, **{setting: value})
+    with pytest.raises(UsageError, match=setting.replace("_", "-")):
+        method.make_settings(**{setting: value})
+    assert getattr(method.make_settings(anchor="none", **{setting: value}).critic, setting) == value
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("rounds", 3),
+        ("ways", 2),
+        ("most_cells", 100),
+        ("codes", 30),
+        ("fit_steps", 8),
+        ("fit_learning_rate", 0.1),
+        ("generator", "mlp"),
+    ],
+)
+def test_setting_of_the_fit_is_refused_by_name_when_there_is_no_anchor(setting: str, value: Any) -> None:
+    method = get_method("dp-wgan")
+    with pytest.raises(UsageError, match=f"without an anchor.*{setting.replace('_', '-')}"):
+        method.make_settings(anchor="none", **{setting: value})
+    assert getattr(method.make_settings(**{setting: value}).fit, setting) == value
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("anchor", "boat"),
+        ("critic_share", 0.0),
+        ("critic_share", 1.0),
+        ("critic_share", float("nan")),
+        ("critic_weight", -1.0),
+        ("critic_weight", float("nan")),
+        ("critic_weight", float("inf")),
+    ],
+)
+def test_setting_is_refused_by_name_when_out_of_range(setting: str, value: Any) -> None:
+    with pytest.raises(UsageError, match=setting.replace("_", "-")):
+        AnchoredSettings(**{setting: value})
+
+
+def test_steps_are_refused_when_too_few_for_one_generator_step() -> None:
+    with pytest.raises(UsageError, match="generator would stand still"):
+        make_plan(make_table(40), steps=3, critic_steps_per_generator_step=4)
+
+
+def test_settings_are_the_papers_when_there_is_no_anchor() -> None:
+    method = get_method("dp-wgan")
+    plan = method.plan(
+        make_table(40).shape,
+        Budget(epsilon=1.0, delta=DELTA),
+        settings=method.make_settings(anchor="none", steps=5),
+        accountant_rule="moments",
+        neighboring_relation=NeighboringRelation.ZERO_OUT,
+    )
+    assert isinstance(plan, TrainingPlan)
+    assert [label for label, _, _, _ in plan.charges] == [CRITIC_LABEL]
+    assert plan.settings.hidden_critic == (256, 256)
+    assert method.make_settings().critic.hidden_critic == (64,)
+
+
+def test_plan_says_what_it_costs_when_asked() -> None:
+    plan = make_plan(make_table(300))
+    assert plan.memory_bytes >= max(plan.anchor.memory_bytes, plan.critic.memory_bytes) > 0
+    assert plan.anchor.seconds < plan.seconds < 1_000
+    summary = plan.summary()
+    assert (summary["anchor"], summary["critic_share"], summary["steps"]) == ("queries", 0.02, FAST["steps"])
+    assert {"latent", "hidden_generator", "engine"}.isdisjoint(summary)
+    assert summary["noise_multiplier"] == plan.critic.noise_multiplier
+
+
+def test_rows_are_the_same_when_the_model_is_saved_and_loaded(tmp_path: Path) -> None:
+    encoded = make_table(50, columns=NARROW[:4])
+    done = run(encoded)
+    done.fitted.save(tmp_path)
+    loaded = MixtureSampler.load(tmp_path)
+    (first,), (second,) = (list(part.sample(70, rng=np.random.default_rng(2))) for part in (done.fitted, loaded))
+    np.testing.assert_array_equal(first.codes, second.codes)
+    np.testing.assert_array_equal(first.numbers, second.numbers)
+    refuse_illegal(second)
+    (other,) = list(loaded.sample(70, rng=np.random.default_rng(3)))
+    assert np.any(other.codes != second.codes)
+    # The same seed on the same rows makes the same model.
+    again = run(encoded)
+    np.testing.assert_array_equal(again.sampled.codes, done.sampled.codes)
