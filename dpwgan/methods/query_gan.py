@@ -41,6 +41,9 @@ CERTIFICATE_LABEL = "certificate"
 # A hundredth of the budget bounds the worst of all cells to a few thousandths of the rows, and costs the answers half a
 # percent more noise.
 _CERTIFICATE_SHARE = 0.01
+# Replaced, a record leaves one cell of a pair and enters another: no cell moves by more than 1/n, and neither does the
+# largest of all errors. One number does not add up over cells as a vector of counts does.
+_CERTIFICATE_REPLACE_ONE_FACTOR = 1.0
 _FAILURE_PROBABILITY = 0.05
 _RADIUS = 1.0
 
@@ -165,7 +168,10 @@ class QueryGan:
                 return replace(anchor, scale=scale / math.sqrt(1.0 - _ONE_LAYER_SHARE)), extra
             if anchor.attributes < 2:
                 return replace(anchor, scale=scale), ()  # no pair, and nothing to certify
-            certificate = gaussian(noise_multiplier=scale / math.sqrt(_CERTIFICATE_SHARE), replace_one_factor=2.0)
+            certificate = gaussian(
+                noise_multiplier=scale / math.sqrt(_CERTIFICATE_SHARE),
+                replace_one_factor=_CERTIFICATE_REPLACE_ONE_FACTOR,
+            )
             details = {"mechanism": "Gaussian noise on the largest error of a cell of a two-way marginal"}
             line: tuple[str, Event, int, Mapping[str, Any]] = (CERTIFICATE_LABEL, certificate, 1, details)
             return replace(anchor, scale=scale / math.sqrt(1.0 - _CERTIFICATE_SHARE)), (line,)
@@ -256,7 +262,7 @@ def certify_pairs(
         sensitivity=sensitivity,
         noise_multiplier=noise_multiplier,
         rng=rng,
-        replace_one_factor=2.0,
+        replace_one_factor=_CERTIFICATE_REPLACE_ONE_FACTOR,
     )
     slack = gaussian_slack(stddev=event.noise_multiplier * sensitivity, failure_probability=_FAILURE_PROBABILITY)
     alpha = bound_worst_error(float(noisy[0]), slack=slack, largest_possible=1.0)

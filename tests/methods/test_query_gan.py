@@ -278,6 +278,7 @@ def watch_worst_error(
 
     def watch(values: list[float], *, sensitivity: float, replace_one_factor: float, **more: Any) -> Any:
         assert len(values) == 1
+        assert replace_one_factor == 1.0
         seen.append((values[0], sensitivity))
         return add(values, sensitivity=sensitivity, replace_one_factor=replace_one_factor, **more)
 
@@ -339,6 +340,7 @@ def test_certificate_has_its_hundredth_of_the_budget_when_planned() -> None:
     plan = make_plan("query-gan", make_table(300).shape)
     (label, event, count, _) = plan.extra[0]
     assert (label, count) == (CERTIFICATE_LABEL, 1)
+    assert event.replace_one_factor == 1.0  # as the act itself: see the neighbours' test above
     whole = total_rho([(e, c) for _, e, c, _ in plan.charges], relation=NeighboringRelation.ZERO_OUT)
     assert total_rho([(event, 1)], relation=NeighboringRelation.ZERO_OUT) == pytest.approx(0.01 * whole)
     assert whole == pytest.approx(1 / (2 * plan.choice.noise_scale**2))
