@@ -75,7 +75,7 @@ class AnchoredPlan:
 
     @property
     def choice(self) -> AccountantChoice:
-        """The accountant and why: chosen for the critic's steps, with the anchor's releases taken off the budget."""
+        """The accountant and why: chosen for the anchor's releases and the critic's steps together."""
         return self.critic.choice
 
     @property
@@ -152,7 +152,8 @@ def plan_anchored(
     scale = choice.noise_scale
     return AnchoredPlan(
         settings=settings,
-        anchor=replace(anchor, scale=scale / math.sqrt(1.0 - settings.critic_share)),
+        # The choice made for the anchor alone is void: that of the whole run is the critic plan's.
+        anchor=replace(anchor, scale=scale / math.sqrt(1.0 - settings.critic_share), family=None),
         critic=make_plan(
             shape,
             settings.critic,
@@ -184,6 +185,8 @@ class DpWgan:
         """Checks settings by name. Raises: UsageError."""
         own = {name: asked.pop(name) for name in ("anchor", "critic_share", "critic_weight") if name in asked}
         anchor = own.get("anchor", "queries")
+        if anchor == "none" and len(own) > 1:
+            raise UsageError(f"without an anchor the method {self.name} has no critic-share and no critic-weight")
         for_fit = {part.name for part in fields(AnchorSettings)}
         for_critic = {part.name for part in fields(DpWganSettings)}
         for name in asked:
