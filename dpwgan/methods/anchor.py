@@ -7,7 +7,7 @@ it happens. What is not a release is made of releases.
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -258,6 +258,44 @@ class AnchorPlan:
         }
 
 
+def lay_out_anchor(
+    shape: TableShape,
+    budget: Budget,
+    *,
+    kind: Kind,
+    settings: AnchorSettings,
+    neighboring_relation: NeighboringRelation,
+    other_charges: Sequence[Charge] = (),
+    share: float = 1.0,
+) -> AnchorPlan:
+    """Fixes the releases and how often each happens, where all of them have `share` of the budget, in units of rho.
+
+    The scale is still that of a lone release: the caller calibrates it together with whatever else the run releases.
+    Privacy: sees public facts only. Raises: PrivacyError if the budget cannot be met.
+    """
+    # How far a lone count would stand out of its noise decides how many marginals are worth asking for.
+    lone = noise_scale_for(
+        accountant=MOMENTS,
+        budget=budget,
+        charges=lambda scale: [(gaussian(noise_multiplier=scale), 1)],
+        neighboring_relation=neighboring_relation,
+        other_charges=other_charges,
+    )
+    strength = shape.records * math.sqrt(share) / lone
+    one_way_plan = plan_one_ways(shape.spans)
+    attributes = len(one_way_plan.attributes)
+    rounds = settings.rounds if settings.rounds is not None else round(_ROUNDS_FACTOR * math.sqrt(strength))
+    return AnchorPlan(
+        shape=shape,
+        settings=settings,
+        kind=kind,
+        one_way_plan=one_way_plan,
+        rounds=min(rounds, _MOST_ROUNDS) if attributes > 2 and kind == "queries" else 0,
+        ways=min(attributes, settings.ways or (3 if strength >= _STRENGTH_FOR_THREE_WAYS else 2)),
+        scale=lone / math.sqrt(share),
+    )
+
+
 def plan_anchor(
     shape: TableShape,
     budget: Budget,
@@ -267,12 +305,10 @@ def plan_anchor(
     accountant_rule: str,
     neighboring_relation: NeighboringRelation,
     other_charges: Sequence[Charge] = (),
-    share: float = 1.0,
 ) -> AnchorPlan:
-    """Fixes the releases, and their noise so that all of them take `share` of what the budget buys, in units of rho.
+    """Fixes the releases of a run that has no others, and their noise.
 
-    Privacy: sees public facts only. With a share below 1 the rest is for others, and the accountant of the whole run
-      says how much it is.
+    Privacy: sees public facts only.
     Raises: UsageError for an unknown rule, PrivacyError if the budget cannot be met.
     """
     shared: dict[str, Any] = {
@@ -280,31 +316,13 @@ def plan_anchor(
         "neighboring_relation": neighboring_relation,
         "other_charges": other_charges,
     }
-    # How far a lone count would stand out of its noise decides how many marginals are worth asking for.
-    lone = noise_scale_for(accountant=MOMENTS, charges=lambda scale: [(gaussian(noise_multiplier=scale), 1)], **shared)
-    strength = shape.records * math.sqrt(share) / lone
-    one_way_plan = plan_one_ways(shape.spans)
-    attributes = len(one_way_plan.attributes)
-    rounds = settings.rounds if settings.rounds is not None else round(_ROUNDS_FACTOR * math.sqrt(strength))
-
-    def plan(scale: float, choice: FamilyChoice | None = None) -> AnchorPlan:
-        return AnchorPlan(
-            shape=shape,
-            settings=settings,
-            kind=kind,
-            one_way_plan=one_way_plan,
-            rounds=min(rounds, _MOST_ROUNDS) if attributes > 2 and kind == "queries" else 0,
-            ways=min(attributes, settings.ways or (3 if strength >= _STRENGTH_FOR_THREE_WAYS else 2)),
-            scale=scale,
-            family=choice,
-        )
-
+    anchor = lay_out_anchor(shape, kind=kind, settings=settings, **shared)
     choice = choose_accountant_for_family(
         accountant_rule,
-        charges=lambda scale: [(event, count) for _, event, count, _ in plan(scale).charges],
+        charges=lambda scale: [(event, count) for _, event, count, _ in replace(anchor, scale=scale).charges],
         **shared,
     )
-    return plan(choice.noise_scale / math.sqrt(share), choice)
+    return replace(anchor, scale=choice.noise_scale, family=choice)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -16,7 +16,7 @@ from dpwgan.encoded import EncodedTable, TableShape
 from dpwgan.errors import ResourceError, UsageError
 from dpwgan.generators.mixture_sampler import MixtureSampler
 from dpwgan.generators.sampler import MlpSampler
-from dpwgan.methods.anchor import AnchorPlan, AnchorSettings, choose_maker, fit_anchor, plan_anchor
+from dpwgan.methods.anchor import AnchorPlan, AnchorSettings, choose_maker, fit_anchor, lay_out_anchor
 from dpwgan.methods.base import Progress
 from dpwgan.randomness import Streams
 from dpwgan.training.plan import TrainingPlan, choose_sampling_probability, choose_steps, make_plan, plan_training
@@ -127,11 +127,10 @@ def plan_anchored(
         "neighboring_relation": neighboring_relation,
         "other_charges": other_charges,
     }
-    anchor = plan_anchor(
+    anchor = lay_out_anchor(
         shape,
         kind="moments" if settings.anchor == "moments" else "queries",
         settings=settings.fit,
-        accountant_rule=accountant_rule,
         share=1.0 - settings.critic_share,
         **shared,
     )
@@ -152,8 +151,7 @@ def plan_anchored(
     scale = choice.noise_scale
     return AnchoredPlan(
         settings=settings,
-        # The choice made for the anchor alone is void: that of the whole run is the critic plan's.
-        anchor=replace(anchor, scale=scale / math.sqrt(1.0 - settings.critic_share), family=None),
+        anchor=replace(anchor, scale=scale / math.sqrt(1.0 - settings.critic_share)),
         critic=make_plan(
             shape,
             settings.critic,

@@ -32,7 +32,7 @@ from dpwgan.errors import UsageError
 from dpwgan.generators.mixture import Mixture, fit
 from dpwgan.generators.mixture_sampler import MixtureSampler
 from dpwgan.mechanisms.gaussian import add_gaussian_noise
-from dpwgan.methods.anchor import AnchorPlan, AnchorSettings, FittedAnchor, choose_maker, fit_anchor, plan_anchor
+from dpwgan.methods.anchor import AnchorPlan, AnchorSettings, FittedAnchor, choose_maker, fit_anchor, lay_out_anchor
 from dpwgan.methods.base import Progress
 from dpwgan.randomness import Streams
 
@@ -147,11 +147,11 @@ class QueryGan:
         """Fixes all releases and their noise. Privacy: sees the public shape only. Raises: PrivacyError."""
         networks = settings.oracle == "one-layer"
         shared: dict[str, Any] = {
+            "budget": budget,
             "neighboring_relation": neighboring_relation,
             "other_charges": other_charges,
-            "accountant_rule": accountant_rule,
         }
-        anchor = plan_anchor(shape, budget, kind="one-ways" if networks else "queries", settings=settings.fit, **shared)
+        anchor = lay_out_anchor(shape, kind="one-ways" if networks else "queries", settings=settings.fit, **shared)
         rounds = settings.fit.rounds or _ONE_LAYER_ROUNDS
 
         def release(scale: float) -> tuple[AnchorPlan, tuple[tuple[str, Event, int, Mapping[str, Any]], ...]]:
@@ -180,13 +180,7 @@ class QueryGan:
             plan, extra = release(scale)
             return [(event, count) for _, event, count, _ in (*plan.charges, *extra)]
 
-        choice = choose_accountant_for_family(
-            accountant_rule,
-            budget=budget,
-            charges=charges,
-            neighboring_relation=neighboring_relation,
-            other_charges=other_charges,
-        )
+        choice = choose_accountant_for_family(accountant_rule, charges=charges, **shared)
         planned, extra = release(choice.noise_scale)
         return QueryGanPlan(settings=settings, anchor=planned, extra=extra, choice=choice)
 
@@ -214,7 +208,7 @@ class QueryGan:
             make_generator=make_generator,
         )
         records = plan.anchor.shape.records
-        if plan.settings.oracle == "one-layer":
+        if networks:
             probabilities = _play_one_layer(fitted, plan, streams=streams, ledger=ledger, progress=progress)
             certificate = _certify_one_layer(fitted, plan, probabilities, streams=streams, ledger=ledger)
         elif not plan.extra:

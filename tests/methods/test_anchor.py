@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -58,7 +59,8 @@ def fit(encoded: EncodedTable, plan: AnchorPlan, *, ledger: Ledger | None = None
 @pytest.mark.parametrize("columns", [NARROW, NARROW[:2], NARROW[:1]])
 @pytest.mark.parametrize("share", [1.0, 0.3])
 def test_releases_take_their_share_of_rho_when_added_up(kind: anchor.Kind, columns: list, share: float) -> None:
-    plan = make_plan(make_table(300, columns=columns), kind=kind, share=share)
+    plan = make_plan(make_table(300, columns=columns), kind=kind)
+    plan = replace(plan, scale=plan.scale / math.sqrt(share))
     rho = total_rho([(event, count) for _, event, count, _ in plan.charges], relation=ZERO_OUT)
     assert rho == pytest.approx(1 / (2 * plan.scale**2), rel=1e-9)
     assert rho == pytest.approx(share / (2 * plan.choice.noise_scale**2), rel=1e-9)
