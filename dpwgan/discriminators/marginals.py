@@ -81,20 +81,20 @@ def answer_pairs(probabilities: Probabilities) -> Probabilities:
 
 def answer_marginal(probabilities: Probabilities, marginal: Marginal, layout: GroupLayout) -> Probabilities:
     """Gives the share of rows in every cell of a marginal. Shapes: the result has one axis an attribute."""
-    factors = [probabilities[:, layout.get_slice(attribute)] for attribute in marginal]
+    rows = probabilities.T
+    factors = [rows[layout.get_slice(attribute)] for attribute in marginal]
     if len(factors) == 1:
-        mean: Probabilities = factors[0].mean(axis=0)
+        mean: Probabilities = factors[0].mean(axis=1)
         return mean
-    left = _multiply(factors[:-1])
-    answers: Probabilities = (left.T @ factors[-1]) / np.float32(len(probabilities))
-    return answers.reshape([factor.shape[1] for factor in factors])
+    answers: Probabilities = (_multiply(factors[:-1]) @ factors[-1].T) / np.float32(len(probabilities))
+    return answers.reshape([len(factor) for factor in factors])
 
 
 def _multiply(factors: Sequence[Probabilities]) -> Probabilities:
-    """Gives each code's probabilities of all combinations. Shapes: (codes, a), (codes, b) ... to (codes, a b ...)."""
+    """Gives each code's probabilities of all combinations. Shapes: (a, codes), (b, codes) ... to (a b ..., codes)."""
     product = factors[0]
     for factor in factors[1:]:
-        product = (product[:, :, np.newaxis] * factor[:, np.newaxis, :]).reshape(len(product), -1)
+        product = (product[:, np.newaxis] * factor[np.newaxis]).reshape(-1, product.shape[1])
     return product
 
 
@@ -135,39 +135,41 @@ class MeasuredMarginals:
 
         Privacy: post-processing. Shapes: (codes, width) to a number and the same.
         """
-        codes = np.float32(len(probabilities))
+        # One row a group: what one attribute has is one block of memory, which is what makes the products below fast.
+        rows = np.ascontiguousarray(probabilities.T)
+        codes = np.float32(rows.shape[1])
         # One-ways together: their means are one product, and each code gets the same gradient.
-        means = np.full(len(probabilities), 1.0 / codes, probabilities.dtype) @ probabilities
-        shared = np.zeros(self._layout.width, probabilities.dtype)
-        gradient = np.zeros_like(probabilities)
+        means = rows @ np.full(rows.shape[1], 1.0 / codes, rows.dtype)
+        shared = np.zeros(self._layout.width, rows.dtype)
+        gradient = np.zeros_like(rows)
         loss = 0.0
         for marginal, target in self._shares.items():
             slices = [self._layout.get_slice(attribute) for attribute in marginal]
-            factors = [probabilities[:, piece] for piece in slices]
+            factors = [rows[piece] for piece in slices]
             if len(factors) == 1:
                 error = means[slices[0]] - target
                 weighted = self._weights[marginal] * error
                 shared[slices[0]] = weighted / codes
             else:
                 left = _multiply(factors[:-1])
-                error = (left.T @ factors[-1]) / codes - target.reshape(left.shape[1], -1)
+                error = (left @ factors[-1].T) / codes - target.reshape(len(left), -1)
                 weighted = self._weights[marginal].reshape(error.shape) * error
                 scaled = weighted / codes
-                gradient[:, slices[-1]] += left @ scaled
-                _give_back(factors[:-1], factors[-1] @ scaled.T, slices=slices[:-1], into=gradient)
+                gradient[slices[-1]] += scaled.T @ left
+                _give_back(factors[:-1], scaled @ factors[-1], slices=slices[:-1], into=gradient)
             loss += 0.5 * float(np.vdot(weighted, error))
-        gradient += shared
-        return loss, gradient
+        gradient += shared[:, np.newaxis]
+        return loss, gradient.T
 
 
 def _give_back(
     factors: Sequence[Probabilities], upstream: Probabilities, *, slices: Sequence[slice], into: Probabilities
 ) -> None:
-    """Adds the gradient of a product of factors to each of them. Shapes: `upstream` (codes, a b ...)."""
+    """Adds the gradient of a product of factors to each of them. Shapes: `upstream` (a b ..., codes)."""
     if len(factors) == 1:
-        into[:, slices[0]] += upstream
+        into[slices[0]] += upstream
         return
     last = factors[-1]
-    folded = upstream.reshape(len(last), -1, last.shape[1])
-    into[:, slices[-1]] += np.einsum("kab,ka->kb", folded, _multiply(factors[:-1]))
-    _give_back(factors[:-1], np.einsum("kab,kb->ka", folded, last), slices=slices[:-1], into=into)
+    folded = upstream.reshape(-1, len(last), upstream.shape[1])
+    into[slices[-1]] += np.einsum("abk,ak->bk", folded, _multiply(factors[:-1]))
+    _give_back(factors[:-1], np.einsum("abk,bk->ak", folded, last), slices=slices[:-1], into=into)

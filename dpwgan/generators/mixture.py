@@ -1,5 +1,6 @@
 """The mixture generator: latent codes that are learnt, each with one distribution of its own for every attribute."""
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
@@ -36,41 +37,59 @@ class Mixture:
     """
 
     def __init__(self, sizes: Sequence[int], logits: npt.NDArray[np.float32]) -> None:
-        self.logits = logits
-        self._sizes = np.array(sizes)
-        self._starts = np.concatenate(([0], np.cumsum(self._sizes)))[:-1]
-        self._last = np.empty_like(logits)
+        # In memory there is one row a group and one column a code: sums over a group's cells run along whole rows.
+        self._table = np.ascontiguousarray(logits.T)
+        starts = np.concatenate(([0], np.cumsum(sizes))).astype(int)
+        self._slices = [slice(first, last) for first, last in itertools.pairwise(starts)]
+        self._last = np.empty_like(self._table)
         self.forget()
+
+    @property
+    def logits(self) -> npt.NDArray[np.float32]:
+        """The logits of all codes. Shapes: (codes, width)."""
+        return self._table.T
 
     def forget(self) -> None:
         """Empties Adam's memory: the loss is about to change."""
-        self._mean = np.zeros_like(self.logits)
-        self._square = np.zeros_like(self.logits)
+        self._mean = np.zeros_like(self._table)
+        self._square = np.zeros_like(self._table)
         self._steps = 0
 
     def probabilities(self) -> Probabilities:
         """Gives the distributions of all codes. Shapes: (codes, width)."""
-        tops = np.maximum.reduceat(self.logits, self._starts, axis=1)
-        values: Probabilities = np.exp(self.logits - np.repeat(tops, self._sizes, axis=1))
-        values /= np.repeat(np.add.reduceat(values, self._starts, axis=1), self._sizes, axis=1)
+        values = np.empty_like(self._table)
+        for piece in self._slices:
+            block = values[piece]
+            np.subtract(self._table[piece], self._table[piece].max(axis=0), out=block)
+            np.exp(block, out=block)
+            block /= block.sum(axis=0)
         self._last = values
-        return values
+        return values.T
 
     def step(self, gradient: Probabilities, *, learning_rate: float) -> None:
         """Takes one step of Adam against a gradient in the probabilities that were last given.
 
         Shapes: (codes, width).
         """
-        weighted = self._last * gradient
-        means = np.add.reduceat(weighted, self._starts, axis=1)
-        slope = weighted - self._last * np.repeat(means, self._sizes, axis=1)
+        slope = self._last * gradient.T
+        for piece in self._slices:
+            slope[piece] -= self._last[piece] * slope[piece].sum(axis=0)
         # The loss is a mean over codes: without this factor a code's gradient would sink to the floor as codes grow.
-        slope *= np.float32(len(slope))
+        slope *= np.float32(slope.shape[1])
         self._steps += 1
-        self._mean += np.float32(1 - _MOMENTUM) * (slope - self._mean)
-        self._square += np.float32(1 - _DECAY) * (np.square(slope) - self._square)
-        scale = np.sqrt(self._square / np.float32(1 - _DECAY**self._steps)) + np.float32(_FLOOR)
-        self.logits -= np.float32(learning_rate / (1 - _MOMENTUM**self._steps)) * self._mean / scale
+        self._mean *= np.float32(_MOMENTUM)
+        self._mean += np.float32(1 - _MOMENTUM) * slope
+        np.square(slope, out=slope)
+        slope *= np.float32(1 - _DECAY)
+        self._square *= np.float32(_DECAY)
+        self._square += slope
+        # The slope has done its work: its memory holds the step from here on.
+        np.multiply(self._square, np.float32(1 / (1 - _DECAY**self._steps)), out=slope)
+        np.sqrt(slope, out=slope)
+        slope += np.float32(_FLOOR)
+        np.divide(self._mean, slope, out=slope)
+        slope *= np.float32(learning_rate / (1 - _MOMENTUM**self._steps))
+        self._table -= slope
 
 
 def fit(
