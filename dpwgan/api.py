@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import polars as pl
+from threadpoolctl import threadpool_limits
 
 from dpwgan.accounting.ledger import Ledger
 from dpwgan.claim import Claim, build_claim, describe_accountant
@@ -225,15 +226,17 @@ class Synthesizer:
             raise UsageError("the table was encoded under other settings than this synthesizer's")
         run_plan, ledger, streams, schema = run.run_plan, run.ledger, run.streams, run.schema
         records = run.encoded.records
-        self._fitted = run_plan.method.fit(
-            run.encoded,
-            run_plan.plan,
-            streams=streams,
-            ledger=ledger,
-            progress=progress,
-            device=self.config.device,
-            threads=self.config.threads,
-        )
+        # Without a number of threads the matrix products of numpy take all cores, as those of TensorFlow do.
+        with threadpool_limits(limits=self.config.threads):
+            self._fitted = run_plan.method.fit(
+                run.encoded,
+                run_plan.plan,
+                streams=streams,
+                ledger=ledger,
+                progress=progress,
+                device=self.config.device,
+                threads=self.config.threads,
+            )
         self.schema, self._encoder, self._streams = schema, run.encoder, streams
         self._line_ending = run.line_ending
         rows, chosen_by = self.config.rows_and_reason

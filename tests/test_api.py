@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+import pandas as pd
 import polars as pl
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from dpwgan import api
 from dpwgan.accounting.budget import NeighboringRelation
@@ -165,3 +167,17 @@ def test_table_is_let_go_of_when_it_is_encoded(acts: list[str], monkeypatch: pyt
     with pytest.raises(Fitted):
         synthesizer.fit_encoded(run)
     assert held == [False]
+
+
+def test_matrix_products_have_the_threads_asked_for_when_fitting() -> None:
+    frame = pd.DataFrame({"member": [0, 1] * 50})
+    seen: list[set[int]] = []
+
+    def count(*_: Any) -> None:
+        seen.append({library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"})
+
+    with threadpool_limits(limits=2):
+        Synthesizer(MEMBER, 1.0, method="independent", threads=1).fit(frame, progress=count)
+        count()
+    assert seen[0] == {1}
+    assert seen[-1] == {2}
