@@ -28,9 +28,9 @@ from dpwgan.mechanisms.exponential import select_by_exponential_mechanism
 from dpwgan.mechanisms.gaussian import add_gaussian_noise
 
 SELECTION_SENSITIVITY = 1.0 + 1e-6
-"""Zeroing out a record moves one cell of a marginal by 1, and with it the L1 distance from any fixed answer.
+"""Zeroing out a record moves one cell of a marginal by 1, and by no more the gain expected there.
 
-The rest is room for the rounding of sums in float64: below 1e-8 for 10^9 records in 10^5 cells.
+The rest is room for the rounding of sums in float64: some 1e-7 for 10^9 records.
 """
 
 SELECTION_REPLACE_ONE_FACTOR = 2.0
@@ -40,16 +40,20 @@ ANSWER_REPLACE_ONE_FACTOR = math.sqrt(2.0)
 SPREAD = 1.0
 OUTLIER = 4.0
 
+ONE_WAY_STDDEVS = 1.5
+"""How many stddevs of the one-ways' noise an error must exceed to count, where one-ways are all there is."""
+
 
 class QueryDiscriminator:
     """Tells real rows from generated ones by one marginal at a time.
 
-    The score of a marginal is the L1 distance between its counts and the generator's, less what noise of the answer
-    would add to it: a marginal is worth asking where the generator errs by more than the answer would.
+    The score of a marginal is how much nearer to the truth an answer is expected to bring its cells, added up
+    (`expect_gains`). A few large errors among many small cells count, since an answer is drawn towards the generator's
+    own where noise explains the difference.
     Privacy: scores have sensitivity 1 under zero-out (2 under replace-one), an answer's counts 1 (sqrt 2). The caller
       has charged a selection and an answer before each call of `ask`.
-    Source: McKenna, Mullins, Sheldon, Miklau 2022, arXiv:2201.12677 (AIM: the score); Hardt, Ligett, McSherry 2012,
-      arXiv:1012.4763 (MWEM: the game).
+    Source: McKenna, Mullins, Sheldon, Miklau 2022, arXiv:2201.12677 (AIM: errors less expected noise, there for a
+      marginal as a whole); Hardt, Ligett, McSherry 2012, arXiv:1012.4763 (MWEM: the game).
     """
 
     def __init__(
@@ -89,15 +93,18 @@ class QueryDiscriminator:
         """All pairs, exactly. They are counted when a question needs them first, which has been charged by then."""
         return count_pairs(self._groups, self._layout)
 
-    def ask_for_tree(self, one_ways: Sequence[Counts]) -> list[Edge]:
+    def ask_for_tree(self, one_ways: Sequence[Counts], *, stddevs: Sequence[Counts]) -> list[Edge]:
         """Asks for one pair after another that joins two parts of the table, until all hangs together.
 
-        `one_ways[a]` are the released shares of attribute a's groups: the generator to beat is the one that has every
-        attribute by itself. Each pair is one selection and one answer.
+        `one_ways[a]` are the released shares of attribute a's groups, `stddevs[a]` those of their noise, in counts: the
+        generator to beat is the one that has every attribute by itself. Each pair is one selection and one answer.
         """
         shares = np.concatenate([np.asarray(one_way) for one_way in one_ways]).astype(np.float32)
         independent = np.outer(shares, shares)
-        scores = self._score_pairs(independent)
+        noise = np.concatenate([np.asarray(stddev) for stddev in stddevs])
+        # What one-ways of this noise put into their product, in counts.
+        by_noise = np.hypot(np.outer(noise, shares), np.outer(shares, noise))
+        scores = self._score_pairs(independent, explained=ONE_WAY_STDDEVS * by_noise)
         forest, tree = Forest(self._layout.attributes), []
         for _ in range(self._layout.attributes - 1):
             edges = [edge for edge in self._all_pairs() if not forest.is_joined(edge)]
@@ -118,9 +125,8 @@ class QueryDiscriminator:
         for marginal in self._find_larger():
             counts = self._larger[marginal]
             answers = answer_marginal(probabilities, marginal, self._layout)
-            distance = np.abs(counts - answers.astype(np.float64) * self.records).sum()
             candidates.append(marginal)
-            values.append(float(distance) - self._expect_noise(counts.size))
+            values.append(float(self._expect_gains(counts, answers).sum()))
         marginal = candidates[self._select(values)]
         self._answer(marginal, answer_marginal(probabilities, marginal, self._layout))
         return marginal
@@ -151,16 +157,22 @@ class QueryDiscriminator:
     def _all_pairs(self) -> list[Edge]:
         return list(itertools.combinations(range(self._layout.attributes), 2))
 
-    def _score_pairs(self, answers: Probabilities) -> Counts:
+    def _score_pairs(self, answers: Probabilities, *, explained: Counts | None = None) -> Counts:
         """Scores all pairs at once. Shapes: (width, width) shares to (attributes, attributes)."""
-        distances = self._layout.add_blocks(np.abs(self._pairs - answers.astype(np.float64) * self.records))
-        sizes = np.array(self._layout.sizes, np.float64)
-        scores: Counts = distances - self._expect_noise(1) * np.outer(sizes, sizes)
+        scores: Counts = self._layout.add_blocks(self._expect_gains(self._pairs, answers, explained=explained))
         return scores
 
-    def _expect_noise(self, cells: int) -> float:
-        """The expected L1 norm of the noise of an answer, in counts."""
-        return math.sqrt(2.0 / math.pi) * self._noise_multiplier * ANSWER_SENSITIVITY * cells
+    def _expect_gains(self, counts: Counts, answers: Probabilities, *, explained: Counts | None = None) -> Counts:
+        """Gives how much nearer to the truth an answer is expected to bring each cell, in counts. Shapes: all alike.
+
+        `explained`: how much of an error is put down to the noise of earlier releases.
+        Privacy: a count that moves by 1 moves its cell's gain by 1 at most.
+        """
+        expected = answers.astype(np.float64) * self.records
+        errors = np.abs(counts - expected)
+        if explained is not None:
+            errors = np.maximum(errors - explained, 0.0)
+        return expect_gains(errors, expected, stddev=self._noise_multiplier * ANSWER_SENSITIVITY)
 
     def _select(self, scores: Sequence[float]) -> int:
         index, _ = select_by_exponential_mechanism(
@@ -190,6 +202,22 @@ class QueryDiscriminator:
         if SPREAD > 0:
             noisy = draw_towards(noisy, expected.astype(np.float64) * self.records, stddev=stddev)
         self._measured.add(marginal, noisy / self.records, stddev=stddev / self.records)
+
+
+def expect_gains(errors: Counts, expected: Counts, *, stddev: float) -> Counts:
+    """Gives by how much an answer, drawn towards what was expected, is expected to lessen each cell's absolute error.
+
+    What is left of an error is the root of two squares: the part by which `draw_towards` draws the answer back, and the
+    mean size of the part of the noise that it keeps. An error beyond `OUTLIER` stddevs is kept whole; it counts by what
+    it exceeds that by, so that there is no jump. Below 0 where an answer does more harm than good.
+    Privacy: its slope in the error lies between 0 and 1: what moves an error by 1 moves a gain by 1 at most.
+    Shapes: all alike, `errors` not negative. Units: counts of records.
+    """
+    kept = np.square(SPREAD * expected)
+    kept /= kept + stddev**2
+    left = np.sqrt(np.square((1.0 - kept) * errors) + (2.0 / math.pi) * np.square(kept * stddev))
+    gains: Counts = np.maximum(errors - left, errors - OUTLIER * stddev)
+    return gains
 
 
 def draw_towards(noisy: Counts, expected: Counts, *, stddev: float) -> Counts:

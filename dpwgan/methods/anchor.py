@@ -52,14 +52,14 @@ SELECTION_SHARE = 0.05
 _LEAST_STDDEVS = 3.0
 # Beyond the tree: rounds that pay at a given strength of the budget, which is n times the root of 2 rho, the number of
 # records over the noise of a lone count.
-_ROUNDS_FACTOR = 0.3
+_ROUNDS_FACTOR = 0.4
 _MOST_ROUNDS = 80
 # Three-way marginals pay where the noise of an answer is far below a group.
-_STRENGTH_FOR_THREE_WAYS = 20_000.0
+_STRENGTH_FOR_THREE_WAYS = 3_000.0
 _MOST_CODE_CELLS = 2_000_000
 _MOST_CODES = 8_000
 _LEAST_CODES = 500
-_ROUND_STEPS = 50
+_ROUND_STEPS = 30
 _PROGRESS_CALLS = 100
 _MLP_HIDDEN = (256, 256)
 
@@ -78,7 +78,7 @@ class AnchorSettings:
     ways: int | None = None
     most_cells: int = 16_384
     codes: int | None = None
-    fit_steps: int = 600
+    fit_steps: int = 400
     fit_learning_rate: float = 0.05
     generator: Literal["codes", "mlp", "codes+mlp"] = "codes"
 
@@ -284,13 +284,15 @@ def lay_out_anchor(
     strength = shape.records * math.sqrt(share) / lone
     one_way_plan = plan_one_ways(shape.spans)
     attributes = len(one_way_plan.attributes)
-    rounds = settings.rounds if settings.rounds is not None else round(_ROUNDS_FACTOR * math.sqrt(strength))
+    rounds = settings.rounds
+    if rounds is None:
+        rounds = min(_MOST_ROUNDS, round(_ROUNDS_FACTOR * math.sqrt(strength)))
     return AnchorPlan(
         shape=shape,
         settings=settings,
         kind=kind,
         one_way_plan=one_way_plan,
-        rounds=min(rounds, _MOST_ROUNDS) if attributes > 2 and kind == "queries" else 0,
+        rounds=rounds if attributes > 2 and kind == "queries" else 0,
         ways=min(attributes, settings.ways or (3 if strength >= _STRENGTH_FOR_THREE_WAYS else 2)),
         scale=lone / math.sqrt(share),
     )
@@ -387,7 +389,7 @@ def fit_anchor(
         # The tree's pairs are asked for one by one, all charged before the first.
         ledger.charge(SELECTION_LABEL, plan.attributes - 1)
         ledger.charge(ANSWER_LABEL, plan.attributes - 1)
-        tree = discriminator.ask_for_tree(shares)
+        tree = discriminator.ask_for_tree(shares, stddevs=coarsening.stddevs)
         draft = Mixture(layout.sizes, start.draw(tree, codes=max(_LEAST_CODES, codes // 4)))
         fit(draft, [measured], steps=_ROUND_STEPS, learning_rate=rate, last_rate=rate / 3, tick=tick)
         for _ in range(plan.rounds):

@@ -14,7 +14,15 @@ from scipy import stats
 
 from dpwgan.discriminators import queries
 from dpwgan.discriminators.marginals import GroupLayout, Marginal, MeasuredMarginals, answer_marginal, count_marginal
-from dpwgan.discriminators.queries import SELECTION_SENSITIVITY, QueryDiscriminator, draw_towards
+from dpwgan.discriminators.queries import (
+    ONE_WAY_STDDEVS,
+    OUTLIER,
+    SELECTION_SENSITIVITY,
+    SPREAD,
+    QueryDiscriminator,
+    draw_towards,
+    expect_gains,
+)
 from tests.discriminators.groups import make_groups, make_probabilities, replace_row
 
 FALSE_ALARM = 1e-6
@@ -91,34 +99,79 @@ class Watch:
         return noisy
 
 
-def count_l1(groups: npt.NDArray[np.int32], marginal: Marginal, probabilities: npt.NDArray[np.float32]) -> float:
-    """The L1 distance between a marginal's counts and the generator's, cell by cell in float64."""
-    distance = 0.0
+def find_gain(error: float, expected: float, *, stddev: float) -> float:
+    """The gain of one cell, as written down in `expect_gains`."""
+    kept = (SPREAD * expected) ** 2 / ((SPREAD * expected) ** 2 + stddev**2)
+    left = math.sqrt(((1 - kept) * error) ** 2 + 2 / math.pi * (kept * stddev) ** 2)
+    return max(error - left, error - OUTLIER * stddev)
+
+
+def count_gain(
+    groups: npt.NDArray[np.int32], marginal: Marginal, probabilities: npt.NDArray[np.float32], *, stddev: float
+) -> float:
+    """The gain of a marginal, added up cell by cell in float64."""
+    total = 0.0
     for cell in itertools.product(*(range(SIZES[attribute]) for attribute in marginal)):
         count = sum(all(row[a] == g for a, g in zip(marginal, cell, strict=True)) for row in groups)
         product = np.ones(len(probabilities))
         for attribute, group in zip(marginal, cell, strict=True):
             product *= probabilities[:, LAYOUT.starts[attribute] + group].astype(np.float64)
-        distance += abs(count - len(groups) * product.mean())
-    return distance
+        expected = len(groups) * float(product.mean())
+        total += find_gain(abs(count - expected), expected, stddev=stddev)
+    return total
 
 
-def test_scores_are_l1_errors_less_expected_noise_when_computed_cell_by_cell(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scores_are_expected_gains_when_computed_cell_by_cell(monkeypatch: pytest.MonkeyPatch) -> None:
     watch = Watch(monkeypatch)
     groups = make_groups(60, sizes=SIZES, seed=1)
     probabilities = make_probabilities(7, sizes=SIZES, seed=2)
     make_discriminator(groups, asked=[(0, 2), (2, 4)], most_ways=3).ask(probabilities)
-    candidates = [*PAIRS, (0, 2, 4)]
-    noise = np.abs(2.0 * np.random.default_rng(3).standard_normal(1_000_000)).mean()
-    expected = [
-        count_l1(groups, marginal, probabilities) - LAYOUT.count_cells(marginal) * noise for marginal in candidates
-    ]
-    assert watch.scores[0] == pytest.approx(np.array(expected), abs=0.5)
-    exactly = [
-        count_l1(groups, marginal, probabilities) - LAYOUT.count_cells(marginal) * 2.0 * math.sqrt(2 / math.pi)
-        for marginal in candidates
-    ]
-    assert watch.scores[0] == pytest.approx(np.array(exactly), abs=1e-3)
+    expected = [count_gain(groups, marginal, probabilities, stddev=2.0) for marginal in [*PAIRS, (0, 2, 4)]]
+    assert watch.scores[0] == pytest.approx(np.array(expected), abs=1e-3)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(("error", "expected"), [(0.0, 100.0), (30.0, 100.0), (5.0, 2.0), (200.0, 3.0), (60.0, 40.0)])
+def test_expected_gain_is_that_of_answers_drawn_back_when_many_are_drawn(error: float, expected: float) -> None:
+    """Against 200,000 answers with noise; within a tenth of the noise, which is what leaving out the cut costs."""
+    noisy = expected + error + 10.0 * np.random.default_rng(11).standard_normal(200_000)
+    drawn = draw_towards(noisy, np.full(200_000, expected), stddev=10.0)
+    gain = error - float(np.abs(drawn - expected - error).mean())
+    claimed = float(expect_gains(np.array([error]), np.array([expected]), stddev=10.0)[0])
+    # A cell that is expected empty and holds much: the gain counts by what the error exceeds the cut by, which is less.
+    room = 40.0 if error > 100 else 2.0
+    assert claimed - 2.0 <= gain <= claimed + room
+
+
+@given(st.floats(0, 1e6), st.floats(0, 1e6), st.floats(0, 1), st.floats(1e-3, 1e4))
+def test_gain_moves_by_no_more_than_the_error_when_it_moves(
+    error: float, expected: float, step: float, stddev: float
+) -> None:
+    before, after = (
+        float(expect_gains(np.array([size]), np.array([expected]), stddev=stddev)[0]) for size in (error, error + step)
+    )
+    assert -1e-9 <= after - before <= step + 1e-9
+
+
+def test_tree_scores_leave_out_what_noise_of_one_ways_explains_when_computed_cell_by_cell() -> None:
+    groups = make_groups(60, sizes=SIZES, seed=1)
+    rng = np.random.default_rng(2)
+    shares = [rng.dirichlet(np.ones(size)) for size in SIZES]
+    stddevs = [rng.uniform(0.0, 3.0, size) for size in SIZES]
+    with pytest.MonkeyPatch.context() as patch:
+        watch = Watch(patch)
+        make_discriminator(groups, answer_noise_multiplier=0.5).ask_for_tree(shares, stddevs=stddevs)
+    expected = []
+    for left, right in PAIRS:
+        total = 0.0
+        for a, b in itertools.product(range(SIZES[left]), range(SIZES[right])):
+            count = sum(row[left] == a and row[right] == b for row in groups)
+            noise = math.hypot(stddevs[left][a] * shares[right][b], shares[left][a] * stddevs[right][b])
+            expectation = 60 * shares[left][a] * shares[right][b]
+            error = abs(count - expectation)
+            total += find_gain(max(0.0, error - ONE_WAY_STDDEVS * noise), expectation, stddev=0.5)
+        expected.append(total)
+    assert watch.scores[0] == pytest.approx(np.array(expected), abs=1e-3)
 
 
 def ask_once(
@@ -128,7 +181,7 @@ def ask_once(
     with pytest.MonkeyPatch.context() as patch:
         watch = Watch(patch)
         if probabilities is None:
-            discriminator.ask_for_tree(shares)
+            discriminator.ask_for_tree(shares, stddevs=[np.full(len(share), 0.7) for share in shares])
         else:
             discriminator.ask(probabilities)
     assert watch.selection_settings[0]["sensitivity"] == SELECTION_SENSITIVITY
@@ -168,10 +221,12 @@ def test_score_moves_by_its_sensitivity_when_a_cell_is_short_of_records() -> Non
     probabilities = np.zeros((1, LAYOUT.width), np.float32)
     probabilities[0, list(LAYOUT.starts)] = 1.0
     shares = [np.eye(size)[0] for size in SIZES]
-    scores = ask_once(make_discriminator(groups), probabilities, shares)
-    without = ask_once(make_discriminator(groups[1:], kind=ZeroedOut), probabilities, shares)
+    # Next to no noise: every error stands out of it.
+    more: dict[str, Any] = {"answer_noise_multiplier": 1e-9}
+    scores = ask_once(make_discriminator(groups, **more), probabilities, shares)
+    without = ask_once(make_discriminator(groups[1:], kind=ZeroedOut, **more), probabilities, shares)
     changed = replace_row(groups, 0, by=[1, 0, 1, 1, 1])
-    replaced = ask_once(make_discriminator(changed), probabilities, shares)
+    replaced = ask_once(make_discriminator(changed, **more), probabilities, shares)
     assert without - scores == pytest.approx(1.0)
     assert replaced - scores == pytest.approx(2.0)
 
@@ -246,12 +301,7 @@ def test_candidates_are_drawn_by_the_exponential_law_when_asked_many_times(epsil
     probabilities = make_probabilities(3, sizes=SIZES, seed=9)
     discriminator = make_discriminator(groups, selection_epsilon=epsilon, answer_noise_multiplier=0.5)
     drawn = [PAIRS.index(discriminator.ask(probabilities)) for _ in range(4_000)]  # type: ignore[arg-type]
-    scores = np.array(
-        [
-            count_l1(groups, pair, probabilities) - LAYOUT.count_cells(pair) * 0.5 * math.sqrt(2 / math.pi)
-            for pair in PAIRS
-        ]
-    )
+    scores = np.array([count_gain(groups, pair, probabilities, stddev=0.5) for pair in PAIRS])
     expected = np.exp(0.3 * (scores - scores.max()) / 2)
     expected *= len(drawn) / expected.sum()
     assert expected.min() >= 5
@@ -268,7 +318,7 @@ def test_tree_joins_everything_without_a_circle_when_asked_for(
     groups = make_groups(100, sizes=sizes, seed=10)
     discriminator = make_discriminator(groups, layout=layout, measured=measured, selection_epsilon=0.7)
     shares = [count_marginal(groups, (attribute,), layout) / 100 for attribute in range(len(sizes))]
-    tree = discriminator.ask_for_tree(shares)
+    tree = discriminator.ask_for_tree(shares, stddevs=[np.zeros(size) for size in layout.sizes])
     edges = len(sizes) - 1
     assert len(tree) == edges
     assert sorted(measured) == sorted(tree)
@@ -292,7 +342,9 @@ def test_tree_takes_the_pairs_that_hang_together_most_when_epsilon_is_large() ->
     layout = GroupLayout((3, 4, 3, 4))
     discriminator = make_discriminator(groups, layout=layout, selection_epsilon=100.0)
     shares = [count_marginal(groups, (attribute,), layout) / 3_000 for attribute in range(4)]
-    assert {(0, 2), (1, 3)} <= set(discriminator.ask_for_tree(shares))
+    assert {(0, 2), (1, 3)} <= set(
+        discriminator.ask_for_tree(shares, stddevs=[np.zeros(size) for size in layout.sizes])
+    )
 
 
 def test_each_question_is_one_selection_and_one_answer_when_asked(monkeypatch: pytest.MonkeyPatch) -> None:
