@@ -7,7 +7,7 @@ exponential mechanism, and the answer to the one selected, through the Gaussian 
 import functools
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -102,9 +102,13 @@ class QueryDiscriminator:
         shares = np.concatenate([np.asarray(one_way) for one_way in one_ways]).astype(np.float32)
         independent = np.outer(shares, shares)
         noise = np.concatenate([np.asarray(stddev) for stddev in stddevs])
-        # What one-ways of this noise put into their product, in counts.
-        by_noise = np.hypot(np.outer(noise, shares), np.outer(shares, noise))
-        scores = self._score_pairs(independent, explained=ONE_WAY_STDDEVS * by_noise)
+
+        def explain(rows: slice) -> Counts:
+            """What one-ways of this noise put into their product, in counts."""
+            by_noise = np.hypot(np.outer(noise[rows], shares), np.outer(shares[rows], noise))
+            return ONE_WAY_STDDEVS * by_noise
+
+        scores = self._score_pairs(independent, explain=explain)
         forest, tree = Forest(self._layout.attributes), []
         for _ in range(self._layout.attributes - 1):
             edges = [edge for edge in self._all_pairs() if not forest.is_joined(edge)]
@@ -157,21 +161,28 @@ class QueryDiscriminator:
     def _all_pairs(self) -> list[Edge]:
         return list(itertools.combinations(range(self._layout.attributes), 2))
 
-    def _score_pairs(self, answers: Probabilities, *, explained: Counts | None = None) -> Counts:
-        """Scores all pairs at once. Shapes: (width, width) shares to (attributes, attributes)."""
-        scores: Counts = self._layout.add_blocks(self._expect_gains(self._pairs, answers, explained=explained))
+    def _score_pairs(self, answers: Probabilities, *, explain: Callable[[slice], Counts] | None = None) -> Counts:
+        """Scores all pairs at once, one attribute's rows after the other to save memory.
+
+        Shapes: (width, width) shares to (attributes, attributes); `explain` gives rows of the (width, width) counts
+        that errors must exceed to count at all.
+        """
+        scores = np.empty((self._layout.attributes, self._layout.attributes))
+        for attribute in range(self._layout.attributes):
+            rows = self._layout.get_slice(attribute)
+            explained = explain(rows) if explain is not None else 0.0
+            gains = self._expect_gains(self._pairs[rows], answers[rows], explained=explained)
+            scores[attribute] = np.add.reduceat(gains.sum(axis=0), self._layout.starts)
         return scores
 
-    def _expect_gains(self, counts: Counts, answers: Probabilities, *, explained: Counts | None = None) -> Counts:
+    def _expect_gains(self, counts: Counts, answers: Probabilities, *, explained: Counts | float = 0.0) -> Counts:
         """Gives how much nearer to the truth an answer is expected to bring each cell, in counts. Shapes: all alike.
 
         `explained`: how much of an error is put down to the noise of earlier releases.
         Privacy: a count that moves by 1 moves its cell's gain by 1 at most.
         """
         expected = answers.astype(np.float64) * self.records
-        errors = np.abs(counts - expected)
-        if explained is not None:
-            errors = np.maximum(errors - explained, 0.0)
+        errors = np.maximum(np.abs(counts - expected) - explained, 0.0)
         return expect_gains(errors, expected, stddev=self._noise_multiplier * ANSWER_SENSITIVITY)
 
     def _select(self, scores: Sequence[float]) -> int:
