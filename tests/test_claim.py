@@ -47,7 +47,7 @@ CRITIC_STEPS = make_line(
 COUNTS = [
     make_line(
         "query selections",
-        "exponential mechanism on the L1 error of marginals",
+        "exponential mechanism on the expected gains of answers",
         exponential_selection(epsilon=0.01234561),
         count=3,
         score_sensitivity=1.0,
@@ -290,7 +290,7 @@ def test_ledger_reads_as_words_when_its_lines_are_mixed() -> None:
     assert describe_ledger([CRITIC_STEPS, *COUNTS]) == [
         "  critic steps: Poisson-sampled Gaussian; sampling probability 0.05, noise multiplier 2, reserved 100, "
         "charged 100, expected batch size 50",
-        "  query selections: exponential mechanism on the L1 error of marginals; epsilon of each 0.0123457, "
+        "  query selections: exponential mechanism on the expected gains of answers; epsilon of each 0.0123457, "
         "sensitivities that a replaced row can move it by 2, reserved 3, charged 3, score sensitivity 1",
         "  query answers: Gaussian noise on the counts of the selected marginal; noise multiplier 100, "
         "sensitivities that a replaced row can move it by 1.41421, reserved 3, charged 3, stddev of a count 100",

@@ -40,6 +40,9 @@ ANSWER_REPLACE_ONE_FACTOR = math.sqrt(2.0)
 SPREAD = 1.0
 OUTLIER = 4.0
 
+LARGER_PART = 8
+"""Marginals of three attributes and more may have this part of the cells that a pair may have: time goes with cells."""
+
 ONE_WAY_STDDEVS = 1.5
 """How many stddevs of the one-ways' noise an error must exceed to count, where one-ways are all there is."""
 
@@ -70,8 +73,8 @@ class QueryDiscriminator:
     ) -> None:
         """Counts nothing yet: pairs are counted with the first question, larger marginals as they become candidates.
 
-        `most_ways`: attributes in a marginal, 2 or more; `most_cells`: no marginal with more cells is a candidate, but
-        for pairs of the tree.
+        `most_ways`: attributes in a marginal, 2 or more; `most_cells`: no pair with more cells is a candidate, but for
+        those of the tree, and no larger marginal with more than an eighth of it.
         """
         self._groups = groups
         self._layout = layout
@@ -150,7 +153,7 @@ class QueryDiscriminator:
                 for pair in asked:
                     if len(set(pair) & set(marginal)) == 1:
                         larger = tuple(sorted(set(pair) | set(marginal)))
-                        if self._layout.count_cells(larger) <= self._most_cells:
+                        if self._layout.count_cells(larger) <= self._most_cells // LARGER_PART:
                             grown.add(larger)
             found |= grown
             smaller = grown

@@ -193,7 +193,7 @@ class AnchorPlan:
                         epsilon=self.selection_epsilon, replace_one_factor=SELECTION_REPLACE_ONE_FACTOR
                     ),
                     self.queries,
-                    {"mechanism": "exponential mechanism on the L1 error of marginals", "score_sensitivity": 1.0},
+                    {"mechanism": "exponential mechanism on the expected gains of answers", "score_sensitivity": 1.0},
                 ),
                 (
                     ANSWER_LABEL,
