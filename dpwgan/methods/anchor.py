@@ -57,9 +57,9 @@ _MOST_ROUNDS = 80
 # Three-way marginals pay where the noise of an answer is far below a group.
 _STRENGTH_FOR_THREE_WAYS = 3_000.0
 _MOST_CODE_CELLS = 2_000_000
-_MOST_CODES = 8_000
+_MOST_CODES = 5_000
 _LEAST_CODES = 500
-_ROUND_STEPS = 30
+_ROUND_STEPS = 20
 _PROGRESS_CALLS = 100
 _MLP_HIDDEN = (256, 256)
 

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 _CRITIC_SHARE = 0.02
 _CRITIC_WEIGHT = 1e-4
 _ANCHORED_STEPS = 200
+# Each step of the generator goes over all codes and all answers, and costs as much as many of the critic's.
+_ANCHORED_CRITIC_STEPS = 5
 _ANCHORED_HIDDEN = (64,)
 _ANCHORED_RATE = 0.01
 # What a critic without an anchor has: a generator of its own, a slow engine to compare, noise that is given.
@@ -208,7 +210,7 @@ class DpWgan:
                 **critic,
             }
             if not {"steps", "epochs"} & critic.keys():
-                critic["steps"] = _ANCHORED_STEPS
+                critic = {"critic_steps_per_generator_step": _ANCHORED_CRITIC_STEPS, **critic, "steps": _ANCHORED_STEPS}
         fit = AnchorSettings(**{name: value for name, value in asked.items() if name in for_fit})
         return AnchoredSettings(**own, critic=DpWganSettings(**critic), fit=fit)
 
