@@ -3,6 +3,7 @@
 Privacy: NOT private. What is read here, and everything computed from it, is for whoever may see the real rows.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -28,6 +29,7 @@ NOTICE = "Contains private statistics, not covered by epsilon."
 """Stands in everything that the evaluation and the audit write."""
 
 MISSING = "missing"
+OUTSIDE = "is not in the range of the specs"
 
 Kind = Literal["categorical", "number", "number_or_missing"]
 Illegal = Literal["refuse", "leave out"]
@@ -39,11 +41,16 @@ class ComparedColumn:
 
     A categorical column has one cell a category, its missing codes included. A number has `BUCKETS` of equal width over
     the range of the specs, or one a value where whole numbers are fewer; where it may be missing the last cell says so.
+    `missing` are the cells that mean not available.
+    Units: `minimum` and `maximum` are the public range of a number, in its own unit; NaN for a categorical column.
     """
 
     name: str
     kind: Kind
     labels: tuple[str, ...] = field(repr=False)
+    missing: tuple[int, ...] = field(default=(), repr=False)
+    minimum: float = math.nan
+    maximum: float = math.nan
 
     @property
     def cells(self) -> int:
@@ -156,7 +163,7 @@ def read_compared(
     if left_out:
         cells, numbers = cells[legal], numbers[legal]
     return ComparedTable(
-        columns=tuple(ComparedColumn(name=b.name, kind=b.kind, labels=b.labels) for b in binnings),
+        columns=tuple(binning.column for binning in binnings),
         cells=cells,
         numbers=numbers,
         illegal=left_out,
@@ -201,7 +208,7 @@ def _fill(
     for rule, which in broken.items():
         if which.any():
             bad = column.is_in(seen.filter(pl.Series(which)).to_list())
-            findings.add(binning.name, rule, int(bad.sum()))
+            findings.add(binning.column.name, rule, int(bad.sum()))
 
 
 _Read = tuple[npt.NDArray[np.int32], npt.NDArray[np.float64], dict[str, npt.NDArray[np.bool_]]]
@@ -210,12 +217,10 @@ _Read = tuple[npt.NDArray[np.int32], npt.NDArray[np.float64], dict[str, npt.NDAr
 class _Categories:
     """A finite list of cells, each by itself."""
 
-    kind: Kind = "categorical"
-
     def __init__(self, column: CategoricalColumn) -> None:
-        self.name = column.name
-        self.labels = column.tokens
         self._codec = make_codec(column)
+        absent = tuple(place for place, token in enumerate(column.tokens) if token in column.missing)
+        self.column = ComparedColumn(name=column.name, kind="categorical", labels=column.tokens, missing=absent)
 
     def read(self, seen: pl.Series) -> _Read:
         """Gives each distinct cell its index, or -1, and the broken rules."""
@@ -225,24 +230,36 @@ class _Categories:
 
 
 class _Buckets:
-    """A public range cut into pieces of equal width; whole numbers are dealt out so that each piece holds some."""
+    """A public range cut into pieces of equal width, as the challenge cut it.
+
+    Source: NIST 2018 challenge, match 3, competitor pack: the range is stretched by 1.0001 so that the maximum lies in
+      the last bucket. Where whole numbers are no more than the buckets, each lies in a bucket of its own; then the
+      empty buckets between them are left out, which is the same binning.
+    """
 
     def __init__(self, column: NumericColumn, buckets: int) -> None:
-        self.name = column.name
-        self.kind: Kind = "number_or_missing" if column.missing else "number"
-        self._column = column
-        span = column.maximum - column.minimum + (1.0 if column.integer else 0.0)
-        self._buckets = min(buckets, int(span)) if column.integer else buckets if span > 0 else 1
-        self._step = span / self._buckets or 1.0
-        self.labels = tuple(self._label(place) for place in range(self._buckets))
-        if column.missing:
-            self.labels += (MISSING,)
+        self._specs = column
+        values = int(math.floor(column.maximum) - math.ceil(column.minimum)) + 1 if column.integer else 0
+        if 1 <= values <= buckets:
+            self._first, self._step, self._buckets = float(math.ceil(column.minimum)), 1.0, values
+        else:
+            self._first = column.minimum
+            self._step = 1.0001 * (column.maximum - column.minimum) / buckets or 1.0
+            self._buckets = buckets if column.maximum > column.minimum else 1
         self._missing = [(token.strip(BLANKS), read_number(token)) for token in column.missing]
-        self._outside = "is not in the range of the specs"
+        labels = [self._label(place) for place in range(self._buckets)]
+        self.column = ComparedColumn(
+            name=column.name,
+            kind="number_or_missing" if column.missing else "number",
+            labels=(*labels, MISSING) if column.missing else tuple(labels),
+            missing=(self._buckets,) if column.missing else (),
+            minimum=column.minimum,
+            maximum=column.maximum,
+        )
 
     def read(self, seen: pl.Series) -> _Read:
         """Gives each distinct cell its bucket, or -1, its number, or NaN, and the broken rules."""
-        column = self._column
+        column = self._specs
         text = seen.str.strip_chars(BLANKS)
         is_number, values = read_numbers(text)
         missing = np.zeros(len(seen), dtype=bool)
@@ -260,20 +277,21 @@ class _Buckets:
         broken = {
             NOT_NUMBER: ~missing & ~is_number,
             NOT_WHOLE: ~missing & is_number & ~whole,
-            self._outside: ~missing & is_number & whole & ~inside,
+            OUTSIDE: ~missing & is_number & whole & ~inside,
         }
         legal = is_number & whole & inside & ~missing
+        values = np.where(legal, values, column.minimum)
         places = np.full(len(seen), -1, dtype=np.int32)
-        scaled = (np.where(legal, values, column.minimum) - column.minimum) / self._step
-        places[legal] = np.minimum(scaled.astype(np.int32), self._buckets - 1)[legal]
+        places[legal] = np.clip((values - self._first) / self._step, 0, self._buckets - 1).astype(np.int32)[legal]
         places[missing] = self._buckets
         return places, np.where(legal, values, np.nan), broken
 
     def _label(self, place: int) -> str:
-        low = self._column.minimum + place * self._step
-        high = low + self._step
-        if not self._column.integer:
+        low = self._first + place * self._step
+        high = min(low + self._step, self._specs.maximum)
+        if not self._specs.integer:
             return f"{low:.6g} to {high:.6g}"
-        first = int(np.ceil(low))
-        last = min(int(np.ceil(high)) - 1, int(self._column.maximum))
+        first = math.ceil(low)
+        last = math.floor(high) if place == self._buckets - 1 else math.ceil(low + self._step) - 1
+        last = min(last, math.floor(self._specs.maximum))
         return str(first) if first >= last else f"{first} to {last}"
