@@ -116,7 +116,7 @@ def bound_mean_difference(scores: Scores, others: Scores, *, confidence: float) 
 
 
 def bound_area(members: Scores, others: Scores, *, confidence: float) -> Interval:
-    """Gives the chance that a member's score is above a non-member's (the area under the ROC curve), ties counting half.
+    """Gives the chance that a member scores above a non-member (the area under the ROC curve), ties counting half.
 
     Where every pair is told right or wrong the variance is 0 and says nothing; the interval is then that of as many
     trials as the smaller sample has rows.
