@@ -76,6 +76,7 @@ class Parser(argparse.ArgumentParser):
     """Raises instead of printing the whole usage and leaving."""
 
     def error(self, message: str) -> NoReturn:
+        """Raises: UsageError, always."""
         raise UsageError(message)
 
 

@@ -19,7 +19,7 @@ from dpwgan.evaluate.tables import ComparedTable
 LOW_CARDINALITY = 10
 """Most cells of a column that is predicted."""
 ROWS = 10_000
-"""Most rows to train on, and most to test on: enough to tell tables apart, and a wide table stays a matter of minutes."""
+"""Most rows to train on, and most to test on: enough to tell tables apart, and a wide table takes minutes."""
 CLASSIFIERS = ("naive_bayes", "decision_tree", "gradient_boosting")
 
 Cells = npt.NDArray[np.int32]

@@ -177,7 +177,7 @@ def run(config: EvaluateConfig) -> None:
 
 
 def _check_roles(real: ComparedTable, asked: Mapping[str, str], roles: Any) -> None:
-    """Refuses a role that was given by flag and cannot be acted on; defaults that do not fit are left out in silence."""
+    """Refuses a role that was given by flag and cannot be acted on; defaults that do not fit are let pass."""
     if not asked:
         return
     from dpwgan.evaluate.nist2018 import find_roles
@@ -272,12 +272,19 @@ def write_summary(document: Mapping[str, Any]) -> list[str]:
     if real_auc is not None:
         lines.append(f"{'classifiers trained on real rows':<32}{real_auc:>12.4f}")
     if document["match"] is not None:
-        lines += ["", f"Mean NIST 2018 score of {len(document['match']['tables'])} tables: {document['match']['mean']:,.0f}"]
+        lines += [
+            "",
+            f"Mean NIST 2018 score of {len(document['match']['tables'])} tables: {document['match']['mean']:,.0f}",
+        ]
     if document["triples"]:
-        lines += ["", "Worst columns: " + ", ".join(
-            f"{column['name']} {column['agreement']:.3f}"
-            for column in sorted(document["columns"], key=lambda column: float(column["agreement"]))[:5]
-        )]
+        lines += [
+            "",
+            "Worst columns: "
+            + ", ".join(
+                f"{column['name']} {column['agreement']:.3f}"
+                for column in sorted(document["columns"], key=lambda column: float(column["agreement"]))[:5]
+            ),
+        ]
     return [*lines, "", f"{document['seconds']:.0f} s, {document['rows_per_second']:,.0f} rows a second."]
 
 

@@ -27,7 +27,7 @@ def measure_dependence(table: ComparedTable, rng: np.random.Generator) -> Matrix
     pair. A column that is constant depends on nothing.
 
     Shapes: (columns, columns), symmetric, 1 on the diagonal.
-    Source: Bergsma 2013, "A bias-correction for Cramer's V and Tschuprow's T"; correlation ratio: Fisher 1925, section 45.
+    Source: Bergsma 2013, "A bias-correction for Cramer's V and Tschuprow's T"; Fisher 1925, section 45 (the ratio).
     """
     if table.rows > ROWS:
         table = table.take(np.sort(rng.choice(table.rows, ROWS, replace=False)))
@@ -47,9 +47,7 @@ def measure_dependence(table: ComparedTable, rng: np.random.Generator) -> Matrix
     return result
 
 
-def measure_cramers_v(
-    first: npt.NDArray[np.int64], second: npt.NDArray[np.int64], shape: tuple[int, int]
-) -> float:
+def measure_cramers_v(first: npt.NDArray[np.int64], second: npt.NDArray[np.int64], shape: tuple[int, int]) -> float:
     """Gives Cramer's V of two columns of cells, corrected for the number of rows.
 
     Shapes: (n,) cells each, below `shape`.
@@ -75,9 +73,7 @@ def measure_cramers_v(
     return min(1.0, float(np.sqrt(phi / smaller))) if smaller > 0.0 else 0.0
 
 
-def measure_correlation_ratio(
-    cells: npt.NDArray[np.int64], numbers: npt.NDArray[np.float64], size: int
-) -> float:
+def measure_correlation_ratio(cells: npt.NDArray[np.int64], numbers: npt.NDArray[np.float64], size: int) -> float:
     """Gives the share of a number's spread that lies between the cells, as a square root.
 
     Shapes: (n,) each; numbers that are NaN are left out.

@@ -24,7 +24,8 @@ def score_detection(real: ComparedTable, synthetic: ComparedTable, rng: np.rando
     if rows < 10:
         return None
     halves = [
-        table.numbers[rng.choice(table.rows, rows, replace=False)].reshape(2, rows // 2, -1) for table in (real, synthetic)
+        table.numbers[rng.choice(table.rows, rows, replace=False)].reshape(2, rows // 2, -1)
+        for table in (real, synthetic)
     ]
     labels = np.repeat([0, 1], rows // 2)
     train, test = (np.concatenate([half[part] for half in halves]) for part in (0, 1))

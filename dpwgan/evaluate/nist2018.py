@@ -63,12 +63,15 @@ class Condition:
 
     def keep(self, table: ComparedTable, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Gives those of the rows that satisfy the condition."""
-        if self.accepted is not None:
-            return rows[self.accepted[table.cells[rows, self.column]]]
         numbers = table.numbers[rows, self.column]
-        if np.isnan(self.center):
-            return rows[np.isnan(numbers)]
-        return rows[np.abs(numbers - self.center) <= self.radius]  # NaN is within no radius
+        if self.accepted is not None:
+            fits = self.accepted[table.cells[rows, self.column]]
+        elif np.isnan(self.center):
+            fits = np.isnan(numbers)
+        else:
+            fits = np.abs(numbers - self.center) <= self.radius  # NaN is within no radius
+        kept: npt.NDArray[np.int64] = rows[fits]
+        return kept
 
 
 Conjunction = tuple[Condition, ...]
@@ -191,14 +194,14 @@ def _describe_cities(table: ComparedTable, roles: Roles) -> _Cities:
     wages = table.numbers[:, roles.wage]
     paid = np.flatnonzero(~np.isnan(wages))
     paid = paid[np.lexsort((wages[paid], table.cells[paid, roles.city]))]  # by city, within it by wage
-    borders = np.searchsorted(table.cells[paid, roles.city], cities, side="left"), np.searchsorted(
-        table.cells[paid, roles.city], cities, side="right"
-    )
+    of_paid = table.cells[paid, roles.city]
+    starts = np.searchsorted(of_paid, cities, side="left").tolist()
+    ends = np.searchsorted(of_paid, cities, side="right").tolist()
     gini: dict[int, float] = {}
     gaps: list[float] = []
-    for city, low, high in zip(cities, *borders, strict=True):
+    for city, low, high in zip(cities.tolist(), starts, ends, strict=True):
         rows = paid[low:high]
-        gini[int(city)] = _measure_gini(wages[rows])
+        gini[city] = _measure_gini(wages[rows])
         sexes = table.cells[rows, roles.sex]
         gaps.append(_mean(wages[rows[sexes == roles.first_sex]]) - _mean(wages[rows[sexes == roles.second_sex]]))
     # Widest gap first; of two that are equal, the city that comes first in the table.

@@ -80,7 +80,9 @@ def _make_product(table: ComparedTable, means: Floats, inverse: Floats) -> Calla
         projected = np.full(table.rows, -float(means @ scaled))
         for cells, first, size in zip(columns, offsets, sizes, strict=True):
             projected += scaled[first : first + size][cells]
-        sums = [np.bincount(cells, weights=projected, minlength=size) for cells, size in zip(columns, sizes, strict=True)]
+        sums = [
+            np.bincount(cells, weights=projected, minlength=size) for cells, size in zip(columns, sizes, strict=True)
+        ]
         together: Floats = (np.concatenate(sums) / table.rows - means * projected.mean()) * inverse
         return together
 

@@ -19,9 +19,7 @@ SCHEMA = parse_specs(SPECS, sha256="")
 SCORED = {name: spec for name, spec in SPECS.items() if "derived" not in spec}
 
 
-def read_pair(
-    folder: Path, seed: int, *, cities: int = 5
-) -> tuple[list[Row], list[Row], ComparedTable, ComparedTable]:
+def read_pair(folder: Path, seed: int, *, cities: int = 5) -> tuple[list[Row], list[Row], ComparedTable, ComparedTable]:
     real = draw_rows(seed, rows=60 + 7 * seed)
     synthetic = draw_rows(1000 + seed, rows=50 + 5 * seed, cities=cities)
     tables = [
@@ -168,7 +166,11 @@ def test_roles_are_not_found_when_a_column_is_absent_or_of_another_kind(tmp_path
 
 
 def test_roles_take_the_first_two_available_cells_when_the_sexes_are_not_coded_1_and_2(tmp_path: Path) -> None:
-    specs = {"sex": {"type": "enum", "values": ["f", "m"], "missing": ["?"]}, "CITY": SPECS["CITY"], "pay": SPECS["age"]}
+    specs = {
+        "sex": {"type": "enum", "values": ["f", "m"], "missing": ["?"]},
+        "CITY": SPECS["CITY"],
+        "pay": SPECS["age"],
+    }
     table = read_compared(
         write_rows(tmp_path / "a.csv", [["f", "1", "3"]], header=list(specs)), parse_specs(specs, sha256="")
     )
