@@ -126,5 +126,5 @@ def write_lines(document: dict[str, Any]) -> list[str]:
     lines += ["", "What the numbers are:"]
     lines += [f"  {attack['name']}: {attack['measure']}" for attack in document["attacks"]]
     tail = (1.0 - document["confidence"]) / 2.0
-    lines += ["", f"Each line cries wolf with probability {tail:.3g} by itself. {document['reading']}"]
+    lines += ["", f"Each line gives a false alarm with probability {tail:.3g} by itself. {document['reading']}"]
     return lines

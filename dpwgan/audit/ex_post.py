@@ -2,8 +2,8 @@
 
 Triastcyn and Faltings 2019, "Generating Artificial Data for Private Deep Learning" (papers: dp-critic-ex-post), section
 4.2. To spare training anew without a row, its absence is imitated: the artificial rows nearest to it are taken
-out. The divergence (Kullback-Leibler) of the artificial rows from those left, an expected privacy loss, is estimated for
-many real rows, and Chebyshev's inequality bounds what it comes to but for a probability gamma.
+out. The divergence (Kullback-Leibler) of the artificial rows from those left, an expected privacy loss, is estimated
+for many real rows, and Chebyshev's inequality bounds what it comes to but for a probability gamma.
 
 Privacy: NOT private, and no guarantee: see `CAVEATS`.
 """

@@ -1,7 +1,7 @@
 """Singling out and linkability, played by the package anonymeter.
 
-Which of its own figures are used: the counts of successes. Its control correction fits a curve where the tables differ
-in size, with rows drawn at random by no seed of ours; tables of equal size are given to it instead.
+Of its figures the counts of successes are used. Its correction for tables of unequal size fits a curve to rows drawn by
+no seed of ours, so tables of equal size are given to it; its attack at random cannot be repeated either and is left out.
 Source: Giomi, Boenisch, Wehmeyer, Tasnadi 2023, "A unified framework for quantifying privacy risk in synthetic data",
   arXiv:2211.10459.
 """
@@ -40,7 +40,7 @@ def single_out(game: Game, rng: np.random.Generator) -> AttackResult | SkippedAt
     Privacy: NOT private.
     Source: Giomi et al. 2023, section 4.1.
     """
-    if not _is_installed():
+    if not is_installed():
         return SkippedAttack(name=SINGLING_OUT, reason=NOT_INSTALLED)
     from anonymeter.evaluators import SinglingOutEvaluator
 
@@ -79,7 +79,6 @@ def single_out(game: Game, rng: np.random.Generator) -> AttackResult | SkippedAt
         details={
             "different_rows_compared": rows,
             "columns_of_a_predicate": min(COLUMNS_OF_A_PREDICATE, len(game.real.columns)),
-            "random_predicates_that_single_out": int(results.n_baseline),
         },
     )
 
@@ -91,7 +90,7 @@ def link(game: Game, rng: np.random.Generator) -> AttackResult | SkippedAttack:
     Privacy: NOT private.
     Source: Giomi et al. 2023, section 4.2.
     """
-    if not _is_installed():
+    if not is_installed():
         return SkippedAttack(name=LINKABILITY, reason=NOT_INSTALLED)
     if len(game.real.columns) < 2:
         return SkippedAttack(name=LINKABILITY, reason="a table of one column has no two halves to link")
@@ -178,7 +177,8 @@ def _place(name: str) -> int:
     return int(name.strip("cm"))
 
 
-def _is_installed() -> bool:
+def is_installed() -> bool:
+    """Says whether the attacks of this file can be played."""
     return importlib.util.find_spec("anonymeter") is not None
 
 
