@@ -190,6 +190,7 @@ def score_gini_and_pay_gap(real: ComparedTable, synthetic: ComparedTable, roles:
 
 
 def _describe_cities(table: ComparedTable, roles: Roles) -> _Cities:
+    cities: npt.NDArray[np.int32]
     cities, first_rows = np.unique(table.cells[:, roles.city], return_index=True)
     wages = table.numbers[:, roles.wage]
     paid = np.flatnonzero(~np.isnan(wages))
