@@ -263,6 +263,20 @@ def test_categories_count_as_rising_when_they_are_whole_numbers_in_order(labels:
     assert page.are_rising(labels) is rising
 
 
+@pytest.mark.parametrize(
+    ("label", "shown"),
+    [
+        ("6.88069 to 6.9607", "6.881 to 6.961"),
+        ("0 to 0.0080008", "0 to 0.008001"),
+        ("-99.0099 to 100", "-99.01 to 100"),
+        ("123456.25 to 1e-05", "123456.25 to 1e-05"),
+        ("missing", "missing"),
+    ],
+)
+def test_range_is_short_when_its_ends_have_many_digits(label: str, shown: str) -> None:
+    assert page.shorten_range(label) == shown
+
+
 def test_rare_categories_are_put_together_when_there_are_too_many_for_bars() -> None:
     real, synthetic = make_tables(columns=4)
     text = page.render_report(make_document(real, synthetic), real, synthetic)

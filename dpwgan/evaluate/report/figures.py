@@ -133,7 +133,10 @@ def draw_bars(
     Shapes: `real` and `synthetic` are (len(labels),).
     Units: shares of all rows.
     """
-    left, room, row = 104.0, 120.0, 27.0
+    row = 27.0
+    longest = max(len(printable(label, most=14)) for label in [*labels, *(rest or ())[:1]])
+    left = min(104.0, 14.0 + 7.5 * longest)  # a label is about that wide
+    room = WIDTH - left - 96.0
     most = max(float(real.max(initial=0.0)), float(synthetic.max(initial=0.0)), 1e-12)
     rows = list(zip(labels, real.tolist(), synthetic.tolist(), strict=True))
     parts = []
@@ -186,7 +189,7 @@ def draw_profile(
     outline = _outline([height(share) for share in real], left=left, bottom=bottom, width=width)
     parts.append(Markup('<path class="area real" d="{}z"/>').format(outline))
     outline = _outline([height(share) for share in synthetic], left=left, bottom=bottom, width=width)
-    parts.append(Markup('<path class="halo" d="{0}"/><path class="line synthetic" d="{0}"/>').format(outline))
+    parts.append(Markup('<path class="line synthetic" d="{}"/>').format(outline))
     parts.append(Markup('<path class="axis" d="M{} {}H{:.1f}"/>').format(left, bottom, right))
     first, last = printable(labels[0], most=22), printable(labels[-1], most=22)
     parts.append(Markup('<text class="small" x="{}" y="{}">{}</text>').format(left, bottom + 15, first))

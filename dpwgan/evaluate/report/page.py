@@ -7,8 +7,9 @@ import base64
 import hashlib
 import itertools
 import math
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -344,7 +345,7 @@ def show_claim(claim: Mapping[str, Any] | None, *, matches: bool | None) -> dict
     guarantee = claim["guarantee"]
     if guarantee is None:
         return shown | {"kind": "not private", "reason": claim["why_no_guarantee"]}
-    replace = guarantee["for_replace_one"]
+    replaced = guarantee["for_replace_one"]
     return shown | {
         "kind": "private",
         "epsilon": round_up(guarantee["epsilon"], digits=6),
@@ -352,8 +353,8 @@ def show_claim(claim: Mapping[str, Any] | None, *, matches: bool | None) -> dict
         "accountant": claim["accountant"]["name"],
         "unit": guarantee["unit"],
         "relation": guarantee["neighbouring_relation"],
-        "replace_epsilon": None if replace["epsilon"] is None else round_up(replace["epsilon"], digits=6),
-        "replace_delta": None if replace["delta"] is None else round_up(replace["delta"], digits=4),
+        "replace_epsilon": None if replaced["epsilon"] is None else round_up(replaced["epsilon"], digits=6),
+        "replace_delta": None if replaced["delta"] is None else round_up(replaced["delta"], digits=4),
         "covered": claim["covered"],
         "tied": matches is True,
     }
@@ -368,9 +369,11 @@ def show_column(
     """Gives one column's card: its figure, and in words its agreement and the cell that differs most."""
     ours, theirs = (count_shares(table, place, column.cells) for table in (real, synthetic))
     name = figures.printable(column.name, most=LONGEST_NAME)
+    if column.kind != "categorical":
+        column = replace(column, labels=tuple(shorten_range(label) for label in column.labels))
     worst = int(np.argmax(np.abs(ours - theirs)))
     difference = (
-        f"Largest difference: {figures.printable(column.labels[worst], most=LONGEST_NAME)}, "
+        f"Largest difference at {figures.printable(column.labels[worst], most=LONGEST_NAME)}: "
         f"real {figures.percent(float(ours[worst]))}, synthetic {figures.percent(float(theirs[worst]))}."
     )
     says = f"{name}: shares of rows, real against synthetic. Agreement {write_agreement(agreement)}. {difference}"
@@ -382,6 +385,13 @@ def show_column(
         "difference": difference,
         "figure": draw_column(column, ours, theirs, says=says),
     }
+
+
+def shorten_range(label: str) -> str:
+    """Writes the numbers of a bucket's label with four digits, enough to find it on the axis."""
+    return " to ".join(
+        f"{float(part):.4g}" if re.fullmatch(r"-?\d{1,4}\.\d+", part) else part for part in label.split(" to ")
+    )
 
 
 def draw_column(column: ComparedColumn, ours: Shares, theirs: Shares, *, says: str) -> Markup:
