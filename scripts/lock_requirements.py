@@ -1,8 +1,9 @@
 """Writes requirements.txt, requirements-evaluation.txt and requirements-dev.txt: every package behind pyproject.toml.
 
 Each comes in one version, with hashes. requirements.txt is what a release needs and the image holds; the other two hold
-what goes on top of it, and one on top of the other. One version serves Python 3.10 and 3.11; a marker says where one of them does not need a package. Run by `make lock`,
-which provides uv. Packages keep the version they are locked to unless pyproject.toml asks for another.
+what goes on top of it, and one on top of the other. One version serves Python 3.10 and 3.11; a marker says where one of
+them does not need a package. Run by `make lock`, which provides uv. Packages keep the version they are locked to unless
+pyproject.toml asks for another.
 """
 
 import argparse
