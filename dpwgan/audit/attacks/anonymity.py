@@ -1,7 +1,7 @@
 """Singling out and linkability, played by the package anonymeter.
 
 Of its figures the counts of successes are used. Its correction for tables of unequal size fits a curve to rows drawn by
-no seed of ours, so tables of equal size are given to it; its attack at random cannot be repeated either and is left out.
+no seed of ours, so tables of equal size are given to it; its attack at random cannot be repeated either: left out.
 Source: Giomi, Boenisch, Wehmeyer, Tasnadi 2023, "A unified framework for quantifying privacy risk in synthetic data",
   arXiv:2211.10459.
 """
