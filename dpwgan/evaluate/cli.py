@@ -164,13 +164,16 @@ def run(config: EvaluateConfig) -> None:
         say=lambda stage: LOGGER.info("measuring: %s", stage),
     )
     document = evaluation.to_document()
+    outputs: list[tuple[str, str]] = []
     if config.html is not None:
         from dpwgan.evaluate.report.page import render_report
 
         LOGGER.info("drawing the report")
-        write_bytes(config.html, render_report(document, real, synthetic).encode())
+        outputs.append((config.html, render_report(document, real, synthetic)))
     if config.json is not None:
-        write_bytes(config.json, (json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False) + "\n").encode())
+        outputs.append((config.json, json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False) + "\n"))
+    for path, text in outputs:
+        write_bytes(path, text.encode())
     if not config.to_stdout:
         sys.stdout.write("\n".join(write_summary(document)) + "\n")
         sys.stdout.flush()
@@ -243,6 +246,7 @@ _ROWS = (
     ("first principal component", ("pc1_distance",), "{:.4f}", "lower"),
     ("correlations, mean difference", ("correlations", "all"), "{:.4f}", "lower"),
     ("classifiers trained on it, AUC", ("classifier_auc",), "{:.4f}", "higher"),
+    ("  the same on real rows", ("classifier_auc_real",), "{:.4f}", ""),
     ("detection, AUC", ("detection_auc",), "{:.4f}", "0.5 is best"),
 )
 
@@ -267,10 +271,7 @@ def write_summary(document: Mapping[str, Any]) -> list[str]:
         values = [_look_up(scores[name], path) for name in ("synthetic", "floor", "ceiling")]
         if values[0] is not None:
             shown = "".join(f"{form.format(value) if value is not None else '-':>12}" for value in values)
-            lines.append(f"{title:<32}{shown}  {way}")
-    real_auc = scores["synthetic"]["classifier_auc_real"]
-    if real_auc is not None:
-        lines.append(f"{'classifiers trained on real rows':<32}{real_auc:>12.4f}")
+            lines.append(f"{title:<32}{shown}  {way}".rstrip())
     if document["match"] is not None:
         lines += [
             "",

@@ -23,8 +23,8 @@ def score_first_component(real: Floats, synthetic: Floats) -> float:
     """Gives the distance of two first components: 0 the same, sqrt(2) at right angles. Lower is better.
 
     A component has no sign, so the nearer of the two counts.
-    Source: papers/dp-gan-ron-gauss.txt, section on utility: Euclidean norm of the difference of first principal
-      components.
+    Source: Johnson 2019, "Generating Privacy Preserving Synthetic Datasets", evaluation of RON-Gauss and DP-GAN: the
+      Euclidean norm of the difference of the two components.
     """
     cosine = abs(float(real @ synthetic))
     return float(np.sqrt(max(0.0, 2.0 - 2.0 * cosine)))
