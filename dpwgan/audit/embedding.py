@@ -21,7 +21,8 @@ SMOOTHING = 0.1
 """Standard deviation of the smoothing noise, in root-mean-square spreads of the components kept. Far below the distance
 of neighbouring rows in 8 dimensions at 10,000 rows (about half a spread), so that it decides ties and little else."""
 
-_MOST_WIDTH = 4096
+MOST_WIDTH = 4096
+"""Coordinates that are written out at most; beyond it a table takes more memory than it tells."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -74,6 +75,11 @@ def fit_embedding(
     return Embedding(sizes=sizes, mean=mean, directions=directions[:, ::-1][:, :kept], noise=smoothing * spread)
 
 
+def count_width(points: Points, sizes: tuple[int, ...]) -> int:
+    """Gives how many coordinates a row has when it is written out."""
+    return sum(2 if numeric else size for numeric, size in zip(points.numeric, sizes, strict=True))
+
+
 def spread_out(points: Points, sizes: tuple[int, ...]) -> Vectors:
     """Writes points out: a category as one coordinate a cell, a number as itself and whether it is missing.
 
@@ -81,11 +87,9 @@ def spread_out(points: Points, sizes: tuple[int, ...]) -> Vectors:
     Units: categories that differ are 1 apart.
     Raises: UsageError if the width is more than can be worked with.
     """
-    width = sum(2 if numeric else size for numeric, size in zip(points.numeric, sizes, strict=True))
-    if width > _MOST_WIDTH:
-        raise UsageError(
-            f"the columns have {width} cells together, and more than {_MOST_WIDTH} cannot be embedded here"
-        )
+    width = count_width(points, sizes)
+    if width > MOST_WIDTH:
+        raise UsageError(f"the columns have {width} cells together, and more than {MOST_WIDTH} cannot be written out")
     flat = np.zeros((len(points), width), dtype=np.float64)
     start, rows = 0, np.arange(len(points))
     for column, size in enumerate(sizes):

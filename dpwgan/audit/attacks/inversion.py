@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpwgan.audit.attacks.base import AttackResult, Game, SkippedAttack, choose_target
-from dpwgan.audit.embedding import spread_out
+from dpwgan.audit.embedding import MOST_WIDTH, count_width, spread_out
 from dpwgan.audit.intervals import Interval, bound_share
 from dpwgan.audit.neighbours import Points
 
@@ -20,6 +20,7 @@ SURE = 0.99
 every start of a class to one and the same extreme."""
 
 _MOST_TRAINED_ON = 20_000
+_MOST_NEAR = 5_000  # rows of a kind and class that a reconstruction may find
 _FEWEST_NEIGHBOURS = 5
 
 Vectors = npt.NDArray[np.float64]
@@ -48,6 +49,9 @@ def invert_classifier(game: Game, rng: np.random.Generator) -> AttackResult | Sk
     sizes = tuple(game.synthetic.sizes[place] for place in inputs)
     trained_on = game.draw(game.synthetic, rng, rows=_MOST_TRAINED_ON)
     labels = trained_on.cells[:, target]
+    width = count_width(_keep(game.points(trained_on), inputs), sizes)
+    if width > MOST_WIDTH:
+        return SkippedAttack(name=NAME, reason=f"the inputs have {width} cells together, more than {MOST_WIDTH}")
     if len(np.unique(labels)) < 2:
         return SkippedAttack(name=NAME, reason="the synthetic table has one class of the target only")
     layout = _Layout(sizes=sizes, numeric=_keep(game.points(trained_on), inputs).numeric)
@@ -56,7 +60,7 @@ def invert_classifier(game: Game, rng: np.random.Generator) -> AttackResult | Sk
     classes = []
     for number, label in enumerate(network.classes):
         sides = [np.flatnonzero(table.cells[:, target] == label) for table in (game.real, game.holdout)]
-        many = min(len(side) for side in sides)
+        many = min(_MOST_NEAR, *(len(side) for side in sides))
         if not many:
             continue
         pool = np.concatenate(
@@ -72,6 +76,7 @@ def invert_classifier(game: Game, rng: np.random.Generator) -> AttackResult | Sk
     if found < _FEWEST_NEIGHBOURS:
         reason = f"reconstructions led to {found} rows of classes that both training and hold-out rows have"
         return SkippedAttack(name=NAME, reason=reason)
+    tested_on = game.draw(game.holdout, rng, rows=_MOST_NEAR)
     confidence = game.settings.confidence
     share = bound_share(members, found, confidence=confidence)
     return AttackResult(
@@ -89,7 +94,7 @@ def invert_classifier(game: Game, rng: np.random.Generator) -> AttackResult | Sk
             "reconstructions_of_each_class": STARTS,
             "rows_trained_on": trained_on.rows,
             "accuracy_on_holdout_rows": network.measure_accuracy(
-                spread_out(_keep(game.points(game.holdout), inputs), sizes), game.holdout.cells[:, target]
+                spread_out(_keep(game.points(tested_on), inputs), sizes), tested_on.cells[:, target]
             ),
         },
     )
