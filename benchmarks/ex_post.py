@@ -29,7 +29,7 @@ import numpy.typing as npt
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
-from dpwgan.audit.ex_post import Settings, estimate_divergence, estimate_privacy
+from dpwgan.audit.ex_post import EstimateSettings, estimate_divergence, estimate_privacy
 
 Images = npt.NDArray[np.float64]
 
@@ -113,7 +113,7 @@ def measure(real: Images, artificial: Images, *, seed: int) -> dict[str, object]
     """
     estimates = []
     for removed in REMOVED:
-        settings = Settings(removed=removed, samples=1000)
+        settings = EstimateSettings(removed=removed, samples=1000)
         estimate = estimate_privacy(real, artificial, settings=settings, rng=np.random.default_rng(seed))
         estimates.append(
             {

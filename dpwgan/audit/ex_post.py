@@ -170,7 +170,7 @@ def bound_next_loss(losses: Vectors, *, gamma: float) -> float | None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class EstimateSettings:
     """How the estimate is made: `removed` of None lets `choose_removed` choose; `samples` real rows at most.
 
     Raises: UsageError if a number is out of range.
@@ -193,7 +193,7 @@ class Settings:
 
 
 def estimate_privacy(
-    real: Vectors, artificial: Vectors, *, settings: Settings, rng: np.random.Generator
+    real: Vectors, artificial: Vectors, *, settings: EstimateSettings, rng: np.random.Generator
 ) -> PrivacyEstimate:
     """Runs the whole framework on rows that are vectors already.
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from dpwgan.audit.embedding import fit_embedding
 from dpwgan.audit.estimate import PrivacyEstimate
-from dpwgan.audit.ex_post import GAMMA, Settings, estimate_privacy
+from dpwgan.audit.ex_post import GAMMA, EstimateSettings, estimate_privacy
 from dpwgan.audit.inputs import AuditedTables, add_table_arguments, check_arguments, read_tables, show
 from dpwgan.audit.neighbours import lay_out_points
 from dpwgan.errors import UsageError
@@ -61,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
     Privacy: NOT private.
     Raises: the errors of dpwgan.errors.
     """
-    settings = Settings(
+    settings = EstimateSettings(
         gamma=arguments.gamma,
         removed=arguments.removed,
         neighbours=arguments.neighbours,
@@ -88,7 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def estimate_tables(
-    tables: AuditedTables, *, settings: Settings, rows: int, dimensions: int, seed: int
+    tables: AuditedTables, *, settings: EstimateSettings, rows: int, dimensions: int, seed: int
 ) -> tuple[PrivacyEstimate, PrivacyEstimate | None]:
     """Estimates for the real rows and, by the same synthetic rows and as many taken out, for the hold-out rows.
 
@@ -108,7 +108,7 @@ def estimate_tables(
     if tables.holdout is None:
         return estimate, None
     # The same number taken out, or the two could not be compared.
-    same = Settings(
+    same = EstimateSettings(
         gamma=settings.gamma,
         removed=int(estimate.measured["rows_removed_for_each"]),
         neighbours=settings.neighbours,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dpwgan.audit.ex_post import (
-    Settings,
+    EstimateSettings,
     bound_losses,
     bound_next_loss,
     choose_removed,
@@ -176,7 +176,7 @@ def test_estimate_repeats_when_the_seed_does():
     rng = np.random.default_rng(19)
     real, artificial = rng.normal(size=(300, 4)), rng.normal(size=(300, 4))
     runs = [
-        estimate_privacy(real, artificial, settings=Settings(samples=50), rng=np.random.default_rng(1))
+        estimate_privacy(real, artificial, settings=EstimateSettings(samples=50), rng=np.random.default_rng(1))
         for _ in range(2)
     ]
     assert runs[0] == runs[1]
@@ -194,7 +194,7 @@ def test_estimate_does_not_see_that_rows_are_copied():
     rng = np.random.default_rng(20)
     real, fresh = rng.normal(size=(2, 2000, 3))
     copy = real + 1e-6 * rng.normal(size=real.shape)
-    settings = Settings(samples=500, removed=1)
+    settings = EstimateSettings(samples=500, removed=1)
     of_copy, of_fresh = (estimate_privacy(real, rows, settings=settings, rng=rng) for rows in (copy, fresh))
     assert of_copy.mu < 1.5 * of_fresh.mu
     key = "divergence_of_real_from_artificial"
@@ -222,7 +222,7 @@ def test_losses_are_refused_when_too_few_rows_would_be_left():
 @pytest.mark.parametrize("change", [{"gamma": 0.0}, {"gamma": 1.0}, {"removed": 0}, {"neighbours": 0}, {"samples": 1}])
 def test_settings_are_refused_when_out_of_range(change):
     with pytest.raises(UsageError):
-        Settings(**change)
+        EstimateSettings(**change)
 
 
 @pytest.mark.parametrize(("losses", "gamma"), [(np.ones(0), 0.1), (np.ones(3), 0.0), (np.ones(3), 1.0)])
