@@ -25,5 +25,5 @@ def test_measurement_gives_time_and_memory_when_a_folder_holds_a_table(tmp_path:
 
 
 def test_measurement_names_the_folder_when_it_holds_no_table(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="holds no data.csv"):
+    with pytest.raises(FileNotFoundError, match="holds no data"):
         evaluate.find_data(tmp_path)
