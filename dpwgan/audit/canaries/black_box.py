@@ -28,10 +28,11 @@ from dpwgan.randomness import make_streams
 Cells = npt.NDArray[np.int64]
 
 _BUCKETS = 100
-_MOST_CELLS = 2**31
+_MIX = np.int64(-7046029254386353131)  # odd: a product with it, modulo 2^64, can be undone
 _MOST_PAIRS = 300
 # Sampling more rows costs no privacy, and takes the chance of sampling off what is seen.
 _ROWS_SEEN = 10
+_LEAST_VARIANCE = 0.25
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,7 +123,7 @@ def audit_runs(
 
 
 class _Looks:
-    """How much more often each canary's cells, and pairs of them, come up in an output than the other rows explain."""
+    """How much more often each canary's cells, pairs of them, and all of them come up in an output than others explain."""
 
     def __init__(self, encoded: EncodedTable, *, base: int, rng: np.random.Generator) -> None:
         cells = find_buckets(encoded)
@@ -131,17 +132,20 @@ class _Looks:
         pairs = list(itertools.combinations(attributes, 2))
         if len(pairs) > _MOST_PAIRS:
             pairs = [pairs[i] for i in rng.choice(len(pairs), _MOST_PAIRS, replace=False)]
-        self._looks: Sequence[tuple[int, ...]] = [*((attribute,) for attribute in attributes), *pairs]
+        whole = tuple(attributes)
+        self._looks: Sequence[tuple[int, ...]] = [*((attribute,) for attribute in attributes), *pairs, whole]
 
     def score(self, parts: Any) -> Scores:
         """Scores every canary. Shapes: (canaries,)."""
         output = np.concatenate([find_buckets(part) for part in parts])
         total = np.zeros(len(self._canaries))
         for look in self._looks:
-            # In rows of the real table: a canary that is in adds one, where chance alone adds what others lead to expect.
-            seen = self._count(output, look) * (len(self._base) + len(self._canaries) / 2) / len(output)
+            # In rows of the real table: a canary that is in adds one, beside what is known of the other rows, and what
+            # other canaries add by chance.
             expected = self._count(self._base, look)
-            total += (seen - expected) / (expected + 1)
+            others = self._count(self._canaries, look) - 1
+            seen = self._count(output, look) * (len(self._base) + len(self._canaries) / 2) / len(output)
+            total += (seen - expected - others / 2) / (expected / _ROWS_SEEN + others / 4 + _LEAST_VARIANCE)
         return total
 
     def _count(self, rows: Cells, look: tuple[int, ...]) -> Scores:
@@ -152,9 +156,10 @@ class _Looks:
         return np.where(values[found] == wanted, counts[found], 0).astype(np.float64)
 
     def _join(self, rows: Cells, look: tuple[int, ...]) -> Cells:
-        key = rows[:, look[0]]
-        for attribute in look[1:]:
-            key = key * _MOST_CELLS + rows[:, attribute]
+        """Gives each row one number for its cells in the attributes of a look; whole numbers wrap around."""
+        key = np.zeros(len(rows), np.int64)
+        for attribute in look:
+            key = (key + rows[:, attribute] + 1) * _MIX
         return key
 
 

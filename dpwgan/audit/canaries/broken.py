@@ -2,6 +2,8 @@
 benchmark may import this: a table made with one of them has no privacy to speak of.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -10,6 +12,8 @@ from unittest import mock
 import numpy as np
 
 from dpwgan.audit.canaries.watch import NOISY_MODULES
+from dpwgan.audit.canaries.worlds import keep_rows
+from dpwgan.encoded import EncodedTable
 
 TWINS = {
     "noise halved": "half the noise, on counts and on sums of gradients",
@@ -39,8 +43,6 @@ class _Weaker:
 
 class _Twice:
     """A generator that gives the same normal numbers twice, for each size."""
-
-    kept: dict[Any, Any]
 
     def __init__(self, rng: np.random.Generator, kept: dict[Any, Any]) -> None:
         self._rng, self._kept = rng, kept
@@ -122,3 +124,25 @@ def _make_step(twin: str, spoil: Callable[[Any], Any]) -> Any:
             ]
 
     return Broken
+
+
+class Bootstrap:
+    """A method that hands its rows out again: the twin for attackers who see the output alone. Privacy: none."""
+
+    name = "bootstrap"
+
+    def fit(self, encoded: EncodedTable, plan: Any, **more: Any) -> _Rows:
+        """Keeps the rows."""
+        from dpwgan.training import loop
+
+        everyone = loop.sample_poisson_rows(encoded.records, sampling_probability=1.0, rng=np.random.default_rng())
+        return _Rows(keep_rows(encoded, np.isin(np.arange(encoded.records), everyone)))
+
+
+class _Rows:
+    def __init__(self, encoded: EncodedTable) -> None:
+        self._encoded = encoded
+
+    def sample(self, records: int, *, rng: np.random.Generator) -> Iterator[EncodedTable]:
+        """Draws rows of the table."""
+        yield keep_rows(self._encoded, rng.integers(0, self._encoded.records, records))

@@ -160,8 +160,12 @@ def bound_record(
                 found=max(alternative, epsilon_of_signals([signal], delta=delta)),
             )
         )
+    # A line by itself is part of the run: its bound is one of the run.
+    found = max((line.found for line in bounds), default=0.0)
+    if len(found_signals) > 1:
+        found = max(found, epsilon_of_signals(found_signals, delta=delta))
     return WhiteBoxBound(
-        found=max([epsilon_of_signals(found_signals, delta=delta), *(line.found for line in bounds)], default=0.0),
+        found=found,
         claimed=claimed,
         delta=delta,
         confidence=1.0 - failure_probability,

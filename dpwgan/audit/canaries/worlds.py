@@ -53,9 +53,9 @@ def add_canaries(encoded: EncodedTable, *, canaries: int, rng: np.random.Generat
     )
 
 
-def keep_rows(encoded: EncodedTable, present: Present) -> EncodedTable:
-    """Gives the rows that are present."""
-    return EncodedTable(codes=encoded.codes[present], numbers=encoded.numbers[present], spans=encoded.spans)
+def keep_rows(encoded: EncodedTable, rows: Present | npt.NDArray[np.int64]) -> EncodedTable:
+    """Gives the rows that are flagged, or those of these numbers. Shapes: (n,) flags, or any number of row numbers."""
+    return EncodedTable(codes=encoded.codes[rows], numbers=encoded.numbers[rows], spans=encoded.spans)
 
 
 @contextmanager
