@@ -109,6 +109,16 @@ def test_attack_gives_false_alarms_as_rarely_as_it_says_when_there_is_nothing_to
         assert without_baseline > allowed
 
 
+def test_membership_attack_draws_who_is_accused_when_many_rows_coincide():
+    """A tenth of the hold-out rows is in the table too: of those who share the best score, one in ten is accused."""
+    rng = np.random.default_rng(11)
+    real, holdout = draw_table(1000, rng), draw_table(1000, rng)
+    made = make_table(np.concatenate([real.numbers, holdout.numbers[:100]]))
+    few = attack_by_distance(make_game(made, real=real, holdout=holdout, rows=1000), rng).details
+    assert 0.0 < few["true_positive_rate"]["value"] < 0.4
+    assert few["false_positive_rate"]["value"] < 0.05
+
+
 def make_face_game(copied):
     """One class a person, as in face recognition, where a classifier cannot but remember."""
     rng = np.random.default_rng()

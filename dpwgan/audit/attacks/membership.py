@@ -90,8 +90,10 @@ def _measure_few_alarms(
     """Measures the attack where it accuses few: an attack that is sure of a few rows may have an area near 1/2.
 
     The threshold comes from one half of the hold-out rows and is tried on the other, so that neither rate is fitted.
+    Scores that tie are put in order by a draw: else rows that everybody shares would keep the threshold above all.
     Source: Carlini et al. 2022, "Membership inference attacks from first principles", arXiv:2112.03570, section III.
     """
+    members, others = _part_ties(members, others, rng)
     order = rng.permutation(len(others))
     chosen, tried = others[order[: len(others) // 2]], others[order[len(others) // 2 :]]
     threshold = _quantile_above(chosen, FALSE_POSITIVE_RATE)
@@ -104,6 +106,14 @@ def _measure_few_alarms(
             hits, len(members), alarms, len(tried), confidence=confidence
         ).describe(),
     }
+
+
+def _part_ties(members: Scores, others: Scores, rng: np.random.Generator) -> tuple[Scores, Scores]:
+    """Gives scores of the same order, in which no two are equal."""
+    scores = np.concatenate([members, others])
+    places = np.empty(len(scores))
+    places[np.lexsort((rng.random(len(scores)), scores))] = np.arange(len(scores))
+    return places[: len(members)], places[len(members) :]
 
 
 def _quantile_above(scores: npt.NDArray[np.float64], rate: float) -> float:
