@@ -12,9 +12,7 @@ from dpwgan.planning import RunPlan, plan_run
 from dpwgan.schema import Column, Schema
 from tests.cells.tables import COLUMNS, make_encoded
 
-KEPT: list[Column] = [
-    column for column in COLUMNS if column.name in ("letters", "two", "places", "age", "pay", "rate")
-]
+KEPT: list[Column] = [column for column in COLUMNS if column.name in ("letters", "two", "places", "age", "pay", "rate")]
 SCHEMA = Schema(columns=tuple(KEPT), sha256="0" * 64)
 
 _FIT: dict[str, Any] = {"codes": 40, "fit_steps": 5}

@@ -138,9 +138,7 @@ def test_guesses_are_made_for_both_ends_when_scores_say_all() -> None:
 
 def test_ties_are_broken_by_chance_when_all_scores_are_the_same() -> None:
     present = np.arange(1_000) >= 500  # in the order of the scores, guesses would all be right
-    bound = bound_by_scores(
-        np.zeros(1_000), present, delta=0.0, failure_probability=1e-6, rng=np.random.default_rng(3)
-    )
+    bound = bound_by_scores(np.zeros(1_000), present, delta=0.0, failure_probability=1e-6, rng=np.random.default_rng(3))
     assert bound.found == 0.0
 
 

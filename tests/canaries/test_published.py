@@ -1,4 +1,4 @@
-"""The test of the test: two published mechanisms whose guarantee does not hold, one step of each, and the audit's bound.
+"""The test of the test: one step of each of two published mechanisms whose guarantee does not hold.
 
 An attacker sees what one generator step releases, with and without one record among those that the discriminator was
 trained on. A guarantee for a whole training is one for each of its steps; the bound passes it by a single one.

@@ -34,9 +34,20 @@ def test_every_method_of_the_registry_is_audited() -> None:
     assert {method for method, _ in METHODS.values()} == set(REGISTRY)
 
 
+SLOW = [
+    ("dp-wgan, none", 8.0),
+    ("dp-wgan, queries", 8.0),
+    ("dp-wgan, moments", 8.0),
+]
+FORMAL = [
+    pytest.param(name, epsilon, marks=pytest.mark.slow if (name, epsilon) in SLOW else ())
+    for name in METHODS
+    for epsilon in (1.0, 8.0)
+]
+
+
 @pytest.mark.statistical
-@pytest.mark.parametrize("epsilon", [1.0, 8.0])
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize(("name", "epsilon"), FORMAL)
 def test_bound_stays_below_the_claim_when_the_method_is_formal(name: str, epsilon: float) -> None:
     bound = audit(name, epsilon=epsilon)
     assert not bound.passes_the_claim
@@ -52,14 +63,14 @@ def test_bound_stays_below_the_claim_when_the_method_is_formal(name: str, epsilo
 
 CAUGHT = [
     *(("dp-wgan, none", twin, 8.0) for twin in TWINS),
-    ("dp-wgan, none", "noise halved", 1.0),
+    pytest.param("dp-wgan, none", "noise halved", 1.0, marks=pytest.mark.slow),
     ("independent", "noise halved", 1.0),
     ("independent", "noise halved", 8.0),
     ("query-gan", "noise halved", 8.0),
     ("query-gan, one-layer", "noise halved", 8.0),
     ("query-gan, one-layer", "same noise twice", 1.0),
-    ("dp-wgan, moments", "noise halved", 1.0),
-    ("dp-wgan, queries", "no clipping", 1.0),
+    pytest.param("dp-wgan, moments", "noise halved", 1.0, marks=pytest.mark.slow),
+    pytest.param("dp-wgan, queries", "no clipping", 1.0, marks=pytest.mark.slow),
 ]
 
 
@@ -71,6 +82,7 @@ def test_bound_passes_the_claim_when_the_mechanism_is_broken(name: str, twin: st
     assert bound.passes_the_claim
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_a_line_passes_its_claim_when_the_critic_beside_an_anchor_is_broken() -> None:
     """The critic's share is small beside an anchor: its twin shows in its own line where the whole hides it."""

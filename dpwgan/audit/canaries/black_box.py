@@ -1,8 +1,8 @@
 """Runs with canaries in and out by the toss of a coin, and scores that tell which were in.
 
 Two attackers. One sees the synthetic table alone and looks for cells, and pairs of cells, that a canary holds and
-the other rows hardly ever do. The other is also shown the noisy one-way counts, of which the table is made where a method has them.
-Both know all rows but the canaries, as the definition of differential privacy lets them.
+the other rows hardly ever do. The other is also shown the noisy one-way counts, where a method releases them. Both
+know all rows but the canaries, as the definition of differential privacy lets them.
 """
 
 import itertools
@@ -123,7 +123,7 @@ def audit_runs(
 
 
 class _Looks:
-    """How much more often each canary's cells, pairs of them, and all of them come up in an output than others explain."""
+    """How much more often a canary's cells, pairs of them, and all of them come up in an output than others explain."""
 
     def __init__(self, encoded: EncodedTable, *, base: int, rng: np.random.Generator) -> None:
         cells = find_buckets(encoded)

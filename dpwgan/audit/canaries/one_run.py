@@ -35,12 +35,17 @@ class GuessBound:
 
 
 def bound_by_scores(
-    scores: Scores, present: npt.NDArray[np.bool_], *, delta: float, failure_probability: float, rng: np.random.Generator
+    scores: Scores,
+    present: npt.NDArray[np.bool_],
+    *,
+    delta: float,
+    failure_probability: float,
+    rng: np.random.Generator,
 ) -> GuessBound:
     """Guesses by the scores, high ones "in", and bounds epsilon from below.
 
-    Shapes: `scores` and `present` (canaries,), of all runs together. Ties are broken by `rng`, never by the order, which
-    may hang together with the coins.
+    Shapes: `scores` and `present` (canaries,), of all runs together. Ties are broken by `rng`, never by the order,
+    which may hang together with the coins.
     Raises: UsageError for fewer than two canaries.
     """
     canaries = len(scores)
@@ -59,7 +64,7 @@ def bound_by_scores(
             **numbers,
             most=bound_by_guesses(2 * each, delta=delta, failure_probability=chance, **numbers),
         )
-        if best is None or bound.found > best.found:
+        if best is None or bound.found >= best.found:
             best = bound
     if best is None:
         raise UsageError("there is nothing to guess")

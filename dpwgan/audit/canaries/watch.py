@@ -98,7 +98,7 @@ def watched(ledger: WatchedLedger, *, canary: int | None = None) -> Iterator[Rec
     `canary`: the row whose influence on each critic step is measured; None watches no critic.
     """
     record = Record()
-    select = queries.select_by_exponential_mechanism
+    select: Any = vars(queries)["select_by_exponential_mechanism"]
 
     def note_selection(*scores: Any, **more: Any) -> Any:
         index, event = select(*scores, **more)
@@ -193,7 +193,8 @@ def make_watched_step(step_class: Any, *, canary: int, record: Record) -> Any:
 
         def __init__(self, *args: Any, plan: TrainingPlan, **parts: Any) -> None:
             super().__init__(*args, plan=plan, **parts)
-            self._update = _Tap(self._update, self._sizes)
+            self._tap = _Tap(self._update, self._sizes)
+            self._update: Any = self._tap
             self._sum = tf.function(self._without_noise, input_signature=[tf.TensorSpec([None], tf.int64)])
             self._before: Numbers | None = None
             record.sizes.extend(self._sizes)
@@ -203,15 +204,15 @@ def make_watched_step(step_class: Any, *, canary: int, record: Record) -> Any:
             without, there = (self._sum(tf.constant(batch)) for batch in (others, np.append(others, canary)))
             exact = self._sum(tf.constant(rows))
             super().__call__(rows, **more)
-            noise = self._subtract(self._update.seen, exact)
+            noise = self._subtract(self._tap.seen, exact)
             change = None if self._before is None else self._square(noise - self._before)
             self._before = noise if change is None else None
             influence = np.sqrt(self._square(self._subtract(there, without)))
             record.steps.append(Step(noise=self._square(noise), change=change, influence=influence))
 
         def _subtract(self, whole: Any, part: Any) -> Numbers:
-            difference: Numbers = whole.numpy().astype(np.float64) - part.numpy()
-            return difference / self._plan.l2_clip_norm
+            difference: Numbers = (whole.numpy().astype(np.float64) - part.numpy()) / self._plan.l2_clip_norm
+            return difference
 
         def _square(self, numbers: Numbers) -> Numbers:
             starts = np.cumsum([0, *self._sizes])[:-1]

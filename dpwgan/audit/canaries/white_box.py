@@ -6,10 +6,10 @@ from above by a chi-square interval over all numbers released. A canary of influ
 as private as one Gaussian release with noise multiplier s/a, and such releases compose as accountants say; here from
 below. So the bound needs one or two runs where a black-box attacker needs tens of thousands.
 
-What it assumes: that the noise is Gaussian, centred and of one stddev within a line of the ledger (of the critic: within
-one weight tensor), independent of the rows. If the mechanism is what the ledger says, all of this holds, and the bound
-passes the claim with `failure_probability` at most. Noise used twice is looked for in the differences of neighbouring
-releases, from which it drops out. Selections are not counted, and neither is whatever is drawn only once and is one
+What it assumes: that the noise is Gaussian, centred and of one stddev within a line of the ledger (of the
+critic: within one weight tensor), independent of the rows. If the mechanism is what the ledger says, all of this
+holds, and the bound passes the claim with `failure_probability` at most. Noise used twice is looked for in the
+differences of neighbouring releases, from which it drops out. Selections are not counted, and neither is whatever is drawn only once and is one
 number: a stddev cannot be bounded by that.
 """
 
@@ -34,9 +34,9 @@ from dpwgan.randomness import Streams, make_streams
 class LineBound:
     """One line of the ledger: what it claims and what was measured.
 
-    Units: `claimed_noise` and `measured_noise` are stddevs over sensitivities, the latter an upper bound; `influence` is
-    the largest influence of the canary in one release, in sensitivities. `claimed` and `found` are epsilons of the line
-    by itself, at the claim's delta.
+    Units: `claimed_noise` and `measured_noise` are stddevs over sensitivities, the latter an upper bound; `influence`
+    is the largest influence of the canary in one release, in sensitivities. `claimed` and `found` are epsilons of the
+    line by itself, at the claim's delta.
     """
 
     label: str
@@ -55,7 +55,7 @@ class LineBound:
 
 @dataclass(frozen=True, kw_only=True)
 class WhiteBoxBound:
-    """Lower bound on the epsilon of a whole run, and of each line of its ledger, all of them together at the confidence.
+    """Lower bounds on the epsilon of a whole run and of each line of its ledger, all together at the confidence.
 
     Privacy: private statistics of the table and the run; not covered by epsilon.
     """
@@ -85,7 +85,9 @@ def audit_releases(
     streams = make_streams(seed)
     # The generator's draws decide nothing about privacy, and both worlds must share them.
     model_seed = int(streams.model.integers(2**63))
-    with watched(ledger, canary=canary) as record:
+    # Watching a critic takes TensorFlow, whose import takes seconds.
+    has_critic = any(isinstance(event, PoissonGaussian) for _, event, _, _ in run_plan.plan.charges)
+    with watched(ledger, canary=canary if has_critic else None) as record:
         _fit(encoded, run_plan, ledger=ledger, streams=_with_model(streams, model_seed))
     influences: list[Numbers] = []
     if record.releases:
@@ -150,8 +152,8 @@ def bound_record(
         bounds.append(
             LineBound(
                 label=label,
-                count=signal.count if is_critic else len(positions),
-                claimed_noise=float(event.noise_multiplier),  # type: ignore[union-attr]
+                count=signal.times if is_critic else len(positions),
+                claimed_noise=float(event.noise_multiplier),
                 measured_noise=noise,
                 influence=influence,
                 claimed=choice.accountant.get_epsilon(

@@ -70,14 +70,16 @@ def nulled(present: Present) -> Iterator[None]:
     def of_groups(read: Callable[..., Any]) -> Callable[..., Any]:
         return lambda groups, *rest, **more: read(groups[present], *rest, **more)
 
-    count, sample = one_ways.count_one_ways, loop.sample_poisson_rows
+    count: Any = one_ways.count_one_ways
+    sample: Any = vars(loop)["sample_poisson_rows"]
 
     def count_present(encoded: EncodedTable, plan: Any) -> Any:
         return count(keep_rows(encoded, present), plan)
 
     def sample_present(records: int, **more: Any) -> npt.NDArray[np.int64]:
-        rows = sample(records, **more)
-        return rows[present[rows]]
+        rows: npt.NDArray[np.int64] = sample(records, **more)
+        kept: npt.NDArray[np.int64] = rows[present[rows]]
+        return kept
 
     with ExitStack() as stack:
         for module, name in _READERS_OF_GROUPS:
