@@ -199,8 +199,8 @@ def write_lines(document: Mapping[str, Any]) -> list[str]:
     """Gives the lines of text for the terminal."""
     lines = [
         f"{document['method']}: the claim is epsilon {document['claimed_epsilon']:.4f} at delta "
-        f"{document['delta']:.3g} ({document['neighbours']}, {document['accountant']}), for {document['records']} rows, "
-        f"{document['canaries']} of them canaries.",
+        f"{document['delta']:.3g} ({document['neighbours']}, {document['accountant']}), for {document['records']} "
+        f"rows, {document['canaries']} of them canaries.",
         "",
         f"{'lower bounds on epsilon, each at 95% confidence':<52}{'bound':>8}{'claim':>9}",
         f"{'shown every release: influence and noise measured':<52}{document['releases']['found']:>8.3f}"

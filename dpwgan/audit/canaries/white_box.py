@@ -9,8 +9,8 @@ below. So the bound needs one or two runs where a black-box attacker needs tens 
 What it assumes: that the noise is Gaussian, centred and of one stddev within a line of the ledger (of the
 critic: within one weight tensor), independent of the rows. If the mechanism is what the ledger says, all of this
 holds, and the bound passes the claim with `failure_probability` at most. Noise used twice is looked for in the
-differences of neighbouring releases, from which it drops out. Selections are not counted, and neither is whatever is drawn only once and is one
-number: a stddev cannot be bounded by that.
+differences of neighbouring releases, from which it drops out. Selections are not counted, and neither is, in
+effect, what is drawn once and is one number: a stddev cannot be bounded by that.
 """
 
 import math
