@@ -17,6 +17,9 @@ ONLY ?=
 JOBS ?= 1
 RESUME ?=
 BENCH_FLAGS ?=
+# What bench-evaluate measures: folders of real tables, and rows of a stand-in for the 1940 census (0 for none).
+DATA ?= ../shared/data/adult ../shared/data/ipums-microdata
+ROWS ?= 661968
 
 export PYTHON
 unexport PYTHONHOME PYTHONPATH
@@ -32,13 +35,14 @@ run: venv ## Sets up everything, makes a synthetic copy of the bundled example a
 	@echo "The synthetic table is $(OUT)/output.csv, its claim $(OUT)/output.csv.privacy.json."
 
 .PHONY: test
-test: venv-dev ## Sets up everything and runs the tests, all but those that need a container engine
-	@echo "Deselected here: the container tests, which need root and a container engine (make container-test)."
-	$(PY) -m pytest -m "not container"
+test: venv-dev ## Sets up everything and runs the tests, all but those that need a container engine or a browser
+	@echo "Deselected here: the container tests, which need root and a container engine (make container-test), and the"
+	@echo "browser tests, which need Debian's chromium (make browser-test)."
+	$(PY) -m pytest -m "not container and not browser"
 
 .PHONY: check
 check: lint ## Format, lint, types, import law and the fast tests
-	$(PY) -m pytest -m "not container and not slow and not statistical"
+	$(PY) -m pytest -m "not container and not browser and not slow and not statistical"
 
 .PHONY: lint lint-format lint-code lint-types lint-imports lint-dockerfile
 lint: lint-format lint-code lint-types lint-imports lint-dockerfile ## Format, lint, types, import law and the Dockerfile, changing nothing
@@ -67,13 +71,21 @@ image: ## Builds the container image with the engine of this machine
 container-test: venv-dev ## Builds the image on a stand-in base and runs the example in it, hardened; needs root on Debian
 	$(PY) -m pytest -m container tests/container
 
+.PHONY: browser-test
+browser-test: venv-dev ## Opens the evaluation's report in headless Chromium; needs Debian's package chromium
+	$(PY) -m pytest -m browser tests/report
+
 .PHONY: bench-utility
 bench-utility: venv ## Prints how good the tables are: method by table by epsilon, beside the peers' figures
 	$(PY) benchmarks/utility.py --tables "$(TABLES)" --only "$(ONLY)" --methods "$(METHODS)" --epsilons "$(EPSILONS)" \
 		--seeds "$(SEEDS)" --jobs "$(JOBS)" $(if $(RESUME),--resume "$(RESUME)") $(BENCH_FLAGS)
 
+.PHONY: bench-evaluate
+bench-evaluate: venv-dev ## Prints time and peak memory of full evaluations: DATA's tables and ROWS made-up rows of 98 columns
+	$(PY) benchmarks/evaluate.py --tables $(DATA) --standin $(ROWS)
+
 .PHONY: lock
-lock: ## Writes requirements.txt and requirements-dev.txt anew from pyproject.toml
+lock: ## Writes requirements.txt, requirements-evaluation.txt and requirements-dev.txt anew from pyproject.toml
 	@mkdir -p $(OUT)
 	test -x $(OUT)/lock/bin/python || "$$(sh scripts/find-python.sh)" -m venv $(OUT)/lock
 	$(OUT)/lock/bin/python -m pip install --quiet uv
@@ -82,6 +94,10 @@ lock: ## Writes requirements.txt and requirements-dev.txt anew from pyproject.to
 .PHONY: venv
 venv:
 	@sh scripts/setup-venv.sh run $(VENV)
+
+.PHONY: venv-evaluation
+venv-evaluation: ## Sets up what python -m dpwgan.evaluate and dpwgan.audit need
+	@sh scripts/setup-venv.sh evaluation $(VENV)
 
 .PHONY: venv-dev
 venv-dev:

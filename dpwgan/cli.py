@@ -13,7 +13,7 @@ import signal
 import sys
 import traceback
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
@@ -72,16 +72,17 @@ TITLES = {
 }
 
 
-class _Parser(argparse.ArgumentParser):
+class Parser(argparse.ArgumentParser):
     """Raises instead of printing the whole usage and leaving."""
 
     def error(self, message: str) -> NoReturn:
+        """Raises: UsageError, always."""
         raise UsageError(message)
 
 
 def build_parser() -> argparse.ArgumentParser:
     """Builds the flat list of arguments from the table of options."""
-    parser = _Parser(
+    parser = Parser(
         prog="run.py",
         usage=USAGE,
         description=DESCRIPTION,
@@ -208,11 +209,11 @@ def main(argv: Sequence[str] | None = None, *, environment: Mapping[str, str] | 
         return int(leave.code or 0)
     except (UsageError, InputError) as error:
         with speak(quiet=True, log_format=_asked_format(argv)):
-            return _fail(error.exit_code, str(error))
+            return fail(error.exit_code, str(error))
     voice = config.voice
     with (
         speak(quiet=voice.quiet, verbose=voice.verbose, log_format=voice.log_format),
-        _quiet_packages(),
+        quiet_packages(),
         interruptible() as watch,
     ):
         return _run(config, watch)
@@ -225,36 +226,44 @@ def _asked_format(argv: Sequence[str] | None) -> str:
 
 
 def _run(config: RunConfig | ResampleConfig, watch: Watch) -> int:
-    try:
+    def work() -> None:
         from dpwgan import pipeline
 
         if isinstance(config, RunConfig):
             pipeline.run(config)
         else:
             pipeline.resample(config)
+
+    return guard(work, watch, verbose=config.voice.verbose, to_stdout=config.output == "-")
+
+
+def guard(work: Callable[[], None], watch: Watch, *, verbose: bool, to_stdout: bool) -> int:
+    """Does the work and gives the exit code; whatever goes wrong becomes one sentence that holds no cell."""
+    try:
+        work()
         return 0
     except BaseException as error:
         watch.ignore_more()
         if watch.number is not None or isinstance(error, (Interrupted, KeyboardInterrupt)):
             number = watch.number or signal.SIGINT
             name = signal.Signals(number).name
-            what = "what stdout received is not complete" if config.output == "-" else "no output was written"
-            return _fail(128 + number, f"stopped by {name}; {what}", event="stopped")
-        return _report(error, verbose=config.voice.verbose)
+            what = "what stdout received is not complete" if to_stdout else "no output was written"
+            return fail(128 + number, f"stopped by {name}; {what}", event="stopped")
+        return _report(error, verbose=verbose)
 
 
 def _report(error: BaseException, *, verbose: bool) -> int:
     if isinstance(error, DpwganError) and type(error) is not DpwganError:
-        return _fail(error.exit_code, str(error))
+        return fail(error.exit_code, str(error))
     if isinstance(error, MemoryError) or type(error).__name__ in ("ResourceExhaustedError", "OutOfMemoryError"):
-        return _fail(ResourceError.exit_code, "out of memory; no output was written")
+        return fail(ResourceError.exit_code, "out of memory; no output was written")
     if isinstance(error, BrokenPipeError):
         _drop_stdout()
-        return _fail(TransferError.exit_code, "whoever reads stdout closed it before the table was written")
+        return fail(TransferError.exit_code, "whoever reads stdout closed it before the table was written")
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO):
-        return _fail(TransferError.exit_code, f"reading or writing broke off: {os.strerror(error.errno)}")
+        return fail(TransferError.exit_code, f"reading or writing broke off: {os.strerror(error.errno)}")
     if isinstance(error, DpwganError):  # a rule of the tool's own that did not hold, in its own words
-        return _fail(error.exit_code, f"Internal error: {str(error).removeprefix('Internal error: ')}")
+        return fail(error.exit_code, f"Internal error: {str(error).removeprefix('Internal error: ')}")
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if Path(frame.filename).parent.is_relative_to(Path(__file__).parent)]
     places = [f"{Path(frame.filename).name} line {frame.lineno}" for frame in (*own[-1:], *frames[-1:])]
@@ -262,14 +271,15 @@ def _report(error: BaseException, *, verbose: bool) -> int:
     if verbose:
         for frame in frames:
             LOGGER.debug("at %s line %s in %s", frame.filename, frame.lineno, frame.name)
-    return _fail(
+    return fail(
         DpwganError.exit_code,
         f"internal error: {type(error).__name__} at {place}; its text is kept back because it may hold a cell; "
         "no output was written",
     )
 
 
-def _fail(exit_code: int, sentence: str, *, event: str = "error") -> int:
+def fail(exit_code: int, sentence: str, *, event: str = "error") -> int:
+    """Says why on stderr, in one sentence, and gives the exit code back."""
     LOGGER.error("%s", _finish(sentence), extra={"fields": {"event": event, "exit_code": exit_code}})
     return exit_code
 
@@ -286,7 +296,7 @@ def _drop_stdout() -> None:
 
 
 @contextmanager
-def _quiet_packages() -> Iterator[None]:
+def quiet_packages() -> Iterator[None]:
     """Keeps TensorFlow's chatter, and warnings that may quote a value, off stderr; set before its import."""
     for name, value in {"TF_CPP_MIN_LOG_LEVEL": "3", "AUTOGRAPH_VERBOSITY": "0"}.items():
         os.environ.setdefault(name, value)

@@ -1,7 +1,9 @@
-"""Writes requirements.txt and requirements-dev.txt: every package behind pyproject.toml, one version each, with hashes.
+"""Writes requirements.txt, requirements-evaluation.txt and requirements-dev.txt: every package behind pyproject.toml.
 
-One version serves Python 3.10 and 3.11; a marker says where one of them does not need a package. Run by `make lock`,
-which provides uv. Packages keep the version they are locked to unless pyproject.toml asks for another.
+Each comes in one version, with hashes. requirements.txt is what a release needs and the image holds; the other two hold
+what goes on top of it, and one on top of the other. One version serves Python 3.10 and 3.11; a marker says where one of
+them does not need a package. Run by `make lock`, which provides uv. Packages keep the version they are locked to unless
+pyproject.toml asks for another.
 """
 
 import argparse
@@ -38,19 +40,21 @@ def split_packages(lock: str) -> dict[str, str]:
 
 
 def main() -> None:
-    """Writes both locks."""
+    """Writes the three locks."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--upgrade", action="store_true", help="take the newest versions that fit")
     upgrade = parser.parse_args().upgrade
-    run_lock, dev_lock = ROOT / "requirements.txt", ROOT / "requirements-dev.txt"
-    run = compile_lock(["pyproject.toml"], run_lock, upgrade=upgrade)
-    run_lock.write_text(HEADER + run, encoding="utf-8")
-    everything = compile_lock(
-        ["pyproject.toml", "--group", "dev", "--constraint", str(run_lock)], dev_lock, upgrade=upgrade
-    )
-    locked = split_packages(run)
-    only_dev = [block for name, block in split_packages(everything).items() if name not in locked]
-    dev_lock.write_text(HEADER + "-r requirements.txt\n" + "".join(only_dev), encoding="utf-8")
+    locked: set[str] = set()
+    wanted, below = ["pyproject.toml"], None
+    for name, more in (("", []), ("-evaluation", ["--extra", "evaluation"]), ("-dev", ["--group", "dev"])):
+        lock = ROOT / f"requirements{name}.txt"
+        wanted = [*wanted, *more, *(["--constraint", str(below)] if below else [])]
+        packages = split_packages(compile_lock(wanted, lock, upgrade=upgrade))
+        start = HEADER + (f"-r {below.name}\n" if below else "")
+        own = [block for package, block in packages.items() if package not in locked]
+        lock.write_text(start + "".join(own), encoding="utf-8")
+        locked |= set(packages)
+        below = lock
 
 
 if __name__ == "__main__":

@@ -1,37 +1,44 @@
 #!/bin/sh
-# Makes the virtual environment that the Makefile uses: setup-venv.sh run|dev DIRECTORY
-# A stamp inside it records what was installed and where; it is written last, so an interrupted install is done again,
-# and a finished one is left alone until the requirements change.
+# Makes the virtual environment that the Makefile uses: setup-venv.sh run|evaluation|dev DIRECTORY
+# Each kind holds the ones before it. A stamp inside records what was installed and where; it is written last, so an
+# interrupted install is done again, and a finished one is left alone until the requirements change.
 set -eu
 
 kind=$1
 venv=$2
-case $kind in run | dev) ;; *) echo "usage: setup-venv.sh run|dev DIRECTORY" >&2; exit 2 ;; esac
+case $kind in
+    run) kinds="run" ;;
+    evaluation) kinds="run evaluation" ;;
+    dev) kinds="run evaluation dev" ;;
+    *) echo "usage: setup-venv.sh run|evaluation|dev DIRECTORY" >&2; exit 2 ;;
+esac
 cd "$(dirname "$0")/.."
 unset PYTHONHOME PYTHONPATH
 
-stamp_of() { # the folder counts too: console scripts hold its path
-    { echo "$(pwd) $venv $1"; cat "$@"; } | sha256sum | cut -d ' ' -f 1
+files_of() { # KIND
+    case $1 in
+        run) echo "requirements.txt" ;;
+        evaluation) echo "requirements.txt requirements-evaluation.txt" ;;
+        dev) echo "requirements.txt requirements-evaluation.txt requirements-dev.txt" ;;
+    esac
 }
-run_stamp=$(stamp_of requirements.txt)
-dev_stamp=$(stamp_of requirements.txt requirements-dev.txt)
-
-is_stamped() { # KIND STAMP
-    [ -f "$venv/stamp-$1" ] && [ "$(cat "$venv/stamp-$1")" = "$2" ] && "$venv/bin/python" -c "" 2>/dev/null
+stamp_of() { # KIND; the folder counts too: console scripts hold its path
+    # shellcheck disable=SC2046 # names without blanks
+    { echo "$(pwd) $venv $1"; cat $(files_of "$1"); } | sha256sum | cut -d ' ' -f 1
 }
-write_stamp() {
-    echo "$2" >"$venv/stamp-$1.tmp"
+is_stamped() { # KIND
+    [ -f "$venv/stamp-$1" ] && [ "$(cat "$venv/stamp-$1")" = "$(stamp_of "$1")" ]
+}
+write_stamp() { # KIND
+    stamp_of "$1" >"$venv/stamp-$1.tmp"
     mv "$venv/stamp-$1.tmp" "$venv/stamp-$1"
 }
-install() {
+install() { # FILE
     "$venv/bin/python" -m pip install --quiet --progress-bar off --disable-pip-version-check \
         --require-hashes --only-binary :all: -r "$1"
 }
 
-if [ "$kind" = run ] && is_stamped run "$run_stamp"; then exit 0; fi
-if [ "$kind" = dev ] && is_stamped run "$run_stamp" && is_stamped dev "$dev_stamp"; then exit 0; fi
-
-if ! is_stamped run "$run_stamp"; then
+if ! is_stamped run || ! "$venv/bin/python" -c "" 2>/dev/null; then
     python=$(sh scripts/find-python.sh)
     if [ -e "$venv" ] && [ ! -f "$venv/pyvenv.cfg" ] && [ -n "$(ls -A "$venv")" ]; then
         echo "$venv is there and is not a virtual environment: name another one with make VENV=..." >&2
@@ -41,11 +48,15 @@ if ! is_stamped run "$run_stamp"; then
     rm -rf "$venv"
     "$python" -m venv "$venv"
     install requirements.txt
-    write_stamp run "$run_stamp"
+    write_stamp run
 fi
-if [ "$kind" = dev ]; then
-    echo "Adding the tools for tests and checks to $venv." >&2
-    rm -f "$venv/stamp-dev"
-    install requirements-dev.txt
-    write_stamp dev "$dev_stamp"
-fi
+for more in $kinds; do
+    is_stamped "$more" && continue
+    case $more in
+        evaluation) echo "Adding what the evaluation and the audit need to $venv, about 150 MB." >&2 ;;
+        dev) echo "Adding the tools for tests and checks to $venv, about 150 MB." >&2 ;;
+    esac
+    rm -f "$venv/stamp-$more"
+    install "requirements-$more.txt"
+    write_stamp "$more"
+done

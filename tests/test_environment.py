@@ -20,12 +20,13 @@ esac
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A folder with the script, two requirements files and the stand-in."""
+    """A folder with the script, three requirements files and the stand-in."""
     (tmp_path / "scripts").mkdir()
     for name in ("find-python.sh", "setup-venv.sh"):
         shutil.copyfile(ROOT / "scripts" / name, tmp_path / "scripts" / name)
     (tmp_path / "requirements.txt").write_text("one==1\n")
-    (tmp_path / "requirements-dev.txt").write_text("-r requirements.txt\ntwo==2\n")
+    (tmp_path / "requirements-evaluation.txt").write_text("-r requirements.txt\ntwo==2\n")
+    (tmp_path / "requirements-dev.txt").write_text("-r requirements-evaluation.txt\nthree==3\n")
     python = tmp_path / "python"
     python.write_text(STAND_IN)
     python.chmod(0o755)
@@ -57,11 +58,24 @@ def test_environment_is_made_once_when_asked_for_twice(project: Path) -> None:
 
 
 def test_environment_is_added_to_when_the_tools_are_asked_for(project: Path) -> None:
+    for kind in ("run", "dev", "dev", "evaluation", "run"):
+        assert set_up(project, kind).returncode == 0
+    assert installed(project) == ["requirements.txt", "requirements-evaluation.txt", "requirements-dev.txt"]
+
+
+def test_environment_has_no_tools_when_only_the_evaluation_is_asked_for(project: Path) -> None:
+    for _ in range(2):
+        assert set_up(project, "evaluation").returncode == 0
+    assert installed(project) == ["requirements.txt", "requirements-evaluation.txt"]
+
+
+def test_tools_are_added_anew_when_what_the_evaluation_needs_changes(project: Path) -> None:
+    set_up(project, "dev")
+    (project / "requirements-evaluation.txt").write_text("-r requirements.txt\ntwo==3\n")
     assert set_up(project, "run").returncode == 0
+    assert len(installed(project)) == 3
     assert set_up(project, "dev").returncode == 0
-    assert set_up(project, "dev").returncode == 0
-    assert set_up(project, "run").returncode == 0
-    assert installed(project) == ["requirements.txt", "requirements-dev.txt"]
+    assert installed(project)[3:] == ["requirements-evaluation.txt", "requirements-dev.txt"]
 
 
 def test_environment_is_made_anew_when_the_requirements_change(project: Path) -> None:
@@ -70,7 +84,8 @@ def test_environment_is_made_anew_when_the_requirements_change(project: Path) ->
     (project / ".venv" / "old").touch()
     assert set_up(project, "run").returncode == 0
     assert not (project / ".venv" / "old").exists()
-    assert installed(project) == ["requirements.txt", "requirements-dev.txt", "requirements.txt"]
+    both = ["requirements.txt", "requirements-evaluation.txt", "requirements-dev.txt"]
+    assert installed(project) == [*both, "requirements.txt"]
 
 
 def test_environment_is_made_anew_when_the_install_broke_off(project: Path) -> None:

@@ -1,4 +1,4 @@
-"""The two kinds of privacy statement, proved and measured: with no common base, neither passes for the other."""
+"""The proved kind of privacy statement. What is only measured is a type of dpwgan.audit, with no common base."""
 
 import math
 from dataclasses import dataclass
@@ -44,23 +44,3 @@ class PrivacyGuarantee:
         # e^700 is near the largest float; the product is then far above 1 for any delta that is not absurd.
         growth = math.exp(self.epsilon) if self.epsilon < 700 else math.inf
         return math.nextafter(2 * self.epsilon, math.inf), min(1.0, (1 + growth) * self.delta * (1 + 1e-15))
-
-
-@dataclass(frozen=True, kw_only=True)
-class PrivacyEstimate:
-    """A measured quantity about one table and one run, which guarantees nothing.
-
-    `quantity` names what was measured, `method` how, `caveats` why it is no guarantee.
-    Raises: PrivacyError if it is nan or comes without its method and caveats.
-    """
-
-    value: float
-    quantity: str
-    method: str
-    caveats: tuple[str, ...]
-
-    def __post_init__(self) -> None:
-        if math.isnan(self.value):
-            raise PrivacyError("An estimate must be a number.")
-        if not (self.quantity and self.method and self.caveats):
-            raise PrivacyError("An estimate needs the quantity measured, its method and its caveats.")

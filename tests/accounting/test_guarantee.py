@@ -3,7 +3,7 @@ import math
 import pytest
 
 from dpwgan.accounting.budget import NeighboringRelation
-from dpwgan.accounting.guarantee import PrivacyEstimate, PrivacyGuarantee
+from dpwgan.accounting.guarantee import PrivacyGuarantee
 from dpwgan.errors import PrivacyError
 
 FIELDS = {
@@ -39,15 +39,3 @@ def test_guarantee_says_nothing_for_replace_one_when_delta_passes_one():
 def test_guarantee_is_refused_when_a_part_is_missing_or_out_of_range(change):
     with pytest.raises(PrivacyError):
         PrivacyGuarantee(**{**FIELDS, **change})
-
-
-def test_estimate_never_passes_for_a_guarantee_when_types_are_checked():
-    estimate = PrivacyEstimate(value=1.0, quantity="loss", method="k-NN", caveats=("this table only",))
-    assert not isinstance(estimate, PrivacyGuarantee)
-    assert not issubclass(PrivacyGuarantee, PrivacyEstimate)
-    assert not hasattr(estimate, "epsilon")
-
-
-def test_estimate_is_refused_when_it_hides_its_caveats():
-    with pytest.raises(PrivacyError):
-        PrivacyEstimate(value=1.0, quantity="loss", method="k-NN", caveats=())

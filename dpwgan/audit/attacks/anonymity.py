@@ -1,0 +1,196 @@
+"""Singling out and linkability, played by the package anonymeter.
+
+Of its figures the counts of successes are used. Its correction for tables of unequal size fits a curve to rows drawn by
+no seed of ours, so tables of equal size are given to it; its attack at random cannot be repeated either: left out.
+Source: Giomi, Boenisch, Wehmeyer, Tasnadi 2023, "A unified framework for quantifying privacy risk in synthetic data",
+  arXiv:2211.10459.
+"""
+
+import importlib.util
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpwgan.audit.attacks.base import AttackResult, Game, SkippedAttack
+from dpwgan.audit.intervals import bound_share, bound_share_difference
+from dpwgan.evaluate.tables import ComparedTable
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SINGLING_OUT = "singling out"
+LINKABILITY = "linkability"
+COLUMNS_OF_A_PREDICATE = 3
+LINKING_NEIGHBOURS = 1
+NOT_INSTALLED = "the package anonymeter is not installed (it comes with the evaluation dependencies)"
+
+_MOST_ATTEMPTS = 50
+"""Predicates tried for each one that is asked for."""
+
+
+def single_out(game: Game, rng: np.random.Generator) -> AttackResult | SkippedAttack:
+    """Looks for predicates true of exactly one synthetic row, and counts those that are true of exactly one person.
+
+    Training rows and hold-out rows are cut to the same number of different rows, so that "exactly one" means the same
+    in both. The predicates are the same on both sides and may share rows, so the interval is approximate.
+    Privacy: NOT private.
+    Source: Giomi et al. 2023, section 4.1.
+    """
+    if not is_installed():
+        return SkippedAttack(name=SINGLING_OUT, reason=NOT_INSTALLED)
+    from anonymeter.evaluators import SinglingOutEvaluator
+
+    # Cut to one size before duplicates go: the different rows of a longer table are rarer ones.
+    rows = min(game.real.rows, game.holdout.rows)
+    real, holdout = (
+        _to_frame(game, game.draw(table, rng, rows=rows), missing_apart=False).drop_duplicates(ignore_index=True)
+        for table in (game.real, game.holdout)
+    )
+    rows = min(len(real), len(holdout))
+    real, holdout = (
+        frame.iloc[np.sort(rng.choice(len(frame), size=rows, replace=False))].reset_index(drop=True)
+        for frame in (real, holdout)
+    )
+    synthetic = _to_frame(game, game.synthetic, missing_apart=False)
+    trials = game.settings.rows
+    with _quiet():
+        evaluator = SinglingOutEvaluator(
+            ori=real,
+            syn=synthetic,
+            control=holdout,
+            n_attacks=trials,
+            n_cols=min(COLUMNS_OF_A_PREDICATE, len(game.real.columns)),
+            max_attempts=_MOST_ATTEMPTS * trials,
+            seed=int(rng.integers(1 << 31)),
+        ).evaluate(mode="multivariate")
+        results = evaluator.results()
+    return _judge(
+        game,
+        name=SINGLING_OUT,
+        question="Does the synthetic table tell what only one person has?",
+        measure="share of predicates, each true of one synthetic row, that are true of exactly one row",
+        successes=int(results.n_success),
+        controls=round(float(results.n_control)),
+        trials=trials,
+        details={
+            "different_rows_compared": rows,
+            "columns_of_a_predicate": min(COLUMNS_OF_A_PREDICATE, len(game.real.columns)),
+        },
+    )
+
+
+def link(game: Game, rng: np.random.Generator) -> AttackResult | SkippedAttack:
+    """Tries to put a person's row together again from two halves of its columns, over the nearest synthetic row.
+
+    The columns are dealt out by turns. Two halves are linked if the same synthetic row is nearest to both.
+    Privacy: NOT private.
+    Source: Giomi et al. 2023, section 4.2.
+    """
+    if not is_installed():
+        return SkippedAttack(name=LINKABILITY, reason=NOT_INSTALLED)
+    if len(game.real.columns) < 2:
+        return SkippedAttack(name=LINKABILITY, reason="a table of one column has no two halves to link")
+    from anonymeter.evaluators import LinkabilityEvaluator
+
+    trials = min(game.settings.rows, game.real.rows, game.holdout.rows)
+    real, holdout = (
+        _to_frame(game, game.draw(table, rng, rows=trials), missing_apart=True) for table in (game.real, game.holdout)
+    )
+    synthetic = _to_frame(game, game.synthetic, missing_apart=True)
+    halves = tuple([name for name in synthetic.columns if _place(name) % 2 == side] for side in (0, 1))
+    with _quiet():
+        evaluator = LinkabilityEvaluator(
+            ori=real, syn=synthetic, control=holdout, aux_cols=halves, n_attacks=trials, n_neighbors=LINKING_NEIGHBOURS
+        ).evaluate(n_jobs=1)
+        results = evaluator.results()
+    return _judge(
+        game,
+        name=LINKABILITY,
+        question="Can two data sets about the same people be joined over the synthetic table?",
+        measure="share of rows whose two halves have the same nearest synthetic row",
+        successes=int(results.n_success),
+        controls=int(results.n_control),
+        trials=trials,
+        details={
+            "halves": [sorted({game.synthetic.names[_place(name)] for name in half}) for half in halves],
+            "by_guessing": min(1.0, LINKING_NEIGHBOURS / len(synthetic)),
+        },
+    )
+
+
+def _judge(
+    game: Game,
+    *,
+    name: str,
+    question: str,
+    measure: str,
+    successes: int,
+    controls: int,
+    trials: int,
+    details: dict[str, Any],
+) -> AttackResult:
+    confidence = game.settings.confidence
+    return AttackResult(
+        name=name,
+        question=question,
+        measure=measure,
+        attacked_rows=trials,
+        success=bound_share(successes, trials, confidence=confidence),
+        baseline=bound_share(controls, trials, confidence=confidence),
+        excess=bound_share_difference(successes, trials, controls, trials, confidence=confidence),
+        confidence=confidence,
+        details=details,
+    )
+
+
+def _to_frame(game: Game, table: ComparedTable, *, missing_apart: bool) -> "pd.DataFrame":
+    """Gives a table the types that anonymeter tells columns by: text for categories, floats for numbers.
+
+    A missing number is a null, which its predicates know; or, with `missing_apart`, 0 and a category beside it, since
+    its distances do not know nulls. Columns go by their place, as it gives some characters of names a meaning.
+    """
+    import pandas as pd
+
+    points = game.points(table)
+    columns: dict[str, Any] = {}
+    for place in range(len(table.columns)):
+        values = points.values[:, place].astype(np.float64)
+        missing = np.isnan(values)
+        if not points.numeric[place]:
+            codes = table.cells[:, place]
+            columns[f"c{place}"] = np.char.add("cell", codes.astype(np.str_)).astype(object)
+        elif missing_apart:
+            columns[f"c{place}"] = np.where(missing, 0.0, values)
+            if table.columns[place].kind == "number_or_missing":
+                columns[f"c{place}m"] = np.where(missing, "missing", "there").astype(object)
+        else:
+            columns[f"c{place}"] = pd.array(np.where(missing, 0.0, table.numbers[:, place]), dtype="Float64")
+            columns[f"c{place}"][missing] = pd.NA
+    return pd.DataFrame(columns)
+
+
+def _place(name: str) -> int:
+    return int(name.strip("cm"))
+
+
+def is_installed() -> bool:
+    """Says whether the attacks of this file can be played."""
+    return importlib.util.find_spec("anonymeter") is not None
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keeps its warnings, which are about figures that are not used here, off stderr."""
+    logger = logging.getLogger("anonymeter")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(level)

@@ -1,0 +1,92 @@
+"""Attribute inference: guessing one cell of a person from all the others, with the synthetic table's help."""
+
+import numpy as np
+import numpy.typing as npt
+
+from dpwgan.audit.attacks.base import AttackResult, Game
+from dpwgan.audit.intervals import bound_mean, bound_mean_difference, bound_share_difference
+from dpwgan.audit.neighbours import Points, find_nearest_without
+from dpwgan.errors import UsageError
+
+NAME = "attribute inference"
+TOLERANCE = 0.05
+"""A number counts as guessed within this share of its public range. Anonymeter takes a share of the guess instead, and
+with it counts every guess below 0 as right, so its attack is not used here."""
+
+
+def infer_attributes(game: Game, rng: np.random.Generator) -> AttackResult:
+    """Guesses each secret as that of the synthetic row that agrees best in all other columns.
+
+    A guess that succeeds on hold-out rows as often has learnt about the population, not about the person. The headline
+    is each row's share of secrets guessed, so that rows, not cells, are what is independent; the columns' own intervals
+    hold together (Bonferroni).
+    Privacy: NOT private.
+    Raises: UsageError if a secret asked for is no column that can be guessed.
+    Source: Giomi, Boenisch, Wehmeyer, Tasnadi 2023, "A unified framework for quantifying privacy risk in synthetic
+      data", arXiv:2211.10459, section 4.3.
+    """
+    secrets = _choose_secrets(game)
+    synthetic = game.points(game.synthetic)
+    guessed = []
+    for table in (game.real, game.holdout):
+        targets = game.points(game.draw(table, rng))
+        places = find_nearest_without(targets, synthetic, columns=secrets)
+        guessed.append(_compare(targets, synthetic, places, secrets))
+    right, by_chance = guessed
+    confidence = game.settings.confidence
+    each = 1.0 - (1.0 - confidence) / len(secrets)
+    columns = []
+    for number, place in enumerate(secrets):
+        hits, misses = int(right[:, number].sum()), int(by_chance[:, number].sum())
+        excess = bound_share_difference(hits, len(right), misses, len(by_chance), confidence=each)
+        columns.append(
+            {
+                "column": game.synthetic.columns[place].name,
+                "success": hits / len(right),
+                "baseline": misses / len(by_chance),
+                "excess": excess.describe(),
+                "beats_baseline": excess.lower > 0.0,
+            }
+        )
+    shares, chances = right.mean(axis=1), by_chance.mean(axis=1)
+    return AttackResult(
+        name=NAME,
+        question="Can a cell of a person be guessed from the others, better than for people never seen?",
+        measure="share of a row's secret cells guessed right",
+        attacked_rows=len(right),
+        success=bound_mean(shares, confidence=confidence),
+        baseline=bound_mean(chances, confidence=confidence),
+        excess=bound_mean_difference(shares, chances, confidence=confidence),
+        confidence=confidence,
+        details={
+            "holdout_rows_attacked": len(by_chance),
+            "tolerance_for_numbers": TOLERANCE,
+            "columns": columns,
+            "columns_that_beat_the_baseline": [row["column"] for row in columns if row["beats_baseline"]],
+        },
+    )
+
+
+def _choose_secrets(game: Game) -> npt.NDArray[np.int64]:
+    names = game.synthetic.names
+    if len(names) < 2:
+        raise UsageError("a table of one column has nothing to guess a cell from")
+    for name in game.settings.secrets:
+        if name not in names:
+            raise UsageError(f"the specs have no column {name!r} that can be guessed")
+    return np.array([place for place, name in enumerate(names) if name in (game.settings.secrets or names)])
+
+
+def _compare(
+    targets: Points, synthetic: Points, places: npt.NDArray[np.int64], secrets: npt.NDArray[np.int64]
+) -> npt.NDArray[np.float64]:
+    """Says which guesses are right. Shapes: (t, secrets) places give (t, secrets) zeros and ones."""
+    right = np.empty(places.shape, dtype=np.float64)
+    for number, column in enumerate(secrets):
+        truth, guess = targets.values[:, column], synthetic.values[places[:, number], column]
+        if targets.numeric[column]:
+            near = np.abs(truth - guess) <= TOLERANCE  # never true of NaN
+            right[:, number] = near | (np.isnan(truth) & np.isnan(guess))
+        else:
+            right[:, number] = truth == guess
+    return right

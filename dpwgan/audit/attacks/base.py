@@ -1,0 +1,143 @@
+"""What an attack gets to see, and what comes out of it.
+
+Every attack is played twice: against rows that the synthetic table was made from, and against rows that were held out.
+What it achieves on the second it would achieve without the synthetic table having seen anyone: that is the baseline.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from dpwgan.audit.intervals import Interval, check_confidence
+from dpwgan.audit.neighbours import Points, lay_out_points
+from dpwgan.errors import UsageError
+from dpwgan.evaluate.tables import ComparedTable
+from dpwgan.schema import CategoricalColumn, Schema
+
+FEWEST_ROWS = 20
+"""Of a table that is attacked; with fewer an interval is as wide as what it measures."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttackSettings:
+    """How attacks are played: at most `rows` rows of each kind are attacked, each interval has that `confidence`.
+
+    `secrets` are the columns to be guessed (none: all); `target` the one whose classifier is inverted (none: chosen).
+    Raises: UsageError if a number is out of range.
+    """
+
+    rows: int = 1000
+    confidence: float = 0.95
+    secrets: Sequence[str] = ()
+    target: str | None = None
+
+    def __post_init__(self) -> None:
+        check_confidence(self.confidence)
+        if self.rows < FEWEST_ROWS:
+            raise UsageError(f"at least {FEWEST_ROWS} rows must be attacked")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Game:
+    """The three tables: rows trained on, rows made from them, rows held out of training from the same population.
+
+    Privacy: holds private rows.
+    Raises: UsageError if a table has too few rows.
+    """
+
+    real: ComparedTable
+    synthetic: ComparedTable
+    holdout: ComparedTable
+    schema: Schema
+    settings: AttackSettings = field(default_factory=AttackSettings)
+
+    def __post_init__(self) -> None:
+        for name in ("real", "synthetic", "holdout"):
+            rows = getattr(self, name).rows
+            if rows < FEWEST_ROWS:
+                raise UsageError(f"the {name} table has {rows} usable rows, and attacks need at least {FEWEST_ROWS}")
+
+    def points(self, table: ComparedTable) -> Points:
+        """Gives the rows of one of the tables as points."""
+        return lay_out_points(table, self.schema)
+
+    def draw(self, table: ComparedTable, rng: np.random.Generator, *, rows: int | None = None) -> ComparedTable:
+        """Draws rows to attack, without replacement: all of them if there are no more than asked for."""
+        asked = self.settings.rows if rows is None else rows
+        if table.rows <= asked:
+            return table
+        return table.take(rng.choice(table.rows, size=asked, replace=False))
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttackResult:
+    """What an attack achieved on training rows, what on hold-out rows, and the difference.
+
+    `measure` says what the three numbers are; `details` holds more figures, each a JSON value.
+    """
+
+    name: str
+    question: str
+    measure: str
+    attacked_rows: int
+    success: Interval
+    baseline: Interval
+    excess: Interval
+    confidence: float
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def beats_baseline(self) -> bool:
+        """Whether the excess is above 0 by more than chance: wrong with probability (1 - confidence) / 2."""
+        return self.excess.lower > 0.0
+
+    def describe(self) -> dict[str, Any]:
+        """Gives the result as a JSON document."""
+        return {
+            "name": self.name,
+            "question": self.question,
+            "measure": self.measure,
+            "attacked_rows": self.attacked_rows,
+            "success": self.success.describe(),
+            "baseline": self.baseline.describe(),
+            "excess": self.excess.describe(),
+            "beats_baseline": self.beats_baseline,
+            "false_alarm_rate": (1.0 - self.confidence) / 2.0,
+            "details": dict(self.details),
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class SkippedAttack:
+    """An attack that could not be played, and why, in one sentence."""
+
+    name: str
+    reason: str
+
+    def describe(self) -> dict[str, Any]:
+        """Gives it as a JSON document."""
+        return {"name": self.name, "skipped": self.reason}
+
+
+Attack = Callable[[Game, np.random.Generator], AttackResult | SkippedAttack]
+
+
+def choose_target(game: Game) -> int | None:
+    """Gives the column whose classifier is inverted: the one asked for, or the last of 2 to 50 categories.
+
+    Raises: UsageError if the column asked for is not one of categories.
+    """
+    asked = game.settings.target
+    for place, column in reversed(list(enumerate(game.synthetic.columns))):
+        listed = isinstance(game.schema.by_name[column.name], CategoricalColumn)
+        if asked is None and listed and 2 <= column.cells <= 50:
+            return place
+        if column.name == asked:
+            if not listed or column.cells < 2:
+                raise UsageError(f"column {asked!r} has no list of categories, so no classifier can be inverted")
+            return place
+    if asked is not None:
+        raise UsageError(f"the specs have no column {asked!r} that can be the target")
+    return None

@@ -1,0 +1,121 @@
+"""Membership inference: telling training rows from held-out ones by where the synthetic rows lie."""
+
+import numpy as np
+import numpy.typing as npt
+
+from dpwgan.audit.attacks.base import FEWEST_ROWS, AttackResult, Game, SkippedAttack
+from dpwgan.audit.intervals import Interval, Scores, bound_area, bound_share, bound_share_difference
+from dpwgan.audit.neighbours import find_nearest
+
+DISTANCE = "membership by distance"
+DENSITY_RATIO = "membership by density ratio"
+FALSE_POSITIVE_RATE = 0.01
+
+_SMALLEST_DISTANCE = 1e-3
+"""Added to distances before their ratio is taken: rows that coincide are not infinitely dense."""
+
+
+def attack_by_distance(game: Game, rng: np.random.Generator) -> AttackResult:
+    """Takes rows for members that lie near a synthetic row: the score is minus the distance to the nearest one.
+
+    Privacy: NOT private.
+    Source: Chen, Yu, Zhang, Fritz 2020, "GAN-Leaks", arXiv:1909.03935, section 4.2 (full black-box attack).
+    """
+    synthetic = game.points(game.synthetic)
+    scores = []
+    for table in (game.real, game.holdout):
+        distances, _ = find_nearest(game.points(game.draw(table, rng)), synthetic)
+        scores.append(-distances[:, 0].astype(np.float64))
+    return _judge(
+        game,
+        rng,
+        *scores,
+        name=DISTANCE,
+        question="Does a row's nearness to the synthetic rows tell that it was trained on?",
+    )
+
+
+def attack_by_density_ratio(game: Game, rng: np.random.Generator) -> AttackResult | SkippedAttack:
+    """Takes rows for members where the synthetic rows are dense and the population is not.
+
+    Half of the hold-out rows stand for the population and are not attacked. Densities are those of the nearest
+    neighbour, whose ratio is a power of the ratio of distances, so that the power and all constants drop out.
+    Privacy: NOT private.
+    Source: van Breugel, Sun, Qian, van der Schaar 2023, "Membership inference attacks against synthetic data through
+      overfitting detection" (DOMIAS), arXiv:2302.12580, equation 2; densities by nearest neighbours, not by a flow.
+    """
+    if game.holdout.rows < 2 * FEWEST_ROWS:
+        reason = f"half of the hold-out rows have to stand for the population, and {game.holdout.rows} are too few"
+        return SkippedAttack(name=DENSITY_RATIO, reason=reason)
+    order = rng.permutation(game.holdout.rows)
+    half = game.holdout.rows // 2
+    population = game.points(game.holdout.take(order[:half]))
+    synthetic = game.points(game.synthetic)
+    scores = []
+    for table in (game.real, game.holdout.take(order[half:])):
+        targets = game.points(game.draw(table, rng))
+        near, usual = (find_nearest(targets, rows)[0][:, 0].astype(np.float64) for rows in (synthetic, population))
+        scores.append(np.log(usual + _SMALLEST_DISTANCE) - np.log(near + _SMALLEST_DISTANCE))
+    return _judge(
+        game,
+        rng,
+        *scores,
+        name=DENSITY_RATIO,
+        question="Is a row more probable under the synthetic table than in the population because it was trained on?",
+    )
+
+
+def _judge(
+    game: Game, rng: np.random.Generator, members: Scores, others: Scores, *, name: str, question: str
+) -> AttackResult:
+    confidence = game.settings.confidence
+    area = bound_area(members, others, confidence=confidence)
+    return AttackResult(
+        name=name,
+        question=question,
+        measure="chance that a training row scores above a hold-out row (area under the ROC curve)",
+        attacked_rows=len(members),
+        success=area,
+        baseline=Interval(value=0.5, lower=0.5, upper=0.5),  # of any score that knows nothing of membership
+        excess=area.shift(-0.5),
+        confidence=confidence,
+        details={"holdout_rows_attacked": len(others)}
+        | _measure_few_alarms(members, others, rng, confidence=confidence),
+    )
+
+
+def _measure_few_alarms(
+    members: Scores, others: Scores, rng: np.random.Generator, *, confidence: float
+) -> dict[str, object]:
+    """Measures the attack where it accuses few: an attack that is sure of a few rows may have an area near 1/2.
+
+    The threshold comes from one half of the hold-out rows and is tried on the other, so that neither rate is fitted.
+    Scores that tie are put in order by a draw: else rows that everybody shares would keep the threshold above all.
+    Source: Carlini et al. 2022, "Membership inference attacks from first principles", arXiv:2112.03570, section III.
+    """
+    members, others = _part_ties(members, others, rng)
+    order = rng.permutation(len(others))
+    chosen, tried = others[order[: len(others) // 2]], others[order[len(others) // 2 :]]
+    threshold = _quantile_above(chosen, FALSE_POSITIVE_RATE)
+    hits, alarms = int((members > threshold).sum()), int((tried > threshold).sum())
+    return {
+        "false_positive_rate_aimed_at": FALSE_POSITIVE_RATE,
+        "true_positive_rate": bound_share(hits, len(members), confidence=confidence).describe(),
+        "false_positive_rate": bound_share(alarms, len(tried), confidence=confidence).describe(),
+        "true_minus_false_positive_rate": bound_share_difference(
+            hits, len(members), alarms, len(tried), confidence=confidence
+        ).describe(),
+    }
+
+
+def _part_ties(members: Scores, others: Scores, rng: np.random.Generator) -> tuple[Scores, Scores]:
+    """Gives scores of the same order, in which no two are equal."""
+    scores = np.concatenate([members, others])
+    places = np.empty(len(scores))
+    places[np.lexsort((rng.random(len(scores)), scores))] = np.arange(len(scores))
+    return places[: len(members)], places[len(members) :]
+
+
+def _quantile_above(scores: npt.NDArray[np.float64], rate: float) -> float:
+    """Gives a threshold that at most this share of the scores is above."""
+    return float(np.sort(scores)[::-1][int(rate * len(scores))])

@@ -1,0 +1,210 @@
+"""Runs with canaries in and out by the toss of a coin, and scores that tell which were in.
+
+Two attackers. One sees the synthetic table alone and looks for cells, and pairs of cells, that a canary holds and
+the other rows hardly ever do. The other is also shown the noisy one-way counts, where a method releases them. Both
+know all rows but the canaries, as the definition of differential privacy lets them.
+"""
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from dpwgan.audit.canaries.one_run import GuessBound, Scores, bound_by_scores
+from dpwgan.audit.canaries.watch import Release, WatchedLedger, watched
+from dpwgan.audit.canaries.worlds import Present, keep_rows, nulled
+from dpwgan.cells.layout import lay_out_attributes
+from dpwgan.cells.one_ways import BRANCHING, OneWayPlan, count_one_ways
+from dpwgan.encoded import EncodedTable
+from dpwgan.errors import UsageError
+from dpwgan.methods.anchor import ONE_WAYS_LABEL
+from dpwgan.planning import RunPlan
+from dpwgan.randomness import make_streams
+
+Cells = npt.NDArray[np.int64]
+
+_BUCKETS = 100
+_MIX = np.int64(-7046029254386353131)  # odd: a product with it, modulo 2^64, can be undone
+_MOST_PAIRS = 300
+# Sampling more rows costs no privacy, and takes the chance of sampling off what is seen.
+_ROWS_SEEN = 10
+_LEAST_VARIANCE = 0.25
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunsBound:
+    """Lower bounds on epsilon from a few runs. `from_counts` is None where no one-way counts are released.
+
+    Privacy: private statistics, not covered by epsilon.
+    """
+
+    from_output: GuessBound
+    from_counts: GuessBound | None
+    runs: int
+    claimed: float
+    delta: float
+    confidence: float
+
+
+def audit_runs(
+    encoded: EncodedTable,
+    run_plan: RunPlan,
+    *,
+    canaries: int,
+    runs: int,
+    rng: np.random.Generator,
+    failure_probability: float = 0.05,
+    seed: int | None = None,
+) -> RunsBound:
+    """Fits `runs` times, with fresh coins each time, and bounds epsilon by both attackers.
+
+    Privacy: reads rows in each run and charges ledgers of its own: the result is a private statistic.
+    `encoded`: a table whose last `canaries` rows are the canaries. `rng` tosses the coins; `seed` makes the runs
+    repeatable, whose noise comes from the operating system else.
+    Raises: UsageError for fewer than one run, or fewer than two canaries in all.
+    """
+    if runs < 1 or canaries < 1 or canaries >= encoded.records:
+        raise UsageError("an audit needs one run or more, and canaries beside the rows of the table")
+    base = encoded.records - canaries
+    looks = _Looks(encoded, base=base, rng=rng)
+    coins: list[Present] = []
+    from_output: list[Scores] = []
+    from_counts: list[Scores] = []
+    claimed = 0.0
+    for run in range(runs):
+        tossed = rng.random(canaries) < 0.5
+        present = np.concatenate([np.ones(base, bool), tossed])
+        ledger = WatchedLedger(run_plan.open_ledger())
+        streams = make_streams(None if seed is None else seed + run)
+        with nulled(present), watched(ledger) as record:
+            fitted = run_plan.method.fit(
+                encoded,
+                run_plan.plan,
+                streams=streams,
+                ledger=ledger,
+                progress=lambda done, of, epsilon: None,
+                device=run_plan.config.device,
+                threads=run_plan.config.threads,
+            )
+        claimed = ledger.guarantee().epsilon
+        coins.append(tossed)
+        from_output.append(looks.score(fitted.sample(_ROWS_SEEN * encoded.records, rng=streams.model)))
+        counts = [release for release in record.releases if release.line == ONE_WAYS_LABEL]
+        if counts:
+            anchor = getattr(run_plan.plan, "anchor", run_plan.plan)
+            from_counts.append(
+                score_counts(
+                    counts[0],
+                    encoded,
+                    anchor.one_way_plan,
+                    noise_multiplier=anchor.one_ways_noise_multiplier,
+                    canaries=canaries,
+                )
+            )
+    present = np.concatenate(coins)
+    shared: dict[str, Any] = {
+        "delta": run_plan.budget.delta,
+        "rng": rng,
+        # Two attackers on the same runs: each is wrong half as often.
+        "failure_probability": failure_probability / (2 if from_counts else 1),
+    }
+    return RunsBound(
+        from_output=bound_by_scores(np.concatenate(from_output), present, **shared),
+        from_counts=bound_by_scores(np.concatenate(from_counts), present, **shared) if from_counts else None,
+        runs=runs,
+        claimed=claimed,
+        delta=run_plan.budget.delta,
+        confidence=1.0 - failure_probability,
+    )
+
+
+class _Looks:
+    """How much more often a canary's cells, pairs of them, and all of them come up in an output than others explain."""
+
+    def __init__(self, encoded: EncodedTable, *, base: int, rng: np.random.Generator) -> None:
+        cells = find_buckets(encoded)
+        self._base, self._canaries = cells[:base], cells[base:]
+        attributes = range(cells.shape[1])
+        pairs = list(itertools.combinations(attributes, 2))
+        if len(pairs) > _MOST_PAIRS:
+            pairs = [pairs[i] for i in rng.choice(len(pairs), _MOST_PAIRS, replace=False)]
+        whole = tuple(attributes)
+        self._looks: Sequence[tuple[int, ...]] = [*((attribute,) for attribute in attributes), *pairs, whole]
+
+    def score(self, parts: Any) -> Scores:
+        """Scores every canary. Shapes: (canaries,)."""
+        output = np.concatenate([find_buckets(part) for part in parts])
+        total = np.zeros(len(self._canaries))
+        for look in self._looks:
+            # In rows of the real table: a canary that is in adds one, beside what is known of the other rows, and what
+            # other canaries add by chance.
+            expected = self._count(self._base, look)
+            others = self._count(self._canaries, look) - 1
+            seen = self._count(output, look) * (len(self._base) + len(self._canaries) / 2) / len(output)
+            total += (seen - expected - others / 2) / (expected / _ROWS_SEEN + others / 4 + _LEAST_VARIANCE)
+        return total
+
+    def _count(self, rows: Cells, look: tuple[int, ...]) -> Scores:
+        """Counts the rows that share each canary's cells."""
+        keys, wanted = self._join(rows, look), self._join(self._canaries, look)
+        values, counts = np.unique(keys, return_counts=True)
+        found = np.minimum(np.searchsorted(values, wanted), len(values) - 1)
+        return np.where(values[found] == wanted, counts[found], 0).astype(np.float64)
+
+    def _join(self, rows: Cells, look: tuple[int, ...]) -> Cells:
+        """Gives each row one number for its cells in the attributes of a look; whole numbers wrap around."""
+        key = np.zeros(len(rows), np.int64)
+        for attribute in look:
+            key = (key + rows[:, attribute] + 1) * _MIX
+        return key
+
+
+def find_buckets(encoded: EncodedTable) -> Cells:
+    """Gives every row's cell in each attribute, numbers in a hundred buckets. Shapes: (n, attributes)."""
+    columns = []
+    for attribute in lay_out_attributes(encoded.spans):
+        cells = attribute.find_cells(encoded)
+        levels = np.maximum(cells - attribute.codes, 0)
+        bucketed = levels * _BUCKETS // attribute.levels if attribute.levels > _BUCKETS else levels
+        columns.append(np.where(cells < attribute.codes, cells, attribute.codes + bucketed))
+    return np.stack(columns, axis=1)
+
+
+def locate_one_ways(encoded: EncodedTable, plan: OneWayPlan) -> sparse.csr_matrix:
+    """Says which of the one-way counts each row adds 1 to. Shapes: (n, counts), in the order of their release."""
+    columns, start = [], 0
+    for attribute, blocks in zip(plan.attributes, plan.blocks, strict=True):
+        cells = attribute.find_cells(encoded)
+        for depth, size in enumerate(blocks):
+            coarser = BRANCHING ** (len(blocks) - 1 - depth)
+            within = np.where(cells < attribute.codes, cells, attribute.codes + (cells - attribute.codes) // coarser)
+            columns.append(start + within)
+            start += attribute.codes + size
+    located = np.stack(columns, axis=1)
+    rows = np.repeat(np.arange(len(located)), located.shape[1])
+    ones = np.ones(located.size)
+    return sparse.csr_matrix((ones, (rows, located.ravel())), shape=(len(located), start))
+
+
+def score_counts(
+    release: Release, encoded: EncodedTable, plan: OneWayPlan, *, noise_multiplier: float, canaries: int
+) -> Scores:
+    """Scores the canaries by the noisy one-way counts: the best linear guess of each coin, given all counts.
+
+    What the rows beside the canaries add is known and taken off; where canaries share cells, their parts are told
+    apart as far as the noise lets them.
+    Shapes: (canaries,).
+    """
+    base = np.arange(encoded.records) < encoded.records - canaries
+    tables = count_one_ways(keep_rows(encoded, base), plan)
+    known = np.concatenate([histogram for histograms in tables for histogram in histograms])
+    stddev = noise_multiplier * release.sensitivity
+    located = locate_one_ways(keep_rows(encoded, ~base), plan)
+    rest = release.released * release.sensitivity - known - np.asarray(located.sum(axis=0)).ravel() / 2
+    shared = np.asarray((located @ located.T).todense())
+    scores: Scores = np.linalg.solve(shared / 4 + stddev**2 * np.eye(canaries), located @ rest / 4)
+    return scores

@@ -1,0 +1,147 @@
+"""Deliberately broken twins of the private mechanisms, which the audit has to catch. Nothing but its tests and its
+benchmark may import this: a table made with one of them has no privacy to speak of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+from unittest import mock
+
+import numpy as np
+
+from dpwgan.audit.canaries.watch import NOISY_MODULES
+from dpwgan.audit.canaries.worlds import keep_rows
+from dpwgan.encoded import EncodedTable
+
+TWINS = {
+    "noise halved": "half the noise, on counts and on sums of gradients",
+    "same noise twice": "every second release gets the noise of the one before it, where they have the same size",
+    "no clipping": "gradients are added up as long as they are",
+    "clipping per tensor": "each weight tensor's gradient is clipped to the clip norm by itself",
+}
+
+OF_THE_CRITIC = ("no clipping", "clipping per tensor")
+"""Twins of methods that have a critic; the others concern all that add noise."""
+
+_NO_CLIP = 1e9
+
+
+class _Weaker:
+    """A generator of normal numbers a share as large."""
+
+    def __init__(self, rng: np.random.Generator, share: float) -> None:
+        self._rng, self._share = rng, share
+
+    def standard_normal(self, size: Any, **more: Any) -> Any:
+        return self._share * self._rng.standard_normal(size, **more)
+
+    def normal(self, loc: float, scale: float, size: Any) -> Any:
+        return self._rng.normal(loc, self._share * scale, size=size)
+
+
+class _Twice:
+    """A generator that gives the same normal numbers twice, for each size."""
+
+    def __init__(self, rng: np.random.Generator, kept: dict[Any, Any]) -> None:
+        self._rng, self._kept = rng, kept
+
+    def standard_normal(self, size: Any, **more: Any) -> Any:
+        key = (int(np.prod(size)), str(more.get("dtype")))
+        if key in self._kept:
+            return self._kept.pop(key).reshape(size)
+        drawn = self._rng.standard_normal(size, **more)
+        self._kept[key] = np.array(drawn)
+        return drawn
+
+    def normal(self, loc: float, scale: float, size: Any) -> Any:
+        return loc + scale * self.standard_normal(size)
+
+
+@contextmanager
+def broken(twin: str) -> Iterator[None]:
+    """Runs the block with one of the `TWINS` in place of the tool's mechanisms.
+
+    Privacy: none. Raises: KeyError for a twin that there is not.
+    """
+    if twin not in TWINS:
+        raise KeyError(twin)
+    kept: dict[Any, Any] = {}
+
+    def spoil(rng: np.random.Generator) -> Any:
+        if twin == "noise halved":
+            return _Weaker(rng, 0.5)
+        return _Twice(rng, kept) if twin == "same noise twice" else rng
+
+    def spoilt(add: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda values, *, rng, **more: add(values, rng=spoil(rng), **more)
+
+    with ExitStack() as stack:
+        for module in NOISY_MODULES:
+            stack.enter_context(mock.patch.object(module, "add_gaussian_noise", spoilt(module.add_gaussian_noise)))
+        from dpwgan.training import private_step
+
+        stack.enter_context(mock.patch.object(private_step, "FusedStep", _make_step(twin, spoil)))
+        yield
+
+
+def _make_step(twin: str, spoil: Callable[[Any], Any]) -> Any:
+    import tensorflow as tf
+
+    from dpwgan.training.private_step import FusedStep
+
+    class Broken(FusedStep):
+        """The critic's step, broken."""
+
+        def __call__(self, rows: Any, *, noise_rng: Any, learning_rate: float) -> None:
+            super().__call__(rows, noise_rng=spoil(noise_rng), learning_rate=learning_rate)
+
+        def noisy_sums(self, rows: Any, noise: Any) -> list[Any]:
+            if twin not in OF_THE_CRITIC:
+                return super().noisy_sums(rows, noise)
+            noises = tf.split(noise, self._sizes)
+            sums = self._sum_of_longest(rows) if twin == "no clipping" else self._sum_tensor_by_tensor(rows)
+            return [total + tf.reshape(piece, total.shape) for total, piece in zip(sums, noises, strict=True)]
+
+        def _sum_of_longest(self, rows: Any) -> list[Any]:
+            return self._critic.clipped_sum_of_rows(
+                tf.gather(self._codes, rows), tf.gather(self._numbers, rows), l2_clip_norm=_NO_CLIP
+            )
+
+        def _sum_tensor_by_tensor(self, rows: Any) -> list[Any]:
+            def add(sums: list[Any], row: Any) -> list[Any]:
+                clipped = [
+                    tf.clip_by_norm(tf.reshape(part, [-1]), self._plan.clip_target)
+                    for part in self._sum_of_longest(row[tf.newaxis])
+                ]
+                return [total + part for total, part in zip(sums, clipped, strict=True)]
+
+            zeros = [tf.zeros(size) for size in self._sizes]
+            sums = tf.foldl(add, rows, initializer=zeros)
+            return [tf.reshape(total, weight.shape) for total, weight in zip(sums, self._critic.weights, strict=True)]
+
+    return Broken
+
+
+class Bootstrap:
+    """A method that hands its rows out again: the twin for attackers who see the output alone. Privacy: none."""
+
+    name = "bootstrap"
+
+    def fit(self, encoded: EncodedTable, plan: Any, **more: Any) -> _Rows:
+        """Keeps the rows."""
+        from dpwgan.training import loop
+
+        sample: Any = vars(loop)["sample_poisson_rows"]
+        everyone = sample(encoded.records, sampling_probability=1.0, rng=np.random.default_rng())
+        return _Rows(keep_rows(encoded, np.isin(np.arange(encoded.records), everyone)))
+
+
+class _Rows:
+    def __init__(self, encoded: EncodedTable) -> None:
+        self._encoded = encoded
+
+    def sample(self, records: int, *, rng: np.random.Generator) -> Iterator[EncodedTable]:
+        """Draws rows of the table."""
+        yield keep_rows(self._encoded, rng.integers(0, self._encoded.records, records))

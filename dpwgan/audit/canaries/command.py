@@ -1,0 +1,231 @@
+"""`python -m dpwgan.audit canaries`: how large epsilon is at least, as an attacker would show it. No guarantee.
+
+Privacy: NOT private. It fits the method to the private table several times, each time with rows of its own making among
+  them, and what it says was computed from all that. It is for testing the tool, not for releasing a table.
+"""
+
+import argparse
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpwgan.audit.canaries.black_box import RunsBound, audit_runs
+from dpwgan.audit.canaries.one_run import GuessBound
+from dpwgan.audit.canaries.white_box import WhiteBoxBound, audit_releases
+from dpwgan.audit.canaries.worlds import add_canaries
+from dpwgan.audit.inputs import show
+from dpwgan.config import OPTIONS, SynthesisConfig, read_delta, read_epsilon
+from dpwgan.data.encoder import TableEncoder
+from dpwgan.data.reader import open_table
+from dpwgan.data.writer import check_writable
+from dpwgan.encoded import EncodedTable
+from dpwgan.errors import UsageError
+from dpwgan.evaluate.tables import discover_schema
+from dpwgan.logs import LOGGER
+from dpwgan.planning import RunPlan, plan_run
+from dpwgan.schema import Schema
+from dpwgan.specs import read_specs
+
+CANARIES = 200
+RUNS = 2
+CONFIDENCE = 0.95
+
+WHY_NO_GUARANTEE = (
+    "A LOWER BOUND, NOT A GUARANTEE: what these attackers could not show, others may. Only a proof bounds epsilon from "
+    "above."
+)
+
+_SETTINGS = tuple(option for option in OPTIONS if option.training and option.name not in ("preset", "engine"))
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
+    parser.usage = "python -m dpwgan.audit canaries DATA SPECS --epsilon E [options]"
+    parser.add_argument("data", metavar="DATA", help="the table that canaries are put into: CSV, .gz too")
+    parser.add_argument("specs", metavar="SPECS", help="data-specs.json, as for a run")
+    parser.add_argument("--method", metavar="NAME", default="dp-wgan", help="as for a run (default dp-wgan)")
+    parser.add_argument("--epsilon", metavar="E", required=True, help="the budget of the runs that are audited")
+    parser.add_argument("--delta", metavar="D", help="as for a run (default 1/n^2)")
+    parser.add_argument("--codebook", metavar="FILE", help="the codebook that the specs refer to")
+    parser.add_argument(
+        "--canaries", metavar="M", type=int, default=CANARIES, help=f"rows put into the table (default {CANARIES})"
+    )
+    parser.add_argument(
+        "--runs",
+        metavar="R",
+        type=int,
+        default=RUNS,
+        help=f"runs in which canaries come and go by the toss of a coin; 0 for none (default {RUNS})",
+    )
+    parser.add_argument("--threads", metavar="N", type=int, help="threads to use (default: all)")
+    parser.add_argument("--json", metavar="FILE", help="write every figure as JSON; - for stdout")
+    parser.add_argument(
+        "--seed", metavar="N", type=int, help="of canaries, coins and noise, for tests (default: never the same)"
+    )
+    parser.add_argument("--quiet", action="store_true", help="say only what went wrong on stderr")
+    training = parser.add_argument_group("training, as for a run")
+    for option in _SETTINGS:
+        more: dict[str, Any] = {"metavar": "|".join(option.choices) if option.choices else option.metavar}
+        training.add_argument("--" + option.name, dest=option.key, help=option.help, **more)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Audits a method on a table with canaries, and writes the bounds.
+
+    Privacy: NOT private.
+    Raises: the errors of dpwgan.errors.
+    """
+    _check(arguments)
+    config = SynthesisConfig(
+        epsilon=read_epsilon(arguments.epsilon),
+        delta=None if arguments.delta is None else read_delta(arguments.delta),
+        method=arguments.method,
+        settings={
+            option.key: option.read(getattr(arguments, option.key), origin="--" + option.name)
+            for option in _SETTINGS
+            if getattr(arguments, option.key) is not None
+        },
+        threads=arguments.threads,
+    )
+    codebook = None if arguments.codebook is None else Path(arguments.codebook)
+    LOGGER.info("reading the table")
+    schema = discover_schema(arguments.data, read_specs(arguments.specs, codebook=codebook))
+    rng = np.random.default_rng(arguments.seed)
+    encoded = add_canaries(read_encoded(arguments.data, schema), canaries=arguments.canaries, rng=rng)
+    # The relation is zero-out: a canary that is out is a null record, and n stays the same.
+    run_plan = plan_run(schema, records=encoded.records, config=config)
+    LOGGER.info("a run with every release watched, and its replay without one canary")
+    shown = audit_releases(encoded, run_plan, canary=encoded.records - 1, seed=arguments.seed)
+    guessed: RunsBound | None = None
+    if arguments.runs:
+        LOGGER.info("%d runs with canaries in and out", arguments.runs)
+        guessed = audit_runs(
+            encoded, run_plan, canaries=arguments.canaries, runs=arguments.runs, rng=rng, seed=arguments.seed
+        )
+    document = describe(run_plan, shown, guessed, canaries=arguments.canaries, seed=arguments.seed)
+    show(arguments, document, write_lines(document))
+    return 0
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    if not (arguments.data and arguments.specs):
+        raise UsageError("DATA and SPECS must not be empty")
+    if arguments.data == "-":
+        raise UsageError("DATA is read twice where specs leave lists of cells to it; it cannot be stdin")
+    if arguments.canaries < 1 or arguments.runs < 0:
+        raise UsageError("--canaries must be at least 1 and --runs at least 0")
+    if arguments.runs and arguments.runs * arguments.canaries < 2:
+        raise UsageError("guesses need two canaries or more, in all runs together")
+    if arguments.seed is not None and arguments.seed < 0:
+        raise UsageError("--seed must be a whole number of at least 0")
+    if arguments.json is None:
+        return
+    read = (arguments.data, arguments.specs, arguments.codebook)
+    if arguments.json != "-" and os.path.realpath(arguments.json) in {os.path.realpath(path) for path in read if path}:
+        raise UsageError("--json would write over a file that is read")
+    check_writable(arguments.json)
+
+
+def read_encoded(path: str, schema: Schema) -> EncodedTable:
+    """Reads the private table as a method sees it. Raises: as `open_table`; DataError for an illegal cell."""
+    table = open_table(path, schema)
+    return TableEncoder(schema, table.header).encode_frames(table.frames(), records=table.records)
+
+
+def describe(
+    run_plan: RunPlan, shown: WhiteBoxBound, guessed: RunsBound | None, *, canaries: int, seed: int | None
+) -> dict[str, Any]:
+    """Puts everything into one JSON document, in which the guarantee is null."""
+    found = [shown.found]
+    if guessed is not None:
+        found += [bound.found for bound in (guessed.from_output, guessed.from_counts) if bound is not None]
+    return {
+        "command": "canaries",
+        "kind": "lower bound",
+        "guarantee": None,
+        "why_no_guarantee": WHY_NO_GUARANTEE,
+        "method": run_plan.method.name,
+        "settings": run_plan.plan.summary(),
+        "records": run_plan.shape.records,
+        "canaries": canaries,
+        "seed": seed,
+        "neighbours": run_plan.config.neighbours,
+        "claimed_epsilon": shown.claimed,
+        "delta": shown.delta,
+        "accountant": run_plan.choice.accountant.name,
+        "confidence_of_each_attacker": CONFIDENCE,
+        "largest_bound": max(found),
+        "passes_the_claim": shown.passes_the_claim or max(found) > shown.claimed,
+        "releases": {
+            "found": shown.found,
+            "lines": [
+                {
+                    "label": line.label,
+                    "releases": line.count,
+                    "influence": line.influence,
+                    "noise_multiplier_claimed": line.claimed_noise,
+                    "noise_multiplier_measured_at_most": line.measured_noise,
+                    "claimed_epsilon": line.claimed,
+                    "found": line.found,
+                    "passes_the_claim": line.passes_the_claim,
+                }
+                for line in shown.lines
+            ],
+        },
+        "guesses": None
+        if guessed is None
+        else {
+            "runs": guessed.runs,
+            "from_output": _describe_guesses(guessed.from_output),
+            "from_one_way_counts": None if guessed.from_counts is None else _describe_guesses(guessed.from_counts),
+        },
+    }
+
+
+def _describe_guesses(bound: GuessBound) -> dict[str, Any]:
+    return {
+        "found": bound.found,
+        "found_if_all_were_right": bound.most,
+        "right": bound.correct,
+        "guesses": bound.guesses,
+        "canaries": bound.canaries,
+    }
+
+
+def write_lines(document: Mapping[str, Any]) -> list[str]:
+    """Gives the lines of text for the terminal."""
+    lines = [
+        f"{document['method']}: the claim is epsilon {document['claimed_epsilon']:.4f} at delta "
+        f"{document['delta']:.3g} ({document['neighbours']}, {document['accountant']}), for {document['records']} "
+        f"rows, {document['canaries']} of them canaries.",
+        "",
+        f"{'lower bounds on epsilon, each at 95% confidence':<52}{'bound':>8}{'claim':>9}",
+        f"{'shown every release: influence and noise measured':<52}{document['releases']['found']:>8.3f}"
+        f"{document['claimed_epsilon']:>9.3f}",
+    ]
+    lines += [
+        f"  {line['label'] + ', ' + str(line['releases']) + ' times':<50}{line['found']:>8.3f}"
+        f"{line['claimed_epsilon']:>9.3f}" + ("  <- passes its claim" if line["passes_the_claim"] else "")
+        for line in document["releases"]["lines"]
+    ]
+    guesses = document["guesses"]
+    if guesses is not None:
+        for title, bound in (
+            ("guessing canaries by the output alone", guesses["from_output"]),
+            ("guessing canaries by the noisy one-way counts", guesses["from_one_way_counts"]),
+        ):
+            if bound is not None:
+                lines.append(f"{title:<52}{bound['found']:>8.3f}{document['claimed_epsilon']:>9.3f}")
+                lines.append(
+                    f"  {bound['right']} of {bound['guesses']} guesses right, of {bound['canaries']} canaries in "
+                    f"{guesses['runs']} runs; all right would give {bound['found_if_all_were_right']:.3f}"
+                )
+    verdict = (
+        "A BOUND PASSES ITS CLAIM: the method is not what it claims to be, or this is the one time in twenty."
+        if document["passes_the_claim"]
+        else "No bound passes its claim."
+    )
+    return [*lines, "", verdict, WHY_NO_GUARANTEE]

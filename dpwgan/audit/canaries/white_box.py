@@ -1,0 +1,255 @@
+"""The bound of an attacker who is shown every release, and knows every row but one: how loud is that one canary?
+
+One run with the canary is recorded. It is replayed with the canary null, so that both worlds have one history: what
+differs before the noise is the canary's influence, known exactly. What was added is the noise; its stddev is bounded
+from above by a chi-square interval over all numbers released. A canary of influence a in Gaussian noise of stddev s is
+as private as one Gaussian release with noise multiplier s/a, and such releases compose as accountants say; here from
+below. So the bound needs one or two runs where a black-box attacker needs tens of thousands.
+
+What it assumes: that the noise is Gaussian, centred and of one stddev within a line of the ledger (of the
+critic: within one weight tensor), independent of the rows. If the mechanism is what the ledger says, all of this
+holds, and the bound passes the claim with `failure_probability` at most. Noise used twice is looked for in the
+differences of neighbouring releases, from which it drops out. Selections are not counted, and neither is, in
+effect, what is drawn once and is one number: a stddev cannot be bounded by that.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from dpwgan.accounting.events import PoissonGaussian
+from dpwgan.audit.canaries.lower_bound import MOST_EPSILON, Signal, bound_stddev, epsilon_of_signals
+from dpwgan.audit.canaries.watch import Numbers, Record, Release, WatchedLedger, group_by_line, replayed, watched
+from dpwgan.audit.canaries.worlds import nulled
+from dpwgan.encoded import EncodedTable
+from dpwgan.planning import RunPlan
+from dpwgan.randomness import Streams, make_streams
+
+
+@dataclass(frozen=True, kw_only=True)
+class LineBound:
+    """One line of the ledger: what it claims and what was measured.
+
+    Units: `claimed_noise` and `measured_noise` are stddevs over sensitivities, the latter an upper bound; `influence`
+    is the largest influence of the canary in one release, in sensitivities. `claimed` and `found` are epsilons of the
+    line by itself, at the claim's delta.
+    """
+
+    label: str
+    count: int
+    claimed_noise: float
+    measured_noise: float
+    influence: float
+    claimed: float
+    found: float
+
+    @property
+    def passes_the_claim(self) -> bool:
+        """Whether more was measured than the line may cost."""
+        return self.found > self.claimed
+
+
+@dataclass(frozen=True, kw_only=True)
+class WhiteBoxBound:
+    """Lower bounds on the epsilon of a whole run and of each line of its ledger, all together at the confidence.
+
+    Privacy: private statistics of the table and the run; not covered by epsilon.
+    """
+
+    found: float
+    claimed: float
+    delta: float
+    confidence: float
+    lines: tuple[LineBound, ...]
+
+    @property
+    def passes_the_claim(self) -> bool:
+        """Whether the run, or a line of it, is less private than claimed."""
+        return self.found > self.claimed or any(line.passes_the_claim for line in self.lines)
+
+
+def audit_releases(
+    encoded: EncodedTable, run_plan: RunPlan, *, canary: int, failure_probability: float = 0.05, seed: int | None = None
+) -> WhiteBoxBound:
+    """Fits once with the canary, replays the run with it null, and bounds epsilon from below.
+
+    Privacy: reads rows twice and charges a ledger of its own: the result is a private statistic.
+    `canary`: the row that comes and goes. `seed` makes the run repeatable; noise comes from the operating system else.
+    Raises: as the method's fit.
+    """
+    ledger = WatchedLedger(run_plan.open_ledger())
+    streams = make_streams(seed)
+    # The generator's draws decide nothing about privacy, and both worlds must share them.
+    model_seed = int(streams.model.integers(2**63))
+    # Watching a critic takes TensorFlow, whose import takes seconds.
+    has_critic = any(isinstance(event, PoissonGaussian) for _, event, _, _ in run_plan.plan.charges)
+    with watched(ledger, canary=canary if has_critic else None) as record:
+        _fit(encoded, run_plan, ledger=ledger, streams=_with_model(streams, model_seed))
+    influences: list[Numbers] = []
+    if record.releases:
+        present = np.ones(encoded.records, bool)
+        present[canary] = False
+        again = WatchedLedger(run_plan.open_ledger())
+        with nulled(present), replayed(record) as exact:
+            _fit(encoded, run_plan, ledger=again, streams=_with_model(streams, model_seed))
+        influences = [release.exact - without for release, without in zip(record.releases, exact, strict=True)]
+    return bound_record(
+        record, influences, run_plan, claimed=ledger.guarantee().epsilon, failure_probability=failure_probability
+    )
+
+
+def _with_model(streams: Streams, seed: int) -> Streams:
+    return Streams(
+        noise=streams.noise, batches=streams.batches, model=np.random.default_rng(seed), seeded=streams.seeded
+    )
+
+
+def _fit(encoded: EncodedTable, run_plan: RunPlan, *, ledger: Any, streams: Streams) -> Any:
+    return run_plan.method.fit(
+        encoded,
+        run_plan.plan,
+        streams=streams,
+        ledger=ledger,
+        progress=lambda done, of, epsilon: None,
+        device=run_plan.config.device,
+        threads=run_plan.config.threads,
+    )
+
+
+def bound_record(
+    record: Record,
+    influences: Sequence[Numbers],
+    run_plan: RunPlan,
+    *,
+    claimed: float,
+    failure_probability: float,
+) -> WhiteBoxBound:
+    """Turns what was recorded into bounds. Each stddev bounded gets an equal part of the failure probability."""
+    lines = group_by_line(record.releases)
+    share = failure_probability / max(1, 2 * len(lines) + 2 * len(record.sizes))
+    choice = run_plan.choice
+    delta = choice.budget.delta
+    found_signals: list[Signal] = []
+    bounds: list[LineBound] = []
+    events = {label: (event, count) for label, event, count, _ in run_plan.plan.charges}
+    for label, (event, count) in events.items():
+        is_critic = isinstance(event, PoissonGaussian)
+        positions = lines.get(label, [])
+        if not positions and not (is_critic and record.steps):
+            continue  # a selection, or a line that no release was charged to
+        alternative = 0.0
+        if isinstance(event, PoissonGaussian):
+            signal, noise, influence, alternative = _measure_steps(record, event, share=share, delta=delta)
+        else:
+            signal, noise, influence = _measure_releases(
+                [record.releases[i] for i in positions], [influences[i] for i in positions], share=share
+            )
+        found_signals.append(signal)
+        bounds.append(
+            LineBound(
+                label=label,
+                count=signal.times if is_critic else len(positions),
+                claimed_noise=float(event.noise_multiplier),
+                measured_noise=noise,
+                influence=influence,
+                claimed=choice.accountant.get_epsilon(
+                    [(event, count)], delta=delta, neighboring_relation=choice.neighboring_relation
+                ),
+                found=max(alternative, epsilon_of_signals([signal], delta=delta)),
+            )
+        )
+    # A line by itself is part of the run: its bound is one of the run.
+    found = max((line.found for line in bounds), default=0.0)
+    if len(found_signals) > 1:
+        found = max(found, epsilon_of_signals(found_signals, delta=delta))
+    return WhiteBoxBound(
+        found=found,
+        claimed=claimed,
+        delta=delta,
+        confidence=1.0 - failure_probability,
+        lines=tuple(bounds),
+    )
+
+
+def _measure_releases(
+    releases: Sequence[Release], influences: Sequence[Numbers], *, share: float
+) -> tuple[Signal, float, float]:
+    """Bounds a line of releases on all rows. Gives the signal in all, the noise's stddev and the largest influence.
+
+    The larger of two signals: that of the releases as they are, and that of the differences of the first and second,
+    third and fourth of equal size, where noise that is used twice drops out.
+    """
+    noise = [release.noise for release in releases]
+    stddev = bound_stddev(
+        float(sum(np.square(part).sum() for part in noise)),
+        samples=sum(part.size for part in noise),
+        failure_probability=share,
+    )
+    signal = math.sqrt(sum(float(np.square(part).sum()) for part in influences)) / max(stddev, _LEAST_STDDEV)
+    waiting: dict[int, int] = {}
+    squares, moved, samples = 0.0, 0.0, 0
+    for position, part in enumerate(noise):
+        if part.size not in waiting:
+            waiting[part.size] = position
+            continue
+        first = waiting.pop(part.size)
+        squares += float(np.square(part - noise[first]).sum())
+        moved += float(np.square(influences[position] - influences[first]).sum())
+        samples += part.size
+    of_difference = bound_stddev(squares, samples=samples, failure_probability=share)
+    signal = max(signal, math.sqrt(moved) / max(of_difference, _LEAST_STDDEV))
+    return Signal(signal, 1.0, 1), stddev, max(float(np.linalg.norm(part)) for part in influences)
+
+
+_LEAST_STDDEV = 1e-9
+
+
+def _measure_steps(
+    record: Record, event: PoissonGaussian, *, share: float, delta: float
+) -> tuple[Signal, float, float, float]:
+    """Bounds the critic's steps: signal, the noise's stddev, the largest influence, and the epsilon of differences.
+
+    The noise may have another stddev in each weight tensor; a canary spread over them is then as loud as the root of
+    its squared signals. All steps count with the weakest signal of any.
+    """
+    noise = np.array([step.noise for step in record.steps])
+    changes = np.array([step.change for step in record.steps if step.change is not None])
+    influence = np.array([step.influence for step in record.steps])
+    stddevs, of_changes = np.empty(len(record.sizes)), np.full(len(record.sizes), math.inf)
+    for tensor, size in enumerate(record.sizes):
+        stddevs[tensor] = bound_stddev(
+            float(noise[:, tensor].sum()), samples=size * len(noise), failure_probability=share
+        )
+        if len(changes):
+            of_changes[tensor] = bound_stddev(
+                float(changes[:, tensor].sum()), samples=size * len(changes), failure_probability=share
+            )
+    signals = np.sqrt(np.square(influence / np.maximum(stddevs, _LEAST_STDDEV)).sum(axis=1))
+    # Where the batch of the first of two steps holds the canary and that of the second does not, their difference holds
+    # it too, and noise that both share is gone.
+    q = event.sampling_probability
+    apart = np.sqrt(np.square(influence / np.maximum(of_changes, _LEAST_STDDEV)).sum(axis=1)).min()
+    alternative = _epsilon_of_pairs(float(apart), rate=q * (1 - q), pairs=len(changes), delta=delta)
+    strength = float(signals.min())
+    total = math.sqrt(float(np.square(stddevs) @ np.array(record.sizes)) / sum(record.sizes))
+    largest = float(np.linalg.norm(influence, axis=1).max())
+    return Signal(strength, q, len(record.steps)), total, largest, alternative
+
+
+def _epsilon_of_pairs(apart: float, *, rate: float, pairs: int, delta: float) -> float:
+    """Bounds epsilon by the test that looks for one difference of two steps past half the canary's length.
+
+    Units: `apart` is the canary's length in stddevs of a difference; `rate` how often the first step of two has it and
+    the second has not.
+    """
+    if pairs < 1 or rate <= 0:
+        return 0.0
+    falsely = pairs * float(stats.norm.sf(apart / 2))
+    rightly = -math.expm1(pairs * math.log1p(-rate * float(stats.norm.cdf(apart / 2))))
+    if rightly <= delta:
+        return 0.0
+    return min(MOST_EPSILON, max(0.0, math.log((rightly - delta) / max(falsely, 1e-300))))

@@ -1,0 +1,155 @@
+"""`python -m dpwgan.audit ex-post`: the expected privacy loss of one table, estimated. No guarantee."""
+
+import argparse
+from typing import Any
+
+import numpy as np
+
+from dpwgan.audit.embedding import fit_embedding
+from dpwgan.audit.estimate import PrivacyEstimate
+from dpwgan.audit.ex_post import GAMMA, EstimateSettings, estimate_privacy
+from dpwgan.audit.inputs import AuditedTables, add_table_arguments, check_arguments, read_tables, show
+from dpwgan.audit.neighbours import lay_out_points
+from dpwgan.errors import UsageError
+from dpwgan.evaluate.tables import ComparedTable
+from dpwgan.logs import LOGGER
+
+ROWS = 10_000
+DIMENSIONS = 8
+"""Enough for what rows of a table differ by most; in many more, nearest neighbours of a table's rows are all far."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
+    add_table_arguments(
+        parser, holdout="real rows that were not trained on, whose own estimate stands beside it: the baseline"
+    )
+    parser.add_argument(
+        "--gamma", metavar="P", type=float, default=GAMMA, help="chance that a loss passes mu (default 1e-5)"
+    )
+    parser.add_argument(
+        "--removed",
+        metavar="K",
+        type=int,
+        help="nearest artificial rows taken out for a real one (default: from the divergence)",
+    )
+    parser.add_argument(
+        "--neighbours", metavar="K", type=int, default=1, help="neighbours of the divergence estimate (default 1)"
+    )
+    parser.add_argument(
+        "--samples", metavar="N", type=int, default=1000, help="real rows taken out in turn (default 1000)"
+    )
+    parser.add_argument(
+        "--rows",
+        metavar="N",
+        type=int,
+        default=ROWS,
+        help="rows of the longer table to work on; the others are thinned alike (default 10000)",
+    )
+    parser.add_argument(
+        "--dimensions",
+        metavar="D",
+        type=int,
+        default=DIMENSIONS,
+        help="principal components of the synthetic rows to work in (default 8)",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Makes the estimate, for hold-out rows too if there are any, and writes both.
+
+    Privacy: NOT private.
+    Raises: the errors of dpwgan.errors.
+    """
+    settings = EstimateSettings(
+        gamma=arguments.gamma,
+        removed=arguments.removed,
+        neighbours=arguments.neighbours,
+        samples=arguments.samples,
+    )
+    if arguments.rows < 2:
+        raise UsageError("at least 2 rows are needed")
+    check_arguments(arguments)
+    LOGGER.info("reading the tables")
+    tables = read_tables(arguments)
+    LOGGER.info("estimating")
+    estimate, holdout = estimate_tables(
+        tables, settings=settings, rows=arguments.rows, dimensions=arguments.dimensions, seed=arguments.seed
+    )
+    document = {
+        "command": "ex-post",
+        "tables": tables.describe(),
+        "seed": arguments.seed,
+        "estimate": estimate.describe(),
+        "holdout_estimate": None if holdout is None else holdout.describe(),
+    }
+    show(arguments, document, write_lines(document, estimate))
+    return 0
+
+
+def estimate_tables(
+    tables: AuditedTables, *, settings: EstimateSettings, rows: int, dimensions: int, seed: int
+) -> tuple[PrivacyEstimate, PrivacyEstimate | None]:
+    """Estimates for the real rows and, by the same synthetic rows and as many taken out, for the hold-out rows.
+
+    Tables longer than `rows` are thinned by one factor, so that a real row stands for as many synthetic ones as before.
+    Privacy: NOT private.
+    Raises: UsageError if rows are too few, or all the same.
+    """
+    rng = np.random.default_rng(seed)
+    share = min(1.0, rows / max(tables.real.rows, tables.synthetic.rows))
+    real, synthetic = (_thin(table, share, rng) for table in (tables.real, tables.synthetic))
+    points = lay_out_points(synthetic, tables.schema)
+    embedding = fit_embedding(points, sizes=synthetic.sizes, components=dimensions)
+    artificial = embedding.place(points, rng)
+    estimate = estimate_privacy(
+        embedding.place(lay_out_points(real, tables.schema), rng), artificial, settings=settings, rng=rng
+    )
+    if tables.holdout is None:
+        return estimate, None
+    # The same number taken out, or the two could not be compared.
+    same = EstimateSettings(
+        gamma=settings.gamma,
+        removed=int(estimate.measured["rows_removed_for_each"]),
+        neighbours=settings.neighbours,
+        samples=settings.samples,
+    )
+    holdout = embedding.place(lay_out_points(_cut(tables.holdout, real.rows, rng), tables.schema), rng)
+    return estimate, estimate_privacy(holdout, artificial, settings=same, rng=rng)
+
+
+def _thin(table: ComparedTable, share: float, rng: np.random.Generator) -> ComparedTable:
+    return table if share >= 1.0 else _cut(table, max(2, round(share * table.rows)), rng)
+
+
+def _cut(table: ComparedTable, rows: int, rng: np.random.Generator) -> ComparedTable:
+    if table.rows <= rows:
+        return table
+    return table.take(rng.choice(table.rows, size=rows, replace=False))
+
+
+def write_lines(document: dict[str, Any], estimate: PrivacyEstimate) -> list[str]:
+    """Gives the lines of text for the terminal: the estimate as it prints itself, and what it is made of."""
+    lines = [str(estimate), ""]
+    columns = [("training rows", document["estimate"])]
+    if document["holdout_estimate"] is not None:
+        columns.append(("hold-out rows", document["holdout_estimate"]))
+    lines.append(f"{'':<44}" + "".join(f"{title:>16}" for title, _ in columns))
+    for title, key in (
+        ("mean loss of a row, nats", "mean_loss"),
+        ("largest loss seen", "largest_loss"),
+        ("divergence of real from synthetic rows, nats", "divergence_of_real_from_artificial"),
+    ):
+        lines.append(f"{title:<44}" + "".join(f"{column['measured'][key]:>16.6f}" for _, column in columns))
+    lines.append(f"{'estimated bound mu (no guarantee)':<44}" + "".join(f"{c['mu']:>16.4f}" for _, c in columns))
+    measured = document["estimate"]["measured"]
+    lines += [
+        "",
+        f"{measured['rows_removed_for_each']} synthetic rows taken out for each of {measured['real_rows_looked_at']} "
+        f"real rows ({measured['rows_removed_chosen_by']}); {measured['real_rows']} real and "
+        f"{measured['artificial_rows']} synthetic rows in {measured['dimensions']} dimensions.",
+        f"As a bound for one more row, with mean and spread as sampled: {measured['mu_for_one_more_row']:.4f}, "
+        f"passed with probability at most {measured['gamma_for_one_more_row']:.3g}, the smallest that this many rows "
+        "carry.",
+    ]
+    return lines

@@ -1,0 +1,119 @@
+"""Is the synthetic table as good to learn from? Three classifiers, trained on it and tested on real rows.
+
+Privacy: NOT private.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.metrics import roc_auc_score
+from sklearn.naive_bayes import CategoricalNB
+from sklearn.tree import DecisionTreeClassifier
+
+from dpwgan.evaluate.tables import ComparedTable
+
+LOW_CARDINALITY = 10
+"""Most cells of a column that is predicted."""
+ROWS = 10_000
+"""Most rows to train on, and most to test on: enough to tell tables apart, and a wide table takes minutes."""
+CLASSIFIERS = ("naive_bayes", "decision_tree", "gradient_boosting")
+
+Cells = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Trial:
+    """Real rows to train on and to test on, the columns to predict, and what training on real rows reaches.
+
+    Shapes: `train` and `test` are (rows, columns) cells; `real_auc` has one number for each (target, classifier).
+    """
+
+    train: Cells
+    test: Cells
+    targets: tuple[int, ...]
+    sizes: tuple[int, ...]
+    real_auc: dict[tuple[int, str], float]
+
+
+def prepare_trial(real: ComparedTable, holdout: ComparedTable | None, rng: np.random.Generator) -> Trial:
+    """Chooses rows and targets, and trains on real rows.
+
+    Tested is on hold-out rows where there are any, else on a fifth of the real rows, on which the real classifiers are
+    not trained; the synthesizer may have seen those. Targets are the columns of at most `LOW_CARDINALITY` cells that
+    have two of them in the rows to train on and in those to test on.
+    """
+    order = rng.permutation(real.rows)
+    if holdout is None:
+        tests = max(1, real.rows // 5)
+        test, order = real.cells[order[:tests][:ROWS]], order[tests:]
+    else:
+        test = holdout.cells[rng.permutation(holdout.rows)[:ROWS]]
+    train = real.cells[order[:ROWS]]
+    targets = tuple(
+        place
+        for place, column in enumerate(real.columns)
+        if column.cells <= LOW_CARDINALITY and _has_two(train[:, place]) and _has_two(test[:, place])
+    )
+    if len(real.columns) < 2:
+        targets = ()
+    real_auc = {
+        (target, name): measure_auc(name, train, test, target, real.sizes) for target in targets for name in CLASSIFIERS
+    }
+    return Trial(train=train, test=test, targets=targets, sizes=real.sizes, real_auc=real_auc)
+
+
+def score_classifiers(table: ComparedTable, trial: Trial, rng: np.random.Generator) -> list[dict[str, Any]]:
+    """Gives for each target and classifier the AUC after training on this table, beside that after real rows."""
+    train = table.cells[rng.permutation(table.rows)[:ROWS]]
+    return [
+        {
+            "target": table.columns[target].name,
+            "classifier": name,
+            "auc": measure_auc(name, train, trial.test, target, trial.sizes),
+            "auc_real": trial.real_auc[target, name],
+        }
+        for target in trial.targets
+        for name in CLASSIFIERS
+    ]
+
+
+def measure_auc(name: str, train: Cells, test: Cells, target: int, sizes: Sequence[int]) -> float:
+    """Trains one classifier and gives the area under its ROC curve on the test rows.
+
+    Of more than two classes: each against the rest, weighted by its share of the test rows. A class that was not in the
+    rows to train on is given no chance; with one class to train on nothing is learnt, and the area is 0.5.
+    Shapes: (rows, columns) cells; the target is a column of both.
+    """
+    inputs = [place for place in range(train.shape[1]) if place != target]
+    classes = np.unique(train[:, target])
+    if len(classes) < 2:
+        return 0.5
+    model = _make(name, [sizes[place] for place in inputs])
+    model.fit(train[:, inputs], train[:, target])
+    chances = np.zeros((len(test), sizes[target]))
+    chances[:, classes] = model.predict_proba(test[:, inputs])
+    truth = test[:, target]
+    areas, weights = [], []
+    for label in np.unique(truth):
+        areas.append(roc_auc_score(truth == label, chances[:, label]))
+        weights.append(np.count_nonzero(truth == label))
+    return float(np.average(areas, weights=weights))
+
+
+def _make(name: str, sizes: list[int]) -> Any:
+    # Settings are fixed, and the same for every table: a comparison, not a contest.
+    if name == "naive_bayes":
+        return CategoricalNB(min_categories=sizes)
+    if name == "decision_tree":
+        return DecisionTreeClassifier(min_samples_leaf=20, random_state=0)
+    return HistGradientBoostingClassifier(
+        max_iter=20, learning_rate=0.3, max_leaf_nodes=15, early_stopping=False, random_state=0
+    )
+
+
+def _has_two(cells: Cells) -> bool:
+    return len(cells) > 1 and bool((cells != cells[0]).any())

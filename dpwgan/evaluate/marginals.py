@@ -1,0 +1,61 @@
+"""k-way scores: how much of the real rows' marginals the synthetic rows have.
+
+Privacy: NOT private.
+"""
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from dpwgan.evaluate.tables import ComparedTable, count_cells
+
+SETS = 100
+"""Of columns, for each size that has more of them."""
+
+_DENSE_CELLS = 1 << 20  # a marginal of more cells is counted over the cells that occur
+
+Sets = dict[int, list[tuple[int, ...]]]
+
+
+def draw_column_sets(columns: int) -> Sets:
+    """Gives the sets of one, two and three columns that the k-way scores look at: all, or 100 of them.
+
+    They depend on the number of columns alone and on no seed, so that scores of one table can be compared.
+    """
+    rng = np.random.RandomState(100)  # the order of the draws is part of the scores' definition
+    sets: Sets = {}
+    for k in (1, 2, 3):
+        sets[k] = list(itertools.combinations(range(columns), k))
+        if len(sets[k]) > SETS:
+            sets[k] = [sets[k][place] for place in rng.choice(len(sets[k]), SETS, replace=False)]
+    return sets
+
+
+def measure_overlap(real: ComparedTable, synthetic: ComparedTable, columns: Sequence[int]) -> float:
+    """Gives the sum over a marginal's cells of the smaller share: 1 minus the total variation distance.
+
+    Shapes: the tables may have different numbers of rows.
+    """
+    cells = int(np.prod([real.columns[column].cells for column in columns], dtype=np.float64))
+    ours, theirs = count_cells(real, columns), count_cells(synthetic, columns)
+    if cells > _DENSE_CELLS:
+        both, seen = pd.factorize(np.concatenate([ours, theirs]))
+        cells, ours, theirs = len(seen), both[: len(ours)], both[len(ours) :]
+    return float(np.minimum(_share(ours, cells), _share(theirs, cells)).sum())
+
+
+def _share(keys: npt.NDArray[np.int64], cells: int) -> npt.NDArray[np.float64]:
+    return np.bincount(keys, minlength=cells) / len(keys)
+
+
+def measure_agreement(real: ComparedTable, synthetic: ComparedTable, sets: Sets) -> dict[int, list[float]]:
+    """Gives the overlap of each set of columns, by size, in the order of `sets`."""
+    return {k: [measure_overlap(real, synthetic, chosen) for chosen in of_size] for k, of_size in sets.items()}
+
+
+def score_kway(agreement: dict[int, list[float]]) -> dict[str, float | None]:
+    """Gives kway_1, kway_2 and kway_3: 1000 times the mean overlap; None where the table has fewer columns."""
+    return {f"kway_{k}": 1000.0 * float(np.mean(values)) if values else None for k, values in agreement.items()}

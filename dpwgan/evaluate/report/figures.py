@@ -1,0 +1,342 @@
+"""The report's figures as inline SVG: no script, no outside file, colours left to the page's style sheet.
+
+Every figure carries its own text alternative. Every word that comes from a table or its specs is escaped, stripped of
+characters that do not print, and cut to a length that fits.
+
+Privacy: NOT private. What is drawn here are exact statistics of the real rows.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from markupsafe import Markup
+
+WIDTH = 320
+"""Of every figure, in its own units; at the width of a phone one unit is about one pixel."""
+
+MOST_BARS = 12
+"""Rows of a bar chart; of more categories the rarest are drawn as one."""
+
+MOST_STEPS = 100
+"""Steps of a profile; neighbouring cells beyond that are drawn together."""
+
+DEPENDENCE_STEPS = (0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6, 0.8, 1.0)
+"""Borders of the shades of a heat map, closer where most pairs of columns are: near 0."""
+
+DIFFERENCE_STEPS = (0.02, 0.05, 0.1, 0.2, 0.4)
+"""Least size of a difference for each of its shades; smaller ones are left blank."""
+
+MOST_NAMED = 16
+"""Columns of a heat map whose rows are named and not only numbered."""
+
+LEAST_APART = 17.0
+"""Distance of two numbers along a heat map's side, so that they do not run into each other."""
+
+Shares = npt.NDArray[np.float64]
+
+
+def printable(text: str, *, most: int) -> str:
+    """Gives a text that cannot disturb the page around it: no control or direction characters, at most `most` long.
+
+    A longer one loses its middle, since names of one table often differ at the end only.
+    """
+    clean = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text[: 100 * most])
+    if not clean.strip():
+        return "(empty)" if not clean else "(blank)"
+    if len(clean) <= most:
+        return clean
+    tail = max(1, most // 3)
+    return clean[: most - 1 - tail] + "\N{HORIZONTAL ELLIPSIS}" + clean[-tail:]
+
+
+def percent(share: float) -> str:
+    """Writes a share as a percentage with one decimal; a small one that is not 0 never as 0."""
+    if 0.0 < share < 0.0005:
+        return "<0.1%"
+    return f"{100.0 * share:.1f}%"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scale:
+    """The part of a score's scale that is drawn: from `start`, at the left, to `best`, at the right."""
+
+    start: float
+    best: float
+
+    def place(self, value: float) -> float:
+        """Gives how far to the right a value lies, from 0 to 1."""
+        if self.start == self.best:
+            return 1.0
+        return min(1.0, max(0.0, (value - self.start) / (self.best - self.start)))
+
+
+def choose_scale(values: Sequence[float], *, worst: float, best: float) -> Scale:
+    """Gives a scale that ends at the best possible score and starts at a round number not better than any value."""
+    if worst == best or not values:
+        return Scale(start=worst, best=best)
+    farthest = max(abs(best - value) for value in values)
+    whole = abs(best - worst)
+    for part in (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0):
+        if farthest <= part * whole:
+            return Scale(start=best - np.sign(best - worst) * part * whole, best=best)
+    return Scale(start=worst, best=best)
+
+
+def draw_scale(
+    *, synthetic: float, floor: float | None, ceiling: float | None, scale: Scale, ends: tuple[str, str], says: str
+) -> Markup:
+    """Draws one score between its floor and its ceiling; right is better.
+
+    `ends` are the numbers at both ends of the scale, `says` the text alternative.
+    """
+    left, right, line = 8.0, WIDTH - 8.0, 18.0
+    parts = [Markup('<path class="axis" d="M{} {}H{}"/>').format(left, line, right)]
+
+    def at(value: float) -> float:
+        return left + (right - left) * scale.place(value)
+
+    if floor is not None:
+        parts.append(draw_mark("floor", x=at(floor), y=line))
+    if ceiling is not None:
+        parts.append(draw_mark("ceiling", x=at(ceiling), y=line))
+    parts.append(draw_mark("synthetic", x=at(synthetic), y=line))
+    parts.append(Markup('<text class="small" x="{}" y="42">{}</text>').format(left, ends[0]))
+    parts.append(Markup('<text class="small end" x="{}" y="42">{}</text>').format(right, ends[1]))
+    return _figure(parts, height=47, says=says)
+
+
+def draw_mark(name: str, *, x: float, y: float) -> Markup:
+    """Draws the mark of a table on a scale; the shapes differ, so that no colour is needed to tell them apart."""
+    if name == "synthetic":
+        return Markup('<circle class="mark synthetic" cx="{:.1f}" cy="{:.1f}" r="6"/>').format(x, y)
+    if name == "floor":
+        return Markup('<path class="mark floor" d="M{:.1f} {:.1f}l6 9h-12z"/>').format(x, y + 1)
+    return Markup('<path class="mark ceiling" d="M{:.1f} {:.1f}l6 -9h-12z"/>').format(x, y - 1)
+
+
+def draw_mark_alone(name: str) -> Markup:
+    """Draws a mark for a legend, hidden from screen readers: the words beside it say the same."""
+    body = draw_mark(name, x=8, y={"synthetic": 8, "floor": 3, "ceiling": 13}[name])
+    return Markup('<svg class="key" viewBox="0 0 16 16" width="16" height="16" aria-hidden="true">{}</svg>').format(
+        body
+    )
+
+
+def draw_bars(
+    labels: Sequence[str], real: Shares, synthetic: Shares, *, rest: tuple[str, float, float] | None = None, says: str
+) -> Markup:
+    """Draws two bars for each category: the real table's above, the synthetic one's below, and both shares.
+
+    `rest`, what is left over, is written under them without bars: as a sum it would dwarf what it is a sum of.
+    Shapes: `real` and `synthetic` are (len(labels),).
+    Units: shares of all rows.
+    """
+    row = 27.0
+    longest = max(len(printable(label, most=14)) for label in [*labels, *(rest or ())[:1]])
+    left = min(104.0, 14.0 + 7.5 * longest)  # a label is about that wide
+    room = WIDTH - left - 96.0
+    most = max(float(real.max(initial=0.0)), float(synthetic.max(initial=0.0)), 1e-12)
+    rows = list(zip(labels, real.tolist(), synthetic.tolist(), strict=True))
+    parts = []
+    for place, (label, ours, theirs) in enumerate([*rows, rest] if rest else rows):
+        y = place * row
+        parts.append(
+            Markup('<text x="{}" y="{:.1f}" class="end">{}<title>{}</title></text>').format(
+                left - 6, y + 15, printable(label, most=14), printable(label, most=120)
+            )
+        )
+        for name, share, top in (("real", ours, 3.0), ("synthetic", theirs, 12.5)):
+            if place < len(rows):
+                parts.append(
+                    Markup('<rect class="bar {}" x="{}" y="{:.1f}" width="{:.1f}" height="8.5"/>').format(
+                        name, left, y + top, room * share / most
+                    )
+                )
+        numbers = f"{percent(ours)} / {percent(theirs)}"
+        parts.append(Markup('<text x="{}" y="{:.1f}" class="end small">{}</text>').format(WIDTH, y + 15, numbers))
+    parts.append(Markup('<path class="axis" d="M{} 0V{:.1f}"/>').format(left, len(rows) * row))
+    return _figure(parts, height=(len(rows) + bool(rest)) * row + 2, says=says)
+
+
+def draw_profile(
+    labels: Sequence[str], real: Shares, synthetic: Shares, *, missing: tuple[float, float] | None, says: str
+) -> Markup:
+    """Draws neighbouring cells as two outlines: the real table's filled, the synthetic one's as a line.
+
+    Heights go with the square root of the share, so that rare cells can still be seen. `missing` are the two shares of
+    cells without a number, drawn apart at the right.
+    Shapes: `real` and `synthetic` are (len(labels),).
+    Units: shares of all rows.
+    """
+    top, bottom, left = 12.0, 104.0, 40.0
+    right = WIDTH - (58.0 if missing is not None else 2.0)
+    shares = [float(real.max(initial=0.0)), float(synthetic.max(initial=0.0)), *(missing or ())]
+    most = max(*shares, 1e-12)
+
+    def height(share: float) -> float:
+        return (bottom - top) * float(np.sqrt(share / most))
+
+    parts = []
+    for part in (1.0, 0.25, 0.0625):
+        y = bottom - height(part * most)
+        parts.append(Markup('<path class="grid" d="M{} {:.1f}H{}"/>').format(left, y, WIDTH))
+        parts.append(
+            Markup('<text class="small end" x="{}" y="{:.1f}">{}</text>').format(left - 4, y + 4, _tick(part * most))
+        )
+    width = (right - left) / len(labels)
+    outline = _outline([height(share) for share in real], left=left, bottom=bottom, width=width)
+    parts.append(Markup('<path class="area real" d="{}z"/>').format(outline))
+    outline = _outline([height(share) for share in synthetic], left=left, bottom=bottom, width=width)
+    parts.append(Markup('<path class="line synthetic" d="{}"/>').format(outline))
+    parts.append(Markup('<path class="axis" d="M{} {}H{:.1f}"/>').format(left, bottom, right))
+    first, last = printable(labels[0], most=22), printable(labels[-1], most=22)
+    parts.append(Markup('<text class="small" x="{}" y="{}">{}</text>').format(left, bottom + 15, first))
+    parts.append(Markup('<text class="small end" x="{:.1f}" y="{}">{}</text>').format(right, bottom + 15, last))
+    if missing is not None:
+        for name, share, x in (("real", missing[0], right + 20), ("synthetic", missing[1], right + 37)):
+            parts.append(
+                Markup('<rect class="bar {}" x="{:.1f}" y="{:.1f}" width="15" height="{:.1f}"/>').format(
+                    name, x, bottom - height(share), height(share)
+                )
+            )
+        parts.append(Markup('<path class="axis" d="M{:.1f} {}H{}"/>').format(right + 14, bottom, WIDTH))
+        parts.append(Markup('<text class="small end" x="{}" y="{}">missing</text>').format(WIDTH, bottom + 15))
+    return _figure(parts, height=bottom + 20, says=says)
+
+
+def merge_neighbours(labels: Sequence[str], real: Shares, synthetic: Shares) -> tuple[list[str], Shares, Shares]:
+    """Puts neighbouring cells together where there are more than a profile has steps.
+
+    Shapes: (cells,) each; at most `MOST_STEPS` after it.
+    """
+    each = -(-len(labels) // MOST_STEPS)
+    if each <= 1:
+        return list(labels), real, synthetic
+    starts = np.arange(0, len(labels), each)
+    merged = []
+    for start in starts:
+        first, last = labels[start], labels[min(start + each, len(labels)) - 1]
+        merged.append(first if first == last else f"{first} to {last}")
+    return merged, np.add.reduceat(real, starts), np.add.reduceat(synthetic, starts)
+
+
+def draw_heat_map(matrix: Shares, names: Sequence[str], *, difference: bool, says: str) -> Markup:
+    """Draws one square a pair of columns, in shades; one path a shade, so that 98 columns stay small.
+
+    With `difference` shades have a sign: "more" where `matrix` is above 0, "less" where it is below.
+    Shapes: `matrix` is (d, d); its diagonal is blank but for a line.
+    """
+    count = len(names)
+    named = count <= MOST_NAMED
+    left, top = (104.0, 16.0) if named else (26.0, 16.0)
+    side = (WIDTH - left) / count
+    shades: dict[str, list[str]] = {}
+    for row in range(count):
+        start = 0
+        row_shades = [
+            "" if column == row else _shade(float(matrix[row, column]), difference=difference)
+            for column in range(count)
+        ]
+        while start < count:  # equal neighbours are one rectangle
+            stop = start + 1
+            while stop < count and row_shades[stop] == row_shades[start]:
+                stop += 1
+            if row_shades[start]:
+                shades.setdefault(row_shades[start], []).append(f"M{start} {row}h{stop - start}v1h-{stop - start}z")
+            start = stop
+    parts = [
+        Markup('<rect class="field" x="{}" y="{}" width="{:.2f}" height="{:.2f}"/>').format(
+            left, top, side * count, side * count
+        ),
+        Markup('<g transform="translate({} {}) scale({:.4f})" shape-rendering="crispEdges">').format(left, top, side),
+        *(Markup('<path class="{}" d="{}"/>').format(name, "".join(paths)) for name, paths in sorted(shades.items())),
+        Markup('</g><path class="diagonal" d="M{0} {1}l{2:.2f} {2:.2f}"/>').format(left, top, side * count),
+    ]
+    every = next(step for step in (1, 5, 10, 20, 50, 100, count) if step * side >= LEAST_APART or step == count)
+    for place in range(count):
+        middle = side * (place + 0.5)
+        numbered = place == 0 or (place + 1) % every == 0
+        if numbered:
+            parts.append(
+                Markup('<text class="small middle" x="{:.1f}" y="{}">{}</text>').format(
+                    left + middle, top - 4, place + 1
+                )
+            )
+        if named or numbered:
+            text = f"{printable(names[place], most=12)} {place + 1}" if named else str(place + 1)
+            parts.append(
+                Markup('<text class="small end" x="{}" y="{:.1f}">{}<title>{}</title></text>').format(
+                    left - 4, top + middle + 4, text, printable(names[place], most=120)
+                )
+            )
+    return _figure(parts, height=top + side * count + 1, says=says)
+
+
+def draw_heat_key(*, difference: bool) -> Markup:
+    """Draws the shades of a heat map with their borders."""
+    if difference:
+        steps = DIFFERENCE_STEPS
+        names = [f"less{k}" for k in range(len(steps), 0, -1)] + [""] + [f"more{k}" for k in range(1, len(steps) + 1)]
+        borders = [f"{step:g}" for step in (*reversed(steps), *steps)]
+        says = f"Key: left, stronger in the real table; right, in the synthetic one; blank, by less than {steps[0]:g}."
+    else:
+        names = [f"level{k}" for k in range(len(DEPENDENCE_STEPS) - 1)]
+        borders = [f"{step:g}" for step in DEPENDENCE_STEPS[1:-1]]
+        says = "Key: the further from the background, the stronger the dependence, from 0 to 1."
+    side = WIDTH / len(names)
+    parts = []
+    for place, name in enumerate(names):
+        parts.append(
+            Markup('<rect class="field {}" x="{:.2f}" y="1" width="{:.2f}" height="12"/>').format(
+                name, place * side + 0.5, side - 1
+            )
+        )
+    for place, border in enumerate(borders, start=1):
+        parts.append(Markup('<text class="tiny middle" x="{:.1f}" y="24">{}</text>').format(place * side, border))
+    if not difference:
+        return _figure(parts, height=28, says=says)
+    parts.append(Markup('<text class="small" x="0" y="40">stronger in the real table</text>'))
+    parts.append(Markup('<text class="small end" x="{}" y="40">in the synthetic one</text>').format(WIDTH))
+    return _figure(parts, height=44, says=says)
+
+
+def _shade(value: float, *, difference: bool) -> str:
+    if not np.isfinite(value):
+        return ""
+    if not difference:
+        # A value on a border, the first one too, belongs to the shade above it; 1 to the last one.
+        level = int(np.searchsorted(DEPENDENCE_STEPS, value, side="right")) - 1
+        return f"level{min(max(level, 0), len(DEPENDENCE_STEPS) - 2)}"
+    level = int(np.searchsorted(DIFFERENCE_STEPS, abs(value), side="right"))
+    return "" if level == 0 else f"{'more' if value > 0 else 'less'}{level}"
+
+
+def _outline(heights: Sequence[float], *, left: float, bottom: float, width: float) -> str:
+    """Gives the steps of a profile as a path from the bottom left to the bottom right, in short relative moves."""
+    moves, y = [f"M{left:g} {bottom:g}"], bottom
+    run = 0.0
+    x = 0.0  # what is written so far, rounded, so that rounding does not add up
+    for height in heights:
+        level = round(bottom - height, 1)
+        if level != round(y, 1):
+            step = round(run - x, 1)
+            moves.append(f"h{step:g}" if step else "")
+            moves.append(f"v{level - y:.1f}")
+            x, y = round(x + step, 1), level
+        run += width
+    moves.append(f"h{run - x:.1f}v{bottom - y:.1f}")
+    return "".join(moves)
+
+
+def _tick(share: float) -> str:
+    return (
+        f"{100.0 * share:.1g}%" if share < 0.01 else f"{100.0 * share:.2g}%" if share < 0.1 else f"{100.0 * share:.0f}%"
+    )
+
+
+def _figure(parts: Sequence[Markup], *, height: float, says: str) -> Markup:
+    return Markup('<svg class="figure" viewBox="0 0 {} {:.0f}" role="img" aria-label="{}">{}</svg>').format(
+        WIDTH, height, printable(says, most=600), Markup("").join(parts)
+    )

@@ -1,0 +1,297 @@
+"""Real, synthetic and hold-out rows in one form: cells of a public binning, and the numbers behind them.
+
+Privacy: NOT private. What is read here, and everything computed from it, is for whoever may see the real rows.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from dpwgan.data.codecs import NOT_LISTED, NOT_NUMBER, NOT_WHOLE, make_codec
+from dpwgan.data.derived import DerivedRule
+from dpwgan.data.domains import discover_domains
+from dpwgan.data.findings import Findings, describe
+from dpwgan.data.numerals import BLANKS, read_number, read_numbers
+from dpwgan.data.reader import open_table
+from dpwgan.errors import DataError
+from dpwgan.schema import CategoricalColumn, DerivedColumn, NumericColumn, Schema, UndiscoveredColumn
+
+BUCKETS = 100
+"""Of the range of a number. Source: NIST 2018 challenge, scoring method 1."""
+
+NOTICE = "Contains private statistics, not covered by epsilon."
+"""Stands in everything that the evaluation and the audit write."""
+
+MISSING = "missing"
+OUTSIDE = "is not in the range of the specs"
+
+Kind = Literal["categorical", "number", "number_or_missing"]
+Illegal = Literal["refuse", "leave out"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ComparedColumn:
+    """A column's public binning: its kind and one label a cell.
+
+    A categorical column has one cell a category, its missing codes included. A number has `BUCKETS` of equal width over
+    the range of the specs, or one a value where whole numbers are fewer; where it may be missing the last cell says so.
+    `missing` are the cells that mean not available.
+    Units: `minimum` and `maximum` are the public range of a number, in its own unit; NaN for a categorical column.
+    """
+
+    name: str
+    kind: Kind
+    labels: tuple[str, ...] = field(repr=False)
+    missing: tuple[int, ...] = field(default=(), repr=False)
+    minimum: float = math.nan
+    maximum: float = math.nan
+
+    @property
+    def cells(self) -> int:
+        """Number of cells."""
+        return len(self.labels)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ComparedTable:
+    """The rows of a table whose cells are all legal.
+
+    `illegal` counts the rows that were left out because a cell is not legal; `broken` says which (column, rule, rows),
+    derived columns included, which leave no row out. Identifier and derived columns are not among the columns.
+
+    Privacy: rows of a real table are private; they do not show in the representation.
+    Shapes: `cells` and `numbers` are (n, columns). `cells` holds the cell of the public binning; `numbers` the numeric
+      value, NaN where it is missing, and the cell's index for a categorical column.
+    Units: `numbers` is in the unit of the column.
+    """
+
+    columns: tuple[ComparedColumn, ...]
+    cells: npt.NDArray[np.int32] = field(repr=False)
+    numbers: npt.NDArray[np.float64] = field(repr=False)
+    illegal: int = 0
+    broken: tuple[tuple[str, str, int], ...] = field(default=(), repr=False)
+    path: str = ""
+
+    @property
+    def rows(self) -> int:
+        """Number of rows n."""
+        return int(self.cells.shape[0])
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Number of cells of each column."""
+        return tuple(column.cells for column in self.columns)
+
+    def take(self, rows: npt.NDArray[np.int64]) -> "ComparedTable":
+        """Gives the table of these rows, in this order; `illegal` and `broken` stay those of the whole table."""
+        return replace(self, cells=self.cells[rows], numbers=self.numbers[rows])
+
+
+def discover_schema(path: str | Path, schema: Schema) -> Schema:
+    """Gives columns whose list of cells the specs leave to the data the cells that occur in this, the real table.
+
+    Privacy: NOT private.
+    Raises: as `read_compared`.
+    """
+    if not any(isinstance(column, UndiscoveredColumn) for column in schema.columns):
+        return schema
+    waived = Schema(
+        columns=tuple(
+            replace(column, privacy="waived") if isinstance(column, UndiscoveredColumn) else column
+            for column in schema.columns
+        ),
+        sha256=schema.sha256,
+    )
+    return discover_domains(open_table(path, waived).frames(), waived)
+
+
+def read_compared(
+    path: str | Path, schema: Schema, *, buckets: int = BUCKETS, illegal: Illegal = "refuse"
+) -> ComparedTable:
+    """Reads a table as cells of the public binning.
+
+    With `illegal` "refuse" (real rows) the specs' own rules for cells outside the domain hold, and any other illegal
+    cell ends the run; with "leave out" (synthetic rows) every illegal cell is counted and its row left out.
+
+    Privacy: NOT private. A refusal names columns, rules and counts of rows, never a cell.
+    Shapes: n rows whose cells are legal.
+    Raises: InputError, TransferError, DataError as `open_table`; DataError for an illegal cell where they are refused,
+      or if no row is left.
+    """
+    if illegal == "leave out":
+        schema = _reject_everywhere(schema)
+    kept = [column for column in schema.columns if isinstance(column, CategoricalColumn | NumericColumn)]
+    binnings = [_Categories(c) if isinstance(c, CategoricalColumn) else _Buckets(c, buckets) for c in kept]
+    codecs = {column.name: make_codec(column) for column in kept}
+    derived = [
+        DerivedRule(column, schema=schema, codecs=codecs)
+        for column in schema.columns
+        if isinstance(column, DerivedColumn)
+    ]
+    try:
+        source = open_table(path, schema)
+    except DataError as error:
+        raise DataError(f"The table {str(path)!r} cannot be compared. {error}") from None
+    cells = np.empty((source.records, len(kept)), dtype=np.int32)
+    numbers = np.empty((source.records, len(kept)), dtype=np.float64)
+    findings = Findings()
+    first = 0
+    for frame in source.frames():
+        rows = slice(first, first + frame.height)
+        first += frame.height
+        for place, (column, binning) in enumerate(zip(kept, binnings, strict=True)):
+            _fill(frame.get_column(column.name), binning, findings, cells[rows, place], numbers[rows, place])
+        for rule in derived:
+            rule.check(frame, findings)
+    if findings.rows and illegal == "refuse":
+        raise DataError(f"The table {str(path)!r} does not fit the specs: {describe(findings.rows)}.")
+    legal = (cells >= 0).all(axis=1)
+    left_out = int(np.count_nonzero(~legal))
+    if left_out == len(legal):
+        raise DataError(f"The table {str(path)!r} has no row whose cells are all legal.")
+    if left_out:
+        cells, numbers = cells[legal], numbers[legal]
+    return ComparedTable(
+        columns=tuple(binning.column for binning in binnings),
+        cells=cells,
+        numbers=numbers,
+        illegal=left_out,
+        broken=tuple((column, rule, count) for (column, rule), count in findings.rows.items()),
+        path=str(path),
+    )
+
+
+def count_cells(table: ComparedTable, columns: Sequence[int]) -> npt.NDArray[np.int64]:
+    """Gives one key for each row: the place of its cells of these columns in the table of all their cells.
+
+    Shapes: (n,) keys, each below the product of the columns' sizes.
+    """
+    shape = tuple(table.columns[column].cells for column in columns)
+    keys: npt.NDArray[np.int64] = np.ravel_multi_index(tuple(table.cells[:, column] for column in columns), shape)
+    return keys
+
+
+def _reject_everywhere(schema: Schema) -> Schema:
+    columns = tuple(
+        replace(column, out_of_domain="reject") if isinstance(column, CategoricalColumn | NumericColumn) else column
+        for column in schema.columns
+    )
+    return Schema(columns=columns, sha256=schema.sha256)
+
+
+def _fill(
+    column: pl.Series,
+    binning: "_Categories | _Buckets",
+    findings: Findings,
+    cells: npt.NDArray[np.int32],
+    numbers: npt.NDArray[np.float64],
+) -> None:
+    # Each distinct cell is looked at once: columns have far fewer of them than rows.
+    seen = column.unique()
+    cell_of, number_of, broken = binning.read(seen)
+    listed = seen.to_list()
+    cells[:] = column.replace_strict(listed, cell_of.tolist(), return_dtype=pl.Int32).to_numpy()
+    numbers[:] = column.replace_strict(listed, number_of.tolist(), return_dtype=pl.Float64).to_numpy()
+    if not (cell_of < 0).any():
+        return
+    for rule, which in broken.items():
+        if which.any():
+            bad = column.is_in(seen.filter(pl.Series(which)).to_list())
+            findings.add(binning.column.name, rule, int(bad.sum()))
+
+
+_Read = tuple[npt.NDArray[np.int32], npt.NDArray[np.float64], dict[str, npt.NDArray[np.bool_]]]
+
+
+class _Categories:
+    """A finite list of cells, each by itself."""
+
+    def __init__(self, column: CategoricalColumn) -> None:
+        self._codec = make_codec(column)
+        absent = tuple(place for place, token in enumerate(column.tokens) if token in column.missing)
+        self.column = ComparedColumn(name=column.name, kind="categorical", labels=column.tokens, missing=absent)
+
+    def read(self, seen: pl.Series) -> _Read:
+        """Gives each distinct cell its index, or -1, and the broken rules."""
+        codes = self._codec.encode(seen, Findings()).codes
+        places = np.full(len(seen), -1, dtype=np.int32) if codes is None else codes
+        return places, places.astype(np.float64), {NOT_LISTED: places < 0}
+
+
+class _Buckets:
+    """A public range cut into pieces of equal width, as the challenge cut it.
+
+    Source: NIST 2018 challenge, match 3, competitor pack: the range is stretched by 1.0001 so that the maximum lies in
+      the last bucket. Where whole numbers are no more than the buckets, each lies in a bucket of its own; then the
+      empty buckets between them are left out, which is the same binning.
+    """
+
+    def __init__(self, column: NumericColumn, buckets: int) -> None:
+        self._specs = column
+        values = int(math.floor(column.maximum) - math.ceil(column.minimum)) + 1 if column.integer else 0
+        if 1 <= values <= buckets:
+            self._first, self._step, self._buckets = float(math.ceil(column.minimum)), 1.0, values
+        else:
+            self._first = column.minimum
+            self._step = 1.0001 * (column.maximum - column.minimum) / buckets or 1.0
+            self._buckets = buckets if column.maximum > column.minimum else 1
+        self._missing = [(token.strip(BLANKS), read_number(token)) for token in column.missing]
+        labels = [self._label(place) for place in range(self._buckets)]
+        self.column = ComparedColumn(
+            name=column.name,
+            kind="number_or_missing" if column.missing else "number",
+            labels=(*labels, MISSING) if column.missing else tuple(labels),
+            missing=(self._buckets,) if column.missing else (),
+            minimum=column.minimum,
+            maximum=column.maximum,
+        )
+
+    def read(self, seen: pl.Series) -> _Read:
+        """Gives each distinct cell its bucket, or -1, its number, or NaN, and the broken rules."""
+        column = self._specs
+        text = seen.str.strip_chars(BLANKS)
+        is_number, values = read_numbers(text)
+        missing = np.zeros(len(seen), dtype=bool)
+        for token, number in self._missing:
+            missing |= (text == token).to_numpy()
+            if number is not None:
+                missing |= is_number & (values == float(number))
+        whole = np.floor(values) == values if column.integer else np.ones(len(seen), dtype=bool)
+        inside = (values >= column.minimum) & (values <= column.maximum)
+        if column.out_of_domain == "missing":
+            missing |= ~(is_number & whole & inside)
+        elif column.out_of_domain == "clamp":
+            values = np.clip(np.rint(values) if column.integer else values, column.minimum, column.maximum)
+            whole[:], inside[:] = True, True
+        broken = {
+            NOT_NUMBER: ~missing & ~is_number,
+            NOT_WHOLE: ~missing & is_number & ~whole,
+            OUTSIDE: ~missing & is_number & whole & ~inside,
+        }
+        legal = is_number & whole & inside & ~missing
+        values = np.where(legal, values, column.minimum)
+        places = np.full(len(seen), -1, dtype=np.int32)
+        places[legal] = np.clip((values - self._first) / self._step, 0, self._buckets - 1).astype(np.int32)[legal]
+        places[missing] = self._buckets
+        return places, np.where(legal, values, np.nan), broken
+
+    def _label(self, place: int) -> str:
+        low = self._first + place * self._step
+        high = min(low + self._step, self._specs.maximum)
+        if not self._specs.integer:
+            return f"{low:.6g} to {high:.6g}"
+        first = math.ceil(low)
+        last = math.floor(high) if place == self._buckets - 1 else math.ceil(low + self._step) - 1
+        last = min(last, math.floor(self._specs.maximum))
+        return str(first) if first >= last else f"{first} to {last}"

@@ -1,0 +1,173 @@
+import csv
+import json
+
+import numpy as np
+import pytest
+
+from dpwgan.audit.cli import COMMANDS, main
+from dpwgan.audit.estimate import NO_GUARANTEE
+from dpwgan.evaluate.tables import NOTICE
+from tests.audit.populations import SPECS, draw_table
+
+QUICK = ["--only", "exact copies", "--only", "membership by distance", "--quiet"]
+
+
+def write_csv(path, table):
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(SPECS)
+        for row in table.numbers:
+            cells = []
+            for value, spec in zip(row, SPECS.values(), strict=True):
+                whole = spec["type"] == "enum"
+                cells.append("N" if np.isnan(value) else str(int(value)) if whole else f"{value:.6f}")
+            writer.writerow(cells)
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("audit")
+    rng = np.random.default_rng(1)
+    (folder / "specs.json").write_text(json.dumps(SPECS))
+    names = {name: write_csv(folder / f"{name}.csv", draw_table(200, rng)) for name in ("real", "holdout", "fresh")}
+    return {**names, "specs": str(folder / "specs.json"), "folder": folder}
+
+
+def run(*arguments, capfd):
+    code = main([str(argument) for argument in arguments])
+    out, err = capfd.readouterr()
+    return code, out, err
+
+
+def tables(files, synthetic="fresh"):
+    return files["real"], files[synthetic], files["specs"], "--holdout", files["holdout"]
+
+
+def test_attack_writes_the_notice_and_every_attack_when_it_is_run(files, tmp_path, capfd):
+    target = tmp_path / "attacks.json"
+    code, out, _ = run("attack", *tables(files), "--rows", 50, "--json", target, capfd=capfd)
+    assert (code, out.splitlines()[0]) == (0, NOTICE)
+    document = json.loads(target.read_text())
+    assert next(iter(document)) == "notice"
+    assert document["notice"] == NOTICE
+    played = {attack["name"] for attack in document["attacks"]} | {skipped["name"] for skipped in document["skipped"]}
+    assert len(played) == 7
+    for name in played:
+        assert name in out
+    for attack in document["attacks"]:
+        assert attack["excess"]["lower"] <= attack["excess"]["value"] <= attack["excess"]["upper"]
+        assert attack["false_alarm_rate"] == pytest.approx(0.025)
+    assert document["reading"] in out
+    assert [path.name for path in tmp_path.iterdir()] == ["attacks.json"]
+
+
+def test_attack_raises_the_alarm_when_the_table_is_a_copy_and_not_when_it_is_fresh(files, capfd):
+    options = ["--rows", 200, "--confidence", 0.999998, *QUICK]
+    _, out, _ = run("attack", *tables(files, "real"), *options, capfd=capfd)
+    assert out.count("BEATS ITS BASELINE") == 2
+    _, out, _ = run("attack", *tables(files), *options, capfd=capfd)
+    assert "BEATS ITS BASELINE" not in out
+
+
+def test_attack_gives_one_document_when_the_seed_is_the_same_whatever_else_is_played(files, capfd):
+    def play(*options):
+        code, out, _ = run("attack", *tables(files), "--rows", 50, "--quiet", "--json", "-", *options, capfd=capfd)
+        assert code == 0
+        return {attack["name"]: attack for attack in json.loads(out)["attacks"]}
+
+    alone = play("--only", "membership by distance", "--seed", 3)
+    beside = play(*QUICK, "--seed", 3)
+    assert alone["membership by distance"] == beside["membership by distance"]
+    assert play("--only", "membership by distance", "--seed", 4) != alone
+
+
+def test_ex_post_says_that_it_is_no_guarantee_when_it_is_run(files, tmp_path, capfd):
+    target = tmp_path / "estimate.json"
+    code, out, _ = run("ex-post", *tables(files), "--samples", 40, "--json", target, capfd=capfd)
+    assert (code, out.splitlines()[0]) == (0, NOTICE)
+    assert NO_GUARANTEE in out
+    assert "epsilon" not in out.replace(NOTICE, "")
+    document = json.loads(target.read_text())
+    assert document["notice"] == NOTICE
+    for key in ("estimate", "holdout_estimate"):
+        assert document[key]["guarantee"] is None
+        assert document[key]["kind"] == "estimate"
+        assert document[key]["measured"]["real_rows_looked_at"] == 40
+    assert "epsilon" not in target.read_text().replace(NOTICE, "")
+
+
+def test_ex_post_shows_a_copy_in_the_divergences_when_hold_out_rows_stand_beside(files, capfd):
+    """The limit and its remedy: mu alone says nothing of a copy, the two divergences do."""
+    _, out, _ = run("ex-post", *tables(files, "real"), "--json", "-", "--quiet", capfd=capfd)
+    document = json.loads(out)
+    key = "divergence_of_real_from_artificial"
+    of_real, of_holdout = (document[which]["measured"][key] for which in ("estimate", "holdout_estimate"))
+    assert of_real < of_holdout - 1.0
+
+
+def test_ex_post_works_when_there_are_no_hold_out_rows_and_tables_are_thinned(files, capfd):
+    arguments = [
+        files["real"],
+        files["fresh"],
+        files["specs"],
+        "--rows",
+        100,
+        "--samples",
+        30,
+        "--removed",
+        3,
+        "--quiet",
+    ]
+    code, out, _ = run("ex-post", *arguments, "--json", "-", capfd=capfd)
+    assert code == 0
+    document = json.loads(out)
+    assert document["holdout_estimate"] is None
+    assert document["estimate"]["measured"]["artificial_rows"] == 100
+    assert document["estimate"]["measured"]["rows_removed_for_each"] == 3
+
+
+SO = ["{real}", "{fresh}", "{specs}", "--holdout", "{holdout}"]
+REFUSALS = [
+    (["attack", "{real}", "{fresh}", "{specs}"], 2, "--holdout is needed"),
+    (["attack", "{real}", "{fresh}"], 2, "specs"),
+    (["attack", *SO, "--only", "magic"], 2, "--only must be one of"),
+    (["attack", *SO, "--rows", "3"], 2, "at least 20 rows"),
+    (["attack", *SO, "--confidence", "1"], 2, "confidence"),
+    (["attack", *SO, "--secret", "x", "--only", "attribute inference"], 2, "'x'"),
+    (["attack", "{real}", "{fresh}", "{specs}", "--holdout", "{missing}"], 66, "does not exist"),
+    (["attack", *SO, "--json", "{real}"], 2, "write over a file"),
+    (["attack", *SO, "--json", "{missing}/a"], 73, "folder"),
+    (["attack", *SO, "--seed", "-1"], 2, "--seed"),
+    (["ex-post", "{bad}", "{fresh}", "{specs}"], 65, "'region'"),
+    (["ex-post", "{real}", "{fresh}", "{specs}", "--gamma", "0"], 2, "gamma"),
+    (["ex-post", "{real}", "{fresh}", "{specs}", "--rows", "1"], 2, "2 rows"),
+    (["ex-post", "{real}", "{fresh}", "{specs}", "--dimensions", "0"], 2, "dimensions"),
+    (["ex-post", "{real}", "{fresh}", "{specs}", "--removed", "199"], 2, "too few"),
+    (["nothing"], 2, "attack"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("arguments", "exit_code", "words"), REFUSALS)
+def test_command_is_refused_in_one_sentence_when_it_cannot_be_done(arguments, exit_code, words, files, tmp_path, capfd):
+    bad = tmp_path / "bad.csv"
+    with open(files["real"]) as file:
+        lines = file.read().splitlines()
+    bad.write_text("\n".join([lines[0], "secret" + lines[1][1:], *lines[2:]]) + "\n")
+    places = {**files, "missing": str(tmp_path / "missing"), "bad": str(bad)}
+    code, out, err = run(*(argument.format(**places) for argument in arguments), "--quiet", capfd=capfd)
+    assert (code, out) == (exit_code, "")
+    assert words in err.lower()
+    assert len(err.splitlines()) == 1
+    assert "secret" not in err
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_command_has_help_that_says_it_is_not_private_when_asked(name, capfd):
+    code, out, _ = run(name, "--help", capfd=capfd)
+    assert code == 0
+    assert "NOT private" in out
+    code, out, _ = run("--help", capfd=capfd)
+    assert code == 0
+    assert name in out
+    assert "NOT private" in out

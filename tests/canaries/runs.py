@@ -1,0 +1,47 @@
+"""Small runs to audit: every formal method of the registry, with short fits, on a table with canaries."""
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from dpwgan.audit.canaries.worlds import add_canaries
+from dpwgan.config import SynthesisConfig
+from dpwgan.encoded import EncodedTable
+from dpwgan.planning import RunPlan, plan_run
+from dpwgan.schema import Column, Schema
+from tests.cells.tables import COLUMNS, make_encoded
+
+KEPT: list[Column] = [column for column in COLUMNS if column.name in ("letters", "two", "places", "age", "pay", "rate")]
+SCHEMA = Schema(columns=tuple(KEPT), sha256="0" * 64)
+
+_FIT: dict[str, Any] = {"codes": 40, "fit_steps": 5}
+_CRITIC: dict[str, Any] = {"steps": 20, "expected_batch_size": 40, "hidden_critic": (16, 8)}
+
+METHODS: dict[str, tuple[str, dict[str, Any]]] = {
+    "dp-wgan, queries": ("dp-wgan", {"rounds": 2, **_FIT, **_CRITIC}),
+    "dp-wgan, moments": ("dp-wgan", {"anchor": "moments", **_FIT, **_CRITIC}),
+    "dp-wgan, none": ("dp-wgan", {"anchor": "none", "hidden_generator": (8,), "latent": 4, **_CRITIC}),
+    "query-gan": ("query-gan", {"rounds": 2, **_FIT}),
+    "query-gan, one-layer": ("query-gan", {"oracle": "one-layer", "rounds": 3, "codes": 40}),
+    "independent": ("independent", {}),
+}
+"""Every way in which a method of the registry reads rows."""
+
+
+def make_table(*, records: int = 400, canaries: int = 20, seed: int = 1) -> EncodedTable:
+    base = make_encoded(records, seed=seed, columns=KEPT)
+    return add_canaries(base, canaries=canaries, rng=np.random.default_rng(seed))
+
+
+def make_plan(name: str, encoded: EncodedTable, *, epsilon: float = 1.0, delta: float = 1e-5) -> RunPlan:
+    return _plan(name, encoded.records, epsilon, delta)
+
+
+@functools.cache
+def _plan(name: str, records: int, epsilon: float, delta: float) -> RunPlan:
+    method, settings = METHODS[name]
+    config = SynthesisConfig(
+        epsilon=epsilon, delta=delta, method=method, settings=settings, device="cpu", accountant="moments"
+    )
+    return plan_run(SCHEMA, records=records, config=config)

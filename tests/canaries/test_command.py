@@ -1,0 +1,123 @@
+"""The command: one small run from file to figures, refusals, and twins that it cannot reach."""
+
+import csv
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dpwgan.audit.canaries import command
+from dpwgan.audit.cli import main
+
+SPECS = {
+    "letter": {"type": "enum", "values": ["a", "b", "c"]},
+    "age": {"type": "integer", "min": 0, "max": 99},
+    "late": {"type": "enum", "values_from": "data", "domain_privacy": "waived"},
+}
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[str, str]:
+    with open(tmp_path / "data.csv", "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(SPECS)
+        writer.writerows(("abc"[i % 3], i % 70, "xy"[i % 2]) for i in range(150))
+    (tmp_path / "specs.json").write_text(json.dumps(SPECS))
+    return str(tmp_path / "data.csv"), str(tmp_path / "specs.json")
+
+
+def test_command_says_claim_and_bounds_when_a_method_is_audited(
+    files: tuple[str, str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    target = tmp_path / "audit.json"
+    arguments = ["canaries", *files, "--method", "independent", "--epsilon", "2", "--canaries", "30", "--seed", "2"]
+    assert main([*arguments, "--json", str(target), "--quiet"]) == 0
+    printed = capfd.readouterr().out
+    assert printed.startswith("Contains private statistics, not covered by epsilon.")
+    assert "No bound passes its claim." in printed
+    assert "NOT A GUARANTEE" in printed
+    document = json.loads(target.read_text())
+    assert document["notice"] == "Contains private statistics, not covered by epsilon."
+    assert document["guarantee"] is None
+    assert (document["records"], document["canaries"]) == (180, 30)
+    assert 0 < document["releases"]["found"] <= document["claimed_epsilon"] <= 2
+    assert document["guesses"]["from_output"]["canaries"] == 60
+    assert document["largest_bound"] <= document["claimed_epsilon"]
+    assert not document["passes_the_claim"]
+
+
+def test_command_audits_releases_alone_when_there_are_no_runs(
+    files: tuple[str, str], capfd: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["canaries", *files, "--method", "query-gan", "--rounds", "1", "--codes", "20", "--fit-steps", "2"]
+    assert main([*arguments, "--epsilon", "1", "--runs", "0", "--canaries", "1", "--json", "-", "--quiet"]) == 0
+    document = json.loads(capfd.readouterr().out)
+    assert document["guesses"] is None
+    assert {line["label"] for line in document["releases"]["lines"]} == {
+        "one-way counts",
+        "query answers",
+        "certificate",
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["--epsilon", "0"], 2, "psilon"),
+        ([], 2, "--epsilon"),
+        (["--epsilon", "1", "--canaries", "0"], 2, "--canaries must be at least 1"),
+        (["--epsilon", "1", "--runs", "-1"], 2, "--runs"),
+        (["--epsilon", "1", "--runs", "1", "--canaries", "1"], 2, "two canaries"),
+        (["--epsilon", "1", "--method", "nonsense"], 2, "no method of that name"),
+        (["--epsilon", "1", "--method", "independent", "--rounds", "3"], 2, "no setting rounds"),
+        (["--epsilon", "1", "--seed", "-1"], 2, "--seed"),
+        (["--epsilon", "1", "--method", "bootstrap"], 2, "no method of that name"),
+    ],
+)
+def test_command_refuses_what_it_cannot_act_on(
+    files: tuple[str, str], capfd: pytest.CaptureFixture[str], arguments: list[str], code: int, words: str
+) -> None:
+    assert main(["canaries", *files, *arguments]) == code
+    assert words in capfd.readouterr().err
+
+
+def test_command_refuses_to_write_over_what_it_reads(files: tuple[str, str], capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["canaries", *files, "--epsilon", "1", "--json", files[0]]) == 2
+    assert main(["canaries", "-", files[1], "--epsilon", "1"]) == 2
+    assert main(["canaries", "/nowhere.csv", files[1], "--epsilon", "1", "--quiet"]) == 66
+    assert "write over" in capfd.readouterr().err
+
+
+def test_no_bound_is_said_to_pass_when_a_line_does_not() -> None:
+    document = {
+        "method": "m",
+        "claimed_epsilon": 1.0,
+        "delta": 1e-6,
+        "neighbours": "zero-out",
+        "accountant": "moments",
+        "records": 5,
+        "canaries": 1,
+        "releases": {
+            "found": 0.9,
+            "lines": [{"label": "l", "releases": 2, "found": 0.5, "claimed_epsilon": 0.4, "passes_the_claim": True}],
+        },
+        "guesses": None,
+        "passes_the_claim": True,
+    }
+    text = "\n".join(command.write_lines(document))
+    assert "<- passes its claim" in text
+    assert "A BOUND PASSES ITS CLAIM" in text
+    document["passes_the_claim"] = False
+    assert "No bound passes its claim." in "\n".join(command.write_lines(document))
+
+
+def test_twins_are_out_of_reach_when_the_command_is_loaded() -> None:
+    code = "import sys, dpwgan.audit.canaries.command as c; sys.exit('dpwgan.audit.canaries.broken' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+    sources = Path(command.__file__).resolve().parents[2].rglob("*.py")
+    named = [
+        path.name for path in sources if "canaries.broken" in path.read_text() or "import broken" in path.read_text()
+    ]
+    assert named == []

@@ -1,0 +1,278 @@
+"""The command as users run it: what it writes, what it refuses, and that every output says what it is."""
+
+import hashlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpwgan.evaluate import classifiers, cli
+from dpwgan.evaluate.tables import NOTICE
+from tests.evaluate.samples import SPECS, draw_rows, write_rows, write_specs
+
+KEYS = {
+    *("notice", "tables", "claim", "claim_matches", "seed", "scores", "columns", "triples", "legality", "match"),
+    *("seconds", "rows_per_second"),
+}
+SCORES = {
+    *("nist2018", "kway_1", "kway_2", "kway_3", "pc1_distance", "correlations", "classifier_auc"),
+    *("classifier_auc_real", "classifiers", "detection_auc"),
+}
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The other two have tests of their own; here they would only take time.
+    monkeypatch.setattr(classifiers, "CLASSIFIERS", ("naive_bayes",))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with a real table, three synthetic ones, a hold-out table and specs."""
+    write_specs(tmp_path / "specs.json")
+    for seed, name in enumerate(("real", "one", "two", "three", "holdout")):
+        write_rows(tmp_path / f"{name}.csv", draw_rows(seed, rows=120))
+    return tmp_path
+
+
+def call(folder: Path, *arguments: str) -> int:
+    files = [str(folder / word) if "." in word and not word.startswith("-") else word for word in arguments]
+    return cli.main([*files, "--quiet"])
+
+
+def read_scores(folder: Path, *arguments: str) -> dict[str, Any]:
+    assert call(folder, *arguments, "--json", "scores.json") == 0
+    document: dict[str, Any] = json.loads((folder / "scores.json").read_text())
+    return document
+
+
+def test_document_holds_every_score_beside_floor_and_ceiling_when_written(folder: Path) -> None:
+    document = read_scores(folder, "real.csv", "one.csv", "specs.json", "--holdout", "holdout.csv")
+    assert set(document) == KEYS
+    assert document["notice"] == NOTICE
+    assert set(document["scores"]) == {"synthetic", "floor", "ceiling"}
+    for scores in document["scores"].values():
+        assert set(scores) == SCORES
+        assert set(scores["nist2018"]) == {"marginals", "conjunctions", "gini_and_pay_gap", "mean"}
+        assert all(0.0 <= value <= 1e6 for value in scores["nist2018"].values())
+        assert {row["target"] for row in scores["classifiers"]} == {"SEX", "CITY", "job"}
+    assert document["tables"]["holdout"]["rows"] == 120
+    assert document["tables"]["real"] == {"file": "real.csv", "rows": 120, "columns": 7}
+    assert [column["name"] for column in document["columns"]] == [name for name in SPECS if name != "next"]
+    agreements = [triple["agreement"] for triple in document["triples"]]
+    assert agreements == sorted(agreements)
+    assert len(agreements) == 10
+    assert document["claim"] is None
+    assert document["match"] is None
+    assert document["legality"]["illegal_rows"] == 0
+    assert document["rows_per_second"] > 0
+
+
+def test_scores_are_the_same_when_the_seed_is(folder: Path) -> None:
+    first, again, other = (
+        read_scores(folder, "real.csv", "one.csv", "specs.json", "--seed", seed)["scores"] for seed in ("3", "3", "4")
+    )
+    assert first == again
+    assert first["synthetic"]["nist2018"] != other["synthetic"]["nist2018"]
+    # What draws nothing does not depend on the seed.
+    for name in ("kway_1", "kway_2", "kway_3", "pc1_distance", "correlations"):
+        assert first["synthetic"][name] == other["synthetic"][name]
+
+
+def test_scores_are_perfect_when_the_table_is_the_real_one(folder: Path) -> None:
+    scores = read_scores(folder, "real.csv", "real.csv", "specs.json")["scores"]["synthetic"]
+    assert scores["nist2018"] == {"marginals": 1e6, "conjunctions": 1e6, "gini_and_pay_gap": 1e6, "mean": 1e6}
+    assert scores["kway_3"] == pytest.approx(1000.0)
+    assert scores["correlations"]["all"] == 0.0
+
+
+def test_summary_says_first_what_it_is_when_printed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call(folder, "real.csv", "one.csv", "specs.json") == 0
+    out, err = capsys.readouterr()
+    assert out.startswith(NOTICE)
+    assert "NIST 2018: mean" in out
+    assert err == ""
+    assert sorted(path.name for path in folder.iterdir()) == [
+        *("holdout.csv", "one.csv", "real.csv", "specs.json", "three.csv", "two.csv")
+    ]
+
+
+def test_stdout_holds_the_document_alone_when_json_goes_there(
+    folder: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    assert call(folder, "real.csv", "one.csv", "specs.json", "--json", "-") == 0
+    assert set(json.loads(capfdbinary.readouterr().out)) == KEYS
+
+
+def test_report_says_what_it_is_when_written(folder: Path) -> None:
+    assert call(folder, "real.csv", "one.csv", "specs.json", "--html", "report.html") == 0
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert NOTICE in page
+    assert "<html" in page
+
+
+def test_mean_is_that_of_every_table_when_three_are_given(folder: Path) -> None:
+    match = read_scores(folder, "real.csv", "one.csv", "two.csv", "three.csv", "specs.json")["match"]
+    alone = [
+        read_scores(folder, "real.csv", f"{name}.csv", "specs.json")["scores"]["synthetic"]["nist2018"]
+        for name in ("one", "two", "three")
+    ]
+    assert [table["nist2018"] for table in match["tables"]] == alone
+    assert match["mean"] == pytest.approx(sum(table["mean"] for table in alone) / 3)
+
+
+def test_claim_is_quoted_and_held_against_the_table_when_it_lies_beside(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    digest = hashlib.sha256((folder / "one.csv").read_bytes()).hexdigest()
+    claim = folder / "one.csv.privacy.json"
+    for named, matches in ((digest, True), ("0" * 64, False)):
+        claim.write_text(json.dumps({"statement": "A promise.", "output": {"sha256": named}}))
+        document = read_scores(folder, "real.csv", "one.csv", "specs.json")
+        assert document["claim"]["statement"] == "A promise."
+        assert document["claim_matches"] is matches
+    assert "It does NOT belong to this file" in capsys.readouterr().out
+    claim.write_text(json.dumps({"statement": "A promise."}))
+    assert read_scores(folder, "real.csv", "one.csv", "specs.json")["claim_matches"] is None
+
+
+@pytest.mark.parametrize("text", ["{", "[1]"])
+def test_run_ends_with_65_when_the_claim_is_no_json_object(
+    folder: Path, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "one.csv.privacy.json").write_text(text)
+    assert call(folder, "real.csv", "one.csv", "specs.json") == 65
+    assert "one.csv.privacy.json" in capsys.readouterr().err
+
+
+def test_illegal_rows_are_counted_when_the_synthetic_table_has_them(folder: Path) -> None:
+    rows = draw_rows(1, rows=120)
+    rows[0][3], rows[1][7] = "nobody", "99"
+    write_rows(folder / "one.csv", rows)
+    legality = read_scores(folder, "real.csv", "one.csv", "specs.json")["legality"]
+    assert legality["illegal_rows"] == 1
+    assert legality["rows"] == 120
+    assert legality["derived_columns"] == 1
+    assert legality["derived_broken"] == 1
+    assert {(found["column"], found["rows"]) for found in legality["broken"]} == {("job", 1), ("next", 1)}
+
+
+def test_third_score_is_none_when_no_column_has_the_role(folder: Path) -> None:
+    specs = {name: SPECS[name] for name in ("job", "age", "flat")}
+    write_specs(folder / "few.json", specs)
+    rows = [[row[3], row[4], row[6]] for row in draw_rows(1, rows=60)]
+    write_rows(folder / "few.csv", rows, header=list(specs))
+    nist = read_scores(folder, "few.csv", "few.csv", "few.json")["scores"]["synthetic"]["nist2018"]
+    assert nist == {"marginals": 1e6, "conjunctions": 1e6, "gini_and_pay_gap": None, "mean": 1e6}
+
+
+def test_third_score_uses_the_columns_named_when_roles_are_given(folder: Path) -> None:
+    arguments = ["real.csv", "one.csv", "specs.json"]
+    default = read_scores(folder, *arguments)["scores"]["synthetic"]["nist2018"]
+    named = read_scores(folder, *arguments, "--city", "job")["scores"]["synthetic"]["nist2018"]
+    assert named["gini_and_pay_gap"] != default["gini_and_pay_gap"]
+    assert named["marginals"] == default["marginals"]
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+def test_table_is_scored_when_it_has_hardly_any_columns(folder: Path, columns: int) -> None:
+    names = ["job", "age"][:columns]
+    write_specs(folder / "few.json", {name: SPECS[name] for name in names})
+    rows = [[row[3], row[4]][:columns] for row in draw_rows(1, rows=60)]
+    write_rows(folder / "few.csv", rows, header=names)
+    document = read_scores(folder, "few.csv", "few.csv", "few.json")
+    assert document["scores"]["synthetic"]["kway_3"] is None
+    assert document["triples"] == []
+    assert call(folder, "few.csv", "few.csv", "few.json", "--html", "report.html") == 0
+
+
+def test_table_is_scored_when_it_has_one_row(folder: Path) -> None:
+    write_rows(folder / "one.csv", draw_rows(1, rows=1))
+    assert read_scores(folder, "real.csv", "one.csv", "specs.json")["tables"]["synthetic"]["rows"] == 1
+    assert read_scores(folder, "one.csv", "real.csv", "specs.json")["tables"]["real"]["rows"] == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "exit_code", "words"),
+    [
+        (["real.csv", "one.csv"], 2, "three arguments or more"),
+        (["real.csv", "one.csv", "specs.json", "--frobnicate"], 2, "--frobnicate"),
+        (["real.csv", "one.csv", "specs.json", "--seed", "-1"], 2, "--seed"),
+        (["real.csv", "one.csv", "specs.json", "--seed", "x"], 2, "--seed"),
+        (["real.csv", "one.csv", "specs.json", "--json", "real.csv"], 2, "--json would write over"),
+        (["real.csv", "one.csv", "specs.json", "--html", "one.csv.privacy.json"], 2, "--html would write over"),
+        (["real.csv", "one.csv", "specs.json", "--html", "a.out", "--json", "a.out"], 2, "the same file"),
+        (["real.csv", "one.csv", "specs.json", "--sex", "gender"], 2, "--sex names 'gender'"),
+        (["real.csv", "one.csv", "specs.json", "--wage", "job"], 2, "third NIST score"),
+        (["none.csv", "one.csv", "specs.json"], 66, "none.csv"),
+        (["real.csv", "none.csv", "specs.json"], 66, "none.csv"),
+        (["real.csv", "one.csv", "none.json"], 66, "none.json"),
+        (["real.csv", "one.csv", "real.csv"], 78, "JSON"),
+        (["real.csv", "one.csv", "specs.json", "--json", "no/such/folder.json"], 73, "folder"),
+    ],
+)
+def test_run_ends_with_its_code_and_one_sentence_when_refused(
+    folder: Path, arguments: list[str], exit_code: int, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+    assert call(folder, *arguments) == exit_code
+    out, err = capsys.readouterr()
+    assert words in err
+    assert len(err.strip().splitlines()) == 1
+    assert out == ""
+    assert {path: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_run_ends_with_65_and_no_cell_when_a_real_cell_is_illegal(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = draw_rows(0, rows=120)
+    rows[7][3] = "SECRET"
+    write_rows(folder / "real.csv", rows)
+    assert call(folder, "real.csv", "one.csv", "specs.json", "--json", "scores.json") == 65
+    err = capsys.readouterr().err
+    assert "real.csv" in err
+    assert "column 'job'" in err
+    assert "SECRET" not in err
+    assert not (folder / "scores.json").exists()
+
+
+def test_run_ends_with_70_and_no_cell_when_something_unforeseen_happens(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def break_down(*arguments: object) -> None:
+        raise ValueError("SECRET")
+
+    monkeypatch.setattr(cli, "read_claim", break_down)
+    assert call(folder, "real.csv", "one.csv", "specs.json", "--json", "scores.json") == 70
+    err = capsys.readouterr().err
+    assert "internal error: ValueError" in err.lower().replace("valueerror", "ValueError")
+    assert "SECRET" not in err
+    assert not (folder / "scores.json").exists()
+
+
+def test_module_runs_and_speaks_on_stderr_when_started_as_a_program(folder: Path) -> None:
+    command = [sys.executable, "-m", "dpwgan.evaluate", *(str(folder / name) for name in ("real.csv", "one.csv"))]
+    done = subprocess.run([*command, str(folder / "specs.json")], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith(NOTICE)
+    assert "measuring: the floor" in done.stderr
+
+
+def test_help_is_given_when_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["--help"]) == 0
+    out = capsys.readouterr().out
+    assert "NOT private" in out
+    for flag in ("--holdout", "--html", "--json", "--seed", "--sex", "--city", "--wage", "--codebook"):
+        assert flag in out
+
+
+def test_run_job_never_imports_the_evaluation_when_it_runs() -> None:
+    code = (
+        "import sys, dpwgan.cli, dpwgan.pipeline, dpwgan.methods.registry\n"
+        "names = [name for name in sys.modules if name.startswith(('dpwgan.evaluate', 'dpwgan.audit'))]\n"
+        "sys.exit(' '.join(names) or 0)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,186 @@
+"""Reading tables for comparison: the public binning, its labels, and what is refused or left out."""
+
+import gzip
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpwgan.errors import DataError, InputError
+from dpwgan.evaluate.tables import ComparedTable, count_cells, discover_schema, read_compared
+from dpwgan.specs import parse_specs
+from tests.evaluate.samples import SPECS, draw_rows, write_rows
+
+SCHEMA = parse_specs(SPECS, sha256="")
+
+
+def read_one(folder: Path, spec: dict[str, Any], cells: list[str], **more: Any) -> ComparedTable:
+    schema = parse_specs({"x": spec, "other": {"type": "enum", "count": 1}}, sha256="")
+    path = write_rows(folder / "one.csv", [[cell, "0"] for cell in cells], header=["x", "other"])
+    return read_compared(path, schema, **more)
+
+
+def test_table_holds_cells_numbers_and_kinds_when_it_is_read(tmp_path: Path) -> None:
+    rows = draw_rows(1, rows=40)
+    table = read_compared(write_rows(tmp_path / "a.csv", rows), SCHEMA)
+    assert table.names == ("SEX", "CITY", "INCWAGE", "job", "age", "weight", "flat")
+    assert [column.kind for column in table.columns] == [
+        *(
+            "categorical",
+            "categorical",
+            "number_or_missing",
+            "categorical",
+            "number",
+            "number_or_missing",
+            "categorical",
+        )
+    ]
+    assert table.sizes == (2, 5, 101, 4, 17, 101, 1)
+    assert table.rows == 40
+    assert table.illegal == 0
+    for row, cells, numbers in zip(rows, table.cells, table.numbers, strict=True):
+        assert table.columns[3].labels[cells[3]] == row[3]
+        assert numbers[3] == cells[3]
+        assert numbers[4] == float(row[4]) == cells[4]
+        assert (math.isnan(numbers[5]) and cells[5] == 100) if row[5] == "" else numbers[5] == float(row[5])
+        assert math.isnan(numbers[2]) == (row[2] == "999998") == (cells[2] == 100)
+    assert table.columns[3].missing == (3,)
+    assert table.columns[2].missing == (100,)
+    assert (table.columns[2].minimum, table.columns[2].maximum) == (0.0, 4000.0)
+    assert math.isnan(table.columns[0].minimum)
+
+
+def test_table_is_the_same_when_the_columns_come_in_another_order_and_packed(tmp_path: Path) -> None:
+    rows = draw_rows(2, rows=30)
+    table = read_compared(write_rows(tmp_path / "a.csv", rows), SCHEMA)
+    order = [3, 0, 7, 5, 1, 2, 6, 4]
+    header = [list(SPECS)[place] for place in order]
+    turned = write_rows(tmp_path / "b.csv", [[row[place] for place in order] for row in rows], header=header)
+    packed = tmp_path / "b.csv.gz"
+    packed.write_bytes(gzip.compress(turned.read_bytes()))
+    other = read_compared(packed, SCHEMA)
+    np.testing.assert_array_equal(table.cells, other.cells)
+    np.testing.assert_array_equal(table.numbers, other.numbers)
+
+
+@pytest.mark.parametrize("form", ["integer", "float"])
+def test_number_is_cut_as_the_challenge_cuts_it_when_it_has_many_values(tmp_path: Path, form: str) -> None:
+    values = [0, 1, 2, 39, 40, 41, 3999, 4000, 1999, 2000]
+    spec = {"type": form, "min": 0, "max": 4000, "decimals": 0}
+    table = read_one(tmp_path, spec, [str(value) for value in values])
+    assert table.cells[:, 0].tolist() == [int(value / (1.0001 * 4000 / 100)) for value in values]
+    assert table.columns[0].cells == 100
+
+
+def test_number_has_a_bucket_a_value_when_whole_numbers_are_few(tmp_path: Path) -> None:
+    table = read_one(tmp_path, {"type": "integer", "min": -3, "max": 5}, ["-3", "5", "0"])
+    assert table.columns[0].labels == ("-3", "-2", "-1", "0", "1", "2", "3", "4", "5")
+    assert table.cells[:, 0].tolist() == [0, 8, 3]
+
+
+@pytest.mark.parametrize(("minimum", "maximum", "buckets"), [(0, 250, 100), (-7, 12, 3), (5, 5, 100), (0, 1000, 7)])
+def test_labels_name_the_whole_numbers_of_their_bucket_when_a_number_is_whole(
+    tmp_path: Path, minimum: int, maximum: int, buckets: int
+) -> None:
+    values = range(minimum, maximum + 1)
+    spec = {"type": "integer", "min": minimum, "max": maximum}
+    table = read_one(tmp_path, spec, [str(value) for value in values], buckets=buckets)
+    for value, cell in zip(values, table.cells[:, 0], strict=True):
+        first, _, last = table.columns[0].labels[cell].partition(" to ")
+        assert int(first) <= value <= int(last or first)
+
+
+def test_labels_meet_at_the_borders_when_a_number_is_not_whole(tmp_path: Path) -> None:
+    table = read_one(tmp_path, {"type": "float", "min": 0, "max": 1}, ["0.5"], buckets=4)
+    assert table.columns[0].labels == ("0 to 0.250025", "0.250025 to 0.50005", "0.50005 to 0.750075", "0.750075 to 1")
+
+
+def test_real_table_is_refused_without_its_cell_when_a_cell_is_illegal(tmp_path: Path) -> None:
+    rows = draw_rows(1, rows=20)
+    rows[3][3] = "SECRET"
+    with pytest.raises(DataError, match="column 'job': 1 row with a cell that is not one of its legal cells") as caught:
+        read_compared(write_rows(tmp_path / "a.csv", rows), SCHEMA)
+    assert "SECRET" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("column", "cell", "rule"),
+    [
+        (4, "17", "is not in the range of the specs"),
+        (4, "2.5", "is not a whole number"),
+        (4, "many", "is not a number"),
+        (4, "", "is not a number"),
+        (3, "d", "is not one of its legal cells"),
+        (7, "999", "does not follow from 'age' by its rule"),
+    ],
+)
+def test_synthetic_rows_are_counted_and_left_out_when_a_cell_is_illegal(
+    tmp_path: Path, column: int, cell: str, rule: str
+) -> None:
+    rows = draw_rows(1, rows=20)
+    legal = read_compared(write_rows(tmp_path / "a.csv", rows), SCHEMA)
+    for place in (2, 5):
+        rows[place][column] = cell
+        if column == 4:
+            rows[place][7] = "0"
+    table = read_compared(write_rows(tmp_path / "b.csv", rows), SCHEMA, illegal="leave out")
+    name = list(SPECS)[column]
+    assert (name, rule, 2) in table.broken
+    kept = column == 7  # a derived cell is counted, and its row stays
+    assert table.illegal == (0 if kept else 2)
+    others = [place for place in range(20) if kept or place not in (2, 5)]
+    np.testing.assert_array_equal(table.cells, legal.cells[others])
+
+
+def test_table_is_refused_when_no_row_is_legal(tmp_path: Path) -> None:
+    rows = draw_rows(1, rows=3)
+    for row in rows:
+        row[3] = "d"
+    with pytest.raises(DataError, match="has no row whose cells are all legal"):
+        read_compared(write_rows(tmp_path / "a.csv", rows), SCHEMA, illegal="leave out")
+
+
+def test_table_is_refused_when_its_header_differs_or_it_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="header"):
+        read_compared(write_rows(tmp_path / "a.csv", [["1"]], header=["SEX"]), SCHEMA)
+    with pytest.raises(InputError, match="does not exist"):
+        read_compared(tmp_path / "none.csv", SCHEMA)
+
+
+def test_real_cells_follow_the_specs_own_rule_when_they_are_outside_the_domain(tmp_path: Path) -> None:
+    clamp = {"type": "integer", "min": 0, "max": 10, "out_of_domain": "clamp"}
+    assert read_one(tmp_path, clamp, ["12", "-1", "3"]).numbers[:, 0].tolist() == [10.0, 0.0, 3.0]
+    blank = {"type": "integer", "min": 0, "max": 10, "missing": ["N"], "out_of_domain": "missing"}
+    table = read_one(tmp_path, blank, ["12", "x", "3"])
+    assert np.isnan(table.numbers[:2, 0]).all()
+    assert table.cells[:, 0].tolist() == [11, 11, 3]
+    # The rule is for private rows; a release that needs it is wrong.
+    assert read_one(tmp_path, clamp, ["12", "3"], illegal="leave out").illegal == 1
+    assert read_one(tmp_path, blank, ["12", "3"], illegal="leave out").illegal == 1
+
+
+def test_domain_is_taken_from_the_real_table_when_the_specs_leave_it_to_the_data(tmp_path: Path) -> None:
+    specs = {
+        "town": {"type": "enum", "values_from": "data", "domain_privacy": "private", "missing": ["?"]},
+        "sex": {"type": "enum", "count": 2},
+    }
+    schema = parse_specs(specs, sha256="")
+    real = write_rows(tmp_path / "a.csv", [["b", "0"], ["a", "1"], ["?", "1"]], header=list(specs))
+    found = discover_schema(real, schema)
+    assert read_compared(real, found).columns[0].labels == ("a", "b", "?")
+    other = write_rows(tmp_path / "b.csv", [["c", "0"], ["a", "1"]], header=list(specs))
+    assert read_compared(other, found, illegal="leave out").illegal == 1
+    assert discover_schema(real, SCHEMA) is SCHEMA
+
+
+def test_table_shows_no_row_when_it_is_printed(tmp_path: Path) -> None:
+    table = read_compared(write_rows(tmp_path / "a.csv", draw_rows(1, rows=20)), SCHEMA)
+    assert "array" not in repr(table)
+
+
+def test_keys_tell_cells_apart_when_columns_are_counted_together(tmp_path: Path) -> None:
+    table = read_compared(write_rows(tmp_path / "a.csv", draw_rows(1, rows=50)), SCHEMA)
+    keys = count_cells(table, (0, 3))
+    assert keys.tolist() == [int(row[0]) * 4 + int(row[3]) for row in table.cells]

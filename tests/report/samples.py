@@ -1,0 +1,116 @@
+"""Made-up tables and documents for the tests of the report: no data, no evaluation."""
+
+from typing import Any
+
+import numpy as np
+
+from dpwgan.evaluate.tables import NOTICE, ComparedColumn, ComparedTable
+
+HOSTILE = (
+    "<script>document.title='owned'</script>",
+    "\"'><img src=x onerror=\"document.title='owned'\">",
+    "</style><style>body{display:none}</style>",
+    "</svg><svg onload=document.title='owned'>",
+    "{{ 7*7 }}{% raw %}&amp;&lt;",
+    "A" * 5000,
+    "\u202egnp.exe \u2066nested\x00\x07\x1b[31m",
+    "javascript:document.title='owned'",
+    "",
+    "   ",
+    "\ud800 half a pair",
+)
+
+
+def make_tables(*, columns: int = 8, rows: int = 400, hostile: bool = False, seed: int = 1) -> list[ComparedTable]:
+    """Makes a real and a synthetic table with columns of every kind, neighbours depending on each other."""
+    rng = np.random.default_rng(seed)
+    described = tuple(_describe(place, hostile=hostile) for place in range(columns))
+    tables = []
+    for name, blur in (("real", 0.0), ("synthetic", 0.25)):
+        cells = np.empty((rows, columns), dtype=np.int32)
+        common = rng.random(rows)
+        for place, column in enumerate(described):
+            own = rng.random(rows)
+            mixed = np.where(rng.random(rows) < 0.5 + blur, own, common)
+            cells[:, place] = np.minimum(column.cells - 1, (mixed**2 * column.cells).astype(np.int32))
+        tables.append(
+            ComparedTable(
+                columns=described, cells=cells, numbers=cells.astype(np.float64), path=f"/secret/place/{name}.csv"
+            )
+        )
+    return tables
+
+
+def _describe(place: int, *, hostile: bool) -> ComparedColumn:
+    kind = place % 5
+    name = f"column_{place}"
+    if hostile:
+        name = HOSTILE[place % len(HOSTILE)] + str(place // len(HOSTILE) or "")
+    if kind == 0:
+        labels = HOSTILE if hostile else ("clerk", "nurse", "farmer", "missing")
+        return ComparedColumn(name=name, kind="categorical", labels=labels)
+    if kind == 1:
+        return ComparedColumn(name=name, kind="number", labels=tuple(f"{k} to {k + 1}" for k in range(100)))
+    if kind == 2:
+        labels = (*(f"{5 * k} to {5 * k + 4}" for k in range(60)), "missing")
+        return ComparedColumn(name=name, kind="number_or_missing", labels=labels)
+    if kind == 3:
+        start = HOSTILE[0] if hostile else "town"
+        return ComparedColumn(name=name, kind="categorical", labels=tuple(f"{start} {k}" for k in range(250)))
+    return ComparedColumn(name=name, kind="categorical", labels=tuple(str(k) for k in range(1900, 2140)))
+
+
+def make_document(real: ComparedTable, synthetic: ComparedTable, *, claim: Any = None) -> dict[str, Any]:
+    """Makes what Evaluation.to_document gives: scores made up, agreements counted."""
+
+    def scores(level: float) -> dict[str, Any]:
+        return {
+            "nist2018": {
+                "marginals": 1e6 * level,
+                "conjunctions": 9e5 * level,
+                "gini_and_pay_gap": None,
+                "mean": 9.5e5 * level,
+            },
+            "kway_1": 998.0,
+            "kway_2": 1000.0 * level,
+            "kway_3": 950.0 * level,
+            "pc1_distance": 2.0 * (1.0 - level),
+            "correlations": {"cramers_v": 0.1, "pearson": None},
+            "classifiers": [
+                {"target": column.name, "classifier": "logistic regression", "auc": 0.8 * level, "auc_real": 0.83}
+                for column in real.columns[:2]
+            ],
+            "classifier_auc": 0.8 * level,
+            "classifier_auc_real": 0.83,
+            "detection_auc": 0.5 + (1.0 - level),
+        }
+
+    columns = []
+    for place, column in enumerate(real.columns):
+        ours, theirs = (np.bincount(t.cells[:, place], minlength=column.cells) / t.rows for t in (real, synthetic))
+        columns.append({"name": column.name, "kind": column.kind, "agreement": float(np.minimum(ours, theirs).sum())})
+    return {
+        "notice": NOTICE,
+        "tables": {
+            "real": {"rows": real.rows, "columns": len(real.columns)},
+            "synthetic": {"rows": synthetic.rows, "columns": len(real.columns)},
+            "holdout": None,
+        },
+        "claim": claim,
+        "claim_matches": None if claim is None else True,
+        "match": None,
+        "seed": 7,
+        "scores": {"synthetic": scores(0.93), "floor": scores(0.7), "ceiling": scores(0.99)},
+        "columns": columns,
+        "triples": [
+            {"columns": [real.names[a], real.names[a + 1], real.names[a + 2]], "agreement": 0.5 + a / 100}
+            for a in range(len(real.columns) - 2)
+        ][:10],
+        "legality": {
+            "illegal_rows": 0,
+            "derived_broken": 3,
+            "broken": [{"column": real.names[0], "rule": "does not follow", "rows": 3}],
+        },
+        "seconds": 12.3,
+        "rows_per_second": 345.6,
+    }
