@@ -72,7 +72,7 @@ COMMANDS: Mapping[str, _Entry] = {
     ),
     "canaries": _Entry(
         "train with and without canaries, and bound a method's epsilon from below",
-        "[options]",
+        "DATA SPECS --epsilon E [options]",
         _canaries,
     ),
 }

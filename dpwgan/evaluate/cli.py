@@ -6,6 +6,7 @@ Privacy: everything it writes holds statistics of the real rows that no epsilon 
 
 import argparse
 import hashlib
+import importlib.util
 import json
 import os
 import sys
@@ -142,6 +143,8 @@ def run(config: EvaluateConfig) -> None:
     for path in (config.html, config.json):
         if path is not None:
             check_writable(path)
+    if config.html is not None and importlib.util.find_spec("jinja2") is None:
+        raise UsageError("--html needs the packages of requirements-evaluation.txt, which are not installed")
     specs = read_specs(config.specs, codebook=config.codebook)
     LOGGER.info("reading the tables")
     schema = discover_schema(config.real, specs)

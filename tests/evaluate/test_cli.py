@@ -276,3 +276,13 @@ def test_run_job_never_imports_the_evaluation_when_it_runs() -> None:
         "sys.exit(' '.join(names) or 0)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_report_is_refused_before_anything_is_read_when_its_packages_are_missing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(cli.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(cli, "read_specs", lambda *_, **__: pytest.fail("something was read"))
+    assert call(folder, "real.csv", "one.csv", "specs.json", "--html", "report.html") == 2
+    assert "requirements-evaluation.txt" in capsys.readouterr().err
+    assert not (folder / "report.html").exists()

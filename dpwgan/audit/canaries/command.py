@@ -43,7 +43,6 @@ _SETTINGS = tuple(option for option in OPTIONS if option.training and option.nam
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the command's arguments."""
-    parser.usage = "python -m dpwgan.audit canaries DATA SPECS --epsilon E [options]"
     parser.add_argument("data", metavar="DATA", help="the table that canaries are put into: CSV, .gz too")
     parser.add_argument("specs", metavar="SPECS", help="data-specs.json, as for a run")
     parser.add_argument("--method", metavar="NAME", default="dp-wgan", help="as for a run (default dp-wgan)")
