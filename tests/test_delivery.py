@@ -42,7 +42,7 @@ def list_files() -> list[Path]:
 def test_requirements_pin_every_package_with_hashes_when_read_line_by_line(name: str) -> None:
     blocks = [block for block in re.split(r"^(?=[^ #])", read(name), flags=re.MULTILINE)[1:]]
     packages = [block for block in blocks if not block.startswith("-r ")]
-    assert len(packages) > 10
+    assert len(packages) > 3
     for block in packages:
         first, *hashes = block.strip().splitlines()
         assert PINNED.match(first), first
