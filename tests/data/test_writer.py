@@ -167,6 +167,8 @@ def test_no_file_is_left_when_a_signal_comes_in_the_middle_of_writing(tmp_path: 
         import polars as pl
         from dpwgan.data.writer import write_table
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+        # A job that a shell started in the background ignores it, and so do its children.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         def rows():
             while True:
                 yield pl.DataFrame({{"a": ["1"] * 1000}})
