@@ -15,7 +15,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from dpwgan.audit.canaries.one_run import GuessBound, Scores, bound_by_scores
-from dpwgan.audit.canaries.watch import Release, WatchedLedger, watched
+from dpwgan.audit.canaries.watch import Release, WatchedLedger, fit_watched, watched
 from dpwgan.audit.canaries.worlds import Present, keep_rows, nulled
 from dpwgan.cells.layout import lay_out_attributes
 from dpwgan.cells.one_ways import BRANCHING, OneWayPlan, count_one_ways
@@ -81,15 +81,7 @@ def audit_runs(
         ledger = WatchedLedger(run_plan.open_ledger())
         streams = make_streams(None if seed is None else seed + run)
         with nulled(present), watched(ledger) as record:
-            fitted = run_plan.method.fit(
-                encoded,
-                run_plan.plan,
-                streams=streams,
-                ledger=ledger,
-                progress=lambda done, of, epsilon: None,
-                device=run_plan.config.device,
-                threads=run_plan.config.threads,
-            )
+            fitted = fit_watched(encoded, run_plan, ledger=ledger, streams=streams)
         claimed = ledger.guarantee().epsilon
         coins.append(tossed)
         from_output.append(looks.score(fitted.sample(_ROWS_SEEN * encoded.records, rng=streams.model)))

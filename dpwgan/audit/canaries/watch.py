@@ -18,8 +18,11 @@ import numpy.typing as npt
 from dpwgan.accounting.ledger import Ledger
 from dpwgan.cells import one_ways
 from dpwgan.discriminators import moments, one_layer, queries
+from dpwgan.encoded import EncodedTable
 from dpwgan.errors import DpwganError
 from dpwgan.methods import query_gan
+from dpwgan.planning import RunPlan
+from dpwgan.randomness import Streams
 
 if TYPE_CHECKING:
     from dpwgan.training.plan import TrainingPlan
@@ -89,6 +92,23 @@ class WatchedLedger:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._ledger, name)
+
+
+def fit_watched(encoded: EncodedTable, run_plan: RunPlan, *, ledger: WatchedLedger, streams: Streams) -> Any:
+    """Fits as a run does, but tells nobody how far it is.
+
+    Privacy: reads rows, and charges `ledger` alone.
+    Raises: as the method's fit.
+    """
+    return run_plan.method.fit(
+        encoded,
+        run_plan.plan,
+        streams=streams,
+        ledger=ledger,
+        progress=lambda done, of, epsilon: None,
+        device=run_plan.config.device,
+        threads=run_plan.config.threads,
+    )
 
 
 @contextmanager

@@ -16,14 +16,22 @@ effect, what is drawn once and is one number: a stddev cannot be bounded by that
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy import stats
 
 from dpwgan.accounting.events import PoissonGaussian
 from dpwgan.audit.canaries.lower_bound import MOST_EPSILON, Signal, bound_stddev, epsilon_of_signals
-from dpwgan.audit.canaries.watch import Numbers, Record, Release, WatchedLedger, group_by_line, replayed, watched
+from dpwgan.audit.canaries.watch import (
+    Numbers,
+    Record,
+    Release,
+    WatchedLedger,
+    fit_watched,
+    group_by_line,
+    replayed,
+    watched,
+)
 from dpwgan.audit.canaries.worlds import nulled
 from dpwgan.encoded import EncodedTable
 from dpwgan.planning import RunPlan
@@ -88,14 +96,14 @@ def audit_releases(
     # Watching a critic takes TensorFlow, whose import takes seconds.
     has_critic = any(isinstance(event, PoissonGaussian) for _, event, _, _ in run_plan.plan.charges)
     with watched(ledger, canary=canary if has_critic else None) as record:
-        _fit(encoded, run_plan, ledger=ledger, streams=_with_model(streams, model_seed))
+        fit_watched(encoded, run_plan, ledger=ledger, streams=_with_model(streams, model_seed))
     influences: list[Numbers] = []
     if record.releases:
         present = np.ones(encoded.records, bool)
         present[canary] = False
         again = WatchedLedger(run_plan.open_ledger())
         with nulled(present), replayed(record) as exact:
-            _fit(encoded, run_plan, ledger=again, streams=_with_model(streams, model_seed))
+            fit_watched(encoded, run_plan, ledger=again, streams=_with_model(streams, model_seed))
         influences = [release.exact - without for release, without in zip(record.releases, exact, strict=True)]
     return bound_record(
         record, influences, run_plan, claimed=ledger.guarantee().epsilon, failure_probability=failure_probability
@@ -105,18 +113,6 @@ def audit_releases(
 def _with_model(streams: Streams, seed: int) -> Streams:
     return Streams(
         noise=streams.noise, batches=streams.batches, model=np.random.default_rng(seed), seeded=streams.seeded
-    )
-
-
-def _fit(encoded: EncodedTable, run_plan: RunPlan, *, ledger: Any, streams: Streams) -> Any:
-    return run_plan.method.fit(
-        encoded,
-        run_plan.plan,
-        streams=streams,
-        ledger=ledger,
-        progress=lambda done, of, epsilon: None,
-        device=run_plan.config.device,
-        threads=run_plan.config.threads,
     )
 
 
