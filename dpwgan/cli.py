@@ -13,7 +13,7 @@ import signal
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
@@ -78,6 +78,19 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Raises: UsageError, always."""
         raise UsageError(message)
+
+
+def check_seed(seed: int | None) -> None:
+    """Raises: UsageError for a seed below 0."""
+    if seed is not None and seed < 0:
+        raise UsageError("--seed must be a whole number of at least 0")
+
+
+def refuse_overwriting(flag: str, target: str | None, *, read: Iterable[str | None]) -> None:
+    """Raises: UsageError if the file that a flag names is one of those that are read; "-" and None are no file."""
+    known = {os.path.realpath(path) for path in read if path}
+    if target is not None and target != "-" and os.path.realpath(target) in known:
+        raise UsageError(f"{flag} would write over a file that is read")
 
 
 def build_parser() -> argparse.ArgumentParser:

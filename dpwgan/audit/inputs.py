@@ -2,12 +2,12 @@
 
 import argparse
 import json
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dpwgan.cli import check_seed, refuse_overwriting
 from dpwgan.data.writer import check_writable, write_bytes
 from dpwgan.errors import UsageError
 from dpwgan.evaluate.tables import NOTICE, ComparedTable, discover_schema, read_compared
@@ -51,16 +51,13 @@ def add_table_arguments(parser: argparse.ArgumentParser, *, holdout: str) -> Non
 
 def check_arguments(arguments: argparse.Namespace) -> None:
     """Checks what can be checked before a row is read. Raises: UsageError, OutputError."""
-    if arguments.seed < 0:
-        raise UsageError("--seed must be a whole number of at least 0")
+    check_seed(arguments.seed)
     if not (arguments.real and arguments.synthetic and arguments.specs):
         raise UsageError("REAL, SYNTHETIC and SPECS must not be empty")
-    if arguments.json is None:
-        return
     read = (arguments.real, arguments.synthetic, arguments.specs, arguments.holdout, arguments.codebook)
-    if arguments.json != "-" and os.path.realpath(arguments.json) in {os.path.realpath(path) for path in read if path}:
-        raise UsageError("--json would write over a file that is read")
-    check_writable(arguments.json)
+    refuse_overwriting("--json", arguments.json, read=read)
+    if arguments.json is not None:
+        check_writable(arguments.json)
 
 
 def read_tables(arguments: argparse.Namespace) -> AuditedTables:

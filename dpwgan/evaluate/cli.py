@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dpwgan.cli import Parser, fail, guard, quiet_packages
+from dpwgan.cli import Parser, check_seed, fail, guard, quiet_packages, refuse_overwriting
 from dpwgan.data.writer import check_writable, write_bytes
 from dpwgan.errors import DataError, InputError, UsageError
 from dpwgan.evaluate.tables import NOTICE, ComparedTable, discover_schema, read_compared
@@ -62,16 +62,13 @@ class EvaluateConfig:
     quiet: bool
 
     def __post_init__(self) -> None:
-        if self.seed < 0:
-            raise UsageError("--seed must be a whole number of at least 0")
+        check_seed(self.seed)
         if self.html is not None and self.html == self.json:
             raise UsageError("--html and --json must not be the same file")
-        read = [self.real, *self.synthetic, self.specs, self.holdout, self.codebook]
-        known = {os.path.realpath(path) for path in read if path is not None}
-        known |= {os.path.realpath(path + CLAIM_SUFFIX) for path in self.synthetic}
-        for flag, path in (("--html", self.html), ("--json", self.json)):
-            if path not in (None, "-") and os.path.realpath(str(path)) in known:
-                raise UsageError(f"{flag} would write over a file that is read")
+        claims = [path + CLAIM_SUFFIX for path in self.synthetic]
+        read = [self.real, *self.synthetic, *claims, self.specs, self.holdout, self.codebook]
+        refuse_overwriting("--html", self.html, read=read)
+        refuse_overwriting("--json", self.json, read=read)
 
     @property
     def to_stdout(self) -> bool:

@@ -5,7 +5,6 @@ Privacy: NOT private. It fits the method to the private table several times, eac
 """
 
 import argparse
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from dpwgan.audit.canaries.one_run import GuessBound
 from dpwgan.audit.canaries.white_box import WhiteBoxBound, audit_releases
 from dpwgan.audit.canaries.worlds import add_canaries
 from dpwgan.audit.inputs import show
+from dpwgan.cli import check_seed, refuse_overwriting
 from dpwgan.config import OPTIONS, SynthesisConfig, read_delta, read_epsilon
 from dpwgan.data.encoder import TableEncoder
 from dpwgan.data.reader import open_table
@@ -118,14 +118,10 @@ def _check(arguments: argparse.Namespace) -> None:
         raise UsageError("--canaries must be at least 1 and --runs at least 0")
     if arguments.runs and arguments.runs * arguments.canaries < 2:
         raise UsageError("guesses need two canaries or more, in all runs together")
-    if arguments.seed is not None and arguments.seed < 0:
-        raise UsageError("--seed must be a whole number of at least 0")
-    if arguments.json is None:
-        return
-    read = (arguments.data, arguments.specs, arguments.codebook)
-    if arguments.json != "-" and os.path.realpath(arguments.json) in {os.path.realpath(path) for path in read if path}:
-        raise UsageError("--json would write over a file that is read")
-    check_writable(arguments.json)
+    check_seed(arguments.seed)
+    refuse_overwriting("--json", arguments.json, read=(arguments.data, arguments.specs, arguments.codebook))
+    if arguments.json is not None:
+        check_writable(arguments.json)
 
 
 def read_encoded(path: str, schema: Schema) -> EncodedTable:
