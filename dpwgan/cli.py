@@ -15,6 +15,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -212,57 +213,76 @@ def main(argv: Sequence[str] | None = None, *, environment: Mapping[str, str] | 
 
     Raises: nothing.
     """
+    words = sys.argv[1:] if argv is None else argv
+
+    def prepare() -> Job:
+        config = parse(words, environment=os.environ if environment is None else environment)
+        return Job(work=lambda: _run(config), voice=config.voice, to_stdout=config.output == "-")
+
+    return run_job(prepare, log_format=_asked_format(words))
+
+
+def _asked_format(words: Sequence[str]) -> str:
+    # Where the flags cannot be parsed this one is looked for alone.
+    asked = "--log-format=json" in words or ("--log-format", "json") in itertools.pairwise(words)
+    return "json" if asked else "text"
+
+
+def _run(config: RunConfig | ResampleConfig) -> None:
+    from dpwgan import pipeline
+
+    if isinstance(config, RunConfig):
+        pipeline.run(config)
+    else:
+        pipeline.resample(config)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """What a command line asks for: the work, how to speak of it, and whether an output goes to stdout."""
+
+    work: Callable[[], None]
+    voice: Voice
+    to_stdout: bool
+
+
+def run_job(prepare: Callable[[], Job], *, log_format: str = "text") -> int:
+    """Does what a command line asks for and gives the exit code; every failure is one sentence on stderr.
+
+    `prepare` reads the command line; `log_format` is for telling that it could not.
+    Raises: nothing.
+    """
     if sys.stderr is None:  # closed by whoever started the tool: speak to nobody rather than fail over it
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115
     try:
-        config = parse(
-            sys.argv[1:] if argv is None else argv, environment=os.environ if environment is None else environment
-        )
+        job = prepare()
     except SystemExit as leave:  # --help and --version
         return int(leave.code or 0)
     except (UsageError, InputError) as error:
-        with speak(quiet=True, log_format=_asked_format(argv)):
+        with speak(quiet=True, log_format=log_format):
             return fail(error.exit_code, str(error))
-    voice = config.voice
+    voice = job.voice
     with (
         speak(quiet=voice.quiet, verbose=voice.verbose, log_format=voice.log_format),
         quiet_packages(),
         interruptible() as watch,
     ):
-        return _run(config, watch)
+        return _guard(job, watch)
 
 
-def _asked_format(argv: Sequence[str] | None) -> str:
-    words = list(sys.argv[1:] if argv is None else argv)  # the flags could not be parsed: look for this one alone
-    asked = "--log-format=json" in words or ("--log-format", "json") in itertools.pairwise(words)
-    return "json" if asked else "text"
-
-
-def _run(config: RunConfig | ResampleConfig, watch: Watch) -> int:
-    def work() -> None:
-        from dpwgan import pipeline
-
-        if isinstance(config, RunConfig):
-            pipeline.run(config)
-        else:
-            pipeline.resample(config)
-
-    return guard(work, watch, verbose=config.voice.verbose, to_stdout=config.output == "-")
-
-
-def guard(work: Callable[[], None], watch: Watch, *, verbose: bool, to_stdout: bool) -> int:
+def _guard(job: Job, watch: Watch) -> int:
     """Does the work and gives the exit code; whatever goes wrong becomes one sentence that holds no cell."""
     try:
-        work()
+        job.work()
         return 0
     except BaseException as error:
         watch.ignore_more()
         if watch.number is not None or isinstance(error, (Interrupted, KeyboardInterrupt)):
             number = watch.number or signal.SIGINT
             name = signal.Signals(number).name
-            what = "what stdout received is not complete" if to_stdout else "no output was written"
+            what = "what stdout received is not complete" if job.to_stdout else "no output was written"
             return fail(128 + number, f"stopped by {name}; {what}", event="stopped")
-        return _report(error, verbose=verbose)
+        return _report(error, verbose=job.voice.verbose)
 
 
 def _report(error: BaseException, *, verbose: bool) -> int:

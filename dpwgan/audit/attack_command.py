@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> None:
     """Plays the attacks and writes what they achieved.
 
     Privacy: NOT private.
@@ -93,7 +93,6 @@ def run(arguments: argparse.Namespace) -> int:
         "seconds": time.monotonic() - started,
     }
     show(arguments, document, write_lines(document))
-    return 0
 
 
 def play(game: Game, name: str, *, seed: int) -> AttackResult | SkippedAttack:

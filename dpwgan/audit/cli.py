@@ -5,17 +5,15 @@ Privacy: everything it writes holds statistics of the real rows that no epsilon 
 """
 
 import argparse
-import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from dpwgan.cli import Parser, fail, guard, quiet_packages
+from dpwgan.cli import Job, Parser, run_job
+from dpwgan.config import Voice
 from dpwgan.errors import UsageError
 from dpwgan.evaluate.tables import NOTICE
-from dpwgan.interruption import interruptible
-from dpwgan.logs import speak
 from dpwgan.version import __version__
 
 EXIT_CODES = """\
@@ -30,8 +28,8 @@ class Command(Protocol):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Adds its arguments."""
 
-    def run(self, arguments: argparse.Namespace) -> int:
-        """Does it and gives the exit code. Raises: the errors of dpwgan.errors."""
+    def run(self, arguments: argparse.Namespace) -> None:
+        """Does it. Raises: the errors of dpwgan.errors."""
 
 
 def _ex_post() -> Command:
@@ -87,16 +85,16 @@ def describe() -> str:
     return "\n".join([*lines, "", f"{PROGRAM} COMMAND --help says more; docs/audit.md says how to read each figure."])
 
 
-def parse(argv: Sequence[str]) -> tuple[Command, argparse.Namespace] | None:
-    """Turns the command line into a command and its arguments; None after --help and --version of the whole.
+def parse(argv: Sequence[str]) -> tuple[Command, argparse.Namespace]:
+    """Turns the command line into a command and its arguments.
 
-    Raises: UsageError; SystemExit after --help of a command.
+    Raises: UsageError; SystemExit after --help and --version.
     """
     first = argv[0] if argv else "--help"
     if first in ("-h", "--help", "--version"):
         sys.stdout.write((f"dpwgan {__version__}" if first == "--version" else describe()) + "\n")
         sys.stdout.flush()
-        return None
+        raise SystemExit
     if first not in COMMANDS:
         raise UsageError(f"the first argument must be one of {', '.join(COMMANDS)}; --help says more")
     entry = COMMANDS[first]
@@ -115,20 +113,10 @@ def parse(argv: Sequence[str]) -> tuple[Command, argparse.Namespace] | None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs a command and gives its exit code; every failure is one sentence on stderr. Raises: nothing."""
-    if sys.stderr is None:
-        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
-    try:
-        parsed = parse(sys.argv[1:] if argv is None else argv)
-    except SystemExit as leave:
-        return int(leave.code or 0)
-    except UsageError as error:
-        with speak(quiet=True):
-            return fail(error.exit_code, str(error))
-    if parsed is None:
-        return 0
-    command, arguments = parsed
-    codes: list[int] = []
-    to_stdout = getattr(arguments, "json", None) == "-"
-    with speak(quiet=getattr(arguments, "quiet", False)), quiet_packages(), interruptible() as watch:
-        code = guard(lambda: codes.append(command.run(arguments)), watch, verbose=False, to_stdout=to_stdout)
-    return code or next(iter(codes), 0)
+
+    def prepare() -> Job:
+        command, arguments = parse(sys.argv[1:] if argv is None else argv)
+        voice = Voice(quiet=arguments.quiet)
+        return Job(work=lambda: command.run(arguments), voice=voice, to_stdout=arguments.json == "-")
+
+    return run_job(prepare)

@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> None:
     """Makes the estimate, for hold-out rows too if there are any, and writes both.
 
     Privacy: NOT private.
@@ -84,7 +84,6 @@ def run(arguments: argparse.Namespace) -> int:
         "holdout_estimate": None if holdout is None else holdout.describe(),
     }
     show(arguments, document, write_lines(document, estimate))
-    return 0
 
 
 def estimate_tables(

@@ -8,19 +8,18 @@ import argparse
 import hashlib
 import importlib.util
 import json
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dpwgan.cli import Parser, check_seed, fail, guard, quiet_packages, refuse_overwriting
+from dpwgan.cli import Job, Parser, check_seed, refuse_overwriting, run_job
+from dpwgan.config import Voice
 from dpwgan.data.writer import check_writable, write_bytes
 from dpwgan.errors import DataError, InputError, UsageError
 from dpwgan.evaluate.tables import NOTICE, ComparedTable, discover_schema, read_compared
-from dpwgan.interruption import interruptible
-from dpwgan.logs import LOGGER, speak
+from dpwgan.logs import LOGGER
 from dpwgan.schema import Schema
 from dpwgan.specs import read_specs
 from dpwgan.version import __version__
@@ -116,17 +115,12 @@ def parse(argv: Sequence[str]) -> EvaluateConfig:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command and gives its exit code; every failure is one sentence on stderr. Raises: nothing."""
-    if sys.stderr is None:
-        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
-    try:
+
+    def prepare() -> Job:
         config = parse(sys.argv[1:] if argv is None else argv)
-    except SystemExit as leave:
-        return int(leave.code or 0)
-    except UsageError as error:
-        with speak(quiet=True):
-            return fail(error.exit_code, str(error))
-    with speak(quiet=config.quiet), quiet_packages(), interruptible() as watch:
-        return guard(lambda: run(config), watch, verbose=False, to_stdout=config.to_stdout)
+        return Job(work=lambda: run(config), voice=Voice(quiet=config.quiet), to_stdout=config.to_stdout)
+
+    return run_job(prepare)
 
 
 def run(config: EvaluateConfig) -> None:

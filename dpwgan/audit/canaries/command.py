@@ -71,7 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         training.add_argument("--" + option.name, dest=option.key, help=option.help, **more)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> None:
     """Audits a method on a table with canaries, and writes the bounds.
 
     Privacy: NOT private.
@@ -106,7 +106,6 @@ def run(arguments: argparse.Namespace) -> int:
         )
     document = describe(run_plan, shown, guessed, canaries=arguments.canaries, seed=arguments.seed)
     show(arguments, document, write_lines(document))
-    return 0
 
 
 def _check(arguments: argparse.Namespace) -> None:
