@@ -236,6 +236,9 @@ OPTIONS: tuple[Option, ...] = (
     _whole("codes", "training", "latent codes of the generator", topic="marginals"),
     _whole("fit-steps", "training", "steps of the last fit to all that was measured", topic="marginals"),
     _real("fit-learning-rate", "learning rate of that fit", topic="marginals"),
+    _real(
+        "information-weight", "how much codes are kept from differing beyond what the answers ask", topic="marginals"
+    ),
     Option(
         name="generator",
         group="training",
@@ -440,6 +443,7 @@ _LEAST = {
     "most_cells": 4,
     "codes": 2,
     "critic_weight": 0.0,
+    "information_weight": 0.0,
 }
 
 

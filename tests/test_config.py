@@ -96,6 +96,7 @@ def test_default_delta_stays_below_one_when_there_is_one_row() -> None:
         ({"settings": {"codes": 1}}, "codes must be at least 2"),
         ({"settings": {"fit_steps": 0}}, "fit-steps must be at least 1"),
         ({"settings": {"fit_learning_rate": math.nan}}, "fit-learning-rate must be a finite number above 0"),
+        ({"settings": {"information_weight": -0.1}}, "information-weight must be at least 0"),
         ({"settings": {"weight_clips": 3}}, "weight_clips .*did you mean weight_clip"),
         ({"settings": {"steps": 3, "epochs": 1.0}}, "steps and epochs say the same thing"),
     ],

@@ -22,6 +22,7 @@ from dpwgan.accounting.moments import MOMENTS
 from dpwgan.cells.coarsening import MOST_CELLS, Coarsening, coarsen
 from dpwgan.cells.one_ways import OneWayPlan, measure_one_ways, plan_one_ways
 from dpwgan.cells.simplex import project_on_simplex
+from dpwgan.discriminators.base import ReleasedLoss
 from dpwgan.discriminators.marginals import GroupLayout, MeasuredMarginals, answer_pairs
 from dpwgan.discriminators.moments import REPLACE_ONE_FACTOR, measure_moments
 from dpwgan.discriminators.queries import (
@@ -32,6 +33,7 @@ from dpwgan.discriminators.queries import (
 )
 from dpwgan.encoded import EncodedTable, TableShape
 from dpwgan.errors import UsageError
+from dpwgan.generators.code_information import CodeInformation
 from dpwgan.generators.markov_tree import Edge, draw_first_codes, find_strongest_tree
 from dpwgan.generators.mixture import CodeGenerator, Mixture, fit
 from dpwgan.randomness import Streams
@@ -56,6 +58,9 @@ _ROUNDS_FACTOR = 0.4
 _MOST_ROUNDS = 80
 # Three-way marginals pay where the noise of an answer is far below a group.
 _STRENGTH_FOR_THREE_WAYS = 3_000.0
+# What a nat between codes and columns weighs for each record, at a strength of 1: the weaker the noise, the less of an
+# answer is left to chance and the more of what was not asked for shows.
+_INFORMATION_WEIGHT = 1e-6
 _MOST_CODE_CELLS = 2_000_000
 _MOST_CODES = 5_000
 _LEAST_CODES = 500
@@ -69,8 +74,9 @@ class AnchorSettings:
     """How marginals are chosen and fitted; None stands for a choice that the plan makes from public facts.
 
     `rounds`: marginals asked for beyond those of the tree. `ways`: attributes in a marginal, at most. `most_cells`: the
-    public limit on a marginal's cells. `codes`: latent codes of the generator. `generator`: a table of codes, a
-    multilayer perceptron over fixed latents, or both added.
+    public limit on a marginal's cells. `codes`: latent codes of the generator. `information_weight`: what a nat between
+    codes and columns weighs against one of a record's likelihood. `generator`: a table of codes, a multilayer
+    perceptron over fixed latents, or both added.
     Raises: UsageError for a value out of its range.
     """
 
@@ -80,6 +86,7 @@ class AnchorSettings:
     codes: int | None = None
     fit_steps: int = 400
     fit_learning_rate: float = 0.05
+    information_weight: float | None = None
     generator: Literal["codes", "mlp", "codes+mlp"] = "codes"
 
     def __post_init__(self) -> None:
@@ -97,6 +104,8 @@ class AnchorSettings:
                 raise UsageError(f"{name.replace('_', '-')} must be a whole number from {least} to {most:,}")
         if not (math.isfinite(self.fit_learning_rate) and 0 < self.fit_learning_rate <= 10):
             raise UsageError("fit-learning-rate must be a number above 0 and at most 10")
+        if self.information_weight is not None and not 0 <= self.information_weight <= 1e3:
+            raise UsageError("information-weight must be a number from 0 to 1,000")
         if self.generator not in ("codes", "mlp", "codes+mlp"):
             raise UsageError("generator must be codes, mlp or codes+mlp")
 
@@ -114,6 +123,7 @@ class AnchorPlan:
     one_way_plan: OneWayPlan
     rounds: int
     ways: int
+    information_weight: float
     scale: float
     family: FamilyChoice | None = None
 
@@ -252,6 +262,7 @@ class AnchorPlan:
         return {
             **{key: value for key, value in asdict(self.settings).items() if value is not None},
             **chosen,
+            "information_weight": self.information_weight,
             "anchor": self.kind,
             "one_ways_noise_multiplier": self.one_ways_noise_multiplier,
             "answer_noise_multiplier": self.answer_noise_multiplier,
@@ -294,6 +305,9 @@ def lay_out_anchor(
         one_way_plan=one_way_plan,
         rounds=rounds if attributes > 2 and kind == "queries" else 0,
         ways=min(attributes, settings.ways or (3 if strength >= _STRENGTH_FOR_THREE_WAYS else 2)),
+        information_weight=(
+            settings.information_weight if settings.information_weight is not None else _INFORMATION_WEIGHT * strength
+        ),
         scale=lone / math.sqrt(share),
     )
 
@@ -334,8 +348,14 @@ class FittedAnchor:
     coarsening: Coarsening
     layout: GroupLayout
     measured: MeasuredMarginals
+    information: CodeInformation
     generator: CodeGenerator
     groups: npt.NDArray[np.int32]
+
+    @property
+    def losses(self) -> list[ReleasedLoss]:
+        """What the generator was fitted to."""
+        return [self.measured, self.information]
 
 
 def fit_anchor(
@@ -366,13 +386,22 @@ def fit_anchor(
     measured = MeasuredMarginals(layout)
     for attribute, (counts, stddevs) in enumerate(zip(coarsening.counts, coarsening.stddevs, strict=True)):
         measured.add((attribute,), counts / records, stddev=stddevs / records)
+    information = CodeInformation(weight=plan.information_weight * records)
+    losses: list[ReleasedLoss] = [measured, information]
+    parts: dict[str, Any] = {
+        "coarsening": coarsening,
+        "layout": layout,
+        "measured": measured,
+        "information": information,
+        "groups": groups,
+    }
     codes = plan.choose_codes(layout.width)
     start = _Start(layout, measured, shares=shares, plan=plan, records=records, rng=streams.model)
     if plan.fit_ticks == 0:
         logits = np.log(np.concatenate(shares)).astype(np.float32)[np.newaxis]
         generator: CodeGenerator = Mixture(layout.sizes, logits)
         progress(1, 1, ledger.epsilon_spent())
-        return FittedAnchor(coarsening=coarsening, layout=layout, measured=measured, generator=generator, groups=groups)
+        return FittedAnchor(generator=generator, **parts)
     tick = _Ticker(plan.fit_ticks, ledger=ledger, progress=progress)
     rate = plan.settings.fit_learning_rate
     if plan.kind == "queries":
@@ -391,13 +420,13 @@ def fit_anchor(
         ledger.charge(ANSWER_LABEL, plan.attributes - 1)
         tree = discriminator.ask_for_tree(shares, stddevs=coarsening.stddevs)
         draft = Mixture(layout.sizes, start.draw(tree, codes=max(_LEAST_CODES, codes // 4)))
-        fit(draft, [measured], steps=_ROUND_STEPS, learning_rate=rate, last_rate=rate / 3, tick=tick)
+        fit(draft, losses, steps=_ROUND_STEPS, learning_rate=rate, last_rate=rate / 3, tick=tick)
         for _ in range(plan.rounds):
             ledger.charge(SELECTION_LABEL)
             ledger.charge(ANSWER_LABEL)
             discriminator.ask(draft.probabilities())
             draft.forget()
-            fit(draft, [measured], steps=_ROUND_STEPS, learning_rate=rate, last_rate=rate / 3, tick=tick)
+            fit(draft, losses, steps=_ROUND_STEPS, learning_rate=rate, last_rate=rate / 3, tick=tick)
         answers = answer_pairs(draft.probabilities())
     else:
         ledger.charge(MOMENTS_LABEL)
@@ -411,8 +440,8 @@ def fit_anchor(
         answers = start.denoise_pairs()
     logits = start.draw(start.find_tree(answers), codes=codes)
     generator = Mixture(layout.sizes, logits) if make_generator is None else make_generator(layout, logits)
-    fit(generator, [measured], steps=plan.settings.fit_steps, learning_rate=rate, last_rate=rate / 20, tick=tick)
-    return FittedAnchor(coarsening=coarsening, layout=layout, measured=measured, generator=generator, groups=groups)
+    fit(generator, losses, steps=plan.settings.fit_steps, learning_rate=rate, last_rate=rate / 20, tick=tick)
+    return FittedAnchor(generator=generator, **parts)
 
 
 def _stddev_of_answer(plan: AnchorPlan) -> float:

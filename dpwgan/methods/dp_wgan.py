@@ -309,7 +309,7 @@ class DpWgan:
                     "latents": latents,
                     "plan": critic_plan,
                 }
-                generator_step = AnchoredStep(**parts, losses=[anchor.measured], weight=plan.settings.critic_weight)
+                generator_step = AnchoredStep(**parts, losses=anchor.losses, weight=plan.settings.critic_weight)
                 train(
                     critic_plan,
                     critic_step=FusedStep(groups, **parts),

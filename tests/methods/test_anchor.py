@@ -15,6 +15,7 @@ from dpwgan.cells import one_ways
 from dpwgan.discriminators import moments, queries
 from dpwgan.encoded import EncodedTable
 from dpwgan.errors import PrivacyError, UsageError
+from dpwgan.generators.code_information import CodeInformation
 from dpwgan.methods import anchor
 from dpwgan.methods.anchor import (
     ANSWER_LABEL,
@@ -121,6 +122,8 @@ def test_more_is_asked_for_when_the_budget_is_larger() -> None:
         ("fit_steps", 0),
         ("fit_learning_rate", 0.0),
         ("fit_learning_rate", math.nan),
+        ("information_weight", -0.1),
+        ("information_weight", math.nan),
         ("generator", "forest"),
     ],
 )
@@ -259,3 +262,37 @@ def test_three_way_strength_is_public_when_the_table_is_large() -> None:
         for records in (shape, large)
     }
     assert ways == {300: 2, 10_000_000: 3}
+
+
+def test_information_weight_is_public_and_follows_the_strength_when_none_is_asked_for() -> None:
+    shape = make_table(300).shape
+    asked = AnchorSettings(information_weight=0.25)
+    plans = {
+        (epsilon, settings.information_weight): plan_anchor(
+            shape,
+            Budget(epsilon=epsilon, delta=1e-9),
+            kind="queries",
+            settings=settings,
+            accountant_rule="moments",
+            neighboring_relation=ZERO_OUT,
+        )
+        for epsilon in (0.1, 1.0)
+        for settings in (AnchorSettings(), asked)
+    }
+    weights = {key: plan.information_weight for key, plan in plans.items()}
+    assert weights[0.1, 0.25] == weights[1.0, 0.25] == 0.25
+    # The strength is n over the scale of the noise, which at these epsilons goes with one over epsilon.
+    assert weights[1.0, None] / weights[0.1, None] == pytest.approx(10.0, rel=0.1)
+    assert all(plan.summary()["information_weight"] == plan.information_weight for plan in plans.values())
+
+
+@pytest.mark.parametrize("kind", ["queries", "moments"])
+def test_codes_know_less_of_columns_when_information_weighs_more(kind: anchor.Kind) -> None:
+    encoded = make_table(400)
+    knowledge = []
+    for weight in (0.0, 0.3):
+        settings = replace(FAST, information_weight=weight, fit_steps=100)
+        fitted = fit(encoded, make_plan(encoded, kind=kind, settings=settings))
+        measure = CodeInformation(weight=1.0)
+        knowledge.append(measure.loss_and_gradient(fitted.generator.probabilities())[0])
+    assert knowledge[1] < 0.5 * knowledge[0]

@@ -310,6 +310,7 @@ def test_setting_of_the_lone_critic_is_refused_by_name_when_there_is_an_anchor(
         ("codes", 30),
         ("fit_steps", 8),
         ("fit_learning_rate", 0.1),
+        ("information_weight", 0.1),
         ("generator", "mlp"),
     ],
 )
