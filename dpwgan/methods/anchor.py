@@ -62,7 +62,7 @@ _STRENGTH_FOR_THREE_WAYS = 3_000.0
 # answer is left to chance and the more of what was not asked for shows.
 _INFORMATION_WEIGHT = 1e-6
 _MOST_CODE_CELLS = 2_000_000
-_MOST_CODES = 5_000
+_MOST_CODES = 3_000
 _LEAST_CODES = 500
 _ROUND_STEPS = 20
 _PROGRESS_CALLS = 100
