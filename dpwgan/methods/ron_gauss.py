@@ -88,7 +88,7 @@ class RonGaussPlan:
     """Both releases of a run, and the projection's dimension, fixed before a row is read.
 
     `counts`, `covariance`: the events of the two releases. `one_hot`: whether columns of codes that have an order are
-    one-hot all the same, because the budget bears the width.
+    one-hot all the same, because the budget bears the width, or the dimension asked for has no use without.
     """
 
     shape: TableShape
@@ -219,8 +219,9 @@ class RonGauss:
             raise UsageError("ron-gauss has Laplace or Gaussian noise")
         records = shape.records / (1 if label is None else label.categories)
         bearable = choose_dimension(records, covariance)
-        most_width = _most_width(one_way_plan)
+        most_width, least_width = _most_width(one_way_plan), _most_width(one_way_plan, ranks=True)
         dimension = settings.projection_dimension
+        one_hot = most_width <= bearable if dimension is None else dimension > least_width
         if dimension is not None and dimension > most_width:
             raise UsageError(
                 f"projection-dimension must be at most {most_width}, the number of coordinates that the columns have"
@@ -230,8 +231,8 @@ class RonGauss:
             settings=settings,
             label=label,
             one_way_plan=one_way_plan,
-            dimension=dimension or min(bearable, most_width),
-            one_hot=most_width <= (dimension or bearable),
+            dimension=dimension or min(bearable, most_width if one_hot else least_width),
+            one_hot=one_hot,
             counts=counts,
             covariance=covariance,
             choice=choice,
@@ -395,9 +396,12 @@ def _find_label(spans: Sequence[Span], name: str | None) -> Span | None:
     return mine[0]
 
 
-def _most_width(plan: OneWayPlan) -> int:
-    """The most coordinates that the columns can have together."""
-    return sum(1 if attribute.levels else min(attribute.cells, MOST_CELLS) for attribute in plan.attributes)
+def _most_width(plan: OneWayPlan, *, ranks: bool = False) -> int:
+    """The most coordinates that the columns can have together; with `ranks`, where an order makes one of a column."""
+    return sum(
+        1 if attribute.levels or (ranks and attribute.ordered) else min(attribute.cells, MOST_CELLS)
+        for attribute in plan.attributes
+    )
 
 
 def _part(encoded: EncodedTable, label: Span | None) -> tuple[npt.NDArray[np.int64] | None, EncodedTable]:
