@@ -59,7 +59,8 @@ NOT_COVERED = (
 
 FLOATING_POINT = (
     "The proofs speak of real numbers; noise is drawn and added in IEEE 754 floating point: gradients in single "
-    "precision, counts and other numbers in double. Gradients are only seen through training, other noisy numbers "
+    "precision, counts and other numbers in double; Laplace noise alone is whole numbers on whole numbers, drawn "
+    "exactly. Gradients are only seen through training, other noisy numbers "
     "through the generator fitted to them, a certificate's raised to four digits; but a saved model may hold noisy "
     "one-way counts, or means of them, as they are. An attack through the gaps between floating-point numbers is not "
     "known to us on this path, and is not excluded."
@@ -291,9 +292,10 @@ def _state(guarantee: PrivacyGuarantee, *, records: int, reason: str | None, wai
         change = f"Zeroing out any one of the {records} rows"
     else:
         change = f"Replacing any one of the {records} rows by another legal row"
+    more = f", up to an additional {round_up(guarantee.delta, digits=4)}" if guarantee.delta > 0 else ""
     return (
         f"{change} changes the probability of any outcome of this release by at most a factor "
-        f"e^{round_up(guarantee.epsilon, digits=6)}, up to an additional {round_up(guarantee.delta, digits=4)}: "
+        f"e^{round_up(guarantee.epsilon, digits=6)}{more}: "
         f"{DEFINITION} with epsilon {round_up(guarantee.epsilon, digits=6)} and delta "
         f"{round_up(guarantee.delta, digits=4)}, by the {guarantee.accountant} accountant."
         + (f" This does not cover which cells occur in {', '.join(sorted(waived))}." if waived else "")
@@ -309,7 +311,7 @@ def round_up(value: float, *, digits: int) -> str:
 def _uses_of_records(ledger: Sequence[Mapping[str, Any]], *, delta_chosen_by: str, rows_chosen_by: str) -> list[str]:
     events = {item.get("event") for item in ledger}
     uses = [SAMPLING_USE] if "poisson_gaussian" in events else []
-    if events & {"gaussian", "exponential_selection"}:
+    if events & {"gaussian", "exponential_selection", "laplace"}:
         uses.append(COUNTS_USE)
     if delta_chosen_by.startswith("default"):
         uses.append(DELTA_USE)

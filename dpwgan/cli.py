@@ -69,6 +69,7 @@ TITLES = {
     ("files", ""): "files",
     ("run", ""): "run",
     ("training", "marginals"): "training: marginals and the fit to them (query-gan, and dp-wgan's anchor)",
+    ("training", "gaussian"): "training: the Gaussian in a random projection (ron-gauss)",
     ("training", "critic"): "training: critic and its generator (dp-wgan)",
 }
 

@@ -28,6 +28,7 @@ DEVICES = ("auto", "cpu", "gpu")
 ENGINES = ("fused", "reference")
 ANCHORS = ("queries", "moments", "none")
 ORACLES = ("marginals", "one-layer")
+NOISES = ("laplace", "gaussian")
 GENERATORS = ("codes", "mlp", "codes+mlp")
 LOG_FORMATS = ("text", "json")
 ENVIRONMENT_PREFIX = "DPWGAN_"
@@ -131,7 +132,7 @@ class Option:
     choices: tuple[str, ...] | None = None
     field: str = ""
     flag_only: bool = False
-    topic: Literal["", "marginals", "critic"] = ""
+    topic: Literal["", "marginals", "critic", "gaussian"] = ""
 
     @property
     def key(self) -> str:
@@ -185,7 +186,12 @@ def _switch(name: str, help: str, *, flag_only: bool = False) -> Option:
 
 
 OPTIONS: tuple[Option, ...] = (
-    Option(name="method", group="privacy", help="dp-wgan, query-gan or independent (default: dp-wgan)", metavar="NAME"),
+    Option(
+        name="method",
+        group="privacy",
+        help="dp-wgan, query-gan, ron-gauss or independent (default: dp-wgan)",
+        metavar="NAME",
+    ),
     Option(
         name="accountant",
         group="privacy",
@@ -293,6 +299,22 @@ OPTIONS: tuple[Option, ...] = (
         choices=ENGINES,
         help="fused: fast; reference: made of tensorflow-privacy's own parts, slow, for comparison (default: fused)",
     ),
+    Option(
+        name="label",
+        group="training",
+        topic="gaussian",
+        metavar="COLUMN",
+        help="the column of categories whose classes get a Gaussian each (default: one for all rows)",
+    ),
+    _whole("projection-dimension", "training", "dimensions of the random orthonormal projection", topic="gaussian"),
+    Option(
+        name="noise",
+        group="training",
+        topic="gaussian",
+        choices=NOISES,
+        help="laplace: pure epsilon, no delta is spent; gaussian: more dimensions for the budget (default: laplace)",
+    ),
+    _real("mean-share", "share of the budget that the one-way counts get", topic="gaussian"),
     Option(name="claim", group="files", metavar="PATH", help="where the claim goes; - prints it as text on stdout"),
     Option(name="save-model", group="files", metavar="DIR", help="keep the fitted model, to sample more from later"),
     Option(
@@ -434,11 +456,12 @@ class SynthesisConfig:
         return None, RECORDS
 
 
-_CHOICES = {"engine": ENGINES, "anchor": ANCHORS, "oracle": ORACLES, "generator": GENERATORS}
+_CHOICES = {"engine": ENGINES, "anchor": ANCHORS, "oracle": ORACLES, "generator": GENERATORS, "noise": NOISES}
 _LEAST = {
     **dict.fromkeys(("latent", "expected_batch_size", "critic_steps_per_generator_step", "generator_steps"), 1),
     **dict.fromkeys(("steps", "fit_steps"), 1),
     "rounds": 0,
+    "projection_dimension": 1,
     "ways": 2,
     "most_cells": 4,
     "codes": 2,
@@ -459,7 +482,10 @@ def _check_settings(settings: Mapping[str, Any]) -> None:
         elif key in ("weight_pull", "gradient_memory", "generator_average"):
             if not 0.0 <= value < 1.0:
                 raise UsageError(f"{name} must be at least 0 and below 1")
-        elif key == "critic_share":
+        elif key == "label":
+            if not isinstance(value, str) or not value:
+                raise UsageError("label must be the name of a column")
+        elif key in ("critic_share", "mean_share"):
             if not 0.0 < value < 1.0:
                 raise UsageError(f"{name} must be above 0 and below 1")
         elif key in _CHOICES:

@@ -25,6 +25,7 @@ from dpwgan.config import (
 from dpwgan.errors import InputError, UsageError
 from dpwgan.methods.anchor import AnchorSettings
 from dpwgan.methods.registry import METHODS
+from dpwgan.methods.ron_gauss import RonGaussSettings
 from dpwgan.training.settings import DpWganSettings
 
 
@@ -154,12 +155,14 @@ def test_every_setting_of_a_method_has_a_flag_when_compared() -> None:
     marginals = {option.key for option in OPTIONS if option.topic == "marginals"}
     assert critic == set(DpWganSettings.__dataclass_fields__) | {"anchor", "critic_share", "critic_weight"}
     assert marginals == set(AnchorSettings.__dataclass_fields__) | {"oracle"}
+    gaussian = {option.key for option in OPTIONS if option.topic == "gaussian"}
+    assert gaussian == set(RonGaussSettings.__dataclass_fields__)
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_every_setting_is_taken_or_refused_by_name_when_a_method_is_asked(method: str) -> None:
     values = {"hidden_critic": (8,), "hidden_generator": (8,), "generator_average": 0.5, "weight_pull": 0.5}
-    values |= {"gradient_memory": 0.5, "critic_share": 0.5}
+    values |= {"gradient_memory": 0.5, "critic_share": 0.5, "mean_share": 0.5}
     for option in OPTIONS:
         if option.training and option.name != "preset":
             value = values.get(option.key, option.choices[0] if option.choices else option.parse("4"))

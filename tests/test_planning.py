@@ -56,7 +56,13 @@ def test_discovery_takes_its_share_when_columns_are_paid_for() -> None:
 
 @pytest.mark.parametrize(
     ("method", "settings"),
-    [("dp-wgan", FEW), ("dp-wgan", {**FEW, "anchor": "none"}), ("query-gan", {}), ("independent", {})],
+    [
+        ("dp-wgan", FEW),
+        ("dp-wgan", {**FEW, "anchor": "none"}),
+        ("query-gan", {}),
+        ("independent", {}),
+        ("ron-gauss", {}),
+    ],
 )
 def test_plan_keeps_its_accountant_when_lists_have_been_found(method: str, settings: dict[str, Any]) -> None:
     config = SynthesisConfig(epsilon=2.0, method=method, settings=settings)

@@ -23,6 +23,7 @@ from dpwgan.accounting.events import (
     Charge,
     ExponentialSelection,
     Gaussian,
+    Laplace,
     PoissonGaussian,
     StableSelection,
     gaussian,
@@ -70,10 +71,10 @@ class Accountant(ABC):
     ) -> float:
         """Bounds the epsilon of all charges together at `delta`.
 
-        Privacy: mechanisms known by (epsilon, delta) alone are added by basic composition, which holds for adaptive
-          choices too: epsilon = their sum + what the other ones cost at the rest of delta. If they leave no delta for
-          the others, the answer is infinite. If all others are exponential mechanisms, the sum of their epsilons is a
-          bound as well, and the smaller one is given.
+        Privacy: mechanisms known by (epsilon, delta) alone, and releases with Laplace noise, whose delta is 0, are
+          added by basic composition, which holds for adaptive choices too: epsilon = their sum + what the other ones
+          cost at the rest of delta. If they leave no delta for the others, the answer is infinite. If all others are
+          exponential mechanisms, the sum of their epsilons is a bound as well, and the smaller one is given.
         Raises: PrivacyError for an unknown event, a negative or fractional count, or a delta outside (0, 1).
         Source: Dwork and Roth 2014, Theorem 3.16 (basic composition).
         """
@@ -90,6 +91,8 @@ class Accountant(ABC):
             if isinstance(event, StableSelection):
                 selection_epsilon += count * event.epsilon
                 selection_delta += count * event.delta
+            elif isinstance(event, Laplace):
+                selection_epsilon += count * event.get_epsilon(neighboring_relation)
             elif isinstance(event, (PoissonGaussian, Gaussian, ExponentialSelection)):
                 if count:
                     composed[event] = composed.get(event, 0) + count

@@ -8,6 +8,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dpwgan.accounting.budget import NeighboringRelation
 from dpwgan.errors import PrivacyError
 
 if TYPE_CHECKING:
@@ -148,7 +149,35 @@ class ExponentialSelection:
         return dp_accounting.GaussianDpEvent(2 / self.epsilon)
 
 
-Event = PoissonGaussian | Gaussian | ExponentialSelection | StableSelection
+@dataclass(frozen=True, kw_only=True)
+class Laplace:
+    """A function of all records, released with Laplace noise: pure differential privacy, no delta.
+
+    Privacy: zeroing out a record moves the function by at most `epsilon` noise scales in L1, over all entries jointly,
+      and so the release is `epsilon`-DP. Replacing a record moves it by at most `replace_one_factor` times that.
+      Composed with everything else by basic composition: epsilons are added.
+    Source: Dwork, McSherry, Nissim, Smith 2006; Dwork and Roth 2014, Theorems 3.6 and 3.14.
+    """
+
+    epsilon: float
+    replace_one_factor: float = 2.0
+
+    def __post_init__(self) -> None:
+        _refuse_unless_positive("epsilon", self.epsilon)
+        if not 1 <= self.replace_one_factor <= 2:
+            raise PrivacyError(f"replace_one_factor must lie between 1 and 2; it is {self.replace_one_factor!r}.")
+
+    def describe(self) -> dict[str, str | float]:
+        """Gives the event as JSON-able pairs."""
+        return {"event": "laplace", "epsilon": self.epsilon, "replace_one_factor": self.replace_one_factor}
+
+    def get_epsilon(self, neighboring_relation: NeighboringRelation) -> float:
+        """Gives the epsilon of one release under a relation."""
+        replacing = neighboring_relation is NeighboringRelation.REPLACE_ONE
+        return self.epsilon * (self.replace_one_factor if replacing else 1.0)
+
+
+Event = PoissonGaussian | Gaussian | ExponentialSelection | StableSelection | Laplace
 """Everything that the accountants can account for."""
 
 Charge = tuple[Event, int]
@@ -173,3 +202,8 @@ def exponential_selection(*, epsilon: float, replace_one_factor: float = 2.0) ->
 def stable_selection(*, epsilon: float, delta: float) -> StableSelection:
     """Describes one mechanism known by its (epsilon, delta) alone: the discovery of one column's categories."""
     return StableSelection(epsilon=float(epsilon), delta=float(delta))
+
+
+def laplace(*, epsilon: float, replace_one_factor: float = 2.0) -> Laplace:
+    """Describes one function of all records with Laplace noise: a set of counts, or a matrix."""
+    return Laplace(epsilon=float(epsilon), replace_one_factor=float(replace_one_factor))

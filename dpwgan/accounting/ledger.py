@@ -5,7 +5,15 @@ from typing import Any
 
 from dpwgan.accounting.accountant import Accountant
 from dpwgan.accounting.budget import Budget, NeighboringRelation
-from dpwgan.accounting.events import Charge, Event, ExponentialSelection, Gaussian, PoissonGaussian, StableSelection
+from dpwgan.accounting.events import (
+    Charge,
+    Event,
+    ExponentialSelection,
+    Gaussian,
+    Laplace,
+    PoissonGaussian,
+    StableSelection,
+)
 from dpwgan.accounting.guarantee import PrivacyGuarantee
 from dpwgan.errors import PrivacyError
 
@@ -112,14 +120,15 @@ class Ledger:
         """States what is proved about the release: the epsilon of everything that was reserved.
 
         Privacy: the total of the reservations, and not of the charges, is stated, because it holds whatever made a
-          run end early. After a complete run both are the same.
+          run end early. After a complete run both are the same. Where all releases have Laplace noise, which is pure,
+          epsilon holds at delta 0, and that is what is stated.
         Raises: PrivacyError if nothing was reserved.
         """
         if not self._lines:
             raise PrivacyError("Nothing was reserved in the ledger, so there is no guarantee to state.")
         return PrivacyGuarantee(
             epsilon=self._reserved_epsilon,
-            delta=self.budget.delta,
+            delta=0.0 if all(isinstance(line.event, Laplace) for line in self._lines.values()) else self.budget.delta,
             neighboring_relation=self.neighboring_relation,
             accountant=self.accountant.name,
             accountant_version=self.accountant.version,
@@ -163,6 +172,13 @@ class Ledger:
                 "more than its sensitivity when one row is zeroed out, in L2 jointly over all its entries, and by no "
                 "more than the stated multiple of it, or twice as much, when one is replaced; the noise is independent "
                 "and unknown to whoever sees the release, and drawn in IEEE floating point"
+            )
+        if any(isinstance(event, Laplace) for event in events):
+            assumptions.append(
+                "what is released with Laplace noise is sums of whole numbers that move by no more than their "
+                "sensitivity when one row is zeroed out, in L1 jointly over all of them, and by no more than the "
+                "stated multiple of it when one is replaced; the noise is whole numbers as well, drawn exactly, "
+                "independent and unknown to whoever sees the release; epsilons are added"
             )
         if any(isinstance(event, ExponentialSelection) for event in events):
             assumptions.append(

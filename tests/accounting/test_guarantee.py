@@ -34,7 +34,14 @@ def test_guarantee_says_nothing_for_replace_one_when_delta_passes_one():
 
 @pytest.mark.parametrize(
     "change",
-    [{"epsilon": math.inf}, {"epsilon": -1.0}, {"delta": 0.0}, {"accountant": ""}, {"assumptions": ()}],
+    [
+        {"epsilon": math.inf},
+        {"epsilon": -1.0},
+        {"delta": -1e-9},
+        {"delta": 1.0},
+        {"accountant": ""},
+        {"assumptions": ()},
+    ],
 )
 def test_guarantee_is_refused_when_a_part_is_missing_or_out_of_range(change):
     with pytest.raises(PrivacyError):

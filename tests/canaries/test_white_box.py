@@ -30,8 +30,12 @@ def audit(name: str, *, epsilon: float, twin: str = "") -> WhiteBoxBound:
         return audit_releases(encoded, run_plan, canary=encoded.records - 1, failure_probability=FALSE_ALARM, seed=5)
 
 
+AUDITED_ELSEWHERE = {"ron-gauss"}
+"""In test_ron_gauss.py: Laplace noise is not what the bound by releases is about."""
+
+
 def test_every_method_of_the_registry_is_audited() -> None:
-    assert {method for method, _ in METHODS.values()} == set(REGISTRY)
+    assert {method for method, _ in METHODS.values()} | AUDITED_ELSEWHERE == set(REGISTRY)
 
 
 SLOW = [

@@ -25,6 +25,9 @@ METHODS: dict[str, tuple[str, ...]] = {
     "query-gan-3-ways": ("--method", "query-gan", "--rounds", "4", "--ways", "3", *FIT),
     "query-gan-mlp": ("--method", "query-gan", "--rounds", "1", "--generator", "codes+mlp", *FIT),
     "query-gan-one-layer": ("--method", "query-gan", "--oracle", "one-layer", "--rounds", "1", "--codes", "16"),
+    "ron-gauss": ("--method", "ron-gauss"),
+    "ron-gauss-gaussian": ("--method", "ron-gauss", "--noise", "gaussian", "--projection-dimension", "5"),
+    "ron-gauss-classes": ("--method", "ron-gauss", "--label", "member"),
     "independent": ("--method", "independent"),
 }
 LABELS = {
@@ -33,6 +36,9 @@ LABELS = {
     "dp-wgan-alone": {"critic steps"},
     "query-gan": {"one-way counts", "query selections", "query answers", "certificate"},
     "query-gan-one-layer": {"one-way counts", "one-layer weights", "one-layer answer", "one-layer certificate"},
+    "ron-gauss": {"one-way counts", "projected covariance"},
+    "ron-gauss-gaussian": {"one-way counts", "projected covariance"},
+    "ron-gauss-classes": {"one-way counts", "projected covariance"},
     "independent": {"one-way counts"},
 }
 ORDERS = [*np.arange(1.1, 11, 0.1), *range(11, 64), *(2**power for power in range(6, 15))]
@@ -50,6 +56,10 @@ def read_table(path: Path) -> list[dict[str, str]]:
 def add_up(ledger: list[dict[str, Any]], *, delta: float, selections: bool) -> float:
     """Adds the lines of a claim up once more, by dp_accounting: selections as Gaussians of the same zCDP, or not."""
     accountant = RdpAccountant(orders=ORDERS)
+    pure = sum(line["epsilon"] * line["charged"] for line in ledger if line["event"] == "laplace")
+    if pure:
+        assert all(line["event"] == "laplace" for line in ledger)
+        return float(pure)
     for line in ledger:
         if line["event"] == "poisson_gaussian":
             noise = dp_accounting.GaussianDpEvent(line["noise_multiplier"])
@@ -102,6 +112,7 @@ def test_ledger_adds_up_to_the_claim_when_another_library_does_the_sum(name: str
         line["charged"] = line["reserved"]
     stated, delta = ledger.guarantee().epsilon, ledger.guarantee().delta
     assert stated <= 2.0
+    assert (delta == 0) == all(line["event"] == "laplace" for line in lines)
     assert add_up(lines, delta=delta, selections=False) * 0.9999 <= stated
     assert stated <= add_up(lines, delta=delta, selections=True) * 1.0001
     # The twin: a line that is left out is noticed, where selections leave no room.

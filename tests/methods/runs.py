@@ -22,6 +22,7 @@ NARROW: list[Column] = [column for column in COLUMNS if column.name not in ("wid
 FAST: dict[str, dict[str, Any]] = {
     "query-gan": {"rounds": 2, "codes": 40, "fit_steps": 8},
     "independent": {},
+    "ron-gauss": {},
 }
 
 FAST_NETWORKS: dict[str, Any] = {"rounds": 2, "codes": 40}

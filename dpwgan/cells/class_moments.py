@@ -1,0 +1,220 @@
+"""The two releases of RON-Gauss: one-way counts, class by class, and covariances of projected rows, class by class.
+
+Everything that is summed here is a whole number, so that a sum is exact whatever the order, one record's part in it is
+a function of that record alone, and sensitivities hold to the last bit. Rows are null where they add nothing.
+
+Sensitivities. For z in R^p of norm 1 or less let S(z) be the upper triangle of z z^T with the diagonal.
+(1) Zero-out, L1: the sum over i <= j of |z_i z_j| is ((sum |z_i|)^2 + sum z_i^2)/2 <= (p + 1)/2, by Cauchy and Schwarz;
+    equality at |z_i| = 1/sqrt p.
+(2) Replace-one within a class, L1: the sum over i <= j of |z_i z_j - w_i w_j| is the largest of z^T T z - w^T T w over
+    symmetric T with +-1 on the diagonal and +-1/2 beside it. That is at most l+ - l-, T's largest eigenvalue or 0 less
+    its smallest or 0, and (l+ - l-)^2 <= 2 (l+^2 + l-^2) <= 2 tr T^2 = 2 (p + p (p - 1)/4) = p (p + 3)/2. So it is
+    at most sqrt(p (p + 3)/2), and that at most 3/2 times (1): the square of 3/2 (p + 1)/2 is more by (p - 3)^2/16.
+(3) Replace-one from one class to another: both classes move by (1), together p + 1.
+(4) L2, with sqrt 2 beside the diagonal, so that the vector's norm is the matrix's Frobenius norm: under zero-out it is
+    |z|^2 <= 1. Replaced, |z z^T - w w^T|^2 = |z|^4 + |w|^4 - 2 (z.w)^2 <= 2, within a class and from one to another.
+(5) One-way counts: a record adds 1 to one cell of each histogram, and 1 to its class where there are classes, h in
+    all: L1 h, L2 sqrt h. Replaced, it leaves h cells and enters h others: L1 2 h, L2 sqrt(2 h), whether its class
+    changes or not.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpwgan.accounting.events import Gaussian, Laplace
+from dpwgan.cells import one_ways
+from dpwgan.cells.one_ways import OneWayPlan, OneWays
+from dpwgan.encoded import EncodedTable
+from dpwgan.mechanisms.gaussian import add_gaussian_noise
+from dpwgan.mechanisms.laplace import add_laplace_noise
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+Groups = npt.NDArray[np.integer[Any]]
+Noise = Laplace | Gaussian
+
+RADIUS = 2**15
+"""The unit ball's radius in whole numbers: z is rounded towards 0 on a grid of this many parts of 1."""
+
+_CHUNK = 1 << 16
+_CHUNK_BYTES = 1 << 24
+# The sums in L2 are of square roots: what rounding may add to them is far below this.
+_ROUNDING = 1e-9
+
+
+def counts_replace_one_factor(noise: type[Noise]) -> float:
+    """Gives what one replaced record moves one-way counts by, over what one zeroed one does: the module's (5)."""
+    return math.sqrt(2.0) if noise is Gaussian else 2.0
+
+
+def covariance_replace_one_factor(noise: type[Noise], *, classes: bool) -> float:
+    """Gives what one replaced record moves covariances by, over what one zeroed one does: the module's (2) to (4)."""
+    if noise is Gaussian:
+        return math.sqrt(2.0)
+    return 2.0 if classes else 1.5
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ClassOneWays:
+    """What was released of each class. Units: counts of records, with noise of stddev `stddev` on each.
+
+    `totals`: the noisy number of records of each class; None where there is one class, of public size.
+    """
+
+    classes: tuple[OneWays, ...]
+    totals: Floats | None
+    stddev: float
+
+
+def count_classes(encoded: EncodedTable, labels: Groups | None, plan: OneWayPlan, *, classes: int) -> Integers:
+    """Counts, exactly: all histograms of the first class, of the next one ..., and the size of each class, if any.
+
+    Privacy: sensitivities as the module's (5). What it gives is not released.
+    Shapes: `labels` (n,) below `classes`, None for one class.
+    """
+    parts: list[Floats] = []
+    for label in range(classes):
+        mine = encoded if labels is None else _keep(encoded, np.flatnonzero(labels == label))
+        parts += [histogram for tables in one_ways.count_one_ways(mine, plan) for histogram in tables]
+    if labels is not None:
+        parts.append(np.bincount(labels, minlength=classes).astype(np.float64))
+    counts: Integers = np.rint(np.concatenate(parts) if parts else np.zeros(0)).astype(np.int64)
+    return counts
+
+
+def measure_classes(
+    encoded: EncodedTable,
+    labels: Groups | None,
+    plan: OneWayPlan,
+    *,
+    classes: int,
+    noise: Noise,
+    rng: np.random.Generator,
+) -> ClassOneWays:
+    """Releases the one-way counts of all classes, and the sizes of the classes, at once.
+
+    Privacy: one event, `noise`, with the sensitivities of the module's (5). The caller has charged its ledger with it.
+    Raises: PrivacyError from the mechanism.
+    """
+    counts = count_classes(encoded, labels, plan, classes=classes)
+    histograms = plan.histograms + (labels is not None)
+    if isinstance(noise, Laplace):
+        noisy, scale, _ = add_laplace_noise(
+            counts,
+            sensitivity=histograms,
+            epsilon=noise.epsilon,
+            rng=rng,
+            replace_one_factor=noise.replace_one_factor,
+        )
+        released, stddev = noisy.astype(np.float64), math.sqrt(2.0) * scale
+    else:
+        stddev = noise.noise_multiplier * math.sqrt(histograms)
+        released, _ = add_gaussian_noise(
+            counts,
+            sensitivity=math.sqrt(histograms),
+            noise_multiplier=noise.noise_multiplier,
+            rng=rng,
+            replace_one_factor=noise.replace_one_factor,
+        )
+    sizes = [
+        attribute.codes + blocks
+        for attribute, runs in zip(plan.attributes, plan.blocks, strict=True)
+        for blocks in runs
+    ]
+    each = sum(sizes)
+    measured = []
+    for label in range(classes):
+        pieces = iter(np.split(released[label * each : (label + 1) * each], np.cumsum(sizes)[:-1]))
+        tables = tuple(tuple(next(pieces) for _ in runs) for runs in plan.blocks)
+        measured.append(OneWays(plan=plan, histograms=tables, stddev=stddev))
+    totals = None if labels is None else released[classes * each :]
+    return ClassOneWays(classes=tuple(measured), totals=totals, stddev=stddev)
+
+
+def to_grid(points: Floats) -> Integers:
+    """Puts points onto the whole numbers of the ball: clipped to norm 1, times `RADIUS`, rounded towards 0.
+
+    Privacy: a function of each row by itself, and of it alone to the last bit: squares are added up column by column,
+      in an order that does not depend on the other rows. The norm is at most `RADIUS`: rounding towards 0 shortens; a
+      row that is not finite, or still too long, becomes null.
+    Shapes: (n, p) to (n, p).
+    """
+    squares = np.zeros(len(points))
+    with np.errstate(invalid="ignore", over="ignore"):
+        for column in points.T:
+            squares += column * column
+        scaled = np.trunc(points * (RADIUS / np.maximum(np.sqrt(squares), 1.0))[:, np.newaxis])
+    sound = np.isfinite(scaled).all(axis=1) & np.isfinite(squares)
+    grid: Integers = np.where(sound[:, np.newaxis], scaled, 0.0).astype(np.int64)
+    grid[np.sum(grid * grid, axis=1) > RADIUS**2] = 0
+    return grid
+
+
+def sum_products(groups: Groups, to_points: Callable[[Groups], Floats], *, dimension: int) -> Integers:
+    """Adds up z z^T over the rows' places on the grid, exactly. What it gives is not released.
+
+    Privacy: sensitivities as the module's (1) to (4), in units of `RADIUS` squared. `to_points` must give each row's
+      point from that row alone.
+    Shapes: (n, columns) to (dimension, dimension).
+    """
+    total = np.zeros((dimension, dimension), np.int64)
+    size = max(1, min(_CHUNK, _CHUNK_BYTES // (8 * dimension)))
+    for first in range(0, len(groups), size):
+        # Sums of 2^16 rows of products up to 2^30 are exact in doubles, whatever the order they are added in.
+        piece = to_grid(to_points(groups[first : first + size])).astype(np.float64)
+        total += np.rint(piece.T @ piece).astype(np.int64)
+    return total
+
+
+def measure_products(
+    sums: Sequence[Integers], *, noise: Noise, rng: np.random.Generator
+) -> tuple[tuple[Floats, ...], float]:
+    """Releases the sums of z z^T of all classes at once, and gives the stddev of the noise beside the diagonals.
+
+    Privacy: one event, `noise`, with the sensitivities of the module's (1) to (4) at the largest p among the classes.
+      The caller has charged its ledger with it.
+    Shapes: (p, p) each, p from class to class as it may be, 1 or more.
+    Units: of a row of norm 1: the sums are divided by `RADIUS` squared.
+    Raises: PrivacyError from the mechanism.
+    """
+    corners = [np.triu_indices(len(matrix)) for matrix in sums]
+    vector = np.concatenate([matrix[corner] for matrix, corner in zip(sums, corners, strict=True)])
+    largest = max(len(matrix) for matrix in sums)
+    if isinstance(noise, Laplace):
+        noisy, scale, _ = add_laplace_noise(
+            vector,
+            sensitivity=(largest + 1) * RADIUS**2 // 2,
+            epsilon=noise.epsilon,
+            rng=rng,
+            replace_one_factor=noise.replace_one_factor,
+        )
+        released, stddev = noisy / RADIUS**2, math.sqrt(2.0) * scale / RADIUS**2
+    else:
+        beside = np.concatenate([np.where(rows == columns, 1.0, math.sqrt(2.0)) for rows, columns in corners])
+        noisy_floats, _ = add_gaussian_noise(
+            vector / RADIUS**2 * beside,
+            sensitivity=1.0 + _ROUNDING,
+            noise_multiplier=noise.noise_multiplier,
+            rng=rng,
+            replace_one_factor=noise.replace_one_factor,
+        )
+        released, stddev = noisy_floats / beside, noise.noise_multiplier / math.sqrt(2.0)
+    matrices = []
+    for part, (rows, columns) in zip(
+        np.split(released, np.cumsum([len(rows) for rows, _ in corners])[:-1]), corners, strict=True
+    ):
+        size = int(rows[-1]) + 1
+        matrix = np.zeros((size, size))
+        matrix[rows, columns] = part
+        matrix[columns, rows] = part
+        matrices.append(matrix)
+    return tuple(matrices), stddev
+
+
+def _keep(encoded: EncodedTable, rows: Integers) -> EncodedTable:
+    return EncodedTable(codes=encoded.codes[rows], numbers=encoded.numbers[rows], spans=encoded.spans)

@@ -1,0 +1,492 @@
+"""RON-Gauss. Chanyaswad, Liu, Mittal 2019: RON-Gauss: Enhancing Utility in Non-Interactive Private Data Release."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from dpwgan.accounting.basic import BASIC
+from dpwgan.accounting.budget import Budget, NeighboringRelation
+from dpwgan.accounting.choose import FamilyChoice, choose_accountant_for_family
+from dpwgan.accounting.events import Charge, Event, Gaussian, Laplace, gaussian, laplace
+from dpwgan.accounting.ledger import Ledger
+from dpwgan.cells.class_moments import (
+    Noise,
+    counts_replace_one_factor,
+    covariance_replace_one_factor,
+    measure_classes,
+    measure_products,
+    sum_products,
+)
+from dpwgan.cells.coarsening import MOST_CELLS, Coarsening, coarsen
+from dpwgan.cells.one_ways import OneWayPlan, plan_one_ways
+from dpwgan.cells.simplex import project_on_simplex
+from dpwgan.encoded import EncodedTable, Span, TableShape
+from dpwgan.errors import PrivacyError, UsageError
+from dpwgan.generators.projected_gaussian import (
+    ClassSampler,
+    Coordinates,
+    ProjectedGaussian,
+    fit_offsets,
+    leave_out,
+)
+from dpwgan.methods.base import Progress
+from dpwgan.randomness import Streams
+
+Floats = npt.NDArray[np.float64]
+
+COUNTS_LABEL = "one-way counts"
+COVARIANCE_LABEL = "projected covariance"
+
+MOST_DIMENSION = 1_024
+"""The largest projection: its covariance has half a million numbers."""
+
+MOST_CLASSES = 128
+"""A label of more classes would leave few records to each, and all the noise."""
+
+# Without counts that are near the truth nothing else helps; a covariance of few dimensions is known well enough.
+_MEAN_SHARE = 0.6
+# The noise of the covariance may push its eigenvalues by this many times their mean: the few large ones, which hold
+# what hangs together, still stand out.
+_MOST_NOISE = 4.0
+# Points longer than this many times their mean square length are shortened to it.
+_CLIP = 1.5
+
+
+@dataclass(frozen=True, kw_only=True)
+class RonGaussSettings:
+    """Settings of RON-Gauss; None stands for a choice that the plan makes from public facts.
+
+    `label`: the column whose classes get a Gaussian each. `projection_dimension`: dimensions of the random orthonormal
+    projection. `noise`: Laplace noise is pure epsilon, Gaussian noise composes better. `mean_share`: share of the
+    budget that the one-way counts get; of epsilon, or of rho for Gaussian noise.
+    Raises: UsageError for a value out of its range.
+    """
+
+    label: str | None = None
+    projection_dimension: int | None = None
+    noise: Literal["laplace", "gaussian"] = "laplace"
+    mean_share: float = _MEAN_SHARE
+
+    def __post_init__(self) -> None:
+        dimension = self.projection_dimension
+        if dimension is not None and (
+            isinstance(dimension, bool) or not isinstance(dimension, int) or not 1 <= dimension <= MOST_DIMENSION
+        ):
+            raise UsageError(f"projection-dimension must be a whole number from 1 to {MOST_DIMENSION:,}")
+        if self.noise not in ("laplace", "gaussian"):
+            raise UsageError("noise must be laplace or gaussian")
+        if not 0.0 < self.mean_share < 1.0:
+            raise UsageError("mean-share must be above 0 and below 1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RonGaussPlan:
+    """Both releases of a run, and the projection's dimension, fixed before a row is read.
+
+    `counts`, `covariance`: the events of the two releases. `one_hot`: whether columns of codes that have an order are
+    one-hot all the same, because the budget bears the width, or the dimension asked for has no use without.
+    """
+
+    shape: TableShape
+    settings: RonGaussSettings
+    label: Span | None
+    one_way_plan: OneWayPlan
+    dimension: int
+    one_hot: bool
+    counts: Noise
+    covariance: Noise
+    choice: FamilyChoice
+
+    @property
+    def classes(self) -> int:
+        """Number of Gaussians."""
+        return 1 if self.label is None else self.label.categories
+
+    @property
+    def charges(self) -> list[tuple[str, Event, int, Mapping[str, Any]]]:
+        """What to reserve in the ledger."""
+        kind = "Laplace" if isinstance(self.counts, Laplace) else "Gaussian"
+        where = "" if self.label is None else f" of every class of {self.label.column}, and on the classes' sizes"
+        return [
+            (
+                COUNTS_LABEL,
+                self.counts,
+                1,
+                {
+                    "mechanism": f"{kind} noise on all one-way counts together{where}",
+                    "histograms": self.one_way_plan.histograms + (self.label is not None),
+                },
+            ),
+            (
+                COVARIANCE_LABEL,
+                self.covariance,
+                1,
+                {
+                    "mechanism": f"{kind} noise on the upper triangle of the projected rows' covariance"
+                    + ("" if self.label is None else ", of all classes together"),
+                    "dimension": self.dimension,
+                },
+            ),
+        ]
+
+    @property
+    def memory_bytes(self) -> int:
+        """Estimate of what the fit holds at its peak: rows of groups, histograms, projections and matrices."""
+        rows = self.shape.records * (8 * len(self.one_way_plan.attributes) + 16)
+        levels = sum(attribute.cells for attribute in self.one_way_plan.attributes)
+        model = 8 * (4 * _most_width(self.one_way_plan) * self.dimension + 8 * self.dimension**2)
+        return int(rows + self.classes * (40 * levels + model) + 128 * 2**20)
+
+    @property
+    def seconds(self) -> float:
+        """Rough estimate of the time on two cores."""
+        width, p = _most_width(self.one_way_plan), self.dimension
+        columns = len(self.one_way_plan.attributes)
+        return (
+            1.0
+            + self.shape.records * (p * (columns * 2e-9 + p * 5e-10) + width * 2e-9)
+            + self.classes * (width * p * p * 1e-9 + width * 3e-3 + p**3 * 2e-9)
+        )
+
+    def summary(self) -> dict[str, Any]:
+        """Gives the settings, those asked for and those chosen, as JSON-able pairs."""
+        return {
+            "label": self.settings.label,
+            "noise": self.settings.noise,
+            "projection_dimension": self.dimension,
+            "mean_share": self.settings.mean_share,
+            "columns_with_an_order": "one-hot" if self.one_hot else "ranks",
+        }
+
+
+class RonGauss:
+    """A Gaussian with a private mean and, in a random orthonormal projection, a private covariance; or one a class.
+
+    Privacy: two releases, both charged before rows are read; `dpwgan.cells.class_moments` has their sensitivities. With
+      Laplace noise the run is purely epsilon-DP. See docs/ron-gauss.md, also for what the paper states otherwise.
+    Source: Chanyaswad, Liu, Mittal 2019, arXiv:1709.00054, Algorithms 1 and 3.
+    """
+
+    name = "ron-gauss"
+    title = "Gaussian in a random orthonormal projection (RON-Gauss)"
+    paper = (
+        "T. Chanyaswad, C. Liu, P. Mittal: RON-Gauss: Enhancing Utility in Non-Interactive Private Data Release, 2019"
+    )
+
+    def make_settings(self, **asked: Any) -> RonGaussSettings:
+        """Checks settings by name. Raises: UsageError."""
+        known = {part.name for part in fields(RonGaussSettings)}
+        for name in asked:
+            if name not in known:
+                raise UsageError(f"the method {self.name} has no setting {name.replace('_', '-')}")
+        return RonGaussSettings(**asked)
+
+    def plan(
+        self,
+        shape: TableShape,
+        budget: Budget,
+        *,
+        settings: RonGaussSettings,
+        accountant_rule: str,
+        neighboring_relation: NeighboringRelation,
+        other_charges: Sequence[Charge] = (),
+    ) -> RonGaussPlan:
+        """Fixes both releases, their noise and the dimension. Privacy: sees the public shape only.
+
+        Raises: UsageError for a label that is no column of codes or a dimension beyond the table's width, PrivacyError
+          if the budget cannot be met.
+        """
+        label = _find_label(shape.spans, settings.label)
+        spans = shape.spans if label is None else leave_out(shape.spans, label)
+        if not spans:
+            raise UsageError("ron-gauss needs a column to train on" + (" besides its label" if label else ""))
+        one_way_plan = plan_one_ways(spans)
+        make_choice = _choose_laplace if settings.noise == "laplace" else _choose_gaussian
+        choice = make_choice(
+            accountant_rule,
+            budget,
+            share=settings.mean_share,
+            classes=label is not None,
+            neighboring_relation=neighboring_relation,
+            other_charges=other_charges,
+        )
+        (counts, _), (covariance, _) = choice.chosen_charges
+        if not isinstance(counts, (Laplace, Gaussian)) or not isinstance(covariance, (Laplace, Gaussian)):
+            raise UsageError("ron-gauss has Laplace or Gaussian noise")
+        records = shape.records / (1 if label is None else label.categories)
+        bearable = choose_dimension(records, covariance)
+        most_width, least_width = _most_width(one_way_plan), _most_width(one_way_plan, ranks=True)
+        dimension = settings.projection_dimension
+        one_hot = most_width <= bearable if dimension is None else dimension > least_width
+        if dimension is not None and dimension > most_width:
+            raise UsageError(
+                f"projection-dimension must be at most {most_width}, the number of coordinates that the columns have"
+            )
+        return RonGaussPlan(
+            shape=shape,
+            settings=settings,
+            label=label,
+            one_way_plan=one_way_plan,
+            dimension=dimension or min(bearable, most_width if one_hot else least_width),
+            one_hot=one_hot,
+            counts=counts,
+            covariance=covariance,
+            choice=choice,
+        )
+
+    def fit(
+        self,
+        encoded: EncodedTable,
+        plan: RonGaussPlan,
+        *,
+        streams: Streams,
+        ledger: Ledger,
+        progress: Progress,
+        device: str = "auto",
+        threads: int | None = None,
+    ) -> ClassSampler:
+        """Measures counts and covariances. Privacy: each release is charged before it reads rows.
+
+        `device` and `threads` have nothing to do here.
+        Raises: PrivacyError from the ledger.
+        """
+        ledger.charge(COUNTS_LABEL)
+        labels, inner = _part(encoded, plan.label)
+        measured = measure_classes(
+            inner, labels, plan.one_way_plan, classes=plan.classes, noise=plan.counts, rng=streams.noise
+        )
+        progress(1, 2, ledger.epsilon_spent())
+        # From here on, up to the second release, all is made of the first one and of public randomness.
+        records = _share_out(measured.totals, records=encoded.records, classes=plan.classes)
+        drafts = [
+            _draft(
+                coarsen(one_ways, records=max(1, round(size)), least_count=0.0),
+                plan,
+                records=size,
+                rng=streams.model,
+            )
+            for one_ways, size in zip(measured.classes, records, strict=True)
+        ]
+        ledger.charge(COVARIANCE_LABEL)
+        seen = [draft for draft in drafts if draft.dimension > 0]
+        matrices: dict[int, Floats] = {}
+        if seen:
+            sums = [
+                draft.sum_products(inner if labels is None else keep_rows(inner, labels == index))
+                for index, draft in enumerate(drafts)
+                if draft.dimension > 0
+            ]
+            released, _ = measure_products(sums, noise=plan.covariance, rng=streams.noise)
+            matrices = {id(draft): matrix for draft, matrix in zip(seen, released, strict=True)}
+        models = tuple(draft.finish(matrices.get(id(draft)), rng=streams.model) for draft in drafts)
+        progress(2, 2, ledger.epsilon_spent())
+        return ClassSampler(spans=encoded.spans, label=plan.label, shares=records / records.sum(), models=models)
+
+
+def choose_dimension(records: float, noise: Noise) -> int:
+    """Gives the largest dimension in which the covariance's noise pushes eigenvalues by so many times their mean.
+
+    Noise of stddev s on a symmetric matrix pushes its eigenvalues by 2 s sqrt p (Wigner); s is sqrt 2 (p + 1)/(2 E) for
+    Laplace noise of epsilon E, sigma/sqrt 2 for Gaussian noise. The eigenvalues' mean is at most n/p in a ball of
+    radius 1, by the clip's margin less.
+    Privacy: of public numbers only.
+    """
+    most = _MOST_NOISE * records / _CLIP
+    if isinstance(noise, Laplace):
+        # sqrt 2 p^1.5 (p + 1) / E, a little less than with (p + 1) for p throughout.
+        p = float((most * noise.epsilon / math.sqrt(2.0)) ** 0.4)
+    else:
+        p = float((most / (math.sqrt(2.0) * noise.noise_multiplier)) ** (2.0 / 3.0))
+    return max(1, min(MOST_DIMENSION, int(p)))
+
+
+def draw_projection(width: int, dimension: int, *, rng: np.random.Generator) -> Floats:
+    """Draws orthonormal columns, uniformly: all directions are alike. Privacy: public randomness.
+
+    Shapes: (width, dimension).
+    Source: Mezzadri 2007, arXiv:math-ph/0609050 (QR of Gaussians, with signs set right).
+    """
+    columns, triangle = np.linalg.qr(rng.standard_normal((width, dimension)))
+    result: Floats = columns * np.where(np.diag(triangle) < 0, -1.0, 1.0)
+    return result
+
+
+def project_on_semidefinite(matrix: Floats) -> Floats:
+    """Gives a factor F of the nearest positive semidefinite matrix F F^T to a symmetric one, in Frobenius norm.
+
+    Privacy: post-processing. Shapes: (p, p) to (p, p).
+    Source: Higham 1988 (negative eigenvalues become 0).
+    """
+    values, vectors = np.linalg.eigh(matrix)
+    result: Floats = vectors * np.sqrt(np.maximum(values, 0.0))
+    return result
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Draft:
+    """One class after its counts, before its covariance. Units: `radius` is that of the ball in the projection."""
+
+    coarsening: Coarsening
+    coordinates: Coordinates
+    projection: Floats
+    radius: float
+    records: float
+
+    @property
+    def dimension(self) -> int:
+        """Dimensions of the projection; 0 where every column is constant."""
+        return int(self.projection.shape[1])
+
+    def sum_products(self, encoded: EncodedTable) -> npt.NDArray[np.int64]:
+        """Adds up the products of the rows' places in the ball. What it gives is not released."""
+        projection = self.projection / self.radius
+        return sum_products(
+            self.coarsening.to_groups(encoded),
+            lambda groups: self.coordinates.project(groups, projection),
+            dimension=self.dimension,
+        )
+
+    def finish(self, products: Floats | None, *, rng: np.random.Generator) -> ProjectedGaussian:
+        """Makes the model of the released sums. Privacy: post-processing."""
+        factor = np.zeros((self.dimension, self.dimension))
+        if products is not None:
+            factor = project_on_semidefinite(products * (self.radius**2 / max(1.0, self.records)))
+        model = ProjectedGaussian(
+            coarsening=self.coarsening,
+            is_rank=self.coordinates.is_rank,
+            projection=self.projection,
+            factor=factor,
+            offsets=np.zeros(self.coordinates.width),
+        )
+        return replace(model, offsets=fit_offsets(model, rng=rng))
+
+
+def _draft(coarsening: Coarsening, plan: RonGaussPlan, *, records: float, rng: np.random.Generator) -> _Draft:
+    is_rank = tuple(
+        # Two groups are one coordinate either way.
+        part.size <= 2 or attribute.levels > 0 or (attribute.ordered and not plan.one_hot)
+        for part, attribute in zip(coarsening.parts, coarsening.attributes, strict=True)
+    )
+    coordinates = Coordinates(probabilities=coarsening.probabilities, is_rank=is_rank)
+    width, variance = coordinates.width, coordinates.variance
+    dimension = min(plan.dimension, width) if variance > 0 else 0
+    return _Draft(
+        coarsening=coarsening,
+        coordinates=coordinates,
+        projection=draw_projection(width, dimension, rng=rng),
+        radius=math.sqrt(_CLIP * variance * dimension / width) if dimension else 1.0,
+        records=records,
+    )
+
+
+def _find_label(spans: Sequence[Span], name: str | None) -> Span | None:
+    if name is None:
+        return None
+    mine = [span for span in spans if span.column == name]
+    if not mine:
+        raise UsageError(f"label must name a column of the specs that is trained on; there is none named {name}")
+    if len(mine) > 1 or mine[0].head == "linear":
+        raise UsageError(f"the label {name} must be a column of categories or bins, not of numbers")
+    if mine[0].categories > MOST_CLASSES:
+        raise UsageError(f"the label {name} has {mine[0].categories} classes; {MOST_CLASSES} at most can be told apart")
+    return mine[0]
+
+
+def _most_width(plan: OneWayPlan, *, ranks: bool = False) -> int:
+    """The most coordinates that the columns can have together; with `ranks`, where an order makes one of a column."""
+    return sum(
+        1 if attribute.levels or (ranks and attribute.ordered) else min(attribute.cells, MOST_CELLS)
+        for attribute in plan.attributes
+    )
+
+
+def _part(encoded: EncodedTable, label: Span | None) -> tuple[npt.NDArray[np.int64] | None, EncodedTable]:
+    """Parts the label from the other columns."""
+    if label is None:
+        return None, encoded
+    codes = np.delete(encoded.codes, label.source, axis=1)
+    inner = EncodedTable(codes=codes, numbers=encoded.numbers, spans=leave_out(encoded.spans, label))
+    return encoded.codes[:, label.source].astype(np.int64), inner
+
+
+def keep_rows(encoded: EncodedTable, chosen: npt.NDArray[np.bool_]) -> EncodedTable:
+    """Gives some of the rows. Shapes: (n,) flags."""
+    return EncodedTable(codes=encoded.codes[chosen], numbers=encoded.numbers[chosen], spans=encoded.spans)
+
+
+def _share_out(totals: Floats | None, *, records: int, classes: int) -> Floats:
+    """Gives each class a number of records, none negative, that add to the public total."""
+    if totals is None:
+        return np.array([float(records)])
+    return project_on_simplex(totals, np.ones(classes), total=float(records))
+
+
+def _choose_laplace(
+    rule: str,
+    budget: Budget,
+    *,
+    share: float,
+    classes: bool,
+    neighboring_relation: NeighboringRelation,
+    other_charges: Sequence[Charge],
+) -> FamilyChoice:
+    """Splits epsilon between the two releases; the sum is epsilon, whoever adds it up.
+
+    Raises: PrivacyError if the other charges leave nothing.
+    """
+    spent = BASIC.get_epsilon(other_charges, delta=budget.delta, neighboring_relation=neighboring_relation)
+    # Sums are rounded up by the accountant; this is more than all of it.
+    left = (budget.epsilon - spent) * (1 - 1e-9)
+    if not left > 0:
+        raise PrivacyError(f"The other charges leave nothing of the budget of epsilon {budget.epsilon:g}.")
+    factors = counts_replace_one_factor(Laplace), covariance_replace_one_factor(Laplace, classes=classes)
+    replacing = neighboring_relation is NeighboringRelation.REPLACE_ONE
+    events = tuple(
+        laplace(epsilon=part / (factor if replacing else 1.0), replace_one_factor=factor)
+        for part, factor in zip((share * left, (1 - share) * left), factors, strict=True)
+    )
+    charges = tuple((event, 1) for event in events)
+    total = BASIC.get_epsilon((*other_charges, *charges), delta=budget.delta, neighboring_relation=neighboring_relation)
+    if not total <= budget.epsilon:
+        raise PrivacyError(f"The planned releases would cost epsilon {total:.6g} of {budget.epsilon:g}.")
+    return FamilyChoice(
+        accountant=BASIC,
+        rule=rule,
+        budget=budget,
+        neighboring_relation=neighboring_relation,
+        noise=1 / left,
+        chosen_charges=charges,
+        other_charges=tuple(other_charges),
+        reason=(
+            "releases with Laplace noise have an epsilon each and no delta; epsilons are added, whatever accountant is "
+            f"asked for: {share * left:.4g} for counts and {(1 - share) * left:.4g} for the covariance."
+        ),
+        alternatives=(),
+    )
+
+
+def _choose_gaussian(
+    rule: str,
+    budget: Budget,
+    *,
+    share: float,
+    classes: bool,
+    neighboring_relation: NeighboringRelation,
+    other_charges: Sequence[Charge],
+) -> FamilyChoice:
+    """Chooses the accountant and the least noise, rho split between the two releases. Raises: PrivacyError."""
+    factors = counts_replace_one_factor(Gaussian), covariance_replace_one_factor(Gaussian, classes=classes)
+    return choose_accountant_for_family(
+        rule,
+        budget=budget,
+        charges=lambda scale: [
+            (gaussian(noise_multiplier=scale / math.sqrt(part), replace_one_factor=factor), 1)
+            for part, factor in zip((share, 1 - share), factors, strict=True)
+        ],
+        neighboring_relation=neighboring_relation,
+        other_charges=other_charges,
+    )

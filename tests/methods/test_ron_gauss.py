@@ -1,0 +1,215 @@
+"""RON-Gauss from plan to rows: what is charged, what is refused, and what comes out."""
+
+import math
+
+import numpy as np
+import pytest
+
+from dpwgan.accounting.budget import NeighboringRelation
+from dpwgan.accounting.events import Laplace, stable_selection
+from dpwgan.errors import PrivacyError, UsageError
+from dpwgan.methods import ron_gauss
+from dpwgan.methods.registry import get_method
+from dpwgan.methods.ron_gauss import (
+    COUNTS_LABEL,
+    COVARIANCE_LABEL,
+    choose_dimension,
+    draw_projection,
+    project_on_semidefinite,
+)
+from tests.methods.privacy_totals import gaussian_delta, total_rho
+from tests.methods.runs import NARROW, fit, make_plan, make_table, refuse_illegal, reserve, run
+
+ZERO_OUT, REPLACE_ONE = NeighboringRelation.ZERO_OUT, NeighboringRelation.REPLACE_ONE
+
+
+@pytest.mark.parametrize("columns", [NARROW, NARROW[:1], [NARROW[2]], [NARROW[4]], NARROW[:2]])
+@pytest.mark.parametrize("records", [1, 2, 300])
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+def test_sampled_cells_are_legal_when_columns_and_rows_are_few_or_many(columns: list, records: int, noise: str) -> None:
+    done = run("ron-gauss", make_table(records, columns=columns), noise=noise)
+    refuse_illegal(done.sampled)
+    assert [line["label"] for line in done.ledger.itemise()] == [COUNTS_LABEL, COVARIANCE_LABEL]
+    assert all(line["charged"] == line["reserved"] == 1 for line in done.ledger.itemise())
+    assert [numbers[:2] for numbers in done.progress] == [(1, 2), (2, 2)]
+
+
+@pytest.mark.parametrize("label", ["letters", "two", "same", "hours"])
+@pytest.mark.parametrize("records", [1, 200])
+def test_sampled_cells_are_legal_when_each_class_has_a_gaussian(label: str, records: int) -> None:
+    refuse_illegal(run("ron-gauss", make_table(records), label=label).sampled)
+
+
+def test_cells_of_all_kinds_are_legal_when_ranges_are_wide() -> None:
+    from tests.cells.tables import COLUMNS
+
+    refuse_illegal(run("ron-gauss", make_table(100, columns=COLUMNS)).sampled)
+
+
+@pytest.mark.parametrize("relation", [ZERO_OUT, REPLACE_ONE])
+@pytest.mark.parametrize("label", [None, "letters"])
+@pytest.mark.parametrize("epsilon", [0.05, 1.0, 30.0])
+def test_pure_epsilons_add_to_the_budget_when_noise_is_laplace(
+    relation: NeighboringRelation, label: str | None, epsilon: float
+) -> None:
+    plan = make_plan("ron-gauss", make_table(300).shape, epsilon=epsilon, relation=relation, label=label)
+    total, histograms = 0.0, []
+    for name, event, count, details in plan.charges:
+        assert isinstance(event, Laplace)
+        # Replaced: counts leave one cell and enter another; covariances by the module's own factor.
+        factor = 2.0 if name == COUNTS_LABEL or label else 1.5
+        assert event.replace_one_factor == factor
+        total += count * event.epsilon * (factor if relation is REPLACE_ONE else 1.0)
+        histograms.append(details.get("histograms"))
+    assert total == pytest.approx(epsilon, rel=1e-6)
+    assert total <= epsilon
+    guarantee = reserve(plan).guarantee()
+    assert guarantee.delta == 0.0
+    assert total <= guarantee.epsilon <= epsilon
+    assert guarantee.accountant == "basic"
+    # The label's own histogram is one of them, as the sizes of the classes.
+    plain = make_plan("ron-gauss", make_table(300).shape).charges[0][3]["histograms"]
+    assert histograms[0] == plain
+
+
+@pytest.mark.parametrize("relation", [ZERO_OUT, REPLACE_ONE])
+@pytest.mark.parametrize("epsilon", [0.05, 1.0, 30.0])
+def test_noise_is_that_of_two_gaussians_when_asked_for(relation: NeighboringRelation, epsilon: float) -> None:
+    plan = make_plan(
+        "ron-gauss", make_table(300).shape, epsilon=epsilon, relation=relation, rule="pld", noise="gaussian"
+    )
+    rho = total_rho([(event, count) for _, event, count, _ in plan.charges], relation=relation)
+    assert gaussian_delta(epsilon, rho=rho) <= 1e-5
+    assert gaussian_delta(epsilon, rho=rho * 1.01) > 1e-5
+    assert all(event.replace_one_factor == math.sqrt(2) for _, event, _, _ in plan.charges)
+    assert reserve(plan).guarantee().delta == 1e-5
+
+
+def test_lists_of_cells_come_off_the_budget_when_they_are_paid_for() -> None:
+    others = ((stable_selection(epsilon=0.25, delta=1e-7), 2),)
+    plan = make_plan("ron-gauss", make_table(300).shape, others=others)
+    assert sum(event.epsilon for _, event, _, _ in plan.charges) == pytest.approx(0.5, rel=1e-6)
+    ledger = reserve(plan)
+    ledger.reserve("cells", others[0][0], 2, mechanism="selection")
+    assert ledger.guarantee().delta == 1e-5
+    with pytest.raises(PrivacyError, match="leave nothing"):
+        make_plan("ron-gauss", make_table(300).shape, others=[(stable_selection(epsilon=1.0, delta=1e-7), 1)])
+
+
+def test_noise_is_of_the_planned_scale_when_fitted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the mechanism is told is what was reserved: no other noise is drawn."""
+    told = []
+    for name in ("measure_classes", "measure_products"):
+        real = getattr(ron_gauss, name)
+        monkeypatch.setattr(
+            ron_gauss, name, lambda *a, real=real, noise, **k: told.append(noise) or real(*a, noise=noise, **k)
+        )
+    encoded = make_table(200)
+    plan = make_plan("ron-gauss", encoded.shape)
+    fit("ron-gauss", encoded, plan, ledger=reserve(plan))
+    assert told == [event for _, event, _, _ in plan.charges]
+
+
+def test_no_row_is_read_when_the_ledger_refuses() -> None:
+    encoded = make_table(100)
+    plan = make_plan("ron-gauss", encoded.shape)
+    ledger = reserve(plan)
+    ledger.charge(COVARIANCE_LABEL)
+    with pytest.raises(PrivacyError, match="1 of 1"):
+        fit("ron-gauss", encoded, plan, ledger=ledger)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"label": "nowhere"}, "there is none named nowhere"),
+        ({"label": "age"}, "must be a column of categories"),
+        ({"label": "rate"}, "must be a column of categories"),
+        ({"projection_dimension": 10_000}, "from 1 to 1,024"),
+        ({"projection_dimension": 0}, "from 1 to 1,024"),
+        ({"projection_dimension": 1_000}, "at most 23"),
+        ({"noise": "uniform"}, "noise must be laplace or gaussian"),
+        ({"mean_share": 1.0}, "mean-share must be above 0 and below 1"),
+        ({"mean_share": math.nan}, "mean-share must be above 0 and below 1"),
+        ({"rounds": 3}, "ron-gauss has no setting rounds"),
+    ],
+)
+def test_setting_is_refused_by_name_when_it_cannot_be_had(settings: dict, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        make_plan("ron-gauss", make_table(100).shape, **settings)
+
+
+def test_label_is_refused_when_nothing_is_beside_it_or_it_has_too_many_classes() -> None:
+    from dpwgan.schema import CategoricalColumn
+
+    with pytest.raises(UsageError, match="besides its label"):
+        make_plan("ron-gauss", make_table(10, columns=NARROW[:1]).shape, label="letters")
+    many = CategoricalColumn(name="many", tokens=tuple(f"t{i}" for i in range(129)))
+    with pytest.raises(UsageError, match="129 classes"):
+        make_plan("ron-gauss", make_table(10, columns=[many, NARROW[0]]).shape, label="many")
+
+
+def test_columns_hang_together_when_the_table_holds_two_that_are_the_same() -> None:
+    encoded = make_table(3_000, columns=[NARROW[0], NARROW[3], NARROW[4]])
+    encoded.codes[:, 0] %= 5
+    encoded.codes[:, 1] = encoded.codes[:, 0]
+    for noise in ("laplace", "gaussian"):
+        done = run("ron-gauss", encoded, epsilon=10.0, records=3_000, noise=noise)
+        shares = np.bincount(done.sampled.codes[:, 0], minlength=5) / 3_000
+        assert shares == pytest.approx(np.bincount(encoded.codes[:, 0], minlength=5) / 3_000, abs=0.03)
+        assert np.mean(done.sampled.codes[:, 0] == done.sampled.codes[:, 1]) > 0.5
+    # By classes it is exact, but for noise: within one, the other column has one value.
+    done = run("ron-gauss", encoded, epsilon=30.0, records=3_000, label="letters")
+    assert np.mean(done.sampled.codes[:, 0] == done.sampled.codes[:, 1]) > 0.9
+
+
+def test_numbers_hang_together_when_one_rises_with_the_other() -> None:
+    encoded = make_table(5_000, columns=[NARROW[4], NARROW[5]])
+    encoded.codes[:] = 1  # available
+    encoded.numbers[:, 1] = encoded.numbers[:, 0]
+    done = run("ron-gauss", encoded, epsilon=10.0, records=5_000)
+    # Ranks of a Gaussian, cut into a few dozen intervals: near 1, and 0 for independent columns.
+    ranks = np.argsort(np.argsort(done.sampled.numbers, axis=0, kind="stable"), axis=0, kind="stable")
+    there = done.sampled.codes[:, 0] == 1
+    assert np.corrcoef(ranks[there].T)[0, 1] > 0.7
+
+
+def test_projection_is_orthonormal_when_drawn() -> None:
+    rng = np.random.default_rng(1)
+    for width, dimension in ((5, 5), (30, 7), (1, 1), (4, 0)):
+        found = draw_projection(width, dimension, rng=rng)
+        np.testing.assert_allclose(found.T @ found, np.eye(dimension), atol=1e-12)
+    signs = np.sign([draw_projection(3, 3, rng=rng)[0, 0] for _ in range(400)])
+    assert abs(signs.sum()) < 120  # six stddevs: no side is preferred, which QR alone does
+
+
+def test_nearest_semidefinite_matrix_is_found_when_eigenvalues_are_negative() -> None:
+    rng = np.random.default_rng(2)
+    noisy = rng.standard_normal((6, 6))
+    noisy += noisy.T
+    factor = project_on_semidefinite(noisy)
+    nearest = factor @ factor.T
+    assert np.linalg.eigvalsh(nearest).min() > -1e-12
+    mine = np.linalg.norm(noisy - nearest)
+    for _ in range(200):
+        other = factor + 0.1 * rng.standard_normal((6, 6))
+        assert np.linalg.norm(noisy - other @ other.T) >= mine
+    done = np.diag([3.0, 1.0, 0.0])
+    np.testing.assert_allclose(project_on_semidefinite(done) @ project_on_semidefinite(done).T, done, atol=1e-12)
+
+
+def test_dimension_grows_with_rows_and_budget_when_it_is_chosen() -> None:
+    shape = make_table(300).shape
+    found = [make_plan("ron-gauss", shape, epsilon=epsilon).dimension for epsilon in (0.01, 1.0, 100.0)]
+    assert found == sorted(found)
+    assert found[0] < found[-1]
+    events = [make_plan("ron-gauss", shape, noise=noise).covariance for noise in ("laplace", "gaussian")]
+    assert all(choose_dimension(1, event) == 1 and choose_dimension(1e12, event) == 1_024 for event in events)
+
+
+def test_settings_are_told_when_the_plan_is_summed_up() -> None:
+    summary = make_plan("ron-gauss", make_table(300).shape, label="two").summary()
+    assert summary["label"] == "two"
+    assert summary["noise"] == "laplace"
+    assert summary["projection_dimension"] >= 1
+    assert get_method("ron-gauss").title
