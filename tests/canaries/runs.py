@@ -24,6 +24,7 @@ METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "dp-wgan, none": ("dp-wgan", {"anchor": "none", "hidden_generator": (8,), "latent": 4, **_CRITIC}),
     "query-gan": ("query-gan", {"rounds": 2, **_FIT}),
     "query-gan, one-layer": ("query-gan", {"oracle": "one-layer", "rounds": 3, "codes": 40}),
+    "ron-gauss, gaussian": ("ron-gauss", {"noise": "gaussian"}),
     "independent": ("independent", {}),
 }
 """Every way in which a method of the registry reads rows."""

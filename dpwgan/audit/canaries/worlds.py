@@ -17,7 +17,7 @@ from dpwgan.cells import one_ways
 from dpwgan.cells.layout import lay_out_attributes
 from dpwgan.discriminators import moments, queries
 from dpwgan.encoded import EncodedTable
-from dpwgan.methods import query_gan
+from dpwgan.methods import query_gan, ron_gauss
 from dpwgan.training import loop
 
 Present = npt.NDArray[np.bool_]
@@ -30,6 +30,7 @@ _READERS_OF_GROUPS: tuple[tuple[Any, str], ...] = (
     (query_gan, "train_one_layer"),
     (query_gan, "measure_one_layer"),
     (query_gan, "measure_one_layer_certificate"),
+    (ron_gauss, "sum_products"),
 )
 """Everything that is handed the rows as groups of cells, as its first argument. That the list is whole is tested."""
 

@@ -1,0 +1,162 @@
+"""Says what limits the tables of the anchor, by switching off one after the other what takes from them. NOT private.
+
+    python benchmarks/limits.py FOLDER... [--epsilons E...] [--runs N] [--only PART...]
+
+A FOLDER is one of those that benchmarks/utility.py takes. The method is query-gan. Each part is the same run but for one
+thing, which no run of the product can do: it reads rows without noise.
+
+as it is            the method
+no noise            every count is released exactly, so that nothing is merged and no answer is drawn towards what was
+                    expected; marginals are chosen as before, and codes are fitted as if the noise were a tenth
+no selection error  the marginal of the largest expected gain is always the one that is asked for
+neither             no noise and no selection error
+larger fit          as it is, with four times the codes and steps of the last fit
+neither, larger fit all three: what is left is what was not asked for
+all pairs, exactly  every two-way marginal without noise: what is left is three-way structure and the fit
+
+Prints a Markdown table, the median of the runs; a line of JSON a run goes to stderr.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+import numpy as np  # noqa: E402
+import pandas as pd  # noqa: E402
+
+from benchmarks import scores  # noqa: E402
+from dpwgan.accounting.events import gaussian  # noqa: E402
+from dpwgan.api import Synthesizer  # noqa: E402
+from dpwgan.cells import one_ways  # noqa: E402
+from dpwgan.discriminators import moments, queries  # noqa: E402
+from dpwgan.methods import anchor  # noqa: E402
+
+SHOWN = ("kway_1", "kway_2", "kway_3", "hoc", "pc1_dist", "tstr_auc")
+LARGER = 4
+
+
+@contextlib.contextmanager
+def without_noise() -> Iterator[None]:
+    """Makes every release of counts exact, and the fit act accordingly."""
+
+    def release(
+        values: Any, *, sensitivity: float, noise_multiplier: float, rng: Any, replace_one_factor: float
+    ) -> Any:
+        event = gaussian(noise_multiplier=noise_multiplier, replace_one_factor=replace_one_factor)
+        return np.asarray(values, np.float64).copy(), event
+
+    with ExitStack() as stack:
+        for module in (one_ways, moments, queries):
+            stack.enter_context(mock.patch.object(module, "add_gaussian_noise", release))
+        stack.enter_context(mock.patch.object(queries, "draw_towards", lambda noisy, expected, *, stddev: noisy))
+        stack.enter_context(mock.patch.object(anchor, "_LEAST_STDDEVS", 0.0))
+        weight = anchor._INFORMATION_WEIGHT / 10
+        stack.enter_context(mock.patch.object(anchor, "_INFORMATION_WEIGHT", weight))
+        yield
+
+
+@contextlib.contextmanager
+def without_selection_error() -> Iterator[None]:
+    """Makes every selection that of the largest score."""
+
+    def select(values: Any, *, sensitivity: float, epsilon: float, rng: Any, replace_one_factor: float) -> Any:
+        return int(np.argmax(values)), None
+
+    with mock.patch.object(queries, "select_by_exponential_mechanism", select):
+        yield
+
+
+@contextlib.contextmanager
+def with_larger_fit() -> Iterator[None]:
+    """Gives the last fit more codes and steps."""
+    choose, settings = anchor.AnchorPlan.choose_codes, anchor.AnchorSettings
+    with (
+        mock.patch.object(anchor.AnchorPlan, "choose_codes", lambda plan, width: LARGER * choose(plan, width)),
+        mock.patch.object(settings, "fit_steps", LARGER * settings.fit_steps),
+    ):
+        yield
+
+
+@contextlib.contextmanager
+def with_all_pairs() -> Iterator[None]:
+    """Takes all two-way marginals at once for those that are asked for one by one."""
+    lay_out = anchor.lay_out_anchor
+
+    def lay_out_moments(*arguments: Any, **more: Any) -> Any:
+        return lay_out(*arguments, **{**more, "kind": "moments"})
+
+    from dpwgan.methods import query_gan
+
+    with mock.patch.object(query_gan, "lay_out_anchor", lay_out_moments):
+        yield
+
+
+PARTS: dict[str, tuple[Callable[[], Any], ...]] = {
+    "as it is": (),
+    "no noise": (without_noise,),
+    "no selection error": (without_selection_error,),
+    "neither": (without_noise, without_selection_error),
+    "larger fit": (with_larger_fit,),
+    "neither, larger fit": (without_noise, without_selection_error, with_larger_fit),
+    "all pairs, exactly": (without_noise, with_all_pairs),
+}
+
+
+def measure(folder: Path, epsilon: float, part: str) -> dict[str, Any]:
+    """Runs and scores one part once, in this process."""
+    frame = pd.read_csv(folder / "train.csv.gz", dtype=str, keep_default_na=False)
+    start = time.process_time()
+    with ExitStack() as stack:
+        for switch in PARTS[part]:
+            stack.enter_context(switch())
+        synthesizer = Synthesizer(folder / "data-specs.json", epsilon, method="query-gan", device="cpu").fit(frame)
+        synthetic = synthesizer.sample()
+    seconds = time.process_time() - start
+    with tempfile.TemporaryDirectory() as scratch:
+        path = Path(scratch) / "synthetic.csv"
+        synthetic.to_csv(path, index=False)
+        scored = scores.score(folder, path)
+    kept = {name: scored[name] for name in SHOWN if name in scored}
+    return {"table": folder.name, "epsilon": epsilon, "part": part, "cpu_s": round(seconds, 1), **kept}
+
+
+def main() -> None:
+    """Measures every part of every table at every epsilon."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folders", nargs="+", type=Path, metavar="FOLDER")
+    parser.add_argument("--epsilons", nargs="+", type=float, default=[0.3, 1.0, 8.0], metavar="E")
+    parser.add_argument("--runs", type=int, default=1, metavar="N")
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS), metavar="PART")
+    asked = parser.parse_args()
+    print(f"| table, epsilon | part | runs | {' | '.join(SHOWN)} | CPU s |")
+    print("|---" * (len(SHOWN) + 4) + "|")
+    for folder in asked.folders:
+        for epsilon in asked.epsilons:
+            for part in asked.only:
+                records = []
+                for _ in range(asked.runs):
+                    records.append(measure(folder, epsilon, part))
+                    print(json.dumps(records[-1]), file=sys.stderr, flush=True)
+                medians = [
+                    f"{statistics.median(record[name] for record in records):.4g}" if name in records[0] else ""
+                    for name in (*SHOWN, "cpu_s")
+                ]
+                print(f"| {folder.name} {epsilon:g} | {part} | {asked.runs} | {' | '.join(medians)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
