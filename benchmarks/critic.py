@@ -2,10 +2,10 @@
 
     python benchmarks/critic.py FOLDER... [--epsilons E...] [--runs N] [--variants SETTING=VALUE[:...]...]
 
-A FOLDER is one of those that benchmarks/utility.py takes. A run of dp-wgan fits its anchor, then trains the critic beside
-it; here the generator is kept as it was in between, and a table is drawn of either. What noise and questions happened
-to be is the same in both, so that the difference shows what the critic did, but not what its share of the budget costs
-the anchor: that is between the rows of a smaller share and of a larger one.
+A FOLDER is one of those that benchmarks/utility.py takes. A run of dp-wgan fits its anchor, then trains the critic
+beside it; here the generator is kept as it was in between, and a table is drawn of either. What noise and questions
+happened to be is the same in both, so that the difference shows what the critic did, but not what its share of the
+budget costs the anchor: that is between the rows of a smaller share and of a larger one.
 
 A variant is a list of run.py's settings, such as `critic-share=0.3:batch-size=4096`, or `default`.
 

@@ -2,8 +2,8 @@
 
     python benchmarks/limits.py FOLDER... [--epsilons E...] [--runs N] [--only PART...]
 
-A FOLDER is one of those that benchmarks/utility.py takes. The method is query-gan. Each part is the same run but for one
-thing, which no run of the product can do: it reads rows without noise.
+A FOLDER is one of those that benchmarks/utility.py takes. The method is query-gan. Each part is the same run but for
+one thing, which no run of the product can do: it reads rows without noise.
 
 as it is            the method
 no noise            every count is released exactly, so that nothing is merged and no answer is drawn towards what was

@@ -1,4 +1,4 @@
-"""What codes know of columns: its value by a plain sum in float64, its slope by differences, and what it leaves alone."""
+"""What codes know of columns: its value by a plain sum in float64, its slope by differences, what it leaves alone."""
 
 import numpy as np
 import pytest
