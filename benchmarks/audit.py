@@ -38,6 +38,7 @@ FIT: dict[str, Any] = {"rounds": 5, "codes": 100, "fit_steps": 20}
 CRITIC: dict[str, Any] = {"steps": 60, "expected_batch_size": 64, "hidden_critic": (32, 16)}
 METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "independent": ("independent", {}),
+    "ron-gauss, gaussian": ("ron-gauss", {"noise": "gaussian"}),
     "query-gan": ("query-gan", FIT),
     "query-gan, one-layer": ("query-gan", {"oracle": "one-layer", "rounds": 6, "codes": 100}),
     "dp-wgan, none": ("dp-wgan", {"anchor": "none", "hidden_generator": (32,), **CRITIC}),
@@ -46,6 +47,7 @@ METHODS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 TWINS: list[tuple[str, str]] = [
     ("independent", "noise halved"),
+    ("ron-gauss, gaussian", "noise halved"),
     ("query-gan", "noise halved"),
     ("query-gan, one-layer", "noise halved"),
     ("query-gan, one-layer", "same noise twice"),

@@ -1,45 +1,18 @@
 """Marginals of groups: counted in the rows, answered by a mixture of codes, and compared where they were measured."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from dpwgan.cells.groups import GroupLayout, Marginal
 from dpwgan.discriminators.base import Probabilities
-
-Marginal = tuple[int, ...]
-"""The attributes of a marginal, rising."""
 
 Counts = npt.NDArray[np.float64]
 Groups = npt.NDArray[np.int32]
 
 _CHUNK = 1 << 16
-
-
-class GroupLayout:
-    """Where each attribute's groups lie in a row of probabilities."""
-
-    def __init__(self, sizes: Sequence[int]) -> None:
-        self.sizes = tuple(int(size) for size in sizes)
-        self.starts = tuple(int(start) for start in np.concatenate(([0], np.cumsum(self.sizes)))[:-1])
-        self.width = sum(self.sizes)
-        self.attributes = len(self.sizes)
-
-    def get_slice(self, attribute: int) -> slice:
-        """Gives an attribute's slice of the width."""
-        return slice(self.starts[attribute], self.starts[attribute] + self.sizes[attribute])
-
-    def count_cells(self, marginal: Marginal) -> int:
-        """Gives how many cells a marginal has."""
-        return int(np.prod([self.sizes[attribute] for attribute in marginal], dtype=np.int64))
-
-    def add_blocks(self, matrix: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Adds up a (width, width) matrix over each pair's block. Shapes: the result (attributes, attributes)."""
-        by_rows = np.add.reduceat(matrix, self.starts, axis=0)
-        result: npt.NDArray[Any] = np.add.reduceat(by_rows, self.starts, axis=1)
-        return result
 
 
 def count_pairs(groups: Groups, layout: GroupLayout) -> Counts:

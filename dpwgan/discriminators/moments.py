@@ -5,7 +5,8 @@ import math
 
 import numpy as np
 
-from dpwgan.discriminators.marginals import GroupLayout, Groups, MeasuredMarginals, count_pairs
+from dpwgan.cells.groups import GroupLayout
+from dpwgan.discriminators.marginals import Groups, MeasuredMarginals, count_pairs
 from dpwgan.mechanisms.gaussian import add_gaussian_noise
 
 REPLACE_ONE_FACTOR = math.sqrt(2.0)

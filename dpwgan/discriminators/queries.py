@@ -11,12 +11,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from dpwgan.cells.groups import GroupLayout, Marginal
 from dpwgan.discriminators.base import Probabilities
 from dpwgan.discriminators.marginals import (
     Counts,
-    GroupLayout,
     Groups,
-    Marginal,
     MeasuredMarginals,
     answer_marginal,
     answer_pairs,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from dpwgan.discriminators.marginals import GroupLayout
+from dpwgan.cells.groups import GroupLayout
 
 Edge = tuple[int, int]
 Floats = npt.NDArray[np.float64]

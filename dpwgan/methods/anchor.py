@@ -20,10 +20,11 @@ from dpwgan.accounting.events import Charge, Event, exponential_selection, gauss
 from dpwgan.accounting.ledger import Ledger
 from dpwgan.accounting.moments import MOMENTS
 from dpwgan.cells.coarsening import MOST_CELLS, Coarsening, coarsen
+from dpwgan.cells.groups import GroupLayout
 from dpwgan.cells.one_ways import OneWayPlan, measure_one_ways, plan_one_ways
 from dpwgan.cells.simplex import project_on_simplex
 from dpwgan.discriminators.base import ReleasedLoss
-from dpwgan.discriminators.marginals import GroupLayout, MeasuredMarginals, answer_pairs
+from dpwgan.discriminators.marginals import MeasuredMarginals, answer_pairs
 from dpwgan.discriminators.moments import REPLACE_ONE_FACTOR, measure_moments
 from dpwgan.discriminators.queries import (
     ANSWER_REPLACE_ONE_FACTOR,

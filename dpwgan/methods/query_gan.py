@@ -12,8 +12,9 @@ from dpwgan.accounting.certificate import Certificate, bound_worst_error, gaussi
 from dpwgan.accounting.choose import FamilyChoice, choose_accountant_for_family
 from dpwgan.accounting.events import Charge, Event, gaussian
 from dpwgan.accounting.ledger import Ledger
+from dpwgan.cells.groups import GroupLayout
 from dpwgan.discriminators.base import Probabilities, ReleasedLoss
-from dpwgan.discriminators.marginals import GroupLayout, Groups, count_pairs
+from dpwgan.discriminators.marginals import Groups, count_pairs
 from dpwgan.discriminators.one_layer import (
     ANSWER_LABEL as ONE_LAYER_ANSWER_LABEL,
 )

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpwgan.cells.groups import GroupLayout, Marginal
 from dpwgan.discriminators.marginals import (
-    GroupLayout,
-    Marginal,
     MeasuredMarginals,
     answer_marginal,
     answer_pairs,

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from dpwgan.cells.groups import GroupLayout
 from dpwgan.discriminators import moments
-from dpwgan.discriminators.marginals import GroupLayout, MeasuredMarginals, count_marginal
+from dpwgan.discriminators.marginals import MeasuredMarginals, count_marginal
 from dpwgan.discriminators.moments import REPLACE_ONE_FACTOR, measure_moments, weigh_pairs
 from dpwgan.errors import PrivacyError
 from tests.discriminators.groups import make_groups, replace_row

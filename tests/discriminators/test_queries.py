@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from dpwgan.cells.groups import GroupLayout, Marginal
 from dpwgan.discriminators import queries
-from dpwgan.discriminators.marginals import GroupLayout, Marginal, MeasuredMarginals, answer_marginal, count_marginal
+from dpwgan.discriminators.marginals import MeasuredMarginals, answer_marginal, count_marginal
 from dpwgan.discriminators.queries import (
     LARGER_PART,
     ONE_WAY_STDDEVS,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpwgan.discriminators.marginals import GroupLayout
+from dpwgan.cells.groups import GroupLayout
 from dpwgan.generators.code_information import CodeInformation
 from dpwgan.generators.mixture import Mixture, fit
 

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from dpwgan.discriminators.marginals import GroupLayout, count_marginal
+from dpwgan.cells.groups import GroupLayout
+from dpwgan.discriminators.marginals import count_marginal
 from dpwgan.generators.markov_tree import Edge, Forest, draw_first_codes, draw_systematically, find_strongest_tree
 from dpwgan.generators.mixture import Mixture
 from tests.discriminators.groups import make_groups

@@ -6,8 +6,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from dpwgan.cells.groups import GroupLayout
 from dpwgan.discriminators.base import Probabilities
-from dpwgan.discriminators.marginals import GroupLayout, MeasuredMarginals, answer_pairs, count_marginal
+from dpwgan.discriminators.marginals import MeasuredMarginals, answer_pairs, count_marginal
 from dpwgan.generators.mixture import Mixture, fit
 from tests.discriminators.groups import make_groups
 

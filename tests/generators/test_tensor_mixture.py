@@ -7,7 +7,8 @@ import numpy.typing as npt
 import pytest
 import tensorflow as tf
 
-from dpwgan.discriminators.marginals import GroupLayout, MeasuredMarginals, count_marginal
+from dpwgan.cells.groups import GroupLayout
+from dpwgan.discriminators.marginals import MeasuredMarginals, count_marginal
 from dpwgan.generators.mixture import Mixture, fit
 from dpwgan.generators.tensor_mixture import CodeSource, TensorMixture, lay_out_groups
 from tests.discriminators.groups import make_groups

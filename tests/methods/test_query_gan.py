@@ -14,7 +14,7 @@ from scipy import stats
 from dpwgan.accounting.budget import NeighboringRelation
 from dpwgan.accounting.events import gaussian
 from dpwgan.accounting.ledger import Ledger
-from dpwgan.discriminators.marginals import GroupLayout
+from dpwgan.cells.groups import GroupLayout
 from dpwgan.errors import PrivacyError, UsageError
 from dpwgan.methods import query_gan
 from dpwgan.methods.query_gan import CERTIFICATE_LABEL, QueryGanSettings, certify_pairs

@@ -19,8 +19,9 @@ from dpwgan.accounting.budget import NeighboringRelation
 from dpwgan.accounting.events import Charge, exponential_selection, gaussian
 from dpwgan.accounting.moments import MOMENTS
 from dpwgan.accounting.pld import PLD
+from dpwgan.cells.groups import GroupLayout
 from dpwgan.discriminators import moments, queries
-from dpwgan.discriminators.marginals import GroupLayout, MeasuredMarginals, count_marginal, count_pairs
+from dpwgan.discriminators.marginals import MeasuredMarginals, count_marginal, count_pairs
 from dpwgan.discriminators.moments import measure_moments
 from dpwgan.discriminators.queries import QueryDiscriminator
 

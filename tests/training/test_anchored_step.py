@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from dpwgan.cells.groups import GroupLayout
 from dpwgan.discriminators.critic import Critic
-from dpwgan.discriminators.marginals import GroupLayout, MeasuredMarginals
+from dpwgan.discriminators.marginals import MeasuredMarginals
 from dpwgan.encoded import TableShape
 from dpwgan.generators.tensor_mixture import CodeSource, TensorMixture, lay_out_groups
 from dpwgan.training.anchored_step import AnchoredStep

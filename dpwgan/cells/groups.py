@@ -1,0 +1,34 @@
+"""Groups of cells: where each attribute's lie in a row of probabilities, and how many cells a marginal of them has."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Marginal = tuple[int, ...]
+"""The attributes of a marginal, rising."""
+
+
+class GroupLayout:
+    """Where each attribute's groups lie in a row of probabilities."""
+
+    def __init__(self, sizes: Sequence[int]) -> None:
+        self.sizes = tuple(int(size) for size in sizes)
+        self.starts = tuple(int(start) for start in np.concatenate(([0], np.cumsum(self.sizes)))[:-1])
+        self.width = sum(self.sizes)
+        self.attributes = len(self.sizes)
+
+    def get_slice(self, attribute: int) -> slice:
+        """Gives an attribute's slice of the width."""
+        return slice(self.starts[attribute], self.starts[attribute] + self.sizes[attribute])
+
+    def count_cells(self, marginal: Marginal) -> int:
+        """Gives how many cells a marginal has."""
+        return int(np.prod([self.sizes[attribute] for attribute in marginal], dtype=np.int64))
+
+    def add_blocks(self, matrix: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Adds up a (width, width) matrix over each pair's block. Shapes: the result (attributes, attributes)."""
+        by_rows = np.add.reduceat(matrix, self.starts, axis=0)
+        result: npt.NDArray[Any] = np.add.reduceat(by_rows, self.starts, axis=1)
+        return result
