@@ -60,8 +60,10 @@ _MOST_ROUNDS = 80
 # Three-way marginals pay where the noise of an answer is far below a group.
 _STRENGTH_FOR_THREE_WAYS = 3_000.0
 # What a nat between codes and columns weighs for each record, at a strength of 1: the weaker the noise, the less of an
-# answer is left to chance and the more of what was not asked for shows.
+# answer is left to chance and the more of what was not asked for shows. A weight of w moves an answer of stddev s by
+# some w s stddevs: no more than so many, or large tables would not be nearer to the truth than small ones.
 _INFORMATION_WEIGHT = 1e-6
+_MOST_STDDEVS_MOVED = 2.0
 _MOST_CODE_CELLS = 2_000_000
 _MOST_CODES = 3_000
 _LEAST_CODES = 500
@@ -124,7 +126,6 @@ class AnchorPlan:
     one_way_plan: OneWayPlan
     rounds: int
     ways: int
-    information_weight: float
     scale: float
     family: FamilyChoice | None = None
 
@@ -170,6 +171,20 @@ class AnchorPlan:
         if self.kind == "queries":
             share *= 1.0 - SELECTION_SHARE
         return self.scale * math.sqrt(max(1, self.queries) / share)
+
+    @property
+    def answer_stddev(self) -> float:
+        """Stddev of the noise on a count of an answer, in counts."""
+        pairs = self.attributes * (self.attributes - 1) / 2
+        return self.answer_noise_multiplier * (ANSWER_SENSITIVITY if self.kind == "queries" else math.sqrt(pairs))
+
+    @property
+    def information_weight(self) -> float:
+        """What a nat between codes and columns weighs against one of a record's likelihood."""
+        if self.settings.information_weight is not None:
+            return self.settings.information_weight
+        strength = self.shape.records / self.scale
+        return min(_INFORMATION_WEIGHT * strength, _MOST_STDDEVS_MOVED / self.answer_stddev)
 
     @property
     def charges(self) -> list[tuple[str, Event, int, Mapping[str, Any]]]:
@@ -306,9 +321,6 @@ def lay_out_anchor(
         one_way_plan=one_way_plan,
         rounds=rounds if attributes > 2 and kind == "queries" else 0,
         ways=min(attributes, settings.ways or (3 if strength >= _STRENGTH_FOR_THREE_WAYS else 2)),
-        information_weight=(
-            settings.information_weight if settings.information_weight is not None else _INFORMATION_WEIGHT * strength
-        ),
         scale=lone / math.sqrt(share),
     )
 
@@ -379,7 +391,7 @@ def fit_anchor(
         encoded, plan.one_way_plan, noise_multiplier=plan.one_ways_noise_multiplier, rng=streams.noise
     )
     records = encoded.records
-    least_count = 0.0 if plan.fit_ticks == 0 else _LEAST_STDDEVS * _stddev_of_answer(plan)
+    least_count = 0.0 if plan.fit_ticks == 0 else _LEAST_STDDEVS * plan.answer_stddev
     coarsening = coarsen(one_ways, records=records, least_count=least_count)
     layout = GroupLayout(coarsening.sizes)
     groups = coarsening.to_groups(encoded)
@@ -445,13 +457,6 @@ def fit_anchor(
     return FittedAnchor(generator=generator, **parts)
 
 
-def _stddev_of_answer(plan: AnchorPlan) -> float:
-    if plan.kind == "queries":
-        return plan.answer_noise_multiplier * ANSWER_SENSITIVITY
-    pairs = plan.attributes * (plan.attributes - 1) / 2
-    return plan.answer_noise_multiplier * math.sqrt(pairs)
-
-
 class _Ticker:
     """Counts fit steps and tells the progress bar now and then."""
 
@@ -480,7 +485,7 @@ class _Start:
         rng: np.random.Generator,
     ) -> None:
         self._layout, self._measured, self._shares, self._rng = layout, measured, shares, rng
-        self._stddev = _stddev_of_answer(plan) / records
+        self._stddev = plan.answer_stddev / records
 
     def find_tree(self, answers: npt.NDArray[np.float32]) -> list[Edge]:
         """Finds the tree of measured pairs that hang together most, by answers to all of them.

@@ -284,6 +284,16 @@ def test_information_weight_is_public_and_follows_the_strength_when_none_is_aske
     # The strength is n over the scale of the noise, which at these epsilons goes with one over epsilon.
     assert weights[1.0, None] / weights[0.1, None] == pytest.approx(10.0, rel=0.1)
     assert all(plan.summary()["information_weight"] == plan.information_weight for plan in plans.values())
+    # It moves no answer by more than so many stddevs of its noise, so that large tables are met more closely.
+    large = plan_anchor(
+        type(shape)(records=10_000_000, spans=shape.spans),
+        Budget(epsilon=1.0, delta=1e-9),
+        kind="queries",
+        settings=AnchorSettings(),
+        accountant_rule="moments",
+        neighboring_relation=ZERO_OUT,
+    )
+    assert large.information_weight * large.answer_stddev == pytest.approx(2.0)
 
 
 @pytest.mark.parametrize("kind", ["queries", "moments"])
