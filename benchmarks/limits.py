@@ -10,8 +10,9 @@ no noise            every count is released exactly, so that nothing is merged a
                     expected; marginals are chosen as before, and codes are fitted as if the noise were a tenth
 no selection error  the marginal of the largest expected gain is always the one that is asked for
 neither             no noise and no selection error
-larger fit          as it is, with four times the codes and steps of the last fit
-neither, larger fit all three: what is left is what was not asked for
+more codes          as it is, with four times the codes in the last fit
+more steps          as it is, with four times the steps in the last fit
+neither, more codes all three: what is left is what was not asked for
 all pairs, exactly  every two-way marginal without noise: what is left is three-way structure and the fit
 
 Prints a Markdown table, the median of the runs; a line of JSON a run goes to stderr.
@@ -46,7 +47,7 @@ from dpwgan.discriminators import moments, queries  # noqa: E402
 from dpwgan.methods import anchor  # noqa: E402
 
 SHOWN = ("kway_1", "kway_2", "kway_3", "hoc", "pc1_dist", "tstr_auc")
-LARGER = 4
+MORE = 4
 
 
 @contextlib.contextmanager
@@ -81,13 +82,18 @@ def without_selection_error() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def with_larger_fit() -> Iterator[None]:
-    """Gives the last fit more codes and steps."""
-    choose, settings = anchor.AnchorPlan.choose_codes, anchor.AnchorSettings
-    with (
-        mock.patch.object(anchor.AnchorPlan, "choose_codes", lambda plan, width: LARGER * choose(plan, width)),
-        mock.patch.object(settings, "fit_steps", LARGER * settings.fit_steps),
-    ):
+def with_more_codes() -> Iterator[None]:
+    """Gives the last fit more codes."""
+    choose = anchor.AnchorPlan.choose_codes
+    with mock.patch.object(anchor.AnchorPlan, "choose_codes", lambda plan, width: MORE * choose(plan, width)):
+        yield
+
+
+@contextlib.contextmanager
+def with_more_steps() -> Iterator[None]:
+    """Gives the last fit more steps."""
+    defaults = anchor.AnchorSettings.__init__.__kwdefaults__
+    with mock.patch.dict(defaults, fit_steps=MORE * defaults["fit_steps"]):
         yield
 
 
@@ -110,8 +116,9 @@ PARTS: dict[str, tuple[Callable[[], Any], ...]] = {
     "no noise": (without_noise,),
     "no selection error": (without_selection_error,),
     "neither": (without_noise, without_selection_error),
-    "larger fit": (with_larger_fit,),
-    "neither, larger fit": (without_noise, without_selection_error, with_larger_fit),
+    "more codes": (with_more_codes,),
+    "more steps": (with_more_steps,),
+    "neither, more codes": (without_noise, without_selection_error, with_more_codes),
     "all pairs, exactly": (without_noise, with_all_pairs),
 }
 
