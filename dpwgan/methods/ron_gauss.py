@@ -107,6 +107,13 @@ class RonGaussPlan:
         return 1 if self.label is None else self.label.categories
 
     @property
+    def one_ways_noise_multiplier(self) -> float:
+        """Noise of the one-way counts over their joint sensitivity. Raises: UsageError under Laplace noise."""
+        if not isinstance(self.counts, Gaussian):
+            raise UsageError("Laplace noise has no noise multiplier")
+        return self.counts.noise_multiplier
+
+    @property
     def charges(self) -> list[tuple[str, Event, int, Mapping[str, Any]]]:
         """What to reserve in the ledger."""
         kind = "Laplace" if isinstance(self.counts, Laplace) else "Gaussian"

@@ -65,12 +65,13 @@ def test_scores_of_an_output_equal_plain_loops() -> None:
 
 
 @pytest.mark.statistical
-def test_bounds_stay_below_the_claim_when_the_method_is_formal() -> None:
+@pytest.mark.parametrize("name", ["independent", "ron-gauss, gaussian"])
+def test_bounds_stay_below_the_claim_when_the_method_is_formal(name: str) -> None:
     encoded = make_table(canaries=100)
     for epsilon in (1.0, 8.0):
         bound = audit_runs(
             encoded,
-            make_plan("independent", encoded, epsilon=epsilon),
+            make_plan(name, encoded, epsilon=epsilon),
             canaries=100,
             runs=4,
             rng=np.random.default_rng(1),
