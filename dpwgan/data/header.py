@@ -17,7 +17,8 @@ def check_header(header: Sequence[str], schema: Schema) -> None:
     Raises: DataError, naming the columns.
     """
     known = [name for name in header if name in schema.by_name]
-    absent = [column.name for column in schema.columns if column.name not in header]
+    given = set(header)
+    absent = [column.name for column in schema.columns if column.name not in given]
     if not known:
         raise DataError(
             f"The first line names none of the columns in the specs ({_list_names(absent)}): is it a header?"

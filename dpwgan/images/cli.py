@@ -34,7 +34,7 @@ whose "layout" says which columns are the pixels (docs/images.md). What is writt
 contact sheet of a released table may be shown to anyone, one of the real table shows the real rows.
 
 exit codes: 0 done; 2 usage; 65 a file does not fit SPECS; 66 an input is missing; 70 internal error; 73 an output
-cannot be created; 74 reading or writing broke off; 75 out of memory; 78 bad SPECS; 130, 143 stopped by SIGINT, SIGTERM."""
+cannot be created; 74 reading or writing broke off; 75 out of memory; 78 bad SPECS; 130, 143 stopped by a signal."""
 
 PROGRAM = "python -m dpwgan.images"
 

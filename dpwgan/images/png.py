@@ -1,6 +1,7 @@
 """PNG files of gray or coloured pixels, eight bits a channel.
 
-Source: W3C, Portable Network Graphics (PNG) Specification (Third Edition), sections 5 (chunks), 9 (filter 0), 11 (IHDR).
+Source: W3C, Portable Network Graphics (PNG) Specification (Third Edition), sections 5 (chunks), 9 (filters) and 11
+  (IHDR, IDAT, IEND).
 """
 
 import struct

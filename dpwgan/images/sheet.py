@@ -38,17 +38,13 @@ def lay_out_sheet(images: Pixels, labels: Sequence[str], *, order: Sequence[str]
     classes = sorted(set(labels), key=lambda label: (known.get(label, len(known)), label))
     members = {label: [row for row, own in enumerate(labels) if own == label] for label in classes}
     across = min(MOST_ACROSS, max(len(rows) for rows in members.values()))
-    lines = [
-        (label, rows[first : first + across])
-        for label, rows in members.items()
-        for first in range(0, len(rows), across)
-    ]
+    lines = [rows[first : first + across] for rows in members.values() for first in range(0, len(rows), across)]
     large = images.repeat(scale, axis=1).repeat(scale, axis=2)
     height, width, channels = large.shape[1:]
     sheet = np.full(
         (GAP + len(lines) * (height + GAP), GAP + across * (width + GAP), channels), _GROUND, dtype=np.uint8
     )
-    for line, (_, rows) in enumerate(lines):
+    for line, rows in enumerate(lines):
         top = GAP + line * (height + GAP)
         for place, row in enumerate(rows):
             left = GAP + place * (width + GAP)
