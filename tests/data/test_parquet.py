@@ -1,7 +1,9 @@
 """Parquet: every legal table comes back as its CSV would, typed columns are spelt by value, and faults are told."""
 
 import datetime
+import hashlib
 import io
+from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -12,10 +14,12 @@ import pytest
 
 from dpwgan.data.encoder import TableEncoder
 from dpwgan.data.reader import open_table, read_table
-from dpwgan.data.writer import write_table
+from dpwgan.data.writer import WrittenTable, write_table
+from dpwgan.encoded import EncodedTable
 from dpwgan.errors import DataError, DpwganError
 from dpwgan.schema import Schema
 from dpwgan.specs import parse_specs
+from tests.data.images import make_schema
 
 SPECS: dict[str, Any] = {
     "id": {"type": "string", "uuid": True},
@@ -42,8 +46,6 @@ def draw_table(*, rows: int, seed: int) -> tuple[TableEncoder, pl.DataFrame]:
     rng = np.random.default_rng(seed)
     codes = np.stack([rng.integers(0, span.categories, size=rows) for span in encoder.spans if span.categories], axis=1)
     numbers = rng.random((rows, sum(not span.categories for span in encoder.spans)))
-    from dpwgan.encoded import EncodedTable
-
     encoded = EncodedTable(codes=codes.astype(np.int32), numbers=numbers.astype(np.float32), spans=encoder.spans)
     return encoder, encoder.decode(encoded, rng)
 
@@ -128,3 +130,21 @@ def test_writing_is_an_internal_error_when_no_specs_say_the_types(tmp_path: Path
         with pytest.raises(DpwganError, match="without its specs"):
             write_table(tmp_path / name, [pl.DataFrame({"a": ["1"]})], header=["a"])
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["out.parquet", "out.npz"])
+def test_file_is_left_as_it_was_when_the_rows_break_off(tmp_path: Path, name: str) -> None:
+    schema = make_schema(1, 1)
+    frame = pl.DataFrame({"p0": ["1"], "y": ["2"]})
+
+    def break_off() -> Iterator[pl.DataFrame]:
+        yield frame
+        raise KeyboardInterrupt
+
+    (tmp_path / name).write_bytes(b"before")
+    with pytest.raises(KeyboardInterrupt):
+        write_table(tmp_path / name, break_off(), header=frame.columns, schema=schema)
+    assert (tmp_path / name).read_bytes() == b"before"
+    written = write_table(tmp_path / name, [frame], header=frame.columns, schema=schema)
+    assert written == WrittenTable(records=1, sha256=hashlib.sha256((tmp_path / name).read_bytes()).hexdigest())
+    assert [path.name for path in tmp_path.iterdir()] == [name]
