@@ -27,7 +27,7 @@ from dpwgan.config import RECORDS, SynthesisConfig
 from dpwgan.data import frames
 from dpwgan.data.domains import discover_domains
 from dpwgan.data.encoder import TableEncoder
-from dpwgan.data.reader import check_header
+from dpwgan.data.header import check_header
 from dpwgan.encoded import EncodedTable
 from dpwgan.errors import DataError, InputError, OutputError, UsageError
 from dpwgan.logs import LOGGER

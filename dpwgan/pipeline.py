@@ -15,6 +15,7 @@ from typing import Any
 from dpwgan.api import Synthesizer, check_model_folder
 from dpwgan.claim import Claim, describe_accountant, describe_ledger, round_up
 from dpwgan.config import ResampleConfig, RunConfig, Voice, goes_to_stream
+from dpwgan.data.forms import check_form
 from dpwgan.data.reader import SourceTable, open_table
 from dpwgan.data.writer import WrittenTable, check_writable, write_release, write_table
 from dpwgan.errors import InputError, OutputError
@@ -33,6 +34,7 @@ def run(config: RunConfig) -> None:
     Raises: the errors of dpwgan.errors; in each case no new output file is there.
     """
     schema = read_specs(config.specs, codebook=config.codebook)
+    check_form(config.output, schema)
     if not config.check:
         check_outputs(config)
     LOGGER.debug("reading the table")
@@ -68,6 +70,7 @@ def resample(config: ResampleConfig) -> None:
     """
     check_outputs(config)
     synthesizer = Synthesizer.load(config.model, seed=config.seed)
+    check_form(config.output, synthesizer.schema)
     write(synthesizer, synthesizer.claim(config.rows), config=config, save_model=None)
 
 
@@ -164,7 +167,11 @@ def write(
         return final.to_json().encode()
 
     frames = synthesizer.sample_cells(claim.rows)
-    layout: dict[str, Any] = {"header": synthesizer.header, "line_ending": synthesizer.line_ending}
+    layout: dict[str, Any] = {
+        "header": synthesizer.header,
+        "line_ending": synthesizer.line_ending,
+        "schema": synthesizer.schema,
+    }
     LOGGER.debug("sampling %d rows", claim.rows)
     with _saved(synthesizer, save_model):
         if config.claim_path is not None:

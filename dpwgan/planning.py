@@ -200,4 +200,4 @@ def _assume_lists(schema: Schema) -> Schema:
         cells = tuple(f"cell {number}" for number in range(ASSUMED_CATEGORIES))
         return CategoricalColumn(name=column.name, tokens=cells, domain=column.privacy)
 
-    return Schema(columns=tuple(assume(column) for column in schema.columns), sha256=schema.sha256)
+    return replace(schema, columns=tuple(assume(column) for column in schema.columns))

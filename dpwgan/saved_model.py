@@ -12,7 +12,15 @@ from typing import Any
 
 from dpwgan.claim import Claim, read_claim
 from dpwgan.errors import InputError
-from dpwgan.schema import CategoricalColumn, Column, DerivedColumn, IdentifierColumn, NumericColumn, Schema
+from dpwgan.schema import (
+    CategoricalColumn,
+    Column,
+    DerivedColumn,
+    IdentifierColumn,
+    ImageLayout,
+    NumericColumn,
+    Schema,
+)
 
 FORMAT = 1
 DESCRIPTION_FILE = "model.json"
@@ -47,6 +55,7 @@ def write_description(folder: Path, description: ModelDescription, *, claim: Cla
         "line_ending": description.line_ending,
         "specs_sha256": description.schema.sha256,
         "columns": [_describe_column(column) for column in description.schema.columns],
+        "layout": None if description.schema.layout is None else asdict(description.schema.layout),
     }
     (folder / DESCRIPTION_FILE).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     (folder / CLAIM_FILE).write_text(claim.to_json(), encoding="utf-8")
@@ -74,11 +83,15 @@ def read_description(folder: Path) -> tuple[ModelDescription, Claim]:
             method=str(document["method"]),
             header=tuple(str(name) for name in document["header"]),
             line_ending=str(document["line_ending"]),
-            schema=Schema(columns=columns, sha256=str(document["specs_sha256"])),
+            schema=Schema(
+                columns=columns, sha256=str(document["specs_sha256"]), layout=_read_layout(document.get("layout"))
+            ),
         )
     except (KeyError, TypeError, AttributeError):
         raise InputError("the description of the saved model is damaged") from None
-    if sorted(description.header) != sorted(description.schema.by_name):
+    layout = description.schema.layout
+    named = () if layout is None else (*layout.pixels, layout.label)
+    if sorted(description.header) != sorted(description.schema.by_name) or not set(named) <= set(description.header):
         raise InputError("the description of the saved model is damaged")
     return description, claim
 
@@ -96,3 +109,10 @@ def _read_column(document: dict[str, Any]) -> Column:
             fields[key] = tuple(fields[key])
     column: Column = form(**fields)
     return column
+
+
+def _read_layout(document: dict[str, Any] | None) -> ImageLayout | None:
+    # Models saved before there were images have no such key.
+    if document is None:
+        return None
+    return ImageLayout(**{**document, "shape": tuple(document["shape"]), "pixels": tuple(document["pixels"])})

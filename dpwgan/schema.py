@@ -112,11 +112,31 @@ Column = CategoricalColumn | NumericColumn | DerivedColumn | IdentifierColumn | 
 
 
 @dataclass(frozen=True, kw_only=True)
+class ImageLayout:
+    """Which columns of a table are the pixels of an image, and which one says what it shows.
+
+    Shapes: `shape` is (height, width, channels), channels 1 (gray) or 3 (red, green, blue). `pixels` names a column for
+      each number of such an array, in its order: row by row, in a row pixel by pixel, in a pixel channel by channel.
+    Units: all pixels share one public range of whole numbers, `minimum` (black) to `maximum` (full), within 0 to 255.
+    """
+
+    shape: tuple[int, int, int]
+    pixels: tuple[str, ...]
+    minimum: int
+    maximum: int
+    label: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Schema:
-    """The columns in the order of the specs file, and the SHA-256 of the bytes they were read from."""
+    """The columns in the order of the specs file, and the SHA-256 of the bytes they were read from.
+
+    `layout` says which columns make up an image; None for a table that is no table of images.
+    """
 
     columns: tuple[Column, ...]
     sha256: str
+    layout: ImageLayout | None = None
     by_name: Mapping[str, Column] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -7,7 +7,7 @@ import itertools
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, NoReturn
@@ -20,6 +20,7 @@ from dpwgan.schema import (
     DerivedColumn,
     DomainSource,
     IdentifierColumn,
+    ImageLayout,
     NumericColumn,
     Schema,
     UndiscoveredColumn,
@@ -31,6 +32,12 @@ take most of the network; with a written list it is taken at its word."""
 
 MAX_WHOLE_NUMBER = 2**53
 """Whole numbers beyond this are not exact in a double, so a cell could not be restored."""
+
+MAX_PIXELS = 65_536
+"""Most numbers an image may have, 256 x 256 in gray: each is a column, and no method here is made for more."""
+
+LAYOUT = "layout"
+"""The one key of the specs that may be no column. A column always has 'type' or 'derived'; a layout has neither."""
 
 SCHEMA_PATH = Path(__file__).resolve().parent.parent / "specs" / "data-specs.schema.json"
 
@@ -110,6 +117,7 @@ def parse_specs(document: object, *, sha256: str, codebook: Codebook | None = No
     Raises: SpecsError in one sentence that names the column and the key.
     """
     columns = _check_form(document)
+    columns, layout = _expand_layout(columns)
     _check_widths(columns)
     parsed: dict[str, Column] = {}
     for name, keys in columns.items():
@@ -120,7 +128,9 @@ def parse_specs(document: object, *, sha256: str, codebook: Codebook | None = No
     for name, keys in columns.items():
         if "derived" in keys:
             parsed[name] = _parse_derived(name, keys, sources=parsed, columns=columns, codebook=codebook)
-    return Schema(columns=tuple(parsed[name] for name in columns), sha256=sha256)
+    if layout is not None and not isinstance(parsed[layout.label], CategoricalColumn | UndiscoveredColumn):
+        raise _refuse_layout(f"its 'label', {_quote(layout.label)}, must be a column of categories, of the type 'enum'")
+    return Schema(columns=tuple(parsed[name] for name in columns), sha256=sha256, layout=layout)
 
 
 # --- form -------------------------------------------------------------------------------------------------------------
@@ -151,7 +161,7 @@ def _check_form(document: object) -> dict[str, dict[str, Any]]:
         columns[name] = dict(keys)
     short = {name: _shorten(keys) for name, keys in columns.items()}
     for error in _get_validator().iter_errors(short):
-        raise _explain(error)
+        raise _explain(error, layout=_has_layout(columns))
     for name, keys in columns.items():
         for key in ("values", "missing"):
             _check_list(name, key, keys.get(key, ()))
@@ -186,9 +196,14 @@ def _check_list(name: str, key: str, items: Sequence[Any]) -> None:
         raise _refuse(name, "'values' lists the empty cell; say \"optional\": true instead")
 
 
-def _explain(error: Any) -> SpecsError:
-    """Puts jsonschema's verdict into one sentence that names the column and the key."""
+def _has_layout(columns: Mapping[str, Mapping[str, Any]]) -> bool:
+    return LAYOUT in columns and not columns[LAYOUT].keys() & {"type", "derived"}
+
+
+def _explain(error: Any, *, layout: bool) -> SpecsError:
+    """Puts jsonschema's verdict into one sentence that names the column, or the layout, and the key."""
     name, *path = (str(part) for part in error.absolute_path)
+    refuse = _refuse_layout if layout and name == LAYOUT else functools.partial(_refuse, name)
     where = ".".join(part for part in path if not part.isdigit())
     rule, wanted, found = error.validator, error.validator_value, error.instance
     if rule == "additionalProperties" and isinstance(found, Mapping):
@@ -196,16 +211,16 @@ def _explain(error: Any) -> SpecsError:
         unknown = next(key for key in found if key not in known)
         close = difflib.get_close_matches(str(unknown), known, n=1)
         hint = f" (did you mean {close[0]!r}?)" if close else ""
-        return _refuse(name, f"unknown key {_quote(f'{where}.{unknown}' if where else str(unknown))}{hint}")
+        return refuse(f"unknown key {_quote(f'{where}.{unknown}' if where else str(unknown))}{hint}")
     if rule == "anyOf":
-        return _refuse(name, "the key 'type' is missing")
+        return refuse("the key 'type' is missing")
     if rule == "oneOf":
-        return _refuse(name, "'derived' needs exactly one of 'multiply', 'floordiv' and 'map'")
+        return refuse("'derived' needs exactly one of 'multiply', 'floordiv' and 'map'")
     if rule == "required":
         missing = next(key for key in wanted if key not in found)
-        return _refuse(name, f"the key {where + '.' + missing!r} is missing")
+        return refuse(f"the key {(where + '.' if where else '') + missing!r} is missing")
     item = " (each item)" if path and (path[-1].isdigit() or len(path) > 2) else ""
-    return _refuse(name, f"{where!r}{item} {_say_rule(rule, wanted)}")
+    return refuse(f"{where!r}{item} {_say_rule(rule, wanted)}")
 
 
 def _say_rule(rule: str, wanted: Any) -> str:
@@ -223,6 +238,8 @@ def _say_rule(rule: str, wanted: Any) -> str:
             return f"must be at most {wanted}"
         case "minItems" | "minProperties":
             return f"must have at least {wanted} item{'s' if wanted > 1 else ''}"
+        case "maxItems":
+            return f"must have at most {wanted} items"
         case "uniqueItems":
             return "lists a cell twice"
         case _:
@@ -262,6 +279,48 @@ def _count_codes(keys: Mapping[str, Any]) -> int:
     if "count" in keys:
         return int(keys["count"])
     return int(keys["maxval"]) + 1 if "maxval" in keys else 0
+
+
+# --- images -----------------------------------------------------------------------------------------------------------
+
+
+def _expand_layout(
+    columns: Mapping[str, dict[str, Any]],
+) -> tuple[dict[str, dict[str, Any]], ImageLayout | None]:
+    """Puts the columns of the pixels where the layout stands, as if each had been written out."""
+    if not _has_layout(columns):
+        return dict(columns), None
+    layout = _read_layout(columns[LAYOUT], listed=columns.keys() - {LAYOUT})
+    pixel = {"type": "integer", "min": layout.minimum, "max": layout.maximum}
+    expanded: dict[str, dict[str, Any]] = {}
+    for name, keys in columns.items():
+        expanded.update(dict.fromkeys(layout.pixels, pixel) if name == LAYOUT else {name: keys})
+    return expanded, layout
+
+
+def _read_layout(keys: Mapping[str, Any], *, listed: Set[str]) -> ImageLayout:
+    height, width, channels = (*(int(length) for length in keys["shape"]), 1)[:3]
+    if channels not in (1, 3):
+        raise _refuse_layout("the third number of 'shape' must be 1 (gray) or 3 (red, green, blue)")
+    count = height * width * channels
+    if count > MAX_PIXELS:
+        raise _refuse_layout(f"'shape' asks for {count} columns of pixels, and there may be at most {MAX_PIXELS}")
+    pixels = keys["pixels"]
+    minimum, maximum, first = int(pixels.get("min", 0)), int(pixels.get("max", 255)), int(pixels.get("from", 0))
+    if minimum >= maximum:
+        raise _refuse_layout("'pixels.min' must be below 'pixels.max'")
+    names = tuple(f"{pixels['prefix']}{number}" for number in range(first, first + count))
+    both = [name for name in names if name in listed]
+    if both:
+        raise _refuse_layout(
+            f"it declares {_quote(both[0])} as a pixel, and the specs list a column of that name as well"
+            + (f" ({len(both)} such columns)" if len(both) > 1 else "")
+        )
+    if keys["label"] not in listed:
+        raise _refuse_layout(f"its 'label', {_quote(keys['label'])}, is no column that the specs list")
+    return ImageLayout(
+        shape=(height, width, channels), pixels=names, minimum=minimum, maximum=maximum, label=keys["label"]
+    )
 
 
 # --- columns ----------------------------------------------------------------------------------------------------------
@@ -625,6 +684,10 @@ def _quote(name: str) -> str:
 
 def _refuse(name: str, reason: str) -> SpecsError:
     return SpecsError(f"Column {_quote(name)} in the specs: {reason}.")
+
+
+def _refuse_layout(reason: str) -> SpecsError:
+    return SpecsError(f"The layout in the specs: {reason}.")
 
 
 def _refuse_beside(name: str, keys: Mapping[str, Any], key: str, others: Sequence[str]) -> None:

@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
 from dpwgan.errors import InputError
 from dpwgan.saved_model import DESCRIPTION_FILE, ModelDescription, read_description, write_description
-from dpwgan.schema import CategoricalColumn, DerivedColumn, IdentifierColumn, NumericColumn, Schema
+from dpwgan.schema import CategoricalColumn, DerivedColumn, IdentifierColumn, ImageLayout, NumericColumn, Schema
 from tests.test_claim import make_claim
 
 COLUMNS = (
@@ -31,6 +32,46 @@ DESCRIPTION = ModelDescription(
 def test_description_comes_back_as_it_was_when_written(tmp_path: Path) -> None:
     write_description(tmp_path, DESCRIPTION, claim=make_claim())
     assert read_description(tmp_path) == (DESCRIPTION, make_claim())
+
+
+IMAGES = ModelDescription(
+    method="ron-gauss",
+    header=("p0", "p1", "y"),
+    line_ending="\n",
+    schema=Schema(
+        columns=(
+            NumericColumn(name="p0", minimum=0.0, maximum=255.0, integer=True),
+            NumericColumn(name="p1", minimum=0.0, maximum=255.0, integer=True),
+            CategoricalColumn(name="y", tokens=("0", "1"), integer=True),
+        ),
+        sha256="ab" * 32,
+        layout=ImageLayout(shape=(2, 1, 1), pixels=("p0", "p1"), minimum=0, maximum=255, label="y"),
+    ),
+)
+
+
+def test_layout_comes_back_as_it_was_when_the_table_holds_images(tmp_path: Path) -> None:
+    write_description(tmp_path, IMAGES, claim=make_claim())
+    assert read_description(tmp_path)[0] == IMAGES
+    change("layout", None)(tmp_path)
+    assert read_description(tmp_path)[0].schema.layout is None
+
+
+def test_description_is_read_when_it_was_written_before_there_were_layouts(tmp_path: Path) -> None:
+    write_description(tmp_path, DESCRIPTION, claim=make_claim())
+    path = tmp_path / DESCRIPTION_FILE
+    document = json.loads(path.read_text())
+    del document["layout"]
+    path.write_text(json.dumps(document))
+    assert read_description(tmp_path)[0] == DESCRIPTION
+
+
+@pytest.mark.parametrize("layout", [{}, {"shape": [2, 1, 1]}, {**asdict(IMAGES.schema.layout), "label": "z"}, [1]])
+def test_description_is_refused_when_its_layout_is_damaged(tmp_path: Path, layout: object) -> None:
+    write_description(tmp_path, IMAGES, claim=make_claim())
+    change("layout", layout)(tmp_path)
+    with pytest.raises(InputError, match="damaged"):
+        read_description(tmp_path)
 
 
 def change(key: str, value: object) -> Callable[[Path], None]:

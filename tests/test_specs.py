@@ -18,11 +18,12 @@ from dpwgan.schema import (
     Column,
     DerivedColumn,
     IdentifierColumn,
+    ImageLayout,
     NumericColumn,
     Schema,
     UndiscoveredColumn,
 )
-from dpwgan.specs import MAX_CATEGORIES, SCHEMA_PATH, load_document, parse_specs, read_specs
+from dpwgan.specs import MAX_CATEGORIES, MAX_PIXELS, SCHEMA_PATH, load_document, parse_specs, read_specs
 
 CODEBOOK = Codebook(
     labels={"C": {"000": "N/A", "001": "one", "010": "ten", "999": "missing"}, "L": {"A1": "a", "2": "b"}, "R": {}},
@@ -67,6 +68,8 @@ def test_schema_file_is_valid_and_documents_every_key() -> None:
     keys = form["$defs"]["column"]["properties"]
     assert all(keys[key]["description"] for key in keys)
     assert all(part["description"] for part in keys["derived"]["properties"].values())
+    layout = form["$defs"]["layout"]["properties"]
+    assert all(part["description"] for part in (*layout.values(), *layout["pixels"]["properties"].values()))
 
 
 def test_enum_reads_codes_from_zero_when_maxval_or_count() -> None:
@@ -392,6 +395,89 @@ def test_column_is_refused_by_name_and_key_when(case: str) -> None:
 
 
 ENUM = {"type": "enum", "count": 3}
+LAYOUT: dict[str, Any] = {"kind": "image", "shape": [2, 3, 1], "pixels": {"prefix": "p", "from": 0}, "label": "y"}
+LABEL = {"type": "enum", "count": 10}
+
+
+def test_layout_gives_pixel_columns_in_its_place_when_specs_have_one() -> None:
+    schema = parse({"a": ENUM, "layout": LAYOUT, "y": LABEL})
+    pixels = ("p0", "p1", "p2", "p3", "p4", "p5")
+    assert tuple(schema.by_name) == ("a", *pixels, "y")
+    assert schema.by_name["p4"] == NumericColumn(name="p4", minimum=0.0, maximum=255.0, integer=True)
+    assert schema.layout == ImageLayout(shape=(2, 3, 1), pixels=pixels, minimum=0, maximum=255, label="y")
+
+
+def test_layout_is_the_same_when_its_defaults_are_written_out_or_not() -> None:
+    short = parse({"layout": LAYOUT | {"shape": [2, 3.0], "pixels": {"prefix": "p"}}, "y": LABEL})
+    long = parse({"layout": LAYOUT | {"pixels": {"prefix": "p", "from": 0, "min": 0, "max": 255}}, "y": LABEL})
+    assert short == long == parse({"layout": LAYOUT, "y": LABEL})
+
+
+def test_layout_counts_channels_and_range_when_it_says_so() -> None:
+    pixels = {"prefix": "", "from": 7, "min": 1, "max": 16}
+    schema = parse({"layout": LAYOUT | {"shape": [1, 2, 3], "pixels": pixels}, "y": LABEL})
+    assert schema.layout is not None
+    assert schema.layout.pixels == ("7", "8", "9", "10", "11", "12")
+    assert schema.by_name["12"] == NumericColumn(name="12", minimum=1.0, maximum=16.0, integer=True)
+
+
+def test_layout_column_is_a_column_when_it_has_a_type_or_is_derived() -> None:
+    schema = parse({"layout": ENUM, "x": ENUM})
+    assert schema.layout is None
+    assert schema.by_name["layout"] == CategoricalColumn(name="layout", tokens=("0", "1", "2"), integer=True)
+    derived = parse({"layout": {"derived": {"from": "x", "multiply": 2}}, "x": ENUM})
+    assert isinstance(derived.by_name["layout"], DerivedColumn)
+    with pytest.raises(SpecsError, match="Column 'layout' in the specs: unknown key 'kind'"):
+        parse({"layout": ENUM | LAYOUT})
+
+
+def test_pixel_is_a_source_when_another_column_is_derived_from_it() -> None:
+    schema = parse({"layout": LAYOUT, "y": LABEL, "dark": {"derived": {"from": "p3", "floordiv": 128}}})
+    assert isinstance(schema.by_name["dark"], DerivedColumn)
+
+
+REFUSED_LAYOUTS: dict[str, tuple[dict[str, Any], str]] = {
+    "no kind": ({"kind": ...}, "the key 'kind' is missing"),
+    "other kind": ({"kind": "sound"}, "'kind' must be 'image'"),
+    "no shape": ({"shape": ...}, "the key 'shape' is missing"),
+    "no pixels": ({"pixels": ...}, "the key 'pixels' is missing"),
+    "no label": ({"label": ...}, "the key 'label' is missing"),
+    "no prefix": ({"pixels": {}}, "the key 'pixels.prefix' is missing"),
+    "misspelt": ({"labels": "y"}, "unknown key 'labels' (did you mean 'label'?)"),
+    "misspelt pixels": ({"pixels": {"prefix": "p", "form": 0}}, "unknown key 'pixels.form' (did you mean 'from'?)"),
+    "flat": ({"shape": [6]}, "'shape' must have at least 2 items"),
+    "deep": ({"shape": [1, 2, 3, 1]}, "'shape' must have at most 3 items"),
+    "no list": ({"shape": 6}, "'shape' must be a list"),
+    "zero": ({"shape": [0, 6]}, "'shape' (each item) must be at least 1"),
+    "fraction": ({"shape": [1.5, 4]}, "'shape' (each item) must be a whole number"),
+    "truth": ({"shape": [True, 6]}, "'shape' (each item) must be a whole number"),
+    "two channels": ({"shape": [1, 3, 2]}, "the third number of 'shape' must be 1 (gray) or 3 (red, green, blue)"),
+    "too many": ({"shape": [257, 256]}, f"65792 columns of pixels, and there may be at most {MAX_PIXELS}"),
+    "negative": ({"pixels": {"prefix": "p", "from": -1}}, "'pixels.from' must be at least 0"),
+    "beyond a byte": ({"pixels": {"prefix": "p", "max": 256}}, "'pixels.max' must be at most 255"),
+    "no range": ({"pixels": {"prefix": "p", "min": 9, "max": 9}}, "'pixels.min' must be below 'pixels.max'"),
+    "clash": ({"pixels": {"prefix": "q"}}, "it declares 'q0' as a pixel, and the specs list a column of that name"),
+    "clashes": ({"pixels": {"prefix": "r"}}, "(2 such columns)"),
+    "unknown label": ({"label": "z"}, "its 'label', 'z', is no column that the specs list"),
+    "pixel as label": ({"label": "p1"}, "its 'label', 'p1', is no column that the specs list"),
+    "layout as label": ({"label": "layout"}, "its 'label', 'layout', is no column that the specs list"),
+    "number as label": ({"label": "q0"}, "its 'label', 'q0', must be a column of categories"),
+    "row name as label": ({"label": "r1"}, "its 'label', 'r1', must be a column of categories"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED_LAYOUTS)
+def test_layout_is_refused_in_one_sentence_when(case: str) -> None:
+    changes, sentence = REFUSED_LAYOUTS[case]
+    layout = {key: value for key, value in (LAYOUT | changes).items() if value is not ...}
+    others = {"q0": {"type": "integer", "min": 0, "max": 9}, "r1": ENUM | {"uuid": True}, "r2": ENUM}
+    with pytest.raises(SpecsError) as caught:
+        parse({"layout": layout, "y": LABEL, **others})
+    assert str(caught.value).startswith("The layout in the specs: ")
+    assert sentence in str(caught.value)
+    assert str(caught.value).endswith(".")
+
+
 MAP = {"0": "a", "1": "b", "2": "c"}
 REFUSED_DERIVATIONS: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "no source": (ENUM, {"floordiv": 2}, "'derived.from' is missing"),

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from typing import Protocol
 
@@ -94,7 +95,7 @@ def discover_domains(
             out_of_domain="missing" if column.privacy == "private" else "reject",
             domain=column.privacy,
         )
-    return Schema(columns=tuple(discovered.get(column.name, column) for column in schema.columns), sha256=schema.sha256)
+    return replace(schema, columns=tuple(discovered.get(column.name, column) for column in schema.columns))
 
 
 def _merge_spellings(counts: Mapping[str, int], column: UndiscoveredColumn, findings: Findings) -> dict[str, int]:

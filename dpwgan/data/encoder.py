@@ -10,8 +10,8 @@ from dpwgan.data.codecs import Codes, EncodedCells, Numbers, make_codec
 from dpwgan.data.derived import DerivedRule
 from dpwgan.data.domains import discover_domains as discover_domains
 from dpwgan.data.findings import Findings
+from dpwgan.data.header import check_header
 from dpwgan.data.identifiers import make_identifiers
-from dpwgan.data.reader import check_header
 from dpwgan.data.validation import check_cells
 from dpwgan.encoded import EncodedTable, Span, lay_out_spans
 from dpwgan.errors import DataError, DpwganError, SpecsError

@@ -1,4 +1,4 @@
-"""pandas data frames in and out: the door of the Python interface. The command line never comes through here.
+"""pandas data frames in and out: the door of the Python interface. Parquet files are spelt by the same rules.
 
 What type pandas gives to a column depends on all its rows: one empty cell turns 1 into 1.0, one word turns 1.50 into
 text. So a cell is written by what its own value means, never by the type of its column: 1, 1.0, "01", "1.0", "+1" and
@@ -20,8 +20,8 @@ import numpy as np
 import polars as pl
 
 from dpwgan.data.findings import Findings
+from dpwgan.data.header import check_header
 from dpwgan.data.numerals import read_number
-from dpwgan.data.reader import check_header
 from dpwgan.errors import DataError
 from dpwgan.schema import (
     CategoricalColumn,
@@ -41,17 +41,17 @@ _Key = TypeVar("_Key", bound=Hashable)
 
 
 @dataclass(frozen=True)
-class _Refusal:
+class Refusal:
     """A value that has no cell, and the rule that says so."""
 
     rule: str
 
 
-_NO_CELL = _Refusal("is neither text nor a number, truth value or date")
-_IS_TIME = _Refusal("is a time, which has to be given as text here")
-_TOO_LARGE = _Refusal("is a float too large to be one exact whole number (integers or text are exact)")
-_TOO_LONG = _Refusal("is a fraction of more than 15 digits, which no list of cells can hold")
-_AMBIGUOUS = _Refusal("may be any of several listed cells (give them as listed, as text)")
+_NO_CELL = Refusal("is neither text nor a number, truth value or date")
+_IS_TIME = Refusal("is a time, which has to be given as text here")
+_TOO_LARGE = Refusal("is a float too large to be one exact whole number (integers or text are exact)")
+_TOO_LONG = Refusal("is a fraction of more than 15 digits, which no list of cells can hold")
+_AMBIGUOUS = Refusal("may be any of several listed cells (give them as listed, as text)")
 
 # The words and the blanks that pandas takes for truth values, infinity and nothing when it reads a file.
 _TRUTHS = {"True": True, "TRUE": True, "true": True, "False": False, "FALSE": False, "false": False}
@@ -105,11 +105,11 @@ def to_pandas(frame: pl.DataFrame, schema: Schema) -> pd.DataFrame:
 def _read_column(values: pd.Series, column: Column, findings: Findings) -> pl.Series:
     import pandas as pd
 
-    spell = _Speller(column).spell
-    cells: list[str | _Refusal]
+    spell = Speller(column).spell
+    cells: list[str | Refusal]
     # Each distinct value is written once; True and 1, which are equal, cannot meet in one dtype but object.
     if values.dtype == object:
-        known_texts: dict[str, str | _Refusal] = {}
+        known_texts: dict[str, str | Refusal] = {}
         cells = [_spell_once(value, spell, known_texts) for value in values]
     else:
         codes, seen = pd.factorize(values, use_na_sentinel=True)
@@ -117,17 +117,17 @@ def _read_column(values: pd.Series, column: Column, findings: Findings) -> pl.Se
         distinct = seen.to_numpy() if values.dtype.kind == "f" else seen
         known = [spell(value) for value in distinct]
         cells = [known[code] if code >= 0 else "" for code in codes]
-    for refusal, rows in Counter(cell for cell in cells if isinstance(cell, _Refusal)).items():
+    for refusal, rows in Counter(cell for cell in cells if isinstance(cell, Refusal)).items():
         findings.add(column.name, refusal.rule, rows)
     try:
-        return pl.Series(["" if isinstance(cell, _Refusal) else cell for cell in cells], dtype=pl.String)
+        return pl.Series(["" if isinstance(cell, Refusal) else cell for cell in cells], dtype=pl.String)
     except UnicodeEncodeError:
         raise DataError(f"Column {column.name!r} has a cell that cannot be written in UTF-8.") from None
 
 
 def _spell_once(
-    value: object, spell: Callable[[object], str | _Refusal], known: dict[str, str | _Refusal]
-) -> str | _Refusal:
+    value: object, spell: Callable[[object], str | Refusal], known: dict[str, str | Refusal]
+) -> str | Refusal:
     if not isinstance(value, str):
         return spell(value)
     if value not in known:
@@ -135,7 +135,7 @@ def _spell_once(
     return known[value]
 
 
-class _Speller:
+class Speller:
     """Writes one column's values as cells, each by itself.
 
     A cell of a file may come as text or as the number that pandas made of it. For every cell both ways lead to the same
@@ -157,7 +157,7 @@ class _Speller:
         self._by_number = _index((_read_numeral(cell), cell) for cell in self._listed)
         self._by_truth = _index((_TRUTHS.get(cell), cell) for cell in self._listed)
 
-    def spell(self, value: object) -> str | _Refusal:
+    def spell(self, value: object) -> str | Refusal:
         """Writes one value as a cell, or says why it has none."""
         import pandas as pd
 
@@ -177,7 +177,7 @@ class _Speller:
             return str(value) if self._times else _IS_TIME
         return str(value) if hasattr(value, "isoformat") else _NO_CELL
 
-    def _spell_text(self, text: str) -> str | _Refusal:
+    def _spell_text(self, text: str) -> str | Refusal:
         if self._as_it_stands or text in self._listed:
             return text
         if text in _TRUTHS:
@@ -193,12 +193,12 @@ class _Speller:
             return _TOO_LONG
         return self._spell_number(number)
 
-    def _spell_truth(self, value: bool) -> str | _Refusal:
+    def _spell_truth(self, value: bool) -> str | Refusal:
         if value in self._by_truth:
             return self._by_truth[value]
         return self._spell_number(int(value))
 
-    def _spell_float(self, value: float | np.floating[Any]) -> str | _Refusal:
+    def _spell_float(self, value: float | np.floating[Any]) -> str | Refusal:
         if math.isnan(value):
             return ""
         if math.isinf(value):
@@ -212,15 +212,15 @@ class _Speller:
             return _TOO_LONG
         return self._spell_number(float(str(value)))
 
-    def _spell_number(self, number: int | float) -> str | _Refusal:
+    def _spell_number(self, number: int | float) -> str | Refusal:
         if number in self._by_number and (self._by_spelling or math.isinf(number)):
             return self._by_number[number]
         return str(number) if isinstance(number, int) else repr(number)
 
 
-def _index(pairs: Iterable[tuple[_Key | None, str]]) -> dict[_Key, str | _Refusal]:
+def _index(pairs: Iterable[tuple[_Key | None, str]]) -> dict[_Key, str | Refusal]:
     """Gives the one cell of each key; a key with more of them is ambiguous."""
-    cells: dict[_Key, str | _Refusal] = {}
+    cells: dict[_Key, str | Refusal] = {}
     for key, cell in pairs:
         if key is not None:
             cells[key] = _AMBIGUOUS if key in cells else cell
@@ -251,7 +251,7 @@ def _count_digits(numeral: str) -> int:
 def _write_column(cells: pl.Series, column: Column, schema: Schema) -> pd.Series:
     import pandas as pd
 
-    kind, may_be_empty = _choose_type(column, schema)
+    kind, may_be_empty = choose_type(column, schema)
     if kind == "text":
         return pd.Series(cells.replace({"": None}).to_list(), dtype=object)
     if kind == "real":
@@ -263,7 +263,7 @@ def _write_column(cells: pl.Series, column: Column, schema: Schema) -> pd.Series
     return pd.Series(pd.arrays.IntegerArray(whole.copy(), empty.copy()))
 
 
-def _choose_type(column: Column, schema: Schema) -> tuple[_Kind, bool]:
+def choose_type(column: Column, schema: Schema) -> tuple[_Kind, bool]:
     """Says which type holds every cell that a column may have, and whether an empty cell is one of them."""
     if isinstance(column, IdentifierColumn):
         return ("text" if column.start is None else "whole"), False

@@ -1,7 +1,11 @@
-"""A CSV file as it stands, checked against the specs' column names: every cell a string, nothing interpreted.
+"""A table as it stands, checked against the specs' column names: every cell a string, nothing interpreted.
 
-Read are .csv and gzip (told by its first bytes, not by the name), UTF-8 with or without a byte order mark, LF or CRLF
-line endings, quoted cells as in RFC 4180. The text is held in memory as bytes and parsed a chunk of records at a time.
+The end of the name says what kind of file it is: .npz (`dpwgan.data.arrays`), .parquet (`dpwgan.data.parquet`), and
+CSV for every other name and for standard input.
+
+Of CSV, read are plain text and gzip (told by its first bytes, not by the name), UTF-8 with or without a byte order
+mark, LF or CRLF line endings, quoted cells as in RFC 4180. The text is held in memory as bytes and parsed a chunk of
+records at a time.
 
 Blank lines at the end of the file are ignored. In a table of one column for which an empty cell is legal, every
 blank line is such a cell, those at the end included.
@@ -13,74 +17,43 @@ import gzip
 import io
 import sys
 import zlib
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from dpwgan.data.arrays import open_arrays
 from dpwgan.data.findings import count_rows
+from dpwgan.data.forms import get_form
+from dpwgan.data.header import check_header as check_header
+from dpwgan.data.parquet import open_parquet
 from dpwgan.data.scan import Layout, scan
+from dpwgan.data.source import SourceTable as SourceTable
 from dpwgan.errors import DataError, DpwganError, InputError, TransferError
 from dpwgan.schema import CategoricalColumn, NumericColumn, Schema, UndiscoveredColumn
 
-CHUNK = 65_536
-
 _GZIP_MAGIC = b"\x1f\x8b"
-_MOST_NAMES = 10
 _PIECE = 1 << 22
 
 
-@dataclass(frozen=True, kw_only=True)
-class SourceTable:
-    """A table that is read but not yet parsed: its header, its number of records and its text.
-
-    `line_ending` is that of the header line, for an output that looks like the input.
-    Privacy: the header and `records` are public; the rest is not, and does not show in the representation.
-    """
-
-    header: tuple[str, ...]
-    records: int
-    line_ending: str
-    _text: bytes = field(repr=False)
-    _starts: npt.NDArray[np.int64] = field(repr=False)
-
-    def frame(self) -> pl.DataFrame:
-        """Parses the whole table: one string column a header name, cells as they stand, "" where empty."""
-        return self._parse(0, self.records)
-
-    def frames(self, *, records: int = CHUNK) -> Iterator[pl.DataFrame]:
-        """Parses the table in chunks of at most `records` records, in order."""
-        for first in range(0, self.records, records):
-            yield self._parse(first, min(first + records, self.records))
-
-    def _parse(self, first: int, last: int) -> pl.DataFrame:
-        text = self._text[self._starts[first] : self._starts[last]]
-        # The parser drops a byte order mark at the start of what it is given; one that opens a cell has to stay.
-        if text.startswith(codecs.BOM_UTF8):
-            text = codecs.BOM_UTF8 + text
-        try:
-            frame = pl.read_csv(
-                text, has_header=False, schema=dict.fromkeys(self.header, pl.String), empty_string_is_null=False
-            )
-        except pl.exceptions.PolarsError:
-            # Its own words may quote cells.
-            raise DataError("The table cannot be parsed as CSV.") from None
-        if frame.shape != (last - first, len(self.header)):
-            raise DpwganError(f"The parser found {frame.height} records where the scan found {last - first}.")
-        return frame
-
-
 def open_table(path: str | Path, schema: Schema) -> SourceTable:
-    """Reads a CSV file and checks its form and its header, without parsing a cell.
+    """Reads a file and checks its form and its header, without parsing a cell.
 
     Privacy: of the rows only their number is used, which is public, and whether each has as many cells as the header.
     Raises: InputError if the file is missing or cannot be opened; TransferError if reading breaks off or the archive is
-      damaged; DataError if the text is not such a CSV, has no rows, or its header and the specs differ.
+      damaged; DataError if it is no such table, has no rows, or its header and the specs differ.
     """
+    form = get_form(path)
+    if form == "npz":
+        return open_arrays(read_bytes(path), schema, name=_say(path))
+    if form == "parquet":
+        return open_parquet(read_bytes(path), schema, name=_say(path))
+    return _open_csv(path, schema)
+
+
+def _open_csv(path: str | Path, schema: Schema) -> SourceTable:
     text = _read_text(path)
     layout = scan(text)
     _check_form(layout)
@@ -99,13 +72,27 @@ def open_table(path: str | Path, schema: Schema) -> SourceTable:
         header=tuple(header),
         records=last - 1,
         line_ending=line_ending,
-        _text=text,
-        _starts=layout.starts[1 : last + 1],
+        _cut=partial(_parse, text, layout.starts[1 : last + 1], tuple(header)),
     )
 
 
+def _parse(text: bytes, starts: npt.NDArray[np.int64], header: tuple[str, ...], first: int, last: int) -> pl.DataFrame:
+    part = text[starts[first] : starts[last]]
+    # The parser drops a byte order mark at the start of what it is given; one that opens a cell has to stay.
+    if part.startswith(codecs.BOM_UTF8):
+        part = codecs.BOM_UTF8 + part
+    try:
+        frame = pl.read_csv(part, has_header=False, schema=dict.fromkeys(header, pl.String), empty_string_is_null=False)
+    except pl.exceptions.PolarsError:
+        # Its own words may quote cells.
+        raise DataError("The table cannot be parsed as CSV.") from None
+    if frame.shape != (last - first, len(header)):
+        raise DpwganError(f"The parser found {frame.height} records where the scan found {last - first}.")
+    return frame
+
+
 def read_header(path: str | Path) -> list[str]:
-    """Reads the column names. Standard input is used up by this: take `open_table` there.
+    """Reads the column names of a CSV file. Standard input is used up by this: take `open_table` there.
 
     Raises: as `open_table`, but for what concerns the specs.
     """
@@ -133,61 +120,38 @@ def read_table(path: str | Path, schema: Schema) -> pl.DataFrame:
     return open_table(path, schema).frame()
 
 
-def check_header(header: Sequence[str], schema: Schema) -> None:
-    """Checks that the header names every column of the specs once and nothing else.
-
-    Privacy: in a file without a header line the first record stands in its place. A name that is not in the specs is
-      therefore told only where most of the header is.
-    Raises: DataError, naming the columns.
-    """
-    known = [name for name in header if name in schema.by_name]
-    absent = [column.name for column in schema.columns if column.name not in header]
-    if not known:
-        raise DataError(
-            f"The first line names none of the columns in the specs ({_list_names(absent)}): is it a header?"
-        )
-    faults = []
-    repeated = [name for name, times in Counter(known).items() if times > 1]
-    if repeated:
-        faults.append(f"the header repeats {_list_names(repeated)}")
-    unknown = [name for name in header if name not in schema.by_name]
-    if unknown and len(unknown) < len(known):
-        faults.append(f"the specs do not have {_list_names(unknown)}")
-    elif unknown:
-        faults.append(f"the specs do not have {len(unknown)} of the names in the first line")
-    if absent:
-        faults.append(f"the header does not have {_list_names(absent)}")
-    if faults:
-        raise DataError(f"The header and the specs differ: {'; '.join(faults)}.")
-
-
-def _list_names(names: Sequence[str]) -> str:
-    shown = ", ".join(repr(name) for name in names[:_MOST_NAMES])
-    left = len(names) - _MOST_NAMES
-    return f"{shown} and {left} more" if left > 0 else shown
-
-
 def _may_be_empty(column: object) -> bool:
     if isinstance(column, CategoricalColumn):
         return "" in column.tokens
     return isinstance(column, NumericColumn | UndiscoveredColumn) and "" in column.missing
 
 
-def _read_text(path: str | Path) -> bytes:
-    """Reads a file or standard input whole, unpacked, without its byte order mark, and known to be UTF-8."""
+def _say(path: str | Path) -> str:
+    return "Standard input" if str(path) == "-" else f"The file {str(path)!r}"
+
+
+def read_bytes(path: str | Path) -> bytes:
+    """Reads a file or standard input whole, as it stands.
+
+    Raises: InputError if it is missing or cannot be opened; TransferError if reading breaks off.
+    """
     if str(path) == "-" and sys.stdin is None:
         raise InputError("Standard input is closed.")
-    name = "Standard input" if str(path) == "-" else f"The file {str(path)!r}"
     try:
-        data = sys.stdin.buffer.read() if str(path) == "-" else Path(path).read_bytes()
+        return sys.stdin.buffer.read() if str(path) == "-" else Path(path).read_bytes()
     except FileNotFoundError:
-        raise InputError(f"{name} does not exist.") from None
+        raise InputError(f"{_say(path)} does not exist.") from None
     except IsADirectoryError:
-        raise InputError(f"{name} is a directory.") from None
+        raise InputError(f"{_say(path)} is a directory.") from None
     except PermissionError:
-        raise InputError(f"{name} may not be read.") from None
+        raise InputError(f"{_say(path)} may not be read.") from None
     except OSError as error:
-        raise TransferError(f"{name} could not be read to its end: {error.strerror}.") from None
+        raise TransferError(f"{_say(path)} could not be read to its end: {error.strerror}.") from None
+
+
+def _read_text(path: str | Path) -> bytes:
+    """Reads a file or standard input whole, unpacked, without its byte order mark, and known to be UTF-8."""
+    name, data = _say(path), read_bytes(path)
     if data.startswith(_GZIP_MAGIC):
         try:
             data = gzip.decompress(data)

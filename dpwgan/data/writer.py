@@ -22,7 +22,11 @@ from typing import IO, Protocol
 
 import polars as pl
 
-from dpwgan.errors import OutputError, TransferError
+from dpwgan.data.arrays import pack_table
+from dpwgan.data.forms import get_form
+from dpwgan.data.parquet import pack_parquet
+from dpwgan.errors import DpwganError, OutputError, TransferError
+from dpwgan.schema import Schema
 
 # Beyond this an output held back for standard output goes to a temporary file.
 _MOST_HELD_IN_MEMORY = 1 << 26
@@ -59,16 +63,22 @@ class _Pending(Protocol):
 
 
 def write_table(
-    path: str | Path, frames: Iterable[pl.DataFrame], *, header: Sequence[str], line_ending: str = "\n"
+    path: str | Path,
+    frames: Iterable[pl.DataFrame],
+    *,
+    header: Sequence[str],
+    line_ending: str = "\n",
+    schema: Schema | None = None,
 ) -> WrittenTable:
-    """Writes a table that comes in chunks, gzipped if the path ends in .gz.
+    """Writes a table that comes in chunks: CSV, gzipped if the path ends in .gz, or what .npz or .parquet asks for.
 
-    Cells are quoted only where they have to be.
+    In CSV cells are quoted only where they have to be. The other forms need `schema`, which says what types they have,
+    and are held in memory until they are whole.
     Raises: OutputError if the file cannot be created; TransferError if writing breaks off; whatever `frames` raises.
       In each case no file is left, and one that stood there before still does.
     """
     with _stage(path) as pending:
-        written = _write_rows(pending, path, frames, header=header, line_ending=line_ending)
+        written = _write_rows(pending, path, frames, header=header, line_ending=line_ending, schema=schema)
         pending.finish()
         pending.publish()
     return written
@@ -93,6 +103,7 @@ def write_release(
     claim_path: str | Path,
     make_claim: Callable[[WrittenTable], bytes],
     line_ending: str = "\n",
+    schema: Schema | None = None,
 ) -> WrittenTable:
     """Writes a table and its claim; the table appears last, when all of the claim is in place.
 
@@ -100,7 +111,7 @@ def write_release(
     Raises: as `write_table`; whatever `make_claim` raises.
     """
     with _stage(path) as table, _stage(claim_path) as claim:
-        written = _write_rows(table, path, frames, header=header, line_ending=line_ending)
+        written = _write_rows(table, path, frames, header=header, line_ending=line_ending, schema=schema)
         table.finish()
         claim.write(make_claim(written))
         claim.finish()
@@ -284,10 +295,23 @@ class _HashedStream(io.RawIOBase):
 
 
 def _write_rows(
-    pending: _Pending, path: str | Path, frames: Iterable[pl.DataFrame], *, header: Sequence[str], line_ending: str
+    pending: _Pending,
+    path: str | Path,
+    frames: Iterable[pl.DataFrame],
+    *,
+    header: Sequence[str],
+    line_ending: str,
+    schema: Schema | None,
 ) -> WrittenTable:
     stream = _HashedStream(pending)
     records = 0
+    form = get_form(path)
+    if form != "csv":
+        if schema is None:
+            raise DpwganError(f"Internal error: a table was to be written as .{form} without its specs.")
+        records, data = (pack_table if form == "npz" else pack_parquet)(frames, schema)
+        stream.write(data)
+        return WrittenTable(records=records, sha256=stream.digest.hexdigest())
     packed: IO[bytes] | None = None
     if str(path).endswith(".gz"):
         # No name and no time in the archive: equal rows make equal bytes.

@@ -36,6 +36,10 @@ def test_real_table_comes_back_when_it_is_encoded_decoded_and_written(name: str,
     encoder.validate(decoded)
     write_table(tmp_path / "out.csv.gz", [decoded], header=source.header, line_ending=source.line_ending)
     assert read_table(tmp_path / "out.csv.gz", schema).equals(decoded)
+    write_table(tmp_path / "out.parquet", [decoded], header=source.header, schema=schema)
+    typed, plain = (encoder.encode(read_table(tmp_path / f"out.{form}", schema)) for form in ("parquet", "csv.gz"))
+    assert (typed.codes == plain.codes).all()
+    assert (typed.numbers == plain.numbers).all()
     frame = source.frame()
     for column in schema.columns:
         before, after = frame[column.name], decoded[column.name]

@@ -71,6 +71,17 @@ def data(content: str | bytes) -> Prepare:
     return prepare
 
 
+def file(name: str, content: bytes) -> Prepare:
+    def prepare(folder: Path) -> None:
+        (folder / name).write_bytes(content)
+
+    return prepare
+
+
+def layout(label: str) -> dict[str, Any]:
+    return {"kind": "image", "shape": [2, 2, 1], "pixels": {"prefix": "p", "from": 0}, "label": label}
+
+
 def with_row(row: str) -> Prepare:
     return data("\n".join((HEADER, *ROWS[:30], row, *ROWS[30:])) + "\n")
 
@@ -160,6 +171,12 @@ CASES: tuple[Case, ...] = (
     ),
     refuse("delta_zero", "delta 0", 2, arguments=args("data.csv", "out.csv", "specs.json", "1.0", "0")),
     refuse("delta_nan", "delta nan", 2, arguments=args("data.csv", "out.csv", "specs.json", "1.0", "nan")),
+    refuse(
+        "output_npz",
+        "an .npz output for a table that is none of images",
+        2,
+        arguments=args("data.csv", "out.npz", "specs.json", "1.0"),
+    ),
     refuse("rows_zero", "--rows 0", 2, arguments=flags("--rows", "0")),
     refuse("unknown_method", "a method that does not exist", 2, arguments=flags("--method", "magic")),
     refuse("unknown_preset", "a preset that does not exist", 2, arguments=flags("--preset", "best")),
@@ -257,6 +274,20 @@ CASES: tuple[Case, ...] = (
     ),
     refuse("gzip_damaged", "a gzip archive cut short", 74, prepare=damaged_gzip),
     # the specs
+    refuse(
+        "npz_of_no_images",
+        "an .npz table whose specs have no layout",
+        65,
+        prepare=file("data.npz", b"PK"),
+        arguments=args("data.npz", "out.csv", "specs.json", "1.0"),
+    ),
+    refuse(
+        "parquet_damaged",
+        "a .parquet table that is none",
+        65,
+        prepare=file("data.parquet", f"PAR1{SECRET}PAR1".encode()),
+        arguments=args("data.parquet", "out.csv", "specs.json", "1.0"),
+    ),
     refuse("specs_not_json", "specs that are not JSON", 78, prepare=specs_text("{")),
     refuse("specs_list", "specs that are a list", 78, prepare=specs_text("[]")),
     refuse("specs_empty", "specs without a column", 78, prepare=specs_text("{}")),
@@ -265,6 +296,13 @@ CASES: tuple[Case, ...] = (
     refuse("specs_key", "a misspelt key", 78, prepare=specs(age={"type": "integer", "min": 0, "maxx": 9})),
     refuse("specs_range", "min above max", 78, prepare=specs(age={"type": "integer", "min": 9, "max": 0})),
     refuse("specs_no_domain", "an enum without a list of cells", 78, prepare=specs(member={"type": "enum"})),
+    refuse("specs_layout_label", "a layout whose label is no column", 78, prepare=specs(layout=layout("z"))),
+    refuse(
+        "specs_layout_clash",
+        "a pixel that is listed as well",
+        78,
+        prepare=specs(layout=layout("age"), p3={"type": "enum", "count": 2}),
+    ),
     refuse("specs_twice", "a column named twice", 78, prepare=specs_text('{"age": {}, "age": {}}')),
     refuse("specs_nan", "NaN in the specs", 78, prepare=specs_text('{"age": {"type": "float", "min": NaN, "max": 1}}')),
     refuse("specs_wide", "a domain of 10^7 values", 78, prepare=specs(member={"type": "enum", "maxval": 9_999_999})),

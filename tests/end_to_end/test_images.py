@@ -1,0 +1,112 @@
+"""Images through the main job: a table of pixels in any form in, legal images and a claim out."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from dpwgan import cli, pipeline
+from dpwgan.claim import read_claim
+from dpwgan.data.reader import open_table
+from dpwgan.data.writer import write_table
+from dpwgan.images import cli as images_cli
+from dpwgan.specs import read_specs
+from tests.data.images import draw_images, make_specs
+from tests.end_to_end.bad_inputs import inside
+from tests.images.test_png import read_png
+
+RON_GAUSS = ("--method", "ron-gauss", "--label", "y", "--projection-dimension", "3")
+INDEPENDENT = ("--method", "independent")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with 60 images of 6 x 6 as .npz, CSV and Parquet, and their specs."""
+    (tmp_path / "specs.json").write_text(json.dumps(make_specs(6, 6, 1)))
+    images, labels = draw_images(60, 6, 6)
+    np.savez(tmp_path / "data.npz", images=images, labels=labels)
+    schema = read_specs(tmp_path / "specs.json")
+    table = open_table(tmp_path / "data.npz", schema)
+    for name in ("data.csv", "data.parquet"):
+        write_table(tmp_path / name, table.frames(), header=table.header, schema=schema)
+    return tmp_path
+
+
+def call(folder: Path, *arguments: str) -> int:
+    with inside(folder):
+        return cli.main(list(arguments), environment={})
+
+
+def check_images(path: Path, *, rows: int) -> None:
+    with np.load(path) as written:
+        assert written["images"].shape == (rows, 6, 6)
+        assert written["images"].dtype == np.uint8
+        assert written["labels"].shape == (rows,)
+        assert set(written["labels"].tolist()) <= {0, 1, 2}
+
+
+@pytest.mark.parametrize("method", [RON_GAUSS, INDEPENDENT], ids=["ron-gauss", "independent"])
+def test_run_writes_legal_images_and_a_claim_when_the_table_is_npz(folder: Path, method: tuple[str, ...]) -> None:
+    assert call(folder, "data.npz", "out.npz", "specs.json", "2.0", "--save-model", "model", *method) == 0
+    check_images(folder / "out.npz", rows=60)
+    document = read_claim(folder / "out.npz.privacy.json").document
+    assert document["guarantee"]["epsilon"] <= 2.0
+    assert document["public"]["records"] == 60
+    (folder / "data.npz").unlink()
+    assert call(folder, "--from-model", "model", "more.npz", "--rows", "90") == 0
+    check_images(folder / "more.npz", rows=90)
+    with inside(folder):
+        assert images_cli.main(["sheet", "more.npz", "more.png", "specs.json", "--rows", "90"]) == 0
+    assert read_png((folder / "more.png").read_bytes()).shape[2] == 1
+
+
+def test_output_holds_the_same_images_when_only_the_form_of_the_files_differs(folder: Path) -> None:
+    seeded = ("specs.json", "2.0", "--seed", "1", *RON_GAUSS)
+    for form in ("npz", "csv", "parquet"):
+        for other in ("npz", "csv", "parquet"):
+            assert call(folder, f"data.{form}", f"{form}.{other}", *seeded) == 0
+    schema = read_specs(folder / "specs.json")
+    tables = [
+        open_table(folder / f"{form}.{other}", schema).frame()
+        for form in ("npz", "csv", "parquet")
+        for other in ("npz", "csv", "parquet")
+    ]
+    assert all(table.equals(tables[0]) for table in tables)
+    assert pl.read_parquet(folder / "csv.parquet").dtypes == [pl.Int64] * 37
+
+
+def test_run_is_refused_before_anything_is_done_when_the_output_cannot_be_npz(
+    folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "specs.json").write_text(json.dumps(make_specs(6, 6, 1, row={"type": "string", "uuid": True})))
+    before = sorted(folder.iterdir())
+    assert call(folder, "data.csv", "out.npz", "specs.json", "2.0", *RON_GAUSS) == 2
+    assert "the specs have 1 other column, the first of them 'row'" in capfd.readouterr().err
+    assert sorted(folder.iterdir()) == before
+
+
+def test_run_names_a_pixel_and_no_cell_when_one_is_out_of_range(
+    folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    specs = make_specs(6, 6, 1)
+    specs["layout"]["pixels"]["max"] = 240
+    (folder / "specs.json").write_text(json.dumps(specs))
+    assert call(folder, "data.npz", "out.npz", "specs.json", "2.0", *RON_GAUSS) == 65
+    err = capfd.readouterr().err
+    assert "with a cell that is not between 0 and 240" in err
+    assert not (folder / "out.npz").exists()
+
+
+def test_default_method_says_that_memory_is_short_when_pixels_are_many(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(pipeline, "memory_limit", lambda: 8 * 2**30)
+    (folder / "specs.json").write_text(json.dumps(make_specs(28, 28)))
+    np.savez(folder / "data.npz", images=np.zeros((60, 28, 28), dtype=np.uint8), labels=np.zeros(60, dtype=np.int64))
+    assert call(folder, "data.npz", "out.npz", "specs.json", "2.0") == 75
+    err = capfd.readouterr().err
+    assert "of memory and may use 8.0 GB" in err
+    assert err.count("error") == 1
+    assert not (folder / "out.npz").exists()
