@@ -106,12 +106,12 @@ def discover_schema(path: str | Path, schema: Schema) -> Schema:
     """
     if not any(isinstance(column, UndiscoveredColumn) for column in schema.columns):
         return schema
-    waived = Schema(
+    waived = replace(
+        schema,
         columns=tuple(
             replace(column, privacy="waived") if isinstance(column, UndiscoveredColumn) else column
             for column in schema.columns
         ),
-        sha256=schema.sha256,
     )
     return discover_domains(open_table(path, waived).frames(), waived)
 
@@ -187,7 +187,7 @@ def _reject_everywhere(schema: Schema) -> Schema:
         replace(column, out_of_domain="reject") if isinstance(column, CategoricalColumn | NumericColumn) else column
         for column in schema.columns
     )
-    return Schema(columns=columns, sha256=schema.sha256)
+    return replace(schema, columns=columns)
 
 
 def _fill(
