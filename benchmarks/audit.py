@@ -28,7 +28,7 @@ from dpwgan.audit.canaries.black_box import audit_runs  # noqa: E402
 from dpwgan.audit.canaries.broken import Bootstrap, broken  # noqa: E402
 from dpwgan.audit.canaries.command import read_encoded  # noqa: E402
 from dpwgan.audit.canaries.white_box import audit_releases  # noqa: E402
-from dpwgan.audit.canaries.worlds import add_canaries, keep_rows  # noqa: E402
+from dpwgan.audit.canaries.worlds import add_canaries  # noqa: E402
 from dpwgan.config import SynthesisConfig  # noqa: E402
 from dpwgan.planning import plan_run  # noqa: E402
 from dpwgan.specs import read_specs  # noqa: E402
@@ -73,7 +73,7 @@ def main() -> None:
     asked = parser.parse_args()
     schema = read_specs(EXAMPLE / "data-specs.json")
     rng = np.random.default_rng()
-    rows = keep_rows(read_encoded(str(EXAMPLE / "data.csv"), schema), np.arange(asked.rows))
+    rows = read_encoded(str(EXAMPLE / "data.csv"), schema).take(np.arange(asked.rows))
     encoded = add_canaries(rows, canaries=asked.canaries, rng=rng)
     lines = []
     for epsilon in asked.epsilon or [1.0, 8.0]:

@@ -2,9 +2,9 @@
 
 import itertools
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -80,6 +80,10 @@ class EncodedTable:
     def shape(self) -> TableShape:
         """The public shape of this table."""
         return TableShape(records=self.records, spans=self.spans)
+
+    def take(self, rows: npt.NDArray[np.bool_] | npt.NDArray[np.integer[Any]]) -> "EncodedTable":
+        """Gives some of the rows, by a flag for each or by their places."""
+        return replace(self, codes=self.codes[rows], numbers=self.numbers[rows])
 
 
 def lay_out_spans(schema: Schema) -> tuple[Span, ...]:

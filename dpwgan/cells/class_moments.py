@@ -79,7 +79,7 @@ def count_classes(encoded: EncodedTable, labels: Groups | None, plan: OneWayPlan
     """
     parts: list[Floats] = []
     for label in range(classes):
-        mine = encoded if labels is None else _keep(encoded, np.flatnonzero(labels == label))
+        mine = encoded if labels is None else encoded.take(labels == label)
         parts += [histogram for tables in one_ways.count_one_ways(mine, plan) for histogram in tables]
     if labels is not None:
         parts.append(np.bincount(labels, minlength=classes).astype(np.float64))
@@ -214,7 +214,3 @@ def measure_products(
         matrix[columns, rows] = part
         matrices.append(matrix)
     return tuple(matrices), stddev
-
-
-def _keep(encoded: EncodedTable, rows: Integers) -> EncodedTable:
-    return EncodedTable(codes=encoded.codes[rows], numbers=encoded.numbers[rows], spans=encoded.spans)

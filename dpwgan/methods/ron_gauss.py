@@ -283,7 +283,7 @@ class RonGauss:
         matrices: dict[int, Floats] = {}
         if seen:
             sums = [
-                draft.sum_products(inner if labels is None else keep_rows(inner, labels == index))
+                draft.sum_products(inner if labels is None else inner.take(labels == index))
                 for index, draft in enumerate(drafts)
                 if draft.dimension > 0
             ]
@@ -418,11 +418,6 @@ def _part(encoded: EncodedTable, label: Span | None) -> tuple[npt.NDArray[np.int
     codes = np.delete(encoded.codes, label.source, axis=1)
     inner = EncodedTable(codes=codes, numbers=encoded.numbers, spans=leave_out(encoded.spans, label))
     return encoded.codes[:, label.source].astype(np.int64), inner
-
-
-def keep_rows(encoded: EncodedTable, chosen: npt.NDArray[np.bool_]) -> EncodedTable:
-    """Gives some of the rows. Shapes: (n,) flags."""
-    return EncodedTable(codes=encoded.codes[chosen], numbers=encoded.numbers[chosen], spans=encoded.spans)
 
 
 def _share_out(totals: Floats | None, *, records: int, classes: int) -> Floats:

@@ -12,7 +12,6 @@ from dpwgan.audit.canaries import black_box
 from dpwgan.audit.canaries.black_box import audit_runs, find_buckets, locate_one_ways, score_counts
 from dpwgan.audit.canaries.broken import Bootstrap
 from dpwgan.audit.canaries.watch import Release
-from dpwgan.audit.canaries.worlds import keep_rows
 from dpwgan.cells.one_ways import count_one_ways, plan_one_ways
 from dpwgan.errors import UsageError
 from tests.canaries.runs import make_plan, make_table
@@ -30,7 +29,7 @@ def test_rows_are_located_where_they_are_counted_when_numbers_have_trees_of_hist
     assert max(len(blocks) for blocks in plan.blocks) > 1
     located = locate_one_ways(encoded, plan)
     for row in range(encoded.records):
-        counted = count_all(keep_rows(encoded, np.array([row])), plan)
+        counted = count_all(encoded.take(np.array([row])), plan)
         np.testing.assert_array_equal(np.asarray(located[row].todense()).ravel(), counted)
 
 
@@ -40,7 +39,7 @@ def test_scores_of_counts_are_the_coins_when_there_is_next_to_no_noise() -> None
     present = np.ones(encoded.records, bool)
     coins = np.arange(12) % 3 == 0
     present[60:] = coins
-    counts = count_all(keep_rows(encoded, present), plan) / plan.sensitivity
+    counts = count_all(encoded.take(present), plan) / plan.sensitivity
     release = Release(line="", sensitivity=plan.sensitivity, exact=counts, released=counts)
     scores = score_counts(release, encoded, plan, noise_multiplier=1e-4, canaries=12)
     np.testing.assert_allclose(scores + 0.5, coins, atol=1e-3)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dpwgan.audit.canaries.watch import Record, WatchedLedger, watched
-from dpwgan.audit.canaries.worlds import add_canaries, keep_rows, nulled
+from dpwgan.audit.canaries.worlds import add_canaries, nulled
 from dpwgan.cells import one_ways
 from dpwgan.cells.layout import lay_out_attributes
 from dpwgan.encoded import EncodedTable
@@ -47,7 +47,7 @@ def are_equal(one: EncodedTable, other: EncodedTable) -> bool:
 def test_fit_is_the_same_to_the_last_bit_when_null_rows_hold_something_else(name: str) -> None:
     encoded = make_table(canaries=CANARIES)
     present = np.arange(encoded.records) < encoded.records - CANARIES
-    other = add_canaries(keep_rows(encoded, present), canaries=CANARIES, rng=np.random.default_rng(77))
+    other = add_canaries(encoded.take(present), canaries=CANARIES, rng=np.random.default_rng(77))
     run_plan = make_plan(name, encoded, epsilon=8.0)  # seeded: the noise is the same, and a row that is read shows
     with nulled(present):
         record, fitted = fit(encoded, run_plan)
@@ -63,7 +63,7 @@ def test_counts_are_those_of_the_rows_that_are_left_when_others_are_null() -> No
     encoded = make_table(canaries=CANARIES)
     present = np.arange(encoded.records) % 3 > 0
     plan = one_ways.plan_one_ways(encoded.spans)
-    expected = one_ways.count_one_ways(keep_rows(encoded, present), plan)
+    expected = one_ways.count_one_ways(encoded.take(present), plan)
     with nulled(present):
         found = one_ways.count_one_ways(encoded, plan)
     for mine, theirs in zip(found, expected, strict=True):
@@ -97,7 +97,7 @@ def test_fit_is_the_same_when_it_is_watched(name: str) -> None:
 
 def test_canaries_are_any_legal_cells_when_they_are_drawn() -> None:
     encoded = make_table(records=10, canaries=5_000)
-    drawn = keep_rows(encoded, np.arange(encoded.records) >= 10)
+    drawn = encoded.take(np.arange(encoded.records) >= 10)
     for attribute in lay_out_attributes(encoded.spans):
         cells = attribute.find_cells(drawn)
         assert cells.min() >= 0

@@ -16,7 +16,7 @@ from scipy import sparse
 
 from dpwgan.audit.canaries.one_run import GuessBound, Scores, bound_by_scores
 from dpwgan.audit.canaries.watch import Release, WatchedLedger, fit_watched, watched
-from dpwgan.audit.canaries.worlds import Present, keep_rows, nulled
+from dpwgan.audit.canaries.worlds import Present, nulled
 from dpwgan.cells.layout import lay_out_attributes
 from dpwgan.cells.one_ways import BRANCHING, OneWayPlan, count_one_ways
 from dpwgan.encoded import EncodedTable
@@ -192,10 +192,10 @@ def score_counts(
     Shapes: (canaries,).
     """
     base = np.arange(encoded.records) < encoded.records - canaries
-    tables = count_one_ways(keep_rows(encoded, base), plan)
+    tables = count_one_ways(encoded.take(base), plan)
     known = np.concatenate([histogram for histograms in tables for histogram in histograms])
     stddev = noise_multiplier * release.sensitivity
-    located = locate_one_ways(keep_rows(encoded, ~base), plan)
+    located = locate_one_ways(encoded.take(~base), plan)
     rest = release.released * release.sensitivity - known - np.asarray(located.sum(axis=0)).ravel() / 2
     shared = np.asarray((located @ located.T).todense())
     scores: Scores = np.linalg.solve(shared / 4 + stddev**2 * np.eye(canaries), located @ rest / 4)

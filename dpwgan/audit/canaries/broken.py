@@ -12,7 +12,6 @@ from unittest import mock
 import numpy as np
 
 from dpwgan.audit.canaries.watch import NOISY_MODULES
-from dpwgan.audit.canaries.worlds import keep_rows
 from dpwgan.encoded import EncodedTable
 
 TWINS = {
@@ -135,7 +134,7 @@ class Bootstrap:
 
         sample: Any = vars(loop)["sample_poisson_rows"]
         everyone = sample(encoded.records, sampling_probability=1.0, rng=np.random.default_rng())
-        return _Rows(keep_rows(encoded, np.isin(np.arange(encoded.records), everyone)))
+        return _Rows(encoded.take(np.isin(np.arange(encoded.records), everyone)))
 
 
 class _Rows:
@@ -144,4 +143,4 @@ class _Rows:
 
     def sample(self, records: int, *, rng: np.random.Generator) -> Iterator[EncodedTable]:
         """Draws rows of the table."""
-        yield keep_rows(self._encoded, rng.integers(0, self._encoded.records, records))
+        yield self._encoded.take(rng.integers(0, self._encoded.records, records))

@@ -54,11 +54,6 @@ def add_canaries(encoded: EncodedTable, *, canaries: int, rng: np.random.Generat
     )
 
 
-def keep_rows(encoded: EncodedTable, rows: Present | npt.NDArray[np.int64]) -> EncodedTable:
-    """Gives the rows that are flagged, or those of these numbers. Shapes: (n,) flags, or any number of row numbers."""
-    return EncodedTable(codes=encoded.codes[rows], numbers=encoded.numbers[rows], spans=encoded.spans)
-
-
 @contextmanager
 def nulled(present: Present) -> Iterator[None]:
     """Makes the rows of a table that are not `present` null records, for all fits inside the block.
@@ -75,7 +70,7 @@ def nulled(present: Present) -> Iterator[None]:
     sample: Any = vars(loop)["sample_poisson_rows"]
 
     def count_present(encoded: EncodedTable, plan: Any) -> Any:
-        return count(keep_rows(encoded, present), plan)
+        return count(encoded.take(present), plan)
 
     def sample_present(records: int, **more: Any) -> npt.NDArray[np.int64]:
         rows: npt.NDArray[np.int64] = sample(records, **more)
