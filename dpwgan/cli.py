@@ -13,7 +13,7 @@ import signal
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,6 +80,21 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Raises: UsageError, always."""
         raise UsageError(message)
+
+
+def read_command(argv: Sequence[str], *, commands: Collection[str], describe: Callable[[], str]) -> str:
+    """Gives the command that the first argument names, where a program has several; none is --help.
+
+    Raises: UsageError for a name that is none; SystemExit after --help, which `describe` writes, and --version.
+    """
+    first = argv[0] if argv else "--help"
+    if first in ("-h", "--help", "--version"):
+        sys.stdout.write((f"dpwgan {__version__}" if first == "--version" else describe()) + "\n")
+        sys.stdout.flush()
+        raise SystemExit
+    if first not in commands:
+        raise UsageError(f"the first argument must be one of {', '.join(commands)}; --help says more")
+    return first
 
 
 def check_seed(seed: int | None) -> None:

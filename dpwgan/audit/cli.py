@@ -10,11 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from dpwgan.cli import Job, Parser, run_job
+from dpwgan.cli import Job, Parser, read_command, run_job
 from dpwgan.config import Voice
-from dpwgan.errors import UsageError
 from dpwgan.evaluate.tables import NOTICE
-from dpwgan.version import __version__
 
 EXIT_CODES = """\
 exit codes: 0 done; 2 usage; 65 a table does not fit SPECS; 66 an input is missing; 70 internal error; 73 an output
@@ -90,13 +88,7 @@ def parse(argv: Sequence[str]) -> tuple[Command, argparse.Namespace]:
 
     Raises: UsageError; SystemExit after --help and --version.
     """
-    first = argv[0] if argv else "--help"
-    if first in ("-h", "--help", "--version"):
-        sys.stdout.write((f"dpwgan {__version__}" if first == "--version" else describe()) + "\n")
-        sys.stdout.flush()
-        raise SystemExit
-    if first not in COMMANDS:
-        raise UsageError(f"the first argument must be one of {', '.join(COMMANDS)}; --help says more")
+    first = read_command(argv, commands=COMMANDS, describe=describe)
     entry = COMMANDS[first]
     parser = Parser(
         prog=f"{PROGRAM} {first}",

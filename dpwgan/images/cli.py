@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dpwgan.cli import Job, Parser, refuse_overwriting, run_job
+from dpwgan.cli import Job, Parser, read_command, refuse_overwriting, run_job
 from dpwgan.config import Voice
 from dpwgan.data.arrays import make_table, read_images, read_label_bytes
 from dpwgan.data.findings import count_rows
@@ -26,7 +26,6 @@ from dpwgan.images.sheet import lay_out_sheet, stretch
 from dpwgan.logs import LOGGER
 from dpwgan.schema import CategoricalColumn, ImageLayout, Schema
 from dpwgan.specs import read_specs
-from dpwgan.version import __version__
 
 EPILOG = """\
 TABLE is CSV (.gz too), .npz or .parquet, by the end of its name; idx files may be gzipped. SPECS is the data-specs.json
@@ -59,13 +58,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 
     Raises: UsageError; SystemExit after --help and --version.
     """
-    first = argv[0] if argv else "--help"
-    if first in ("-h", "--help", "--version"):
-        sys.stdout.write((f"dpwgan {__version__}" if first == "--version" else describe()) + "\n")
-        sys.stdout.flush()
-        raise SystemExit
-    if first not in COMMANDS:
-        raise UsageError(f"the first argument must be one of {', '.join(COMMANDS)}; --help says more")
+    first = read_command(argv, commands=COMMANDS, describe=describe)
     entry = COMMANDS[first]
     parser = Parser(
         prog=f"{PROGRAM} {first}",
