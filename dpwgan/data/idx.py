@@ -7,16 +7,15 @@ Source: LeCun, Cortes, Burges, The MNIST database of handwritten digits, "File f
 import gzip
 import math
 import struct
-import zlib
 
 import numpy as np
 import numpy.typing as npt
 
+from dpwgan.data.reader import unpack_gzip
 from dpwgan.errors import DataError, TransferError
 
 _BYTES = 8
 _LONGEST = 2**32 - 1
-_GZIP_MAGIC = b"\x1f\x8b"
 
 
 def read_idx(data: bytes, *, name: str) -> npt.NDArray[np.uint8]:
@@ -24,11 +23,7 @@ def read_idx(data: bytes, *, name: str) -> npt.NDArray[np.uint8]:
 
     Raises: DataError if it is no such file; TransferError if it is damaged, or shorter or longer than its header says.
     """
-    if data.startswith(_GZIP_MAGIC):
-        try:
-            data = gzip.decompress(data)
-        except (EOFError, OSError, zlib.error):
-            raise TransferError(f"{name} is a gzip archive that is cut short or damaged.") from None
+    data = unpack_gzip(data, name=name)
     if len(data) < 4 or data[:2] != b"\0\0" or data[2] != _BYTES or not data[3]:
         raise DataError(f"{name} is not an idx file of unsigned bytes.")
     start = 4 + 4 * data[3]

@@ -149,15 +149,20 @@ def read_bytes(path: str | Path) -> bytes:
         raise TransferError(f"{_say(path)} could not be read to its end: {error.strerror}.") from None
 
 
+def unpack_gzip(data: bytes, *, name: str) -> bytes:
+    """Unpacks what is gzipped, told by its first bytes, and leaves all else alone. Raises: TransferError if damaged."""
+    if not data.startswith(_GZIP_MAGIC):
+        return data
+    try:
+        return gzip.decompress(data)
+    except (EOFError, OSError, zlib.error):
+        raise TransferError(f"{name} is a gzip archive that is cut short or damaged.") from None
+
+
 def _read_text(path: str | Path) -> bytes:
     """Reads a file or standard input whole, unpacked, without its byte order mark, and known to be UTF-8."""
     name, data = _say(path), read_bytes(path)
-    if data.startswith(_GZIP_MAGIC):
-        try:
-            data = gzip.decompress(data)
-        except (EOFError, OSError, zlib.error):
-            raise TransferError(f"{name} is a gzip archive that is cut short or damaged.") from None
-    data = data.removeprefix(codecs.BOM_UTF8)
+    data = unpack_gzip(data, name=name).removeprefix(codecs.BOM_UTF8)
     if not data.strip():
         raise DataError(f"{name} is empty.")
     if b"\0" in data or not _is_utf8(data):
