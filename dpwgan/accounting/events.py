@@ -20,6 +20,11 @@ def _refuse_unless_positive(name: str, value: float) -> None:
         raise PrivacyError(f"{name} must be finite and above 0; it is {value!r}.")
 
 
+def _refuse_unless_factor(replace_one_factor: float) -> None:
+    if not 1 <= replace_one_factor <= 2:
+        raise PrivacyError(f"replace_one_factor must lie between 1 and 2; it is {replace_one_factor!r}.")
+
+
 @dataclass(frozen=True, kw_only=True)
 class PoissonGaussian:
     """A sum over a Poisson sample, released with Gaussian noise.
@@ -71,8 +76,7 @@ class Gaussian:
 
     def __post_init__(self) -> None:
         _refuse_unless_positive("noise_multiplier", self.noise_multiplier)
-        if not 1 <= self.replace_one_factor <= 2:
-            raise PrivacyError(f"replace_one_factor must lie between 1 and 2; it is {self.replace_one_factor!r}.")
+        _refuse_unless_factor(self.replace_one_factor)
 
     def describe(self) -> dict[str, str | float]:
         """Gives the event as JSON-able pairs."""
@@ -127,8 +131,7 @@ class ExponentialSelection:
 
     def __post_init__(self) -> None:
         _refuse_unless_positive("epsilon", self.epsilon)
-        if not 1 <= self.replace_one_factor <= 2:
-            raise PrivacyError(f"replace_one_factor must lie between 1 and 2; it is {self.replace_one_factor!r}.")
+        _refuse_unless_factor(self.replace_one_factor)
 
     def describe(self) -> dict[str, str | float]:
         """Gives the event as JSON-able pairs."""
@@ -164,8 +167,7 @@ class Laplace:
 
     def __post_init__(self) -> None:
         _refuse_unless_positive("epsilon", self.epsilon)
-        if not 1 <= self.replace_one_factor <= 2:
-            raise PrivacyError(f"replace_one_factor must lie between 1 and 2; it is {self.replace_one_factor!r}.")
+        _refuse_unless_factor(self.replace_one_factor)
 
     def describe(self) -> dict[str, str | float]:
         """Gives the event as JSON-able pairs."""
