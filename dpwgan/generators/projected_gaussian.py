@@ -10,6 +10,7 @@ Back to groups: a rank's quantile is that of its column; of a one-hot column the
 taken, after adding offsets with which the model's own rows have the released shares.
 """
 
+import functools
 import itertools
 import json
 import zipfile
@@ -45,7 +46,7 @@ class Coordinates:
     probabilities: tuple[Floats, ...]
     is_rank: tuple[bool, ...]
 
-    @property
+    @functools.cached_property
     def slices(self) -> tuple[slice, ...]:
         """Each column's coordinates; none for a column of one group, which is constant."""
         widths = [
@@ -60,7 +61,7 @@ class Coordinates:
         """Number of coordinates."""
         return self.slices[-1].stop if self.slices else 0
 
-    @property
+    @functools.cached_property
     def points(self) -> tuple[Floats, ...]:
         """The point of each group of each column. Shapes: (groups, coordinates of the column) each."""
         result = []
@@ -127,7 +128,7 @@ class ProjectedGaussian:
         if not is_sound:
             raise DpwganError("Internal error: a projected Gaussian's arrays do not fit together.")
 
-    @property
+    @functools.cached_property
     def coordinates(self) -> Coordinates:
         """The coordinates of the columns."""
         return Coordinates(probabilities=self.coarsening.probabilities, is_rank=self.is_rank)
@@ -149,8 +150,9 @@ class ProjectedGaussian:
         points += (inside - points @ self.projection) @ self.projection.T
         return points
 
+    @functools.cached_property
     def stddevs(self) -> Floats:
-        """Gives the stddev of each coordinate of `draw_points`. Shapes: (width,)."""
+        """The stddev of each coordinate of `draw_points`. Shapes: (width,)."""
         coordinates, w = self.coordinates, self.projection
         across = coordinates.multiply(w)
         inside = w.T @ across
@@ -164,7 +166,7 @@ class ProjectedGaussian:
 
     def to_groups(self, points: Floats) -> npt.NDArray[np.int32]:
         """Gives the groups that points stand for. Shapes: (n, width) to (n, columns)."""
-        coordinates, stddevs = self.coordinates, self.stddevs()
+        coordinates, stddevs = self.coordinates, self.stddevs
         groups = np.zeros((len(points), len(self.is_rank)), np.int32)
         for column, (shares, rank, piece) in enumerate(
             zip(coordinates.probabilities, self.is_rank, coordinates.slices, strict=True)
@@ -204,7 +206,7 @@ def fit_offsets(model: ProjectedGaussian, *, rng: np.random.Generator) -> Floats
     # Columns that share no coordinate can be fitted one by one on the same draws.
     rows = min(_OFFSET_ROWS, max(1024, _PIECE_BYTES * 4 // (8 * coordinates.width)))
     points = model.draw_points(rows, rng=rng)
-    stddevs = model.stddevs()
+    stddevs = model.stddevs
     for shares, rank, piece in zip(coordinates.probabilities, model.is_rank, coordinates.slices, strict=True):
         if rank or piece.stop == piece.start:
             continue
