@@ -21,7 +21,7 @@ import polars as pl
 from threadpoolctl import threadpool_limits
 
 from dpwgan.accounting.ledger import Ledger
-from dpwgan.claim import Claim, build_claim, describe_accountant
+from dpwgan.claim import Claim, build_claim, describe_accountant, describe_published
 from dpwgan.codebook import read_codebook
 from dpwgan.config import RECORDS, SynthesisConfig
 from dpwgan.data import frames
@@ -241,8 +241,9 @@ class Synthesizer:
         self._line_ending = run.line_ending
         rows, chosen_by = self.config.rows_and_reason
         self._claim = build_claim(
-            guarantee=ledger.guarantee(),
+            guarantee=run_plan.unprotected or ledger.guarantee(),
             asked=run_plan.budget,
+            relation=run_plan.relation,
             delta_chosen_by=run_plan.delta_chosen_by,
             ledger=ledger.itemise(),
             accountant=run_plan.accountant,
@@ -388,7 +389,16 @@ def check_model_folder(target: Path) -> None:
 
 
 def announce(run_plan: RunPlan) -> None:
-    """Says on the log which accountant was chosen for this epsilon and why, and what the others would have said."""
+    """Says on the log which accountant was chosen for this epsilon and why, and what the others would have said.
+
+    Of a method without a guarantee it says why there is none, and what was published instead.
+    """
+    unprotected = run_plan.unprotected
+    if unprotected is not None:
+        LOGGER.warning("no guarantee: %s", unprotected.reason)
+        if unprotected.published is not None:
+            LOGGER.warning("%s", describe_published(unprotected.published.describe()))
+        return
     accountant = run_plan.accountant
     for number, line in enumerate(describe_accountant(accountant)):
         fields = {"event": "accountant", "accountant": accountant} if number == 0 else {"event": "accountant"}

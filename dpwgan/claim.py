@@ -16,6 +16,7 @@ from typing import Any
 
 from dpwgan.accounting.budget import Budget, NeighboringRelation
 from dpwgan.accounting.certificate import Certificate
+from dpwgan.accounting.events import Unprotected
 from dpwgan.accounting.guarantee import PrivacyGuarantee
 from dpwgan.config import RECORDS
 from dpwgan.errors import DpwganError, InputError
@@ -41,6 +42,8 @@ SAMPLING_USE = "the sampling probability: expected batch size over n"
 COUNTS_USE = "noisy counts as shares of n, and the choice of how many to ask for"
 DELTA_USE = "the default of delta: 1/n^2"
 ROWS_USE = "the number of rows written"
+
+NOTHING_ASSUMED = "nothing is proved, so nothing is assumed"
 
 COVERED = (
     "the output table, and any further table sampled from the same fitted model",
@@ -142,8 +145,9 @@ def read_claim(path: Path) -> Claim:
 
 def build_claim(
     *,
-    guarantee: PrivacyGuarantee,
+    guarantee: PrivacyGuarantee | Unprotected,
     asked: Budget,
+    relation: NeighboringRelation,
     delta_chosen_by: str,
     ledger: Sequence[Mapping[str, Any]],
     accountant: Mapping[str, Any],
@@ -161,30 +165,37 @@ def build_claim(
     """Builds the claim of one run.
 
     `certificate` is what is certified about the generator's accuracy, beside and apart from the guarantee.
+    `guarantee` is what was proved, or why nothing was; `relation` is the one asked for.
     `domains` maps "codebook", "private" and "waived" to the columns whose list of cells came from there.
     Privacy: with `seeded` the noise can be replayed, so there is no guarantee, whatever the ledger says.
     Raises: DpwganError if more was spent than asked for, or the document does not fit its schema.
     """
-    relation = guarantee.neighboring_relation
+    proved = guarantee if isinstance(guarantee, PrivacyGuarantee) else None
+    published = guarantee.published if isinstance(guarantee, Unprotected) else None
     reason = None
-    if seeded:
+    if isinstance(guarantee, Unprotected):
+        reason = f"{NOT_PRIVATE}: {guarantee.reason}"
+    elif seeded:
         reason = f"{NOT_PRIVATE}: --seed was given, so the noise can be replayed and taken off; for tests only"
     return Claim(
         document={
             "claim_version": CLAIM_VERSION,
             "statement": _state(guarantee, records=records, reason=reason, waived=domains.get("waived", ())),
             "tool": {"name": "dpwgan", "version": __version__},
-            "guarantee": None if reason is not None else _describe_guarantee(guarantee),
+            "guarantee": None if reason is not None or proved is None else _describe_guarantee(proved),
             "why_no_guarantee": reason,
+            "published": published.describe() if published is not None else None,
             "budget": {
                 "epsilon_asked": asked.epsilon,
-                "epsilon_spent": guarantee.epsilon,
+                "epsilon_spent": proved.epsilon if proved is not None else None,
                 "delta_asked": asked.delta,
-                "delta_spent": guarantee.delta,
+                "delta_spent": proved.delta if proved is not None else None,
                 "delta_chosen_by": delta_chosen_by,
                 "neighbouring_relation": relation.value,
             },
-            "accountant": _finite({**accountant, "assumptions": list(guarantee.assumptions)}),
+            "accountant": _finite(
+                {**accountant, "assumptions": list(proved.assumptions) if proved is not None else [NOTHING_ASSUMED]}
+            ),
             "ledger": [_finite(dict(item)) for item in ledger],
             "randomness": {
                 "noise_and_batches": NOISE_SOURCE if not seeded else "a generator that was given a seed",
@@ -209,7 +220,7 @@ def build_claim(
             "output": describe_output(rows=rows, chosen_by=rows_chosen_by, from_saved_model=False),
             "method": {**method, "settings": _finite(dict(settings))},
             "certificate": certificate.describe() if certificate is not None else None,
-            "covered": list(COVERED),
+            "covered": list(COVERED) if proved is not None else [],
             "not_covered": list(NOT_COVERED) + _waived_note(domains.get("waived", ())),
         }
     )
@@ -238,7 +249,10 @@ def validate_claim(document: Mapping[str, Any]) -> None:
         raise DpwganError(f"the claim does not fit its schema at {where} ({error.validator})")
     budget = document["budget"]
     for name in ("epsilon", "delta"):
-        if not budget[f"{name}_spent"] <= budget[f"{name}_asked"]:
+        spent = budget[f"{name}_spent"]
+        if spent is None and document["guarantee"] is None:
+            continue
+        if spent is None or not spent <= budget[f"{name}_asked"]:
             raise DpwganError(f"the claim would spend more {name} than was asked for")
     if (document["guarantee"] is None) != (document["why_no_guarantee"] is not None):
         raise DpwganError("the claim must hold either a guarantee or the reason why there is none")
@@ -285,7 +299,11 @@ def _describe_guarantee(guarantee: PrivacyGuarantee) -> dict[str, Any]:
     }
 
 
-def _state(guarantee: PrivacyGuarantee, *, records: int, reason: str | None, waived: Sequence[str]) -> str:
+def _state(
+    guarantee: PrivacyGuarantee | Unprotected, *, records: int, reason: str | None, waived: Sequence[str]
+) -> str:
+    if isinstance(guarantee, Unprotected):
+        return f"{reason}. Nothing is promised about any row: keep this table where the real one is kept."
     if reason is not None:
         return f"{reason}. The ledger below shows what a run without a seed would have spent."
     if guarantee.neighboring_relation is NeighboringRelation.ZERO_OUT:
@@ -343,11 +361,16 @@ def _finite(value: Any) -> Any:
 def _lines(document: Mapping[str, Any]) -> list[str]:
     guarantee, budget = document["guarantee"], document["budget"]
     lines = [f"Privacy claim of {document['tool']['name']} {document['tool']['version']}", document["statement"]]
-    lines.append(
-        f"budget: epsilon {round_up(budget['epsilon_spent'], digits=6)} spent of {budget['epsilon_asked']:.6g} asked; "
-        f"delta {round_up(budget['delta_spent'], digits=4)} of {round_up(budget['delta_asked'], digits=4)} "
-        f"({budget['delta_chosen_by']})"
-    )
+    if budget["epsilon_spent"] is None:
+        lines.append(f"budget: none was kept; epsilon {budget['epsilon_asked']:.6g} was asked for")
+    else:
+        lines.append(
+            f"budget: epsilon {round_up(budget['epsilon_spent'], digits=6)} spent of {budget['epsilon_asked']:.6g} "
+            f"asked; delta {round_up(budget['delta_spent'], digits=4)} of {round_up(budget['delta_asked'], digits=4)} "
+            f"({budget['delta_chosen_by']})"
+        )
+    if document.get("published") is not None:
+        lines.append(describe_published(document["published"]))
     if guarantee is not None:
         relation, replace = guarantee["neighbouring_relation"], guarantee["for_replace_one"]
         lines.append(f"unit: {guarantee['unit']}; trust: {guarantee['trust_model']}; one release")
@@ -388,6 +411,14 @@ def _lines(document: Mapping[str, Any]) -> list[str]:
     lines += [f"covered: {item}" for item in document["covered"]]
     lines += [f"not covered: {item}" for item in document["not_covered"]]
     return lines
+
+
+def describe_published(published: Mapping[str, Any]) -> str:
+    """Says in one line what a paper states of a method's settings, and what can be proved of them."""
+    at = "" if published["delta"] is None else f" at delta {_show(published['delta'])}"
+    provable = published["provable_epsilon"]
+    proved = "none can be proved" if provable is None else f"epsilon {round_up(provable, digits=4)}"
+    return f"published ({published['source']}): epsilon {_show(published['epsilon'])}{at}; provable{at}: {proved}"
 
 
 def _describe_certificate(certificate: Mapping[str, Any] | None) -> list[str]:

@@ -50,7 +50,7 @@ Writes a synthetic table with the columns of a private one, and a claim that say
 
 EPILOG = """\
 settings: defaults < --preset < --config FILE (TOML, keys named as the flags) < DPWGAN_... variables (DPWGAN_BATCH_SIZE,
-DPWGAN_CONFIG, ...) < flags. --check, --from-model and --seed are flags only.
+DPWGAN_CONFIG, ...) < flags. --check, --from-model, --seed and --no-guarantee are flags only.
 
 --from-model takes one positional, OUTPUT: specs and budget are the model's own, and no data is read. The claim written
 beside it is the model's claim; sampling more from a released model costs no privacy, however often.

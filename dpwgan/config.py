@@ -333,6 +333,14 @@ OPTIONS: tuple[Option, ...] = (
     ),
     _whole("threads", "run", "threads to use (default: all that this process may)"),
     Option(name="device", group="run", choices=DEVICES, help="where to train (default: auto)"),
+    Option(
+        name="no-guarantee",
+        group="privacy",
+        help="run a method that has no guarantee, as published; the claim is then stamped NOT PRIVATE",
+        parse=_flag,
+        form="true or false",
+        flag_only=True,
+    ),
     _switch("quiet", "only errors and warnings on stderr"),
     _switch("verbose", "say more on stderr, and where an internal error happened"),
     Option(name="log-format", group="run", choices=LOG_FORMATS, help="form of stderr (default: text)"),
@@ -415,6 +423,7 @@ class SynthesisConfig:
     method: str = "dp-wgan"
     accountant: str = "auto"
     neighbours: str = "zero-out"
+    no_guarantee: bool = False
     preset: str | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     rows: int | None = None

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from dpwgan.schema import CategoricalColumn, NumericColumn, Schema
+from dpwgan.schema import CategoricalColumn, ImageLayout, NumericColumn, Schema
 
 Head = Literal["softmax", "sigmoid", "linear"]
 Role = Literal["category", "bin", "available", "number"]
@@ -52,10 +52,14 @@ class Span:
 
 @dataclass(frozen=True, kw_only=True)
 class TableShape:
-    """What a method may know when it plans: the public number of records and the spans."""
+    """What a method may know when it plans: the public number of records and the spans.
+
+    `image` says which columns make up an image; None for a table that is no table of images.
+    """
 
     records: int
     spans: tuple[Span, ...]
+    image: ImageLayout | None = None
 
     @property
     def width(self) -> int:

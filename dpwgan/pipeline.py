@@ -7,13 +7,13 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from dpwgan.api import Synthesizer, check_model_folder
-from dpwgan.claim import Claim, describe_accountant, describe_ledger, round_up
+from dpwgan.claim import NOT_PRIVATE, Claim, describe_accountant, describe_ledger, describe_published, round_up
 from dpwgan.config import ResampleConfig, RunConfig, Voice, goes_to_stream
 from dpwgan.data.forms import check_form
 from dpwgan.data.reader import SourceTable, open_table
@@ -112,15 +112,27 @@ def show_check(run_plan: RunPlan, *, voice: Voice) -> None:
         + (" (lists of cells are still to be read: a guess)" if document["width_is_a_guess"] else ""),
         f"asked: epsilon {run_plan.budget.epsilon:.6g}, delta {run_plan.budget.delta:.4g} "
         f"({run_plan.delta_chosen_by}), neighbours {run_plan.config.neighbours}",
-        f"planned: epsilon {round_up(document['epsilon_planned'], digits=6)}",
-        *describe_accountant(run_plan.accountant),
+        *_describe_planned(run_plan, document),
         "ledger, all of it reserved and nothing charged:",
         *describe_ledger(document["ledger"]),
         f"memory: about {gigabytes(document['memory_bytes'])} of {gigabytes(document['memory_limit_bytes'])}",
         f"time: about {duration(document['seconds'])} on a machine of two cores",
-        "The specs and the header fit, and the budget can be met. Cells were not looked at.",
+        f"The specs and the header fit{'' if run_plan.unprotected else ', and the budget can be met'}. "
+        "Cells were not looked at.",
     ]
     print_out("\n".join(lines) + "\n")
+
+
+def _describe_planned(run_plan: RunPlan, document: Mapping[str, Any]) -> list[str]:
+    unprotected = run_plan.unprotected
+    if unprotected is None:
+        planned = f"planned: epsilon {round_up(document['epsilon_planned'], digits=6)}"
+        return [planned, *describe_accountant(run_plan.accountant)]
+    published = unprotected.published
+    return [
+        f"planned: {NOT_PRIVATE}: {unprotected.reason}",
+        *([] if published is None else [describe_published(published.describe())]),
+    ]
 
 
 def describe_check(run_plan: RunPlan) -> dict[str, Any]:
@@ -133,7 +145,7 @@ def describe_check(run_plan: RunPlan) -> dict[str, Any]:
         "width": run_plan.shape.width,
         "width_is_a_guess": run_plan.undiscovered,
         "epsilon_asked": run_plan.budget.epsilon,
-        "epsilon_planned": ledger.epsilon_reserved(),
+        "epsilon_planned": None if run_plan.unprotected else ledger.epsilon_reserved(),
         "delta_asked": run_plan.budget.delta,
         "delta_chosen_by": run_plan.delta_chosen_by,
         "neighbours": run_plan.config.neighbours,

@@ -10,7 +10,7 @@ from typing import Any
 
 from dpwgan.accounting.budget import Budget, NeighboringRelation
 from dpwgan.accounting.choose import AccountantChoice
-from dpwgan.accounting.events import StableSelection, stable_selection
+from dpwgan.accounting.events import StableSelection, Unprotected, stable_selection
 from dpwgan.accounting.ledger import Ledger
 from dpwgan.config import SynthesisConfig, default_delta
 from dpwgan.encoded import TableShape, lay_out_spans
@@ -54,6 +54,12 @@ class RunPlan:
         return BASE_BYTES + int(self.plan.memory_bytes)
 
     @property
+    def unprotected(self) -> Unprotected | None:
+        """Why no guarantee can be stated, and what was published instead; None where one is stated."""
+        events = (event for _, event, _, _ in self.plan.charges)
+        return next((event for event in events if isinstance(event, Unprotected)), None)
+
+    @property
     def accountant(self) -> dict[str, Any]:
         """Which accountant was chosen, why, and what the others would have said; None where one has no answer."""
         choice = self.choice
@@ -73,7 +79,12 @@ class RunPlan:
 
         Raises: PrivacyError if the parts together would pass the budget.
         """
-        ledger = Ledger(self.budget, accountant=self.choice.accountant, neighboring_relation=self.relation)
+        ledger = Ledger(
+            self.budget,
+            accountant=self.choice.accountant,
+            neighboring_relation=self.relation,
+            no_guarantee=self.unprotected is not None,
+        )
         for column, event in self.discoveries.items():
             ledger.reserve(discovery_label(column), event, 1, mechanism="stable selection of a column's cells")
         if not self.undiscovered:
@@ -167,7 +178,7 @@ def _plan(
     discoveries: Mapping[str, StableSelection],
 ) -> RunPlan:
     undiscovered = any(isinstance(column, UndiscoveredColumn) for column in schema.columns)
-    shape = TableShape(records=records, spans=lay_out_spans(_assume_lists(schema)))
+    shape = TableShape(records=records, spans=lay_out_spans(_assume_lists(schema)), image=schema.layout)
     relation = RELATIONS[config.neighbours]
     method = get_method(config.method)
     plan = method.plan(
@@ -178,7 +189,7 @@ def _plan(
         neighboring_relation=relation,
         other_charges=tuple((event, 1) for event in discoveries.values()),
     )
-    return RunPlan(
+    run_plan = RunPlan(
         schema=schema,
         config=config,
         budget=budget,
@@ -191,6 +202,17 @@ def _plan(
         plan=plan,
         choice=plan.choice,
     )
+    unprotected = run_plan.unprotected
+    if unprotected is not None and not config.no_guarantee:
+        raise UsageError(
+            f"the method {config.method} has no guarantee with these settings, and runs only with --no-guarantee: "
+            f"{unprotected.reason}"
+        )
+    if unprotected is None and config.no_guarantee:
+        raise UsageError(
+            f"--no-guarantee is for methods that have none; {config.method} has one with these settings: leave it out"
+        )
+    return run_plan
 
 
 def _assume_lists(schema: Schema) -> Schema:

@@ -3,6 +3,7 @@
 Privacy: shows the step, the public number of steps, the epsilon charged so far and the time: no loss, no batch size.
 """
 
+import math
 import os
 import sys
 import time
@@ -15,6 +16,7 @@ from dpwgan.logs import LOGGER
 
 ProgressCallback = Callable[[int, int, float], None]
 TENTHS = 10
+NO_GUARANTEE = "no guarantee"
 
 
 def ignore_progress(step: int, steps: int, epsilon_spent: float) -> None:
@@ -56,18 +58,18 @@ class Lines:
         self._tenth = tenth
         left = (now - first_time) * (steps - step) / max(step - first_step, 1)
         LOGGER.info(
-            "step %d of %d (%d%%), epsilon spent so far %.4g, about %s left",
+            "step %d of %d (%d%%), %s, about %s left",
             step,
             steps,
             100 * step // max(steps, 1),
-            epsilon_spent,
+            f"epsilon spent so far {epsilon_spent:.4g}" if math.isfinite(epsilon_spent) else NO_GUARANTEE,
             duration(left),
             extra={
                 "fields": {
                     "event": "progress",
                     "step": step,
                     "steps": steps,
-                    "epsilon_spent": epsilon_spent,
+                    "epsilon_spent": epsilon_spent if math.isfinite(epsilon_spent) else None,
                     "seconds_left": round(left, 1),
                 }
             },
@@ -83,14 +85,15 @@ def _bar(stream: TextIO) -> Iterator[ProgressCallback]:
         TextColumn("training"),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("epsilon {task.fields[epsilon]:.4g}"),
+        TextColumn("{task.fields[spent]}"),
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(file=stream), transient=True) as bar:
-        task = bar.add_task("training", total=None, epsilon=0.0)
+        task = bar.add_task("training", total=None, spent="")
 
         def callback(step: int, steps: int, epsilon_spent: float) -> None:
-            bar.update(task, completed=step, total=steps, epsilon=epsilon_spent)
+            spent = f"epsilon {epsilon_spent:.4g}" if math.isfinite(epsilon_spent) else NO_GUARANTEE
+            bar.update(task, completed=step, total=steps, spent=spent)
 
         yield callback
 

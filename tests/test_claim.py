@@ -91,6 +91,7 @@ def make_claim(
             assumptions=("Poisson sampling",),
         ),
         asked=asked or Budget(epsilon=1.0, delta=1e-6),
+        relation=relation,
         delta_chosen_by="default: 1/n^2",
         ledger=ledger if ledger is not None else [CRITIC_STEPS],
         accountant={

@@ -26,6 +26,7 @@ from dpwgan.accounting.events import (
     Laplace,
     PoissonGaussian,
     StableSelection,
+    Unprotected,
     gaussian,
 )
 from dpwgan.errors import PrivacyError
@@ -93,6 +94,8 @@ class Accountant(ABC):
                 selection_delta += count * event.delta
             elif isinstance(event, Laplace):
                 selection_epsilon += count * event.get_epsilon(neighboring_relation)
+            elif isinstance(event, Unprotected):
+                selection_epsilon += math.inf if count else 0.0
             elif isinstance(event, (PoissonGaussian, Gaussian, ExponentialSelection)):
                 if count:
                     composed[event] = composed.get(event, 0) + count

@@ -95,6 +95,32 @@ class FamilyChoice(AccountantChoice):
         return self.noise
 
 
+@dataclass(frozen=True, kw_only=True)
+class NoChoice(AccountantChoice):
+    """Stands where a method has no guarantee: nothing was calibrated, and no accountant could give a number."""
+
+    noise_unit: ClassVar[str] = "noise_scale"
+
+
+def choose_nothing(
+    rule: str, *, budget: Budget, neighboring_relation: NeighboringRelation, other_charges: Sequence[Charge] = ()
+) -> NoChoice:
+    """Names an accountant for a ledger that will hold unprotected acts. Raises: UsageError for an unknown rule."""
+    _refuse_unknown_rule(rule)
+    chosen = _by_paper(budget) if rule == "paper" else get_accountant(MOMENTS.name if rule == "auto" else rule)
+    return NoChoice(
+        accountant=chosen,
+        rule=rule,
+        budget=budget,
+        neighboring_relation=neighboring_relation,
+        noise=0.0,
+        chosen_charges=(),
+        other_charges=tuple(other_charges),
+        reason="nothing was calibrated: the method has no guarantee",
+        alternatives=(),
+    )
+
+
 def get_accountant(name: str) -> Accountant:
     """Finds an accountant by its name. Raises: UsageError for a name that is none."""
     if name not in ACCOUNTANTS:

@@ -179,7 +179,53 @@ class Laplace:
         return self.epsilon * (self.replace_one_factor if replacing else 1.0)
 
 
-Event = PoissonGaussian | Gaussian | ExponentialSelection | StableSelection | Laplace
+@dataclass(frozen=True, kw_only=True)
+class PublishedClaim:
+    """What a paper says that a method spends, beside what can be proved of the same settings.
+
+    `provable_epsilon` is None where no epsilon can be proved at all. Both are at the same `delta`; None stands for 0.
+    Raises: PrivacyError for a number out of range.
+    """
+
+    epsilon: float
+    delta: float | None
+    provable_epsilon: float | None
+    source: str
+
+    def __post_init__(self) -> None:
+        _refuse_unless_positive("a published epsilon", self.epsilon)
+        if self.provable_epsilon is not None:
+            _refuse_unless_positive("a provable epsilon", self.provable_epsilon)
+        if self.delta is not None and not 0 < self.delta < 1:
+            raise PrivacyError(f"a published delta must lie strictly between 0 and 1; it is {self.delta!r}.")
+
+    def describe(self) -> dict[str, str | float | None]:
+        """Gives both as JSON-able pairs."""
+        return {
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "provable_epsilon": self.provable_epsilon,
+            "source": self.source,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unprotected:
+    """Reads rows in a way of which nothing useful can be proved.
+
+    `reason` says why, in one sentence without a full stop; `published` what the paper states all the same.
+    Privacy: no accountant gives it a finite epsilon; a ledger takes it only if it was opened to state no guarantee.
+    """
+
+    reason: str
+    published: PublishedClaim | None = None
+
+    def describe(self) -> dict[str, str | float]:
+        """Gives the event as JSON-able pairs."""
+        return {"event": "unprotected", "reason": self.reason}
+
+
+Event = PoissonGaussian | Gaussian | ExponentialSelection | StableSelection | Laplace | Unprotected
 """Everything that the accountants can account for."""
 
 Charge = tuple[Event, int]

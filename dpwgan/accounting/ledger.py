@@ -13,6 +13,7 @@ from dpwgan.accounting.events import (
     Laplace,
     PoissonGaussian,
     StableSelection,
+    Unprotected,
 )
 from dpwgan.accounting.guarantee import PrivacyGuarantee
 from dpwgan.errors import PrivacyError
@@ -43,11 +44,21 @@ class Ledger:
     Privacy: `reserve` refuses what would take the total of all reservations past the budget; `charge` refuses an act
       that was not reserved. Acts are reserved with public numbers and charged before they read a row, so whatever
       happens in between, an error or an interrupt included, the release stays within the reserved total.
+      One that is opened with `no_guarantee` takes unprotected acts as well, whose epsilon is infinite, and states no
+      guarantee whatever it holds.
       Not safe for use by several threads at once.
     """
 
-    def __init__(self, budget: Budget, *, accountant: Accountant, neighboring_relation: NeighboringRelation) -> None:
+    def __init__(
+        self,
+        budget: Budget,
+        *,
+        accountant: Accountant,
+        neighboring_relation: NeighboringRelation,
+        no_guarantee: bool = False,
+    ) -> None:
         self.budget = budget
+        self.no_guarantee = no_guarantee
         self.accountant = accountant
         self.neighboring_relation = neighboring_relation
         self._lines: dict[str, _Line] = {}
@@ -69,7 +80,10 @@ class Ledger:
         epsilon = self.accountant.get_epsilon(
             charges, delta=self.budget.delta, neighboring_relation=self.neighboring_relation
         )
-        if not epsilon <= self.budget.epsilon:
+        if isinstance(event, Unprotected):
+            if not self.no_guarantee:
+                raise PrivacyError(f"{mechanism} has no guarantee, and the ledger was opened to state one.")
+        elif not self.no_guarantee and not epsilon <= self.budget.epsilon:
             raise PrivacyError(
                 f"Reserving {count} x {mechanism} would bring the total to epsilon {epsilon:.6g} at delta "
                 f"{self.budget.delta:g} by the {self.accountant.name} accountant; the budget is "
@@ -122,8 +136,10 @@ class Ledger:
         Privacy: the total of the reservations, and not of the charges, is stated, because it holds whatever made a
           run end early. After a complete run both are the same. Where all releases have Laplace noise, which is pure,
           epsilon holds at delta 0, and that is what is stated.
-        Raises: PrivacyError if nothing was reserved.
+        Raises: PrivacyError if nothing was reserved, or the ledger was opened to state no guarantee.
         """
+        if self.no_guarantee:
+            raise PrivacyError("The ledger was opened to state no guarantee.")
         if not self._lines:
             raise PrivacyError("Nothing was reserved in the ledger, so there is no guarantee to state.")
         return PrivacyGuarantee(

@@ -54,6 +54,7 @@ def claim_with(guarantee):
     return build_claim(
         guarantee=guarantee,
         asked=Budget(epsilon=2.0, delta=1e-5),
+        relation=NeighboringRelation.ZERO_OUT,
         delta_chosen_by="asked for",
         ledger=[LINE],
         accountant={
