@@ -377,7 +377,7 @@ class _Cumulants:
 
     def of_each(self, tilt: float) -> list[float]:
         """Gives ln mean e^(t loss) of one act of each law."""
-        return [float(special.logsumexp(log_masses + tilt * losses)) for log_masses, losses, _ in self._laws]
+        return [_log_sum_exp(log_masses + tilt * losses) for log_masses, losses, _ in self._laws]
 
     def total(self, tilt: float) -> float:
         """Gives ln mean e^(t loss) of everything."""
@@ -418,6 +418,12 @@ class _Cumulants:
             middle = math.sqrt(lower * upper)
             lower, upper = (middle, upper) if self.slope(middle) < mean else (lower, middle)
         return upper
+
+
+def _log_sum_exp(terms: FloatArray) -> float:
+    """Computes ln sum e^term. That of scipy does the same to within rounding, in several times the time."""
+    largest = float(np.max(terms))
+    return largest + math.log(float(np.sum(np.exp(terms - largest))))
 
 
 def _epsilon_by_tilting(
