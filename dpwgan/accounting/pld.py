@@ -496,7 +496,7 @@ def _suffix_sums(weights: FloatArray, decay: float) -> FloatArray:
     Each step back rounds twice, by at most UNIT of the sum there, and all terms are at least 0: the result is off by at
     most 2 UNIT times the number of weights, relatively.
     """
-    # The sums solve s[i] - e^-decay s[i + 1] = weights[i], from the last one back. As a recursive filter, scipy's signal
+    # The sums solve s[i] - e^-decay s[i + 1] = weights[i], from the last one back. The recursive filter of scipy.signal
     # would do the same; its import alone takes longer than a plan.
     bands = np.vstack([np.full(weights.size, -math.exp(-decay)), np.ones(weights.size)])
     result: FloatArray = linalg.solve_banded((0, 1), bands, weights, overwrite_ab=True, check_finite=False)
