@@ -1,15 +1,24 @@
 """The switches do what they say, inside their block alone: a figure by a switch that does nothing would say nothing."""
 
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from benchmarks import critic, limits
 from dpwgan.accounting.budget import Budget, NeighboringRelation
+from dpwgan.discriminators import critic as networks
 from dpwgan.discriminators.marginals import count_marginal
 from dpwgan.methods import anchor
 from dpwgan.methods.anchor import AnchorSettings, FittedAnchor, fit_anchor, plan_anchor
 from dpwgan.randomness import make_streams
+from dpwgan.training import loop
+from dpwgan.training.reference_step import densify
 from tests.methods.runs import make_table, reserve
+from tests.training.tables import make_encoded
 
 
 def fit(**settings: int) -> FittedAnchor:
@@ -67,12 +76,58 @@ def test_last_fit_has_more_codes_or_steps_when_it_is_given_them() -> None:
     assert AnchorSettings().fit_steps == steps
 
 
-@pytest.mark.parametrize("text", ["default", "critic-share=0.3:batch-size=4096"])
-def test_variant_is_read_when_its_settings_are_those_of_a_run(text: str) -> None:
-    settings = {"default": {}, "critic-share=0.3:batch-size=4096": {"critic_share": 0.3, "expected_batch_size": 4096}}
-    assert critic.read_variant(text) == settings[text]
+@pytest.mark.parametrize(
+    ("text", "settings", "experiments"),
+    [
+        ("default", {}, {}),
+        ("critic-share=0.3:batch-size=4096", {"critic_share": 0.3, "expected_batch_size": 4096}, {}),
+        ("critic-share=0.1:projection=64", {"critic_share": 0.1}, {"projection": 64}),
+        ("warm-start=0.5", {}, {"warm_start": 0.5}),
+    ],
+)
+def test_variant_is_read_when_its_settings_are_those_of_a_run_or_an_experiment(
+    text: str, settings: dict[str, float], experiments: dict[str, float]
+) -> None:
+    assert critic.read_variant(text) == (settings, experiments)
 
 
 def test_variant_is_refused_when_there_is_no_such_setting() -> None:
     with pytest.raises(ValueError, match="no setting colour"):
         critic.read_variant("colour=3")
+
+
+def test_projected_critic_treats_rows_by_index_as_dense_ones_when_clipping() -> None:
+    encoded = make_encoded(40)
+    projected = critic.ProjectedCritic(
+        encoded.spans, dimension=6, hidden=(5, 4), weight_clip=1.0, rng=np.random.default_rng(1)
+    )
+    assert [tuple(weight.shape) for weight in projected.weights] == [(6, 5), (5,), (5, 4), (4,), (4, 1)]
+    dense = densify(encoded, np.arange(40))
+    by_index = projected.clipped_sum_of_rows(tf.constant(encoded.codes), tf.constant(encoded.numbers), l2_clip_norm=0.2)
+    for one, other in zip(by_index, projected.clipped_sum(dense, l2_clip_norm=0.2), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-5)
+    basis = projected._basis.numpy().astype(np.float64)
+    np.testing.assert_allclose(basis.T @ basis, np.eye(6), atol=1e-5)
+    assert float(tf.reduce_sum(tf.abs(projected.score(dense)))) > 0
+
+
+def test_experiments_end_when_their_block_does() -> None:
+    plain, train = networks.Critic, loop.train
+    with critic.experiment(projection=3, warm_start=0.5):
+        assert networks.Critic is not plain
+        assert loop.train is not train
+    assert (networks.Critic, loop.train) == (plain, train)
+
+
+@pytest.mark.parametrize(("warm_start", "taken"), [(0.0, 10), (0.5, 5), (1.0, 0)])
+def test_generator_waits_when_the_critic_is_warm_started(warm_start: float, taken: int) -> None:
+    steps: list[float] = []
+
+    def train(plan: Any, *, generator_step: Any, **_: Any) -> None:
+        for _ in range(plan.steps):
+            generator_step(learning_rate=1.0)
+
+    plan = SimpleNamespace(steps=10, settings=SimpleNamespace(critic_steps_per_generator_step=1, generator_steps=1))
+    with mock.patch.object(loop, "train", train), critic.experiment(warm_start=warm_start):
+        loop.train(plan, generator_step=lambda *, learning_rate: steps.append(learning_rate))
+    assert len(steps) == taken
