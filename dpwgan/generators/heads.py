@@ -17,7 +17,8 @@ def apply_heads(logits: tf.Tensor, spans: Sequence[Span]) -> tf.Tensor:
     Shapes: (b, width) to (b, width).
     Source: Srivastava and Alzantot 2019, section 7.
     """
-    return tf.concat([_apply_head(_slice(logits, span), span) for span in spans], axis=1)
+    pieces = zip(spans, split_spans(logits, spans), strict=True)
+    return tf.concat([_apply_head(logit, span) for span, logit in pieces], axis=1)
 
 
 def draw_rows(logits: tf.Tensor, uniforms: tf.Tensor, spans: Sequence[Span]) -> tf.Tensor:
@@ -30,9 +31,7 @@ def draw_rows(logits: tf.Tensor, uniforms: tf.Tensor, spans: Sequence[Span]) -> 
     """
     pieces = []
     available: tf.Tensor | None = None
-    for span in spans:
-        uniform = _slice(uniforms, span)
-        logit = _slice(logits, span)
+    for span, logit, uniform in zip(spans, split_spans(logits, spans), split_spans(uniforms, spans), strict=True):
         soft = _apply_head(logit, span)
         if span.head == "linear":
             pieces.append(soft if available is None else soft * available)
@@ -55,5 +54,10 @@ def _apply_head(logits: tf.Tensor, span: Span) -> tf.Tensor:
     return tf.sigmoid(logits) if span.head == "sigmoid" else logits + 0.5
 
 
-def _slice(values: tf.Tensor, span: Span) -> tf.Tensor:
-    return values[:, span.start : span.start + span.width]
+def split_spans(values: tf.Tensor, spans: Sequence[Span]) -> list[tf.Tensor]:
+    """Cuts (b, width) into one piece a span, of spans that follow each other.
+
+    The gradient of a split is one concatenation; those of slices would be one array of the whole width for each span.
+    """
+    pieces: list[tf.Tensor] = tf.split(values, [span.width for span in spans], axis=1)
+    return pieces

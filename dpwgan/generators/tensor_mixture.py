@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from dpwgan.discriminators.base import Probabilities
 from dpwgan.encoded import Span
-from dpwgan.generators.heads import draw_rows
+from dpwgan.generators.heads import draw_rows, split_spans
 from dpwgan.generators.mlp import MlpGenerator
 from dpwgan.training.optimizer import RmsProp
 
@@ -94,9 +94,7 @@ class TensorMixture:
         return draw_rows(tf.gather(self.logits(), latents), uniforms, self.spans)
 
     def _soften(self, logits: tf.Tensor) -> tf.Tensor:
-        return tf.concat(
-            [tf.nn.softmax(logits[:, span.start : span.start + span.width]) for span in self.spans], axis=1
-        )
+        return tf.concat([tf.nn.softmax(piece) for piece in split_spans(logits, self.spans)], axis=1)
 
     def _trace_move(self, gradient: tf.Tensor, learning_rate: tf.Tensor) -> None:
         with tf.GradientTape() as tape:
