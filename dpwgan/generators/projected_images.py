@@ -6,6 +6,7 @@ were released; how pixels hang together before clipping is the released covarian
 """
 
 import json
+import math
 import zipfile
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -26,7 +27,8 @@ _COLUMNS_FILE = "images.json"
 Floats = npt.NDArray[np.float64]
 
 _PIECE_BYTES = 32 * 2**20
-_FIT_STEPS = 80
+_BISECTIONS = 24
+_LEAST_SPREAD, _MOST_SPREAD = 1e-4, 50.0
 # A clipped Gaussian of a mean has any variance below that of a coin with the same mean; at the coin it is degenerate.
 _MOST_VARIANCE = 0.95
 _LEAST_MEAN = 1e-4
@@ -220,20 +222,32 @@ def fit_pixels(
 def fit_clipped(means: Floats, variances: Floats) -> tuple[Floats, Floats]:
     """Finds the location and the spread of Gaussians that have these means and variances after clipping to [0, 1].
 
-    Variances too large for their mean are cut. By steps that are bounded: the spread by the ratio of variances, the
-    location by Newton's step, whose slope is the chance not to be clipped.
+    Variances too large for their mean are cut. With the mean held, a wider Gaussian has more variance after clipping,
+    and with the spread held, one further up has a larger mean: two bisections, one within the other.
     Shapes: any, all the same.
     """
     means = np.clip(means, _LEAST_MEAN, 1.0 - _LEAST_MEAN)
     variances = np.clip(variances, 1e-8, _MOST_VARIANCE * means * (1.0 - means))
-    locations, spreads = means.copy(), np.sqrt(variances)
-    for _ in range(_FIT_STEPS):
-        _, found = clip_moments(locations, spreads)
-        spreads = np.clip(spreads * np.clip(np.sqrt(variances / np.maximum(found, 1e-12)), 0.8, 1.25), 1e-4, 4.0)
-        mean, _ = clip_moments(locations, spreads)
-        slope = np.maximum(ndtr((1.0 - locations) / spreads) - ndtr(-locations / spreads), 0.05)
-        locations = locations + np.clip((means - mean) / slope, -0.3 * spreads, 0.3 * spreads)
+    lowest, highest = np.full_like(means, math.log(_LEAST_SPREAD)), np.full_like(means, math.log(_MOST_SPREAD))
+    for _ in range(_BISECTIONS):
+        middle = (lowest + highest) / 2
+        spreads = np.exp(middle)
+        locations = _locate(means, spreads)
+        too_wide = clip_moments(locations, spreads)[1] > variances
+        highest, lowest = np.where(too_wide, middle, highest), np.where(too_wide, lowest, middle)
     return locations, spreads
+
+
+def _locate(means: Floats, spreads: Floats) -> Floats:
+    """Finds where Gaussians of these spreads lie if they have these means after clipping."""
+    # A clipped mean is within 1e-15 of 0 or 1 at eight spreads beyond.
+    lowest, highest = -8.0 * spreads, 1.0 + 8.0 * spreads
+    for _ in range(_BISECTIONS):
+        middle = (lowest + highest) / 2
+        too_high = clip_moments(middle, spreads)[0] > means
+        highest, lowest = np.where(too_high, middle, highest), np.where(too_high, lowest, middle)
+    result: Floats = (lowest + highest) / 2
+    return result
 
 
 def clip_moments(locations: Floats, spreads: Floats) -> tuple[Floats, Floats]:
