@@ -244,7 +244,7 @@ class RonGauss:
     """
 
     name = "ron-gauss"
-    title = "Gaussian in a random orthonormal projection (RON-Gauss)"
+    title = "Gaussian in an orthonormal projection (RON-Gauss)"
     paper = (
         "T. Chanyaswad, C. Liu, P. Mittal: RON-Gauss: Enhancing Utility in Non-Interactive Private Data Release, 2019"
     )
