@@ -4,6 +4,7 @@ Privacy: NOT private.
 """
 
 import itertools
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -14,6 +15,9 @@ from dpwgan.evaluate.tables import ComparedTable, count_cells
 
 SETS = 100
 """Of columns, for each size that has more of them."""
+
+MOST_LISTED = 1 << 22
+"""Sets of a size, to draw from a list of all; of more, as images of 785 columns have, sets are drawn one by one."""
 
 _DENSE_CELLS = 1 << 20  # a marginal of more cells is counted over the cells that occur
 
@@ -28,6 +32,12 @@ def draw_column_sets(columns: int) -> Sets:
     rng = np.random.RandomState(100)  # the order of the draws is part of the scores' definition
     sets: Sets = {}
     for k in (1, 2, 3):
+        if math.comb(columns, k) > MOST_LISTED:
+            drawn: dict[tuple[int, ...], None] = {}
+            while len(drawn) < SETS:
+                drawn[tuple(sorted(rng.choice(columns, k, replace=False).tolist()))] = None
+            sets[k] = list(drawn)
+            continue
         sets[k] = list(itertools.combinations(range(columns), k))
         if len(sets[k]) > SETS:
             sets[k] = [sets[k][place] for place in rng.choice(len(sets[k]), SETS, replace=False)]
