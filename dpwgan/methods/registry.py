@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from dpwgan.errors import UsageError
+from dpwgan.generators.conv_sampler import CONV_FILE, ConvSampler
 from dpwgan.generators.mixture_sampler import MIXTURE_FILE, MixtureSampler
 from dpwgan.generators.projected_gaussian import PROJECTED_FILE, ClassSampler
 from dpwgan.generators.sampler import MlpSampler
@@ -33,4 +34,6 @@ def load_synthesizer(directory: Path) -> FittedSynthesizer:
         return MixtureSampler.load(directory)
     if (directory / PROJECTED_FILE).exists():
         return ClassSampler.load(directory)
+    if (directory / CONV_FILE).exists():
+        return ConvSampler.load(directory)
     return MlpSampler.load(directory)
