@@ -8,16 +8,23 @@ from dpwgan.generators.mixture_sampler import MIXTURE_FILE, MixtureSampler
 from dpwgan.generators.projected_gaussian import PROJECTED_FILE, ClassSampler
 from dpwgan.generators.sampler import MlpSampler
 from dpwgan.methods.base import FittedSynthesizer, Method
+from dpwgan.methods.dp_critic import DpCritic
 from dpwgan.methods.dp_wgan import DpWgan
 from dpwgan.methods.independent import Independent
+from dpwgan.methods.loss_noise_gan import LossNoiseGan
 from dpwgan.methods.query_gan import QueryGan
 from dpwgan.methods.ron_gauss import RonGauss
 
-METHODS: dict[str, type[DpWgan] | type[QueryGan] | type[RonGauss] | type[Independent]] = {
+METHODS: dict[
+    str,
+    type[DpWgan] | type[QueryGan] | type[RonGauss] | type[Independent] | type[LossNoiseGan] | type[DpCritic],
+] = {
     DpWgan.name: DpWgan,
     QueryGan.name: QueryGan,
     RonGauss.name: RonGauss,
     Independent.name: Independent,
+    DpCritic.name: DpCritic,
+    LossNoiseGan.name: LossNoiseGan,
 }
 
 
