@@ -60,7 +60,11 @@ class ConvCritic:
         for outputs in filters:
             self._add_layer(KERNEL, KERNEL, inputs, outputs, rng=rng)
             height, width, inputs = math.ceil(height / STRIDE), math.ceil(width / STRIDE), outputs
-        self._add_layer(height * width * inputs + classes, features, rng=rng)
+        places = height * width * inputs
+        self._add_layer(places + classes, features, rng=rng)
+        # One entry of a label is not 0: drawn as the many others are, it would not be heard beside them.
+        label_rows = rng.standard_normal((classes, features), dtype=np.float32) * np.float32(math.sqrt(2.0 / classes))
+        self.weights[-2].assign(tf.concat([self.weights[-2][:places], label_rows], axis=0))
         self._add_layer(features, 1, rng=rng)
         del self.weights[-1]
         self.initial = [tf.constant(weight.numpy()) for weight in self.weights]

@@ -60,8 +60,11 @@ class ConvGenerator:
             return tf.Variable(np.full(size, value, np.float32))
 
         cells = height * width * first
+        dense = draw(latent + classes, cells)
+        # One entry of a label is not 0: it gets as much to say, at first, as all of the latent together.
+        dense.assign(dense * np.repeat([1.0, math.sqrt(latent)], [latent, classes])[:, np.newaxis].astype(np.float32))
         self.weights: list[tf.Variable] = [
-            draw(latent + classes, cells),
+            dense,
             fill(0.0, cells),
             fill(1.0, first),
             fill(0.0, first),

@@ -45,8 +45,8 @@ class GameSettings:
     expected_batch_size: int | None = None
     critic_steps_per_generator_step: int = 1
     steps: int | None = None
-    generator_learning_rate: float = 2e-4
-    critic_learning_rate: float = 2e-4
+    generator_learning_rate: float = 1e-3
+    critic_learning_rate: float = 3e-4
 
     def __post_init__(self) -> None:
         for name in ("hidden_critic", "hidden_generator"):
@@ -163,6 +163,7 @@ def build_players(
     critic_filters: tuple[int, ...],
     rng: np.random.Generator,
     noisy_features: "NoisyFeatures | None" = None,
+    activation_stddev: float = 0.0,
     by_products: bool = False,
 ) -> "Players":
     """Draws the first weights of both networks and puts the rows on the device. Shapes: `shares` (classes,)."""
@@ -177,6 +178,7 @@ def build_players(
             critic_filters=critic_filters,
             rng=rng,
             noisy_features=noisy_features,
+            activation_stddev=activation_stddev,
             by_products=by_products,
         )
     return TablePlayers(

@@ -10,9 +10,12 @@ from dpwgan.training.players import Inputs, Players
 BOUND_SHARE = 0.7
 """The bound on a loss, as a share of the discriminator's loss on the batch before (section 3.4)."""
 
-# The paper names no optimiser. These are the settings of the DCGAN that it builds on.
+# The paper names no optimiser. Radford et al. have 0.5 and 0.999; but the bound scales the generator's gradients up and
+# down by orders of magnitude, and a longer memory, or a floor above them, then brings the generator to a standstill.
 _MEAN_MEMORY = 0.5
-_SQUARE_MEMORY = 0.999
+_CRITIC_SQUARE_MEMORY = 0.999
+_GENERATOR_SQUARE_MEMORY = 0.9
+_GENERATOR_FLOOR = 1e-16
 
 
 class LossNoiseSteps:
@@ -39,9 +42,19 @@ class LossNoiseSteps:
         self._batch_size = batch_size
         self._noise_multiplier = noise_multiplier
         self._noise_rng = noise_rng
-        memories = {"mean_memory": _MEAN_MEMORY, "square_memory": _SQUARE_MEMORY}
-        self._generator_adam = Adam(players.generator_weights, learning_rate=generator_learning_rate, **memories)
-        self._critic_adam = Adam(players.critic_weights, learning_rate=critic_learning_rate, **memories)
+        self._generator_adam = Adam(
+            players.generator_weights,
+            learning_rate=generator_learning_rate,
+            mean_memory=_MEAN_MEMORY,
+            square_memory=_GENERATOR_SQUARE_MEMORY,
+            floor=_GENERATOR_FLOOR,
+        )
+        self._critic_adam = Adam(
+            players.critic_weights,
+            learning_rate=critic_learning_rate,
+            mean_memory=_MEAN_MEMORY,
+            square_memory=_CRITIC_SQUARE_MEMORY,
+        )
         self._bound = tf.Variable(1.0)
         rows = tf.TensorSpec([batch_size], tf.int64)
         self._trace_discriminator = tf.function(self._train_discriminator, input_signature=[rows])

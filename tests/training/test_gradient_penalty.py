@@ -162,7 +162,7 @@ def test_critic_tells_rows_apart_and_the_generator_climbs_when_both_step(kind: s
 
 
 def test_private_step_moves_the_critic_when_it_is_taken() -> None:
-    players = make_players("images")
+    players = make_players("table")
     before = [weight.numpy() for weight in players.critic_weights]
     step = PrivatePenaltyStep(players, plan=make_plan())
     step(np.arange(10), noise_rng=np.random.default_rng(1), learning_rate=1e-2)
