@@ -70,7 +70,7 @@ TITLES = {
     ("run", ""): "run",
     ("training", "marginals"): "training: marginals and the fit to them (query-gan, and dp-wgan's anchor)",
     ("training", "gaussian"): "training: the Gaussian in a random projection (ron-gauss)",
-    ("training", "critic"): "training: critic and its generator (dp-wgan)",
+    ("training", "critic"): "training: critic and its generator (dp-wgan, dp-critic, loss-noise-gan)",
 }
 
 

@@ -190,7 +190,7 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         name="method",
         group="privacy",
-        help="dp-wgan, query-gan, ron-gauss or independent (default: dp-wgan)",
+        help="dp-wgan, query-gan, ron-gauss, independent, dp-critic, or loss-noise-gan (default: dp-wgan)",
         metavar="NAME",
     ),
     Option(
@@ -299,6 +299,14 @@ OPTIONS: tuple[Option, ...] = (
         topic="critic",
         choices=ENGINES,
         help="fused: fast; reference: made of tensorflow-privacy's own parts, slow, for comparison (default: fused)",
+    ),
+    Option(
+        name="formal",
+        group="training",
+        topic="critic",
+        help="dp-critic only: train the critic privately, for a guarantee, and not as published",
+        parse=_flag,
+        form="true or false",
     ),
     Option(
         name="label",
@@ -508,6 +516,9 @@ def _check_settings(settings: Mapping[str, Any]) -> None:
         elif key in ("weight_pull", "gradient_memory", "generator_average"):
             if not 0.0 <= value < 1.0:
                 raise UsageError(f"{name} must be at least 0 and below 1")
+        elif key == "formal":
+            if not isinstance(value, bool):
+                raise UsageError("formal must be true or false")
         elif key == "label":
             if not isinstance(value, str) or not value:
                 raise UsageError("label must be the name of a column")

@@ -62,6 +62,7 @@ def test_discovery_takes_its_share_when_columns_are_paid_for() -> None:
         ("query-gan", {}),
         ("independent", {}),
         ("ron-gauss", {}),
+        ("dp-critic", {"formal": True}),
     ],
 )
 def test_plan_keeps_its_accountant_when_lists_have_been_found(method: str, settings: dict[str, Any]) -> None:

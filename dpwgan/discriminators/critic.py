@@ -64,13 +64,18 @@ class Critic:
                 self.weights.append(tf.Variable(np.zeros(outputs, np.float32), name=f"critic_bias_{layer}"))
         self.initial = [tf.constant(weight.numpy()) for weight in self.weights]
 
-    def score(self, dense: tf.Tensor, weights: Sequence[tf.Tensor] | None = None) -> tf.Tensor:
-        """Scores dense rows. Shapes: (b, width) to (b,)."""
+    def features(self, dense: tf.Tensor, weights: Sequence[tf.Tensor] | None = None) -> tf.Tensor:
+        """Gives the last hidden layer of dense rows. Shapes: (b, width) to (b, last hidden width)."""
         weights = self.weights if weights is None else weights
         activation = dense
         for kernel, bias in zip(weights[:-1:2], weights[1::2], strict=True):
             activation = _activate(activation @ kernel + bias)
-        return tf.squeeze(activation @ weights[-1], axis=1)
+        return activation
+
+    def score(self, dense: tf.Tensor, weights: Sequence[tf.Tensor] | None = None) -> tf.Tensor:
+        """Scores dense rows. Shapes: (b, width) to (b,)."""
+        weights = self.weights if weights is None else weights
+        return tf.squeeze(self.features(dense, weights) @ weights[-1], axis=1)
 
     def clipped_sum_of_rows(self, codes: tf.Tensor, numbers: tf.Tensor, *, l2_clip_norm: float) -> list[tf.Tensor]:
         """Limits how far one record can move the weights, then adds the records up.

@@ -3,22 +3,35 @@
 from pathlib import Path
 
 from dpwgan.errors import UsageError
+from dpwgan.generators.conv_sampler import CONV_FILE, ConvSampler
 from dpwgan.generators.mixture_sampler import MIXTURE_FILE, MixtureSampler
 from dpwgan.generators.projected_gaussian import PROJECTED_FILE, ClassSampler
 from dpwgan.generators.projected_images import IMAGES_FILE, ImageSampler
 from dpwgan.generators.sampler import MlpSampler
 from dpwgan.methods.base import FittedSynthesizer, Method
+from dpwgan.methods.dp_critic import DpCritic
 from dpwgan.methods.dp_wgan import DpWgan
 from dpwgan.methods.independent import Independent
+from dpwgan.methods.loss_noise_gan import LossNoiseGan
 from dpwgan.methods.query_gan import QueryGan
 from dpwgan.methods.ron_gauss import RonGauss
 
-METHODS: dict[str, type[DpWgan] | type[QueryGan] | type[RonGauss] | type[Independent]] = {
+METHODS: dict[str, type[Method]] = {
     DpWgan.name: DpWgan,
     QueryGan.name: QueryGan,
     RonGauss.name: RonGauss,
+    DpCritic.name: DpCritic,
+    LossNoiseGan.name: LossNoiseGan,
     Independent.name: Independent,
 }
+
+# Which model lies in a folder is told by a file of its own; one that has none is a perceptron's.
+_SAMPLERS = (
+    (MIXTURE_FILE, MixtureSampler),
+    (PROJECTED_FILE, ClassSampler),
+    (IMAGES_FILE, ImageSampler),
+    (CONV_FILE, ConvSampler),
+)
 
 
 def get_method(name: str) -> Method:
@@ -30,10 +43,7 @@ def get_method(name: str) -> Method:
 
 def load_synthesizer(directory: Path) -> FittedSynthesizer:
     """Reads a fitted model back from its folder. Raises: InputError if it is missing or damaged."""
-    if (directory / MIXTURE_FILE).exists():
-        return MixtureSampler.load(directory)
-    if (directory / PROJECTED_FILE).exists():
-        return ClassSampler.load(directory)
-    if (directory / IMAGES_FILE).exists():
-        return ImageSampler.load(directory)
+    for file, sampler in _SAMPLERS:
+        if (directory / file).exists():
+            return sampler.load(directory)
     return MlpSampler.load(directory)

@@ -29,6 +29,7 @@ METHODS: dict[str, tuple[str, ...]] = {
     "ron-gauss-gaussian": ("--method", "ron-gauss", "--noise", "gaussian", "--projection-dimension", "5"),
     "ron-gauss-classes": ("--method", "ron-gauss", "--label", "member"),
     "independent": ("--method", "independent"),
+    "dp-critic-formal": ("--method", "dp-critic", "--formal", "--steps", "2", "--batch-size", "8", "--latent", "4"),
 }
 LABELS = {
     "dp-wgan": {"one-way counts", "query selections", "query answers", "critic steps"},
@@ -40,6 +41,7 @@ LABELS = {
     "ron-gauss-gaussian": {"one-way counts", "projected covariance"},
     "ron-gauss-classes": {"one-way counts", "projected covariance"},
     "independent": {"one-way counts"},
+    "dp-critic-formal": {"critic steps"},
 }
 ORDERS = [*np.arange(1.1, 11, 0.1), *range(11, 64), *(2**power for power in range(6, 15))]
 

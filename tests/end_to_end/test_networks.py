@@ -1,0 +1,78 @@
+"""Methods of networks without a guarantee, and images with one, on the road from a table to a claim."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dpwgan.claim import read_claim
+from tests.data.images import draw_images, make_specs
+from tests.end_to_end.bad_inputs import write_good
+from tests.end_to_end.test_methods import call, read_table
+from tests.end_to_end.test_runs import check_rows
+
+SHORT = ("--steps", "2", "--batch-size", "8", "--latent", "4", "--critic-steps", "1")
+METHODS = ("loss-noise-gan", "dp-critic")
+
+
+def write_images(folder: Path) -> None:
+    (folder / "specs.json").write_text(json.dumps(make_specs(8, 9)))
+    images, labels = draw_images(40, 8, 9)
+    np.savez(folder / "data.npz", images=images, labels=labels)
+
+
+def check_images(path: Path, *, rows: int) -> None:
+    with np.load(path) as written:
+        assert written["images"].shape == (rows, 8, 9)
+        assert written["images"].dtype == np.uint8
+        assert set(written["labels"].tolist()) <= {0, 1, 2}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_claim_is_null_with_the_reason_when_a_method_without_a_guarantee_is_asked_for(
+    method: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write_good(tmp_path)
+    asked = ("data.csv", "out.csv", "specs.json", "2.0", "--method", method, *SHORT)
+    assert call(tmp_path, *asked) == 2
+    assert "runs only with --no-guarantee" in capfd.readouterr().err
+    assert not (tmp_path / "out.csv").exists()
+    assert call(tmp_path, *asked, "--no-guarantee") == 0
+    words = {"loss-noise-gan": "the gradient of a loss plus noise", "dp-critic": "python -m dpwgan.audit ex-post"}
+    assert words[method] in capfd.readouterr().err
+    check_rows(read_table(tmp_path / "out.csv"), count=60)
+    document = read_claim(tmp_path / "out.csv.privacy.json").document
+    assert document["guarantee"] is None
+    assert words[method] in document["why_no_guarantee"]
+    assert [(line["charged"], line["reserved"]) for line in document["ledger"]] == [(2, 2)]
+    if method == "loss-noise-gan":
+        assert document["published"]["epsilon"] == 2.0
+        assert document["published"]["provable_epsilon"] is None
+
+
+@pytest.mark.parametrize("method", [("loss-noise-gan", "--no-guarantee"), ("dp-critic", "--formal")], ids=str)
+def test_images_are_legal_and_can_be_drawn_again_when_networks_made_them(
+    method: tuple[str, ...], tmp_path: Path
+) -> None:
+    write_images(tmp_path)
+    asked = ("data.npz", "out.npz", "specs.json", "2.0", *SHORT, "--label", "y", "--save-model", "model")
+    assert call(tmp_path, *asked, "--method", *method) == 0
+    check_images(tmp_path / "out.npz", rows=40)
+    document = read_claim(tmp_path / "out.npz.privacy.json").document
+    assert (document["guarantee"] is None) == ("--no-guarantee" in method)
+    if document["guarantee"] is not None:
+        assert document["guarantee"]["epsilon"] <= 2.0
+        assert {line["label"] for line in document["ledger"]} == {"class sizes", "critic steps"}
+    (tmp_path / "data.npz").unlink()
+    assert call(tmp_path, "--from-model", "model", "more.npz", "--rows", "50") == 0
+    check_images(tmp_path / "more.npz", rows=50)
+
+
+def test_formal_and_no_guarantee_are_refused_when_given_together(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write_good(tmp_path)
+    asked = ("data.csv", "out.csv", "specs.json", "2.0", "--method", "dp-critic", "--formal", "--no-guarantee")
+    assert call(tmp_path, *asked) == 2
+    assert "leave it out" in capfd.readouterr().err
