@@ -132,7 +132,7 @@ class Option:
     choices: tuple[str, ...] | None = None
     field: str = ""
     flag_only: bool = False
-    topic: Literal["", "marginals", "critic", "gaussian"] = ""
+    topic: Literal["", "marginals", "critic", "gaussian", "images"] = ""
 
     @property
     def key(self) -> str:
@@ -189,7 +189,7 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         name="method",
         group="privacy",
-        help="dp-wgan, query-gan, ron-gauss or independent (default: dp-wgan)",
+        help="dp-wgan, query-gan, ron-gauss, mean-embedding or independent (default: dp-wgan)",
         metavar="NAME",
     ),
     Option(
@@ -315,6 +315,12 @@ OPTIONS: tuple[Option, ...] = (
         help="laplace: pure epsilon, no delta is spent; gaussian: more dimensions for the budget (default: laplace)",
     ),
     _real("mean-share", "share of the budget that the one-way counts get", topic="gaussian"),
+    _whole(
+        "coefficients",
+        "training",
+        "mean-embedding only: cosine coefficients of an image that are embedded, at most",
+        topic="images",
+    ),
     Option(name="claim", group="files", metavar="PATH", help="where the claim goes; - prints it as text on stdout"),
     Option(name="save-model", group="files", metavar="DIR", help="keep the fitted model, to sample more from later"),
     Option(

@@ -3,19 +3,22 @@
 from pathlib import Path
 
 from dpwgan.errors import UsageError
+from dpwgan.generators.factor_images import FACTORS_FILE, FactorImages
 from dpwgan.generators.mixture_sampler import MIXTURE_FILE, MixtureSampler
 from dpwgan.generators.projected_gaussian import PROJECTED_FILE, ClassSampler
 from dpwgan.generators.sampler import MlpSampler
 from dpwgan.methods.base import FittedSynthesizer, Method
 from dpwgan.methods.dp_wgan import DpWgan
 from dpwgan.methods.independent import Independent
+from dpwgan.methods.mean_embedding import MeanEmbedding
 from dpwgan.methods.query_gan import QueryGan
 from dpwgan.methods.ron_gauss import RonGauss
 
-METHODS: dict[str, type[DpWgan] | type[QueryGan] | type[RonGauss] | type[Independent]] = {
+METHODS: dict[str, type[DpWgan] | type[QueryGan] | type[RonGauss] | type[MeanEmbedding] | type[Independent]] = {
     DpWgan.name: DpWgan,
     QueryGan.name: QueryGan,
     RonGauss.name: RonGauss,
+    MeanEmbedding.name: MeanEmbedding,
     Independent.name: Independent,
 }
 
@@ -31,6 +34,8 @@ def load_synthesizer(directory: Path) -> FittedSynthesizer:
     """Reads a fitted model back from its folder. Raises: InputError if it is missing or damaged."""
     if (directory / MIXTURE_FILE).exists():
         return MixtureSampler.load(directory)
+    if (directory / FACTORS_FILE).exists():
+        return FactorImages.load(directory)
     if (directory / PROJECTED_FILE).exists():
         return ClassSampler.load(directory)
     return MlpSampler.load(directory)
