@@ -8,6 +8,7 @@ records of a class they say its size, its mean image and how its images vary. No
 import functools
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -90,7 +91,7 @@ class ImageFeatures:
         """The constant beside the weighted coefficients, before both are divided by their length."""
         return _CONSTANT * math.sqrt(math.prod(self.shape))
 
-    def embed(self, pixels: npt.NDArray[np.floating]) -> Floats:
+    def embed(self, pixels: npt.NDArray[np.floating[Any]]) -> Floats:
         """Gives each record's features.
 
         Privacy: a row of the result depends on that record alone and is at most 1 long, whatever the pixels are.
@@ -135,7 +136,11 @@ def choose_coefficients(shape: tuple[int, int, int], *, most: int) -> npt.NDArra
 
 
 def sum_products(
-    features: ImageFeatures, pixels: npt.NDArray[np.floating], labels: npt.NDArray[np.integer], *, classes: int
+    features: ImageFeatures,
+    pixels: npt.NDArray[np.floating[Any]],
+    labels: npt.NDArray[np.integer[Any]],
+    *,
+    classes: int,
 ) -> Floats:
     """Adds up u u^T over the records of each class, and over all, as the vector that is released.
 
@@ -164,8 +169,8 @@ def sum_products(
 
 def measure_embedding(
     features: ImageFeatures,
-    pixels: npt.NDArray[np.floating],
-    labels: npt.NDArray[np.integer],
+    pixels: npt.NDArray[np.floating[Any]],
+    labels: npt.NDArray[np.integer[Any]],
     *,
     classes: int,
     noise_multiplier: float,

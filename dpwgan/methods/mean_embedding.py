@@ -46,7 +46,7 @@ class MeanEmbeddingSettings:
     """Settings; None stands for a choice that the plan makes from public facts.
 
     `coefficients`: how many cosine coefficients of an image are embedded, at most. `fit_steps`: steps of gradient
-    descent on what was released; 0 leaves the generator where the release puts it.
+    descent on what was released.
     Raises: UsageError for a value out of its range.
     """
 
@@ -56,8 +56,8 @@ class MeanEmbeddingSettings:
     def __post_init__(self) -> None:
         if self.coefficients is not None and not 1 <= self.coefficients <= MOST_COEFFICIENTS:
             raise UsageError(f"coefficients must be a whole number from 1 to {MOST_COEFFICIENTS:,}")
-        if self.fit_steps < 0:
-            raise UsageError("fit-steps must be at least 0")
+        if self.fit_steps < 1:
+            raise UsageError("fit-steps must be at least 1")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -54,7 +54,8 @@ def fit_factors(
             one, other = (tf.reduce_mean(half, axis=1) for half in halves)
             wide, broad = (tf.matmul(half, half, transpose_a=True) / _BATCH - covariances for half in halves)
             loss = tf.reduce_sum(one * other) + tf.reduce_sum(wide * broad) / m**0.5
-        return tape.gradient(loss, [centers, maps])
+        gradients: list[tf.Tensor] = tape.gradient(loss, [centers, maps])
+        return gradients
 
     rates = scale_of_steps(steps, learning_rate)
     sizes = tf.constant(stddevs, tf.float32)
