@@ -16,6 +16,8 @@ from dpwgan.discriminators.embeddings import Embedding, ImageFeatures
 
 Floats = npt.NDArray[np.float64]
 
+# A class that is smaller than this, as a share of all records, is known too little to be divided by its size.
+_SMALLEST = 0.002
 # A class with less than this part of the weight that its size asks for is noise: weights differ by a few times at most.
 _LEAST_WEIGHT = 0.25
 
@@ -45,10 +47,9 @@ def estimate_classes(embedding: Embedding, features: ImageFeatures, *, records: 
     products, c = embedding.products, features.constant
     orders = features.orders
     sizes = project_on_simplex(np.trace(products, axis1=1, axis2=2), np.ones(len(products)), total=float(records))
-    sizes = np.maximum(sizes, 1e-9 * records)
     # The weight of the constant: never above 1 a record, whatever the noise says.
     weight = min(max(float(products[:, -1, -1].sum()) / records, 1e-3), 1.0)
-    weights = np.clip(products[:, -1, -1], _LEAST_WEIGHT * weight * sizes, None)
+    weights = np.maximum(products[:, -1, -1], _LEAST_WEIGHT * weight * np.maximum(sizes, _SMALLEST * records))
     # One row of the matrix: entries have this stddev, and in the mean over all this.
     noise = embedding.stddev * c / weights
     overall = embedding.pooled_stddev * c / weights.sum()

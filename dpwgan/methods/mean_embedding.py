@@ -23,6 +23,7 @@ from dpwgan.errors import UsageError
 from dpwgan.generators.factor_images import FactorImages
 from dpwgan.methods.base import Progress
 from dpwgan.randomness import Streams
+from dpwgan.training.center_fit import fit_centers
 
 EMBEDDING_LABEL = "mean embedding"
 
@@ -37,8 +38,7 @@ _ENOUGH_COEFFICIENTS = 128
 _LEAST_COEFFICIENTS = 6
 # How many records' worth of signal an entry needs against the noise: see `choose_number`.
 _MOST_NOISE = 4.0
-_FIT_STEPS = 200
-_LEARNING_RATE = 0.02
+_FIT_STEPS = 25
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,17 +95,17 @@ class MeanEmbeddingPlan:
 
     @property
     def memory_bytes(self) -> int:
-        """Estimate of what the fit holds at its peak: TensorFlow, matrices of all classes, batches of images."""
+        """Estimate of what the fit holds at its peak: a block of rows, waves, and matrices of all classes."""
         m, pixels = self.features.width, math.prod(self.features.shape)
-        batch = self.classes * 96 * (6 * pixels + 8 * m)
-        return int(500 * 2**20 + 8 * (12 * (self.classes + 1) * m**2 + 4 * m * pixels) + 4 * batch)
+        rows = 4 * self.shape.records * pixels
+        return int(128 * 2**20 + rows + 8 * (12 * (self.classes + 1) * m**2 + 4 * m * pixels + 6_000 * (m + pixels)))
 
     @property
     def seconds(self) -> float:
         """Rough estimate of the time on two cores."""
         m, pixels = self.features.width, math.prod(self.features.shape)
-        step = self.classes * 96 * m * (6 * pixels + 8 * m) * 4e-11
-        return 8.0 + self.settings.fit_steps * step + self.shape.records * m * (pixels + m) * 1e-10
+        step = self.classes * 128 * m * (m + 2 * pixels) * 1e-10
+        return 1.0 + self.settings.fit_steps * step + self.shape.records * m * (pixels + m) * 1e-10
 
     def summary(self) -> dict[str, Any]:
         """Gives the settings, those asked for and those chosen, as JSON-able pairs."""
@@ -185,7 +185,8 @@ class MeanEmbedding:
     ) -> FactorImages:
         """Measures the embedding and fits the generator. Privacy: the release is charged before it reads rows.
 
-        Raises: PrivacyError from the ledger; ResourceError if the device cannot be had.
+        `device` and `threads` have nothing to do here.
+        Raises: PrivacyError from the ledger.
         """
         ledger.charge(EMBEDDING_LABEL)
         pixels = _find_pixels(plan.shape)
@@ -202,23 +203,9 @@ class MeanEmbedding:
         found = estimate_classes(embedding, plan.features, records=plan.shape.records)
         weights = plan.features.weights
         means, factors = found.means / weights, found.factors / weights[:, np.newaxis]
-        centers, maps = means, factors.transpose(0, 2, 1)
-        if plan.settings.fit_steps:
-            from dpwgan.training.device import prepare_device
-            from dpwgan.training.embedding_fit import fit_factors
-
-            import tensorflow as tf  # isort: skip
-
-            with tf.device(prepare_device(device, threads=threads)):
-                centers, maps = fit_factors(
-                    means,
-                    factors,
-                    waves=plan.features.waves,
-                    stddevs=found.stddevs / weights,
-                    steps=plan.settings.fit_steps,
-                    learning_rate=_LEARNING_RATE,
-                    rng=streams.model,
-                )
+        maps = factors.transpose(0, 2, 1)
+        waves = plan.features.waves
+        centers = fit_centers(means, maps, waves=waves, steps=plan.settings.fit_steps, rng=streams.model)
         progress(2, 2, ledger.epsilon_spent())
         return FactorImages(
             spans=encoded.spans,
@@ -227,7 +214,7 @@ class MeanEmbedding:
             shares=found.shares,
             centers=centers,
             factors=maps,
-            waves=plan.features.waves,
+            waves=waves,
         )
 
 

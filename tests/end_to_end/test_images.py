@@ -19,7 +19,7 @@ from tests.images.test_png import read_png
 
 RON_GAUSS = ("--method", "ron-gauss", "--label", "y", "--projection-dimension", "3")
 INDEPENDENT = ("--method", "independent")
-MEAN_EMBEDDING = ("--method", "mean-embedding", "--fit-steps", "3")
+MEAN_EMBEDDING = ("--method", "mean-embedding")
 
 
 @pytest.fixture

@@ -42,8 +42,7 @@ def test_audit_stays_below_the_claim_when_an_image_comes_and_goes(
     without, there = (sum_products(FEATURES, *world, classes=3) for world in worlds)
     stddev = share * NOISE[relation]
     seen = []
-    combine = embeddings.combine
-    monkeypatch.setattr(embeddings, "combine", lambda noisy, **more: seen.append(noisy) or combine(noisy, **more))
+    monkeypatch.setattr(embeddings, "combine", lambda noisy, **_: seen.append(noisy))
     make_weaker_noise(embeddings, monkeypatch, share=share)
     said = []
     distance = float(np.linalg.norm(there - without)) / stddev
