@@ -16,8 +16,8 @@ from dpwgan.discriminators.embeddings import Embedding, ImageFeatures
 
 Floats = npt.NDArray[np.float64]
 
-# A class that is smaller than this, as a share of all records, is known too little to be divided by its size.
-_SMALLEST = 0.002
+# In stddevs of the noise.
+_SEEN = 2.0
 # A class with less than this part of the weight that its size asks for is noise: weights differ by a few times at most.
 _LEAST_WEIGHT = 0.25
 
@@ -49,7 +49,9 @@ def estimate_classes(embedding: Embedding, features: ImageFeatures, *, records: 
     sizes = project_on_simplex(np.trace(products, axis1=1, axis2=2), np.ones(len(products)), total=float(records))
     # The weight of the constant: never above 1 a record, whatever the noise says.
     weight = min(max(float(products[:, -1, -1].sum()) / records, 1e-3), 1.0)
-    weights = np.maximum(products[:, -1, -1], _LEAST_WEIGHT * weight * np.maximum(sizes, _SMALLEST * records))
+    # What is not above its own noise is no divisor: a class too small to be seen is drawn towards gray.
+    seen = np.maximum(_LEAST_WEIGHT * weight * sizes, _SEEN * math.sqrt(2.0) * embedding.stddev)
+    weights = np.maximum(products[:, -1, -1], seen)
     # One row of the matrix: entries have this stddev, and in the mean over all this.
     noise = embedding.stddev * c / weights
     overall = embedding.pooled_stddev * c / weights.sum()
