@@ -181,7 +181,7 @@ class Children:
         self._running: set[subprocess.Popen[Any]] = set()
         self._stopped = False
 
-    def run(self, command: list[str], *, stdout: Any, stderr: Any) -> tuple[int, Any, float]:
+    def run(self, command: list[str], *, stdout: Any, stderr: Any, cwd: Path | None = None) -> tuple[int, Any, float]:
         """Runs a command to its end. Gives its exit code (negative: the signal), its usage and its wall time in s."""
         # Settings in the environment of whoever measures would change every cell unseen.
         clean = {name: value for name, value in os.environ.items() if not name.startswith("DPWGAN_")}
@@ -189,7 +189,9 @@ class Children:
         with self._lock:
             if self._stopped:
                 raise KeyboardInterrupt
-            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, env=clean)
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, env=clean, cwd=cwd
+            )
             self._running.add(process)
         _, status, usage = os.wait4(process.pid, 0)
         wall = time.perf_counter() - start
@@ -239,6 +241,12 @@ def _run_product(
     command += ["--method", cell.method.name, *cell.method.flags, "--quiet"]
     if threads is not None and "threads" not in dict(cell.method.settings):
         command += ["--threads", str(threads)]
+    call_product(command, scratch, children, record)
+    _check_claim(output, cell, record)
+
+
+def call_product(command: list[str], scratch: Path, children: Children, record: Record) -> None:
+    """Runs run.py and records its exit code and what it cost. Raises: CellError if it failed."""
     with (scratch / "stderr").open("w+b") as errors:
         code, usage, wall = children.run(command, stdout=subprocess.DEVNULL, stderr=errors)
     record |= {
@@ -248,8 +256,7 @@ def _run_product(
         "peak_mb": usage.ru_maxrss // 1024,
     }
     if code != 0:
-        raise CellError(f"run.py ended with {code}: {_last_line(scratch / 'stderr')}")
-    _check_claim(output, cell, record)
+        raise CellError(f"run.py ended with {code}: {last_line(scratch / 'stderr')}")
 
 
 def _check_claim(output: Path, cell: Cell, record: Record) -> None:
@@ -276,7 +283,7 @@ def _score(folder: Path, arguments: list[str], scratch: Path, children: Children
     with (scratch / "scores").open("w+b") as figures, (scratch / "scores-stderr").open("w+b") as errors:
         code, _, wall = children.run(command, stdout=figures, stderr=errors)
     if code != 0:
-        raise CellError(f"scores.py ended with {code}: {_last_line(scratch / 'scores-stderr')}")
+        raise CellError(f"scores.py ended with {code}: {last_line(scratch / 'scores-stderr')}")
     scored = json.loads((scratch / "scores").read_text())
     record |= {"rows": scored["rows"], "bad_rows": scored["bad_rows"], "score_s": round(wall, 1)}
     if scored["bad_rows"]:
@@ -288,7 +295,8 @@ def _score(folder: Path, arguments: list[str], scratch: Path, children: Children
     return {name: scored[name] for name in SCORE_NAMES if name in scored}
 
 
-def _last_line(path: Path) -> str:
+def last_line(path: Path) -> str:
+    """Gives the last line of what a process said."""
     lines = path.read_text(errors="replace").strip().splitlines()
     return lines[-1] if lines else "nothing on stderr"
 
@@ -368,13 +376,13 @@ def read_results(path: Path) -> dict[str, Record]:
 
 def measure(
     cells: list[Cell],
-    folders: dict[str, Path],
+    run_one: Callable[[Cell, Children], Record],
     results: Path,
     *,
     jobs: int,
     threads: int | None,
-    keep: Path | None,
     label: str | None,
+    say: Callable[[str], None],
 ) -> list[Record]:
     """Runs the cells, appends each record to `results` as it comes, and gives them all."""
     children = Children()
@@ -383,12 +391,12 @@ def measure(
 
     def work(cell: Cell) -> Record:
         made_by = describe_code()  # now: the code may change while cells wait
-        record = run_cell(cell, folders[cell.table], children, threads=threads, keep=keep)
+        record = run_one(cell, children)
         date = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
         return record | about | made_by | {"date": date, "jobs": jobs, "threads": threads}
 
     results.parent.mkdir(parents=True, exist_ok=True)
-    _mend_last_line(results)
+    mend_last_line(results)
     pool = ThreadPoolExecutor(jobs)
     try:
         with results.open("a") as stream:
@@ -397,14 +405,14 @@ def measure(
                 stream.write(json.dumps(record) + "\n")
                 stream.flush()
                 records.append(record)
-                say(f"{len(records)} of {len(cells)}: {_summarise(record)}")
+                say(f"{len(records)} of {len(cells)}: {summarise(record)}")
     finally:
         children.stop()
         pool.shutdown(wait=True, cancel_futures=True)
     return records
 
 
-def _mend_last_line(results: Path) -> None:
+def mend_last_line(results: Path) -> None:
     """Cuts off half a line, so that the next record does not grow onto it."""
     if results.exists():
         text = results.read_bytes()
@@ -412,7 +420,8 @@ def _mend_last_line(results: Path) -> None:
             results.write_bytes(text[: text.rfind(b"\n") + 1])
 
 
-def _summarise(record: Record) -> str:
+def summarise(record: Record) -> str:
+    """Says in a line what came of a cell."""
     epsilon = "" if record["epsilon"] is None else f" at epsilon {record['epsilon']:g}"
     what = f"{record['table']}, {title_of(record)}{epsilon}, repetition {record['repetition'] + 1}"
     if not record["ok"]:
@@ -491,12 +500,14 @@ def _place(record: Record) -> tuple[str, int, str, int]:
     return record["table"], place, title, record["repetition"]
 
 
-def _row(cells: Iterable[str]) -> str:
+def row(cells: Iterable[str]) -> str:
+    """Gives a row of a Markdown table."""
     return "| " + " | ".join(cells) + " |"
 
 
-def _head(cells: list[str]) -> list[str]:
-    return [_row(cells), "|" + "---|" * len(cells)]
+def head(cells: list[str]) -> list[str]:
+    """Gives the first two lines of a Markdown table."""
+    return [row(cells), "|" + "---|" * len(cells)]
 
 
 def _figure(value: float | None, score: str) -> str:
@@ -511,7 +522,8 @@ def _spread(group: list[Record], score: str) -> str:
     return middle if len(values) == 1 else f"{middle} ({_figure(min(values), score)} to {_figure(max(values), score)})"
 
 
-def _epsilon(epsilon: float | None) -> str:
+def write_epsilon(epsilon: float | None) -> str:
+    """Writes an epsilon; a reference has none."""
     return "-" if epsilon is None else f"{epsilon:g}"
 
 
@@ -521,7 +533,7 @@ def _in_order(here: Iterable[tuple[str, float | None]]) -> list[tuple[str, float
 
 
 def _table_of_scores(here: dict[tuple[str, float | None], list[Record]], known: list[Record]) -> list[str]:
-    lines = _head(["epsilon", "method", *SCORE_NAMES, "runs", "CPU s", "peak GB"])
+    lines = head(["epsilon", "method", *SCORE_NAMES, "runs", "CPU s", "peak GB"])
     epsilons = dict.fromkeys(epsilon for _, epsilon in _in_order(here))
     for epsilon in epsilons:
         for title, at in here:
@@ -532,12 +544,12 @@ def _table_of_scores(here: dict[tuple[str, float | None], list[Record]], known: 
             sizes = [record["peak_mb"] for record in group if "peak_mb" in record]
             costs = [f"{statistics.median(times):.0f}" if times else "-", f"{max(sizes) / 1024:.1f}" if sizes else "-"]
             scores = [_spread(group, score) for score in SCORE_NAMES]
-            lines.append(_row([_epsilon(epsilon), f"**{title}**", *scores, str(len(group)), *costs]))
+            lines.append(row([write_epsilon(epsilon), f"**{title}**", *scores, str(len(group)), *costs]))
         for figure in known:
             if figure["epsilon"] == epsilon:
                 scores = [f"{figure[score]:g}" if score in figure else "-" for score in SCORE_NAMES]
                 costs = [f"{figure[cost]:g}" if cost in figure else "-" for cost in ("cpu_s", "peak_gb")]
-                lines.append(_row([_epsilon(epsilon), _name_peer(figure), *scores, "1", *costs]))
+                lines.append(row([write_epsilon(epsilon), _name_peer(figure), *scores, "1", *costs]))
     return lines
 
 
@@ -568,7 +580,7 @@ def judge(ours: float, peer: float, score: str) -> tuple[bool, float]:
 
 def _table_of_goals(here: dict[tuple[str, float | None], list[Record]], known: list[Record]) -> list[str]:
     names = [f"{score} {'above' if sign > 0 else 'below'} the best peer" for score, sign in GOALS.items()]
-    lines = _head(["epsilon", "method", *names, "met"])
+    lines = head(["epsilon", "method", *names, "met"])
     for title, epsilon in _in_order(here):
         group = here[title, epsilon]
         if epsilon is None or group[0]["method"] in BASELINES:
@@ -583,12 +595,12 @@ def _table_of_goals(here: dict[tuple[str, float | None], list[Record]], known: l
             asked, met = asked + 1, met + better
             whose = f"{peer['peer']} at {peer['epsilon']:g}: {peer[score]:g}"
             cells.append(f"{'yes' if better else 'no'}, {gain:+.{DIGITS.get(score, 3)}f} ({whose})")
-        lines.append(_row([_epsilon(epsilon), title, *cells, f"{met} of {asked}"]))
+        lines.append(row([write_epsilon(epsilon), title, *cells, f"{met} of {asked}"]))
     return lines
 
 
 def _table_of_rises(here: dict[tuple[str, float | None], list[Record]]) -> tuple[list[str], bool]:
-    lines, all_rise = _head(["method", "median kway_3 by epsilon", "rises"]), True
+    lines, all_rise = head(["method", "median kway_3 by epsilon", "rises"]), True
     for title in dict.fromkeys(title for title, epsilon in here if epsilon is not None):
         steps = [
             (epsilon, median)
@@ -604,7 +616,7 @@ def _table_of_rises(here: dict[tuple[str, float | None], list[Record]]) -> tuple
         all_rise = all_rise and not falls
         course = ", ".join(f"{epsilon:g}: {median:.1f}" for epsilon, median in steps)
         verdict = "; ".join(falls) or ("yes" if len(steps) > 1 else "-")
-        lines.append(_row([title, course, verdict]))
+        lines.append(row([title, course, verdict]))
     return lines, all_rise
 
 
@@ -627,20 +639,23 @@ def _remarks(records: list[Record], peers: Record, shown: list[Record]) -> Itera
     notes = collections.defaultdict(list)
     for figure in shown:
         if "note" in figure:
-            notes[f"{_name_peer(figure)}: {figure['note']}"].append(f"{figure['table']} {_epsilon(figure['epsilon'])}")
+            notes[f"{_name_peer(figure)}: {figure['note']}"].append(
+                f"{figure['table']} {write_epsilon(figure['epsilon'])}"
+            )
     for note, where in notes.items():
         yield f"- {note} ({', '.join(where)})."
     for why in dict.fromkeys(record["tstr_skipped"] for record in records if "tstr_skipped" in record):
         yield f"- no tstr: {why}."
-    made_by = collections.Counter(_name_code(record) for record in records if not cell_of(record).method.is_reference)
+    made_by = collections.Counter(name_code(record) for record in records if not cell_of(record).method.is_reference)
     for code, many in made_by.items():
         yield f"- Runs: {many} by {code}."
     for record in records:
         if not record["ok"]:
-            yield f"- {_summarise(record)}"
+            yield f"- {summarise(record)}"
 
 
-def _name_code(record: Record) -> str:
+def name_code(record: Record) -> str:
+    """Says what code made a record, and where."""
     commit = (record["commit"] or "no commit")[:10] + (" with changes" if record["changed"] else "")
     machine = record["machine"]
     where = f"{machine['cores']} cores of {machine['processor']}, Python {record['versions']['python']}"
@@ -691,9 +706,13 @@ def main(arguments: list[str] | None = None) -> int:
     if asked.keep is not None:
         asked.keep.mkdir(parents=True, exist_ok=True)
     threads = asked.threads or (max(1, len(os.sched_getaffinity(0)) // asked.jobs) if asked.jobs > 1 else None)
-    before = signal.signal(signal.SIGTERM, _stop)
+
+    def run_one(cell: Cell, children: Children) -> Record:
+        return run_cell(cell, folders[cell.table], children, threads=threads, keep=asked.keep)
+
+    before = signal.signal(signal.SIGTERM, stop)
     try:
-        made = measure(left, folders, results, jobs=asked.jobs, threads=threads, keep=asked.keep, label=asked.label)
+        made = measure(left, run_one, results, jobs=asked.jobs, threads=threads, label=asked.label, say=say)
     except KeyboardInterrupt:
         say(f"stopped; go on with --resume {results}")
         return 130
@@ -710,7 +729,8 @@ def main(arguments: list[str] | None = None) -> int:
     return 1 if failed or falls else 0
 
 
-def _stop(*_: Any) -> None:
+def stop(*_: Any) -> None:
+    """Ends the measurement when a signal asks for it, as Ctrl-C does. Raises: KeyboardInterrupt."""
     raise KeyboardInterrupt
 
 
@@ -733,25 +753,21 @@ def find_tables(folder: Path, only: list[str]) -> dict[str, Path]:
 
 def make_parser() -> argparse.ArgumentParser:
     """The command line. Lists may be given in one argument too, as make does."""
-
-    def words(convert: Callable[[str], Any]) -> Any:
-        return lambda text: [convert(word) for word in text.split()]
-
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     root = HERE.parent.parent / "shared" / "bench"
     parser.add_argument(
         "--tables", type=Path, default=root, metavar="FOLDER", help=f"folder of tables (default: {root})"
     )
-    parser.add_argument("--only", type=words(str), nargs="+", action=_Flat, default=[], help="these tables only")
-    parser.add_argument("--methods", type=words(str), nargs="+", action=_Flat, default=list(METHODS))
-    parser.add_argument("--epsilons", type=words(_positive), nargs="+", action=_Flat, default=[])
-    parser.add_argument("--seeds", type=_count, default=3, metavar="N", help="repetitions of each cell (default: 3)")
+    parser.add_argument("--only", type=words(str), nargs="+", action=Flat, default=[], help="these tables only")
+    parser.add_argument("--methods", type=words(str), nargs="+", action=Flat, default=list(METHODS))
+    parser.add_argument("--epsilons", type=words(positive), nargs="+", action=Flat, default=[])
+    parser.add_argument("--seeds", type=count, default=3, metavar="N", help="repetitions of each cell (default: 3)")
     files = parser.add_mutually_exclusive_group()
     files.add_argument("--results", type=Path, metavar="FILE", help="append here (default: build/utility/DATE.jsonl)")
     files.add_argument("--resume", type=Path, metavar="FILE", help="append here, and skip the cells it holds")
     files.add_argument("--report", type=Path, metavar="FILE", help="print this file, run nothing")
-    parser.add_argument("--jobs", type=_count, default=1, metavar="N", help="cells at once (default: 1)")
-    parser.add_argument("--threads", type=_count, metavar="N", help="of each cell (default: run.py's; cores / jobs)")
+    parser.add_argument("--jobs", type=count, default=1, metavar="N", help="cells at once (default: 1)")
+    parser.add_argument("--threads", type=count, metavar="N", help="of each cell (default: run.py's; cores / jobs)")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the tables written, and their claims")
     parser.add_argument("--monotone", action="store_true", help="six epsilons, and check that kway_3 rises")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting for every run.py")
@@ -759,23 +775,31 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-class _Flat(argparse.Action):
+class Flat(argparse.Action):
     """Puts the lists of several arguments into one."""
 
     def __call__(self, parser: Any, namespace: Any, values: Any, option_string: Any = None) -> None:
+        """Takes all that stands behind the option."""
         flat = [word for part in values for word in part]
         if flat:  # make passes an empty variable on
             setattr(namespace, self.dest, flat)
 
 
-def _positive(text: str) -> float:
+def words(convert: Callable[[str], Any]) -> Any:
+    """Gives a reader of lists, their parts with spaces between."""
+    return lambda text: [convert(word) for word in text.split()]
+
+
+def positive(text: str) -> float:
+    """Reads a finite number above 0. Raises: ValueError."""
     value = float(text)
     if not 0 < value < float("inf"):
         raise ValueError
     return value
 
 
-def _count(text: str) -> int:
+def count(text: str) -> int:
+    """Reads a whole number from 1 on. Raises: ValueError."""
     value = int(text)
     if value < 1:
         raise ValueError

@@ -133,7 +133,7 @@ class Option:
     choices: tuple[str, ...] | None = None
     field: str = ""
     flag_only: bool = False
-    topic: Literal["", "marginals", "critic", "gaussian"] = ""
+    topic: Literal["", "marginals", "critic", "gaussian", "images"] = ""
 
     @property
     def key(self) -> str:
@@ -190,7 +190,7 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         name="method",
         group="privacy",
-        help="dp-wgan, query-gan, ron-gauss, independent, dp-critic, or loss-noise-gan (default: dp-wgan)",
+        help="dp-wgan, query-gan, ron-gauss, mean-embedding, dp-critic, loss-noise-gan or independent (default: dp-wgan)",
         metavar="NAME",
     ),
     Option(
@@ -333,6 +333,12 @@ OPTIONS: tuple[Option, ...] = (
         help="laplace: pure epsilon, no delta is spent; gaussian: more dimensions for the budget (default: laplace)",
     ),
     _real("mean-share", "share of the budget that the one-way counts, or the means of images, get", topic="gaussian"),
+    _whole(
+        "coefficients",
+        "training",
+        "mean-embedding only: cosine coefficients of an image that are embedded, at most",
+        topic="images",
+    ),
     Option(name="claim", group="files", metavar="PATH", help="where the claim goes; - prints it as text on stdout"),
     Option(name="save-model", group="files", metavar="DIR", help="keep the fitted model, to sample more from later"),
     Option(

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from dpwgan.errors import UsageError
 from dpwgan.generators.conv_sampler import CONV_FILE, ConvSampler
+from dpwgan.generators.factor_images import FACTORS_FILE, FactorImages
 from dpwgan.generators.mixture_sampler import MIXTURE_FILE, MixtureSampler
 from dpwgan.generators.projected_gaussian import PROJECTED_FILE, ClassSampler
 from dpwgan.generators.projected_images import IMAGES_FILE, ImageSampler
@@ -13,6 +14,7 @@ from dpwgan.methods.dp_critic import DpCritic
 from dpwgan.methods.dp_wgan import DpWgan
 from dpwgan.methods.independent import Independent
 from dpwgan.methods.loss_noise_gan import LossNoiseGan
+from dpwgan.methods.mean_embedding import MeanEmbedding
 from dpwgan.methods.query_gan import QueryGan
 from dpwgan.methods.ron_gauss import RonGauss
 
@@ -20,6 +22,7 @@ METHODS: dict[str, type[Method]] = {
     DpWgan.name: DpWgan,
     QueryGan.name: QueryGan,
     RonGauss.name: RonGauss,
+    MeanEmbedding.name: MeanEmbedding,
     DpCritic.name: DpCritic,
     LossNoiseGan.name: LossNoiseGan,
     Independent.name: Independent,
@@ -28,6 +31,7 @@ METHODS: dict[str, type[Method]] = {
 # Which model lies in a folder is told by a file of its own; one that has none is a perceptron's.
 _SAMPLERS = (
     (MIXTURE_FILE, MixtureSampler),
+    (FACTORS_FILE, FactorImages),
     (PROJECTED_FILE, ClassSampler),
     (IMAGES_FILE, ImageSampler),
     (CONV_FILE, ConvSampler),

@@ -19,6 +19,7 @@ from tests.images.test_png import read_png
 
 RON_GAUSS = ("--method", "ron-gauss", "--label", "y", "--projection-dimension", "3")
 INDEPENDENT = ("--method", "independent")
+MEAN_EMBEDDING = ("--method", "mean-embedding")
 
 
 @pytest.fixture
@@ -47,7 +48,9 @@ def check_images(path: Path, *, rows: int) -> None:
         assert set(written["labels"].tolist()) <= {0, 1, 2}
 
 
-@pytest.mark.parametrize("method", [RON_GAUSS, INDEPENDENT], ids=["ron-gauss", "independent"])
+@pytest.mark.parametrize(
+    "method", [RON_GAUSS, INDEPENDENT, MEAN_EMBEDDING], ids=["ron-gauss", "independent", "mean-embedding"]
+)
 def test_run_writes_legal_images_and_a_claim_when_the_table_is_npz(folder: Path, method: tuple[str, ...]) -> None:
     assert call(folder, "data.npz", "out.npz", "specs.json", "2.0", "--save-model", "model", *method) == 0
     check_images(folder / "out.npz", rows=60)

@@ -138,6 +138,7 @@ def test_setting_is_refused_by_name_when_it_is_another_methods(name: str, settin
         "query-gan": {"oracle", "rounds"},
         "independent": set(),
         "ron-gauss": set(),
+        "mean-embedding": set(),
         "dp-wgan": {"rounds", "steps", "expected_batch_size"},
     }
     if setting in known[name]:

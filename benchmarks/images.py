@@ -1,0 +1,312 @@
+"""Measures what the product makes of images: method x epsilon, repeated with fresh noise, beside floor and ceiling.
+
+    python benchmarks/images.py IMAGES_IDX LABELS_IDX [--methods M...] [--epsilons E...] [--delta D] [--runs N]
+                                [--jobs J] [--threads N] [--resume FILE] [--sheets FOLDER]
+    python benchmarks/images.py --report FILE
+
+The images are split once, by a fixed random order: four fifths to train on, the rest to test on. A cell is one run of
+`run.py train.npz out.npz specs.json EPSILON DELTA` as a user would start it, in a process of its own, with noise from
+the operating system. It counts only if the run exits with 0, all that it wrote is legal, and the claim is right: what
+it spends stays within what was asked, or it is null and says why. benchmarks/image_scores.py says what the scores mean.
+
+A METHOD is written as for benchmarks/utility.py: `ron-gauss:label=label:noise=gaussian`,
+`dp-gan:private-part=generator:no-guarantee`. Two names are made of the real images and are not private: `real`, the
+training images themselves (the ceiling), and `one-ways`, each pixel shuffled by itself (the floor).
+
+Each cell is appended to the results file as one line of JSON as soon as it is there. --resume goes on with such a file
+and skips what it holds. --sheets keeps a contact sheet (PNG) of each cell. The table is Markdown on stdout, progress is
+on stderr. Exit code 0: every cell is there; 1: not; 2: usage; 130: stopped.
+"""
+
+import argparse
+import datetime
+import gzip
+import hashlib
+import itertools
+import json
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+# This process stays small, without numpy: a child's peak memory counts that of the process which forked it.
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from benchmarks import utility  # noqa: E402
+from benchmarks.utility import Cell, CellError, Children, Method, Record  # noqa: E402
+
+RUN = ROOT / "run.py"
+SCORES = ROOT / "benchmarks" / "image_scores.py"
+
+METHODS = ("ron-gauss:label=label:noise=gaussian", "mean-embedding", "real", "one-ways")
+REFERENCES = {
+    "real": "the real training images (ceiling, not private)",
+    "one-ways": "each pixel of the real images shuffled by itself (floor, not private)",
+}
+EPSILONS = (1.0, 3.0, 10.0)
+DELTA = 1e-5
+SCORE_NAMES = {"pc1": 3, "accuracy_lr": 3, "accuracy_mlp": 3, "mean_pixel": 1}
+
+
+# --------------------------------------------------------------------------------------------------------- cells
+
+
+def plan_cells(digest: str, methods: list[Method], epsilons: list[float], *, delta: float, runs: int) -> list[Cell]:
+    """Lists the cells, a first run of all before a second of any. A cell's table names delta: others do not compare."""
+    cells = [
+        Cell(f"images at delta {delta:g}", digest, method, epsilon, run)
+        for run in range(runs)
+        for method in methods
+        for epsilon in ([None] if method.name in REFERENCES else epsilons)
+    ]
+    # The ceiling has no chance in it.
+    kept = [cell for cell in cells if cell.method.name != "real" or cell.repetition == 0]
+    return list({cell.key: cell for cell in kept}.values())
+
+
+def digest_files(paths: Iterable[Path]) -> str:
+    """Gives a digest of the images, whatever gzip wrote around them: figures from others are never compared."""
+    digest = hashlib.sha256()
+    for path in paths:
+        data = path.read_bytes()
+        digest.update(hashlib.sha256(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data).digest())
+    return digest.hexdigest()
+
+
+def run_cell(
+    cell: Cell, folder: Path, children: Children, *, delta: float, threads: int | None, sheets: Path | None
+) -> Record:
+    """Runs and scores one cell. What goes wrong is in the record: `ok` is false and `why` says it."""
+    record = cell.describe() | {"delta": delta, "ok": False, "why": None, "scores": {}}
+    with tempfile.TemporaryDirectory() as scratch:
+        output = Path(scratch) / "out.npz"
+        try:
+            if cell.method.name in REFERENCES:
+                arguments = ["--reference", cell.method.name]
+            else:
+                files = [str(folder / "train.npz"), str(output), str(folder / "specs.json")]
+                command = [sys.executable, str(RUN), *files, repr(cell.epsilon), repr(delta)]
+                command += ["--method", cell.method.name, *cell.method.flags, "--quiet"]
+                if threads is not None and "threads" not in dict(cell.method.settings):
+                    command += ["--threads", str(threads)]
+                utility.call_product(command, Path(scratch), children, record)
+                check_claim(output, cell, delta, record)
+                arguments = [str(output)]
+            record["scores"] = score(folder, arguments, Path(scratch), children, record)
+            record["ok"] = True
+            if sheets is not None and cell.method.name not in REFERENCES:
+                record["sheet"] = make_sheet(cell, folder, output, sheets, children)
+        except CellError as error:
+            record["why"] = str(error)
+        except (OSError, ValueError) as error:  # one cell's misfortune leaves the others alone
+            record["why"] = f"the cell could not be run or read ({type(error).__name__}: {error})"
+    return record
+
+
+def check_claim(output: Path, cell: Cell, delta: float, record: Record) -> None:
+    """Reads the claim beside an output. Raises: CellError unless it keeps to the budget, or is null and says why."""
+    try:
+        claim = json.loads(output.with_name(output.name + ".privacy.json").read_text())
+        guarantee, why = claim["guarantee"], claim["why_no_guarantee"]
+        budget, seeded = claim["budget"], claim["randomness"]["seeded"]
+        spent, spent_delta, published = budget["epsilon_spent"], budget["delta_spent"], claim.get("published")
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise CellError(f"the claim cannot be read ({type(error).__name__})") from None
+    record |= {"epsilon_spent": spent, "delta_spent": spent_delta, "why_no_guarantee": why, "published": published}
+    if seeded:
+        raise CellError("the run was seeded, and its noise is no noise")
+    asked = "no-guarantee" in dict(cell.method.settings)
+    if guarantee is None:
+        if not why or not asked:
+            raise CellError("the claim promises nothing" + ("" if why else " and does not say why"))
+        return
+    # `not ... <=` also refuses a NaN and catches what compares as nothing.
+    for name, value, most in (("epsilon", spent, cell.epsilon or 0.0), ("delta", spent_delta, delta)):
+        if not isinstance(value, float | int) or not 0 <= value <= most:
+            raise CellError(f"the claim spends {name} {value} of {most}")
+
+
+def score(folder: Path, arguments: list[str], scratch: Path, children: Children, record: Record) -> dict[str, float]:
+    """Scores in a process of its own. Raises: CellError if it fails or there is a row that the specs do not allow."""
+    command = [sys.executable, str(SCORES), "score", str(folder), *arguments]
+    with (scratch / "scores").open("w+b") as figures, (scratch / "scores-stderr").open("w+b") as errors:
+        code, _, wall = children.run(command, stdout=figures, stderr=errors)
+    if code != 0:
+        raise CellError(f"image_scores.py ended with {code}: {utility.last_line(scratch / 'scores-stderr')}")
+    scored = json.loads((scratch / "scores").read_text())
+    record |= {"rows": scored["rows"], "bad_rows": scored["bad_rows"], "score_s": round(wall, 1)}
+    if scored["bad_rows"]:
+        raise CellError(f"{scored['bad_rows']} of {scored['rows']} images have a label that the specs do not allow")
+    if not scored["rows"]:
+        raise CellError("the table written has no rows")
+    return {name: scored[name] for name in SCORE_NAMES}
+
+
+def make_sheet(cell: Cell, folder: Path, output: Path, sheets: Path, children: Children) -> str:
+    """Makes the contact sheet of a cell and gives its path. Raises: CellError."""
+    words = [cell.method.name, *(f"{name}-{value}" if value else name for name, value in cell.method.settings)]
+    name = "".join(sign if sign.isalnum() or sign in "-." else "-" for sign in "_".join(words))
+    target = sheets / f"{name}_epsilon-{utility.write_epsilon(cell.epsilon)}_run-{cell.repetition + 1}.png"
+    command = [sys.executable, "-m", "dpwgan.images", "sheet", str(output), str(target.resolve())]
+    command = [*command, str(folder / "specs.json"), "--quiet"]
+    with tempfile.TemporaryFile() as errors:
+        code, _, _ = children.run(command, stdout=subprocess.DEVNULL, stderr=errors, cwd=ROOT)
+    if code != 0:
+        raise CellError(f"the contact sheet could not be made: exit code {code}")
+    return str(target)
+
+
+# -------------------------------------------------------------------------------------------------------- report
+
+
+def title_of(record: Record) -> str:
+    """How the table names a method."""
+    return REFERENCES.get(record["method"], utility.title_of(record))
+
+
+def report(records: Iterable[Record]) -> str:
+    """Gives the results as Markdown, a table for each set of images: medians over the runs, ranges in brackets."""
+    records = list(records)
+    places = {title: place for place, title in enumerate(REFERENCES.values())}
+    groups: dict[tuple[str, str], dict[tuple[float, int, str], list[Record]]] = {}
+    for record in records:
+        if record["ok"]:
+            title = title_of(record)
+            epsilon = float("inf") if record["epsilon"] is None else record["epsilon"]
+            here = groups.setdefault((record["table"], record["split_sha256"]), {})
+            here.setdefault((epsilon, places.get(title, -1), title), []).append(record)
+    blocks = []
+    for (table, digest), here in groups.items():
+        lines = utility.head(
+            ["epsilon", "method", "guarantee", *SCORE_NAMES, "runs", "wall s", "CPU s", "peak MB"],
+        )
+        for key in sorted(here, key=lambda key: key[:2]):
+            group = here[key]
+            epsilon = None if group[0]["epsilon"] is None else key[0]
+            cells = [utility.write_epsilon(epsilon), f"**{key[2]}**", "; ".join(dict.fromkeys(map(_promise, group)))]
+            cells += [_spread([one["scores"][name] for one in group], digits) for name, digits in SCORE_NAMES.items()]
+            cells.append(str(len(group)))
+            cells += [
+                _spread([one[name] for one in group if name in one], 0) for name in ("wall_s", "cpu_s", "peak_mb")
+            ]
+            lines.append(utility.row(cells))
+        blocks += [f"## {table} (sha256 {digest[:10]})", "\n".join(lines)]
+    return "\n\n".join([*blocks, "\n".join(_remarks(records))]) + "\n"
+
+
+def _promise(record: Record) -> str:
+    if record["method"] in REFERENCES:
+        return "-"
+    if record["why_no_guarantee"] is None:
+        return f"epsilon {record['epsilon_spent']:.4g}, delta {record['delta_spent']:.2g}"
+    published = record.get("published") or {}
+    provable = published.get("provable_epsilon")
+    return "none" + ("" if provable is None else f" (provable: epsilon {provable:.4g})")
+
+
+def _spread(values: list[float], digits: int) -> str:
+    if not values:
+        return "-"
+    low, middle, high = (f"{value:.{digits}f}" for value in (min(values), statistics.median(values), max(values)))
+    return middle if len(values) == 1 else f"{middle} ({low} to {high})"
+
+
+def _remarks(records: list[Record]) -> Iterator[str]:
+    yield "Figures are medians over the runs, with their range in brackets; pc1 is better when lower, accuracies when"
+    yield "higher. The noise is fresh in each run; every run counted left legal images and a claim that holds."
+    counted = sorted((record for record in records if record["method"] not in REFERENCES), key=utility.name_code)
+    for code, group in itertools.groupby(counted, key=utility.name_code):
+        yield f"- Runs: {len(list(group))} by {code}."
+    for record in records:
+        if not record["ok"]:
+            yield f"- {utility.summarise(record)}"
+
+
+# -------------------------------------------------------------------------------------------------- command line
+
+
+def say(text: str) -> None:
+    """Writes a line of progress."""
+    print(f"images: {text}", file=sys.stderr, flush=True)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Measures, or reports what was measured."""
+    parser = make_parser()
+    asked = parser.parse_args(arguments)
+    if asked.report is not None:
+        records = list(utility.read_results(asked.report).values())
+        print(report(records), end="")
+        return 0 if all(record["ok"] for record in records) else 1
+    if asked.images is None or asked.labels is None:
+        parser.error("the idx files of images and labels are needed")
+    try:
+        methods = [utility.read_method(text) for text in asked.methods]
+        digest = digest_files([asked.images, asked.labels])
+    except (OSError, ValueError, EOFError) as error:
+        parser.error(str(error))
+    epsilons = list(dict.fromkeys(asked.epsilons))
+    cells = plan_cells(digest, methods, epsilons, delta=asked.delta, runs=asked.runs)
+    stamp = datetime.datetime.now(datetime.timezone.utc).strftime("%Y%m%dT%H%M%SZ")
+    results = asked.resume or Path("build") / "images" / f"{stamp}.jsonl"
+    finished: dict[str, Record] = {}
+    if asked.resume is not None and asked.resume.exists():
+        finished = {key: record for key, record in utility.read_results(asked.resume).items() if record["ok"]}
+    left = [cell for cell in cells if cell.key not in finished]
+    say(f"{len(left)} of {len(cells)} cells to run, results go to {results}")
+    if asked.sheets is not None:
+        asked.sheets.mkdir(parents=True, exist_ok=True)
+    threads = asked.threads or (max(1, len(os.sched_getaffinity(0)) // asked.jobs) if asked.jobs > 1 else None)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        command = [sys.executable, str(SCORES), "split", str(asked.images), str(asked.labels), name]
+        if left and subprocess.run(command, check=False).returncode != 0:
+            return 1
+
+        def run_one(cell: Cell, children: Children) -> Record:
+            return run_cell(cell, folder, children, delta=asked.delta, threads=threads, sheets=asked.sheets)
+
+        before = signal.signal(signal.SIGTERM, utility.stop)
+        try:
+            made = utility.measure(left, run_one, results, jobs=asked.jobs, threads=threads, label=None, say=say)
+        except KeyboardInterrupt:
+            say(f"stopped; go on with --resume {results}")
+            return 130
+        finally:
+            signal.signal(signal.SIGTERM, before)
+    keys = {cell.key for cell in cells}
+    print(report([*(record for key, record in finished.items() if key in keys), *made]), end="")
+    failed = sum(not record["ok"] for record in made)
+    if failed:
+        say(f"{failed} of {len(cells)} cells failed; run them again with --resume {results}")
+    return 1 if failed else 0
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("images", type=Path, nargs="?", metavar="IMAGES_IDX", help="idx file, gzipped or not")
+    parser.add_argument("labels", type=Path, nargs="?", metavar="LABELS_IDX", help="idx file, gzipped or not")
+    listed: dict[str, Any] = {"nargs": "+", "action": utility.Flat}
+    parser.add_argument("--methods", type=utility.words(str), default=list(METHODS), metavar="METHOD", **listed)
+    parser.add_argument(
+        "--epsilons", type=utility.words(utility.positive), default=list(EPSILONS), metavar="EPSILON", **listed
+    )
+    parser.add_argument("--delta", type=utility.positive, default=DELTA, help=f"of every run (default: {DELTA:g})")
+    parser.add_argument("--runs", type=utility.count, default=1, metavar="N", help="of each cell (default: 1)")
+    parser.add_argument("--jobs", type=utility.count, default=1, metavar="J", help="cells at once (default: 1)")
+    parser.add_argument("--threads", type=utility.count, metavar="N", help="of a cell (default: run.py's; cores/jobs)")
+    parser.add_argument("--resume", type=Path, metavar="FILE", help="append here, and skip the cells it holds")
+    parser.add_argument("--sheets", type=Path, metavar="FOLDER", help="keep a contact sheet of each cell here")
+    parser.add_argument("--report", type=Path, metavar="FILE", help="print this file, run nothing")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

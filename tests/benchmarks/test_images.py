@@ -1,0 +1,174 @@
+"""The command that measures images: what it runs, what it believes, what it does again, and what it prints."""
+
+import json
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks import image_scores, images, utility
+from dpwgan.data.idx import write_idx
+
+# Stands in for run.py: fails or lies where the method's name says so, counts its runs beside itself, and else gives
+# back the images that it was given.
+FAKE_RUN = """
+import json, pathlib, sys
+import numpy as np
+data, output, specs, epsilon, delta = sys.argv[1:6]
+flags = sys.argv[6:]
+method = flags[flags.index("--method") + 1]
+with open(pathlib.Path(__file__).with_name("calls"), "a") as stream:
+    stream.write(json.dumps(sys.argv[4:]) + "\\n")
+if method == "fails":
+    print("dpwgan: error: The budget cannot be met.", file=sys.stderr)
+    sys.exit(69)
+with np.load(data) as archive:
+    real, labels = archive["images"], archive["labels"]
+np.savez(output, images=real.astype(float) if method == "floats" else real, labels=labels + 9 * (method == "illegal"))
+open_ended = method == "gan"
+spent = None if open_ended else float(epsilon) * (1.01 if method == "overspends" else 0.99)
+pathlib.Path(output + ".privacy.json").write_text(json.dumps({
+    "guarantee": None if open_ended else {},
+    "why_no_guarantee": "no noise" if open_ended else None,
+    "published": {"provable_epsilon": 81234.5} if open_ended else None,
+    "budget": {"epsilon_spent": spent, "delta_spent": None if open_ended else float(delta)},
+    "randomness": {"seeded": method == "seeded"},
+}))
+"""
+
+
+def draw(records: int = 60) -> tuple[Any, Any]:
+    """Draws images of 6 x 5 in which class k is bright in line k."""
+    rng = np.random.default_rng(5)
+    labels = rng.integers(0, 3, records).astype(np.uint8)
+    pixels = rng.integers(0, 60, (records, 6, 5)).astype(np.uint8)
+    pixels[np.arange(records), labels] += 190
+    return pixels, labels
+
+
+@pytest.fixture
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Idx files of tiny images, and a stand-in for the product."""
+    pixels, labels = draw()
+    Path(tmp_path / "images.gz").write_bytes(write_idx(pixels, packed=True))
+    Path(tmp_path / "labels").write_bytes(write_idx(labels))
+    (tmp_path / "run.py").write_text(textwrap.dedent(FAKE_RUN))
+    monkeypatch.setattr(images, "RUN", tmp_path / "run.py")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def start(*arguments: str) -> int:
+    return images.main(["images.gz", "labels", "--resume", "r.jsonl", *arguments])
+
+
+def read_records() -> list[dict[str, Any]]:
+    return [json.loads(line) for line in Path("r.jsonl").read_text().splitlines()]
+
+
+def test_each_cell_is_run_scored_and_recorded_once_when_all_goes_well(
+    bench: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = ["--methods", "good:label=y", "real", "one-ways", "--epsilons", "1 3", "--sheets", "sheets"]
+    assert start(*flags) == 0
+    records = {(record["method"], record["epsilon"]): record for record in read_records()}
+    assert sorted(records, key=str) == [("good", 1.0), ("good", 3.0), ("one-ways", None), ("real", None)]
+    good, floor = records["good", 1.0], records["one-ways", None]
+    assert good["scores"] == records["real", None]["scores"], "it gives back the real images"
+    assert good["scores"]["pc1"] < 1e-6 < floor["scores"]["pc1"]
+    assert good["scores"]["accuracy_lr"] > 0.9 > floor["scores"]["accuracy_lr"]
+    assert good["scores"]["mean_pixel"] == pytest.approx(floor["scores"]["mean_pixel"])
+    assert good["epsilon_spent"] <= 1.0
+    assert good["delta_spent"] <= 1e-5
+    assert good["peak_mb"] > 0
+    assert good["cpu_s"] >= 0
+    assert (bench / good["sheet"]).read_bytes()[:4] == b"\x89PNG"
+    calls = [json.loads(line) for line in (bench / "calls").read_text().splitlines()]
+    assert calls == [[epsilon, "1e-05", "--method", "good", "--label", "y", "--quiet"] for epsilon in ("1.0", "3.0")]
+    printed = capsys.readouterr().out
+    assert "| 1 | **good --label y** | epsilon 0.99, delta 1e-05 |" in printed
+    assert "| - | **the real training images (ceiling, not private)** | - |" in printed
+
+    assert start(*flags) == 0, "all is there already"
+    assert len((bench / "calls").read_text().splitlines()) == 2
+    assert capsys.readouterr().out == printed
+
+
+def test_median_and_range_are_printed_when_a_cell_is_run_more_than_once(
+    bench: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert start("--methods", "good", "real", "--epsilons", "1", "--runs", "2") == 0
+    assert len(read_records()) == 3, "the ceiling has no chance in it"
+    assert "0.000 (0.000 to 0.000)" in capsys.readouterr().out
+
+
+def test_method_without_a_guarantee_counts_only_when_it_was_asked_for_as_such(
+    bench: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert start("--methods", "gan:no-guarantee", "gan", "--epsilons", "2") == 1
+    counted, other = read_records()
+    assert counted["ok"]
+    assert counted["why_no_guarantee"] == "no noise"
+    assert other["why"] == "the claim promises nothing"
+    assert "| none (provable: epsilon 8.123e+04) |" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("method", "why"),
+    [
+        ("fails", "run.py ended with 69: dpwgan: error: The budget cannot be met."),
+        ("overspends", "the claim spends epsilon 1.01 of 1.0"),
+        ("seeded", "the run was seeded"),
+        ("illegal", "48 of 48 images have a label that the specs do not allow"),
+        ("floats", "another shape or type"),
+    ],
+)
+def test_cell_is_reported_and_the_command_fails_when_its_run_does_not_count(
+    bench: Path, capsys: pytest.CaptureFixture[str], method: str, why: str
+) -> None:
+    assert start("--methods", method, "--epsilons", "1") == 1
+    (record,) = read_records()
+    assert not record["ok"]
+    assert why in record["why"]
+    assert why in capsys.readouterr().out
+
+
+def test_split_is_the_same_each_time_and_gives_every_image_to_one_part(tmp_path: Path) -> None:
+    pixels, labels = draw()
+    parts = []
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        image_scores.split(pixels, labels, tmp_path / name)
+        parts.append([image_scores.read_images(tmp_path / name / f"{part}.npz") for part in ("train", "test")])
+    for (one, _), (other, _) in zip(*parts, strict=True):
+        np.testing.assert_array_equal(one, other)
+    (train, train_labels), (test, test_labels) = parts[0]
+    assert (len(train), len(test)) == (48, 12)
+    both = {row.tobytes() + bytes([label]) for row, label in zip(pixels, labels, strict=True)}
+    found = [(*train, *test), (*train_labels, *test_labels)]
+    assert {row.tobytes() + bytes([int(label)]) for row, label in zip(*found, strict=True)} == both
+
+
+def test_first_component_is_the_direction_of_most_spread_when_there_is_one() -> None:
+    rng = np.random.default_rng(1)
+    direction = np.array([0.6, 0.0, -0.8])
+    points = 3 * rng.standard_normal((4000, 1)) * direction + 0.1 * rng.standard_normal((4000, 3)) + 7
+    found = image_scores.find_component(points)
+    assert abs(found @ direction) == pytest.approx(1.0, abs=1e-3)
+
+
+@pytest.mark.parametrize("flags", [["--methods", "good:seed=1"], ["--epsilons", "0"], ["--runs", "0"]])
+def test_command_is_refused_when_a_cell_cannot_be_run_so(bench: Path, flags: list[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        start(*flags)
+    assert stopped.value.code == 2
+
+
+def test_results_file_of_images_is_read_by_the_report(bench: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert start("--methods", "good", "--epsilons", "1") == 0
+    printed = capsys.readouterr().out
+    assert images.main(["--report", "r.jsonl"]) == 0
+    assert capsys.readouterr().out == printed
+    assert len(utility.read_results(Path("r.jsonl"))) == 1
