@@ -190,7 +190,8 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         name="method",
         group="privacy",
-        help="dp-wgan, query-gan, ron-gauss, mean-embedding, dp-critic, loss-noise-gan or independent (default: dp-wgan)",
+        help="dp-wgan, query-gan, ron-gauss, mean-embedding, dp-critic, loss-noise-gan or independent; docs/methods.md "
+        "says which when (default: dp-wgan)",
         metavar="NAME",
     ),
     Option(
