@@ -49,6 +49,7 @@ _FORMAL_FILTERS = (16, 32)
 _FORMAL_HIDDEN = (64, 64)
 _FORMAL_BATCH = 512
 _FORMAL_STEPS = 300
+_FORMAL_GENERATOR_BATCH = 128
 _FORMAL_LEARNING_RATE = 1e-3
 _FORMAL_PASSES = 3.0
 # The sizes of the classes need little: a share of rho.
@@ -328,7 +329,7 @@ def _fit_formally(
             train(
                 plan.critic,
                 critic_step=PrivatePenaltyStep(players, plan=plan.critic),
-                generator_step=ScoreClimb(players, batch_size=plan.critic.generator_batch_size, learning_rate=1.0),
+                generator_step=ScoreClimb(players, batch_size=_FORMAL_GENERATOR_BATCH, learning_rate=1.0),
                 ledger=ledger,
                 streams=streams,
                 progress=progress,
