@@ -14,8 +14,8 @@ from dpwgan.cells.image_grid import ImageGrid
 from dpwgan.encoded import EncodedTable, Span
 from dpwgan.errors import InputError
 
-CONV_FILE = "images.npz"
-_GRID_FILE = "grid.json"
+CONV_FILE = "convolutions.npz"
+_GRID_FILE = "convolutions.json"
 # As in the generator, which this module must not import: TensorFlow would come with it. Tested to agree.
 _STRIDE = 2
 _GROUPS = 4

@@ -21,8 +21,8 @@ from dpwgan.encoded import EncodedTable, Span
 from dpwgan.errors import DpwganError, InputError
 from dpwgan.generators.projection import project_on_semidefinite
 
-IMAGES_FILE = "images.npz"
-_COLUMNS_FILE = "images.json"
+IMAGES_FILE = "image_gaussian.npz"
+_COLUMNS_FILE = "image_gaussian.json"
 
 Floats = npt.NDArray[np.float64]
 
