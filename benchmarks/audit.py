@@ -39,6 +39,7 @@ CRITIC: dict[str, Any] = {"steps": 60, "expected_batch_size": 64, "hidden_critic
 METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "independent": ("independent", {}),
     "ron-gauss, gaussian": ("ron-gauss", {"noise": "gaussian"}),
+    "ron-gauss, label": ("ron-gauss", {"noise": "gaussian", "label": "idp"}),
     "query-gan": ("query-gan", FIT),
     "query-gan, one-layer": ("query-gan", {"oracle": "one-layer", "rounds": 6, "codes": 100}),
     "dp-wgan, none": ("dp-wgan", {"anchor": "none", "hidden_generator": (32,), **CRITIC}),

@@ -29,6 +29,7 @@ ENGINES = ("fused", "reference")
 ANCHORS = ("queries", "moments", "none")
 ORACLES = ("marginals", "one-layer")
 NOISES = ("laplace", "gaussian")
+PROJECTIONS = ("cosine", "random")
 GENERATORS = ("codes", "mlp", "codes+mlp")
 LOG_FORMATS = ("text", "json")
 ENVIRONMENT_PREFIX = "DPWGAN_"
@@ -304,9 +305,18 @@ OPTIONS: tuple[Option, ...] = (
         group="training",
         topic="gaussian",
         metavar="COLUMN",
-        help="the column of categories whose classes get a Gaussian each (default: one for all rows)",
+        help="the column of categories whose classes get a Gaussian each (default: one for all rows; of images, the "
+        "label in their layout)",
     ),
-    _whole("projection-dimension", "training", "dimensions of the random orthonormal projection", topic="gaussian"),
+    _whole("projection-dimension", "training", "dimensions of the orthonormal projection", topic="gaussian"),
+    Option(
+        name="projection",
+        group="training",
+        topic="gaussian",
+        choices=PROJECTIONS,
+        help="cosine: the lowest frequencies of images; random: directions drawn at random, as published (default: "
+        "cosine for images, random for all else)",
+    ),
     Option(
         name="noise",
         group="training",
@@ -314,7 +324,7 @@ OPTIONS: tuple[Option, ...] = (
         choices=NOISES,
         help="laplace: pure epsilon, no delta is spent; gaussian: more dimensions for the budget (default: laplace)",
     ),
-    _real("mean-share", "share of the budget that the one-way counts get", topic="gaussian"),
+    _real("mean-share", "share of the budget that the one-way counts, or the means of images, get", topic="gaussian"),
     Option(name="claim", group="files", metavar="PATH", help="where the claim goes; - prints it as text on stdout"),
     Option(name="save-model", group="files", metavar="DIR", help="keep the fitted model, to sample more from later"),
     Option(
@@ -465,7 +475,14 @@ class SynthesisConfig:
         return None, RECORDS
 
 
-_CHOICES = {"engine": ENGINES, "anchor": ANCHORS, "oracle": ORACLES, "generator": GENERATORS, "noise": NOISES}
+_CHOICES = {
+    "engine": ENGINES,
+    "anchor": ANCHORS,
+    "oracle": ORACLES,
+    "generator": GENERATORS,
+    "noise": NOISES,
+    "projection": PROJECTIONS,
+}
 _LEAST = {
     **dict.fromkeys(("latent", "expected_batch_size", "critic_steps_per_generator_step", "generator_steps"), 1),
     **dict.fromkeys(("steps", "fit_steps"), 1),

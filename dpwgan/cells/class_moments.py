@@ -20,16 +20,15 @@ Sensitivities. For z in R^p of norm 1 or less let S(z) be the upper triangle of 
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from dpwgan.accounting.events import Gaussian, Laplace
-from dpwgan.cells import one_ways
-from dpwgan.cells.one_ways import OneWayPlan, OneWays
-from dpwgan.encoded import EncodedTable
+from dpwgan.cells.one_ways import OneWayPlan, OneWays, count_one_ways
+from dpwgan.encoded import EncodedTable, Span
 from dpwgan.mechanisms.gaussian import add_gaussian_noise
 from dpwgan.mechanisms.laplace import add_laplace_noise
 
@@ -71,38 +70,54 @@ class ClassOneWays:
     stddev: float
 
 
-def count_classes(encoded: EncodedTable, labels: Groups | None, plan: OneWayPlan, *, classes: int) -> Integers:
-    """Counts, exactly: all histograms of the first class, of the next one ..., and the size of each class, if any.
+def leave_out(spans: Sequence[Span], label: Span) -> tuple[Span, ...]:
+    """Gives the spans of the table without a column of codes, laid out as if it had never been there."""
+    return tuple(
+        replace(
+            span,
+            start=span.start - (label.width if span.start > label.start else 0),
+            source=span.source - (span.head != "linear" and span.source > label.source),
+        )
+        for span in spans
+        if span != label
+    )
+
+
+def split_classes(encoded: EncodedTable, label: Span | None) -> tuple[EncodedTable, ...]:
+    """Parts the rows by their class, and the label from the other columns; one table of all rows without a label.
+
+    Privacy: all that is measured here is measured on what this gives: a null record is in none of the tables.
+    """
+    if label is None:
+        return (encoded,)
+    codes = np.delete(encoded.codes, label.source, axis=1)
+    inner = EncodedTable(codes=codes, numbers=encoded.numbers, spans=leave_out(encoded.spans, label))
+    labels = encoded.codes[:, label.source]
+    return tuple(inner.take(labels == index) for index in range(label.categories))
+
+
+def count_classes(tables: Sequence[EncodedTable], plan: OneWayPlan, *, sized: bool) -> Integers:
+    """Counts, exactly: all histograms of the first class, of the next one ..., and, if `sized`, each class's size.
 
     Privacy: sensitivities as the module's (5). What it gives is not released.
-    Shapes: `labels` (n,) below `classes`, None for one class.
     """
-    parts: list[Floats] = []
-    for label in range(classes):
-        mine = encoded if labels is None else encoded.take(labels == label)
-        parts += [histogram for tables in one_ways.count_one_ways(mine, plan) for histogram in tables]
-    if labels is not None:
-        parts.append(np.bincount(labels, minlength=classes).astype(np.float64))
+    parts = [histogram for table in tables for histograms in count_one_ways(table, plan) for histogram in histograms]
+    if sized:
+        parts.append(np.array([table.records for table in tables], np.float64))
     counts: Integers = np.rint(np.concatenate(parts) if parts else np.zeros(0)).astype(np.int64)
     return counts
 
 
 def measure_classes(
-    encoded: EncodedTable,
-    labels: Groups | None,
-    plan: OneWayPlan,
-    *,
-    classes: int,
-    noise: Noise,
-    rng: np.random.Generator,
+    tables: Sequence[EncodedTable], plan: OneWayPlan, *, sized: bool, noise: Noise, rng: np.random.Generator
 ) -> ClassOneWays:
-    """Releases the one-way counts of all classes, and the sizes of the classes, at once.
+    """Releases the one-way counts of all classes and, if `sized`, the sizes of the classes, at once.
 
     Privacy: one event, `noise`, with the sensitivities of the module's (5). The caller has charged its ledger with it.
     Raises: PrivacyError from the mechanism.
     """
-    counts = count_classes(encoded, labels, plan, classes=classes)
-    histograms = plan.histograms + (labels is not None)
+    counts = count_classes(tables, plan, sized=sized)
+    histograms = plan.histograms + sized
     if isinstance(noise, Laplace):
         noisy, scale, _ = add_laplace_noise(
             counts,
@@ -128,11 +143,11 @@ def measure_classes(
     ]
     each = sum(sizes)
     measured = []
-    for label in range(classes):
-        pieces = iter(np.split(released[label * each : (label + 1) * each], np.cumsum(sizes)[:-1]))
-        tables = tuple(tuple(next(pieces) for _ in runs) for runs in plan.blocks)
-        measured.append(OneWays(plan=plan, histograms=tables, stddev=stddev))
-    totals = None if labels is None else released[classes * each :]
+    for index in range(len(tables)):
+        pieces = iter(np.split(released[index * each : (index + 1) * each], np.cumsum(sizes)[:-1]))
+        histograms_of = tuple(tuple(next(pieces) for _ in runs) for runs in plan.blocks)
+        measured.append(OneWays(plan=plan, histograms=histograms_of, stddev=stddev))
+    totals = released[len(tables) * each :] if sized else None
     return ClassOneWays(classes=tuple(measured), totals=totals, stddev=stddev)
 
 
@@ -214,3 +229,17 @@ def measure_products(
         matrix[columns, rows] = part
         matrices.append(matrix)
     return tuple(matrices), stddev
+
+
+def bearable_dimension(records: float, noise: Noise, *, push: float) -> float:
+    """Gives the dimension p at which noise on the sum of z z^T pushes its eigenvalues by `push` times records/p.
+
+    Noise of stddev s on a symmetric matrix pushes its eigenvalues by 2 s sqrt p (Wigner); s is sqrt 2 (p + 1)/(2 E) for
+    Laplace noise of epsilon E, sigma/sqrt 2 for Gaussian noise. The eigenvalues' mean is at most records/p.
+    Privacy: of public numbers only.
+    """
+    most = push * records
+    if isinstance(noise, Laplace):
+        # sqrt 2 p^1.5 (p + 1) / E, a little less than with (p + 1) for p throughout.
+        return float((most * noise.epsilon / math.sqrt(2.0)) ** 0.4)
+    return float((most / (math.sqrt(2.0) * noise.noise_multiplier)) ** (2.0 / 3.0))

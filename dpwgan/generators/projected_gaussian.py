@@ -14,8 +14,8 @@ import functools
 import itertools
 import json
 import zipfile
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ import numpy.typing as npt
 from scipy.special import ndtr
 
 from dpwgan.accounting.certificate import Certificate
+from dpwgan.cells.class_moments import leave_out
 from dpwgan.cells.coarsening import Coarsening
 from dpwgan.encoded import EncodedTable, Span
 from dpwgan.errors import DpwganError, InputError
@@ -332,19 +333,6 @@ class ClassSampler:
 
 
 _ARRAYS = ("projection", "factor", "offsets")
-
-
-def leave_out(spans: Sequence[Span], label: Span) -> tuple[Span, ...]:
-    """Gives the spans of the table without a column of codes, laid out as if it had never been there."""
-    return tuple(
-        replace(
-            span,
-            start=span.start - (label.width if span.start > label.start else 0),
-            source=span.source - (span.head != "linear" and span.source > label.source),
-        )
-        for span in spans
-        if span != label
-    )
 
 
 def _cut(records: int, *, width: int) -> list[int]:

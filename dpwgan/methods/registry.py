@@ -5,6 +5,7 @@ from pathlib import Path
 from dpwgan.errors import UsageError
 from dpwgan.generators.mixture_sampler import MIXTURE_FILE, MixtureSampler
 from dpwgan.generators.projected_gaussian import PROJECTED_FILE, ClassSampler
+from dpwgan.generators.projected_images import IMAGES_FILE, ImageSampler
 from dpwgan.generators.sampler import MlpSampler
 from dpwgan.methods.base import FittedSynthesizer, Method
 from dpwgan.methods.dp_wgan import DpWgan
@@ -33,4 +34,6 @@ def load_synthesizer(directory: Path) -> FittedSynthesizer:
         return MixtureSampler.load(directory)
     if (directory / PROJECTED_FILE).exists():
         return ClassSampler.load(directory)
+    if (directory / IMAGES_FILE).exists():
+        return ImageSampler.load(directory)
     return MlpSampler.load(directory)

@@ -1,8 +1,10 @@
 """RON-Gauss. Chanyaswad, Liu, Mittal 2019: RON-Gauss: Enhancing Utility in Non-Interactive Private Data Release."""
 
+import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -15,13 +17,17 @@ from dpwgan.accounting.events import Charge, Event, Gaussian, Laplace, gaussian,
 from dpwgan.accounting.ledger import Ledger
 from dpwgan.cells.class_moments import (
     Noise,
+    bearable_dimension,
     counts_replace_one_factor,
     covariance_replace_one_factor,
+    leave_out,
     measure_classes,
     measure_products,
+    split_classes,
     sum_products,
 )
 from dpwgan.cells.coarsening import MOST_CELLS, Coarsening, coarsen
+from dpwgan.cells.image_moments import MEANS_REPLACE_ONE_FACTOR
 from dpwgan.cells.one_ways import OneWayPlan, plan_one_ways
 from dpwgan.cells.simplex import project_on_simplex
 from dpwgan.encoded import EncodedTable, Span, TableShape
@@ -31,9 +37,18 @@ from dpwgan.generators.projected_gaussian import (
     Coordinates,
     ProjectedGaussian,
     fit_offsets,
-    leave_out,
 )
+from dpwgan.generators.projected_images import ImageSampler, fit_pixels
+from dpwgan.generators.projection import draw_projection, project_on_semidefinite
 from dpwgan.methods.base import Progress
+from dpwgan.methods.image_gaussian import (
+    ImageGaussianPlan,
+    Projection,
+    covariance_factor,
+    find_images,
+    plan_image_gaussian,
+    release_image_gaussian,
+)
 from dpwgan.randomness import Streams
 
 Floats = npt.NDArray[np.float64]
@@ -49,6 +64,8 @@ MOST_CLASSES = 128
 
 # Without counts that are near the truth nothing else helps; a covariance of few dimensions is known well enough.
 _MEAN_SHARE = 0.6
+# Means of images cost Gaussian noise as much as their covariance; Laplace noise leaves little to a covariance.
+_MEAN_SHARE_OF_IMAGES = {"gaussian": 0.5, "laplace": 0.7}
 # The noise of the covariance may push its eigenvalues by this many times their mean: the few large ones, which hold
 # what hangs together, still stand out.
 _MOST_NOISE = 4.0
@@ -60,16 +77,19 @@ _CLIP = 1.5
 class RonGaussSettings:
     """Settings of RON-Gauss; None stands for a choice that the plan makes from public facts.
 
-    `label`: the column whose classes get a Gaussian each. `projection_dimension`: dimensions of the random orthonormal
-    projection. `noise`: Laplace noise is pure epsilon, Gaussian noise composes better. `mean_share`: share of the
-    budget that the one-way counts get; of epsilon, or of rho for Gaussian noise.
+    `label`: the column whose classes get a Gaussian each; of images it is the layout's label unless one is named.
+    `projection_dimension`: dimensions of the orthonormal projection. `projection`: a random one, or, for images, the
+    lowest frequencies of the cosine transform. `noise`: Laplace noise is pure epsilon, Gaussian noise composes better.
+    `mean_share`: share of the budget that the one-way counts, or the means of images, get; of epsilon, or of rho for
+    Gaussian noise.
     Raises: UsageError for a value out of its range.
     """
 
     label: str | None = None
     projection_dimension: int | None = None
     noise: Literal["laplace", "gaussian"] = "laplace"
-    mean_share: float = _MEAN_SHARE
+    mean_share: float | None = None
+    projection: Projection | None = None
 
     def __post_init__(self) -> None:
         dimension = self.projection_dimension
@@ -79,8 +99,10 @@ class RonGaussSettings:
             raise UsageError(f"projection-dimension must be a whole number from 1 to {MOST_DIMENSION:,}")
         if self.noise not in ("laplace", "gaussian"):
             raise UsageError("noise must be laplace or gaussian")
-        if not 0.0 < self.mean_share < 1.0:
+        if self.mean_share is not None and not 0.0 < self.mean_share < 1.0:
             raise UsageError("mean-share must be above 0 and below 1")
+        if self.projection not in (None, "cosine", "random"):
+            raise UsageError("projection must be cosine or random")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,16 +187,59 @@ class RonGaussPlan:
             "label": self.settings.label,
             "noise": self.settings.noise,
             "projection_dimension": self.dimension,
-            "mean_share": self.settings.mean_share,
+            "projection": "random",
+            "mean_share": self.settings.mean_share or _MEAN_SHARE,
             "columns_with_an_order": "one-hot" if self.one_hot else "ranks",
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class RonGaussImagePlan:
+    """A run on images: both releases as `dpwgan.methods.image_gaussian` has them, fixed before a row is read."""
+
+    images: ImageGaussianPlan
+    settings: RonGaussSettings
+    mean_share: float
+    choice: FamilyChoice
+
+    @property
+    def charges(self) -> list[tuple[str, Event, int, Mapping[str, Any]]]:
+        """What to reserve in the ledger."""
+        return self.images.charges
+
+    @property
+    def memory_bytes(self) -> int:
+        """Estimate of what the fit holds at its peak."""
+        return self.images.memory_bytes
+
+    @property
+    def seconds(self) -> float:
+        """Rough estimate of the time on two cores."""
+        return self.images.seconds
+
+    def summary(self) -> dict[str, Any]:
+        """Gives the settings, those asked for and those chosen, as JSON-able pairs."""
+        return {
+            "label": self.images.label.column,
+            "noise": self.settings.noise,
+            "projection": self.images.projection,
+            "projection_dimension": {
+                "means": self.images.means_dimension,
+                "covariance": self.images.covariance_dimension,
+            },
+            "mean_share": self.mean_share,
+            "covariance": "one a class" if self.images.by_class else "one within all classes",
         }
 
 
 class RonGauss:
     """A Gaussian with a private mean and, in a random orthonormal projection, a private covariance; or one a class.
 
-    Privacy: two releases, both charged before rows are read; `dpwgan.cells.class_moments` has their sensitivities. With
-      Laplace noise the run is purely epsilon-DP. See docs/ron-gauss.md, also for what the paper states otherwise.
+    Images, where every column is a pixel or the label, get a mean vector a class in place of one-way counts.
+
+    Privacy: two releases, both charged before rows are read; `dpwgan.cells.class_moments` and
+      `dpwgan.cells.image_moments` have their sensitivities. With Laplace noise the run is purely epsilon-DP. See
+      docs/ron-gauss.md, also for what the paper states otherwise.
     Source: Chanyaswad, Liu, Mittal 2019, arXiv:1709.00054, Algorithms 1 and 3.
     """
 
@@ -201,12 +266,27 @@ class RonGauss:
         accountant_rule: str,
         neighboring_relation: NeighboringRelation,
         other_charges: Sequence[Charge] = (),
-    ) -> RonGaussPlan:
+    ) -> RonGaussPlan | RonGaussImagePlan:
         """Fixes both releases, their noise and the dimension. Privacy: sees the public shape only.
 
         Raises: UsageError for a label that is no column of codes or a dimension beyond the table's width, PrivacyError
           if the budget cannot be met.
         """
+        images = find_images(shape)
+        if images is not None and settings.label in (None, images[1].column):
+            return _plan_images(
+                shape,
+                budget,
+                settings=settings,
+                accountant_rule=accountant_rule,
+                neighboring_relation=neighboring_relation,
+                other_charges=other_charges,
+            )
+        if settings.projection == "cosine":
+            raise UsageError(
+                "the projection cosine is for images whose every column is a pixel that is a number, or the label of "
+                f"{MOST_CLASSES} categories at most; other tables have the projection random"
+            )
         label = _find_label(shape.spans, settings.label)
         spans = shape.spans if label is None else leave_out(shape.spans, label)
         if not spans:
@@ -216,8 +296,8 @@ class RonGauss:
         choice = make_choice(
             accountant_rule,
             budget,
-            share=settings.mean_share,
-            classes=label is not None,
+            share=settings.mean_share or _MEAN_SHARE,
+            factors=(counts_replace_one_factor, partial(covariance_replace_one_factor, classes=label is not None)),
             neighboring_relation=neighboring_relation,
             other_charges=other_charges,
         )
@@ -248,23 +328,25 @@ class RonGauss:
     def fit(
         self,
         encoded: EncodedTable,
-        plan: RonGaussPlan,
+        plan: RonGaussPlan | RonGaussImagePlan,
         *,
         streams: Streams,
         ledger: Ledger,
         progress: Progress,
         device: str = "auto",
         threads: int | None = None,
-    ) -> ClassSampler:
-        """Measures counts and covariances. Privacy: each release is charged before it reads rows.
+    ) -> ClassSampler | ImageSampler:
+        """Measures counts, or means, and covariances. Privacy: each release is charged before it reads rows.
 
         `device` and `threads` have nothing to do here.
         Raises: PrivacyError from the ledger.
         """
+        if isinstance(plan, RonGaussImagePlan):
+            return _fit_images(encoded, plan, streams=streams, ledger=ledger, progress=progress)
         ledger.charge(COUNTS_LABEL)
-        labels, inner = _part(encoded, plan.label)
+        tables = split_classes(encoded, plan.label)
         measured = measure_classes(
-            inner, labels, plan.one_way_plan, classes=plan.classes, noise=plan.counts, rng=streams.noise
+            tables, plan.one_way_plan, sized=plan.label is not None, noise=plan.counts, rng=streams.noise
         )
         progress(1, 2, ledger.epsilon_spent())
         # From here on, up to the second release, all is made of the first one and of public randomness.
@@ -283,9 +365,7 @@ class RonGauss:
         matrices: dict[int, Floats] = {}
         if seen:
             sums = [
-                draft.sum_products(inner if labels is None else inner.take(labels == index))
-                for index, draft in enumerate(drafts)
-                if draft.dimension > 0
+                draft.sum_products(table) for table, draft in zip(tables, drafts, strict=True) if draft.dimension > 0
             ]
             released, _ = measure_products(sums, noise=plan.covariance, rng=streams.noise)
             matrices = {id(draft): matrix for draft, matrix in zip(seen, released, strict=True)}
@@ -294,43 +374,31 @@ class RonGauss:
         return ClassSampler(spans=encoded.spans, label=plan.label, shares=records / records.sum(), models=models)
 
 
+def _fit_images(
+    encoded: EncodedTable, plan: RonGaussImagePlan, *, streams: Streams, ledger: Ledger, progress: Progress
+) -> ImageSampler:
+    done = itertools.count(1)
+    moments = release_image_gaussian(
+        encoded,
+        plan.images,
+        streams=streams,
+        ledger=ledger,
+        told=lambda: progress(next(done), 2, ledger.epsilon_spent()),
+    )
+    images = plan.images
+    return fit_pixels(
+        moments, spans=encoded.spans, label=images.label, sources=np.array(images.sources), levels=images.levels
+    )
+
+
 def choose_dimension(records: float, noise: Noise) -> int:
     """Gives the largest dimension in which the covariance's noise pushes eigenvalues by so many times their mean.
 
-    Noise of stddev s on a symmetric matrix pushes its eigenvalues by 2 s sqrt p (Wigner); s is sqrt 2 (p + 1)/(2 E) for
-    Laplace noise of epsilon E, sigma/sqrt 2 for Gaussian noise. The eigenvalues' mean is at most n/p in a ball of
-    radius 1, by the clip's margin less.
+    The eigenvalues' mean is at most n/p in a ball of radius 1, by the clip's margin less.
     Privacy: of public numbers only.
     """
-    most = _MOST_NOISE * records / _CLIP
-    if isinstance(noise, Laplace):
-        # sqrt 2 p^1.5 (p + 1) / E, a little less than with (p + 1) for p throughout.
-        p = float((most * noise.epsilon / math.sqrt(2.0)) ** 0.4)
-    else:
-        p = float((most / (math.sqrt(2.0) * noise.noise_multiplier)) ** (2.0 / 3.0))
+    p = bearable_dimension(records, noise, push=_MOST_NOISE / _CLIP)
     return max(1, min(MOST_DIMENSION, int(p)))
-
-
-def draw_projection(width: int, dimension: int, *, rng: np.random.Generator) -> Floats:
-    """Draws orthonormal columns, uniformly: all directions are alike. Privacy: public randomness.
-
-    Shapes: (width, dimension).
-    Source: Mezzadri 2007, arXiv:math-ph/0609050 (QR of Gaussians, with signs set right).
-    """
-    columns, triangle = np.linalg.qr(rng.standard_normal((width, dimension)))
-    result: Floats = columns * np.where(np.diag(triangle) < 0, -1.0, 1.0)
-    return result
-
-
-def project_on_semidefinite(matrix: Floats) -> Floats:
-    """Gives a factor F of the nearest positive semidefinite matrix F F^T to a symmetric one, in Frobenius norm.
-
-    Privacy: post-processing. Shapes: (p, p) to (p, p).
-    Source: Higham 1988 (negative eigenvalues become 0).
-    """
-    values, vectors = np.linalg.eigh(matrix)
-    result: Floats = vectors * np.sqrt(np.maximum(values, 0.0))
-    return result
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -411,15 +479,6 @@ def _most_width(plan: OneWayPlan, *, ranks: bool = False) -> int:
     )
 
 
-def _part(encoded: EncodedTable, label: Span | None) -> tuple[npt.NDArray[np.int64] | None, EncodedTable]:
-    """Parts the label from the other columns."""
-    if label is None:
-        return None, encoded
-    codes = np.delete(encoded.codes, label.source, axis=1)
-    inner = EncodedTable(codes=codes, numbers=encoded.numbers, spans=leave_out(encoded.spans, label))
-    return encoded.codes[:, label.source].astype(np.int64), inner
-
-
 def _share_out(totals: Floats | None, *, records: int, classes: int) -> Floats:
     """Gives each class a number of records, none negative, that add to the public total."""
     if totals is None:
@@ -427,12 +486,47 @@ def _share_out(totals: Floats | None, *, records: int, classes: int) -> Floats:
     return project_on_simplex(totals, np.ones(classes), total=float(records))
 
 
+_Factors = tuple[Callable[[type[Noise]], float], Callable[[type[Noise]], float]]
+
+
+def _plan_images(
+    shape: TableShape,
+    budget: Budget,
+    *,
+    settings: RonGaussSettings,
+    accountant_rule: str,
+    neighboring_relation: NeighboringRelation,
+    other_charges: Sequence[Charge],
+) -> RonGaussImagePlan:
+    share = settings.mean_share or _MEAN_SHARE_OF_IMAGES[settings.noise]
+    make_choice = _choose_laplace if settings.noise == "laplace" else _choose_gaussian
+    choice = make_choice(
+        accountant_rule,
+        budget,
+        share=share,
+        factors=(lambda _: MEANS_REPLACE_ONE_FACTOR, covariance_factor),
+        neighboring_relation=neighboring_relation,
+        other_charges=other_charges,
+    )
+    (means, _), (covariance, _) = choice.chosen_charges
+    if not isinstance(means, (Laplace, Gaussian)) or not isinstance(covariance, (Laplace, Gaussian)):
+        raise UsageError("ron-gauss has Laplace or Gaussian noise")
+    images = plan_image_gaussian(
+        shape,
+        means=means,
+        covariance=covariance,
+        projection=settings.projection or "cosine",
+        dimension=settings.projection_dimension,
+    )
+    return RonGaussImagePlan(images=images, settings=settings, mean_share=share, choice=choice)
+
+
 def _choose_laplace(
     rule: str,
     budget: Budget,
     *,
     share: float,
-    classes: bool,
+    factors: _Factors,
     neighboring_relation: NeighboringRelation,
     other_charges: Sequence[Charge],
 ) -> FamilyChoice:
@@ -445,11 +539,11 @@ def _choose_laplace(
     left = (budget.epsilon - spent) * (1 - 1e-9)
     if not left > 0:
         raise PrivacyError(f"The other charges leave nothing of the budget of epsilon {budget.epsilon:g}.")
-    factors = counts_replace_one_factor(Laplace), covariance_replace_one_factor(Laplace, classes=classes)
+    of_kind = [factor(Laplace) for factor in factors]
     replacing = neighboring_relation is NeighboringRelation.REPLACE_ONE
     events = tuple(
         laplace(epsilon=part / (factor if replacing else 1.0), replace_one_factor=factor)
-        for part, factor in zip((share * left, (1 - share) * left), factors, strict=True)
+        for part, factor in zip((share * left, (1 - share) * left), of_kind, strict=True)
     )
     charges = tuple((event, 1) for event in events)
     total = BASIC.get_epsilon((*other_charges, *charges), delta=budget.delta, neighboring_relation=neighboring_relation)
@@ -465,7 +559,7 @@ def _choose_laplace(
         other_charges=tuple(other_charges),
         reason=(
             "releases with Laplace noise have an epsilon each and no delta; epsilons are added, whatever accountant is "
-            f"asked for: {share * left:.4g} for counts and {(1 - share) * left:.4g} for the covariance."
+            f"asked for: {share * left:.4g} for counts or means and {(1 - share) * left:.4g} for the covariance."
         ),
         alternatives=(),
     )
@@ -476,18 +570,18 @@ def _choose_gaussian(
     budget: Budget,
     *,
     share: float,
-    classes: bool,
+    factors: _Factors,
     neighboring_relation: NeighboringRelation,
     other_charges: Sequence[Charge],
 ) -> FamilyChoice:
     """Chooses the accountant and the least noise, rho split between the two releases. Raises: PrivacyError."""
-    factors = counts_replace_one_factor(Gaussian), covariance_replace_one_factor(Gaussian, classes=classes)
+    of_kind = [factor(Gaussian) for factor in factors]
     return choose_accountant_for_family(
         rule,
         budget=budget,
         charges=lambda scale: [
             (gaussian(noise_multiplier=scale / math.sqrt(part), replace_one_factor=factor), 1)
-            for part, factor in zip((share, 1 - share), factors, strict=True)
+            for part, factor in zip((share, 1 - share), of_kind, strict=True)
         ],
         neighboring_relation=neighboring_relation,
         other_charges=other_charges,

@@ -11,6 +11,8 @@ from dpwgan.encoded import EncodedTable
 from dpwgan.planning import RunPlan, plan_run
 from dpwgan.schema import Column, Schema
 from tests.cells.tables import COLUMNS, make_encoded
+from tests.data.images import make_schema
+from tests.methods.images import make_images
 
 KEPT: list[Column] = [column for column in COLUMNS if column.name in ("letters", "two", "places", "age", "pay", "rate")]
 SCHEMA = Schema(columns=tuple(KEPT), sha256="0" * 64)
@@ -25,13 +27,18 @@ METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "query-gan": ("query-gan", {"rounds": 2, **_FIT}),
     "query-gan, one-layer": ("query-gan", {"oracle": "one-layer", "rounds": 3, "codes": 40}),
     "ron-gauss, gaussian": ("ron-gauss", {"noise": "gaussian"}),
+    "ron-gauss, label": ("ron-gauss", {"noise": "gaussian", "label": "letters"}),
+    "ron-gauss, images": ("ron-gauss", {"noise": "gaussian"}),
     "independent": ("independent", {}),
 }
 """Every way in which a method of the registry reads rows."""
 
 
-def make_table(*, records: int = 400, canaries: int = 20, seed: int = 1) -> EncodedTable:
-    base = make_encoded(records, seed=seed, columns=KEPT)
+OF_IMAGES = {"ron-gauss, images"}
+
+
+def make_table(*, records: int = 400, canaries: int = 20, seed: int = 1, images: bool = False) -> EncodedTable:
+    base = make_images(records, seed=seed)[0] if images else make_encoded(records, seed=seed, columns=KEPT)
     return add_canaries(base, canaries=canaries, rng=np.random.default_rng(seed))
 
 
@@ -45,4 +52,4 @@ def _plan(name: str, records: int, epsilon: float, delta: float) -> RunPlan:
     config = SynthesisConfig(
         epsilon=epsilon, delta=delta, method=method, settings=settings, device="cpu", accountant="moments"
     )
-    return plan_run(SCHEMA, records=records, config=config)
+    return plan_run(make_schema(6, 6, 1) if name in OF_IMAGES else SCHEMA, records=records, config=config)

@@ -75,7 +75,7 @@ def test_command_audits_releases_alone_when_there_are_no_runs(
         (["--epsilon", "1", "--seed", "-1"], 2, "--seed"),
         (["--epsilon", "1", "--method", "bootstrap"], 2, "no method of that name"),
         (["--epsilon", "1", "--method", "ron-gauss"], 2, "--noise gaussian"),
-        (["--epsilon", "1", "--method", "ron-gauss", "--noise", "gaussian", "--label", "letter"], 2, "no --label"),
+        (["--epsilon", "1", "--method", "ron-gauss", "--label", "letter"], 2, "--noise gaussian"),
     ],
 )
 def test_command_refuses_what_it_cannot_act_on(

@@ -56,7 +56,7 @@ def watch_run(
         patch.setattr(class_moments, "add_laplace_noise", note)
         patch.setattr(ron_gauss, "sum_products", both)
         fit("ron-gauss", encoded, plan, ledger=reserve(plan), seed=seed)
-    counts = class_moments.count_classes(encoded.take(present), None, plan.one_way_plan, classes=1)
+    counts = class_moments.count_classes([encoded.take(present)], plan.one_way_plan, sized=False)
     corner = np.triu_indices(len(sums[0]))
     without = {COUNTS_LABEL: counts, COVARIANCE_LABEL: sums[0][corner]}
     events = {label: event for label, event, _, _ in plan.charges}

@@ -11,9 +11,10 @@ from dpwgan.audit.canaries.worlds import add_canaries, nulled
 from dpwgan.cells import one_ways
 from dpwgan.cells.layout import lay_out_attributes
 from dpwgan.encoded import EncodedTable
+from dpwgan.methods import image_gaussian, ron_gauss
 from dpwgan.planning import RunPlan
 from dpwgan.randomness import make_streams
-from tests.canaries.runs import METHODS, make_plan, make_table
+from tests.canaries.runs import METHODS, OF_IMAGES, make_plan, make_table
 
 CANARIES = 20
 
@@ -45,7 +46,7 @@ def are_equal(one: EncodedTable, other: EncodedTable) -> bool:
     "name", [pytest.param(name, marks=pytest.mark.slow if name == "dp-wgan, moments" else ()) for name in METHODS]
 )
 def test_fit_is_the_same_to_the_last_bit_when_null_rows_hold_something_else(name: str) -> None:
-    encoded = make_table(canaries=CANARIES)
+    encoded = make_table(canaries=CANARIES, images=name in OF_IMAGES)
     present = np.arange(encoded.records) < encoded.records - CANARIES
     other = add_canaries(encoded.take(present), canaries=CANARIES, rng=np.random.default_rng(77))
     run_plan = make_plan(name, encoded, epsilon=8.0)  # seeded: the noise is the same, and a row that is read shows
@@ -57,6 +58,19 @@ def test_fit_is_the_same_to_the_last_bit_when_null_rows_hold_something_else(name
         np.testing.assert_array_equal(one.released, two.released)
     # The twin: rows that are not null do show.
     assert not are_equal(sample(fitted), sample(fit(other, run_plan)[1]))
+
+
+def test_null_record_is_in_no_class_when_rows_are_parted() -> None:
+    encoded = make_table(canaries=CANARIES)
+    label = next(span for span in encoded.spans if span.column == "letters")
+    present = np.arange(encoded.records) % 3 > 0
+    with nulled(present):
+        for module in (ron_gauss, image_gaussian):
+            tables = module.split_classes(encoded, label)
+            assert sum(table.records for table in tables) == present.sum()
+            for index, table in enumerate(tables):
+                mine = present & (encoded.codes[:, label.source] == index)
+                np.testing.assert_array_equal(table.numbers, encoded.numbers[mine])
 
 
 def test_counts_are_those_of_the_rows_that_are_left_when_others_are_null() -> None:

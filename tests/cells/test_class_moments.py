@@ -19,6 +19,7 @@ from dpwgan.cells.class_moments import (
     to_grid,
 )
 from dpwgan.cells.one_ways import plan_one_ways
+from dpwgan.encoded import EncodedTable
 from dpwgan.errors import PrivacyError
 from tests.cells.tables import COLUMNS, make_encoded
 
@@ -102,22 +103,26 @@ def test_published_sensitivity_is_passed_when_neighbours_are_the_worst(p: int) -
 def test_counts_move_by_what_is_stated_when_a_record_is_zeroed_or_replaced(labelled: bool) -> None:
     encoded = make_encoded(40, seed=3, columns=NARROW)
     plan = plan_one_ways(encoded.spans)
-    labels = np.arange(40) % 3 if labelled else None
+    labels = np.arange(40) % 3 if labelled else np.zeros(40, int)
     classes = 3 if labelled else 1
     histograms = plan.histograms + labelled
-    before = count_classes(encoded, labels, plan, classes=classes)
+
+    def count(table: EncodedTable, labels: np.ndarray) -> np.ndarray:
+        return count_classes([table.take(labels == index) for index in range(classes)], plan, sized=labelled)
+
+    before = count(encoded, labels)
     most: dict[str, float] = {"L1": 0.0, "L2": 0.0}
     for row in range(40):
         kept = np.arange(40) != row
         less = encoded.take(kept)
-        zeroed = count_classes(less, None if labels is None else labels[kept], plan, classes=classes) - before
+        zeroed = count(less, labels[kept]) - before
         assert np.abs(zeroed).sum() == histograms
         assert np.square(zeroed).sum() == histograms
         other = make_encoded(1, seed=100 + row, columns=NARROW)
         codes, numbers = encoded.codes.copy(), encoded.numbers.copy()
         codes[row], numbers[row] = other.codes[0], other.numbers[0]
-        moved = None if labels is None else np.where(np.arange(40) == row, (labels + 1) % 3, labels)
-        changed = count_classes(replace(encoded, codes=codes, numbers=numbers), moved, plan, classes=classes) - before
+        moved = np.where(np.arange(40) == row, (labels + 1) % classes, labels)
+        changed = count(replace(encoded, codes=codes, numbers=numbers), moved) - before
         most["L1"] = max(most["L1"], float(np.abs(changed).sum()))
         most["L2"] = max(most["L2"], math.sqrt(np.square(changed).sum()))
     assert most["L1"] <= counts_replace_one_factor(Laplace) * histograms
@@ -191,7 +196,8 @@ def test_classes_are_measured_apart_when_there_are_labels() -> None:
     plan = plan_one_ways(encoded.spans)
     labels = np.random.default_rng(7).integers(0, 3, 200)
     for noise in (laplace(epsilon=1e6), gaussian(noise_multiplier=1e-9)):
-        measured = measure_classes(encoded, labels, plan, classes=3, noise=noise, rng=np.random.default_rng(8))
+        tables = [encoded.take(labels == index) for index in range(3)]
+        measured = measure_classes(tables, plan, sized=True, noise=noise, rng=np.random.default_rng(8))
         np.testing.assert_allclose(measured.totals, np.bincount(labels, minlength=3), atol=1e-3)
         for index, one_ways in enumerate(measured.classes):
             for column in range(len(plan.attributes)):

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dpwgan.cells.class_moments import leave_out
 from dpwgan.errors import DpwganError, InputError
 from dpwgan.generators.projected_gaussian import (
     PROJECTED_FILE,
@@ -14,7 +15,6 @@ from dpwgan.generators.projected_gaussian import (
     Coordinates,
     ProjectedGaussian,
     fit_offsets,
-    leave_out,
 )
 from dpwgan.methods.registry import load_synthesizer
 from tests.methods.runs import make_table, refuse_illegal, run

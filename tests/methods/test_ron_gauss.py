@@ -8,14 +8,13 @@ import pytest
 from dpwgan.accounting.budget import NeighboringRelation
 from dpwgan.accounting.events import Laplace, stable_selection
 from dpwgan.errors import PrivacyError, UsageError
+from dpwgan.generators.projection import draw_projection, project_on_semidefinite
 from dpwgan.methods import ron_gauss
 from dpwgan.methods.registry import get_method
 from dpwgan.methods.ron_gauss import (
     COUNTS_LABEL,
     COVARIANCE_LABEL,
     choose_dimension,
-    draw_projection,
-    project_on_semidefinite,
 )
 from tests.methods.privacy_totals import gaussian_delta, total_rho
 from tests.methods.runs import NARROW, fit, make_plan, make_table, refuse_illegal, reserve, run

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpwgan.accounting.ledger import Ledger
-from dpwgan.cells import class_moments, one_ways
+from dpwgan.cells import class_moments, image_moments, one_ways
 from dpwgan.discriminators import moments, one_layer, queries
 from dpwgan.encoded import EncodedTable
 from dpwgan.errors import DpwganError
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 Numbers = npt.NDArray[np.float64]
 
-NOISY_MODULES = (one_ways, class_moments, moments, queries, one_layer, query_gan)
+NOISY_MODULES = (one_ways, class_moments, image_moments, moments, queries, one_layer, query_gan)
 """The modules that add Gaussian noise to what they counted."""
 
 

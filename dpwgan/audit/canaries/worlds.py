@@ -17,7 +17,7 @@ from dpwgan.cells import one_ways
 from dpwgan.cells.layout import lay_out_attributes
 from dpwgan.discriminators import moments, queries
 from dpwgan.encoded import EncodedTable
-from dpwgan.methods import query_gan, ron_gauss
+from dpwgan.methods import image_gaussian, query_gan, ron_gauss
 from dpwgan.training import loop
 
 Present = npt.NDArray[np.bool_]
@@ -30,9 +30,16 @@ _READERS_OF_GROUPS: tuple[tuple[Any, str], ...] = (
     (query_gan, "train_one_layer"),
     (query_gan, "measure_one_layer"),
     (query_gan, "measure_one_layer_certificate"),
-    (ron_gauss, "sum_products"),
 )
 """Everything that is handed the rows as groups of cells, as its first argument. That the list is whole is tested."""
+
+
+_READERS_OF_TABLES: tuple[tuple[Any, str], ...] = (
+    (one_ways, "count_one_ways"),
+    (ron_gauss, "split_classes"),
+    (image_gaussian, "split_classes"),
+)
+"""Everything that is handed the rows as an encoded table, as its first argument. A null record is in no class."""
 
 
 def add_canaries(encoded: EncodedTable, *, canaries: int, rng: np.random.Generator) -> EncodedTable:
@@ -66,11 +73,10 @@ def nulled(present: Present) -> Iterator[None]:
     def of_groups(read: Callable[..., Any]) -> Callable[..., Any]:
         return lambda groups, *rest, **more: read(groups[present], *rest, **more)
 
-    count: Any = one_ways.count_one_ways
-    sample: Any = vars(loop)["sample_poisson_rows"]
+    def of_table(read: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda encoded, *rest, **more: read(encoded.take(present), *rest, **more)
 
-    def count_present(encoded: EncodedTable, plan: Any) -> Any:
-        return count(encoded.take(present), plan)
+    sample: Any = vars(loop)["sample_poisson_rows"]
 
     def sample_present(records: int, **more: Any) -> npt.NDArray[np.int64]:
         rows: npt.NDArray[np.int64] = sample(records, **more)
@@ -80,6 +86,7 @@ def nulled(present: Present) -> Iterator[None]:
     with ExitStack() as stack:
         for module, name in _READERS_OF_GROUPS:
             stack.enter_context(mock.patch.object(module, name, of_groups(getattr(module, name))))
-        stack.enter_context(mock.patch.object(one_ways, "count_one_ways", count_present))
+        for module, name in _READERS_OF_TABLES:
+            stack.enter_context(mock.patch.object(module, name, of_table(getattr(module, name))))
         stack.enter_context(mock.patch.object(loop, "sample_poisson_rows", sample_present))
         yield

@@ -1,0 +1,337 @@
+"""RON-Gauss for images: a mean vector a class and covariances, in few dimensions that are public. Two releases.
+
+This is the paper's own shape of release, which the one-way counts of `dpwgan.methods.ron_gauss` are not: a picture of
+784 pixels would be in 785 histograms, and here it moves one vector of length 1. Any method can take it with a share of
+its budget: it chooses the two events, `plan_image_gaussian` makes the rest of them and of the public shape, and
+`release_image_gaussian` gives the moments.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from dpwgan.accounting.events import Event, Laplace
+from dpwgan.accounting.ledger import Ledger
+from dpwgan.cells.class_moments import (
+    Noise,
+    bearable_dimension,
+    covariance_replace_one_factor,
+    measure_products,
+    split_classes,
+    sum_products,
+)
+from dpwgan.cells.image_moments import (
+    COUNT_WEIGHT,
+    MOST_OF_SHARE,
+    ClassMeans,
+    ImageProjection,
+    make_cosine_basis,
+    measure_means,
+)
+from dpwgan.cells.simplex import project_on_simplex
+from dpwgan.encoded import EncodedTable, Span, TableShape
+from dpwgan.errors import UsageError
+from dpwgan.generators.projected_images import ImageMoments
+from dpwgan.generators.projection import draw_projection, project_on_semidefinite
+from dpwgan.randomness import Streams
+from dpwgan.schema import ImageLayout
+
+Floats = npt.NDArray[np.float64]
+Projection = Literal["cosine", "random"]
+
+MEANS_LABEL = "class means of projected images"
+COVARIANCE_LABEL = "covariance of projected images"
+
+MOST_DIMENSION = 1_024
+"""The largest projection: its covariance has half a million numbers."""
+
+MOST_CLASSES = 128
+"""A label of more classes would leave few records to each, and all the noise."""
+
+# A class of its own gets a covariance where noise lets this many dimensions of it be seen; else all classes share one.
+_CLASS_DIMENSIONS = 64
+# The root of a pixel's mean square from its class's mean, at most: black and white halves have 0.5, photographs 0.25.
+_CONTRAST = 0.3
+_LEAST_CONTRAST = 0.1
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImageGaussianPlan:
+    """Both releases and the projections, fixed before a row is read.
+
+    `means`, `covariance`: their events. `means_dimension`, `covariance_dimension`: how many of the basis's first
+    directions each sees. `by_class`: whether each class has a covariance, or all share the one within classes.
+    `sources`: where the pixels are among the numbers of a row.
+    """
+
+    shape: TableShape
+    layout: ImageLayout
+    label: Span
+    sources: tuple[int, ...]
+    projection: Projection
+    means: Noise
+    covariance: Noise
+    means_dimension: int
+    covariance_dimension: int
+    by_class: bool
+
+    @property
+    def dimension(self) -> int:
+        """Number of directions in the basis."""
+        return max(self.means_dimension, self.covariance_dimension)
+
+    @property
+    def levels(self) -> int:
+        """Whole levels of a pixel above black."""
+        return self.layout.maximum - self.layout.minimum
+
+    @property
+    def charges(self) -> list[tuple[str, Event, int, Mapping[str, Any]]]:
+        """What to reserve in the ledger."""
+        kind = "Laplace" if isinstance(self.means, Laplace) else "Gaussian"
+        whose = f"each class of {self.label.column}" if self.by_class else f"all classes of {self.label.column}"
+        return [
+            (
+                MEANS_LABEL,
+                self.means,
+                1,
+                {
+                    "mechanism": f"{kind} noise on the classes' sizes and sums of projected images, all together",
+                    "dimension": self.means_dimension,
+                },
+            ),
+            (
+                COVARIANCE_LABEL,
+                self.covariance,
+                1,
+                {
+                    "mechanism": f"{kind} noise on the upper triangle of the projected images' covariance, {whose}",
+                    "dimension": self.covariance_dimension,
+                },
+            ),
+        ]
+
+    @property
+    def memory_bytes(self) -> int:
+        """Estimate of what the fit holds at its peak: the rows parted by class, the basis, matrices and the model."""
+        pixels, p, classes = len(self.sources), self.dimension, self.label.categories
+        matrices = classes if self.by_class else 1
+        model = 8 * pixels * (3 * p + 12 * classes + 2 * matrices * p) + 8 * p * p * (4 * matrices + 6)
+        return int(4 * self.shape.records * (pixels + 1) + model + 192 * 2**20)
+
+    @property
+    def seconds(self) -> float:
+        """Rough estimate of the time on two cores."""
+        pixels, p, classes = len(self.sources), self.dimension, self.label.categories
+        rows = self.shape.records * (2 * pixels * p * 5e-10 + p * p * 5e-10 + pixels * 2e-8)
+        return 2.0 + rows + classes * (pixels * 5e-5 + p**3 * 4e-9)
+
+    def make_projection(self, *, rng: np.random.Generator) -> ImageProjection:
+        """Makes the basis. Privacy: of public facts and public randomness."""
+        pixels = len(self.sources)
+        if self.projection == "cosine":
+            basis, bands = make_cosine_basis(self.layout.shape, dimension=self.dimension)
+        else:
+            basis, bands = draw_projection(pixels, self.dimension, rng=rng).T, np.zeros(self.dimension, np.int64)
+        return ImageProjection(
+            sources=np.array(self.sources),
+            levels=self.levels,
+            basis=basis,
+            bands=bands,
+            random=self.projection == "random",
+        )
+
+
+def find_images(shape: TableShape) -> tuple[ImageLayout, Span, tuple[int, ...]] | None:
+    """Finds layout, label and the pixels' places in a row's numbers; None if the table is not pixels and label alone.
+
+    Privacy: reads public facts only.
+    """
+    layout = shape.image
+    if layout is None or len(shape.spans) != len(layout.pixels) + 1 or layout.maximum <= layout.minimum:
+        return None
+    by_column = {span.column: span for span in shape.spans}
+    label = by_column.get(layout.label)
+    if label is None or label.head == "linear" or label.role == "available" or label.categories > MOST_CLASSES:
+        return None
+    pixels = [by_column.get(name) for name in layout.pixels]
+    found = [span.source for span in pixels if span is not None and span.role == "number"]
+    return (layout, label, tuple(found)) if len(found) == len(pixels) else None
+
+
+def plan_image_gaussian(
+    shape: TableShape,
+    *,
+    means: Noise,
+    covariance: Noise,
+    projection: Projection = "cosine",
+    dimension: int | None = None,
+) -> ImageGaussianPlan:
+    """Chooses the dimensions from the public shape and the events. Privacy: sees nothing else.
+
+    The events must have the factors `image_moments.MEANS_REPLACE_ONE_FACTOR` and `covariance_factor`, which
+    hold whatever is chosen here. `dimension` asks for one, for both releases.
+    Raises: UsageError for a table that is not images and a label alone, or a dimension beyond its pixels.
+    """
+    images = find_images(shape)
+    if images is None:
+        raise UsageError(
+            "a Gaussian of images needs specs with a layout, whose every column is a pixel that is a number, "
+            f"or a label of {MOST_CLASSES} categories at most"
+        )
+    layout, label, sources = images
+    pixels = len(sources)
+    most = min(pixels, MOST_DIMENSION)
+    if dimension is not None and not 1 <= dimension <= most:
+        raise UsageError(f"projection-dimension must be from 1 to {most:,} for images of {pixels:,} pixels")
+    records = shape.records
+    by_class = bearable_dimension(records / label.categories, covariance, push=1.0) >= _CLASS_DIMENSIONS
+    seen = records / label.categories if by_class else records
+    # Shrinkage sets right what is too noisy of each class, so that a class may have as many directions as all.
+    of_covariance = max(bearable_dimension(seen, covariance, push=1.0), _CLASS_DIMENSIONS * 2.0 if by_class else 1.0)
+    return ImageGaussianPlan(
+        shape=shape,
+        layout=layout,
+        label=label,
+        sources=sources,
+        projection=projection,
+        means=means,
+        covariance=covariance,
+        means_dimension=dimension or _choose_means_dimension(records / label.categories, means, most=most),
+        covariance_dimension=dimension or max(1, min(most, int(of_covariance))),
+        by_class=by_class,
+    )
+
+
+def covariance_factor(noise: type[Noise]) -> float:
+    """Gives what one replaced record moves covariances by, over what one zeroed one does, whoever has a covariance."""
+    return covariance_replace_one_factor(noise, classes=True)
+
+
+def release_image_gaussian(
+    encoded: EncodedTable,
+    plan: ImageGaussianPlan,
+    *,
+    streams: Streams,
+    ledger: Ledger,
+    told: Callable[[], None] = lambda: None,
+) -> ImageMoments:
+    """Measures means and covariances. Privacy: each release is charged before it reads rows.
+
+    `told` is called after each of the two. Raises: PrivacyError from the ledger.
+    """
+    projection = plan.make_projection(rng=streams.model)
+    seen_by_means, seen = projection.take(plan.means_dimension), projection.take(plan.covariance_dimension)
+    ledger.charge(MEANS_LABEL)
+    tables = split_classes(encoded, plan.label)
+    measured = measure_means(tables, seen_by_means, noise=plan.means, rng=streams.noise)
+    told()
+    # From here on, up to the second release, all is made of the first one and of public numbers.
+    records = project_on_simplex(measured.totals, np.ones(len(tables)), total=float(plan.shape.records))
+    means = np.zeros((len(tables), plan.dimension))
+    means[:, : plan.means_dimension] = seen_by_means.radius * shrink_means(
+        measured, records, seen_by_means.bands, total=float(plan.shape.records)
+    )
+    shares = records / records.sum()
+    pictures = np.clip(0.5 + means @ projection.basis, 0.0, 1.0)
+    radius = _choose_radius(pictures, shares, plan)
+    ledger.charge(COVARIANCE_LABEL)
+    centres = means[:, : plan.covariance_dimension]
+    sums = [_sum_products(table, seen, centre, radius=radius) for table, centre in zip(tables, centres, strict=True)]
+    if not plan.by_class:
+        sums = [np.sum(sums, axis=0)]
+    released, stddev = measure_products(sums, noise=plan.covariance, rng=streams.noise)
+    told()
+    sizes = np.maximum(records, 1.0) if plan.by_class else np.array([float(plan.shape.records)])
+    covariances = np.zeros((len(sums), plan.dimension, plan.dimension))
+    inner = slice(0, plan.covariance_dimension)
+    for covariance, products, size in zip(covariances, released, sizes, strict=True):
+        covariance[inner, inner] = shrink_covariance(products, seen.bands, stddev=stddev) * (radius**2 / size)
+    return ImageMoments(basis=projection.basis, means=means, covariances=covariances, shares=shares)
+
+
+def shrink_means(measured: ClassMeans, records: Floats, bands: npt.NDArray[np.int64], *, total: float) -> Floats:
+    """Gives each class's mean, in lengths of the radius: what stands out of the noise, and of its neighbours in a band.
+
+    The mean of all is taken as far as its band stands out of noise, and so is how far a class lies from it: both by
+    the share of a band's mean square that is not noise. Privacy: post-processing.
+    Shapes: `records` (classes,), `bands` (p,) to (classes, p).
+    Source: Efron and Morris 1973 (empirical Bayes, James and Stein's rule by groups).
+    """
+    classes = len(records)
+    sizes = np.maximum(records, 1.0)
+    noise = np.square(measured.stddev / sizes)[:, np.newaxis]
+    centre = measured.sums.sum(axis=0) / total
+    apart = measured.sums / sizes[:, np.newaxis] - centre
+    weights = 1.0 / np.square(noise)
+    for band in np.unique(bands):
+        mine = bands == band
+        square = float(np.mean(np.square(centre[mine])))
+        centre[mine] *= max(0.0, 1.0 - classes * (measured.stddev / total) ** 2 / max(square, 1e-300))
+        excess = float(np.average(np.mean(np.square(apart[:, mine]), axis=1, keepdims=True) - noise, weights=weights))
+        apart[:, mine] *= max(excess, 0.0) / (max(excess, 0.0) + noise)
+    means = centre + apart
+    lengths = np.linalg.norm(means, axis=1, keepdims=True)
+    result: Floats = means / np.maximum(lengths, 1.0)
+    return result
+
+
+def shrink_covariance(products: Floats, bands: npt.NDArray[np.int64], *, stddev: float) -> Floats:
+    """Gives the sum of products that stands out of the noise, positive semidefinite.
+
+    Eigenvalues within the noise's own, 2 s sqrt p, are noise; those beyond are shortened as is best in Frobenius norm.
+    What the diagonal then lacks of each band's released one is given back, evenly: it is variance whose direction
+    could not be seen. Privacy: post-processing. Shapes: (p, p), (p,) to (p, p). Units: `stddev` beside the diagonal.
+    Source: Gavish and Donoho 2017, arXiv:1405.7511, Section 6 (shrinkage of eigenvalues; of a spiked Wigner matrix).
+    """
+    values, vectors = np.linalg.eigh(products)
+    edge = 2.0 * stddev * math.sqrt(len(products))
+    kept = np.where(values > edge, np.sqrt(np.maximum(np.square(values) - edge**2, 0.0)), 0.0)
+    result: Floats = (vectors * kept) @ vectors.T
+    for band in np.unique(bands):
+        mine = np.flatnonzero(bands == band)
+        lacking = float(np.mean(np.diag(products)[mine] - np.diag(result)[mine]))
+        result[mine, mine] += max(0.0, lacking)
+    factor = project_on_semidefinite(result)
+    return np.asarray(factor @ factor.T, np.float64)
+
+
+def _sum_products(
+    table: EncodedTable, projection: ImageProjection, centre: Floats, *, radius: float
+) -> npt.NDArray[np.int64]:
+    """Adds up the products of a class's places in the ball. What it gives is not released."""
+    return sum_products(
+        np.arange(table.records),
+        lambda rows: (projection.project(table.numbers[rows]) - centre) / radius,
+        dimension=projection.dimension,
+    )
+
+
+def _choose_means_dimension(records: float, noise: Noise, *, most: int) -> int:
+    """Gives the largest p at which the noise on a class's mean, coordinate by coordinate, is at most 1/p of the radius.
+
+    All of it together is then 1/sqrt p of the radius. Of public numbers only.
+    """
+    if isinstance(noise, Laplace):
+        # sqrt 2 (sqrt p + w)/(n E) <= 1/p, with sqrt p for the sum throughout.
+        p = (records * noise.epsilon / math.sqrt(2.0)) ** (2.0 / 3.0)
+    else:
+        p = records / (noise.noise_multiplier * math.hypot(1.0, COUNT_WEIGHT))
+    return max(1, min(most, int(p)))
+
+
+def _choose_radius(pictures: Floats, shares: Floats, plan: ImageGaussianPlan) -> float:
+    """Gives the ball's radius: no pixel of a mean has more variance than a coin. Of the first release only.
+
+    A public contrast bounds it too, and in random directions the share of the square that they hold.
+    """
+    pixels = len(plan.sources)
+    square = float(shares @ (pictures * (1.0 - pictures)).sum(axis=1))
+    square = min(max(square, _LEAST_CONTRAST**2 * pixels), _CONTRAST**2 * pixels)
+    if plan.projection == "random":
+        square *= min(1.0, MOST_OF_SHARE * plan.covariance_dimension / pixels)
+    return math.sqrt(square)

@@ -1,0 +1,221 @@
+"""RON-Gauss on images from plan to rows: what is charged, what is refused, and what comes out."""
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpwgan.accounting.budget import NeighboringRelation
+from dpwgan.accounting.events import Laplace, gaussian, laplace
+from dpwgan.cells.class_moments import covariance_replace_one_factor
+from dpwgan.cells.image_moments import MEANS_REPLACE_ONE_FACTOR, ClassMeans
+from dpwgan.errors import PrivacyError, UsageError
+from dpwgan.methods import image_gaussian
+from dpwgan.methods.image_gaussian import (
+    COVARIANCE_LABEL,
+    MEANS_LABEL,
+    find_images,
+    plan_image_gaussian,
+    shrink_covariance,
+    shrink_means,
+)
+from dpwgan.schema import CategoricalColumn
+from tests.data.images import get_layout, make_schema
+from tests.methods.images import encode_images, make_images
+from tests.methods.privacy_totals import gaussian_delta, total_rho
+from tests.methods.runs import Run, fit, make_plan, refuse_illegal, reserve
+
+ZERO_OUT, REPLACE_ONE = NeighboringRelation.ZERO_OUT, NeighboringRelation.REPLACE_ONE
+
+
+def run(records: int, *, seed: int = 1, drawn: int = 200, **settings: Any) -> Run:
+    encoded, shape = make_images(records)
+    plan = make_plan("ron-gauss", shape, **settings)
+    return fit("ron-gauss", encoded, plan, ledger=reserve(plan), records=drawn, seed=seed)
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+@pytest.mark.parametrize("records", [1, 2, 300])
+@pytest.mark.parametrize("projection", ["cosine", "random", None])
+def test_sampled_images_are_legal_when_rows_are_few_or_many(noise: str, records: int, projection: str | None) -> None:
+    done = run(records, noise=noise, projection=projection)
+    refuse_illegal(done.sampled)
+    assert [line["label"] for line in done.ledger.itemise()] == [MEANS_LABEL, COVARIANCE_LABEL]
+    assert all(line["charged"] == line["reserved"] == 1 for line in done.ledger.itemise())
+    assert [numbers[:2] for numbers in done.progress] == [(1, 2), (2, 2)]
+    assert done.progress[-1][2] == pytest.approx(done.ledger.epsilon_reserved())
+
+
+@pytest.mark.parametrize("relation", [ZERO_OUT, REPLACE_ONE])
+@pytest.mark.parametrize("epsilon", [0.05, 1.0, 30.0])
+def test_pure_epsilons_add_to_the_budget_when_noise_is_laplace(relation: NeighboringRelation, epsilon: float) -> None:
+    plan = make_plan("ron-gauss", make_images(300)[1], epsilon=epsilon, relation=relation)
+    total = 0.0
+    for _, event, count, _ in plan.charges:
+        assert isinstance(event, Laplace)
+        assert event.replace_one_factor == 2.0
+        total += count * event.epsilon * (2.0 if relation is REPLACE_ONE else 1.0)
+    assert total == pytest.approx(epsilon, rel=1e-6)
+    guarantee = reserve(plan).guarantee()
+    assert guarantee.delta == 0.0
+    assert total <= guarantee.epsilon <= epsilon
+
+
+@pytest.mark.parametrize("relation", [ZERO_OUT, REPLACE_ONE])
+def test_noise_is_that_of_two_gaussians_when_asked_for(relation: NeighboringRelation) -> None:
+    shape = make_images(300)[1]
+    for epsilon in (0.05, 1.0, 30.0):
+        plan = make_plan("ron-gauss", shape, epsilon=epsilon, relation=relation, rule="pld", noise="gaussian")
+        rho = total_rho([(event, count) for _, event, count, _ in plan.charges], relation=relation)
+        assert gaussian_delta(epsilon, rho=rho) <= 1e-5
+        # The covariance's factor is the lower one; no more is claimed for the means than 2.
+        factors = [event.replace_one_factor for _, event, _, _ in plan.charges]
+        assert factors == [MEANS_REPLACE_ONE_FACTOR, math.sqrt(2)]
+
+
+def test_factors_hold_whoever_has_a_covariance() -> None:
+    for kind in (laplace(epsilon=1.0), gaussian(noise_multiplier=1.0)):
+        stated = image_gaussian.covariance_factor(type(kind))
+        assert all(stated >= covariance_replace_one_factor(type(kind), classes=classes) for classes in (True, False))
+
+
+def test_noise_is_of_the_planned_scale_when_fitted(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = []
+    for name in ("measure_means", "measure_products"):
+        real = getattr(image_gaussian, name)
+        monkeypatch.setattr(
+            image_gaussian, name, lambda *a, real=real, noise, **k: told.append(noise) or real(*a, noise=noise, **k)
+        )
+    encoded, shape = make_images(100)
+    plan = make_plan("ron-gauss", shape)
+    fit("ron-gauss", encoded, plan, ledger=reserve(plan))
+    assert told == [event for _, event, _, _ in plan.charges]
+
+
+@pytest.mark.parametrize("label", [MEANS_LABEL, COVARIANCE_LABEL])
+def test_no_row_is_read_when_the_ledger_refuses(label: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoded, shape = make_images(50)
+    plan = make_plan("ron-gauss", shape)
+    ledger = reserve(plan)
+    ledger.charge(label)
+    read = []
+    for name in ("measure_means", "measure_products"):
+        real = getattr(image_gaussian, name)
+        monkeypatch.setattr(
+            image_gaussian, name, lambda *a, real=real, name=name, **k: (read.append(name), real(*a, **k))[1]
+        )
+    with pytest.raises(PrivacyError, match="1 of 1"):
+        fit("ron-gauss", encoded, plan, ledger=ledger)
+    assert read == ([] if label == MEANS_LABEL else ["measure_means"])
+
+
+def test_rows_are_the_same_when_the_seed_is() -> None:
+    one, two, other = (run(200, seed=seed, noise="gaussian").sampled for seed in (1, 1, 2))
+    np.testing.assert_array_equal(one.numbers, two.numbers)
+    np.testing.assert_array_equal(one.codes, two.codes)
+    assert not np.array_equal(one.numbers, other.numbers)
+
+
+@pytest.mark.parametrize("settings", [{}, {"noise": "gaussian"}, {"projection": "random", "projection_dimension": 36}])
+def test_classes_look_like_themselves_when_the_budget_is_large(settings: dict) -> None:
+    """Class k of the tables of the tests is bright in row k, counted round."""
+    sampled = run(3_000, epsilon=30.0, drawn=3_000, **settings).sampled
+    pixels, labels = sampled.numbers.reshape(-1, 6, 6), sampled.codes[:, 0]
+    for k in range(3):
+        rows = pixels[labels == k].mean(axis=(0, 2))
+        others = np.delete(rows, k)
+        assert rows[k] > others.max() + 0.5
+        assert abs(others.mean() - 30 / 255) < 0.06
+
+
+def test_label_is_that_of_the_layout_when_none_is_named() -> None:
+    shape = make_images(300)[1]
+    assert make_plan("ron-gauss", shape).images.label.column == "y"
+    summary = make_plan("ron-gauss", shape, label="y", noise="gaussian").summary()
+    assert summary["label"] == "y"
+    assert summary["projection"] == "cosine"
+    assert summary["mean_share"] == 0.5
+    assert set(summary["projection_dimension"]) == {"means", "covariance"}
+
+
+def test_table_has_one_way_counts_as_ever_when_it_is_not_images_and_a_label_alone() -> None:
+    shape = make_images(300)[1]
+    assert find_images(replace(shape, image=None)) is None
+    more = make_schema(6, 6, 1, other={"type": "enum", "count": 2})
+    wide, _ = encode_images(np.zeros((5, 6, 6), np.uint8), np.zeros(5, np.int64), schema=more)
+    with_other = replace(shape, spans=wide.spans, image=get_layout(more))
+    assert find_images(with_other) is None
+    assert make_plan("ron-gauss", with_other).charges[0][0] == "one-way counts"
+    with pytest.raises(UsageError, match="every column is a pixel"):
+        plan_image_gaussian(with_other, means=laplace(epsilon=1.0), covariance=laplace(epsilon=1.0))
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"projection": "wavelet"}, "projection must be cosine or random"),
+        ({"projection_dimension": 37}, "from 1 to 36 for images of 36 pixels"),
+        ({"label": "nowhere"}, "there is none named nowhere"),
+        ({"label": "p0"}, "not of numbers"),
+        ({"mean_share": 0.0}, "mean-share must be above 0"),
+    ],
+)
+def test_setting_is_refused_by_name_when_images_cannot_have_it(settings: dict, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        make_plan("ron-gauss", make_images(100)[1], **settings)
+
+
+def test_cosine_projection_is_refused_when_the_table_is_no_image() -> None:
+    from tests.methods.runs import NARROW, make_table
+
+    with pytest.raises(UsageError, match="the projection cosine is for images"):
+        make_plan("ron-gauss", make_table(100).shape, projection="cosine")
+    assert make_plan("ron-gauss", make_table(100).shape, projection="random").summary()["projection"] == "random"
+    assert isinstance(NARROW[0], CategoricalColumn)
+
+
+def test_dimensions_grow_with_rows_and_budget_and_classes_part_when_there_is_enough_of_both() -> None:
+    shape = make_images(300)[1]
+    wide = replace(shape, records=10**6)
+    sizes = [
+        (plan.images.means_dimension, plan.images.covariance_dimension)
+        for plan in (make_plan("ron-gauss", each, epsilon=e) for each in (shape, wide) for e in (0.1, 10.0))
+    ]
+    assert sizes[0] <= sizes[1]
+    assert sizes[0] <= sizes[2] <= sizes[3] == (36, 36)
+    assert not make_plan("ron-gauss", shape).images.by_class
+    assert make_plan("ron-gauss", replace(shape, records=10**9), epsilon=10.0).images.by_class
+
+
+def test_means_are_released_ones_when_noise_is_little_and_of_all_when_it_is_all() -> None:
+    rng = np.random.default_rng(1)
+    truth, records, bands = rng.standard_normal((3, 8)) / 5, np.array([50.0, 30.0, 20.0]), np.arange(8) // 3
+    measured = ClassMeans(totals=records, sums=truth * records[:, np.newaxis], stddev=1e-9)
+    np.testing.assert_allclose(shrink_means(measured, records, bands, total=100.0), truth, atol=1e-6)
+    noisy = replace(measured, stddev=1e3)
+    assert np.abs(shrink_means(noisy, records, bands, total=100.0)).max() < 1e-6
+    # In between it is nearer to the truth than what was released.
+    errors = []
+    for _ in range(200):
+        released = replace(measured, sums=measured.sums + 5 * rng.standard_normal((3, 8)), stddev=5.0)
+        plain = released.sums / records[:, np.newaxis]
+        errors.append(
+            [np.square(each - truth).sum() for each in (shrink_means(released, records, bands, total=100.0), plain)]
+        )
+    assert np.mean(errors, axis=0)[0] < 0.8 * np.mean(errors, axis=0)[1]
+    assert np.isfinite(shrink_means(noisy, np.array([100.0, 0.0, 0.0]), bands, total=100.0)).all()
+
+
+def test_covariance_is_nearer_to_the_truth_when_noise_is_taken_off() -> None:
+    rng = np.random.default_rng(2)
+    truth = np.diag(np.concatenate(([300.0, 100.0], np.full(28, 3.0))))
+    bands = np.arange(30) // 5
+    np.testing.assert_allclose(shrink_covariance(truth, bands, stddev=1e-9), truth, atol=1e-3)
+    noise = rng.standard_normal((30, 30)) * 5
+    noise = np.triu(noise) + np.triu(noise, 1).T
+    found = shrink_covariance(truth + noise, bands, stddev=5.0)
+    assert np.linalg.eigvalsh(found).min() > -1e-9
+    plain = image_gaussian.project_on_semidefinite(truth + noise)
+    assert np.linalg.norm(found - truth) < 0.8 * np.linalg.norm(plain @ plain.T - truth)
