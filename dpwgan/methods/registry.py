@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from dpwgan.errors import UsageError
+from dpwgan.generators.conv_sampler import CONV_FILE, ConvSampler
 from dpwgan.generators.mixture_sampler import MIXTURE_FILE, MixtureSampler
 from dpwgan.generators.projected_gaussian import PROJECTED_FILE, ClassSampler
 from dpwgan.generators.projected_images import IMAGES_FILE, ImageSampler
@@ -36,4 +37,6 @@ def load_synthesizer(directory: Path) -> FittedSynthesizer:
         return ClassSampler.load(directory)
     if (directory / IMAGES_FILE).exists():
         return ImageSampler.load(directory)
+    if (directory / CONV_FILE).exists():
+        return ConvSampler.load(directory)
     return MlpSampler.load(directory)

@@ -1,0 +1,141 @@
+"""Images from a trained generator: numpy alone, so that sampling from a saved model needs no TensorFlow."""
+
+import json
+import zipfile
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from dpwgan.accounting.certificate import Certificate
+from dpwgan.cells.image_grid import ImageGrid
+from dpwgan.encoded import EncodedTable, Span
+from dpwgan.errors import InputError
+
+CONV_FILE = "convolutions.npz"
+_GRID_FILE = "grid.json"
+# As in the generator, which this module must not import: TensorFlow would come with it. Tested to agree.
+_STRIDE = 2
+_GROUPS = 4
+_NORM_FLOOR = 1e-5
+
+Floats = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ConvSampler:
+    """A trained `ConvGenerator` as plain arrays, and the shares by which labels are drawn.
+
+    It holds no rows and nothing computed from them but through the ledger.
+    Shapes: `weights` as the generator has them; `shares` (classes,).
+    """
+
+    weights: tuple[Floats, ...]
+    shares: npt.NDArray[np.float64]
+    grid: ImageGrid
+
+    @property
+    def certificate(self) -> Certificate | None:
+        """A critic's course certifies nothing about marginals."""
+        return None
+
+    def sample(self, records: int, *, rng: np.random.Generator, chunk: int = 1_024) -> Iterator[EncodedTable]:
+        """Draws rows in chunks: a label by the shares, then its image.
+
+        Privacy: post-processing of what was fitted; free, however often.
+        """
+        done = 0
+        while done < records:
+            size = min(chunk, records - done)
+            labels = draw_labels(self.shares, size, rng=rng)
+            latents = rng.standard_normal((size, len(self.weights[0]) - len(self.shares)), dtype=np.float32)
+            images = self.draw_images(latents, np.eye(len(self.shares), dtype=np.float32)[labels])
+            codes = np.zeros((size, 1), np.int32)
+            codes[:, self.grid.label.source] = labels
+            numbers = np.zeros((size, len(self.grid.sources)), np.float32)
+            numbers[:, list(self.grid.sources)] = images.reshape(size, -1)
+            yield EncodedTable(codes=codes, numbers=numbers, spans=self.grid.spans)
+            done += size
+
+    def draw_images(self, latents: Floats, labels: Floats) -> Floats:
+        """Does what `ConvGenerator.images` does. Shapes: (b, latent), one-hot (b, classes) to (b, h, w, channels)."""
+        dense, bias, *hidden, last_bias = self.weights
+        height, width, _ = self.grid.shape
+        sizes = [(height, width)]
+        for _ in hidden[::3]:
+            sizes.insert(0, (-(-sizes[0][0] // _STRIDE), -(-sizes[0][1] // _STRIDE)))
+        activation = np.concatenate([latents, labels], axis=1) @ dense + bias
+        activation = activation.reshape(len(latents), *sizes[0], len(hidden[0]))
+        for size, scale, offset, kernel in zip(sizes[1:], hidden[::3], hidden[1::3], hidden[2::3], strict=True):
+            activation = np.maximum(_normalise(activation) * scale + offset, 0.0)
+            activation = _convolve_transposed(activation, kernel, size=size)
+        pixels: Floats = 0.5 + 0.5 * np.tanh(0.5 * (activation + last_bias))
+        return pixels
+
+    def save(self, directory: Path) -> None:
+        """Writes weights, shares and the grid into an existing folder."""
+        np.savez(directory / CONV_FILE, *self.weights, shares=self.shares)
+        (directory / _GRID_FILE).write_text(json.dumps(asdict(self.grid)))
+
+    @classmethod
+    def load(cls, directory: Path) -> "ConvSampler":
+        """Reads a saved generator. Raises: InputError if it is missing or damaged."""
+        try:
+            with np.load(directory / CONV_FILE, allow_pickle=False) as archive:
+                weights = tuple(archive[f"arr_{index}"].astype(np.float32) for index in range(len(archive.files) - 1))
+                shares = archive["shares"].astype(np.float64)
+            document = json.loads((directory / _GRID_FILE).read_text())
+            height, width, channels = document["shape"]
+            grid = ImageGrid(
+                shape=(height, width, channels),
+                sources=tuple(document["sources"]),
+                label=Span(**document["label"]),
+                spans=tuple(Span(**span) for span in document["spans"]),
+            )
+        except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+            raise InputError(f"the saved generator is missing or damaged ({type(error).__name__})") from None
+        if len(weights) < 6 or len(weights) % 3 or shares.shape != (grid.classes,) or len(weights[-1]) != channels:
+            raise InputError("the saved generator is damaged: its weights do not fit its images")
+        if not (np.all(shares >= 0) and np.isclose(shares.sum(), 1.0, atol=1e-3)):
+            raise InputError("the saved generator is damaged: its shares are negative or do not add to 1")
+        return cls(weights=weights, shares=shares, grid=grid)
+
+
+def draw_labels(shares: npt.NDArray[np.float64], records: int, *, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+    """Draws labels by shares that are public or released. Shapes: (classes,) to (records,)."""
+    cumulative = np.cumsum(shares)
+    drawn = np.searchsorted(cumulative, rng.random(records) * cumulative[-1], side="right")
+    labels: npt.NDArray[np.int64] = np.minimum(drawn, len(shares) - 1)
+    return labels
+
+
+def _normalise(activation: Floats) -> Floats:
+    batch, height, width, channels = activation.shape
+    grouped = activation.reshape(batch, height * width, _GROUPS, channels // _GROUPS)
+    mean = grouped.mean(axis=(1, 3), keepdims=True)
+    variance = np.square(grouped - mean).mean(axis=(1, 3), keepdims=True)
+    normed: Floats = ((grouped - mean) / np.sqrt(variance + np.float32(_NORM_FLOOR))).reshape(activation.shape)
+    return normed
+
+
+def _convolve_transposed(activation: Floats, kernel: Floats, *, size: tuple[int, int]) -> Floats:
+    """Spreads each place over a square of the result, then cuts that to size, evenly on both sides.
+
+    Shapes: (b, h, w, inputs) and (k, k, outputs, inputs) to (b, *size, outputs).
+    """
+    batch, height, width, _ = activation.shape
+    side, _, outputs, _ = kernel.shape
+    rows, columns = (height - 1) * _STRIDE + side, (width - 1) * _STRIDE + side
+    whole = np.zeros((batch, rows, columns, outputs), np.float32)
+    for down in range(side):
+        for right in range(side):
+            part = whole[
+                :,
+                down : down + _STRIDE * (height - 1) + 1 : _STRIDE,
+                right : right + _STRIDE * (width - 1) + 1 : _STRIDE,
+            ]
+            part += activation @ kernel[down, right].T
+    top, left = (rows - size[0]) // 2, (columns - size[1]) // 2
+    return whole[:, top : top + size[0], left : left + size[1]]
