@@ -1,76 +1,94 @@
-"""The generator of images in few coordinates: a label, a latent of its class, and a perceptron beside it."""
+"""The generator of images in few coordinates: a label, a latent, and a perceptron; or that beside a Gaussian prior."""
 
 import math
 from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 import tensorflow as tf
 
 from dpwgan.generators.cosine_space import CosineSpace
 from dpwgan.generators.heads import draw_one_hot
+from dpwgan.generators.projected_images import ImageSampler
+from dpwgan.generators.smooth_sampler import SmoothSampler, weigh_frequencies
 
-Floats = npt.NDArray[np.floating]
-
-LAST_LAYER_SCALE = 0.01
-SCALE = 3.5
-INIT = 0.0
+# What the first images are like without a prior: the stddev of a coordinate, in points, at frequency 0.
+_FIRST_STDDEV = 0.3
+_OUTPUT_SCALE = 0.25
+_LAST_LAYER_SCALE = 0.01
 
 
 class SmoothGenerator:
-    """Draws a label, a latent u of its class, and the image with the coordinates `skip` u + net(u, label).
+    """Draws a label and a latent; the image is what the perceptron makes of both, in a basis of smooth pictures.
 
-    What stands in the basis is smooth; pixels are then cut to [0, 1], so that dark and full areas are flat.
-    Rows are points of the space, as the discriminator sees them.
+    With a prior, the image is that of the prior for the same latent, and the perceptron's picture, nearly 0 at first, is
+    added: a generator that starts as RON-Gauss. Pixels are cut to [0, 1] as they are when rows are written; gradients
+    pass through the cut. Rows are points of the space, as the discriminator sees them.
     Privacy: sees released numbers alone.
-    Shapes: `means` (classes, latent), `factors` (classes, latent, latent): the prior's; `weights` begins with the
-      logits of the label (classes,), and alternates matrices and biases after that.
+    Shapes: `weights` begins with the logits of the label (classes,), then alternates matrices and biases.
     """
 
     def __init__(
         self,
         space: CosineSpace,
         *,
-        shares: Floats,
-        means: Floats,
-        factors: Floats,
-        skip: bool,
+        latent: int,
         hidden: Sequence[int],
+        prior: ImageSampler | None = None,
         rng: np.random.Generator,
     ) -> None:
-        """Starts with labels by `shares`, and a net that is nearly 0."""
-        self.space, self.skip = space, skip
-        latent = means.shape[1]
-        self._means = tf.constant(means, tf.float32)
-        self._factors = tf.constant(factors, tf.float32)
+        """Draws the first weights: smooth pictures without a prior, next to nothing with one."""
+        self.space, self._prior = space, prior
+        self.latent = latent if prior is None else int(prior.loadings.shape[1])
+        shares = np.full(space.classes, 1.0 / space.classes) if prior is None else prior.shares
         self._basis = tf.constant(space.basis, tf.float32)
-        self._scale = SCALE
-        sizes = [latent + space.classes, *hidden, space.dimension]
+        if prior is not None:
+            self._locations = tf.constant(prior.locations, tf.float32)
+            self._spreads = tf.constant(prior.spreads, tf.float32)
+            self._loadings = tf.constant(prior.loadings, tf.float32)
+        sizes = [self.latent + space.classes, *hidden, space.dimension]
         self.weights: list[tf.Variable] = [tf.Variable(np.log(np.maximum(shares, 1e-6)).astype(np.float32))]
         for layer, (inputs, outputs) in enumerate(pairwise(sizes)):
-            scale = math.sqrt(2.0 / inputs) if layer < len(hidden) else LAST_LAYER_SCALE
-            kernel = rng.standard_normal((inputs, outputs), dtype=np.float32) * np.float32(scale)
-            if INIT and layer == len(hidden):
-                kernel = kernel / np.float32(LAST_LAYER_SCALE * math.sqrt(inputs)) * (INIT * 4 / (1 + space.frequencies)).astype(np.float32)
-            self.weights.append(tf.Variable(kernel))
-            self.weights.append(tf.Variable(np.zeros(outputs, np.float32)))
+            kernel = rng.standard_normal((inputs, outputs), dtype=np.float32)
+            if layer < len(hidden):
+                kernel *= np.float32(math.sqrt(2.0 / inputs))
+            elif prior is None:
+                frequencies = weigh_frequencies(space)
+                kernel *= (_FIRST_STDDEV / _OUTPUT_SCALE / math.sqrt(inputs) * frequencies).astype(np.float32)
+            else:
+                kernel *= np.float32(_LAST_LAYER_SCALE)
+            self.weights += [tf.Variable(kernel), tf.Variable(np.zeros(outputs, np.float32))]
 
     def rows(self, latents: tf.Tensor, uniforms: tf.Tensor) -> tf.Tensor:
-        """Draws a batch of points. Shapes: (b, latent), (b, classes or more) to (b, p + classes)."""
+        """Draws a batch of points. Shapes: (b, latent), (b, classes or more) to (b, dimension + classes)."""
         classes = self.space.classes
-        label = draw_one_hot(tf.tile(self.weights[0][tf.newaxis], [tf.shape(latents)[0], 1]), uniforms[:, :classes])
-        hard = tf.stop_gradient(label)
-        bent = tf.einsum("bi,cji,bc->bj", latents, self._factors, hard)
-        drawn = hard @ self._means + bent
+        logits = tf.tile(self.weights[0][tf.newaxis], [tf.shape(latents)[0], 1])
+        label = draw_one_hot(logits, uniforms[:, :classes])
         activation = tf.concat([latents, label], axis=1)
         for kernel, bias in zip(self.weights[1:-2:2], self.weights[2:-2:2], strict=True):
             activation = tf.nn.relu(activation @ kernel + bias)
-        net = (activation @ self.weights[-2] + self.weights[-1]) * self._scale
-        pixels = (net + drawn if self.skip else net) @ self._basis_transposed()
+        net = (activation @ self.weights[-2] + self.weights[-1]) * (_OUTPUT_SCALE / self.space.scale)
+        pixels = net @ self._basis
+        if self._prior is not None:
+            pixels += self._draw_prior(latents, tf.stop_gradient(label))
         cut = pixels + tf.stop_gradient(tf.clip_by_value(pixels, 0.0, 1.0) - pixels)
-        points = cut @ self._basis * self.space.scale
-        return points if self.space.label is None else tf.concat([points, label], axis=1)
+        points = tf.matmul(cut, self._basis, transpose_b=True) * self.space.scale
+        first, second = self.space.pairs
+        products = tf.gather(points, first, axis=1) * tf.gather(points, second, axis=1)
+        return tf.concat([points, products, label], axis=1)
 
-    def _basis_transposed(self) -> tf.Tensor:
-        return tf.transpose(self._basis)
+    def to_sampler(self, weights: Sequence[np.ndarray]) -> SmoothSampler:
+        """Gives the sampler with these weights."""
+        return SmoothSampler(
+            weights=tuple(weights), space=self.space, output_scale=_OUTPUT_SCALE / self.space.scale, prior=self._prior
+        )
+
+    def _draw_prior(self, latents: tf.Tensor, label: tf.Tensor) -> tf.Tensor:
+        classes, matrices = self.space.classes, int(self._loadings.shape[0])
+        if matrices == 1:
+            bent = latents @ self._loadings[0]
+        else:
+            # One product for all classes: each latent stands in the place of its own class, zeros in the others.
+            placed = tf.reshape(label[:, :, tf.newaxis] * latents[:, tf.newaxis], [-1, classes * self.latent])
+            bent = placed @ tf.reshape(self._loadings, [classes * self.latent, -1])
+        return label @ self._locations + (label @ self._spreads) * bent

@@ -7,16 +7,22 @@ from dpwgan.generators.conv_sampler import CONV_FILE, ConvSampler
 from dpwgan.generators.mixture_sampler import MIXTURE_FILE, MixtureSampler
 from dpwgan.generators.projected_gaussian import PROJECTED_FILE, ClassSampler
 from dpwgan.generators.projected_images import IMAGES_FILE, ImageSampler
+from dpwgan.generators.refined_table import REFINED_FILE, RefinedTable
 from dpwgan.generators.sampler import MlpSampler
+from dpwgan.generators.smooth_sampler import SMOOTH_FILE, SmoothSampler
 from dpwgan.methods.base import FittedSynthesizer, Method
+from dpwgan.methods.dp_gan import DpGan
 from dpwgan.methods.dp_wgan import DpWgan
 from dpwgan.methods.independent import Independent
 from dpwgan.methods.query_gan import QueryGan
+from dpwgan.methods.ron_dp_gan import RonDpGan
 from dpwgan.methods.ron_gauss import RonGauss
 
-METHODS: dict[str, type[DpWgan] | type[QueryGan] | type[RonGauss] | type[Independent]] = {
+METHODS: dict[str, type[Method]] = {
     DpWgan.name: DpWgan,
     QueryGan.name: QueryGan,
+    DpGan.name: DpGan,
+    RonDpGan.name: RonDpGan,
     RonGauss.name: RonGauss,
     Independent.name: Independent,
 }
@@ -33,6 +39,11 @@ def load_synthesizer(directory: Path) -> FittedSynthesizer:
     """Reads a fitted model back from its folder. Raises: InputError if it is missing or damaged."""
     if (directory / MIXTURE_FILE).exists():
         return MixtureSampler.load(directory)
+    # A model with a prior holds the prior's files as well: the model's own come first.
+    if (directory / REFINED_FILE).exists():
+        return RefinedTable.load(directory)
+    if (directory / SMOOTH_FILE).exists():
+        return SmoothSampler.load(directory)
     if (directory / PROJECTED_FILE).exists():
         return ClassSampler.load(directory)
     if (directory / IMAGES_FILE).exists():
