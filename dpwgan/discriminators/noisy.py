@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 import tensorflow as tf
 
 from dpwgan.discriminators.critic import Critic, Inputs
@@ -14,13 +15,13 @@ _ROWS, _GENERATED = 0, 1
 class NoisyDiscriminator(Critic):
     """Says how probable it is that a row is real; trained by cross entropy.
 
-    The logit of the probability is how far the score has moved from that of the first weights, f_w - f_w0, so that every
-    row begins at one half. Had D been sigmoid(f_w), real and generated rows would be weighed differently wherever the
+    The logit of the probability is how far the score has moved from that of the first weights, f_w - f_w0: every row
+    begins at one half. Had D been sigmoid(f_w), real and generated rows would be weighed differently wherever the
     first, random score is not 0, and the two halves of the gradient would not cancel where the generator is right: a
-    discriminator that is pulled to its first weights would hold the generator away from there.
+    discriminator that is pulled to its first weights would hold the generator away from them.
     Each hidden activation gets independent Gaussian noise, drawn anew for every step.
-    Privacy: the noise of the layers protects nothing and is accounted for by nothing. It is drawn from the model stream,
-      independent of all rows; given it, a record's gradient is a function of that record alone, and it is clipped
+    Privacy: the noise of the layers protects nothing and is accounted for by nothing. It is drawn from the model
+      stream, independent of all rows; given it, a record's gradient is a function of that record alone, and is clipped
       after the noise has passed through. So for every value of the layers' noise the clipped sum moves by at most C
       when a record is zeroed out; a mixture, over noise independent of the rows, of (epsilon, delta)-DP releases is
       (epsilon, delta)-DP.
@@ -79,7 +80,7 @@ class NoisyDiscriminator(Critic):
         self._passes.assign_add(1)
         return tf.reduce_mean(tf.nn.softplus(-score))
 
-    def _set_first(self, index: int, value: np.ndarray) -> None:
+    def _set_first(self, index: int, value: npt.NDArray[np.float32]) -> None:
         self.weights[index].assign(value)
         self.initial[index] = tf.constant(value)
 

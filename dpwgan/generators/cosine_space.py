@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -61,7 +62,7 @@ class CosineSpace:
     @property
     def scale(self) -> float:
         """What coordinates are multiplied by."""
-        return 2.0 / math.sqrt(self.pixels)
+        return 6.0 / math.sqrt(self.pixels)
 
     @property
     def point_spans(self) -> tuple[Span, ...]:
@@ -88,7 +89,7 @@ class CosineSpace:
         codes = np.ascontiguousarray(encoded.codes[:, [self.label.source]])
         return EncodedTable(codes=codes, numbers=points, spans=self.point_spans)
 
-    def to_rows(self, pixels: npt.NDArray[np.floating], labels: npt.NDArray[np.integer]) -> EncodedTable:
+    def to_rows(self, pixels: npt.NDArray[np.floating[Any]], labels: npt.NDArray[np.integer[Any]]) -> EncodedTable:
         """Gives the rows of images. Shapes: (b, pixels), cut to [0, 1] here, and (b,)."""
         numbers = np.empty(pixels.shape, np.float32)
         numbers[:, list(self.sources)] = np.clip(pixels, 0.0, 1.0)

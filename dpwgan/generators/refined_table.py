@@ -1,9 +1,11 @@
 """Rows of RON-Gauss, refined: a perceptron says which of a drawn row's cells to put others in place of. Numpy alone."""
 
+import itertools
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -49,7 +51,7 @@ class RefinedTable:
             groups = self.refine(draw_groups(self.prior, size, rng=rng))
             yield model.coarsening.to_encoded(groups, rng=rng)
 
-    def refine(self, groups: npt.NDArray[np.integer]) -> npt.NDArray[np.int32]:
+    def refine(self, groups: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int32]:
         """Gives the groups of the largest logits. Shapes: (n, columns) to the same."""
         one_hot = write_one_hot(groups, self.sizes)
         activation = one_hot
@@ -57,8 +59,9 @@ class RefinedTable:
             activation = np.maximum(activation @ kernel + bias, 0.0)
         logits = KEPT * one_hot + activation @ self.weights[-2] + self.weights[-1]
         ends = np.cumsum([0, *self.sizes])
-        pieces = [np.argmax(logits[:, first:last], axis=1) for first, last in zip(ends[:-1], ends[1:], strict=True)]
-        return np.stack(pieces, axis=1).astype(np.int32)
+        pieces = [np.argmax(logits[:, first:last], axis=1) for first, last in itertools.pairwise(ends)]
+        refined: npt.NDArray[np.int32] = np.stack(pieces, axis=1).astype(np.int32)
+        return refined
 
     def save(self, directory: Path) -> None:
         """Writes prior and weights into an existing folder."""
@@ -86,7 +89,7 @@ def draw_groups(prior: ClassSampler, records: int, *, rng: np.random.Generator) 
     return model.to_groups(model.draw_points(records, rng=rng))
 
 
-def write_one_hot(groups: npt.NDArray[np.integer], sizes: tuple[int, ...]) -> Floats:
+def write_one_hot(groups: npt.NDArray[np.integer[Any]], sizes: tuple[int, ...]) -> Floats:
     """Writes groups out. Shapes: (n, columns) to (n, groups of all columns)."""
     starts = np.cumsum([0, *sizes])[:-1]
     result = np.zeros((len(groups), sum(sizes)), np.float32)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
+import numpy.typing as npt
 import tensorflow as tf
 
 from dpwgan.generators.cosine_space import CosineSpace
@@ -13,15 +14,15 @@ from dpwgan.generators.projected_images import ImageSampler
 from dpwgan.generators.smooth_sampler import SmoothSampler, weigh_frequencies
 
 # What the first images are like without a prior: the stddev of a coordinate, in points, at frequency 0.
-_FIRST_STDDEV = 0.3
-_OUTPUT_SCALE = 0.25
+_FIRST_STDDEV = 0.9
+_OUTPUT_SCALE = 0.75
 _LAST_LAYER_SCALE = 0.01
 
 
 class SmoothGenerator:
     """Draws a label and a latent; the image is what the perceptron makes of both, in a basis of smooth pictures.
 
-    With a prior, the image is that of the prior for the same latent, and the perceptron's picture, nearly 0 at first, is
+    With a prior, the image is that of the prior for the same latent, and the perceptron's picture, next to 0, is
     added: a generator that starts as RON-Gauss. Pixels are cut to [0, 1] as they are when rows are written; gradients
     pass through the cut. Rows are points of the space, as the discriminator sees them.
     Privacy: sees released numbers alone.
@@ -77,7 +78,7 @@ class SmoothGenerator:
         products = tf.gather(points, first, axis=1) * tf.gather(points, second, axis=1)
         return tf.concat([points, products, label], axis=1)
 
-    def to_sampler(self, weights: Sequence[np.ndarray]) -> SmoothSampler:
+    def to_sampler(self, weights: Sequence[npt.NDArray[np.float32]]) -> SmoothSampler:
         """Gives the sampler with these weights."""
         return SmoothSampler(
             weights=tuple(weights), space=self.space, output_scale=_OUTPUT_SCALE / self.space.scale, prior=self._prior

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from dpwgan.accounting.budget import Budget, NeighboringRelation
 from dpwgan.accounting.calibrate import noise_multiplier_for
@@ -166,8 +167,8 @@ class PublishedPlan:
         """What to note in the ledger."""
         event = Unprotected(
             reason=(
-                "the discriminator's weights are trained on rows without any noise, and every gradient of the generator "
-                "depends on them"
+                "the discriminator's weights are trained on rows without any noise, and every gradient of the "
+                "generator depends on them"
             ),
             published=self.claim,
         )
@@ -369,7 +370,7 @@ def play(
     streams: Streams,
     ledger: Ledger,
     progress: Progress,
-) -> tuple[np.ndarray, ...]:
+) -> tuple[npt.NDArray[np.float32], ...]:
     """Trains both for the planned steps and gives the average of the generator's weights.
 
     Privacy: each step is charged before its batch is drawn. Raises: PrivacyError, UsageError.
@@ -391,7 +392,7 @@ def play(
     return refuse_unless_finite(generator_step.averaged_weights())
 
 
-def refuse_unless_finite(weights: Sequence[Any]) -> tuple[np.ndarray, ...]:
+def refuse_unless_finite(weights: Sequence[Any]) -> tuple[npt.NDArray[np.float32], ...]:
     """Gives weights as arrays. Privacy: they are functions of released numbers. Raises: UsageError."""
     arrays = tuple(weight.numpy() for weight in weights)
     if not all(np.isfinite(array).all() for array in arrays):
@@ -470,8 +471,8 @@ def provable_epsilon(
     """Gives an epsilon that the published steps can be proved to have, under either neighbouring relation.
 
     One record may change the discriminator, hence the gradients of all m microbatches: each is clipped to C, so that
-    their sum moves by up to 2 m C, in every step, whether the record is in its batch or not. That is T Gaussians of noise
-    multiplier sigma / (2 m) without amplification: rho = T (2 m / sigma)^2 / 2, and epsilon = rho + 2 sqrt(rho
+    their sum moves by up to 2 m C, in every step, whether the record is in its batch or not. That is T Gaussians of
+    noise multiplier sigma / (2 m) without amplification: rho = T (2 m / sigma)^2 / 2, and epsilon = rho + 2 sqrt(rho
     ln(1/delta)). The formula stands for the accountant, whose orders end above the best one, next to 1, at such a rho.
     Releases `before` are added in rho; None where one of them has none.
     Source: Bun and Steinke 2016, arXiv:1605.02065, Propositions 1.3 and 1.6.
@@ -516,7 +517,7 @@ def _fit_published(
 
 def play_published(
     game: Any, plan: PublishedPlan, *, streams: Streams, ledger: Ledger, progress: Progress
-) -> tuple[np.ndarray, ...]:
+) -> tuple[npt.NDArray[np.float32], ...]:
     """Trains as published and gives the generator's weights. Each step is noted before it reads rows."""
     from dpwgan.training.published_game import PublishedSteps
 

@@ -16,8 +16,9 @@ from dpwgan.accounting.moments import MOMENTS
 from dpwgan.cells.class_moments import counts_replace_one_factor, covariance_replace_one_factor
 from dpwgan.cells.image_moments import MEANS_REPLACE_ONE_FACTOR
 from dpwgan.encoded import EncodedTable, TableShape
-from dpwgan.errors import ResourceError, UsageError
+from dpwgan.errors import DpwganError, ResourceError, UsageError
 from dpwgan.generators.cosine_space import CosineSpace
+from dpwgan.generators.projected_gaussian import ClassSampler
 from dpwgan.generators.projected_images import ImageSampler, fit_pixels
 from dpwgan.generators.refined_table import RefinedTable
 from dpwgan.generators.smooth_sampler import SmoothSampler
@@ -100,8 +101,8 @@ class RonDpGan:
     """A GAN whose generator starts from a Gaussian of RON-Gauss, which is released with a share of the budget.
 
     Privacy: with the private part discriminator (the default), the prior's two releases and the discriminator's steps
-      are charged in one ledger; all else is post-processing. With the private part generator the prior is as private, and the
-      run is not. See docs/dp-gan.md.
+      are charged in one ledger; all else is post-processing. With the private part generator the prior is as private,
+      and the run is not. See docs/dp-gan.md.
     """
 
     name = "ron-dp-gan"
@@ -126,7 +127,7 @@ class RonDpGan:
     ) -> RonDpGanPlan | PublishedPlan:
         """Fixes releases, batch, noise and steps as one family of charges. Privacy: sees the public shape only.
 
-        How the noise of a step stands to the releases' is fixed first, by the prior's share; then all is scaled together.
+        How the noise of a step stands to the releases' is fixed first, by the prior's share; then all is scaled alike.
         Raises: UsageError without a column to train on, PrivacyError if the budget cannot be met.
         """
         refuse_nothing_to_train_on(shape, method=self.name)
@@ -265,17 +266,16 @@ def _fit_images(
     from dpwgan.training.published_game import TableRows
 
     rng, images = streams.model, plan.prior
+    if not isinstance(images, ImageGaussianPlan):
+        raise DpwganError("Internal error: a prior of images was planned for a table.")
     moments = release_image_gaussian(encoded, images, streams=streams, ledger=ledger)
     prior: ImageSampler = fit_pixels(
         moments, spans=encoded.spans, label=images.label, sources=np.array(images.sources), levels=images.levels
     )
     latent = int(prior.loadings.shape[1])
-    if isinstance(plan, RonDpGanPlan):
-        space, training = plan.game.space, plan.game.steps.settings
-    else:
-        # As published, the discriminator sees every pixel.
-        space = replace(lay_out_all(plan.shape), squared=0)
-        training = plan.networks
+    # As published, the discriminator sees every pixel.
+    space = (plan.game.space if isinstance(plan, RonDpGanPlan) else None) or lay_out_all(images.shape)
+    training = plan.game.steps.settings if isinstance(plan, RonDpGanPlan) else plan.networks
     generator = SmoothGenerator(space, latent=latent, hidden=training.hidden_generator, prior=prior, rng=rng)
     latents = LatentSource(latent=latent, width=sum(span.width for span in space.point_spans), rng=rng)
     points = space.to_points(encoded)
@@ -318,7 +318,11 @@ def _fit_table(
     from dpwgan.training.published_game import TableRows
 
     rng = streams.model
+    if not isinstance(plan.prior, RonGaussPlan):
+        raise DpwganError("Internal error: a prior of a table was planned for images.")
     prior = RonGauss().fit(encoded, plan.prior, streams=streams, ledger=ledger, progress=_quiet)
+    if not isinstance(prior, ClassSampler):
+        raise DpwganError("Internal error: the prior of a table is one of images.")
     training = plan.game.steps.settings if isinstance(plan, RonDpGanPlan) else plan.networks
     generator = TableRefiner(prior, rows=_ROWS, hidden=training.hidden_generator, rng=rng)
     groups = EncodedTable(

@@ -14,7 +14,7 @@ from dpwgan.cells.image_grid import ImageGrid
 from dpwgan.discriminators.conv import ConvCritic
 from dpwgan.discriminators.noisy import NoisyDiscriminator
 from dpwgan.encoded import EncodedTable
-from dpwgan.generators.base import LatentDraws, RowGenerator
+from dpwgan.generators.base import LatentDraws
 from dpwgan.generators.conv import ConvGenerator
 from dpwgan.training.adam import Adam
 
@@ -47,13 +47,13 @@ class TableRows:
         self,
         encoded: EncodedTable,
         *,
-        generator: RowGenerator,
+        generator: Any,
         discriminator: NoisyDiscriminator,
         latents: LatentDraws,
     ) -> None:
         self._codes, self._numbers = tf.constant(encoded.codes), tf.constant(encoded.numbers)
         self._spans = encoded.spans
-        self._generator: Any = generator
+        self._generator = generator
         self._discriminator, self._latents = discriminator, latents
         self.generator_weights: Sequence[tf.Variable] = self._generator.weights
         self.discriminator_weights: Sequence[tf.Variable] = discriminator.weights

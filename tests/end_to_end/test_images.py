@@ -19,6 +19,9 @@ from tests.images.test_png import read_png
 
 RON_GAUSS = ("--method", "ron-gauss", "--label", "y", "--projection-dimension", "3")
 INDEPENDENT = ("--method", "independent")
+STEPS = ("--steps", "3", "--batch-size", "20", "--hidden-critic", "6", "--hidden-generator", "8")
+DP_GAN = ("--method", "dp-gan", *STEPS)
+RON_DP_GAN = ("--method", "ron-dp-gan", *STEPS)
 
 
 @pytest.fixture
@@ -47,7 +50,9 @@ def check_images(path: Path, *, rows: int) -> None:
         assert set(written["labels"].tolist()) <= {0, 1, 2}
 
 
-@pytest.mark.parametrize("method", [RON_GAUSS, INDEPENDENT], ids=["ron-gauss", "independent"])
+@pytest.mark.parametrize(
+    "method", [RON_GAUSS, INDEPENDENT, DP_GAN, RON_DP_GAN], ids=["ron-gauss", "independent", "dp-gan", "ron-dp-gan"]
+)
 def test_run_writes_legal_images_and_a_claim_when_the_table_is_npz(folder: Path, method: tuple[str, ...]) -> None:
     assert call(folder, "data.npz", "out.npz", "specs.json", "2.0", "--save-model", "model", *method) == 0
     check_images(folder / "out.npz", rows=60)

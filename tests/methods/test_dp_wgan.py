@@ -124,6 +124,6 @@ def test_tensor_float_32_is_off_when_a_device_is_prepared() -> None:
 
 
 def test_registry_refuses_when_the_name_is_unknown() -> None:
-    assert list(METHODS) == ["dp-wgan", "query-gan", "ron-gauss", "independent"]
+    assert list(METHODS) == ["dp-wgan", "query-gan", "dp-gan", "ron-dp-gan", "ron-gauss", "independent"]
     with pytest.raises(UsageError):
         get_method("gan")
