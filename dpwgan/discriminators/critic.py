@@ -123,7 +123,7 @@ class Critic:
             squared_norm += (tf.reduce_sum(tf.square(activation), axis=1) + 1.0) * tf.reduce_sum(
                 tf.square(error), axis=1
             )
-        squared_norm += tf.reduce_sum(tf.square(after[-1]), axis=1)
+        squared_norm += tf.reduce_sum(tf.square(after[-1] * errors[-1]), axis=1)
         scale = clip_factors(squared_norm, l2_clip_norm=l2_clip_norm)[:, tf.newaxis]
         finite = tf.math.is_finite(squared_norm)[:, tf.newaxis]
         # 0 times infinity is not 0: what is not finite has to go before the products.

@@ -55,8 +55,13 @@ if TYPE_CHECKING:
 # Of a budget the prior gets this share, in units of rho, and of that the counts, or means, theirs: see docs/dp-gan.md.
 PRIOR_SHARE = 0.7
 _COUNTS_SHARE, _MEANS_SHARE = 0.6, 0.5
-# Where the generator starts as the prior it has little to learn, and much to lose.
-_RATE = 5e-4
+# Where the generator starts as the prior it has little to learn, and much to lose: small networks, few small steps.
+_SETTINGS: dict[str, Any] = {
+    "hidden_critic": (64,),
+    "hidden_generator": (64,),
+    "generator_learning_rate": 5e-4,
+    "steps": 300,
+}
 # Rows of the prior that a table's generator learns on: many more than it can learn by heart.
 _ROWS = 32_768
 
@@ -156,10 +161,9 @@ class RonDpGan:
                 prior=_plan_prior(shape, choice, scale=choice.noise_scale, share=1.0),
             )
         space = lay_out_space(shape, settings)
-        chosen = dict(settings.training)
-        training = complete_settings(
-            replace(settings, training={"generator_learning_rate": _RATE, **chosen}), shape, space
-        )
+        defaults = {name: value for name, value in _SETTINGS.items() if name != "steps" or not _counts_epochs(settings)}
+        chosen = {**defaults, **settings.training}
+        training = complete_settings(replace(settings, training=chosen), shape, space)
         probability = choose_sampling_probability(shape, training)
         steps = choose_steps(training, sampling_probability=probability)
         if steps < training.critic_steps_per_generator_step:
@@ -219,6 +223,10 @@ class RonDpGan:
                 return _fit_table(encoded, plan, **run)
         except tf.errors.ResourceExhaustedError:
             raise ResourceError(f"the device {name} ran out of memory: use smaller layers or batches") from None
+
+
+def _counts_epochs(settings: DpGanSettings) -> bool:
+    return settings.training.get("epochs") is not None
 
 
 def _release(shape: TableShape, *, scale: float, share: float) -> list[Charge]:
