@@ -42,7 +42,7 @@ class NoisyDiscriminator(Critic):
     ) -> None:
         """Draws the first weights, and the key of the layers' noise. `layer_noise` is a stddev.
 
-        `first_scale`: stddev of the first matrix on numbers, half of it on categories; None is the critic's.
+        `first_scale`: stddev of the first matrix on numbers, 1 on categories; None is the critic's.
         `bias_scale`: stddev of the first biases, so that units bend in different places.
         """
         super().__init__(spans, hidden=hidden, weight_clip=weight_clip, rng=rng)
@@ -50,7 +50,7 @@ class NoisyDiscriminator(Critic):
             kernel = rng.standard_normal(self.weights[0].shape, dtype=np.float32) * np.float32(first_scale)
             for span in self.spans:
                 if span.head != "linear":
-                    kernel[span.start : span.start + span.width] *= np.float32(0.5 / first_scale)
+                    kernel[span.start : span.start + span.width] *= np.float32(1.0 / first_scale)
             self._set_first(0, np.clip(kernel, -weight_clip, weight_clip))
         if bias_scale > 0:
             bias = rng.standard_normal(self.weights[1].shape, dtype=np.float32) * np.float32(bias_scale)

@@ -14,8 +14,8 @@ from dpwgan.generators.projected_images import ImageSampler
 from dpwgan.generators.smooth_sampler import SmoothSampler, weigh_frequencies
 
 # What the first images are like without a prior: the stddev of a coordinate, in points, at frequency 0.
-_FIRST_STDDEV = 0.9
-_OUTPUT_SCALE = 0.75
+_FIRST_STDDEV = 2.0
+_OUTPUT_SCALE = 1.25
 _LAST_LAYER_SCALE = 0.01
 
 

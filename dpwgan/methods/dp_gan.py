@@ -50,18 +50,19 @@ _PUBLISHED_IMAGE_STEPS = 300
 
 # The discriminator of images has one hidden layer: every weight more is one more number with noise.
 _IMAGE_SETTINGS: dict[str, Any] = {
-    "hidden_critic": (64,),
+    "hidden_critic": (16,),
     "hidden_generator": (64,),
     "latent": 32,
-    "generator_learning_rate": 5e-3,
+    "generator_learning_rate": 1e-2,
+    "gradient_memory": 0.995,
     "weight_clip": 30.0,
-    "l2_clip_norm": 10.0,
+    "l2_clip_norm": 6.0,
     "steps": 400,
 }
 _IMAGE_SHARE_OF_TABLE = 0.25
-# Coordinates of an image that the discriminator sees: the smoothest.
-_DIMENSION = 36
-_FIRST_SCALE, _BIAS_SCALE = 4.0, 1.0
+# Coordinates of an image that the discriminator sees, the smoothest, and how many of them are multiplied at most.
+_DIMENSION, _MOST_SQUARED = 21, 32
+_FIRST_SCALE, _BIAS_SCALE = 0.2, 1.0
 
 _OF_PUBLISHED = ("hidden_critic", "hidden_generator", "latent", "steps")
 
@@ -323,7 +324,8 @@ def lay_out_space(shape: TableShape, settings: DpGanSettings) -> CosineSpace | N
         spans=shape.spans,
         label=label,
         sources=sources,
-        dimension=min(max(asked, layout.shape[2]), len(sources)),
+        dimension=min(asked, len(sources)),
+        squared=min(asked, len(sources), _MOST_SQUARED),
     )
 
 

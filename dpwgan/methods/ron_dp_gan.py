@@ -55,9 +55,9 @@ if TYPE_CHECKING:
 # Of a budget the prior gets this share, in units of rho, and of that the counts, or means, theirs: see docs/dp-gan.md.
 PRIOR_SHARE = 0.7
 _COUNTS_SHARE, _MEANS_SHARE = 0.6, 0.5
-# Where the generator starts as the prior it has little to learn, and much to lose: small networks, few small steps.
+# Where the generator starts as the prior it has little to learn, and much to lose: a small network, few small steps.
+_TABLE_HIDDEN = (64,)
 _SETTINGS: dict[str, Any] = {
-    "hidden_critic": (64,),
     "hidden_generator": (64,),
     "generator_learning_rate": 5e-4,
     "steps": 300,
@@ -162,6 +162,8 @@ class RonDpGan:
             )
         space = lay_out_space(shape, settings)
         defaults = {name: value for name, value in _SETTINGS.items() if name != "steps" or not _counts_epochs(settings)}
+        if space is None:
+            defaults["hidden_critic"] = _TABLE_HIDDEN
         chosen = {**defaults, **settings.training}
         training = complete_settings(replace(settings, training=chosen), shape, space)
         probability = choose_sampling_probability(shape, training)
