@@ -20,8 +20,8 @@ class CosineSpace:
     """Where pixels and label of a table of images stand, and the basis that its pixels are looked at in.
 
     A point is the coordinates of an image in the smoothest of the orthonormal cosines, divided by a tenth of the length
-    of a full picture, which is 10 away from a black one. Products of the first `squared` coordinates follow, so that how
-    pixels hang together is as plain to a discriminator as how bright they are.
+    of a full picture, which is 10 away from a black one. Products of the first `squared` coordinates follow, so that
+    how pixels hang together is as plain to a discriminator as how bright they are.
     Privacy: made of the public layout alone. A row's point is a linear function of that row alone.
     Shapes: `image` is (height, width, channels); `sources` (pixels,) places in `EncodedTable.numbers`.
     """
