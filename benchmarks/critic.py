@@ -83,9 +83,8 @@ class ProjectedCritic(Plain):
         super().__init__(seen, hidden=hidden, weight_clip=weight_clip, rng=rng)
         width = sum(span.width for span in spans)
         basis = np.linalg.qr(rng.standard_normal((width, dimension)))[0].astype(np.float32)
-        # What reads rows by index knows the columns of the table, and the projection in place of its first matrix.
-        self._reader = Plain(spans, hidden=(dimension,), weight_clip=weight_clip, rng=rng)
-        self._reader.weights[0].assign(basis)
+        # What reads rows by index knows the columns of the table.
+        self._reader = Plain(spans, hidden=(1,), weight_clip=weight_clip, rng=rng)
         self._basis = tf.constant(basis)
 
     def score(self, dense: tf.Tensor, weights: Sequence[tf.Tensor] | None = None) -> tf.Tensor:
@@ -94,12 +93,8 @@ class ProjectedCritic(Plain):
 
     def clipped_sum_of_rows(self, codes: tf.Tensor, numbers: tf.Tensor, *, l2_clip_norm: float) -> list[tf.Tensor]:
         """Clips and sums the gradients of rows, projected."""
-        reader, rows = self._reader, tf.shape(codes)[0]
-        parts = [tf.cast(tf.gather(codes, reader._sigmoid_sources, axis=1), tf.float32)]
-        parts.append(tf.gather(numbers, reader._number_sources, axis=1))
-        dense = tf.reshape(tf.concat(parts, axis=1), [rows, len(reader._dense_positions)])
-        indices = tf.gather(codes, reader._softmax_sources, axis=1) + reader._softmax_starts
-        return super().clipped_sum(reader._first_product(dense, indices), l2_clip_norm=l2_clip_norm)
+        projected = self._reader._first_product(self._reader.read_rows(codes, numbers), self._basis)
+        return super().clipped_sum(projected, l2_clip_norm=l2_clip_norm)
 
     def clipped_sum(self, dense: tf.Tensor, *, l2_clip_norm: float) -> list[tf.Tensor]:
         """Clips and sums the gradients of dense rows, projected."""

@@ -111,7 +111,8 @@ class _PlainStep:
             if self._dense:
                 real = critic.score(tf.reshape(tf.one_hot(codes, CATEGORIES), [-1, parts.plan.shape.width]))
             else:
-                first = critic._first_product(tf.zeros((tf.shape(codes)[0], 0)), codes + critic._softmax_starts)
+                read = critic.read_rows(codes, tf.zeros((tf.shape(codes)[0], 0)))
+                first = critic._first_product(read, critic.weights[0])
                 activation = tf.nn.leaky_relu(first + critic.weights[1], LEAK)
                 activation = tf.nn.leaky_relu(activation @ critic.weights[2] + critic.weights[3], LEAK)
                 real = tf.squeeze(activation @ critic.weights[4], axis=1)

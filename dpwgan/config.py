@@ -29,6 +29,7 @@ ENGINES = ("fused", "reference")
 ANCHORS = ("queries", "moments", "none")
 ORACLES = ("marginals", "one-layer")
 NOISES = ("laplace", "gaussian")
+PRIVATE_PARTS = ("discriminator", "generator")
 PROJECTIONS = ("cosine", "random")
 GENERATORS = ("codes", "mlp", "codes+mlp")
 LOG_FORMATS = ("text", "json")
@@ -190,8 +191,8 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         name="method",
         group="privacy",
-        help="dp-wgan, query-gan, ron-gauss, mean-embedding, dp-critic, loss-noise-gan or independent; docs/methods.md "
-        "says which when (default: dp-wgan)",
+        help="dp-wgan, query-gan, dp-gan, ron-dp-gan, ron-gauss, mean-embedding, dp-critic, loss-noise-gan or independent; "
+        "docs/methods.md says which when (default: dp-wgan)",
         metavar="NAME",
     ),
     Option(
@@ -309,6 +310,15 @@ OPTIONS: tuple[Option, ...] = (
         parse=_flag,
         form="true or false",
     ),
+    Option(
+        name="private-part",
+        group="training",
+        topic="critic",
+        choices=PRIVATE_PARTS,
+        help="dp-gan and ron-dp-gan only: whose gradients get noise; generator is as published, and has no guarantee "
+        "(default: discriminator)",
+    ),
+    _real("prior-share", "ron-dp-gan only: share of the budget that the latents' prior gets", topic="gaussian"),
     Option(
         name="label",
         group="training",
@@ -496,6 +506,7 @@ _CHOICES = {
     "oracle": ORACLES,
     "generator": GENERATORS,
     "noise": NOISES,
+    "private_part": PRIVATE_PARTS,
     "projection": PROJECTIONS,
 }
 _LEAST = {
@@ -529,7 +540,7 @@ def _check_settings(settings: Mapping[str, Any]) -> None:
         elif key == "label":
             if not isinstance(value, str) or not value:
                 raise UsageError("label must be the name of a column")
-        elif key in ("critic_share", "mean_share"):
+        elif key in ("critic_share", "mean_share", "prior_share"):
             if not 0.0 < value < 1.0:
                 raise UsageError(f"{name} must be above 0 and below 1")
         elif key in _CHOICES:

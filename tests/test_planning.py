@@ -63,6 +63,8 @@ def test_discovery_takes_its_share_when_columns_are_paid_for() -> None:
         ("independent", {}),
         ("ron-gauss", {}),
         ("dp-critic", {"formal": True}),
+        ("dp-gan", {"steps": 20}),
+        ("ron-dp-gan", {"steps": 20}),
     ],
 )
 def test_plan_keeps_its_accountant_when_lists_have_been_found(method: str, settings: dict[str, Any]) -> None:

@@ -18,12 +18,13 @@ LEAK = 0.2
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Inputs:
-    """A batch as the first layer sees it: rows by index, or dense."""
+class Inputs:
+    """A batch as the first layer sees it: rows by index, or dense and `whole`, which generated rows are."""
 
     dense: tf.Tensor
     indices: tf.Tensor | None
     squared_norm: tf.Tensor
+    whole: bool = False
 
 
 class Critic:
@@ -68,14 +69,18 @@ class Critic:
         """Gives the last hidden layer of dense rows. Shapes: (b, width) to (b, last hidden width)."""
         weights = self.weights if weights is None else weights
         activation = dense
-        for kernel, bias in zip(weights[:-1:2], weights[1::2], strict=True):
-            activation = _activate(activation @ kernel + bias)
+        for layer, (kernel, bias) in enumerate(zip(weights[:-1:2], weights[1::2], strict=True)):
+            activation = self._activate(activation @ kernel + bias, layer=layer, generated=True)
         return activation
 
     def score(self, dense: tf.Tensor, weights: Sequence[tf.Tensor] | None = None) -> tf.Tensor:
         """Scores dense rows. Shapes: (b, width) to (b,)."""
         weights = self.weights if weights is None else weights
         return tf.squeeze(self.features(dense, weights) @ weights[-1], axis=1)
+
+    def loss_of_generated(self, score: tf.Tensor) -> tf.Tensor:
+        """Gives what the generator goes down, from the scores of its rows. Shapes: (b,) to a number."""
+        return -tf.reduce_mean(score)
 
     def clipped_sum_of_rows(self, codes: tf.Tensor, numbers: tf.Tensor, *, l2_clip_norm: float) -> list[tf.Tensor]:
         """Limits how far one record can move the weights, then adds the records up.
@@ -86,6 +91,18 @@ class Critic:
         Shapes: `codes` (b, code columns), `numbers` (b, number columns), b may be 0; the result is like `weights`.
         Units: `l2_clip_norm` is in score per unit of weight.
         Source: Abadi et al. 2016, arXiv:1607.00133, Algorithm 1; Srivastava and Alzantot 2019, Algorithm 2, line 9.
+        """
+        return self._clipped_sum(self.read_rows(codes, numbers), l2_clip_norm=l2_clip_norm)
+
+    def clipped_sum(self, dense: tf.Tensor, *, l2_clip_norm: float) -> list[tf.Tensor]:
+        """Does the same for dense rows, which generated ones are. Shapes: (b, width); the result is like `weights`."""
+        inputs = Inputs(dense=dense, indices=None, squared_norm=tf.reduce_sum(tf.square(dense), axis=1), whole=True)
+        return self._clipped_sum(inputs, l2_clip_norm=l2_clip_norm)
+
+    def read_rows(self, codes: tf.Tensor, numbers: tf.Tensor) -> Inputs:
+        """Gives encoded rows as the first layer reads them: ones by their place, all else dense.
+
+        Shapes: `codes` (b, code columns), `numbers` (b, number columns), b may be 0.
         """
         rows = tf.shape(codes)[0]
         parts = []
@@ -98,24 +115,18 @@ class Critic:
         if self._softmax_sources:
             indices = tf.gather(codes, self._softmax_sources, axis=1) + self._softmax_starts
         squared_norm = float(len(self._softmax_sources)) + tf.reduce_sum(tf.square(dense), axis=1)
-        inputs = _Inputs(dense=dense, indices=indices, squared_norm=squared_norm)
-        return self._clipped_sum(inputs, l2_clip_norm=l2_clip_norm)
+        return Inputs(dense=dense, indices=indices, squared_norm=squared_norm)
 
-    def clipped_sum(self, dense: tf.Tensor, *, l2_clip_norm: float) -> list[tf.Tensor]:
-        """Does the same for dense rows, which generated ones are. Shapes: (b, width); the result is like `weights`."""
-        inputs = _Inputs(dense=dense, indices=None, squared_norm=tf.reduce_sum(tf.square(dense), axis=1))
-        return self._clipped_sum(inputs, l2_clip_norm=l2_clip_norm, whole=True)
-
-    def _clipped_sum(self, inputs: _Inputs, *, l2_clip_norm: float, whole: bool = False) -> list[tf.Tensor]:
+    def _clipped_sum(self, inputs: Inputs, *, l2_clip_norm: float) -> list[tf.Tensor]:
         kernels, biases = self.weights[::2], self.weights[1::2]
-        first = inputs.dense @ kernels[0] if whole else self._first_product(inputs.dense, inputs.indices)
+        first = self._first_product(inputs, kernels[0])
         before = [first + biases[0]]
-        after = [_activate(before[0])]
-        for kernel, bias in zip(kernels[1:-1], biases[1:], strict=True):
+        after = [self._activate(before[0], layer=0, generated=inputs.whole)]
+        for layer, (kernel, bias) in enumerate(zip(kernels[1:-1], biases[1:], strict=True), start=1):
             before.append(after[-1] @ kernel + bias)
-            after.append(_activate(before[-1]))
+            after.append(self._activate(before[-1], layer=layer, generated=inputs.whole))
         # Errors from the last layer back: d score / d (input of each activation).
-        errors = [tf.ones_like(after[-1][:, :1])]
+        errors = [self._last_error(inputs, after[-1], generated=inputs.whole)]
         for kernel, value in zip(reversed(kernels[1:]), reversed(before), strict=True):
             errors.insert(0, tf.matmul(errors[0], kernel, transpose_b=True) * _slope(value))
         squared_norm = (inputs.squared_norm + 1.0) * tf.reduce_sum(tf.square(errors[0]), axis=1)
@@ -123,14 +134,14 @@ class Critic:
             squared_norm += (tf.reduce_sum(tf.square(activation), axis=1) + 1.0) * tf.reduce_sum(
                 tf.square(error), axis=1
             )
-        squared_norm += tf.reduce_sum(tf.square(after[-1]), axis=1)
+        squared_norm += tf.reduce_sum(tf.square(after[-1] * errors[-1]), axis=1)
         scale = clip_factors(squared_norm, l2_clip_norm=l2_clip_norm)[:, tf.newaxis]
         finite = tf.math.is_finite(squared_norm)[:, tf.newaxis]
         # 0 times infinity is not 0: what is not finite has to go before the products.
         errors = [tf.where(finite, error, 0.0) * scale for error in errors]
         after = [tf.where(finite, activation, 0.0) for activation in after]
         dense = tf.where(finite, inputs.dense, 0.0)
-        if whole:
+        if inputs.whole:
             sums = [tf.matmul(dense, errors[0], transpose_a=True)]
         else:
             sums = [self._first_gradient(dense, inputs.indices, errors[0])]
@@ -140,16 +151,25 @@ class Critic:
         sums.append(tf.matmul(after[-1], errors[-1], transpose_a=True))
         return sums
 
-    def _first_product(self, dense: tf.Tensor, indices: tf.Tensor | None) -> tf.Tensor:
+    def _activate(self, value: tf.Tensor, *, layer: int, generated: bool) -> tf.Tensor:
+        """Gives a hidden layer's output; where it is positive the slope is 1, else `LEAK`."""
+        return tf.maximum(value, LEAK * value)
+
+    def _last_error(self, inputs: Inputs, activation: tf.Tensor, *, generated: bool) -> tf.Tensor:
+        """Gives what a record's objective changes by with its score. Shapes: (b, hidden) to (b, 1)."""
+        return tf.ones_like(activation[:, :1])
+
+    def _first_product(self, inputs: Inputs, kernel: tf.Tensor) -> tf.Tensor:
         """Multiplies rows by the first matrix: a sum of its rows, plus a small dense product."""
-        kernel = self.weights[0]
-        product = dense @ tf.gather_nd(kernel, self._dense_positions)
-        if indices is not None:
-            batch, columns = tf.unstack(tf.shape(indices))
+        if inputs.whole:
+            return inputs.dense @ kernel
+        product = inputs.dense @ tf.gather_nd(kernel, self._dense_positions)
+        if inputs.indices is not None:
+            batch, columns = tf.unstack(tf.shape(inputs.indices))
             # The operation adds up nothing for an empty batch, but refuses to: one segment too many, cut off again.
             segments = tf.repeat(tf.range(batch), columns)
             sums = tf.raw_ops.SparseSegmentSumWithNumSegments(
-                data=kernel, indices=tf.reshape(indices, [-1]), segment_ids=segments, num_segments=batch + 1
+                data=kernel, indices=tf.reshape(inputs.indices, [-1]), segment_ids=segments, num_segments=batch + 1
             )
             product += sums[:-1]
         return product
@@ -180,10 +200,6 @@ def clip_factors(squared_norm: tf.Tensor, *, l2_clip_norm: float) -> tf.Tensor:
     """
     factors = tf.minimum(1.0, l2_clip_norm / tf.maximum(tf.sqrt(squared_norm), 1e-30))
     return tf.where(tf.math.is_finite(squared_norm), factors, tf.zeros_like(factors))
-
-
-def _activate(value: tf.Tensor) -> tf.Tensor:
-    return tf.maximum(value, LEAK * value)
 
 
 def _slope(value: tf.Tensor) -> tf.Tensor:

@@ -38,14 +38,24 @@ def draw_rows(logits: tf.Tensor, uniforms: tf.Tensor, spans: Sequence[Span]) -> 
             available = None
             continue
         if span.head == "softmax":
-            gumbel = -tf.math.log(-tf.math.log(tf.clip_by_value(uniform, _LEAST_UNIFORM, 1.0 - _LEAST_UNIFORM)))
-            hard = tf.one_hot(tf.argmax(logit + gumbel, axis=1), span.width)
+            row = draw_one_hot(logit, uniform)
         else:
             hard = tf.cast(uniform < soft, tf.float32)
-        row = soft + tf.stop_gradient(hard - soft)
+            row = soft + tf.stop_gradient(hard - soft)
         available = row[:, -1:] if span.role == "available" else None
         pieces.append(row)
     return tf.concat(pieces, axis=1)
+
+
+def draw_one_hot(logits: tf.Tensor, uniforms: tf.Tensor) -> tf.Tensor:
+    """Draws a category a row, one-hot, through which the gradient passes as if it were the softmax.
+
+    Shapes: `logits` and `uniforms` (b, k), uniforms in [0, 1); the result (b, k).
+    """
+    gumbel = -tf.math.log(-tf.math.log(tf.clip_by_value(uniforms, _LEAST_UNIFORM, 1.0 - _LEAST_UNIFORM)))
+    soft = tf.nn.softmax(logits)
+    hard = tf.one_hot(tf.argmax(logits + gumbel, axis=1), logits.shape[1])
+    return soft + tf.stop_gradient(hard - soft)
 
 
 def _apply_head(logits: tf.Tensor, span: Span) -> tf.Tensor:

@@ -8,19 +8,25 @@ from dpwgan.generators.factor_images import FACTORS_FILE, FactorImages
 from dpwgan.generators.mixture_sampler import MIXTURE_FILE, MixtureSampler
 from dpwgan.generators.projected_gaussian import PROJECTED_FILE, ClassSampler
 from dpwgan.generators.projected_images import IMAGES_FILE, ImageSampler
+from dpwgan.generators.refined_table import REFINED_FILE, RefinedTable
 from dpwgan.generators.sampler import MlpSampler
+from dpwgan.generators.smooth_sampler import SMOOTH_FILE, SmoothSampler
 from dpwgan.methods.base import FittedSynthesizer, Method
 from dpwgan.methods.dp_critic import DpCritic
+from dpwgan.methods.dp_gan import DpGan
 from dpwgan.methods.dp_wgan import DpWgan
 from dpwgan.methods.independent import Independent
 from dpwgan.methods.loss_noise_gan import LossNoiseGan
 from dpwgan.methods.mean_embedding import MeanEmbedding
 from dpwgan.methods.query_gan import QueryGan
+from dpwgan.methods.ron_dp_gan import RonDpGan
 from dpwgan.methods.ron_gauss import RonGauss
 
 METHODS: dict[str, type[Method]] = {
     DpWgan.name: DpWgan,
     QueryGan.name: QueryGan,
+    DpGan.name: DpGan,
+    RonDpGan.name: RonDpGan,
     RonGauss.name: RonGauss,
     MeanEmbedding.name: MeanEmbedding,
     DpCritic.name: DpCritic,
@@ -32,6 +38,9 @@ METHODS: dict[str, type[Method]] = {
 _SAMPLERS = (
     (MIXTURE_FILE, MixtureSampler),
     (FACTORS_FILE, FactorImages),
+    # A model with a prior holds the prior's files as well: the model's own come first.
+    (REFINED_FILE, RefinedTable),
+    (SMOOTH_FILE, SmoothSampler),
     (PROJECTED_FILE, ClassSampler),
     (IMAGES_FILE, ImageSampler),
     (CONV_FILE, ConvSampler),

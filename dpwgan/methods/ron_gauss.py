@@ -291,7 +291,6 @@ class RonGauss:
         spans = shape.spans if label is None else leave_out(shape.spans, label)
         if not spans:
             raise UsageError("ron-gauss needs a column to train on" + (" besides its label" if label else ""))
-        one_way_plan = plan_one_ways(spans)
         make_choice = _choose_laplace if settings.noise == "laplace" else _choose_gaussian
         choice = make_choice(
             accountant_rule,
@@ -304,26 +303,7 @@ class RonGauss:
         (counts, _), (covariance, _) = choice.chosen_charges
         if not isinstance(counts, (Laplace, Gaussian)) or not isinstance(covariance, (Laplace, Gaussian)):
             raise UsageError("ron-gauss has Laplace or Gaussian noise")
-        records = shape.records / (1 if label is None else label.categories)
-        bearable = choose_dimension(records, covariance)
-        most_width, least_width = _most_width(one_way_plan), _most_width(one_way_plan, ranks=True)
-        dimension = settings.projection_dimension
-        one_hot = most_width <= bearable if dimension is None else dimension > least_width
-        if dimension is not None and dimension > most_width:
-            raise UsageError(
-                f"projection-dimension must be at most {most_width}, the number of coordinates that the columns have"
-            )
-        return RonGaussPlan(
-            shape=shape,
-            settings=settings,
-            label=label,
-            one_way_plan=one_way_plan,
-            dimension=dimension or min(bearable, most_width if one_hot else least_width),
-            one_hot=one_hot,
-            counts=counts,
-            covariance=covariance,
-            choice=choice,
-        )
+        return lay_out_releases(shape, settings=settings, counts=counts, covariance=covariance, choice=choice)
 
     def fit(
         self,
@@ -388,6 +368,37 @@ def _fit_images(
     images = plan.images
     return fit_pixels(
         moments, spans=encoded.spans, label=images.label, sources=np.array(images.sources), levels=images.levels
+    )
+
+
+def lay_out_releases(
+    shape: TableShape, *, settings: RonGaussSettings, counts: Noise, covariance: Noise, choice: FamilyChoice
+) -> RonGaussPlan:
+    """Chooses coordinates and dimension of a table's releases, whose noise was chosen by the caller.
+
+    Privacy: of public facts only. Raises: UsageError for a label or a dimension that the table does not have.
+    """
+    label = _find_label(shape.spans, settings.label)
+    one_way_plan = plan_one_ways(shape.spans if label is None else leave_out(shape.spans, label))
+    records = shape.records / (1 if label is None else label.categories)
+    bearable = choose_dimension(records, covariance)
+    most_width, least_width = _most_width(one_way_plan), _most_width(one_way_plan, ranks=True)
+    dimension = settings.projection_dimension
+    one_hot = most_width <= bearable if dimension is None else dimension > least_width
+    if dimension is not None and dimension > most_width:
+        raise UsageError(
+            f"projection-dimension must be at most {most_width}, the number of coordinates that the columns have"
+        )
+    return RonGaussPlan(
+        shape=shape,
+        settings=settings,
+        label=label,
+        one_way_plan=one_way_plan,
+        dimension=dimension or min(bearable, most_width if one_hot else least_width),
+        one_hot=one_hot,
+        counts=counts,
+        covariance=covariance,
+        choice=choice,
     )
 
 

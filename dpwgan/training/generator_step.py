@@ -46,7 +46,7 @@ class GeneratorStep:
             score = self._critic.score(rows)
             if self._plan.settings.weight_pull > 0:
                 score -= self._critic.score(rows, self._critic.initial)
-            loss = -tf.reduce_mean(score)
+            loss = self._critic.loss_of_generated(score)
         self._optimizer.apply(tape.gradient(loss, self._generator.weights), -learning_rate)
         keep = self._plan.settings.generator_average
         for average, weight in zip(self._average, self._generator.weights, strict=True):

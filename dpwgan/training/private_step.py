@@ -67,7 +67,8 @@ class FusedStep:
         return [total + tf.reshape(piece, total.shape) for total, piece in zip(sums, pieces, strict=True)]
 
     def _trace(self, rows: tf.Tensor, noise: tf.Tensor, learning_rate: tf.Tensor) -> None:
+        noisy_sums = self.noisy_sums(rows, noise)
         generated = self._plan.generated_batch_size
         fakes = self._generator.rows(*self._latents.draw(generated))
         fake_sums = self._critic.clipped_sum(tf.stop_gradient(fakes), l2_clip_norm=self._plan.clip_target)
-        self._update.apply(self.noisy_sums(rows, noise), fake_sums, generated=generated, learning_rate=learning_rate)
+        self._update.apply(noisy_sums, fake_sums, generated=generated, learning_rate=learning_rate)

@@ -24,6 +24,8 @@ METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "dp-wgan, queries": ("dp-wgan", {"rounds": 2, **_FIT, **_CRITIC}),
     "dp-wgan, moments": ("dp-wgan", {"anchor": "moments", **_FIT, **_CRITIC}),
     "dp-wgan, none": ("dp-wgan", {"anchor": "none", "hidden_generator": (8,), "latent": 4, **_CRITIC}),
+    "dp-gan": ("dp-gan", {"hidden_generator": (8,), "latent": 4, **_CRITIC}),
+    "ron-dp-gan": ("ron-dp-gan", {"hidden_generator": (8,), **_CRITIC}),
     "query-gan": ("query-gan", {"rounds": 2, **_FIT}),
     "query-gan, one-layer": ("query-gan", {"oracle": "one-layer", "rounds": 3, "codes": 40}),
     "ron-gauss, gaussian": ("ron-gauss", {"noise": "gaussian"}),

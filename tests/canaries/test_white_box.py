@@ -58,7 +58,13 @@ def test_bound_stays_below_the_claim_when_the_method_is_formal(name: str, epsilo
     assert not bound.passes_the_claim
     assert bound.claimed <= epsilon
     # It is not empty: few numbers and a tiny chance of being wrong leave this much of it.
-    least = {"query-gan, one-layer": 0.4, "dp-wgan, none": 0.5, "ron-gauss, images": 0.3}.get(name, 0.6)
+    least = {
+        "query-gan, one-layer": 0.4,
+        "dp-wgan, none": 0.5,
+        "dp-gan": 0.4,
+        "ron-dp-gan": 0.4,
+        "ron-gauss, images": 0.3,
+    }.get(name, 0.6)
     assert bound.found > least * bound.claimed
     for line in bound.lines:
         assert line.found <= line.claimed

@@ -25,6 +25,8 @@ METHODS: dict[str, tuple[str, ...]] = {
     "query-gan-3-ways": ("--method", "query-gan", "--rounds", "4", "--ways", "3", *FIT),
     "query-gan-mlp": ("--method", "query-gan", "--rounds", "1", "--generator", "codes+mlp", *FIT),
     "query-gan-one-layer": ("--method", "query-gan", "--oracle", "one-layer", "--rounds", "1", "--codes", "16"),
+    "dp-gan": ("--method", "dp-gan", *CRITIC, "--hidden-generator", "8", "--latent", "4"),
+    "ron-dp-gan": ("--method", "ron-dp-gan", *CRITIC, "--hidden-generator", "8"),
     "ron-gauss": ("--method", "ron-gauss"),
     "ron-gauss-gaussian": ("--method", "ron-gauss", "--noise", "gaussian", "--projection-dimension", "5"),
     "ron-gauss-classes": ("--method", "ron-gauss", "--label", "member"),
@@ -37,6 +39,8 @@ LABELS = {
     "dp-wgan-alone": {"critic steps"},
     "query-gan": {"one-way counts", "query selections", "query answers", "certificate"},
     "query-gan-one-layer": {"one-way counts", "one-layer weights", "one-layer answer", "one-layer certificate"},
+    "dp-gan": {"critic steps"},
+    "ron-dp-gan": {"one-way counts", "projected covariance", "critic steps"},
     "ron-gauss": {"one-way counts", "projected covariance"},
     "ron-gauss-gaussian": {"one-way counts", "projected covariance"},
     "ron-gauss-classes": {"one-way counts", "projected covariance"},
@@ -125,3 +129,21 @@ def test_ledger_adds_up_to_the_claim_when_another_library_does_the_sum(name: str
 def read_options(config: Any) -> dict[str, Any]:
     synthesis = config.synthesis
     return {"method": synthesis.method, "accountant": synthesis.accountant, "settings": synthesis.settings}
+
+
+@pytest.mark.parametrize("method", ["dp-gan", "ron-dp-gan"])
+def test_published_gan_runs_only_without_a_guarantee_when_the_generator_has_the_noise(
+    method: str, tmp_path: Path
+) -> None:
+    write_good(tmp_path)
+    chosen = ("--method", method, "--private-part", "generator", "--steps", "2", "--hidden-generator", "8")
+    arguments = ("data.csv", "out.csv", "specs.json", "2.0", *chosen)
+    assert call(tmp_path, *arguments) == 2
+    assert not (tmp_path / "out.csv").exists()
+    assert call(tmp_path, *arguments, "--no-guarantee") == 0
+    check_rows(read_table(tmp_path / "out.csv"), count=60)
+    document = read_claim(tmp_path / "out.csv.privacy.json").document
+    assert document["guarantee"] is None
+    assert document["published"]["epsilon"] == 2.0
+    assert document["published"]["provable_epsilon"] > 1_000
+    assert call(tmp_path, "data.csv", "more.csv", "specs.json", "2.0", "--method", method, "--no-guarantee") == 2

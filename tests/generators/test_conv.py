@@ -114,7 +114,7 @@ def test_saved_generator_is_refused_when_it_is_damaged(tmp_path: Path, damage: s
     sampler = make_sampler()
     sampler.save(tmp_path)
     if damage == "grid":
-        (tmp_path / "grid.json").write_text(json.dumps({"shape": [8]}))
+        (tmp_path / "convolutions.json").write_text(json.dumps({"shape": [8]}))
     elif damage == "cut":
         (tmp_path / CONV_FILE).write_bytes((tmp_path / CONV_FILE).read_bytes()[:100])
     elif damage == "weights":

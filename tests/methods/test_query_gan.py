@@ -141,6 +141,8 @@ def test_setting_is_refused_by_name_when_it_is_another_methods(name: str, settin
         "mean-embedding": set(),
         "dp-critic": {"steps", "expected_batch_size"},
         "loss-noise-gan": {"steps", "expected_batch_size"},
+        "dp-gan": {"steps", "expected_batch_size"},
+        "ron-dp-gan": {"steps", "expected_batch_size"},
         "dp-wgan": {"rounds", "steps", "expected_batch_size"},
     }
     if setting in known[name]:

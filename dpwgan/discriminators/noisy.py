@@ -1,0 +1,107 @@
+"""The discriminator of the DP-GAN: the critic's network, a probability, and Gaussian noise on every hidden layer."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import tensorflow as tf
+
+from dpwgan.discriminators.critic import Critic, Inputs
+from dpwgan.encoded import Span
+
+_ROWS, _GENERATED = 0, 1
+
+
+class NoisyDiscriminator(Critic):
+    """Says how probable it is that a row is real; trained by cross entropy.
+
+    The logit of the probability is how far the score has moved from that of the first weights, f_w - f_w0: every row
+    begins at one half. Had D been sigmoid(f_w), real and generated rows would be weighed differently wherever the
+    first, random score is not 0, and the two halves of the gradient would not cancel where the generator is right: a
+    discriminator that is pulled to its first weights would hold the generator away from them.
+    Each hidden activation gets independent Gaussian noise, drawn anew for every step.
+    Privacy: the noise of the layers protects nothing and is accounted for by nothing. It is drawn from the model
+      stream, independent of all rows; given it, a record's gradient is a function of that record alone, and is clipped
+      after the noise has passed through. So for every value of the layers' noise the clipped sum moves by at most C
+      when a record is zeroed out; a mixture, over noise independent of the rows, of (epsilon, delta)-DP releases is
+      (epsilon, delta)-DP.
+    Shapes: as `Critic`.
+    Source: Johnson 2019, section 4.1; the objective is that of Goodfellow et al. 2014, arXiv:1406.2661.
+    """
+
+    def __init__(
+        self,
+        spans: Sequence[Span],
+        *,
+        hidden: Sequence[int],
+        weight_clip: float,
+        layer_noise: float,
+        rng: np.random.Generator,
+        first_scale: float | None = None,
+        bias_scale: float = 0.0,
+    ) -> None:
+        """Draws the first weights, and the key of the layers' noise. `layer_noise` is a stddev.
+
+        `first_scale`: stddev of the first matrix on numbers, 1 on categories; None is the critic's.
+        `bias_scale`: stddev of the first biases, so that units bend in different places.
+        """
+        super().__init__(spans, hidden=hidden, weight_clip=weight_clip, rng=rng)
+        if first_scale is not None:
+            kernel = rng.standard_normal(self.weights[0].shape, dtype=np.float32) * np.float32(first_scale)
+            for span in self.spans:
+                if span.head != "linear":
+                    kernel[span.start : span.start + span.width] *= np.float32(1.0 / first_scale)
+            self._set_first(0, np.clip(kernel, -weight_clip, weight_clip))
+        if bias_scale > 0:
+            bias = rng.standard_normal(self.weights[1].shape, dtype=np.float32) * np.float32(bias_scale)
+            self._set_first(1, np.clip(bias, -weight_clip, weight_clip))
+        self._layer_noise = layer_noise
+        self._key = int(rng.integers(2**31))
+        self._passes = tf.Variable(0, dtype=tf.int32)
+
+    def logit(self, dense: tf.Tensor) -> tf.Tensor:
+        """Gives the logits of dense rows. Shapes: (b, width) to (b,)."""
+        return self.score(dense) - self.score(dense, self.initial)
+
+    def clipped_sum(self, dense: tf.Tensor, *, l2_clip_norm: float) -> list[tf.Tensor]:
+        """Does for generated rows what `clipped_sum_of_rows` does for real ones: the gradients of -ln(1 - D).
+
+        The next step draws new noise for its layers.
+        """
+        sums = super().clipped_sum(dense, l2_clip_norm=l2_clip_norm)
+        self._passes.assign_add(1)
+        return sums
+
+    def loss_of_generated(self, score: tf.Tensor) -> tf.Tensor:
+        """Gives the mean of -ln D over generated rows. Shapes: (b,) to a number.
+
+        Source: Goodfellow et al. 2014, section 3 (the objective whose gradient does not vanish).
+        """
+        self._passes.assign_add(1)
+        return tf.reduce_mean(tf.nn.softplus(-score))
+
+    def _set_first(self, index: int, value: npt.NDArray[np.float32]) -> None:
+        self.weights[index].assign(value)
+        self.initial[index] = tf.constant(value)
+
+    def _activate(self, value: tf.Tensor, *, layer: int, generated: bool) -> tf.Tensor:
+        activation = super()._activate(value, layer=layer, generated=generated)
+        if self._layer_noise == 0.0:
+            return activation
+        # A counter and not a state: a record keeps its noise, whoever comes after it in the batch.
+        stream = 2 * layer + (_GENERATED if generated else _ROWS)
+        seed = tf.stack([tf.constant(self._key ^ stream, tf.int32), self._passes])
+        return activation + self._layer_noise * tf.random.stateless_normal(tf.shape(activation), seed)
+
+    def _last_error(self, inputs: Inputs, activation: tf.Tensor, *, generated: bool) -> tf.Tensor:
+        logit = activation @ self.weights[-1] - self._first_score(inputs)
+        return tf.sigmoid(logit) if generated else tf.sigmoid(-logit)
+
+    def _first_score(self, inputs: Inputs) -> tf.Tensor:
+        """Scores a batch by the first weights, through the same noise. Shapes: (b, 1)."""
+        kernels, biases = self.initial[::2], self.initial[1::2]
+        value = self._first_product(inputs, kernels[0]) + biases[0]
+        activation = self._activate(value, layer=0, generated=inputs.whole)
+        for layer, (kernel, bias) in enumerate(zip(kernels[1:-1], biases[1:], strict=True), start=1):
+            activation = self._activate(activation @ kernel + bias, layer=layer, generated=inputs.whole)
+        return activation @ kernels[-1]

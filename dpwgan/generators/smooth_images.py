@@ -1,0 +1,95 @@
+"""The generator of images in few coordinates: a label, a latent, and a perceptron; or that beside a Gaussian prior."""
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+import tensorflow as tf
+
+from dpwgan.generators.cosine_space import CosineSpace
+from dpwgan.generators.heads import draw_one_hot
+from dpwgan.generators.projected_images import ImageSampler
+from dpwgan.generators.smooth_sampler import SmoothSampler, weigh_frequencies
+
+# What the first images are like without a prior: the stddev of a coordinate, in points, at frequency 0.
+_FIRST_STDDEV = 2.0
+_OUTPUT_SCALE = 1.25
+_LAST_LAYER_SCALE = 0.01
+
+
+class SmoothGenerator:
+    """Draws a label and a latent; the image is what the perceptron makes of both, in a basis of smooth pictures.
+
+    With a prior, the image is that of the prior for the same latent, and the perceptron's picture, next to 0, is
+    added: a generator that starts as RON-Gauss. Pixels are cut to [0, 1] as they are when rows are written; gradients
+    pass through the cut. Rows are points of the space, as the discriminator sees them.
+    Privacy: sees released numbers alone.
+    Shapes: `weights` begins with the logits of the label (classes,), then alternates matrices and biases.
+    """
+
+    def __init__(
+        self,
+        space: CosineSpace,
+        *,
+        latent: int,
+        hidden: Sequence[int],
+        prior: ImageSampler | None = None,
+        rng: np.random.Generator,
+    ) -> None:
+        """Draws the first weights: smooth pictures without a prior, next to nothing with one."""
+        self.space, self._prior = space, prior
+        self.latent = latent if prior is None else int(prior.loadings.shape[1])
+        shares = np.full(space.classes, 1.0 / space.classes) if prior is None else prior.shares
+        self._basis = tf.constant(space.basis, tf.float32)
+        if prior is not None:
+            self._locations = tf.constant(prior.locations, tf.float32)
+            self._spreads = tf.constant(prior.spreads, tf.float32)
+            self._loadings = tf.constant(prior.loadings, tf.float32)
+        sizes = [self.latent + space.classes, *hidden, space.dimension]
+        self.weights: list[tf.Variable] = [tf.Variable(np.log(np.maximum(shares, 1e-6)).astype(np.float32))]
+        for layer, (inputs, outputs) in enumerate(pairwise(sizes)):
+            kernel = rng.standard_normal((inputs, outputs), dtype=np.float32)
+            if layer < len(hidden):
+                kernel *= np.float32(math.sqrt(2.0 / inputs))
+            elif prior is None:
+                frequencies = weigh_frequencies(space)
+                kernel *= (_FIRST_STDDEV / _OUTPUT_SCALE / math.sqrt(inputs) * frequencies).astype(np.float32)
+            else:
+                kernel *= np.float32(_LAST_LAYER_SCALE)
+            self.weights += [tf.Variable(kernel), tf.Variable(np.zeros(outputs, np.float32))]
+
+    def rows(self, latents: tf.Tensor, uniforms: tf.Tensor) -> tf.Tensor:
+        """Draws a batch of points. Shapes: (b, latent), (b, classes or more) to (b, dimension + classes)."""
+        classes = self.space.classes
+        logits = tf.tile(self.weights[0][tf.newaxis], [tf.shape(latents)[0], 1])
+        label = draw_one_hot(logits, uniforms[:, :classes])
+        activation = tf.concat([latents, label], axis=1)
+        for kernel, bias in zip(self.weights[1:-2:2], self.weights[2:-2:2], strict=True):
+            activation = tf.nn.relu(activation @ kernel + bias)
+        net = (activation @ self.weights[-2] + self.weights[-1]) * (_OUTPUT_SCALE / self.space.scale)
+        pixels = net @ self._basis
+        if self._prior is not None:
+            pixels += self._draw_prior(latents, tf.stop_gradient(label))
+        cut = pixels + tf.stop_gradient(tf.clip_by_value(pixels, 0.0, 1.0) - pixels)
+        points = tf.matmul(cut, self._basis, transpose_b=True) * self.space.scale
+        first, second = self.space.pairs
+        products = tf.gather(points, first, axis=1) * tf.gather(points, second, axis=1)
+        return tf.concat([points, products, label], axis=1)
+
+    def to_sampler(self, weights: Sequence[npt.NDArray[np.float32]]) -> SmoothSampler:
+        """Gives the sampler with these weights."""
+        return SmoothSampler(
+            weights=tuple(weights), space=self.space, output_scale=_OUTPUT_SCALE / self.space.scale, prior=self._prior
+        )
+
+    def _draw_prior(self, latents: tf.Tensor, label: tf.Tensor) -> tf.Tensor:
+        classes, matrices = self.space.classes, int(self._loadings.shape[0])
+        if matrices == 1:
+            bent = latents @ self._loadings[0]
+        else:
+            # One product for all classes: each latent stands in the place of its own class, zeros in the others.
+            placed = tf.reshape(label[:, :, tf.newaxis] * latents[:, tf.newaxis], [-1, classes * self.latent])
+            bent = placed @ tf.reshape(self._loadings, [classes * self.latent, -1])
+        return label @ self._locations + (label @ self._spreads) * bent

@@ -1,0 +1,105 @@
+"""Images from a trained generator in few coordinates: numpy alone, so that sampling needs no TensorFlow."""
+
+import json
+import zipfile
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from dpwgan.accounting.certificate import Certificate
+from dpwgan.cells.image_moments import make_cosine_basis
+from dpwgan.encoded import EncodedTable, Span
+from dpwgan.errors import InputError
+from dpwgan.generators.cosine_space import CosineSpace
+from dpwgan.generators.projected_images import ImageSampler
+from dpwgan.generators.sampler import draw_categories
+
+SMOOTH_FILE = "smooth.npz"
+_SPACE_FILE = "smooth.json"
+
+Floats = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SmoothSampler:
+    """A trained `SmoothGenerator` as plain arrays, with its prior if it has one. It holds no rows.
+
+    Shapes: `weights` as the generator has them.
+    """
+
+    weights: tuple[Floats, ...]
+    space: CosineSpace
+    output_scale: float
+    prior: ImageSampler | None = None
+
+    @property
+    def certificate(self) -> Certificate | None:
+        """A discriminator's course certifies nothing."""
+        return None
+
+    def sample(self, records: int, *, rng: np.random.Generator, chunk: int = 4_096) -> Iterator[EncodedTable]:
+        """Draws rows in chunks. Privacy: post-processing of what was fitted; free, however often."""
+        basis = self.space.basis
+        for first in range(0, records, chunk):
+            yield self._draw(min(chunk, records - first), basis=basis, rng=rng)
+
+    def _draw(self, records: int, *, basis: npt.NDArray[np.float64], rng: np.random.Generator) -> EncodedTable:
+        classes = self.space.classes
+        logits = np.repeat(self.weights[0][np.newaxis], records, axis=0)
+        labels = draw_categories(logits, head="softmax", rng=rng)
+        latents = rng.standard_normal((records, len(self.weights[1]) - classes), dtype=np.float32)
+        activation = np.concatenate([latents, np.eye(classes, dtype=np.float32)[labels]], axis=1)
+        for kernel, bias in zip(self.weights[1:-2:2], self.weights[2:-2:2], strict=True):
+            activation = np.maximum(activation @ kernel + bias, 0.0)
+        pixels = (activation @ self.weights[-2] + self.weights[-1]) * self.output_scale @ basis
+        if self.prior is not None:
+            for label in range(classes):
+                rows = np.flatnonzero(labels == label)
+                loadings = self.prior.loadings[label % len(self.prior.loadings)]
+                pixels[rows] += self.prior.locations[label] + self.prior.spreads[label] * (latents[rows] @ loadings)
+        return self.space.to_rows(pixels, labels)
+
+    def save(self, directory: Path) -> None:
+        """Writes weights, space and prior into an existing folder."""
+        np.savez(directory / SMOOTH_FILE, *self.weights)
+        document = {"space": asdict(self.space), "output_scale": self.output_scale, "prior": self.prior is not None}
+        (directory / _SPACE_FILE).write_text(json.dumps(document))
+        if self.prior is not None:
+            self.prior.save(directory)
+
+    @classmethod
+    def load(cls, directory: Path) -> "SmoothSampler":
+        """Reads a saved generator. Raises: InputError if it is missing or damaged."""
+        try:
+            with np.load(directory / SMOOTH_FILE, allow_pickle=False) as archive:
+                weights = tuple(archive[f"arr_{index}"].astype(np.float32) for index in range(len(archive.files)))
+            document = json.loads((directory / _SPACE_FILE).read_text())
+            found = document["space"]
+            height, width, channels = found["image"]
+            space = CosineSpace(
+                image=(height, width, channels),
+                spans=tuple(Span(**span) for span in found["spans"]),
+                label=Span(**found["label"]),
+                sources=tuple(found["sources"]),
+                dimension=int(found["dimension"]),
+            )
+            scale, has_prior = float(document["output_scale"]), bool(document["prior"])
+        except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+            raise InputError(f"the saved generator is missing or damaged ({type(error).__name__})") from None
+        if len(weights) < 5 or weights[0].shape != (space.classes,) or weights[-1].shape != (space.dimension,):
+            raise InputError("the saved generator is damaged: its weights do not fit its images")
+        prior = ImageSampler.load(directory) if has_prior else None
+        return cls(weights=weights, space=space, output_scale=scale, prior=prior)
+
+
+def weigh_frequencies(space: CosineSpace) -> npt.NDArray[np.float64]:
+    """Gives 1/(1 + f) a cosine of frequency f, as amplitudes fall in pictures of most things. Shapes: (dimension,).
+
+    Source: Field 1987 (amplitude spectra of natural images fall as 1/f).
+    """
+    _, bands = make_cosine_basis(space.image, dimension=space.dimension)
+    weights: npt.NDArray[np.float64] = 1.0 / (1.0 + bands)
+    return weights

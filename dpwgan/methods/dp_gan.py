@@ -1,0 +1,542 @@
+"""DP-GAN. Johnson 2019: Generating Privacy Preserving Synthetic Datasets, chapters 4 and 5.2."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from dpwgan.accounting.budget import Budget, NeighboringRelation
+from dpwgan.accounting.calibrate import noise_multiplier_for
+from dpwgan.accounting.choose import AccountantChoice, NoChoice, choose_nothing
+from dpwgan.accounting.events import Charge, Event, Gaussian, PublishedClaim, Unprotected
+from dpwgan.accounting.moments import MOMENTS
+from dpwgan.encoded import EncodedTable, TableShape
+from dpwgan.errors import ResourceError, UsageError
+from dpwgan.generators.conv_sampler import ConvSampler
+from dpwgan.generators.cosine_space import CosineSpace
+from dpwgan.generators.sampler import MlpSampler
+from dpwgan.generators.smooth_sampler import SmoothSampler
+from dpwgan.methods.base import Progress
+from dpwgan.methods.image_gaussian import find_images
+from dpwgan.randomness import Streams
+from dpwgan.training.plan import TrainingPlan, plan_training
+from dpwgan.training.settings import DpWganSettings
+
+if TYPE_CHECKING:
+    from dpwgan.accounting.ledger import Ledger
+
+GENERATOR_LABEL = "generator and discriminator steps"
+SOURCE = "Johnson 2019, chapter 4: noise on the generator's gradients alone"
+
+MOST_DIMENSION = 1_024
+"""The most coordinates of an image that a discriminator sees."""
+
+LAYER_NOISE = math.sqrt(0.5)
+"""Stddev of the paper's noise of variance 0.5 (section 4.1). Its program has stddev 0.5, which is variance 0.25."""
+
+# What the paper fixes for the generator's optimiser.
+BATCH = 100
+MICROBATCHES = 50
+GENERATOR_CLIP = 1.5
+RATE, MEAN_MEMORY, SQUARE_MEMORY = 2e-4, 0.5, 0.999
+# The paper takes 11,000 steps, 10 to 12 hours on a GPU of its time; these end in minutes on two cores.
+_PUBLISHED_STEPS = 2_000
+_PUBLISHED_IMAGE_STEPS = 300
+
+# The discriminator of images has one hidden layer: every weight more is one more number with noise.
+_IMAGE_SETTINGS: dict[str, Any] = {
+    "hidden_critic": (16,),
+    "hidden_generator": (64,),
+    "latent": 32,
+    "generator_learning_rate": 1e-2,
+    "gradient_memory": 0.995,
+    "weight_clip": 30.0,
+    "l2_clip_norm": 6.0,
+    "steps": 400,
+}
+_IMAGE_SHARE_OF_TABLE = 0.25
+# Coordinates of an image that the discriminator sees, the smoothest, and how many of them are multiplied at most.
+_DIMENSION, _MOST_SQUARED = 21, 32
+_FIRST_SCALE, _BIAS_SCALE = 0.2, 1.0
+
+_OF_PUBLISHED = ("hidden_critic", "hidden_generator", "latent", "steps")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DpGanSettings:
+    """Settings of the DP-GAN.
+
+    `private_part`: whose gradients get noise. `training`: the networks' and the steps' settings by name, checked here;
+    what is not named is chosen by the plan. `projection_dimension`: coordinates of an image that the private
+    discriminator sees. `prior_share`: share of the budget that the latents' prior gets, in units of rho; None without.
+    Raises: UsageError for a value out of its range.
+    """
+
+    private_part: Literal["discriminator", "generator"] = "discriminator"
+    training: Mapping[str, Any]
+    projection_dimension: int | None = None
+    prior_share: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.private_part not in ("discriminator", "generator"):
+            raise UsageError("private-part must be discriminator or generator")
+        dimension = self.projection_dimension
+        if dimension is not None and (
+            isinstance(dimension, bool) or not isinstance(dimension, int) or not 1 <= dimension <= MOST_DIMENSION
+        ):
+            raise UsageError(f"projection-dimension must be a whole number from 1 to {MOST_DIMENSION:,}")
+        if self.prior_share is not None and not 0.0 < self.prior_share < 1.0:
+            raise UsageError("prior-share must lie above 0 and below 1")
+        DpWganSettings(**self.training)
+
+
+def make_dp_gan_settings(method: str, asked: dict[str, Any]) -> DpGanSettings:
+    """Sorts and checks settings by name. Raises: UsageError."""
+    own = {name: asked.pop(name) for name in ("private_part", "projection_dimension", "prior_share") if name in asked}
+    known = {part.name for part in fields(DpWganSettings)} - {"engine"}
+    plain = own.get("private_part") == "generator"
+    for name in asked:
+        said = name.replace("_", "-")
+        if name not in known:
+            raise UsageError(f"the method {method} has no setting {said}")
+        if plain and name not in _OF_PUBLISHED:
+            raise UsageError(f"with the private-part generator the method {method} has no setting {said}: as published")
+    if plain and "projection_dimension" in own:
+        raise UsageError(f"with the private-part generator the method {method} has no setting projection-dimension")
+    return DpGanSettings(**own, training=dict(asked))
+
+
+@dataclass(frozen=True, kw_only=True)
+class DpGanPlan:
+    """A private discriminator's steps, fixed before a row is read. `space`: what it sees of images; None for tables."""
+
+    settings: DpGanSettings
+    steps: TrainingPlan
+    space: CosineSpace | None
+
+    @property
+    def choice(self) -> AccountantChoice:
+        """The accountant and why."""
+        return self.steps.choice
+
+    @property
+    def charges(self) -> Sequence[tuple[str, Event, int, Mapping[str, Any]]]:
+        """What to reserve in the ledger."""
+        return self.steps.charges
+
+    @property
+    def memory_bytes(self) -> int:
+        """Estimate of the memory that training takes."""
+        more = 0
+        if self.space is not None:
+            more = 4 * self.space.pixels * (self.space.dimension + 8 * self.steps.generator_batch_size)
+        return self.steps.memory_bytes + more
+
+    @property
+    def seconds(self) -> float:
+        """Rough estimate of the time on two cores."""
+        return self.steps.seconds
+
+    def summary(self) -> dict[str, Any]:
+        """Gives the settings as JSON-able pairs."""
+        summary = self.steps.summary()
+        del summary["engine"]
+        seen = {} if self.space is None else {"projection_dimension": self.space.dimension}
+        return {"private_part": "discriminator", "layer_noise_variance": LAYER_NOISE**2, **seen, **summary}
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublishedPlan:
+    """The published run: a plain discriminator, and noise on the generator's gradients. Nothing is promised."""
+
+    shape: TableShape
+    settings: DpGanSettings
+    choice: NoChoice
+    steps: int
+    batch: int
+    noise_multiplier: float
+    claim: PublishedClaim
+    prior: Any = None
+
+    @property
+    def charges(self) -> Sequence[tuple[str, Event, int, Mapping[str, Any]]]:
+        """What to note in the ledger."""
+        event = Unprotected(
+            reason=(
+                "the discriminator's weights are trained on rows without any noise, and every gradient of the "
+                "generator depends on them"
+            ),
+            published=self.claim,
+        )
+        details = {
+            "mechanism": "Adam on the discriminator, plain; Gaussian noise on the generator's clipped gradients",
+            "l2_clip_norm": GENERATOR_CLIP,
+            "microbatches": self.microbatches,
+            "noise_multiplier": self.noise_multiplier,
+        }
+        prior = [] if self.prior is None else list(self.prior.charges)
+        return [*prior, (GENERATOR_LABEL, event, self.steps, details)]
+
+    @property
+    def microbatches(self) -> int:
+        """Number of microbatches: one for each two rows of a batch, as published."""
+        return count_microbatches(self.batch)
+
+    @property
+    def networks(self) -> DpWganSettings:
+        """Widths of the networks."""
+        return DpWganSettings(**self.settings.training)
+
+    @property
+    def memory_bytes(self) -> int:
+        """Estimate of the memory that training takes."""
+        table = 8 * self.shape.records * max(1, len(self.shape.spans))
+        prior = 0 if self.prior is None else self.prior.memory_bytes
+        return int(table + prior + 4 * self.shape.width * (64 * self.batch + 12 * 1024) + 128 * 2**20)
+
+    @property
+    def seconds(self) -> float:
+        """Rough estimate of the time on two cores."""
+        images = find_images(self.shape) is not None
+        return 10.0 + self.steps * (0.5 if images else 0.02 + self.shape.width * 2e-6 * self.microbatches)
+
+    def summary(self) -> dict[str, Any]:
+        """Gives the settings as JSON-able pairs."""
+        return {
+            "private_part": "generator",
+            "layer_noise_variance": LAYER_NOISE**2,
+            "batch_size": self.batch,
+            "microbatches": self.microbatches,
+            "l2_clip_norm": GENERATOR_CLIP,
+            "noise_multiplier": self.noise_multiplier,
+            "learning_rate": RATE,
+            "steps": self.steps,
+            "prior_share": self.settings.prior_share,
+        }
+
+
+def count_microbatches(batch: int) -> int:
+    """Gives the number of microbatches that a batch is cut into: 50 of 100 rows, as published."""
+    return max(1, min(MICROBATCHES, batch // 2))
+
+
+class DpGan:
+    """A GAN whose discriminator reads rows through clipped, noised gradients; or, as published, without.
+
+    Privacy: with the private part discriminator (the default) rows are read by its steps alone, each a Gaussian
+      mechanism on a Poisson sample; the generator and every sampled row are post-processing. With the private part
+      generator nothing is promised. See docs/dp-gan.md.
+    """
+
+    name = "dp-gan"
+    title = "Differentially private GAN (DP-GAN)"
+    paper = "N. A. G. Johnson: Generating Privacy Preserving Synthetic Datasets, Princeton University, 2019"
+
+    def make_settings(self, **asked: Any) -> DpGanSettings:
+        """Checks settings by name. Raises: UsageError."""
+        if "prior_share" in asked:
+            raise UsageError(f"the method {self.name} has no setting prior-share")
+        return make_dp_gan_settings(self.name, asked)
+
+    def plan(
+        self,
+        shape: TableShape,
+        budget: Budget,
+        *,
+        settings: DpGanSettings,
+        accountant_rule: str,
+        neighboring_relation: NeighboringRelation,
+        other_charges: Sequence[Charge] = (),
+    ) -> DpGanPlan | PublishedPlan:
+        """Fixes batch, noise and steps. Privacy: sees the public shape only.
+
+        Raises: UsageError without a column to train on, PrivacyError if the budget cannot be met.
+        """
+        refuse_nothing_to_train_on(shape, method=self.name)
+        shared: dict[str, Any] = {
+            "accountant_rule": accountant_rule,
+            "neighboring_relation": neighboring_relation,
+            "other_charges": other_charges,
+        }
+        if settings.private_part == "generator":
+            return plan_published(shape, budget, settings=settings, **shared)
+        space = lay_out_space(shape, settings)
+        steps = plan_training(
+            seen_shape(shape, space), budget, settings=complete_settings(settings, shape, space), **shared
+        )
+        return DpGanPlan(settings=settings, steps=steps, space=space)
+
+    def fit(
+        self,
+        encoded: EncodedTable,
+        plan: DpGanPlan | PublishedPlan,
+        *,
+        streams: Streams,
+        ledger: Ledger,
+        progress: Progress,
+        device: str = "auto",
+        threads: int | None = None,
+    ) -> MlpSampler | SmoothSampler | ConvSampler:
+        """Trains both networks for the planned steps. Privacy: each step is charged before it reads rows.
+
+        Raises: PrivacyError, ResourceError, UsageError.
+        """
+        # TensorFlow takes seconds to import; a plan must not pay for it.
+        from dpwgan.training.device import prepare_device
+
+        name = prepare_device(device, threads=threads)
+        import tensorflow as tf
+
+        run: dict[str, Any] = {"streams": streams, "ledger": ledger, "progress": progress}
+        try:
+            with tf.device(name):
+                if isinstance(plan, PublishedPlan):
+                    return _fit_published(encoded, plan, **run)
+                return _fit_private(encoded, plan, **run)
+        except tf.errors.ResourceExhaustedError:
+            raise ResourceError(f"the device {name} ran out of memory: use smaller layers or batches") from None
+
+
+def refuse_nothing_to_train_on(shape: TableShape, *, method: str) -> None:
+    """Raises: UsageError if there is no column to train on."""
+    if not shape.spans:
+        raise UsageError(f"{method} needs a column to train on")
+
+
+def lay_out_space(shape: TableShape, settings: DpGanSettings) -> CosineSpace | None:
+    """Gives what a private discriminator sees of images; None for a table. Privacy: of public facts only."""
+    images = find_images(shape)
+    if images is None:
+        if settings.projection_dimension is not None:
+            raise UsageError("projection-dimension is for images whose every column is a pixel, or the label")
+        return None
+    layout, label, sources = images
+    asked = settings.projection_dimension or _DIMENSION
+    if settings.projection_dimension is not None and asked > len(sources):
+        raise UsageError(f"projection-dimension must be at most {len(sources):,}, the number of pixels")
+    return CosineSpace(
+        image=layout.shape,
+        spans=shape.spans,
+        label=label,
+        sources=sources,
+        dimension=min(asked, len(sources)),
+        squared=min(asked, len(sources), _MOST_SQUARED),
+    )
+
+
+def seen_shape(shape: TableShape, space: CosineSpace | None) -> TableShape:
+    """Gives the shape of what the discriminator sees."""
+    return shape if space is None else TableShape(records=shape.records, spans=space.point_spans)
+
+
+def complete_settings(settings: DpGanSettings, shape: TableShape, space: CosineSpace | None) -> DpWganSettings:
+    """Fills in what was not asked for. Privacy: of public facts only."""
+    chosen: dict[str, Any] = dict(settings.training)
+    if space is not None:
+        defaults = dict(_IMAGE_SETTINGS)
+        if chosen.get("epochs") is not None:
+            del defaults["steps"]
+        defaults["expected_batch_size"] = max(1, round(_IMAGE_SHARE_OF_TABLE * min(shape.records, 32_768)))
+        chosen = {**defaults, **chosen}
+    return DpWganSettings(**chosen)
+
+
+def make_discriminator(plan: TrainingPlan, space: CosineSpace | None, *, rng: np.random.Generator) -> Any:
+    """Makes the private discriminator of rows, or of points of a space."""
+    from dpwgan.discriminators.noisy import NoisyDiscriminator
+
+    settings = plan.settings
+    scales = {} if space is None else {"first_scale": _FIRST_SCALE, "bias_scale": _BIAS_SCALE}
+    return NoisyDiscriminator(
+        plan.shape.spans,
+        hidden=settings.hidden_critic,
+        weight_clip=settings.weight_clip,
+        layer_noise=LAYER_NOISE,
+        rng=rng,
+        **scales,
+    )
+
+
+def play(
+    encoded: EncodedTable,
+    plan: TrainingPlan,
+    *,
+    discriminator: Any,
+    generator: Any,
+    latents: Any,
+    streams: Streams,
+    ledger: Ledger,
+    progress: Progress,
+) -> tuple[npt.NDArray[np.float32], ...]:
+    """Trains both for the planned steps and gives the average of the generator's weights.
+
+    Privacy: each step is charged before its batch is drawn. Raises: PrivacyError, UsageError.
+    """
+    from dpwgan.training.generator_step import GeneratorStep
+    from dpwgan.training.loop import train
+    from dpwgan.training.private_step import FusedStep
+
+    parts: dict[str, Any] = {"critic": discriminator, "generator": generator, "latents": latents, "plan": plan}
+    generator_step = GeneratorStep(**parts)
+    train(
+        plan,
+        critic_step=FusedStep(encoded, **parts),
+        generator_step=generator_step,
+        ledger=ledger,
+        streams=streams,
+        progress=progress,
+    )
+    return refuse_unless_finite(generator_step.averaged_weights())
+
+
+def refuse_unless_finite(weights: Sequence[Any]) -> tuple[npt.NDArray[np.float32], ...]:
+    """Gives weights as arrays. Privacy: they are functions of released numbers. Raises: UsageError."""
+    arrays = tuple(weight.numpy() for weight in weights)
+    if not all(np.isfinite(array).all() for array in arrays):
+        raise UsageError("training ran off to numbers that are not finite: lower the learning rates")
+    return arrays
+
+
+def _fit_private(
+    encoded: EncodedTable, plan: DpGanPlan, *, streams: Streams, ledger: Ledger, progress: Progress
+) -> MlpSampler | SmoothSampler:
+    from dpwgan.generators.mlp import MlpGenerator
+    from dpwgan.generators.smooth_images import SmoothGenerator
+    from dpwgan.training.latents import LatentSource
+
+    settings, space, rng = plan.steps.settings, plan.space, streams.model
+    discriminator = make_discriminator(plan.steps, space, rng=rng)
+    shared: dict[str, Any] = {"latent": settings.latent, "hidden": settings.hidden_generator, "rng": rng}
+    latents = LatentSource(latent=settings.latent, width=plan.steps.shape.width, rng=rng)
+    run: dict[str, Any] = {"streams": streams, "ledger": ledger, "progress": progress}
+    if space is None:
+        table = MlpGenerator(encoded.spans, **shared)
+        weights = play(encoded, plan.steps, discriminator=discriminator, generator=table, latents=latents, **run)
+        return MlpSampler(weights=weights, spans=encoded.spans)
+    images = SmoothGenerator(space, **shared)
+    points = space.to_points(encoded)
+    weights = play(points, plan.steps, discriminator=discriminator, generator=images, latents=latents, **run)
+    return images.to_sampler(weights)
+
+
+def plan_published(
+    shape: TableShape,
+    budget: Budget,
+    *,
+    settings: DpGanSettings,
+    accountant_rule: str,
+    neighboring_relation: NeighboringRelation,
+    other_charges: Sequence[Charge] = (),
+    prior: Any = None,
+) -> PublishedPlan:
+    """Fixes steps and noise as published, and works out what they prove. Privacy: sees the public shape only.
+
+    Raises: PrivacyError if even the published accounting cannot meet the budget.
+    """
+    images = find_images(shape) is not None
+    batch = min(BATCH, shape.records)
+    steps = settings.training.get("steps") or (_PUBLISHED_IMAGE_STEPS if images else _PUBLISHED_STEPS)
+    before = [*other_charges, *((event, count) for _, event, count, _ in (prior.charges if prior else ()))]
+    noise_multiplier = noise_multiplier_for(
+        accountant=MOMENTS,
+        budget=budget,
+        sampling_probability=batch / shape.records,
+        steps=steps,
+        neighboring_relation=neighboring_relation,
+        other_charges=before,
+    )
+    provable = provable_epsilon(
+        noise_multiplier, steps=steps, microbatches=count_microbatches(batch), delta=budget.delta, before=before
+    )
+    return PublishedPlan(
+        shape=shape,
+        settings=settings,
+        choice=choose_nothing(
+            accountant_rule, budget=budget, neighboring_relation=neighboring_relation, other_charges=other_charges
+        ),
+        steps=steps,
+        batch=batch,
+        noise_multiplier=noise_multiplier,
+        claim=PublishedClaim(epsilon=budget.epsilon, delta=budget.delta, provable_epsilon=provable, source=SOURCE),
+        prior=prior,
+    )
+
+
+def provable_epsilon(
+    noise_multiplier: float, *, steps: int, microbatches: int, delta: float, before: Sequence[Charge] = ()
+) -> float | None:
+    """Gives an epsilon that the published steps can be proved to have, under either neighbouring relation.
+
+    One record may change the discriminator, hence the gradients of all m microbatches: each is clipped to C, so that
+    their sum moves by up to 2 m C, in every step, whether the record is in its batch or not. That is T Gaussians of
+    noise multiplier sigma / (2 m) without amplification: rho = T (2 m / sigma)^2 / 2, and epsilon = rho + 2 sqrt(rho
+    ln(1/delta)). The formula stands for the accountant, whose orders end above the best one, next to 1, at such a rho.
+    Releases `before` are added in rho; None where one of them has none.
+    Source: Bun and Steinke 2016, arXiv:1605.02065, Propositions 1.3 and 1.6.
+    """
+    rho = steps * (2 * microbatches / noise_multiplier) ** 2 / 2
+    for event, count in before:
+        if not isinstance(event, Gaussian):
+            return None
+        # A record that is replaced moves a release at most as far as its factor says; a zeroed one no further.
+        rho += count * event.replace_one_factor**2 / (2 * event.noise_multiplier**2)
+    return rho + 2 * math.sqrt(rho * math.log(1 / delta))
+
+
+def _fit_published(
+    encoded: EncodedTable, plan: PublishedPlan, *, streams: Streams, ledger: Ledger, progress: Progress
+) -> MlpSampler | ConvSampler:
+    from dpwgan.discriminators.noisy import NoisyDiscriminator
+    from dpwgan.generators.mlp import MlpGenerator
+    from dpwgan.training.latents import LatentSource
+    from dpwgan.training.published_game import ImageRows, TableRows
+
+    networks, rng = plan.networks, streams.model
+    run: dict[str, Any] = {"streams": streams, "ledger": ledger, "progress": progress}
+    images = find_images(plan.shape)
+    if images is None or min(images[0].shape[:2]) < 8:
+        generator = MlpGenerator(encoded.spans, latent=networks.latent, hidden=networks.hidden_generator, rng=rng)
+        discriminator = NoisyDiscriminator(
+            encoded.spans, hidden=networks.hidden_critic, weight_clip=1e3, layer_noise=LAYER_NOISE, rng=rng
+        )
+        latents = LatentSource(latent=networks.latent, width=plan.shape.width, rng=rng)
+        game = TableRows(encoded, generator=generator, discriminator=discriminator, latents=latents)
+        return MlpSampler(weights=play_published(game, plan, **run), spans=encoded.spans)
+    from dpwgan.cells.image_grid import ImageGrid
+
+    layout, label, sources = images
+    grid = ImageGrid(shape=layout.shape, sources=sources, label=label, spans=encoded.spans)
+    game_of_images = ImageRows(encoded, grid, latent=networks.latent, layer_noise=LAYER_NOISE, rng=rng)
+    weights = play_published(game_of_images, plan, **run)
+    shares = np.full(grid.classes, 1.0 / grid.classes)
+    return ConvSampler(weights=weights, shares=shares, grid=grid)
+
+
+def play_published(
+    game: Any, plan: PublishedPlan, *, streams: Streams, ledger: Ledger, progress: Progress
+) -> tuple[npt.NDArray[np.float32], ...]:
+    """Trains as published and gives the generator's weights. Each step is noted before it reads rows."""
+    from dpwgan.training.published_game import PublishedSteps
+
+    steps = PublishedSteps(
+        game,
+        microbatches=plan.microbatches,
+        microbatch=plan.batch // plan.microbatches,
+        l2_clip_norm=GENERATOR_CLIP,
+        learning_rate=RATE,
+        mean_memory=MEAN_MEMORY,
+        square_memory=SQUARE_MEMORY,
+    )
+    every = max(1, plan.steps // 50)
+    for step in range(plan.steps):
+        ledger.charge(GENERATOR_LABEL)
+        rows = streams.batches.choice(plan.shape.records, size=plan.batch, replace=False)
+        steps(rows, noise_rng=streams.noise, noise_multiplier=plan.noise_multiplier)
+        if (step + 1) % every == 0 or step + 1 == plan.steps:
+            progress(step + 1, plan.steps, ledger.epsilon_spent())
+    return refuse_unless_finite(game.generator_weights)
