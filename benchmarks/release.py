@@ -80,10 +80,17 @@ def count_illegal(data: Path, output: Path, specs: dict[str, Any]) -> tuple[int,
         reader = csv.reader(stream)
         if next(reader) != header:
             raise SystemExit(f"{output}: the header is not the input's")
-        rules = [make_rule(specs[name]) for name in header]
+        derived = {name: specs[name]["derived"] for name in header if "derived" in specs[name]}
+        for name, rule in derived.items():
+            if rule.keys() != {"from", "floordiv"}:
+                raise SystemExit(f"{name}: only columns derived by floordiv can be checked here")
+        places = {name: place for place, name in enumerate(header)}
+        sources = [(places[name], places[rule["from"]], rule["floordiv"]) for name, rule in derived.items()]
+        rules = [(places[name], make_rule(specs[name])) for name in header if name not in derived]
         for row in reader:
             rows += 1
-            illegal += sum(not rule(cell) for rule, cell in zip(rules, row, strict=True))
+            illegal += sum(not rule(row[place]) for place, rule in rules)
+            illegal += sum(row[place] != str(int(row[source]) // divisor) for place, source, divisor in sources)
     return rows, illegal
 
 

@@ -191,8 +191,8 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         name="method",
         group="privacy",
-        help="dp-wgan, query-gan, dp-gan, ron-dp-gan, ron-gauss, mean-embedding, dp-critic, loss-noise-gan or independent; "
-        "docs/methods.md says which when (default: dp-wgan)",
+        help="dp-wgan, query-gan, dp-gan, ron-dp-gan, ron-gauss, mean-embedding, dp-critic, loss-noise-gan or "
+        "independent; docs/methods.md says which when (default: dp-wgan)",
         metavar="NAME",
     ),
     Option(

@@ -9,7 +9,7 @@ from dpwgan.accounting.budget import Budget, NeighboringRelation
 from dpwgan.encoded import EncodedTable
 from dpwgan.errors import ResourceError, UsageError
 from dpwgan.methods.dp_wgan import DpWgan
-from dpwgan.methods.registry import METHODS, get_method
+from dpwgan.methods.registry import get_method
 from dpwgan.randomness import make_streams
 from dpwgan.training import private_step, reference_step
 from dpwgan.training.device import prepare_device
