@@ -38,11 +38,11 @@ run: venv ## Sets up everything, makes a synthetic copy of the bundled example a
 test: venv-dev ## Sets up everything and runs the tests, all but those that need a container engine or a browser
 	@echo "Deselected here: the container tests, which need root and a container engine (make container-test), and the"
 	@echo "browser tests, which need Debian's chromium (make browser-test)."
-	$(PY) -m pytest -m "not container and not browser"
+	$(PY) -m pytest -n auto --dist worksteal -m "not container and not browser"
 
 .PHONY: check
 check: lint ## Format, lint, types, import law and the fast tests
-	$(PY) -m pytest -m "not container and not browser and not slow and not statistical"
+	$(PY) -m pytest -n auto --dist worksteal -m "not container and not browser and not slow and not statistical"
 
 .PHONY: lint lint-format lint-code lint-types lint-imports lint-dockerfile
 lint: lint-format lint-code lint-types lint-imports lint-dockerfile ## Format, lint, types, import law and the Dockerfile, changing nothing

@@ -154,10 +154,11 @@ def test_preset_settings_are_settings_that_exist_when_read_by_the_checker() -> N
 def test_every_setting_of_a_method_has_a_flag_when_compared() -> None:
     critic = {option.key for option in OPTIONS if option.topic == "critic"}
     marginals = {option.key for option in OPTIONS if option.topic == "marginals"}
-    assert critic == set(DpWganSettings.__dataclass_fields__) | {"anchor", "critic_share", "critic_weight", "formal"}
+    others = {"anchor", "critic_share", "critic_weight", "formal", "private_part"}
+    assert critic == set(DpWganSettings.__dataclass_fields__) | others
     assert marginals == set(AnchorSettings.__dataclass_fields__) | {"oracle"}
     gaussian = {option.key for option in OPTIONS if option.topic == "gaussian"}
-    assert gaussian == set(RonGaussSettings.__dataclass_fields__)
+    assert gaussian == set(RonGaussSettings.__dataclass_fields__) | {"prior_share"}
     images = {option.key for option in OPTIONS if option.topic == "images"}
     assert images | {"fit_steps"} == set(MeanEmbeddingSettings.__dataclass_fields__)
 
@@ -165,7 +166,7 @@ def test_every_setting_of_a_method_has_a_flag_when_compared() -> None:
 @pytest.mark.parametrize("method", METHODS)
 def test_every_setting_is_taken_or_refused_by_name_when_a_method_is_asked(method: str) -> None:
     values = {"hidden_critic": (8,), "hidden_generator": (8,), "generator_average": 0.5, "weight_pull": 0.5}
-    values |= {"gradient_memory": 0.5, "critic_share": 0.5, "mean_share": 0.5, "formal": True}
+    values |= {"gradient_memory": 0.5, "critic_share": 0.5, "mean_share": 0.5, "formal": True, "prior_share": 0.5}
     for option in OPTIONS:
         if option.training and option.name != "preset":
             value = values.get(option.key)

@@ -35,8 +35,13 @@ AUDITED_ELSEWHERE = {"ron-gauss", "mean-embedding"}
 tests/statistical/test_mean_embedding.py: it takes images, which the canaries' table has none of."""
 
 
+NOT_AUDITED = {"loss-noise-gan", "dp-critic"}
+"""As published they promise nothing that could be audited. Of dp-critic's --formal, the clipped sums alone are tested:
+tests/training/test_gradient_penalty.py."""
+
+
 def test_every_method_of_the_registry_is_audited() -> None:
-    assert {method for method, _ in METHODS.values()} | AUDITED_ELSEWHERE == set(REGISTRY)
+    assert {method for method, _ in METHODS.values()} | AUDITED_ELSEWHERE | NOT_AUDITED == set(REGISTRY)
 
 
 SLOW = [

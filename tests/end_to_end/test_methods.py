@@ -145,5 +145,6 @@ def test_published_gan_runs_only_without_a_guarantee_when_the_generator_has_the_
     document = read_claim(tmp_path / "out.csv.privacy.json").document
     assert document["guarantee"] is None
     assert document["published"]["epsilon"] == 2.0
-    assert document["published"]["provable_epsilon"] > 1_000
+    # Two steps on sixty rows: what can be proved is hundreds of times what was published.
+    assert document["published"]["provable_epsilon"] > 100 * document["published"]["epsilon"]
     assert call(tmp_path, "data.csv", "more.csv", "specs.json", "2.0", "--method", method, "--no-guarantee") == 2
