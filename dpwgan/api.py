@@ -40,6 +40,7 @@ from dpwgan.randomness import Streams, make_streams
 from dpwgan.saved_model import WEIGHTS_FOLDER, ModelDescription, read_description, write_description
 from dpwgan.schema import CategoricalColumn, Schema
 from dpwgan.specs import parse_specs, read_specs
+from dpwgan.workers import Team
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -63,6 +64,9 @@ class Table(Protocol):
     def frames(self) -> Iterator[pl.DataFrame]:
         """The rows, in order."""
 
+    def part(self, first: int, last: int) -> "Table":
+        """The table of the rows from `first` to just before `last`."""
+
 
 class FrameTable:
     """A data frame of strings as a `Table`."""
@@ -77,6 +81,10 @@ class FrameTable:
     def frames(self) -> Iterator[pl.DataFrame]:
         """Gives all rows at once."""
         yield self._cells
+
+    def part(self, first: int, last: int) -> "FrameTable":
+        """Gives the table of some of the rows."""
+        return FrameTable(self._cells.slice(first, last - first))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,10 +181,11 @@ class Synthesizer:
         run = self.encode_table(FrameTable(frames.from_pandas(frame, self.schema)))
         return self.fit_encoded(run, progress=progress)
 
-    def encode_table(self, table: Table, *, run_plan: RunPlan | None = None) -> EncodedRun:
+    def encode_table(self, table: Table, *, run_plan: RunPlan | None = None, team: Team | None = None) -> EncodedRun:
         """Does all that needs the cells of a table: discovers lists of cells and encodes. `fit_encoded` comes next.
 
-        Afterwards the table is not needed any more, so that training need not hold it in memory.
+        Afterwards the table is not needed any more, so that training need not hold it in memory. With a `team` only
+        this worker's share of the rows is encoded.
         Privacy: opens the ledger; each discovery is charged before the first row is read.
         Raises: UsageError if `run_plan` was made for something else, or after a fit; else as `fit`.
         """
@@ -189,7 +198,7 @@ class Synthesizer:
         run_plan.refuse_unless_for(self.schema, records=table.records, config=self.config)
         announce(run_plan)
         ledger = run_plan.open_ledger()
-        streams = make_streams(self.config.seed)
+        streams = make_streams(self.config.seed, worker=0 if team is None else team.rank)
         schema = self.schema
         if run_plan.undiscovered:
             schema = discover_domains(
@@ -205,7 +214,8 @@ class Synthesizer:
         check_memory(run_plan.memory_bytes, limit=memory_limit(), spans=run_plan.shape.spans)
         LOGGER.debug("encoding the table")
         encoder = TableEncoder(schema, table.header)
-        encoded = encoder.encode_frames(table.frames(), records=table.records)
+        mine = table if team is None else table.part(*team.get_rows(table.records))
+        encoded = encoder.encode_frames(mine.frames(), records=mine.records)
         return EncodedRun(
             encoded=encoded,
             encoder=encoder,
@@ -216,16 +226,20 @@ class Synthesizer:
             streams=streams,
         )
 
-    def fit_encoded(self, run: EncodedRun, *, progress: ProgressCallback = ignore_progress) -> "Synthesizer":
+    def fit_encoded(
+        self, run: EncodedRun, *, progress: ProgressCallback = ignore_progress, team: Team | None = None
+    ) -> "Synthesizer":
         """Trains on what `encode_table` gave; each step is charged before it happens.
 
+        With a `team` this is the chief: the others `serve_encoded`.
         Raises: UsageError after a fit, or if another synthesizer's settings made `run`; else as `fit`.
         """
         self._refuse_second_fit()
-        if run.run_plan.config != self.config:
-            raise UsageError("the table was encoded under other settings than this synthesizer's")
+        self._refuse_other_settings(run)
         run_plan, ledger, streams, schema = run.run_plan, run.ledger, run.streams, run.schema
-        records = run.encoded.records
+        records = run_plan.shape.records
+        if team is not None:
+            team.follow(lambda: ledger.charged)
         # Without a number of threads the matrix products of numpy take all cores, as those of TensorFlow do.
         with threadpool_limits(limits=self.config.threads):
             self._fitted = run_plan.method.fit(
@@ -236,6 +250,7 @@ class Synthesizer:
                 progress=progress,
                 device=self.config.device,
                 threads=self.config.threads,
+                **({} if team is None else {"team": team}),
             )
         self.schema, self._encoder, self._streams = schema, run.encoder, streams
         self._line_ending = run.line_ending
@@ -260,9 +275,28 @@ class Synthesizer:
                 "title": run_plan.method.title,
                 "paper": run_plan.method.paper,
             },
-            settings={**({"preset": self.config.preset} if self.config.preset else {}), **run_plan.plan.summary()},
+            settings={
+                **({"preset": self.config.preset} if self.config.preset else {}),
+                **run_plan.plan.summary(),
+                **({} if team is None else {"workers": team.size}),
+            },
         )
         return self
+
+    def serve_encoded(self, run: EncodedRun, *, team: Team) -> None:
+        """Has the chief of a team count and sum over the rows here, until it dismisses this worker.
+
+        Privacy: what the chief charges is charged here as well, before rows are read, against this worker's own plan.
+        Raises: UsageError as `fit_encoded`; else as `Team.serve`.
+        """
+        self._refuse_other_settings(run)
+        with threadpool_limits(limits=self.config.threads):
+            tasks = run.run_plan.method.make_tasks(run.encoded, run.run_plan.plan, streams=run.streams)
+            team.serve(tasks, charge=run.ledger.charge)
+
+    def _refuse_other_settings(self, run: EncodedRun) -> None:
+        if run.run_plan.config != self.config:
+            raise UsageError("the table was encoded under other settings than this synthesizer's")
 
     def _refuse_second_fit(self) -> None:
         if self._fitted is not None:

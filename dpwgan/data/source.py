@@ -1,7 +1,7 @@
 """A private table before its cells are parsed, whatever kind of file it came from."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import polars as pl
 
@@ -28,6 +28,10 @@ class SourceTable:
     def frame(self) -> pl.DataFrame:
         """Parses the whole table: one string column a header name, cells as they stand, "" where empty."""
         return self._cut(0, self.records)
+
+    def part(self, first: int, last: int) -> "SourceTable":
+        """Gives the table of the rows from `first` to just before `last`; no other row of it is ever parsed."""
+        return replace(self, records=last - first, _cut=lambda low, high: self._cut(first + low, first + high))
 
     def frames(self, *, records: int | None = None) -> Iterator[pl.DataFrame]:
         """Parses the table in chunks of at most `records` records, in order; by default as many as memory bears."""

@@ -12,6 +12,10 @@ from dpwgan.discriminators.base import Probabilities
 Counts = npt.NDArray[np.float64]
 Groups = npt.NDArray[np.int32]
 
+PAIRS_TASK = "pairs"
+MARGINAL_TASK = "marginal"
+"""What workers are asked for: `count_pairs` and `count_marginal` of their own rows."""
+
 _CHUNK = 1 << 16
 
 

@@ -14,6 +14,8 @@ import numpy as np
 from dpwgan.cells.groups import GroupLayout, Marginal
 from dpwgan.discriminators.base import Probabilities
 from dpwgan.discriminators.marginals import (
+    MARGINAL_TASK,
+    PAIRS_TASK,
     Counts,
     Groups,
     MeasuredMarginals,
@@ -25,6 +27,7 @@ from dpwgan.discriminators.marginals import (
 from dpwgan.generators.markov_tree import Edge, Forest
 from dpwgan.mechanisms.exponential import select_by_exponential_mechanism
 from dpwgan.mechanisms.gaussian import add_gaussian_noise
+from dpwgan.workers import AddUp, alone
 
 SELECTION_SENSITIVITY = 1.0 + 1e-6
 """Zeroing out a record moves one cell of a marginal by 1, and by no more the gain expected there.
@@ -69,11 +72,14 @@ class QueryDiscriminator:
         selection_epsilon: float,
         answer_noise_multiplier: float,
         rng: np.random.Generator,
+        records: int | None = None,
+        add_up: AddUp = alone,
     ) -> None:
         """Counts nothing yet: pairs are counted with the first question, larger marginals as they become candidates.
 
         `most_ways`: attributes in a marginal, 2 or more; `most_cells`: no pair with more cells is a candidate, but for
-        those of the tree, and no larger marginal with more than an eighth of it.
+        those of the tree, and no larger marginal with more than an eighth of it. `records`: the public number of rows,
+        where `groups` are a worker's share of them and `add_up` adds up everybody's counts.
         """
         self._groups = groups
         self._layout = layout
@@ -83,17 +89,19 @@ class QueryDiscriminator:
         self._epsilon = selection_epsilon
         self._noise_multiplier = answer_noise_multiplier
         self._rng = rng
+        self._records = len(groups) if records is None else records
+        self._add_up = add_up
         self._larger: dict[Marginal, Counts] = {}
 
     @property
     def records(self) -> int:
         """The public number of records."""
-        return len(self._groups)
+        return self._records
 
     @functools.cached_property
     def _pairs(self) -> Counts:
         """All pairs, exactly. They are counted when a question needs them first, which has been charged by then."""
-        return count_pairs(self._groups, self._layout)
+        return self._add_up(PAIRS_TASK, lambda: count_pairs(self._groups, self._layout))
 
     def ask_for_tree(self, one_ways: Sequence[Counts], *, stddevs: Sequence[Counts]) -> list[Edge]:
         """Asks for one pair after another that joins two parts of the table, until all hangs together.
@@ -156,8 +164,9 @@ class QueryDiscriminator:
                             grown.add(larger)
             found |= grown
             smaller = grown
-        for marginal in found - self._larger.keys():
-            self._larger[marginal] = count_marginal(self._groups, marginal, self._layout)
+        for marginal in sorted(found - self._larger.keys()):
+            count = functools.partial(count_marginal, self._groups, marginal, self._layout)
+            self._larger[marginal] = self._add_up(MARGINAL_TASK, count, argument=marginal)
         return sorted(found)
 
     def _all_pairs(self) -> list[Edge]:

@@ -40,9 +40,11 @@ def train(
     ledger: Ledger,
     streams: Streams,
     progress: Progress,
+    records: int | None = None,
 ) -> None:
     """Runs all planned critic steps, with generator steps in between.
 
+    `records`: how many rows are here, where several workers have the table's between them.
     Privacy: each critic step is charged before its batch is drawn; the ledger refuses the step that would pass the
       budget. An empty batch is a step like any other. `progress` is told steps and epsilon, both public.
     Raises: PrivacyError from the ledger.
@@ -54,7 +56,9 @@ def train(
         rate = _LAST_RATE ** (step / plan.steps)
         ledger.charge(CRITIC_LABEL)
         rows = sample_poisson_rows(
-            plan.shape.records, sampling_probability=plan.sampling_probability, rng=streams.batches
+            plan.shape.records if records is None else records,
+            sampling_probability=plan.sampling_probability,
+            rng=streams.batches,
         )
         critic_step(rows, noise_rng=streams.noise, learning_rate=rate * settings.critic_learning_rate)
         if (step + 1) % settings.critic_steps_per_generator_step == 0:
