@@ -58,8 +58,9 @@ beside it is the model's claim; sampling more from a released model costs no pri
 
 exit codes: 0 done; 2 usage, also a bad epsilon or delta; 65 DATA does not fit SPECS; 66 an input is missing; 69 the
 budget cannot be met; 70 internal error; 73 OUTPUT cannot be created; 74 reading or writing broke off; 75 out of memory,
-or no such device; 78 bad SPECS or codebook; 130, 143 stopped by SIGINT, SIGTERM. After any code but 0 there is no new
-output file.
+no such device, or a worker lost; 78 bad SPECS or codebook; 130, 143 stopped by SIGINT, SIGTERM. After any code but 0
+there is no new output file.
+Several machines share a run where TF_CONFIG names them: docs/scale.md.
 docs/errors.md has the sentence for each kind of bad input, docs/claim.md reads the claim line by line."""
 
 # Group and topic of options, in the order of --help.

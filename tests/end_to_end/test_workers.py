@@ -144,7 +144,7 @@ def test_plan_is_made_alone_when_only_checking(tmp_path: Path, capsys: pytest.Ca
     assert "planned" in capsys.readouterr().out
 
 
-# ------------------------------------------------------------------------------------------------- processes of their own
+# ----------------------------------------------------------------------------------------- processes of their own
 
 
 def find_ports(count: int) -> list[int]:
