@@ -29,6 +29,7 @@ ENGINES = ("fused", "reference")
 ANCHORS = ("queries", "moments", "none")
 ORACLES = ("marginals", "one-layer")
 NOISES = ("laplace", "gaussian")
+STEP_NOISES = ("fast", "plain")
 PRIVATE_PARTS = ("discriminator", "generator")
 PROJECTIONS = ("cosine", "random")
 GENERATORS = ("codes", "mlp", "codes+mlp")
@@ -296,6 +297,14 @@ OPTIONS: tuple[Option, ...] = (
     _real("epochs", "passes over the table that the critic steps make up", topic="critic"),
     _whole("steps", "training", "critic steps, instead of --epochs", topic="critic"),
     Option(
+        name="step-noise",
+        group="training",
+        topic="critic",
+        choices=STEP_NOISES,
+        help="how a critic step's noise is made of the same cryptographic stream: fast, whole blocks at once; plain, a "
+        "number at a time (default: fast)",
+    ),
+    Option(
         name="engine",
         group="training",
         topic="critic",
@@ -502,6 +511,7 @@ class SynthesisConfig:
 
 _CHOICES = {
     "engine": ENGINES,
+    "step_noise": STEP_NOISES,
     "anchor": ANCHORS,
     "oracle": ORACLES,
     "generator": GENERATORS,

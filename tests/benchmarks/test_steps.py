@@ -18,7 +18,7 @@ def test_plain_step_moves_the_critic_as_the_private_one_does_when_nothing_is_cli
     parts = steps._Parts(table, plan)
     rows = np.arange(30)
     sums: list[list[tf.Tensor]] = []
-    step = steps._PlainStep(parts, dense=dense)
+    step = steps.PlainStep(parts, dense=dense)
     monkeypatch.setattr(step._update, "apply", lambda real, fake, **_: sums.append([*real, *fake]))
     step._trace(tf.constant(rows))
     real = parts.critic.clipped_sum(densify(table, rows), l2_clip_norm=1e6)
