@@ -136,7 +136,8 @@ def test_peers_are_skipped_with_a_reason_when_none_is_named(tmp_path: Path) -> N
 PART = """
 import json, sys
 target = sys.argv[sys.argv.index("--json") + 1]
-figure = {"name": "quick" if "--quick" in sys.argv else "slow", "unit": "s", "median": 1, "low": 1, "high": 1, "runs": 1}
+name = "quick" if "--quick" in sys.argv else "slow"
+figure = {"name": name, "unit": "s", "median": 1, "low": 1, "high": 1, "runs": 1}
 open(target, "w").write(json.dumps({"figures": [figure], "skipped": {"rival": "not there"}}))
 """
 
