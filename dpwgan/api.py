@@ -221,9 +221,12 @@ class Synthesizer:
             "specs": self.schema.sha256,
             "codebook": self._codebook_sha256,
         }
-        return open_checkpoint(
+        checkpoint = open_checkpoint(
             Path(self.config.checkpoint), facts=describe_facts(self.config, **facts), resume=self.config.resume
         )
+        if checkpoint.life:
+            LOGGER.info("going on with the run in %r, for the %d. time", str(self.config.checkpoint), checkpoint.life)
+        return checkpoint
 
     def _encode(self, table: Table, run_plan: RunPlan, *, checkpoint: Checkpoint | None) -> EncodedRun:
         if checkpoint is not None and checkpoint.life:

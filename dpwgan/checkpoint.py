@@ -96,7 +96,10 @@ class Checkpoint(Journal):
             (self._folder / name).unlink()
 
     def close(self) -> None:
-        """Lets others work on the folder."""
+        """Lets others work on the folder. A run that charged nothing leaves no journal there."""
+        if not self._acts and not self.spent:
+            # The lock stays: whoever waits for this one must not hold another than who comes next.
+            (self._folder / JOURNAL_FILE).unlink(missing_ok=True)
         os.close(self._lock)
 
     # --------------------------------------------------------------------------------------------------- as a journal
@@ -248,6 +251,7 @@ def open_checkpoint(folder: Path, *, facts: Mapping[str, Any], resume: bool) -> 
             raise UsageError(f"the folder {str(folder)!r} holds no run to resume: leave --resume out to begin one")
     else:
         _make_folder(folder)
+        _refuse_occupied(folder)
     lock = _lock(folder)
     try:
         if resume:
@@ -256,7 +260,7 @@ def open_checkpoint(folder: Path, *, facts: Mapping[str, Any], resume: bool) -> 
             document["life"] += 1
             _clear_up(folder, plan=document["plan"])
         else:
-            _refuse_occupied(folder)
+            _refuse_occupied(folder)  # again: now nobody else begins a run there
             document = {
                 "format": FORMAT,
                 "run": secrets.token_hex(16),
@@ -282,7 +286,6 @@ def _make_folder(folder: Path) -> None:
         raise OutputError(
             f"the folder {str(folder)!r} for the checkpoint cannot be created: {error.strerror or type(error).__name__}"
         ) from None
-    _refuse_occupied(folder)
 
 
 def _refuse_occupied(folder: Path) -> None:
@@ -296,10 +299,14 @@ def _refuse_occupied(folder: Path) -> None:
 
 
 def _list_files(folder: Path) -> list[str]:
-    """What is in the folder, but for the lock and files that were never finished."""
-    return sorted(
-        entry.name for entry in folder.iterdir() if entry.name != LOCK_FILE and not entry.name.endswith(_TEMPORARY)
-    )
+    """What is in the folder, but for the lock and files that were never finished. Raises: OutputError."""
+    try:
+        names = sorted(entry.name for entry in folder.iterdir())
+    except OSError as error:
+        raise OutputError(
+            f"the folder {str(folder)!r} for the checkpoint cannot be read: {error.strerror or type(error).__name__}"
+        ) from None
+    return [name for name in names if name != LOCK_FILE and not name.endswith(_TEMPORARY)]
 
 
 def _list_kept(folder: Path) -> list[str]:

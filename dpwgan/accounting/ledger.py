@@ -33,7 +33,10 @@ _RELATION_WORDS = {
 
 @dataclass
 class _Line:
-    """One kind of act: what it is, how often it may happen, and how often it has."""
+    """One kind of act: what it is, how often it may happen, and how often it has.
+
+    `earlier` of the charged ones were charged before the process began.
+    """
 
     label: str
     event: Event
@@ -41,6 +44,7 @@ class _Line:
     details: dict[str, Any]
     reserved: int
     charged: int = 0
+    earlier: int = 0
 
 
 class Ledger:
@@ -99,10 +103,12 @@ class Ledger:
                 f"{self.budget.delta:g} by the {self.accountant.name} accountant; the budget is "
                 f"{self.budget.epsilon:g}."
             )
-        charged = self.journal.count_charged(label, event=event)
-        if charged > count:
-            raise PrivacyError(f"{label}: {charged} acts were charged before, and only {count} are reserved.")
-        self._lines[label] = _Line(label, event, mechanism, dict(details), reserved=count, charged=charged)
+        earlier = self.journal.count_charged(label, event=event)
+        if earlier > count:
+            raise PrivacyError(f"{label}: {earlier} acts were charged before, and only {count} are reserved.")
+        self._lines[label] = _Line(
+            label, event, mechanism, dict(details), reserved=count, charged=earlier, earlier=earlier
+        )
         self._reserved_epsilon = epsilon
 
     def charge(self, label: str, count: int = 1) -> None:
@@ -122,9 +128,12 @@ class Ledger:
         line.charged += count
         self.journal.charge(label, count, event=line.event)
 
-    def count_charged(self, label: str) -> int:
-        """Gives how many acts of a reservation are charged. Raises: PrivacyError if there is none of that name."""
-        return self._find(label).charged
+    def count_earlier(self, label: str) -> int:
+        """Gives how many acts of a reservation earlier lives of the run charged, and may have done.
+
+        Raises: PrivacyError if there is no reservation of that name.
+        """
+        return self._find(label).earlier
 
     def release(self, name: str, act: Callable[[], Arrays], *, dispensable: bool = False) -> Arrays:
         """Does an act and keeps what it gives; where an earlier life of the run did it, gives what was kept.

@@ -70,7 +70,7 @@ def train(
     kept = journal.recall(CRITIC_LABEL)
     if kept is not None:
         unpack_variables([*critic_step.variables, *generator_step.variables], kept)
-    first = ledger.count_charged(CRITIC_LABEL)
+    first = ledger.count_earlier(CRITIC_LABEL)
     journal.begin(CRITIC_LABEL, dispensable=True)
     for step in range(first, plan.steps):
         rate = _LAST_RATE ** (step / plan.steps)
