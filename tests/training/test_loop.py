@@ -126,7 +126,7 @@ class CountedSteps:
 def test_training_goes_on_after_the_last_step_charged_when_it_was_killed(
     tmp_path: Path, steps: int, block: int, killed_at: int
 ) -> None:
-    plan = make_plan(make_encoded(100), steps=steps, critic_steps_per_generator_step=1)
+    plan = make_plan(make_encoded(100), steps=steps, critic_steps_per_generator_step=1, generator_steps=1)
     seen: list[int] = []
 
     def play(*, resume: bool, kill: int | None) -> tuple[CountedSteps, CountedSteps, Ledger]:
