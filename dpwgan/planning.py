@@ -28,6 +28,9 @@ DISCOVERY_SHARE = 0.1
 # Before discovery the number of cells is not known: plan as if it were this many, and plan again afterwards.
 ASSUMED_CATEGORIES = 100
 
+# A run is planned anew with what is left of its epsilon, but not with less than a tenth: that would be noise alone.
+_MOST_SPENT = 0.9
+
 RELATIONS = {"zero-out": NeighboringRelation.ZERO_OUT, "replace-one": NeighboringRelation.REPLACE_ONE}
 
 
@@ -217,15 +220,21 @@ def resume_plan(run_plan: RunPlan, checkpoint: Checkpoint) -> RunPlan:
             "budget is planned anew",
             ", ".join(lost),
         )
-    if not checkpoint.spent:
+    spent = checkpoint.spent
+    if not spent:
         return run_plan
-    try:
-        return plan_run(run_plan.schema, records=run_plan.shape.records, config=run_plan.config, spent=checkpoint.spent)
-    except PrivacyError:
+    budget = run_plan.budget
+    epsilon = run_plan.choice.accountant.get_epsilon(
+        [(line.event, line.count) for line in spent],
+        delta=budget.delta,
+        neighboring_relation=run_plan.relation,
+    )
+    if epsilon > _MOST_SPENT * budget.epsilon:
         raise PrivacyError(
             "The run was stopped while what it cannot do without was being released; that is spent, and too little of "
             "the budget is left to release it again: begin anew in another folder, with a budget of its own"
-        ) from None
+        )
+    return plan_run(run_plan.schema, records=run_plan.shape.records, config=run_plan.config, spent=spent)
 
 
 def _plan(
