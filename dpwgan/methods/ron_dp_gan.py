@@ -16,7 +16,7 @@ from dpwgan.accounting.moments import MOMENTS
 from dpwgan.cells.class_moments import counts_replace_one_factor, covariance_replace_one_factor
 from dpwgan.cells.image_moments import MEANS_REPLACE_ONE_FACTOR
 from dpwgan.encoded import EncodedTable, TableShape
-from dpwgan.errors import DpwganError, ResourceError, UsageError
+from dpwgan.errors import DpwganError, UsageError
 from dpwgan.generators.cosine_space import CosineSpace
 from dpwgan.generators.projected_gaussian import ClassSampler
 from dpwgan.generators.projected_images import ImageSampler, fit_pixels
@@ -33,7 +33,6 @@ from dpwgan.methods.dp_gan import (
     make_discriminator,
     make_dp_gan_settings,
     plan_published,
-    play,
     play_published,
     refuse_nothing_to_train_on,
     seen_shape,
@@ -217,19 +216,13 @@ class RonDpGan:
         Raises: PrivacyError, ResourceError, UsageError.
         """
         # TensorFlow takes seconds to import; a plan must not pay for it.
-        from dpwgan.training.device import prepare_device
-
-        name = prepare_device(device, threads=threads)
-        import tensorflow as tf
+        from dpwgan.training.device import on_device
 
         run: dict[str, Any] = {"streams": streams, "ledger": ledger, "progress": progress}
-        try:
-            with tf.device(name):
-                if isinstance(plan.prior, ImageGaussianPlan):
-                    return _fit_images(encoded, plan, **run)
-                return _fit_table(encoded, plan, **run)
-        except tf.errors.ResourceExhaustedError:
-            raise ResourceError(f"the device {name} ran out of memory: use smaller layers or batches") from None
+        with on_device(device, threads=threads):
+            if isinstance(plan.prior, ImageGaussianPlan):
+                return _fit_images(encoded, plan, **run)
+            return _fit_table(encoded, plan, **run)
 
 
 def _counts_epochs(settings: DpGanSettings) -> bool:
@@ -278,6 +271,7 @@ def _fit_images(
     from dpwgan.discriminators.noisy import NoisyDiscriminator
     from dpwgan.generators.smooth_images import SmoothGenerator
     from dpwgan.training.latents import LatentSource
+    from dpwgan.training.private_game import play
     from dpwgan.training.published_game import TableRows
 
     rng, images = streams.model, plan.prior
@@ -298,7 +292,7 @@ def _fit_images(
     if isinstance(plan, RonDpGanPlan):
         discriminator = make_discriminator(plan.game.steps, space, rng=rng)
         steps = plan.game.steps
-        weights = play(points, steps, discriminator=discriminator, generator=generator, latents=latents, **run)
+        weights = play(points, steps, critic=discriminator, generator=generator, latents=latents, **run)
     else:
         plain = NoisyDiscriminator(
             points.spans, hidden=training.hidden_critic, weight_clip=1e3, layer_noise=LAYER_NOISE, rng=rng
@@ -330,6 +324,7 @@ def _fit_table(
     from dpwgan.discriminators.noisy import NoisyDiscriminator
     from dpwgan.generators.table_refiner import TableRefiner
     from dpwgan.generators.tensor_mixture import CodeSource
+    from dpwgan.training.private_game import play
     from dpwgan.training.published_game import TableRows
 
     rng = streams.model
@@ -351,7 +346,7 @@ def _fit_table(
     if isinstance(plan, RonDpGanPlan):
         steps = replace(plan.game.steps, shape=shape)
         discriminator = make_discriminator(steps, None, rng=rng)
-        weights = play(groups, steps, discriminator=discriminator, generator=generator, latents=latents, **run)
+        weights = play(groups, steps, critic=discriminator, generator=generator, latents=latents, **run)
     else:
         plain = NoisyDiscriminator(
             groups.spans, hidden=training.hidden_critic, weight_clip=1e3, layer_noise=LAYER_NOISE, rng=rng
