@@ -24,7 +24,7 @@ import polars as pl
 
 from dpwgan.data.arrays import pack_table
 from dpwgan.data.forms import get_form
-from dpwgan.data.parquet import pack_parquet
+from dpwgan.data.parquet import ParquetWriter
 from dpwgan.errors import DpwganError, OutputError, TransferError
 from dpwgan.schema import Schema
 
@@ -309,8 +309,14 @@ def _write_rows(
     if form != "csv":
         if schema is None:
             raise DpwganError(f"Internal error: a table was to be written as .{form} without its specs.")
-        records, data = (pack_table if form == "npz" else pack_parquet)(frames, schema)
-        stream.write(data)
+        if form == "npz":
+            records, data = pack_table(frames, schema)
+            stream.write(data)
+        else:
+            with ParquetWriter(stream, header, schema) as packer:  # type: ignore[arg-type]
+                for frame in frames:
+                    packer.write(frame)
+                    records += frame.height
         return WrittenTable(records=records, sha256=stream.digest.hexdigest())
     packed: IO[bytes] | None = None
     if str(path).endswith(".gz"):
