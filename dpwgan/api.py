@@ -28,11 +28,12 @@ from dpwgan.data import frames
 from dpwgan.data.domains import discover_domains
 from dpwgan.data.encoder import TableEncoder
 from dpwgan.data.header import check_header
+from dpwgan.data.source import Piece, make_piece
 from dpwgan.encoded import EncodedTable
 from dpwgan.errors import DataError, InputError, OutputError, UsageError
 from dpwgan.logs import LOGGER
 from dpwgan.mechanisms.discovery import select_categories
-from dpwgan.memory import check_memory, memory_limit
+from dpwgan.memory import check_memory, choose_limit
 from dpwgan.methods.registry import load_synthesizer
 from dpwgan.planning import RunPlan, discovery_label, plan_run
 from dpwgan.progress import ProgressCallback, ignore_progress
@@ -63,6 +64,9 @@ class Table(Protocol):
     def frames(self) -> Iterator[pl.DataFrame]:
         """The rows, in order."""
 
+    def pieces(self) -> Iterator[Piece]:
+        """The rows, in order, still to be parsed."""
+
 
 class FrameTable:
     """A data frame of strings as a `Table`."""
@@ -77,6 +81,10 @@ class FrameTable:
     def frames(self) -> Iterator[pl.DataFrame]:
         """Gives all rows at once."""
         yield self._cells
+
+    def pieces(self) -> Iterator[Piece]:
+        """Gives all rows at once."""
+        yield from map(make_piece, self.frames())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,7 +127,8 @@ class Synthesizer:
 
     `specs` is a path to data-specs.json, the document itself (the claim then cites the digest of its sorted JSON
     text), or a Schema. `options` are the fields of
-    `dpwgan.config.SynthesisConfig`: method, accountant, neighbours, preset, settings, rows, seed, threads, device.
+    `dpwgan.config.SynthesisConfig`: method, accountant, neighbours, preset, settings, rows, seed, threads, memory,
+    device.
 
     Privacy: only `fit` reads rows, and it may do so once: a second fit would be a second release.
     Raises: UsageError, SpecsError, InputError.
@@ -202,10 +211,13 @@ class Synthesizer:
             )
             run_plan = run_plan.after_discovery(schema)
             run_plan.reserve_training(ledger)
-        check_memory(run_plan.memory_bytes, limit=memory_limit(), spans=run_plan.shape.spans)
-        LOGGER.debug("encoding the table")
+        memory = run_plan.fit_into(choose_limit(self.config.memory))
+        check_memory(memory.needed, limit=memory.limit, spans=run_plan.shape.spans)
+        LOGGER.debug("encoding the table%s", " onto the disk" if memory.on_disk else "")
         encoder = TableEncoder(schema, table.header)
-        encoded = encoder.encode_frames(table.frames(), records=table.records)
+        encoded = encoder.encode_pieces(
+            table.pieces(), records=table.records, on_disk=bool(memory.on_disk), threads=self.config.threads
+        )
         return EncodedRun(
             encoded=encoded,
             encoder=encoder,

@@ -121,9 +121,7 @@ class CategoricalCodec:
 
     def _look_up_texts(self, cells: pl.Series) -> Codes:
         seen = cells.unique().to_list()
-        codes: Codes = cells.replace_strict(
-            seen, [self._find(cell) for cell in seen], return_dtype=pl.Int32
-        ).to_numpy()
+        codes: Codes = cells.replace_strict(seen, [self._find(cell) for cell in seen], return_dtype=pl.Int32).to_numpy()
         return codes
 
     def _look_up_numbers(self, cells: pl.Series) -> Codes:

@@ -1,7 +1,7 @@
 """Columns that can be parsed as numbers at once, because how a number is spelt makes no difference to them.
 
-Parsing is a shortcut: whatever a cell means as text, it means as the number that it writes. Where that may not hold, for
-a column by its specs or for some rows by their cells, cells are taken as text.
+Parsing is a shortcut: whatever a cell means as text, it means as the number that it writes. Where that may not hold,
+for a column by its specs or for some rows by their cells, cells are taken as text.
 """
 
 from collections.abc import Iterable, Mapping
@@ -49,7 +49,7 @@ def _choose_kind(column: Column, schema: Schema) -> pl.DataType | None:
         if not isinstance(source, CategoricalColumn | NumericColumn):
             return None
         missing = source.missing if column.missing is None else (column.missing,)
-        bound = max(_find_bound(source), *map(_find_size, missing), 0) * (column.multiply or 1)
+        bound = max([_find_bound(source), *map(_find_size, missing)]) * (column.multiply or 1)
         return _choose_whole(bound) if _are_whole(missing) else None
     return None
 

@@ -57,7 +57,7 @@ class SourceTable:
         held: list[pl.DataFrame] = []
         for piece in self.pieces():
             frame = piece.parse()
-            while held and sum(part.height for part in held) + frame.height >= records or frame.height >= records:
+            while sum(part.height for part in held) + frame.height >= records:
                 lacking = records - sum(part.height for part in held)
                 yield pl.concat([*held, frame.head(lacking)])
                 held, frame = [], frame.slice(lacking)
@@ -72,9 +72,7 @@ def choose_step(columns: int) -> int:
     return max(1, min(CHUNK, _MOST_CELLS // columns))
 
 
-def cut_pieces(
-    cut: Callable[[int, int], pl.DataFrame], *, records: int, columns: int
-) -> Callable[[], Iterator[Piece]]:
+def cut_pieces(cut: Callable[[int, int], pl.DataFrame], *, records: int, columns: int) -> Callable[[], Iterator[Piece]]:
     """Makes pieces of a table of which any rows can be had, first and one past the last: as many as memory bears."""
     step = choose_step(columns)
 

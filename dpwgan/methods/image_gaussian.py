@@ -311,8 +311,7 @@ def _sum_products(
 ) -> npt.NDArray[np.int64]:
     """Adds up the products of a class's places in the ball. What it gives is not released."""
 
-
-    def place(rows: npt.NDArray[np.int64]) -> Floats:
+    def place(rows: npt.NDArray[np.integer[Any]]) -> Floats:
         points: Floats = (projection.project(table.numbers[rows]) - centre) / radius
         let_go(table.numbers)
         return points

@@ -77,7 +77,10 @@ class ImagePlayers:
         activation_stddev: float = 0.0,
         by_products: bool = False,
     ) -> None:
-        """Puts the images on the device, unless they are on disk. Shapes: `shares` (classes,), public, released or charged for."""
+        """Puts the images on the device, unless they are on disk.
+
+        Shapes: `shares` (classes,), public, released or charged for.
+        """
         self._read = RowReader(encoded)
         self._grid = grid
         self._shares = shares

@@ -17,6 +17,7 @@ from dpwgan.encoded import EncodedTable
 from dpwgan.generators.base import LatentDraws
 from dpwgan.generators.conv import ConvGenerator
 from dpwgan.training.adam import Adam
+from dpwgan.training.rows import RowReader
 
 
 class Game(Protocol):

@@ -15,22 +15,20 @@ class RowReader:
 
     def __init__(self, encoded: EncodedTable) -> None:
         """Puts the rows on the device; rows on disk stay there, and no more than a batch of them is ever in memory."""
-        self._encoded = encoded if encoded.on_disk else None
-        self._widths = encoded.codes.shape[1], encoded.numbers.shape[1]
-        if self._encoded is None:
+        self._encoded = encoded
+        if not encoded.on_disk:
             self._codes, self._numbers = tf.constant(encoded.codes), tf.constant(encoded.numbers)
 
     def __call__(self, rows: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Reads a batch. Shapes: (b,) int64 to (b, codes) int32 and (b, numbers) float32."""
-        if self._encoded is None:
+        if not self._encoded.on_disk:
             return tf.gather(self._codes, rows), tf.gather(self._numbers, rows)
         codes, numbers = tf.numpy_function(self._fetch, [rows], [tf.int32, tf.float32])
         return (
-            tf.ensure_shape(codes, [None, self._widths[0]]),
-            tf.ensure_shape(numbers, [None, self._widths[1]]),
+            tf.ensure_shape(codes, [None, self._encoded.codes.shape[1]]),
+            tf.ensure_shape(numbers, [None, self._encoded.numbers.shape[1]]),
         )
 
     def _fetch(self, rows: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
-        assert self._encoded is not None  # `__call__` asks on this road alone
         batch = self._encoded.take(rows)
         return batch.codes, batch.numbers
