@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
 import polars as pl
 from threadpoolctl import threadpool_limits
 
@@ -28,7 +29,8 @@ from dpwgan.data import frames
 from dpwgan.data.domains import discover_domains
 from dpwgan.data.encoder import TableEncoder
 from dpwgan.data.header import check_header
-from dpwgan.data.source import Piece, make_piece
+from dpwgan.data.pool import map_in_order
+from dpwgan.data.source import Piece, choose_step, make_piece
 from dpwgan.encoded import EncodedTable
 from dpwgan.errors import DataError, InputError, OutputError, UsageError
 from dpwgan.logs import LOGGER
@@ -37,10 +39,11 @@ from dpwgan.memory import check_memory, choose_limit
 from dpwgan.methods.registry import load_synthesizer
 from dpwgan.planning import RunPlan, discovery_label, plan_run
 from dpwgan.progress import ProgressCallback, ignore_progress
-from dpwgan.randomness import Streams, make_streams
+from dpwgan.randomness import Streams, branch, make_streams
 from dpwgan.saved_model import WEIGHTS_FOLDER, ModelDescription, read_description, write_description
 from dpwgan.schema import CategoricalColumn, Schema
 from dpwgan.specs import parse_specs, read_specs
+from dpwgan.storage import cut
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -294,6 +297,8 @@ class Synthesizer:
     def sample_cells(self, rows: int | None = None) -> Iterator[pl.DataFrame]:
         """Samples tables of string cells, chunk by chunk, every cell checked against the specs.
 
+        Chunks are made side by side, by as many threads as the settings say, each with a stream of randomness of its
+        own; what is made does not depend on how many there are.
         Raises: UsageError before `fit`; DpwganError if a cell is not legal, which would be an error of this tool.
         """
         claim = self.claim()
@@ -302,8 +307,15 @@ class Synthesizer:
             raise UsageError("rows must be at least 1")
         if self._encoder is None or self._streams is None:  # the claim is there, so both are
             raise UsageError("the synthesizer is not fitted yet")
-        rng = self._streams.model
-        return self._encoder.decode_chunks(self._fitted.sample(rows, rng=rng), rng)
+        encoder, fitted, rng = self._encoder, self._fitted, self._streams.model
+
+        def make(part: tuple[slice, np.random.Generator]) -> pl.DataFrame:
+            places, own = part
+            chunks = fitted.sample(places.stop - places.start, rng=own)
+            return pl.concat(encoder.decode_chunks(chunks, own, first_record=places.start))
+
+        parts = ((places, branch(rng)) for places in cut(rows, size=choose_step(len(encoder.header))))
+        return map_in_order(make, parts, threads=self.config.threads)
 
     def claim(self, rows: int | None = None) -> Claim:
         """Gives the claim; with `rows`, for another table of that many rows sampled from this model.

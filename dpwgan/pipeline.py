@@ -187,6 +187,7 @@ def write(
         "header": synthesizer.header,
         "line_ending": synthesizer.line_ending,
         "schema": synthesizer.schema,
+        "threads": synthesizer.config.threads,
     }
     LOGGER.debug("sampling %d rows", claim.rows)
     with _saved(synthesizer, save_model):

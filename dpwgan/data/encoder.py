@@ -128,12 +128,15 @@ class TableEncoder:
             cells[column.name] = make_identifiers(column, first_record=first_record, records=encoded.records)
         return pl.DataFrame({name: cells[name] for name in self.header})
 
-    def decode_chunks(self, chunks: Iterable[EncodedTable], rng: np.random.Generator) -> Iterator[pl.DataFrame]:
+    def decode_chunks(
+        self, chunks: Iterable[EncodedTable], rng: np.random.Generator, *, first_record: int = 0
+    ) -> Iterator[pl.DataFrame]:
         """Decodes and validates a table that comes in chunks, holding one of them at a time.
 
+        `first_record` is the position of the first row in the whole output.
         Raises: DpwganError, an internal error, at the first chunk with an illegal cell.
         """
-        first = 0
+        first = first_record
         for chunk in chunks:
             frame = self.decode(chunk, rng, first_record=first)
             self.validate(frame)

@@ -25,6 +25,7 @@ import polars as pl
 from dpwgan.data.arrays import pack_table
 from dpwgan.data.forms import get_form
 from dpwgan.data.parquet import ParquetWriter
+from dpwgan.data.pool import map_in_order
 from dpwgan.errors import DpwganError, OutputError, TransferError
 from dpwgan.schema import Schema
 
@@ -69,16 +70,19 @@ def write_table(
     header: Sequence[str],
     line_ending: str = "\n",
     schema: Schema | None = None,
+    threads: int | None = None,
 ) -> WrittenTable:
     """Writes a table that comes in chunks: CSV, gzipped if the path ends in .gz, or what .npz or .parquet asks for.
 
-    In CSV cells are quoted only where they have to be. The other forms need `schema`, which says what types they have,
-    and are held in memory until they are whole.
+    In CSV cells are quoted only where they have to be. The other forms need `schema`, which says what types they have;
+    .npz is held in memory until it is whole. `threads` put chunks into bytes side by side, by default all cores.
     Raises: OutputError if the file cannot be created; TransferError if writing breaks off; whatever `frames` raises.
       In each case no file is left, and one that stood there before still does.
     """
     with _stage(path) as pending:
-        written = _write_rows(pending, path, frames, header=header, line_ending=line_ending, schema=schema)
+        written = _write_rows(
+            pending, path, frames, header=header, line_ending=line_ending, schema=schema, threads=threads
+        )
         pending.finish()
         pending.publish()
     return written
@@ -104,6 +108,7 @@ def write_release(
     make_claim: Callable[[WrittenTable], bytes],
     line_ending: str = "\n",
     schema: Schema | None = None,
+    threads: int | None = None,
 ) -> WrittenTable:
     """Writes a table and its claim; the table appears last, when all of the claim is in place.
 
@@ -111,7 +116,9 @@ def write_release(
     Raises: as `write_table`; whatever `make_claim` raises.
     """
     with _stage(path) as table, _stage(claim_path) as claim:
-        written = _write_rows(table, path, frames, header=header, line_ending=line_ending, schema=schema)
+        written = _write_rows(
+            table, path, frames, header=header, line_ending=line_ending, schema=schema, threads=threads
+        )
         table.finish()
         claim.write(make_claim(written))
         claim.finish()
@@ -302,6 +309,7 @@ def _write_rows(
     header: Sequence[str],
     line_ending: str,
     schema: Schema | None,
+    threads: int | None,
 ) -> WrittenTable:
     stream = _HashedStream(pending)
     records = 0
@@ -318,17 +326,20 @@ def _write_rows(
                     packer.write(frame)
                     records += frame.height
         return WrittenTable(records=records, sha256=stream.digest.hexdigest())
-    packed: IO[bytes] | None = None
-    if str(path).endswith(".gz"):
-        # No name and no time in the archive: equal rows make equal bytes.
-        packed = gzip.GzipFile(filename="", mode="wb", fileobj=stream, mtime=0, compresslevel=6)  # type: ignore[assignment]
-    write = stream.write if packed is None else packed.write
-    write(_write_header(header, line_ending))
-    for frame in frames:
-        write(_write_chunk(frame, line_ending))
-        records += frame.height
-    if packed is not None:
-        packed.close()
+    is_packed = str(path).endswith(".gz")
+
+    def pack(data: bytes) -> bytes:
+        # An archive may have many members, so that they can be made side by side. No name and no time is in them: equal
+        # rows make equal bytes.
+        return gzip.compress(data, compresslevel=6, mtime=0) if is_packed else data
+
+    def write(frame: pl.DataFrame) -> tuple[int, bytes]:
+        return frame.height, pack(_write_chunk(frame, line_ending))
+
+    stream.write(pack(_write_header(header, line_ending)))
+    for height, data in map_in_order(write, frames, threads=threads):
+        stream.write(data)
+        records += height
     return WrittenTable(records=records, sha256=stream.digest.hexdigest())
 
 
@@ -343,7 +354,9 @@ def _write_chunk(frame: pl.DataFrame, line_ending: str) -> bytes:
     # table of one column would it be a blank line, which readers skip.
     if frame.width > 1:
         frame = frame.with_columns(pl.all().replace({"": None}))
-    return frame.write_csv(include_header=False, line_terminator=line_ending, quote_style="necessary").encode()
+    written = io.BytesIO()
+    frame.write_csv(written, include_header=False, line_terminator=line_ending, quote_style="necessary")
+    return written.getvalue()
 
 
 def _write_all(descriptor: int, data: bytes) -> None:
