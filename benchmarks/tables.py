@@ -2,15 +2,16 @@
 
     python benchmarks/tables.py [--rows N] [--rounds R] [--json FILE]
 
-A made-up census of 98 columns (benchmarks/census1940.py) is read into codes, in memory and on disk, and written again; in
-between polars reads and writes the same file as whole numbers, its fastest way. Each figure is the median of the rounds,
-with the smallest and largest. CPU seconds count all threads. Peaks of memory are those of processes of their own.
+A made-up census of 98 columns (benchmarks/census1940.py) is read into codes, in memory and on disk, and written again;
+in between polars reads and writes the same file as whole numbers, its fastest way. Each figure is the median of the
+rounds, with the smallest and largest. CPU seconds count all threads. The parts of the default job that read rows (reading
+onto the disk, one-way counts, groups, counts of all pairs) are done for a tenth of the rows and for all of them. Peaks of
+memory are those of processes of their own.
 """
 
 import argparse
 import json
 import platform
-import resource
 import statistics
 import subprocess
 import sys
@@ -25,14 +26,20 @@ import polars as pl
 
 from benchmarks.census1940 import write_population
 from dpwgan.api import Synthesizer
+from dpwgan.cells.coarsening import coarsen
+from dpwgan.cells.groups import GroupLayout
+from dpwgan.cells.one_ways import measure_one_ways, plan_one_ways
 from dpwgan.data.encoder import TableEncoder
 from dpwgan.data.reader import open_table
 from dpwgan.data.writer import write_table
+from dpwgan.discriminators.marginals import count_pairs
 from dpwgan.specs import read_specs
 
 GOAL_OF_CSV = 1.3
 GOAL_OF_SAMPLING = 60.0
 SAMPLED = 1_000_000
+# Groups hold at least one of so many parts of the rows.
+LEAST_SHARE = 2_000
 
 
 def read_encoded(folder: Path, *, on_disk: bool) -> Any:
@@ -111,20 +118,37 @@ def sample_rows(folder: Path, *, rows: int) -> tuple[float, float]:
     return time.process_time() - cpu, time.perf_counter() - wall
 
 
-def peak_of(task: str, folder: Path, *, rows: int) -> float:
-    """Gives the peak of memory, in GB, of one task in a process of its own."""
+def count_rows_of(folder: Path) -> None:
+    """Does what the default method does with all rows, those being on disk."""
+    encoded = read_encoded(folder, on_disk=True)
+    plan = plan_one_ways(encoded.spans)
+    rng = np.random.default_rng(0)
+    one_ways, _ = measure_one_ways(encoded, plan, noise_multiplier=1.0, rng=rng)
+    # Groups of the same size whatever the number of rows, as the default method has them.
+    coarsening = coarsen(one_ways, records=encoded.records, least_count=encoded.records / LEAST_SHARE)
+    groups = coarsening.to_groups(encoded)
+    count_pairs(groups, GroupLayout(coarsening.sizes))
+
+
+def spend_on(task: str, folder: Path, *, rows: int) -> tuple[float, float]:
+    """Gives CPU seconds and the peak of memory, in GB, of one task in a process of its own."""
     command = [sys.executable, "-m", "benchmarks.tables", "--task", task, "--folder", str(folder), "--rows", str(rows)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
-    return float(done.stdout.strip().splitlines()[-1])
+    seconds, peak = map(float, done.stdout.split())
+    return seconds, peak
 
 
 def do_task(task: str, folder: Path, *, rows: int) -> None:
     """Does one task and prints the peak of memory of this process, in GB."""
     if task == "sample":
         sample_rows(folder, rows=rows)
+    elif task == "count":
+        count_rows_of(folder)
     else:
         read_encoded(folder, on_disk=task == "read-to-disk")
-    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)
+    # Not ru_maxrss, which a process takes over from the one that started it.
+    peak = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
+    print(time.process_time(), int(peak.split()[1]) / 2**20)
 
 
 def describe(name: str, values: list[float], *, unit: str, goal: float | None = None) -> dict[str, Any]:
@@ -162,9 +186,14 @@ def run(folder: Path, *, rows: int, rounds: int) -> list[dict[str, Any]]:
     figures.append(describe("sample_million_cpu", [cpu], unit="s"))
     figures.append(describe("sample_million_wall", [wall], unit="s", goal=GOAL_OF_SAMPLING))
     for name in ("read-in-memory", "read-to-disk"):
-        figures.append(describe(f"peak_{name}", [peak_of(name, folder, rows=rows)], unit="GB"))
+        figures.append(describe(f"peak_{name}", [spend_on(name, folder, rows=rows)[1]], unit="GB"))
     for count in (SAMPLED // 10, SAMPLED):
-        figures.append(describe(f"peak_sample_{count}", [peak_of("sample", folder, rows=count)], unit="GB"))
+        figures.append(describe(f"peak_sample_{count}", [spend_on("sample", folder, rows=count)[1]], unit="GB"))
+    write_population(folder / "tenth", rows=rows // 10, seed=1)
+    few, many = (spend_on("count", place, rows=rows) for place in (folder / "tenth", folder))
+    figures.append(describe("peak_counts_tenth", [few[1]], unit="GB"))
+    figures.append(describe("peak_counts_all", [many[1]], unit="GB"))
+    figures.append(describe("counts_of_ten_times_the_rows", [many[0] / few[0]], unit="ratio", goal=10.0))
     return figures
 
 
@@ -174,7 +203,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=200_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--json", type=Path, metavar="FILE")
-    parser.add_argument("--task", choices=("sample", "read-in-memory", "read-to-disk"), help=argparse.SUPPRESS)
+    parser.add_argument("--task", choices=("sample", "count", "read-in-memory", "read-to-disk"), help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.task is not None:

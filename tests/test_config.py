@@ -9,6 +9,7 @@ import pytest
 from dpwgan.accounting.choose import RULES
 from dpwgan.config import (
     ACCOUNTANTS,
+    BY_NAME,
     OPTIONS,
     PRESETS,
     ResampleConfig,
