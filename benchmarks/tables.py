@@ -2,11 +2,11 @@
 
     python benchmarks/tables.py [--rows N] [--rounds R] [--json FILE]
 
-A made-up census of 98 columns (benchmarks/census1940.py) is read into codes, in memory and on disk, and written again;
-in between polars reads and writes the same file as whole numbers, its fastest way. Each figure is the median of the
-rounds, with the smallest and largest. CPU seconds count all threads. The parts of the default job that read rows (reading
-onto the disk, one-way counts, groups, counts of all pairs) are done for a tenth of the rows and for all of them. Peaks of
-memory are those of processes of their own.
+A made-up census of 98 columns (benchmarks/census1940.py) is read into codes, in memory and on disk, and written
+again; in between polars reads and writes the same file as whole numbers, its fastest way. Each figure is the median of
+the rounds, with the smallest and largest. CPU seconds count all threads. The parts of the default job that read rows
+(reading onto the disk, one-way counts, groups, counts of all pairs) are done for a tenth of the rows and for all of
+them. Peaks of memory are those of processes of their own.
 """
 
 import argparse
