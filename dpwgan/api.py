@@ -29,6 +29,7 @@ from dpwgan.data import frames
 from dpwgan.data.domains import discover_domains
 from dpwgan.data.encoder import TableEncoder
 from dpwgan.data.header import check_header
+from dpwgan.data.numeric import write_all_numbers
 from dpwgan.data.pool import map_in_order
 from dpwgan.data.source import Piece, choose_step, make_piece
 from dpwgan.encoded import EncodedTable
@@ -292,10 +293,12 @@ class Synthesizer:
         Raises: UsageError before `fit`.
         """
         parts = list(self.sample_cells(rows))
-        return frames.to_pandas(pl.concat(parts), self.schema)
+        return frames.to_pandas(write_all_numbers(pl.concat(parts)), self.schema)
 
     def sample_cells(self, rows: int | None = None) -> Iterator[pl.DataFrame]:
-        """Samples tables of string cells, chunk by chunk, every cell checked against the specs.
+        """Samples tables of cells, chunk by chunk, every cell checked against the specs.
+
+        Columns of whole numbers written plainly come as such, null where a cell is empty; all others as text.
 
         Chunks are made side by side, by as many threads as the settings say, each with a stream of randomness of its
         own; what is made does not depend on how many there are.
@@ -312,7 +315,7 @@ class Synthesizer:
         def make(part: tuple[slice, np.random.Generator]) -> pl.DataFrame:
             places, own = part
             chunks = fitted.sample(places.stop - places.start, rng=own)
-            return pl.concat(encoder.decode_chunks(chunks, own, first_record=places.start))
+            return pl.concat(encoder.decode_chunks(chunks, own, first_record=places.start, numbers=True))
 
         parts = ((places, branch(rng)) for places in cut(rows, size=choose_step(len(encoder.header))))
         return map_in_order(make, parts, threads=self.config.threads)

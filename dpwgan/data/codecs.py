@@ -17,6 +17,7 @@ import polars as pl
 
 from dpwgan.data.findings import Findings
 from dpwgan.data.numerals import BLANKS, are_same_cell, read_number, read_numbers
+from dpwgan.data.numeric import read_plain
 from dpwgan.data.written import WrittenNumbers
 from dpwgan.errors import DpwganError, SpecsError
 from dpwgan.schema import CategoricalColumn, NumericColumn
@@ -47,8 +48,12 @@ class Codec(Protocol):
     def encode(self, cells: pl.Series, findings: Findings) -> EncodedCells:
         """Encodes (n,) cells; illegal ones are counted in `findings` and get any code."""
 
-    def decode(self, encoded: EncodedCells, rng: np.random.Generator) -> pl.Series:
-        """Writes (n,) cells, each of them legal whatever the codes and numbers are."""
+    def decode(self, encoded: EncodedCells, rng: np.random.Generator, *, numbers: bool = False) -> pl.Series:
+        """Writes (n,) cells, each of them legal whatever the codes and numbers are.
+
+        With `numbers`, for a column of which every legal cell is empty or a whole number written plainly: as those
+        numbers, null where empty.
+        """
 
     def get_canonical(self, cell: str) -> str | None:
         """Gives the legal cell that this one stands for, or None if it is illegal."""
@@ -110,9 +115,10 @@ class CategoricalCodec:
         findings.add(self._column.name, NOT_LISTED, int(np.count_nonzero(codes < 0)))
         return EncodedCells(codes=codes)
 
-    def decode(self, encoded: EncodedCells, rng: np.random.Generator) -> pl.Series:
+    def decode(self, encoded: EncodedCells, rng: np.random.Generator, *, numbers: bool = False) -> pl.Series:
         """Writes (n,) codes as the listed cells."""
-        return self._tokens.gather(_check_codes(encoded.codes, self._column.name, len(self._tokens)))
+        codes = _check_codes(encoded.codes, self._column.name, len(self._tokens))
+        return (read_plain(self._tokens) if numbers else self._tokens).gather(codes)
 
     def get_canonical(self, cell: str) -> str | None:
         """Gives the listed cell that this one stands for, or None if it is illegal."""
@@ -262,11 +268,12 @@ class NumberCodec:
         codes = np.where(missing < 0, len(self._column.missing), missing).astype(np.int32)
         return EncodedCells(codes=codes, numbers=numbers)
 
-    def decode(self, encoded: EncodedCells, rng: np.random.Generator) -> pl.Series:
+    def decode(self, encoded: EncodedCells, rng: np.random.Generator, *, numbers: bool = False) -> pl.Series:
         """Writes (n,) numbers, or the missing codes where the codes say so."""
         scaled = np.nan_to_num(_require(encoded.numbers, self._column.name).astype(np.float64), nan=0.0)
         values = self._column.minimum + np.clip(scaled, 0.0, 1.0) * self._range
-        cells = self._written.write(self._written.find_nearest(values))
+        steps = self._written.find_nearest(values)
+        cells = pl.Series(steps) if numbers else self._written.write(steps)
         if not self._column.missing:
             return cells
         return _put_missing(cells, encoded.codes, self._column, first=0)
@@ -303,12 +310,13 @@ class BinCodec:
         bins = np.searchsorted(self._inner, values, side="right").astype(np.int32)
         return EncodedCells(codes=np.where(missing < 0, bins, self._bins + missing).astype(np.int32))
 
-    def decode(self, encoded: EncodedCells, rng: np.random.Generator) -> pl.Series:
+    def decode(self, encoded: EncodedCells, rng: np.random.Generator, *, numbers: bool = False) -> pl.Series:
         """Writes (n,) codes as numbers drawn from their bins, or as missing codes."""
         column = self._column
         codes = _check_codes(encoded.codes, column.name, self._bins + len(column.missing))
         bins = np.minimum(codes, self._bins - 1)
-        cells = self._written.write(rng.integers(self._first[bins], self._last[bins], endpoint=True))
+        steps = rng.integers(self._first[bins], self._last[bins], endpoint=True)
+        cells = pl.Series(steps) if numbers else self._written.write(steps)
         return _put_missing(cells, codes, column, first=self._bins) if column.missing else cells
 
     def get_canonical(self, cell: str) -> str | None:
@@ -321,7 +329,8 @@ def _put_missing(cells: pl.Series, codes: Codes | None, column: NumericColumn, *
     limit = len(column.missing) + (1 if first == 0 else first)
     index = _check_codes(codes, column.name, limit) - first
     is_missing = (index >= 0) & (index < len(column.missing))
-    tokens = pl.Series(column.missing, dtype=pl.String).gather(np.where(is_missing, index, 0))
+    listed = pl.Series(column.missing, dtype=pl.String)
+    tokens = (listed if cells.dtype == pl.String else read_plain(listed)).gather(np.where(is_missing, index, 0))
     merged: pl.Series = tokens.zip_with(pl.Series(is_missing), cells)
     return merged
 

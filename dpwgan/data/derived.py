@@ -77,9 +77,12 @@ class DerivedRule:
         return bool((expected[numbers - first] == cells.to_numpy()).all())
 
     def apply(self, sources: pl.Series) -> pl.Series:
-        """Computes (n,) derived cells from (n,) legal cells of the source."""
-        seen = sources.unique().to_list()
-        cells: pl.Series = sources.replace_strict(seen, [self._derive(cell) for cell in seen], return_dtype=pl.String)
+        """Computes (n,) derived cells from (n,) legal cells of the source, which may be numbers, null where empty."""
+        if sources.null_count():
+            sources = write_numbers(sources)
+        seen = sources.unique()
+        derived = [self._derive(cell) for cell in write_numbers(seen)]
+        cells: pl.Series = sources.replace_strict(seen, derived, return_dtype=pl.String)
         return cells
 
     def _derive(self, cell: str) -> str:

@@ -10,6 +10,7 @@ from dpwgan.data.codecs import Codes, EncodedCells, Numbers, make_codec
 from dpwgan.data.derived import DerivedRule
 from dpwgan.data.domains import discover_domains as discover_domains
 from dpwgan.data.findings import Findings
+from dpwgan.data.frames import choose_type
 from dpwgan.data.header import check_header
 from dpwgan.data.identifiers import make_identifiers
 from dpwgan.data.pool import map_in_order
@@ -51,6 +52,8 @@ class TableEncoder:
             for column in schema.columns
             if isinstance(column, DerivedColumn)
         ]
+        # Of these, and only of these, a number says how its cell is spelt.
+        self._whole = {name for name in self._codecs if choose_type(schema.by_name[name], schema)[0] == "whole"}
         self._identifiers = [column for column in schema.columns if isinstance(column, IdentifierColumn)]
         self._spans_of: dict[str, list[Span]] = {name: [] for name in self._codecs}
         for span in self.spans:
@@ -105,8 +108,12 @@ class TableEncoder:
         findings.raise_if_any()
         return EncodedTable(codes=codes, numbers=numbers, spans=self.spans)
 
-    def decode(self, encoded: EncodedTable, rng: np.random.Generator, *, first_record: int = 0) -> pl.DataFrame:
+    def decode(
+        self, encoded: EncodedTable, rng: np.random.Generator, *, first_record: int = 0, numbers: bool = False
+    ) -> pl.DataFrame:
         """Writes encoded rows as string cells in the order of the header: legal ones, whatever the numbers are.
+
+        With `numbers` columns of whole numbers come as such, null where a cell is empty: the same cells, sooner.
 
         `first_record` is the position of the first row in the whole output, where identifiers go on counting.
         `rng` is used for numbers drawn from bins.
@@ -121,7 +128,7 @@ class TableEncoder:
                     part = replace(part, numbers=encoded.numbers[:, span.source])
                 else:
                     part = replace(part, codes=encoded.codes[:, span.source])
-            cells[name] = codec.decode(part, rng)
+            cells[name] = codec.decode(part, rng, numbers=numbers and name in self._whole)
         for rule in self._derived:
             cells[rule.name] = rule.apply(cells[rule.source])
         for column in self._identifiers:
@@ -129,16 +136,20 @@ class TableEncoder:
         return pl.DataFrame({name: cells[name] for name in self.header})
 
     def decode_chunks(
-        self, chunks: Iterable[EncodedTable], rng: np.random.Generator, *, first_record: int = 0
+        self,
+        chunks: Iterable[EncodedTable],
+        rng: np.random.Generator,
+        *,
+        first_record: int = 0,
+        numbers: bool = False,
     ) -> Iterator[pl.DataFrame]:
-        """Decodes and validates a table that comes in chunks, holding one of them at a time.
+        """Decodes and validates a table that comes in chunks, holding one of them at a time. Arguments as `decode`.
 
-        `first_record` is the position of the first row in the whole output.
         Raises: DpwganError, an internal error, at the first chunk with an illegal cell.
         """
         first = first_record
         for chunk in chunks:
-            frame = self.decode(chunk, rng, first_record=first)
+            frame = self.decode(chunk, rng, first_record=first, numbers=numbers)
             self.validate(frame)
             first += frame.height
             yield frame

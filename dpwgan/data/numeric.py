@@ -37,6 +37,16 @@ def write_numbers(cells: pl.Series) -> pl.Series:
     return cells if cells.dtype == pl.String else cells.cast(pl.String).fill_null("")
 
 
+def write_all_numbers(frame: pl.DataFrame) -> pl.DataFrame:
+    """Gives every cell of a frame as text."""
+    return frame.select(write_numbers(cells) for cells in frame.get_columns())
+
+
+def read_plain(cells: pl.Series) -> pl.Series:
+    """Gives cells that are empty or whole numbers written plainly as those numbers, null where empty. Shapes: (n,)."""
+    return cells.replace({"": None}).cast(pl.Int64)
+
+
 def _choose_kind(column: Column, schema: Schema) -> pl.DataType | None:
     if isinstance(column, CategoricalColumn):
         return _choose_whole(_find_bound(column)) if column.integer and _are_whole(column.tokens) else None

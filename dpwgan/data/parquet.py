@@ -111,7 +111,8 @@ class ParquetWriter:
             raise self._error
 
     def _type(self, cells: pl.Series) -> pl.Series:
-        return cells.replace({"": None}).cast(_TYPES[self._kinds[cells.name]])
+        empty = cells.replace({"": None}) if cells.dtype == pl.String else cells
+        return empty.cast(_TYPES[self._kinds[cells.name]])
 
     def _put(self, frame: pl.DataFrame | None) -> None:
         while self._thread.is_alive():

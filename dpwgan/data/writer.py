@@ -24,6 +24,7 @@ import polars as pl
 
 from dpwgan.data.arrays import pack_table
 from dpwgan.data.forms import get_form
+from dpwgan.data.numeric import write_all_numbers
 from dpwgan.data.parquet import ParquetWriter
 from dpwgan.data.pool import map_in_order
 from dpwgan.errors import DpwganError, OutputError, TransferError
@@ -74,8 +75,9 @@ def write_table(
 ) -> WrittenTable:
     """Writes a table that comes in chunks: CSV, gzipped if the path ends in .gz, or what .npz or .parquet asks for.
 
-    In CSV cells are quoted only where they have to be. The other forms need `schema`, which says what types they have;
-    .npz is held in memory until it is whole. `threads` put chunks into bytes side by side, by default all cores.
+    A chunk's columns hold text, or whole numbers, null where a cell is empty. In CSV cells are quoted only where they
+    have to be. The other forms need `schema`, which says what types they have; .npz is held in memory until it is
+    whole. `threads` put chunks into bytes side by side, by default all cores.
     Raises: OutputError if the file cannot be created; TransferError if writing breaks off; whatever `frames` raises.
       In each case no file is left, and one that stood there before still does.
     """
@@ -318,7 +320,7 @@ def _write_rows(
         if schema is None:
             raise DpwganError(f"Internal error: a table was to be written as .{form} without its specs.")
         if form == "npz":
-            records, data = pack_table(frames, schema)
+            records, data = pack_table(map(write_all_numbers, frames), schema)
             stream.write(data)
         else:
             with ParquetWriter(stream, header, schema) as packer:  # type: ignore[arg-type]
@@ -352,8 +354,8 @@ def _write_header(header: Sequence[str], line_ending: str) -> bytes:
 def _write_chunk(frame: pl.DataFrame, line_ending: str) -> bytes:
     # An empty string would be written as "", and a null as nothing. Nothing is what other programs write; only in a
     # table of one column would it be a blank line, which readers skip.
-    if frame.width > 1:
-        frame = frame.with_columns(pl.all().replace({"": None}))
+    without_empty = frame.with_columns(pl.col(pl.String).replace({"": None}))
+    frame = without_empty if frame.width > 1 else write_all_numbers(frame)
     written = io.BytesIO()
     frame.write_csv(written, include_header=False, line_terminator=line_ending, quote_style="necessary")
     return written.getvalue()
