@@ -14,9 +14,13 @@ Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 
+MOST_THREADS = 8
+"""Unless more are asked for: what is held grows with them, and one thread puts all their results together."""
+
+
 def count_threads(threads: int | None) -> int:
-    """Gives how many threads to use: those asked for, or one for each core that this process may use."""
-    return threads if threads is not None else len(os.sched_getaffinity(0))
+    """Gives how many threads to use: those asked for, or one for each core that this process may use, up to a few."""
+    return threads if threads is not None else min(MOST_THREADS, len(os.sched_getaffinity(0)))
 
 
 def map_in_order(
