@@ -32,17 +32,20 @@ from dpwgan.data import frames
 from dpwgan.data.domains import discover_domains
 from dpwgan.data.encoder import TableEncoder
 from dpwgan.data.header import check_header
+from dpwgan.data.numeric import write_all_numbers
+from dpwgan.data.pool import map_in_order
+from dpwgan.data.source import Piece, choose_step, make_piece
 from dpwgan.encoded import EncodedTable
 from dpwgan.errors import DataError, InputError, OutputError, UsageError
 from dpwgan.generators.packed import pack_model, unpack_model
 from dpwgan.logs import LOGGER
 from dpwgan.mechanisms.discovery import select_categories
-from dpwgan.memory import check_memory, memory_limit
+from dpwgan.memory import check_memory, choose_limit
 from dpwgan.methods.base import FittedSynthesizer
 from dpwgan.methods.registry import load_synthesizer
 from dpwgan.planning import RunPlan, describe_facts, discovery_label, plan_run, resume_plan
 from dpwgan.progress import ProgressCallback, ignore_progress
-from dpwgan.randomness import Streams, make_streams
+from dpwgan.randomness import Streams, branch, make_streams
 from dpwgan.saved_model import (
     WEIGHTS_FOLDER,
     ModelDescription,
@@ -53,6 +56,7 @@ from dpwgan.saved_model import (
 )
 from dpwgan.schema import CategoricalColumn, Schema
 from dpwgan.specs import parse_specs, read_specs
+from dpwgan.storage import cut
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -76,6 +80,9 @@ class Table(Protocol):
     def frames(self) -> Iterator[pl.DataFrame]:
         """The rows, in order."""
 
+    def pieces(self) -> Iterator[Piece]:
+        """The rows, in order, still to be parsed."""
+
 
 class FrameTable:
     """A data frame of strings as a `Table`."""
@@ -90,6 +97,10 @@ class FrameTable:
     def frames(self) -> Iterator[pl.DataFrame]:
         """Gives all rows at once."""
         yield self._cells
+
+    def pieces(self) -> Iterator[Piece]:
+        """Gives all rows at once."""
+        yield from map(make_piece, self.frames())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,8 +144,8 @@ class Synthesizer:
 
     `specs` is a path to data-specs.json, the document itself (the claim then cites the digest of its sorted JSON
     text), or a Schema. `options` are the fields of
-    `dpwgan.config.SynthesisConfig`: method, accountant, neighbours, preset, settings, rows, seed, threads, device,
-    checkpoint, resume.
+    `dpwgan.config.SynthesisConfig`: method, accountant, neighbours, preset, settings, rows, seed, threads, memory,
+    device, checkpoint, resume.
 
     Privacy: only `fit` reads rows, and it may do so once: a second fit would be a second release.
     Raises: UsageError, SpecsError, InputError.
@@ -239,10 +250,13 @@ class Synthesizer:
             schema = self._discover(table, run_plan, ledger=ledger, streams=streams)
             run_plan = run_plan.after_discovery(schema)
             run_plan.reserve_training(ledger)
-        check_memory(run_plan.memory_bytes, limit=memory_limit(), spans=run_plan.shape.spans)
-        LOGGER.debug("encoding the table")
+        memory = run_plan.fit_into(choose_limit(self.config.memory))
+        check_memory(memory.needed, limit=memory.limit, spans=run_plan.shape.spans)
+        LOGGER.debug("encoding the table%s", " onto the disk" if memory.on_disk else "")
         encoder = TableEncoder(schema, table.header)
-        encoded = encoder.encode_frames(table.frames(), records=table.records)
+        encoded = encoder.encode_pieces(
+            table.pieces(), records=table.records, on_disk=bool(memory.on_disk), threads=self.config.threads
+        )
         return EncodedRun(
             encoded=encoded,
             encoder=encoder,
@@ -365,11 +379,15 @@ class Synthesizer:
         Raises: UsageError before `fit`.
         """
         parts = list(self.sample_cells(rows))
-        return frames.to_pandas(pl.concat(parts), self.schema)
+        return frames.to_pandas(write_all_numbers(pl.concat(parts)), self.schema)
 
     def sample_cells(self, rows: int | None = None) -> Iterator[pl.DataFrame]:
-        """Samples tables of string cells, chunk by chunk, every cell checked against the specs.
+        """Samples tables of cells, chunk by chunk, every cell checked against the specs.
 
+        Columns of whole numbers written plainly come as such, null where a cell is empty; all others as text.
+
+        Chunks are made side by side, by as many threads as the settings say, each with a stream of randomness of its
+        own; what is made does not depend on how many there are.
         Raises: UsageError before `fit`; DpwganError if a cell is not legal, which would be an error of this tool.
         """
         claim = self.claim()
@@ -378,8 +396,15 @@ class Synthesizer:
             raise UsageError("rows must be at least 1")
         if self._encoder is None or self._streams is None:  # the claim is there, so both are
             raise UsageError("the synthesizer is not fitted yet")
-        rng = self._streams.model
-        return self._encoder.decode_chunks(self._fitted.sample(rows, rng=rng), rng)
+        encoder, fitted, rng = self._encoder, self._fitted, self._streams.model
+
+        def make(part: tuple[slice, np.random.Generator]) -> pl.DataFrame:
+            places, own = part
+            chunks = fitted.sample(places.stop - places.start, rng=own)
+            return pl.concat(encoder.decode_chunks(chunks, own, first_record=places.start, numbers=True))
+
+        parts = ((places, branch(rng)) for places in cut(rows, size=choose_step(len(encoder.header))))
+        return map_in_order(make, parts, threads=self.config.threads)
 
     def claim(self, rows: int | None = None) -> Claim:
         """Gives the claim; with `rows`, for another table of that many rows sampled from this model.

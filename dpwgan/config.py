@@ -9,6 +9,7 @@ Nothing here is read from rows, so every default is independent of the data.
 import difflib
 import math
 import os
+import re
 import stat
 import sys
 from collections.abc import Callable, Mapping
@@ -108,6 +109,19 @@ def _text(text: str) -> str:
 
 def _widths(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in text.split(","))
+
+
+_UNITS = {"": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30, "TB": 2**40}
+_AMOUNT = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+) ?([KMGT]?I?B?)", re.ASCII | re.IGNORECASE)
+
+
+def _amount(text: str) -> int:
+    """Reads an amount of memory. Raises: ValueError."""
+    match = _AMOUNT.fullmatch(text.strip())
+    if match is None:
+        raise ValueError
+    unit = match[2].upper().replace("I", "").removesuffix("B")
+    return int(float(match[1]) * _UNITS[unit + "B" if unit else ""])
 
 
 def _flag(text: str) -> bool:
@@ -375,6 +389,15 @@ OPTIONS: tuple[Option, ...] = (
         flag_only=True,
     ),
     _whole("threads", "run", "threads to use (default: all that this process may)"),
+    Option(
+        name="memory",
+        group="run",
+        metavar="AMOUNT",
+        parse=_amount,
+        form="an amount such as 4GB or 800MB",
+        help="memory that the run may plan for; rows that do not fit are kept on disk, in the folder of TMPDIR "
+        "(default: what the machine or the container gives)",
+    ),
     Option(name="device", group="run", choices=DEVICES, help="where to train (default: auto)"),
     Option(
         name="no-guarantee",
@@ -473,6 +496,7 @@ class SynthesisConfig:
     rows: int | None = None
     seed: int | None = None
     threads: int | None = None
+    memory: int | None = None
     device: str = "auto"
     checkpoint: str | os.PathLike[str] | None = None
     resume: bool = False
@@ -489,6 +513,7 @@ class SynthesisConfig:
         _at_least("seed", self.seed, bound=0)
         if self.resume and self.checkpoint is None:
             raise UsageError("--resume needs --checkpoint DIR: the folder of the run that is to go on")
+        _above_zero("memory", self.memory)
         if self.preset is not None and self.preset not in PRESETS:
             raise UsageError(f"there is no preset of that name; there is {', '.join(PRESETS)}")
         if self.preset is not None and self.method != _PRESET_METHOD:

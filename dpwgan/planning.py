@@ -18,7 +18,7 @@ from dpwgan.config import SynthesisConfig, default_delta
 from dpwgan.encoded import TableShape, lay_out_spans
 from dpwgan.errors import DataError, PrivacyError, UsageError
 from dpwgan.logs import LOGGER
-from dpwgan.memory import BASE_BYTES
+from dpwgan.memory import BASE_BYTES, gigabytes
 from dpwgan.methods.registry import get_method
 from dpwgan.schema import CategoricalColumn, Column, Schema, UndiscoveredColumn
 from dpwgan.version import __version__
@@ -60,6 +60,15 @@ class RunPlan:
     def memory_bytes(self) -> int:
         """Estimate of the memory that training takes, the interpreter and TensorFlow included."""
         return BASE_BYTES + int(self.plan.memory_bytes)
+
+    def fit_into(self, limit: int) -> "MemoryPlan":
+        """Says where the rows lie if the run may use `limit` bytes of memory: on disk, if they do not fit beside it."""
+        needed = self.memory_bytes
+        if needed <= limit or not self.plan.row_bytes:
+            return MemoryPlan(limit=limit, needed=needed, on_disk=0)
+        # The encoded table, and one of as many columns that a method makes of it.
+        on_disk = 2 * 4 * self.shape.records * len(self.shape.spans)
+        return MemoryPlan(limit=limit, needed=needed - int(self.plan.row_bytes), on_disk=on_disk)
 
     @property
     def unprotected(self) -> Unprotected | None:
@@ -138,6 +147,20 @@ class RunPlan:
             raise UsageError("the plan was made with other settings than this synthesizer's")
         if self.schema != schema:
             raise UsageError("the plan was made for other specs than this synthesizer's")
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemoryPlan:
+    """Where the rows of a run lie. Units: bytes, estimates but for the limit; `on_disk` is 0 for rows in memory."""
+
+    limit: int
+    needed: int
+    on_disk: int
+
+    def describe(self) -> str:
+        """Says it in words."""
+        rows = f"; the rows are kept on disk, about {gigabytes(self.on_disk)} in TMPDIR" if self.on_disk else ""
+        return f"about {gigabytes(self.needed)} of {gigabytes(self.limit)}{rows}"
 
 
 def _or_none(value: float) -> float | None:

@@ -41,3 +41,9 @@ def make_streams(seed: int | None = None, *, life: int = 0) -> Streams:
         keys = [int(words[2 * i]) << 64 | int(words[2 * i + 1]) for i in range(3)]
     noise, batches, model = (np.random.Generator(randomgen.AESCounter(key=key)) for key in keys)
     return Streams(noise=noise, batches=batches, model=model, seeded=seed is not None)
+
+
+def branch(rng: np.random.Generator) -> np.random.Generator:
+    """Makes a stream of its own, keyed by the next 128 bits of another one: for work that is done side by side."""
+    low, high = (int(word) for word in rng.integers(1 << 64, size=2, dtype=np.uint64))
+    return np.random.Generator(randomgen.AESCounter(key=high << 64 | low))

@@ -17,6 +17,7 @@ from dpwgan.cells.layout import Attribute, lay_out_attributes
 from dpwgan.encoded import EncodedTable, Span
 from dpwgan.errors import DpwganError
 from dpwgan.mechanisms.gaussian import add_gaussian_noise
+from dpwgan.storage import cut, let_go
 
 BRANCHING = 16
 """How many blocks of levels make one block of the next coarser histogram."""
@@ -120,9 +121,15 @@ def count_one_ways(encoded: EncodedTable, plan: OneWayPlan) -> tuple[tuple[Count
     """
     if encoded.spans != plan.spans:
         raise DpwganError("Internal error: the encoded table is not laid out as the plan of its counts.")
+    cells = [np.zeros(attribute.cells, np.int64) for attribute in plan.attributes]
+    for rows in cut(encoded.records):
+        for attribute, counts_so_far in zip(plan.attributes, cells, strict=True):
+            counted = np.bincount(attribute.find_cells(encoded, rows))
+            counts_so_far[: len(counted)] += counted
+        let_go(encoded.codes, encoded.numbers)
     tables = []
-    for attribute, blocks in zip(plan.attributes, plan.blocks, strict=True):
-        finest = np.bincount(attribute.find_cells(encoded), minlength=attribute.cells).astype(np.float64)
+    for attribute, blocks, counted in zip(plan.attributes, plan.blocks, cells, strict=True):
+        finest = counted.astype(np.float64)
         codes, counts = finest[: attribute.codes], finest[attribute.codes :]
         histograms = [finest]
         for size in reversed(blocks[:-1]):

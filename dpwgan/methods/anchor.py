@@ -258,9 +258,13 @@ class AnchorPlan:
     def memory_bytes(self) -> int:
         """Estimate of what the fit holds at its peak: rows of groups, pairs of groups, codes and their copies."""
         width = self.most_width if self.fit_ticks else 0
-        rows = 4 * self.shape.records * (self.attributes + 2 * len(self.shape.spans))
         levels = sum(attribute.cells for attribute in self.one_way_plan.attributes)
-        return int(rows + 48 * levels + 20 * width**2 + 4 * 9 * self.choose_codes(width) * width)
+        return int(self.row_bytes + 48 * levels + 20 * width**2 + 4 * 9 * self.choose_codes(width) * width)
+
+    @property
+    def row_bytes(self) -> int:
+        """The part of it that the rows take, which is on disk instead where they are."""
+        return 4 * self.shape.records * (self.attributes + 2 * len(self.shape.spans))
 
     @property
     def seconds(self) -> float:

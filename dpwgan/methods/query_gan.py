@@ -92,6 +92,12 @@ class QueryGanPlan:
         return self.anchor.memory_bytes
 
     @property
+    def row_bytes(self) -> int:
+        """The part of it that the rows take, which is on disk instead where they are."""
+        # The one-layer network is fitted to all rows at once.
+        return self.anchor.row_bytes if self.settings.oracle == "marginals" else 0
+
+    @property
     def seconds(self) -> float:
         """Rough estimate of the time on two cores."""
         return self.anchor.seconds + (10.0 if self.settings.oracle == "one-layer" else 0.0)

@@ -91,6 +91,11 @@ class RonDpGanPlan:
         return self.prior.memory_bytes + self.game.memory_bytes
 
     @property
+    def row_bytes(self) -> int:
+        """The part of it that the rows take, which is on disk instead where they are."""
+        return self.prior.row_bytes + self.game.row_bytes
+
+    @property
     def seconds(self) -> float:
         """Rough estimate of the time on two cores."""
         return self.prior.seconds + self.game.seconds

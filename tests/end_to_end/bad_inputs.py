@@ -423,6 +423,7 @@ CASES: tuple[Case, ...] = (
         75,
         arguments=args(flags=("--hidden-critic", "4000000,400000", "--steps", "3")),
     ),
+    refuse("memory_small", "`--memory` below what one batch takes", 75, arguments=args(flags=("--memory", "100MB"))),
     # odd and legal
     accept("bom", "a byte order mark", prepare=data(b"\xef\xbb\xbf" + TABLE.encode())),
     accept("crlf", "CRLF line endings", prepare=data(TABLE.replace("\n", "\r\n"))),
