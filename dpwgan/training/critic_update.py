@@ -40,6 +40,11 @@ class CriticUpdate:
         pays = plan.steps * plan.critic_weights >= _COMPILED_FROM
         self._move = tf.function(self._trace, jit_compile=True) if on_cpu and pays else self._trace
 
+    @property
+    def variables(self) -> list[tf.Variable]:
+        """The critic's weights, now and at first, and all that is remembered of gradients."""
+        return [*self._critic.weights, *self._critic.initial, *self._optimizer.variables, *self._memory, self._steps]
+
     def apply(
         self,
         noisy_sums: Sequence[tf.Tensor],

@@ -12,6 +12,7 @@ from dpwgan.generators.base import LatentDraws, RowGenerator
 from dpwgan.mechanisms.normal_numbers import Floats, draw_normal_numbers
 from dpwgan.training.critic_update import CriticUpdate
 from dpwgan.training.plan import TrainingPlan
+from dpwgan.training.rows import RowReader
 
 
 class FusedStep:
@@ -32,9 +33,8 @@ class FusedStep:
         latents: LatentDraws,
         plan: TrainingPlan,
     ) -> None:
-        """Puts the encoded rows on the device and traces nothing yet."""
-        self._codes = tf.constant(encoded.codes)
-        self._numbers = tf.constant(encoded.numbers)
+        """Puts the encoded rows on the device, unless they are on disk, and traces nothing yet."""
+        self._read = RowReader(encoded)
         self._critic = critic
         self._generator = generator
         self._latents = latents
@@ -55,6 +55,11 @@ class FusedStep:
         noise = self.draw_noise(noise_rng)
         self._step(tf.constant(rows), tf.constant(noise), tf.constant(learning_rate, tf.float32))
 
+    @property
+    def variables(self) -> list[tf.Variable]:
+        """Everything that steps change, made of noisy sums: no row is in it."""
+        return self._update.variables
+
     def draw_noise(self, noise_rng: np.random.Generator) -> Floats:
         """Draws a step's noise. Shapes: (number of critic weights,). Units: stddev sigma C."""
         stddev = self._plan.noise_multiplier * self._plan.l2_clip_norm
@@ -63,8 +68,7 @@ class FusedStep:
 
     def clipped_sums(self, rows: tf.Tensor, generated: Cells) -> tuple[Sums, Sums]:
         """Clips and sums the gradients of real rows and of generated ones, in one pass. Shapes: `rows` (b,)."""
-        real = tf.gather(self._codes, rows), tf.gather(self._numbers, rows)
-        return self._critic.clipped_sums(real, generated, l2_clip_norm=self._plan.clip_target)
+        return self._critic.clipped_sums(self._read(rows), generated, l2_clip_norm=self._plan.clip_target)
 
     def noisy_sums(self, rows: tf.Tensor, noise: tf.Tensor, generated: Cells | None = None) -> tuple[Sums, Sums]:
         """Does the same and adds the noise to the first: all that rows ever give away. The second has no row in it.
@@ -72,7 +76,7 @@ class FusedStep:
         Shapes: `rows` (b,), `noise` (number of critic weights,); the results are like the critic's weights.
         """
         if generated is None:
-            generated = self._codes[:0], self._numbers[:0]
+            generated = self._read(rows[:0])
         sums, generated_sums = self.clipped_sums(rows, generated)
         pieces: Sequence[tf.Tensor] = tf.split(noise, self._sizes)
         noisy = [total + tf.reshape(piece, total.shape) for total, piece in zip(sums, pieces, strict=True)]
