@@ -20,7 +20,7 @@ from dpwgan.workers import LostPeerError, Team
 _PIECE = 1 << 22
 _BUDGET = ("epsilon", "delta")
 # What machines may differ in without a difference to the release.
-_OWN = ("threads", "device")
+_OWN = ("threads", "device", "memory")
 
 Result = TypeVar("Result")
 
@@ -32,7 +32,7 @@ def gather_team(config: RunConfig, cluster: Cluster, *, run_plan: RunPlan) -> It
     Raises: UsageError if the run cannot be shared, or the workers do not agree; ResourceError if one does not come or
       is lost.
     """
-    _refuse_what_cannot_be_shared(cluster, run_plan=run_plan)
+    _refuse_what_cannot_be_shared(config, cluster, run_plan=run_plan)
     facts = _list_facts(config, run_plan=run_plan)
     LOGGER.info("worker %d of %d: waiting for the others", cluster.rank, cluster.size)
     # TensorFlow takes seconds to import; a run that is refused must not pay for it.
@@ -68,13 +68,15 @@ def encode_together(team: Team, encode: Callable[[], Result]) -> Result:
     return result
 
 
-def _refuse_what_cannot_be_shared(cluster: Cluster, *, run_plan: RunPlan) -> None:
+def _refuse_what_cannot_be_shared(config: RunConfig, cluster: Cluster, *, run_plan: RunPlan) -> None:
     method, records = run_plan.method, run_plan.shape.records
     if not isinstance(method, SharedMethod):
         raise UsageError(
             f"the method {method.name} needs all rows on one machine, and TF_CONFIG names {cluster.size} workers"
         )
     method.check_shared(run_plan.plan)
+    if config.synthesis.checkpoint is not None:
+        raise UsageError("several workers keep no checkpoint: leave --checkpoint out, or use one machine")
     if run_plan.undiscovered:
         raise UsageError("several workers need specs that list all cells: values_from is for one machine")
     if records < cluster.size:

@@ -30,6 +30,7 @@ from dpwgan.encoded import EncodedTable
 from dpwgan.errors import DpwganError
 from dpwgan.mechanisms.gaussian import add_gaussian_noise
 from dpwgan.mechanisms.laplace import add_laplace_noise
+from dpwgan.storage import let_go
 
 COUNT_WEIGHT = 0.25
 """What a record adds to its class's size, over the length of the longest point."""
@@ -143,6 +144,7 @@ def sum_points(tables: Sequence[EncodedTable], projection: ImageProjection) -> I
         for first in range(0, table.records, _ROWS):
             points = projection.project(table.numbers[first : first + _ROWS])
             total[:-1] += to_grid(points / projection.radius).sum(axis=0)
+            let_go(table.numbers)
         total[-1] = table.records * _COUNT_UNITS
     return result
 

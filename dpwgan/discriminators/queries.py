@@ -14,15 +14,16 @@ import numpy as np
 from dpwgan.cells.groups import GroupLayout, Marginal
 from dpwgan.discriminators.base import Probabilities
 from dpwgan.discriminators.marginals import (
-    MARGINAL_TASK,
+    MARGINALS_TASK,
     PAIRS_TASK,
     Counts,
     Groups,
     MeasuredMarginals,
     answer_marginal,
     answer_pairs,
-    count_marginal,
+    count_marginals,
     count_pairs,
+    join_marginals,
 )
 from dpwgan.generators.markov_tree import Edge, Forest
 from dpwgan.mechanisms.exponential import select_by_exponential_mechanism
@@ -164,10 +165,23 @@ class QueryDiscriminator:
                             grown.add(larger)
             found |= grown
             smaller = grown
-        for marginal in sorted(found - self._larger.keys()):
-            count = functools.partial(count_marginal, self._groups, marginal, self._layout)
-            self._larger[marginal] = self._add_up(MARGINAL_TASK, count, argument=marginal)
+        new = sorted(found - self._larger.keys())
+        if new:
+            self._larger.update(self._count(new))
         return sorted(found)
+
+    def _count(self, marginals: Sequence[Marginal]) -> dict[Marginal, Counts]:
+        """Counts the records in every cell of the given marginals, in one pass over the rows."""
+        flat = self._add_up(
+            MARGINALS_TASK,
+            lambda: join_marginals(count_marginals(self._groups, marginals, self._layout)),
+            argument=marginals,
+        )
+        pieces = np.split(flat, np.cumsum([self._layout.count_cells(marginal) for marginal in marginals])[:-1])
+        shapes = [[self._layout.sizes[attribute] for attribute in marginal] for marginal in marginals]
+        return {
+            marginal: piece.reshape(shape) for marginal, piece, shape in zip(marginals, pieces, shapes, strict=True)
+        }
 
     def _all_pairs(self) -> list[Edge]:
         return list(itertools.combinations(range(self._layout.attributes), 2))

@@ -138,6 +138,11 @@ class DpGanPlan:
         return self.steps.memory_bytes + more
 
     @property
+    def row_bytes(self) -> int:
+        """The part of it that the rows take, which is on disk instead where they are."""
+        return self.steps.row_bytes
+
+    @property
     def seconds(self) -> float:
         """Rough estimate of the time on two cores."""
         return self.steps.seconds
@@ -195,9 +200,13 @@ class PublishedPlan:
     @property
     def memory_bytes(self) -> int:
         """Estimate of the memory that training takes."""
-        table = 8 * self.shape.records * max(1, len(self.shape.spans))
         prior = 0 if self.prior is None else self.prior.memory_bytes
-        return int(table + prior + 4 * self.shape.width * (64 * self.batch + 12 * 1024) + 128 * 2**20)
+        return int(self.row_bytes + prior + 4 * self.shape.width * (64 * self.batch + 12 * 1024) + 128 * 2**20)
+
+    @property
+    def row_bytes(self) -> int:
+        """The part of it that the rows take, which is on disk instead where they are."""
+        return 8 * self.shape.records * max(1, len(self.shape.spans))
 
     @property
     def seconds(self) -> float:

@@ -95,6 +95,11 @@ class AnchoredPlan:
         return self.anchor.memory_bytes + self.critic.memory_bytes
 
     @property
+    def row_bytes(self) -> int:
+        """The part of it that the rows take, which is on disk instead where they are."""
+        return self.anchor.row_bytes + self.critic.row_bytes
+
+    @property
     def seconds(self) -> float:
         """Rough estimate of the time on two cores."""
         codes = self.anchor.choose_codes(self.anchor.most_width) * self.anchor.most_width

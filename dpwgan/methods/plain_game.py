@@ -50,6 +50,11 @@ class PlainPlan:
         return self.game.memory_bytes
 
     @property
+    def row_bytes(self) -> int:
+        """The part of it that the rows take, which is on disk instead where they are."""
+        return self.game.row_bytes
+
+    @property
     def seconds(self) -> float:
         """Rough estimate of the training time on two cores."""
         return self.game.seconds

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from dpwgan.cells.coarsening import Coarsening
 from dpwgan.cells.groups import GroupLayout
 from dpwgan.cells.one_ways import ONE_WAYS_TASK, OneWayPlan, count_all_one_ways
-from dpwgan.discriminators.marginals import MARGINAL_TASK, PAIRS_TASK, count_marginal, count_pairs
+from dpwgan.discriminators.marginals import MARGINALS_TASK, PAIRS_TASK, count_marginals, count_pairs, join_marginals
 from dpwgan.encoded import EncodedTable
 from dpwgan.errors import DpwganError
 from dpwgan.methods.anchor import GROUPS_TASK
@@ -34,7 +34,7 @@ class RowServer:
             ONE_WAYS_TASK: lambda argument, array: count_all_one_ways(self._encoded, self._plan),
             GROUPS_TASK: self._form_groups,
             PAIRS_TASK: lambda argument, array: count_pairs(*self.get_groups()),
-            MARGINAL_TASK: self._count_marginal,
+            MARGINALS_TASK: self._count_marginals,
         }
 
     def get_groups(self) -> tuple[npt.NDArray[np.int32], GroupLayout]:
@@ -47,6 +47,6 @@ class RowServer:
         coarsening = Coarsening.from_document(argument)
         self._groups, self._layout = coarsening.to_groups(self._encoded), GroupLayout(coarsening.sizes)
 
-    def _count_marginal(self, argument: Any, array: Numbers) -> Numbers:
+    def _count_marginals(self, argument: Any, array: Numbers) -> Numbers:
         groups, layout = self.get_groups()
-        return count_marginal(groups, tuple(argument), layout)
+        return join_marginals(count_marginals(groups, [tuple(marginal) for marginal in argument], layout))

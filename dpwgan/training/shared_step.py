@@ -7,8 +7,10 @@ import tensorflow as tf
 from dpwgan.discriminators.critic import Critic
 from dpwgan.encoded import EncodedTable
 from dpwgan.generators.base import LatentDraws, RowGenerator
+from dpwgan.mechanisms.normal_numbers import draw_normal_numbers
 from dpwgan.training.critic_update import CriticUpdate
 from dpwgan.training.plan import TrainingPlan
+from dpwgan.training.rows import RowReader
 from dpwgan.training.sampling import sample_poisson_rows
 from dpwgan.workers import AddUp, Numbers
 
@@ -25,8 +27,8 @@ class ShareOfGradients:
     """
 
     def __init__(self, encoded: EncodedTable, *, critic: Critic, plan: TrainingPlan) -> None:
-        """Puts the worker's rows on the device."""
-        self._codes, self._numbers = tf.constant(encoded.codes), tf.constant(encoded.numbers)
+        """Puts the worker's rows on the device, unless they are on disk."""
+        self._read = RowReader(encoded)
         self._critic, self._plan = critic, plan
         self._records = encoded.records
         self._sum = tf.function(self._trace, input_signature=[tf.TensorSpec([None], tf.int64)])
@@ -46,9 +48,7 @@ class ShareOfGradients:
         )
 
     def _trace(self, rows: tf.Tensor) -> tf.Tensor:
-        sums = self._critic.clipped_sum_of_rows(
-            tf.gather(self._codes, rows), tf.gather(self._numbers, rows), l2_clip_norm=self._plan.clip_target
-        )
+        sums = self._critic.clipped_sum_of_rows(*self._read(rows), l2_clip_norm=self._plan.clip_target)
         return tf.cast(tf.concat([tf.reshape(total, [-1]) for total in sums], axis=0), tf.float64)
 
 
@@ -87,18 +87,25 @@ class SharedStep:
         noisy = self.noisy_sum(rows, noise_rng=noise_rng)
         self._move(tf.constant(noisy, tf.float32), tf.constant(learning_rate, tf.float32))
 
+    @property
+    def variables(self) -> list[tf.Variable]:
+        """Everything that steps change, made of noisy sums: no row is in it."""
+        return self._update.variables
+
     def noisy_sum(self, rows: npt.NDArray[np.int64], *, noise_rng: np.random.Generator) -> Numbers:
         """Adds up the clipped sums of all workers and adds the noise. Shapes: (b,) to (number of critic weights,)."""
         weights = np.concatenate([weight.numpy().ravel() for weight in self._critic.weights])
         total = self._add_up(GRADIENTS_TASK, lambda: self._share.sum_rows(rows), array=weights)
-        return total + noise_rng.normal(0.0, self._plan.noise_multiplier * self._plan.l2_clip_norm, size=total.shape)
+        stddev = self._plan.noise_multiplier * self._plan.l2_clip_norm
+        step_noise = self._plan.settings.step_noise
+        return total + draw_normal_numbers(total.size, stddev=stddev, rng=noise_rng, step_noise=step_noise)
 
     def _trace(self, noisy: tf.Tensor, learning_rate: tf.Tensor) -> None:
         pieces = zip(tf.split(noisy, self._sizes), self._critic.weights, strict=True)
         noisy_sums = [tf.reshape(piece, weight.shape) for piece, weight in pieces]
         generated = self._plan.generated_batch_size
-        fakes = self._generator.rows(*self._latents.draw(generated))
-        fake_sums = self._critic.clipped_sum(tf.stop_gradient(fakes), l2_clip_norm=self._plan.clip_target)
+        cells = self._generator.cells(*self._latents.draw(generated))
+        fake_sums = self._critic.clipped_sum_of_rows(*cells, l2_clip_norm=self._plan.clip_target)
         self._update.apply(noisy_sums, fake_sums, generated=generated, learning_rate=learning_rate)
 
 

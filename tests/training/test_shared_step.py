@@ -12,6 +12,8 @@ from scipy import stats
 from dpwgan.discriminators.critic import Critic
 from dpwgan.encoded import EncodedTable
 from dpwgan.generators.mlp import MlpGenerator
+from dpwgan.randomness import make_streams
+from dpwgan.training import shared_step
 from dpwgan.training.latents import LatentSource
 from dpwgan.training.plan import TrainingPlan
 from dpwgan.training.sampling import sample_poisson_rows
@@ -43,7 +45,7 @@ class Rig:
         if rows_twice:
             self.rows[1] = np.arange(bounds[2])
         parts = [self.encoded.take(rows) for rows in self.rows]
-        self.rngs = [np.random.default_rng([7, rank]) for rank in range(size)]
+        self.rngs = [make_streams(7, worker=rank).batches for rank in range(size)]
         self.followers = [
             ShareOfGradients(part, critic=make_critic(part, self.plan), plan=self.plan) for part in parts[1:]
         ]
@@ -60,19 +62,19 @@ class Rig:
             follower.sum_batch(array, rng=rng) for follower, rng in zip(self.followers, self.rngs[1:], strict=True)
         )
 
-    def draw(self, *, noise_of: float = 1.0) -> Floats:
-        """What `TRIALS` steps give away, at the same weights; the noise is `noise_of` times what the chief draws.
+    def draw(self) -> Floats:
+        """What `TRIALS` steps give away, at the same weights.
 
         Rows' clipped gradients are computed once and for all: that a sum is the sum of them is tested below.
         """
         for share, rows in zip((self.step._share, *self.followers), self.rows, strict=True):
             share.sum_rows = _Sum(clip_rows()[rows])  # type: ignore[method-assign]
-        rng = np.random.default_rng(11)
+        rng = make_streams(11).noise
         probability = self.plan.sampling_probability
         sums = []
         for _ in range(TRIALS):
             rows = sample_poisson_rows(self.own_records, sampling_probability=probability, rng=self.rngs[0])
-            noisy = self.step.noisy_sum(rows, noise_rng=_Times(rng, noise_of))  # type: ignore[arg-type]
+            noisy = self.step.noisy_sum(rows, noise_rng=rng)
             sums.append(noisy)
         return np.array(sums)
 
@@ -85,16 +87,6 @@ class _Sum:
 
     def __call__(self, rows: npt.NDArray[np.int64]) -> Floats:
         return self._gradients[rows].sum(axis=0)
-
-
-class _Times:
-    """A generator whose normals are `factor` times too large."""
-
-    def __init__(self, rng: np.random.Generator, factor: float) -> None:
-        self._rng, self._factor = rng, factor
-
-    def normal(self, mean: float, stddev: float, *, size: tuple[int, ...]) -> Floats:
-        return self._factor * self._rng.normal(mean, stddev, size=size)
 
 
 @functools.cache
@@ -140,8 +132,12 @@ def test_steps_have_the_distribution_of_one_worker_when_rows_are_shared_out(size
         pytest.param({"rows_twice": True}, 1.0, id="two workers have the same rows"),
     ],
 )
-def test_broken_twin_is_told_apart_when_noise_or_rows_are_wrong(rig: dict[str, bool], noise_of: float) -> None:
-    assert min(p_values(Rig(4, **rig).draw(noise_of=noise_of))) < FALSE_ALARM
+def test_broken_twin_is_told_apart_when_noise_or_rows_are_wrong(
+    monkeypatch: pytest.MonkeyPatch, rig: dict[str, bool], noise_of: float
+) -> None:
+    draw = shared_step.draw_normal_numbers
+    monkeypatch.setattr(shared_step, "draw_normal_numbers", lambda *size, **more: noise_of * draw(*size, **more))
+    assert min(p_values(Rig(4, **rig).draw())) < FALSE_ALARM
 
 
 def test_sum_is_that_of_all_rows_when_every_row_is_in_the_batch() -> None:

@@ -90,6 +90,9 @@ class WatchedLedger:
         self._ledger.charge(label, count)
         self.last = label
 
+    # The ledger's own would charge past this one.
+    release: Any = Ledger.release
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self._ledger, name)
 
@@ -240,7 +243,7 @@ def make_watched_step(step_class: Any, *, canary: int, record: Record) -> Any:
             return squares
 
         def _without_noise(self, rows: Any) -> Any:
-            sums = self.noisy_sums(rows, tf.zeros(sum(self._sizes)))
+            sums, _ = self.noisy_sums(rows, tf.zeros(sum(self._sizes)))
             return tf.concat([tf.reshape(part, [-1]) for part in sums], axis=0)
 
     return Watched
