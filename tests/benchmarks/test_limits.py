@@ -83,6 +83,7 @@ def test_last_fit_has_more_codes_or_steps_when_it_is_given_them() -> None:
         ("critic-share=0.3:batch-size=4096", {"critic_share": 0.3, "expected_batch_size": 4096}, {}),
         ("critic-share=0.1:projection=64", {"critic_share": 0.1}, {"projection": 64}),
         ("warm-start=0.5", {}, {"warm_start": 0.5}),
+        ("noise=0", {}, {"noise": 0.0}),
     ],
 )
 def test_variant_is_read_when_its_settings_are_those_of_a_run_or_an_experiment(
