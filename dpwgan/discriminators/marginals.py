@@ -1,6 +1,6 @@
 """Marginals of groups: counted in the rows, answered by a mixture of codes, and compared where they were measured."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -113,6 +113,25 @@ class MeasuredMarginals:
             weight = precision + weight
         self._shares[marginal] = answer.astype(np.float32)
         self._weights[marginal] = weight.astype(np.float32)
+
+    def pack(self, marginals: Iterable[Marginal]) -> dict[str, npt.NDArray[np.generic]]:
+        """Gives what is known of some marginals as arrays by name, for a checkpoint. Privacy: releases alone."""
+        arrays: dict[str, npt.NDArray[np.generic]] = {}
+        for number, marginal in enumerate(marginals):
+            arrays[f"marginal {number}"] = np.array(marginal, np.int64)
+            arrays[f"shares {number}"] = self._shares[marginal]
+            arrays[f"weights {number}"] = self._weights[marginal]
+        return arrays
+
+    def unpack(self, arrays: Mapping[str, npt.NDArray[np.generic]]) -> list[Marginal]:
+        """Takes over what `pack` gave, in place of what is known of these marginals, and says which they are."""
+        marginals: list[Marginal] = []
+        for number in range(len(arrays) // 3):
+            marginal: Marginal = tuple(arrays[f"marginal {number}"].tolist())
+            self._shares[marginal] = arrays[f"shares {number}"].astype(np.float32)
+            self._weights[marginal] = arrays[f"weights {number}"].astype(np.float32)
+            marginals.append(marginal)
+        return marginals
 
     def get_shares(self, marginal: Marginal) -> npt.NDArray[np.float32]:
         """Gives the answer so far: the mean of all, weighted by precision."""

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from dpwgan.accounting.budget import Budget, NeighboringRelation
 from dpwgan.accounting.choose import AccountantChoice, choose_accountant_for_family, choose_nothing
 from dpwgan.accounting.events import Charge, Event, Gaussian, Unprotected, gaussian, poisson_gaussian
+from dpwgan.accounting.journal import Arrays
 from dpwgan.accounting.ledger import Ledger
 from dpwgan.cells.simplex import project_on_simplex
 from dpwgan.encoded import EncodedTable, TableShape
@@ -315,8 +316,12 @@ def _fit_formally(
 
     shares = None
     if plan.counts is not None:
-        ledger.charge(COUNTS_LABEL)
-        shares = release_shares(encoded, plan, rng=streams.noise)
+
+        def release() -> Arrays:
+            ledger.charge(COUNTS_LABEL)
+            return {"shares": release_shares(encoded, plan, rng=streams.noise)}
+
+        shares = ledger.release(COUNTS_LABEL, release)["shares"].astype(np.float64)
     with on_device(device, threads=threads):
         players = build_players(
             encoded,

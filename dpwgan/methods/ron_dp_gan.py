@@ -12,12 +12,14 @@ import numpy as np
 from dpwgan.accounting.budget import Budget, NeighboringRelation
 from dpwgan.accounting.choose import AccountantChoice, FamilyChoice, choose_accountant_for_family
 from dpwgan.accounting.events import Charge, Event, Gaussian, gaussian, poisson_gaussian
+from dpwgan.accounting.journal import Arrays
 from dpwgan.accounting.moments import MOMENTS
 from dpwgan.cells.class_moments import counts_replace_one_factor, covariance_replace_one_factor
 from dpwgan.cells.image_moments import MEANS_REPLACE_ONE_FACTOR
 from dpwgan.encoded import EncodedTable, TableShape
 from dpwgan.errors import DpwganError, UsageError
 from dpwgan.generators.cosine_space import CosineSpace
+from dpwgan.generators.packed import pack_model, unpack_model
 from dpwgan.generators.projected_gaussian import ClassSampler
 from dpwgan.generators.projected_images import ImageSampler, fit_pixels
 from dpwgan.generators.refined_table import RefinedTable
@@ -256,6 +258,9 @@ def _plan_prior(
     return lay_out_releases(shape, settings=settings, counts=first, covariance=second, choice=choice)
 
 
+_PRIOR = "prior"
+
+
 def _quiet(done: int, of: int, epsilon: float) -> None:
     """Stands for the progress of the prior, which is over in seconds."""
 
@@ -277,10 +282,16 @@ def _fit_images(
     rng, images = streams.model, plan.prior
     if not isinstance(images, ImageGaussianPlan):
         raise DpwganError("Internal error: a prior of images was planned for a table.")
-    moments = release_image_gaussian(encoded, images, streams=streams, ledger=ledger)
-    prior: ImageSampler = fit_pixels(
-        moments, spans=encoded.spans, label=images.label, sources=np.array(images.sources), levels=images.levels
-    )
+
+    def release_prior() -> Arrays:
+        moments = release_image_gaussian(encoded, images, streams=streams, ledger=ledger)
+        return pack_model(
+            fit_pixels(
+                moments, spans=encoded.spans, label=images.label, sources=np.array(images.sources), levels=images.levels
+            )
+        )
+
+    prior = unpack_model(ledger.release(_PRIOR, release_prior), ImageSampler.load)
     latent = int(prior.loadings.shape[1])
     # As published, the discriminator sees every pixel.
     space = (plan.game.space if isinstance(plan, RonDpGanPlan) else None) or lay_out_all(images.shape)
@@ -330,9 +341,12 @@ def _fit_table(
     rng = streams.model
     if not isinstance(plan.prior, RonGaussPlan):
         raise DpwganError("Internal error: a prior of a table was planned for images.")
-    prior = RonGauss().fit(encoded, plan.prior, streams=streams, ledger=ledger, progress=_quiet)
-    if not isinstance(prior, ClassSampler):
-        raise DpwganError("Internal error: the prior of a table is one of images.")
+    releases = plan.prior
+
+    def release_prior() -> Arrays:
+        return pack_model(RonGauss().fit(encoded, releases, streams=streams, ledger=ledger, progress=_quiet))
+
+    prior = unpack_model(ledger.release(_PRIOR, release_prior), ClassSampler.load)
     training = plan.game.steps.settings if isinstance(plan, RonDpGanPlan) else plan.networks
     generator = TableRefiner(prior, rows=_ROWS, hidden=training.hidden_generator, rng=rng)
     groups = EncodedTable(

@@ -55,6 +55,11 @@ class FusedStep:
         noise *= np.float32(self._plan.noise_multiplier * self._plan.l2_clip_norm)
         self._step(tf.constant(rows), tf.constant(noise), tf.constant(learning_rate, tf.float32))
 
+    @property
+    def variables(self) -> list[tf.Variable]:
+        """Everything that steps change, made of noisy sums: no row is in it."""
+        return self._update.variables
+
     def noisy_sums(self, rows: tf.Tensor, noise: tf.Tensor) -> list[tf.Tensor]:
         """Clips and sums the gradients of the given rows and adds the noise: all that rows ever give away.
 
