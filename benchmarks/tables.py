@@ -10,9 +10,6 @@ them. Peaks of memory are those of processes of their own.
 """
 
 import argparse
-import json
-import platform
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -28,6 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.census1940 import write_population  # noqa: E402
+from benchmarks.figures import HEADING, Figure, describe, take_figure, take_ratios, write_results  # noqa: E402
 from dpwgan.api import Synthesizer  # noqa: E402
 from dpwgan.cells.coarsening import coarsen  # noqa: E402
 from dpwgan.cells.groups import GroupLayout  # noqa: E402
@@ -156,28 +154,14 @@ def do_task(task: str, folder: Path, *, rows: int) -> None:
     print(time.process_time(), int(peak.split()[1]) / 2**20)
 
 
-def describe(name: str, values: list[float], *, unit: str, goal: str | None = None) -> dict[str, Any]:
-    """Puts a figure into one record."""
-    return {
-        "name": name,
-        "unit": unit,
-        "median": statistics.median(values),
-        "low": min(values),
-        "high": max(values),
-        "runs": len(values),
-        "goal": goal,
-    }
-
-
-def run(folder: Path, *, rows: int, rounds: int, sampled: int) -> list[dict[str, Any]]:
+def run(folder: Path, *, rows: int, rounds: int, sampled: int) -> list[Figure]:
     """Takes all figures on a table of so many rows."""
     write_population(folder, rows=rows, seed=1)
     seconds = compare(folder, rounds=rounds)
-    figures = [describe(f"csv_{name}_cpu", values, unit="s") for name, values in seconds.items()]
+    figures = [take_figure(f"csv_{name}_cpu", values, unit="s") for name, values in seconds.items()]
 
     def ratio(name: str, ours: str, theirs: str) -> None:
-        values = [one / other for one, other in zip(seconds[ours], seconds[theirs], strict=True)]
-        figures.append(describe(name, values, unit="ratio", goal=GOAL_OF_CSV))
+        figures.append(take_ratios(name, seconds[ours], seconds[theirs], goal=GOAL_OF_CSV))
 
     ratio("csv_in_over_polars", "read", "polars_read")
     ratio("csv_in_to_disk_over_polars", "read_to_disk", "polars_read")
@@ -189,19 +173,19 @@ def run(folder: Path, *, rows: int, rounds: int, sampled: int) -> list[dict[str,
         / (seconds["polars_read"][place] + seconds["polars_write"][place])
         for place in range(rounds)
     ]
-    figures.append(describe("csv_in_and_out_over_polars", both, unit="ratio", goal=GOAL_OF_CSV))
+    figures.append(take_figure("csv_in_and_out_over_polars", both, unit="ratio", goal=GOAL_OF_CSV))
     cpu, wall = sample_rows(folder, rows=sampled)
-    figures.append(describe(f"sample_{sampled}_cpu", [cpu], unit="s"))
-    figures.append(describe(f"sample_{sampled}_wall", [wall], unit="s", goal=GOAL_OF_SAMPLING))
+    figures.append(take_figure(f"sample_{sampled}_cpu", [cpu], unit="s"))
+    figures.append(take_figure(f"sample_{sampled}_wall", [wall], unit="s", goal=GOAL_OF_SAMPLING))
     for name in ("read-in-memory", "read-to-disk"):
-        figures.append(describe(f"peak_{name}", [spend_on(name, folder, rows=rows)[1]], unit="GB"))
+        figures.append(take_figure(f"peak_{name}", [spend_on(name, folder, rows=rows)[1]], unit="GB"))
     for count in (sampled // 10, sampled):
-        figures.append(describe(f"peak_sample_{count}", [spend_on("sample", folder, rows=count)[1]], unit="GB"))
+        figures.append(take_figure(f"peak_sample_{count}", [spend_on("sample", folder, rows=count)[1]], unit="GB"))
     write_population(folder / "tenth", rows=rows // 10, seed=1)
     few, many = (spend_on("count", place, rows=rows) for place in (folder / "tenth", folder))
-    figures.append(describe("peak_counts_tenth", [few[1]], unit="GB"))
-    figures.append(describe("peak_counts_all", [many[1]], unit="GB"))
-    figures.append(describe("counts_of_ten_times_the_rows", [many[0] / few[0]], unit="ratio", goal="<= 10"))
+    figures.append(take_figure("peak_counts_tenth", [few[1]], unit="GB"))
+    figures.append(take_figure("peak_counts_all", [many[1]], unit="GB"))
+    figures.append(take_figure("counts_of_ten_times_the_rows", [many[0] / few[0]], unit="ratio", goal="<= 10"))
     return figures
 
 
@@ -221,15 +205,11 @@ def main() -> None:
     rows, rounds, sampled = (QUICK_ROWS, 1, QUICK_SAMPLED) if asked.quick else (asked.rows, asked.rounds, SAMPLED)
     with tempfile.TemporaryDirectory() as folder:
         figures = run(Path(folder), rows=rows, rounds=rounds, sampled=sampled)
+    print(HEADING)
     for figure in figures:
-        goal = f"   goal {figure['goal']}" if figure["goal"] is not None else ""
-        print(
-            f"{figure['name']:38s} {figure['median']:8.2f} ({figure['low']:.2f} .. {figure['high']:.2f}) "
-            f"{figure['unit']}{goal}"
-        )
+        print(describe(figure))
     if asked.json is not None:
-        machine = {"machine": platform.machine(), "python": platform.python_version(), "polars": pl.__version__}
-        asked.json.write_text(json.dumps({"rows": rows, "machine": machine, "figures": figures}, indent=2) + "\n")
+        write_results(asked.json, figures, rows=rows)
 
 
 if __name__ == "__main__":
