@@ -30,6 +30,7 @@ def play(
 ) -> tuple[npt.NDArray[np.float32], ...]:
     """Trains both for the planned steps and gives the average of the generator's weights.
 
+    `encoded` may be one worker's share of the rows, where `make_critic_step` makes a step that adds up everybody's.
     Privacy: each step is charged before its batch is drawn; the weights are post-processing.
     Raises: PrivacyError; UsageError if training ran off.
     """
@@ -42,6 +43,7 @@ def play(
         ledger=ledger,
         streams=streams,
         progress=progress,
+        records=encoded.records,
     )
     weights = tuple(weight.numpy() for weight in generator_step.averaged_weights())
     refuse_unless_finite(weights)
