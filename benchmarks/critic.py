@@ -97,9 +97,12 @@ class ProjectedCritic(Plain):
         projected = self._reader._first_product(self._reader.read_rows(codes, numbers), self._basis)
         return super().clipped_sum(projected, l2_clip_norm=l2_clip_norm)
 
-    def clipped_sum(self, dense: tf.Tensor, *, l2_clip_norm: float) -> list[tf.Tensor]:
-        """Clips and sums the gradients of dense rows, projected."""
-        return super().clipped_sum(dense @ self._basis, l2_clip_norm=l2_clip_norm)
+    def clipped_sums(
+        self, rows: critic.Cells, generated: critic.Cells, *, l2_clip_norm: float
+    ) -> tuple[critic.Sums, critic.Sums]:
+        """Clips and sums the gradients of real and of generated rows, projected."""
+        real, fake = (self.clipped_sum_of_rows(*half, l2_clip_norm=l2_clip_norm) for half in (rows, generated))
+        return real, fake
 
 
 class QuieterStep(private_step.FusedStep):
