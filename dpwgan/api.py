@@ -12,15 +12,19 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
 import polars as pl
 from threadpoolctl import threadpool_limits
 
+from dpwgan.accounting.certificate import Certificate
+from dpwgan.accounting.journal import Arrays
 from dpwgan.accounting.ledger import Ledger
+from dpwgan.checkpoint import Checkpoint, open_checkpoint
 from dpwgan.claim import Claim, build_claim, describe_accountant, describe_published
 from dpwgan.codebook import read_codebook
 from dpwgan.config import RECORDS, SynthesisConfig
@@ -28,18 +32,31 @@ from dpwgan.data import frames
 from dpwgan.data.domains import discover_domains
 from dpwgan.data.encoder import TableEncoder
 from dpwgan.data.header import check_header
+from dpwgan.data.numeric import write_all_numbers
+from dpwgan.data.pool import map_in_order
+from dpwgan.data.source import Piece, choose_step, make_piece
 from dpwgan.encoded import EncodedTable
 from dpwgan.errors import DataError, InputError, OutputError, UsageError
+from dpwgan.generators.packed import pack_model, unpack_model
 from dpwgan.logs import LOGGER
 from dpwgan.mechanisms.discovery import select_categories
-from dpwgan.memory import check_memory, memory_limit
+from dpwgan.memory import check_memory, choose_limit
+from dpwgan.methods.base import FittedSynthesizer
 from dpwgan.methods.registry import load_synthesizer
-from dpwgan.planning import RunPlan, discovery_label, plan_run
+from dpwgan.planning import RunPlan, describe_facts, discovery_label, plan_run, resume_plan
 from dpwgan.progress import ProgressCallback, ignore_progress
-from dpwgan.randomness import Streams, make_streams
-from dpwgan.saved_model import WEIGHTS_FOLDER, ModelDescription, read_description, write_description
+from dpwgan.randomness import Streams, branch, make_streams
+from dpwgan.saved_model import (
+    WEIGHTS_FOLDER,
+    ModelDescription,
+    describe_column,
+    read_column,
+    read_description,
+    write_description,
+)
 from dpwgan.schema import CategoricalColumn, Schema
 from dpwgan.specs import parse_specs, read_specs
+from dpwgan.storage import cut
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -63,6 +80,9 @@ class Table(Protocol):
     def frames(self) -> Iterator[pl.DataFrame]:
         """The rows, in order."""
 
+    def pieces(self) -> Iterator[Piece]:
+        """The rows, in order, still to be parsed."""
+
 
 class FrameTable:
     """A data frame of strings as a `Table`."""
@@ -77,6 +97,10 @@ class FrameTable:
     def frames(self) -> Iterator[pl.DataFrame]:
         """Gives all rows at once."""
         yield self._cells
+
+    def pieces(self) -> Iterator[Piece]:
+        """Gives all rows at once."""
+        yield from map(make_piece, self.frames())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,6 +117,7 @@ class EncodedRun:
     run_plan: RunPlan
     ledger: Ledger = field(repr=False)
     streams: Streams = field(repr=False)
+    checkpoint: Checkpoint | None = field(repr=False)
 
 
 def synthesize(
@@ -119,7 +144,8 @@ class Synthesizer:
 
     `specs` is a path to data-specs.json, the document itself (the claim then cites the digest of its sorted JSON
     text), or a Schema. `options` are the fields of
-    `dpwgan.config.SynthesisConfig`: method, accountant, neighbours, preset, settings, rows, seed, threads, device.
+    `dpwgan.config.SynthesisConfig`: method, accountant, neighbours, preset, settings, rows, seed, threads, memory,
+    device, checkpoint, resume.
 
     Privacy: only `fit` reads rows, and it may do so once: a second fit would be a second release.
     Raises: UsageError, SpecsError, InputError.
@@ -177,8 +203,10 @@ class Synthesizer:
         """Does all that needs the cells of a table: discovers lists of cells and encodes. `fit_encoded` comes next.
 
         Afterwards the table is not needed any more, so that training need not hold it in memory.
+        With a checkpoint, what an earlier life of the run released is taken from there and not released again.
         Privacy: opens the ledger; each discovery is charged before the first row is read.
-        Raises: UsageError if `run_plan` was made for something else, or after a fit; else as `fit`.
+        Raises: UsageError if `run_plan` was made for something else, or after a fit, or if the checkpoint is not this
+          run's; InputError if it is damaged; else as `fit`.
         """
         self._refuse_second_fit()
         if table.records < 1:
@@ -187,25 +215,48 @@ class Synthesizer:
         if run_plan is None:
             run_plan = self.plan(records=table.records)
         run_plan.refuse_unless_for(self.schema, records=table.records, config=self.config)
+        checkpoint = self._open_checkpoint(table)
+        try:
+            return self._encode(table, run_plan, checkpoint=checkpoint)
+        except BaseException:
+            if checkpoint is not None:
+                checkpoint.close()
+            raise
+
+    def _open_checkpoint(self, table: Table) -> Checkpoint | None:
+        if self.config.checkpoint is None:
+            return None
+        facts = {
+            "records": table.records,
+            "header": list(table.header),
+            "specs": self.schema.sha256,
+            "codebook": self._codebook_sha256,
+        }
+        checkpoint = open_checkpoint(
+            Path(self.config.checkpoint), facts=describe_facts(self.config, **facts), resume=self.config.resume
+        )
+        if checkpoint.life:
+            LOGGER.info("going on with the run in %r, for the %d. time", str(self.config.checkpoint), checkpoint.life)
+        return checkpoint
+
+    def _encode(self, table: Table, run_plan: RunPlan, *, checkpoint: Checkpoint | None) -> EncodedRun:
+        if checkpoint is not None and checkpoint.life:
+            run_plan = resume_plan(run_plan, checkpoint)
         announce(run_plan)
-        ledger = run_plan.open_ledger()
-        streams = make_streams(self.config.seed)
+        ledger = run_plan.open_ledger(checkpoint)
+        streams = make_streams(self.config.seed, life=0 if checkpoint is None else checkpoint.life)
         schema = self.schema
         if run_plan.undiscovered:
-            schema = discover_domains(
-                table.frames(),
-                schema,
-                select=partial(select_categories, neighboring_relation=run_plan.relation),
-                reserved=run_plan.discoveries,
-                rng=streams.noise,
-                charge=lambda column: ledger.charge(discovery_label(column)),
-            )
+            schema = self._discover(table, run_plan, ledger=ledger, streams=streams)
             run_plan = run_plan.after_discovery(schema)
             run_plan.reserve_training(ledger)
-        check_memory(run_plan.memory_bytes, limit=memory_limit(), spans=run_plan.shape.spans)
-        LOGGER.debug("encoding the table")
+        memory = run_plan.fit_into(choose_limit(self.config.memory))
+        check_memory(memory.needed, limit=memory.limit, spans=run_plan.shape.spans)
+        LOGGER.debug("encoding the table%s", " onto the disk" if memory.on_disk else "")
         encoder = TableEncoder(schema, table.header)
-        encoded = encoder.encode_frames(table.frames(), records=table.records)
+        encoded = encoder.encode_pieces(
+            table.pieces(), records=table.records, on_disk=bool(memory.on_disk), threads=self.config.threads
+        )
         return EncodedRun(
             encoded=encoded,
             encoder=encoder,
@@ -214,7 +265,33 @@ class Synthesizer:
             run_plan=run_plan,
             ledger=ledger,
             streams=streams,
+            checkpoint=checkpoint,
         )
+
+    def _discover(self, table: Table, run_plan: RunPlan, *, ledger: Ledger, streams: Streams) -> Schema:
+        """Finds the lists of cells that the specs leave to the data; those that were released before are kept.
+
+        Lists that are waived are no release: they are read anew in each life of a run.
+        """
+
+        def discover() -> Arrays:
+            found = discover_domains(
+                table.frames(),
+                self.schema,
+                select=partial(select_categories, neighboring_relation=run_plan.relation),
+                reserved=run_plan.discoveries,
+                rng=streams.noise,
+                charge=lambda column: ledger.charge(discovery_label(column)),
+            )
+            columns = [describe_column(found.by_name[name]) for name in run_plan.discoveries]
+            return {"columns": np.array(json.dumps(columns))}
+
+        if not run_plan.discoveries:
+            return discover_domains(table.frames(), self.schema)
+        kept = json.loads(str(ledger.release("lists of cells", discover)["columns"]))
+        released = {column.name: column for column in map(read_column, kept)}
+        columns = tuple(released.get(column.name, column) for column in self.schema.columns)
+        return discover_domains(table.frames(), replace(self.schema, columns=columns))
 
     def fit_encoded(self, run: EncodedRun, *, progress: ProgressCallback = ignore_progress) -> "Synthesizer":
         """Trains on what `encode_table` gave; each step is charged before it happens.
@@ -226,17 +303,13 @@ class Synthesizer:
             raise UsageError("the table was encoded under other settings than this synthesizer's")
         run_plan, ledger, streams, schema = run.run_plan, run.ledger, run.streams, run.schema
         records = run.encoded.records
-        # Without a number of threads the matrix products of numpy take all cores, as those of TensorFlow do.
-        with threadpool_limits(limits=self.config.threads):
-            self._fitted = run_plan.method.fit(
-                run.encoded,
-                run_plan.plan,
-                streams=streams,
-                ledger=ledger,
-                progress=progress,
-                device=self.config.device,
-                threads=self.config.threads,
-            )
+        try:
+            # Without a number of threads the matrix products of numpy take all cores, as those of TensorFlow do.
+            with threadpool_limits(limits=self.config.threads):
+                self._fitted, certificate = self._fit(run, progress=progress)
+        finally:
+            if run.checkpoint is not None:
+                run.checkpoint.close()
         self.schema, self._encoder, self._streams = schema, run.encoder, streams
         self._line_ending = run.line_ending
         rows, chosen_by = self.config.rows_and_reason
@@ -253,7 +326,7 @@ class Synthesizer:
             specs_sha256=schema.sha256,
             codebook_sha256=self._codebook_sha256,
             domains=_domains(schema),
-            certificate=self._fitted.certificate,
+            certificate=certificate,
             seeded=streams.seeded,
             method={
                 "name": run_plan.method.name,
@@ -263,6 +336,35 @@ class Synthesizer:
             settings={**({"preset": self.config.preset} if self.config.preset else {}), **run_plan.plan.summary()},
         )
         return self
+
+    def _fit(self, run: EncodedRun, *, progress: ProgressCallback) -> tuple[FittedSynthesizer, Certificate | None]:
+        """Fits the method, or gives what an earlier life of the run fitted and did not get to write."""
+
+        def fit() -> FittedSynthesizer:
+            fitted: FittedSynthesizer = run.run_plan.method.fit(
+                run.encoded,
+                run.run_plan.plan,
+                streams=run.streams,
+                ledger=run.ledger,
+                progress=progress,
+                device=self.config.device,
+                threads=self.config.threads,
+            )
+            return fitted
+
+        if not run.ledger.journal.keeps:
+            fitted = fit()
+            return fitted, fitted.certificate
+
+        def act() -> Arrays:
+            fitted = fit()
+            text = json.dumps(None if fitted.certificate is None else asdict(fitted.certificate))
+            return {**pack_model(fitted), "certificate": np.array(text)}
+
+        # What a method charges outside of acts of its own is of use only once its model is there.
+        files = dict(run.ledger.release("model", act))
+        certificate = json.loads(str(files.pop("certificate")))
+        return unpack_model(files, load_synthesizer), None if certificate is None else Certificate(**certificate)
 
     def _refuse_second_fit(self) -> None:
         if self._fitted is not None:
@@ -277,11 +379,15 @@ class Synthesizer:
         Raises: UsageError before `fit`.
         """
         parts = list(self.sample_cells(rows))
-        return frames.to_pandas(pl.concat(parts), self.schema)
+        return frames.to_pandas(write_all_numbers(pl.concat(parts)), self.schema)
 
     def sample_cells(self, rows: int | None = None) -> Iterator[pl.DataFrame]:
-        """Samples tables of string cells, chunk by chunk, every cell checked against the specs.
+        """Samples tables of cells, chunk by chunk, every cell checked against the specs.
 
+        Columns of whole numbers written plainly come as such, null where a cell is empty; all others as text.
+
+        Chunks are made side by side, by as many threads as the settings say, each with a stream of randomness of its
+        own; what is made does not depend on how many there are.
         Raises: UsageError before `fit`; DpwganError if a cell is not legal, which would be an error of this tool.
         """
         claim = self.claim()
@@ -290,8 +396,15 @@ class Synthesizer:
             raise UsageError("rows must be at least 1")
         if self._encoder is None or self._streams is None:  # the claim is there, so both are
             raise UsageError("the synthesizer is not fitted yet")
-        rng = self._streams.model
-        return self._encoder.decode_chunks(self._fitted.sample(rows, rng=rng), rng)
+        encoder, fitted, rng = self._encoder, self._fitted, self._streams.model
+
+        def make(part: tuple[slice, np.random.Generator]) -> pl.DataFrame:
+            places, own = part
+            chunks = fitted.sample(places.stop - places.start, rng=own)
+            return pl.concat(encoder.decode_chunks(chunks, own, first_record=places.start, numbers=True))
+
+        parts = ((places, branch(rng)) for places in cut(rows, size=choose_step(len(encoder.header))))
+        return map_in_order(make, parts, threads=self.config.threads)
 
     def claim(self, rows: int | None = None) -> Claim:
         """Gives the claim; with `rows`, for another table of that many rows sampled from this model.

@@ -184,6 +184,8 @@ def _run_config(positionals: list[str], values: dict[str, Any], *, voice: Voice,
     for key in ("codebook", "save_model"):
         if key in values:
             run[key] = Path(values.pop(key))
+    if "checkpoint" in values:
+        values["checkpoint"] = Path(values["checkpoint"])
     synthesis = SynthesisConfig(
         epsilon=read_epsilon(epsilon),
         delta=read_delta(positionals[4]) if len(positionals) == 5 else None,

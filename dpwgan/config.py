@@ -8,6 +8,8 @@ Nothing here is read from rows, so every default is independent of the data.
 
 import difflib
 import math
+import os
+import re
 import stat
 import sys
 from collections.abc import Callable, Mapping
@@ -107,6 +109,19 @@ def _text(text: str) -> str:
 
 def _widths(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in text.split(","))
+
+
+_UNITS = {"": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30, "TB": 2**40}
+_AMOUNT = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+) ?([KMGT]?I?B?)", re.ASCII | re.IGNORECASE)
+
+
+def _amount(text: str) -> int:
+    """Reads an amount of memory. Raises: ValueError."""
+    match = _AMOUNT.fullmatch(text.strip())
+    if match is None:
+        raise ValueError
+    unit = match[2].upper().replace("I", "").removesuffix("B")
+    return int(float(match[1]) * _UNITS[unit + "B" if unit else ""])
 
 
 def _flag(text: str) -> bool:
@@ -353,6 +368,13 @@ OPTIONS: tuple[Option, ...] = (
     Option(name="claim", group="files", metavar="PATH", help="where the claim goes; - prints it as text on stdout"),
     Option(name="save-model", group="files", metavar="DIR", help="keep the fitted model, to sample more from later"),
     Option(
+        name="checkpoint",
+        group="files",
+        metavar="DIR",
+        help="keep what was released and charged, so that a run that was killed can go on (docs/checkpoint.md)",
+    ),
+    _switch("resume", "go on with the run that --checkpoint DIR holds; all else as it was begun", flag_only=True),
+    Option(
         name="from-model",
         group="files",
         metavar="DIR",
@@ -367,6 +389,15 @@ OPTIONS: tuple[Option, ...] = (
         flag_only=True,
     ),
     _whole("threads", "run", "threads to use (default: all that this process may)"),
+    Option(
+        name="memory",
+        group="run",
+        metavar="AMOUNT",
+        parse=_amount,
+        form="an amount such as 4GB or 800MB",
+        help="memory that the run may plan for; rows that do not fit are kept on disk, in the folder of TMPDIR "
+        "(default: what the machine or the container gives)",
+    ),
     Option(name="device", group="run", choices=DEVICES, help="where to train (default: auto)"),
     Option(
         name="no-guarantee",
@@ -446,8 +477,9 @@ def _one_of(name: str, value: str, choices: tuple[str, ...]) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class SynthesisConfig:
-    """What to synthesise and at what price: everything about a run but its files.
+    """What to synthesise and at what price: everything about a run but the files it reads and writes.
 
+    `checkpoint` is a folder that keeps what was released and charged; with `resume` the run that it holds goes on.
     Privacy: no field may be chosen by looking at rows.
     `settings` holds only what was asked for; what is missing is the method's own choice from the public shape.
     Raises: UsageError for a value that cannot be acted on.
@@ -464,7 +496,10 @@ class SynthesisConfig:
     rows: int | None = None
     seed: int | None = None
     threads: int | None = None
+    memory: int | None = None
     device: str = "auto"
+    checkpoint: str | os.PathLike[str] | None = None
+    resume: bool = False
 
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
@@ -476,6 +511,9 @@ class SynthesisConfig:
         _at_least("rows", self.rows, bound=1)
         _at_least("threads", self.threads, bound=1)
         _at_least("seed", self.seed, bound=0)
+        if self.resume and self.checkpoint is None:
+            raise UsageError("--resume needs --checkpoint DIR: the folder of the run that is to go on")
+        _above_zero("memory", self.memory)
         if self.preset is not None and self.preset not in PRESETS:
             raise UsageError(f"there is no preset of that name; there is {', '.join(PRESETS)}")
         if self.preset is not None and self.method != _PRESET_METHOD:
@@ -590,7 +628,12 @@ class RunConfig:
         read = [Path(self.data)] if self.data != "-" else []
         read += [path for path in (self.specs, self.codebook, self.config_file) if path is not None]
         _refuse_lost_claim(self.output, self.claim, self.voice)
-        _refuse_collisions(read, output=self.output, claim=self.claim, save_model=self.save_model)
+        checkpoint = self.synthesis.checkpoint
+        folders = {
+            "saved model": self.save_model,
+            "checkpoint": None if checkpoint is None else Path(checkpoint),
+        }
+        _refuse_collisions(read, output=self.output, claim=self.claim, folders=folders)
 
     @property
     def claim_path(self) -> Path | None:
@@ -618,7 +661,7 @@ class ResampleConfig:
         _at_least("seed", self.seed, bound=0)
         read = [] if self.config_file is None else [self.config_file]
         _refuse_lost_claim(self.output, self.claim, self.voice)
-        _refuse_collisions(read, output=self.output, claim=self.claim, save_model=None)
+        _refuse_collisions(read, output=self.output, claim=self.claim, folders={})
         for name, target in _targets(output=self.output, claim=self.claim):
             if self.model.resolve() in target.resolve().parents:
                 raise UsageError(f"the {name} lies inside the saved model, which is only read")
@@ -658,12 +701,11 @@ def _targets(*, output: str, claim: str | None) -> list[tuple[str, Path]]:
     return targets + ([("claim", path)] if path is not None else [])
 
 
-def _refuse_collisions(read: list[Path], *, output: str, claim: str | None, save_model: Path | None) -> None:
+def _refuse_collisions(read: list[Path], *, output: str, claim: str | None, folders: Mapping[str, Path | None]) -> None:
     if output == "-" and claim == "-":
         raise UsageError("output and claim cannot both go to stdout")
     targets = _targets(output=output, claim=claim)
-    if save_model is not None:
-        targets.append(("saved model", save_model))
+    targets += [(name, folder) for name, folder in folders.items() if folder is not None]
     for name, target in targets:
         if any(_same_file(target, source) for source in read):
             raise UsageError(f"the {name} is the same file as an input, which would be overwritten")

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpwgan.schema import CategoricalColumn, ImageLayout, NumericColumn, Schema
+from dpwgan.storage import is_on_disk, let_go
 
 Head = Literal["softmax", "sigmoid", "linear"]
 Role = Literal["category", "bin", "available", "number"]
@@ -69,7 +70,10 @@ class TableShape:
 
 @dataclass(frozen=True, kw_only=True)
 class EncodedTable:
-    """Rows as int32 codes (n, number of softmax and sigmoid spans) and float32 numbers in [0, 1] (n, linear spans)."""
+    """Rows as int32 codes (n, number of softmax and sigmoid spans) and float32 numbers in [0, 1] (n, linear spans).
+
+    Both may be mapped from files (`dpwgan.storage`): what goes over all rows takes a chunk at a time.
+    """
 
     codes: npt.NDArray[np.int32]
     numbers: npt.NDArray[np.float32]
@@ -86,8 +90,15 @@ class EncodedTable:
         return TableShape(records=self.records, spans=self.spans)
 
     def take(self, rows: npt.NDArray[np.bool_] | npt.NDArray[np.integer[Any]]) -> "EncodedTable":
-        """Gives some of the rows, by a flag for each or by their places."""
-        return replace(self, codes=self.codes[rows], numbers=self.numbers[rows])
+        """Gives some of the rows, by a flag for each or by their places: as arrays in memory, wherever these lie."""
+        codes, numbers = np.array(self.codes[rows]), np.array(self.numbers[rows])
+        let_go(self.codes, self.numbers)
+        return replace(self, codes=codes, numbers=numbers)
+
+    @property
+    def on_disk(self) -> bool:
+        """Whether the rows lie in a file, of which a part at a time is to be held in memory."""
+        return is_on_disk(self.codes) or is_on_disk(self.numbers)
 
 
 def lay_out_spans(schema: Schema) -> tuple[Span, ...]:

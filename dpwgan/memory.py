@@ -9,7 +9,7 @@ from dpwgan.errors import ResourceError
 
 # What the interpreter, TensorFlow and its compiler hold before the first row: measured 0.5 GB, rounded up.
 BASE_BYTES = 700 * 2**20
-# Text, its parsed strings and the encoded chunk are held side by side while a table is read.
+# An archive of arrays is read whole: its bytes, the arrays and the encoded table are held side by side.
 READ_FACTOR = 3
 _WIDEST = 3
 
@@ -33,6 +33,11 @@ def memory_limit(*, cgroup_files: Sequence[str] = _CGROUP_FILES) -> int:
     except ImportError:  # a system without such limits
         pass
     return min(limits)
+
+
+def choose_limit(asked: int | None) -> int:
+    """Gives the number of bytes to plan for: those asked for, or fewer where this process may not use so many."""
+    return memory_limit() if asked is None else min(asked, memory_limit())
 
 
 def check_memory(needed: int, *, limit: int, spans: Sequence[Span] = ()) -> None:

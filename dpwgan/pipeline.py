@@ -15,14 +15,14 @@ from typing import Any
 from dpwgan.api import Synthesizer, check_model_folder
 from dpwgan.claim import NOT_PRIVATE, Claim, describe_accountant, describe_ledger, describe_published, round_up
 from dpwgan.config import ResampleConfig, RunConfig, Voice, goes_to_stream
-from dpwgan.data.forms import check_form
+from dpwgan.data.forms import check_form, get_form
 from dpwgan.data.reader import SourceTable, open_table
 from dpwgan.data.writer import WrittenTable, check_writable, write_release, write_table
 from dpwgan.errors import InputError, OutputError
 from dpwgan.interruption import pass_point_of_no_return
 from dpwgan.logs import LOGGER
-from dpwgan.memory import READ_FACTOR, check_memory, gigabytes, memory_limit
-from dpwgan.planning import RunPlan
+from dpwgan.memory import READ_FACTOR, check_memory, choose_limit, gigabytes
+from dpwgan.planning import MemoryPlan, RunPlan
 from dpwgan.progress import duration, show_progress
 from dpwgan.schema import Schema
 from dpwgan.specs import read_specs
@@ -41,17 +41,19 @@ def run(config: RunConfig) -> None:
     table = read(config.data, schema)
     synthesizer = Synthesizer.from_config(schema, config.synthesis, codebook=config.codebook)
     run_plan = synthesizer.plan(records=table.records)
-    check_memory(run_plan.memory_bytes, limit=memory_limit(), spans=run_plan.shape.spans)
+    memory = run_plan.fit_into(choose_limit(config.synthesis.memory))
+    check_memory(memory.needed, limit=memory.limit, spans=run_plan.shape.spans)
     if config.check:
-        show_check(run_plan, voice=config.voice)
+        show_check(run_plan, memory, voice=config.voice)
         return
     LOGGER.info(
-        "%d rows of %d columns, encoded width %d; about %s and %s of memory",
+        "%d rows of %d columns, encoded width %d; about %s and %s of memory%s",
         table.records,
         len(table.header),
         run_plan.shape.width,
         duration(float(run_plan.plan.seconds)),
-        gigabytes(run_plan.memory_bytes),
+        gigabytes(memory.needed),
+        "; the rows are kept on disk" if memory.on_disk else "",
         extra={"fields": {"event": "plan", "records": table.records, "width": run_plan.shape.width}},
     )
     with show_progress(config.voice) as progress:
@@ -89,7 +91,7 @@ def check_outputs(config: RunConfig | ResampleConfig) -> None:
 def read(path: str, schema: Schema) -> SourceTable:
     """Opens the table: header checked, rows counted, no cell parsed.
 
-    Raises: ResourceError if the file is too large for the memory there is; else as `open_table`.
+    Raises: ResourceError for an .npz too large for the memory there is; else as `open_table`.
     """
     try:
         size = os.stat(path).st_size if path != "-" else 0
@@ -97,13 +99,14 @@ def read(path: str, schema: Schema) -> SourceTable:
         raise InputError(f"the table {path!r} does not exist") from None
     except (OSError, ValueError):
         raise InputError(f"the table {path!r} cannot be opened") from None
-    check_memory(READ_FACTOR * size, limit=memory_limit())
+    if get_form(path) == "npz":
+        check_memory(READ_FACTOR * size, limit=choose_limit(None))
     return open_table(path, schema)
 
 
-def show_check(run_plan: RunPlan, *, voice: Voice) -> None:
+def show_check(run_plan: RunPlan, memory: MemoryPlan, *, voice: Voice) -> None:
     """Prints the plan on stdout: the budget itemised, memory and time. Nothing here was computed from cells."""
-    document = describe_check(run_plan)
+    document = describe_check(run_plan, memory)
     if voice.log_format == "json":
         print_out(json.dumps(document, indent=2, allow_nan=False) + "\n")
         return
@@ -115,7 +118,7 @@ def show_check(run_plan: RunPlan, *, voice: Voice) -> None:
         *_describe_planned(run_plan, document),
         "ledger, all of it reserved and nothing charged:",
         *describe_ledger(document["ledger"]),
-        f"memory: about {gigabytes(document['memory_bytes'])} of {gigabytes(document['memory_limit_bytes'])}",
+        f"memory: {memory.describe()}",
         f"time: about {duration(document['seconds'])} on a machine of two cores",
         f"The specs and the header fit{'' if run_plan.unprotected else ', and the budget can be met'}. "
         "Cells were not looked at.",
@@ -135,7 +138,7 @@ def _describe_planned(run_plan: RunPlan, document: Mapping[str, Any]) -> list[st
     ]
 
 
-def describe_check(run_plan: RunPlan) -> dict[str, Any]:
+def describe_check(run_plan: RunPlan, memory: MemoryPlan) -> dict[str, Any]:
     """Puts the plan into one JSON document."""
     ledger = run_plan.open_ledger()
     if run_plan.undiscovered:
@@ -152,8 +155,9 @@ def describe_check(run_plan: RunPlan) -> dict[str, Any]:
         "accountant": run_plan.accountant,
         "ledger": ledger.itemise(),
         "settings": run_plan.plan.summary(),
-        "memory_bytes": run_plan.memory_bytes,
-        "memory_limit_bytes": memory_limit(),
+        "memory_bytes": memory.needed,
+        "memory_limit_bytes": memory.limit,
+        "disk_bytes": memory.on_disk,
         "seconds": float(run_plan.plan.seconds),
     }
 
@@ -183,6 +187,7 @@ def write(
         "header": synthesizer.header,
         "line_ending": synthesizer.line_ending,
         "schema": synthesizer.schema,
+        "threads": synthesizer.config.threads,
     }
     LOGGER.debug("sampling %d rows", claim.rows)
     with _saved(synthesizer, save_model):

@@ -11,19 +11,25 @@ from typing import Any
 from dpwgan.accounting.budget import Budget, NeighboringRelation
 from dpwgan.accounting.choose import AccountantChoice
 from dpwgan.accounting.events import StableSelection, Unprotected, stable_selection
+from dpwgan.accounting.journal import Journal
 from dpwgan.accounting.ledger import Ledger
+from dpwgan.checkpoint import Checkpoint, Spent
 from dpwgan.config import SynthesisConfig, default_delta
 from dpwgan.encoded import TableShape, lay_out_spans
-from dpwgan.errors import DataError, UsageError
+from dpwgan.errors import DataError, PrivacyError, UsageError
 from dpwgan.logs import LOGGER
-from dpwgan.memory import BASE_BYTES
+from dpwgan.memory import BASE_BYTES, gigabytes
 from dpwgan.methods.registry import get_method
 from dpwgan.schema import CategoricalColumn, Column, Schema, UndiscoveredColumn
+from dpwgan.version import __version__
 
 # Lists of cells are found with a tenth of the budget, in equal parts: a column's list is worth little without the rest.
 DISCOVERY_SHARE = 0.1
 # Before discovery the number of cells is not known: plan as if it were this many, and plan again afterwards.
 ASSUMED_CATEGORIES = 100
+
+# A run is planned anew with what is left of its epsilon, but not with less than a tenth: that would be noise alone.
+_MOST_SPENT = 0.9
 
 RELATIONS = {"zero-out": NeighboringRelation.ZERO_OUT, "replace-one": NeighboringRelation.REPLACE_ONE}
 
@@ -32,7 +38,8 @@ RELATIONS = {"zero-out": NeighboringRelation.ZERO_OUT, "replace-one": Neighborin
 class RunPlan:
     """What one run will do with its budget.
 
-    `discoveries` holds the event of each column whose list of cells has to be paid for; `undiscovered` says whether the
+    `discoveries` holds the event of each column whose list of cells has to be paid for; `spent` what the run charged
+    under an earlier plan, before it was killed; `undiscovered` says whether the
     shape still rests on a guess because such lists, or waived ones, have not been read yet.
     """
 
@@ -43,6 +50,7 @@ class RunPlan:
     relation: NeighboringRelation
     shape: TableShape
     discoveries: Mapping[str, StableSelection]
+    spent: tuple[Spent, ...]
     undiscovered: bool
     method: Any
     plan: Any
@@ -52,6 +60,15 @@ class RunPlan:
     def memory_bytes(self) -> int:
         """Estimate of the memory that training takes, the interpreter and TensorFlow included."""
         return BASE_BYTES + int(self.plan.memory_bytes)
+
+    def fit_into(self, limit: int) -> "MemoryPlan":
+        """Says where the rows lie if the run may use `limit` bytes of memory: on disk, if they do not fit beside it."""
+        needed = self.memory_bytes
+        if needed <= limit or not self.plan.row_bytes:
+            return MemoryPlan(limit=limit, needed=needed, on_disk=0)
+        # The encoded table, and one of as many columns that a method makes of it.
+        on_disk = 2 * 4 * self.shape.records * len(self.shape.spans)
+        return MemoryPlan(limit=limit, needed=needed - int(self.plan.row_bytes), on_disk=on_disk)
 
     @property
     def unprotected(self) -> Unprotected | None:
@@ -74,17 +91,21 @@ class RunPlan:
             ],
         }
 
-    def open_ledger(self) -> Ledger:
+    def open_ledger(self, journal: Journal | None = None) -> Ledger:
         """Opens the ledger and reserves every act, so that one that cannot be paid for is refused here.
 
-        Raises: PrivacyError if the parts together would pass the budget.
+        With the `journal` of an earlier life of the run, it starts with what that one charged.
+        Raises: PrivacyError if the parts together would pass the budget; UsageError if another plan was charged.
         """
         ledger = Ledger(
             self.budget,
             accountant=self.choice.accountant,
             neighboring_relation=self.relation,
             no_guarantee=self.unprotected is not None,
+            journal=journal,
         )
+        for line in self.spent:
+            ledger.reserve(line.label, line.event, line.count, mechanism="given up when the run was planned anew")
         for column, event in self.discoveries.items():
             ledger.reserve(discovery_label(column), event, 1, mechanism="stable selection of a column's cells")
         if not self.undiscovered:
@@ -110,6 +131,7 @@ class RunPlan:
             budget=self.budget,
             delta_chosen_by=self.delta_chosen_by,
             discoveries=self.discoveries,
+            spent=self.spent,
         )
         return replace(again, choice=replace(again.choice, rule=chosen.rule, reason=chosen.reason))
 
@@ -127,6 +149,20 @@ class RunPlan:
             raise UsageError("the plan was made for other specs than this synthesizer's")
 
 
+@dataclass(frozen=True, kw_only=True)
+class MemoryPlan:
+    """Where the rows of a run lie. Units: bytes, estimates but for the limit; `on_disk` is 0 for rows in memory."""
+
+    limit: int
+    needed: int
+    on_disk: int
+
+    def describe(self) -> str:
+        """Says it in words."""
+        rows = f"; the rows are kept on disk, about {gigabytes(self.on_disk)} in TMPDIR" if self.on_disk else ""
+        return f"about {gigabytes(self.needed)} of {gigabytes(self.limit)}{rows}"
+
+
 def _or_none(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
@@ -136,8 +172,8 @@ def discovery_label(column: str) -> str:
     return f"cells of {column}"
 
 
-def plan_run(schema: Schema, *, records: int, config: SynthesisConfig) -> RunPlan:
-    """Turns what was asked for into a plan for a table of `records` rows.
+def plan_run(schema: Schema, *, records: int, config: SynthesisConfig, spent: tuple[Spent, ...] = ()) -> RunPlan:
+    """Turns what was asked for into a plan for a table of `records` rows, with what is not `spent` of the budget.
 
     Privacy: see the module; warns where delta is above 1/n, since one row in n could then be shown outright.
     Raises: UsageError, PrivacyError if the budget cannot be met, DataError for a table without rows.
@@ -164,7 +200,64 @@ def plan_run(schema: Schema, *, records: int, config: SynthesisConfig) -> RunPla
         budget=budget,
         delta_chosen_by="asked for" if config.delta is not None else f"default: {rule}",
         discoveries=dict.fromkeys(paid_for, event),
+        spent=spent,
     )
+
+
+def describe_facts(config: SynthesisConfig, **table: Any) -> dict[str, Any]:
+    """Lists the public facts that decide a plan, each under the words for it; a run is resumed under the same only.
+
+    `table`: what is public about the table, `records`, `header`, and the digests of `specs` and `codebook`.
+    """
+    return {
+        "version of the tool": __version__,
+        "number of rows": table["records"],
+        "header": table["header"],
+        "specs file": table["specs"],
+        "codebook": table["codebook"],
+        "epsilon": config.epsilon,
+        "delta": config.delta,
+        "method": config.method,
+        "accountant": config.accountant,
+        "neighbours": config.neighbours,
+        "preset": config.preset,
+        "seed": config.seed,
+        **{key.replace("_", "-"): value for key, value in config.settings.items()},
+    }
+
+
+def resume_plan(run_plan: RunPlan, checkpoint: Checkpoint) -> RunPlan:
+    """Gives the plan under which the run in a checkpoint goes on.
+
+    It is the one that it had, unless a release is lost that the run cannot do without. Then all that was charged is
+    spent, and what is left of the budget is planned anew.
+    Privacy: all plans of a run are together within its budget. That some of it was planned anew shows when the run was
+      killed, which must not depend on rows.
+    Raises: PrivacyError if too little is left.
+    """
+    lost = checkpoint.missing
+    if lost:
+        checkpoint.start_over()
+        LOGGER.warning(
+            "the run was stopped while %s was being released: all that was charged is spent, and what is left of the "
+            "budget is planned anew",
+            ", ".join(lost),
+        )
+    spent = checkpoint.spent
+    if not spent:
+        return run_plan
+    budget = run_plan.budget
+    epsilon = run_plan.choice.accountant.get_epsilon(
+        [(line.event, line.count) for line in spent],
+        delta=budget.delta,
+        neighboring_relation=run_plan.relation,
+    )
+    if epsilon > _MOST_SPENT * budget.epsilon:
+        raise PrivacyError(
+            "The run was stopped while what it cannot do without was being released; that is spent, and too little of "
+            "the budget is left to release it again: begin anew in another folder, with a budget of its own"
+        )
+    return plan_run(run_plan.schema, records=run_plan.shape.records, config=run_plan.config, spent=spent)
 
 
 def _plan(
@@ -176,6 +269,7 @@ def _plan(
     budget: Budget,
     delta_chosen_by: str,
     discoveries: Mapping[str, StableSelection],
+    spent: tuple[Spent, ...],
 ) -> RunPlan:
     undiscovered = any(isinstance(column, UndiscoveredColumn) for column in schema.columns)
     shape = TableShape(records=records, spans=lay_out_spans(_assume_lists(schema)), image=schema.layout)
@@ -187,7 +281,10 @@ def _plan(
         settings=method.make_settings(**config.training),
         accountant_rule=accountant_rule,
         neighboring_relation=relation,
-        other_charges=tuple((event, 1) for event in discoveries.values()),
+        other_charges=(
+            *((event, 1) for event in discoveries.values()),
+            *((line.event, line.count) for line in spent),
+        ),
     )
     run_plan = RunPlan(
         schema=schema,
@@ -197,6 +294,7 @@ def _plan(
         relation=relation,
         shape=shape,
         discoveries=discoveries,
+        spent=spent,
         undiscovered=undiscovered,
         method=method,
         plan=plan,
@@ -208,6 +306,8 @@ def _plan(
             f"the method {config.method} has no guarantee with these settings, and runs only with --no-guarantee: "
             f"{unprotected.reason}"
         )
+    if unprotected is not None and config.checkpoint is not None:
+        raise UsageError(f"the method {config.method} has no guarantee with these settings, and keeps no checkpoint")
     if unprotected is None and config.no_guarantee:
         raise UsageError(
             f"--no-guarantee is for methods that have none; {config.method} has one with these settings: leave it out"

@@ -5,7 +5,7 @@ random generator is in it. Lists of cells that were waived in the specs are in i
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -54,7 +54,7 @@ def write_description(folder: Path, description: ModelDescription, *, claim: Cla
         "header": list(description.header),
         "line_ending": description.line_ending,
         "specs_sha256": description.schema.sha256,
-        "columns": [_describe_column(column) for column in description.schema.columns],
+        "columns": [describe_column(column) for column in description.schema.columns],
         "layout": None if description.schema.layout is None else asdict(description.schema.layout),
     }
     (folder / DESCRIPTION_FILE).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
@@ -78,7 +78,7 @@ def read_description(folder: Path) -> tuple[ModelDescription, Claim]:
     try:
         if document["format"] != FORMAT:
             raise InputError("the saved model was written by another version of the tool")
-        columns = tuple(_read_column(column) for column in document["columns"])
+        columns = tuple(read_column(column) for column in document["columns"])
         description = ModelDescription(
             method=str(document["method"]),
             header=tuple(str(name) for name in document["header"]),
@@ -96,12 +96,14 @@ def read_description(folder: Path) -> tuple[ModelDescription, Claim]:
     return description, claim
 
 
-def _describe_column(column: Column) -> dict[str, Any]:
+def describe_column(column: Column) -> dict[str, Any]:
+    """Gives a column as JSON-able pairs."""
     kind = next(kind for kind, form in _KINDS.items() if isinstance(column, form))
     return {"kind": kind, **asdict(column)}
 
 
-def _read_column(document: dict[str, Any]) -> Column:
+def read_column(document: Mapping[str, Any]) -> Column:
+    """Makes a column of what `describe_column` gave. Raises: KeyError, TypeError if it is none."""
     fields = dict(document)
     form = _KINDS[fields.pop("kind")]
     for key in _TUPLES:

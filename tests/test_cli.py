@@ -151,6 +151,9 @@ def test_from_model_takes_the_output_alone_when_parsed() -> None:
         (["--from-model", "m", "out.csv", "--device", "gpu"], "--device has no effect with --from-model"),
         (["--from-model", "m", "out.csv", "--check"], "--check has no effect with --from-model"),
         ([*FIVE, "--threads", "0"], "Threads must be at least 1"),
+        ([*FIVE, "--memory", "much"], "--memory must be an amount such as 4GB or 800MB"),
+        ([*FIVE, "--memory", "0"], "Memory must be a finite number above 0"),
+        (["--from-model", "m", "out.csv", "--memory", "4GB"], "--memory has no effect with --from-model"),
     ],
 )
 def test_cli_answers_with_one_sentence_when_the_arguments_are_wrong(

@@ -9,6 +9,7 @@ import pytest
 from dpwgan.accounting.choose import RULES
 from dpwgan.config import (
     ACCOUNTANTS,
+    BY_NAME,
     OPTIONS,
     PRESETS,
     ResampleConfig,
@@ -318,3 +319,17 @@ def test_resampling_is_refused_when_the_output_lies_in_the_model(tmp_path: Path)
 def test_voice_is_refused_when_it_is_quiet_and_verbose() -> None:
     with pytest.raises(UsageError, match="exclude each other"):
         Voice(quiet=True, verbose=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "amount"),
+    [("4GB", 4 << 30), ("800MB", 800 << 20), ("1.5 gib", 3 << 29), ("2k", 2048), ("12345", 12345), ("1TB", 1 << 40)],
+)
+def test_amount_is_read_when_it_has_any_usual_unit(text: str, amount: int) -> None:
+    assert BY_NAME["memory"].read(text, origin="--memory") == amount
+
+
+@pytest.mark.parametrize("text", ["", "GB", "4 4GB", "-1GB", "1e9", "4GB/s", "inf"])
+def test_amount_is_refused_when_it_is_none(text: str) -> None:
+    with pytest.raises(UsageError, match="--memory must be an amount such as"):
+        BY_NAME["memory"].read(text, origin="--memory")

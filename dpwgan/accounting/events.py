@@ -5,8 +5,9 @@ record can move is a multiple of that sensitivity, which the event carries where
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dpwgan.accounting.budget import NeighboringRelation
 from dpwgan.errors import PrivacyError
@@ -271,10 +272,33 @@ def stable_selection(*, epsilon: float, delta: float) -> StableSelection:
 
 
 def laplace(*, epsilon: float, replace_one_factor: float = 2.0) -> Laplace:
-    """Describes one function of all records with Laplace noise: a set of counts, or a matrix."""
+    """Describes one function of all records with Laplace noise: a set of counts."""
     return Laplace(epsilon=float(epsilon), replace_one_factor=float(replace_one_factor))
 
 
 def wishart(*, epsilon: float, replace_one_factor: float = 2.0) -> Wishart:
     """Describes a release of matrices with Wishart noise: covariances."""
     return Wishart(epsilon=float(epsilon), replace_one_factor=float(replace_one_factor))
+
+
+def read_event(description: Mapping[str, str | float]) -> Event:
+    """Makes an event of what its `describe` gave.
+
+    Raises: PrivacyError for the description of none, or of numbers that are no event's.
+    """
+    numbers = dict(description)
+    kind = _KINDS.get(str(numbers.pop("event", "")))
+    if kind is None or numbers.keys() != kind.__dataclass_fields__.keys():
+        raise PrivacyError("This is not the description of an event.")
+    event: Event = kind(**numbers)
+    return event
+
+
+_KINDS: Mapping[str, type[Any]] = {
+    "poisson_gaussian": PoissonGaussian,
+    "gaussian": Gaussian,
+    "exponential_selection": ExponentialSelection,
+    "stable_selection": StableSelection,
+    "laplace": Laplace,
+    "wishart": Wishart,
+}

@@ -1,5 +1,6 @@
 """The ledger: every act is reserved before the run, charged before it happens, and printed with its numbers."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +19,11 @@ from dpwgan.accounting.events import (
     Wishart,
 )
 from dpwgan.accounting.guarantee import PrivacyGuarantee
+from dpwgan.accounting.journal import Arrays, Journal
 from dpwgan.errors import PrivacyError
+
+LOST = "lost to an interruption"
+"""The detail of a line that counts acts which were charged, may have read rows, and gave nothing."""
 
 _RELATION_WORDS = {
     NeighboringRelation.ZERO_OUT: "two tables are neighbours if they have the same number of rows and one row of one "
@@ -30,7 +35,10 @@ _RELATION_WORDS = {
 
 @dataclass
 class _Line:
-    """One kind of act: what it is, how often it may happen, and how often it has."""
+    """One kind of act: what it is, how often it may happen, and how often it has.
+
+    `earlier` of the charged ones were charged before the process began.
+    """
 
     label: str
     event: Event
@@ -38,6 +46,7 @@ class _Line:
     details: dict[str, Any]
     reserved: int
     charged: int = 0
+    earlier: int = 0
 
 
 class Ledger:
@@ -48,6 +57,8 @@ class Ledger:
       happens in between, an error or an interrupt included, the release stays within the reserved total.
       One that is opened with `no_guarantee` takes unprotected acts as well, whose epsilon is infinite, and states no
       guarantee whatever it holds.
+      With a `journal` that outlives the process, a run that goes on after it was killed starts with everything charged
+      that may have happened: what was lost is not done again.
       Not safe for use by several threads at once.
     """
 
@@ -58,8 +69,10 @@ class Ledger:
         accountant: Accountant,
         neighboring_relation: NeighboringRelation,
         no_guarantee: bool = False,
+        journal: Journal | None = None,
     ) -> None:
         self.budget = budget
+        self.journal = Journal() if journal is None else journal
         self.no_guarantee = no_guarantee
         self.accountant = accountant
         self.neighboring_relation = neighboring_relation
@@ -71,8 +84,9 @@ class Ledger:
         """Sets aside the cost of `count` acts before any of them happens.
 
         `mechanism` names what will be done; `details` are public facts to be printed beside it.
-        Raises: PrivacyError if the label is taken, the count is not a whole number of at least 1, or the total of
-          everything reserved would pass the budget. The ledger is then as it was.
+        Raises: PrivacyError if the label is taken, the count is not a whole number of at least 1, the total of
+          everything reserved would pass the budget, or earlier lives of the run charged more. The ledger is then as it
+          was.
         """
         if label in self._lines:
             raise PrivacyError(f"The ledger already holds a reservation named {label!r}.")
@@ -91,7 +105,12 @@ class Ledger:
                 f"{self.budget.delta:g} by the {self.accountant.name} accountant; the budget is "
                 f"{self.budget.epsilon:g}."
             )
-        self._lines[label] = _Line(label, event, mechanism, dict(details), reserved=count)
+        earlier = self.journal.count_charged(label, event=event)
+        if earlier > count:
+            raise PrivacyError(f"{label}: {earlier} acts were charged before, and only {count} are reserved.")
+        self._lines[label] = _Line(
+            label, event, mechanism, dict(details), reserved=count, charged=earlier, earlier=earlier
+        )
         self._reserved_epsilon = epsilon
 
     def charge(self, label: str, count: int = 1) -> None:
@@ -100,9 +119,7 @@ class Ledger:
         Raises: PrivacyError if nothing of that name was reserved, or not that much of it is left. The ledger is then
           as it was, and the act must not happen.
         """
-        line = self._lines.get(label)
-        if line is None:
-            raise PrivacyError(f"The ledger holds no reservation named {label!r}.")
+        line = self._find(label)
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:
             raise PrivacyError(f"A charge needs a whole number of acts of at least 1; it is {count!r}.")
         if line.charged + count > line.reserved:
@@ -111,6 +128,33 @@ class Ledger:
                 "the reservation."
             )
         line.charged += count
+        self.journal.charge(label, count, event=line.event)
+
+    def count_earlier(self, label: str) -> int:
+        """Gives how many acts of a reservation earlier lives of the run charged, and may have done.
+
+        Raises: PrivacyError if there is no reservation of that name.
+        """
+        return self._find(label).earlier
+
+    def release(self, name: str, act: Callable[[], Arrays], *, dispensable: bool = False) -> Arrays:
+        """Does an act and keeps what it gives; where an earlier life of the run did it, gives what was kept.
+
+        Privacy: `act` charges this ledger before it reads rows, and what it gives is made of releases. It is not done
+          again if it was begun before and nothing was kept: it may have read rows then.
+        `dispensable`: the caller has asked the journal whether the act is lost, and goes on without it if it is.
+        Raises: PrivacyError if the act was begun before and what it gave is lost; whatever `act` raises.
+        """
+        kept = self.journal.recall(name)
+        if kept is not None:
+            return kept
+        if self.journal.has_lost(name):
+            raise PrivacyError(f"{name}: the run was stopped while this was being released, and it is not done twice.")
+        self.journal.begin(name, dispensable=dispensable)
+        given = act()
+        self.journal.keep(name, given)
+        self.journal.end()
+        return given
 
     def epsilon_spent(self) -> float:
         """Gives an upper bound on the epsilon of the acts charged so far, at the budget's delta, for the progress bar.
@@ -164,10 +208,20 @@ class Ledger:
                 "charged": line.charged,
                 "accountant": self.accountant.name,
                 "accountant_version": self.accountant.version,
-                **({"details": line.details} if line.details else {}),
+                **({"details": details} if (details := self._describe(line)) else {}),
             }
             for line in self._lines.values()
         ]
+
+    def _describe(self, line: _Line) -> dict[str, Any]:
+        lost = self.journal.count_lost(line.label)
+        return {**line.details, **({LOST: lost} if lost else {})}
+
+    def _find(self, label: str) -> _Line:
+        line = self._lines.get(label)
+        if line is None:
+            raise PrivacyError(f"The ledger holds no reservation named {label!r}.")
+        return line
 
     def _reserved(self) -> list[Charge]:
         return [(line.event, line.reserved) for line in self._lines.values()]

@@ -28,6 +28,7 @@ from dpwgan.encoded import EncodedTable, Span
 from dpwgan.mechanisms.gaussian import add_gaussian_noise
 from dpwgan.mechanisms.laplace import add_laplace_noise
 from dpwgan.mechanisms.wishart import EDGE, add_wishart_noise, shrink_eigenvalues
+from dpwgan.storage import allocate_beside, cut, let_go
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -86,10 +87,37 @@ def split_classes(encoded: EncodedTable, label: Span | None) -> tuple[EncodedTab
     """
     if label is None:
         return (encoded,)
-    codes = np.delete(encoded.codes, label.source, axis=1)
-    inner = EncodedTable(codes=codes, numbers=encoded.numbers, spans=leave_out(encoded.spans, label))
-    labels = encoded.codes[:, label.source]
-    return tuple(inner.take(labels == index) for index in range(label.categories))
+    others = [source for source in range(encoded.codes.shape[1]) if source != label.source]
+    sizes = count_labels(encoded, label)
+    tables = tuple(
+        EncodedTable(
+            codes=allocate_beside(encoded.codes, (size, len(others)), np.int32),
+            numbers=allocate_beside(encoded.codes, (size, encoded.numbers.shape[1]), np.float32),
+            spans=leave_out(encoded.spans, label),
+        )
+        for size in sizes.tolist()
+    )
+    done = np.zeros(len(tables), np.int64)
+    for rows in cut(encoded.records):
+        piece = EncodedTable(codes=encoded.codes[rows], numbers=encoded.numbers[rows], spans=encoded.spans)
+        labels = piece.codes[:, label.source]
+        for index, table in enumerate(tables):
+            part = piece.take(labels == index)
+            places = slice(done[index], done[index] + part.records)
+            table.codes[places], table.numbers[places] = part.codes[:, others], part.numbers
+            done[index] += part.records
+            let_go(table.codes, table.numbers)
+        let_go(encoded.codes, encoded.numbers)
+    return tables
+
+
+def count_labels(encoded: EncodedTable, label: Span) -> Integers:
+    """Counts the records of every class, exactly. What it gives is not released. Shapes: (classes,)."""
+    sizes = np.zeros(label.categories, np.int64)
+    for rows in cut(encoded.records):
+        sizes += np.bincount(encoded.codes[rows, label.source], minlength=label.categories)
+        let_go(encoded.codes)
+    return sizes
 
 
 def count_classes(tables: Sequence[EncodedTable], plan: OneWayPlan, *, sized: bool) -> Integers:
@@ -179,6 +207,7 @@ def sum_products(groups: Groups, to_points: Callable[[Groups], Floats], *, dimen
         # Sums of 2^16 rows of products up to 2^30 are exact in doubles, whatever the order they are added in.
         piece = to_grid(to_points(groups[first : first + size])).astype(np.float64)
         total += np.rint(piece.T @ piece).astype(np.int64)
+        let_go(groups)
     return total
 
 

@@ -18,6 +18,7 @@ from dpwgan.cells.one_ways import OneWays
 from dpwgan.cells.simplex import project_on_simplex
 from dpwgan.encoded import EncodedTable, Span
 from dpwgan.errors import DpwganError, InputError, UsageError
+from dpwgan.storage import allocate_beside, cut, let_go
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -25,8 +26,6 @@ Groups = npt.NDArray[np.int32]
 
 MOST_CELLS = 128
 """Groups that an attribute has at most, unless the caller says otherwise."""
-
-_CHUNK = 1 << 16
 
 _LEAST_SHARE = 1 / 32
 """A number is cut into intervals of about this share of the records, where the data spread that far."""
@@ -152,7 +151,7 @@ class Coarsening:
         return tuple(part.stddevs for part in self.parts)
 
     def to_groups(self, encoded: EncodedTable) -> Groups:
-        """Gives the group of every row in every attribute: a function of each row by itself.
+        """Gives the group of every row in every attribute: a function of each row by itself. They lie where rows lie.
 
         Shapes: (n, attributes).
         Raises: DpwganError, an internal error, if the table is not laid out as these attributes.
@@ -160,11 +159,12 @@ class Coarsening:
         if encoded.spans != self.spans:
             raise DpwganError("Internal error: the encoded table is not laid out as its groups of cells.")
         attributes = self.attributes
-        groups = np.empty((encoded.records, len(attributes)), np.int32)
-        for first in range(0, encoded.records, _CHUNK):
-            rows = slice(first, first + _CHUNK)
+        beside = encoded.codes if encoded.codes.shape[1] else encoded.numbers
+        groups: Groups = allocate_beside(beside, (encoded.records, len(attributes)), np.int32)
+        for rows in cut(encoded.records):
             for index, (attribute, part) in enumerate(zip(attributes, self.parts, strict=True)):
                 groups[rows, index] = part.find_groups(attribute.find_cells(encoded, rows))
+            let_go(encoded.codes, encoded.numbers, groups)
         return groups
 
     def to_encoded(self, groups: npt.NDArray[np.integer[Any]], *, rng: np.random.Generator) -> EncodedTable:

@@ -33,6 +33,7 @@ from dpwgan.encoded import EncodedTable
 from dpwgan.errors import DpwganError
 from dpwgan.mechanisms.gaussian import add_gaussian_noise
 from dpwgan.mechanisms.laplace import add_laplace_noise
+from dpwgan.storage import let_go
 
 MEANS_REPLACE_ONE_FACTOR = 2.0
 """What one replaced record moves either release by, over what one zeroed one does: the module's (2) and (3)."""
@@ -160,6 +161,7 @@ def sum_points(
         for first in range(0, table.records, _ROWS):
             points = projection.project(table.numbers[first : first + _ROWS])
             total += to_grid((points - centre) / radius).sum(axis=0)
+            let_go(table.numbers)
     return result
 
 

@@ -6,6 +6,7 @@ Source: Hay, Rastogi, Miklau, Suciu 2010, arXiv:0904.0942 (hierarchical histogra
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +17,7 @@ from dpwgan.cells.layout import Attribute, lay_out_attributes
 from dpwgan.encoded import EncodedTable, Span
 from dpwgan.errors import DpwganError
 from dpwgan.mechanisms.gaussian import add_gaussian_noise
+from dpwgan.storage import cut, let_go
 
 BRANCHING = 16
 """How many blocks of levels make one block of the next coarser histogram."""
@@ -70,6 +72,10 @@ class OneWays:
     histograms: tuple[tuple[Counts, ...], ...]
     stddev: float
 
+    def pack(self) -> dict[str, npt.NDArray[np.generic]]:
+        """Gives all counts as arrays by name, for a checkpoint. Privacy: the release alone."""
+        return {"counts": np.concatenate([counts for histograms in self.histograms for counts in histograms])}
+
     def get_codes(self, attribute: int) -> tuple[Counts, float]:
         """Gives the noisy counts of an attribute's codes, and their stddev: the mean over its histograms.
 
@@ -86,6 +92,13 @@ class OneWays:
         """
         codes = self.plan.attributes[attribute].codes
         return tuple(histogram[codes:] for histogram in self.histograms[attribute])
+
+
+def unpack_one_ways(
+    arrays: Mapping[str, npt.NDArray[np.generic]], plan: OneWayPlan, *, noise_multiplier: float
+) -> OneWays:
+    """Gives back what `OneWays.pack` was given, under the same plan and noise."""
+    return _split(arrays["counts"].astype(np.float64), plan, noise_multiplier=noise_multiplier)
 
 
 def plan_one_ways(spans: tuple[Span, ...]) -> OneWayPlan:
@@ -108,9 +121,15 @@ def count_one_ways(encoded: EncodedTable, plan: OneWayPlan) -> tuple[tuple[Count
     """
     if encoded.spans != plan.spans:
         raise DpwganError("Internal error: the encoded table is not laid out as the plan of its counts.")
+    cells = [np.zeros(attribute.cells, np.int64) for attribute in plan.attributes]
+    for rows in cut(encoded.records):
+        for attribute, counts_so_far in zip(plan.attributes, cells, strict=True):
+            counted = np.bincount(attribute.find_cells(encoded, rows))
+            counts_so_far[: len(counted)] += counted
+        let_go(encoded.codes, encoded.numbers)
     tables = []
-    for attribute, blocks in zip(plan.attributes, plan.blocks, strict=True):
-        finest = np.bincount(attribute.find_cells(encoded), minlength=attribute.cells).astype(np.float64)
+    for attribute, blocks, counted in zip(plan.attributes, plan.blocks, cells, strict=True):
+        finest = counted.astype(np.float64)
         codes, counts = finest[: attribute.codes], finest[attribute.codes :]
         histograms = [finest]
         for size in reversed(blocks[:-1]):
@@ -142,13 +161,21 @@ def measure_one_ways(
         rng=rng,
         replace_one_factor=_REPLACE_ONE_FACTOR,
     )
-    ends = np.cumsum([len(histogram) for histograms in tables for histogram in histograms])
+    return _split(noisy, plan, noise_multiplier=noise_multiplier), event
+
+
+def _split(noisy: Counts, plan: OneWayPlan, *, noise_multiplier: float) -> OneWays:
+    sizes = [
+        [attribute.codes + size for size in blocks]
+        for attribute, blocks in zip(plan.attributes, plan.blocks, strict=True)
+    ]
+    ends = np.cumsum([size for histograms in sizes for size in histograms])
     released = iter(np.split(noisy, ends[:-1]))
     return OneWays(
         plan=plan,
-        histograms=tuple(tuple(next(released) for _ in histograms) for histograms in tables),
+        histograms=tuple(tuple(next(released) for _ in histograms) for histograms in sizes),
         stddev=noise_multiplier * plan.sensitivity,
-    ), event
+    )
 
 
 def _count_blocks(levels: int) -> tuple[int, ...]:

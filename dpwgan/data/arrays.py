@@ -16,7 +16,7 @@ import polars as pl
 from dpwgan.data.findings import count_rows
 from dpwgan.data.frames import choose_type
 from dpwgan.data.header import check_header
-from dpwgan.data.source import SourceTable
+from dpwgan.data.source import SourceTable, cut_pieces
 from dpwgan.errors import DataError, DpwganError, TransferError
 from dpwgan.schema import ImageLayout, Schema
 
@@ -92,7 +92,9 @@ def make_table(
             raise DataError(f"Column {layout.label!r} has a cell that cannot be written in UTF-8.") from None
         return pixels.with_columns(cells)
 
-    return SourceTable(header=header, records=len(images), _cut=cut)
+    return SourceTable(
+        header=header, records=len(images), pieces=cut_pieces(cut, records=len(images), columns=len(header))
+    )
 
 
 def read_images(frame: pl.DataFrame, layout: ImageLayout) -> Pixels:

@@ -6,6 +6,7 @@
 """
 
 import bisect
+import functools
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Protocol, TypeVar
@@ -16,6 +17,7 @@ import polars as pl
 
 from dpwgan.data.findings import Findings
 from dpwgan.data.numerals import BLANKS, are_same_cell, read_number, read_numbers
+from dpwgan.data.numeric import read_plain
 from dpwgan.data.written import WrittenNumbers
 from dpwgan.errors import DpwganError, SpecsError
 from dpwgan.schema import CategoricalColumn, NumericColumn
@@ -23,6 +25,9 @@ from dpwgan.schema import CategoricalColumn, NumericColumn
 Codes = npt.NDArray[np.int32]
 Numbers = npt.NDArray[np.float32]
 Array = TypeVar("Array", bound=npt.NDArray[Any])
+
+# A table of the codes of this many numbers is no burden.
+_MOST_NUMBERS = 1 << 20
 
 NOT_LISTED = "is not one of its legal cells"
 NOT_NUMBER = "is not a number"
@@ -43,8 +48,12 @@ class Codec(Protocol):
     def encode(self, cells: pl.Series, findings: Findings) -> EncodedCells:
         """Encodes (n,) cells; illegal ones are counted in `findings` and get any code."""
 
-    def decode(self, encoded: EncodedCells, rng: np.random.Generator) -> pl.Series:
-        """Writes (n,) cells, each of them legal whatever the codes and numbers are."""
+    def decode(self, encoded: EncodedCells, rng: np.random.Generator, *, numbers: bool = False) -> pl.Series:
+        """Writes (n,) cells, each of them legal whatever the codes and numbers are.
+
+        With `numbers`, for a column of which every legal cell is empty or a whole number written plainly: as those
+        numbers, null where empty.
+        """
 
     def get_canonical(self, cell: str) -> str | None:
         """Gives the legal cell that this one stands for, or None if it is illegal."""
@@ -87,21 +96,54 @@ class CategoricalCodec:
                 (number, code) for number, code in self._by_number.items() if column.tokens[code] not in column.missing
             )
 
+    @functools.cached_property
+    def _table(self) -> tuple[int, Codes]:
+        """A number and the codes of it and of all that follow, as far as they are listed and lie close together."""
+        listed = [int(number) for number in self._by_number if abs(number) <= _MOST_NUMBERS]
+        if not listed or self._column.out_of_domain == "clamp":
+            return 0, np.zeros(0, np.int32)
+        first = min(listed)
+        # No number is written so; what becomes of it becomes of every number that is not listed.
+        codes = np.full(max(listed) - first + 1, self._find("-"), np.int32)
+        for number in listed:
+            codes[number - first] = self._find(str(number))
+        return first, codes
+
     def encode(self, cells: pl.Series, findings: Findings) -> EncodedCells:
         """Encodes (n,) cells as (n,) codes."""
-        seen = cells.unique().to_list()
-        codes = cells.replace_strict(seen, [self._find(cell) for cell in seen], return_dtype=pl.Int32).to_numpy()
+        codes = self._look_up_numbers(cells) if cells.dtype.is_integer() else self._look_up_texts(cells)
         findings.add(self._column.name, NOT_LISTED, int(np.count_nonzero(codes < 0)))
         return EncodedCells(codes=codes)
 
-    def decode(self, encoded: EncodedCells, rng: np.random.Generator) -> pl.Series:
+    def decode(self, encoded: EncodedCells, rng: np.random.Generator, *, numbers: bool = False) -> pl.Series:
         """Writes (n,) codes as the listed cells."""
-        return self._tokens.gather(_check_codes(encoded.codes, self._column.name, len(self._tokens)))
+        codes = _check_codes(encoded.codes, self._column.name, len(self._tokens))
+        return (read_plain(self._tokens) if numbers else self._tokens).gather(codes)
 
     def get_canonical(self, cell: str) -> str | None:
         """Gives the listed cell that this one stands for, or None if it is illegal."""
         code = self._look_up(cell)
         return None if code is None else self._column.tokens[code]
+
+    def _look_up_texts(self, cells: pl.Series) -> Codes:
+        seen = cells.unique().to_list()
+        codes: Codes = cells.replace_strict(seen, [self._find(cell) for cell in seen], return_dtype=pl.Int32).to_numpy()
+        return codes
+
+    def _look_up_numbers(self, cells: pl.Series) -> Codes:
+        """Finds the codes of cells that were parsed as whole numbers, null where empty."""
+        first, table = self._table
+        empty = cells.is_null().to_numpy() if cells.null_count() else None
+        numbers = (cells if empty is None else cells.fill_null(first)).to_numpy()
+        codes: Codes
+        if len(numbers) and numbers.min() >= first and numbers.max() < first + len(table):
+            codes = table[numbers - first]
+        else:
+            seen, places = np.unique(numbers, return_inverse=True)
+            codes = np.array([self._find(str(number)) for number in seen.tolist()], np.int32)[places]
+        if empty is not None:
+            codes[empty] = self._find("")
+        return codes
 
     def _look_up(self, cell: str) -> int | None:
         code = self._by_text.get(cell)
@@ -143,17 +185,28 @@ class _NumberReader:
     def read(self, cells: pl.Series, findings: Findings) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]:
         """Gives (n,) indices into the missing codes, -1 where available, and (n,) numbers, the minimum elsewhere."""
         column = self._column
-        text = cells.str.strip_chars(BLANKS)
-        is_number, values = read_numbers(text)
+        if cells.dtype == pl.String:
+            text = cells.str.strip_chars(BLANKS)
+            is_number, values = read_numbers(text)
+        else:
+            is_number, text = cells.is_not_null().to_numpy(), None
+            values = cells.fill_null(0).cast(pl.Float64).to_numpy()
         missing = np.full(len(cells), -1, dtype=np.int32)
         # Backwards, so that the first of two codes for one cell wins.
         for index in reversed(range(len(column.missing))):
-            matches = (text == self._missing_text[index]).to_numpy()
+            token = self._missing_text[index]
             number = self._missing_numbers[index]
+            if text is not None:
+                missing[(text == token).to_numpy()] = index
+            elif token == "":
+                # Of cells that were parsed as numbers the ones that are none are empty.
+                missing[~is_number] = index
             if number is not None:
-                matches = matches | (is_number & (values == float(number)))
-            missing[matches] = index
+                missing[is_number & (values == float(number))] = index
         available = missing < 0
+        in_range = is_number & (values >= column.minimum) & (values <= column.maximum)
+        if text is None and cells.dtype.is_integer() and bool((in_range | ~available).all()):
+            return missing, np.where(available, values, column.minimum)
         illegal = {NOT_NUMBER: available & ~is_number}
         legal = available & is_number
         if column.integer:
@@ -215,11 +268,12 @@ class NumberCodec:
         codes = np.where(missing < 0, len(self._column.missing), missing).astype(np.int32)
         return EncodedCells(codes=codes, numbers=numbers)
 
-    def decode(self, encoded: EncodedCells, rng: np.random.Generator) -> pl.Series:
+    def decode(self, encoded: EncodedCells, rng: np.random.Generator, *, numbers: bool = False) -> pl.Series:
         """Writes (n,) numbers, or the missing codes where the codes say so."""
         scaled = np.nan_to_num(_require(encoded.numbers, self._column.name).astype(np.float64), nan=0.0)
         values = self._column.minimum + np.clip(scaled, 0.0, 1.0) * self._range
-        cells = self._written.write(self._written.find_nearest(values))
+        steps = self._written.find_nearest(values)
+        cells = pl.Series(steps) if numbers else self._written.write(steps)
         if not self._column.missing:
             return cells
         return _put_missing(cells, encoded.codes, self._column, first=0)
@@ -256,12 +310,13 @@ class BinCodec:
         bins = np.searchsorted(self._inner, values, side="right").astype(np.int32)
         return EncodedCells(codes=np.where(missing < 0, bins, self._bins + missing).astype(np.int32))
 
-    def decode(self, encoded: EncodedCells, rng: np.random.Generator) -> pl.Series:
+    def decode(self, encoded: EncodedCells, rng: np.random.Generator, *, numbers: bool = False) -> pl.Series:
         """Writes (n,) codes as numbers drawn from their bins, or as missing codes."""
         column = self._column
         codes = _check_codes(encoded.codes, column.name, self._bins + len(column.missing))
         bins = np.minimum(codes, self._bins - 1)
-        cells = self._written.write(rng.integers(self._first[bins], self._last[bins], endpoint=True))
+        steps = rng.integers(self._first[bins], self._last[bins], endpoint=True)
+        cells = pl.Series(steps) if numbers else self._written.write(steps)
         return _put_missing(cells, codes, column, first=self._bins) if column.missing else cells
 
     def get_canonical(self, cell: str) -> str | None:
@@ -274,7 +329,8 @@ def _put_missing(cells: pl.Series, codes: Codes | None, column: NumericColumn, *
     limit = len(column.missing) + (1 if first == 0 else first)
     index = _check_codes(codes, column.name, limit) - first
     is_missing = (index >= 0) & (index < len(column.missing))
-    tokens = pl.Series(column.missing, dtype=pl.String).gather(np.where(is_missing, index, 0))
+    listed = pl.Series(column.missing, dtype=pl.String)
+    tokens = (listed if cells.dtype == pl.String else read_plain(listed)).gather(np.where(is_missing, index, 0))
     merged: pl.Series = tokens.zip_with(pl.Series(is_missing), cells)
     return merged
 

@@ -10,12 +10,19 @@ from dpwgan.data.codecs import Codes, EncodedCells, Numbers, make_codec
 from dpwgan.data.derived import DerivedRule
 from dpwgan.data.domains import discover_domains as discover_domains
 from dpwgan.data.findings import Findings
+from dpwgan.data.frames import choose_type
 from dpwgan.data.header import check_header
 from dpwgan.data.identifiers import make_identifiers
+from dpwgan.data.pool import map_in_order
+from dpwgan.data.source import Piece, make_piece
 from dpwgan.data.validation import check_cells
 from dpwgan.encoded import EncodedTable, Span, lay_out_spans
 from dpwgan.errors import DataError, DpwganError, SpecsError
 from dpwgan.schema import CategoricalColumn, DerivedColumn, IdentifierColumn, NumericColumn, Schema, UndiscoveredColumn
+from dpwgan.storage import allocate, cut, let_go
+
+# Rows that are turned from columns at a time.
+_BLOCK = 512
 
 
 class TableEncoder:
@@ -45,6 +52,8 @@ class TableEncoder:
             for column in schema.columns
             if isinstance(column, DerivedColumn)
         ]
+        # Of these, and only of these, a number says how its cell is spelt.
+        self._whole = {name for name in self._codecs if choose_type(schema.by_name[name], schema)[0] == "whole"}
         self._identifiers = [column for column in schema.columns if isinstance(column, IdentifierColumn)]
         self._spans_of: dict[str, list[Span]] = {name: [] for name in self._codecs}
         for span in self.spans:
@@ -64,26 +73,47 @@ class TableEncoder:
 
         Raises: DataError, naming each column and rule that is broken, with the number of rows in all chunks.
         """
-        codes = np.empty((records, self._codes), dtype=np.int32)
-        numbers = np.empty((records, self._numbers), dtype=np.float32)
-        findings = Findings()
-        first = 0
-        for frame in frames:
-            rows = slice(first, first + frame.height)
-            first += frame.height
-            if first > records:
-                break
+        return self.encode_pieces(map(make_piece, frames), records=records, threads=1)
+
+    def encode_pieces(
+        self, pieces: Iterable[Piece], *, records: int, on_disk: bool = False, threads: int | None = None
+    ) -> EncodedTable:
+        """Parses and encodes a table of `records` rows, several pieces side by side, into memory or onto the disk.
+
+        Raises: as `encode_frames`; whatever parsing raises; TransferError if the disk has no room for the rows.
+        """
+        codes = allocate((records, self._codes), np.int32, on_disk=on_disk)
+        numbers = allocate((records, self._numbers), np.float32, on_disk=on_disk)
+
+        def encode(task: tuple[int, Piece]) -> Findings:
+            first, piece = task
+            rows, findings = slice(first, first + piece.records), Findings()
+            frame = piece.parse_numbers()
+            # Column after column first: rows are written in blocks that stay in the processor's cache.
+            code_columns = np.empty((self._codes, piece.records), np.int32)
+            number_columns = np.empty((self._numbers, piece.records), np.float32)
             for name, codec in self._codecs.items():
-                self._put(codec.encode(frame.get_column(name), findings), name, codes[rows], numbers[rows])
+                self._put(codec.encode(frame.get_column(name), findings), name, code_columns, number_columns)
             for rule in self._derived:
                 rule.check(frame, findings)
-        if first != records:
-            raise DataError("The table does not have the number of rows that was counted before.")
+            for block in cut(piece.records, size=_BLOCK):
+                codes[rows][block] = code_columns[:, block].T
+                numbers[rows][block] = number_columns[:, block].T
+            let_go(codes, numbers)
+            return findings
+
+        findings = Findings()
+        for found in map_in_order(encode, _number(pieces, records=records), threads=threads):
+            findings.merge(found)
         findings.raise_if_any()
         return EncodedTable(codes=codes, numbers=numbers, spans=self.spans)
 
-    def decode(self, encoded: EncodedTable, rng: np.random.Generator, *, first_record: int = 0) -> pl.DataFrame:
+    def decode(
+        self, encoded: EncodedTable, rng: np.random.Generator, *, first_record: int = 0, numbers: bool = False
+    ) -> pl.DataFrame:
         """Writes encoded rows as string cells in the order of the header: legal ones, whatever the numbers are.
+
+        With `numbers` columns of whole numbers come as such, null where a cell is empty: the same cells, sooner.
 
         `first_record` is the position of the first row in the whole output, where identifiers go on counting.
         `rng` is used for numbers drawn from bins.
@@ -98,21 +128,28 @@ class TableEncoder:
                     part = replace(part, numbers=encoded.numbers[:, span.source])
                 else:
                     part = replace(part, codes=encoded.codes[:, span.source])
-            cells[name] = codec.decode(part, rng)
+            cells[name] = codec.decode(part, rng, numbers=numbers and name in self._whole)
         for rule in self._derived:
             cells[rule.name] = rule.apply(cells[rule.source])
         for column in self._identifiers:
             cells[column.name] = make_identifiers(column, first_record=first_record, records=encoded.records)
         return pl.DataFrame({name: cells[name] for name in self.header})
 
-    def decode_chunks(self, chunks: Iterable[EncodedTable], rng: np.random.Generator) -> Iterator[pl.DataFrame]:
-        """Decodes and validates a table that comes in chunks, holding one of them at a time.
+    def decode_chunks(
+        self,
+        chunks: Iterable[EncodedTable],
+        rng: np.random.Generator,
+        *,
+        first_record: int = 0,
+        numbers: bool = False,
+    ) -> Iterator[pl.DataFrame]:
+        """Decodes and validates a table that comes in chunks, holding one of them at a time. Arguments as `decode`.
 
         Raises: DpwganError, an internal error, at the first chunk with an illegal cell.
         """
-        first = 0
+        first = first_record
         for chunk in chunks:
-            frame = self.decode(chunk, rng, first_record=first)
+            frame = self.decode(chunk, rng, first_record=first, numbers=numbers)
             self.validate(frame)
             first += frame.height
             yield frame
@@ -129,11 +166,25 @@ class TableEncoder:
     def _put(self, encoded: EncodedCells, name: str, codes: Codes, numbers: Numbers) -> None:
         for span in self._spans_of[name]:
             if span.head == "linear":
-                numbers[:, span.source] = encoded.numbers
+                numbers[span.source] = encoded.numbers
             else:
-                codes[:, span.source] = encoded.codes
+                codes[span.source] = encoded.codes
 
     def _check_layout(self, encoded: EncodedTable) -> None:
         codes, numbers = encoded.codes.shape, encoded.numbers.shape
         if encoded.spans != self.spans or codes[1:] != (self._codes,) or numbers != (codes[0], self._numbers):
             raise DpwganError("Internal error: the encoded table is not laid out as its specs ask.")
+
+
+def _number(pieces: Iterable[Piece], *, records: int) -> Iterator[tuple[int, Piece]]:
+    """Gives each piece the place of its first row. Raises: DataError if they are not as many rows as were counted."""
+    first = 0
+    for piece in pieces:
+        if first + piece.records > records:
+            break
+        yield first, piece
+        first += piece.records
+    else:
+        if first == records:
+            return
+    raise DataError("The table does not have the number of rows that was counted before.")

@@ -28,6 +28,11 @@ class Findings:
         if rows:
             self.rows[column, rule] = self.rows.get((column, rule), 0) + rows
 
+    def merge(self, other: "Findings") -> None:
+        """Adds what was found in another chunk."""
+        for (column, rule), rows in other.rows.items():
+            self.add(column, rule, rows)
+
     def raise_if_any(self) -> None:
         """Ends the run with one sentence if anything was found.
 

@@ -3,60 +3,148 @@
 Text is the cell as it stands, null the empty cell. A number, truth value or date is written by what the value itself
 means, as `dpwgan.data.frames` does it for pandas; what a column may hold is still said by the specs alone. Written are
 the types that the specs ask for: whole numbers, doubles, and text for everything else.
+
+Files are read and written a few groups of rows at a time.
 """
 
 import io
-from collections.abc import Iterable
-from typing import Any
+import queue
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import IO, Any
 
 import numpy as np
 import polars as pl
+from polars.io.plugins import register_io_source
 
 from dpwgan.data.findings import Findings
 from dpwgan.data.frames import Refusal, Speller, choose_type
 from dpwgan.data.header import check_header
-from dpwgan.data.source import SourceTable
+from dpwgan.data.source import SourceTable, choose_step, make_piece
+from dpwgan.data.stream import ByteStream
 from dpwgan.errors import DataError
 from dpwgan.schema import Schema
 
 _NO_CELL = Refusal("has a type that no cell can have")
+_GROUP = 1 << 16
+_TYPES = {"whole": pl.Int64, "real": pl.Float64, "text": pl.String}
+# Seconds after which it is looked whether the other side is still there.
+_PATIENCE = 0.5
 
 
-def open_parquet(data: bytes, schema: Schema, *, name: str) -> SourceTable:
-    """Opens a Parquet file as a table of string cells.
+def open_parquet(path: str | Path, schema: Schema, *, name: str) -> SourceTable:
+    """Opens a Parquet file as a table of string cells. It is gone over once, so that what is wrong is told at once.
 
     Privacy: a row's cells are a function of that row's values and the specs.
     Raises: DataError if it is not Parquet, has no rows, its columns and the specs differ, or a value does not say which
-      cell it is.
+      cell it is; as `ByteStream` if it cannot be opened.
     """
+    stream = ByteStream(path)
+    # What is no regular file can be read once, and not from any place of it.
+    source = str(path) if stream.is_regular else stream.read()
+    scanned: Callable[[], pl.LazyFrame] = lambda: pl.scan_parquet(  # noqa: E731
+        source if isinstance(source, str) else io.BytesIO(source), glob=False
+    )
     try:
-        frame = pl.read_parquet(io.BytesIO(data))
-    except pl.exceptions.PolarsError:
+        header = tuple(scanned().collect_schema())
+    except (pl.exceptions.PolarsError, OSError):
         # Its own words may quote cells.
         raise DataError(f"{name} is not a Parquet file that can be read.") from None
-    check_header(frame.columns, schema)
-    if not frame.height:
-        raise DataError("The table has a header but no rows.")
-    findings = Findings()
-    cells = pl.DataFrame(
-        {
-            column: _read_column(values, Speller(schema.by_name[column]), findings)
-            for column, values in zip(frame.columns, frame.get_columns(), strict=True)
-        }
-    )
+    check_header(header, schema)
+    spellers = {column: Speller(schema.by_name[column]) for column in header}
+    step = choose_step(len(header))
+
+    def read() -> Iterator[tuple[pl.DataFrame, Findings]]:
+        try:
+            for batch in scanned().collect_batches(chunk_size=step):
+                for first in range(0, batch.height, step):
+                    findings = Findings()
+                    cells = {
+                        values.name: _read_column(values, spellers[values.name], findings)
+                        for values in batch.slice(first, step).get_columns()
+                    }
+                    yield pl.DataFrame(cells), findings
+        except (pl.exceptions.PolarsError, OSError):
+            raise DataError(f"{name} is not a Parquet file that can be read.") from None
+
+    records, findings = 0, Findings()
+    for frame, found in read():
+        records += frame.height
+        findings.merge(found)
     findings.raise_if_any()
-    return SourceTable(
-        header=tuple(frame.columns), records=frame.height, _cut=lambda first, last: cells.slice(first, last - first)
-    )
+    if not records:
+        raise DataError("The table has a header but no rows.")
+    return SourceTable(header=header, records=records, pieces=lambda: (make_piece(frame) for frame, _ in read()))
 
 
-def pack_parquet(frames: Iterable[pl.DataFrame], schema: Schema) -> tuple[int, bytes]:
-    """Packs a table of legal string cells into the bytes of a Parquet file; gives the number of rows as well."""
-    parts = [pl.DataFrame([_write_column(cells, schema) for cells in frame.get_columns()]) for frame in frames]
-    packed = io.BytesIO()
-    table = pl.concat(parts)
-    table.write_parquet(packed)
-    return table.height, packed.getvalue()
+class ParquetWriter:
+    """Packs a table of legal string cells that comes in chunks, and hands the bytes on as they come.
+
+    Groups of rows have the same size however the chunks are cut: equal rows make equal bytes.
+    The packing is a thread's work, so that whoever brings the rows can be interrupted.
+    """
+
+    def __init__(self, stream: IO[bytes], header: Sequence[str], schema: Schema) -> None:
+        self._kinds = {name: choose_type(schema.by_name[name], schema)[0] for name in header}
+        self._stream = stream
+        self._queue: queue.Queue[pl.DataFrame | None] = queue.Queue(maxsize=1)
+        self._error: BaseException | None = None
+        self._broken_off = False
+        self._thread = threading.Thread(target=self._pack, daemon=True)
+
+    def __enter__(self) -> "ParquetWriter":
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        self._broken_off = kind is not None
+        self._put(None)
+        self._thread.join()
+        if kind is None and self._error is not None:
+            raise self._error
+
+    def write(self, frame: pl.DataFrame) -> None:
+        """Takes more rows. Raises: whatever the stream raises."""
+        self._put(pl.DataFrame([self._type(cells) for cells in frame.get_columns()]))
+        if self._error is not None:
+            raise self._error
+
+    def _type(self, cells: pl.Series) -> pl.Series:
+        empty = cells.replace({"": None}) if cells.dtype == pl.String else cells
+        return empty.cast(_TYPES[self._kinds[cells.name]])
+
+    def _put(self, frame: pl.DataFrame | None) -> None:
+        while self._thread.is_alive():
+            try:
+                self._queue.put(frame, timeout=_PATIENCE)
+                return
+            except queue.Full:
+                continue
+
+    def _pack(self) -> None:
+        types = {name: _TYPES[kind] for name, kind in self._kinds.items()}
+        try:
+            register_io_source(self._give, schema=types).sink_parquet(
+                self._stream, row_group_size=_GROUP, maintain_order=True
+            )
+        except _BrokenOff:
+            pass
+        except BaseException as error:
+            self._error = error
+
+    def _give(
+        self, columns: list[str] | None, predicate: pl.Expr | None, rows: int | None, batch_size: int | None
+    ) -> Iterator[pl.DataFrame]:
+        del columns, predicate, rows, batch_size  # all of it is asked for
+        while (frame := self._queue.get()) is not None:
+            yield frame
+        if self._broken_off:
+            raise _BrokenOff
+
+
+class _BrokenOff(Exception):
+    """There will be no more rows."""
 
 
 def _read_column(values: pl.Series, speller: Speller, findings: Findings) -> pl.Series:
@@ -82,11 +170,3 @@ def _read_column(values: pl.Series, speller: Speller, findings: Findings) -> pl.
     texts = pl.Series([None if isinstance(cell, Refusal) else cell for cell in cells], dtype=pl.String)
     written: pl.Series = texts.gather(codes).zip_with(~empty, pl.Series([""], dtype=pl.String)).fill_null("")
     return written
-
-
-def _write_column(cells: pl.Series, schema: Schema) -> pl.Series:
-    kind, _ = choose_type(schema.by_name[cells.name], schema)
-    written = cells.replace({"": None})
-    if kind == "whole":
-        return written.cast(pl.Int64)
-    return written.cast(pl.Float64) if kind == "real" else written

@@ -4,38 +4,34 @@ The end of the name says what kind of file it is: .npz (`dpwgan.data.arrays`), .
 CSV for every other name and for standard input.
 
 Of CSV, read are plain text and gzip (told by its first bytes, not by the name), UTF-8 with or without a byte order
-mark, LF or CRLF line endings, quoted cells as in RFC 4180. The text is held in memory as bytes and parsed a chunk of
-records at a time.
+mark, LF or CRLF line endings, quoted cells as in RFC 4180. The text is read a piece at a time, once to count its
+records and once to parse them: it is never held whole.
 
 Blank lines at the end of the file are ignored. In a table of one column for which an empty cell is legal, every
 blank line is such a cell, those at the end included.
 """
 
 import codecs
-import csv
-import gzip
-import io
-import sys
-import zlib
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from dpwgan.data.arrays import open_arrays
 from dpwgan.data.findings import count_rows
 from dpwgan.data.forms import get_form
 from dpwgan.data.header import check_header as check_header
+from dpwgan.data.numeric import find_number_columns, holds_numbers
 from dpwgan.data.parquet import open_parquet
-from dpwgan.data.scan import Layout, scan
+from dpwgan.data.records import Records, find_records, read_segments
+from dpwgan.data.source import Piece
 from dpwgan.data.source import SourceTable as SourceTable
-from dpwgan.errors import DataError, DpwganError, InputError, TransferError
+from dpwgan.data.stream import ByteStream, say
+from dpwgan.data.stream import read_bytes as read_bytes
+from dpwgan.data.stream import unpack_gzip as unpack_gzip
+from dpwgan.errors import DataError, DpwganError
 from dpwgan.schema import CategoricalColumn, NumericColumn, Schema, UndiscoveredColumn
-
-_GZIP_MAGIC = b"\x1f\x8b"
-_PIECE = 1 << 22
 
 
 def open_table(path: str | Path, schema: Schema) -> SourceTable:
@@ -47,48 +43,86 @@ def open_table(path: str | Path, schema: Schema) -> SourceTable:
     """
     form = get_form(path)
     if form == "npz":
-        return open_arrays(read_bytes(path), schema, name=_say(path))
+        return open_arrays(read_bytes(path), schema, name=say(path))
     if form == "parquet":
-        return open_parquet(read_bytes(path), schema, name=_say(path))
+        return open_parquet(path, schema, name=say(path))
     return _open_csv(path, schema)
 
 
 def _open_csv(path: str | Path, schema: Schema) -> SourceTable:
-    text = _read_text(path)
-    layout = scan(text)
-    _check_form(layout)
-    header, line_ending = _read_first_record(text[: layout.starts[1]])
+    stream = ByteStream(path)
+    found = find_records(stream)
+    header = found.header
     check_header(header, schema)
-    last = layout.records
-    if len(header) > 1 or not _may_be_empty(schema.by_name[header[0]]):
-        while last > 1 and layout.blank[last - 1]:
-            last -= 1
-    if last == 1:
+    drops_blank = len(header) > 1 or not _may_be_empty(schema.by_name[header[0]])
+    records = found.count - 1 - found.blank * drops_blank
+    # Blank lines at the end are no records; they were counted as ragged where the header has more cells than one.
+    ragged = found.ragged - found.blank * (len(header) > 1)
+    if records < 1:
         raise DataError("The table has a header but no rows.")
-    ragged = int(np.count_nonzero(layout.cells[1:last] != len(header)))
     if ragged:
         raise DataError(f"The table has {count_rows(ragged)} without exactly {len(header)} cells.")
+    parser = _Parser(header, schema)
     return SourceTable(
-        header=tuple(header),
-        records=last - 1,
-        line_ending=line_ending,
-        _cut=partial(_parse, text, layout.starts[1 : last + 1], tuple(header)),
+        header=header,
+        records=records,
+        line_ending=found.line_ending,
+        pieces=partial(_read_pieces, stream, found, parser, records=records),
     )
 
 
-def _parse(text: bytes, starts: npt.NDArray[np.int64], header: tuple[str, ...], first: int, last: int) -> pl.DataFrame:
-    part = text[starts[first] : starts[last]]
-    # The parser drops a byte order mark at the start of what it is given; one that opens a cell has to stay.
-    if part.startswith(codecs.BOM_UTF8):
-        part = codecs.BOM_UTF8 + part
-    try:
-        frame = pl.read_csv(part, has_header=False, schema=dict.fromkeys(header, pl.String), empty_string_is_null=False)
-    except pl.exceptions.PolarsError:
-        # Its own words may quote cells.
-        raise DataError("The table cannot be parsed as CSV.") from None
-    if frame.shape != (last - first, len(header)):
-        raise DpwganError(f"The parser found {frame.height} records where the scan found {last - first}.")
-    return frame
+def _read_pieces(stream: ByteStream, found: Records, parser: "_Parser", *, records: int) -> Iterator[Piece]:
+    for text, count in read_segments(stream, found):
+        if count > records:
+            text, count = text.rstrip(b"\r\n"), records
+        if not count:
+            continue
+        records -= count
+        yield Piece(
+            records=count,
+            parse=partial(parser.parse, text, count),
+            parse_numbers=partial(parser.parse_numbers, text, count),
+        )
+
+
+class _Parser:
+    """Parses whole records, whose form is known to be sound."""
+
+    def __init__(self, header: tuple[str, ...], schema: Schema) -> None:
+        self._header = header
+        self._numbers = find_number_columns(schema)
+
+    def parse(self, text: bytes, records: int) -> pl.DataFrame:
+        """Gives every cell as it stands."""
+        try:
+            return self._read(text, records, {})
+        except pl.exceptions.PolarsError:
+            # Its own words may quote cells.
+            raise DataError("The table cannot be parsed as CSV.") from None
+
+    def parse_numbers(self, text: bytes, records: int) -> pl.DataFrame:
+        """Gives columns of numbers as such, unless a cell of theirs writes none."""
+        numbers = self._numbers
+        if not numbers:
+            return self.parse(text, records)
+        try:
+            frame = self._read(text, records, numbers)
+        except pl.exceptions.PolarsError:
+            # Some cell is no plain number; the same is to be expected of the rows that follow.
+            self._numbers = {}
+            return self.parse(text, records)
+        kept = {name: kind for name, kind in numbers.items() if holds_numbers(frame.get_column(name), text)}
+        return frame if len(kept) == len(numbers) else self._read(text, records, kept)
+
+    def _read(self, text: bytes, records: int, numbers: Mapping[str, pl.DataType]) -> pl.DataFrame:
+        # The parser drops a byte order mark at the start of what it is given; one that opens a cell has to stay.
+        if text.startswith(codecs.BOM_UTF8):
+            text = codecs.BOM_UTF8 + text
+        types = {name: numbers.get(name, pl.String()) for name in self._header}
+        frame = pl.read_csv(text, has_header=False, schema=types, empty_string_is_null=False)
+        if frame.shape != (records, len(self._header)):
+            raise DpwganError(f"The parser found {frame.height} records where the scan found {records}.")
+        return frame
 
 
 def read_header(path: str | Path) -> list[str]:
@@ -96,11 +130,7 @@ def read_header(path: str | Path) -> list[str]:
 
     Raises: as `open_table`, but for what concerns the specs.
     """
-    text = _read_text(path)
-    layout = scan(text)
-    _check_form(layout)
-    header, _ = _read_first_record(text[: layout.starts[1]])
-    return header
+    return list(find_records(ByteStream(path)).header)
 
 
 def count_records(path: str | Path, schema: Schema) -> tuple[tuple[str, ...], int]:
@@ -124,72 +154,3 @@ def _may_be_empty(column: object) -> bool:
     if isinstance(column, CategoricalColumn):
         return "" in column.tokens
     return isinstance(column, NumericColumn | UndiscoveredColumn) and "" in column.missing
-
-
-def _say(path: str | Path) -> str:
-    return "Standard input" if str(path) == "-" else f"The file {str(path)!r}"
-
-
-def read_bytes(path: str | Path) -> bytes:
-    """Reads a file or standard input whole, as it stands.
-
-    Raises: InputError if it is missing or cannot be opened; TransferError if reading breaks off.
-    """
-    if str(path) == "-" and sys.stdin is None:
-        raise InputError("Standard input is closed.")
-    try:
-        return sys.stdin.buffer.read() if str(path) == "-" else Path(path).read_bytes()
-    except FileNotFoundError:
-        raise InputError(f"{_say(path)} does not exist.") from None
-    except IsADirectoryError:
-        raise InputError(f"{_say(path)} is a directory.") from None
-    except PermissionError:
-        raise InputError(f"{_say(path)} may not be read.") from None
-    except OSError as error:
-        raise TransferError(f"{_say(path)} could not be read to its end: {error.strerror}.") from None
-
-
-def unpack_gzip(data: bytes, *, name: str) -> bytes:
-    """Unpacks what is gzipped, told by its first bytes, and leaves all else alone. Raises: TransferError if damaged."""
-    if not data.startswith(_GZIP_MAGIC):
-        return data
-    try:
-        return gzip.decompress(data)
-    except (EOFError, OSError, zlib.error):
-        raise TransferError(f"{name} is a gzip archive that is cut short or damaged.") from None
-
-
-def _read_text(path: str | Path) -> bytes:
-    """Reads a file or standard input whole, unpacked, without its byte order mark, and known to be UTF-8."""
-    name, data = _say(path), read_bytes(path)
-    data = unpack_gzip(data, name=name).removeprefix(codecs.BOM_UTF8)
-    if not data.strip():
-        raise DataError(f"{name} is empty.")
-    if b"\0" in data or not _is_utf8(data):
-        raise DataError(f"{name} is not a text in UTF-8.")
-    return data
-
-
-def _is_utf8(data: bytes) -> bool:
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    view = memoryview(data)
-    try:
-        for low in range(0, len(view), _PIECE):
-            decoder.decode(view[low : low + _PIECE], final=low + _PIECE >= len(view))
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
-def _check_form(layout: Layout) -> None:
-    if layout.open_quote:
-        raise DataError("The table ends inside a quoted cell.")
-    if layout.stray_quotes:
-        raise DataError(f"The table has {layout.stray_quotes:,} quotes inside cells that are not quoted as a whole.")
-    if layout.stray_returns:
-        raise DataError(f"The table has {layout.stray_returns:,} carriage returns outside quotes and line endings.")
-
-
-def _read_first_record(line: bytes) -> tuple[list[str], str]:
-    header = next(csv.reader(io.StringIO(line.decode(), newline=""), strict=True), [])
-    return header, "\r\n" if line.endswith(b"\r\n") else "\n"

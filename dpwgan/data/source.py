@@ -13,24 +13,76 @@ _MOST_CELLS = 1 << 22
 
 
 @dataclass(frozen=True, kw_only=True)
-class SourceTable:
-    """A table that is read but not yet parsed: its header, its number of records and how to cut rows out of it.
+class Piece:
+    """Some rows of a table, next to each other, not yet parsed.
 
-    `line_ending` is that of the header line, for an output that looks like the input.
+    `parse` gives one column a header name: cells as they stand, "" where empty. `parse_numbers` may give a column whose
+    cells all write plain numbers as those numbers, null where a cell is empty.
+    """
+
+    records: int
+    parse: Callable[[], pl.DataFrame] = field(repr=False)
+    parse_numbers: Callable[[], pl.DataFrame] = field(repr=False)
+
+
+def make_piece(frame: pl.DataFrame) -> Piece:
+    """Makes a piece of rows that are parsed already."""
+    return Piece(records=frame.height, parse=lambda: frame, parse_numbers=lambda: frame)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceTable:
+    """A table that is read but not yet parsed: its header, its number of records and how to go over its rows.
+
+    `line_ending` is that of the header line, for an output that looks like the input. `pieces` gives the rows in order,
+    each time anew.
     Privacy: the header and `records` are public; the rest is not, and does not show in the representation.
     """
 
     header: tuple[str, ...]
     records: int
     line_ending: str = "\n"
-    _cut: Callable[[int, int], pl.DataFrame] = field(repr=False)
+    pieces: Callable[[], Iterator[Piece]] = field(repr=False)
 
     def frame(self) -> pl.DataFrame:
         """Parses the whole table: one string column a header name, cells as they stand, "" where empty."""
-        return self._cut(0, self.records)
+        return pl.concat([piece.parse() for piece in self.pieces()])
 
     def frames(self, *, records: int | None = None) -> Iterator[pl.DataFrame]:
-        """Parses the table in chunks of at most `records` records, in order; by default as many as memory bears."""
-        step = max(1, min(CHUNK, _MOST_CELLS // len(self.header))) if records is None else records
-        for first in range(0, self.records, step):
-            yield self._cut(first, min(first + step, self.records))
+        """Parses the table in order: in chunks of `records` records, the last one shorter, or as it comes."""
+        if records is None:
+            for piece in self.pieces():
+                yield piece.parse()
+            return
+        held: list[pl.DataFrame] = []
+        for piece in self.pieces():
+            frame = piece.parse()
+            while sum(part.height for part in held) + frame.height >= records:
+                lacking = records - sum(part.height for part in held)
+                yield pl.concat([*held, frame.head(lacking)])
+                held, frame = [], frame.slice(lacking)
+            if frame.height:
+                held.append(frame)
+        if held:
+            yield pl.concat(held)
+
+
+def choose_step(columns: int) -> int:
+    """Gives how many records of so many columns are parsed at a time."""
+    return max(1, min(CHUNK, _MOST_CELLS // columns))
+
+
+def cut_pieces(cut: Callable[[int, int], pl.DataFrame], *, records: int, columns: int) -> Callable[[], Iterator[Piece]]:
+    """Makes pieces of a table of which any rows can be had, first and one past the last: as many as memory bears."""
+    step = choose_step(columns)
+
+    def pieces() -> Iterator[Piece]:
+        for first in range(0, records, step):
+            last = min(first + step, records)
+
+            def parse(first: int = first, last: int = last) -> pl.DataFrame:
+                return cut(first, last)
+
+            yield Piece(records=last - first, parse=parse, parse_numbers=parse)
+
+    return pieces

@@ -24,7 +24,9 @@ import polars as pl
 
 from dpwgan.data.arrays import pack_table
 from dpwgan.data.forms import get_form
-from dpwgan.data.parquet import pack_parquet
+from dpwgan.data.numeric import write_all_numbers
+from dpwgan.data.parquet import ParquetWriter
+from dpwgan.data.pool import map_in_order
 from dpwgan.errors import DpwganError, OutputError, TransferError
 from dpwgan.schema import Schema
 
@@ -69,16 +71,20 @@ def write_table(
     header: Sequence[str],
     line_ending: str = "\n",
     schema: Schema | None = None,
+    threads: int | None = None,
 ) -> WrittenTable:
     """Writes a table that comes in chunks: CSV, gzipped if the path ends in .gz, or what .npz or .parquet asks for.
 
-    In CSV cells are quoted only where they have to be. The other forms need `schema`, which says what types they have,
-    and are held in memory until they are whole.
+    A chunk's columns hold text, or whole numbers, null where a cell is empty. In CSV cells are quoted only where they
+    have to be. The other forms need `schema`, which says what types they have; .npz is held in memory until it is
+    whole. `threads` put chunks into bytes side by side, by default all cores.
     Raises: OutputError if the file cannot be created; TransferError if writing breaks off; whatever `frames` raises.
       In each case no file is left, and one that stood there before still does.
     """
     with _stage(path) as pending:
-        written = _write_rows(pending, path, frames, header=header, line_ending=line_ending, schema=schema)
+        written = _write_rows(
+            pending, path, frames, header=header, line_ending=line_ending, schema=schema, threads=threads
+        )
         pending.finish()
         pending.publish()
     return written
@@ -104,6 +110,7 @@ def write_release(
     make_claim: Callable[[WrittenTable], bytes],
     line_ending: str = "\n",
     schema: Schema | None = None,
+    threads: int | None = None,
 ) -> WrittenTable:
     """Writes a table and its claim; the table appears last, when all of the claim is in place.
 
@@ -111,7 +118,9 @@ def write_release(
     Raises: as `write_table`; whatever `make_claim` raises.
     """
     with _stage(path) as table, _stage(claim_path) as claim:
-        written = _write_rows(table, path, frames, header=header, line_ending=line_ending, schema=schema)
+        written = _write_rows(
+            table, path, frames, header=header, line_ending=line_ending, schema=schema, threads=threads
+        )
         table.finish()
         claim.write(make_claim(written))
         claim.finish()
@@ -302,6 +311,7 @@ def _write_rows(
     header: Sequence[str],
     line_ending: str,
     schema: Schema | None,
+    threads: int | None,
 ) -> WrittenTable:
     stream = _HashedStream(pending)
     records = 0
@@ -309,20 +319,29 @@ def _write_rows(
     if form != "csv":
         if schema is None:
             raise DpwganError(f"Internal error: a table was to be written as .{form} without its specs.")
-        records, data = (pack_table if form == "npz" else pack_parquet)(frames, schema)
-        stream.write(data)
+        if form == "npz":
+            records, data = pack_table(map(write_all_numbers, frames), schema)
+            stream.write(data)
+        else:
+            with ParquetWriter(stream, header, schema) as packer:  # type: ignore[arg-type]
+                for frame in frames:
+                    packer.write(frame)
+                    records += frame.height
         return WrittenTable(records=records, sha256=stream.digest.hexdigest())
-    packed: IO[bytes] | None = None
-    if str(path).endswith(".gz"):
-        # No name and no time in the archive: equal rows make equal bytes.
-        packed = gzip.GzipFile(filename="", mode="wb", fileobj=stream, mtime=0, compresslevel=6)  # type: ignore[assignment]
-    write = stream.write if packed is None else packed.write
-    write(_write_header(header, line_ending))
-    for frame in frames:
-        write(_write_chunk(frame, line_ending))
-        records += frame.height
-    if packed is not None:
-        packed.close()
+    is_packed = str(path).endswith(".gz")
+
+    def pack(data: bytes) -> bytes:
+        # An archive may have many members, so that they can be made side by side. No name and no time is in them: equal
+        # rows make equal bytes.
+        return gzip.compress(data, compresslevel=6, mtime=0) if is_packed else data
+
+    def write(frame: pl.DataFrame) -> tuple[int, bytes]:
+        return frame.height, pack(_write_chunk(frame, line_ending))
+
+    stream.write(pack(_write_header(header, line_ending)))
+    for height, data in map_in_order(write, frames, threads=threads):
+        stream.write(data)
+        records += height
     return WrittenTable(records=records, sha256=stream.digest.hexdigest())
 
 
@@ -335,9 +354,11 @@ def _write_header(header: Sequence[str], line_ending: str) -> bytes:
 def _write_chunk(frame: pl.DataFrame, line_ending: str) -> bytes:
     # An empty string would be written as "", and a null as nothing. Nothing is what other programs write; only in a
     # table of one column would it be a blank line, which readers skip.
-    if frame.width > 1:
-        frame = frame.with_columns(pl.all().replace({"": None}))
-    return frame.write_csv(include_header=False, line_terminator=line_ending, quote_style="necessary").encode()
+    without_empty = frame.with_columns(pl.col(pl.String).replace({"": None}))
+    frame = without_empty if frame.width > 1 else write_all_numbers(frame)
+    written = io.BytesIO()
+    frame.write_csv(written, include_header=False, line_terminator=line_ending, quote_style="necessary")
+    return written.getvalue()
 
 
 def _write_all(descriptor: int, data: bytes) -> None:

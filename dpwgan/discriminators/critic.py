@@ -63,7 +63,8 @@ class Critic:
             self.weights.append(tf.Variable(matrix, name=f"critic_kernel_{layer}"))
             if layer < len(hidden):
                 self.weights.append(tf.Variable(np.zeros(outputs, np.float32), name=f"critic_bias_{layer}"))
-        self.initial = [tf.constant(weight.numpy()) for weight in self.weights]
+        # Variables only so that a checkpoint can bring them back: nothing trains them.
+        self.initial = [tf.Variable(weight.numpy(), trainable=False) for weight in self.weights]
 
     def features(self, dense: tf.Tensor, weights: Sequence[tf.Tensor] | None = None) -> tf.Tensor:
         """Gives the last hidden layer of dense rows. Shapes: (b, width) to (b, last hidden width)."""

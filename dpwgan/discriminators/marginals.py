@@ -1,6 +1,6 @@
 """Marginals of groups: counted in the rows, answered by a mixture of codes, and compared where they were measured."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -8,11 +8,10 @@ from scipy import sparse
 
 from dpwgan.cells.groups import GroupLayout, Marginal
 from dpwgan.discriminators.base import Probabilities
+from dpwgan.storage import cut, let_go
 
 Counts = npt.NDArray[np.float64]
 Groups = npt.NDArray[np.int32]
-
-_CHUNK = 1 << 16
 
 
 def count_pairs(groups: Groups, layout: GroupLayout) -> Counts:
@@ -22,25 +21,41 @@ def count_pairs(groups: Groups, layout: GroupLayout) -> Counts:
     Shapes: `groups` (n, attributes); the result (width, width), whose diagonal blocks hold the one-way counts.
     """
     total = np.zeros((layout.width, layout.width))
-    for first in range(0, len(groups), _CHUNK):
-        rows = groups[first : first + _CHUNK].astype(np.int64) + np.array(layout.starts)
+    for chunk in cut(len(groups)):
+        rows = groups[chunk].astype(np.int64) + np.array(layout.starts)
         pointers = np.arange(len(rows) + 1) * layout.attributes
         ones = np.ones(rows.size, np.float32)
         one_hot = sparse.csr_matrix((ones, rows.ravel(), pointers), shape=(len(rows), layout.width))
         total += np.asarray((one_hot.T @ one_hot).todense())
+        let_go(groups)
     return total
 
 
-def count_marginal(groups: Groups, marginal: Marginal, layout: GroupLayout) -> Counts:
-    """Counts the records in every cell of one marginal, exactly. What it gives is not released.
+def count_marginals(groups: Groups, marginals: Sequence[Marginal], layout: GroupLayout) -> dict[Marginal, Counts]:
+    """Counts the records in every cell of some marginals, exactly, in one pass. What it gives is not released.
 
-    Privacy: as `count_pairs`. Shapes: the result has one axis an attribute.
+    Privacy: as `count_pairs`. Shapes: each result has one axis an attribute.
     """
-    cells = np.zeros(len(groups), np.int64)
-    for attribute in marginal:
-        cells = cells * layout.sizes[attribute] + groups[:, attribute]
-    counts = np.bincount(cells, minlength=layout.count_cells(marginal)).astype(np.float64)
-    return counts.reshape([layout.sizes[attribute] for attribute in marginal])
+    counts = {marginal: np.zeros(layout.count_cells(marginal), np.int64) for marginal in marginals}
+    attributes = sorted({attribute for marginal in marginals for attribute in marginal})
+    for chunk in cut(len(groups)):
+        # One copy of what is needed, so that each attribute's groups lie side by side.
+        columns = {attribute: groups[chunk, attribute].astype(np.int64) for attribute in attributes}
+        let_go(groups)
+        for marginal, so_far in counts.items():
+            cells = columns[marginal[0]]
+            for attribute in marginal[1:]:
+                cells = cells * layout.sizes[attribute] + columns[attribute]
+            so_far += np.bincount(cells, minlength=len(so_far))
+    return {
+        marginal: so_far.astype(np.float64).reshape([layout.sizes[attribute] for attribute in marginal])
+        for marginal, so_far in counts.items()
+    }
+
+
+def count_marginal(groups: Groups, marginal: Marginal, layout: GroupLayout) -> Counts:
+    """Counts the records in every cell of one marginal, as `count_marginals`."""
+    return count_marginals(groups, [marginal], layout)[marginal]
 
 
 def answer_pairs(probabilities: Probabilities) -> Probabilities:
@@ -98,6 +113,25 @@ class MeasuredMarginals:
             weight = precision + weight
         self._shares[marginal] = answer.astype(np.float32)
         self._weights[marginal] = weight.astype(np.float32)
+
+    def pack(self, marginals: Iterable[Marginal]) -> dict[str, npt.NDArray[np.generic]]:
+        """Gives what is known of some marginals as arrays by name, for a checkpoint. Privacy: releases alone."""
+        arrays: dict[str, npt.NDArray[np.generic]] = {}
+        for number, marginal in enumerate(marginals):
+            arrays[f"marginal {number}"] = np.array(marginal, np.int64)
+            arrays[f"shares {number}"] = self._shares[marginal]
+            arrays[f"weights {number}"] = self._weights[marginal]
+        return arrays
+
+    def unpack(self, arrays: Mapping[str, npt.NDArray[np.generic]]) -> list[Marginal]:
+        """Takes over what `pack` gave, in place of what is known of these marginals, and says which they are."""
+        marginals: list[Marginal] = []
+        for number in range(len(arrays) // 3):
+            marginal: Marginal = tuple(arrays[f"marginal {number}"].tolist())
+            self._shares[marginal] = arrays[f"shares {number}"].astype(np.float32)
+            self._weights[marginal] = arrays[f"weights {number}"].astype(np.float32)
+            marginals.append(marginal)
+        return marginals
 
     def get_shares(self, marginal: Marginal) -> npt.NDArray[np.float32]:
         """Gives the answer so far: the mean of all, weighted by precision."""

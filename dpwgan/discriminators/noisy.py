@@ -82,7 +82,7 @@ class NoisyDiscriminator(Critic):
 
     def _set_first(self, index: int, value: npt.NDArray[np.float32]) -> None:
         self.weights[index].assign(value)
-        self.initial[index] = tf.constant(value)
+        self.initial[index].assign(value)
 
     def _activate(self, value: tf.Tensor, *, layer: int, generated: bool) -> tf.Tensor:
         activation = super()._activate(value, layer=layer, generated=generated)

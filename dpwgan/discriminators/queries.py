@@ -19,7 +19,7 @@ from dpwgan.discriminators.marginals import (
     MeasuredMarginals,
     answer_marginal,
     answer_pairs,
-    count_marginal,
+    count_marginals,
     count_pairs,
 )
 from dpwgan.generators.markov_tree import Edge, Forest
@@ -156,8 +156,9 @@ class QueryDiscriminator:
                             grown.add(larger)
             found |= grown
             smaller = grown
-        for marginal in found - self._larger.keys():
-            self._larger[marginal] = count_marginal(self._groups, marginal, self._layout)
+        new = sorted(found - self._larger.keys())
+        if new:
+            self._larger.update(count_marginals(self._groups, new, self._layout))
         return sorted(found)
 
     def _all_pairs(self) -> list[Edge]:

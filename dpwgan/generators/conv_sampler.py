@@ -1,7 +1,6 @@
 """Images from a trained generator: numpy alone, so that sampling from a saved model needs no TensorFlow."""
 
 import json
-import zipfile
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -13,6 +12,8 @@ from dpwgan.accounting.certificate import Certificate
 from dpwgan.cells.image_grid import ImageGrid
 from dpwgan.encoded import EncodedTable, Span
 from dpwgan.errors import InputError
+from dpwgan.generators.pieces import cut
+from dpwgan.generators.saved import read_weights, reading_saved
 
 CONV_FILE = "convolutions.npz"
 _GRID_FILE = "convolutions.json"
@@ -46,9 +47,7 @@ class ConvSampler:
 
         Privacy: post-processing of what was fitted; free, however often.
         """
-        done = 0
-        while done < records:
-            size = min(chunk, records - done)
+        for size in cut(records, most=chunk):
             labels = draw_labels(self.shares, size, rng=rng)
             latents = rng.standard_normal((size, len(self.weights[0]) - len(self.shares)), dtype=np.float32)
             images = self.draw_images(latents, np.eye(len(self.shares), dtype=np.float32)[labels])
@@ -57,7 +56,6 @@ class ConvSampler:
             numbers = np.zeros((size, len(self.grid.sources)), np.float32)
             numbers[:, list(self.grid.sources)] = images.reshape(size, -1)
             yield EncodedTable(codes=codes, numbers=numbers, spans=self.grid.spans)
-            done += size
 
     def draw_images(self, latents: Floats, labels: Floats) -> Floats:
         """Does what `ConvGenerator.images` does. Shapes: (b, latent), one-hot (b, classes) to (b, h, w, channels)."""
@@ -82,9 +80,9 @@ class ConvSampler:
     @classmethod
     def load(cls, directory: Path) -> "ConvSampler":
         """Reads a saved generator. Raises: InputError if it is missing or damaged."""
-        try:
+        with reading_saved():
+            weights = read_weights(directory / CONV_FILE)
             with np.load(directory / CONV_FILE, allow_pickle=False) as archive:
-                weights = tuple(archive[f"arr_{index}"].astype(np.float32) for index in range(len(archive.files) - 1))
                 shares = archive["shares"].astype(np.float64)
             document = json.loads((directory / _GRID_FILE).read_text())
             height, width, channels = document["shape"]
@@ -94,8 +92,6 @@ class ConvSampler:
                 label=Span(**document["label"]),
                 spans=tuple(Span(**span) for span in document["spans"]),
             )
-        except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
-            raise InputError(f"the saved generator is missing or damaged ({type(error).__name__})") from None
         if len(weights) < 6 or len(weights) % 3 or shares.shape != (grid.classes,) or len(weights[-1]) != channels:
             raise InputError("the saved generator is damaged: its weights do not fit its images")
         if not (np.all(shares >= 0) and np.isclose(shares.sum(), 1.0, atol=1e-3)):

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from dpwgan.cells.image_moments import make_cosine_basis
 from dpwgan.encoded import EncodedTable, Span
+from dpwgan.storage import allocate_beside, let_go
 
 Floats = npt.NDArray[np.float64]
 
@@ -79,13 +80,14 @@ class CosineSpace:
 
     def to_points(self, encoded: EncodedTable) -> EncodedTable:
         """Gives every row's point and label. What it gives is not released."""
-        points = np.empty((encoded.records, self.features), np.float32)
+        points = allocate_beside(encoded.numbers, (encoded.records, self.features), np.float32)
         basis, sources = self.basis.T * self.scale, list(self.sources)
         for first in range(0, encoded.records, _CHUNK):
             rows = slice(first, first + _CHUNK)
             projected = encoded.numbers[rows][:, sources].astype(np.float64) @ basis
             products = projected[:, self.pairs[0]] * projected[:, self.pairs[1]]
             points[rows] = np.concatenate([projected, products], axis=1)
+            let_go(encoded.numbers, points)
         codes = np.ascontiguousarray(encoded.codes[:, [self.label.source]])
         return EncodedTable(codes=codes, numbers=points, spans=self.point_spans)
 

@@ -4,7 +4,6 @@ Sampling needs numpy alone.
 """
 
 import json
-import zipfile
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,7 +13,9 @@ import numpy.typing as npt
 
 from dpwgan.accounting.certificate import Certificate
 from dpwgan.encoded import EncodedTable, Span
-from dpwgan.errors import DpwganError, InputError
+from dpwgan.errors import DpwganError
+from dpwgan.generators.pieces import cut
+from dpwgan.generators.saved import reading_saved
 
 FACTORS_FILE = "image_factors.npz"
 _COLUMNS_FILE = "image_factors.json"
@@ -68,11 +69,8 @@ class FactorImages:
 
         Privacy: post-processing of a release; free, however often.
         """
-        done = 0
-        while done < records:
-            size = min(chunk, records - done)
+        for size in cut(records, most=chunk):
             yield self._draw(size, rng=rng)
-            done += size
 
     def _draw(self, records: int, *, rng: np.random.Generator) -> EncodedTable:
         classes = rng.choice(len(self.shares), size=records, p=self.shares / self.shares.sum())
@@ -96,21 +94,10 @@ class FactorImages:
     @classmethod
     def load(cls, directory: Path) -> "FactorImages":
         """Reads a saved model. Raises: InputError if it is missing or damaged."""
-        try:
+        with reading_saved():
             document = json.loads((directory / _COLUMNS_FILE).read_text())
             spans = tuple(Span(**span) for span in document["spans"])
             with np.load(directory / FACTORS_FILE, allow_pickle=False) as archive:
                 arrays = {name: archive[name].astype(np.float64) for name in _ARRAYS}
                 pixels = archive["pixels"].astype(np.int64)
             return cls(spans=spans, label=spans[document["label"]], pixels=pixels, **arrays)
-        except (
-            DpwganError,
-            OSError,
-            ValueError,
-            KeyError,
-            TypeError,
-            IndexError,
-            EOFError,
-            zipfile.BadZipFile,
-        ) as error:
-            raise InputError(f"the saved generator is missing or damaged ({type(error).__name__})") from None

@@ -105,13 +105,14 @@ def draw_systematically(
     order = np.argsort(groups + rng.random(len(groups)))
     sizes = np.bincount(groups, minlength=len(table))
     firsts = np.cumsum(sizes) - sizes
-    ranks = np.empty(len(groups), np.int64)
-    ranks[order] = np.arange(len(groups)) - firsts[groups[order]]
-    points = (ranks + rng.random(len(table))[groups]) / sizes[groups]
+    # All that follows is in that order, in which the search below goes from one end of its scale to the other.
+    rising = np.repeat(np.arange(len(table)), sizes)
+    points = (np.arange(len(groups)) - firsts[rising] + rng.random(len(table))[rising]) / sizes[rising]
     limits = np.cumsum(table, axis=1)
     limits /= limits[:, -1:]
     # One rising scale for all groups: group g holds [g, g + 1).
     scale = (limits + np.arange(len(table))[:, np.newaxis]).ravel()
-    found = np.searchsorted(scale, groups + points, side="right") - groups * table.shape[1]
-    drawn: npt.NDArray[np.int64] = np.clip(found, 0, table.shape[1] - 1)
+    found = np.searchsorted(scale, rising + points, side="right") - rising * table.shape[1]
+    drawn = np.empty(len(groups), np.int64)
+    drawn[order] = np.clip(found, 0, table.shape[1] - 1)
     return drawn

@@ -1,7 +1,7 @@
 """The mixture generator: latent codes that are learnt, each with one distribution of its own for every attribute."""
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -23,6 +23,12 @@ class CodeGenerator(Protocol):
 
     def step(self, gradient: Probabilities, *, learning_rate: float) -> None:
         """Moves against a gradient in the probabilities. Shapes: (codes, width)."""
+
+    def pack(self) -> dict[str, npt.NDArray[np.generic]]:
+        """Gives weights and the optimiser's memory as arrays by name, for a checkpoint."""
+
+    def unpack(self, arrays: Mapping[str, npt.NDArray[np.generic]]) -> None:
+        """Takes over what `pack` gave."""
 
 
 class Mixture:
@@ -54,6 +60,15 @@ class Mixture:
         self._mean = np.zeros_like(self._table)
         self._square = np.zeros_like(self._table)
         self._steps = 0
+
+    def pack(self) -> dict[str, npt.NDArray[np.generic]]:
+        """Gives logits and Adam's memory as arrays by name, for a checkpoint."""
+        return {"table": self._table, "mean": self._mean, "square": self._square, "steps": np.array(self._steps)}
+
+    def unpack(self, arrays: Mapping[str, npt.NDArray[np.generic]]) -> None:
+        """Takes over what `pack` gave."""
+        self._table, self._mean, self._square = (arrays[key].astype(np.float32) for key in ("table", "mean", "square"))
+        self._steps = int(arrays["steps"])
 
     def probabilities(self) -> Probabilities:
         """Gives the distributions of all codes. Shapes: (codes, width)."""
@@ -100,15 +115,19 @@ def fit(
     learning_rate: float,
     last_rate: float,
     tick: Callable[[], None] = lambda: None,
+    first: int = 0,
+    keep: Callable[[int], None] = lambda done: None,
 ) -> None:
     """Fits a generator to released numbers; the rate falls by a constant factor a step. `tick` is called each step.
 
+    `first`: how many of the steps are done already; `keep` is told the number done after each step.
     Privacy: post-processing.
     """
-    for step in range(steps):
+    for step in range(first, steps):
         probabilities = generator.probabilities()
         total = np.zeros_like(probabilities)
         for loss in losses:
             total += loss.loss_and_gradient(probabilities)[1]
         generator.step(total, learning_rate=learning_rate * (last_rate / learning_rate) ** (step / max(1, steps - 1)))
         tick()
+        keep(step + 1)

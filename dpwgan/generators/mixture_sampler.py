@@ -1,7 +1,6 @@
 """Rows from a fitted mixture: numpy alone, so that sampling from a saved model needs no TensorFlow."""
 
 import json
-import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,8 @@ from dpwgan.cells.coarsening import Coarsening
 from dpwgan.encoded import EncodedTable
 from dpwgan.errors import InputError
 from dpwgan.generators.markov_tree import draw_systematically
+from dpwgan.generators.pieces import cut
+from dpwgan.generators.saved import reading_saved
 
 MIXTURE_FILE = "mixture.npz"
 _GROUPS_FILE = "groups.json"
@@ -38,11 +39,8 @@ class MixtureSampler:
         Privacy: post-processing of releases; free, however often.
         Source: Madow and Madow 1944 (systematic sampling).
         """
-        done = 0
-        while done < records:
-            size = min(chunk, records - done)
+        for size in cut(records, most=chunk):
             yield self.coarsening.to_encoded(self.draw_groups(size, rng=rng), rng=rng)
-            done += size
 
     def draw_groups(self, records: int, *, rng: np.random.Generator) -> npt.NDArray[np.int32]:
         """Draws rows of groups, in random order. Shapes: (records, attributes)."""
@@ -67,12 +65,10 @@ class MixtureSampler:
     @classmethod
     def load(cls, directory: Path) -> "MixtureSampler":
         """Reads a saved mixture. Raises: InputError if it is missing or damaged."""
-        try:
+        with reading_saved():
             with np.load(directory / MIXTURE_FILE, allow_pickle=False) as archive:
                 probabilities = archive["probabilities"].astype(np.float32)
             coarsening = Coarsening.from_document(json.loads((directory / _GROUPS_FILE).read_text()))
-        except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
-            raise InputError(f"the saved generator is missing or damaged ({type(error).__name__})") from None
         starts = np.concatenate(([0], np.cumsum(coarsening.sizes)))[:-1]
         if probabilities.ndim != 2 or not len(probabilities) or probabilities.shape[1] != coarsening.width:
             raise InputError("the saved generator is damaged: its codes do not fit its columns")

@@ -13,7 +13,6 @@ taken, after adding offsets with which the model's own rows have the released sh
 import functools
 import itertools
 import json
-import zipfile
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -27,7 +26,9 @@ from dpwgan.accounting.certificate import Certificate
 from dpwgan.cells.class_moments import leave_out
 from dpwgan.cells.coarsening import Coarsening
 from dpwgan.encoded import EncodedTable, Span
-from dpwgan.errors import DpwganError, InputError
+from dpwgan.errors import DpwganError
+from dpwgan.generators.pieces import cut
+from dpwgan.generators.saved import reading_saved
 
 PROJECTED_FILE = "projected.npz"
 _COLUMNS_FILE = "projected.json"
@@ -185,10 +186,9 @@ class ProjectedGaussian:
 
     def draw(self, records: int, *, rng: np.random.Generator) -> EncodedTable:
         """Draws rows. Privacy: post-processing of releases; free, however often."""
-        pieces = [
-            self.to_groups(self.draw_points(size, rng=rng))
-            for size in _cut(records, width=self.coordinates.width + self.projection.shape[1])
-        ]
+        width = self.coordinates.width + self.projection.shape[1]
+        most = max(1, _PIECE_BYTES // (8 * max(1, width)))
+        pieces = [self.to_groups(self.draw_points(size, rng=rng)) for size in cut(records, most=most)]
         groups = np.concatenate(pieces) if pieces else np.zeros((0, len(self.is_rank)), np.int32)
         return self.coarsening.to_encoded(groups, rng=rng)
 
@@ -258,11 +258,8 @@ class ClassSampler:
 
         Privacy: post-processing of releases; free, however often.
         """
-        done = 0
-        while done < records:
-            size = min(chunk, records - done)
+        for size in cut(records, most=chunk):
             yield self._draw(size, rng=rng)
-            done += size
 
     def _draw(self, records: int, *, rng: np.random.Generator) -> EncodedTable:
         if self.label is None:
@@ -302,7 +299,7 @@ class ClassSampler:
     @classmethod
     def load(cls, directory: Path) -> "ClassSampler":
         """Reads a saved model. Raises: InputError if it is missing or damaged."""
-        try:
+        with reading_saved():
             document = json.loads((directory / _COLUMNS_FILE).read_text())
             spans = tuple(Span(**span) for span in document["spans"])
             label = document["label"]
@@ -317,25 +314,6 @@ class ClassSampler:
                 )
                 shares = archive["shares"].astype(np.float64)
             return cls(spans=spans, label=None if label is None else spans[label], shares=shares, models=models)
-        except InputError:
-            raise
-        except (
-            DpwganError,
-            OSError,
-            ValueError,
-            KeyError,
-            TypeError,
-            IndexError,
-            EOFError,
-            zipfile.BadZipFile,
-        ) as error:
-            raise InputError(f"the saved generator is missing or damaged ({type(error).__name__})") from None
 
 
 _ARRAYS = ("projection", "factor", "offsets")
-
-
-def _cut(records: int, *, width: int) -> list[int]:
-    """Cuts a number of rows into pieces that take a bounded amount of memory each."""
-    most = max(1, _PIECE_BYTES // (8 * max(1, width)))
-    return [min(most, records - first) for first in range(0, records, most)]

@@ -7,7 +7,6 @@ were released; how pixels hang together before clipping is the released covarian
 
 import json
 import math
-import zipfile
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -18,8 +17,10 @@ from scipy.special import ndtr
 
 from dpwgan.accounting.certificate import Certificate
 from dpwgan.encoded import EncodedTable, Span
-from dpwgan.errors import DpwganError, InputError
+from dpwgan.errors import DpwganError
+from dpwgan.generators.pieces import cut
 from dpwgan.generators.projection import project_on_semidefinite
+from dpwgan.generators.saved import reading_saved
 
 IMAGES_FILE = "image_gaussian.npz"
 _COLUMNS_FILE = "image_gaussian.json"
@@ -128,11 +129,8 @@ class ImageSampler:
 
         Privacy: post-processing of releases; free, however often.
         """
-        done = 0
-        while done < records:
-            size = min(chunk, records - done)
+        for size in cut(records, most=chunk):
             yield self._draw(size, rng=rng)
-            done += size
 
     def _draw(self, records: int, *, rng: np.random.Generator) -> EncodedTable:
         _, p, pixels = self.loadings.shape
@@ -161,7 +159,7 @@ class ImageSampler:
     @classmethod
     def load(cls, directory: Path) -> "ImageSampler":
         """Reads a saved model. Raises: InputError if it is missing or damaged."""
-        try:
+        with reading_saved():
             document = json.loads((directory / _COLUMNS_FILE).read_text())
             spans = tuple(Span(**span) for span in document["spans"])
             with np.load(directory / IMAGES_FILE, allow_pickle=False) as archive:
@@ -172,17 +170,6 @@ class ImageSampler:
                     sources=archive["sources"].astype(np.int64),
                     **{name: archive[name].astype(np.float64) for name in _ARRAYS},
                 )
-        except (
-            DpwganError,
-            OSError,
-            ValueError,
-            KeyError,
-            TypeError,
-            IndexError,
-            EOFError,
-            zipfile.BadZipFile,
-        ) as error:
-            raise InputError(f"the saved generator is missing or damaged ({type(error).__name__})") from None
 
 
 _ARRAYS = ("shares", "locations", "spreads", "loadings")

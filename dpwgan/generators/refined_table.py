@@ -1,7 +1,6 @@
 """Rows of RON-Gauss, refined: a perceptron says which of a drawn row's cells to put others in place of. Numpy alone."""
 
 import itertools
-import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,9 @@ import numpy.typing as npt
 from dpwgan.accounting.certificate import Certificate
 from dpwgan.encoded import EncodedTable
 from dpwgan.errors import InputError
+from dpwgan.generators.pieces import cut
 from dpwgan.generators.projected_gaussian import ClassSampler
+from dpwgan.generators.saved import read_weights, reading_saved
 
 REFINED_FILE = "refined.npz"
 
@@ -46,8 +47,7 @@ class RefinedTable:
     def sample(self, records: int, *, rng: np.random.Generator, chunk: int = 16_384) -> Iterator[EncodedTable]:
         """Draws rows in chunks. Privacy: post-processing of what was released; free, however often."""
         model = self.prior.models[0]
-        for first in range(0, records, chunk):
-            size = min(chunk, records - first)
+        for size in cut(records, most=chunk):
             groups = self.refine(draw_groups(self.prior, size, rng=rng))
             yield model.coarsening.to_encoded(groups, rng=rng)
 
@@ -72,11 +72,8 @@ class RefinedTable:
     def load(cls, directory: Path) -> "RefinedTable":
         """Reads a saved model. Raises: InputError if it is missing or damaged."""
         prior = ClassSampler.load(directory)
-        try:
-            with np.load(directory / REFINED_FILE, allow_pickle=False) as archive:
-                weights = tuple(archive[f"arr_{index}"].astype(np.float32) for index in range(len(archive.files)))
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-            raise InputError(f"the saved generator is missing or damaged ({type(error).__name__})") from None
+        with reading_saved():
+            weights = read_weights(directory / REFINED_FILE)
         model = cls(prior=prior, weights=weights)
         if len(weights) < 4 or len(weights) % 2 or weights[-1].shape != (sum(model.sizes),):
             raise InputError("the saved generator is damaged: its weights do not fit its columns")

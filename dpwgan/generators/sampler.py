@@ -1,7 +1,6 @@
 """Rows from a trained generator: numpy alone, so that sampling from a saved model needs no TensorFlow."""
 
 import json
-import zipfile
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -12,6 +11,8 @@ import numpy.typing as npt
 from dpwgan.accounting.certificate import Certificate
 from dpwgan.encoded import EncodedTable, Head, Span
 from dpwgan.errors import InputError
+from dpwgan.generators.pieces import cut
+from dpwgan.generators.saved import read_weights, reading_saved
 
 _WEIGHTS = "weights.npz"
 _SPANS = "spans.json"
@@ -42,11 +43,8 @@ class MlpSampler:
         """
         width = self.weights[-1].shape[0]
         piece = max(1, min(chunk, _LOGIT_BYTES // (8 * width)))
-        done = 0
-        while done < records:
-            size = min(piece, records - done)
+        for size in cut(records, most=piece):
             yield self._draw(size, rng=rng)
-            done += size
 
     def _draw(self, records: int, *, rng: np.random.Generator) -> EncodedTable:
         activation = rng.standard_normal((records, self.weights[0].shape[0]), dtype=np.float32)
@@ -72,12 +70,9 @@ class MlpSampler:
     @classmethod
     def load(cls, directory: Path) -> "MlpSampler":
         """Reads a saved generator. Raises: InputError if it is missing or damaged."""
-        try:
-            with np.load(directory / _WEIGHTS, allow_pickle=False) as archive:
-                weights = tuple(archive[f"arr_{index}"].astype(np.float32) for index in range(len(archive.files)))
+        with reading_saved():
+            weights = read_weights(directory / _WEIGHTS)
             spans = tuple(Span(**span) for span in json.loads((directory / _SPANS).read_text()))
-        except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
-            raise InputError(f"the saved generator is missing or damaged ({type(error).__name__})") from None
         if len(weights) < 4 or weights[-1].shape != (sum(span.width for span in spans),):
             raise InputError("the saved generator is damaged: its weights do not fit its columns")
         return cls(weights=weights, spans=spans)

@@ -1,7 +1,6 @@
 """Images from a trained generator in few coordinates: numpy alone, so that sampling needs no TensorFlow."""
 
 import json
-import zipfile
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,8 +13,10 @@ from dpwgan.cells.image_moments import make_cosine_basis
 from dpwgan.encoded import EncodedTable, Span
 from dpwgan.errors import InputError
 from dpwgan.generators.cosine_space import CosineSpace
+from dpwgan.generators.pieces import cut
 from dpwgan.generators.projected_images import ImageSampler
 from dpwgan.generators.sampler import draw_categories
+from dpwgan.generators.saved import read_weights, reading_saved
 
 SMOOTH_FILE = "smooth.npz"
 _SPACE_FILE = "smooth.json"
@@ -43,8 +44,8 @@ class SmoothSampler:
     def sample(self, records: int, *, rng: np.random.Generator, chunk: int = 4_096) -> Iterator[EncodedTable]:
         """Draws rows in chunks. Privacy: post-processing of what was fitted; free, however often."""
         basis = self.space.basis
-        for first in range(0, records, chunk):
-            yield self._draw(min(chunk, records - first), basis=basis, rng=rng)
+        for size in cut(records, most=chunk):
+            yield self._draw(size, basis=basis, rng=rng)
 
     def _draw(self, records: int, *, basis: npt.NDArray[np.float64], rng: np.random.Generator) -> EncodedTable:
         classes = self.space.classes
@@ -73,9 +74,8 @@ class SmoothSampler:
     @classmethod
     def load(cls, directory: Path) -> "SmoothSampler":
         """Reads a saved generator. Raises: InputError if it is missing or damaged."""
-        try:
-            with np.load(directory / SMOOTH_FILE, allow_pickle=False) as archive:
-                weights = tuple(archive[f"arr_{index}"].astype(np.float32) for index in range(len(archive.files)))
+        with reading_saved():
+            weights = read_weights(directory / SMOOTH_FILE)
             document = json.loads((directory / _SPACE_FILE).read_text())
             found = document["space"]
             height, width, channels = found["image"]
@@ -87,8 +87,6 @@ class SmoothSampler:
                 dimension=int(found["dimension"]),
             )
             scale, has_prior = float(document["output_scale"]), bool(document["prior"])
-        except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
-            raise InputError(f"the saved generator is missing or damaged ({type(error).__name__})") from None
         if len(weights) < 5 or weights[0].shape != (space.classes,) or weights[-1].shape != (space.dimension,):
             raise InputError("the saved generator is damaged: its weights do not fit its images")
         prior = ImageSampler.load(directory) if has_prior else None

@@ -1,6 +1,6 @@
 """The mixture generator on TensorFlow: codes, a multilayer perceptron over fixed latents, or both added."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,7 @@ from dpwgan.encoded import Span
 from dpwgan.generators.heads import draw_rows, split_spans
 from dpwgan.generators.mlp import MlpGenerator
 from dpwgan.training.optimizer import RmsProp
+from dpwgan.training.weights import pack_variables, unpack_variables
 
 _DECAY = 0.99
 
@@ -50,7 +51,7 @@ class TensorMixture:
         self._mlp: MlpGenerator | None = None
         self.weights: list[tf.Variable] = [] if self._table is None else [self._table]
         if hidden:
-            self._latents = tf.constant(rng.standard_normal((self._codes, latent), dtype=np.float32))
+            self._latents = tf.Variable(rng.standard_normal((self._codes, latent), dtype=np.float32), trainable=False)
             self._mlp = MlpGenerator(spans, latent=latent, hidden=hidden, rng=rng)
             if self._table is None:
                 self._mlp.weights[-1].assign(logits.mean(axis=0))
@@ -60,6 +61,20 @@ class TensorMixture:
         self._move = tf.function(
             self._trace_move, input_signature=[tf.TensorSpec(logits.shape, tf.float32), tf.TensorSpec([], tf.float32)]
         )
+
+    @property
+    def variables(self) -> list[tf.Variable]:
+        """Everything that training changed or drew: weights, fixed latents, the optimiser's memory."""
+        latents = [] if self._mlp is None else [self._latents]
+        return [*self.weights, *latents, *self._optimizer.variables]
+
+    def pack(self) -> dict[str, npt.NDArray[np.generic]]:
+        """Gives all of it as arrays by name, for a checkpoint."""
+        return pack_variables(self.variables)
+
+    def unpack(self, arrays: Mapping[str, npt.NDArray[np.generic]]) -> None:
+        """Takes over what `pack` gave."""
+        unpack_variables(self.variables, arrays)
 
     @property
     def codes(self) -> int:

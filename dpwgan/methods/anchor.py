@@ -17,13 +17,14 @@ from dpwgan.accounting.budget import Budget, NeighboringRelation
 from dpwgan.accounting.calibrate import noise_scale_for
 from dpwgan.accounting.choose import FamilyChoice, choose_accountant_for_family
 from dpwgan.accounting.events import Charge, Event, exponential_selection, gaussian
+from dpwgan.accounting.journal import Arrays, Journal
 from dpwgan.accounting.ledger import Ledger
 from dpwgan.accounting.moments import MOMENTS
 from dpwgan.cells.coarsening import MOST_CELLS, Coarsening, coarsen
 from dpwgan.cells.groups import GroupLayout
-from dpwgan.cells.one_ways import OneWayPlan, measure_one_ways, plan_one_ways
+from dpwgan.cells.one_ways import OneWayPlan, measure_one_ways, plan_one_ways, unpack_one_ways
 from dpwgan.cells.simplex import project_on_simplex
-from dpwgan.discriminators.base import ReleasedLoss
+from dpwgan.discriminators.base import Probabilities, ReleasedLoss
 from dpwgan.discriminators.marginals import MeasuredMarginals, answer_pairs
 from dpwgan.discriminators.moments import REPLACE_ONE_FACTOR, measure_moments
 from dpwgan.discriminators.queries import (
@@ -69,6 +70,8 @@ _MOST_CODES = 3_000
 _LEAST_CODES = 500
 _ROUND_STEPS = 20
 _PROGRESS_CALLS = 100
+# How often a checkpoint takes down the generator while it is fitted for the last time.
+_KEEPS = 10
 _MLP_HIDDEN = (256, 256)
 
 
@@ -255,9 +258,13 @@ class AnchorPlan:
     def memory_bytes(self) -> int:
         """Estimate of what the fit holds at its peak: rows of groups, pairs of groups, codes and their copies."""
         width = self.most_width if self.fit_ticks else 0
-        rows = 4 * self.shape.records * (self.attributes + 2 * len(self.shape.spans))
         levels = sum(attribute.cells for attribute in self.one_way_plan.attributes)
-        return int(rows + 48 * levels + 20 * width**2 + 4 * 9 * self.choose_codes(width) * width)
+        return int(self.row_bytes + 48 * levels + 20 * width**2 + 4 * 9 * self.choose_codes(width) * width)
+
+    @property
+    def row_bytes(self) -> int:
+        """The part of it that the rows take, which is on disk instead where they are."""
+        return 4 * self.shape.records * (self.attributes + 2 * len(self.shape.spans))
 
     @property
     def seconds(self) -> float:
@@ -386,9 +393,18 @@ def fit_anchor(
     Privacy: each release is charged before it reads rows; the rest is post-processing.
     Raises: PrivacyError from the ledger.
     """
-    ledger.charge(ONE_WAYS_LABEL)
-    one_ways, _ = measure_one_ways(
-        encoded, plan.one_way_plan, noise_multiplier=plan.one_ways_noise_multiplier, rng=streams.noise
+
+    def measure_first() -> Arrays:
+        ledger.charge(ONE_WAYS_LABEL)
+        released, _ = measure_one_ways(
+            encoded, plan.one_way_plan, noise_multiplier=plan.one_ways_noise_multiplier, rng=streams.noise
+        )
+        return released.pack()
+
+    one_ways = unpack_one_ways(
+        ledger.release(ONE_WAYS_LABEL, measure_first),
+        plan.one_way_plan,
+        noise_multiplier=plan.one_ways_noise_multiplier,
     )
     records = encoded.records
     least_count = 0.0 if plan.fit_ticks == 0 else _LEAST_STDDEVS * plan.answer_stddev
@@ -416,7 +432,6 @@ def fit_anchor(
         progress(1, 1, ledger.epsilon_spent())
         return FittedAnchor(generator=generator, **parts)
     tick = _Ticker(plan.fit_ticks, ledger=ledger, progress=progress)
-    rate = plan.settings.fit_learning_rate
     if plan.kind == "queries":
         discriminator = QueryDiscriminator(
             groups,
@@ -428,33 +443,101 @@ def fit_anchor(
             answer_noise_multiplier=plan.answer_noise_multiplier,
             rng=streams.noise,
         )
-        # The tree's pairs are asked for one by one, all charged before the first.
-        ledger.charge(SELECTION_LABEL, plan.attributes - 1)
-        ledger.charge(ANSWER_LABEL, plan.attributes - 1)
-        tree = discriminator.ask_for_tree(shares, stddevs=coarsening.stddevs)
-        draft = Mixture(layout.sizes, start.draw(tree, codes=max(_LEAST_CODES, codes // 4)))
-        fit(draft, losses, steps=_ROUND_STEPS, learning_rate=rate, last_rate=rate / 3, tick=tick)
-        for _ in range(plan.rounds):
-            ledger.charge(SELECTION_LABEL)
-            ledger.charge(ANSWER_LABEL)
-            discriminator.ask(draft.probabilities())
-            draft.forget()
-            fit(draft, losses, steps=_ROUND_STEPS, learning_rate=rate, last_rate=rate / 3, tick=tick)
-        answers = answer_pairs(draft.probabilities())
-    else:
-        ledger.charge(MOMENTS_LABEL)
-        measure_moments(
-            groups,
-            layout,
-            measured=measured,
-            noise_multiplier=plan.answer_noise_multiplier,
-            rng=streams.noise,
+        answers = _play_rounds(
+            discriminator, start, plan=plan, coarsening=coarsening, losses=losses, ledger=ledger, tick=tick
         )
+    else:
+
+        def measure_pairs() -> Arrays:
+            ledger.charge(MOMENTS_LABEL)
+            measure_moments(
+                groups,
+                layout,
+                measured=measured,
+                noise_multiplier=plan.answer_noise_multiplier,
+                rng=streams.noise,
+            )
+            return measured.pack(itertools.combinations(range(layout.attributes), 2))
+
+        measured.unpack(ledger.release(MOMENTS_LABEL, measure_pairs))
         answers = start.denoise_pairs()
     logits = start.draw(start.find_tree(answers), codes=codes)
     generator = Mixture(layout.sizes, logits) if make_generator is None else make_generator(layout, logits)
-    fit(generator, losses, steps=plan.settings.fit_steps, learning_rate=rate, last_rate=rate / 20, tick=tick)
+    _fit_last(generator, losses, plan=plan, journal=ledger.journal, tick=tick)
     return FittedAnchor(generator=generator, **parts)
+
+
+def _play_rounds(
+    discriminator: QueryDiscriminator,
+    start: "_Start",
+    *,
+    plan: AnchorPlan,
+    coarsening: Coarsening,
+    losses: Sequence[ReleasedLoss],
+    ledger: Ledger,
+    tick: "_Ticker",
+) -> Probabilities:
+    """Asks for the tree, then for one marginal after another, each where a draft fitted to all before is worst.
+
+    A round that an earlier life of the run began, and lost, is left out. Shapes: shares of all pairs, (width, width).
+    """
+    measured, journal, rate = start.measured, ledger.journal, plan.settings.fit_learning_rate
+
+    def ask_for_tree() -> Arrays:
+        # The tree's pairs are asked for one by one, all charged before the first.
+        ledger.charge(SELECTION_LABEL, plan.attributes - 1)
+        ledger.charge(ANSWER_LABEL, plan.attributes - 1)
+        return measured.pack(discriminator.ask_for_tree(start.shares, stddevs=coarsening.stddevs))
+
+    tree: list[Edge] = [(left, right) for left, right in measured.unpack(ledger.release("tree", ask_for_tree))]
+    codes = max(_LEAST_CODES, plan.choose_codes(start.layout.width) // 4)
+    draft = Mixture(coarsening.sizes, start.draw(tree, codes=codes))
+
+    def ask() -> Arrays:
+        ledger.charge(SELECTION_LABEL)
+        ledger.charge(ANSWER_LABEL)
+        return measured.pack([discriminator.ask(draft.probabilities())])
+
+    kept = journal.recall("draft")
+    fitted = -1 if kept is None else int(kept["round"])
+    if kept is not None:
+        draft.unpack(kept)
+    for number in range(plan.rounds + 1):
+        name = f"round {number}"
+        if number > 0 and not journal.has_lost(name):
+            measured.unpack(ledger.release(name, ask, dispensable=True))
+            draft.forget()
+        if number <= fitted:
+            tick.skip(_ROUND_STEPS)
+            continue
+        fit(draft, losses, steps=_ROUND_STEPS, learning_rate=rate, last_rate=rate / 3, tick=tick)
+        if journal.keeps:
+            journal.keep("draft", {**draft.pack(), "round": np.array(number)})
+    return answer_pairs(draft.probabilities())
+
+
+def _fit_last(
+    generator: CodeGenerator,
+    losses: Sequence[ReleasedLoss],
+    *,
+    plan: AnchorPlan,
+    journal: Journal,
+    tick: "_Ticker",
+) -> None:
+    """Fits the generator to everything measured, from where an earlier life of the run left it."""
+    steps, rate = plan.settings.fit_steps, plan.settings.fit_learning_rate
+    kept = journal.recall("generator")
+    first = 0 if kept is None else int(kept["fitted"])
+    if kept is not None:
+        generator.unpack(kept)
+        tick.skip(first)
+    every = max(1, steps // _KEEPS)
+
+    def keep(done: int) -> None:
+        if journal.keeps and (done % every == 0 or done == steps):
+            journal.keep("generator", {**generator.pack(), "fitted": np.array(done)})
+
+    fit(generator, losses, steps=steps, learning_rate=rate, last_rate=rate / 20, tick=tick, first=first, keep=keep)
 
 
 class _Ticker:
@@ -464,6 +547,10 @@ class _Ticker:
         self._total, self._ledger, self._progress = total, ledger, progress
         self._done = 0
         self._every = max(1, total // _PROGRESS_CALLS)
+
+    def skip(self, steps: int) -> None:
+        """Counts steps that an earlier life of the run took."""
+        self._done += steps
 
     def __call__(self) -> None:
         self._done += 1
@@ -484,7 +571,8 @@ class _Start:
         records: int,
         rng: np.random.Generator,
     ) -> None:
-        self._layout, self._measured, self._shares, self._rng = layout, measured, shares, rng
+        self.measured, self.shares = measured, shares
+        self.layout, self._rng = layout, rng
         self._stddev = plan.answer_stddev / records
 
     def find_tree(self, answers: npt.NDArray[np.float32]) -> list[Edge]:
@@ -492,28 +580,28 @@ class _Start:
 
         Shapes: `answers` (width, width) shares.
         """
-        one_ways = np.concatenate(self._shares).astype(np.float32)
-        strengths = self._layout.add_blocks(np.abs(answers - np.outer(one_ways, one_ways)))
-        pairs = [marginal for marginal in self._measured if len(marginal) == 2]
+        one_ways = np.concatenate(self.shares).astype(np.float32)
+        strengths = self.layout.add_blocks(np.abs(answers - np.outer(one_ways, one_ways)))
+        pairs = [marginal for marginal in self.measured if len(marginal) == 2]
         return find_strongest_tree(
             {(left, right): float(strengths[left, right]) for left, right in pairs},
-            attributes=self._layout.attributes,
+            attributes=self.layout.attributes,
         )
 
     def denoise_pairs(self) -> npt.NDArray[np.float32]:
         """Gives all measured pairs, each projected onto the simplex. Shapes: (width, width) shares."""
-        answers = np.outer(np.concatenate(self._shares), np.concatenate(self._shares)).astype(np.float32)
-        for left, right in itertools.combinations(range(self._layout.attributes), 2):
+        answers = np.outer(np.concatenate(self.shares), np.concatenate(self.shares)).astype(np.float32)
+        for left, right in itertools.combinations(range(self.layout.attributes), 2):
             block = self._project((left, right))
-            answers[self._layout.get_slice(left), self._layout.get_slice(right)] = block
+            answers[self.layout.get_slice(left), self.layout.get_slice(right)] = block
         return answers
 
     def draw(self, tree: Sequence[Edge], *, codes: int) -> npt.NDArray[np.float32]:
         """Draws codes from the tree. Shapes: (codes, width) logits."""
         return draw_first_codes(
-            self._layout,
+            self.layout,
             tree,
-            one_ways=self._shares,
+            one_ways=self.shares,
             get_conditional=self._get_conditional,
             codes=codes,
             rng=self._rng,
@@ -524,12 +612,12 @@ class _Start:
         pair = (given, attribute) if given < attribute else (attribute, given)
         block = self._project(pair)
         block = block if given < attribute else block.T
-        table: npt.NDArray[np.float64] = block + self._stddev * self._shares[attribute]
+        table: npt.NDArray[np.float64] = block + self._stddev * self.shares[attribute]
         table /= table.sum(axis=1, keepdims=True)
         return table
 
     def _project(self, pair: Edge) -> npt.NDArray[np.float64]:
-        noisy = self._measured.get_shares(pair).astype(np.float64)
+        noisy = self.measured.get_shares(pair).astype(np.float64)
         projected: npt.NDArray[np.float64] = project_on_simplex(noisy.ravel(), np.ones(noisy.size), total=1.0)
         return projected.reshape(noisy.shape)
 

@@ -34,6 +34,10 @@ class Plan(Protocol):
         """Estimate of the memory that training takes."""
 
     @property
+    def row_bytes(self) -> int:
+        """The part of it that the rows take, which is on disk instead where they are."""
+
+    @property
     def seconds(self) -> float:
         """Rough estimate of the training time on two cores."""
 

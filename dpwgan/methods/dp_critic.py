@@ -11,10 +11,11 @@ import numpy.typing as npt
 from dpwgan.accounting.budget import Budget, NeighboringRelation
 from dpwgan.accounting.choose import AccountantChoice, choose_accountant_for_family, choose_nothing
 from dpwgan.accounting.events import Charge, Event, Gaussian, Unprotected, gaussian, poisson_gaussian
+from dpwgan.accounting.journal import Arrays
 from dpwgan.accounting.ledger import Ledger
 from dpwgan.cells.simplex import project_on_simplex
 from dpwgan.encoded import EncodedTable, TableShape
-from dpwgan.errors import ResourceError, UsageError
+from dpwgan.errors import UsageError
 from dpwgan.generators.conv_sampler import ConvSampler
 from dpwgan.generators.sampler import MlpSampler
 from dpwgan.mechanisms.gaussian import add_gaussian_noise
@@ -105,6 +106,11 @@ class FormalPlan:
     def memory_bytes(self) -> int:
         """Estimate of the memory that training takes."""
         return self.game.memory_bytes + 512 * 2**20
+
+    @property
+    def row_bytes(self) -> int:
+        """The part of it that the rows take, which is on disk instead where they are."""
+        return self.game.row_bytes
 
     @property
     def seconds(self) -> float:
@@ -304,38 +310,35 @@ def _fit_formally(
     threads: int | None,
 ) -> ConvSampler | MlpSampler:
     # TensorFlow takes seconds to import; a plan must not pay for it.
-    from dpwgan.training.device import prepare_device
-
-    name = prepare_device(device, threads=threads)
-    import tensorflow as tf
-
+    from dpwgan.training.device import on_device
     from dpwgan.training.gradient_penalty_step import PrivatePenaltyStep, ScoreClimb
     from dpwgan.training.loop import train
 
     shares = None
     if plan.counts is not None:
-        ledger.charge(COUNTS_LABEL)
-        shares = release_shares(encoded, plan, rng=streams.noise)
-    try:
-        with tf.device(name):
-            players = build_players(
-                encoded,
-                plan.game,
-                shares=shares,
-                critic_filters=_FORMAL_FILTERS,
-                rng=streams.model,
-                by_products=True,
-            )
-            train(
-                plan.critic,
-                critic_step=PrivatePenaltyStep(players, plan=plan.critic),
-                generator_step=ScoreClimb(players, batch_size=_FORMAL_GENERATOR_BATCH, learning_rate=1.0),
-                ledger=ledger,
-                streams=streams,
-                progress=progress,
-            )
-    except tf.errors.ResourceExhaustedError:
-        raise ResourceError(f"the device {name} ran out of memory: use smaller layers or batches") from None
+
+        def release() -> Arrays:
+            ledger.charge(COUNTS_LABEL)
+            return {"shares": release_shares(encoded, plan, rng=streams.noise)}
+
+        shares = ledger.release(COUNTS_LABEL, release)["shares"].astype(np.float64)
+    with on_device(device, threads=threads):
+        players = build_players(
+            encoded,
+            plan.game,
+            shares=shares,
+            critic_filters=_FORMAL_FILTERS,
+            rng=streams.model,
+            by_products=True,
+        )
+        train(
+            plan.critic,
+            critic_step=PrivatePenaltyStep(players, plan=plan.critic),
+            generator_step=ScoreClimb(players, batch_size=_FORMAL_GENERATOR_BATCH, learning_rate=1.0),
+            ledger=ledger,
+            streams=streams,
+            progress=progress,
+        )
     return take_sampler(players)
 
 

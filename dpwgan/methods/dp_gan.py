@@ -16,7 +16,7 @@ from dpwgan.accounting.choose import AccountantChoice, NoChoice, choose_nothing
 from dpwgan.accounting.events import Charge, Event, Gaussian, PublishedClaim, Unprotected
 from dpwgan.accounting.moments import MOMENTS
 from dpwgan.encoded import EncodedTable, TableShape
-from dpwgan.errors import ResourceError, UsageError
+from dpwgan.errors import UsageError
 from dpwgan.generators.conv_sampler import ConvSampler
 from dpwgan.generators.cosine_space import CosineSpace
 from dpwgan.generators.sampler import MlpSampler
@@ -138,6 +138,11 @@ class DpGanPlan:
         return self.steps.memory_bytes + more
 
     @property
+    def row_bytes(self) -> int:
+        """The part of it that the rows take, which is on disk instead where they are."""
+        return self.steps.row_bytes
+
+    @property
     def seconds(self) -> float:
         """Rough estimate of the time on two cores."""
         return self.steps.seconds
@@ -195,9 +200,13 @@ class PublishedPlan:
     @property
     def memory_bytes(self) -> int:
         """Estimate of the memory that training takes."""
-        table = 8 * self.shape.records * max(1, len(self.shape.spans))
         prior = 0 if self.prior is None else self.prior.memory_bytes
-        return int(table + prior + 4 * self.shape.width * (64 * self.batch + 12 * 1024) + 128 * 2**20)
+        return int(self.row_bytes + prior + 4 * self.shape.width * (64 * self.batch + 12 * 1024) + 128 * 2**20)
+
+    @property
+    def row_bytes(self) -> int:
+        """The part of it that the rows take, which is on disk instead where they are."""
+        return 8 * self.shape.records * max(1, len(self.shape.spans))
 
     @property
     def seconds(self) -> float:
@@ -287,19 +296,13 @@ class DpGan:
         Raises: PrivacyError, ResourceError, UsageError.
         """
         # TensorFlow takes seconds to import; a plan must not pay for it.
-        from dpwgan.training.device import prepare_device
-
-        name = prepare_device(device, threads=threads)
-        import tensorflow as tf
+        from dpwgan.training.device import on_device
 
         run: dict[str, Any] = {"streams": streams, "ledger": ledger, "progress": progress}
-        try:
-            with tf.device(name):
-                if isinstance(plan, PublishedPlan):
-                    return _fit_published(encoded, plan, **run)
-                return _fit_private(encoded, plan, **run)
-        except tf.errors.ResourceExhaustedError:
-            raise ResourceError(f"the device {name} ran out of memory: use smaller layers or batches") from None
+        with on_device(device, threads=threads):
+            if isinstance(plan, PublishedPlan):
+                return _fit_published(encoded, plan, **run)
+            return _fit_private(encoded, plan, **run)
 
 
 def refuse_nothing_to_train_on(shape: TableShape, *, method: str) -> None:
@@ -362,52 +365,13 @@ def make_discriminator(plan: TrainingPlan, space: CosineSpace | None, *, rng: np
     )
 
 
-def play(
-    encoded: EncodedTable,
-    plan: TrainingPlan,
-    *,
-    discriminator: Any,
-    generator: Any,
-    latents: Any,
-    streams: Streams,
-    ledger: Ledger,
-    progress: Progress,
-) -> tuple[npt.NDArray[np.float32], ...]:
-    """Trains both for the planned steps and gives the average of the generator's weights.
-
-    Privacy: each step is charged before its batch is drawn. Raises: PrivacyError, UsageError.
-    """
-    from dpwgan.training.generator_step import GeneratorStep
-    from dpwgan.training.loop import train
-    from dpwgan.training.private_step import FusedStep
-
-    parts: dict[str, Any] = {"critic": discriminator, "generator": generator, "latents": latents, "plan": plan}
-    generator_step = GeneratorStep(**parts)
-    train(
-        plan,
-        critic_step=FusedStep(encoded, **parts),
-        generator_step=generator_step,
-        ledger=ledger,
-        streams=streams,
-        progress=progress,
-    )
-    return refuse_unless_finite(generator_step.averaged_weights())
-
-
-def refuse_unless_finite(weights: Sequence[Any]) -> tuple[npt.NDArray[np.float32], ...]:
-    """Gives weights as arrays. Privacy: they are functions of released numbers. Raises: UsageError."""
-    arrays = tuple(weight.numpy() for weight in weights)
-    if not all(np.isfinite(array).all() for array in arrays):
-        raise UsageError("training ran off to numbers that are not finite: lower the learning rates")
-    return arrays
-
-
 def _fit_private(
     encoded: EncodedTable, plan: DpGanPlan, *, streams: Streams, ledger: Ledger, progress: Progress
 ) -> MlpSampler | SmoothSampler:
     from dpwgan.generators.mlp import MlpGenerator
     from dpwgan.generators.smooth_images import SmoothGenerator
     from dpwgan.training.latents import LatentSource
+    from dpwgan.training.private_game import play
 
     settings, space, rng = plan.steps.settings, plan.space, streams.model
     discriminator = make_discriminator(plan.steps, space, rng=rng)
@@ -416,11 +380,11 @@ def _fit_private(
     run: dict[str, Any] = {"streams": streams, "ledger": ledger, "progress": progress}
     if space is None:
         table = MlpGenerator(encoded.spans, **shared)
-        weights = play(encoded, plan.steps, discriminator=discriminator, generator=table, latents=latents, **run)
+        weights = play(encoded, plan.steps, critic=discriminator, generator=table, latents=latents, **run)
         return MlpSampler(weights=weights, spans=encoded.spans)
     images = SmoothGenerator(space, **shared)
     points = space.to_points(encoded)
-    weights = play(points, plan.steps, discriminator=discriminator, generator=images, latents=latents, **run)
+    weights = play(points, plan.steps, critic=discriminator, generator=images, latents=latents, **run)
     return images.to_sampler(weights)
 
 
@@ -521,6 +485,7 @@ def play_published(
     game: Any, plan: PublishedPlan, *, streams: Streams, ledger: Ledger, progress: Progress
 ) -> tuple[npt.NDArray[np.float32], ...]:
     """Trains as published and gives the generator's weights. Each step is noted before it reads rows."""
+    from dpwgan.training.finite import refuse_unless_finite
     from dpwgan.training.published_game import PublishedSteps
 
     steps = PublishedSteps(
@@ -539,4 +504,6 @@ def play_published(
         steps(rows, noise_rng=streams.noise, noise_multiplier=plan.noise_multiplier)
         if (step + 1) % every == 0 or step + 1 == plan.steps:
             progress(step + 1, plan.steps, ledger.epsilon_spent())
-    return refuse_unless_finite(game.generator_weights)
+    weights = tuple(weight.numpy() for weight in game.generator_weights)
+    refuse_unless_finite(weights)
+    return weights

@@ -13,7 +13,7 @@ from dpwgan.accounting.budget import Budget, NeighboringRelation
 from dpwgan.accounting.choose import AccountantChoice, choose_accountant_for_family
 from dpwgan.accounting.events import Charge, Event, poisson_gaussian
 from dpwgan.encoded import EncodedTable, TableShape
-from dpwgan.errors import ResourceError, UsageError
+from dpwgan.errors import UsageError
 from dpwgan.generators.mixture_sampler import MixtureSampler
 from dpwgan.generators.sampler import MlpSampler
 from dpwgan.methods.anchor import AnchorPlan, AnchorSettings, choose_maker, fit_anchor, lay_out_anchor
@@ -89,6 +89,11 @@ class AnchoredPlan:
     def memory_bytes(self) -> int:
         """Estimate of the memory that the run takes: the two phases follow each other."""
         return self.anchor.memory_bytes + self.critic.memory_bytes
+
+    @property
+    def row_bytes(self) -> int:
+        """The part of it that the rows take, which is on disk instead where they are."""
+        return self.anchor.row_bytes + self.critic.row_bytes
 
     @property
     def seconds(self) -> float:
@@ -263,69 +268,57 @@ class DpWgan:
         threads: int | None,
     ) -> MixtureSampler:
         # TensorFlow takes seconds to import; a plan must not pay for it.
-        from dpwgan.training.device import prepare_device
-
-        name = prepare_device(device, threads=threads)
-        import tensorflow as tf
-
         from dpwgan.discriminators.critic import Critic
         from dpwgan.generators.tensor_mixture import CodeSource, TensorMixture, lay_out_groups
         from dpwgan.training.anchored_step import AnchoredStep
+        from dpwgan.training.device import on_device
+        from dpwgan.training.finite import refuse_unless_finite
         from dpwgan.training.loop import train
         from dpwgan.training.private_step import FusedStep
 
         anchor_ticks, critic_ticks = plan.anchor.fit_ticks, _TICKS_A_STEP * plan.critic.steps
         total = anchor_ticks + critic_ticks
         columns = [attribute.column for attribute in plan.anchor.one_way_plan.attributes]
-        try:
-            with tf.device(name):
-                anchor = fit_anchor(
-                    encoded,
-                    plan.anchor,
-                    streams=streams,
-                    ledger=ledger,
-                    progress=lambda done, of, epsilon: progress(done * anchor_ticks // of, total, epsilon),
-                    make_generator=choose_maker(plan.anchor, rng=streams.model, device=device, threads=threads),
-                )
-                spans = lay_out_groups(columns, anchor.layout.sizes)
-                shape = TableShape(records=plan.critic.shape.records, spans=spans)
-                critic_plan = replace(plan.critic, shape=shape)
-                groups = EncodedTable(
-                    codes=anchor.groups, numbers=np.zeros((len(anchor.groups), 0), np.float32), spans=spans
-                )
-                settings = critic_plan.settings
-                critic = Critic(
-                    spans, hidden=settings.hidden_critic, weight_clip=settings.weight_clip, rng=streams.model
-                )
-                if isinstance(anchor.generator, TensorMixture):
-                    generator = anchor.generator
-                else:
-                    logits = np.log(np.maximum(anchor.generator.probabilities(), 1e-9))
-                    generator = TensorMixture(spans, logits, rng=streams.model)
-                latents = CodeSource(codes=generator.codes, width=shape.width, rng=streams.model)
-                parts: dict[str, Any] = {
-                    "critic": critic,
-                    "generator": generator,
-                    "latents": latents,
-                    "plan": critic_plan,
-                }
-                generator_step = AnchoredStep(**parts, losses=anchor.losses, weight=plan.settings.critic_weight)
-                train(
-                    critic_plan,
-                    critic_step=FusedStep(groups, **parts),
-                    generator_step=generator_step,
-                    ledger=ledger,
-                    streams=streams,
-                    progress=lambda done, of, epsilon: progress(
-                        anchor_ticks + done * critic_ticks // of, total, epsilon
-                    ),
-                )
-        except tf.errors.ResourceExhaustedError:
-            raise ResourceError(f"the device {name} ran out of memory: use smaller layers or batches") from None
+        with on_device(device, threads=threads):
+            anchor = fit_anchor(
+                encoded,
+                plan.anchor,
+                streams=streams,
+                ledger=ledger,
+                progress=lambda done, of, epsilon: progress(done * anchor_ticks // of, total, epsilon),
+                make_generator=choose_maker(plan.anchor, rng=streams.model, device=device, threads=threads),
+            )
+            spans = lay_out_groups(columns, anchor.layout.sizes)
+            shape = TableShape(records=plan.critic.shape.records, spans=spans)
+            critic_plan = replace(plan.critic, shape=shape)
+            groups = EncodedTable(
+                codes=anchor.groups, numbers=np.zeros((len(anchor.groups), 0), np.float32), spans=spans
+            )
+            settings = critic_plan.settings
+            critic = Critic(spans, hidden=settings.hidden_critic, weight_clip=settings.weight_clip, rng=streams.model)
+            if isinstance(anchor.generator, TensorMixture):
+                generator = anchor.generator
+            else:
+                logits = np.log(np.maximum(anchor.generator.probabilities(), 1e-9))
+                generator = TensorMixture(spans, logits, rng=streams.model)
+            latents = CodeSource(codes=generator.codes, width=shape.width, rng=streams.model)
+            parts: dict[str, Any] = {
+                "critic": critic,
+                "generator": generator,
+                "latents": latents,
+                "plan": critic_plan,
+            }
+            generator_step = AnchoredStep(**parts, losses=anchor.losses, weight=plan.settings.critic_weight)
+            train(
+                critic_plan,
+                critic_step=FusedStep(groups, **parts),
+                generator_step=generator_step,
+                ledger=ledger,
+                streams=streams,
+                progress=lambda done, of, epsilon: progress(anchor_ticks + done * critic_ticks // of, total, epsilon),
+            )
         probabilities = generator_step.averaged_probabilities()
-        # A function of released numbers: asking costs nothing.
-        if not np.isfinite(probabilities).all():
-            raise UsageError("training ran off to numbers that are not finite: lower the learning rates")
+        refuse_unless_finite([probabilities])
         return MixtureSampler(probabilities=probabilities, coarsening=anchor.coarsening)
 
     def _fit_alone(
@@ -340,16 +333,11 @@ class DpWgan:
         threads: int | None,
     ) -> MlpSampler:
         # TensorFlow takes seconds to import; a plan must not pay for it.
-        from dpwgan.training.device import prepare_device
-
-        name = prepare_device(device, threads=threads)
-        import tensorflow as tf
-
         from dpwgan.discriminators.critic import Critic
         from dpwgan.generators.mlp import MlpGenerator
-        from dpwgan.training.generator_step import GeneratorStep
+        from dpwgan.training.device import on_device
         from dpwgan.training.latents import LatentSource
-        from dpwgan.training.loop import train
+        from dpwgan.training.private_game import play
 
         if plan.settings.engine == "reference":
             from dpwgan.training.reference_step import ReferenceStep as CriticStep
@@ -357,25 +345,16 @@ class DpWgan:
             from dpwgan.training.private_step import FusedStep as CriticStep  # type: ignore[assignment]
 
         settings, spans, rng = plan.settings, plan.shape.spans, streams.model
-        try:
-            with tf.device(name):
-                critic = Critic(spans, hidden=settings.hidden_critic, weight_clip=settings.weight_clip, rng=rng)
-                generator = MlpGenerator(spans, latent=settings.latent, hidden=settings.hidden_generator, rng=rng)
-                latents = LatentSource(latent=settings.latent, width=plan.shape.width, rng=rng)
-                parts: dict[str, Any] = {"critic": critic, "generator": generator, "latents": latents, "plan": plan}
-                generator_step = GeneratorStep(**parts)
-                train(
-                    plan,
-                    critic_step=CriticStep(encoded, **parts),
-                    generator_step=generator_step,
-                    ledger=ledger,
-                    streams=streams,
-                    progress=progress,
-                )
-        except tf.errors.ResourceExhaustedError:
-            raise ResourceError(f"the device {name} ran out of memory: use smaller layers or batches") from None
-        weights = tuple(weight.numpy() for weight in generator_step.averaged_weights())
-        # A function of released numbers: asking costs nothing.
-        if not all(np.isfinite(weight).all() for weight in weights):
-            raise UsageError("training ran off to numbers that are not finite: lower the learning rates")
+        with on_device(device, threads=threads):
+            weights = play(
+                encoded,
+                plan,
+                critic=Critic(spans, hidden=settings.hidden_critic, weight_clip=settings.weight_clip, rng=rng),
+                generator=MlpGenerator(spans, latent=settings.latent, hidden=settings.hidden_generator, rng=rng),
+                latents=LatentSource(latent=settings.latent, width=plan.shape.width, rng=rng),
+                make_critic_step=CriticStep,
+                streams=streams,
+                ledger=ledger,
+                progress=progress,
+            )
         return MlpSampler(weights=weights, spans=spans)

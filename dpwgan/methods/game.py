@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from dpwgan.cells.class_moments import count_labels
 from dpwgan.cells.image_grid import ImageGrid, find_image_grid
 from dpwgan.encoded import EncodedTable, TableShape
 from dpwgan.errors import UsageError
@@ -94,12 +95,16 @@ class Game:
     @property
     def memory_bytes(self) -> int:
         """Estimate of what training holds at its peak: rows, weights and their copies, one batch."""
-        table = 8 * self.shape.records * max(1, len(self.shape.spans))
         if self.grid is not None:
-            return int(table + 64 * 2**20 + 4 * self.batch_size * 1_000 * math.prod(self.grid.shape))
+            return int(self.row_bytes + 64 * 2**20 + 4 * self.batch_size * 1_000 * math.prod(self.grid.shape))
         hidden = sum(self.hidden_critic) + sum(self.hidden_generator)
         weights = _count_weights(self)
-        return int(table + 4 * (10 * weights + self.batch_size * (60 * self.shape.width + 12 * hidden)))
+        return int(self.row_bytes + 4 * (10 * weights + self.batch_size * (60 * self.shape.width + 12 * hidden)))
+
+    @property
+    def row_bytes(self) -> int:
+        """The part of it that the rows take, which is on disk instead where they are."""
+        return 8 * self.shape.records * max(1, len(self.shape.spans))
 
     @property
     def seconds(self) -> float:
@@ -197,7 +202,7 @@ def count_classes(encoded: EncodedTable, grid: ImageGrid) -> npt.NDArray[np.floa
     Privacy: zeroing out a row takes 1 from one count, an L2 distance of 1; replacing it moves 1, a distance of sqrt(2).
     Shapes: (classes,).
     """
-    return np.bincount(encoded.codes[:, grid.label.source], minlength=grid.classes).astype(np.float64)
+    return count_labels(encoded, grid.label).astype(np.float64)
 
 
 def _estimate_step(game: Game) -> float:

@@ -42,6 +42,7 @@ from dpwgan.generators.projected_images import ImageMoments
 from dpwgan.generators.projection import draw_projection, project_on_semidefinite
 from dpwgan.randomness import Streams
 from dpwgan.schema import ImageLayout
+from dpwgan.storage import let_go
 
 Floats = npt.NDArray[np.float64]
 Projection = Literal["cosine", "random"]
@@ -138,7 +139,12 @@ class ImageGaussianPlan:
         pixels, p, classes = len(self.sources), self.dimension, self.label.categories
         matrices = classes if self.by_class else 1
         model = 8 * pixels * (3 * p + 12 * classes + 2 * matrices * p) + 8 * p * p * (4 * matrices + 6)
-        return int(4 * self.shape.records * (pixels + 1) + model + 192 * 2**20)
+        return int(self.row_bytes + model + 192 * 2**20)
+
+    @property
+    def row_bytes(self) -> int:
+        """The part of it that the rows take, which is on disk instead where they are."""
+        return 4 * self.shape.records * (len(self.sources) + 1)
 
     @property
     def seconds(self) -> float:
@@ -355,11 +361,13 @@ def _sum_products(
     table: EncodedTable, projection: ImageProjection, centre: Floats, *, radius: float
 ) -> npt.NDArray[np.int64]:
     """Adds up the products of a class's places in the ball. What it gives is not released."""
-    return sum_products(
-        np.arange(table.records),
-        lambda rows: (projection.project(table.numbers[rows]) - centre) / radius,
-        dimension=projection.dimension,
-    )
+
+    def place(rows: npt.NDArray[np.integer[Any]]) -> Floats:
+        points: Floats = (projection.project(table.numbers[rows]) - centre) / radius
+        let_go(table.numbers)
+        return points
+
+    return sum_products(np.arange(table.records), place, dimension=projection.dimension)
 
 
 def _choose_means_dimension(records: float, noise: Noise, *, most: int) -> int:

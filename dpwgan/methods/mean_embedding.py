@@ -101,6 +101,11 @@ class MeanEmbeddingPlan:
         return int(128 * 2**20 + rows + 8 * (12 * (self.classes + 1) * m**2 + 4 * m * pixels + 6_000 * (m + pixels)))
 
     @property
+    def row_bytes(self) -> int:
+        """None: the images are held in memory whole."""
+        return 0
+
+    @property
     def seconds(self) -> float:
         """Rough estimate of the time on two cores."""
         m, pixels = self.features.width, math.prod(self.features.shape)

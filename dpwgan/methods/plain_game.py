@@ -11,12 +11,12 @@ from dpwgan.accounting.choose import NoChoice
 from dpwgan.accounting.events import Event, Unprotected
 from dpwgan.accounting.ledger import Ledger
 from dpwgan.encoded import EncodedTable
-from dpwgan.errors import ResourceError, UsageError
 from dpwgan.generators.conv_sampler import ConvSampler
 from dpwgan.generators.sampler import MlpSampler
 from dpwgan.methods.base import Progress
 from dpwgan.methods.game import Game, count_classes
 from dpwgan.randomness import Streams
+from dpwgan.training.finite import refuse_unless_finite
 
 if TYPE_CHECKING:
     from dpwgan.training.players import Players
@@ -48,6 +48,11 @@ class PlainPlan:
     def memory_bytes(self) -> int:
         """Estimate of the memory that training takes."""
         return self.game.memory_bytes
+
+    @property
+    def row_bytes(self) -> int:
+        """The part of it that the rows take, which is on disk instead where they are."""
+        return self.game.row_bytes
 
     @property
     def seconds(self) -> float:
@@ -82,11 +87,7 @@ def fit_plainly(
     Raises: PrivacyError, ResourceError, UsageError.
     """
     # TensorFlow takes seconds to import; a plan must not pay for it.
-    from dpwgan.training.device import prepare_device
-
-    name = prepare_device(device, threads=threads)
-    import tensorflow as tf
-
+    from dpwgan.training.device import on_device
     from dpwgan.training.plain_loop import train_plainly
 
     game = plan.game
@@ -94,30 +95,26 @@ def fit_plainly(
     if game.grid is not None:
         ledger.charge(CLASSES_LABEL)
         shares = count_classes(encoded, game.grid) / encoded.records
-    try:
-        with tf.device(name):
-            players = build(shares)
-            critic_step, generator_step = make_steps(players)
-            train_plainly(
-                label=STEPS_LABEL,
-                records=game.shape.records,
-                batch_size=game.batch_size,
-                steps=game.steps,
-                critic_steps_per_generator_step=game.settings.critic_steps_per_generator_step,
-                critic_step=critic_step,
-                generator_step=generator_step,
-                ledger=ledger,
-                streams=streams,
-                progress=progress,
-            )
-    except tf.errors.ResourceExhaustedError:
-        raise ResourceError(f"the device {name} ran out of memory: use smaller layers or batches") from None
+    with on_device(device, threads=threads):
+        players = build(shares)
+        critic_step, generator_step = make_steps(players)
+        train_plainly(
+            label=STEPS_LABEL,
+            records=game.shape.records,
+            batch_size=game.batch_size,
+            steps=game.steps,
+            critic_steps_per_generator_step=game.settings.critic_steps_per_generator_step,
+            critic_step=critic_step,
+            generator_step=generator_step,
+            ledger=ledger,
+            streams=streams,
+            progress=progress,
+        )
     return take_sampler(players)
 
 
 def take_sampler(players: "Players") -> ConvSampler | MlpSampler:
     """Takes the generator out of a game. Raises: UsageError if its weights are not finite."""
     sampler = players.make_sampler()
-    if not all(np.isfinite(weight).all() for weight in sampler.weights):
-        raise UsageError("training ran off to numbers that are not finite: lower the learning rates")
+    refuse_unless_finite(sampler.weights)
     return sampler

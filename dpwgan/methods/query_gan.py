@@ -1,8 +1,9 @@
 """QueryGAN. Fine 2020: Certifiably Accurate Private Data Release with Generative Adversarial Networks, Algorithm 3."""
 
+import json
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -11,6 +12,7 @@ from dpwgan.accounting.budget import Budget, NeighboringRelation
 from dpwgan.accounting.certificate import Certificate, bound_worst_error, gaussian_slack
 from dpwgan.accounting.choose import FamilyChoice, choose_accountant_for_family
 from dpwgan.accounting.events import Charge, Event, gaussian
+from dpwgan.accounting.journal import Arrays
 from dpwgan.accounting.ledger import Ledger
 from dpwgan.cells.groups import GroupLayout
 from dpwgan.discriminators.base import Probabilities, ReleasedLoss
@@ -23,6 +25,7 @@ from dpwgan.discriminators.one_layer import (
 )
 from dpwgan.discriminators.one_layer import (
     WEIGHTS_LABEL,
+    OneLayerTerm,
     measure_one_layer,
     measure_one_layer_certificate,
     one_layer_charges,
@@ -87,6 +90,12 @@ class QueryGanPlan:
     def memory_bytes(self) -> int:
         """Estimate of the memory that the fit takes."""
         return self.anchor.memory_bytes
+
+    @property
+    def row_bytes(self) -> int:
+        """The part of it that the rows take, which is on disk instead where they are."""
+        # The one-layer network is fitted to all rows at once.
+        return self.anchor.row_bytes if self.settings.oracle == "marginals" else 0
 
     @property
     def seconds(self) -> float:
@@ -211,21 +220,47 @@ class QueryGan:
         records = plan.anchor.shape.records
         if networks:
             probabilities = _play_one_layer(fitted, plan, streams=streams, ledger=ledger, progress=progress)
-            certificate = _certify_one_layer(fitted, plan, probabilities, streams=streams, ledger=ledger)
+            probabilities, certificate = _keep_certified(
+                probabilities,
+                lambda: _certify_one_layer(fitted, plan, probabilities, streams=streams, ledger=ledger),
+                ledger=ledger,
+            )
         elif not plan.extra:
             return MixtureSampler(probabilities=fitted.generator.probabilities(), coarsening=fitted.coarsening)
         else:
             probabilities = fitted.generator.probabilities()
-            ledger.charge(CERTIFICATE_LABEL)
-            certificate = certify_pairs(
-                fitted.groups,
-                probabilities,
-                fitted.layout,
-                records=records,
-                noise_multiplier=plan.get_noise_multiplier(CERTIFICATE_LABEL),
-                rng=streams.noise,
-            )
+
+            def certify() -> Certificate:
+                ledger.charge(CERTIFICATE_LABEL)
+                return certify_pairs(
+                    fitted.groups,
+                    probabilities,
+                    fitted.layout,
+                    records=records,
+                    noise_multiplier=plan.get_noise_multiplier(CERTIFICATE_LABEL),
+                    rng=streams.noise,
+                )
+
+            probabilities, certificate = _keep_certified(probabilities, certify, ledger=ledger)
         return MixtureSampler(probabilities=probabilities, coarsening=fitted.coarsening, certificate=certificate)
+
+
+def _keep_certified(
+    probabilities: Probabilities, certify: Callable[[], Certificate], *, ledger: Ledger
+) -> tuple[Probabilities, Certificate | None]:
+    """Has a generator certified, and keeps both together: a certificate holds for the generator that it was made for.
+
+    A certificate that was lost when the run was killed is none: what it would bound is spent.
+    """
+    if ledger.journal.has_lost(CERTIFICATE_LABEL):
+        return probabilities, None
+
+    def act() -> Arrays:
+        text = json.dumps(asdict(certify()))
+        return {"probabilities": probabilities, "certificate": np.array(text)}
+
+    kept = ledger.release(CERTIFICATE_LABEL, act, dispensable=True)
+    return kept["probabilities"].astype(np.float32), Certificate(**json.loads(str(kept["certificate"])))
 
 
 def certify_pairs(
@@ -286,7 +321,8 @@ def _play_one_layer(
     generator = Mixture(layout.sizes, logits.astype(np.float32))
     losses: list[ReleasedLoss] = [fitted.measured]
     rate = plan.settings.fit.fit_learning_rate
-    for step in range(rounds):
+
+    def ask() -> Arrays:
         ledger.charge(WEIGHTS_LABEL)
         weights, _ = train_one_layer(
             fitted.groups,
@@ -306,7 +342,21 @@ def _play_one_layer(
             noise_multiplier=plan.get_noise_multiplier(ONE_LAYER_ANSWER_LABEL),
             rng=streams.noise,
         )
-        losses.append(term)
+        return {"weights": term.weights, "target": np.array(term.target), "stddev": np.array(term.stddev)}
+
+    for step in range(rounds):
+        name = f"network {step + 1}"
+        if ledger.journal.has_lost(name):
+            continue
+        kept = ledger.release(name, ask, dispensable=True)
+        losses.append(
+            OneLayerTerm(
+                weights=kept["weights"].astype(np.float64),
+                sizes=layout.sizes,
+                target=float(kept["target"]),
+                stddev=float(kept["stddev"]),
+            )
+        )
         generator.forget()
         fit(generator, losses, steps=_ONE_LAYER_STEPS, learning_rate=rate, last_rate=rate / 10)
         progress(step + 1, rounds, ledger.epsilon_spent())

@@ -12,12 +12,14 @@ import numpy as np
 from dpwgan.accounting.budget import Budget, NeighboringRelation
 from dpwgan.accounting.choose import AccountantChoice, FamilyChoice, choose_accountant_for_family
 from dpwgan.accounting.events import Charge, Event, Gaussian, gaussian, poisson_gaussian
+from dpwgan.accounting.journal import Arrays
 from dpwgan.accounting.moments import MOMENTS
 from dpwgan.cells.class_moments import counts_replace_one_factor, covariance_replace_one_factor
 from dpwgan.cells.image_moments import MEANS_REPLACE_ONE_FACTOR
 from dpwgan.encoded import EncodedTable, TableShape
-from dpwgan.errors import DpwganError, ResourceError, UsageError
+from dpwgan.errors import DpwganError, UsageError
 from dpwgan.generators.cosine_space import CosineSpace
+from dpwgan.generators.packed import pack_model, unpack_model
 from dpwgan.generators.projected_gaussian import ClassSampler
 from dpwgan.generators.projected_images import ImageSampler, fit_pixels
 from dpwgan.generators.refined_table import RefinedTable
@@ -33,7 +35,6 @@ from dpwgan.methods.dp_gan import (
     make_discriminator,
     make_dp_gan_settings,
     plan_published,
-    play,
     play_published,
     refuse_nothing_to_train_on,
     seen_shape,
@@ -88,6 +89,11 @@ class RonDpGanPlan:
     def memory_bytes(self) -> int:
         """Estimate of the memory that the run takes."""
         return self.prior.memory_bytes + self.game.memory_bytes
+
+    @property
+    def row_bytes(self) -> int:
+        """The part of it that the rows take, which is on disk instead where they are."""
+        return self.prior.row_bytes + self.game.row_bytes
 
     @property
     def seconds(self) -> float:
@@ -212,19 +218,13 @@ class RonDpGan:
         Raises: PrivacyError, ResourceError, UsageError.
         """
         # TensorFlow takes seconds to import; a plan must not pay for it.
-        from dpwgan.training.device import prepare_device
-
-        name = prepare_device(device, threads=threads)
-        import tensorflow as tf
+        from dpwgan.training.device import on_device
 
         run: dict[str, Any] = {"streams": streams, "ledger": ledger, "progress": progress}
-        try:
-            with tf.device(name):
-                if isinstance(plan.prior, ImageGaussianPlan):
-                    return _fit_images(encoded, plan, **run)
-                return _fit_table(encoded, plan, **run)
-        except tf.errors.ResourceExhaustedError:
-            raise ResourceError(f"the device {name} ran out of memory: use smaller layers or batches") from None
+        with on_device(device, threads=threads):
+            if isinstance(plan.prior, ImageGaussianPlan):
+                return _fit_images(encoded, plan, **run)
+            return _fit_table(encoded, plan, **run)
 
 
 def _counts_epochs(settings: DpGanSettings) -> bool:
@@ -262,6 +262,9 @@ def _plan_prior(
     return lay_out_releases(shape, settings=settings, counts=counts, covariance=covariance, choice=choice)
 
 
+_PRIOR = "prior"
+
+
 def _quiet(done: int, of: int, epsilon: float) -> None:
     """Stands for the progress of the prior, which is over in seconds."""
 
@@ -277,15 +280,22 @@ def _fit_images(
     from dpwgan.discriminators.noisy import NoisyDiscriminator
     from dpwgan.generators.smooth_images import SmoothGenerator
     from dpwgan.training.latents import LatentSource
+    from dpwgan.training.private_game import play
     from dpwgan.training.published_game import TableRows
 
     rng, images = streams.model, plan.prior
     if not isinstance(images, ImageGaussianPlan):
         raise DpwganError("Internal error: a prior of images was planned for a table.")
-    moments = release_image_gaussian(encoded, images, streams=streams, ledger=ledger)
-    prior: ImageSampler = fit_pixels(
-        moments, spans=encoded.spans, label=images.label, sources=np.array(images.sources), levels=images.levels
-    )
+
+    def release_prior() -> Arrays:
+        moments = release_image_gaussian(encoded, images, streams=streams, ledger=ledger)
+        return pack_model(
+            fit_pixels(
+                moments, spans=encoded.spans, label=images.label, sources=np.array(images.sources), levels=images.levels
+            )
+        )
+
+    prior = unpack_model(ledger.release(_PRIOR, release_prior), ImageSampler.load)
     latent = int(prior.loadings.shape[1])
     # As published, the discriminator sees every pixel.
     space = (plan.game.space if isinstance(plan, RonDpGanPlan) else None) or lay_out_all(images.shape)
@@ -297,7 +307,7 @@ def _fit_images(
     if isinstance(plan, RonDpGanPlan):
         discriminator = make_discriminator(plan.game.steps, space, rng=rng)
         steps = plan.game.steps
-        weights = play(points, steps, discriminator=discriminator, generator=generator, latents=latents, **run)
+        weights = play(points, steps, critic=discriminator, generator=generator, latents=latents, **run)
     else:
         plain = NoisyDiscriminator(
             points.spans, hidden=training.hidden_critic, weight_clip=1e3, layer_noise=LAYER_NOISE, rng=rng
@@ -329,14 +339,18 @@ def _fit_table(
     from dpwgan.discriminators.noisy import NoisyDiscriminator
     from dpwgan.generators.table_refiner import TableRefiner
     from dpwgan.generators.tensor_mixture import CodeSource
+    from dpwgan.training.private_game import play
     from dpwgan.training.published_game import TableRows
 
     rng = streams.model
     if not isinstance(plan.prior, RonGaussPlan):
         raise DpwganError("Internal error: a prior of a table was planned for images.")
-    prior = RonGauss().fit(encoded, plan.prior, streams=streams, ledger=ledger, progress=_quiet)
-    if not isinstance(prior, ClassSampler):
-        raise DpwganError("Internal error: the prior of a table is one of images.")
+    releases = plan.prior
+
+    def release_prior() -> Arrays:
+        return pack_model(RonGauss().fit(encoded, releases, streams=streams, ledger=ledger, progress=_quiet))
+
+    prior = unpack_model(ledger.release(_PRIOR, release_prior), ClassSampler.load)
     training = plan.game.steps.settings if isinstance(plan, RonDpGanPlan) else plan.networks
     generator = TableRefiner(prior, rows=_ROWS, hidden=training.hidden_generator, rng=rng)
     groups = EncodedTable(
@@ -350,7 +364,7 @@ def _fit_table(
     if isinstance(plan, RonDpGanPlan):
         steps = replace(plan.game.steps, shape=shape)
         discriminator = make_discriminator(steps, None, rng=rng)
-        weights = play(groups, steps, discriminator=discriminator, generator=generator, latents=latents, **run)
+        weights = play(groups, steps, critic=discriminator, generator=generator, latents=latents, **run)
     else:
         plain = NoisyDiscriminator(
             groups.spans, hidden=training.hidden_critic, weight_clip=1e3, layer_noise=LAYER_NOISE, rng=rng

@@ -168,10 +168,14 @@ class RonGaussPlan:
     @property
     def memory_bytes(self) -> int:
         """Estimate of what the fit holds at its peak: rows of groups, histograms, projections and matrices."""
-        rows = self.shape.records * (8 * len(self.one_way_plan.attributes) + 16)
         levels = sum(attribute.cells for attribute in self.one_way_plan.attributes)
         model = 8 * (4 * _most_width(self.one_way_plan) * self.dimension + 8 * self.dimension**2)
-        return int(rows + self.classes * (40 * levels + model) + 128 * 2**20)
+        return int(self.row_bytes + self.classes * (40 * levels + model) + 128 * 2**20)
+
+    @property
+    def row_bytes(self) -> int:
+        """The part of it that the rows take, which is on disk instead where they are."""
+        return self.shape.records * (8 * len(self.one_way_plan.attributes) + 16)
 
     @property
     def seconds(self) -> float:
@@ -214,6 +218,11 @@ class RonGaussImagePlan:
     def memory_bytes(self) -> int:
         """Estimate of what the fit holds at its peak."""
         return self.images.memory_bytes
+
+    @property
+    def row_bytes(self) -> int:
+        """The part of it that the rows take, which is on disk instead where they are."""
+        return self.images.row_bytes
 
     @property
     def seconds(self) -> float:

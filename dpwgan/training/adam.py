@@ -33,6 +33,11 @@ class Adam:
         self._squares = [tf.Variable(tf.zeros_like(weight)) for weight in weights]
         self._updates = tf.Variable(0.0)
 
+    @property
+    def variables(self) -> list[tf.Variable]:
+        """Its memory."""
+        return [*self._means, *self._squares, self._updates]
+
     def descend(self, gradients: Sequence[tf.Tensor], *, share: tf.Tensor | float = 1.0) -> None:
         """Moves the weights against the gradients of a loss, by a share of the learning rate."""
         first, second = self._memories

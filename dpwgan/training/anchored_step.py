@@ -46,6 +46,11 @@ class AnchoredStep:
             self._trace, input_signature=[tf.TensorSpec(shape, tf.float32), tf.TensorSpec([], tf.float32)]
         )
 
+    @property
+    def variables(self) -> list[tf.Variable]:
+        """Everything that steps change, and the generator's fixed parts."""
+        return [*self._generator.variables, *self._optimizer.variables, *self._average]
+
     def __call__(self, *, learning_rate: float) -> None:
         """Takes one generator step."""
         probabilities = self._generator.probabilities()

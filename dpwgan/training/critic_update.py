@@ -34,6 +34,11 @@ class CriticUpdate:
         self._memory = [tf.Variable(tf.zeros_like(weight)) for weight in critic.weights]
         self._steps = tf.Variable(0.0)
 
+    @property
+    def variables(self) -> list[tf.Variable]:
+        """The critic's weights, now and at first, and all that is remembered of gradients."""
+        return [*self._critic.weights, *self._critic.initial, *self._optimizer.variables, *self._memory, self._steps]
+
     def apply(
         self,
         noisy_sums: Sequence[tf.Tensor],

@@ -2,6 +2,8 @@
 
 import logging
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from dpwgan.errors import ResourceError
 
@@ -40,3 +42,17 @@ def prepare_device(device: str, *, threads: int | None) -> str:
     if device == "gpu":
         raise ResourceError("a GPU was asked for and TensorFlow sees none")
     return "/CPU:0"
+
+
+@contextmanager
+def on_device(device: str, *, threads: int | None) -> Iterator[None]:
+    """Puts what TensorFlow makes in the block on the device that `prepare_device` finds.
+
+    Raises: ResourceError if the device is not there, or runs out of memory in the block.
+    """
+    name = prepare_device(device, threads=threads)
+    try:
+        with tf.device(name):
+            yield
+    except tf.errors.ResourceExhaustedError:
+        raise ResourceError(f"the device {name} ran out of memory: use smaller layers or batches") from None

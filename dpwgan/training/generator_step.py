@@ -30,6 +30,11 @@ class GeneratorStep:
         self._average = [tf.Variable(weight) for weight in generator.weights]
         self._step = tf.function(self._trace, input_signature=[tf.TensorSpec([], tf.float32)])
 
+    @property
+    def variables(self) -> list[tf.Variable]:
+        """Everything that steps change."""
+        return [*self._generator.weights, *self._optimizer.variables, *self._average]
+
     def __call__(self, *, learning_rate: float) -> None:
         """Takes one generator step."""
         self._step(tf.constant(learning_rate, tf.float32))

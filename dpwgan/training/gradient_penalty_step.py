@@ -98,6 +98,11 @@ class PrivatePenaltyStep:
         ]
         self._descend(gradients, share=tf.constant(learning_rate, tf.float32))
 
+    @property
+    def variables(self) -> list[tf.Variable]:
+        """Everything that steps change, made of noisy sums: no row is in it."""
+        return [*self._players.critic_weights, *self._adam.variables]
+
     def clipped_sum(self, rows: npt.NDArray[np.int64], *, noise_rng: np.random.Generator) -> list[tf.Tensor]:
         """Limits how far one record can move the critic, then adds the records up.
 
@@ -168,6 +173,11 @@ class ScoreClimb:
     def __call__(self, *, learning_rate: float = 1.0) -> None:
         """Takes one generator step, by a share of its learning rate."""
         self._step(tf.constant(learning_rate, tf.float32))
+
+    @property
+    def variables(self) -> list[tf.Variable]:
+        """Everything that steps change."""
+        return [*self._players.generator_weights, *self._adam.variables]
 
     def _trace(self, share: tf.Tensor) -> None:
         inputs, labels = self._players.draw(self._batch_size), self._players.draw_labels(self._batch_size)

@@ -25,6 +25,11 @@ class RmsProp:
         self._squares = [tf.Variable(tf.zeros_like(weight)) for weight in weights]
         self._updates = tf.Variable(0.0)
 
+    @property
+    def variables(self) -> list[tf.Variable]:
+        """Its memory."""
+        return [*self._squares, self._updates]
+
     def apply(
         self,
         gradients: Sequence[tf.Tensor],

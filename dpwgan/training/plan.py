@@ -89,14 +89,18 @@ class TrainingPlan:
     @property
     def memory_bytes(self) -> int:
         """Estimate of what training holds at its peak: the encoded table, the weights and their copies, one batch."""
-        table = 8 * self.shape.records * max(1, len(self.shape.spans))
         weights = 4 * (9 * self.critic_weights + 6 * self.generator_weights)
         hidden = sum(self.settings.hidden_critic) + sum(self.settings.hidden_generator)
         batch = 4 * (
             self.expected_batch_size * (4 * sum(self.settings.hidden_critic) + 3 * len(self.shape.spans))
             + (self.generated_batch_size + self.generator_batch_size) * (_COPIES * self.shape.width + 6 * hidden)
         )
-        return int(table + weights + batch)
+        return int(self.row_bytes + weights + batch)
+
+    @property
+    def row_bytes(self) -> int:
+        """The part of it that the rows take, which is on disk instead where they are."""
+        return 8 * self.shape.records * max(1, len(self.shape.spans))
 
     @property
     def seconds(self) -> float:

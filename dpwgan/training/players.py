@@ -20,6 +20,7 @@ from dpwgan.generators.conv import ConvGenerator
 from dpwgan.generators.conv_sampler import ConvSampler
 from dpwgan.generators.mlp import MlpGenerator
 from dpwgan.generators.sampler import MlpSampler
+from dpwgan.training.rows import RowReader
 
 Inputs = tuple[tf.Tensor, ...]
 """The random input of a generator: standard normal latents and, for a table, uniforms in [0, 1)."""
@@ -76,9 +77,11 @@ class ImagePlayers:
         activation_stddev: float = 0.0,
         by_products: bool = False,
     ) -> None:
-        """Puts the images on the device. Shapes: `shares` (classes,), public, released or charged for."""
-        self._images = tf.constant(encoded.numbers[:, list(grid.sources)].reshape(-1, *grid.shape))
-        self._labels = tf.constant(encoded.codes[:, grid.label.source])
+        """Puts the images on the device, unless they are on disk.
+
+        Shapes: `shares` (classes,), public, released or charged for.
+        """
+        self._read = RowReader(encoded)
         self._grid = grid
         self._shares = shares
         self._ends = tf.constant(np.cumsum(shares)[:-1] / np.sum(shares), tf.float32)
@@ -100,7 +103,10 @@ class ImagePlayers:
 
     def read(self, rows: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Gives images and one-hot labels of real rows."""
-        return tf.gather(self._images, rows), tf.one_hot(tf.gather(self._labels, rows), self._grid.classes)
+        codes, numbers = self._read(rows)
+        pixels = tf.gather(numbers, self._grid.sources, axis=1)
+        labels = tf.one_hot(codes[:, self._grid.label.source], self._grid.classes)
+        return tf.reshape(pixels, [-1, *self._grid.shape]), labels
 
     def draw(self, batch: int) -> Inputs:
         """Draws latents."""
@@ -142,10 +148,9 @@ class TablePlayers:
         rng: np.random.Generator,
         noisy_features: NoisyFeatures | None = None,
     ) -> None:
-        """Puts the encoded rows on the device."""
+        """Puts the encoded rows on the device, unless they are on disk."""
         spans = encoded.spans
-        self._codes = tf.constant(encoded.codes)
-        self._numbers = tf.constant(encoded.numbers)
+        self._read = RowReader(encoded)
         self._spans = spans
         self._device_rng = make_device_rng(rng)
         self._generator = MlpGenerator(spans, latent=latent, hidden=hidden_generator, rng=rng)
@@ -157,7 +162,7 @@ class TablePlayers:
 
     def read(self, rows: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Gives dense rows, and labels of no width."""
-        codes, numbers = tf.gather(self._codes, rows), tf.gather(self._numbers, rows)
+        codes, numbers = self._read(rows)
         pieces = []
         for span in self._spans:
             if span.head == "linear":

@@ -11,6 +11,7 @@ from dpwgan.encoded import EncodedTable
 from dpwgan.generators.base import LatentDraws, RowGenerator
 from dpwgan.training.critic_update import CriticUpdate
 from dpwgan.training.plan import TrainingPlan
+from dpwgan.training.rows import RowReader
 
 
 class FusedStep:
@@ -31,9 +32,8 @@ class FusedStep:
         latents: LatentDraws,
         plan: TrainingPlan,
     ) -> None:
-        """Puts the encoded rows on the device and traces nothing yet."""
-        self._codes = tf.constant(encoded.codes)
-        self._numbers = tf.constant(encoded.numbers)
+        """Puts the encoded rows on the device, unless they are on disk, and traces nothing yet."""
+        self._read = RowReader(encoded)
         self._critic = critic
         self._generator = generator
         self._latents = latents
@@ -55,14 +55,17 @@ class FusedStep:
         noise *= np.float32(self._plan.noise_multiplier * self._plan.l2_clip_norm)
         self._step(tf.constant(rows), tf.constant(noise), tf.constant(learning_rate, tf.float32))
 
+    @property
+    def variables(self) -> list[tf.Variable]:
+        """Everything that steps change, made of noisy sums: no row is in it."""
+        return self._update.variables
+
     def noisy_sums(self, rows: tf.Tensor, noise: tf.Tensor) -> list[tf.Tensor]:
         """Clips and sums the gradients of the given rows and adds the noise: all that rows ever give away.
 
         Shapes: `rows` (b,), `noise` (number of critic weights,); the result is like the critic's weights.
         """
-        sums = self._critic.clipped_sum_of_rows(
-            tf.gather(self._codes, rows), tf.gather(self._numbers, rows), l2_clip_norm=self._plan.clip_target
-        )
+        sums = self._critic.clipped_sum_of_rows(*self._read(rows), l2_clip_norm=self._plan.clip_target)
         pieces: Sequence[tf.Tensor] = tf.split(noise, self._sizes)
         return [total + tf.reshape(piece, total.shape) for total, piece in zip(sums, pieces, strict=True)]
 

@@ -17,6 +17,7 @@ from dpwgan.encoded import EncodedTable
 from dpwgan.generators.base import LatentDraws
 from dpwgan.generators.conv import ConvGenerator
 from dpwgan.training.adam import Adam
+from dpwgan.training.rows import RowReader
 
 
 class Game(Protocol):
@@ -51,7 +52,7 @@ class TableRows:
         discriminator: NoisyDiscriminator,
         latents: LatentDraws,
     ) -> None:
-        self._codes, self._numbers = tf.constant(encoded.codes), tf.constant(encoded.numbers)
+        self._read = RowReader(encoded)
         self._spans = encoded.spans
         self._generator = generator
         self._discriminator, self._latents = discriminator, latents
@@ -64,7 +65,7 @@ class TableRows:
 
     def read(self, rows: tf.Tensor) -> tf.Tensor:
         """Gives real rows by number. Shapes: (b,) to (b, width)."""
-        codes, numbers = tf.gather(self._codes, rows), tf.gather(self._numbers, rows)
+        codes, numbers = self._read(rows)
         parts = []
         for span in self._spans:
             if span.head == "linear":
@@ -86,8 +87,7 @@ class ImageRows:
     def __init__(
         self, encoded: EncodedTable, grid: ImageGrid, *, latent: int, layer_noise: float, rng: np.random.Generator
     ) -> None:
-        self._pixels = tf.constant(encoded.numbers[:, list(grid.sources)])
-        self._labels = tf.constant(encoded.codes[:, grid.label.source])
+        self._read = RowReader(encoded)
         self._grid, self._latent = grid, latent
         self._rng = tf.random.Generator.from_seed(int(rng.integers(2**63)), alg="philox")
         self._generator = ConvGenerator(grid.shape, classes=grid.classes, latent=latent, rng=rng)
@@ -106,8 +106,9 @@ class ImageRows:
 
     def read(self, rows: tf.Tensor) -> tf.Tensor:
         """Gives real rows by number. Shapes: (b,) to (b, width)."""
-        labels = tf.one_hot(tf.gather(self._labels, rows), self._grid.classes)
-        return tf.concat([tf.gather(self._pixels, rows), labels], axis=1)
+        codes, numbers = self._read(rows)
+        labels = tf.one_hot(codes[:, self._grid.label.source], self._grid.classes)
+        return tf.concat([tf.gather(numbers, self._grid.sources, axis=1), labels], axis=1)
 
     def score(self, rows: tf.Tensor) -> tf.Tensor:
         """Gives logits. Shapes: (b, width) to (b,)."""

@@ -96,6 +96,11 @@ class ReferenceStep:
             learning_rate=tf.constant(learning_rate, tf.float32),
         )
 
+    @property
+    def variables(self) -> list[tf.Variable]:
+        """Everything that steps change, made of noisy sums: no row is in it."""
+        return self._update.variables
+
     def noisy_sums(self, rows: npt.NDArray[np.int64], *, noise_rng: np.random.Generator) -> list[tf.Tensor]:
         """Clips, sums and noises through the query. The result is like the critic's weights."""
         self._query.noise_rng = noise_rng

@@ -1,14 +1,18 @@
 """A whole table both ways."""
 
+import copy
 import uuid
+from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dpwgan.data.encoder import TableEncoder
+from dpwgan.data.numeric import write_all_numbers
+from dpwgan.data.writer import write_table
 from dpwgan.encoded import EncodedTable, lay_out_spans
 from dpwgan.errors import DataError, DpwganError, SpecsError
 from dpwgan.schema import (
@@ -255,9 +259,32 @@ def test_output_is_refused_when_its_columns_or_identifiers_are_not_those_expecte
         encoder.validate(frame.with_columns(pl.Series("id", ["10", "12", "13"])))
 
 
-@settings(deadline=None)
-@given(st.integers(0, 2**32))
-def test_every_cell_is_legal_when_a_method_gives_any_codes_and_numbers(seed: int) -> None:
+@pytest.mark.parametrize(
+    ("column", "values"),
+    [
+        ("age", [1, 121]),
+        ("age", [1, None]),
+        ("hours", [-1, None]),
+        ("place", [100, 999]),
+        ("sex", [1, 2]),
+        ("pay", [1, 2]),
+        ("id", [10, 11]),
+    ],
+)
+def test_output_is_refused_as_an_internal_error_when_a_number_is_no_legal_cell(
+    column: str, values: list[int | None]
+) -> None:
+    encoder = TableEncoder(SCHEMA, HEADER)
+    frame = make_frame([("F", "100", 1, 2.5, 3)] * 2)
+    good = encoder.decode(encoder.encode(frame), np.random.default_rng(1))
+    encoder.validate(good.with_columns(pl.Series("hours", [5, None])))
+    with pytest.raises(DpwganError, match=column):
+        encoder.validate(good.with_columns(pl.Series(column, values)))
+
+
+@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(seed=st.integers(0, 2**32))
+def test_every_cell_is_legal_when_a_method_gives_any_codes_and_numbers(tmp_path: Path, seed: int) -> None:
     rng = np.random.default_rng(seed)
     encoder = TableEncoder(SCHEMA, HEADER)
     limits = [span.categories for span in encoder.spans if span.head != "linear"]
@@ -267,6 +294,20 @@ def test_every_cell_is_legal_when_a_method_gives_any_codes_and_numbers(seed: int
     encoded = EncodedTable(
         codes=rng.integers(0, limits, size=(50, len(limits))).astype(np.int32), numbers=numbers, spans=encoder.spans
     )
+    state = copy.deepcopy(rng)
     frame = encoder.decode(encoded, rng)
     encoder.validate(frame)
     encoder.encode(frame)
+    with_numbers = encoder.decode(encoded, state, numbers=True)
+    encoder.validate(with_numbers)
+    whole = {name for name, kind in with_numbers.schema.items() if kind == pl.Int64}
+    assert whole == {"age", "hours"}
+    kept = [name for name in HEADER if name != "key"]
+    assert write_all_numbers(with_numbers).select(kept).equals(frame.select(kept))
+    for name in ("out.csv", "out.parquet", "out.csv.gz"):
+        # The keys are drawn anew.
+        both = [table.with_columns(pl.lit("key").alias("key")) for table in (frame, with_numbers)]
+        text, numbers_too = (
+            write_table(tmp_path / name, [table], header=HEADER, schema=SCHEMA).sha256 for table in both
+        )
+        assert text == numbers_too

@@ -170,10 +170,10 @@ def test_input_is_refused_when_it_cannot_be_opened(tmp_path: Path, monkeypatch: 
         open_table(tmp_path, AB)
     path = put(tmp_path, b"a,b\n1,2\n")
 
-    def refuse(self: Path) -> bytes:
+    def refuse(self: Path, mode: str) -> bytes:
         raise PermissionError(13, "no")
 
-    monkeypatch.setattr(Path, "read_bytes", refuse)
+    monkeypatch.setattr(Path, "open", refuse)
     with pytest.raises(InputError, match="may not be read"):
         open_table(path, AB)
 
@@ -185,12 +185,13 @@ def test_input_is_refused_when_standard_input_is_closed(monkeypatch: pytest.Monk
 
 
 def test_reading_is_told_to_break_off_when_the_disk_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(self: Path) -> bytes:
+    def fail(self: Path, mode: str) -> bytes:
         raise OSError(5, os.strerror(5))
 
-    monkeypatch.setattr(Path, "read_bytes", fail)
+    path = put(tmp_path, b"a,b\n1,2\n")
+    monkeypatch.setattr(Path, "open", fail)
     with pytest.raises(TransferError, match="could not be read to its end"):
-        open_table(put(tmp_path, b"a,b\n1,2\n"), AB)
+        open_table(path, AB)
 
 
 def test_parser_words_never_reach_the_user_when_it_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -123,6 +123,15 @@ def damaged_model(folder: Path) -> None:
     (folder / "model" / "model.json").write_text("{")
 
 
+def checkpoint(*files: str) -> Prepare:
+    def prepare(folder: Path) -> None:
+        (folder / "kept").mkdir()
+        for name in files:
+            (folder / "kept" / name).write_text("{}")
+
+    return prepare
+
+
 def damaged_gzip(folder: Path) -> None:
     packed = gzip.compress((folder / "data.csv").read_bytes())
     (folder / "data.csv").write_bytes(packed[: len(packed) // 2])
@@ -192,10 +201,43 @@ CASES: tuple[Case, ...] = (
         2,
         arguments=args(flags=("--method", "query-gan", "--batch-size", "8")),
     ),
+    refuse(
+        "method_without_guarantee",
+        "a method that has no guarantee, and not said that this is known",
+        2,
+        arguments=args(flags=("--method", "loss-noise-gan")),
+    ),
+    refuse("guarantee_given_away", "--no-guarantee for a method that has one", 2, arguments=flags("--no-guarantee")),
+    refuse(
+        "no_images",
+        "a method for images on a table of other columns",
+        2,
+        arguments=args(flags=("--method", "mean-embedding")),
+    ),
     refuse("fit_without_anchor", "--codes without an anchor", 2, arguments=flags("--anchor", "none", "--codes", "8")),
     refuse("unknown_anchor", "an --anchor that does not exist", 2, arguments=flags("--anchor", "heavy")),
     refuse("ways_one", "--ways 1", 2, arguments=flags("--ways", "1")),
     refuse("steps_and_epochs", "--steps and --epochs together", 2, arguments=flags("--epochs", "2")),
+    refuse("resume_alone", "--resume without --checkpoint", 2, arguments=flags("--resume")),
+    refuse(
+        "resume_nothing",
+        "--resume where no run was begun",
+        2,
+        arguments=flags("--checkpoint", "kept", "--resume"),
+    ),
+    refuse(
+        "checkpoint_taken",
+        "--checkpoint with a folder that holds a run, without --resume",
+        2,
+        prepare=checkpoint("journal.json"),
+        arguments=flags("--checkpoint", "kept"),
+    ),
+    refuse(
+        "checkpoint_without_guarantee",
+        "--checkpoint for a method without a guarantee",
+        2,
+        arguments=args(flags=("--method", "loss-noise-gan", "--no-guarantee", "--checkpoint", "kept")),
+    ),
     refuse("output_is_input", "output = input", 2, arguments=args("data.csv", "data.csv")),
     refuse("output_links_input", "output is a hard link to the input", 2, prepare=linked),
     refuse("claim_is_specs", "--claim names the specs file", 2, arguments=flags("--claim", "specs.json")),
@@ -234,6 +276,13 @@ CASES: tuple[Case, ...] = (
         66,
         prepare=damaged_model,
         arguments=("--from-model", "model", "out.csv"),
+    ),
+    refuse(
+        "checkpoint_damaged",
+        "--resume where the journal is damaged",
+        66,
+        prepare=checkpoint("journal.json", "lock"),
+        arguments=flags("--checkpoint", "kept", "--resume"),
     ),
     # the table
     refuse("data_empty", "an empty file", 65, prepare=data("")),
@@ -353,6 +402,19 @@ CASES: tuple[Case, ...] = (
         prepare=full_model,
         arguments=flags("--save-model", "model"),
     ),
+    refuse(
+        "checkpoint_not_empty",
+        "--checkpoint: the folder holds something else",
+        73,
+        prepare=checkpoint("notes.txt"),
+        arguments=flags("--checkpoint", "kept"),
+    ),
+    refuse(
+        "checkpoint_no_folder",
+        "--checkpoint in a folder that does not exist",
+        73,
+        arguments=flags("--checkpoint", "none/kept"),
+    ),
     refuse("disk_full", "the disk is full (/dev/full)", 74, arguments=args("data.csv", "/dev/full")),
     # the machine
     refuse(
@@ -361,6 +423,7 @@ CASES: tuple[Case, ...] = (
         75,
         arguments=args(flags=("--hidden-critic", "4000000,400000", "--steps", "3")),
     ),
+    refuse("memory_small", "`--memory` below what one batch takes", 75, arguments=args(flags=("--memory", "100MB"))),
     # odd and legal
     accept("bom", "a byte order mark", prepare=data(b"\xef\xbb\xbf" + TABLE.encode())),
     accept("crlf", "CRLF line endings", prepare=data(TABLE.replace("\n", "\r\n"))),

@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from dpwgan import cli, pipeline
+from dpwgan import cli
 from dpwgan.claim import read_claim
 from dpwgan.data.reader import open_table
 from dpwgan.data.writer import write_table
@@ -108,12 +108,11 @@ def test_run_names_a_pixel_and_no_cell_when_one_is_out_of_range(
 
 
 def test_default_method_says_that_memory_is_short_when_pixels_are_many(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(pipeline, "memory_limit", lambda: 8 * 2**30)
     (folder / "specs.json").write_text(json.dumps(make_specs(28, 28)))
     np.savez(folder / "data.npz", images=np.zeros((60, 28, 28), dtype=np.uint8), labels=np.zeros(60, dtype=np.int64))
-    assert call(folder, "data.npz", "out.npz", "specs.json", "2.0") == 75
+    assert call(folder, "data.npz", "out.npz", "specs.json", "2.0", "--memory", "8GB") == 75
     err = capfd.readouterr().err
     assert "of memory and may use 8.0 GB" in err
     assert err.count("error") == 1

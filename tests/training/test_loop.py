@@ -1,11 +1,16 @@
 """The loop: charge first, fixed steps, learning rates, and what progress is told."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
+from dpwgan.accounting.budget import NeighboringRelation
+from dpwgan.accounting.ledger import LOST, Ledger
+from dpwgan.checkpoint import open_checkpoint
 from dpwgan.errors import PrivacyError
 from dpwgan.randomness import make_streams
 from dpwgan.training import loop
@@ -105,3 +110,62 @@ def test_batches_and_noise_come_from_their_own_streams_when_training(monkeypatch
     )
     assert len(used) == 6
     assert all(rng is getattr(streams, name) for name, rng in used)
+
+
+class CountedSteps:
+    """Stands for a critic's step and a generator's: one weight, which counts them."""
+
+    def __init__(self) -> None:
+        self.variables = [tf.Variable(0.0)]
+
+    def __call__(self, *rows: Any, **more: Any) -> None:
+        self.variables[0].assign_add(1.0)
+
+
+@pytest.mark.parametrize(("steps", "block", "killed_at"), [(100, 2, 0), (100, 2, 3), (120, 3, 7), (120, 3, 119)])
+def test_training_goes_on_after_the_last_step_charged_when_it_was_killed(
+    tmp_path: Path, steps: int, block: int, killed_at: int
+) -> None:
+    plan = make_plan(make_encoded(100), steps=steps, critic_steps_per_generator_step=1, generator_steps=1)
+    seen: list[int] = []
+
+    def play(*, resume: bool, kill: int | None) -> tuple[CountedSteps, CountedSteps, Ledger]:
+        journal = open_checkpoint(tmp_path, facts={}, resume=resume)
+        ledger = Ledger(
+            plan.choice.budget,
+            accountant=plan.choice.accountant,
+            neighboring_relation=NeighboringRelation.ZERO_OUT,
+            journal=journal,
+        )
+        for label, event, count, details in plan.charges:
+            ledger.reserve(label, event, count, **details)
+        critic, generator = CountedSteps(), CountedSteps()
+
+        def step(rows: Any, **more: Any) -> None:
+            if len(seen) == kill:
+                raise KeyboardInterrupt
+            seen.append(1)
+            critic()
+
+        step.variables = critic.variables  # type: ignore[attr-defined]
+        try:
+            train(
+                plan,
+                critic_step=step,  # type: ignore[arg-type]
+                generator_step=generator,
+                ledger=ledger,
+                streams=make_streams(1),
+                progress=lambda *_: None,
+            )
+        finally:
+            journal.close()
+        return critic, generator, ledger
+
+    with pytest.raises(KeyboardInterrupt):
+        play(resume=False, kill=killed_at)
+    critic, generator, ledger = play(resume=True, kill=None)
+    line = ledger.itemise()[0]
+    assert line["charged"] == line["reserved"] == plan.steps
+    assert line["details"][LOST] == block
+    assert float(critic.variables[0]) == float(generator.variables[0]) == plan.steps - block
+    assert len(seen) <= plan.steps

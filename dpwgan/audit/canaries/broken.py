@@ -114,9 +114,7 @@ def _make_step(twin: str, spoil: Callable[[Any], Any]) -> Any:
             return [total + tf.reshape(piece, total.shape) for total, piece in zip(sums, noises, strict=True)]
 
         def _sum_of_longest(self, rows: Any) -> list[Any]:
-            return self._critic.clipped_sum_of_rows(
-                tf.gather(self._codes, rows), tf.gather(self._numbers, rows), l2_clip_norm=_NO_CLIP
-            )
+            return self._critic.clipped_sum_of_rows(*self._read(rows), l2_clip_norm=_NO_CLIP)
 
         def _sum_tensor_by_tensor(self, rows: Any) -> list[Any]:
             def add(sums: list[Any], row: Any) -> list[Any]:

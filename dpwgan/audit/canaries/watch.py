@@ -90,6 +90,9 @@ class WatchedLedger:
         self._ledger.charge(label, count)
         self.last = label
 
+    # The ledger's own would charge past this one.
+    release: Any = Ledger.release
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self._ledger, name)
 

@@ -25,7 +25,7 @@ Present = npt.NDArray[np.bool_]
 _READERS_OF_GROUPS: tuple[tuple[Any, str], ...] = (
     (moments, "count_pairs"),
     (queries, "count_pairs"),
-    (queries, "count_marginal"),
+    (queries, "count_marginals"),
     (query_gan, "count_pairs"),
     (query_gan, "train_one_layer"),
     (query_gan, "measure_one_layer"),

@@ -1,0 +1,226 @@
+"""What reading and writing a table costs, against polars on the same file, and what memory it takes.
+
+    python benchmarks/tables.py [--rows N] [--rounds R] [--json FILE]
+
+A made-up census of 98 columns (benchmarks/census1940.py) is read into codes, in memory and on disk, and written
+again; in between polars reads and writes the same file as whole numbers, its fastest way. Each figure is the median of
+the rounds, with the smallest and largest. CPU seconds count all threads. The parts of the default job that read rows
+(reading onto the disk, one-way counts, groups, counts of all pairs) are done for a tenth of the rows and for all of
+them. Peaks of memory are those of processes of their own.
+"""
+
+import argparse
+import json
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from benchmarks.census1940 import write_population
+from dpwgan.api import Synthesizer
+from dpwgan.cells.coarsening import coarsen
+from dpwgan.cells.groups import GroupLayout
+from dpwgan.cells.one_ways import measure_one_ways, plan_one_ways
+from dpwgan.data.encoder import TableEncoder
+from dpwgan.data.reader import open_table
+from dpwgan.data.writer import write_table
+from dpwgan.discriminators.marginals import count_pairs
+from dpwgan.specs import read_specs
+
+GOAL_OF_CSV = 1.3
+GOAL_OF_SAMPLING = 60.0
+SAMPLED = 1_000_000
+# Groups hold at least one of so many parts of the rows.
+LEAST_SHARE = 2_000
+
+
+def read_encoded(folder: Path, *, on_disk: bool) -> Any:
+    """Reads data.csv of a folder as a method sees it."""
+    schema = read_specs(folder / "data-specs.json")
+    table = open_table(folder / "data.csv", schema)
+    encoder = TableEncoder(schema, table.header)
+    return encoder.encode_pieces(table.pieces(), records=table.records, on_disk=on_disk)
+
+
+def read_with_polars(folder: Path) -> pl.DataFrame:
+    """Reads the same file as a frame of whole numbers."""
+    return pl.read_csv(folder / "data.csv")
+
+
+def write_decoded(folder: Path, encoded: Any) -> None:
+    """Decodes, checks and writes rows."""
+    schema = read_specs(folder / "data-specs.json")
+    encoder = TableEncoder(schema, read_with_polars_header(folder))
+    rng = np.random.default_rng(0)
+
+    def frames() -> Iterator[pl.DataFrame]:
+        for first in range(0, encoded.records, 1 << 15):
+            rows = np.arange(first, min(first + (1 << 15), encoded.records))
+            yield from encoder.decode_chunks([encoded.take(rows)], rng, first_record=first, numbers=True)
+
+    write_table(folder / "decoded.csv", frames(), header=encoder.header)
+
+
+def write_frames(folder: Path, frame: pl.DataFrame) -> None:
+    """Writes cells that are decoded already."""
+    parts = (frame.slice(first, 1 << 15) for first in range(0, frame.height, 1 << 15))
+    write_table(folder / "written.csv", parts, header=frame.columns)
+
+
+def read_with_polars_header(folder: Path) -> list[str]:
+    """Reads the names of the columns."""
+    return pl.read_csv(folder / "data.csv", n_rows=0).columns
+
+
+def measure(work: Callable[[], Any]) -> float:
+    """Gives the CPU seconds of a piece of work."""
+    start = time.process_time()
+    work()
+    return time.process_time() - start
+
+
+def compare(folder: Path, *, rounds: int) -> dict[str, list[float]]:
+    """Times every way in turn, as often as asked."""
+    encoded = read_encoded(folder, on_disk=False)
+    numbers = read_with_polars(folder)
+    text = pl.read_csv(folder / "data.csv", infer_schema=False)
+    ways: dict[str, Callable[[], Any]] = {
+        "polars_read": lambda: read_with_polars(folder),
+        "read": lambda: read_encoded(folder, on_disk=False),
+        "read_to_disk": lambda: read_encoded(folder, on_disk=True),
+        "polars_write": lambda: numbers.write_csv(folder / "polars.csv"),
+        "write": lambda: write_frames(folder, numbers),
+        "polars_write_text": lambda: text.write_csv(folder / "polars.csv"),
+        "write_text": lambda: write_frames(folder, text),
+        "decode_check_write": lambda: write_decoded(folder, encoded),
+    }
+    seconds: dict[str, list[float]] = {name: [] for name in ways}
+    for _ in range(rounds):
+        for name, work in ways.items():
+            seconds[name].append(measure(work))
+    return seconds
+
+
+def sample_rows(folder: Path, *, rows: int) -> tuple[float, float]:
+    """Fits the quickest method and writes rows of it; gives CPU and wall-clock seconds of all that follows the fit."""
+    schema = read_specs(folder / "data-specs.json")
+    synthesizer = Synthesizer(schema, 1.0, method="independent")
+    synthesizer.fit_encoded(synthesizer.encode_table(open_table(folder / "data.csv", schema)))
+    cpu, wall = time.process_time(), time.perf_counter()
+    write_table(folder / "sampled.csv", synthesizer.sample_cells(rows), header=synthesizer.header)
+    return time.process_time() - cpu, time.perf_counter() - wall
+
+
+def count_rows_of(folder: Path) -> None:
+    """Does what the default method does with all rows, those being on disk."""
+    encoded = read_encoded(folder, on_disk=True)
+    plan = plan_one_ways(encoded.spans)
+    rng = np.random.default_rng(0)
+    one_ways, _ = measure_one_ways(encoded, plan, noise_multiplier=1.0, rng=rng)
+    # Groups of the same size whatever the number of rows, as the default method has them.
+    coarsening = coarsen(one_ways, records=encoded.records, least_count=encoded.records / LEAST_SHARE)
+    groups = coarsening.to_groups(encoded)
+    count_pairs(groups, GroupLayout(coarsening.sizes))
+
+
+def spend_on(task: str, folder: Path, *, rows: int) -> tuple[float, float]:
+    """Gives CPU seconds and the peak of memory, in GB, of one task in a process of its own."""
+    command = [sys.executable, "-m", "benchmarks.tables", "--task", task, "--folder", str(folder), "--rows", str(rows)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    seconds, peak = map(float, done.stdout.split())
+    return seconds, peak
+
+
+def do_task(task: str, folder: Path, *, rows: int) -> None:
+    """Does one task and prints the peak of memory of this process, in GB."""
+    if task == "sample":
+        sample_rows(folder, rows=rows)
+    elif task == "count":
+        count_rows_of(folder)
+    else:
+        read_encoded(folder, on_disk=task == "read-to-disk")
+    # Not ru_maxrss, which a process takes over from the one that started it.
+    peak = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
+    print(time.process_time(), int(peak.split()[1]) / 2**20)
+
+
+def describe(name: str, values: list[float], *, unit: str, goal: float | None = None) -> dict[str, Any]:
+    """Puts a figure into one record."""
+    return {
+        "name": name,
+        "value": statistics.median(values),
+        "spread": [min(values), max(values)],
+        "unit": unit,
+        "goal": goal,
+    }
+
+
+def run(folder: Path, *, rows: int, rounds: int) -> list[dict[str, Any]]:
+    """Takes all figures on a table of so many rows."""
+    write_population(folder, rows=rows, seed=1)
+    seconds = compare(folder, rounds=rounds)
+    figures = [describe(f"csv_{name}_cpu", values, unit="s") for name, values in seconds.items()]
+
+    def ratio(name: str, ours: str, theirs: str) -> None:
+        values = [one / other for one, other in zip(seconds[ours], seconds[theirs], strict=True)]
+        figures.append(describe(name, values, unit="ratio", goal=GOAL_OF_CSV))
+
+    ratio("csv_in_over_polars", "read", "polars_read")
+    ratio("csv_in_to_disk_over_polars", "read_to_disk", "polars_read")
+    ratio("csv_out_over_polars", "write", "polars_write")
+    ratio("csv_text_out_over_polars", "write_text", "polars_write_text")
+    ratio("csv_decoded_checked_out_over_polars", "decode_check_write", "polars_write")
+    both = [
+        (seconds["read"][place] + seconds["write"][place])
+        / (seconds["polars_read"][place] + seconds["polars_write"][place])
+        for place in range(rounds)
+    ]
+    figures.append(describe("csv_in_and_out_over_polars", both, unit="ratio", goal=GOAL_OF_CSV))
+    cpu, wall = sample_rows(folder, rows=SAMPLED)
+    figures.append(describe("sample_million_cpu", [cpu], unit="s"))
+    figures.append(describe("sample_million_wall", [wall], unit="s", goal=GOAL_OF_SAMPLING))
+    for name in ("read-in-memory", "read-to-disk"):
+        figures.append(describe(f"peak_{name}", [spend_on(name, folder, rows=rows)[1]], unit="GB"))
+    for count in (SAMPLED // 10, SAMPLED):
+        figures.append(describe(f"peak_sample_{count}", [spend_on("sample", folder, rows=count)[1]], unit="GB"))
+    write_population(folder / "tenth", rows=rows // 10, seed=1)
+    few, many = (spend_on("count", place, rows=rows) for place in (folder / "tenth", folder))
+    figures.append(describe("peak_counts_tenth", [few[1]], unit="GB"))
+    figures.append(describe("peak_counts_all", [many[1]], unit="GB"))
+    figures.append(describe("counts_of_ten_times_the_rows", [many[0] / few[0]], unit="ratio", goal=10.0))
+    return figures
+
+
+def main() -> None:
+    """Prints every figure, and stores them where asked."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=200_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--json", type=Path, metavar="FILE")
+    parser.add_argument("--task", choices=("sample", "count", "read-in-memory", "read-to-disk"), help=argparse.SUPPRESS)
+    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.task is not None:
+        do_task(asked.task, asked.folder, rows=asked.rows)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        figures = run(Path(folder), rows=asked.rows, rounds=asked.rounds)
+    for figure in figures:
+        low, high = figure["spread"]
+        goal = f"   goal <= {figure['goal']:g}" if figure["goal"] is not None else ""
+        print(f"{figure['name']:38s} {figure['value']:8.2f} ({low:.2f} .. {high:.2f}) {figure['unit']}{goal}")
+    if asked.json is not None:
+        machine = {"machine": platform.machine(), "python": platform.python_version(), "polars": pl.__version__}
+        asked.json.write_text(json.dumps({"rows": asked.rows, "machine": machine, "figures": figures}, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

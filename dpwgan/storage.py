@@ -1,0 +1,68 @@
+"""Where large arrays of rows lie: in memory, or mapped from a file that has no name.
+
+A file on disk lies in the folder that TMPDIR names (else the system's own). It loses its name before the first byte is
+written, and no other user can open it: when the process ends, by whatever cause, the system gives its blocks back.
+"""
+
+import mmap
+import os
+import tempfile
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpwgan.errors import TransferError
+
+CHUNK_RECORDS = 1 << 16
+"""How many rows are looked at together by what goes over a whole table."""
+
+
+def allocate(shape: tuple[int, int], dtype: npt.DTypeLike, *, on_disk: bool) -> npt.NDArray[Any]:
+    """Makes an array for rows; what it holds at first is nobody's.
+
+    Raises: TransferError if the disk has no room for it, so that none is missing later on.
+    """
+    size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
+    if not on_disk or size == 0:
+        return np.empty(shape, dtype)
+    try:
+        with tempfile.TemporaryFile() as file:
+            # A page that cannot be written later on would end the process without a word.
+            os.posix_fallocate(file.fileno(), 0, size)
+            return np.memmap(file, dtype=dtype, mode="r+", shape=shape)
+    except OSError as error:
+        folder = tempfile.gettempdir()
+        raise TransferError(
+            f"the rows need {size / 2**30:.1f} GB on the disk of {folder!r} (TMPDIR): {error.strerror}"
+        ) from None
+
+
+def is_on_disk(array: npt.NDArray[Any]) -> bool:
+    """Says whether an array is mapped from a file."""
+    return _find_mapping(array) is not None
+
+
+def allocate_beside(array: npt.NDArray[Any], shape: tuple[int, int], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    """Makes an array where another one lies. Raises: as `allocate`."""
+    return allocate(shape, dtype, on_disk=is_on_disk(array))
+
+
+def let_go(*arrays: npt.NDArray[Any]) -> None:
+    """Takes what was read or written of mapped arrays out of this process's memory; the file keeps it."""
+    for array in arrays:
+        mapping = _find_mapping(array)
+        if mapping is not None:
+            mapping.madvise(mmap.MADV_DONTNEED)
+
+
+def cut(records: int, *, size: int = CHUNK_RECORDS) -> Iterator[slice]:
+    """Cuts rows into chunks, in order."""
+    for first in range(0, records, size):
+        yield slice(first, min(first + size, records))
+
+
+def _find_mapping(array: npt.NDArray[Any]) -> mmap.mmap | None:
+    mapping: mmap.mmap | None = getattr(array, "_mmap", None)
+    return mapping

@@ -1,0 +1,48 @@
+"""A whole private game: a critic that reads rows by private steps, a generator that follows it, and what is left."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpwgan.accounting.ledger import Ledger
+from dpwgan.encoded import EncodedTable
+from dpwgan.randomness import Streams
+from dpwgan.training.finite import refuse_unless_finite
+from dpwgan.training.generator_step import GeneratorStep
+from dpwgan.training.loop import CriticStep, Progress, train
+from dpwgan.training.plan import TrainingPlan
+from dpwgan.training.private_step import FusedStep
+
+
+def play(
+    encoded: EncodedTable,
+    plan: TrainingPlan,
+    *,
+    critic: Any,
+    generator: Any,
+    latents: Any,
+    streams: Streams,
+    ledger: Ledger,
+    progress: Progress,
+    make_critic_step: Callable[..., CriticStep] = FusedStep,
+) -> tuple[npt.NDArray[np.float32], ...]:
+    """Trains both for the planned steps and gives the average of the generator's weights.
+
+    Privacy: each step is charged before its batch is drawn; the weights are post-processing.
+    Raises: PrivacyError; UsageError if training ran off.
+    """
+    parts: dict[str, Any] = {"critic": critic, "generator": generator, "latents": latents, "plan": plan}
+    generator_step = GeneratorStep(**parts)
+    train(
+        plan,
+        critic_step=make_critic_step(encoded, **parts),
+        generator_step=generator_step,
+        ledger=ledger,
+        streams=streams,
+        progress=progress,
+    )
+    weights = tuple(weight.numpy() for weight in generator_step.averaged_weights())
+    refuse_unless_finite(weights)
+    return weights

@@ -1,0 +1,94 @@
+"""Real processes and a real SIGKILL: the run goes on, and its claim is that of a run that was left alone."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpwgan.accounting.ledger import LOST
+from tests.end_to_end.bad_inputs import ROWS, SPECS, write_good
+
+ROOT = Path(__file__).resolve().parents[2]
+QUERIES = ("--method", "query-gan", "--rounds", "3", "--codes", "20", "--fit-steps", "8")
+CRITIC = ("--rounds", "1", "--codes", "20", "--fit-steps", "4", "--steps", "12", "--batch-size", "8")
+
+# Runs the command line, and kills itself in the middle of a write: once so many others of files of that name are done.
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from dpwgan import checkpoint, cli
+
+name, left = sys.argv[1], int(sys.argv[2])
+rename = Path.rename
+
+def rename_or_die(self, target):
+    global left
+    if name in self.name and self.name.endswith(".tmp"):
+        left -= 1
+        if left < 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+    return rename(self, target)
+
+Path.rename = rename_or_die
+sys.exit(cli.main(sys.argv[3:]))
+"""
+
+
+def run(folder: Path, *arguments: str, before: tuple[str, ...] = (str(ROOT / "run.py"),)) -> int:
+    environment = {name: text for name, text in os.environ.items() if not name.startswith("DPWGAN_")}
+    return subprocess.run(
+        [sys.executable, *before, "data.csv", "out.csv", "specs.json", "1", "--checkpoint", "kept", *arguments],
+        cwd=folder,
+        env={**environment, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        timeout=300,
+        check=False,
+    ).returncode
+
+
+def read_claim(folder: Path) -> dict[str, Any]:
+    claim: dict[str, Any] = json.loads((folder / "out.csv.privacy.json").read_text())
+    return claim
+
+
+def add_up_lost(claim: dict[str, Any]) -> dict[str, int]:
+    lost = {line["label"]: line.get("details", {}).get(LOST, 0) for line in claim["ledger"]}
+    return {label: count for label, count in lost.items() if count}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name", "after", "lost"),
+    [
+        # The first write is the empty journal, then come two charges and a release for each round.
+        pytest.param(QUERIES, "journal", 1, {}, id="before-the-first-release"),
+        pytest.param(QUERIES, "one-way-counts", 0, {"one-way counts (plan 1)": 1}, id="in-the-first-release"),
+        pytest.param(QUERIES, "round-2", 0, {"query selections": 1, "query answers": 1}, id="in-a-round"),
+        pytest.param(QUERIES, "generator", 2, {}, id="in-the-last-fit"),
+        pytest.param(QUERIES, "model", 0, {}, id="after-the-last-release"),
+        pytest.param(CRITIC, "critic-steps", 5, {"critic steps": 1}, id="in-a-critic-step"),
+    ],
+)
+def test_run_goes_on_when_it_was_killed(
+    tmp_path: Path, arguments: tuple[str, ...], name: str, after: int, lost: dict[str, int]
+) -> None:
+    write_good(tmp_path)
+    code = run(tmp_path, *arguments, before=("-c", KILLED, name, str(after)))
+    assert code == -signal.SIGKILL
+    assert not (tmp_path / "out.csv").exists()
+    assert run(tmp_path, *arguments) == 2  # there is a run already
+    assert run(tmp_path, *arguments, "--resume") == 0
+    claim = read_claim(tmp_path)
+    assert claim["guarantee"]["epsilon"] <= 1.0
+    assert add_up_lost(claim) == lost
+    assert all(line["charged"] == line["reserved"] for line in claim["ledger"])
+    with (tmp_path / "out.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == len(ROWS)
+    assert {row["colour"] for row in rows} <= set(SPECS["colour"]["values"])
+    assert not list((tmp_path / "kept").glob("*.tmp"))

@@ -1,0 +1,184 @@
+"""A small run that is killed at moments of one's choice and goes on, and everything that it read and drew."""
+
+import json
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pandas as pd
+
+from dpwgan import api
+from dpwgan.api import Synthesizer
+from dpwgan.checkpoint import JOURNAL_FILE, Checkpoint
+from dpwgan.claim import Claim
+from dpwgan.methods import anchor, query_gan
+from dpwgan.randomness import Streams, make_streams
+
+RECORDS = 211
+COLUMNS = 4
+SPECS: dict[str, Any] = {
+    "a": {"type": "enum", "values": ["x", "y", "z"]},
+    "b": {"type": "enum", "count": 4},
+    "c": {"type": "integer", "min": 0, "max": 20},
+    "d": {"type": "enum", "count": 2},
+}
+QUERIES: dict[str, Any] = {"method": "query-gan", "settings": {"rounds": 3, "codes": 20, "fit_steps": 8}}
+ASKED = 1.0
+
+
+def make_frame(seed: int = 0) -> pd.DataFrame:
+    """Draws a table that fits the specs."""
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "a": rng.choice(list("xyz"), RECORDS),
+            "b": rng.integers(0, 4, RECORDS).astype(str),
+            "c": rng.integers(0, 21, RECORDS).astype(str),
+            "d": rng.integers(0, 2, RECORDS).astype(str),
+        }
+    )
+
+
+class Killed(BaseException):
+    """Stands for SIGKILL: nothing of the tool takes it for a failure."""
+
+
+class RecordedNoise(np.random.Generator):
+    """A generator that remembers what it gave."""
+
+    given: list[bytes]
+
+    def normal(self, *arguments: Any, **more: Any) -> Any:
+        """Draws and remembers, as the generator that it is."""
+        return self._remember(super().normal(*arguments, **more))
+
+    def standard_normal(self, *arguments: Any, **more: Any) -> Any:
+        """Draws and remembers, as the generator that it is."""
+        return self._remember(super().standard_normal(*arguments, **more))
+
+    def bytes(self, length: int) -> Any:
+        """Draws and remembers, as the generator that it is."""
+        given = super().bytes(length)
+        self.given.append(given)
+        return given
+
+    def _remember(self, values: Any) -> Any:
+        self.given.append(np.asarray(values).tobytes())
+        return values
+
+
+@dataclass(eq=False)
+class Lives:
+    """What all lives of a run did together. `reads`: by the label of the ledger, how many acts read rows.
+
+    `moments`: at which tick of its life each act had rows before it, in order.
+    """
+
+    reads: Counter[str] = field(default_factory=Counter)
+    noise: list[bytes] = field(default_factory=list)
+    ticks: list[int] = field(default_factory=list)
+    moments: list[int] = field(default_factory=list)
+    count: int = 0
+    _left: int | None = None
+
+    def tick(self) -> None:
+        """Passes a moment at which the run may be killed."""
+        if self._left is not None:
+            self._left -= 1
+            if self._left < 0:
+                raise Killed
+        self.ticks[-1] += 1
+
+    def begin(self, kill: int | None) -> None:
+        """Begins a life that ends after so many ticks."""
+        self.ticks.append(0)
+        self._left = kill
+        self.count += 1
+
+
+@contextmanager
+def watched(lives: Lives) -> Iterator[None]:
+    """Counts reads of rows inside the block, remembers noise, and passes a moment around each read and write."""
+    write: Callable[..., None] = vars(Checkpoint)["_write"]
+
+    def write_slowly(self: Checkpoint, name: str, body: bytes) -> None:
+        try:
+            lives.tick()
+        except Killed:
+            (self._folder / f"{name}.tmp").write_bytes(body[: len(body) // 2])
+            raise
+        write(self, name, body)
+        lives.tick()
+
+    def reading(act: Callable[..., Any], labels: Callable[[], dict[str, int]]) -> Callable[..., Any]:
+        def read(*arguments: Any, **more: Any) -> Any:
+            lives.reads.update(labels())
+            lives.moments.append(lives.ticks[-1])
+            lives.tick()
+            given = act(*arguments, **more)
+            lives.tick()
+            return given
+
+        return read
+
+    def make_recorded_streams(seed: int | None, *, life: int) -> Streams:
+        streams = make_streams(seed, life=life)
+        noise = RecordedNoise(streams.noise.bit_generator)
+        noise.given = lives.noise
+        return Streams(noise=noise, batches=streams.batches, model=streams.model, seeded=streams.seeded)
+
+    def asking(times: int) -> Callable[[], dict[str, int]]:
+        return lambda: {anchor.SELECTION_LABEL: times, anchor.ANSWER_LABEL: times}
+
+    discriminator = anchor.QueryDiscriminator
+    patches: Sequence[tuple[Any, str, Any]] = (
+        (Checkpoint, "_write", write_slowly),
+        (anchor, "measure_one_ways", reading(anchor.measure_one_ways, lambda: {anchor.ONE_WAYS_LABEL: 1})),
+        (discriminator, "ask_for_tree", reading(discriminator.ask_for_tree, asking(COLUMNS - 1))),
+        (discriminator, "ask", reading(discriminator.ask, asking(1))),
+        (query_gan, "certify_pairs", reading(query_gan.certify_pairs, lambda: {query_gan.CERTIFICATE_LABEL: 1})),
+        (api, "make_streams", make_recorded_streams),
+        (os, "fsync", lambda descriptor: None),  # these lives end with an exception, not with the machine
+    )
+    with ExitStack() as stack:
+        for target, name, new in patches:
+            stack.enter_context(patch.object(target, name, new))
+        yield
+
+
+def live(folder: Path, kills: Sequence[int], **options: Any) -> tuple[Claim, pd.DataFrame, Lives]:
+    """Runs, is killed after so many ticks in each life, goes on, and gives what came of it in the end."""
+    lives, frame = Lives(), make_frame()
+    with watched(lives):
+        for kill in (*kills, None):
+            lives.begin(kill)
+            resume = (folder / JOURNAL_FILE).exists()
+            synthesizer = Synthesizer(SPECS, ASKED, checkpoint=folder, resume=resume, **{**QUERIES, **options})
+            try:
+                synthesizer.fit(frame)
+            except Killed:
+                continue
+            return synthesizer.claim(), synthesizer.sample(), lives
+    raise AssertionError("the last life is not killed")
+
+
+def die(folder: Path, kill: int, **options: Any) -> Lives:
+    """Begins a run and is killed after so many ticks."""
+    lives = Lives()
+    with watched(lives), suppress(Killed):
+        lives.begin(kill)
+        Synthesizer(SPECS, ASKED, checkpoint=folder, **{**QUERIES, **options}).fit(make_frame())
+        raise AssertionError("the run came to its end")
+    return lives
+
+
+def read_journal(folder: Path) -> dict[str, Any]:
+    """Gives what the journal of a folder holds."""
+    document: dict[str, Any] = json.loads((folder / JOURNAL_FILE).read_bytes().partition(b"\n")[2])
+    return document
