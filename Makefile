@@ -17,6 +17,10 @@ ONLY ?=
 JOBS ?= 1
 RESUME ?=
 BENCH_FLAGS ?=
+# Where bench stores its figures, and the table that it starts --check on. BENCH_PEERS: see benchmarks/job.py.
+RESULTS ?= $(OUT)/bench.json
+QUICK ?=
+ADULT ?= ../shared/bench/adult
 # What bench-evaluate measures: folders of real tables, and rows of a stand-in for the 1940 census (0 for none).
 DATA ?= ../shared/data/adult ../shared/data/ipums-microdata
 ROWS ?= 661968
@@ -74,6 +78,13 @@ container-test: venv-dev ## Builds the image on a stand-in base and runs the exa
 .PHONY: browser-test
 browser-test: venv-dev ## Opens the evaluation's report in headless Chromium; needs Debian's package chromium
 	$(PY) -m pytest -m browser tests/report
+
+.PHONY: bench bench-compare
+bench: venv ## Takes all figures of speed and stores them in RESULTS; QUICK=1 takes some minutes and says little
+	$(PY) benchmarks/bench.py --output "$(RESULTS)" $(if $(QUICK),--quick) --table "$(ADULT)"
+
+bench-compare: venv ## Puts two files of results side by side: make bench-compare A.json B.json
+	@$(PY) benchmarks/compare.py $(or $(A),$(word 2,$(MAKECMDGOALS))) $(or $(B),$(word 3,$(MAKECMDGOALS)))
 
 .PHONY: bench-utility
 bench-utility: venv ## Prints how good the tables are: method by table by epsilon, beside the peers' figures

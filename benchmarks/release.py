@@ -11,15 +11,14 @@ import argparse
 import csv
 import gzip
 import json
-import os
-import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
-RUN = Path(__file__).resolve().parent.parent / "run.py"
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from benchmarks.processes import RUN, run_measured
 
 
 def main() -> None:
@@ -49,20 +48,18 @@ def measure(folder: Path, epsilon: str, kept: Path, flags: list[str]) -> dict[st
     data = next(path for path in (folder / name for name in names) if path.exists())
     specs = folder / "data-specs.json"
     output = kept / f"{folder.name}-{epsilon}.csv"
-    command = [sys.executable, str(RUN), str(data), str(output), str(specs), epsilon, "--quiet", *flags]
-    start = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
+    command = [*RUN, str(data), str(output), str(specs), epsilon, "--quiet", *flags]
+    run = run_measured(command)
+    sys.stderr.write(run.errors)
     figures: dict[str, Any] = {
         "table": folder.name,
         "epsilon": float(epsilon),
-        "exit": process.returncode,
-        "wall_s": round(time.perf_counter() - start, 1),
-        "cpu_s": round(usage.ru_utime + usage.ru_stime, 1),
-        "peak_mb": usage.ru_maxrss // 1024,
+        "exit": run.exit_code,
+        "wall_s": round(run.wall_s, 1),
+        "cpu_s": round(run.cpu_s, 1),
+        "peak_mb": round(run.peak_mb),
     }
-    if process.returncode == 0 and "--check" not in flags:
+    if run.exit_code == 0 and "--check" not in flags:
         claim = json.loads(output.with_name(output.name + ".privacy.json").read_text())
         figures["spent"] = claim["budget"]["epsilon_spent"]
         figures["claim_within_budget"] = claim["budget"]["epsilon_spent"] <= float(epsilon)

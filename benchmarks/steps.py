@@ -1,27 +1,25 @@
 """Measures one private critic step beside what it is compared with: its own non-private twin, dense steps, the rivals.
 
-    python benchmarks/steps.py [--cases WIDTH,BATCH...] [--rounds N] [--seconds S] [--threads N] [--json FILE]
+    python benchmarks/steps.py [--cases WIDTH,BATCH...] [--rounds N] [--seconds S] [--threads N] [--quick] [--json FILE]
 
-Every step reads a Poisson batch of made-up one-hot rows, has the fakes of the same generator beside them and updates
-the same critic (256, 256) in the same way. Steps of different kinds take turns, `--rounds` times for `--seconds` each,
-so that what else the machine does meets all of them. Times are CPU seconds of this process: medians over the rounds,
-the least and the largest behind them.
+What is timed is the critic's step alone: every kind of step has the same made-up one-hot rows by a Poisson batch, as
+many fakes that were drawn beforehand, the same critic (256, 256) and the same update. `with generator` has the
+product's step draw its fakes as well. Steps of different kinds take turns, `--rounds` times for `--seconds` each, so
+that what else the machine does meets all of them. Times are CPU seconds of this process.
 
-  private          the product's: closed-form norms, rows by index, noise from the cryptographic stream
-  twin             the same without clip and noise, gradients by differentiation
-  dense            the twin on dense one-hot rows
-  ghost            tensorflow-privacy's fast gradient clipping and Gaussian query (the engine `reference`)
-  vectorized       tensorflow-privacy's VectorizedDPKerasSGDOptimizer: a gradient for each row; small cases alone
+  private          the product's: closed-form norms, real and generated rows by index, cryptographic noise
+  plain noise      the same with --step-noise plain
+  twin             the same step without norms, clip and noise
+  dense            the same without privacy on dense one-hot rows, gradients by differentiation
+  ghost            tensorflow-privacy's fast gradient clipping on dense real rows, compiled, TensorFlow's noise
+  vectorized       tensorflow-privacy's VectorizedDPKerasSGDOptimizer: a gradient for each real row; small cases alone
 """
 
 import argparse
-import json
 import os
-import platform
-import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -33,8 +31,9 @@ sys.path.insert(0, str(ROOT))
 import numpy as np  # noqa: E402
 import tensorflow as tf  # noqa: E402
 
+from benchmarks.figures import HEADING, Figure, describe, take_figure, take_ratios, write_results  # noqa: E402
 from dpwgan.accounting.budget import Budget, NeighboringRelation  # noqa: E402
-from dpwgan.discriminators.critic import LEAK, Critic  # noqa: E402
+from dpwgan.discriminators.critic import LEAK, Cells, Critic, Inputs, Sums, pass_back  # noqa: E402
 from dpwgan.encoded import EncodedTable, Span, TableShape  # noqa: E402
 from dpwgan.generators.mlp import MlpGenerator  # noqa: E402
 from dpwgan.randomness import make_streams  # noqa: E402
@@ -42,202 +41,339 @@ from dpwgan.training.critic_update import CriticUpdate  # noqa: E402
 from dpwgan.training.latents import LatentSource  # noqa: E402
 from dpwgan.training.plan import TrainingPlan, plan_training  # noqa: E402
 from dpwgan.training.private_step import FusedStep  # noqa: E402
-from dpwgan.training.reference_step import ReferenceStep  # noqa: E402
 from dpwgan.training.sampling import sample_poisson_rows  # noqa: E402
 from dpwgan.training.settings import DpWganSettings  # noqa: E402
 
-CASES = ((120, 64), (1300, 512), (1300, 4096), (9000, 512))
-CATEGORIES = 20
+CASES = ((120, 64), (1300, 512), (1300, 4096), (9000, 512), (9000, 4096))
+# As tables are: some twenty categories a column, and on wide tables more of them, not more columns than the 98 of the
+# NIST challenge (13,145 in all).
+_CATEGORIES, _MOST_COLUMNS = 20, 98
 RECORDS = 20_000
 # A gradient for each row needs batch x weights numbers.
 _MOST_VECTORIZED = 2**28
 HIDDEN = (256, 256)
+# What one core does: see docs/speed.md. The floor of a step is its products, its noise and its update at these rates.
+_NOISE_NS, _UPDATE_NS = 2.4, 1.8
 
 Step = Callable[[np.ndarray], None]
 
 
+def count_columns(width: int) -> int:
+    """Says how many columns a table of a one-hot width has here."""
+    return min(width // _CATEGORIES, _MOST_COLUMNS)
+
+
 def make_table(width: int, rng: np.random.Generator) -> EncodedTable:
-    """Makes rows of width / 20 columns with 20 categories each."""
-    columns = width // CATEGORIES
+    """Makes rows of columns with equally many categories each: `width` of them in all, or just below."""
+    columns = count_columns(width)
+    categories = width // columns
     spans = tuple(
         Span(
             column=f"c{i}",
             role="category",
             head="softmax",
-            start=i * CATEGORIES,
-            width=CATEGORIES,
+            start=i * categories,
+            width=categories,
             source=i,
-            categories=CATEGORIES,
+            categories=categories,
         )
         for i in range(columns)
     )
-    codes = rng.integers(0, CATEGORIES, size=(RECORDS, columns)).astype(np.int32)
+    codes = rng.integers(0, categories, size=(RECORDS, columns)).astype(np.int32)
     return EncodedTable(codes=codes, numbers=np.zeros((RECORDS, 0), np.float32), spans=spans)
 
 
-class _Parts:
-    """A critic, a generator and an update of their own for each kind of step."""
+class _ReadyFakes:
+    """In place of a generator: rows that were drawn beforehand, by index and dense."""
 
-    def __init__(self, table: EncodedTable, plan: TrainingPlan) -> None:
+    def __init__(self, table: EncodedTable, batch: int) -> None:
+        codes = table.codes[:batch]
+        self._cells = tf.constant(codes), tf.zeros((batch, 0))
+        self._dense = tf.reshape(tf.one_hot(codes, table.spans[0].width), [batch, -1])
+
+    def draw(self, batch: int) -> tuple[tf.Tensor, tf.Tensor]:
+        """Gives no random input: none is needed."""
+        return tf.zeros((batch, 0)), tf.zeros((batch, 0))
+
+    def rows(self, latents: tf.Tensor, uniforms: tf.Tensor) -> tf.Tensor:
+        """Gives the rows, dense."""
+        return self._dense
+
+    def cells(self, latents: tf.Tensor, uniforms: tf.Tensor) -> Cells:
+        """Gives the rows as encoded."""
+        return self._cells
+
+
+class UnclippedCritic(Critic):
+    """The critic whose gradients are added up as they are: what norms and clip cost is left out."""
+
+    def _clip(self, inputs: Inputs, *, l2_clip_norm: float) -> tuple[list[tf.Tensor], list[tf.Tensor], tf.Tensor]:
+        kernels, biases = self.weights[::2], self.weights[1::2]
+        before = [self._first_product(inputs, kernels[0]) + biases[0]]
+        after = [self._activate(before[0], layer=0, generated=False)]
+        for layer, (kernel, bias) in enumerate(zip(kernels[1:-1], biases[1:], strict=True), start=1):
+            before.append(after[-1] @ kernel + bias)
+            after.append(self._activate(before[-1], layer=layer, generated=False))
+        errors = [self._last_error(inputs, after[-1], generated=False)]
+        for kernel, value in zip(reversed(kernels[1:]), reversed(before), strict=True):
+            errors.insert(0, pass_back(tf.matmul(errors[0], kernel, transpose_b=True), value))
+        return errors, after, inputs.dense
+
+
+class Parts:
+    """A critic, fakes and an update of their own for each kind of step."""
+
+    def __init__(
+        self, table: EncodedTable, plan: TrainingPlan, *, kind: type[Critic] = Critic, generator: bool = False
+    ) -> None:
         rng = np.random.default_rng(1)
         self.table, self.plan = table, plan
-        self.critic = Critic(table.spans, hidden=HIDDEN, weight_clip=1.0, rng=rng)
-        self.generator = MlpGenerator(table.spans, latent=64, hidden=HIDDEN, rng=rng)
-        self.latents = LatentSource(latent=64, width=plan.shape.width, rng=rng)
+        self.critic = kind(table.spans, hidden=HIDDEN, weight_clip=1.0, rng=rng)
+        ready = _ReadyFakes(table, plan.generated_batch_size)
+        self.generator = MlpGenerator(table.spans, latent=64, hidden=HIDDEN, rng=rng) if generator else ready
+        self.latents = LatentSource(latent=64, width=plan.shape.width, rng=rng) if generator else ready
+        self.fakes = ready.rows(*ready.draw(0))
+        self.codes = tf.constant(table.codes)
 
     @property
     def as_arguments(self) -> dict[str, Any]:
+        """What a step of the product takes."""
         return {"critic": self.critic, "generator": self.generator, "latents": self.latents, "plan": self.plan}
 
+    def densify(self, rows: tf.Tensor) -> tf.Tensor:
+        """Writes real rows out. Shapes: (b,) to (b, width)."""
+        codes = tf.gather(self.codes, rows)
+        return tf.reshape(tf.one_hot(codes, self.table.spans[0].width), [-1, self.plan.shape.width])
 
-class _PlainStep:
-    """The step without privacy: mean gradients by differentiation, the same update."""
+    def differentiate(self, dense: tf.Tensor) -> Sums:
+        """Gives the gradient of the sum of scores by differentiation. Shapes: (b, width) to those of the weights."""
+        with tf.GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch(self.critic.weights)
+            total = tf.reduce_sum(self.critic.score(dense))
+        sums: Sums = tape.gradient(total, self.critic.weights)
+        return sums
 
-    def __init__(self, parts: _Parts, *, dense: bool) -> None:
-        self._parts, self._dense = parts, dense
-        self._codes = tf.constant(parts.table.codes)
+
+class PlainStep:
+    """A compiled step on row numbers: the sums of both `halves`, then the product's update."""
+
+    def __init__(self, parts: Parts, halves: Callable[[tf.Tensor], tuple[Sums, Sums]]) -> None:
+        self.halves = halves
+        self._generated = parts.plan.generated_batch_size
         self._update = CriticUpdate(parts.critic, parts.plan)
         self._step = tf.function(self._trace, input_signature=[tf.TensorSpec([None], tf.int64)])
 
     def __call__(self, rows: np.ndarray) -> None:
+        """Takes one step."""
         self._step(tf.constant(rows))
 
     def _trace(self, rows: tf.Tensor) -> None:
-        parts, critic = self._parts, self._parts.critic
-        codes = tf.gather(self._codes, rows)
-        fakes = tf.stop_gradient(parts.generator.rows(*parts.latents.draw(parts.plan.generated_batch_size)))
-        with tf.GradientTape(watch_accessed_variables=False) as tape:
-            tape.watch(critic.weights)
-            if self._dense:
-                real = critic.score(tf.reshape(tf.one_hot(codes, CATEGORIES), [-1, parts.plan.shape.width]))
-            else:
-                read = critic.read_rows(codes, tf.zeros((tf.shape(codes)[0], 0)))
-                first = critic._first_product(read, critic.weights[0])
-                activation = tf.nn.leaky_relu(first + critic.weights[1], LEAK)
-                activation = tf.nn.leaky_relu(activation @ critic.weights[2] + critic.weights[3], LEAK)
-                real = tf.squeeze(activation @ critic.weights[4], axis=1)
-            loss = tf.reduce_sum(real)
-        # What differentiation gives for a matrix read by index is a list of its rows: added up, as an update needs it.
-        real_sums = [tf.convert_to_tensor(part) for part in tape.gradient(loss, critic.weights)]
-        with tf.GradientTape(watch_accessed_variables=False) as tape:
-            tape.watch(critic.weights)
-            loss = tf.reduce_sum(critic.score(fakes))
-        self._update.apply(
-            real_sums,
-            tape.gradient(loss, critic.weights),
-            generated=parts.plan.generated_batch_size,
-            learning_rate=tf.constant(1e-3),
+        real, fake = self.halves(rows)
+        self._update.apply(real, fake, generated=self._generated, learning_rate=tf.constant(1e-3))
+
+
+def make_twin(table: EncodedTable, plan: TrainingPlan) -> PlainStep:
+    """Makes the step without norms, clip and noise."""
+    parts = Parts(table, plan, kind=UnclippedCritic)
+    none = tf.zeros((RECORDS, 0))
+    fakes = parts.generator.cells(*parts.latents.draw(0))
+    return PlainStep(
+        parts,
+        lambda rows: parts.critic.clipped_sums(
+            (tf.gather(parts.codes, rows), tf.gather(none, rows)), fakes, l2_clip_norm=1.0
+        ),
+    )
+
+
+def make_dense(table: EncodedTable, plan: TrainingPlan) -> PlainStep:
+    """Makes the step without privacy on dense rows."""
+    parts = Parts(table, plan)
+    return PlainStep(parts, lambda rows: (parts.differentiate(parts.densify(rows)), parts.differentiate(parts.fakes)))
+
+
+def make_model(width: int) -> tf.keras.Sequential:
+    """Makes the critic's network of Keras layers, for tensorflow-privacy."""
+    layers: list[Any] = [tf.keras.layers.InputLayer(input_shape=(width,))]
+    for outputs in HIDDEN:
+        layers += [tf.keras.layers.Dense(outputs), tf.keras.layers.LeakyReLU(LEAK)]
+    return tf.keras.Sequential([*layers, tf.keras.layers.Dense(1, use_bias=False)])
+
+
+def make_ghost(table: EncodedTable, plan: TrainingPlan) -> Step:
+    """Makes tensorflow-privacy's fast gradient clipping for the real half; the other half needs none."""
+    from dpwgan.training.reference_step import _Score, clip_grads, layer_registry
+
+    parts = Parts(table, plan)
+    model, registry = make_model(plan.shape.width), layer_registry.make_default_layer_registry()
+    score = _Score(reduction=tf.keras.losses.Reduction.SUM)
+    model.compile(loss=score)
+    stddev = plan.noise_multiplier * plan.l2_clip_norm
+
+    def halves(rows: tf.Tensor) -> tuple[Sums, Sums]:
+        dense, none = parts.densify(rows), tf.zeros((tf.shape(rows)[0], 1))
+        sums, _, _ = clip_grads.compute_clipped_gradients_and_outputs(
+            model, plan.clip_target, registry, dense, none, clipping_loss=score
         )
+        noisy = [total + tf.random.normal(total.shape, stddev=stddev) for total in sums]
+        return noisy, parts.differentiate(parts.fakes)
+
+    return PlainStep(parts, halves)
 
 
-class _VectorizedStep:
-    """tensorflow-privacy's vectorized optimizer on dense rows, real ones alone: a gradient for each row."""
+def make_vectorized(table: EncodedTable, plan: TrainingPlan) -> Step:
+    """Makes a step of tensorflow-privacy's vectorized optimizer for the real half; the other half is plain."""
+    from tensorflow_privacy.privacy.optimizers.dp_optimizer_keras_vectorized import VectorizedDPKerasSGDOptimizer
 
-    def __init__(self, parts: _Parts) -> None:
-        from tensorflow_privacy.privacy.optimizers.dp_optimizer_keras_vectorized import VectorizedDPKerasSGDOptimizer
+    parts, model = Parts(table, plan), make_model(plan.shape.width)
+    size = int(plan.expected_batch_size)
+    optimizer = VectorizedDPKerasSGDOptimizer(
+        l2_norm_clip=plan.l2_clip_norm,
+        noise_multiplier=plan.noise_multiplier,
+        num_microbatches=size,
+        learning_rate=1e-3,
+    )
 
-        plan = parts.plan
-        layers: list[Any] = [tf.keras.layers.InputLayer(input_shape=(plan.shape.width,))]
-        for width in HIDDEN:
-            layers += [tf.keras.layers.Dense(width), tf.keras.layers.LeakyReLU(LEAK)]
-        model = tf.keras.Sequential([*layers, tf.keras.layers.Dense(1, use_bias=False)])
-        size = int(plan.expected_batch_size)
-        optimizer = VectorizedDPKerasSGDOptimizer(
-            l2_norm_clip=plan.l2_clip_norm,
-            noise_multiplier=plan.noise_multiplier,
-            num_microbatches=size,
-            learning_rate=1e-3,
-        )
-        codes = tf.constant(parts.table.codes)
+    def halves(rows: tf.Tensor) -> tuple[Sums, Sums]:
+        dense = tf.reshape(parts.densify(rows), [size, plan.shape.width])
+        with tf.GradientTape(persistent=True) as tape:
+            loss = -tf.squeeze(model(dense), axis=1)
+        pairs = optimizer._compute_gradients(loss, model.trainable_variables, tape=tape)
+        return [gradient for gradient, _ in pairs], parts.differentiate(parts.fakes)
 
-        @tf.function(input_signature=[tf.TensorSpec([size], tf.int64)])
-        def step(rows: tf.Tensor) -> None:
-            dense = tf.reshape(tf.one_hot(tf.gather(codes, rows), CATEGORIES), [size, plan.shape.width])
-            with tf.GradientTape(persistent=True) as tape:
-                loss = -tf.squeeze(model(dense), axis=1)
-            pairs = optimizer._compute_gradients(loss, model.trainable_variables, tape=tape)
-            optimizer.apply_gradients(pairs)
+    step = PlainStep(parts, halves)
+    # It takes batches of one size alone: rows are taken again, or left out, to that size.
+    return lambda rows: step(np.resize(rows, size))
 
-        self._size, self._step = size, step
 
-    def __call__(self, rows: np.ndarray) -> None:
-        # It takes batches of one size alone: rows are taken again, or left out, to that size.
-        self._step(tf.constant(np.resize(rows, self._size)))
+def make_private(table: EncodedTable, plan: TrainingPlan, **how: Any) -> Step:
+    """Makes the product's step."""
+    step = FusedStep(table, **Parts(table, plan, **how).as_arguments)
+    streams = make_streams()
+    return lambda rows: step(rows, noise_rng=streams.noise, learning_rate=1e-3)
 
 
 def make_steps(width: int, batch: int) -> tuple[TrainingPlan, dict[str, Step]]:
     """Makes every kind of step that fits into memory."""
     table = make_table(width, np.random.default_rng(0))
-    settings = DpWganSettings(hidden_critic=HIDDEN, hidden_generator=HIDDEN, expected_batch_size=batch, steps=1_000)
     plan = plan_training(
         TableShape(records=RECORDS, spans=table.spans),
         Budget(epsilon=1.0, delta=1e-9),
-        settings=settings,
+        settings=DpWganSettings(hidden_critic=HIDDEN, hidden_generator=HIDDEN, expected_batch_size=batch),
         accountant_rule="moments",
         neighboring_relation=NeighboringRelation.ZERO_OUT,
     )
     # As many fakes as rows, as in the published method: what is compared is the cost of a row.
     plan = replace(plan, generated_batch_size=batch)
-
-    def private(kind: Any) -> Step:
-        parts = _Parts(table, plan)
-        step = kind(table, **parts.as_arguments)
-        streams = make_streams()
-        return lambda rows: step(rows, noise_rng=streams.noise, learning_rate=1e-3)
-
+    plain = replace(plan, settings=replace(plan.settings, step_noise="plain"))
     steps: dict[str, Step] = {
-        "private": private(FusedStep),
-        "twin": _PlainStep(_Parts(table, plan), dense=False),
-        "dense": _PlainStep(_Parts(table, plan), dense=True),
-        "ghost": private(ReferenceStep),
+        "private": make_private(table, plan),
+        "plain noise": make_private(table, plain),
+        "with generator": make_private(table, plan, generator=True),
+        "twin": make_twin(table, plan),
+        "dense": make_dense(table, plan),
+        "ghost": make_ghost(table, plan),
     }
     if batch * plan.critic_weights <= _MOST_VECTORIZED:
-        steps["vectorized"] = _VectorizedStep(_Parts(table, plan))
+        steps["vectorized"] = make_vectorized(table, plan)
     return plan, steps
 
 
-def measure(width: int, batch: int, *, rounds: int, seconds: float) -> dict[str, Any]:
-    """Measures one case. Units: CPU milliseconds a step, a list of one number a round for each kind of step."""
-    plan, steps = make_steps(width, batch)
-    rng = np.random.default_rng(3)
-    probability = plan.sampling_probability
+def time_turns(steps: Mapping[str, Callable[[], None]], *, rounds: int, seconds: float) -> dict[str, list[float]]:
+    """Runs things in turns. Units: CPU milliseconds each, a list of one number a round."""
     times: dict[str, list[float]] = {name: [] for name in steps}
     counts = {}
     for name, step in steps.items():
-        step(sample_poisson_rows(RECORDS, sampling_probability=probability, rng=rng))  # traces
+        step()  # traces
         start = time.process_time()
-        step(sample_poisson_rows(RECORDS, sampling_probability=probability, rng=rng))
+        step()
         counts[name] = max(1, round(seconds / max(time.process_time() - start, 1e-4)))
     for _ in range(rounds):
         for name, step in steps.items():
             start = time.process_time()
             for _ in range(counts[name]):
-                step(sample_poisson_rows(RECORDS, sampling_probability=probability, rng=rng))
+                step()
             times[name].append(1e3 * (time.process_time() - start) / counts[name])
-    return {"width": width, "batch": batch, "critic_weights": plan.critic_weights, "cpu_ms": times}
+    return times
 
 
-def describe(case: dict[str, Any]) -> str:
-    """Writes a case as a row of the table: the private step's time, and ratios of one round each."""
-    times = case["cpu_ms"]
+def measure(width: int, batch: int, *, rounds: int, seconds: float) -> dict[str, Any]:
+    """Measures one case."""
+    plan, steps = make_steps(width, batch)
+    rng = np.random.default_rng(3)
 
-    def show(values: list[float]) -> str:
-        return f"{statistics.median(values):.3g} ({min(values):.3g}-{max(values):.3g})"
+    def take(step: Step) -> Callable[[], None]:
+        return lambda: step(sample_poisson_rows(RECORDS, sampling_probability=plan.sampling_probability, rng=rng))
 
-    def ratio(over: str, under: str) -> str:
-        if over not in times:
-            return "too large"
-        return show([one / other for one, other in zip(times[over], times[under], strict=True)])
+    times = time_turns({name: take(step) for name, step in steps.items()}, rounds=rounds, seconds=seconds)
+    return {
+        "width": width,
+        "batch": batch,
+        "critic_weights": plan.critic_weights,
+        "floor_flops": count_flops(width, batch),
+        "cpu_ms": times,
+    }
 
-    cells = [
-        f"{case['width']}, {case['batch']}",
-        show(times["private"]),
-        ratio("private", "twin"),
-        ratio("private", "dense"),
-        ratio("ghost", "private"),
-        ratio("vectorized", "private"),
+
+def count_flops(width: int, batch: int) -> float:
+    """Counts what a step multiplies and adds: both halves, forwards and back, rows of the first layer by index."""
+    columns, (first, second) = count_columns(width), HIDDEN
+    return 2.0 * batch * (2 * columns * first + 6 * first * second + 6 * second)
+
+
+def measure_flop_rate(*, seconds: float) -> float:
+    """Measures what a product of matrices of the critic's size does, in operations a CPU second."""
+    left, right = tf.random.normal((1024, 256)), tf.random.normal((256, 256))
+    multiply = tf.function(lambda: [tf.matmul(left + float(i), right) for i in range(20)])
+    times = time_turns({"product": lambda: multiply()}, rounds=3, seconds=seconds)["product"]
+    return 20 * 2.0 * 1024 * 256 * 256 / (1e-3 * min(times))
+
+
+def make_figures(case: dict[str, Any], *, flop_rate: float) -> list[Figure]:
+    """Makes the figures of a case, with the goals that were set for it."""
+    times, width, batch = case["cpu_ms"], case["width"], case["batch"]
+    label = f"d {width:,}, B {batch:,}"
+    large = width >= 1300 and batch >= 512
+    main_case = (width, batch) == (1300, 512)
+    floor = 1e3 * case["floor_flops"] / flop_rate + 1e-6 * (_NOISE_NS + _UPDATE_NS) * case["critic_weights"]
+    figures = [
+        take_figure(f"private step, {label}", times["private"], unit="CPU ms"),
+        take_ratios(
+            f"private step / non-private twin, {label}",
+            times["private"],
+            times["twin"],
+            goal="<= 1.2" if large else "<= 1.4",
+        ),
+        take_ratios(
+            f"private step / dense non-private step, {label}",
+            times["private"],
+            times["dense"],
+            goal="<= 0.8" if large else None,
+        ),
+        take_ratios(
+            f"fast_gradient_clipping / private step, {label}",
+            times["ghost"],
+            times["private"],
+            goal=">= 1.7" if main_case else None,
+        ),
+        take_ratios(
+            f"private step / floor, {label}",
+            times["private"],
+            [floor] * len(times["private"]),
+            goal="<= 1.5" if batch >= 512 else None,
+        ),
+        take_ratios(f"plain noise / fast noise, whole step, {label}", times["plain noise"], times["private"]),
+        take_ratios(f"private step with its generator / without, {label}", times["with generator"], times["private"]),
     ]
-    return f"| {' | '.join(cells)} |"
+    if "vectorized" in times:
+        figures.append(
+            take_ratios(
+                f"vectorised optimizer / private step, {label}",
+                times["vectorized"],
+                times["private"],
+                goal=">= 150" if main_case else None,
+            )
+        )
+    return figures
 
 
 def main() -> None:
@@ -247,21 +383,23 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=1.0, help="CPU seconds of each kind of step in a round")
     parser.add_argument("--threads", type=int, default=0, help="0: all")
-    parser.add_argument("--json", type=Path, help="write all times there")
+    parser.add_argument("--quick", action="store_true", help="the two small cases, three short rounds")
+    parser.add_argument("--json", type=Path, help="write figures and all times there")
     asked = parser.parse_args()
+    if asked.quick:
+        asked.cases, asked.rounds, asked.seconds = asked.cases[:2], 3, 0.2
     tf.config.threading.set_intra_op_parallelism_threads(asked.threads)
-    print(
-        "| width, batch | private, CPU ms | private / twin | private / dense | ghost / private | vectorized / private |"
-    )
-    print("|---" * 6 + "|")
-    results = []
+    print(HEADING)
+    cases, figures = [], []
+    flop_rate = measure_flop_rate(seconds=min(asked.seconds, 1.0))
     for text in asked.cases:
         width, batch = (int(part) for part in text.split(","))
-        results.append(measure(width, batch, rounds=asked.rounds, seconds=asked.seconds))
-        print(describe(results[-1]), flush=True)
+        cases.append(measure(width, batch, rounds=asked.rounds, seconds=asked.seconds))
+        for figure in make_figures(cases[-1], flop_rate=flop_rate):
+            figures.append(figure)
+            print(describe(figure), flush=True)
     if asked.json is not None:
-        machine = {"cores": os.cpu_count(), "machine": platform.machine(), "tensorflow": tf.__version__}
-        asked.json.write_text(json.dumps({"machine": machine, "cases": results}, indent=1))
+        write_results(asked.json, figures, cases=cases, gflop_a_second=flop_rate / 1e9, threads=asked.threads)
 
 
 if __name__ == "__main__":

@@ -31,6 +31,7 @@ ENGINES = ("fused", "reference")
 ANCHORS = ("queries", "moments", "none")
 ORACLES = ("marginals", "one-layer")
 NOISES = ("laplace", "gaussian")
+STEP_NOISES = ("fast", "plain")
 PRIVATE_PARTS = ("discriminator", "generator")
 PROJECTIONS = ("cosine", "random")
 GENERATORS = ("codes", "mlp", "codes+mlp")
@@ -311,6 +312,14 @@ OPTIONS: tuple[Option, ...] = (
     _real("epochs", "passes over the table that the critic steps make up", topic="critic"),
     _whole("steps", "training", "critic steps, instead of --epochs", topic="critic"),
     Option(
+        name="step-noise",
+        group="training",
+        topic="critic",
+        choices=STEP_NOISES,
+        help="how a critic step's noise is made of the same cryptographic stream: fast, whole blocks at once; plain, a "
+        "number at a time (default: fast)",
+    ),
+    Option(
         name="engine",
         group="training",
         topic="critic",
@@ -540,6 +549,7 @@ class SynthesisConfig:
 
 _CHOICES = {
     "engine": ENGINES,
+    "step_noise": STEP_NOISES,
     "anchor": ANCHORS,
     "oracle": ORACLES,
     "generator": GENERATORS,

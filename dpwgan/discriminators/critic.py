@@ -16,15 +16,22 @@ from dpwgan.encoded import Span
 
 LEAK = 0.2
 
+Cells = tuple[tf.Tensor, tf.Tensor]
+"""Rows as encoded: codes (b, code columns) and numbers (b, number columns)."""
+
+Sums = list[tf.Tensor]
+"""Like a critic's weights."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Inputs:
-    """A batch as the first layer sees it: rows by index, or dense and `whole`, which generated rows are."""
+    """A batch as the first layer sees it: rows by index and dense numbers, or dense and `whole`; real or generated."""
 
     dense: tf.Tensor
     indices: tf.Tensor | None
     squared_norm: tf.Tensor
     whole: bool = False
+    generated: bool = False
 
 
 class Critic:
@@ -96,9 +103,35 @@ class Critic:
         return self._clipped_sum(self.read_rows(codes, numbers), l2_clip_norm=l2_clip_norm)
 
     def clipped_sum(self, dense: tf.Tensor, *, l2_clip_norm: float) -> list[tf.Tensor]:
-        """Does the same for dense rows, which generated ones are. Shapes: (b, width); the result is like `weights`."""
+        """Does the same for dense rows. Shapes: (b, width); the result is like `weights`."""
         inputs = Inputs(dense=dense, indices=None, squared_norm=tf.reduce_sum(tf.square(dense), axis=1), whole=True)
         return self._clipped_sum(inputs, l2_clip_norm=l2_clip_norm)
+
+    def clipped_sums(self, rows: Cells, generated: Cells, *, l2_clip_norm: float) -> tuple[Sums, Sums]:
+        """Does the same for real and for generated rows at once: one pass forwards, one back, a sum of each.
+
+        Shapes: `rows` and `generated` are codes and numbers, (b, code columns) and (b, number columns).
+        """
+        codes, numbers = (tf.concat(pair, axis=0) for pair in zip(rows, generated, strict=True))
+        inputs = self.read_rows(codes, numbers)
+        errors, activations, dense = self._clip(inputs, l2_clip_norm=l2_clip_norm)
+        halves = [tf.shape(rows[0])[0], tf.shape(generated[0])[0]]
+
+        def cut(value: tf.Tensor) -> list[tf.Tensor]:
+            pieces: list[tf.Tensor] = tf.split(value, halves, num=2)
+            return pieces
+
+        indices = [None, None] if inputs.indices is None else cut(inputs.indices)
+        cut_errors, cut_activations, cut_dense = [cut(e) for e in errors], [cut(a) for a in activations], cut(dense)
+        real, fake = (
+            self._sum(
+                [error[half] for error in cut_errors],
+                [activation[half] for activation in cut_activations],
+                first=self._first_gradient(cut_dense[half], indices[half], cut_errors[0][half]),
+            )
+            for half in (0, 1)
+        )
+        return real, fake
 
     def read_rows(self, codes: tf.Tensor, numbers: tf.Tensor) -> Inputs:
         """Gives encoded rows as the first layer reads them: ones by their place, all else dense.
@@ -118,18 +151,27 @@ class Critic:
         squared_norm = float(len(self._softmax_sources)) + tf.reduce_sum(tf.square(dense), axis=1)
         return Inputs(dense=dense, indices=indices, squared_norm=squared_norm)
 
-    def _clipped_sum(self, inputs: Inputs, *, l2_clip_norm: float) -> list[tf.Tensor]:
+    def _clipped_sum(self, inputs: Inputs, *, l2_clip_norm: float) -> Sums:
+        errors, activations, dense = self._clip(inputs, l2_clip_norm=l2_clip_norm)
+        if inputs.whole:
+            first = tf.matmul(dense, errors[0], transpose_a=True)
+        else:
+            first = self._first_gradient(dense, inputs.indices, errors[0])
+        return self._sum(errors, activations, first=first)
+
+    def _clip(self, inputs: Inputs, *, l2_clip_norm: float) -> tuple[list[tf.Tensor], list[tf.Tensor], tf.Tensor]:
+        """Gives what the sums are made of: clipped errors, activations, dense inputs, none but finite ones."""
         kernels, biases = self.weights[::2], self.weights[1::2]
         first = self._first_product(inputs, kernels[0])
         before = [first + biases[0]]
-        after = [self._activate(before[0], layer=0, generated=inputs.whole)]
+        after = [self._activate(before[0], layer=0, generated=inputs.generated)]
         for layer, (kernel, bias) in enumerate(zip(kernels[1:-1], biases[1:], strict=True), start=1):
             before.append(after[-1] @ kernel + bias)
-            after.append(self._activate(before[-1], layer=layer, generated=inputs.whole))
+            after.append(self._activate(before[-1], layer=layer, generated=inputs.generated))
         # Errors from the last layer back: d score / d (input of each activation).
-        errors = [self._last_error(inputs, after[-1], generated=inputs.whole)]
+        errors = [self._last_error(inputs, after[-1], generated=inputs.generated)]
         for kernel, value in zip(reversed(kernels[1:]), reversed(before), strict=True):
-            errors.insert(0, tf.matmul(errors[0], kernel, transpose_b=True) * _slope(value))
+            errors.insert(0, pass_back(tf.matmul(errors[0], kernel, transpose_b=True), value))
         squared_norm = (inputs.squared_norm + 1.0) * tf.reduce_sum(tf.square(errors[0]), axis=1)
         for activation, error in zip(after[:-1], errors[1:-1], strict=True):
             squared_norm += (tf.reduce_sum(tf.square(activation), axis=1) + 1.0) * tf.reduce_sum(
@@ -138,23 +180,26 @@ class Critic:
         squared_norm += tf.reduce_sum(tf.square(after[-1] * errors[-1]), axis=1)
         scale = clip_factors(squared_norm, l2_clip_norm=l2_clip_norm)[:, tf.newaxis]
         finite = tf.math.is_finite(squared_norm)[:, tf.newaxis]
-        # 0 times infinity is not 0: what is not finite has to go before the products.
-        errors = [tf.where(finite, error, 0.0) * scale for error in errors]
-        after = [tf.where(finite, activation, 0.0) for activation in after]
-        dense = tf.where(finite, inputs.dense, 0.0)
-        if inputs.whole:
-            sums = [tf.matmul(dense, errors[0], transpose_a=True)]
-        else:
-            sums = [self._first_gradient(dense, inputs.indices, errors[0])]
-        sums.append(tf.reduce_sum(errors[0], axis=0))
-        for activation, error in zip(after[:-1], errors[1:-1], strict=True):
+        values = [*errors, *after, inputs.dense]
+        # 0 times infinity is not 0: what is not finite has to go before the products. There hardly ever is any.
+        values = tf.cond(
+            tf.reduce_all(finite),
+            lambda: [tf.identity(value) for value in values],
+            lambda: [tf.where(finite, value, 0.0) for value in values],
+        )
+        return [error * scale for error in values[: len(errors)]], values[len(errors) : -1], values[-1]
+
+    def _sum(self, errors: list[tf.Tensor], activations: list[tf.Tensor], *, first: tf.Tensor) -> Sums:
+        """Adds records up. Shapes: lists of (b, layer width); the result is like the weights, `first` its first."""
+        sums = [first, tf.reduce_sum(errors[0], axis=0)]
+        for activation, error in zip(activations[:-1], errors[1:-1], strict=True):
             sums += [tf.matmul(activation, error, transpose_a=True), tf.reduce_sum(error, axis=0)]
-        sums.append(tf.matmul(after[-1], errors[-1], transpose_a=True))
+        sums.append(tf.matmul(activations[-1], errors[-1], transpose_a=True))
         return sums
 
     def _activate(self, value: tf.Tensor, *, layer: int, generated: bool) -> tf.Tensor:
         """Gives a hidden layer's output; where it is positive the slope is 1, else `LEAK`."""
-        return tf.maximum(value, LEAK * value)
+        return tf.nn.leaky_relu(value, LEAK)
 
     def _last_error(self, inputs: Inputs, activation: tf.Tensor, *, generated: bool) -> tf.Tensor:
         """Gives what a record's objective changes by with its score. Shapes: (b, hidden) to (b, 1)."""
@@ -203,5 +248,6 @@ def clip_factors(squared_norm: tf.Tensor, *, l2_clip_norm: float) -> tf.Tensor:
     return tf.where(tf.math.is_finite(squared_norm), factors, tf.zeros_like(factors))
 
 
-def _slope(value: tf.Tensor) -> tf.Tensor:
-    return tf.where(value > 0, 1.0, LEAK)
+def pass_back(error: tf.Tensor, value: tf.Tensor) -> tf.Tensor:
+    """Takes an error back through a leaky rectifier whose input was `value`. Shapes: (b, hidden) each."""
+    return tf.raw_ops.LeakyReluGrad(gradients=error, features=value, alpha=LEAK)

@@ -1,12 +1,13 @@
 """The discriminator of the DP-GAN: the critic's network, a probability, and Gaussian noise on every hidden layer."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from dpwgan.discriminators.critic import Critic, Inputs
+from dpwgan.discriminators.critic import Cells, Critic, Inputs, Sums
 from dpwgan.encoded import Span
 
 _ROWS, _GENERATED = 0, 1
@@ -63,14 +64,16 @@ class NoisyDiscriminator(Critic):
         """Gives the logits of dense rows. Shapes: (b, width) to (b,)."""
         return self.score(dense) - self.score(dense, self.initial)
 
-    def clipped_sum(self, dense: tf.Tensor, *, l2_clip_norm: float) -> list[tf.Tensor]:
-        """Does for generated rows what `clipped_sum_of_rows` does for real ones: the gradients of -ln(1 - D).
+    def clipped_sums(self, rows: Cells, generated: Cells, *, l2_clip_norm: float) -> tuple[Sums, Sums]:
+        """Goes over real and generated rows one after the other: each half has an objective and noise of its own.
 
-        The next step draws new noise for its layers.
+        Generated rows are taken by the gradients of -ln(1 - D). The next step draws new noise for its layers.
         """
-        sums = super().clipped_sum(dense, l2_clip_norm=l2_clip_norm)
+        real = self.clipped_sum_of_rows(*rows, l2_clip_norm=l2_clip_norm)
+        inputs = replace(self.read_rows(*generated), generated=True)
+        fake = self._clipped_sum(inputs, l2_clip_norm=l2_clip_norm)
         self._passes.assign_add(1)
-        return sums
+        return real, fake
 
     def loss_of_generated(self, score: tf.Tensor) -> tf.Tensor:
         """Gives the mean of -ln D over generated rows. Shapes: (b,) to a number.
@@ -101,7 +104,7 @@ class NoisyDiscriminator(Critic):
         """Scores a batch by the first weights, through the same noise. Shapes: (b, 1)."""
         kernels, biases = self.initial[::2], self.initial[1::2]
         value = self._first_product(inputs, kernels[0]) + biases[0]
-        activation = self._activate(value, layer=0, generated=inputs.whole)
+        activation = self._activate(value, layer=0, generated=inputs.generated)
         for layer, (kernel, bias) in enumerate(zip(kernels[1:-1], biases[1:], strict=True), start=1):
-            activation = self._activate(activation @ kernel + bias, layer=layer, generated=inputs.whole)
+            activation = self._activate(activation @ kernel + bias, layer=layer, generated=inputs.generated)
         return activation @ kernels[-1]

@@ -1,5 +1,6 @@
 """The generator's last layer: one head a span, and the draw of hard cells from it."""
 
+import itertools
 from collections.abc import Sequence
 
 import tensorflow as tf
@@ -47,15 +48,57 @@ def draw_rows(logits: tf.Tensor, uniforms: tf.Tensor, spans: Sequence[Span]) -> 
     return tf.concat(pieces, axis=1)
 
 
+def draw_cells(logits: tf.Tensor, uniforms: tf.Tensor, spans: Sequence[Span]) -> tuple[tf.Tensor, tf.Tensor]:
+    """Draws the rows that `draw_rows` draws, as encoded ones: for those who want no gradient, and read by index.
+
+    Spans of one width that follow each other are drawn together.
+    Shapes: `logits` and `uniforms` (b, width), uniforms in [0, 1), to codes (b, code columns), numbers (b, numbers).
+    """
+    runs = [list(run) for _, run in itertools.groupby(spans, key=lambda span: (span.head, span.width))]
+    widths = [sum(span.width for span in run) for run in runs]
+    codes: list[tuple[int, tf.Tensor]] = []
+    numbers: list[tuple[int, tf.Tensor]] = []
+    available: dict[int, tf.Tensor] = {}
+    pairs = zip(runs, tf.split(logits, widths, axis=1), tf.split(uniforms, widths, axis=1), strict=True)
+    for run, logit, uniform in pairs:
+        if run[0].head == "linear":
+            drawn = logit + 0.5
+        elif run[0].head == "sigmoid":
+            drawn = tf.cast(uniform < tf.sigmoid(logit), tf.int32)
+        else:
+            shape = [-1, len(run), run[0].width]
+            scores = tf.reshape(logit + _draw_gumbel(uniform), shape)
+            drawn = tf.argmax(scores, axis=2, output_type=tf.int32)
+        for span, column in zip(run, tf.unstack(drawn, num=len(run), axis=1), strict=True):
+            before = span.start - 1
+            if span.head == "linear":
+                numbers.append((span.source, column * available[before] if before in available else column))
+                continue
+            codes.append((span.source, column))
+            if span.role == "available":
+                last = 1 if span.head == "sigmoid" else span.width - 1
+                available[span.start + span.width - 1] = tf.cast(tf.equal(column, last), tf.float32)
+    rows = tf.shape(logits)[0]
+    return _stack(codes, empty=tf.zeros([rows, 0], tf.int32)), _stack(numbers, empty=tf.zeros([rows, 0]))
+
+
 def draw_one_hot(logits: tf.Tensor, uniforms: tf.Tensor) -> tf.Tensor:
     """Draws a category a row, one-hot, through which the gradient passes as if it were the softmax.
 
     Shapes: `logits` and `uniforms` (b, k), uniforms in [0, 1); the result (b, k).
     """
-    gumbel = -tf.math.log(-tf.math.log(tf.clip_by_value(uniforms, _LEAST_UNIFORM, 1.0 - _LEAST_UNIFORM)))
     soft = tf.nn.softmax(logits)
-    hard = tf.one_hot(tf.argmax(logits + gumbel, axis=1), logits.shape[1])
+    hard = tf.one_hot(tf.argmax(logits + _draw_gumbel(uniforms), axis=1), logits.shape[1])
     return soft + tf.stop_gradient(hard - soft)
+
+
+def _draw_gumbel(uniforms: tf.Tensor) -> tf.Tensor:
+    return -tf.math.log(-tf.math.log(tf.clip_by_value(uniforms, _LEAST_UNIFORM, 1.0 - _LEAST_UNIFORM)))
+
+
+def _stack(columns: list[tuple[int, tf.Tensor]], *, empty: tf.Tensor) -> tf.Tensor:
+    """Puts columns side by side in the order of their sources. Shapes: (b,) each to (b, columns)."""
+    return tf.stack([column for _, column in sorted(columns, key=lambda pair: pair[0])], axis=1) if columns else empty
 
 
 def _apply_head(logits: tf.Tensor, span: Span) -> tf.Tensor:

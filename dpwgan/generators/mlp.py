@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from dpwgan.encoded import Span
-from dpwgan.generators.heads import draw_rows
+from dpwgan.generators.heads import draw_cells, draw_rows
 
 # The last layer starts small, so that every category starts about equally likely.
 _LAST_LAYER_SCALE = 0.01
@@ -44,3 +44,7 @@ class MlpGenerator:
     def rows(self, latents: tf.Tensor, uniforms: tf.Tensor) -> tf.Tensor:
         """Draws a batch of generated rows. Shapes: (b, latent) and (b, width) to (b, width)."""
         return draw_rows(self.logits(latents), uniforms, self.spans)
+
+    def cells(self, latents: tf.Tensor, uniforms: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Draws the same rows as encoded ones. Shapes: as `rows`, to codes and numbers, (b, columns) each."""
+        return draw_cells(self.logits(latents), uniforms, self.spans)

@@ -78,6 +78,11 @@ class SmoothGenerator:
         products = tf.gather(points, first, axis=1) * tf.gather(points, second, axis=1)
         return tf.concat([points, products, label], axis=1)
 
+    def cells(self, latents: tf.Tensor, uniforms: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Draws the same points as encoded ones. Shapes: as `rows`, to codes (b, 1) and numbers (b, features)."""
+        numbers, label = tf.split(self.rows(latents, uniforms), [self.space.features, self.space.classes], axis=1)
+        return tf.argmax(label, axis=1, output_type=tf.int32)[:, tf.newaxis], numbers
+
     def to_sampler(self, weights: Sequence[npt.NDArray[np.float32]]) -> SmoothSampler:
         """Gives the sampler with these weights."""
         return SmoothSampler(

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
+from dpwgan.generators.heads import split_spans
 from dpwgan.generators.projected_gaussian import ClassSampler
 from dpwgan.generators.refined_table import KEPT, RefinedTable, draw_groups
 from dpwgan.generators.tensor_mixture import lay_out_groups
@@ -39,18 +40,26 @@ class TableRefiner:
     def rows(self, latents: tf.Tensor, uniforms: tf.Tensor) -> tf.Tensor:
         """Gives rows, hard forwards and soft backwards. Shapes: (b,) numbers of rows of the prior to (b, width)."""
         del uniforms  # the prior's draw is all the chance there is
+        pieces = []
+        for span, piece in zip(self.spans, split_spans(self._logits(latents), self.spans), strict=True):
+            soft = tf.nn.softmax(piece)
+            pieces.append(soft + tf.stop_gradient(tf.one_hot(tf.argmax(piece, axis=1), span.width) - soft))
+        return tf.concat(pieces, axis=1)
+
+    def cells(self, latents: tf.Tensor, uniforms: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Gives the same rows as encoded ones. Shapes: as `rows`, to codes (b, columns) and no numbers, (b, 0)."""
+        del uniforms
+        pieces = split_spans(self._logits(latents), self.spans)
+        codes = tf.stack([tf.argmax(piece, axis=1, output_type=tf.int32) for piece in pieces], axis=1)
+        return codes, tf.zeros([tf.shape(codes)[0], 0])
+
+    def _logits(self, latents: tf.Tensor) -> tf.Tensor:
         groups = tf.gather(self._groups, latents)
         one_hot = tf.concat([tf.one_hot(groups[:, span.source], span.width) for span in self.spans], axis=1)
         activation = one_hot
         for kernel, bias in zip(self.weights[:-2:2], self.weights[1:-2:2], strict=True):
             activation = tf.nn.relu(activation @ kernel + bias)
-        logits = KEPT * one_hot + activation @ self.weights[-2] + self.weights[-1]
-        pieces = []
-        for span in self.spans:
-            piece = logits[:, span.start : span.start + span.width]
-            soft = tf.nn.softmax(piece)
-            pieces.append(soft + tf.stop_gradient(tf.one_hot(tf.argmax(piece, axis=1), span.width) - soft))
-        return tf.concat(pieces, axis=1)
+        return KEPT * one_hot + activation @ self.weights[-2] + self.weights[-1]
 
     def to_sampler(self, weights: Sequence[npt.NDArray[np.float32]]) -> RefinedTable:
         """Gives the sampler with these weights."""

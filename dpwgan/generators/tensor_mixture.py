@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from dpwgan.discriminators.base import Probabilities
 from dpwgan.encoded import Span
-from dpwgan.generators.heads import draw_rows, split_spans
+from dpwgan.generators.heads import draw_cells, draw_rows, split_spans
 from dpwgan.generators.mlp import MlpGenerator
 from dpwgan.training.optimizer import RmsProp
 from dpwgan.training.weights import pack_variables, unpack_variables
@@ -107,6 +107,10 @@ class TensorMixture:
         Shapes: `latents`, indices of codes, (b,) and `uniforms` (b, width) to (b, width).
         """
         return draw_rows(tf.gather(self.logits(), latents), uniforms, self.spans)
+
+    def cells(self, latents: tf.Tensor, uniforms: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Draws the same rows as encoded ones. Shapes: as `rows`, to codes and numbers, (b, columns) each."""
+        return draw_cells(tf.gather(self.logits(), latents), uniforms, self.spans)
 
     def _soften(self, logits: tf.Tensor) -> tf.Tensor:
         return tf.concat([tf.nn.softmax(piece) for piece in split_spans(logits, self.spans)], axis=1)

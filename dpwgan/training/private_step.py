@@ -6,9 +6,10 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from dpwgan.discriminators.critic import Critic
+from dpwgan.discriminators.critic import Cells, Critic, Sums
 from dpwgan.encoded import EncodedTable
 from dpwgan.generators.base import LatentDraws, RowGenerator
+from dpwgan.mechanisms.normal_numbers import Floats, draw_normal_numbers
 from dpwgan.training.critic_update import CriticUpdate
 from dpwgan.training.plan import TrainingPlan
 from dpwgan.training.rows import RowReader
@@ -51,8 +52,7 @@ class FusedStep:
 
     def __call__(self, rows: npt.NDArray[np.int64], *, noise_rng: np.random.Generator, learning_rate: float) -> None:
         """Takes one critic step on the given row numbers, with fresh noise from `noise_rng`."""
-        noise = noise_rng.standard_normal(sum(self._sizes), dtype=np.float32)
-        noise *= np.float32(self._plan.noise_multiplier * self._plan.l2_clip_norm)
+        noise = self.draw_noise(noise_rng)
         self._step(tf.constant(rows), tf.constant(noise), tf.constant(learning_rate, tf.float32))
 
     @property
@@ -60,18 +60,30 @@ class FusedStep:
         """Everything that steps change, made of noisy sums: no row is in it."""
         return self._update.variables
 
-    def noisy_sums(self, rows: tf.Tensor, noise: tf.Tensor) -> list[tf.Tensor]:
-        """Clips and sums the gradients of the given rows and adds the noise: all that rows ever give away.
+    def draw_noise(self, noise_rng: np.random.Generator) -> Floats:
+        """Draws a step's noise. Shapes: (number of critic weights,). Units: stddev sigma C."""
+        stddev = self._plan.noise_multiplier * self._plan.l2_clip_norm
+        step_noise = self._plan.settings.step_noise
+        return draw_normal_numbers(sum(self._sizes), stddev=stddev, rng=noise_rng, step_noise=step_noise)
 
-        Shapes: `rows` (b,), `noise` (number of critic weights,); the result is like the critic's weights.
+    def clipped_sums(self, rows: tf.Tensor, generated: Cells) -> tuple[Sums, Sums]:
+        """Clips and sums the gradients of real rows and of generated ones, in one pass. Shapes: `rows` (b,)."""
+        return self._critic.clipped_sums(self._read(rows), generated, l2_clip_norm=self._plan.clip_target)
+
+    def noisy_sums(self, rows: tf.Tensor, noise: tf.Tensor, generated: Cells | None = None) -> tuple[Sums, Sums]:
+        """Does the same and adds the noise to the first: all that rows ever give away. The second has no row in it.
+
+        Shapes: `rows` (b,), `noise` (number of critic weights,); the results are like the critic's weights.
         """
-        sums = self._critic.clipped_sum_of_rows(*self._read(rows), l2_clip_norm=self._plan.clip_target)
+        if generated is None:
+            generated = self._read(rows[:0])
+        sums, generated_sums = self.clipped_sums(rows, generated)
         pieces: Sequence[tf.Tensor] = tf.split(noise, self._sizes)
-        return [total + tf.reshape(piece, total.shape) for total, piece in zip(sums, pieces, strict=True)]
+        noisy = [total + tf.reshape(piece, total.shape) for total, piece in zip(sums, pieces, strict=True)]
+        return noisy, generated_sums
 
     def _trace(self, rows: tf.Tensor, noise: tf.Tensor, learning_rate: tf.Tensor) -> None:
-        noisy_sums = self.noisy_sums(rows, noise)
         generated = self._plan.generated_batch_size
-        fakes = self._generator.rows(*self._latents.draw(generated))
-        fake_sums = self._critic.clipped_sum(tf.stop_gradient(fakes), l2_clip_norm=self._plan.clip_target)
-        self._update.apply(noisy_sums, fake_sums, generated=generated, learning_rate=learning_rate)
+        cells = self._generator.cells(*self._latents.draw(generated))
+        noisy_sums, generated_sums = self.noisy_sums(rows, noise, cells)
+        self._update.apply(noisy_sums, generated_sums, generated=generated, learning_rate=learning_rate)

@@ -18,6 +18,7 @@ class DpWganSettings:
     `weight_pull`: share of the way back to its first value that each critic weight goes in a step; 0 for none.
     `gradient_memory`: weight of the past in the running mean of noisy gradients; 0 for none.
     `generator_average`: the same for the generator's weights that are sampled from; 0 for the last weights.
+    `step_noise`: how a step's noise is made of the words of the noise stream, see `draw_normal_numbers`.
     Raises: UsageError for a value out of its range.
     """
 
@@ -37,6 +38,7 @@ class DpWganSettings:
     noise_multiplier: float | None = None
     epochs: float | None = None
     steps: int | None = None
+    step_noise: Literal["fast", "plain"] = "fast"
     engine: Literal["fused", "reference"] = "fused"
 
     def __post_init__(self) -> None:
@@ -77,5 +79,7 @@ class DpWganSettings:
                 raise UsageError(f"{name} must be at least 0 and below 1")
         if self.steps is not None and self.epochs is not None:
             raise UsageError("steps and epochs say the same thing: give one of them")
+        if self.step_noise not in ("fast", "plain"):
+            raise UsageError("step_noise must be fast or plain")
         if self.engine not in ("fused", "reference"):
             raise UsageError("engine must be fused or reference")

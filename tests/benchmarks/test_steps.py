@@ -1,5 +1,7 @@
 """The steps that are timed do what their names say: the twin differs from the private step by clip and noise alone."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -9,31 +11,42 @@ from dpwgan.training.private_step import FusedStep
 from dpwgan.training.reference_step import densify
 
 
-@pytest.mark.parametrize("dense", [False, True])
-def test_plain_step_moves_the_critic_as_the_private_one_does_when_nothing_is_clipped_and_no_noise_comes(
-    dense: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("make", [steps.make_twin, steps.make_dense])
+def test_plain_step_has_the_sums_of_the_private_one_when_nothing_is_clipped_and_no_noise_comes(make: Any) -> None:
     plan, _ = steps.make_steps(120, 32)
     table = steps.make_table(120, np.random.default_rng(0))
-    parts = steps._Parts(table, plan)
     rows = np.arange(30)
-    sums: list[list[tf.Tensor]] = []
-    step = steps._PlainStep(parts, dense=dense)
-    monkeypatch.setattr(step._update, "apply", lambda real, fake, **_: sums.append([*real, *fake]))
-    step._trace(tf.constant(rows))
-    real = parts.critic.clipped_sum(densify(table, rows), l2_clip_norm=1e6)
-    for one, other in zip(sums[0], real, strict=False):
-        np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-4)
-    assert len(sums[0]) == 2 * len(real)
+    halves = make(table, plan).halves(tf.constant(rows))
+    critic = steps.Parts(table, plan).critic
+    for sums, batch in zip(halves, (30, 32), strict=True):
+        expected = critic.clipped_sum(densify(table, np.arange(batch)), l2_clip_norm=1e6)
+        for one, other in zip(sums, expected, strict=True):
+            np.testing.assert_allclose(tf.convert_to_tensor(one), other, rtol=1e-3, atol=1e-4)
 
 
 def test_every_kind_of_step_is_timed_when_gradients_row_by_row_would_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(steps, "_MOST_VECTORIZED", 10)
     case = steps.measure(40, 8, rounds=2, seconds=0.001)
-    assert set(case["cpu_ms"]) == {"private", "twin", "dense", "ghost"}
+    assert set(case["cpu_ms"]) == {"private", "plain noise", "with generator", "twin", "dense", "ghost"}
     assert all(len(times) == 2 and min(times) > 0 for times in case["cpu_ms"].values())
-    assert steps.describe(case).count("(") == 4
-    assert steps.describe(case).endswith("| too large |")
+    made = steps.make_figures(case, flop_rate=1e11)
+    assert len(made) == 7
+    assert all(figure.runs == 2 for figure in made)
+
+
+def test_goals_are_those_of_large_steps_when_a_step_is_large() -> None:
+    case = {"width": 1300, "batch": 512, "critic_weights": 10, "floor_flops": 1e9}
+    kinds = ("private", "plain noise", "with generator", "twin", "dense", "ghost", "vectorized")
+    times = {kind: [1.0] for kind in kinds}
+    made = steps.make_figures({**case, "cpu_ms": times}, flop_rate=1e11)
+    goals = [figure.goal for figure in made if figure.goal is not None]
+    assert goals == ["<= 1.2", "<= 0.8", ">= 1.7", "<= 1.5", ">= 150"]
+
+
+def test_table_has_no_more_columns_than_the_challenge_when_it_is_wide() -> None:
+    table = steps.make_table(9_000, np.random.default_rng(0))
+    assert len(table.spans) == 98
+    assert 8_900 < table.shape.width <= 9_000
 
 
 def test_private_step_is_the_product_s_when_it_is_timed(monkeypatch: pytest.MonkeyPatch) -> None:

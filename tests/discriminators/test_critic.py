@@ -144,3 +144,24 @@ def test_score_rises_along_the_gradient_when_a_small_step_is_taken() -> None:
         weight.assign_add(1e-5 * part)
     gained = float(tf.reduce_sum(critic.score(dense))) - before
     assert gained == pytest.approx(1e-5 * length(gradient) ** 2, rel=0.05)
+
+
+@pytest.mark.parametrize("sizes", [(20, 12), (0, 12), (20, 0), (0, 0)])
+@pytest.mark.parametrize("broken", [False, True])
+def test_both_halves_have_the_sums_they_would_have_apart_when_they_are_clipped_at_once(
+    sizes: tuple[int, int], broken: bool
+) -> None:
+    critic = make_critic()
+    halves = []
+    for seed, records in enumerate(sizes):
+        encoded = make_encoded(max(records, 1), seed=seed)
+        numbers = encoded.numbers[:records].copy()
+        if broken and records:
+            numbers[records // 2, 0] = np.nan
+        halves.append((tf.constant(encoded.codes[:records]), tf.constant(numbers)))
+    together = critic.clipped_sums(*halves, l2_clip_norm=0.5)
+    for half, sums in zip(halves, together, strict=True):
+        apart = critic.clipped_sum_of_rows(*half, l2_clip_norm=0.5)
+        for one, other in zip(sums, apart, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+            assert np.all(np.isfinite(one))

@@ -3,7 +3,9 @@
 import numpy as np
 import tensorflow as tf
 
-from dpwgan.generators.heads import apply_heads, draw_rows
+from dpwgan.encoded import EncodedTable
+from dpwgan.generators.heads import apply_heads, draw_cells, draw_rows
+from dpwgan.training.reference_step import densify
 from tests.training.tables import make_encoded
 
 SPANS = make_encoded(1).spans
@@ -71,3 +73,19 @@ def test_draw_stays_finite_when_uniforms_are_at_their_ends() -> None:
     logits = tf.zeros((2, WIDTH))
     uniforms = tf.stack([tf.zeros(WIDTH), tf.fill([WIDTH], np.float32(1 - 2**-24))])
     assert np.all(np.isfinite(draw_rows(logits, uniforms, SPANS)))
+
+
+def test_cells_are_the_rows_as_encoded_when_they_are_drawn_of_the_same_numbers() -> None:
+    logits = tf.constant(np.random.default_rng(4).normal(0, 2, (200, WIDTH)).astype(np.float32))
+    uniforms = tf.constant(np.random.default_rng(5).random((200, WIDTH), dtype=np.float32))
+    codes, numbers = draw_cells(logits, uniforms, SPANS)
+    encoded = EncodedTable(codes=codes.numpy(), numbers=numbers.numpy(), spans=SPANS)
+    rows = draw_rows(logits, uniforms, SPANS)
+    np.testing.assert_allclose(densify(encoded, np.arange(200)), rows, atol=1e-6)
+
+
+def test_cells_have_no_columns_when_spans_are_of_one_kind() -> None:
+    one_hot = [span for span in SPANS if span.head == "softmax"][:1]
+    codes, numbers = draw_cells(tf.zeros((3, one_hot[0].width)), tf.fill((3, one_hot[0].width), 0.5), one_hot)
+    assert codes.shape == (3, 1)
+    assert numbers.shape == (3, 0)

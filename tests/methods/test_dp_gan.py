@@ -277,6 +277,9 @@ def test_samplers_agree_with_the_networks_when_weights_and_draws_are_the_same() 
     uniforms = np.full((6, 3), 1e-6, np.float32)
     uniforms[:, 0] = 1.0 - 1e-6
     points = generator.rows(tf.constant(latents), tf.constant(uniforms)).numpy()
+    codes, numbers = generator.cells(tf.constant(latents), tf.constant(uniforms))
+    np.testing.assert_array_equal(codes, drawn.codes)
+    np.testing.assert_array_equal(numbers, points[:, : fitted.space.features])
     assert np.all(drawn.codes == 0)
     np.testing.assert_allclose(points[:, : fitted.space.features], fitted.space.to_points(drawn).numbers, atol=1e-4)
 
@@ -287,6 +290,9 @@ def test_samplers_agree_with_the_networks_when_weights_and_draws_are_the_same() 
         mine.assign(theirs)
     rows = network.rows(tf.range(30), tf.zeros((30, 1))).numpy()
     groups = refined.refine(network._groups.numpy())
+    codes, numbers = network.cells(tf.range(30), tf.zeros((30, 1)))
+    np.testing.assert_array_equal(codes, groups)
+    assert numbers.shape == (30, 0)
     for column, span in enumerate(network.spans):
         np.testing.assert_array_equal(rows[:, span.start : span.start + span.width].argmax(axis=1), groups[:, column])
 

@@ -49,19 +49,12 @@ class _Twice:
     def __init__(self, rng: np.random.Generator, kept: dict[Any, Any]) -> None:
         self._rng, self._kept = rng, kept
 
-    def standard_normal(self, size: Any, **more: Any) -> Any:
-        key = (int(np.prod(size)), str(more.get("dtype")))
-        if key in self._kept:
-            return self._kept.pop(key).reshape(size)
-        drawn = self._rng.standard_normal(size, **more)
-        self._kept[key] = np.array(drawn)
-        return drawn
-
     def normal(self, loc: float, scale: float, size: Any) -> Any:
-        return loc + scale * self.standard_normal(size)
-
-    def random(self, size: Any, **more: Any) -> Any:
-        return self._rng.random(size, **more)
+        key = int(np.prod(size))
+        drawn = self._kept.pop(key).reshape(size) if key in self._kept else None
+        if drawn is None:
+            drawn = self._kept[key] = self._rng.standard_normal(size)
+        return loc + scale * drawn
 
 
 @contextmanager
@@ -87,15 +80,16 @@ def broken(twin: str) -> Iterator[None]:
             stack.enter_context(mock.patch.object(module, "add_gaussian_noise", spoilt(module.add_gaussian_noise)))
         from dpwgan.training import gradient_penalty_step, private_step
 
-        stack.enter_context(mock.patch.object(private_step, "FusedStep", _make_step(twin, spoil)))
-        penalty_step = _make_penalty_step(spoil)
-        stack.enter_context(mock.patch.object(gradient_penalty_step, "PrivatePenaltyStep", penalty_step))
+        stack.enter_context(mock.patch.object(private_step, "FusedStep", _make_step(twin)))
+        if twin == "noise halved":
+            weaker = _make_weaker_penalty_step()
+            stack.enter_context(mock.patch.object(gradient_penalty_step, "PrivatePenaltyStep", weaker))
         if twin in OF_THE_CRITIC:
             stack.enter_context(mock.patch.object(gradient_penalty_step, "clip_and_sum", _make_clip(twin)))
         yield
 
 
-def _make_step(twin: str, spoil: Callable[[Any], Any]) -> Any:
+def _make_step(twin: str) -> Any:
     import tensorflow as tf
 
     from dpwgan.training.private_step import FusedStep
@@ -103,15 +97,20 @@ def _make_step(twin: str, spoil: Callable[[Any], Any]) -> Any:
     class Broken(FusedStep):
         """The critic's step, broken."""
 
-        def __call__(self, rows: Any, *, noise_rng: Any, learning_rate: float) -> None:
-            super().__call__(rows, noise_rng=spoil(noise_rng), learning_rate=learning_rate)
+        _kept: Any = None
 
-        def noisy_sums(self, rows: Any, noise: Any) -> list[Any]:
-            if twin not in OF_THE_CRITIC:
-                return super().noisy_sums(rows, noise)
-            noises = tf.split(noise, self._sizes)
-            sums = self._sum_of_longest(rows) if twin == "no clipping" else self._sum_tensor_by_tensor(rows)
-            return [total + tf.reshape(piece, total.shape) for total, piece in zip(sums, noises, strict=True)]
+        def draw_noise(self, noise_rng: Any) -> Any:
+            if twin == "same noise twice" and self._kept is not None:
+                noise, self._kept = self._kept, None
+                return noise
+            self._kept = super().draw_noise(noise_rng)
+            return self._kept * np.float32(0.5) if twin == "noise halved" else self._kept
+
+        def clipped_sums(self, rows: Any, generated: Any) -> tuple[list[Any], list[Any]]:
+            real, fake = super().clipped_sums(rows, generated)
+            if twin in OF_THE_CRITIC:
+                real = self._sum_of_longest(rows) if twin == "no clipping" else self._sum_tensor_by_tensor(rows)
+            return real, fake
 
         def _sum_of_longest(self, rows: Any) -> list[Any]:
             return self._critic.clipped_sum_of_rows(*self._read(rows), l2_clip_norm=_NO_CLIP)
@@ -154,14 +153,14 @@ class _Rows:
         yield self._encoded.take(rng.integers(0, self._encoded.records, records))
 
 
-def _make_penalty_step(spoil: Callable[[Any], Any]) -> Any:
+def _make_weaker_penalty_step() -> Any:
     from dpwgan.training.gradient_penalty_step import PrivatePenaltyStep
 
     class Broken(PrivatePenaltyStep):
-        """The step with a gradient penalty, broken; latents are spoilt as well, which nobody is protected by."""
+        """The step with a gradient penalty, at half its noise; latents are halved as well, which protect nobody."""
 
         def __call__(self, rows: Any, *, noise_rng: Any, learning_rate: float) -> None:
-            super().__call__(rows, noise_rng=spoil(noise_rng), learning_rate=learning_rate)
+            super().__call__(rows, noise_rng=_Weaker(noise_rng, 0.5), learning_rate=learning_rate)
 
     return Broken
 

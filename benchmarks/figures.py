@@ -1,0 +1,132 @@
+"""What a benchmark measured, in one form: figures with their spread and goal, and the machine they were taken on.
+
+A file of results is JSON: `machine`, `versions`, `figures` (a list of name, unit, median, low, high, runs, goal) and
+`skipped` (a reason by name). A goal is text like "<= 1.2"; a figure without one is there to be known.
+"""
+
+import importlib.metadata
+import json
+import os
+import platform
+import statistics
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+PACKAGES = ("tensorflow", "tensorflow-privacy", "numpy", "scipy", "pandas", "polars", "dp-accounting", "randomgen")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """One number that was measured: the median over `runs`, the least and the largest."""
+
+    name: str
+    unit: str
+    median: float
+    low: float
+    high: float
+    runs: int
+    goal: str | None = None
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the median meets the goal; None where there is none."""
+        if self.goal is None:
+            return None
+        relation, bound = self.goal.split()
+        return self.median <= float(bound) if relation == "<=" else self.median >= float(bound)
+
+
+def take_figure(name: str, values: Sequence[float], *, unit: str, goal: str | None = None) -> Figure:
+    """Makes a figure of the values of all runs."""
+    return Figure(
+        name=name,
+        unit=unit,
+        median=statistics.median(values),
+        low=min(values),
+        high=max(values),
+        runs=len(values),
+        goal=goal,
+    )
+
+
+def take_ratios(
+    name: str, over: Sequence[float], under: Sequence[float], *, goal: str | None = None, unit: str = "ratio"
+) -> Figure:
+    """Makes a figure of ratios, each of two times of one round: what else the machine did met both."""
+    return take_figure(name, [one / other for one, other in zip(over, under, strict=True)], unit=unit, goal=goal)
+
+
+def describe_machine() -> dict[str, Any]:
+    """Says what the figures were taken on, and what else it was doing."""
+    model = ""
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        lines = [line for line in cpuinfo.read_text().splitlines() if line.startswith("model name")]
+        model = lines[0].partition(":")[2].strip() if lines else ""
+    return {
+        "cpu": model or platform.processor(),
+        "architecture": platform.machine(),
+        "cores": len(os.sched_getaffinity(0)),
+        "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
+        "load_average": list(os.getloadavg()),
+        "system": f"{platform.system()} {platform.release()}",
+        "taken": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+    }
+
+
+def describe_versions() -> dict[str, str]:
+    """Gives the versions of what the figures depend on."""
+    found = {"python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def write_results(
+    path: Path, figures: Sequence[Figure], *, skipped: Mapping[str, str] | None = None, **more: Any
+) -> None:
+    """Writes a file of results; `more` goes beside them."""
+    document = {
+        "machine": describe_machine(),
+        "versions": describe_versions(),
+        "figures": [asdict(figure) for figure in figures],
+        "skipped": dict(skipped or {}),
+        **more,
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(document, indent=1) + "\n")
+
+
+def read_figures(document: Any) -> list[Figure]:
+    """Takes the figures out of a results document, or out of a bare list of them. Raises: ValueError, KeyError."""
+    items = document["figures"] if isinstance(document, Mapping) else document
+    if not isinstance(items, list):
+        raise ValueError("the figures are no list")
+    return [
+        Figure(
+            name=str(item["name"]),
+            unit=str(item["unit"]),
+            median=float(item["median"]),
+            low=float(item["low"]),
+            high=float(item["high"]),
+            runs=int(item["runs"]),
+            goal=item.get("goal"),
+        )
+        for item in items
+    ]
+
+
+def describe(figure: Figure) -> str:
+    """Writes a figure as a row of the table."""
+    verdict = {True: "yes", False: "**no**", None: ""}[figure.met]
+    spread = f"{figure.median:.3g} ({figure.low:.3g}-{figure.high:.3g})"
+    return f"| {figure.name} | {spread} {figure.unit} | {figure.runs} | {figure.goal or ''} | {verdict} |"
+
+
+HEADING = "| what | median (least-most) | runs | goal | met |\n|---|---|---|---|---|"
