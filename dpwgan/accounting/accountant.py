@@ -23,8 +23,8 @@ from dpwgan.accounting.events import (
     Charge,
     ExponentialSelection,
     Gaussian,
-    Laplace,
     PoissonGaussian,
+    Pure,
     StableSelection,
     Unprotected,
     gaussian,
@@ -72,7 +72,7 @@ class Accountant(ABC):
     ) -> float:
         """Bounds the epsilon of all charges together at `delta`.
 
-        Privacy: mechanisms known by (epsilon, delta) alone, and releases with Laplace noise, whose delta is 0, are
+        Privacy: mechanisms known by (epsilon, delta) alone, and releases whose noise has no delta, are
           added by basic composition, which holds for adaptive choices too: epsilon = their sum + what the other ones
           cost at the rest of delta. If they leave no delta for the others, the answer is infinite. If all others are
           exponential mechanisms, the sum of their epsilons is a bound as well, and the smaller one is given.
@@ -92,7 +92,7 @@ class Accountant(ABC):
             if isinstance(event, StableSelection):
                 selection_epsilon += count * event.epsilon
                 selection_delta += count * event.delta
-            elif isinstance(event, Laplace):
+            elif isinstance(event, Pure):
                 selection_epsilon += count * event.get_epsilon(neighboring_relation)
             elif isinstance(event, Unprotected):
                 selection_epsilon += math.inf if count else 0.0

@@ -154,13 +154,12 @@ class ExponentialSelection:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Laplace:
-    """A function of all records, released with Laplace noise: pure differential privacy, no delta.
+class Pure:
+    """A function of all records, released with noise that has no delta.
 
-    Privacy: zeroing out a record moves the function by at most `epsilon` noise scales in L1, over all entries jointly,
-      and so the release is `epsilon`-DP. Replacing a record moves it by at most `replace_one_factor` times that.
-      Composed with everything else by basic composition: epsilons are added.
-    Source: Dwork, McSherry, Nissim, Smith 2006; Dwork and Roth 2014, Theorems 3.6 and 3.14.
+    Privacy: the release is `epsilon`-DP under zero-out, and has at most `replace_one_factor` times that epsilon where a
+      record is replaced. Composed with everything else by basic composition: epsilons are added.
+    Source: Dwork and Roth 2014, Theorem 3.14.
     """
 
     epsilon: float
@@ -172,12 +171,31 @@ class Laplace:
 
     def describe(self) -> dict[str, str | float]:
         """Gives the event as JSON-able pairs."""
-        return {"event": "laplace", "epsilon": self.epsilon, "replace_one_factor": self.replace_one_factor}
+        name = type(self).__name__.lower()
+        return {"event": name, "epsilon": self.epsilon, "replace_one_factor": self.replace_one_factor}
 
     def get_epsilon(self, neighboring_relation: NeighboringRelation) -> float:
         """Gives the epsilon of one release under a relation."""
         replacing = neighboring_relation is NeighboringRelation.REPLACE_ONE
         return self.epsilon * (self.replace_one_factor if replacing else 1.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Laplace(Pure):
+    """A function of all records, released with Laplace noise on every number.
+
+    Privacy: zeroing out a record moves the function by at most `epsilon` noise scales in L1, over all entries jointly.
+    Source: Dwork, McSherry, Nissim, Smith 2006; Dwork and Roth 2014, Theorem 3.6.
+    """
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wishart(Pure):
+    """Symmetric matrices, released with a difference of Wishart matrices as noise.
+
+    Privacy: zeroing out a record moves one matrix by a semidefinite one of rank 1, of trace at most `epsilon` scales.
+    Source: `dpwgan.mechanisms.wishart`.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -226,7 +244,7 @@ class Unprotected:
         return {"event": "unprotected", "reason": self.reason}
 
 
-Event = PoissonGaussian | Gaussian | ExponentialSelection | StableSelection | Laplace | Unprotected
+Event = PoissonGaussian | Gaussian | ExponentialSelection | StableSelection | Laplace | Wishart | Unprotected
 """Everything that the accountants can account for."""
 
 Charge = tuple[Event, int]
@@ -254,8 +272,13 @@ def stable_selection(*, epsilon: float, delta: float) -> StableSelection:
 
 
 def laplace(*, epsilon: float, replace_one_factor: float = 2.0) -> Laplace:
-    """Describes one function of all records with Laplace noise: a set of counts, or a matrix."""
+    """Describes one function of all records with Laplace noise: a set of counts."""
     return Laplace(epsilon=float(epsilon), replace_one_factor=float(replace_one_factor))
+
+
+def wishart(*, epsilon: float, replace_one_factor: float = 2.0) -> Wishart:
+    """Describes a release of matrices with Wishart noise: covariances."""
+    return Wishart(epsilon=float(epsilon), replace_one_factor=float(replace_one_factor))
 
 
 def read_event(description: Mapping[str, str | float]) -> Event:
@@ -277,4 +300,5 @@ _KINDS: Mapping[str, type[Any]] = {
     "exponential_selection": ExponentialSelection,
     "stable_selection": StableSelection,
     "laplace": Laplace,
+    "wishart": Wishart,
 }

@@ -13,8 +13,10 @@ from dpwgan.accounting.events import (
     Gaussian,
     Laplace,
     PoissonGaussian,
+    Pure,
     StableSelection,
     Unprotected,
+    Wishart,
 )
 from dpwgan.accounting.guarantee import PrivacyGuarantee
 from dpwgan.accounting.journal import Arrays, Journal
@@ -183,7 +185,7 @@ class Ledger:
         """States what is proved about the release: the epsilon of everything that was reserved.
 
         Privacy: the total of the reservations, and not of the charges, is stated, because it holds whatever made a
-          run end early. After a complete run both are the same. Where all releases have Laplace noise, which is pure,
+          run end early. After a complete run both are the same. Where the noise of all releases has no delta,
           epsilon holds at delta 0, and that is what is stated.
         Raises: PrivacyError if nothing was reserved, or the ledger was opened to state no guarantee.
         """
@@ -193,7 +195,7 @@ class Ledger:
             raise PrivacyError("Nothing was reserved in the ledger, so there is no guarantee to state.")
         return PrivacyGuarantee(
             epsilon=self._reserved_epsilon,
-            delta=0.0 if all(isinstance(line.event, Laplace) for line in self._lines.values()) else self.budget.delta,
+            delta=0.0 if all(isinstance(line.event, Pure) for line in self._lines.values()) else self.budget.delta,
             neighboring_relation=self.neighboring_relation,
             accountant=self.accountant.name,
             accountant_version=self.accountant.version,
@@ -254,6 +256,13 @@ class Ledger:
                 "sensitivity when one row is zeroed out, in L1 jointly over all of them, and by no more than the "
                 "stated multiple of it when one is replaced; the noise is whole numbers as well, drawn exactly, "
                 "independent and unknown to whoever sees the release; epsilons are added"
+            )
+        if any(isinstance(event, Wishart) for event in events):
+            assumptions.append(
+                "what is released with Wishart noise is sums of products z z^T of whole numbers, of trace no more than "
+                "stated, one for each row; the noise is the difference of two Wishart matrices, independent and "
+                "unknown to whoever sees the release, drawn in IEEE floating point and rounded to whole numbers; "
+                "epsilons are added"
             )
         if any(isinstance(event, ExponentialSelection) for event in events):
             assumptions.append(

@@ -3,16 +3,12 @@
 Everything that is summed here is a whole number, so that a sum is exact whatever the order, one record's part in it is
 a function of that record alone, and sensitivities hold to the last bit. Rows are null where they add nothing.
 
-Sensitivities. For z in R^p of norm 1 or less let S(z) be the upper triangle of z z^T with the diagonal.
-(1) Zero-out, L1: the sum over i <= j of |z_i z_j| is ((sum |z_i|)^2 + sum z_i^2)/2 <= (p + 1)/2, by Cauchy and Schwarz;
-    equality at |z_i| = 1/sqrt p.
-(2) Replace-one within a class, L1: the sum over i <= j of |z_i z_j - w_i w_j| is the largest of z^T T z - w^T T w over
-    symmetric T with +-1 on the diagonal and +-1/2 beside it. That is at most l+ - l-, T's largest eigenvalue or 0 less
-    its smallest or 0, and (l+ - l-)^2 <= 2 (l+^2 + l-^2) <= 2 tr T^2 = 2 (p + p (p - 1)/4) = p (p + 3)/2. So it is
-    at most sqrt(p (p + 3)/2), and that at most 3/2 times (1): the square of 3/2 (p + 1)/2 is more by (p - 3)^2/16.
-(3) Replace-one from one class to another: both classes move by (1), together p + 1.
-(4) L2, with sqrt 2 beside the diagonal, so that the vector's norm is the matrix's Frobenius norm: under zero-out it is
-    |z|^2 <= 1. Replaced, |z z^T - w w^T|^2 = |z|^4 + |w|^4 - 2 (z.w)^2 <= 2, within a class and from one to another.
+Sensitivities. For z in R^p of norm 1 or less, and the matrix z z^T that it adds to its class's:
+(1) Zero-out: one class loses z z^T, of rank 1 and trace at most 1: all that Wishart noise asks for
+    (`dpwgan.mechanisms.wishart`), which is on each class's matrix by itself.
+(2) Replace-one, within a class or from one to another: one such matrix goes and one comes. That is twice (1).
+(3) L2, zero-out, with sqrt 2 beside the diagonal, so that the vector's norm is the matrix's Frobenius norm: |z|^2 <= 1.
+(4) L2, replaced: |z z^T - w w^T|^2 = |z|^4 + |w|^4 - 2 (z.w)^2 <= 2, within a class and from one to another.
 (5) One-way counts: a record adds 1 to one cell of each histogram, and 1 to its class where there are classes, h in
     all: L1 h, L2 sqrt h. Replaced, it leaves h cells and enters h others: L1 2 h, L2 sqrt(2 h), whether its class
     changes or not.
@@ -26,17 +22,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpwgan.accounting.events import Gaussian, Laplace
+from dpwgan.accounting.events import Gaussian, Laplace, Wishart
 from dpwgan.cells.one_ways import OneWayPlan, OneWays, count_one_ways
 from dpwgan.encoded import EncodedTable, Span
 from dpwgan.mechanisms.gaussian import add_gaussian_noise
 from dpwgan.mechanisms.laplace import add_laplace_noise
+from dpwgan.mechanisms.wishart import EDGE, add_wishart_noise, shrink_eigenvalues
 from dpwgan.storage import allocate_beside, cut, let_go
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Groups = npt.NDArray[np.integer[Any]]
 Noise = Laplace | Gaussian
+MatrixNoise = Wishart | Gaussian
 
 RADIUS = 2**15
 """The unit ball's radius in whole numbers: z is rounded towards 0 on a grid of this many parts of 1."""
@@ -52,11 +50,9 @@ def counts_replace_one_factor(noise: type[Noise]) -> float:
     return math.sqrt(2.0) if noise is Gaussian else 2.0
 
 
-def covariance_replace_one_factor(noise: type[Noise], *, classes: bool) -> float:
-    """Gives what one replaced record moves covariances by, over what one zeroed one does: the module's (2) to (4)."""
-    if noise is Gaussian:
-        return math.sqrt(2.0)
-    return 2.0 if classes else 1.5
+def covariance_replace_one_factor(noise: type[MatrixNoise]) -> float:
+    """Gives what one replaced record moves covariances by, over what one zeroed one does: the module's (2) and (4)."""
+    return math.sqrt(2.0) if noise is Gaussian else 2.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -215,60 +211,71 @@ def sum_products(groups: Groups, to_points: Callable[[Groups], Floats], *, dimen
     return total
 
 
-def measure_products(
-    sums: Sequence[Integers], *, noise: Noise, rng: np.random.Generator
-) -> tuple[tuple[Floats, ...], float]:
-    """Releases the sums of z z^T of all classes at once, and gives the stddev of the noise beside the diagonals.
+def measure_products(sums: Sequence[Integers], *, noise: MatrixNoise, rng: np.random.Generator) -> tuple[Floats, ...]:
+    """Releases the sums of z z^T of all classes at once.
 
-    Privacy: one event, `noise`, with the sensitivities of the module's (1) to (4) at the largest p among the classes.
-      The caller has charged its ledger with it.
+    Privacy: one event, `noise`, with the sensitivities of the module's (1) to (4): a record is in one class only, so
+      that all classes cost what one does. The caller has charged its ledger with it.
     Shapes: (p, p) each, p from class to class as it may be, 1 or more.
     Units: of a row of norm 1: the sums are divided by `RADIUS` squared.
     Raises: PrivacyError from the mechanism.
     """
+    if isinstance(noise, Wishart):
+        pure = [
+            add_wishart_noise(
+                matrix,
+                trace_bound=RADIUS**2,
+                epsilon=noise.epsilon,
+                rng=rng,
+                replace_one_factor=noise.replace_one_factor,
+            )[0]
+            for matrix in sums
+        ]
+        return tuple(matrix / RADIUS**2 for matrix in pure)
     corners = [np.triu_indices(len(matrix)) for matrix in sums]
     vector = np.concatenate([matrix[corner] for matrix, corner in zip(sums, corners, strict=True)])
-    largest = max(len(matrix) for matrix in sums)
-    if isinstance(noise, Laplace):
-        noisy, scale, _ = add_laplace_noise(
-            vector,
-            sensitivity=(largest + 1) * RADIUS**2 // 2,
-            epsilon=noise.epsilon,
-            rng=rng,
-            replace_one_factor=noise.replace_one_factor,
-        )
-        released, stddev = noisy / RADIUS**2, math.sqrt(2.0) * scale / RADIUS**2
-    else:
-        beside = np.concatenate([np.where(rows == columns, 1.0, math.sqrt(2.0)) for rows, columns in corners])
-        noisy_floats, _ = add_gaussian_noise(
-            vector / RADIUS**2 * beside,
-            sensitivity=1.0 + _ROUNDING,
-            noise_multiplier=noise.noise_multiplier,
-            rng=rng,
-            replace_one_factor=noise.replace_one_factor,
-        )
-        released, stddev = noisy_floats / beside, noise.noise_multiplier / math.sqrt(2.0)
+    beside = np.concatenate([np.where(rows == columns, 1.0, math.sqrt(2.0)) for rows, columns in corners])
+    noisy, _ = add_gaussian_noise(
+        vector / RADIUS**2 * beside,
+        sensitivity=1.0 + _ROUNDING,
+        noise_multiplier=noise.noise_multiplier,
+        rng=rng,
+        replace_one_factor=noise.replace_one_factor,
+    )
     matrices = []
     for part, (rows, columns) in zip(
-        np.split(released, np.cumsum([len(rows) for rows, _ in corners])[:-1]), corners, strict=True
+        np.split(noisy / beside, np.cumsum([len(rows) for rows, _ in corners])[:-1]), corners, strict=True
     ):
         size = int(rows[-1]) + 1
         matrix = np.zeros((size, size))
         matrix[rows, columns] = part
         matrix[columns, rows] = part
         matrices.append(matrix)
-    return tuple(matrices), stddev
+    return tuple(matrices)
 
 
-def bearable_dimension(records: float, noise: Noise, *, push: float) -> float:
+def shrink_noisy_eigenvalues(values: Floats, *, noise: MatrixNoise) -> Floats:
+    """Gives the eigenvalues of what `measure_products` released as what of them stands out of the noise.
+
+    Those within the noise's own are 0, those beyond are shortened as is best in Frobenius norm. Of Gaussian noise the
+    edge is 2 s sqrt p, s its stddev beside the diagonal. Privacy: post-processing. Shapes: (p,) to the same.
+    Source: Gavish and Donoho 2017, arXiv:1405.7511, Section 6 (shrinkage of eigenvalues; of a spiked Wigner matrix).
+    """
+    if isinstance(noise, Wishart):
+        return shrink_eigenvalues(values, scale=1.0 / noise.epsilon)
+    edge = noise.noise_multiplier * math.sqrt(2.0 * len(values))
+    result: Floats = np.where(values > edge, np.sqrt(np.maximum(np.square(values) - edge**2, 0.0)), 0.0)
+    return result
+
+
+def bearable_dimension(records: float, noise: MatrixNoise, *, push: float) -> float:
     """Gives the dimension p at which noise on the sum of z z^T pushes its eigenvalues by `push` times records/p.
 
-    Noise of stddev s on a symmetric matrix pushes its eigenvalues by 2 s sqrt p (Wigner); s is sqrt 2 (p + 1)/(2 E) for
-    Laplace noise of epsilon E, sigma/sqrt 2 for Gaussian noise. The eigenvalues' mean is at most records/p.
+    Gaussian noise of stddev s beside the diagonal pushes them by 2 s sqrt p (Wigner), s = sigma/sqrt 2; Wishart noise
+    of epsilon E by 1.7 p/E. The eigenvalues' mean is at most records/p.
     Privacy: of public numbers only.
     """
     most = push * records
-    if isinstance(noise, Laplace):
-        # sqrt 2 p^1.5 (p + 1) / E, a little less than with (p + 1) for p throughout.
-        return float((most * noise.epsilon / math.sqrt(2.0)) ** 0.4)
+    if isinstance(noise, Wishart):
+        return math.sqrt(most * noise.epsilon / EDGE)
     return float((most / (math.sqrt(2.0) * noise.noise_multiplier)) ** (2.0 / 3.0))

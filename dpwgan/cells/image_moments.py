@@ -1,17 +1,20 @@
-"""The mean release of RON-Gauss for images: class sizes and class sums of projected pixels, at once.
+"""The mean releases for images: class sizes and the mean of all pictures, then what each class's mean is beside it.
 
 A picture x of m pixels in [0, 1] is a point: the coordinates of x - 1/2 in a public orthonormal basis. Its length is at
 most sqrt(m)/2, whatever the picture, so that with this radius no picture is shortened, black or white: any other
-constant gives a longer one to some. What is added up for a record is (w, z) in the place of its class: its point z on
-the whole numbers of the unit ball (`dpwgan.cells.class_moments.to_grid`), and the weight w = `COUNT_WEIGHT` for its
-class's size. A size is wanted to a few records only, so it need not cost what a coordinate does.
+constant gives a longer one to some. The second release is of points about the first one's mean, which are shorter: a
+ball of a smaller radius has less noise. Points are on the whole numbers of the unit ball
+(`dpwgan.cells.class_moments.to_grid`), z of p coordinates.
 
-Sensitivities, for z of p coordinates.
-(1) Zero-out: the place of one class loses (w, z). L1: w + sum |z_i| <= w + sqrt p, by Cauchy and Schwarz; on the grid
-    sum |z_i| is a whole number and at most the whole part of sqrt(p) `RADIUS`. L2: sqrt(w^2 + |z|^2) <= sqrt(w^2 + 1).
-(2) Replaced within a class: (0, z - z'), L1 2 sqrt p, L2 2; equality at z' = -z. From one class to another: (1) twice
-    in L1, sqrt 2 times (1) in L2. So the factor 2 over (1) holds for all.
-The scale of the paper for means, one in n rows of norm 1, holds for rows that are zeroed out and have no class.
+Sensitivities. The first release has w for the record in the place of its class's size, beside the sum of all z; w is
+sqrt p for Laplace noise and 1 for Gaussian noise, so that sizes cost as much as the sum. The second has the sum of z in
+the place of the class.
+(1) First, zero-out: L1 w + sum |z_i| <= 2 sqrt p, by Cauchy and Schwarz; on the grid sum |z_i| is a whole number and at
+    most the whole part of sqrt(p) `RADIUS`. L2 sqrt(w^2 + |z|^2) <= sqrt 2.
+(2) First, replaced: L1 2 sqrt p + 2 w = 4 sqrt p; L2 sqrt(2 w^2 + |z - z'|^2) <= sqrt 6.
+(3) Second, zero-out: L1 sqrt p, L2 1. Replaced: L1 2 sqrt p, L2 |z - z'| <= 2 within a class, at z' = -z, and sqrt 2
+    from one to another.
+So the factor 2 over zero-out holds for all.
 
 Exactness: pixels are whole levels and the basis is rounded to whole parts of 2^20, so that a coordinate is a sum of
 products of whole numbers far below 2^53: exact, in whatever order it is added up, and a function of its row alone.
@@ -32,11 +35,8 @@ from dpwgan.mechanisms.gaussian import add_gaussian_noise
 from dpwgan.mechanisms.laplace import add_laplace_noise
 from dpwgan.storage import let_go
 
-COUNT_WEIGHT = 0.25
-"""What a record adds to its class's size, over the length of the longest point."""
-
 MEANS_REPLACE_ONE_FACTOR = 2.0
-"""What one replaced record moves the release by, over what one zeroed one does, at most: the module's (2)."""
+"""What one replaced record moves either release by, over what one zeroed one does: the module's (2) and (3)."""
 
 MOST_OF_SHARE = 1.5
 """Points in random directions that hold more than this many times their share of the square are shortened."""
@@ -44,7 +44,6 @@ MOST_OF_SHARE = 1.5
 PARTS = 2**20
 """A basis is rounded to whole numbers of these parts of 1."""
 
-_COUNT_UNITS = RADIUS // 4
 # The sum in L2 is of square roots: what rounding may add to it is far below this.
 _ROUNDING = 1e-9
 _PIECE_BYTES = 1 << 25
@@ -117,68 +116,121 @@ class ImageProjection:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ClassMeans:
-    """What was released: noisy sizes and sums of points. Units: records; `sums` and `stddev` in lengths of the radius.
+class Centre:
+    """What was released first: noisy sizes of classes, and the noisy sum of all points. Units: records, radii.
 
-    Shapes: `totals` (classes,), `sums` (classes, p). `stddev`: of the noise on each number of `sums`.
+    Shapes: `totals` (classes,), `total` (p,). `stddev`: of the noise on each number of `total`.
     """
 
     totals: Floats
+    total: Floats
+    stddev: float
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ClassMeans:
+    """What was released second: noisy sums of each class's points. Units: lengths of the radius.
+
+    Shapes: `sums` (classes, p). `stddev`: of the noise on each number.
+    """
+
     sums: Floats
     stddev: float
 
 
-def means_sensitivity(dimension: int) -> int:
-    """Gives the L1 sensitivity of the whole numbers that are released, under zero-out: the module's (1)."""
-    return math.isqrt(dimension * RADIUS**2) + _COUNT_UNITS
+def root_sensitivity(dimension: int) -> int:
+    """Gives the most that a point's whole numbers add up to, signs apart: sqrt(p) radii, rounded down."""
+    return math.isqrt(dimension * RADIUS**2)
 
 
-def sum_points(tables: Sequence[EncodedTable], projection: ImageProjection) -> Integers:
-    """Adds up, exactly, each class's points on the grid, and its records in units of their weight.
+def weigh_sizes(dimension: int, noise: Noise) -> int:
+    """Gives what a record adds to its class's size in the first release: w, in whole numbers of the grid."""
+    return root_sensitivity(dimension) if isinstance(noise, Laplace) else RADIUS
 
-    Privacy: sensitivities as the module's (1) and (2). What it gives is not released.
-    Shapes: (classes, p + 1), the records last.
+
+def sum_points(
+    tables: Sequence[EncodedTable], projection: ImageProjection, *, centre: Floats | float, radius: float
+) -> Integers:
+    """Adds up, exactly, each class's points about a centre on the grid of a ball.
+
+    Privacy: sensitivities as the module's. What it gives is not released.
+    Shapes: `centre` (p,) or one number for all, to (classes, p).
     """
-    result = np.zeros((len(tables), projection.dimension + 1), np.int64)
+    result = np.zeros((len(tables), projection.dimension), np.int64)
     for total, table in zip(result, tables, strict=True):
         for first in range(0, table.records, _ROWS):
             points = projection.project(table.numbers[first : first + _ROWS])
-            total[:-1] += to_grid(points / projection.radius).sum(axis=0)
+            total += to_grid((points - centre) / radius).sum(axis=0)
             let_go(table.numbers)
-        total[-1] = table.records * _COUNT_UNITS
     return result
 
 
-def measure_means(
+def measure_centre(
     tables: Sequence[EncodedTable], projection: ImageProjection, *, noise: Noise, rng: np.random.Generator
-) -> ClassMeans:
-    """Releases the sizes and the sums of points of all classes at once.
+) -> Centre:
+    """Releases the sizes of the classes and the sum of all points at once.
 
-    Privacy: one event, `noise`, with the sensitivities of the module's (1) and (2): a record is in one class only, so
-      that all classes cost what one does. The caller has charged its ledger with it.
+    Privacy: one event, `noise`, with the sensitivities of the module's (1) and (2). The caller has charged its ledger
+      with it.
     Raises: PrivacyError from the mechanism.
     """
-    sums = sum_points(tables, projection)
+    weight = weigh_sizes(projection.dimension, noise)
+    sums = sum_points(tables, projection, centre=0.0, radius=projection.radius).sum(axis=0)
+    sizes = np.array([table.records * weight for table in tables])
+    l1 = weight + root_sensitivity(projection.dimension)
+    released, stddev = _release(np.concatenate([sizes, sums]), l1=l1, l2=math.sqrt(2.0), noise=noise, rng=rng)
+    classes = len(tables)
+    return Centre(totals=released[:classes] * (RADIUS / weight), total=released[classes:], stddev=stddev)
+
+
+def measure_means(
+    tables: Sequence[EncodedTable],
+    projection: ImageProjection,
+    *,
+    centre: Floats,
+    radius: float,
+    noise: Noise,
+    rng: np.random.Generator,
+) -> ClassMeans:
+    """Releases the sums of points about a centre, shortened to a ball, of all classes at once.
+
+    Privacy: one event, `noise`, with the sensitivities of the module's (3): a record is in one class only, so that all
+      classes cost what one does. The caller has charged its ledger with it.
+    Raises: PrivacyError from the mechanism.
+    """
+    sums = sum_points(tables, projection, centre=centre, radius=radius)
+    released, stddev = _release(sums, l1=root_sensitivity(projection.dimension), l2=1.0, noise=noise, rng=rng)
+    return ClassMeans(sums=released, stddev=stddev)
+
+
+def _release(sums: Integers, *, l1: int, l2: float, noise: Noise, rng: np.random.Generator) -> tuple[Floats, float]:
+    """Adds the noise of an event to whole numbers; gives them, and the noise's stddev, in lengths of the radius."""
     if isinstance(noise, Laplace):
         noisy, scale, _ = add_laplace_noise(
-            sums,
-            sensitivity=means_sensitivity(projection.dimension),
-            epsilon=noise.epsilon,
-            rng=rng,
-            replace_one_factor=noise.replace_one_factor,
+            sums, sensitivity=l1, epsilon=noise.epsilon, rng=rng, replace_one_factor=noise.replace_one_factor
         )
-        released, stddev = noisy / RADIUS, math.sqrt(2.0) * scale / RADIUS
-    else:
-        sensitivity = math.hypot(1.0, COUNT_WEIGHT) + _ROUNDING
-        released, _ = add_gaussian_noise(
-            sums / RADIUS,
-            sensitivity=sensitivity,
-            noise_multiplier=noise.noise_multiplier,
-            rng=rng,
-            replace_one_factor=noise.replace_one_factor,
-        )
-        stddev = noise.noise_multiplier * sensitivity
-    return ClassMeans(totals=released[:, -1] / COUNT_WEIGHT, sums=released[:, :-1], stddev=stddev)
+        return noisy / RADIUS, math.sqrt(2.0) * scale / RADIUS
+    released, _ = add_gaussian_noise(
+        sums / RADIUS,
+        sensitivity=l2 + _ROUNDING,
+        noise_multiplier=noise.noise_multiplier,
+        rng=rng,
+        replace_one_factor=noise.replace_one_factor,
+    )
+    return released, noise.noise_multiplier * (l2 + _ROUNDING)
+
+
+def bend_basis(basis: Floats, picture: Floats, *, least_variance: float) -> Floats:
+    """Gives an orthonormal basis of pictures that are those of another one where a picture has something to vary.
+
+    Each picture of the basis is multiplied by the stddev of coins with the pixels' means; what is black in all pictures
+    then takes no directions. Privacy: post-processing of the released `picture`.
+    Shapes: (p, m) orthonormal rows and (m,) to (p, m).
+    """
+    weights = np.sqrt(picture * (1.0 - picture) + least_variance)
+    columns, corner = np.linalg.qr((basis * weights).T)
+    result: Floats = np.clip((columns * np.sign(np.diag(corner))).T, -1.0, 1.0)
+    return result
 
 
 def make_cosine_basis(shape: tuple[int, int, int], *, dimension: int) -> tuple[Floats, npt.NDArray[np.int64]]:

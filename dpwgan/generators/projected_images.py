@@ -37,14 +37,15 @@ _LEAST_MEAN = 1e-4
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ImageMoments:
-    """Released moments of each class in the coordinates of x - 1/2, x a picture with pixels in [0, 1].
+    """Released moments of each class in the coordinates of x - c, x a picture with pixels in [0, 1], c a centre.
 
     `shares`: of the classes. `covariances`: one a class, or a single one within classes, of all of them together;
     positive semidefinite. It holds no rows, and released numbers alone.
-    Shapes: `basis` (p, pixels) orthonormal rows; `means` (classes, p); `covariances` (classes or 1, p, p);
-      `shares` (classes,).
+    Shapes: `centre` (pixels,); `basis` (p, pixels) orthonormal rows; `means` (classes, p);
+      `covariances` (classes or 1, p, p); `shares` (classes,).
     """
 
+    centre: Floats
     basis: Floats
     means: Floats
     covariances: Floats
@@ -53,11 +54,11 @@ class ImageMoments:
     def __post_init__(self) -> None:
         classes, p = self.means.shape
         is_sound = (
-            self.basis.shape[0] == p
+            self.basis.shape == (p, len(self.centre))
             and self.covariances.shape[0] in (1, classes)
             and self.covariances.shape[1:] == (p, p)
             and self.shares.shape == (classes,)
-            and all(np.all(np.isfinite(part)) for part in (self.basis, self.means, self.covariances, self.shares))
+            and all(np.all(np.isfinite(part)) for part in vars(self).values())
         )
         if not is_sound:
             raise DpwganError("Internal error: the moments of images do not fit together.")
@@ -65,7 +66,7 @@ class ImageMoments:
     @property
     def pictures(self) -> Floats:
         """The mean picture of each class, in [0, 1]. Shapes: (classes, pixels)."""
-        result: Floats = np.clip(0.5 + self.means @ self.basis, 0.0, 1.0)
+        result: Floats = np.clip(self.centre + self.means @ self.basis, 0.0, 1.0)
         return result
 
     def draw_points(self, labels: npt.NDArray[np.int64], *, rng: np.random.Generator) -> Floats:

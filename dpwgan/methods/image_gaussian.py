@@ -1,35 +1,38 @@
-"""RON-Gauss for images: a mean vector a class and covariances, in few dimensions that are public. Two releases.
+"""RON-Gauss for images: a mean vector a class and covariances, in few dimensions. Three releases.
 
 This is the paper's own shape of release, which the one-way counts of `dpwgan.methods.ron_gauss` are not: a picture of
 784 pixels would be in 785 histograms, and here it moves one vector of length 1. Any method can take it with a share of
-its budget: it chooses the two events, `plan_image_gaussian` makes the rest of them and of the public shape, and
+its budget: it chooses the three events, `plan_image_gaussian` makes the rest of them and of the public shape, and
 `release_image_gaussian` gives the moments.
 """
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from dpwgan.accounting.events import Event, Laplace
+from dpwgan.accounting.events import Event, Laplace, Wishart
 from dpwgan.accounting.ledger import Ledger
 from dpwgan.cells.class_moments import (
+    MatrixNoise,
     Noise,
     bearable_dimension,
-    covariance_replace_one_factor,
     measure_products,
+    shrink_noisy_eigenvalues,
     split_classes,
     sum_products,
 )
 from dpwgan.cells.image_moments import (
-    COUNT_WEIGHT,
     MOST_OF_SHARE,
+    Centre,
     ClassMeans,
     ImageProjection,
+    bend_basis,
     make_cosine_basis,
+    measure_centre,
     measure_means,
 )
 from dpwgan.cells.simplex import project_on_simplex
@@ -44,6 +47,7 @@ from dpwgan.storage import let_go
 Floats = npt.NDArray[np.float64]
 Projection = Literal["cosine", "random"]
 
+CENTRE_LABEL = "class sizes and mean of projected images"
 MEANS_LABEL = "class means of projected images"
 COVARIANCE_LABEL = "covariance of projected images"
 
@@ -62,10 +66,11 @@ _LEAST_CONTRAST = 0.1
 
 @dataclass(frozen=True, kw_only=True)
 class ImageGaussianPlan:
-    """Both releases and the projections, fixed before a row is read.
+    """All releases and the projections, fixed before a row is read.
 
-    `means`, `covariance`: their events. `means_dimension`, `covariance_dimension`: how many of the basis's first
-    directions each sees. `by_class`: whether each class has a covariance, or all share the one within classes.
+    `centre`, `means`, `covariance`: their events. `centre_dimension`, `means_dimension`, `covariance_dimension`: how
+    many of the basis's first directions each sees. `by_class`: whether each class has a covariance, or all share the
+    one within classes.
     `sources`: where the pixels are among the numbers of a row.
     """
 
@@ -74,8 +79,10 @@ class ImageGaussianPlan:
     label: Span
     sources: tuple[int, ...]
     projection: Projection
+    centre: Noise
     means: Noise
-    covariance: Noise
+    covariance: MatrixNoise
+    centre_dimension: int
     means_dimension: int
     covariance_dimension: int
     by_class: bool
@@ -83,7 +90,7 @@ class ImageGaussianPlan:
     @property
     def dimension(self) -> int:
         """Number of directions in the basis."""
-        return max(self.means_dimension, self.covariance_dimension)
+        return max(self.centre_dimension, self.means_dimension, self.covariance_dimension)
 
     @property
     def levels(self) -> int:
@@ -94,14 +101,24 @@ class ImageGaussianPlan:
     def charges(self) -> list[tuple[str, Event, int, Mapping[str, Any]]]:
         """What to reserve in the ledger."""
         kind = "Laplace" if isinstance(self.means, Laplace) else "Gaussian"
+        of_matrix = "Wishart" if isinstance(self.covariance, Wishart) else "Gaussian"
         whose = f"each class of {self.label.column}" if self.by_class else f"all classes of {self.label.column}"
         return [
+            (
+                CENTRE_LABEL,
+                self.centre,
+                1,
+                {
+                    "mechanism": f"{kind} noise on the classes' sizes and the sum of all projected images, together",
+                    "dimension": self.centre_dimension,
+                },
+            ),
             (
                 MEANS_LABEL,
                 self.means,
                 1,
                 {
-                    "mechanism": f"{kind} noise on the classes' sizes and sums of projected images, all together",
+                    "mechanism": f"{kind} noise on the classes' sums of projected images, all together",
                     "dimension": self.means_dimension,
                 },
             ),
@@ -110,7 +127,7 @@ class ImageGaussianPlan:
                 self.covariance,
                 1,
                 {
-                    "mechanism": f"{kind} noise on the upper triangle of the projected images' covariance, {whose}",
+                    "mechanism": f"{of_matrix} noise on the projected images' covariance, {whose}",
                     "dimension": self.covariance_dimension,
                 },
             ),
@@ -172,15 +189,17 @@ def find_images(shape: TableShape) -> tuple[ImageLayout, Span, tuple[int, ...]] 
 def plan_image_gaussian(
     shape: TableShape,
     *,
+    centre: Noise,
     means: Noise,
-    covariance: Noise,
+    covariance: MatrixNoise,
     projection: Projection = "cosine",
     dimension: int | None = None,
 ) -> ImageGaussianPlan:
     """Chooses the dimensions from the public shape and the events. Privacy: sees nothing else.
 
-    The events must have the factors `image_moments.MEANS_REPLACE_ONE_FACTOR` and `covariance_factor`, which
-    hold whatever is chosen here. `dimension` asks for one, for both releases.
+    The events must have the factors `image_moments.MEANS_REPLACE_ONE_FACTOR` and
+    `class_moments.covariance_replace_one_factor`, which hold whatever is chosen here. `dimension` asks for one, for
+    all releases.
     Raises: UsageError for a table that is not images and a label alone, or a dimension beyond its pixels.
     """
     images = find_images(shape)
@@ -205,17 +224,15 @@ def plan_image_gaussian(
         label=label,
         sources=sources,
         projection=projection,
+        centre=centre,
         means=means,
         covariance=covariance,
+        # Half of the first release is spent on the sizes.
+        centre_dimension=dimension or _choose_means_dimension(records / 2.0, centre, most=most),
         means_dimension=dimension or _choose_means_dimension(records / label.categories, means, most=most),
         covariance_dimension=dimension or max(1, min(most, int(of_covariance))),
         by_class=by_class,
     )
-
-
-def covariance_factor(noise: type[Noise]) -> float:
-    """Gives what one replaced record moves covariances by, over what one zeroed one does, whoever has a covariance."""
-    return covariance_replace_one_factor(noise, classes=True)
 
 
 def release_image_gaussian(
@@ -226,38 +243,75 @@ def release_image_gaussian(
     ledger: Ledger,
     told: Callable[[], None] = lambda: None,
 ) -> ImageMoments:
-    """Measures means and covariances. Privacy: each release is charged before it reads rows.
+    """Measures centre, means and covariances. Privacy: each release is charged before it reads rows.
 
-    `told` is called after each of the two. Raises: PrivacyError from the ledger.
+    Where classes share a covariance, what is released is that of all pictures about the centre; what the classes' means
+    explain of it is taken off, so that an error of theirs is in the parts and not in the whole.
+    `told` is called after each of the three. Raises: PrivacyError from the ledger.
     """
-    projection = plan.make_projection(rng=streams.model)
-    seen_by_means, seen = projection.take(plan.means_dimension), projection.take(plan.covariance_dimension)
-    ledger.charge(MEANS_LABEL)
+    public = plan.make_projection(rng=streams.model)
+    ledger.charge(CENTRE_LABEL)
     tables = split_classes(encoded, plan.label)
-    measured = measure_means(tables, seen_by_means, noise=plan.means, rng=streams.noise)
+    first = public.take(plan.centre_dimension)
+    found = measure_centre(tables, first, noise=plan.centre, rng=streams.noise)
     told()
-    # From here on, up to the second release, all is made of the first one and of public numbers.
-    records = project_on_simplex(measured.totals, np.ones(len(tables)), total=float(plan.shape.records))
-    means = np.zeros((len(tables), plan.dimension))
-    means[:, : plan.means_dimension] = seen_by_means.radius * shrink_means(
-        measured, records, seen_by_means.bands, total=float(plan.shape.records)
-    )
+    # From here on, up to the next release, all is made of the earlier ones and of public numbers.
+    total = float(plan.shape.records)
+    records = project_on_simplex(found.totals, np.ones(len(tables)), total=total)
     shares = records / records.sum()
-    pictures = np.clip(0.5 + means @ projection.basis, 0.0, 1.0)
-    radius = _choose_radius(pictures, shares, plan)
+    picture = np.clip(0.5 + first.radius * shrink_centre(found, first.bands, total=total) @ first.basis, 0.0, 1.0)
+    projection = public
+    if plan.projection == "cosine":
+        projection = replace(public, basis=bend_basis(public.basis, picture, least_variance=_LEAST_CONTRAST**2))
+    centre = projection.basis @ (picture - 0.5)
+    seen_by_means, seen = projection.take(plan.means_dimension), projection.take(plan.covariance_dimension)
+    radius = _choose_radius(picture[np.newaxis], np.ones(1), plan, dimension=plan.means_dimension)
+    ledger.charge(MEANS_LABEL)
+    measured = measure_means(
+        tables,
+        seen_by_means,
+        centre=centre[: plan.means_dimension],
+        radius=radius,
+        noise=plan.means,
+        rng=streams.noise,
+    )
+    told()
+    means = np.zeros((len(tables), plan.dimension))
+    means[:, : plan.means_dimension] = radius * shrink_means(measured, records, seen_by_means.bands, total=total)
+    inner = slice(0, plan.covariance_dimension)
+    pictures = np.clip(picture + means @ projection.basis, 0.0, 1.0) if plan.by_class else picture[np.newaxis]
+    radius = _choose_radius(
+        pictures, shares if plan.by_class else np.ones(1), plan, dimension=plan.covariance_dimension
+    )
     ledger.charge(COVARIANCE_LABEL)
-    centres = means[:, : plan.covariance_dimension]
-    sums = [_sum_products(table, seen, centre, radius=radius) for table, centre in zip(tables, centres, strict=True)]
+    about = centre[inner] + (means[:, inner] if plan.by_class else np.zeros((len(tables), 1)))
+    sums = [_sum_products(table, seen, place, radius=radius) for table, place in zip(tables, about, strict=True)]
     if not plan.by_class:
         sums = [np.sum(sums, axis=0)]
-    released, stddev = measure_products(sums, noise=plan.covariance, rng=streams.noise)
+    released = measure_products(sums, noise=plan.covariance, rng=streams.noise)
     told()
-    sizes = np.maximum(records, 1.0) if plan.by_class else np.array([float(plan.shape.records)])
+    if not plan.by_class:
+        between = (means[:, inner] * records[:, np.newaxis]).T @ means[:, inner]
+        released = (released[0] - between / radius**2,)
+    sizes = np.maximum(records, 1.0) if plan.by_class else np.array([total])
     covariances = np.zeros((len(sums), plan.dimension, plan.dimension))
-    inner = slice(0, plan.covariance_dimension)
     for covariance, products, size in zip(covariances, released, sizes, strict=True):
-        covariance[inner, inner] = shrink_covariance(products, seen.bands, stddev=stddev) * (radius**2 / size)
-    return ImageMoments(basis=projection.basis, means=means, covariances=covariances, shares=shares)
+        covariance[inner, inner] = shrink_covariance(products, seen.bands, noise=plan.covariance) * (radius**2 / size)
+    return ImageMoments(centre=picture, basis=projection.basis, means=means, covariances=covariances, shares=shares)
+
+
+def shrink_centre(found: Centre, bands: npt.NDArray[np.int64], *, total: float) -> Floats:
+    """Gives the mean of all points, in lengths of the radius: of each band the share that stands out of the noise.
+
+    Privacy: post-processing. Shapes: `bands` (p,) to (p,).
+    Source: Efron and Morris 1973 (empirical Bayes, James and Stein's rule by groups).
+    """
+    mean = found.total / total
+    for band in np.unique(bands):
+        mine = bands == band
+        square = float(np.mean(np.square(mean[mine])))
+        mean[mine] *= max(0.0, 1.0 - (found.stddev / total) ** 2 / max(square, 1e-300))
+    return mean
 
 
 def shrink_means(measured: ClassMeans, records: Floats, bands: npt.NDArray[np.int64], *, total: float) -> Floats:
@@ -286,18 +340,15 @@ def shrink_means(measured: ClassMeans, records: Floats, bands: npt.NDArray[np.in
     return result
 
 
-def shrink_covariance(products: Floats, bands: npt.NDArray[np.int64], *, stddev: float) -> Floats:
+def shrink_covariance(products: Floats, bands: npt.NDArray[np.int64], *, noise: MatrixNoise) -> Floats:
     """Gives the sum of products that stands out of the noise, positive semidefinite.
 
-    Eigenvalues within the noise's own, 2 s sqrt p, are noise; those beyond are shortened as is best in Frobenius norm.
     What the diagonal then lacks of each band's released one is given back, evenly: it is variance whose direction
-    could not be seen. Privacy: post-processing. Shapes: (p, p), (p,) to (p, p). Units: `stddev` beside the diagonal.
-    Source: Gavish and Donoho 2017, arXiv:1405.7511, Section 6 (shrinkage of eigenvalues; of a spiked Wigner matrix).
+    could not be seen. Privacy: post-processing. Shapes: (p, p), (p,) to (p, p). Units: of a row of norm 1.
+    Source: `dpwgan.cells.class_moments.shrink_noisy_eigenvalues`.
     """
     values, vectors = np.linalg.eigh(products)
-    edge = 2.0 * stddev * math.sqrt(len(products))
-    kept = np.where(values > edge, np.sqrt(np.maximum(np.square(values) - edge**2, 0.0)), 0.0)
-    result: Floats = (vectors * kept) @ vectors.T
+    result: Floats = (vectors * shrink_noisy_eigenvalues(values, noise=noise)) @ vectors.T
     for band in np.unique(bands):
         mine = np.flatnonzero(bands == band)
         lacking = float(np.mean(np.diag(products)[mine] - np.diag(result)[mine]))
@@ -325,15 +376,15 @@ def _choose_means_dimension(records: float, noise: Noise, *, most: int) -> int:
     All of it together is then 1/sqrt p of the radius. Of public numbers only.
     """
     if isinstance(noise, Laplace):
-        # sqrt 2 (sqrt p + w)/(n E) <= 1/p, with sqrt p for the sum throughout.
+        # sqrt 2 sqrt p/(n E) <= 1/p.
         p = (records * noise.epsilon / math.sqrt(2.0)) ** (2.0 / 3.0)
     else:
-        p = records / (noise.noise_multiplier * math.hypot(1.0, COUNT_WEIGHT))
+        p = records / noise.noise_multiplier
     return max(1, min(most, int(p)))
 
 
-def _choose_radius(pictures: Floats, shares: Floats, plan: ImageGaussianPlan) -> float:
-    """Gives the ball's radius: no pixel of a mean has more variance than a coin. Of the first release only.
+def _choose_radius(pictures: Floats, shares: Floats, plan: ImageGaussianPlan, *, dimension: int) -> float:
+    """Gives a ball's radius: no pixel of a mean has more variance than a coin. Of earlier releases only.
 
     A public contrast bounds it too, and in random directions the share of the square that they hold.
     """
@@ -341,5 +392,5 @@ def _choose_radius(pictures: Floats, shares: Floats, plan: ImageGaussianPlan) ->
     square = float(shares @ (pictures * (1.0 - pictures)).sum(axis=1))
     square = min(max(square, _LEAST_CONTRAST**2 * pixels), _CONTRAST**2 * pixels)
     if plan.projection == "random":
-        square *= min(1.0, MOST_OF_SHARE * plan.covariance_dimension / pixels)
+        square *= min(1.0, MOST_OF_SHARE * dimension / pixels)
     return math.sqrt(square)

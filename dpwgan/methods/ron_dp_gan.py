@@ -41,7 +41,6 @@ from dpwgan.methods.dp_gan import (
 )
 from dpwgan.methods.image_gaussian import (
     ImageGaussianPlan,
-    covariance_factor,
     find_images,
     plan_image_gaussian,
     release_image_gaussian,
@@ -55,7 +54,8 @@ if TYPE_CHECKING:
 
 # Of a budget the prior gets this share, in units of rho, and of that the counts, or means, theirs: see docs/dp-gan.md.
 PRIOR_SHARE = 0.7
-_COUNTS_SHARE, _MEANS_SHARE = 0.6, 0.5
+_COUNTS_SHARE = 0.6
+_CENTRE_SHARE, _MEANS_SHARE, _COVARIANCE_SHARE = 0.1, 0.5, 0.4
 # Where the generator starts as the prior it has little to learn, and much to lose: a small network, few small steps.
 _TABLE_HIDDEN = (64,)
 _SETTINGS: dict[str, Any] = {
@@ -69,7 +69,7 @@ _ROWS = 32_768
 
 @dataclass(frozen=True, kw_only=True)
 class RonDpGanPlan:
-    """A prior's two releases and a private discriminator's steps under one accountant, fixed before a row is read."""
+    """A prior's releases and a private discriminator's steps under one accountant, fixed before a row is read."""
 
     prior: RonGaussPlan | ImageGaussianPlan
     game: DpGanPlan
@@ -111,7 +111,7 @@ class RonDpGanPlan:
 class RonDpGan:
     """A GAN whose generator starts from a Gaussian of RON-Gauss, which is released with a share of the budget.
 
-    Privacy: with the private part discriminator (the default), the prior's two releases and the discriminator's steps
+    Privacy: with the private part discriminator (the default), the prior's releases and the discriminator's steps
       are charged in one ledger; all else is post-processing. With the private part generator the prior is as private,
       and the run is not. See docs/dp-gan.md.
     """
@@ -232,13 +232,17 @@ def _counts_epochs(settings: DpGanSettings) -> bool:
 
 
 def _release(shape: TableShape, *, scale: float, share: float) -> list[Charge]:
-    """Gives the charges of the prior's two releases, at a noise scale of the whole."""
+    """Gives the charges of the prior's releases, at a noise scale of the whole."""
     if find_images(shape) is not None:
-        parts = ((_MEANS_SHARE, MEANS_REPLACE_ONE_FACTOR), (1.0 - _MEANS_SHARE, covariance_factor(Gaussian)))
+        parts: tuple[tuple[float, float], ...] = (
+            (_CENTRE_SHARE, MEANS_REPLACE_ONE_FACTOR),
+            (_MEANS_SHARE, MEANS_REPLACE_ONE_FACTOR),
+            (_COVARIANCE_SHARE, covariance_replace_one_factor(Gaussian)),
+        )
     else:
         parts = (
             (_COUNTS_SHARE, counts_replace_one_factor(Gaussian)),
-            (1.0 - _COUNTS_SHARE, covariance_replace_one_factor(Gaussian, classes=False)),
+            (1.0 - _COUNTS_SHARE, covariance_replace_one_factor(Gaussian)),
         )
     return [
         (gaussian(noise_multiplier=scale / math.sqrt(share * part), replace_one_factor=factor), 1)
@@ -249,13 +253,13 @@ def _release(shape: TableShape, *, scale: float, share: float) -> list[Charge]:
 def _plan_prior(
     shape: TableShape, choice: FamilyChoice, *, scale: float, share: float
 ) -> RonGaussPlan | ImageGaussianPlan:
-    (first, _), (second, _) = _release(shape, scale=scale, share=share)
-    if not isinstance(first, Gaussian) or not isinstance(second, Gaussian):
-        raise UsageError("the prior has Gaussian noise")
+    events = [event for event, _ in _release(shape, scale=scale, share=share) if isinstance(event, Gaussian)]
     if find_images(shape) is not None:
-        return plan_image_gaussian(shape, means=first, covariance=second)
+        centre, means, covariance = events
+        return plan_image_gaussian(shape, centre=centre, means=means, covariance=covariance)
+    counts, covariance = events
     settings = RonGaussSettings(noise="gaussian", mean_share=_COUNTS_SHARE)
-    return lay_out_releases(shape, settings=settings, counts=first, covariance=second, choice=choice)
+    return lay_out_releases(shape, settings=settings, counts=counts, covariance=covariance, choice=choice)
 
 
 _PRIOR = "prior"

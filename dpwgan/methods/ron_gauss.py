@@ -4,8 +4,7 @@ import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,9 +12,10 @@ import numpy.typing as npt
 from dpwgan.accounting.basic import BASIC
 from dpwgan.accounting.budget import Budget, NeighboringRelation
 from dpwgan.accounting.choose import FamilyChoice, choose_accountant_for_family
-from dpwgan.accounting.events import Charge, Event, Gaussian, Laplace, gaussian, laplace
+from dpwgan.accounting.events import Charge, Event, Gaussian, Laplace, Wishart, gaussian, laplace, wishart
 from dpwgan.accounting.ledger import Ledger
 from dpwgan.cells.class_moments import (
+    MatrixNoise,
     Noise,
     bearable_dimension,
     counts_replace_one_factor,
@@ -31,7 +31,7 @@ from dpwgan.cells.image_moments import MEANS_REPLACE_ONE_FACTOR
 from dpwgan.cells.one_ways import OneWayPlan, plan_one_ways
 from dpwgan.cells.simplex import project_on_simplex
 from dpwgan.encoded import EncodedTable, Span, TableShape
-from dpwgan.errors import PrivacyError, UsageError
+from dpwgan.errors import DpwganError, PrivacyError, UsageError
 from dpwgan.generators.projected_gaussian import (
     ClassSampler,
     Coordinates,
@@ -44,7 +44,6 @@ from dpwgan.methods.base import Progress
 from dpwgan.methods.image_gaussian import (
     ImageGaussianPlan,
     Projection,
-    covariance_factor,
     find_images,
     plan_image_gaussian,
     release_image_gaussian,
@@ -64,8 +63,10 @@ MOST_CLASSES = 128
 
 # Without counts that are near the truth nothing else helps; a covariance of few dimensions is known well enough.
 _MEAN_SHARE = 0.6
-# Means of images cost Gaussian noise as much as their covariance; Laplace noise leaves little to a covariance.
-_MEAN_SHARE_OF_IMAGES = {"gaussian": 0.5, "laplace": 0.7}
+# Of images the mean of all is known of many more records than a class's, and needs little; of the rest means need a bit
+# more than the covariance, which has the more records.
+_CENTRE_SHARE = 0.1
+_MEAN_SHARE_OF_IMAGES = 0.55
 # The noise of the covariance may push its eigenvalues by this many times their mean: the few large ones, which hold
 # what hangs together, still stand out.
 _MOST_NOISE = 4.0
@@ -79,7 +80,8 @@ class RonGaussSettings:
 
     `label`: the column whose classes get a Gaussian each; of images it is the layout's label unless one is named.
     `projection_dimension`: dimensions of the orthonormal projection. `projection`: a random one, or, for images, the
-    lowest frequencies of the cosine transform. `noise`: Laplace noise is pure epsilon, Gaussian noise composes better.
+    lowest frequencies of the cosine transform. `noise`: laplace, with Wishart noise on matrices, is pure epsilon;
+    gaussian composes better.
     `mean_share`: share of the budget that the one-way counts, or the means of images, get; of epsilon, or of rho for
     Gaussian noise.
     Raises: UsageError for a value out of its range.
@@ -120,7 +122,7 @@ class RonGaussPlan:
     dimension: int
     one_hot: bool
     counts: Noise
-    covariance: Noise
+    covariance: MatrixNoise
     choice: FamilyChoice
 
     @property
@@ -139,6 +141,7 @@ class RonGaussPlan:
     def charges(self) -> list[tuple[str, Event, int, Mapping[str, Any]]]:
         """What to reserve in the ledger."""
         kind = "Laplace" if isinstance(self.counts, Laplace) else "Gaussian"
+        of_matrix = "Wishart" if isinstance(self.covariance, Wishart) else "Gaussian"
         where = "" if self.label is None else f" of every class of {self.label.column}, and on the classes' sizes"
         return [
             (
@@ -155,7 +158,7 @@ class RonGaussPlan:
                 self.covariance,
                 1,
                 {
-                    "mechanism": f"{kind} noise on the upper triangle of the projected rows' covariance"
+                    "mechanism": f"{of_matrix} noise on the projected rows' covariance"
                     + ("" if self.label is None else ", of all classes together"),
                     "dimension": self.dimension,
                 },
@@ -199,7 +202,7 @@ class RonGaussPlan:
 
 @dataclass(frozen=True, kw_only=True)
 class RonGaussImagePlan:
-    """A run on images: both releases as `dpwgan.methods.image_gaussian` has them, fixed before a row is read."""
+    """A run on images: all releases as `dpwgan.methods.image_gaussian` has them, fixed before a row is read."""
 
     images: ImageGaussianPlan
     settings: RonGaussSettings
@@ -233,6 +236,7 @@ class RonGaussImagePlan:
             "noise": self.settings.noise,
             "projection": self.images.projection,
             "projection_dimension": {
+                "centre": self.images.centre_dimension,
                 "means": self.images.means_dimension,
                 "covariance": self.images.covariance_dimension,
             },
@@ -247,7 +251,7 @@ class RonGauss:
     Images, where every column is a pixel or the label, get a mean vector a class in place of one-way counts.
 
     Privacy: two releases, both charged before rows are read; `dpwgan.cells.class_moments` and
-      `dpwgan.cells.image_moments` have their sensitivities. With Laplace noise the run is purely epsilon-DP. See
+      `dpwgan.cells.image_moments` have their sensitivities. With the noise laplace the run is purely epsilon-DP. See
       docs/ron-gauss.md, also for what the paper states otherwise.
     Source: Chanyaswad, Liu, Mittal 2019, arXiv:1709.00054, Algorithms 1 and 3.
     """
@@ -301,18 +305,25 @@ class RonGauss:
         if not spans:
             raise UsageError("ron-gauss needs a column to train on" + (" besides its label" if label else ""))
         make_choice = _choose_laplace if settings.noise == "laplace" else _choose_gaussian
+        share = settings.mean_share or _MEAN_SHARE
         choice = make_choice(
             accountant_rule,
             budget,
-            share=settings.mean_share or _MEAN_SHARE,
-            factors=(counts_replace_one_factor, partial(covariance_replace_one_factor, classes=label is not None)),
+            releases=(
+                _Release(share, counts_replace_one_factor),
+                _Release(1.0 - share, covariance_replace_one_factor, of_matrices=True),
+            ),
             neighboring_relation=neighboring_relation,
             other_charges=other_charges,
         )
         (counts, _), (covariance, _) = choice.chosen_charges
-        if not isinstance(counts, (Laplace, Gaussian)) or not isinstance(covariance, (Laplace, Gaussian)):
-            raise UsageError("ron-gauss has Laplace or Gaussian noise")
-        return lay_out_releases(shape, settings=settings, counts=counts, covariance=covariance, choice=choice)
+        return lay_out_releases(
+            shape,
+            settings=settings,
+            counts=refuse_other_noise(counts),
+            covariance=refuse_other_matrix_noise(covariance),
+            choice=choice,
+        )
 
     def fit(
         self,
@@ -356,7 +367,7 @@ class RonGauss:
             sums = [
                 draft.sum_products(table) for table, draft in zip(tables, drafts, strict=True) if draft.dimension > 0
             ]
-            released, _ = measure_products(sums, noise=plan.covariance, rng=streams.noise)
+            released = measure_products(sums, noise=plan.covariance, rng=streams.noise)
             matrices = {id(draft): matrix for draft, matrix in zip(seen, released, strict=True)}
         models = tuple(draft.finish(matrices.get(id(draft)), rng=streams.model) for draft in drafts)
         progress(2, 2, ledger.epsilon_spent())
@@ -372,7 +383,7 @@ def _fit_images(
         plan.images,
         streams=streams,
         ledger=ledger,
-        told=lambda: progress(next(done), 2, ledger.epsilon_spent()),
+        told=lambda: progress(next(done), 3, ledger.epsilon_spent()),
     )
     images = plan.images
     return fit_pixels(
@@ -381,7 +392,7 @@ def _fit_images(
 
 
 def lay_out_releases(
-    shape: TableShape, *, settings: RonGaussSettings, counts: Noise, covariance: Noise, choice: FamilyChoice
+    shape: TableShape, *, settings: RonGaussSettings, counts: Noise, covariance: MatrixNoise, choice: FamilyChoice
 ) -> RonGaussPlan:
     """Chooses coordinates and dimension of a table's releases, whose noise was chosen by the caller.
 
@@ -411,7 +422,7 @@ def lay_out_releases(
     )
 
 
-def choose_dimension(records: float, noise: Noise) -> int:
+def choose_dimension(records: float, noise: MatrixNoise) -> int:
     """Gives the largest dimension in which the covariance's noise pushes eigenvalues by so many times their mean.
 
     The eigenvalues' mean is at most n/p in a ball of radius 1, by the clip's margin less.
@@ -506,7 +517,12 @@ def _share_out(totals: Floats | None, *, records: int, classes: int) -> Floats:
     return project_on_simplex(totals, np.ones(classes), total=float(records))
 
 
-_Factors = tuple[Callable[[type[Noise]], float], Callable[[type[Noise]], float]]
+class _Release(NamedTuple):
+    """A release's share of the budget, what a replaced record moves it by, and whether it is of matrices."""
+
+    share: float
+    factor: Callable[[type[Any]], float]
+    of_matrices: bool = False
 
 
 def _plan_images(
@@ -518,39 +534,55 @@ def _plan_images(
     neighboring_relation: NeighboringRelation,
     other_charges: Sequence[Charge],
 ) -> RonGaussImagePlan:
-    share = settings.mean_share or _MEAN_SHARE_OF_IMAGES[settings.noise]
+    share = settings.mean_share or _MEAN_SHARE_OF_IMAGES
     make_choice = _choose_laplace if settings.noise == "laplace" else _choose_gaussian
+    rest = 1.0 - _CENTRE_SHARE
     choice = make_choice(
         accountant_rule,
         budget,
-        share=share,
-        factors=(lambda _: MEANS_REPLACE_ONE_FACTOR, covariance_factor),
+        releases=(
+            _Release(_CENTRE_SHARE, lambda _: MEANS_REPLACE_ONE_FACTOR),
+            _Release(rest * share, lambda _: MEANS_REPLACE_ONE_FACTOR),
+            _Release(rest * (1.0 - share), covariance_replace_one_factor, of_matrices=True),
+        ),
         neighboring_relation=neighboring_relation,
         other_charges=other_charges,
     )
-    (means, _), (covariance, _) = choice.chosen_charges
-    if not isinstance(means, (Laplace, Gaussian)) or not isinstance(covariance, (Laplace, Gaussian)):
-        raise UsageError("ron-gauss has Laplace or Gaussian noise")
+    (centre, _), (means, _), (covariance, _) = choice.chosen_charges
     images = plan_image_gaussian(
         shape,
-        means=means,
-        covariance=covariance,
+        centre=refuse_other_noise(centre),
+        means=refuse_other_noise(means),
+        covariance=refuse_other_matrix_noise(covariance),
         projection=settings.projection or "cosine",
         dimension=settings.projection_dimension,
     )
     return RonGaussImagePlan(images=images, settings=settings, mean_share=share, choice=choice)
 
 
+def refuse_other_noise(event: Event) -> Noise:
+    """Gives the event of counts or means as what it must be. Raises: DpwganError."""
+    if not isinstance(event, (Laplace, Gaussian)):
+        raise DpwganError("Internal error: counts or means have other noise than was planned.")
+    return event
+
+
+def refuse_other_matrix_noise(event: Event) -> MatrixNoise:
+    """Gives the event of a covariance as what it must be. Raises: DpwganError."""
+    if not isinstance(event, (Wishart, Gaussian)):
+        raise DpwganError("Internal error: a covariance has other noise than was planned.")
+    return event
+
+
 def _choose_laplace(
     rule: str,
     budget: Budget,
     *,
-    share: float,
-    factors: _Factors,
+    releases: Sequence[_Release],
     neighboring_relation: NeighboringRelation,
     other_charges: Sequence[Charge],
 ) -> FamilyChoice:
-    """Splits epsilon between the two releases; the sum is epsilon, whoever adds it up.
+    """Splits epsilon between the releases; the sum is epsilon, whoever adds it up.
 
     Raises: PrivacyError if the other charges leave nothing.
     """
@@ -559,13 +591,13 @@ def _choose_laplace(
     left = (budget.epsilon - spent) * (1 - 1e-9)
     if not left > 0:
         raise PrivacyError(f"The other charges leave nothing of the budget of epsilon {budget.epsilon:g}.")
-    of_kind = [factor(Laplace) for factor in factors]
     replacing = neighboring_relation is NeighboringRelation.REPLACE_ONE
-    events = tuple(
-        laplace(epsilon=part / (factor if replacing else 1.0), replace_one_factor=factor)
-        for part, factor in zip((share * left, (1 - share) * left), of_kind, strict=True)
-    )
-    charges = tuple((event, 1) for event in events)
+    charges: list[Charge] = []
+    for release in releases:
+        factor = release.factor(Wishart if release.of_matrices else Laplace)
+        make = wishart if release.of_matrices else laplace
+        epsilon = release.share * left / (factor if replacing else 1.0)
+        charges.append((make(epsilon=epsilon, replace_one_factor=factor), 1))
     total = BASIC.get_epsilon((*other_charges, *charges), delta=budget.delta, neighboring_relation=neighboring_relation)
     if not total <= budget.epsilon:
         raise PrivacyError(f"The planned releases would cost epsilon {total:.6g} of {budget.epsilon:g}.")
@@ -575,11 +607,13 @@ def _choose_laplace(
         budget=budget,
         neighboring_relation=neighboring_relation,
         noise=1 / left,
-        chosen_charges=charges,
+        chosen_charges=tuple(charges),
         other_charges=tuple(other_charges),
         reason=(
-            "releases with Laplace noise have an epsilon each and no delta; epsilons are added, whatever accountant is "
-            f"asked for: {share * left:.4g} for counts or means and {(1 - share) * left:.4g} for the covariance."
+            "releases with Laplace and Wishart noise have an epsilon each and no delta; epsilons are added, "
+            "whatever accountant is asked for: "
+            + ", ".join(f"{release.share * left:.4g}" for release in releases)
+            + " in the order of the ledger."
         ),
         alternatives=(),
     )
@@ -589,19 +623,22 @@ def _choose_gaussian(
     rule: str,
     budget: Budget,
     *,
-    share: float,
-    factors: _Factors,
+    releases: Sequence[_Release],
     neighboring_relation: NeighboringRelation,
     other_charges: Sequence[Charge],
 ) -> FamilyChoice:
-    """Chooses the accountant and the least noise, rho split between the two releases. Raises: PrivacyError."""
-    of_kind = [factor(Gaussian) for factor in factors]
+    """Chooses the accountant and the least noise, rho split between the releases. Raises: PrivacyError."""
     return choose_accountant_for_family(
         rule,
         budget=budget,
         charges=lambda scale: [
-            (gaussian(noise_multiplier=scale / math.sqrt(part), replace_one_factor=factor), 1)
-            for part, factor in zip((share, 1 - share), of_kind, strict=True)
+            (
+                gaussian(
+                    noise_multiplier=scale / math.sqrt(release.share), replace_one_factor=release.factor(Gaussian)
+                ),
+                1,
+            )
+            for release in releases
         ],
         neighboring_relation=neighboring_relation,
         other_charges=other_charges,

@@ -32,6 +32,10 @@ METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "ron-gauss, label": ("ron-gauss", {"noise": "gaussian", "label": "letters"}),
     "ron-gauss, images": ("ron-gauss", {"noise": "gaussian"}),
     "independent": ("independent", {}),
+    "dp-critic, formal": (
+        "dp-critic",
+        {"formal": True, "steps": 6, "expected_batch_size": 200, "hidden_critic": (8,), "hidden_generator": (8,)},
+    ),
 }
 """Every way in which a method of the registry reads rows."""
 

@@ -1,4 +1,4 @@
-"""An attacker against RON-Gauss who is shown both releases and knows every row but one, under Laplace noise.
+"""An attacker against RON-Gauss who is shown both releases and knows every row but one, without a delta.
 
 The canary is there or null. What differs before the noise is its influence, known exactly. The attacker guesses by the
 likelihood ratio of what is released, which no other guess is better than; how often the guesses are right bounds
@@ -41,12 +41,17 @@ def watch_run(
     present = np.arange(encoded.records) < encoded.records - 1
     plan = make_plan("ron-gauss", encoded.shape, epsilon=2.0, **settings)
     told: list[tuple[np.ndarray, int, float]] = []
-    add, add_up = class_moments.add_laplace_noise, ron_gauss.sum_products
+    add, add_to_matrix = class_moments.add_laplace_noise, class_moments.add_wishart_noise
+    add_up = ron_gauss.sum_products
     sums: list[np.ndarray] = []
 
     def note(values: Any, *, sensitivity: int, epsilon: float, **more: Any) -> Any:
         told.append((np.array(values), sensitivity, epsilon))
         return add(values, sensitivity=sensitivity, epsilon=epsilon, **more)
+
+    def note_matrix(values: Any, *, trace_bound: int, epsilon: float, **more: Any) -> Any:
+        told.append((np.array(values), trace_bound, epsilon))
+        return add_to_matrix(values, trace_bound=trace_bound, epsilon=epsilon, **more)
 
     def both(groups: Any, to_points: Any, *, dimension: int) -> Any:
         sums.append(add_up(groups[present], to_points, dimension=dimension))
@@ -54,17 +59,32 @@ def watch_run(
 
     with monkeypatch.context() as patch:
         patch.setattr(class_moments, "add_laplace_noise", note)
+        patch.setattr(class_moments, "add_wishart_noise", note_matrix)
         patch.setattr(ron_gauss, "sum_products", both)
         fit("ron-gauss", encoded, plan, ledger=reserve(plan), seed=seed)
     counts = class_moments.count_classes([encoded.take(present)], plan.one_way_plan, sized=False)
-    corner = np.triu_indices(len(sums[0]))
-    without = {COUNTS_LABEL: counts, COVARIANCE_LABEL: sums[0][corner]}
+    without = {COUNTS_LABEL: counts, COVARIANCE_LABEL: sums[0]}
     events = {label: event for label, event, _, _ in plan.charges}
     assert [epsilon for _, _, epsilon in told] == [events[label].epsilon for label in without]
     return {
         label: Worlds(there=there, null=null, sensitivity=sensitivity, epsilon=epsilon)
         for (label, null), (there, sensitivity, epsilon) in zip(without.items(), told, strict=True)
     }
+
+
+def draw_releases(values: np.ndarray, worlds: Worlds, *, noise: float, rng: np.random.Generator) -> np.ndarray:
+    """Draws the mechanism many times. Shapes: (DRAWS, numbers)."""
+    epsilon = worlds.epsilon / noise
+    if worlds.there.ndim == 1:
+        tiled = np.tile(values, (DRAWS, 1))
+        return class_moments.add_laplace_noise(tiled, sensitivity=worlds.sensitivity, epsilon=epsilon, rng=rng)[0]
+    # Of one number the law is Laplace's, and so are the odds that the attacker goes by.
+    matrix = values.reshape(1, 1)
+    draws = [
+        class_moments.add_wishart_noise(matrix, trace_bound=worlds.sensitivity, epsilon=epsilon, rng=rng)[0][0]
+        for _ in range(DRAWS)
+    ]
+    return np.array(draws)
 
 
 def bound_epsilon(worlds: Worlds, *, noise: float = 1.0) -> float:
@@ -74,9 +94,7 @@ def bound_epsilon(worlds: Worlds, *, noise: float = 1.0) -> float:
     rng = np.random.default_rng(9)
     ratios = []
     for values in (there, null):
-        released, _, _ = class_moments.add_laplace_noise(
-            np.tile(values, (DRAWS, 1)), sensitivity=worlds.sensitivity, epsilon=worlds.epsilon / noise, rng=rng
-        )
+        released = draw_releases(values, worlds, noise=noise, rng=rng)
         ratios.append((np.abs(released - null) - np.abs(released - there)).sum(axis=1) / worlds.sensitivity)
     # The threshold is chosen on one half, the rates are bounded on the other: one rate from below, one from above.
     half = DRAWS // 2
@@ -100,9 +118,11 @@ def test_influence_of_a_canary_is_within_the_sensitivity_when_it_is_null(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     worlds = watch_run(monkeypatch, seed=seed)
-    for each in worlds.values():
-        assert 0 < np.abs(each.there - each.null).sum() <= each.sensitivity
-    counts = worlds[COUNTS_LABEL]
+    counts, covariance = worlds[COUNTS_LABEL], worlds[COVARIANCE_LABEL]
+    # One semidefinite matrix of rank 1, of trace within the bound.
+    values = np.linalg.eigvalsh((covariance.there - covariance.null).astype(np.float64))
+    assert 0 < values[-1] <= covariance.sensitivity
+    assert np.abs(values[:-1]).max() < 1e-3 * values[-1]
     assert np.abs(counts.there - counts.null).sum() == counts.sensitivity
     assert sum(each.epsilon for each in worlds.values()) <= 2.0
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
-from dpwgan.accounting.events import Gaussian, Laplace, gaussian, laplace
+from dpwgan.accounting.events import Gaussian, Laplace, Wishart, gaussian, laplace, wishart
 from dpwgan.cells.class_moments import (
     RADIUS,
     count_classes,
@@ -15,6 +15,7 @@ from dpwgan.cells.class_moments import (
     covariance_replace_one_factor,
     measure_classes,
     measure_products,
+    shrink_noisy_eigenvalues,
     sum_products,
     to_grid,
 )
@@ -28,63 +29,49 @@ DIMENSIONS = (1, 2, 3, 5, 8, 16)
 NARROW = [column for column in COLUMNS if column.name in ("letters", "two", "same", "age", "rate", "hours")]
 
 
-def triangle(z: np.ndarray, *, noise: type) -> np.ndarray:
-    """What is released of one record, as the mechanism weighs it."""
-    rows, columns = np.triu_indices(len(z))
-    beside = math.sqrt(2.0) if noise is Gaussian else 1.0
-    return np.outer(z, z)[rows, columns] * np.where(rows == columns, 1.0, beside)
-
-
-def distance(difference: np.ndarray, *, noise: type) -> float:
-    return float(np.abs(difference).sum() if noise is Laplace else np.sqrt(np.square(difference).sum()))
-
-
 def search(p: int, *, noise: type, case: str, rng: np.random.Generator) -> float:
-    """Looks for the record, or the pair of records, in the unit ball that moves the release most."""
+    """Looks for the record, or the pair of records, in the unit ball that moves the release most.
+
+    Units: traces under Wishart noise, of both parts where one record goes and one comes; else Frobenius norms.
+    """
 
     def to_ball(numbers: np.ndarray) -> np.ndarray:
         return numbers / max(1.0, float(np.linalg.norm(numbers)))
 
     def moved(numbers: np.ndarray) -> float:
         z, w = to_ball(numbers[:p]), to_ball(numbers[p:])
-        mine, other = triangle(z, noise=noise), triangle(w, noise=noise)
-        if case == "zero-out":
-            return distance(mine, noise=noise)
-        if case == "replace-one":
-            return distance(mine - other, noise=noise)
-        return distance(np.concatenate((mine, -other)), noise=noise)  # from one class to another
+        mine, other = np.outer(z, z), np.outer(w, w)
+        changes = {"zero-out": [mine], "replace-one": [mine - other], "other class": [mine, -other]}[case]
+        if noise is Wishart:
+            return float(sum(np.abs(np.linalg.eigvalsh(change)).sum() for change in changes))
+        return math.sqrt(sum(np.square(change).sum() for change in changes))
 
     starts = [rng.standard_normal(2 * p) for _ in range(30)]
-    starts += [rng.choice([-1.0, 0.0, 1.0], 2 * p) for _ in range(30)]
     half = np.arange(p) < p / 2
     starts.append(np.concatenate((half, ~half)).astype(float))
     starts.append(np.ones(2 * p))
-    best = sorted(starts, key=moved)[-6:]
-    found = [moved(start) for start in best]
-    for start in best:
+    found = [moved(start) for start in starts]
+    for start in sorted(starts, key=moved)[-3:]:
         result = optimize.minimize(
-            lambda numbers: -moved(numbers), start, method="Powell", options={"maxiter": 30, "maxfev": 3_000}
+            lambda numbers: -moved(numbers), start, method="Powell", options={"maxiter": 20, "maxfev": 1_500}
         )
         found.append(-float(result.fun))
     return max(found)
 
 
-@pytest.mark.parametrize("noise", [Laplace, Gaussian])
+@pytest.mark.parametrize("noise", [Wishart, Gaussian])
 @pytest.mark.parametrize("case", ["zero-out", "replace-one", "other class"])
 def test_covariance_moves_by_no_more_than_stated_when_neighbours_are_the_worst(noise: type, case: str) -> None:
     rng = np.random.default_rng(1)
-    reached = []
     for p in DIMENSIONS:
-        sensitivity = (p + 1) / 2 if noise is Laplace else 1.0
-        if case != "zero-out":
-            sensitivity *= covariance_replace_one_factor(noise, classes=case == "other class")
+        stated = 1.0 if case == "zero-out" else covariance_replace_one_factor(noise)
         found = search(p, noise=noise, case=case, rng=rng)
-        assert found <= sensitivity * (1 + 1e-9)
-        reached.append(found / sensitivity)
-    # It is not loose: worst neighbours come near it at some dimension, and at every one but for one record replaced.
-    assert max(reached) > (0.85 if noise is Laplace and case == "replace-one" else 0.999)
-    if case != "replace-one":
-        assert min(reached) > (0.999 if noise is Laplace or case == "zero-out" else 0.99)
+        assert found <= stated * (1 + 1e-9)
+        # It is not loose, but for numbers, of which one cannot be less than nothing.
+        assert found > 0.98 * stated or (p == 1 and case == "replace-one")
+        # The twin: what zeroing a record moves is passed by what replacing one does.
+        if case == "other class":
+            assert found > 1.3
 
 
 @pytest.mark.parametrize("p", [5, 8, 16])
@@ -95,8 +82,6 @@ def test_published_sensitivity_is_passed_when_neighbours_are_the_worst(p: int) -
     w = np.where(np.arange(p) < half, 0.0, 1.0) / math.sqrt(p - half)
     assert np.abs(np.outer(z, z) - np.outer(w, w)).sum() == pytest.approx(p)
     assert p > 2 * math.sqrt(p)
-    # And the upper triangle without its diagonal's due, p/2, is passed by what is released here.
-    assert search(p, noise=Laplace, case="zero-out", rng=np.random.default_rng(2)) > p / 2 * 1.01
 
 
 @pytest.mark.parametrize("labelled", [False, True])
@@ -168,27 +153,33 @@ def test_sums_are_exact_when_there_are_more_rows_than_one_chunk() -> None:
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("noise", [laplace(epsilon=0.5), gaussian(noise_multiplier=3.0)])
-def test_noise_of_covariances_has_the_stated_stddev_when_released(noise: Laplace | Gaussian) -> None:
-    """Chi-square on the sum of squares of Gaussian noise; for Laplace, of magnitudes, which are exponential."""
+def test_noise_of_covariances_has_the_stated_stddev_when_it_is_gaussian() -> None:
+    """Chi-square on the sum of squares; the twin whose noise is 10% low fails. Of Wishart noise: test_wishart.py."""
     sizes = (40, 40, 30)
-    released, stddev = measure_products(
-        [np.zeros((size, size), np.int64) for size in sizes], noise=noise, rng=np.random.default_rng()
+    released = measure_products(
+        [np.zeros((size, size), np.int64) for size in sizes],
+        noise=gaussian(noise_multiplier=3.0),
+        rng=np.random.default_rng(),
     )
     beside = np.concatenate([matrix[np.triu_indices(len(matrix), 1)] for matrix in released])
     for matrix, size in zip(released, sizes, strict=True):
         assert matrix.shape == (size, size)
         np.testing.assert_array_equal(matrix, matrix.T)
-    if isinstance(noise, Laplace):
-        assert stddev == pytest.approx(math.sqrt(2) * (40 + 1) / 2 / 0.5, rel=1e-6)
-        total = 2 * float(np.abs(beside).sum()) / (stddev / math.sqrt(2))
-        freedom = 2 * beside.size
-    else:
-        assert stddev == pytest.approx(3.0 / math.sqrt(2))
-        total, freedom = float(np.square(beside / stddev).sum()), beside.size
-    low, high = stats.chi2.ppf([FALSE_ALARM, 1 - FALSE_ALARM], freedom)
+    total = float(np.square(beside / (3.0 / math.sqrt(2))).sum())
+    low, high = stats.chi2.ppf([FALSE_ALARM, 1 - FALSE_ALARM], beside.size)
     assert low < total < high
-    assert total * (0.81 if freedom == beside.size else 0.9) < low * 1.05
+    assert total * 0.81 < low * 1.05
+
+
+@pytest.mark.parametrize("noise", [wishart(epsilon=1e9), gaussian(noise_multiplier=1e-9)])
+def test_covariances_are_the_sums_when_noise_is_next_to_nothing(noise: Wishart | Gaussian) -> None:
+    points = np.random.default_rng(11).integers(-100, 100, (20, 3))
+    sums = [points[:12].T @ points[:12] * RADIUS, points[12:, :2].T @ points[12:, :2] * RADIUS]
+    released = measure_products(sums, noise=noise, rng=np.random.default_rng(12))
+    for found, exact in zip(released, sums, strict=True):
+        np.testing.assert_allclose(found, exact / RADIUS**2, atol=1e-6)
+        values = np.linalg.eigvalsh(found)
+        np.testing.assert_allclose(shrink_noisy_eigenvalues(values, noise=noise), values, atol=1e-5)
 
 
 def test_classes_are_measured_apart_when_there_are_labels() -> None:
@@ -206,4 +197,4 @@ def test_classes_are_measured_apart_when_there_are_labels() -> None:
 
 def test_release_is_refused_when_epsilon_is_too_small_for_the_grid() -> None:
     with pytest.raises(PrivacyError, match="too small"):
-        measure_products([np.zeros((2, 2), np.int64)], noise=laplace(epsilon=1e-12), rng=np.random.default_rng(0))
+        measure_products([np.zeros((2, 2), np.int64)], noise=wishart(epsilon=1e-12), rng=np.random.default_rng(0))

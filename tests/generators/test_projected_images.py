@@ -27,6 +27,7 @@ def make_moments(*, classes: int = 3, shared: bool = True, seed: int = 1) -> Ima
     basis = np.linalg.qr(rng.standard_normal((PIXELS, P)))[0].T
     factors = 0.3 * rng.standard_normal((1 if shared else classes, P, P))
     return ImageMoments(
+        centre=np.full(PIXELS, 0.5),
         basis=basis,
         means=0.4 * rng.standard_normal((classes, P)),
         covariances=factors @ factors.transpose(0, 2, 1),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpwgan.accounting.budget import NeighboringRelation
-from dpwgan.accounting.events import Laplace, stable_selection
+from dpwgan.accounting.events import Laplace, Wishart, stable_selection
 from dpwgan.errors import PrivacyError, UsageError
 from dpwgan.generators.projection import draw_projection, project_on_semidefinite
 from dpwgan.methods import ron_gauss
@@ -53,12 +53,11 @@ def test_pure_epsilons_add_to_the_budget_when_noise_is_laplace(
 ) -> None:
     plan = make_plan("ron-gauss", make_table(300).shape, epsilon=epsilon, relation=relation, label=label)
     total, histograms = 0.0, []
-    for name, event, count, details in plan.charges:
-        assert isinstance(event, Laplace)
-        # Replaced: counts leave one cell and enter another; covariances by the module's own factor.
-        factor = 2.0 if name == COUNTS_LABEL or label else 1.5
-        assert event.replace_one_factor == factor
-        total += count * event.epsilon * (factor if relation is REPLACE_ONE else 1.0)
+    for _, event, count, details in plan.charges:
+        assert isinstance(event, (Laplace, Wishart))
+        # Replaced: counts leave one cell and enter another; of matrices one goes and one comes.
+        assert event.replace_one_factor == 2.0
+        total += count * event.epsilon * (2.0 if relation is REPLACE_ONE else 1.0)
         histograms.append(details.get("histograms"))
     assert total == pytest.approx(epsilon, rel=1e-6)
     assert total <= epsilon

@@ -8,16 +8,17 @@ import numpy as np
 import pytest
 
 from dpwgan.accounting.budget import NeighboringRelation
-from dpwgan.accounting.events import Laplace, gaussian, laplace
-from dpwgan.cells.class_moments import covariance_replace_one_factor
-from dpwgan.cells.image_moments import MEANS_REPLACE_ONE_FACTOR, ClassMeans
+from dpwgan.accounting.events import Laplace, Wishart, gaussian, laplace, wishart
+from dpwgan.cells.image_moments import MEANS_REPLACE_ONE_FACTOR, Centre, ClassMeans
 from dpwgan.errors import PrivacyError, UsageError
 from dpwgan.methods import image_gaussian
 from dpwgan.methods.image_gaussian import (
+    CENTRE_LABEL,
     COVARIANCE_LABEL,
     MEANS_LABEL,
     find_images,
     plan_image_gaussian,
+    shrink_centre,
     shrink_covariance,
     shrink_means,
 )
@@ -26,6 +27,9 @@ from tests.data.images import get_layout, make_schema
 from tests.methods.images import encode_images, make_images
 from tests.methods.privacy_totals import gaussian_delta, total_rho
 from tests.methods.runs import Run, fit, make_plan, refuse_illegal, reserve
+
+LABELS = [CENTRE_LABEL, MEANS_LABEL, COVARIANCE_LABEL]
+READS = ["measure_centre", "measure_means", "measure_products"]
 
 ZERO_OUT, REPLACE_ONE = NeighboringRelation.ZERO_OUT, NeighboringRelation.REPLACE_ONE
 
@@ -42,9 +46,9 @@ def run(records: int, *, seed: int = 1, drawn: int = 200, **settings: Any) -> Ru
 def test_sampled_images_are_legal_when_rows_are_few_or_many(noise: str, records: int, projection: str | None) -> None:
     done = run(records, noise=noise, projection=projection)
     refuse_illegal(done.sampled)
-    assert [line["label"] for line in done.ledger.itemise()] == [MEANS_LABEL, COVARIANCE_LABEL]
+    assert [line["label"] for line in done.ledger.itemise()] == LABELS
     assert all(line["charged"] == line["reserved"] == 1 for line in done.ledger.itemise())
-    assert [numbers[:2] for numbers in done.progress] == [(1, 2), (2, 2)]
+    assert [numbers[:2] for numbers in done.progress] == [(1, 3), (2, 3), (3, 3)]
     assert done.progress[-1][2] == pytest.approx(done.ledger.epsilon_reserved())
 
 
@@ -54,7 +58,7 @@ def test_pure_epsilons_add_to_the_budget_when_noise_is_laplace(relation: Neighbo
     plan = make_plan("ron-gauss", make_images(300)[1], epsilon=epsilon, relation=relation)
     total = 0.0
     for _, event, count, _ in plan.charges:
-        assert isinstance(event, Laplace)
+        assert isinstance(event, (Laplace, Wishart))
         assert event.replace_one_factor == 2.0
         total += count * event.epsilon * (2.0 if relation is REPLACE_ONE else 1.0)
     assert total == pytest.approx(epsilon, rel=1e-6)
@@ -64,7 +68,7 @@ def test_pure_epsilons_add_to_the_budget_when_noise_is_laplace(relation: Neighbo
 
 
 @pytest.mark.parametrize("relation", [ZERO_OUT, REPLACE_ONE])
-def test_noise_is_that_of_two_gaussians_when_asked_for(relation: NeighboringRelation) -> None:
+def test_noise_is_that_of_three_gaussians_when_asked_for(relation: NeighboringRelation) -> None:
     shape = make_images(300)[1]
     for epsilon in (0.05, 1.0, 30.0):
         plan = make_plan("ron-gauss", shape, epsilon=epsilon, relation=relation, rule="pld", noise="gaussian")
@@ -72,18 +76,12 @@ def test_noise_is_that_of_two_gaussians_when_asked_for(relation: NeighboringRela
         assert gaussian_delta(epsilon, rho=rho) <= 1e-5
         # The covariance's factor is the lower one; no more is claimed for the means than 2.
         factors = [event.replace_one_factor for _, event, _, _ in plan.charges]
-        assert factors == [MEANS_REPLACE_ONE_FACTOR, math.sqrt(2)]
-
-
-def test_factors_hold_whoever_has_a_covariance() -> None:
-    for kind in (laplace(epsilon=1.0), gaussian(noise_multiplier=1.0)):
-        stated = image_gaussian.covariance_factor(type(kind))
-        assert all(stated >= covariance_replace_one_factor(type(kind), classes=classes) for classes in (True, False))
+        assert factors == [MEANS_REPLACE_ONE_FACTOR, MEANS_REPLACE_ONE_FACTOR, math.sqrt(2)]
 
 
 def test_noise_is_of_the_planned_scale_when_fitted(monkeypatch: pytest.MonkeyPatch) -> None:
     told = []
-    for name in ("measure_means", "measure_products"):
+    for name in READS:
         real = getattr(image_gaussian, name)
         monkeypatch.setattr(
             image_gaussian, name, lambda *a, real=real, noise, **k: told.append(noise) or real(*a, noise=noise, **k)
@@ -94,21 +92,21 @@ def test_noise_is_of_the_planned_scale_when_fitted(monkeypatch: pytest.MonkeyPat
     assert told == [event for _, event, _, _ in plan.charges]
 
 
-@pytest.mark.parametrize("label", [MEANS_LABEL, COVARIANCE_LABEL])
+@pytest.mark.parametrize("label", LABELS)
 def test_no_row_is_read_when_the_ledger_refuses(label: str, monkeypatch: pytest.MonkeyPatch) -> None:
     encoded, shape = make_images(50)
     plan = make_plan("ron-gauss", shape)
     ledger = reserve(plan)
     ledger.charge(label)
     read = []
-    for name in ("measure_means", "measure_products"):
+    for name in READS:
         real = getattr(image_gaussian, name)
         monkeypatch.setattr(
             image_gaussian, name, lambda *a, real=real, name=name, **k: (read.append(name), real(*a, **k))[1]
         )
     with pytest.raises(PrivacyError, match="1 of 1"):
         fit("ron-gauss", encoded, plan, ledger=ledger)
-    assert read == ([] if label == MEANS_LABEL else ["measure_means"])
+    assert read == READS[: LABELS.index(label)]
 
 
 def test_rows_are_the_same_when_the_seed_is() -> None:
@@ -136,8 +134,8 @@ def test_label_is_that_of_the_layout_when_none_is_named() -> None:
     summary = make_plan("ron-gauss", shape, label="y", noise="gaussian").summary()
     assert summary["label"] == "y"
     assert summary["projection"] == "cosine"
-    assert summary["mean_share"] == 0.5
-    assert set(summary["projection_dimension"]) == {"means", "covariance"}
+    assert summary["mean_share"] == 0.55
+    assert set(summary["projection_dimension"]) == {"centre", "means", "covariance"}
 
 
 def test_table_has_one_way_counts_as_ever_when_it_is_not_images_and_a_label_alone() -> None:
@@ -149,7 +147,9 @@ def test_table_has_one_way_counts_as_ever_when_it_is_not_images_and_a_label_alon
     assert find_images(with_other) is None
     assert make_plan("ron-gauss", with_other).charges[0][0] == "one-way counts"
     with pytest.raises(UsageError, match="every column is a pixel"):
-        plan_image_gaussian(with_other, means=laplace(epsilon=1.0), covariance=laplace(epsilon=1.0))
+        plan_image_gaussian(
+            with_other, centre=laplace(epsilon=1.0), means=laplace(epsilon=1.0), covariance=wishart(epsilon=1.0)
+        )
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_dimensions_grow_with_rows_and_budget_and_classes_part_when_there_is_eno
 def test_means_are_released_ones_when_noise_is_little_and_of_all_when_it_is_all() -> None:
     rng = np.random.default_rng(1)
     truth, records, bands = rng.standard_normal((3, 8)) / 5, np.array([50.0, 30.0, 20.0]), np.arange(8) // 3
-    measured = ClassMeans(totals=records, sums=truth * records[:, np.newaxis], stddev=1e-9)
+    measured = ClassMeans(sums=truth * records[:, np.newaxis], stddev=1e-9)
     np.testing.assert_allclose(shrink_means(measured, records, bands, total=100.0), truth, atol=1e-6)
     noisy = replace(measured, stddev=1e3)
     assert np.abs(shrink_means(noisy, records, bands, total=100.0)).max() < 1e-6
@@ -212,10 +212,18 @@ def test_covariance_is_nearer_to_the_truth_when_noise_is_taken_off() -> None:
     rng = np.random.default_rng(2)
     truth = np.diag(np.concatenate(([300.0, 100.0], np.full(28, 3.0))))
     bands = np.arange(30) // 5
-    np.testing.assert_allclose(shrink_covariance(truth, bands, stddev=1e-9), truth, atol=1e-3)
+    exact = gaussian(noise_multiplier=1e-9)
+    np.testing.assert_allclose(shrink_covariance(truth, bands, noise=exact), truth, atol=1e-3)
     noise = rng.standard_normal((30, 30)) * 5
     noise = np.triu(noise) + np.triu(noise, 1).T
-    found = shrink_covariance(truth + noise, bands, stddev=5.0)
+    found = shrink_covariance(truth + noise, bands, noise=gaussian(noise_multiplier=5.0 * math.sqrt(2)))
     assert np.linalg.eigvalsh(found).min() > -1e-9
     plain = image_gaussian.project_on_semidefinite(truth + noise)
     assert np.linalg.norm(found - truth) < 0.8 * np.linalg.norm(plain @ plain.T - truth)
+
+
+def test_centre_is_the_released_one_when_noise_is_little_and_grey_when_it_is_all() -> None:
+    truth, bands = np.random.default_rng(4).standard_normal(9) / 3, np.arange(9) // 3
+    found = Centre(totals=np.ones(2), total=50.0 * truth, stddev=1e-9)
+    np.testing.assert_allclose(shrink_centre(found, bands, total=50.0), truth, atol=1e-9)
+    assert not shrink_centre(replace(found, stddev=1e3), bands, total=50.0).any()

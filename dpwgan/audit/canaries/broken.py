@@ -33,6 +33,12 @@ class _Weaker:
     def __init__(self, rng: np.random.Generator, share: float) -> None:
         self._rng, self._share = rng, share
 
+    def standard_normal(self, size: Any, **more: Any) -> Any:
+        return self._share * self._rng.standard_normal(size, **more)
+
+    def random(self, size: Any, **more: Any) -> Any:
+        return self._rng.random(size, **more)
+
     def normal(self, loc: float, scale: float, size: Any) -> Any:
         return self._rng.normal(loc, self._share * scale, size=size)
 
@@ -72,9 +78,14 @@ def broken(twin: str) -> Iterator[None]:
     with ExitStack() as stack:
         for module in NOISY_MODULES:
             stack.enter_context(mock.patch.object(module, "add_gaussian_noise", spoilt(module.add_gaussian_noise)))
-        from dpwgan.training import private_step
+        from dpwgan.training import gradient_penalty_step, private_step
 
         stack.enter_context(mock.patch.object(private_step, "FusedStep", _make_step(twin)))
+        if twin == "noise halved":
+            weaker = _make_weaker_penalty_step()
+            stack.enter_context(mock.patch.object(gradient_penalty_step, "PrivatePenaltyStep", weaker))
+        if twin in OF_THE_CRITIC:
+            stack.enter_context(mock.patch.object(gradient_penalty_step, "clip_and_sum", _make_clip(twin)))
         yield
 
 
@@ -140,3 +151,27 @@ class _Rows:
     def sample(self, records: int, *, rng: np.random.Generator) -> Iterator[EncodedTable]:
         """Draws rows of the table."""
         yield self._encoded.take(rng.integers(0, self._encoded.records, records))
+
+
+def _make_weaker_penalty_step() -> Any:
+    from dpwgan.training.gradient_penalty_step import PrivatePenaltyStep
+
+    class Broken(PrivatePenaltyStep):
+        """The step with a gradient penalty, at half its noise; latents are halved as well, which protect nobody."""
+
+        def __call__(self, rows: Any, *, noise_rng: Any, learning_rate: float) -> None:
+            weaker: Any = _Weaker(noise_rng, 0.5)
+            super().__call__(rows, noise_rng=weaker, learning_rate=learning_rate)
+
+    return Broken
+
+
+def _make_clip(twin: str) -> Callable[..., Any]:
+    from dpwgan.training.gradient_penalty_step import clip_and_sum
+
+    def add_up(gradients: list[Any], *, there: Any, l2_clip_norm: float) -> list[Any]:
+        if twin == "no clipping":
+            return clip_and_sum(gradients, there=there, l2_clip_norm=_NO_CLIP)
+        return [clip_and_sum([part], there=there, l2_clip_norm=l2_clip_norm)[0] for part in gradients]
+
+    return add_up

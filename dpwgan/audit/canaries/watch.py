@@ -20,7 +20,7 @@ from dpwgan.cells import class_moments, image_moments, one_ways
 from dpwgan.discriminators import moments, one_layer, queries
 from dpwgan.encoded import EncodedTable
 from dpwgan.errors import DpwganError
-from dpwgan.methods import query_gan
+from dpwgan.methods import dp_critic, query_gan
 from dpwgan.planning import RunPlan
 from dpwgan.randomness import Streams
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 Numbers = npt.NDArray[np.float64]
 
-NOISY_MODULES = (one_ways, class_moments, image_moments, moments, queries, one_layer, query_gan)
+NOISY_MODULES = (one_ways, class_moments, image_moments, moments, queries, one_layer, query_gan, dp_critic)
 """The modules that add Gaussian noise to what they counted."""
 
 
@@ -149,10 +149,14 @@ def watched(ledger: WatchedLedger, *, canary: int | None = None) -> Iterator[Rec
             stack.enter_context(mock.patch.object(module, "add_gaussian_noise", note(module.add_gaussian_noise)))
         stack.enter_context(mock.patch.object(queries, "select_by_exponential_mechanism", note_selection))
         if canary is not None:
-            from dpwgan.training import private_step
+            from dpwgan.training import gradient_penalty_step, private_step
 
             watched_step = make_watched_step(private_step.FusedStep, canary=canary, record=record)
             stack.enter_context(mock.patch.object(private_step, "FusedStep", watched_step))
+            with_penalty = make_watched_penalty_step(
+                gradient_penalty_step.PrivatePenaltyStep, canary=canary, record=record
+            )
+            stack.enter_context(mock.patch.object(gradient_penalty_step, "PrivatePenaltyStep", with_penalty))
         yield record
 
 
@@ -238,15 +242,61 @@ def make_watched_step(step_class: Any, *, canary: int, record: Record) -> Any:
             return difference
 
         def _square(self, numbers: Numbers) -> Numbers:
-            starts = np.cumsum([0, *self._sizes])[:-1]
-            squares: Numbers = np.add.reduceat(np.square(numbers), starts)
-            return squares
+            return _add_squares(numbers, self._sizes)
 
         def _without_noise(self, rows: Any) -> Any:
             sums, _ = self.noisy_sums(rows, tf.zeros(sum(self._sizes)))
             return tf.concat([tf.reshape(part, [-1]) for part in sums], axis=0)
 
     return Watched
+
+
+def make_watched_penalty_step(step_class: Any, *, canary: int, record: Record) -> Any:
+    """Does as `make_watched_step` for a step with a gradient penalty, to whose sum each record adds what is its own.
+
+    The canary's influence is its part of the sum with latents of its own, as in the batch.
+    """
+    latents = np.random.default_rng()
+
+    class Watched(step_class):  # type: ignore[misc]
+        """The same step, watched."""
+
+        def __init__(self, players: Any, *, plan: TrainingPlan) -> None:
+            super().__init__(players, plan=plan)
+            self._before: Numbers | None = None
+            self._exact: Any = None
+            self._descend_on = vars(self)["_descend"]
+            self._descend: Any = self._note
+            record.sizes.extend(self._sizes)
+
+        def __call__(self, rows: npt.NDArray[np.int64], **more: Any) -> None:
+            alone = super().clipped_sum(np.array([canary]), noise_rng=latents)
+            self._influence = np.sqrt(_add_squares(_flatten(alone) / self._plan.l2_clip_norm, self._sizes))
+            super().__call__(rows, **more)
+
+        def clipped_sum(self, rows: npt.NDArray[np.int64], **more: Any) -> Any:
+            self._exact = super().clipped_sum(rows, **more)
+            return self._exact
+
+        def _note(self, gradients: Sequence[Any], **more: Any) -> None:
+            noisy = _flatten(gradients) * self._plan.expected_batch_size
+            noise = (noisy - _flatten(self._exact)) / self._plan.l2_clip_norm
+            change = None if self._before is None else _add_squares(noise - self._before, self._sizes)
+            self._before = noise if change is None else None
+            record.steps.append(Step(noise=_add_squares(noise, self._sizes), change=change, influence=self._influence))
+            self._descend_on(gradients, **more)
+
+    return Watched
+
+
+def _flatten(tensors: Sequence[Any]) -> Numbers:
+    return np.concatenate([np.asarray(tensor, np.float64).ravel() for tensor in tensors])
+
+
+def _add_squares(numbers: Numbers, sizes: Sequence[int]) -> Numbers:
+    """Sums squares weight tensor by weight tensor."""
+    squares: Numbers = np.add.reduceat(np.square(numbers), np.cumsum([0, *sizes])[:-1])
+    return squares
 
 
 def group_by_line(releases: Sequence[Release]) -> Mapping[str, list[int]]:
