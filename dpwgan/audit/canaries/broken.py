@@ -160,7 +160,8 @@ def _make_weaker_penalty_step() -> Any:
         """The step with a gradient penalty, at half its noise; latents are halved as well, which protect nobody."""
 
         def __call__(self, rows: Any, *, noise_rng: Any, learning_rate: float) -> None:
-            super().__call__(rows, noise_rng=_Weaker(noise_rng, 0.5), learning_rate=learning_rate)
+            weaker: Any = _Weaker(noise_rng, 0.5)
+            super().__call__(rows, noise_rng=weaker, learning_rate=learning_rate)
 
     return Broken
 
