@@ -7,9 +7,10 @@ beside it; here the generator is kept as it was in between, and a table is drawn
 happened to be is the same in both, so that the difference shows what the critic did, but not what its share of the
 budget costs the anchor: that is between the rows of a smaller share and of a larger one.
 
-A variant is a list of run.py's settings, such as `critic-share=0.3:batch-size=4096`, or `default`. Two more that are no
-settings of the tool: `projection=64`, a critic that sees rows through a public random orthonormal projection to so many
-dimensions and has noise on as many fewer weights; `warm-start=0.5`, a generator that waits for that share of the steps.
+A variant is a list of run.py's settings, such as `critic-share=0.3:batch-size=4096`, or `default`. Three more that are
+no settings of the tool: `projection=64`, a critic that sees rows through a public random orthonormal projection to so
+many dimensions and has noise on as many fewer weights; `warm-start=0.5`, a generator that waits for that share of the
+steps; `noise=0`, that share of the noise that was charged for, to see what a critic could do without any.
 
 Prints a Markdown table, each score before and after (means over the runs); a line of JSON a run goes to stderr.
 """
@@ -43,7 +44,7 @@ from dpwgan.config import OPTIONS  # noqa: E402
 from dpwgan.discriminators import critic  # noqa: E402
 from dpwgan.encoded import Span  # noqa: E402
 from dpwgan.methods import dp_wgan  # noqa: E402
-from dpwgan.training import loop  # noqa: E402
+from dpwgan.training import loop, private_step  # noqa: E402
 
 SHOWN = ("kway_2", "kway_3", "hoc", "pc1_dist", "tstr_auc")
 VARIANTS = (
@@ -55,7 +56,7 @@ VARIANTS = (
     "critic-share=0.1:projection=64",
     "critic-share=0.1:warm-start=0.5",
 )
-EXPERIMENTS = {"projection": int, "warm-start": float}
+EXPERIMENTS = {"projection": int, "warm-start": float, "noise": float}
 
 
 Plain = critic.Critic
@@ -96,13 +97,24 @@ class ProjectedCritic(Plain):
         projected = self._reader._first_product(self._reader.read_rows(codes, numbers), self._basis)
         return super().clipped_sum(projected, l2_clip_norm=l2_clip_norm)
 
-    def clipped_sum(self, dense: tf.Tensor, *, l2_clip_norm: float) -> list[tf.Tensor]:
-        """Clips and sums the gradients of dense rows, projected."""
-        return super().clipped_sum(dense @ self._basis, l2_clip_norm=l2_clip_norm)
+    def clipped_sums(
+        self, rows: critic.Cells, generated: critic.Cells, *, l2_clip_norm: float
+    ) -> tuple[critic.Sums, critic.Sums]:
+        """Clips and sums the gradients of real and of generated rows, projected."""
+        real, fake = (self.clipped_sum_of_rows(*half, l2_clip_norm=l2_clip_norm) for half in (rows, generated))
+        return real, fake
+
+
+class QuieterStep(private_step.FusedStep):
+    """A critic step with less noise than was charged for: no run of the product can do so."""
+
+    def __init__(self, noise: float, *arguments: Any, plan: Any, **more: Any) -> None:
+        quieter = dataclasses.replace(plan, noise_multiplier=noise * plan.noise_multiplier)
+        super().__init__(*arguments, plan=quieter, **more)
 
 
 @contextlib.contextmanager
-def experiment(*, projection: int | None = None, warm_start: float = 0.0) -> Iterator[None]:
+def experiment(*, projection: int | None = None, warm_start: float = 0.0, noise: float = 1.0) -> Iterator[None]:
     """Puts what is no setting of the tool in its place, inside the block."""
     train = loop.train
 
@@ -122,6 +134,8 @@ def experiment(*, projection: int | None = None, warm_start: float = 0.0) -> Ite
         if projection is not None:
             projected = functools.partial(ProjectedCritic, dimension=projection)
             stack.enter_context(mock.patch.object(critic, "Critic", projected))
+        if noise != 1.0:
+            stack.enter_context(mock.patch.object(private_step, "FusedStep", functools.partial(QuieterStep, noise)))
         if warm_start:
             stack.enter_context(mock.patch.object(loop, "train", train_late))
         yield

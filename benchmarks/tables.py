@@ -1,6 +1,6 @@
 """What reading and writing a table costs, against polars on the same file, and what memory it takes.
 
-    python benchmarks/tables.py [--rows N] [--rounds R] [--json FILE]
+    python benchmarks/tables.py [--rows N] [--rounds R] [--quick] [--json FILE]
 
 A made-up census of 98 columns (benchmarks/census1940.py) is read into codes, in memory and on disk, and written
 again; in between polars reads and writes the same file as whole numbers, its fastest way. Each figure is the median of
@@ -10,9 +10,6 @@ them. Peaks of memory are those of processes of their own.
 """
 
 import argparse
-import json
-import platform
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -24,20 +21,25 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from benchmarks.census1940 import write_population
-from dpwgan.api import Synthesizer
-from dpwgan.cells.coarsening import coarsen
-from dpwgan.cells.groups import GroupLayout
-from dpwgan.cells.one_ways import measure_one_ways, plan_one_ways
-from dpwgan.data.encoder import TableEncoder
-from dpwgan.data.reader import open_table
-from dpwgan.data.writer import write_table
-from dpwgan.discriminators.marginals import count_pairs
-from dpwgan.specs import read_specs
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
 
-GOAL_OF_CSV = 1.3
-GOAL_OF_SAMPLING = 60.0
+from benchmarks.census1940 import write_population  # noqa: E402
+from benchmarks.figures import HEADING, Figure, describe, take_figure, take_ratios, write_results  # noqa: E402
+from dpwgan.api import Synthesizer  # noqa: E402
+from dpwgan.cells.coarsening import coarsen  # noqa: E402
+from dpwgan.cells.groups import GroupLayout  # noqa: E402
+from dpwgan.cells.one_ways import measure_one_ways, plan_one_ways  # noqa: E402
+from dpwgan.data.encoder import TableEncoder  # noqa: E402
+from dpwgan.data.reader import open_table  # noqa: E402
+from dpwgan.data.writer import write_table  # noqa: E402
+from dpwgan.discriminators.marginals import count_pairs  # noqa: E402
+from dpwgan.specs import read_specs  # noqa: E402
+
+GOAL_OF_CSV = "<= 1.3"
+GOAL_OF_SAMPLING = "<= 60"
 SAMPLED = 1_000_000
+QUICK_ROWS, QUICK_SAMPLED = 2_000, 20_000
 # Groups hold at least one of so many parts of the rows.
 LEAST_SHARE = 2_000
 
@@ -133,7 +135,7 @@ def count_rows_of(folder: Path) -> None:
 
 def spend_on(task: str, folder: Path, *, rows: int) -> tuple[float, float]:
     """Gives CPU seconds and the peak of memory, in GB, of one task in a process of its own."""
-    command = [sys.executable, "-m", "benchmarks.tables", "--task", task, "--folder", str(folder), "--rows", str(rows)]
+    command = [sys.executable, __file__, "--task", task, "--folder", str(folder), "--rows", str(rows)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     seconds, peak = map(float, done.stdout.split())
     return seconds, peak
@@ -152,26 +154,14 @@ def do_task(task: str, folder: Path, *, rows: int) -> None:
     print(time.process_time(), int(peak.split()[1]) / 2**20)
 
 
-def describe(name: str, values: list[float], *, unit: str, goal: float | None = None) -> dict[str, Any]:
-    """Puts a figure into one record."""
-    return {
-        "name": name,
-        "value": statistics.median(values),
-        "spread": [min(values), max(values)],
-        "unit": unit,
-        "goal": goal,
-    }
-
-
-def run(folder: Path, *, rows: int, rounds: int) -> list[dict[str, Any]]:
+def run(folder: Path, *, rows: int, rounds: int, sampled: int) -> list[Figure]:
     """Takes all figures on a table of so many rows."""
     write_population(folder, rows=rows, seed=1)
     seconds = compare(folder, rounds=rounds)
-    figures = [describe(f"csv_{name}_cpu", values, unit="s") for name, values in seconds.items()]
+    figures = [take_figure(f"csv_{name}_cpu", values, unit="s") for name, values in seconds.items()]
 
     def ratio(name: str, ours: str, theirs: str) -> None:
-        values = [one / other for one, other in zip(seconds[ours], seconds[theirs], strict=True)]
-        figures.append(describe(name, values, unit="ratio", goal=GOAL_OF_CSV))
+        figures.append(take_ratios(name, seconds[ours], seconds[theirs], goal=GOAL_OF_CSV))
 
     ratio("csv_in_over_polars", "read", "polars_read")
     ratio("csv_in_to_disk_over_polars", "read_to_disk", "polars_read")
@@ -183,19 +173,19 @@ def run(folder: Path, *, rows: int, rounds: int) -> list[dict[str, Any]]:
         / (seconds["polars_read"][place] + seconds["polars_write"][place])
         for place in range(rounds)
     ]
-    figures.append(describe("csv_in_and_out_over_polars", both, unit="ratio", goal=GOAL_OF_CSV))
-    cpu, wall = sample_rows(folder, rows=SAMPLED)
-    figures.append(describe("sample_million_cpu", [cpu], unit="s"))
-    figures.append(describe("sample_million_wall", [wall], unit="s", goal=GOAL_OF_SAMPLING))
+    figures.append(take_figure("csv_in_and_out_over_polars", both, unit="ratio", goal=GOAL_OF_CSV))
+    cpu, wall = sample_rows(folder, rows=sampled)
+    figures.append(take_figure(f"sample_{sampled}_cpu", [cpu], unit="s"))
+    figures.append(take_figure(f"sample_{sampled}_wall", [wall], unit="s", goal=GOAL_OF_SAMPLING))
     for name in ("read-in-memory", "read-to-disk"):
-        figures.append(describe(f"peak_{name}", [spend_on(name, folder, rows=rows)[1]], unit="GB"))
-    for count in (SAMPLED // 10, SAMPLED):
-        figures.append(describe(f"peak_sample_{count}", [spend_on("sample", folder, rows=count)[1]], unit="GB"))
+        figures.append(take_figure(f"peak_{name}", [spend_on(name, folder, rows=rows)[1]], unit="GB"))
+    for count in (sampled // 10, sampled):
+        figures.append(take_figure(f"peak_sample_{count}", [spend_on("sample", folder, rows=count)[1]], unit="GB"))
     write_population(folder / "tenth", rows=rows // 10, seed=1)
     few, many = (spend_on("count", place, rows=rows) for place in (folder / "tenth", folder))
-    figures.append(describe("peak_counts_tenth", [few[1]], unit="GB"))
-    figures.append(describe("peak_counts_all", [many[1]], unit="GB"))
-    figures.append(describe("counts_of_ten_times_the_rows", [many[0] / few[0]], unit="ratio", goal=10.0))
+    figures.append(take_figure("peak_counts_tenth", [few[1]], unit="GB"))
+    figures.append(take_figure("peak_counts_all", [many[1]], unit="GB"))
+    figures.append(take_figure("counts_of_ten_times_the_rows", [many[0] / few[0]], unit="ratio", goal="<= 10"))
     return figures
 
 
@@ -204,6 +194,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=200_000)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--quick", action="store_true", help="small tables, one round: to see that it works")
     parser.add_argument("--json", type=Path, metavar="FILE")
     parser.add_argument("--task", choices=("sample", "count", "read-in-memory", "read-to-disk"), help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
@@ -211,15 +202,14 @@ def main() -> None:
     if asked.task is not None:
         do_task(asked.task, asked.folder, rows=asked.rows)
         return
+    rows, rounds, sampled = (QUICK_ROWS, 1, QUICK_SAMPLED) if asked.quick else (asked.rows, asked.rounds, SAMPLED)
     with tempfile.TemporaryDirectory() as folder:
-        figures = run(Path(folder), rows=asked.rows, rounds=asked.rounds)
+        figures = run(Path(folder), rows=rows, rounds=rounds, sampled=sampled)
+    print(HEADING)
     for figure in figures:
-        low, high = figure["spread"]
-        goal = f"   goal <= {figure['goal']:g}" if figure["goal"] is not None else ""
-        print(f"{figure['name']:38s} {figure['value']:8.2f} ({low:.2f} .. {high:.2f}) {figure['unit']}{goal}")
+        print(describe(figure))
     if asked.json is not None:
-        machine = {"machine": platform.machine(), "python": platform.python_version(), "polars": pl.__version__}
-        asked.json.write_text(json.dumps({"rows": asked.rows, "machine": machine, "figures": figures}, indent=2) + "\n")
+        write_results(asked.json, figures, rows=rows)
 
 
 if __name__ == "__main__":

@@ -57,6 +57,7 @@ from dpwgan.saved_model import (
 from dpwgan.schema import CategoricalColumn, Schema
 from dpwgan.specs import parse_specs, read_specs
 from dpwgan.storage import cut
+from dpwgan.workers import Team
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -83,6 +84,9 @@ class Table(Protocol):
     def pieces(self) -> Iterator[Piece]:
         """The rows, in order, still to be parsed."""
 
+    def part(self, first: int, last: int) -> "Table":
+        """The table of the rows from `first` to just before `last`."""
+
 
 class FrameTable:
     """A data frame of strings as a `Table`."""
@@ -101,6 +105,10 @@ class FrameTable:
     def pieces(self) -> Iterator[Piece]:
         """Gives all rows at once."""
         yield from map(make_piece, self.frames())
+
+    def part(self, first: int, last: int) -> "FrameTable":
+        """Gives the table of some of the rows."""
+        return FrameTable(self._cells.slice(first, last - first))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,10 +207,11 @@ class Synthesizer:
         run = self.encode_table(FrameTable(frames.from_pandas(frame, self.schema)))
         return self.fit_encoded(run, progress=progress)
 
-    def encode_table(self, table: Table, *, run_plan: RunPlan | None = None) -> EncodedRun:
+    def encode_table(self, table: Table, *, run_plan: RunPlan | None = None, team: Team | None = None) -> EncodedRun:
         """Does all that needs the cells of a table: discovers lists of cells and encodes. `fit_encoded` comes next.
 
-        Afterwards the table is not needed any more, so that training need not hold it in memory.
+        Afterwards the table is not needed any more, so that training need not hold it in memory. With a `team` only
+        this worker's share of the rows is encoded.
         With a checkpoint, what an earlier life of the run released is taken from there and not released again.
         Privacy: opens the ledger; each discovery is charged before the first row is read.
         Raises: UsageError if `run_plan` was made for something else, or after a fit, or if the checkpoint is not this
@@ -217,7 +226,7 @@ class Synthesizer:
         run_plan.refuse_unless_for(self.schema, records=table.records, config=self.config)
         checkpoint = self._open_checkpoint(table)
         try:
-            return self._encode(table, run_plan, checkpoint=checkpoint)
+            return self._encode(table, run_plan, checkpoint=checkpoint, team=team)
         except BaseException:
             if checkpoint is not None:
                 checkpoint.close()
@@ -239,12 +248,15 @@ class Synthesizer:
             LOGGER.info("going on with the run in %r, for the %d. time", str(self.config.checkpoint), checkpoint.life)
         return checkpoint
 
-    def _encode(self, table: Table, run_plan: RunPlan, *, checkpoint: Checkpoint | None) -> EncodedRun:
+    def _encode(
+        self, table: Table, run_plan: RunPlan, *, checkpoint: Checkpoint | None, team: Team | None
+    ) -> EncodedRun:
         if checkpoint is not None and checkpoint.life:
             run_plan = resume_plan(run_plan, checkpoint)
         announce(run_plan)
         ledger = run_plan.open_ledger(checkpoint)
-        streams = make_streams(self.config.seed, life=0 if checkpoint is None else checkpoint.life)
+        life = 0 if checkpoint is None else checkpoint.life
+        streams = make_streams(self.config.seed, life=life, worker=0 if team is None else team.rank)
         schema = self.schema
         if run_plan.undiscovered:
             schema = self._discover(table, run_plan, ledger=ledger, streams=streams)
@@ -254,8 +266,9 @@ class Synthesizer:
         check_memory(memory.needed, limit=memory.limit, spans=run_plan.shape.spans)
         LOGGER.debug("encoding the table%s", " onto the disk" if memory.on_disk else "")
         encoder = TableEncoder(schema, table.header)
+        mine = table if team is None else table.part(*team.get_rows(table.records))
         encoded = encoder.encode_pieces(
-            table.pieces(), records=table.records, on_disk=bool(memory.on_disk), threads=self.config.threads
+            mine.pieces(), records=mine.records, on_disk=bool(memory.on_disk), threads=self.config.threads
         )
         return EncodedRun(
             encoded=encoded,
@@ -293,20 +306,24 @@ class Synthesizer:
         columns = tuple(released.get(column.name, column) for column in self.schema.columns)
         return discover_domains(table.frames(), replace(self.schema, columns=columns))
 
-    def fit_encoded(self, run: EncodedRun, *, progress: ProgressCallback = ignore_progress) -> "Synthesizer":
+    def fit_encoded(
+        self, run: EncodedRun, *, progress: ProgressCallback = ignore_progress, team: Team | None = None
+    ) -> "Synthesizer":
         """Trains on what `encode_table` gave; each step is charged before it happens.
 
+        With a `team` this is the chief: the others `serve_encoded`.
         Raises: UsageError after a fit, or if another synthesizer's settings made `run`; else as `fit`.
         """
         self._refuse_second_fit()
-        if run.run_plan.config != self.config:
-            raise UsageError("the table was encoded under other settings than this synthesizer's")
+        self._refuse_other_settings(run)
         run_plan, ledger, streams, schema = run.run_plan, run.ledger, run.streams, run.schema
-        records = run.encoded.records
+        records = run_plan.shape.records
+        if team is not None:
+            team.follow(lambda: ledger.charged)
         try:
             # Without a number of threads the matrix products of numpy take all cores, as those of TensorFlow do.
             with threadpool_limits(limits=self.config.threads):
-                self._fitted, certificate = self._fit(run, progress=progress)
+                self._fitted, certificate = self._fit(run, progress=progress, team=team)
         finally:
             if run.checkpoint is not None:
                 run.checkpoint.close()
@@ -333,11 +350,32 @@ class Synthesizer:
                 "title": run_plan.method.title,
                 "paper": run_plan.method.paper,
             },
-            settings={**({"preset": self.config.preset} if self.config.preset else {}), **run_plan.plan.summary()},
+            settings={
+                **({"preset": self.config.preset} if self.config.preset else {}),
+                **run_plan.plan.summary(),
+                **({} if team is None else {"workers": team.size}),
+            },
         )
         return self
 
-    def _fit(self, run: EncodedRun, *, progress: ProgressCallback) -> tuple[FittedSynthesizer, Certificate | None]:
+    def serve_encoded(self, run: EncodedRun, *, team: Team) -> None:
+        """Has the chief of a team count and sum over the rows here, until it dismisses this worker.
+
+        Privacy: what the chief charges is charged here as well, before rows are read, against this worker's own plan.
+        Raises: UsageError as `fit_encoded`; else as `Team.serve`.
+        """
+        self._refuse_other_settings(run)
+        with threadpool_limits(limits=self.config.threads):
+            tasks = run.run_plan.method.make_tasks(run.encoded, run.run_plan.plan, streams=run.streams)
+            team.serve(tasks, charge=run.ledger.charge)
+
+    def _refuse_other_settings(self, run: EncodedRun) -> None:
+        if run.run_plan.config != self.config:
+            raise UsageError("the table was encoded under other settings than this synthesizer's")
+
+    def _fit(
+        self, run: EncodedRun, *, progress: ProgressCallback, team: Team | None
+    ) -> tuple[FittedSynthesizer, Certificate | None]:
         """Fits the method, or gives what an earlier life of the run fitted and did not get to write."""
 
         def fit() -> FittedSynthesizer:
@@ -349,6 +387,7 @@ class Synthesizer:
                 progress=progress,
                 device=self.config.device,
                 threads=self.config.threads,
+                **({} if team is None else {"team": team}),
             )
             return fitted
 

@@ -15,10 +15,11 @@ import traceback
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
+from dpwgan.cluster import Cluster, read_cluster
 from dpwgan.config import (
     OPTIONS,
     ResampleConfig,
@@ -57,8 +58,9 @@ beside it is the model's claim; sampling more from a released model costs no pri
 
 exit codes: 0 done; 2 usage, also a bad epsilon or delta; 65 DATA does not fit SPECS; 66 an input is missing; 69 the
 budget cannot be met; 70 internal error; 73 OUTPUT cannot be created; 74 reading or writing broke off; 75 out of memory,
-or no such device; 78 bad SPECS or codebook; 130, 143 stopped by SIGINT, SIGTERM. After any code but 0 there is no new
-output file.
+no such device, or a worker lost; 78 bad SPECS or codebook; 130, 143 stopped by SIGINT, SIGTERM. After any code but 0
+there is no new output file.
+Several machines share a run where TF_CONFIG names them: docs/scale.md.
 docs/errors.md has the sentence for each kind of bad input, docs/claim.md reads the claim line by line."""
 
 # Group and topic of options, in the order of --help.
@@ -153,7 +155,9 @@ def parse(argv: Sequence[str], *, environment: Mapping[str, str]) -> RunConfig |
     voice = Voice(**{key: values.pop(key) for key in ("quiet", "verbose", "log_format") if key in values})
     if "from_model" in values:
         return _resample_config(positionals, flags, values, voice=voice, config_file=config_file)
-    return _run_config(positionals, values, voice=voice, config_file=config_file)
+    # A plan is made alone, whatever machines the run is to have.
+    cluster = None if values.get("check") else read_cluster(environment)
+    return _run_config(positionals, values, voice=voice, config_file=config_file, cluster=cluster)
 
 
 _BY_KEY = {option.key: option for option in OPTIONS}
@@ -167,7 +171,14 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _run_config(positionals: list[str], values: dict[str, Any], *, voice: Voice, config_file: Path | None) -> RunConfig:
+def _run_config(
+    positionals: list[str],
+    values: dict[str, Any],
+    *,
+    voice: Voice,
+    config_file: Path | None,
+    cluster: Cluster | None,
+) -> RunConfig:
     if not 4 <= len(positionals) <= 5:
         raise UsageError(
             f"DATA OUTPUT SPECS EPSILON [DELTA] are 4 or 5 arguments, not {len(positionals)}; --help says more"
@@ -199,6 +210,7 @@ def _run_config(positionals: list[str], values: dict[str, Any], *, voice: Voice,
         synthesis=synthesis,
         config_file=config_file,
         voice=voice,
+        cluster=cluster,
         **run,
     )
 
@@ -236,7 +248,9 @@ def main(argv: Sequence[str] | None = None, *, environment: Mapping[str, str] | 
 
     def prepare() -> Job:
         config = parse(words, environment=os.environ if environment is None else environment)
-        return Job(work=lambda: _run(config), voice=config.voice, to_stdout=config.output == "-")
+        leads = isinstance(config, ResampleConfig) or config.leads
+        voice = config.voice if leads else replace(config.voice, quiet=True, verbose=False)
+        return Job(work=lambda: _run(config), voice=voice, to_stdout=leads and config.output == "-")
 
     return run_job(prepare, log_format=_asked_format(words))
 

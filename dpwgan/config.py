@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from dpwgan.cluster import Cluster
 from dpwgan.errors import InputError, UsageError
 
 if sys.version_info >= (3, 11):
@@ -619,7 +620,8 @@ class Voice:
 class RunConfig:
     """One run from a table to a table and its claim.
 
-    `data` and `output` may be "-" for stdin and stdout. `claim` None stands for `output`.privacy.json.
+    `data` and `output` may be "-" for stdin and stdout. `claim` None stands for `output`.privacy.json. `cluster`: the
+    workers that share the run, which TF_CONFIG names; only the first of them writes.
     Raises: UsageError for a combination that cannot be acted on, or where a file written would replace a file read.
     """
 
@@ -633,8 +635,11 @@ class RunConfig:
     claim: str | None = None
     save_model: Path | None = None
     voice: Voice = field(default_factory=Voice)
+    cluster: Cluster | None = None
 
     def __post_init__(self) -> None:
+        if self.cluster is not None and self.data == "-":
+            raise UsageError("several workers cannot read one standard input: give all of them the same file")
         read = [Path(self.data)] if self.data != "-" else []
         read += [path for path in (self.specs, self.codebook, self.config_file) if path is not None]
         _refuse_lost_claim(self.output, self.claim, self.voice)
@@ -644,6 +649,11 @@ class RunConfig:
             "checkpoint": None if checkpoint is None else Path(checkpoint),
         }
         _refuse_collisions(read, output=self.output, claim=self.claim, folders=folders)
+
+    @property
+    def leads(self) -> bool:
+        """Whether this process writes the output: it is alone, or the first of several workers."""
+        return self.cluster is None or self.cluster.rank == 0
 
     @property
     def claim_path(self) -> Path | None:

@@ -49,7 +49,7 @@ class TransferError(DpwganError):
 
 
 class ResourceError(DpwganError):
-    """Not enough memory, or the device asked for is not there."""
+    """Not enough memory, the device asked for is not there, or another worker is lost."""
 
     exit_code = 75
 

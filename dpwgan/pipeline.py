@@ -9,6 +9,7 @@ import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from dpwgan.planning import MemoryPlan, RunPlan
 from dpwgan.progress import duration, show_progress
 from dpwgan.schema import Schema
 from dpwgan.specs import read_specs
+from dpwgan.teamwork import encode_together, gather_team
 
 
 def run(config: RunConfig) -> None:
@@ -35,7 +37,7 @@ def run(config: RunConfig) -> None:
     """
     schema = read_specs(config.specs, codebook=config.codebook)
     check_form(config.output, schema)
-    if not config.check:
+    if config.leads and not config.check:
         check_outputs(config)
     LOGGER.debug("reading the table")
     table = read(config.data, schema)
@@ -56,12 +58,24 @@ def run(config: RunConfig) -> None:
         "; the rows are kept on disk" if memory.on_disk else "",
         extra={"fields": {"event": "plan", "records": table.records, "width": run_plan.shape.width}},
     )
-    with show_progress(config.voice) as progress:
-        encoded = synthesizer.encode_table(table, run_plan=run_plan)
-        del table  # its text need not be held while training
-        synthesizer.fit_encoded(encoded, progress=progress)
-    del encoded  # the rows are not needed any more
-    write(synthesizer, synthesizer.claim(), config=config, save_model=config.save_model)
+    if config.cluster is None:
+        with show_progress(config.voice) as progress:
+            encoded = synthesizer.encode_table(table, run_plan=run_plan)
+            del table  # its text need not be held while training
+            synthesizer.fit_encoded(encoded, progress=progress)
+        del encoded  # the rows are not needed any more
+        write(synthesizer, synthesizer.claim(), config=config, save_model=config.save_model)
+        return
+    with gather_team(config, config.cluster, run_plan=run_plan) as team:
+        encoded = encode_together(team, partial(synthesizer.encode_table, table, run_plan=run_plan, team=team))
+        del table
+        if not team.leads:
+            synthesizer.serve_encoded(encoded, team=team)
+            return
+        with show_progress(config.voice) as progress:
+            synthesizer.fit_encoded(encoded, progress=progress, team=team)
+        del encoded
+        write(synthesizer, synthesizer.claim(), config=config, save_model=config.save_model)
 
 
 def resample(config: ResampleConfig) -> None:

@@ -26,18 +26,19 @@ class Streams:
     seeded: bool
 
 
-def make_streams(seed: int | None = None, *, life: int = 0) -> Streams:
+def make_streams(seed: int | None = None, *, life: int = 0, worker: int = 0) -> Streams:
     """Makes the streams of a run, each under a key of its own.
 
     Privacy: without `seed` every key is 128 fresh bits from the operating system, and nothing keeps them.
       With `seed` the noise can be replayed by anyone who knows the seed: for tests only. A run that goes on after it
-      was killed has a `life` of another number, and other noise for the same seed.
+      was killed has a `life` of another number, and other noise for the same seed, as has each `worker` of a run.
     Source: Salmon et al. 2011 (counter-based generators; AES rounds are the cryptographic member of the family).
     """
     if seed is None:
         keys = [secrets.randbits(128) for _ in range(3)]
     else:
-        words = np.random.SeedSequence(seed, spawn_key=(life,) if life else ()).generate_state(6, dtype=np.uint64)
+        place = (life, worker) if worker else (life,) if life else ()
+        words = np.random.SeedSequence(seed, spawn_key=place).generate_state(6, dtype=np.uint64)
         keys = [int(words[2 * i]) << 64 | int(words[2 * i + 1]) for i in range(3)]
     noise, batches, model = (np.random.Generator(randomgen.AESCounter(key=key)) for key in keys)
     return Streams(noise=noise, batches=batches, model=model, seeded=seed is not None)

@@ -156,6 +156,11 @@ class Ledger:
         self.journal.end()
         return given
 
+    @property
+    def charged(self) -> dict[str, int]:
+        """How many acts of each reservation are charged, by label."""
+        return {line.label: line.charged for line in self._lines.values()}
+
     def epsilon_spent(self) -> float:
         """Gives an upper bound on the epsilon of the acts charged so far, at the budget's delta, for the progress bar.
 

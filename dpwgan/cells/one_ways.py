@@ -18,6 +18,10 @@ from dpwgan.encoded import EncodedTable, Span
 from dpwgan.errors import DpwganError
 from dpwgan.mechanisms.gaussian import add_gaussian_noise
 from dpwgan.storage import cut, let_go
+from dpwgan.workers import AddUp, alone
+
+ONE_WAYS_TASK = "one-ways"
+"""What workers are asked for: `count_all_one_ways` of their own rows."""
 
 BRANCHING = 16
 """How many blocks of levels make one block of the next coarser histogram."""
@@ -141,21 +145,34 @@ def count_one_ways(encoded: EncodedTable, plan: OneWayPlan) -> tuple[tuple[Count
     return tuple(tables)
 
 
+def count_all_one_ways(encoded: EncodedTable, plan: OneWayPlan) -> Counts:
+    """Does the same and gives all histograms in one vector, in the order of the plan.
+
+    Privacy, Raises: as `count_one_ways`.
+    """
+    return np.concatenate([histogram for histograms in count_one_ways(encoded, plan) for histogram in histograms])
+
+
 def measure_one_ways(
-    encoded: EncodedTable, plan: OneWayPlan, *, noise_multiplier: float, rng: np.random.Generator
+    encoded: EncodedTable,
+    plan: OneWayPlan,
+    *,
+    noise_multiplier: float,
+    rng: np.random.Generator,
+    add_up: AddUp = alone,
 ) -> tuple[OneWays, Gaussian]:
     """Releases all histograms of the plan at once, with Gaussian noise.
 
     Privacy: one Gaussian event; L2 sensitivity sqrt(histograms) under zero-out and sqrt(2) times that under
       replace-one (`OneWayPlan.histograms`), noise stddev `noise_multiplier` sqrt(histograms) on every count. The
-      caller has charged its ledger with `plan.make_event`.
+      caller has charged its ledger with `plan.make_event`. Where workers have the rows between them, their counts are
+      added up before the noise.
     Units: `noise_multiplier` is noise stddev over the zero-out sensitivity.
     Raises: PrivacyError if the noise multiplier is not finite and above 0; DpwganError, an internal error, if the
       table is not laid out as in the plan.
     """
-    tables = count_one_ways(encoded, plan)
     noisy, event = add_gaussian_noise(
-        np.concatenate([histogram for histograms in tables for histogram in histograms]),
+        add_up(ONE_WAYS_TASK, lambda: count_all_one_ways(encoded, plan)),
         sensitivity=plan.sensitivity,
         noise_multiplier=noise_multiplier,
         rng=rng,

@@ -97,6 +97,11 @@ class CategoricalCodec:
             )
 
     @functools.cached_property
+    def _plain(self) -> pl.Series:
+        """The listed cells as numbers, where all of them are."""
+        return read_plain(self._tokens)
+
+    @functools.cached_property
     def _table(self) -> tuple[int, Codes]:
         """A number and the codes of it and of all that follow, as far as they are listed and lie close together."""
         listed = [int(number) for number in self._by_number if abs(number) <= _MOST_NUMBERS]
@@ -118,7 +123,7 @@ class CategoricalCodec:
     def decode(self, encoded: EncodedCells, rng: np.random.Generator, *, numbers: bool = False) -> pl.Series:
         """Writes (n,) codes as the listed cells."""
         codes = _check_codes(encoded.codes, self._column.name, len(self._tokens))
-        return (read_plain(self._tokens) if numbers else self._tokens).gather(codes)
+        return (self._plain if numbers else self._tokens).gather(codes)
 
     def get_canonical(self, cell: str) -> str | None:
         """Gives the listed cell that this one stands for, or None if it is illegal."""

@@ -1,7 +1,7 @@
 """A private table before its cells are parsed, whatever kind of file it came from."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import polars as pl
 
@@ -23,6 +23,14 @@ class Piece:
     records: int
     parse: Callable[[], pl.DataFrame] = field(repr=False)
     parse_numbers: Callable[[], pl.DataFrame] = field(repr=False)
+
+    def part(self, first: int, last: int) -> "Piece":
+        """Gives the rows from `first` to just before `last`."""
+        return Piece(
+            records=last - first,
+            parse=lambda: self.parse().slice(first, last - first),
+            parse_numbers=lambda: self.parse_numbers().slice(first, last - first),
+        )
 
 
 def make_piece(frame: pl.DataFrame) -> Piece:
@@ -47,6 +55,19 @@ class SourceTable:
     def frame(self) -> pl.DataFrame:
         """Parses the whole table: one string column a header name, cells as they stand, "" where empty."""
         return pl.concat([piece.parse() for piece in self.pieces()])
+
+    def part(self, first: int, last: int) -> "SourceTable":
+        """Gives the table of the rows from `first` to just before `last`; no piece without any of them is parsed."""
+
+        def pieces() -> Iterator[Piece]:
+            start = 0
+            for piece in self.pieces():
+                low, high = max(first - start, 0), min(last - start, piece.records)
+                start += piece.records
+                if low < high:
+                    yield piece.part(low, high)
+
+        return replace(self, records=last - first, pieces=pieces)
 
     def frames(self, *, records: int | None = None) -> Iterator[pl.DataFrame]:
         """Parses the table in order: in chunks of `records` records, the last one shorter, or as it comes."""

@@ -13,6 +13,10 @@ from dpwgan.storage import cut, let_go
 Counts = npt.NDArray[np.float64]
 Groups = npt.NDArray[np.int32]
 
+PAIRS_TASK = "pairs"
+MARGINALS_TASK = "marginals"
+"""What workers are asked for: `count_pairs` and `count_marginals` of their own rows."""
+
 
 def count_pairs(groups: Groups, layout: GroupLayout) -> Counts:
     """Counts the records in every cell of every two-way marginal, exactly. What it gives is not released.
@@ -56,6 +60,11 @@ def count_marginals(groups: Groups, marginals: Sequence[Marginal], layout: Group
 def count_marginal(groups: Groups, marginal: Marginal, layout: GroupLayout) -> Counts:
     """Counts the records in every cell of one marginal, as `count_marginals`."""
     return count_marginals(groups, [marginal], layout)[marginal]
+
+
+def join_marginals(counts: Mapping[Marginal, Counts]) -> Counts:
+    """Gives the counts of some marginals in one vector, in their order."""
+    return np.concatenate([cells.ravel() for cells in counts.values()])
 
 
 def answer_pairs(probabilities: Probabilities) -> Probabilities:

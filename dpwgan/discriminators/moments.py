@@ -6,8 +6,9 @@ import math
 import numpy as np
 
 from dpwgan.cells.groups import GroupLayout
-from dpwgan.discriminators.marginals import Groups, MeasuredMarginals, count_pairs
+from dpwgan.discriminators.marginals import PAIRS_TASK, Groups, MeasuredMarginals, count_pairs
 from dpwgan.mechanisms.gaussian import add_gaussian_noise
+from dpwgan.workers import AddUp, alone
 
 REPLACE_ONE_FACTOR = math.sqrt(2.0)
 
@@ -32,16 +33,19 @@ def measure_moments(
     measured: MeasuredMarginals,
     noise_multiplier: float,
     rng: np.random.Generator,
+    records: int | None = None,
+    add_up: AddUp = alone,
 ) -> None:
     """Releases every two-way marginal, each with noise by its weight, and adds the answers to `measured`.
 
     Privacy: one Gaussian event. A record adds 1 to one cell of each pair; times the weights, whose squares add to 1, it
       moves all of them together by 1 in L2 under zero-out, by sqrt(2) under replace-one. The caller has charged it.
+      Where `groups` are a worker's share of `records` rows, the counts of all are added up before the noise.
     Units: `noise_multiplier` is noise stddev over that sensitivity.
     Raises: PrivacyError if the noise multiplier is not finite and above 0.
     """
-    records = len(groups)
-    counts = count_pairs(groups, layout)
+    records = len(groups) if records is None else records
+    counts = add_up(PAIRS_TASK, lambda: count_pairs(groups, layout))
     for (left, right), weight in weigh_pairs(layout).items():
         block = counts[layout.get_slice(left), layout.get_slice(right)]
         noisy, _ = add_gaussian_noise(

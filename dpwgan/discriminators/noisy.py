@@ -67,12 +67,13 @@ class NoisyDiscriminator(Critic):
     def clipped_sums(self, rows: Cells, generated: Cells, *, l2_clip_norm: float) -> tuple[Sums, Sums]:
         """Goes over real and generated rows one after the other: each half has an objective and noise of its own.
 
-        Generated rows are taken by the gradients of -ln(1 - D). The next step draws new noise for its layers.
+        Generated rows are taken by the gradients of -ln(1 - D). The next step draws new noise for its layers; without
+        generated rows it was no step but a look at real ones, as the audit takes, and the noise stays.
         """
         real = self.clipped_sum_of_rows(*rows, l2_clip_norm=l2_clip_norm)
         inputs = replace(self.read_rows(*generated), generated=True)
         fake = self._clipped_sum(inputs, l2_clip_norm=l2_clip_norm)
-        self._passes.assign_add(1)
+        self._passes.assign_add(tf.minimum(tf.shape(generated[0])[0], 1))
         return real, fake
 
     def loss_of_generated(self, score: tf.Tensor) -> tf.Tensor:

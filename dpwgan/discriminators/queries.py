@@ -14,6 +14,8 @@ import numpy as np
 from dpwgan.cells.groups import GroupLayout, Marginal
 from dpwgan.discriminators.base import Probabilities
 from dpwgan.discriminators.marginals import (
+    MARGINALS_TASK,
+    PAIRS_TASK,
     Counts,
     Groups,
     MeasuredMarginals,
@@ -21,10 +23,12 @@ from dpwgan.discriminators.marginals import (
     answer_pairs,
     count_marginals,
     count_pairs,
+    join_marginals,
 )
 from dpwgan.generators.markov_tree import Edge, Forest
 from dpwgan.mechanisms.exponential import select_by_exponential_mechanism
 from dpwgan.mechanisms.gaussian import add_gaussian_noise
+from dpwgan.workers import AddUp, alone
 
 SELECTION_SENSITIVITY = 1.0 + 1e-6
 """Zeroing out a record moves one cell of a marginal by 1, and by no more the gain expected there.
@@ -69,11 +73,14 @@ class QueryDiscriminator:
         selection_epsilon: float,
         answer_noise_multiplier: float,
         rng: np.random.Generator,
+        records: int | None = None,
+        add_up: AddUp = alone,
     ) -> None:
         """Counts nothing yet: pairs are counted with the first question, larger marginals as they become candidates.
 
         `most_ways`: attributes in a marginal, 2 or more; `most_cells`: no pair with more cells is a candidate, but for
-        those of the tree, and no larger marginal with more than an eighth of it.
+        those of the tree, and no larger marginal with more than an eighth of it. `records`: the public number of rows,
+        where `groups` are a worker's share of them and `add_up` adds up everybody's counts.
         """
         self._groups = groups
         self._layout = layout
@@ -83,17 +90,19 @@ class QueryDiscriminator:
         self._epsilon = selection_epsilon
         self._noise_multiplier = answer_noise_multiplier
         self._rng = rng
+        self._records = len(groups) if records is None else records
+        self._add_up = add_up
         self._larger: dict[Marginal, Counts] = {}
 
     @property
     def records(self) -> int:
         """The public number of records."""
-        return len(self._groups)
+        return self._records
 
     @functools.cached_property
     def _pairs(self) -> Counts:
         """All pairs, exactly. They are counted when a question needs them first, which has been charged by then."""
-        return count_pairs(self._groups, self._layout)
+        return self._add_up(PAIRS_TASK, lambda: count_pairs(self._groups, self._layout))
 
     def ask_for_tree(self, one_ways: Sequence[Counts], *, stddevs: Sequence[Counts]) -> list[Edge]:
         """Asks for one pair after another that joins two parts of the table, until all hangs together.
@@ -158,8 +167,21 @@ class QueryDiscriminator:
             smaller = grown
         new = sorted(found - self._larger.keys())
         if new:
-            self._larger.update(count_marginals(self._groups, new, self._layout))
+            self._larger.update(self._count(new))
         return sorted(found)
+
+    def _count(self, marginals: Sequence[Marginal]) -> dict[Marginal, Counts]:
+        """Counts the records in every cell of the given marginals, in one pass over the rows."""
+        flat = self._add_up(
+            MARGINALS_TASK,
+            lambda: join_marginals(count_marginals(self._groups, marginals, self._layout)),
+            argument=marginals,
+        )
+        pieces = np.split(flat, np.cumsum([self._layout.count_cells(marginal) for marginal in marginals])[:-1])
+        shapes = [[self._layout.sizes[attribute] for attribute in marginal] for marginal in marginals]
+        return {
+            marginal: piece.reshape(shape) for marginal, piece, shape in zip(marginals, pieces, shapes, strict=True)
+        }
 
     def _all_pairs(self) -> list[Edge]:
         return list(itertools.combinations(range(self._layout.attributes), 2))

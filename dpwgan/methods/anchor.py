@@ -39,9 +39,13 @@ from dpwgan.generators.code_information import CodeInformation
 from dpwgan.generators.markov_tree import Edge, draw_first_codes, find_strongest_tree
 from dpwgan.generators.mixture import CodeGenerator, Mixture, fit
 from dpwgan.randomness import Streams
+from dpwgan.workers import Team, alone
 
 Kind = Literal["queries", "moments", "one-ways"]
 Progress = Callable[[int, int, float], None]
+
+GROUPS_TASK = "groups"
+"""What workers are asked for: to put their own rows into groups, as every later task takes them."""
 
 ONE_WAYS_LABEL = "one-way counts"
 SELECTION_LABEL = "query selections"
@@ -386,18 +390,25 @@ def fit_anchor(
     ledger: Ledger,
     progress: Progress,
     make_generator: Callable[[GroupLayout, npt.NDArray[np.float32]], CodeGenerator] | None = None,
+    team: Team | None = None,
 ) -> FittedAnchor:
     """Measures one-ways and marginals, and fits the generator to them.
 
-    `make_generator` makes a generator of first logits; None takes a table of codes.
+    `make_generator` makes a generator of first logits; None takes a table of codes. With a `team`, `encoded` is the
+    chief's share of the rows, and everybody's counts are added up before anything is done with them.
     Privacy: each release is charged before it reads rows; the rest is post-processing.
     Raises: PrivacyError from the ledger.
     """
+    add_up = alone if team is None else team.add_up
 
     def measure_first() -> Arrays:
         ledger.charge(ONE_WAYS_LABEL)
         released, _ = measure_one_ways(
-            encoded, plan.one_way_plan, noise_multiplier=plan.one_ways_noise_multiplier, rng=streams.noise
+            encoded,
+            plan.one_way_plan,
+            noise_multiplier=plan.one_ways_noise_multiplier,
+            rng=streams.noise,
+            add_up=add_up,
         )
         return released.pack()
 
@@ -406,10 +417,12 @@ def fit_anchor(
         plan.one_way_plan,
         noise_multiplier=plan.one_ways_noise_multiplier,
     )
-    records = encoded.records
+    records = encoded.records if team is None else plan.shape.records
     least_count = 0.0 if plan.fit_ticks == 0 else _LEAST_STDDEVS * plan.answer_stddev
     coarsening = coarsen(one_ways, records=records, least_count=least_count)
     layout = GroupLayout(coarsening.sizes)
+    if team is not None:
+        team.tell(GROUPS_TASK, argument=coarsening.to_document())
     groups = coarsening.to_groups(encoded)
     shares = [np.maximum(part, 1e-9) / np.maximum(part, 1e-9).sum() for part in coarsening.probabilities]
     measured = MeasuredMarginals(layout)
@@ -442,6 +455,8 @@ def fit_anchor(
             selection_epsilon=plan.selection_epsilon,
             answer_noise_multiplier=plan.answer_noise_multiplier,
             rng=streams.noise,
+            records=records,
+            add_up=add_up,
         )
         answers = _play_rounds(
             discriminator, start, plan=plan, coarsening=coarsening, losses=losses, ledger=ledger, tick=tick
@@ -456,6 +471,8 @@ def fit_anchor(
                 measured=measured,
                 noise_multiplier=plan.answer_noise_multiplier,
                 rng=streams.noise,
+                records=records,
+                add_up=add_up,
             )
             return measured.pack(itertools.combinations(range(layout.attributes), 2))
 

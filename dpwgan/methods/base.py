@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from dpwgan.accounting.events import Charge, Event
 from dpwgan.accounting.ledger import Ledger
 from dpwgan.encoded import EncodedTable, TableShape
 from dpwgan.randomness import Streams
+from dpwgan.workers import Task, Team
 
 Progress = Callable[[int, int, float], None]
 """Told of steps done, steps in all and epsilon spent: public numbers."""
@@ -93,3 +94,31 @@ class Method(Protocol):
         threads: int | None = None,
     ) -> FittedSynthesizer:
         """Trains. Privacy: every read of rows was reserved in the ledger and is charged before it happens."""
+
+
+@runtime_checkable
+class SharedMethod(Protocol):
+    """What a method offers besides where several workers may have the rows between them."""
+
+    def check_shared(self, plan: Any) -> None:
+        """Raises: UsageError if what is planned needs all rows in one place."""
+
+    def make_tasks(self, encoded: EncodedTable, plan: Any, *, streams: Streams) -> Mapping[str, Task]:
+        """Gives what another worker than the chief does with its own rows when asked.
+
+        Privacy: exact sums, for the chief to put noise on; each is charged before it happens.
+        """
+
+    def fit(
+        self,
+        encoded: EncodedTable,
+        plan: Any,
+        *,
+        streams: Streams,
+        ledger: Ledger,
+        progress: Progress,
+        device: str = "auto",
+        threads: int | None = None,
+        team: Team | None = None,
+    ) -> FittedSynthesizer:
+        """Trains as `Method.fit`; with a team, on the rows of all workers, of which `encoded` are the chief's."""

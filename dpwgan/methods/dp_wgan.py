@@ -5,22 +5,26 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from dpwgan.accounting.budget import Budget, NeighboringRelation
 from dpwgan.accounting.choose import AccountantChoice, choose_accountant_for_family
 from dpwgan.accounting.events import Charge, Event, poisson_gaussian
-from dpwgan.encoded import EncodedTable, TableShape
+from dpwgan.encoded import EncodedTable, Span, TableShape
 from dpwgan.errors import UsageError
 from dpwgan.generators.mixture_sampler import MixtureSampler
 from dpwgan.generators.sampler import MlpSampler
 from dpwgan.methods.anchor import AnchorPlan, AnchorSettings, choose_maker, fit_anchor, lay_out_anchor
 from dpwgan.methods.base import Progress
+from dpwgan.methods.serving import RowServer
 from dpwgan.randomness import Streams
 from dpwgan.training.plan import TrainingPlan, choose_sampling_probability, choose_steps, make_plan, plan_training
 from dpwgan.training.settings import DpWganSettings
+from dpwgan.workers import Numbers, Task, Team
 
 if TYPE_CHECKING:
     from dpwgan.accounting.ledger import Ledger
@@ -245,13 +249,15 @@ class DpWgan:
         progress: Progress,
         device: str = "auto",
         threads: int | None = None,
+        team: Team | None = None,
     ) -> MlpSampler | MixtureSampler:
         """Fits the anchor if there is one, then trains critic and generator for the planned steps.
 
+        With a `team`, `encoded` is the chief's share of the rows.
         Privacy: each release and each critic step is charged before it reads rows.
         Raises: PrivacyError, ResourceError, UsageError.
         """
-        run: dict[str, Any] = {"streams": streams, "ledger": ledger, "progress": progress}
+        run: dict[str, Any] = {"streams": streams, "ledger": ledger, "progress": progress, "team": team}
         if isinstance(plan, AnchoredPlan):
             return self._fit_anchored(encoded, plan, device=device, threads=threads, **run)
         return self._fit_alone(encoded, plan, device=device, threads=threads, **run)
@@ -266,6 +272,7 @@ class DpWgan:
         progress: Progress,
         device: str,
         threads: int | None,
+        team: Team | None,
     ) -> MixtureSampler:
         # TensorFlow takes seconds to import; a plan must not pay for it.
         from dpwgan.discriminators.critic import Critic
@@ -275,6 +282,7 @@ class DpWgan:
         from dpwgan.training.finite import refuse_unless_finite
         from dpwgan.training.loop import train
         from dpwgan.training.private_step import FusedStep
+        from dpwgan.training.shared_step import SharedStep
 
         anchor_ticks, critic_ticks = plan.anchor.fit_ticks, _TICKS_A_STEP * plan.critic.steps
         total = anchor_ticks + critic_ticks
@@ -287,13 +295,12 @@ class DpWgan:
                 ledger=ledger,
                 progress=lambda done, of, epsilon: progress(done * anchor_ticks // of, total, epsilon),
                 make_generator=choose_maker(plan.anchor, rng=streams.model, device=device, threads=threads),
+                team=team,
             )
             spans = lay_out_groups(columns, anchor.layout.sizes)
             shape = TableShape(records=plan.critic.shape.records, spans=spans)
             critic_plan = replace(plan.critic, shape=shape)
-            groups = EncodedTable(
-                codes=anchor.groups, numbers=np.zeros((len(anchor.groups), 0), np.float32), spans=spans
-            )
+            groups = _as_table(anchor.groups, spans)
             settings = critic_plan.settings
             critic = Critic(spans, hidden=settings.hidden_critic, weight_clip=settings.weight_clip, rng=streams.model)
             if isinstance(anchor.generator, TensorMixture):
@@ -311,11 +318,14 @@ class DpWgan:
             generator_step = AnchoredStep(**parts, losses=anchor.losses, weight=plan.settings.critic_weight)
             train(
                 critic_plan,
-                critic_step=FusedStep(groups, **parts),
+                critic_step=(
+                    FusedStep(groups, **parts) if team is None else SharedStep(groups, add_up=team.add_up, **parts)
+                ),
                 generator_step=generator_step,
                 ledger=ledger,
                 streams=streams,
                 progress=lambda done, of, epsilon: progress(anchor_ticks + done * critic_ticks // of, total, epsilon),
+                records=groups.records,
             )
         probabilities = generator_step.averaged_probabilities()
         refuse_unless_finite([probabilities])
@@ -331,6 +341,7 @@ class DpWgan:
         progress: Progress,
         device: str,
         threads: int | None,
+        team: Team | None,
     ) -> MlpSampler:
         # TensorFlow takes seconds to import; a plan must not pay for it.
         from dpwgan.discriminators.critic import Critic
@@ -338,6 +349,7 @@ class DpWgan:
         from dpwgan.training.device import on_device
         from dpwgan.training.latents import LatentSource
         from dpwgan.training.private_game import play
+        from dpwgan.training.shared_step import SharedStep
 
         if plan.settings.engine == "reference":
             from dpwgan.training.reference_step import ReferenceStep as CriticStep
@@ -352,9 +364,51 @@ class DpWgan:
                 critic=Critic(spans, hidden=settings.hidden_critic, weight_clip=settings.weight_clip, rng=rng),
                 generator=MlpGenerator(spans, latent=settings.latent, hidden=settings.hidden_generator, rng=rng),
                 latents=LatentSource(latent=settings.latent, width=plan.shape.width, rng=rng),
-                make_critic_step=CriticStep,
+                make_critic_step=CriticStep if team is None else partial(SharedStep, add_up=team.add_up),
                 streams=streams,
                 ledger=ledger,
                 progress=progress,
             )
         return MlpSampler(weights=weights, spans=spans)
+
+    def check_shared(self, plan: TrainingPlan | AnchoredPlan) -> None:
+        """Raises: UsageError if what is planned needs all rows in one place: the reference engine."""
+        if isinstance(plan, TrainingPlan) and plan.settings.engine == "reference":
+            raise UsageError("the reference engine needs all rows on one machine: several workers need the fused one")
+
+    def make_tasks(
+        self, encoded: EncodedTable, plan: TrainingPlan | AnchoredPlan, *, streams: Streams
+    ) -> Mapping[str, Task]:
+        """Gives what another worker than the chief does with its own rows when asked."""
+        # Taking part means TensorFlow, which is imported by then.
+        from dpwgan.discriminators.critic import Critic
+        from dpwgan.training.shared_step import GRADIENTS_TASK, ShareOfGradients
+
+        def make_share(rows: EncodedTable, critic_plan: TrainingPlan) -> ShareOfGradients:
+            settings = critic_plan.settings
+            hidden, clip = settings.hidden_critic, settings.weight_clip
+            # Its first weights are never used: the chief's come with each question.
+            critic = Critic(rows.spans, hidden=hidden, weight_clip=clip, rng=streams.model)
+            return ShareOfGradients(rows, critic=critic, plan=critic_plan)
+
+        if isinstance(plan, TrainingPlan):
+            alone = make_share(encoded, plan)
+            return {GRADIENTS_TASK: lambda argument, array: alone.sum_batch(array, rng=streams.batches)}
+        server = RowServer(encoded, plan.anchor.one_way_plan)
+        columns = [attribute.column for attribute in plan.anchor.one_way_plan.attributes]
+        shares: list[ShareOfGradients] = []
+
+        def sum_gradients(argument: Any, array: Numbers) -> Numbers:
+            if not shares:  # the groups are there with the first step
+                from dpwgan.generators.tensor_mixture import lay_out_groups
+
+                groups, layout = server.get_groups()
+                shares.append(make_share(_as_table(groups, lay_out_groups(columns, layout.sizes)), plan.critic))
+            return shares[0].sum_batch(array, rng=streams.batches)
+
+        return {**server.tasks, GRADIENTS_TASK: sum_gradients}
+
+
+def _as_table(groups: npt.NDArray[np.int32], spans: tuple[Span, ...]) -> EncodedTable:
+    """Gives rows of groups as a table of categories, which the critic beside an anchor reads."""
+    return EncodedTable(codes=groups, numbers=np.zeros((len(groups), 0), np.float32), spans=spans)

@@ -1,6 +1,6 @@
 """Independent noisy one-way marginals: the baseline that every other method has to beat, and nothing of a paper."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dpwgan.accounting.budget import Budget, NeighboringRelation
@@ -11,7 +11,9 @@ from dpwgan.errors import UsageError
 from dpwgan.generators.mixture_sampler import MixtureSampler
 from dpwgan.methods.anchor import AnchorPlan, AnchorSettings, fit_anchor, plan_anchor
 from dpwgan.methods.base import Progress
+from dpwgan.methods.serving import RowServer
 from dpwgan.randomness import Streams
+from dpwgan.workers import Task, Team
 
 
 class Independent:
@@ -61,10 +63,18 @@ class Independent:
         progress: Progress,
         device: str = "auto",
         threads: int | None = None,
+        team: Team | None = None,
     ) -> MixtureSampler:
         """Releases the one-way counts. Privacy: charged before rows are read. Raises: PrivacyError.
 
         `device` and `threads` have nothing to do here.
         """
-        fitted = fit_anchor(encoded, plan, streams=streams, ledger=ledger, progress=progress)
+        fitted = fit_anchor(encoded, plan, streams=streams, ledger=ledger, progress=progress, team=team)
         return MixtureSampler(probabilities=fitted.generator.probabilities(), coarsening=fitted.coarsening)
+
+    def check_shared(self, plan: AnchorPlan) -> None:
+        """Has nothing to refuse: counts can always be added up."""
+
+    def make_tasks(self, encoded: EncodedTable, plan: AnchorPlan, *, streams: Streams) -> Mapping[str, Task]:
+        """Gives what another worker than the chief does with its own rows when asked."""
+        return RowServer(encoded, plan.one_way_plan).tasks

@@ -16,7 +16,7 @@ from dpwgan.accounting.journal import Arrays
 from dpwgan.accounting.ledger import Ledger
 from dpwgan.cells.groups import GroupLayout
 from dpwgan.discriminators.base import Probabilities, ReleasedLoss
-from dpwgan.discriminators.marginals import Groups, count_pairs
+from dpwgan.discriminators.marginals import PAIRS_TASK, Groups, count_pairs
 from dpwgan.discriminators.one_layer import (
     ANSWER_LABEL as ONE_LAYER_ANSWER_LABEL,
 )
@@ -38,7 +38,9 @@ from dpwgan.generators.mixture_sampler import MixtureSampler
 from dpwgan.mechanisms.gaussian import add_gaussian_noise
 from dpwgan.methods.anchor import AnchorPlan, AnchorSettings, FittedAnchor, choose_maker, fit_anchor, lay_out_anchor
 from dpwgan.methods.base import Progress
+from dpwgan.methods.serving import RowServer
 from dpwgan.randomness import Streams
+from dpwgan.workers import AddUp, Task, Team, alone
 
 CERTIFICATE_LABEL = "certificate"
 
@@ -204,6 +206,7 @@ class QueryGan:
         progress: Progress,
         device: str = "auto",
         threads: int | None = None,
+        team: Team | None = None,
     ) -> MixtureSampler:
         """Plays the game and certifies its end. Privacy: every release is charged before. Raises: PrivacyError."""
         make_generator = choose_maker(plan.anchor, rng=streams.model, device=device, threads=threads)
@@ -216,6 +219,7 @@ class QueryGan:
             ledger=ledger,
             progress=(lambda done, of, epsilon: None) if networks else progress,
             make_generator=make_generator,
+            team=team,
         )
         records = plan.anchor.shape.records
         if networks:
@@ -239,10 +243,20 @@ class QueryGan:
                     records=records,
                     noise_multiplier=plan.get_noise_multiplier(CERTIFICATE_LABEL),
                     rng=streams.noise,
+                    add_up=alone if team is None else team.add_up,
                 )
 
             probabilities, certificate = _keep_certified(probabilities, certify, ledger=ledger)
         return MixtureSampler(probabilities=probabilities, coarsening=fitted.coarsening, certificate=certificate)
+
+    def check_shared(self, plan: QueryGanPlan) -> None:
+        """Raises: UsageError if what is planned needs all rows in one place: the training of one-layer networks."""
+        if plan.settings.oracle == "one-layer":
+            raise UsageError("one-layer networks need all rows on one machine: several workers need another oracle")
+
+    def make_tasks(self, encoded: EncodedTable, plan: QueryGanPlan, *, streams: Streams) -> Mapping[str, Task]:
+        """Gives what another worker than the chief does with its own rows when asked."""
+        return RowServer(encoded, plan.anchor.one_way_plan).tasks
 
 
 def _keep_certified(
@@ -271,17 +285,20 @@ def certify_pairs(
     records: int,
     noise_multiplier: float,
     rng: np.random.Generator,
+    add_up: AddUp = alone,
 ) -> Certificate:
     """Releases a bound on the worst error of the generator over all cells of all two-way marginals of groups.
 
     Privacy: one number, the largest |share of records - share of generated rows| over all cells. One record moves each
       share by 1/n at most, so it moves the largest difference by 1/n at most, under zero-out and under replace-one. The
-      generator is final, made of earlier releases, and the caller has charged this one.
+      generator is final, made of earlier releases, and the caller has charged this one. Where `groups` are a worker's
+      share of `records` rows, everybody's counts are added up first.
     Raises: PrivacyError if the noise multiplier is not finite and above 0.
     Source: Fine 2020, Definition of alpha-accuracy; `dpwgan.accounting.certificate`, Theorems 1 and 4.
     """
     exact = probabilities.astype(np.float64)
-    differences = np.abs(count_pairs(groups, layout) / records - (exact.T @ exact) / len(exact))
+    counts = add_up(PAIRS_TASK, lambda: count_pairs(groups, layout))
+    differences = np.abs(counts / records - (exact.T @ exact) / len(exact))
     for attribute in range(layout.attributes):
         piece = layout.get_slice(attribute)
         differences[piece, piece] = 0.0

@@ -52,9 +52,11 @@ def train(
     ledger: Ledger,
     streams: Streams,
     progress: Progress,
+    records: int | None = None,
 ) -> None:
     """Runs all planned critic steps, with generator steps in between.
 
+    `records`: how many rows are here, where several workers have the table's between them.
     Where the ledger has a journal that keeps weights, they are kept after each block of steps; a run that goes on
     begins with those kept last, and after the last step that was charged: steps that were lost are not taken again.
     Privacy: each critic step is charged before its batch is drawn, with a journal all steps of a block together; the
@@ -77,7 +79,9 @@ def train(
         if (step - first) % block == 0:
             ledger.charge(CRITIC_LABEL, min(block, plan.steps - step))
         rows = sample_poisson_rows(
-            plan.shape.records, sampling_probability=plan.sampling_probability, rng=streams.batches
+            plan.shape.records if records is None else records,
+            sampling_probability=plan.sampling_probability,
+            rng=streams.batches,
         )
         critic_step(rows, noise_rng=streams.noise, learning_rate=rate * settings.critic_learning_rate)
         if (step + 1) % settings.critic_steps_per_generator_step == 0:

@@ -9,11 +9,11 @@ import numpy.typing as npt
 from dpwgan.accounting.ledger import Ledger
 from dpwgan.encoded import EncodedTable
 from dpwgan.randomness import Streams
+from dpwgan.training import private_step
 from dpwgan.training.finite import refuse_unless_finite
 from dpwgan.training.generator_step import GeneratorStep
 from dpwgan.training.loop import CriticStep, Progress, train
 from dpwgan.training.plan import TrainingPlan
-from dpwgan.training.private_step import FusedStep
 
 
 def play(
@@ -26,22 +26,27 @@ def play(
     streams: Streams,
     ledger: Ledger,
     progress: Progress,
-    make_critic_step: Callable[..., CriticStep] = FusedStep,
+    make_critic_step: Callable[..., CriticStep] | None = None,
 ) -> tuple[npt.NDArray[np.float32], ...]:
     """Trains both for the planned steps and gives the average of the generator's weights.
+
+    `encoded` may be one worker's share of the rows, where `make_critic_step` makes a step that adds up everybody's.
+    `make_critic_step` is `FusedStep` where not given, as it is when the game starts: the audit watches that one.
 
     Privacy: each step is charged before its batch is drawn; the weights are post-processing.
     Raises: PrivacyError; UsageError if training ran off.
     """
     parts: dict[str, Any] = {"critic": critic, "generator": generator, "latents": latents, "plan": plan}
     generator_step = GeneratorStep(**parts)
+    make_step = make_critic_step or private_step.FusedStep
     train(
         plan,
-        critic_step=make_critic_step(encoded, **parts),
+        critic_step=make_step(encoded, **parts),
         generator_step=generator_step,
         ledger=ledger,
         streams=streams,
         progress=progress,
+        records=encoded.records,
     )
     weights = tuple(weight.numpy() for weight in generator_step.averaged_weights())
     refuse_unless_finite(weights)

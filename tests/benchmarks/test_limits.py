@@ -83,6 +83,7 @@ def test_last_fit_has_more_codes_or_steps_when_it_is_given_them() -> None:
         ("critic-share=0.3:batch-size=4096", {"critic_share": 0.3, "expected_batch_size": 4096}, {}),
         ("critic-share=0.1:projection=64", {"critic_share": 0.1}, {"projection": 64}),
         ("warm-start=0.5", {}, {"warm_start": 0.5}),
+        ("noise=0", {}, {"noise": 0.0}),
     ],
 )
 def test_variant_is_read_when_its_settings_are_those_of_a_run_or_an_experiment(
@@ -103,9 +104,11 @@ def test_projected_critic_treats_rows_by_index_as_dense_ones_when_clipping() -> 
     )
     assert [tuple(weight.shape) for weight in projected.weights] == [(6, 5), (5,), (5, 4), (4,), (4, 1)]
     dense = densify(encoded, np.arange(40))
-    by_index = projected.clipped_sum_of_rows(tf.constant(encoded.codes), tf.constant(encoded.numbers), l2_clip_norm=0.2)
-    for one, other in zip(by_index, projected.clipped_sum(dense, l2_clip_norm=0.2), strict=True):
-        np.testing.assert_allclose(one, other, atol=1e-5)
+    rows = tf.constant(encoded.codes), tf.constant(encoded.numbers)
+    expected = projected.clipped_sum(dense @ projected._basis, l2_clip_norm=0.2)
+    for sums in projected.clipped_sums(rows, rows, l2_clip_norm=0.2):
+        for one, other in zip(sums, expected, strict=True):
+            np.testing.assert_allclose(one, other, atol=1e-5)
     basis = projected._basis.numpy().astype(np.float64)
     np.testing.assert_allclose(basis.T @ basis, np.eye(6), atol=1e-5)
     assert float(tf.reduce_sum(tf.abs(projected.score(dense)))) > 0

@@ -147,6 +147,10 @@ def test_noise_of_the_layers_has_its_stddev_and_is_fresh_when_a_step_has_passed(
     again = np.concatenate([np.ravel(noise) for noise in layer_noises(discriminator, 4_000)])
     np.testing.assert_array_equal(first, again)
     other = np.concatenate([np.ravel(noise) for noise in layer_noises(discriminator, 4_000, generated=True)])
+    none = encoded.take(np.zeros(0, np.int64))
+    generated_sum(discriminator, none)
+    unmoved = np.concatenate([np.ravel(noise) for noise in layer_noises(discriminator, 4_000)])
+    np.testing.assert_array_equal(first, unmoved)  # a look at real rows alone is no step
     generated_sum(discriminator, encoded.take(np.arange(2)))
     later = np.concatenate([np.ravel(noise) for noise in layer_noises(discriminator, 4_000)])
     discriminator.loss_of_generated(tf.zeros(3))

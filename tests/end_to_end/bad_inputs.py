@@ -151,6 +151,11 @@ def flags(*more: str) -> tuple[str, ...]:
     return (*args(), *more)
 
 
+def workers(index: int = 0, **more: list[str]) -> dict[str, str]:
+    cluster = {"worker": ["a:1", "b:2"], **more}
+    return {"TF_CONFIG": json.dumps({"cluster": cluster, "task": {"type": "worker", "index": index}})}
+
+
 def refuse(name: str, kind: str, exit_code: int, **more: Any) -> Case:
     return Case(name=name, kind=kind, exit_code=exit_code, **more)
 
@@ -257,6 +262,45 @@ CASES: tuple[Case, ...] = (
         arguments=flags("--config", "c.toml"),
     ),
     refuse("environment_name", "a misspelt DPWGAN_ variable", 2, environment={"DPWGAN_ROW": "3"}),
+    refuse("cluster_not_json", "a TF_CONFIG that is not JSON", 2, environment={"TF_CONFIG": "{"}),
+    refuse("cluster_role", "a TF_CONFIG with parameter servers", 2, environment=workers(ps=["c:3"])),
+    refuse("cluster_index", "a TF_CONFIG whose task is none of its workers", 2, environment=workers(index=2)),
+    refuse(
+        "cluster_method",
+        "several workers for a method that needs all rows on one machine",
+        2,
+        arguments=args(flags=("--method", "ron-gauss")),
+        environment=workers(),
+    ),
+    refuse(
+        "cluster_oracle",
+        "several workers for an oracle that needs all rows on one machine",
+        2,
+        arguments=args(flags=("--method", "query-gan", "--oracle", "one-layer")),
+        environment=workers(),
+    ),
+    refuse(
+        "cluster_engine",
+        "several workers for the reference engine",
+        2,
+        arguments=flags("--engine", "reference"),
+        environment=workers(),
+    ),
+    refuse("cluster_stdin", "several workers and standard input", 2, arguments=args("-"), environment=workers()),
+    refuse(
+        "cluster_checkpoint",
+        "several workers and a checkpoint",
+        2,
+        arguments=flags("--checkpoint", "kept"),
+        environment=workers(),
+    ),
+    refuse(
+        "cluster_values_from",
+        "several workers and cells that are to be listed from the data",
+        2,
+        prepare=specs(colour={"type": "enum", "values_from": "data", "domain_privacy": "waived"}),
+        environment=workers(),
+    ),
     refuse(
         "from_model_with_data",
         "--from-model with a table",
@@ -544,7 +588,7 @@ HEAD = (
     "| 70 | internal error: a rule of the tool's own did not hold |",
     "| 73 | an output cannot be created |",
     "| 74 | reading or writing broke off |",
-    "| 75 | not enough memory, or no such device |",
+    "| 75 | not enough memory, no such device, or another worker was lost |",
     "| 78 | the specs or the codebook are not of the documented form |",
     "| 130, 143 | stopped by SIGINT, SIGTERM |",
     "",
@@ -565,6 +609,19 @@ TAIL = (
     "| SIGTERM during the run | 143 | Stopped by SIGTERM; no output was written. |",
     "| a full disk, or a file size limit | 74 | Writing 'out.csv' broke off: File too large. |",
     "| whoever reads stdout goes away | 74 | Whoever was reading standard output has stopped. |",
+    "",
+    "And these in tests/end_to_end/test_workers.py, where TF_CONFIG names several workers (docs/scale.md):",
+    "",
+    "| what happens | exit code | sentence on stderr |",
+    "|---|---|---|",
+    "| a worker is killed, hangs or cannot be reached any more | 75 on all others | Another worker stopped, or cannot "
+    "be reached any more; no output was written. |",
+    "| workers do not come within 15 minutes | 75 | Not all workers could be reached within 900 s; missing: 1 "
+    "(host:port). |",
+    "| workers were given different budgets | 2 on all | The workers do not agree on the budget: give all of them the "
+    "same. |",
+    "| a worker's share of the rows does not fit the specs | 65 on all | its own sentence; elsewhere: Worker 2 failed; "
+    "its own log says why. |",
 )
 
 

@@ -1,0 +1,122 @@
+"""How several workers begin a run together and end it together: the same task for all, one exit code."""
+
+import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import fields
+from pathlib import Path
+from typing import TypeVar
+
+from dpwgan.cluster import Cluster
+from dpwgan.config import RunConfig
+from dpwgan.errors import DpwganError, InputError, ResourceError, UsageError
+from dpwgan.interruption import Interrupted
+from dpwgan.logs import LOGGER
+from dpwgan.methods.base import SharedMethod
+from dpwgan.planning import RunPlan
+from dpwgan.version import __version__
+from dpwgan.workers import LostPeerError, Team
+
+_PIECE = 1 << 22
+_BUDGET = ("epsilon", "delta")
+# What machines may differ in without a difference to the release.
+_OWN = ("threads", "device", "memory")
+
+Result = TypeVar("Result")
+
+
+@contextmanager
+def gather_team(config: RunConfig, cluster: Cluster, *, run_plan: RunPlan) -> Iterator[Team]:
+    """Joins the workers of the cluster, makes sure that all are about to do the same, and ends the run for all of them.
+
+    Raises: UsageError if the run cannot be shared, or the workers do not agree; ResourceError if one does not come or
+      is lost.
+    """
+    _refuse_what_cannot_be_shared(config, cluster, run_plan=run_plan)
+    facts = _list_facts(config, run_plan=run_plan)
+    LOGGER.info("worker %d of %d: waiting for the others", cluster.rank, cluster.size)
+    # TensorFlow takes seconds to import; a run that is refused must not pay for it.
+    from dpwgan.training.cluster import TensorFlowWorkers
+
+    synthesis = config.synthesis
+    team = Team(TensorFlowWorkers(cluster, device=synthesis.device, threads=synthesis.threads))
+    team.agree(facts)
+    try:
+        yield team
+    except BaseException as error:
+        if team.leads:
+            team.dismiss(_find_exit_code(error))
+        raise
+    if team.leads:
+        team.dismiss()
+
+
+def encode_together(team: Team, encode: Callable[[], Result]) -> Result:
+    """Gives what `encode` gives, once every worker has done its own.
+
+    Raises: what `encode` raises, or LostPeerError if another worker's failed.
+    """
+    try:
+        result = encode()
+    except BaseException as error:
+        try:
+            team.check_ready(_find_exit_code(error))
+        except LostPeerError:
+            raise error from None
+        raise
+    team.check_ready()
+    return result
+
+
+def _refuse_what_cannot_be_shared(config: RunConfig, cluster: Cluster, *, run_plan: RunPlan) -> None:
+    method, records = run_plan.method, run_plan.shape.records
+    if not isinstance(method, SharedMethod):
+        raise UsageError(
+            f"the method {method.name} needs all rows on one machine, and TF_CONFIG names {cluster.size} workers"
+        )
+    method.check_shared(run_plan.plan)
+    if config.synthesis.checkpoint is not None:
+        raise UsageError("several workers keep no checkpoint: leave --checkpoint out, or use one machine")
+    if run_plan.undiscovered:
+        raise UsageError("several workers need specs that list all cells: values_from is for one machine")
+    if records < cluster.size:
+        raise UsageError(f"TF_CONFIG names {cluster.size} workers, and the table has {records} rows")
+
+
+def _list_facts(config: RunConfig, *, run_plan: RunPlan) -> dict[str, bytes]:
+    """Lists what all workers must have in common, in the words of the sentence that says where they do not.
+
+    Privacy: a row that two workers took for theirs would count twice: all must have the same file, in the same order.
+    """
+    synthesis = config.synthesis
+    settings = {
+        part.name: getattr(synthesis, part.name) for part in fields(synthesis) if part.name not in (*_BUDGET, *_OWN)
+    }
+    settings["settings"] = sorted(synthesis.training.items())
+    return {
+        "the version": __version__.encode(),
+        "the specs": run_plan.schema.sha256.encode(),
+        "the budget": repr([getattr(synthesis, name) for name in _BUDGET]).encode(),
+        "the settings": repr(settings).encode(),
+        "the number of rows": str(run_plan.shape.records).encode(),
+        "the table": _digest(config.data),
+    }
+
+
+def _digest(path: str) -> bytes:
+    digest = hashlib.sha256()
+    try:
+        with Path(path).open("rb") as file:
+            while piece := file.read(_PIECE):
+                digest.update(piece)
+    except OSError as error:
+        raise InputError(f"the table cannot be read: {error.strerror or type(error).__name__}") from None
+    return digest.digest()
+
+
+def _find_exit_code(error: BaseException) -> int:
+    if isinstance(error, DpwganError):
+        return error.exit_code
+    if isinstance(error, Interrupted):
+        return 128 + error.number
+    return ResourceError.exit_code if isinstance(error, MemoryError) else DpwganError.exit_code

@@ -1,0 +1,186 @@
+"""Several workers that share one table: one leads, the others count or sum over their own rows when they are asked to.
+
+The chief, of rank 0, draws all noise, makes all choices and fits the generator, as if it were alone. What it needs of
+rows it asks of everybody: a task by its name, with what was released so far; each worker answers with a sum over its
+own rows, and all answers are added up. So each random number of a release is drawn once, by one worker.
+
+Privacy: the sums that travel are exact, and every worker sees them. Workers trust each other and the network between
+them, as the parts of one curator do; docs/scale.md says what that asks of an operator.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from dpwgan.errors import DpwganError, UsageError
+
+Numbers = npt.NDArray[np.float64]
+Task = Callable[[Any, Numbers], npt.NDArray[Any] | None]
+"""What a worker does when asked: an argument of JSON and an array in, a sum over its own rows out, if any is asked."""
+
+_DISMISSED = ""
+
+
+class Workers(Protocol):
+    """Processes that can add up arrays over all of them."""
+
+    @property
+    def rank(self) -> int:
+        """Which of them this process is; the chief is 0."""
+
+    @property
+    def size(self) -> int:
+        """How many there are."""
+
+    @property
+    def broken(self) -> bool:
+        """Whether a worker was lost, or an addition did not come to its end: then nothing more can be added."""
+
+    def add(self, values: Numbers) -> Numbers:
+        """Adds up an array over all workers, which call this together. Shapes: (k,), the same k everywhere.
+
+        Raises: ResourceError if a worker is lost.
+        """
+
+
+class AddUp(Protocol):
+    """Adds up what a task gives over everybody's rows."""
+
+    def __call__(
+        self, task: str, own: Callable[[], Numbers], *, argument: Any = None, array: Numbers | None = None
+    ) -> Numbers:
+        """Gives the sum over all workers; `own` computes this one's part, while the others do theirs.
+
+        Shapes: that of what `own` gives. Raises: ResourceError if a worker is lost.
+        """
+
+
+def alone(task: str, own: Callable[[], Numbers], *, argument: Any = None, array: Numbers | None = None) -> Numbers:
+    """Gives what `own` computes: all rows are here."""
+    return own()
+
+
+class Team:
+    """The workers of one run. The chief asks and dismisses; the others serve."""
+
+    def __init__(self, workers: Workers) -> None:
+        self._workers = workers
+        self._get_charged: Callable[[], Mapping[str, int]] = dict
+        self._dismissed = False
+
+    @property
+    def rank(self) -> int:
+        """Which worker this is."""
+        return self._workers.rank
+
+    @property
+    def size(self) -> int:
+        """How many workers there are."""
+        return self._workers.size
+
+    @property
+    def leads(self) -> bool:
+        """Whether this is the chief."""
+        return self._workers.rank == 0
+
+    def get_rows(self, records: int) -> tuple[int, int]:
+        """Gives the first and the last but one of this worker's rows: an equal part of all, in a row.
+
+        Privacy: every row belongs to exactly one worker, so that it moves one worker's sum only.
+        """
+        return records * self.rank // self.size, records * (self.rank + 1) // self.size
+
+    def agree(self, facts: Mapping[str, bytes]) -> None:
+        """Makes sure that all workers hold the same facts, by exchanging digests of them.
+
+        Raises: UsageError, the same one on all, that names the facts on which they differ.
+        """
+        digests = np.zeros((self.size, len(facts)))
+        # 48 bits: a float64 holds them exactly.
+        digests[self.rank] = [int.from_bytes(hashlib.sha256(fact).digest()[:6], "big") for fact in facts.values()]
+        digests = self._workers.add(digests.ravel()).reshape(digests.shape)
+        differing = [name for name, column in zip(facts, digests.T, strict=True) if np.any(column != column[0])]
+        if differing:
+            self._dismissed = True  # all of them leave here
+            raise UsageError(f"the workers do not agree on {' and '.join(differing)}: give all of them the same")
+
+    def check_ready(self, exit_code: int = 0) -> None:
+        """Goes on if all workers are ready: none has an exit code but 0.
+
+        Raises: LostPeerError, on all, with the exit code of the first that failed.
+        """
+        codes = np.zeros(self.size)
+        codes[self.rank] = exit_code
+        codes = self._workers.add(codes)
+        for rank in np.flatnonzero(codes):
+            self._dismissed = True  # all of them leave here
+            raise LostPeerError(f"worker {rank} failed; its own log says why", exit_code=int(codes[rank]))
+
+    # --------------------------------------------------------------------------------------------------------- chief
+
+    def follow(self, get_charged: Callable[[], Mapping[str, int]]) -> None:
+        """From now on each question carries what the chief's ledger was charged with, label by label."""
+        self._get_charged = get_charged
+
+    def add_up(
+        self, task: str, own: Callable[[], Numbers], *, argument: Any = None, array: Numbers | None = None
+    ) -> Numbers:
+        """Asks all workers for a task's sum over their rows, as `AddUp` says. For the chief."""
+        values = np.zeros(0) if array is None else np.asarray(array, np.float64).ravel()
+        self._say({"task": task, "argument": argument, "charged": dict(self._get_charged())}, values)
+        result = own()
+        return self._workers.add(np.asarray(result, np.float64).ravel()).reshape(result.shape)
+
+    def tell(self, task: str, *, argument: Any = None) -> None:
+        """Has all others do a task that gives nothing back. For the chief."""
+        self._say({"task": task, "argument": argument, "charged": dict(self._get_charged())}, np.zeros(0))
+
+    def dismiss(self, exit_code: int = 0) -> None:
+        """Tells the others that the run is over, and how it ended; does nothing where they cannot be told any more."""
+        if not (self._dismissed or self._workers.broken):
+            self._dismissed = True
+            self._say({"task": _DISMISSED, "exit_code": exit_code}, np.zeros(0))
+
+    def _say(self, command: Mapping[str, Any], values: Numbers) -> None:
+        text = np.frombuffer(json.dumps(command).encode(), np.uint8).astype(np.float64)
+        self._workers.add(np.array([text.size, values.size], np.float64))
+        self._workers.add(np.concatenate((text, values)))
+
+    # --------------------------------------------------------------------------------------------------- all the others
+
+    def serve(self, tasks: Mapping[str, Task], *, charge: Callable[[str, int], None]) -> None:
+        """Does what the chief asks for until it dismisses this worker.
+
+        Privacy: what the chief has charged since the last question is charged here first, against what this worker
+          reserved by its own plan.
+        Raises: PrivacyError from `charge`; DpwganError with the chief's exit code if the chief failed; ResourceError if
+          a worker is lost.
+        """
+        charged: dict[str, int] = {}
+        while True:
+            sizes = self._workers.add(np.zeros(2)).astype(int)
+            said = self._workers.add(np.zeros(sizes.sum()))
+            command = json.loads(said[: sizes[0]].astype(np.uint8).tobytes())
+            if command["task"] == _DISMISSED:
+                if command["exit_code"]:
+                    raise LostPeerError("worker 0 failed; its own log says why", exit_code=command["exit_code"])
+                return
+            for label, count in command["charged"].items():
+                if count > charged.get(label, 0):
+                    charge(label, count - charged.get(label, 0))
+                    charged[label] = count
+            answer = tasks[command["task"]](command["argument"], said[sizes[0] :])
+            if answer is not None:
+                self._workers.add(np.asarray(answer, np.float64).ravel())
+
+
+class LostPeerError(DpwganError):
+    """Another worker failed, with an exit code that is everybody's."""
+
+    def __init__(self, sentence: str, *, exit_code: int) -> None:
+        super().__init__(sentence)
+        self.exit_code = exit_code  # type: ignore[misc]

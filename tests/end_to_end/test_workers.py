@@ -1,0 +1,229 @@
+"""Several workers: threads with the pipeline in each for what they say to each other, processes for how they end."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpwgan import cli, pipeline
+from dpwgan.cluster import Cluster
+from dpwgan.config import RunConfig, SynthesisConfig, Voice
+from dpwgan.errors import OutputError
+from dpwgan.training import cluster as training_cluster
+from dpwgan.training.sampling import sample_poisson_rows
+from tests.end_to_end.bad_inputs import FAST, HEADER, ROWS, inside, write_good
+from tests.teams import make_workers, run_together
+
+RUN = Path(__file__).resolve().parents[2] / "run.py"
+QUERIES = {"rounds": 2, "fit_steps": 10, "codes": 20}
+METHODS: dict[str, dict[str, Any]] = {
+    "query-gan": QUERIES,
+    "independent": {},
+    "dp-wgan": {**QUERIES, "steps": 10, "hidden_critic": (4,)},
+}
+
+
+def run_threads(folder: Path, size: int, monkeypatch: pytest.MonkeyPatch, **synthesis: Any) -> list[Any]:
+    """Runs the pipeline once for each of `size` workers; `epsilons`, if given, are what each is told."""
+    workers = make_workers(size)
+    monkeypatch.setattr(training_cluster, "TensorFlowWorkers", lambda cluster, **_: workers[cluster.rank])
+    epsilons = synthesis.pop("epsilons", [1.0] * size)
+    cluster = [Cluster(addresses=tuple(f"host-{i}:1" for i in range(size)), rank=rank) for rank in range(size)]
+
+    def job(worker: Any) -> None:
+        config = RunConfig(
+            data=str(folder / "data.csv"),
+            output=str(folder / "out.csv"),
+            specs=folder / "specs.json",
+            synthesis=SynthesisConfig(epsilon=epsilons[worker.rank], **synthesis),
+            voice=Voice(quiet=True),
+            cluster=cluster[worker.rank],
+        )
+        pipeline.run(config)
+
+    return run_together(workers, job)
+
+
+def run_alone(folder: Path, **synthesis: Any) -> tuple[bytes, dict[str, Any]]:
+    config = RunConfig(
+        data=str(folder / "data.csv"),
+        output=str(folder / "alone.csv"),
+        specs=folder / "specs.json",
+        synthesis=SynthesisConfig(epsilon=1.0, **synthesis),
+        voice=Voice(quiet=True),
+    )
+    pipeline.run(config)
+    return (folder / "alone.csv").read_bytes(), json.loads((folder / "alone.csv.privacy.json").read_text())
+
+
+def list_names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+@pytest.mark.parametrize(("method", "size"), [("query-gan", 3), ("independent", 2)])
+def test_table_is_the_same_to_the_byte_when_workers_only_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, size: int
+) -> None:
+    write_good(tmp_path)
+    asked: dict[str, Any] = {"method": method, "settings": METHODS[method], "seed": 1}
+    table, claim = run_alone(tmp_path, **asked)
+    assert run_threads(tmp_path, size, monkeypatch, **asked) == [None] * size
+    assert (tmp_path / "out.csv").read_bytes() == table
+    shared = json.loads((tmp_path / "out.csv.privacy.json").read_text())
+    assert shared["ledger"] == claim["ledger"]
+    assert shared["method"]["settings"] == {**claim["method"]["settings"], "workers": size}
+
+
+@pytest.mark.parametrize("anchor", ["queries", "moments", "none"])
+def test_claim_is_the_same_when_workers_share_the_critic_steps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, anchor: str
+) -> None:
+    write_good(tmp_path)
+    alone = {"anchor": "none", "steps": 3, "expected_batch_size": 8, "hidden_critic": (4,), "hidden_generator": (4,)}
+    more = {"anchor": anchor, **METHODS["dp-wgan"]}
+    more = alone if anchor == "none" else more if anchor == "queries" else {k: more[k] for k in more if k != "rounds"}
+    drawn: list[int] = []
+
+    def watch(records: int, **rest: Any) -> Any:
+        drawn.append(records)
+        return sample_poisson_rows(records, **rest)
+
+    monkeypatch.setattr("dpwgan.training.loop.sample_poisson_rows", watch)
+    monkeypatch.setattr("dpwgan.training.shared_step.sample_poisson_rows", watch)
+    assert run_threads(tmp_path, 2, monkeypatch, settings=more) == [None] * 2
+    assert set(drawn) == {30}  # each of both draws of its own half
+    shared = json.loads((tmp_path / "out.csv.privacy.json").read_text())
+    steps = next(line for line in shared["ledger"] if line["label"] == "critic steps")
+    assert len(drawn) == 2 * steps["charged"] == 2 * steps["reserved"]
+    _, claim = run_alone(tmp_path, settings=more)
+    for part in ("guarantee", "budget", "ledger", "statement"):
+        assert shared[part] == claim[part]
+
+
+def test_all_exit_alike_when_one_share_breaks_the_specs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_good(tmp_path)
+    (tmp_path / "data.csv").write_text("\n".join((HEADER, *ROWS[:-1], "mauve,1,1.0,0")) + "\n")
+    before = list_names(tmp_path)
+    ends = run_threads(tmp_path, 3, monkeypatch, method="independent")
+    assert [end.exit_code for end in ends] == [65] * 3
+    assert "worker 2 failed" in str(ends[0])
+    assert "colour" in str(ends[2])
+    assert list_names(tmp_path) == before
+
+
+def test_all_refuse_when_workers_were_told_different_budgets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_good(tmp_path)
+    ends = run_threads(tmp_path, 2, monkeypatch, method="independent", epsilons=[1.0, 2.0])
+    assert {str(end) for end in ends} == {"the workers do not agree on the budget: give all of them the same"}
+    assert [end.exit_code for end in ends] == [2, 2]
+
+
+def test_all_exit_alike_when_the_chief_cannot_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_good(tmp_path)
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise OutputError("no room")
+
+    monkeypatch.setattr(pipeline, "write", fail)
+    ends = run_threads(tmp_path, 2, monkeypatch, method="independent")
+    assert [end.exit_code for end in ends] == [73, 73]
+
+
+def test_plan_is_made_alone_when_only_checking(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_good(tmp_path)
+    environment = {"TF_CONFIG": json.dumps(configure(find_ports(2), 1))}
+    with inside(tmp_path):
+        assert cli.main(["data.csv", "out.csv", "specs.json", "1", "--check"], environment=environment) == 0
+    assert "planned" in capsys.readouterr().out
+
+
+# ----------------------------------------------------------------------------------------- processes of their own
+
+
+def find_ports(count: int) -> list[int]:
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
+
+
+def configure(ports: list[int], rank: int) -> dict[str, Any]:
+    addresses = [f"127.0.0.1:{port}" for port in ports]
+    return {"cluster": {"worker": addresses}, "task": {"type": "worker", "index": rank}}
+
+
+def start(folder: Path, size: int, *arguments: str) -> "list[subprocess.Popen[str]]":
+    ports = find_ports(size)
+    environment = {name: text for name, text in os.environ.items() if not name.startswith("DPWGAN_")}
+    return [
+        subprocess.Popen(
+            [sys.executable, str(RUN), "data.csv", "out.csv", "specs.json", "1.0", *arguments, "--threads", "1"],
+            cwd=folder,
+            env={**environment, "TF_CONFIG": json.dumps(configure(ports, rank))},
+            text=True,
+            stderr=subprocess.PIPE,
+        )
+        for rank in range(size)
+    ]
+
+
+def finish(processes: "list[subprocess.Popen[str]]") -> list[str]:
+    try:
+        return [process.communicate(timeout=300)[1] for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
+
+
+@pytest.mark.slow
+def test_two_processes_give_the_table_of_one_when_they_only_count(tmp_path: Path) -> None:
+    write_good(tmp_path)
+    table, _ = run_alone(tmp_path, method="query-gan", settings=QUERIES, seed=1)
+    flags = ("--rounds", "2", "--fit-steps", "10", "--codes", "20", "--seed", "1")
+    processes = start(tmp_path, 2, "--method", "query-gan", *flags)
+    said = finish(processes)
+    assert [process.returncode for process in processes] == [0, 0], said
+    assert (tmp_path / "out.csv").read_bytes() == table
+    assert said[1] == ""
+
+
+@pytest.mark.slow
+def test_four_processes_give_a_table_and_one_claim_when_they_train(tmp_path: Path) -> None:
+    write_good(tmp_path)
+    processes = start(tmp_path, 4, "--rounds", "2", "--fit-steps", "10", "--codes", "20", "--steps", "20")
+    said = finish(processes)
+    assert [process.returncode for process in processes] == [0] * 4, said
+    claim = json.loads((tmp_path / "out.csv.privacy.json").read_text())
+    assert claim["method"]["settings"]["workers"] == 4
+    assert 0.9 < claim["budget"]["epsilon_spent"] <= 1.0
+    assert len((tmp_path / "out.csv").read_text().splitlines()) == 61
+    assert said[1:] == [""] * 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("lost", [0, 1])
+def test_the_others_stop_and_nothing_is_written_when_a_worker_is_killed(tmp_path: Path, lost: int) -> None:
+    write_good(tmp_path)
+    before = list_names(tmp_path)
+    # FAST but long: the later flag wins.
+    processes = start(tmp_path, 2, *FAST, "--steps", "20000", "--log-format", "json")
+    assert processes[0].stderr is not None
+    for line in processes[0].stderr:
+        if '"accountant"' in line:  # the workers have met
+            break
+    time.sleep(2)
+    processes[lost].send_signal(signal.SIGKILL)
+    said = finish(processes)
+    assert processes[lost].returncode == -signal.SIGKILL
+    assert processes[1 - lost].returncode == 75, said
+    assert "Another worker stopped, or cannot be reached any more; no output was written." in said[1 - lost]
+    assert "Traceback" not in said[1 - lost]
+    assert list_names(tmp_path) == before

@@ -1,0 +1,84 @@
+"""Workers that are threads of one process, for everything about a team but the network between its members."""
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from dpwgan.errors import ResourceError
+from dpwgan.workers import Numbers, Team
+
+
+class _Meeting:
+    def __init__(self, size: int) -> None:
+        self.size, self.left = size, False
+        self.waiting: list[Numbers] = []
+        self.totals: list[Numbers] = []
+        self.changed = threading.Condition()
+
+    def add(self, values: Numbers) -> Numbers:
+        with self.changed:
+            number = len(self.totals)
+            self.waiting.append(np.asarray(values, np.float64))
+            if len(self.waiting) == self.size:
+                self.totals.append(np.sum(self.waiting, axis=0))
+                self.waiting = []
+                self.changed.notify_all()
+            self.changed.wait_for(lambda: len(self.totals) > number or self.left, timeout=60)
+            if len(self.totals) == number:
+                raise ResourceError("another worker was lost")
+            return self.totals[number]
+
+    def leave(self) -> None:
+        with self.changed:
+            self.left = True
+            self.changed.notify_all()
+
+
+class ThreadWorkers:
+    """Adds up in memory; whoever fails ends what the others wait for, as a process that ends does."""
+
+    def __init__(self, meeting: _Meeting, rank: int) -> None:
+        self._meeting, self.rank = meeting, rank
+        self.size, self.broken = meeting.size, False
+
+    def add(self, values: Numbers) -> Numbers:
+        self.broken = True
+        total = self._meeting.add(values)
+        self.broken = False
+        return total
+
+    def leave(self) -> None:
+        self._meeting.leave()
+
+
+def make_workers(size: int) -> list[ThreadWorkers]:
+    """Makes as many workers as asked for, who know each other."""
+    meeting = _Meeting(size)
+    return [ThreadWorkers(meeting, rank) for rank in range(size)]
+
+
+def run_together(workers: Sequence[ThreadWorkers], job: Callable[[ThreadWorkers], Any]) -> list[Any]:
+    """Runs a job on every worker at once and gives what each gave, or the error that it raised."""
+    results: list[Any] = [None] * len(workers)
+
+    def do(worker: ThreadWorkers) -> None:
+        try:
+            results[worker.rank] = job(worker)
+        except BaseException as error:
+            results[worker.rank] = error
+            worker.leave()
+
+    threads = [threading.Thread(target=do, args=(worker,), daemon=True) for worker in workers]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=120)
+        assert not thread.is_alive()
+    return results
+
+
+def run_team(size: int, job: Callable[[Team], Any]) -> list[Any]:
+    """Does the same with a team."""
+    return run_together(make_workers(size), lambda workers: job(Team(workers)))
