@@ -1,5 +1,8 @@
 """The noise of a step: normal, independent, fresh, of the stddev asked for, on both paths."""
 
+from decimal import Decimal, localcontext
+from fractions import Fraction
+
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -90,4 +93,32 @@ class Ends:
 def test_fast_numbers_stay_finite_when_words_are_at_their_ends(word: int) -> None:
     numbers = draw_normal_numbers(10, stddev=1.0, rng=Ends(word), step_noise="fast")  # type: ignore[arg-type]
     assert np.all(np.isfinite(numbers))
-    assert np.max(np.abs(numbers)) < 6.77
+    assert np.max(np.abs(numbers)) < 11.6
+
+
+class Stuck(Ends):
+    """Words of 64 bits whose low halves, the radii, are what is given first, and what refines them what comes next."""
+
+    def __init__(self, *words: int) -> None:
+        self.bit_generator = self
+        self._words = list(words)
+
+    def random_raw(self, size: int) -> npt.NDArray[np.uint64]:
+        return np.full(size, self._words.pop(0), np.uint64)
+
+
+@pytest.mark.parametrize("refining", [0, 1 << 40, (1 << 63) + 12_345, 2**64 - 1])
+@pytest.mark.parametrize("word", [0, 1, 77, (1 << 23) - 1, 2**32 - 1, 2**32 - 2, 2**32 - (1 << 23), 1 << 31, 1 << 23])
+def test_fast_radius_is_that_of_all_its_bits_when_words_are_near_an_end(word: int, refining: int) -> None:
+    # One word of 64 bits holds the radius of a pair and its angle.
+    radius = np.hypot(*draw_normal_numbers(2, stddev=1.0, rng=Stuck(word, refining), step_noise="fast"))  # type: ignore[arg-type]
+    near = word < 1 << 23 or word >= 2**32 - (1 << 23)
+    uniform = Fraction(2 * word + 1, 2**33) if not near else Fraction(word * 2**65 + 2 * refining + 1, 2**97)
+    with localcontext(prec=60):
+        logarithm = (Decimal(uniform.numerator) / Decimal(uniform.denominator)).ln()
+        expected = float((-2 * logarithm).sqrt())
+    assert radius == pytest.approx(expected, rel=1e-5)
+    # The twin: 32 bits alone miss what lies at the ends.
+    if word in (0, 2**32 - 1) and refining == 0:
+        coarse = np.sqrt(-2 * np.log(np.float32((word + 0.5) * 2.0**-32)))
+        assert abs(coarse - expected) > 0.1 * expected
