@@ -12,7 +12,7 @@ from dpwgan.accounting.budget import Budget, NeighboringRelation
 from dpwgan.accounting.choose import AccountantChoice
 from dpwgan.accounting.events import StableSelection, Unprotected, stable_selection
 from dpwgan.accounting.journal import Journal
-from dpwgan.accounting.ledger import Ledger
+from dpwgan.accounting.ledger import GIVEN_UP, Ledger
 from dpwgan.checkpoint import Checkpoint, Spent
 from dpwgan.config import SynthesisConfig, default_delta
 from dpwgan.encoded import TableShape, lay_out_spans
@@ -105,7 +105,7 @@ class RunPlan:
             journal=journal,
         )
         for line in self.spent:
-            ledger.reserve(line.label, line.event, line.count, mechanism="given up when the run was planned anew")
+            ledger.reserve(line.label, line.event, line.count, mechanism=GIVEN_UP)
         for column, event in self.discoveries.items():
             ledger.reserve(discovery_label(column), event, 1, mechanism="stable selection of a column's cells")
         if not self.undiscovered:

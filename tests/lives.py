@@ -127,8 +127,8 @@ def watched(lives: Lives) -> Iterator[None]:
 
         return read
 
-    def make_recorded_streams(seed: int | None, *, life: int) -> Streams:
-        streams = make_streams(seed, life=life)
+    def make_recorded_streams(seed: int | None, *, life: int, worker: int) -> Streams:
+        streams = make_streams(seed, life=life, worker=worker)
         noise = RecordedNoise(streams.noise.bit_generator)
         noise.given = lives.noise
         return Streams(noise=noise, batches=streams.batches, model=streams.model, seeded=streams.seeded)

@@ -140,6 +140,7 @@ def test_round_is_left_out_when_its_answer_was_lost(tmp_path: Path) -> None:
 def test_certificate_is_left_out_when_it_was_lost(tmp_path: Path) -> None:
     document = lose(tmp_path, "certificate").document
     assert document["certificate"] is None
+    assert not any("planned anew" in said for said in document["accountant"]["assumptions"])
     assert document["ledger"][-1]["details"][LOST] == 1
 
 
@@ -152,6 +153,7 @@ def test_rest_of_the_budget_is_planned_anew_when_what_is_needed_was_lost(tmp_pat
     first, again = (line for line in document["ledger"] if line["label"].startswith("one-way counts"))
     assert again["noise_multiplier"] > first["noise_multiplier"]
     assert document["guarantee"]["epsilon"] <= ASKED
+    assert any("planned anew" in said for said in document["accountant"]["assumptions"])
 
 
 def test_run_is_refused_when_its_only_release_was_lost(tmp_path: Path) -> None:

@@ -25,6 +25,9 @@ from dpwgan.errors import PrivacyError
 LOST = "lost to an interruption"
 """The detail of a line that counts acts which were charged, may have read rows, and gave nothing."""
 
+GIVEN_UP = "given up when the run was planned anew"
+"""The mechanism of a line of a plan that was left when a release was lost that the run cannot do without."""
+
 _RELATION_WORDS = {
     NeighboringRelation.ZERO_OUT: "two tables are neighbours if they have the same number of rows and one row of one "
     "of them is replaced by a null row that adds nothing to any sum",
@@ -238,6 +241,11 @@ class Ledger:
             "one person has one row; who has k rows is protected by group privacy for k only",
             "the number of rows, the specs, the settings and the code are public",
         ]
+        if any(line.mechanism == GIVEN_UP for line in self._lines.values()):
+            assumptions.append(
+                "the run was killed and what was left of the budget planned anew; what killed it, and when, did not "
+                "depend on the rows"
+            )
         if any(isinstance(event, PoissonGaussian) for event in events):
             assumptions.append(
                 "every critic step draws each row independently with the stated probability (Poisson sampling), and "
