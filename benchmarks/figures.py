@@ -130,3 +130,22 @@ def describe(figure: Figure) -> str:
 
 
 HEADING = "| what | median (least-most) | runs | goal | met |\n|---|---|---|---|---|"
+
+
+def report(
+    figures: Sequence[Figure], path: Path | None, *, skipped: Mapping[str, str] | None = None, **more: Any
+) -> None:
+    """Prints the table of figures, and writes a file of results where there is a path for one."""
+    print(HEADING)
+    for figure in figures:
+        print(describe(figure))
+    if path is not None:
+        write_results(path, figures, skipped=skipped, **more)
+
+
+def split_arguments(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Splits a command line at `--`: what is the benchmark's, and what goes to the program that it measures."""
+    if "--" not in arguments:
+        return list(arguments), []
+    place = list(arguments).index("--")
+    return list(arguments[:place]), list(arguments[place + 1 :])

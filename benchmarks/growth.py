@@ -25,7 +25,7 @@ import numpy as np  # noqa: E402
 import polars as pl  # noqa: E402
 
 from benchmarks.census1940 import SPECS, write_population  # noqa: E402
-from benchmarks.figures import HEADING, Figure, describe, take_figure, write_results  # noqa: E402
+from benchmarks.figures import Figure, report, split_arguments, take_figure  # noqa: E402
 from benchmarks.processes import run_measured  # noqa: E402
 
 ROWS = (10_000, 100_000, 1_000_000)
@@ -138,9 +138,7 @@ def main() -> None:
     parser.add_argument("--columns", nargs="+", type=int)
     parser.add_argument("--quick", action="store_true", help="small tables: exponents are then those of the start-up")
     parser.add_argument("--json", type=Path)
-    ours, flags = sys.argv[1:], []
-    if "--" in ours:
-        ours, flags = ours[: ours.index("--")], ours[ours.index("--") + 1 :]
+    ours, flags = split_arguments(sys.argv[1:])
     asked = parser.parse_args(ours)
     flags += QUICK_FLAGS if asked.quick else []
     rows = asked.rows or (QUICK_ROWS if asked.quick else ROWS)
@@ -148,11 +146,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         found = measure(sorted(rows), sorted(columns), scratch=Path(scratch), flags=flags)
     figures = make_figures(found)
-    print(HEADING)
-    for figure in figures:
-        print(describe(figure))
-    if asked.json is not None:
-        write_results(asked.json, figures, cases=found)
+    report(figures, asked.json, cases=found)
 
 
 if __name__ == "__main__":

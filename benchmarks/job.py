@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.census1940 import ROWS, write_population  # noqa: E402
-from benchmarks.figures import HEADING, Figure, describe, take_figure, write_results  # noqa: E402
+from benchmarks.figures import Figure, report, split_arguments, take_figure  # noqa: E402
 from benchmarks.growth import QUICK_FLAGS, run_staged  # noqa: E402
 from benchmarks.processes import run_measured  # noqa: E402
 
@@ -115,9 +115,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int)
     parser.add_argument("--quick", action="store_true", help="a small table")
     parser.add_argument("--json", type=Path)
-    ours, flags = sys.argv[1:], []
-    if "--" in ours:
-        ours, flags = ours[: ours.index("--")], ours[ours.index("--") + 1 :]
+    ours, flags = split_arguments(sys.argv[1:])
     asked = parser.parse_args(ours)
     flags += QUICK_FLAGS if asked.quick else []
     rows = asked.rows or (QUICK_ROWS if asked.quick else ROWS)
@@ -131,11 +129,7 @@ def main() -> None:
         )
     figures = [*make_figures(runs["whole"], runs["tenth"], runs["out"], rows=rows), *runs.pop("peers")]
     skipped = runs.pop("skipped")
-    print(HEADING)
-    for figure in figures:
-        print(describe(figure))
-    if asked.json is not None:
-        write_results(asked.json, figures, skipped=skipped, cases=runs)
+    report(figures, asked.json, skipped=skipped, cases=runs)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks.figures import HEADING, describe, take_figure, write_results
+from benchmarks.figures import report, take_figure
 from benchmarks.processes import RUN, run_measured
 
 
@@ -50,12 +50,8 @@ def main() -> None:
         take_figure(f"start-up: {name}", times[name], unit="CPU s", goal=goal)
         for name, (_, _, goal) in commands.items()
     ]
-    print(HEADING)
-    for figure in figures:
-        print(describe(figure))
     skipped = {} if there else {"--check": f"there is no table in {asked.table}" if asked.table else "no table given"}
-    if asked.json is not None:
-        write_results(asked.json, figures, skipped=skipped)
+    report(figures, asked.json, skipped=skipped)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.census1940 import write_population  # noqa: E402
-from benchmarks.figures import HEADING, Figure, describe, take_figure, take_ratios, write_results  # noqa: E402
+from benchmarks.figures import Figure, report, take_figure, take_ratios  # noqa: E402
 from dpwgan.api import Synthesizer  # noqa: E402
 from dpwgan.cells.coarsening import coarsen  # noqa: E402
 from dpwgan.cells.groups import GroupLayout  # noqa: E402
@@ -205,11 +205,7 @@ def main() -> None:
     rows, rounds, sampled = (QUICK_ROWS, 1, QUICK_SAMPLED) if asked.quick else (asked.rows, asked.rounds, SAMPLED)
     with tempfile.TemporaryDirectory() as folder:
         figures = run(Path(folder), rows=rows, rounds=rounds, sampled=sampled)
-    print(HEADING)
-    for figure in figures:
-        print(describe(figure))
-    if asked.json is not None:
-        write_results(asked.json, figures, rows=rows)
+    report(figures, asked.json, rows=rows)
 
 
 if __name__ == "__main__":

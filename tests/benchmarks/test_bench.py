@@ -159,3 +159,18 @@ def test_all_parts_are_put_into_one_file_when_one_fails_and_one_is_not_there(
         "growth": "ended with exit code 3",
         "tables": "there is no such script",
     }
+
+
+@pytest.mark.parametrize(
+    ("given", "split"),
+    [
+        ([], ([], [])),
+        (["--quick"], (["--quick"], [])),
+        (["--quick", "--", "--steps", "3"], (["--quick"], ["--steps", "3"])),
+        (["--", "--", "x"], ([], ["--", "x"])),
+    ],
+)
+def test_command_line_is_split_when_a_part_of_it_is_the_programs(
+    given: list[str], split: tuple[list[str], list[str]]
+) -> None:
+    assert figures.split_arguments(given) == split
