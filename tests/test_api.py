@@ -96,8 +96,8 @@ def test_mechanism_is_asked_for_what_the_ledger_reserved_when_lists_are_found(
         asked.append(options)
         return select(counts, **options)
 
-    def watched_streams(seed: int | None, *, life: int) -> Streams:
-        streams.append(make_streams(seed, life=life))
+    def watched_streams(seed: int | None, *, life: int, worker: int) -> Streams:
+        streams.append(make_streams(seed, life=life, worker=worker))
         return streams[-1]
 
     def watched_init(self: Ledger, *arguments: Any, **options: Any) -> None:

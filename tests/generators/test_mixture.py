@@ -8,7 +8,7 @@ import pytest
 
 from dpwgan.cells.groups import GroupLayout
 from dpwgan.discriminators.base import Probabilities
-from dpwgan.discriminators.marginals import MeasuredMarginals, answer_pairs, count_marginal
+from dpwgan.discriminators.marginals import MeasuredMarginals, answer_pairs, count_marginals
 from dpwgan.generators.mixture import Mixture, fit
 from tests.discriminators.groups import make_groups
 
@@ -98,7 +98,7 @@ def test_steps_are_those_of_adam_when_computed_in_float64() -> None:
 def measure_exactly(groups: npt.NDArray[np.int32]) -> MeasuredMarginals:
     measured = MeasuredMarginals(LAYOUT)
     for pair in itertools.combinations(range(len(SIZES)), 2):
-        measured.add(pair, count_marginal(groups, pair, LAYOUT) / len(groups), stddev=1.0)
+        measured.add(pair, count_marginals(groups, [pair], LAYOUT)[pair] / len(groups), stddev=1.0)
     return measured
 
 
@@ -110,7 +110,7 @@ def test_fit_reaches_every_pair_when_there_is_no_noise() -> None:
     answers = answer_pairs(mixture.probabilities())
     for pair in measured:
         left, right = (LAYOUT.get_slice(attribute) for attribute in pair)
-        assert np.abs(answers[left, right] - count_marginal(groups, pair, LAYOUT) / 500).max() < 1e-3
+        assert np.abs(answers[left, right] - count_marginals(groups, [pair], LAYOUT)[pair] / 500).max() < 1e-3
     assert len(ticks) == 1_500
 
 

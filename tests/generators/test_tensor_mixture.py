@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from dpwgan.cells.groups import GroupLayout
-from dpwgan.discriminators.marginals import MeasuredMarginals, count_marginal
+from dpwgan.discriminators.marginals import MeasuredMarginals, count_marginals
 from dpwgan.generators.mixture import Mixture, fit
 from dpwgan.generators.tensor_mixture import CodeSource, TensorMixture, lay_out_groups
 from tests.discriminators.groups import make_groups
@@ -60,7 +60,7 @@ def test_fit_lowers_the_loss_when_the_generator_is_of_any_kind(kind: str) -> Non
     groups = make_groups(500, sizes=SIZES, seed=3)
     measured = MeasuredMarginals(LAYOUT)
     for pair in itertools.combinations(range(len(SIZES)), 2):
-        measured.add(pair, count_marginal(groups, pair, LAYOUT) / 500, stddev=0.01)
+        measured.add(pair, count_marginals(groups, [pair], LAYOUT)[pair] / 500, stddev=0.01)
     mixture = make_mixture(kind)
     before, _ = measured.loss_and_gradient(mixture.probabilities())
     fit(mixture, [measured], steps=200, learning_rate=0.05, last_rate=0.005)

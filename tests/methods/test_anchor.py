@@ -136,7 +136,7 @@ READS: list[tuple[Any, str]] = [
     (one_ways, "count_one_ways"),
     (moments, "count_pairs"),
     (queries, "count_pairs"),
-    (queries, "count_marginal"),
+    (queries, "count_marginals"),
 ]
 """Where rows are turned into exact counts."""
 

@@ -21,7 +21,7 @@ from dpwgan.accounting.moments import MOMENTS
 from dpwgan.accounting.pld import PLD
 from dpwgan.cells.groups import GroupLayout
 from dpwgan.discriminators import moments, queries
-from dpwgan.discriminators.marginals import MeasuredMarginals, count_marginal, count_pairs
+from dpwgan.discriminators.marginals import MeasuredMarginals, count_marginals, count_pairs
 from dpwgan.discriminators.moments import measure_moments
 from dpwgan.discriminators.queries import QueryDiscriminator
 
@@ -143,7 +143,7 @@ def test_audit_of_moments_stays_below_the_claim_when_a_canary_comes_and_goes(
 
     def count(groups: Groups) -> npt.NDArray[np.float64]:
         weight = math.sqrt(1 / 3)  # three pairs of as many cells each
-        return np.concatenate([weight * count_marginal(groups, pair, LAYOUT).ravel() for pair in PAIRS])
+        return np.concatenate([weight * count_marginals(groups, [pair], LAYOUT)[pair].ravel() for pair in PAIRS])
 
     without, there = (count(groups) for groups in make_worlds(relation))
 
@@ -197,13 +197,13 @@ def test_audit_of_a_question_stays_below_the_claim_when_a_canary_comes_and_goes(
         errors = []
         for left, right in PAIRS:
             answer = np.outer(CODES[0, 2 * left : 2 * left + 2], CODES[0, 2 * right : 2 * right + 2])
-            errors.append(np.abs(count_marginal(groups, (left, right), LAYOUT) - 10 * answer).sum())
+            errors.append(np.abs(count_marginals(groups, [(left, right)], LAYOUT)[(left, right)] - 10 * answer).sum())
         weights = np.exp(selection_epsilon * np.array(errors) / 2)
         return weights / weights.sum()
 
     worlds = make_worlds(relation)
     laws = [find_law(groups) for groups in worlds]
-    counts = [{pair: count_marginal(groups, pair, LAYOUT).ravel() for pair in PAIRS} for groups in worlds]
+    counts = [{pair: count_marginals(groups, [pair], LAYOUT)[pair].ravel() for pair in PAIRS} for groups in worlds]
 
     def play(groups: Groups) -> list[float]:
         ratios = []
