@@ -28,11 +28,32 @@ class ImageGrid:
         return self.label.categories
 
 
+def locate_images(shape: TableShape) -> ImageGrid | None:
+    """Finds pixels and label of images.
+
+    None if the table has other columns besides, a pixel that is no number, or a label that is no column of categories.
+    Privacy: sees the public shape only.
+    """
+    layout = shape.image
+    if layout is None or len(shape.spans) != len(layout.pixels) + 1:
+        return None
+    by_column = {span.column: span for span in shape.spans}
+    label = by_column.get(layout.label)
+    if label is None or label.head == "linear" or label.role == "available":
+        return None
+    pixels = [by_column.get(name) for name in layout.pixels]
+    sources = tuple(span.source for span in pixels if span is not None and span.role == "number")
+    if len(sources) != len(pixels):
+        return None
+    return ImageGrid(shape=layout.shape, sources=sources, label=label, spans=shape.spans)
+
+
 def find_image_grid(shape: TableShape, *, method: str) -> ImageGrid | None:
     """Finds the grid of a table of images; None for any other table.
 
     Privacy: sees the public shape only.
-    Raises: UsageError, in the name of `method`, for images that are too small or have columns beside label and pixels.
+    Raises: UsageError, in the name of `method`, for images that are too small, have columns beside label and pixels, or
+      a label that is no column of categories.
     """
     layout = shape.image
     if layout is None:
@@ -42,16 +63,13 @@ def find_image_grid(shape: TableShape, *, method: str) -> ImageGrid | None:
             f"{method} has convolutions for images of at least {LEAST_SIDE} x {LEAST_SIDE}; the layout of the specs "
             f"says {layout.shape[0]} x {layout.shape[1]}"
         )
-    by_name = {span.column: span for span in shape.spans}
     pixels = set(layout.pixels)
     for span in shape.spans:
         if span.column not in pixels and span.column != layout.label:
             raise UsageError(
                 f"{method} takes images with one label; the column {span.column} is neither pixel nor label"
             )
-    return ImageGrid(
-        shape=layout.shape,
-        sources=tuple(by_name[name].source for name in layout.pixels),
-        label=by_name[layout.label],
-        spans=shape.spans,
-    )
+    grid = locate_images(shape)
+    if grid is None:
+        raise UsageError(f"{method} needs the label {layout.label} to be a column of categories")
+    return grid

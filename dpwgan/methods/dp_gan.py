@@ -15,6 +15,7 @@ from dpwgan.accounting.calibrate import noise_multiplier_for
 from dpwgan.accounting.choose import AccountantChoice, NoChoice, choose_nothing
 from dpwgan.accounting.events import Charge, Event, Gaussian, PublishedClaim, Unprotected
 from dpwgan.accounting.moments import MOMENTS
+from dpwgan.cells.image_grid import LEAST_SIDE
 from dpwgan.encoded import EncodedTable, TableShape
 from dpwgan.errors import UsageError
 from dpwgan.generators.conv_sampler import ConvSampler
@@ -313,22 +314,22 @@ def refuse_nothing_to_train_on(shape: TableShape, *, method: str) -> None:
 
 def lay_out_space(shape: TableShape, settings: DpGanSettings) -> CosineSpace | None:
     """Gives what a private discriminator sees of images; None for a table. Privacy: of public facts only."""
-    images = find_images(shape)
-    if images is None:
+    grid = find_images(shape)
+    if grid is None:
         if settings.projection_dimension is not None:
             raise UsageError("projection-dimension is for images whose every column is a pixel, or the label")
         return None
-    layout, label, sources = images
+    pixels = len(grid.sources)
     asked = settings.projection_dimension or _DIMENSION
-    if settings.projection_dimension is not None and asked > len(sources):
-        raise UsageError(f"projection-dimension must be at most {len(sources):,}, the number of pixels")
+    if settings.projection_dimension is not None and asked > pixels:
+        raise UsageError(f"projection-dimension must be at most {pixels:,}, the number of pixels")
     return CosineSpace(
-        image=layout.shape,
+        image=grid.shape,
         spans=shape.spans,
-        label=label,
-        sources=sources,
-        dimension=min(asked, len(sources)),
-        squared=min(asked, len(sources), _MOST_SQUARED),
+        label=grid.label,
+        sources=grid.sources,
+        dimension=min(asked, pixels),
+        squared=min(asked, pixels, _MOST_SQUARED),
     )
 
 
@@ -462,8 +463,8 @@ def _fit_published(
 
     networks, rng = plan.networks, streams.model
     run: dict[str, Any] = {"streams": streams, "ledger": ledger, "progress": progress}
-    images = find_images(plan.shape)
-    if images is None or min(images[0].shape[:2]) < 8:
+    grid = find_images(plan.shape)
+    if grid is None or min(grid.shape[:2]) < LEAST_SIDE:
         generator = MlpGenerator(encoded.spans, latent=networks.latent, hidden=networks.hidden_generator, rng=rng)
         discriminator = NoisyDiscriminator(
             encoded.spans, hidden=networks.hidden_critic, weight_clip=1e3, layer_noise=LAYER_NOISE, rng=rng
@@ -471,10 +472,6 @@ def _fit_published(
         latents = LatentSource(latent=networks.latent, width=plan.shape.width, rng=rng)
         game = TableRows(encoded, generator=generator, discriminator=discriminator, latents=latents)
         return MlpSampler(weights=play_published(game, plan, **run), spans=encoded.spans)
-    from dpwgan.cells.image_grid import ImageGrid
-
-    layout, label, sources = images
-    grid = ImageGrid(shape=layout.shape, sources=sources, label=label, spans=encoded.spans)
     game_of_images = ImageRows(encoded, grid, latent=networks.latent, layer_noise=LAYER_NOISE, rng=rng)
     weights = play_published(game_of_images, plan, **run)
     shares = np.full(grid.classes, 1.0 / grid.classes)

@@ -25,6 +25,7 @@ from dpwgan.cells.class_moments import (
     split_classes,
     sum_products,
 )
+from dpwgan.cells.image_grid import ImageGrid, locate_images
 from dpwgan.cells.image_moments import (
     MOST_OF_SHARE,
     Centre,
@@ -169,21 +170,15 @@ class ImageGaussianPlan:
         )
 
 
-def find_images(shape: TableShape) -> tuple[ImageLayout, Span, tuple[int, ...]] | None:
-    """Finds layout, label and the pixels' places in a row's numbers; None if the table is not pixels and label alone.
+def find_images(shape: TableShape) -> ImageGrid | None:
+    """Finds pixels and label of images of which a Gaussian can be made; None for any other table.
 
     Privacy: reads public facts only.
     """
-    layout = shape.image
-    if layout is None or len(shape.spans) != len(layout.pixels) + 1 or layout.maximum <= layout.minimum:
+    grid, layout = locate_images(shape), shape.image
+    if grid is None or layout is None or layout.maximum <= layout.minimum or grid.classes > MOST_CLASSES:
         return None
-    by_column = {span.column: span for span in shape.spans}
-    label = by_column.get(layout.label)
-    if label is None or label.head == "linear" or label.role == "available" or label.categories > MOST_CLASSES:
-        return None
-    pixels = [by_column.get(name) for name in layout.pixels]
-    found = [span.source for span in pixels if span is not None and span.role == "number"]
-    return (layout, label, tuple(found)) if len(found) == len(pixels) else None
+    return grid
 
 
 def plan_image_gaussian(
@@ -202,34 +197,33 @@ def plan_image_gaussian(
     all releases.
     Raises: UsageError for a table that is not images and a label alone, or a dimension beyond its pixels.
     """
-    images = find_images(shape)
-    if images is None:
+    grid = find_images(shape)
+    if grid is None or shape.image is None:
         raise UsageError(
             "a Gaussian of images needs specs with a layout, whose every column is a pixel that is a number, "
             f"or a label of {MOST_CLASSES} categories at most"
         )
-    layout, label, sources = images
-    pixels = len(sources)
+    pixels, classes = len(grid.sources), grid.classes
     most = min(pixels, MOST_DIMENSION)
     if dimension is not None and not 1 <= dimension <= most:
         raise UsageError(f"projection-dimension must be from 1 to {most:,} for images of {pixels:,} pixels")
     records = shape.records
-    by_class = bearable_dimension(records / label.categories, covariance, push=1.0) >= _CLASS_DIMENSIONS
-    seen = records / label.categories if by_class else records
+    by_class = bearable_dimension(records / classes, covariance, push=1.0) >= _CLASS_DIMENSIONS
+    seen = records / classes if by_class else records
     # Shrinkage sets right what is too noisy of each class, so that a class may have as many directions as all.
     of_covariance = max(bearable_dimension(seen, covariance, push=1.0), _CLASS_DIMENSIONS * 2.0 if by_class else 1.0)
     return ImageGaussianPlan(
         shape=shape,
-        layout=layout,
-        label=label,
-        sources=sources,
+        layout=shape.image,
+        label=grid.label,
+        sources=grid.sources,
         projection=projection,
         centre=centre,
         means=means,
         covariance=covariance,
         # Half of the first release is spent on the sizes.
         centre_dimension=dimension or _choose_means_dimension(records / 2.0, centre, most=most),
-        means_dimension=dimension or _choose_means_dimension(records / label.categories, means, most=most),
+        means_dimension=dimension or _choose_means_dimension(records / classes, means, most=most),
         covariance_dimension=dimension or max(1, min(most, int(of_covariance))),
         by_class=by_class,
     )

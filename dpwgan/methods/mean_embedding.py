@@ -11,6 +11,7 @@ from dpwgan.accounting.budget import Budget, NeighboringRelation
 from dpwgan.accounting.choose import FamilyChoice, choose_accountant_for_family
 from dpwgan.accounting.events import Charge, Event, Gaussian, gaussian
 from dpwgan.accounting.ledger import Ledger
+from dpwgan.cells.image_grid import ImageGrid, locate_images
 from dpwgan.discriminators.class_images import estimate_classes
 from dpwgan.discriminators.embeddings import (
     REPLACE_ONE_FACTOR,
@@ -18,7 +19,7 @@ from dpwgan.discriminators.embeddings import (
     choose_coefficients,
     measure_embedding,
 )
-from dpwgan.encoded import EncodedTable, Span, TableShape
+from dpwgan.encoded import EncodedTable, TableShape
 from dpwgan.errors import UsageError
 from dpwgan.generators.factor_images import FactorImages
 from dpwgan.methods.base import Progress
@@ -66,7 +67,7 @@ class MeanEmbeddingPlan:
 
     shape: TableShape
     settings: MeanEmbeddingSettings
-    label: Span
+    grid: ImageGrid
     features: ImageFeatures
     release: Gaussian
     choice: FamilyChoice
@@ -74,7 +75,7 @@ class MeanEmbeddingPlan:
     @property
     def classes(self) -> int:
         """Number of classes."""
-        return self.label.categories
+        return self.grid.label.categories
 
     @property
     def charges(self) -> list[tuple[str, Event, int, Mapping[str, Any]]]:
@@ -86,7 +87,7 @@ class MeanEmbeddingPlan:
                 1,
                 {
                     "mechanism": "Gaussian noise on the second moments of public features of the pixels, of every "
-                    f"class of {self.label.column} and of all records together",
+                    f"class of {self.grid.label.column} and of all records together",
                     "features": self.features.width,
                     "classes": self.classes,
                 },
@@ -155,7 +156,7 @@ class MeanEmbedding:
         Raises: UsageError if the table holds no images, or other columns beside them; PrivacyError if the budget cannot
           be met.
         """
-        label = find_label(shape)
+        grid = find_grid(shape)
         choice = choose_accountant_for_family(
             accountant_rule,
             budget=budget,
@@ -171,7 +172,7 @@ class MeanEmbedding:
         return MeanEmbeddingPlan(
             shape=shape,
             settings=settings,
-            label=label,
+            grid=grid,
             features=ImageFeatures(shape=shape.image.shape, coefficients=coefficients),
             release=release,
             choice=choice,
@@ -194,11 +195,11 @@ class MeanEmbedding:
         Raises: PrivacyError from the ledger.
         """
         ledger.charge(EMBEDDING_LABEL)
-        pixels = _find_pixels(plan.shape)
+        pixels = np.array(plan.grid.sources)
         embedding, _ = measure_embedding(
             plan.features,
             encoded.numbers[:, pixels],
-            encoded.codes[:, plan.label.source],
+            encoded.codes[:, plan.grid.label.source],
             classes=plan.classes,
             noise_multiplier=plan.release.noise_multiplier,
             rng=streams.noise,
@@ -214,7 +215,7 @@ class MeanEmbedding:
         progress(2, 2, ledger.epsilon_spent())
         return FactorImages(
             spans=encoded.spans,
-            label=plan.label,
+            label=plan.grid.label,
             pixels=pixels,
             shares=found.shares,
             centers=centers,
@@ -234,8 +235,8 @@ def choose_number(records: int, *, noise_multiplier: float) -> int:
     return max(_LEAST_COEFFICIENTS, min(_ENOUGH_COEFFICIENTS, int(number)))
 
 
-def find_label(shape: TableShape) -> Span:
-    """Finds the label of a table of images. Raises: UsageError if it is none, or holds other columns besides."""
+def find_grid(shape: TableShape) -> ImageGrid:
+    """Finds pixels and label of a table of images. Raises: UsageError if it is none, or holds other columns besides."""
     if shape.image is None:
         raise UsageError(
             "mean-embedding makes images, and the specs have no 'layout' that says which columns are pixels"
@@ -246,18 +247,11 @@ def find_label(shape: TableShape) -> Span:
         raise UsageError(
             f"mean-embedding takes pixels and their label alone, and the specs have the column {others[0]} besides"
         )
-    label = next((span for span in shape.spans if span.column == shape.image.label and span.head != "linear"), None)
-    if label is None or len(shape.spans) != len(known):
+    grid = locate_images(shape)
+    if grid is None:
         raise UsageError(f"mean-embedding needs the label {shape.image.label} to be a column of categories")
-    if label.categories > MOST_CLASSES:
+    if grid.classes > MOST_CLASSES:
         raise UsageError(
-            f"the label {label.column} has {label.categories} classes, and mean-embedding takes {MOST_CLASSES} at most"
+            f"the label {grid.label.column} has {grid.classes} classes, and mean-embedding takes {MOST_CLASSES} at most"
         )
-    return label
-
-
-def _find_pixels(shape: TableShape) -> "np.ndarray[Any, np.dtype[np.int64]]":
-    """Where each pixel of the layout lies among the numbers of a row."""
-    places = {span.column: span.source for span in shape.spans if span.head == "linear"}
-    names = () if shape.image is None else shape.image.pixels
-    return np.array([places[name] for name in names], np.int64)
+    return grid

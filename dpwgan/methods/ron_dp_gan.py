@@ -319,12 +319,15 @@ def _fit_images(
 
 def lay_out_all(shape: TableShape) -> CosineSpace:
     """Gives the space of all pixels' worth of coordinates, as many as a network may see. Privacy: public facts only."""
-    images = find_images(shape)
-    if images is None:
+    grid = find_images(shape)
+    if grid is None:
         raise UsageError("the table is no table of images")
-    layout, label, sources = images
     return CosineSpace(
-        image=layout.shape, spans=shape.spans, label=label, sources=sources, dimension=min(len(sources), 1_024)
+        image=grid.shape,
+        spans=shape.spans,
+        label=grid.label,
+        sources=grid.sources,
+        dimension=min(len(grid.sources), 1_024),
     )
 
 

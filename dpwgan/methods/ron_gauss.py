@@ -285,8 +285,8 @@ class RonGauss:
         Raises: UsageError for a label that is no column of codes or a dimension beyond the table's width, PrivacyError
           if the budget cannot be met.
         """
-        images = find_images(shape)
-        if images is not None and settings.label in (None, images[1].column):
+        grid = find_images(shape)
+        if grid is not None and settings.label in (None, grid.label.column):
             return _plan_images(
                 shape,
                 budget,

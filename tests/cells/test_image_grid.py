@@ -1,10 +1,11 @@
 """Where pixels and label lie in an encoded table of images."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from dpwgan.cells.image_grid import find_image_grid
+from dpwgan.cells.image_grid import find_image_grid, locate_images
 from dpwgan.encoded import TableShape, lay_out_spans
 from dpwgan.errors import UsageError
 from tests.data.images import make_schema
@@ -44,4 +45,16 @@ def test_grid_is_none_when_the_table_is_no_table_of_images() -> None:
 )
 def test_grid_is_refused_when_the_images_do_not_fit(shape: TableShape, message: str) -> None:
     with pytest.raises(UsageError, match=message):
+        find_image_grid(shape, method="m")
+
+
+def test_grid_is_refused_when_the_label_is_no_column_of_categories() -> None:
+    shape = make_shape(8, 8)
+    spans = tuple(
+        replace(span, head="linear", role="number", categories=0) if span.column == "y" else span
+        for span in shape.spans
+    )
+    shape = replace(shape, spans=spans)
+    assert locate_images(shape) is None
+    with pytest.raises(UsageError, match="m needs the label y to be a column of categories"):
         find_image_grid(shape, method="m")
