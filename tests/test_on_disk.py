@@ -10,9 +10,10 @@ from dpwgan.cells.class_moments import count_labels, split_classes
 from dpwgan.cells.coarsening import coarsen
 from dpwgan.cells.groups import GroupLayout
 from dpwgan.cells.one_ways import count_one_ways, measure_one_ways, plan_one_ways
-from dpwgan.discriminators.marginals import count_marginal, count_marginals, count_pairs
+from dpwgan.discriminators.marginals import count_marginals, count_pairs
 from dpwgan.encoded import EncodedTable, lay_out_spans
 from dpwgan.schema import CategoricalColumn, NumericColumn, Schema
+from tests.counts import count_marginal
 
 SCHEMA = Schema(
     columns=(

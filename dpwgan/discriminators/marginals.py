@@ -57,11 +57,6 @@ def count_marginals(groups: Groups, marginals: Sequence[Marginal], layout: Group
     }
 
 
-def count_marginal(groups: Groups, marginal: Marginal, layout: GroupLayout) -> Counts:
-    """Counts the records in every cell of one marginal, as `count_marginals`."""
-    return count_marginals(groups, [marginal], layout)[marginal]
-
-
 def join_marginals(counts: Mapping[Marginal, Counts]) -> Counts:
     """Gives the counts of some marginals in one vector, in their order."""
     return np.concatenate([cells.ravel() for cells in counts.values()])

@@ -11,12 +11,12 @@ import tensorflow as tf
 from benchmarks import critic, limits
 from dpwgan.accounting.budget import Budget, NeighboringRelation
 from dpwgan.discriminators import critic as networks
-from dpwgan.discriminators.marginals import count_marginal
 from dpwgan.methods import anchor
 from dpwgan.methods.anchor import AnchorSettings, FittedAnchor, fit_anchor, plan_anchor
 from dpwgan.randomness import make_streams
 from dpwgan.training import loop
 from dpwgan.training.reference_step import densify
+from tests.counts import count_marginal
 from tests.methods.runs import make_table, reserve
 from tests.training.tables import make_encoded
 

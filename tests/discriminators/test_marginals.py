@@ -14,9 +14,9 @@ from dpwgan.discriminators.marginals import (
     MeasuredMarginals,
     answer_marginal,
     answer_pairs,
-    count_marginal,
     count_pairs,
 )
+from tests.counts import count_marginal
 from tests.discriminators.groups import make_groups, make_probabilities, replace_row
 
 SIZES = (3, 1, 4, 2, 5)

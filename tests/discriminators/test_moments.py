@@ -12,9 +12,10 @@ from scipy import stats
 
 from dpwgan.cells.groups import GroupLayout
 from dpwgan.discriminators import moments
-from dpwgan.discriminators.marginals import MeasuredMarginals, count_marginal
+from dpwgan.discriminators.marginals import MeasuredMarginals
 from dpwgan.discriminators.moments import REPLACE_ONE_FACTOR, measure_moments, weigh_pairs
 from dpwgan.errors import PrivacyError
+from tests.counts import count_marginal
 from tests.discriminators.groups import make_groups, replace_row
 
 FALSE_ALARM = 1e-6

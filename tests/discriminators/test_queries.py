@@ -14,7 +14,7 @@ from scipy import stats
 
 from dpwgan.cells.groups import GroupLayout, Marginal
 from dpwgan.discriminators import queries
-from dpwgan.discriminators.marginals import MeasuredMarginals, answer_marginal, count_marginal
+from dpwgan.discriminators.marginals import MeasuredMarginals, answer_marginal
 from dpwgan.discriminators.queries import (
     LARGER_PART,
     ONE_WAY_STDDEVS,
@@ -25,6 +25,7 @@ from dpwgan.discriminators.queries import (
     draw_towards,
     expect_gains,
 )
+from tests.counts import count_marginal
 from tests.discriminators.groups import make_groups, make_probabilities, replace_row
 
 FALSE_ALARM = 1e-6

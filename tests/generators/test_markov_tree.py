@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dpwgan.cells.groups import GroupLayout
-from dpwgan.discriminators.marginals import count_marginal
 from dpwgan.generators.markov_tree import Edge, Forest, draw_first_codes, draw_systematically, find_strongest_tree
 from dpwgan.generators.mixture import Mixture
+from tests.counts import count_marginal
 from tests.discriminators.groups import make_groups
 
 FALSE_ALARM = 1e-6

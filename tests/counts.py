@@ -1,0 +1,8 @@
+"""Counts of one marginal, for what is compared with them."""
+
+from dpwgan.cells.groups import GroupLayout, Marginal
+from dpwgan.discriminators.marginals import Counts, Groups, count_marginals
+
+
+def count_marginal(groups: Groups, marginal: Marginal, layout: GroupLayout) -> Counts:
+    return count_marginals(groups, [marginal], layout)[marginal]
