@@ -58,23 +58,15 @@ def run(config: RunConfig) -> None:
         "; the rows are kept on disk" if memory.on_disk else "",
         extra={"fields": {"event": "plan", "records": table.records, "width": run_plan.shape.width}},
     )
-    if config.cluster is None:
+    with gather_team(config, run_plan=run_plan) as team:
         with show_progress(config.voice) as progress:
-            encoded = synthesizer.encode_table(table, run_plan=run_plan)
+            encoded = encode_together(team, partial(synthesizer.encode_table, table, run_plan=run_plan, team=team))
             del table  # its text need not be held while training
-            synthesizer.fit_encoded(encoded, progress=progress)
-        del encoded  # the rows are not needed any more
-        write(synthesizer, synthesizer.claim(), config=config, save_model=config.save_model)
-        return
-    with gather_team(config, config.cluster, run_plan=run_plan) as team:
-        encoded = encode_together(team, partial(synthesizer.encode_table, table, run_plan=run_plan, team=team))
-        del table
-        if not team.leads:
-            synthesizer.serve_encoded(encoded, team=team)
-            return
-        with show_progress(config.voice) as progress:
+            if team is not None and not team.leads:
+                synthesizer.serve_encoded(encoded, team=team)
+                return
             synthesizer.fit_encoded(encoded, progress=progress, team=team)
-        del encoded
+        del encoded  # the rows are not needed any more
         write(synthesizer, synthesizer.claim(), config=config, save_model=config.save_model)
 
 

@@ -26,12 +26,17 @@ Result = TypeVar("Result")
 
 
 @contextmanager
-def gather_team(config: RunConfig, cluster: Cluster, *, run_plan: RunPlan) -> Iterator[Team]:
+def gather_team(config: RunConfig, *, run_plan: RunPlan) -> Iterator[Team | None]:
     """Joins the workers of the cluster, makes sure that all are about to do the same, and ends the run for all of them.
 
+    None where this process is alone.
     Raises: UsageError if the run cannot be shared, or the workers do not agree; ResourceError if one does not come or
       is lost.
     """
+    cluster = config.cluster
+    if cluster is None:
+        yield None
+        return
     _refuse_what_cannot_be_shared(config, cluster, run_plan=run_plan)
     facts = _list_facts(config, run_plan=run_plan)
     LOGGER.info("worker %d of %d: waiting for the others", cluster.rank, cluster.size)
@@ -51,11 +56,13 @@ def gather_team(config: RunConfig, cluster: Cluster, *, run_plan: RunPlan) -> It
         team.dismiss()
 
 
-def encode_together(team: Team, encode: Callable[[], Result]) -> Result:
+def encode_together(team: Team | None, encode: Callable[[], Result]) -> Result:
     """Gives what `encode` gives, once every worker has done its own.
 
     Raises: what `encode` raises, or LostPeerError if another worker's failed.
     """
+    if team is None:
+        return encode()
     try:
         result = encode()
     except BaseException as error:
