@@ -102,7 +102,8 @@ def _list_facts(config: RunConfig, *, run_plan: RunPlan) -> dict[str, bytes]:
     settings["settings"] = sorted(synthesis.training.items())
     return {
         "the version": __version__.encode(),
-        "the specs": run_plan.schema.sha256.encode(),
+        # What was read of them, so that a list from another codebook shows as well.
+        "the specs": repr(run_plan.schema).encode(),
         "the budget": repr([getattr(synthesis, name) for name in _BUDGET]).encode(),
         "the settings": repr(settings).encode(),
         "the number of rows": str(run_plan.shape.records).encode(),

@@ -31,10 +31,10 @@ METHODS: dict[str, dict[str, Any]] = {
 
 
 def run_threads(folder: Path, size: int, monkeypatch: pytest.MonkeyPatch, **synthesis: Any) -> list[Any]:
-    """Runs the pipeline once for each of `size` workers; `epsilons`, if given, are what each is told."""
+    """Runs the pipeline once for each of `size` workers; `epsilons`, `codebooks`: what each is told."""
     workers = make_workers(size)
     monkeypatch.setattr(training_cluster, "TensorFlowWorkers", lambda cluster, **_: workers[cluster.rank])
-    epsilons = synthesis.pop("epsilons", [1.0] * size)
+    epsilons, codebooks = synthesis.pop("epsilons", [1.0] * size), synthesis.pop("codebooks", [None] * size)
     cluster = [Cluster(addresses=tuple(f"host-{i}:1" for i in range(size)), rank=rank) for rank in range(size)]
 
     def job(worker: Any) -> None:
@@ -42,6 +42,7 @@ def run_threads(folder: Path, size: int, monkeypatch: pytest.MonkeyPatch, **synt
             data=str(folder / "data.csv"),
             output=str(folder / "out.csv"),
             specs=folder / "specs.json",
+            codebook=codebooks[worker.rank],
             synthesis=SynthesisConfig(epsilon=epsilons[worker.rank], **synthesis),
             voice=Voice(quiet=True),
             cluster=cluster[worker.rank],
@@ -123,6 +124,19 @@ def test_all_refuse_when_workers_were_told_different_budgets(tmp_path: Path, mon
     ends = run_threads(tmp_path, 2, monkeypatch, method="independent", epsilons=[1.0, 2.0])
     assert {str(end) for end in ends} == {"the workers do not agree on the budget: give all of them the same"}
     assert [end.exit_code for end in ends] == [2, 2]
+
+
+def test_all_refuse_when_workers_have_different_codebooks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_good(tmp_path)
+    specs = json.loads((tmp_path / "specs.json").read_text())
+    (tmp_path / "specs.json").write_text(json.dumps({**specs, "member": {"type": "enum", "domain_from": "codebook"}}))
+    codebooks = [tmp_path / "two.cbk", tmp_path / "three.cbk"]
+    codebooks[0].write_text(" member\t\tMember\n0\t\tNo\n1\t\tYes\n")
+    codebooks[1].write_text(" member\t\tMember\n0\t\tNo\n1\t\tYes\n2\t\tUnknown\n")
+    ends = run_threads(tmp_path, 2, monkeypatch, method="independent", codebooks=codebooks)
+    assert {str(end) for end in ends} == {"the workers do not agree on the specs: give all of them the same"}
+    ends = run_threads(tmp_path, 2, monkeypatch, method="independent", codebooks=codebooks[:1] * 2)
+    assert ends == [None, None]
 
 
 def test_all_exit_alike_when_the_chief_cannot_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
