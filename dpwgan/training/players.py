@@ -18,6 +18,7 @@ from dpwgan.discriminators.noisy_features import NoisyFeatures, make_device_rng
 from dpwgan.encoded import EncodedTable
 from dpwgan.generators.conv import ConvGenerator
 from dpwgan.generators.conv_sampler import ConvSampler
+from dpwgan.generators.labelled_sampler import LabelledSampler
 from dpwgan.generators.mlp import MlpGenerator
 from dpwgan.generators.sampler import MlpSampler
 from dpwgan.training.rows import RowReader
@@ -57,7 +58,7 @@ class Players(Protocol):
     def score(self, content: tf.Tensor, labels: tf.Tensor, weights: Sequence[tf.Tensor] | None = None) -> tf.Tensor:
         """Scores content. Shapes: (b,)."""
 
-    def make_sampler(self) -> ConvSampler | MlpSampler:
+    def make_sampler(self) -> ConvSampler | LabelledSampler | MlpSampler:
         """Takes the generator out of the game."""
 
 
