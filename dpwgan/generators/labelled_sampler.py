@@ -72,18 +72,26 @@ class LabelledSampler:
 
     def sample(self, records: int, *, rng: np.random.Generator, chunk: int = 4_096) -> Iterator[EncodedTable]:
         """Draws rows in chunks: a label by the shares, then its image. Privacy: post-processing, free."""
-        grid, drawing = self.frame.grid, self.frame.basis[0] / self.frame.scale
-        kernel, bias, last, offset = self.weights
+        grid = self.frame.grid
         for size in cut(records, most=chunk):
             labels = draw_labels(self.shares, size, rng=rng)
-            latents = rng.standard_normal((size, len(kernel) - grid.classes), dtype=np.float32)
-            inputs = np.concatenate([latents, np.eye(grid.classes, dtype=np.float32)[labels]], axis=1)
-            points = np.maximum(inputs @ kernel + bias, 0.0) @ last + offset
+            latents = rng.standard_normal((size, len(self.weights[0]) - grid.classes), dtype=np.float32)
             codes = np.zeros((size, 1), np.int32)
             codes[:, grid.label.source] = labels
             numbers = np.zeros((size, len(grid.sources)), np.float32)
-            numbers[:, list(grid.sources)] = np.clip(points @ drawing, 0.0, 1.0)
+            numbers[:, list(grid.sources)] = self.draw_images(latents, np.eye(grid.classes, dtype=np.float32)[labels])
             yield EncodedTable(codes=codes, numbers=numbers, spans=grid.spans)
+
+    def draw_images(
+        self, latents: npt.NDArray[np.float32], labels: npt.NDArray[np.float32]
+    ) -> npt.NDArray[np.floating[Any]]:
+        """Draws the pictures that `LabelledImages` gives points of.
+
+        Shapes: (b, latent), one-hot (b, classes) to (b, pixels), in [0, 1].
+        """
+        kernel, bias, last, offset = self.weights
+        points = np.maximum(np.concatenate([latents, labels], axis=1) @ kernel + bias, 0.0) @ last + offset
+        return np.clip(points @ (self.frame.basis[0] / self.frame.scale), 0.0, 1.0)
 
     def save(self, directory: Path) -> None:
         """Writes weights, shares and the frame into an existing folder."""

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from dpwgan.training.players import Players
+from dpwgan.training.players import Networks
 
 PENALTY = 10.0
 """Weight of the penalty, lambda, as published."""
@@ -24,13 +24,13 @@ class Match(NamedTuple):
     mixing: tf.Tensor
 
 
-def score_losses(players: Players, match: Match, weights: Sequence[tf.Tensor] | None = None) -> tf.Tensor:
+def score_losses(players: Networks, match: Match, weights: Sequence[tf.Tensor] | None = None) -> tf.Tensor:
     """Gives the critic's loss without its penalty: the generated row's score less the real one's. Shapes: (b,)."""
     real = players.score(match.content, match.labels, weights)
     return players.score(match.generated, match.labels, weights) - real
 
 
-def record_losses(players: Players, match: Match, *, target_slope: float = 1.0) -> tf.Tensor:
+def record_losses(players: Networks, match: Match, *, target_slope: float = 1.0) -> tf.Tensor:
     """Gives what each record adds to the critic's loss: less its own score, and its penalty.
 
     The scores of generated rows are the rest of the loss, and no record is in them. Shapes: (b,).
@@ -40,7 +40,7 @@ def record_losses(players: Players, match: Match, *, target_slope: float = 1.0) 
 
 
 def penalties(
-    players: Players, match: Match, weights: Sequence[tf.Tensor] | None = None, *, target_slope: float = 1.0
+    players: Networks, match: Match, weights: Sequence[tf.Tensor] | None = None, *, target_slope: float = 1.0
 ) -> tf.Tensor:
     """Gives lambda (|slope| - target)^2 at a point between each real row and its generated one.
 

@@ -9,7 +9,7 @@ from dpwgan.training.adam import Adam
 from dpwgan.training.descent import Descent
 from dpwgan.training.gradient_penalty import Match, penalties, record_losses, score_losses
 from dpwgan.training.plan import TrainingPlan
-from dpwgan.training.players import Inputs, Players
+from dpwgan.training.players import Inputs, Networks
 
 # As published (Triastcyn and Faltings 2019, section 5.2).
 _MEAN_MEMORY = 0.0
@@ -26,7 +26,7 @@ class PlainPenaltyStep:
     Source: Gulrajani et al. 2017, arXiv:1704.00028, Algorithm 1; Triastcyn and Faltings 2019, section 5.2.
     """
 
-    def __init__(self, players: Players, *, batch_size: int, learning_rate: float) -> None:
+    def __init__(self, players: Networks, *, batch_size: int, learning_rate: float) -> None:
         self._players = players
         self._batch_size = batch_size
         self._adam = Adam(
@@ -64,7 +64,7 @@ class PrivatePenaltyStep:
     Source: Abadi et al. 2016, arXiv:1607.00133, Algorithm 1; Gulrajani et al. 2017, arXiv:1704.00028, Algorithm 1.
     """
 
-    def __init__(self, players: Players, *, plan: TrainingPlan, descent: Descent, target_slope: float = 1.0) -> None:
+    def __init__(self, players: Networks, *, plan: TrainingPlan, descent: Descent, target_slope: float = 1.0) -> None:
         """Traces nothing yet. `descent` moves the players' critic; `target_slope` as in `penalties`."""
         self._players = players
         self._plan = plan
@@ -167,7 +167,7 @@ class ScoreClimb:
     """
 
     def __init__(
-        self, players: Players, *, batch_size: int, learning_rate: float, average: float | None = None
+        self, players: Networks, *, batch_size: int, learning_rate: float, average: float | None = None
     ) -> None:
         """Starts Adam. `average`: weight of the past in a running mean of the weights, which is kept if asked for."""
         self._players = players

@@ -16,7 +16,7 @@ from dpwgan.training.rows import RowReader
 
 
 class LabelledPlayers:
-    """As `Players`. Content is points of the frame, as differences from a released mean picture.
+    """As `Networks`. Content is points of the frame, as differences from a released mean picture.
 
     Privacy: `read` gives real rows to the caller, who has charged for them. Everything else sees none.
     """
@@ -77,9 +77,8 @@ class LabelledPlayers:
         """Scores points with their labels."""
         return self._critic.score(content, labels, weights)
 
-    def make_sampler(self, weights: Sequence[tf.Variable] | None = None) -> LabelledSampler:
-        """Gives the generator's weights, or others in their place, and the shares as plain arrays."""
-        taken = self.generator_weights if weights is None else weights
+    def make_sampler(self, weights: Sequence[tf.Variable]) -> LabelledSampler:
+        """Gives weights of the generator, or their means, and the shares as plain arrays."""
         return LabelledSampler(
-            weights=tuple(weight.numpy() for weight in taken), shares=self._shares, frame=self._frame
+            weights=tuple(weight.numpy() for weight in weights), shares=self._shares, frame=self._frame
         )

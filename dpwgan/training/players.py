@@ -18,7 +18,6 @@ from dpwgan.discriminators.noisy_features import NoisyFeatures, make_device_rng
 from dpwgan.encoded import EncodedTable
 from dpwgan.generators.conv import ConvGenerator
 from dpwgan.generators.conv_sampler import ConvSampler
-from dpwgan.generators.labelled_sampler import LabelledSampler
 from dpwgan.generators.mlp import MlpGenerator
 from dpwgan.generators.sampler import MlpSampler
 from dpwgan.training.rows import RowReader
@@ -30,7 +29,7 @@ Inputs = tuple[tf.Tensor, ...]
 _NO_WEIGHT_CLIP = 1e3
 
 
-class Players(Protocol):
+class Networks(Protocol):
     """Both networks of a game, and real rows.
 
     Privacy: `read` gives real rows to the caller, who has charged for them. Everything else sees none.
@@ -58,7 +57,11 @@ class Players(Protocol):
     def score(self, content: tf.Tensor, labels: tf.Tensor, weights: Sequence[tf.Tensor] | None = None) -> tf.Tensor:
         """Scores content. Shapes: (b,)."""
 
-    def make_sampler(self) -> ConvSampler | LabelledSampler | MlpSampler:
+
+class Players(Networks, Protocol):
+    """The same, whose generator can be taken out of the game as it is."""
+
+    def make_sampler(self) -> ConvSampler | MlpSampler:
         """Takes the generator out of the game."""
 
 

@@ -36,11 +36,12 @@ METHODS: dict[str, tuple[str, dict[str, Any]]] = {
         "dp-critic",
         {"formal": True, "steps": 6, "expected_batch_size": 200, "hidden_critic": (8,), "hidden_generator": (8,)},
     ),
+    "dp-critic, formal images": ("dp-critic", {"formal": True, "steps": 6, "expected_batch_size": 200}),
 }
 """Every way in which a method of the registry reads rows."""
 
 
-OF_IMAGES = {"ron-gauss, images"}
+OF_IMAGES = {"ron-gauss, images", "dp-critic, formal images"}
 
 
 def make_table(*, records: int = 400, canaries: int = 20, seed: int = 1, images: bool = False) -> EncodedTable:
