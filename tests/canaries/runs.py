@@ -42,10 +42,11 @@ METHODS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 OF_IMAGES = {"ron-gauss, images", "dp-critic, formal images"}
+SIDE = 8
 
 
 def make_table(*, records: int = 400, canaries: int = 20, seed: int = 1, images: bool = False) -> EncodedTable:
-    base = make_images(records, seed=seed)[0] if images else make_encoded(records, seed=seed, columns=KEPT)
+    base = make_images(records, side=SIDE, seed=seed)[0] if images else make_encoded(records, seed=seed, columns=KEPT)
     return add_canaries(base, canaries=canaries, rng=np.random.default_rng(seed))
 
 
@@ -59,4 +60,4 @@ def _plan(name: str, records: int, epsilon: float, delta: float) -> RunPlan:
     config = SynthesisConfig(
         epsilon=epsilon, delta=delta, method=method, settings=settings, device="cpu", accountant="moments"
     )
-    return plan_run(make_schema(6, 6, 1) if name in OF_IMAGES else SCHEMA, records=records, config=config)
+    return plan_run(make_schema(SIDE, SIDE, 1) if name in OF_IMAGES else SCHEMA, records=records, config=config)
