@@ -1,5 +1,6 @@
 """A team: sums over all rows, charges that follow the chief's, and one end for all."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,13 +13,16 @@ from tests.teams import run_team
 ROWS = np.arange(23.0)
 
 
-def serve(team: Team, *, charges: list[tuple[str, int]] | None = None) -> None:
+def serve(
+    team: Team, *, charges: list[tuple[str, int]] | None = None, charged: Mapping[str, int] | None = None
+) -> None:
     first, last = team.get_rows(len(ROWS))
     tasks = {
         "sum": lambda argument, array: np.array([ROWS[first:last].sum() * argument, *array]),
         "note": lambda argument, array: None,
     }
-    team.serve(tasks, charge=lambda label, count: (charges if charges is not None else []).append((label, count)))
+    noted = [] if charges is None else charges
+    team.serve(tasks, charge=lambda label, count: noted.append((label, count)), charged=dict(charged or {}))
 
 
 @pytest.mark.parametrize("size", [2, 3, 5])
@@ -73,7 +77,7 @@ def test_no_row_is_read_when_a_worker_has_not_reserved_what_the_chief_charged() 
 
     def job(team: Team) -> None:
         if not team.leads:
-            team.serve({"sum": lambda *_: read.append("rows")}, charge=refuse)  # type: ignore[dict-item, func-returns-value]
+            team.serve({"sum": lambda *_: read.append("rows")}, charge=refuse, charged={})  # type: ignore[func-returns-value]
         team.follow(lambda: {"more": 1})
         team.add_up("sum", lambda: np.zeros(1))
 

@@ -288,13 +288,6 @@ CASES: tuple[Case, ...] = (
     ),
     refuse("cluster_stdin", "several workers and standard input", 2, arguments=args("-"), environment=workers()),
     refuse(
-        "cluster_checkpoint",
-        "several workers and a checkpoint",
-        2,
-        arguments=flags("--checkpoint", "kept"),
-        environment=workers(),
-    ),
-    refuse(
         "cluster_values_from",
         "several workers and cells that are to be listed from the data",
         2,
