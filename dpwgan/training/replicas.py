@@ -7,9 +7,9 @@ import tensorflow as tf
 from dpwgan.discriminators.critic import Cells, Critic, Sums
 from dpwgan.training.plan import TrainingPlan
 
-# What dividing a step costs: half a millisecond of a processor, measured with two devices (docs/scale.md). In that time
-# a GPU does some 10^10 operations in float32, so half of a step has to be more than those.
-_PAYS_FROM = 2e10
+# To divide a step in two costs up to two milliseconds of a processor (docs/scale.md). In those a GPU does some 2e10
+# operations in float32, so that is the least that half of a step has to be.
+_PAYS_FROM = 4e10
 # Operations for each weight and row: once forwards, once back, and once for the sum, a product and an addition each.
 _OPERATIONS = 6
 

@@ -69,5 +69,5 @@ def test_all_gpus_are_chosen_when_a_step_is_worth_it(
     gpus = [SimpleNamespace(name=f"/device:GPU:{number}") for number in range(2)]
     monkeypatch.setattr(replicas.tf.config, "list_logical_devices", lambda kind: gpus)
     critic: Any = SimpleNamespace(weights=[SimpleNamespace(device=device)], divides=divides)
-    plan: Any = SimpleNamespace(expected_batch_size=batch, generated_batch_size=batch, critic_weights=600_000)
+    plan: Any = SimpleNamespace(expected_batch_size=batch, generated_batch_size=batch, critic_weights=900_000)
     assert choose_devices(critic, plan) == chosen
