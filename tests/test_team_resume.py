@@ -98,6 +98,23 @@ def test_run_goes_on_when_there_are_more_or_fewer_workers(tmp_path: Path, sizes:
     assert claim["method"]["settings"].get("workers", 1) == sizes[-1]
 
 
+def test_run_of_one_machine_goes_on_when_it_gets_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = prepare(tmp_path / "run")
+    keep = Checkpoint.keep
+
+    def keep_or_die(self: Checkpoint, name: str, arrays: Mapping[str, Any]) -> None:
+        if name == "round 1":
+            raise Killed
+        keep(self, name, arrays)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Checkpoint, "keep", keep_or_die)
+        ends = run_threads(folder, 1, checkpoint=folder / "kept", **QUERIES)
+    assert [type(end) for end in ends] == [Killed]
+    claim = check(folder, live(folder, [], **QUERIES))
+    assert +add_up(claim, LOST) == {"query selections": 1, "query answers": 1}
+
+
 def test_streams_of_every_worker_are_other_ones_when_a_seeded_run_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
