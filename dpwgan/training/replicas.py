@@ -1,10 +1,11 @@
 """Several devices of one process: each clips and sums a part of the batch, by tf.distribute; the sums are added up."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import tensorflow as tf
 
-from dpwgan.discriminators.critic import Cells, Critic, Sums
+from dpwgan.discriminators.critic import Cells, Sums
 from dpwgan.training.plan import TrainingPlan
 
 # To divide a step in two costs up to two milliseconds of a processor (docs/scale.md). In those a GPU does some 2e10
@@ -60,10 +61,12 @@ class Replicas:
             return [add(parts) for parts in real], [add(parts) for parts in fake]
 
 
-def choose_devices(critic: Critic, plan: TrainingPlan) -> list[str]:
+def choose_devices(critic: Any, plan: TrainingPlan) -> list[str]:
     """Chooses the devices of a step: all GPUs, where the critic is on one of them and its steps are long enough."""
     device = critic.weights[0].device
     rows = plan.expected_batch_size + plan.generated_batch_size
-    if "GPU" not in device or not critic.divides or _OPERATIONS * plan.critic_weights * rows < _PAYS_FROM:
+    # One that does not say that its batches can be divided is left whole.
+    divides = getattr(critic, "divides", False)
+    if "GPU" not in device or not divides or _OPERATIONS * plan.critic_weights * rows < _PAYS_FROM:
         return [device]
     return [gpu.name for gpu in tf.config.list_logical_devices("GPU")]

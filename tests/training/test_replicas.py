@@ -59,7 +59,7 @@ def test_weights_are_those_of_one_device_when_steps_are_taken_on_two() -> None:
     [
         pytest.param("/device:GPU:0", True, 4096, ["/device:GPU:0", "/device:GPU:1"], id="long steps"),
         pytest.param("/device:GPU:0", True, 64, ["/device:GPU:0"], id="short steps"),
-        pytest.param("/device:GPU:0", False, 4096, ["/device:GPU:0"], id="a critic that does not divide"),
+        pytest.param("/device:GPU:0", False, 4096, ["/device:GPU:0"], id="a critic that does not say that it divides"),
         pytest.param("/device:CPU:0", True, 4096, ["/device:CPU:0"], id="no GPU asked for"),
     ],
 )
@@ -68,6 +68,6 @@ def test_all_gpus_are_chosen_when_a_step_is_worth_it(
 ) -> None:
     gpus = [SimpleNamespace(name=f"/device:GPU:{number}") for number in range(2)]
     monkeypatch.setattr(replicas.tf.config, "list_logical_devices", lambda kind: gpus)
-    critic: Any = SimpleNamespace(weights=[SimpleNamespace(device=device)], divides=divides)
+    critic = SimpleNamespace(weights=[SimpleNamespace(device=device)], **({"divides": True} if divides else {}))
     plan: Any = SimpleNamespace(expected_batch_size=batch, generated_batch_size=batch, critic_weights=900_000)
     assert choose_devices(critic, plan) == chosen
