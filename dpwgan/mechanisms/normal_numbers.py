@@ -111,7 +111,9 @@ def _refine_ends(words: Words, stream: Any) -> None:
     low = found < END
     # From the end that is near, so that no bit is lost.
     left = np.where(low, found + fractions, ~found + (1.0 - fractions)) * 2.0**-32
-    logarithms = np.where(low, -np.log(left), -np.log1p(-left)).astype(np.float32)
-    # To the nearest code; none is near the first or the last.
+    logarithms = np.empty(len(ends), np.float32)
+    logarithms[low] = -np.log(left[low])
+    logarithms[~low] = -np.log1p(-left[~low])
+    # To the nearest code. From 0 to 67.3, the logarithm of 2^97, all floats have theirs.
     codes = (logarithms.view(np.uint32) + np.uint32(1 << (CODE_SHIFT - 1))) >> np.uint32(CODE_SHIFT)
     words[ends] = codes - np.uint32(END)
