@@ -1,7 +1,5 @@
 """Normal numbers made of words inside a compiled cluster, where they are added without being written down first."""
 
-import math
-
 import tensorflow as tf
 
 from dpwgan.mechanisms.normal_numbers import CODE_SHIFT, END
@@ -32,7 +30,7 @@ def make_normal_numbers(words: tf.Tensor, *, stddev: float) -> tf.Tensor:
 
 def _take_cosine(angle: tf.Tensor) -> tf.Tensor:
     """Gives the cosine of angles in 2^32ths of a turn, which wrap around. Shapes: (n,) of int32 to (n,) of float32."""
-    # The complement of a negative number is its size less 1: with half a word more, both sides are alike and no cosine 0.
+    # The complement of a negative number is its size less 1: half a word more makes both sides alike, and no cosine 0.
     size = tf.bitwise.bitwise_xor(angle, tf.bitwise.right_shift(angle, tf.constant(31)))
     height = (tf.cast(_QUARTER_TURN - size, tf.float32) - 0.5) * (1.0 / _QUARTER_TURN)
     square = height * height

@@ -44,7 +44,9 @@ class FusedStep:
         self._sizes = [int(np.prod(weight.shape)) for weight in critic.weights]
         size = sum(self._sizes)
         self._by_words = self._update.compiled and plan.settings.step_noise == "fast"
-        self._finish = tf.function(self._add_and_move, jit_compile=True) if self._update.compiled else self._add_and_move
+        self._finish = (
+            tf.function(self._add_and_move, jit_compile=True) if self._update.compiled else self._add_and_move
+        )
         self._step = tf.function(
             self._trace,
             input_signature=[
@@ -114,7 +116,7 @@ class FusedStep:
         self._finish(sums, generated_sums, drawn, learning_rate)
 
     def _add_and_move(self, sums: Sums, generated_sums: Sums, drawn: tf.Tensor, learning_rate: tf.Tensor) -> None:
-        """All that follows the sums: noise, its addition and the update, which compiled are one pass over the weights."""
+        """Does all that follows the sums, noise, its addition and the update: compiled, one pass over the weights."""
         noisy_sums = self._add(sums, self.make_noise(drawn))
         generated = self._plan.generated_batch_size
         self._update.apply(noisy_sums, generated_sums, generated=generated, learning_rate=learning_rate)
