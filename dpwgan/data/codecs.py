@@ -192,9 +192,9 @@ class _NumberReader:
 
     def tabulate(self, encode: Callable[[Missing, Values], EncodedCells]) -> "_NumberTable | None":
         """Encodes every whole number that the column may hold, or gives None where they are too many."""
-        numbers = [number for number in self._missing_numbers if number is not None]
-        places = choose_places([Decimal(self._column.minimum), Decimal(self._column.maximum), *numbers])
-        if places.count > _MOST_TABULATED:
+        ends = self._column.minimum, self._column.maximum
+        places = choose_places([*ends, *(number for number in self._missing_numbers if number is not None)])
+        if places.count > _MOST_TABULATED or max(map(abs, ends)) > _MOST_TABULATED:
             return None
         missing, values, illegal = self._read(places.list_cells())
         return _NumberTable(

@@ -44,7 +44,7 @@ class Places:
 
 def choose_places(numbers: Iterable[Decimal | float]) -> Places:
     """Gives the places from the least to the largest of some numbers, leaving out those too large for a table."""
-    near = [Decimal(number) for number in numbers if abs(number) <= _MOST_NUMBERS]
+    near = [number for number in map(Decimal, numbers) if abs(number) <= _MOST_NUMBERS]
     if not near:
         return Places(0, 0)
     first = int(min(near))

@@ -111,7 +111,7 @@ def test_any_spelling_is_encoded_as_its_text_is_when_it_may_be_parsed_as_a_numbe
 NUMBERS = (*map(str, range(-3, 11)), "99", "100", "9999997", "9999999", "2147483647", "")
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=30)
 @given(
     choices=st.lists(st.lists(st.integers(0, 99), min_size=len(NAMES), max_size=len(NAMES)), min_size=1, max_size=5),
     illegal=st.sets(st.sampled_from(NAMES), max_size=2),
