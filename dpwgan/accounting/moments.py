@@ -183,9 +183,9 @@ def sampled_gaussian_divergences(event: PoissonGaussian, *, orders: Sequence[flo
 
     Privacy: the two laws are N(0, s^2) and (1 - q) N(0, s^2) + q N(1, s^2), those of the table without the record and
       with it; dp_accounting calls this relation ADD_OR_REMOVE_ONE. D_a = ln A_a / (a - 1), A_a the mean of (dP/dQ)^a.
-      A whole order is a finite sum of positive terms, a fractional one two infinite series; both are computed here for
-      all terms at once, and give what dp_accounting gives, term by term, in several times the time. ln A_a is off by some units in the last place of its largest term's logarithm, and a
-      series is cut off at e^-30; both are added on.
+      A whole order is a finite sum of positive terms, a fractional one two infinite series; the terms are those of
+      dp_accounting, which adds them up one by one. ln A_a is off by some units in the last place of its largest
+      term's logarithm, and a series is cut off at e^-30; both are added on.
     Raises: PrivacyError if a divergence comes out as no number.
     Source: Mironov, Talwar, Zhang 2019, arXiv:1908.10530, sections 3.2 and 3.3.
     """
