@@ -112,9 +112,11 @@ class CategoricalCodec:
         # No number is written so; what becomes of it becomes of every number that is not listed, unless each of them
         # has a nearest one.
         codes = np.full(places.count + 1, self._find("-"), np.int32)
-        for number in self._by_number:
-            if places.first <= number < places.first + places.count:
-                codes[int(number) - places.first] = self._find(str(int(number)))
+        for number, code in self._by_number.items():
+            whole = int(number)
+            if number == whole and 0 <= whole - places.first < places.count:
+                # Where two spellings of a number are listed, the plain one is meant.
+                codes[whole - places.first] = self._by_text.get(str(whole), code)
         codes[places.count] = self._find("")
         return places, codes
 

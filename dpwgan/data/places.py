@@ -39,7 +39,8 @@ class Places:
 
     def list_cells(self) -> pl.Series:
         """Gives the cell of each place, in order, as the parser gives whole numbers: null for an empty one."""
-        return pl.Series([*range(self.first, self.first + self.count), None], dtype=pl.Int32)
+        numbers = pl.Series(np.arange(self.first, self.first + self.count, dtype=np.int32))
+        return numbers.append(pl.Series([None], dtype=pl.Int32))
 
 
 def choose_places(numbers: Iterable[Decimal | float]) -> Places:
