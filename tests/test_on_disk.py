@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dpwgan import encoded as encoded_module
 from dpwgan import storage
 from dpwgan.cells.class_moments import count_labels, split_classes
 from dpwgan.cells.coarsening import coarsen
@@ -97,3 +98,15 @@ def test_batch_is_that_of_a_table_in_memory_when_it_is_on_disk() -> None:
             codes, numbers = read(tf.constant(rows, tf.int64))
             assert codes.shape[1] == 3
             assert_same([codes.numpy(), numbers.numpy()], [inside.codes[rows], inside.numbers[rows]])
+
+
+@pytest.mark.parametrize("fetched", [1, 7, 1_000])
+def test_rows_are_those_of_a_table_in_memory_when_they_are_fetched_a_few_at_a_time(
+    monkeypatch: pytest.MonkeyPatch, fetched: int
+) -> None:
+    monkeypatch.setattr(encoded_module, "_FETCHED", fetched)
+    inside, outside = make_table(on_disk=False), make_table(on_disk=True)
+    flags = np.arange(RECORDS) % 3 == 0
+    for rows in (np.array([40, 3, 3, 49, 0, -1, 12, 12]), np.zeros(0, np.int64), flags, np.zeros(RECORDS, np.bool_)):
+        assert_same(outside.take(rows), inside.take(rows))
+        assert outside.take(rows).codes.dtype == np.int32

@@ -22,7 +22,10 @@ ORDERS: tuple[float, ...] = tuple(tenths / 10 for tenths in _ORDER_TENTHS)
 """The Renyi orders 1.1, 1.2, ... 10.9, 11, 12, ... 63, 64, 128, ... 16384."""
 
 _SERIES_END = math.exp(-30)
-"""dp_accounting ends its series for a fractional order at the first term below this."""
+"""The series for a fractional order ends at the first term below this."""
+
+_FIRST_TERMS = 32
+"""How many terms of it are computed at first; four times as many whenever that was not enough."""
 
 
 class MomentsAccountant(Accountant):
@@ -36,11 +39,8 @@ class MomentsAccountant(Accountant):
 
     @property
     def version(self) -> str:
-        """dp_accounting computes the divergences of fractional orders, scipy those of whole ones."""
-        return (
-            f"dp-accounting {library_version('dp-accounting')} RDP, {len(ORDERS)} orders 1.1 to 16384, "
-            f"scipy {library_version('scipy')}"
-        )
+        """scipy computes the binomials and the normal tails."""
+        return f"Renyi divergences, {len(ORDERS)} orders 1.1 to 16384, scipy {library_version('scipy')}"
 
     def _composed_epsilon(
         self, charges: Sequence[ComposedCharge], *, delta: float, neighboring_relation: NeighboringRelation
@@ -183,9 +183,9 @@ def sampled_gaussian_divergences(event: PoissonGaussian, *, orders: Sequence[flo
 
     Privacy: the two laws are N(0, s^2) and (1 - q) N(0, s^2) + q N(1, s^2), those of the table without the record and
       with it; dp_accounting calls this relation ADD_OR_REMOVE_ONE. D_a = ln A_a / (a - 1), A_a the mean of (dP/dQ)^a.
-      A whole order is a finite sum of positive terms, computed here for all terms at once; a fractional order is
-      dp_accounting's series. ln A_a is off by some units in the last place of its largest term's logarithm, and a
-      series is cut off at e^-30; both are added on.
+      A whole order is a finite sum of positive terms, a fractional one two infinite series; the terms are those of
+      dp_accounting, which adds them up one by one. ln A_a is off by some units in the last place of its largest
+      term's logarithm, and a series is cut off at e^-30; both are added on.
     Raises: PrivacyError if a divergence comes out as no number.
     Source: Mironov, Talwar, Zhang 2019, arXiv:1908.10530, sections 3.2 and 3.3.
     """
@@ -195,7 +195,7 @@ def sampled_gaussian_divergences(event: PoissonGaussian, *, orders: Sequence[flo
     divergences = np.empty(a.size)
     divergences[whole] = [_whole_order(int(order), q=q, s=s) for order in a[whole]]
     if not np.all(whole):
-        divergences[~whole] = _fractional_orders(event, tuple(a[~whole]))
+        divergences[~whole] = _fractional_orders(a[~whole], q=q, s=s)
     if np.any(np.isnan(divergences)):
         raise PrivacyError("The moments accountant found no number for these settings.")
     largest_logarithm = 3 * a * np.log(a + 1) + a * abs(math.log(q)) + a**2 / (2 * s**2) + 1
@@ -209,7 +209,8 @@ def _whole_order(order: int, *, q: float, s: float) -> float:
     """Computes ln(sum over k of C(a, k) q^k (1 - q)^(a - k) e^((k^2 - k)/(2 s^2))) / (a - 1), for q below 1."""
     log_binomials, k, exponents = _binomial_terms(order)
     terms = log_binomials + k * math.log(q) + (order - k) * math.log1p(-q) + exponents / s**2
-    return float(special.logsumexp(terms)) / (order - 1)
+    largest = float(np.max(terms))
+    return (largest + math.log(float(np.sum(np.exp(terms - largest))))) / (order - 1)
 
 
 @lru_cache(maxsize=512)
@@ -220,14 +221,36 @@ def _binomial_terms(order: int) -> tuple[FloatArray, FloatArray, FloatArray]:
     return log_binomials, k, k * (k - 1) / 2
 
 
-def _fractional_orders(event: PoissonGaussian, orders: tuple[float, ...]) -> FloatArray:
-    import dp_accounting
+def _fractional_orders(orders: FloatArray, *, q: float, s: float) -> FloatArray:
+    """Computes ln A_a / (a - 1) for orders a that are not whole, for q below 1.
 
-    accountant = dp_accounting.rdp.RdpAccountant(
-        orders=list(orders), neighboring_relation=dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE
-    )
-    divergences: FloatArray = accountant.compose(event.to_dp_event()).rdp
-    return divergences
+    A_a is an integral cut at z, where the two parts of the mixture are alike; on each side a binomial series in the
+    smaller part converges. Terms are added until both series' are below `_SERIES_END`.
+    """
+    z = s**2 * math.log(1 / q - 1) + 0.5
+    log_q, log_rest = math.log(q), math.log1p(-q)
+    result = np.empty(orders.size)
+    open_ones, terms = np.arange(orders.size), _FIRST_TERMS
+    while open_ones.size:
+        a = orders[open_ones, None]
+        i = np.arange(terms, dtype=np.float64)
+        j = a - i
+        coefficients = special.binom(a, i)
+        logs = np.log(np.abs(coefficients))
+        below = logs + i * log_q + j * log_rest + (i**2 - i) / (2 * s**2) + special.log_ndtr((z - i) / s)
+        above = logs + j * log_q + i * log_rest + (j**2 - j) / (2 * s**2) + special.log_ndtr((j - z) / s)
+        small = np.maximum(below, above) < math.log(_SERIES_END)
+        done = small.any(axis=1)
+        # Of either series, the terms up to the first small one.
+        last = np.where(done, small.argmax(axis=1), -1)
+        signs = np.where(i <= last[:, None], np.sign(coefficients), 0.0)
+        largest = np.maximum(below, above).max(axis=1, keepdims=True)
+        sums = (signs * (np.exp(below - largest) + np.exp(above - largest))).sum(axis=1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = (np.log(sums) + largest[:, 0]) / (a[:, 0] - 1)
+        result[open_ones[done]] = found[done]
+        open_ones, terms = open_ones[~done], 4 * terms
+    return result
 
 
 MOMENTS = MomentsAccountant()

@@ -386,8 +386,11 @@ class _Cumulants:
     def slope(self, tilt: float) -> float:
         """Gives the mean of the composed loss under the law tilted by e^(t loss)."""
         result = 0.0
-        for (log_masses, losses, count), value in zip(self._laws, self.of_each(tilt), strict=True):
-            result += count * float(np.sum(np.exp(log_masses + tilt * losses - value) * losses))
+        for log_masses, losses, count in self._laws:
+            terms = log_masses + tilt * losses
+            terms -= terms.max()
+            weights = np.exp(terms, out=terms)
+            result += count * float(weights @ losses) / float(weights.sum())
         return result
 
     def variance(self, tilt: float) -> float:

@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dpwgan.encoded import Span
+
 Marginal = tuple[int, ...]
 """The attributes of a marginal, rising."""
 
@@ -32,3 +34,14 @@ class GroupLayout:
         by_rows = np.add.reduceat(matrix, self.starts, axis=0)
         result: npt.NDArray[Any] = np.add.reduceat(by_rows, self.starts, axis=1)
         return result
+
+
+def lay_out_groups(columns: Sequence[str], sizes: Sequence[int]) -> tuple[Span, ...]:
+    """Gives each attribute's groups their slice of a one-hot row, all of them with a softmax head."""
+    starts = np.concatenate(([0], np.cumsum(sizes)))[:-1]
+    return tuple(
+        Span(
+            column=column, role="category", head="softmax", start=int(start), width=size, source=index, categories=size
+        )
+        for index, (column, start, size) in enumerate(zip(columns, starts, sizes, strict=True))
+    )

@@ -7,6 +7,7 @@
 
 import bisect
 import functools
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Protocol, TypeVar
@@ -18,16 +19,19 @@ import polars as pl
 from dpwgan.data.findings import Findings
 from dpwgan.data.numerals import BLANKS, are_same_cell, read_number, read_numbers
 from dpwgan.data.numeric import read_plain
+from dpwgan.data.places import Places, choose_places
 from dpwgan.data.written import WrittenNumbers
 from dpwgan.errors import DpwganError, SpecsError
 from dpwgan.schema import CategoricalColumn, NumericColumn
 
 Codes = npt.NDArray[np.int32]
 Numbers = npt.NDArray[np.float32]
+Missing = npt.NDArray[np.int32]
+Values = npt.NDArray[np.float64]
 Array = TypeVar("Array", bound=npt.NDArray[Any])
 
-# A table of the codes of this many numbers is no burden.
-_MOST_NUMBERS = 1 << 20
+# The whole numbers of a column are encoded beforehand where they are no more than take a piece of a table.
+_MOST_TABULATED = 1 << 17
 
 NOT_LISTED = "is not one of its legal cells"
 NOT_NUMBER = "is not a number"
@@ -102,22 +106,25 @@ class CategoricalCodec:
         return read_plain(self._tokens)
 
     @functools.cached_property
-    def _table(self) -> tuple[int, Codes]:
-        """A number and the codes of it and of all that follow, as far as they are listed and lie close together."""
-        listed = [int(number) for number in self._by_number if abs(number) <= _MOST_NUMBERS]
-        if not listed or self._column.out_of_domain == "clamp":
-            return 0, np.zeros(0, np.int32)
-        first = min(listed)
-        # No number is written so; what becomes of it becomes of every number that is not listed.
-        codes = np.full(max(listed) - first + 1, self._find("-"), np.int32)
-        for number in listed:
-            codes[number - first] = self._find(str(number))
-        return first, codes
+    def _table(self) -> tuple[Places, Codes]:
+        """The numbers that are listed, as far as they lie close together, and the code of each place."""
+        places = choose_places(self._by_number)
+        # No number is written so; what becomes of it becomes of every number that is not listed, unless each of them
+        # has a nearest one.
+        codes = np.full(places.count + 1, self._find("-"), np.int32)
+        for number, code in self._by_number.items():
+            whole = int(number)
+            if number == whole and 0 <= whole - places.first < places.count:
+                # Where two spellings of a number are listed, the plain one is meant.
+                codes[whole - places.first] = self._by_text.get(str(whole), code)
+        codes[places.count] = self._find("")
+        return places, codes
 
     def encode(self, cells: pl.Series, findings: Findings) -> EncodedCells:
         """Encodes (n,) cells as (n,) codes."""
         codes = self._look_up_numbers(cells) if cells.dtype.is_integer() else self._look_up_texts(cells)
-        findings.add(self._column.name, NOT_LISTED, int(np.count_nonzero(codes < 0)))
+        if len(codes) and codes.min() < 0:
+            findings.add(self._column.name, NOT_LISTED, int(np.count_nonzero(codes < 0)))
         return EncodedCells(codes=codes)
 
     def decode(self, encoded: EncodedCells, rng: np.random.Generator, *, numbers: bool = False) -> pl.Series:
@@ -137,17 +144,15 @@ class CategoricalCodec:
 
     def _look_up_numbers(self, cells: pl.Series) -> Codes:
         """Finds the codes of cells that were parsed as whole numbers, null where empty."""
-        first, table = self._table
-        empty = cells.is_null().to_numpy() if cells.null_count() else None
-        numbers = (cells if empty is None else cells.fill_null(first)).to_numpy()
-        codes: Codes
-        if len(numbers) and numbers.min() >= first and numbers.max() < first + len(table):
-            codes = table[numbers - first]
-        else:
-            seen, places = np.unique(numbers, return_inverse=True)
-            codes = np.array([self._find(str(number)) for number in seen.tolist()], np.int32)[places]
-        if empty is not None:
-            codes[empty] = self._find("")
+        places, table = self._table
+        found = places.find(cells)
+        if found is not None:
+            codes = table.take(found)
+            if self._column.out_of_domain != "clamp" or not len(codes) or codes.min() >= 0:
+                return codes
+        seen, at = np.unique(cells.fill_null(places.first).to_numpy(), return_inverse=True)
+        codes = np.array([self._find(str(number)) for number in seen.tolist()], np.int32)[at]
+        codes[cells.is_null().to_numpy()] = self._find("")
         return codes
 
     def _look_up(self, cell: str) -> int | None:
@@ -187,8 +192,28 @@ class _NumberReader:
         self._missing_numbers = [read_number(token) for token in column.missing]
         self._outside = f"is not between {_write_bound(column.minimum)} and {_write_bound(column.maximum)}"
 
-    def read(self, cells: pl.Series, findings: Findings) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]:
+    def tabulate(self, encode: Callable[[Missing, Values], EncodedCells]) -> "_NumberTable | None":
+        """Encodes every whole number that the column may hold, or gives None where they are too many."""
+        ends = self._column.minimum, self._column.maximum
+        places = choose_places([*ends, *(number for number in self._missing_numbers if number is not None)])
+        if places.count > _MOST_TABULATED or max(map(abs, ends)) > _MOST_TABULATED:
+            return None
+        missing, values, illegal = self._read(places.list_cells())
+        return _NumberTable(
+            places=places,
+            encoded=encode(missing, values),
+            illegal=np.logical_or.reduce([np.zeros(places.count + 1, np.bool_), *illegal.values()]),
+        )
+
+    def read(self, cells: pl.Series, findings: Findings) -> tuple[Missing, Values]:
         """Gives (n,) indices into the missing codes, -1 where available, and (n,) numbers, the minimum elsewhere."""
+        missing, values, illegal = self._read(cells)
+        for rule, rows in illegal.items():
+            findings.add(self._column.name, rule, int(np.count_nonzero(rows)))
+        return missing, values
+
+    def _read(self, cells: pl.Series) -> tuple[Missing, Values, Mapping[str, npt.NDArray[np.bool_]]]:
+        """Does as `read`, and says for each rule that is told which cells break it."""
         column = self._column
         if cells.dtype == pl.String:
             text = cells.str.strip_chars(BLANKS)
@@ -211,7 +236,7 @@ class _NumberReader:
         available = missing < 0
         in_range = is_number & (values >= column.minimum) & (values <= column.maximum)
         if text is None and cells.dtype.is_integer() and bool((in_range | ~available).all()):
-            return missing, np.where(available, values, column.minimum)
+            return missing, np.where(available, values, column.minimum), {}
         illegal = {NOT_NUMBER: available & ~is_number}
         legal = available & is_number
         if column.integer:
@@ -221,16 +246,14 @@ class _NumberReader:
         if column.out_of_domain == "missing":
             for rows in illegal.values():
                 missing[rows] = 0
+            illegal = {}
         elif column.out_of_domain == "clamp":
-            findings.add(column.name, NOT_NUMBER, int(np.count_nonzero(illegal[NOT_NUMBER])))
+            illegal = {NOT_NUMBER: illegal[NOT_NUMBER]}
             values = np.clip(np.rint(values) if column.integer else values, column.minimum, column.maximum)
             if column.integer:
                 values = np.clip(values, float(self._written.low), float(self._written.high))
-        else:
-            for rule, rows in illegal.items():
-                findings.add(column.name, rule, int(np.count_nonzero(rows)))
         usable = (missing < 0) & (values >= column.minimum) & (values <= column.maximum)
-        return missing, np.where(usable, values, column.minimum)
+        return missing, np.where(usable, values, column.minimum), illegal
 
     def get_canonical(self, cell: str) -> str | None:
         """Gives the missing code or the number, spelt as it is written, that a cell stands for; None if illegal."""
@@ -247,7 +270,56 @@ class _NumberReader:
         return text
 
 
-class NumberCodec:
+@dataclass(frozen=True, kw_only=True)
+class _NumberTable:
+    """What becomes of each whole number of a numeric column, and of an empty cell, by place; `illegal` flags some."""
+
+    places: Places
+    encoded: EncodedCells
+    illegal: npt.NDArray[np.bool_]
+
+    def look_up(self, cells: pl.Series) -> EncodedCells | None:
+        """Encodes cells parsed as whole numbers, null where empty; gives None where one is illegal or not here."""
+        found = self.places.find(cells)
+        if found is None or (self.illegal.any() and self.illegal.take(found).any()):
+            return None
+        codes, numbers = self.encoded.codes, self.encoded.numbers
+        return EncodedCells(
+            codes=None if codes is None else codes.take(found),
+            numbers=None if numbers is None else numbers.take(found),
+        )
+
+
+class _NumericCodec:
+    """What the codecs of numeric columns have in common: how a cell is read."""
+
+    def __init__(self, column: NumericColumn) -> None:
+        self._column = column
+        self._written = WrittenNumbers(column)
+        self._reader = _NumberReader(column, self._written)
+
+    def encode(self, cells: pl.Series, findings: Findings) -> EncodedCells:
+        """Encodes (n,) cells."""
+        if cells.dtype.is_integer() and self._table is not None:
+            found = self._table.look_up(cells)
+            if found is not None:
+                return found
+        return self._encode(*self._reader.read(cells, findings))
+
+    def get_canonical(self, cell: str) -> str | None:
+        """Gives the legal cell that this one stands for, or None if it is illegal."""
+        return self._reader.get_canonical(cell)
+
+    @functools.cached_property
+    def _table(self) -> _NumberTable | None:
+        return self._reader.tabulate(self._encode)
+
+    def _encode(self, missing: Missing, values: Values) -> EncodedCells:
+        """Encodes (n,) cells, each of which is a missing code, by its index, or with -1 a number."""
+        raise NotImplementedError
+
+
+class NumberCodec(_NumericCodec):
     """A number scaled by its public range to [0, 1], with a code beside it where it may be not available.
 
     Decoding clips to the range (a number that is not finite counts as the nearest end, and one that is no number as
@@ -256,16 +328,13 @@ class NumberCodec:
     """
 
     def __init__(self, column: NumericColumn) -> None:
-        self._column = column
-        self._written = WrittenNumbers(column)
-        self._reader = _NumberReader(column, self._written)
+        super().__init__(column)
         self._range = column.maximum - column.minimum
         if not np.isfinite(self._range):
             raise SpecsError(f"Column {column.name!r}: its range is wider than a double can hold.")
 
-    def encode(self, cells: pl.Series, findings: Findings) -> EncodedCells:
-        """Encodes (n,) cells as (n,) numbers and, if the column may be not available, (n,) codes."""
-        missing, values = self._reader.read(cells, findings)
+    def _encode(self, missing: Missing, values: Values) -> EncodedCells:
+        """Gives (n,) numbers and, if the column may be not available, (n,) codes."""
         scaled = (values - self._column.minimum) / self._range if self._range else np.zeros(len(values))
         numbers = scaled.astype(np.float32)
         if not self._column.missing:
@@ -283,12 +352,8 @@ class NumberCodec:
             return cells
         return _put_missing(cells, encoded.codes, self._column, first=0)
 
-    def get_canonical(self, cell: str) -> str | None:
-        """Gives the legal cell that this one stands for, or None if it is illegal."""
-        return self._reader.get_canonical(cell)
 
-
-class BinCodec:
+class BinCodec(_NumericCodec):
     """A number as the public bin it lies in; the missing codes follow the bins.
 
     A bin holds its lower edge, the last one both. Decoding draws one of the numbers that may be written in the bin,
@@ -298,9 +363,7 @@ class BinCodec:
     def __init__(self, column: NumericColumn) -> None:
         if column.edges is None or len(column.edges) < 2 or list(column.edges) != sorted(set(column.edges)):
             raise SpecsError(f"Column {column.name!r}: the edges of its bins have to rise.")
-        self._column = column
-        self._written = WrittenNumbers(column)
-        self._reader = _NumberReader(column, self._written)
+        super().__init__(column)
         self._inner = np.array(column.edges[1:-1], dtype=np.float64)
         self._bins = len(column.edges) - 1
         ends = [
@@ -309,9 +372,8 @@ class BinCodec:
         ]
         self._first, self._last = np.array(ends, dtype=np.int64).T
 
-    def encode(self, cells: pl.Series, findings: Findings) -> EncodedCells:
-        """Encodes (n,) cells as (n,) codes."""
-        missing, values = self._reader.read(cells, findings)
+    def _encode(self, missing: Missing, values: Values) -> EncodedCells:
+        """Gives (n,) codes."""
         bins = np.searchsorted(self._inner, values, side="right").astype(np.int32)
         return EncodedCells(codes=np.where(missing < 0, bins, self._bins + missing).astype(np.int32))
 
@@ -323,10 +385,6 @@ class BinCodec:
         steps = rng.integers(self._first[bins], self._last[bins], endpoint=True)
         cells = pl.Series(steps) if numbers else self._written.write(steps)
         return _put_missing(cells, codes, column, first=self._bins) if column.missing else cells
-
-    def get_canonical(self, cell: str) -> str | None:
-        """Gives the legal cell that this one stands for, or None if it is illegal."""
-        return self._reader.get_canonical(cell)
 
 
 def _put_missing(cells: pl.Series, codes: Codes | None, column: NumericColumn, *, first: int) -> pl.Series:

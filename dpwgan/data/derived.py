@@ -3,17 +3,19 @@
 from collections.abc import Mapping
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from dpwgan.data.codecs import Codec
 from dpwgan.data.findings import Findings
 from dpwgan.data.numerals import are_same_cell, read_number
 from dpwgan.data.numeric import write_numbers
+from dpwgan.data.places import choose_places
 from dpwgan.errors import SpecsError
 from dpwgan.schema import CategoricalColumn, DerivedColumn, NumericColumn, Schema
 
 # Numbers up to here are looked up in a table.
-_MOST_NUMBERS = 1 << 20
+_MOST_NUMBER = 1 << 20
 
 
 class DerivedRule:
@@ -32,6 +34,14 @@ class DerivedRule:
         self._column = column
         self._missing = frozenset(source.missing)
         self._codec = codecs[source.name]
+        listed = source.tokens if isinstance(source, CategoricalColumn) else source.missing
+        ends = () if isinstance(source, CategoricalColumn) else (source.minimum, source.maximum)
+        self._places = choose_places(
+            [*ends, *(number for token in listed if (number := read_number(token)) is not None)]
+        )
+        # What follows from the number at each place, and whether that was worked out: a few of very many are ever met.
+        self._expected = np.zeros(self._places.count + 1, np.int64)
+        self._known = np.zeros(self._places.count + 1, np.bool_)
         if isinstance(source, CategoricalColumn):
             try:
                 for token in source.tokens:
@@ -61,20 +71,25 @@ class DerivedRule:
 
     def _all_follow(self, sources: pl.Series, cells: pl.Series) -> bool:
         """Says of cells parsed as numbers, without counting, that all follow; False where that is not easily seen."""
-        if not len(sources) or sources.null_count() or cells.null_count():
+        places = self._places.find(sources)
+        if places is None or cells.null_count():
             return False
-        numbers, first = sources.to_numpy(), int(str(sources.min()))
-        size = int(str(sources.max())) - first + 1
-        if size > _MOST_NUMBERS:
-            return False
-        expected = np.zeros(size, np.int64)
-        for place in np.flatnonzero(np.bincount(numbers - first)).tolist():
-            cell = self._codec.get_canonical(str(first + place))
-            number = read_number(self._derive(cell)) if cell is not None else None
-            if number is None or number != number.to_integral_value() or abs(number) > _MOST_NUMBERS:
+        if not self._known.take(places).all():
+            self._learn(places)
+            if not self._known.take(places).all():
                 return False
-            expected[place] = int(number)
-        return bool((expected[numbers - first] == cells.to_numpy()).all())
+        return bool((self._expected.take(places) == cells.to_numpy()).all())
+
+    def _learn(self, places: npt.NDArray[np.intp]) -> None:
+        """Works out what follows from the numbers at some places, where that is a whole number."""
+        for place in np.flatnonzero(np.bincount(places, minlength=len(self._known)) * ~self._known).tolist():
+            source = str(self._places.first + place) if place < self._places.count else ""
+            cell = self._codec.get_canonical(source)
+            number = read_number(self._derive(cell)) if cell is not None else None
+            if number is not None and number == number.to_integral_value() and abs(number) <= _MOST_NUMBER:
+                self._expected[place] = int(number)
+                # Last, so that no other thread takes for known what is not there yet.
+                self._known[place] = True
 
     def apply(self, sources: pl.Series) -> pl.Series:
         """Computes (n,) derived cells from (n,) legal cells of the source, which may be numbers, null where empty."""

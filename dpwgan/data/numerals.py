@@ -22,6 +22,8 @@ _MOST_DIGITS = 400
 
 def read_number(cell: str) -> Decimal | None:
     """Gives the exact number that a cell writes, or None where it writes none or one beyond every double."""
+    if cell.isdecimal() and cell.isascii() and len(cell) <= _MOST_DIGITS:
+        return Decimal(cell)  # most cells by far, and much faster
     text = cell.strip(BLANKS)
     if not _numeral.match(text):
         return None

@@ -19,6 +19,9 @@ from dpwgan.errors import DataError
 LONGEST_RECORD = 1 << 26
 """A record of more bytes than this is an open quote somewhere, or no table."""
 
+SEGMENT = 1 << 22
+"""Bytes that are parsed at a time: enough for a parser to be efficient, little beside what it makes of them."""
+
 _NOT_SEPARATORS = bytes(sorted(set(range(256)) - set(b",\n")))
 _UNREADABLE = "{name} is not a text in UTF-8."
 
@@ -27,6 +30,7 @@ _UNREADABLE = "{name} is not a text in UTF-8."
 class Records:
     """What is known of a CSV stream's records after one pass.
 
+    `mark_bytes` are those of a byte order mark before the header, `header_bytes` those of the header's line.
     `segments` are (bytes, records) of runs of whole records, the header's and any blank lines at the end included.
     `ragged` counts records without as many cells as the header; `blank` the blank lines at the end, which are among
     them unless the header has one cell.
@@ -34,6 +38,7 @@ class Records:
 
     header: tuple[str, ...] = ()
     line_ending: str = "\n"
+    mark_bytes: int = 0
     header_bytes: int = 0
     segments: list[tuple[int, int]] = field(default_factory=list)
     ragged: int = 0
@@ -47,6 +52,13 @@ class Records:
         """Number of records, the header and blank lines included."""
         return sum(records for _, records in self.segments)
 
+    def add(self, size: int, records: int) -> None:
+        """Adds whole records of so many bytes to those that are parsed together, or begins anew."""
+        if self.segments and self.segments[-1][0] + size <= SEGMENT:
+            before = self.segments.pop()
+            size, records = before[0] + size, before[1] + records
+        self.segments.append((size, records))
+
 
 def find_records(stream: ByteStream) -> Records:
     """Goes over a CSV text once.
@@ -55,7 +67,7 @@ def find_records(stream: ByteStream) -> Records:
     """
     found = Records()
     is_blank = True
-    for segment, is_last in _cut(stream):
+    for segment, is_last in _cut(stream, found):
         if not segment.isascii():
             try:
                 segment.decode("utf-8")
@@ -77,27 +89,24 @@ def read_segments(stream: ByteStream, found: Records) -> Iterator[tuple[bytes, i
 
     Raises: DataError if the text is not the one that was gone over before; whatever reading raises.
     """
-    pieces = _read_text(stream)
-    held = b""
-    skip = found.header_bytes
+    skip = found.mark_bytes + found.header_bytes
+    sizes = [size for size, _ in found.segments]
+    texts = stream.pieces([sizes[0] + found.mark_bytes, *sizes[1:]])
     for index, (size, records) in enumerate(found.segments):
-        while len(held) < size:
-            piece = next(pieces, b"")
-            if not piece:
-                raise DataError(f"{stream.name} was changed while it was read.")
-            held += piece
-        text, held = held[skip:size], held[size:]
-        skip = 0
+        text = next(texts, b"")[skip:]
+        if len(text) != size - skip + (found.mark_bytes if index == 0 else 0):
+            raise DataError(f"{stream.name} was changed while it was read.")
         yield text, records - (index == 0)
+        skip = 0
 
 
-def _cut(stream: ByteStream) -> Iterator[tuple[bytes, bool]]:
+def _cut(stream: ByteStream, found: Records) -> Iterator[tuple[bytes, bool]]:
     """Cuts the text into segments of whole records, and says which is the last one.
 
     The last one is what follows the last line ending outside of quotes in all pieces but the last.
     """
     held = b""
-    for piece in _read_text(stream):
+    for piece in _read_text(stream, found):
         if b"\0" in piece:
             raise DataError(_UNREADABLE.format(name=stream.name))
         if held:
@@ -132,12 +141,12 @@ def _find_end(text: bytes, *, final: bool = False) -> int:
     return 0
 
 
-def _read_text(stream: ByteStream) -> Iterator[bytes]:
+def _read_text(stream: ByteStream, found: Records) -> Iterator[bytes]:
     """Gives the text without its byte order mark."""
-    is_first = True
-    for piece in stream.pieces():
-        yield piece.removeprefix(codecs.BOM_UTF8) if is_first else piece
-        is_first = False
+    for index, piece in enumerate(stream.pieces()):
+        text = piece.removeprefix(codecs.BOM_UTF8) if index == 0 else piece
+        found.mark_bytes += len(piece) - len(text)
+        yield text
 
 
 def _read_header(segment: bytes, found: Records) -> None:
@@ -176,7 +185,7 @@ def _add_plain(segment: bytes, found: Records, *, is_last: bool) -> bool:
     if b"\r" in segment:
         at_ends = segment.count(b"\r\n") + (is_last and segment.endswith(b"\r"))
         found.stray_returns += segment.count(b"\r") - at_ends
-    found.segments.append((len(segment), records))
+    found.add(len(segment), records)
     found.blank = 0
     return True
 
@@ -187,7 +196,7 @@ def _add_scanned(segment: bytes, found: Records) -> None:
     found.stray_returns += layout.stray_returns
     found.open_quote = layout.open_quote
     found.ragged += int(np.count_nonzero(layout.cells != len(found.header)))
-    found.segments.append((len(segment), layout.records))
+    found.add(len(segment), layout.records)
     filled = np.flatnonzero(~layout.blank)
     found.blank = layout.records - 1 - int(filled[-1]) if len(filled) else found.blank + layout.records
 

@@ -5,13 +5,14 @@ name in the folder of TMPDIR.
 """
 
 import gzip
+import itertools
 import os
 import stat
 import sys
 import tempfile
 import weakref
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
@@ -20,8 +21,8 @@ from dpwgan.errors import DataError, InputError, TransferError
 
 GZIP_MAGIC = b"\x1f\x8b"
 
-PIECE = 1 << 22
-"""Bytes that are read at a time: enough for numpy and polars to be efficient, little beside what they make of them."""
+PIECE = 1 << 20
+"""Bytes that are read at a time, unless asked otherwise: few enough to stay in the processor's cache."""
 
 _MOST_HELD_IN_MEMORY = 1 << 26
 
@@ -58,8 +59,8 @@ class ByteStream:
         with self._telling(), self._open() as file:
             return file.read()
 
-    def pieces(self) -> Iterator[bytes]:
-        """Gives the bytes in order, in pieces of at most `PIECE`.
+    def pieces(self, sizes: Iterable[int] | None = None) -> Iterator[bytes]:
+        """Gives the bytes in order, in pieces of `PIECE` to the end or of the sizes asked for; the end may be sooner.
 
         Raises: as the constructor; TransferError for a damaged archive; DataError if the file is not what it was when
           it was read before.
@@ -67,13 +68,12 @@ class ByteStream:
         with self._telling(), self._open() as file:
             first = file.read(len(GZIP_MAGIC))
             file.seek(0)
-            if first != GZIP_MAGIC:
-                while piece := file.read(PIECE):
-                    yield piece
-                return
-            unpacked = gzip.GzipFile(fileobj=file, mode="rb")
+            source = gzip.GzipFile(fileobj=file, mode="rb") if first == GZIP_MAGIC else file
             try:
-                while piece := unpacked.read(PIECE):
+                for size in itertools.repeat(PIECE) if sizes is None else sizes:
+                    piece = source.read(size)
+                    if not piece:
+                        return
                     yield piece
             except (EOFError, gzip.BadGzipFile, zlib.error):
                 raise TransferError(f"{self.name} is a gzip archive that is cut short or damaged.") from None

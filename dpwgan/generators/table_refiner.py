@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
+from dpwgan.cells.groups import lay_out_groups
 from dpwgan.generators.heads import split_spans
 from dpwgan.generators.projected_gaussian import ClassSampler
 from dpwgan.generators.refined_table import KEPT, RefinedTable, draw_groups
-from dpwgan.generators.tensor_mixture import lay_out_groups
 
 _LAST_LAYER_SCALE = 0.01
 

@@ -16,17 +16,6 @@ from dpwgan.training.weights import pack_variables, unpack_variables
 _DECAY = 0.99
 
 
-def lay_out_groups(columns: Sequence[str], sizes: Sequence[int]) -> tuple[Span, ...]:
-    """Gives each attribute's groups their slice of a one-hot row, all of them with a softmax head."""
-    starts = np.concatenate(([0], np.cumsum(sizes)))[:-1]
-    return tuple(
-        Span(
-            column=column, role="category", head="softmax", start=int(start), width=size, source=index, categories=size
-        )
-        for index, (column, start, size) in enumerate(zip(columns, starts, sizes, strict=True))
-    )
-
-
 class TensorMixture:
     """Codes whose logits are a table, the output of a perceptron for a fixed latent vector each, or the sum of both.
 

@@ -21,7 +21,7 @@ from dpwgan.accounting.journal import Arrays, Journal
 from dpwgan.accounting.ledger import Ledger
 from dpwgan.accounting.moments import MOMENTS
 from dpwgan.cells.coarsening import MOST_CELLS, Coarsening, coarsen
-from dpwgan.cells.groups import GroupLayout
+from dpwgan.cells.groups import GroupLayout, lay_out_groups
 from dpwgan.cells.one_ways import OneWayPlan, measure_one_ways, plan_one_ways, unpack_one_ways
 from dpwgan.cells.simplex import project_on_simplex
 from dpwgan.discriminators.base import Probabilities, ReleasedLoss
@@ -243,9 +243,19 @@ class AnchorPlan:
         return lines
 
     @property
+    def columns(self) -> tuple[str, ...]:
+        """The column of each attribute."""
+        return tuple(attribute.column for attribute in self.one_way_plan.attributes)
+
+    @property
+    def most_sizes(self) -> tuple[int, ...]:
+        """The most groups that each attribute can have: what memory and time are planned for."""
+        return tuple(min(attribute.cells, MOST_CELLS) for attribute in self.one_way_plan.attributes)
+
+    @property
     def most_width(self) -> int:
-        """The most groups that all attributes together can have: what memory and time are planned for."""
-        return sum(min(attribute.cells, MOST_CELLS) for attribute in self.one_way_plan.attributes)
+        """The most groups that all attributes together can have."""
+        return sum(self.most_sizes)
 
     def choose_codes(self, width: int) -> int:
         """Chooses how many codes the fitted generator has. Privacy: of the number of groups, which is released."""
@@ -268,7 +278,7 @@ class AnchorPlan:
     @property
     def row_bytes(self) -> int:
         """The part of it that the rows take, which is on disk instead where they are."""
-        return 4 * self.shape.records * (self.attributes + 2 * len(self.shape.spans))
+        return 4 * self.shape.records * (self.attributes + len(self.shape.spans))
 
     @property
     def seconds(self) -> float:
@@ -653,11 +663,10 @@ def choose_maker(
     from dpwgan.training.device import prepare_device
 
     prepare_device(device, threads=threads)
-    from dpwgan.generators.tensor_mixture import TensorMixture, lay_out_groups
+    from dpwgan.generators.tensor_mixture import TensorMixture
 
     def make(layout: GroupLayout, logits: npt.NDArray[np.float32]) -> CodeGenerator:
-        columns = [attribute.column for attribute in plan.one_way_plan.attributes]
-        spans = lay_out_groups(columns, layout.sizes)
+        spans = lay_out_groups(plan.columns, layout.sizes)
         return TensorMixture(spans, logits, table=kind != "mlp", hidden=_MLP_HIDDEN, rng=rng)
 
     return make

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from dpwgan.accounting.budget import Budget, NeighboringRelation
 from dpwgan.accounting.choose import AccountantChoice, choose_accountant_for_family
 from dpwgan.accounting.events import Charge, Event, poisson_gaussian
+from dpwgan.cells.groups import lay_out_groups
 from dpwgan.encoded import EncodedTable, Span, TableShape
 from dpwgan.errors import UsageError
 from dpwgan.generators.mixture_sampler import MixtureSampler
@@ -91,13 +92,18 @@ class AnchoredPlan:
 
     @property
     def memory_bytes(self) -> int:
-        """Estimate of the memory that the run takes: the two phases follow each other."""
-        return self.anchor.memory_bytes + self.critic.memory_bytes
+        """Estimate of the memory that the run takes: of the two phases, which follow each other, the larger one."""
+        # The critic reads groups; how many there are is not known yet.
+        spans = lay_out_groups(self.anchor.columns, self.anchor.most_sizes)
+        critic = replace(self.critic, shape=TableShape(records=self.critic.shape.records, spans=spans))
+        return self.row_bytes + max(phase.memory_bytes - phase.row_bytes for phase in (self.anchor, critic))
 
     @property
     def row_bytes(self) -> int:
         """The part of it that the rows take, which is on disk instead where they are."""
-        return self.anchor.row_bytes + self.critic.row_bytes
+        encoded = 4 * self.anchor.shape.records * len(self.anchor.shape.spans)
+        # Both phases count the encoded table, which is there once.
+        return self.anchor.row_bytes + self.critic.row_bytes - encoded
 
     @property
     def seconds(self) -> float:
@@ -276,7 +282,7 @@ class DpWgan:
     ) -> MixtureSampler:
         # TensorFlow takes seconds to import; a plan must not pay for it.
         from dpwgan.discriminators.critic import Critic
-        from dpwgan.generators.tensor_mixture import CodeSource, TensorMixture, lay_out_groups
+        from dpwgan.generators.tensor_mixture import CodeSource, TensorMixture
         from dpwgan.training.anchored_step import AnchoredStep
         from dpwgan.training.device import on_device
         from dpwgan.training.finite import refuse_unless_finite
@@ -286,7 +292,6 @@ class DpWgan:
 
         anchor_ticks, critic_ticks = plan.anchor.fit_ticks, _TICKS_A_STEP * plan.critic.steps
         total = anchor_ticks + critic_ticks
-        columns = [attribute.column for attribute in plan.anchor.one_way_plan.attributes]
         with on_device(device, threads=threads):
             anchor = fit_anchor(
                 encoded,
@@ -297,7 +302,7 @@ class DpWgan:
                 make_generator=choose_maker(plan.anchor, rng=streams.model, device=device, threads=threads),
                 team=team,
             )
-            spans = lay_out_groups(columns, anchor.layout.sizes)
+            spans = lay_out_groups(plan.anchor.columns, anchor.layout.sizes)
             shape = TableShape(records=plan.critic.shape.records, spans=spans)
             critic_plan = replace(plan.critic, shape=shape)
             groups = _as_table(anchor.groups, spans)
@@ -395,15 +400,13 @@ class DpWgan:
             alone = make_share(encoded, plan)
             return {GRADIENTS_TASK: lambda argument, array: alone.sum_batch(array, rng=streams.batches)}
         server = RowServer(encoded, plan.anchor.one_way_plan)
-        columns = [attribute.column for attribute in plan.anchor.one_way_plan.attributes]
         shares: list[ShareOfGradients] = []
 
         def sum_gradients(argument: Any, array: Numbers) -> Numbers:
             if not shares:  # the groups are there with the first step
-                from dpwgan.generators.tensor_mixture import lay_out_groups
-
                 groups, layout = server.get_groups()
-                shares.append(make_share(_as_table(groups, lay_out_groups(columns, layout.sizes)), plan.critic))
+                spans = lay_out_groups(plan.anchor.columns, layout.sizes)
+                shares.append(make_share(_as_table(groups, spans), plan.critic))
             return shares[0].sum_batch(array, rng=streams.batches)
 
         return {**server.tasks, GRADIENTS_TASK: sum_gradients}

@@ -88,7 +88,7 @@ def test_moments_epsilon_is_that_of_dp_accounting_when_computed_on_a_grid(q, noi
             assert computed >= expected * (1 - 1e-12)
 
 
-@pytest.mark.parametrize("q", [1e-4, 0.026, 0.5])
+@pytest.mark.parametrize("q", [1e-4, 0.026, 0.5, 0.95])
 @pytest.mark.parametrize("noise", [0.4, 2.0, 100.0])
 def test_divergences_are_those_of_dp_accounting_when_compared_order_by_order(q, noise):
     event = poisson_gaussian(sampling_probability=q, noise_multiplier=noise)

@@ -44,6 +44,7 @@ def test_rows_are_those_of_pythons_reader_when_pieces_end_anywhere(
     text = "".join(",".join(map(quote_if_needed, row)) + ending for row in [["a", "b", "c"], *rows])
     data = (text + blank * ending).encode()
     monkeypatch.setattr(stream, "PIECE", piece)
+    monkeypatch.setattr(records, "SEGMENT", piece)
     path = put(tmp_path, gzip.compress(data) if packed else data)
     assert list(csv.reader(io.StringIO(text, newline="")))[1:] == rows
     table = open_table(path, ABC)
@@ -62,6 +63,7 @@ def test_refusal_is_the_same_when_pieces_are_small(
     data, error, words = FAULTS[name]
     path = put(tmp_path, data)
     monkeypatch.setattr(stream, "PIECE", piece)
+    monkeypatch.setattr(records, "SEGMENT", piece)
     with pytest.raises(DpwganError) as raised:
         open_table(path, AB)
     assert isinstance(raised.value, error)
@@ -70,6 +72,7 @@ def test_refusal_is_the_same_when_pieces_are_small(
 
 def test_record_is_refused_when_it_has_no_end_in_sight(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream, "PIECE", 16)
+    monkeypatch.setattr(records, "SEGMENT", 16)
     monkeypatch.setattr(records, "LONGEST_RECORD", 1 << 10)
     with pytest.raises(DataError, match="is a quote not closed"):
         open_table(put(tmp_path, b'a,b\n1,"' + b"1,2\n" * 1_000), AB)
@@ -100,6 +103,7 @@ def test_pipe_is_read_twice_when_it_can_be_read_once(tmp_path: Path) -> None:
 
 def test_damage_is_told_when_it_is_found_late_in_an_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream, "PIECE", 64)
+    monkeypatch.setattr(records, "SEGMENT", 64)
     whole = gzip.compress(b"a,b\n" + b"1,2\n" * 1_000)
     with pytest.raises(TransferError, match="cut short or damaged"):
         open_table(put(tmp_path, whole[:-4]), AB)

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from dpwgan.cells.groups import GroupLayout
+from dpwgan.cells.groups import GroupLayout, lay_out_groups
 from dpwgan.discriminators.critic import Critic
 from dpwgan.discriminators.marginals import MeasuredMarginals
 from dpwgan.encoded import TableShape
-from dpwgan.generators.tensor_mixture import CodeSource, TensorMixture, lay_out_groups
+from dpwgan.generators.tensor_mixture import CodeSource, TensorMixture
 from dpwgan.training.anchored_step import AnchoredStep
 from dpwgan.training.plan import TrainingPlan
 from tests.discriminators.groups import make_probabilities
