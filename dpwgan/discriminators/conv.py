@@ -19,8 +19,6 @@ class ConvCritic:
     No norm over a batch: it would let one real row change the scores of all others, and no clip of a row's gradient
     could bound that. With `noisy_features` features are bounded and noised before they are scored; with
     `activation_stddev` every activation gets Gaussian noise, which steadies training and protects nothing.
-    With `by_products` convolutions are written as products of patches and matrices: gradients of gradients, row by row,
-    are then products as well, which TensorFlow can do for many rows at once. Slower, where no row's own is asked for.
     Privacy: the score of a row is a function of that row, the weights and the noise alone.
     Shapes: `image` is (height, width, channels). `weights` alternates kernels, (4, 4, inputs, outputs) for
       convolutions, and biases, and ends with a (features, 1) matrix: a last bias would add the same to every score.
@@ -40,7 +38,6 @@ class ConvCritic:
         noisy_features: NoisyFeatures | None = None,
         activation_stddev: float = 0.0,
         device_rng: tf.random.Generator | None = None,
-        by_products: bool = False,
     ) -> None:
         """Draws the first weights (He et al. 2015, arXiv:1502.01852).
 
@@ -54,7 +51,6 @@ class ConvCritic:
         self._activation_stddev = activation_stddev
         self._device_rng = device_rng
         self._convolutions = len(filters)
-        self._convolve = convolve_by_products if by_products else convolve
         height, width, inputs = image
         self.weights: list[tf.Variable] = []
         for outputs in filters:
@@ -76,7 +72,7 @@ class ConvCritic:
         for kernel, bias in zip(
             weights[: 2 * self._convolutions : 2], weights[1 : 2 * self._convolutions : 2], strict=True
         ):
-            activation = self._activate(self._convolve(activation, kernel) + bias)
+            activation = self._activate(tf.nn.conv2d(activation, kernel, strides=STRIDE, padding="SAME") + bias)
         height, width, channels = activation.shape[1:]
         flat = tf.reshape(activation, [-1, height * width * channels])
         return self._activate(tf.concat([flat, labels], axis=1) @ weights[-3] + weights[-2])
@@ -99,28 +95,3 @@ class ConvCritic:
         if self._activation_stddev > 0 and self._device_rng is not None:
             activation += self._device_rng.normal(tf.shape(activation), stddev=self._activation_stddev)
         return activation
-
-
-def convolve(images: tf.Tensor, kernel: tf.Tensor) -> tf.Tensor:
-    """Convolves with a stride of 2, padded with zeros as evenly as can be.
-
-    Shapes: (b, h, w, inputs) and (4, 4, inputs, outputs) to (b, h / 2, w / 2, outputs), sides rounded up.
-    """
-    return tf.nn.conv2d(images, kernel, strides=STRIDE, padding="SAME")
-
-
-def convolve_by_products(images: tf.Tensor, kernel: tf.Tensor) -> tf.Tensor:
-    """Does the same by one product of matrices: the images are cut into squares of 2 x 2, of which a patch has four.
-
-    Shapes: as `convolve`.
-    """
-    height, width, inputs = images.shape[1:]
-    down, right, outputs = math.ceil(height / STRIDE), math.ceil(width / STRIDE), kernel.shape[3]
-    below, beside = 2 * down + 2 - height, 2 * right + 2 - width
-    padded = tf.pad(images, [[0, 0], [below // 2, below - below // 2], [beside // 2, beside - beside // 2], [0, 0]])
-    squares = tf.reshape(padded, [-1, down + 1, 2, right + 1, 2, inputs])
-    squares = tf.reshape(tf.transpose(squares, [0, 1, 3, 2, 4, 5]), [-1, down + 1, right + 1, 4 * inputs])
-    patches = tf.concat([squares[:, y : y + down, x : x + right] for y in (0, 1) for x in (0, 1)], axis=3)
-    matrix = tf.transpose(tf.reshape(kernel, [2, 2, 2, 2, inputs, outputs]), [0, 2, 1, 3, 4, 5])
-    product = tf.reshape(patches, [-1, 16 * inputs]) @ tf.reshape(matrix, [-1, outputs])
-    return tf.reshape(product, [-1, down, right, outputs])

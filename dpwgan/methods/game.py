@@ -169,7 +169,6 @@ def build_players(
     rng: np.random.Generator,
     noisy_features: "NoisyFeatures | None" = None,
     activation_stddev: float = 0.0,
-    by_products: bool = False,
 ) -> "Players":
     """Draws the first weights of both networks and puts the rows on the device. Shapes: `shares` (classes,)."""
     from dpwgan.training.players import ImagePlayers, TablePlayers
@@ -184,7 +183,6 @@ def build_players(
             rng=rng,
             noisy_features=noisy_features,
             activation_stddev=activation_stddev,
-            by_products=by_products,
         )
     return TablePlayers(
         encoded,

@@ -79,7 +79,6 @@ class ImagePlayers:
         rng: np.random.Generator,
         noisy_features: NoisyFeatures | None = None,
         activation_stddev: float = 0.0,
-        by_products: bool = False,
     ) -> None:
         """Puts the images on the device, unless they are on disk.
 
@@ -99,7 +98,6 @@ class ImagePlayers:
             noisy_features=noisy_features,
             activation_stddev=activation_stddev,
             device_rng=self._device_rng,
-            by_products=by_products,
         )
         self.generator_weights = self._generator.weights
         self.critic_weights = self._critic.weights

@@ -1,4 +1,4 @@
-"""The critic of images: its convolutions against TensorFlow's, rows apart from each other, and its two noises."""
+"""The critic of images: rows apart from each other, and its two noises."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from dpwgan.discriminators.conv import KERNEL, ConvCritic, convolve, convolve_by_products
+from dpwgan.discriminators.conv import ConvCritic
 from dpwgan.discriminators.noisy_features import NoisyFeatures, make_device_rng
 
 
@@ -20,22 +20,6 @@ def draw_images(batch: int, image: tuple[int, int, int] = (9, 8, 1)) -> tuple[tf
     rng = np.random.default_rng(2)
     images = rng.random((batch, *image), dtype=np.float32)
     return tf.constant(images), tf.one_hot(rng.integers(0, 3, batch), 3)
-
-
-@pytest.mark.parametrize("image", [(8, 8, 1), (9, 13, 3), (28, 28, 2), (11, 10, 1)])
-def test_products_are_a_convolution_when_sides_are_of_any_length(image: tuple[int, int, int]) -> None:
-    images, _ = draw_images(3, image)
-    kernel = tf.constant(np.random.default_rng(3).standard_normal((KERNEL, KERNEL, image[2], 5), dtype=np.float32))
-    known = convolve(images, kernel).numpy()
-    assert known.shape == (3, -(-image[0] // 2), -(-image[1] // 2), 5)
-    np.testing.assert_allclose(convolve_by_products(images, kernel).numpy(), known, rtol=1e-4, atol=1e-4)
-
-
-def test_score_is_the_same_when_convolutions_are_products() -> None:
-    images, labels = draw_images(3)
-    np.testing.assert_allclose(
-        make_critic(by_products=True).score(images, labels), make_critic().score(images, labels), rtol=1e-4, atol=1e-5
-    )
 
 
 def test_score_of_a_row_does_not_depend_on_the_others_when_they_are_scored_together() -> None:
