@@ -10,6 +10,7 @@ from dpwgan.discriminators.critic import Cells, Critic, Sums
 from dpwgan.encoded import EncodedTable
 from dpwgan.generators.base import LatentDraws, RowGenerator
 from dpwgan.mechanisms.normal_numbers import Floats, draw_normal_numbers
+from dpwgan.training.best_response import BestResponse
 from dpwgan.training.critic_update import CriticUpdate
 from dpwgan.training.plan import TrainingPlan
 from dpwgan.training.rows import RowReader
@@ -32,14 +33,18 @@ class FusedStep:
         generator: RowGenerator,
         latents: LatentDraws,
         plan: TrainingPlan,
+        update: CriticUpdate | BestResponse | None = None,
     ) -> None:
-        """Puts the encoded rows on the device, unless they are on disk, and traces nothing yet."""
+        """Puts the encoded rows on the device, unless they are on disk, and traces nothing yet.
+
+        `update`: what becomes of noisy sums; that of `CriticUpdate` where not given.
+        """
         self._read = RowReader(encoded)
         self._critic = critic
         self._generator = generator
         self._latents = latents
         self._plan = plan
-        self._update = CriticUpdate(critic, plan)
+        self._update = update or CriticUpdate(critic, plan)
         self._sizes = [int(np.prod(weight.shape)) for weight in critic.weights]
         self._step = tf.function(
             self._trace,

@@ -25,6 +25,7 @@ METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "dp-wgan, moments": ("dp-wgan", {"anchor": "moments", **_FIT, **_CRITIC}),
     "dp-wgan, none": ("dp-wgan", {"anchor": "none", "hidden_generator": (8,), "latent": 4, **_CRITIC}),
     "dp-gan": ("dp-gan", {"hidden_generator": (8,), "latent": 4, **_CRITIC}),
+    "dp-gan, images": ("dp-gan", {"hidden_generator": (8,), "latent": 4, "steps": 20, "expected_batch_size": 40}),
     "ron-dp-gan": ("ron-dp-gan", {"hidden_generator": (8,), **_CRITIC}),
     "query-gan": ("query-gan", {"rounds": 2, **_FIT}),
     "query-gan, one-layer": ("query-gan", {"oracle": "one-layer", "rounds": 3, "codes": 40}),
@@ -40,7 +41,7 @@ METHODS: dict[str, tuple[str, dict[str, Any]]] = {
 """Every way in which a method of the registry reads rows."""
 
 
-OF_IMAGES = {"ron-gauss, images"}
+OF_IMAGES = {"ron-gauss, images", "dp-gan, images"}
 
 
 def make_table(*, records: int = 400, canaries: int = 20, seed: int = 1, images: bool = False) -> EncodedTable:
