@@ -5,8 +5,8 @@ from typing import Any
 import tensorflow as tf
 
 from dpwgan.training.adam import Adam
-from dpwgan.training.best_response import BestResponse
 from dpwgan.training.latents import LatentSource
+from dpwgan.training.plain_ascent import PlainAscent
 from dpwgan.training.plan import TrainingPlan
 
 # A short memory: after each move the discriminator is another one.
@@ -23,7 +23,7 @@ class GeneratorRound:
     """
 
     def __init__(
-        self, *, critic: Any, generator: Any, latents: LatentSource, plan: TrainingPlan, update: BestResponse
+        self, *, critic: Any, generator: Any, latents: LatentSource, plan: TrainingPlan, update: PlainAscent
     ) -> None:
         """Starts the average at the first weights."""
         self._critic = critic
@@ -53,7 +53,7 @@ class GeneratorRound:
         plan, weights = self._plan, self._generator.weights
         cells = self._generator.cells(*self._latents.draw(plan.generated_batch_size))
         sums = self._critic.clipped_sum_of_generated(cells, l2_clip_norm=plan.clip_target)
-        self._update.respond(sums, generated=plan.generated_batch_size)
+        self._update.answer(sums, generated=plan.generated_batch_size)
         draws = self._latents.draw(plan.generator_batch_size)
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(weights)

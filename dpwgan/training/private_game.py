@@ -10,11 +10,11 @@ from dpwgan.accounting.ledger import Ledger
 from dpwgan.encoded import EncodedTable
 from dpwgan.randomness import Streams
 from dpwgan.training import private_step
-from dpwgan.training.best_response import BestResponse
 from dpwgan.training.finite import refuse_unless_finite
 from dpwgan.training.generator_round import GeneratorRound
 from dpwgan.training.generator_step import GeneratorStep
 from dpwgan.training.loop import CriticStep, Progress, train
+from dpwgan.training.plain_ascent import PlainAscent
 from dpwgan.training.plan import TrainingPlan
 
 
@@ -29,13 +29,13 @@ def play(
     ledger: Ledger,
     progress: Progress,
     make_critic_step: Callable[..., CriticStep] | None = None,
-    update: BestResponse | None = None,
+    update: PlainAscent | None = None,
 ) -> tuple[npt.NDArray[np.float32], ...]:
     """Trains both for the planned steps and gives the average of the generator's weights.
 
     `encoded` may be one worker's share of the rows, where `make_critic_step` makes a step that adds up everybody's.
     `make_critic_step` is `FusedStep` where not given, as it is when the game starts: the audit watches that one.
-    With a best response as `update` of the critic it answers each step of the generator too, without rows.
+    With an `update` the critic's noisy sums go there, and it answers each step of the generator too, without rows.
 
     Privacy: each step is charged before its batch is drawn; the weights are post-processing.
     Raises: PrivacyError; UsageError if training ran off.

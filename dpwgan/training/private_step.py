@@ -10,8 +10,8 @@ from dpwgan.discriminators.critic import Cells, Critic, Sums
 from dpwgan.encoded import EncodedTable
 from dpwgan.generators.base import LatentDraws, RowGenerator
 from dpwgan.mechanisms.normal_numbers import Floats, draw_normal_numbers
-from dpwgan.training.best_response import BestResponse
 from dpwgan.training.critic_update import CriticUpdate
+from dpwgan.training.plain_ascent import PlainAscent
 from dpwgan.training.plan import TrainingPlan
 from dpwgan.training.rows import RowReader
 
@@ -33,7 +33,7 @@ class FusedStep:
         generator: RowGenerator,
         latents: LatentDraws,
         plan: TrainingPlan,
-        update: CriticUpdate | BestResponse | None = None,
+        update: CriticUpdate | PlainAscent | None = None,
     ) -> None:
         """Puts the encoded rows on the device, unless they are on disk, and traces nothing yet.
 

@@ -322,7 +322,7 @@ def test_plan_is_refused_when_it_asks_for_what_the_table_has_not(method: Any) ->
         make_plan(method.name, make_table(50).shape, projection_dimension=3)
     with pytest.raises(UsageError, match="at most 64"):
         make_plan(method.name, make_images()[1], projection_dimension=65)
-    for setting in ({"hidden_critic": (6,)}, {"weight_clip": 1.0}, {"weight_pull": 0.1}, {"gradient_memory": 0.5}):
+    for setting in ({"hidden_critic": (6,)}, {"weight_clip": 1.0}, {"gradient_memory": 0.5}):
         with pytest.raises(UsageError, match="discriminator of images has no setting"):
             make_plan(method.name, make_images()[1], **setting)
 

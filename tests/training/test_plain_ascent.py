@@ -1,4 +1,4 @@
-"""The best response, and rounds of the game without rows: what they are made of, and what they may not touch."""
+"""Plain ascent, and rounds of the game without rows: what they are made of, and what they may not touch."""
 
 from typing import Any
 
@@ -11,8 +11,8 @@ from dpwgan.encoded import EncodedTable
 from dpwgan.methods.dp_gan import make_discriminator
 from dpwgan.randomness import make_streams
 from dpwgan.training import loop
-from dpwgan.training.best_response import BestResponse
 from dpwgan.training.generator_round import GeneratorRound
+from dpwgan.training.plain_ascent import PlainAscent
 from dpwgan.training.private_step import FusedStep
 from tests.discriminators.test_noisy import flat
 from tests.methods.test_dp_gan import BUDGET, make_images, make_plan
@@ -34,7 +34,7 @@ class Game:
         assert space is not None
         rng = np.random.default_rng(0)
         self.critic, update = make_discriminator(self.plan, space, rng=rng)
-        assert isinstance(update, BestResponse)
+        assert isinstance(update, PlainAscent)
         self.update, self.points = update, space.to_points(encoded)
         generator = SmoothGenerator(space, latent=4, hidden=(8,), rng=rng)
         latents = LatentSource(latent=4, width=self.plan.shape.width, rng=rng)
@@ -44,23 +44,26 @@ class Game:
         self.generator = generator
 
 
-def test_memory_is_the_mean_of_the_noisy_halves_when_steps_have_passed() -> None:
+def test_weights_go_by_the_mean_of_all_noisy_halves_and_the_last_generated_one_when_steps_have_passed() -> None:
     game = Game()
-    rng = np.random.default_rng(1)
-    halves = [[rng.standard_normal(weight.shape) for weight in game.critic.weights] for _ in range(3)]
-    fakes = [rng.standard_normal(weight.shape) for weight in game.critic.weights]
-    for half in halves:
+    plan, rng = game.plan, np.random.default_rng(1)
+    expected = [np.zeros(weight.shape) for weight in game.critic.weights]
+    halves: list[Any] = []
+    for _ in range(3):
+        halves.append([rng.standard_normal(weight.shape) for weight in game.critic.weights])
+        fakes = [rng.standard_normal(weight.shape) for weight in game.critic.weights]
         game.update.apply(
-            [tf.constant(part, tf.float32) for part in half],
+            [tf.constant(part, tf.float32) for part in halves[-1]],
             [tf.constant(part, tf.float32) for part in fakes],
             generated=7,
             learning_rate=tf.constant(0.5),
         )
-    plan = game.plan
-    strength = plan.settings.critic_learning_rate / plan.l2_clip_norm
-    for place, weight in enumerate(game.critic.weights):
-        mean = np.mean([half[place] for half in halves], axis=0) / plan.expected_batch_size
-        np.testing.assert_allclose(weight, strength * (mean - fakes[place] / 7), rtol=1e-4, atol=1e-4)
+        for place, weight in enumerate(expected):
+            mean = np.mean([half[place] for half in halves], axis=0) / plan.expected_batch_size
+            gradient = (mean - fakes[place] / 7) / plan.l2_clip_norm
+            weight += plan.settings.critic_learning_rate * gradient - plan.settings.weight_pull * weight
+    for found, weight in zip(game.critic.weights, expected, strict=True):
+        np.testing.assert_allclose(found, weight, rtol=1e-4, atol=1e-4)
 
 
 def test_rounds_charge_nothing_and_read_no_rows_when_there_are_several_for_each_step() -> None:
