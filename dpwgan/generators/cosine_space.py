@@ -17,7 +17,7 @@ Floats = npt.NDArray[np.float64]
 _CHUNK = 1 << 12
 
 
-LENGTH = 16.0
+LENGTH = 24.0
 """How long a point is: with noise of variance 0.5 on each of some 70 coordinates, 6 long, it can still be told."""
 
 # A pixel may be 0.5 from gray at most, and is about a third of that from it.

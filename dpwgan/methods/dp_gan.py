@@ -56,11 +56,11 @@ _PUBLISHED_IMAGE_STEPS = 300
 _IMAGE_SETTINGS: dict[str, Any] = {
     "hidden_generator": (64,),
     "latent": 32,
-    "generator_learning_rate": 3e-3,
-    # Where steps and pull even out the logit is 40 times the difference of both halves: more swings from side to side,
-    # less tells the generator of brightness alone, since the logit's own curve is what weighs directions evenly.
-    "critic_learning_rate": 8.0,
-    "weight_pull": 0.2,
+    "generator_learning_rate": 2e-2,
+    # Where steps and pull even out the weights are 14 gradients: with more the logit leaves 0 and the game is lost,
+    # with less the discriminator tells of brightness alone. See docs/dp-gan.md.
+    "critic_learning_rate": 13.0,
+    "weight_pull": 0.9,
     # What a row's gradient is long where nothing is known, see `NoisyProducts`.
     "l2_clip_norm": 0.5,
     "steps": 400,
