@@ -58,7 +58,7 @@ class GeneratorRound:
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(weights)
             loss = self._critic.loss_of_generated(self._critic.score(self._generator.rows(*draws)))
-        self._optimizer.descend(tape.gradient(loss, weights), share=learning_rate)
+        self._optimizer.descend(tape.gradient(loss, weights), share=self._update.confidence * learning_rate)
         keep = plan.settings.generator_average
         for average, weight in zip(self._average, weights, strict=True):
             average.assign(keep * average + (1.0 - keep) * weight)

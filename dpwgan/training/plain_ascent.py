@@ -7,6 +7,9 @@ import tensorflow as tf
 
 from dpwgan.training.plan import TrainingPlan
 
+# Part of the steps after which the mean's noise is less than three times what it will be in the end.
+_UNSURE = 0.125
+
 
 class PlainAscent:
     """Keeps the mean of all noisy halves, and goes up the gradient that it makes with a fresh generated half.
@@ -26,6 +29,15 @@ class PlainAscent:
         self._plan = plan
         self._memory = [tf.Variable(tf.zeros_like(weight)) for weight in critic.weights]
         self._steps = tf.Variable(0.0)
+
+    @property
+    def confidence(self) -> tf.Tensor:
+        """How far the mean is to be followed, 0 to 1: it rises over the first eighth of the steps.
+
+        Of a few steps it is noise above all, and a generator that ran after that would have to come back from where
+        pixels are cut.
+        """
+        return tf.minimum(1.0, self._steps / (_UNSURE * self._plan.steps))
 
     @property
     def variables(self) -> list[tf.Variable]:
@@ -56,4 +68,5 @@ class PlainAscent:
         settings, clip = self._plan.settings, self._plan.l2_clip_norm
         for weight, kept, fake in zip(self._critic.weights, self._memory, generated_sums, strict=True):
             gradient = (kept - fake / float(generated)) / clip
-            weight.assign_add(settings.critic_learning_rate * gradient - settings.weight_pull * weight)
+            rate = self.confidence * settings.critic_learning_rate
+            weight.assign_add(rate * gradient - settings.weight_pull * weight)
