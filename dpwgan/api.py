@@ -22,9 +22,9 @@ import polars as pl
 from threadpoolctl import threadpool_limits
 
 from dpwgan.accounting.certificate import Certificate
-from dpwgan.accounting.journal import Arrays
+from dpwgan.accounting.journal import Arrays, Journal
 from dpwgan.accounting.ledger import Ledger
-from dpwgan.checkpoint import Checkpoint, open_checkpoint
+from dpwgan.checkpoint import open_checkpoint
 from dpwgan.claim import Claim, build_claim, describe_accountant, describe_published
 from dpwgan.codebook import read_codebook
 from dpwgan.config import RECORDS, SynthesisConfig
@@ -125,7 +125,6 @@ class EncodedRun:
     run_plan: RunPlan
     ledger: Ledger = field(repr=False)
     streams: Streams = field(repr=False)
-    checkpoint: Checkpoint | None = field(repr=False)
 
 
 def synthesize(
@@ -207,11 +206,19 @@ class Synthesizer:
         run = self.encode_table(FrameTable(frames.from_pandas(frame, self.schema)))
         return self.fit_encoded(run, progress=progress)
 
-    def encode_table(self, table: Table, *, run_plan: RunPlan | None = None, team: Team | None = None) -> EncodedRun:
+    def encode_table(
+        self,
+        table: Table,
+        *,
+        run_plan: RunPlan | None = None,
+        team: Team | None = None,
+        journal: Journal | None = None,
+    ) -> EncodedRun:
         """Does all that needs the cells of a table: discovers lists of cells and encodes. `fit_encoded` comes next.
 
         Afterwards the table is not needed any more, so that training need not hold it in memory. With a `team` only
-        this worker's share of the rows is encoded.
+        this worker's share of the rows is encoded, and `journal` is the chief's own, or what it told of it; else it is
+        opened here.
         With a checkpoint, what an earlier life of the run released is taken from there and not released again.
         Privacy: opens the ledger; each discovery is charged before the first row is read.
         Raises: UsageError if `run_plan` was made for something else, or after a fit, or if the checkpoint is not this
@@ -224,17 +231,22 @@ class Synthesizer:
         if run_plan is None:
             run_plan = self.plan(records=table.records)
         run_plan.refuse_unless_for(self.schema, records=table.records, config=self.config)
-        checkpoint = self._open_checkpoint(table)
+        journal = self.open_journal(table) if journal is None else journal
         try:
-            return self._encode(table, run_plan, checkpoint=checkpoint, team=team)
+            return self._encode(table, run_plan, journal=journal, team=team)
         except BaseException:
-            if checkpoint is not None:
-                checkpoint.close()
+            journal.close()
             raise
 
-    def _open_checkpoint(self, table: Table) -> Checkpoint | None:
+    def open_journal(self, table: Table) -> Journal:
+        """Begins the journal of a run on a table, or goes on with one; without a checkpoint it keeps nothing.
+
+        Where a release is lost that the run cannot do without, its plan is given up, and all that was charged is spent.
+        Privacy: reads no row.
+        Raises: UsageError if the checkpoint is not this run's; InputError if it is damaged; OutputError.
+        """
         if self.config.checkpoint is None:
-            return None
+            return Journal()
         facts = {
             "records": table.records,
             "header": list(table.header),
@@ -246,17 +258,21 @@ class Synthesizer:
         )
         if checkpoint.life:
             LOGGER.info("going on with the run in %r, for the %d. time", str(self.config.checkpoint), checkpoint.life)
+        lost = checkpoint.missing
+        if lost:
+            checkpoint.start_over()
+            LOGGER.warning(
+                "the run was stopped while %s was being released: all that was charged is spent, and what is left of "
+                "the budget is planned anew",
+                ", ".join(lost),
+            )
         return checkpoint
 
-    def _encode(
-        self, table: Table, run_plan: RunPlan, *, checkpoint: Checkpoint | None, team: Team | None
-    ) -> EncodedRun:
-        if checkpoint is not None and checkpoint.life:
-            run_plan = resume_plan(run_plan, checkpoint)
+    def _encode(self, table: Table, run_plan: RunPlan, *, journal: Journal, team: Team | None) -> EncodedRun:
+        run_plan = resume_plan(run_plan, journal)
         announce(run_plan)
-        ledger = run_plan.open_ledger(checkpoint)
-        life = 0 if checkpoint is None else checkpoint.life
-        streams = make_streams(self.config.seed, life=life, worker=0 if team is None else team.rank)
+        ledger = run_plan.open_ledger(journal)
+        streams = make_streams(self.config.seed, life=journal.life, worker=0 if team is None else team.rank)
         schema = self.schema
         if run_plan.undiscovered:
             schema = self._discover(table, run_plan, ledger=ledger, streams=streams)
@@ -278,7 +294,6 @@ class Synthesizer:
             run_plan=run_plan,
             ledger=ledger,
             streams=streams,
-            checkpoint=checkpoint,
         )
 
     def _discover(self, table: Table, run_plan: RunPlan, *, ledger: Ledger, streams: Streams) -> Schema:
@@ -325,8 +340,7 @@ class Synthesizer:
             with threadpool_limits(limits=self.config.threads):
                 self._fitted, certificate = self._fit(run, progress=progress, team=team)
         finally:
-            if run.checkpoint is not None:
-                run.checkpoint.close()
+            ledger.journal.close()
         self.schema, self._encoder, self._streams = schema, run.encoder, streams
         self._line_ending = run.line_ending
         rows, chosen_by = self.config.rows_and_reason
@@ -367,7 +381,7 @@ class Synthesizer:
         self._refuse_other_settings(run)
         with threadpool_limits(limits=self.config.threads):
             tasks = run.run_plan.method.make_tasks(run.encoded, run.run_plan.plan, streams=run.streams)
-            team.serve(tasks, charge=run.ledger.charge)
+            team.serve(tasks, charge=run.ledger.charge, charged=run.ledger.charged)
 
     def _refuse_other_settings(self, run: EncodedRun) -> None:
         if run.run_plan.config != self.config:

@@ -13,14 +13,13 @@ import os
 import re
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dpwgan.accounting.events import Event, read_event
-from dpwgan.accounting.journal import Arrays, Journal
+from dpwgan.accounting.events import Event
+from dpwgan.accounting.journal import Arrays, Journal, Spent
 from dpwgan.errors import DpwganError, InputError, OutputError, TransferError, UsageError
 
 FORMAT = 1
@@ -30,15 +29,6 @@ LOCK_FILE = "lock"
 _BLOCKS = 50
 _TEMPORARY = ".tmp"
 _KEPT = re.compile(r"plan-(\d+)-.+\.npz")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Spent:
-    """Acts of an earlier plan of the same run: charged, and of no use any more."""
-
-    label: str
-    event: Event
-    count: int
 
 
 class Checkpoint(Journal):
@@ -53,7 +43,7 @@ class Checkpoint(Journal):
         """Takes a folder that is locked, and what is to be in its journal; `open_checkpoint` finds both."""
         self._folder = folder
         self._document = document
-        self._lock = lock
+        self._lock: int | None = lock
         self._under_way: list[tuple[str, bool]] = []
         self._lost = {act["name"]: self._find_lost(act) for act in self._acts}
 
@@ -65,10 +55,16 @@ class Checkpoint(Journal):
     @property
     def spent(self) -> tuple[Spent, ...]:
         """What earlier plans of this run charged."""
-        return tuple(
-            Spent(label=line["label"], event=read_event(line["event"]), count=line["count"])
-            for line in self._document["spent"]
-        )
+        return tuple(map(Spent.read, self._document["spent"]))
+
+    @property
+    def charged(self) -> Mapping[str, int]:
+        """How many acts of each reservation are charged by now, by label, under whichever plan."""
+        totals = {line.label: line.count for line in self.spent}
+        for act in self._acts:
+            for label, count in act["charges"].items():
+                totals[label] = totals.get(label, 0) + count
+        return totals
 
     @property
     def missing(self) -> list[str]:
@@ -80,14 +76,11 @@ class Checkpoint(Journal):
 
         Privacy: nothing is charged less than before.
         """
-        totals: dict[str, int] = {}
-        for act in self._acts:
-            for label, count in act["charges"].items():
-                totals[label] = totals.get(label, 0) + count
-        number = self._document["plan"]
+        number, earlier = self._document["plan"], {line.label for line in self.spent}
         self._document["spent"] += [
             {"label": f"{label} (plan {number})", "event": self._document["events"][label], "count": count}
-            for label, count in totals.items()
+            for label, count in self.charged.items()
+            if label not in earlier
         ]
         self._document.update(plan=number + 1, events={}, acts=[])
         self._lost = {}
@@ -96,11 +89,14 @@ class Checkpoint(Journal):
             (self._folder / name).unlink()
 
     def close(self) -> None:
-        """Lets others work on the folder. A run that charged nothing leaves no journal there."""
+        """Lets others work on the folder; once is enough. A run that charged nothing leaves no journal there."""
+        if self._lock is None:
+            return
         if not self._acts and not self.spent:
             # The lock stays: whoever waits for this one must not hold another than who comes next.
             (self._folder / JOURNAL_FILE).unlink(missing_ok=True)
         os.close(self._lock)
+        self._lock = None
 
     # --------------------------------------------------------------------------------------------------- as a journal
 
@@ -130,11 +126,8 @@ class Checkpoint(Journal):
 
     def count_charged(self, label: str, *, event: Event) -> int:
         """Gives how many acts earlier lives charged. Raises: UsageError if it was for another event."""
-        for line in self.spent:
-            if line.label == label:
-                return line.count
-        count: int = sum(act["charges"].get(label, 0) for act in self._acts)
-        if count and self._document["events"][label] != event.describe():
+        count = super().count_charged(label, event=event)
+        if self._document["events"].get(label, event.describe()) != event.describe():
             raise UsageError(
                 f"the run in {str(self._folder)!r} planned other noise for its {label}, and cannot be resumed: was the "
                 "tool, or a package that it needs, changed in between?"

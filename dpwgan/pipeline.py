@@ -8,11 +8,12 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from dpwgan.accounting.journal import Journal
 from dpwgan.api import Synthesizer, check_model_folder
 from dpwgan.claim import NOT_PRIVATE, Claim, describe_accountant, describe_ledger, describe_published, round_up
 from dpwgan.config import ResampleConfig, RunConfig, Voice, goes_to_stream
@@ -27,7 +28,7 @@ from dpwgan.planning import MemoryPlan, RunPlan
 from dpwgan.progress import duration, show_progress
 from dpwgan.schema import Schema
 from dpwgan.specs import read_specs
-from dpwgan.teamwork import encode_together, gather_team
+from dpwgan.teamwork import agree_on_charges, do_together, gather_team, open_together
 
 
 def run(config: RunConfig) -> None:
@@ -37,7 +38,7 @@ def run(config: RunConfig) -> None:
     """
     schema = read_specs(config.specs, codebook=config.codebook)
     check_form(config.output, schema)
-    if config.leads and not config.check:
+    if config.cluster is None and not config.check:
         check_outputs(config)
     LOGGER.debug("reading the table")
     table = read(config.data, schema)
@@ -59,9 +60,12 @@ def run(config: RunConfig) -> None:
         extra={"fields": {"event": "plan", "records": table.records, "width": run_plan.shape.width}},
     )
     with gather_team(config, run_plan=run_plan) as team:
-        with show_progress(config.voice) as progress:
-            encoded = encode_together(team, partial(synthesizer.encode_table, table, run_plan=run_plan, team=team))
-            del table  # its text need not be held while training
+        begin = partial(_begin, synthesizer, table, config=config)
+        with closing(open_together(team, begin)) as journal, show_progress(config.voice) as progress:
+            encode = partial(synthesizer.encode_table, table, run_plan=run_plan, team=team, journal=journal)
+            encoded = do_together(team, encode)
+            agree_on_charges(team, encoded.ledger)
+            del table, begin, encode  # its text need not be held while training
             if team is not None and not team.leads:
                 synthesizer.serve_encoded(encoded, team=team)
                 return
@@ -80,6 +84,14 @@ def resample(config: ResampleConfig) -> None:
     synthesizer = Synthesizer.load(config.model, seed=config.seed)
     check_form(config.output, synthesizer.schema)
     write(synthesizer, synthesizer.claim(config.rows), config=config, save_model=None)
+
+
+def _begin(synthesizer: Synthesizer, table: SourceTable, *, config: RunConfig) -> Journal:
+    """Does what is for the chief of several workers, or for one that is alone, before rows are encoded."""
+    if config.cluster is not None:
+        # A chief that ended before it met the others would leave them waiting for it.
+        check_outputs(config)
+    return synthesizer.open_journal(table)
 
 
 def check_outputs(config: RunConfig | ResampleConfig) -> None:

@@ -11,9 +11,8 @@ from typing import Any
 from dpwgan.accounting.budget import Budget, NeighboringRelation
 from dpwgan.accounting.choose import AccountantChoice
 from dpwgan.accounting.events import StableSelection, Unprotected, stable_selection
-from dpwgan.accounting.journal import Journal
+from dpwgan.accounting.journal import Journal, Spent
 from dpwgan.accounting.ledger import GIVEN_UP, Ledger
-from dpwgan.checkpoint import Checkpoint, Spent
 from dpwgan.config import SynthesisConfig, default_delta
 from dpwgan.encoded import TableShape, lay_out_spans
 from dpwgan.errors import DataError, PrivacyError, UsageError
@@ -226,24 +225,15 @@ def describe_facts(config: SynthesisConfig, **table: Any) -> dict[str, Any]:
     }
 
 
-def resume_plan(run_plan: RunPlan, checkpoint: Checkpoint) -> RunPlan:
-    """Gives the plan under which the run in a checkpoint goes on.
+def resume_plan(run_plan: RunPlan, journal: Journal) -> RunPlan:
+    """Gives the plan under which the run of a journal goes on.
 
-    It is the one that it had, unless a release is lost that the run cannot do without. Then all that was charged is
-    spent, and what is left of the budget is planned anew.
+    It is the one that it had, unless that was given up: then what is left of the budget is planned anew.
     Privacy: all plans of a run are together within its budget. That some of it was planned anew shows when the run was
       killed, which must not depend on rows.
     Raises: PrivacyError if too little is left.
     """
-    lost = checkpoint.missing
-    if lost:
-        checkpoint.start_over()
-        LOGGER.warning(
-            "the run was stopped while %s was being released: all that was charged is spent, and what is left of the "
-            "budget is planned anew",
-            ", ".join(lost),
-        )
-    spent = checkpoint.spent
+    spent = journal.spent
     if not spent:
         return run_plan
     budget = run_plan.budget

@@ -1,12 +1,15 @@
 """How several workers begin a run together and end it together: the same task for all, one exit code."""
 
 import hashlib
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 from typing import TypeVar
 
+from dpwgan.accounting.journal import Journal, ToldJournal
+from dpwgan.accounting.ledger import Ledger
 from dpwgan.cluster import Cluster
 from dpwgan.config import RunConfig
 from dpwgan.errors import DpwganError, InputError, ResourceError, UsageError
@@ -21,6 +24,7 @@ _PIECE = 1 << 22
 _BUDGET = ("epsilon", "delta")
 # What machines may differ in without a difference to the release.
 _OWN = ("threads", "device", "memory")
+_CHECKPOINT = ("checkpoint", "resume")
 
 Result = TypeVar("Result")
 
@@ -56,15 +60,15 @@ def gather_team(config: RunConfig, *, run_plan: RunPlan) -> Iterator[Team | None
         team.dismiss()
 
 
-def encode_together(team: Team | None, encode: Callable[[], Result]) -> Result:
-    """Gives what `encode` gives, once every worker has done its own.
+def do_together(team: Team | None, act: Callable[[], Result]) -> Result:
+    """Gives what `act` gives, once every worker has done its own.
 
-    Raises: what `encode` raises, or LostPeerError if another worker's failed.
+    Raises: what `act` raises, or LostPeerError if another worker's failed.
     """
     if team is None:
-        return encode()
+        return act()
     try:
-        result = encode()
+        result = act()
     except BaseException as error:
         try:
             team.check_ready(_find_exit_code(error))
@@ -75,6 +79,37 @@ def encode_together(team: Team | None, encode: Callable[[], Result]) -> Result:
     return result
 
 
+def open_together(team: Team | None, open_journal: Callable[[], Journal]) -> Journal:
+    """Opens the journal of a run: the chief's own, of which all other workers are told what they have to know.
+
+    Raises: what `open_journal` raises on the chief, LostPeerError on all others then.
+    """
+    if team is None:
+        return open_journal()
+    journal = do_together(team, open_journal if team.leads else Journal)
+    try:
+        told = team.share(journal.describe())
+    except BaseException:
+        journal.close()
+        raise
+    return journal if team.leads else ToldJournal(told)
+
+
+def agree_on_charges(team: Team | None, ledger: Ledger) -> None:
+    """Makes sure that the ledgers of all workers hold the same reservations, and the same charges of earlier lives.
+
+    Raises: UsageError, on all workers, if they do not: another package plans other noise, say.
+    """
+    if team is None:
+        return
+    lines = [
+        # Machines of another kind may calculate another last digit.
+        {key: f"{value:.9g}" if isinstance(value, float) else value for key, value in line.items() if key != "details"}
+        for line in ledger.itemise()
+    ]
+    team.agree({"the plan of what is released": json.dumps(lines, sort_keys=True).encode()})
+
+
 def _refuse_what_cannot_be_shared(config: RunConfig, cluster: Cluster, *, run_plan: RunPlan) -> None:
     method, records = run_plan.method, run_plan.shape.records
     if not isinstance(method, SharedMethod):
@@ -82,8 +117,6 @@ def _refuse_what_cannot_be_shared(config: RunConfig, cluster: Cluster, *, run_pl
             f"the method {method.name} needs all rows on one machine, and TF_CONFIG names {cluster.size} workers"
         )
     method.check_shared(run_plan.plan)
-    if config.synthesis.checkpoint is not None:
-        raise UsageError("several workers keep no checkpoint: leave --checkpoint out, or use one machine")
     if run_plan.undiscovered:
         raise UsageError("several workers need specs that list all cells: values_from is for one machine")
     if records < cluster.size:
@@ -97,7 +130,9 @@ def _list_facts(config: RunConfig, *, run_plan: RunPlan) -> dict[str, bytes]:
     """
     synthesis = config.synthesis
     settings = {
-        part.name: getattr(synthesis, part.name) for part in fields(synthesis) if part.name not in (*_BUDGET, *_OWN)
+        part.name: getattr(synthesis, part.name)
+        for part in fields(synthesis)
+        if part.name not in (*_BUDGET, *_OWN, *_CHECKPOINT)
     }
     settings["settings"] = sorted(synthesis.training.items())
     return {
@@ -106,6 +141,10 @@ def _list_facts(config: RunConfig, *, run_plan: RunPlan) -> dict[str, bytes]:
         "the specs": repr(run_plan.schema).encode(),
         "the budget": repr([getattr(synthesis, name) for name in _BUDGET]).encode(),
         "the settings": repr(settings).encode(),
+        # Its folder is the chief's, and may be called otherwise elsewhere.
+        "whether there is a checkpoint, and to be resumed": repr(
+            [synthesis.checkpoint is not None, synthesis.resume]
+        ).encode(),
         "the number of rows": str(run_plan.shape.records).encode(),
         "the table": _digest(config.data),
     }

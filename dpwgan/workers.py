@@ -120,6 +120,13 @@ class Team:
             self._dismissed = True  # all of them leave here
             raise LostPeerError(f"worker {rank} failed; its own log says why", exit_code=int(codes[rank]))
 
+    def share(self, document: Any) -> Any:
+        """Gives all workers what the chief hands in, a document of JSON; what the others hand in is not looked at."""
+        if self.leads:
+            self._say(document, np.zeros(0))
+            return document
+        return self._hear()[0]
+
     # --------------------------------------------------------------------------------------------------------- chief
 
     def follow(self, get_charged: Callable[[], Mapping[str, int]]) -> None:
@@ -145,37 +152,43 @@ class Team:
             self._dismissed = True
             self._say({"task": _DISMISSED, "exit_code": exit_code}, np.zeros(0))
 
-    def _say(self, command: Mapping[str, Any], values: Numbers) -> None:
-        text = np.frombuffer(json.dumps(command).encode(), np.uint8).astype(np.float64)
+    def _say(self, document: Any, values: Numbers) -> None:
+        text = np.frombuffer(json.dumps(document).encode(), np.uint8).astype(np.float64)
         self._workers.add(np.array([text.size, values.size], np.float64))
         self._workers.add(np.concatenate((text, values)))
 
     # --------------------------------------------------------------------------------------------------- all the others
 
-    def serve(self, tasks: Mapping[str, Task], *, charge: Callable[[str, int], None]) -> None:
+    def serve(
+        self, tasks: Mapping[str, Task], *, charge: Callable[[str, int], None], charged: Mapping[str, int]
+    ) -> None:
         """Does what the chief asks for until it dismisses this worker.
 
+        `charged`: what both ledgers hold already, label by label, where the run goes on after it was killed.
         Privacy: what the chief has charged since the last question is charged here first, against what this worker
           reserved by its own plan.
         Raises: PrivacyError from `charge`; DpwganError with the chief's exit code if the chief failed; ResourceError if
           a worker is lost.
         """
-        charged: dict[str, int] = {}
+        done = dict(charged)
         while True:
-            sizes = self._workers.add(np.zeros(2)).astype(int)
-            said = self._workers.add(np.zeros(sizes.sum()))
-            command = json.loads(said[: sizes[0]].astype(np.uint8).tobytes())
+            command, values = self._hear()
             if command["task"] == _DISMISSED:
                 if command["exit_code"]:
                     raise LostPeerError("worker 0 failed; its own log says why", exit_code=command["exit_code"])
                 return
             for label, count in command["charged"].items():
-                if count > charged.get(label, 0):
-                    charge(label, count - charged.get(label, 0))
-                    charged[label] = count
-            answer = tasks[command["task"]](command["argument"], said[sizes[0] :])
+                if count > done.get(label, 0):
+                    charge(label, count - done.get(label, 0))
+                    done[label] = count
+            answer = tasks[command["task"]](command["argument"], values)
             if answer is not None:
                 self._workers.add(np.asarray(answer, np.float64).ravel())
+
+    def _hear(self) -> tuple[Any, Numbers]:
+        sizes = self._workers.add(np.zeros(2)).astype(int)
+        said = self._workers.add(np.zeros(sizes.sum()))
+        return json.loads(said[: sizes[0]].astype(np.uint8).tobytes()), said[sizes[0] :]
 
 
 class LostPeerError(DpwganError):

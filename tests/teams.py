@@ -2,11 +2,17 @@
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
+from unittest.mock import patch
 
 import numpy as np
 
+from dpwgan import pipeline
+from dpwgan.cluster import Cluster
+from dpwgan.config import RunConfig, SynthesisConfig, Voice
 from dpwgan.errors import ResourceError
+from dpwgan.training import cluster as training_cluster
 from dpwgan.workers import Numbers, Team
 
 
@@ -53,10 +59,13 @@ class ThreadWorkers:
         self._meeting.leave()
 
 
-def make_workers(size: int) -> list[ThreadWorkers]:
+Kind = TypeVar("Kind", bound=ThreadWorkers)
+
+
+def make_workers(size: int, kind: type[Kind] = ThreadWorkers) -> list[Kind]:  # type: ignore[assignment]
     """Makes as many workers as asked for, who know each other."""
     meeting = _Meeting(size)
-    return [ThreadWorkers(meeting, rank) for rank in range(size)]
+    return [kind(meeting, rank) for rank in range(size)]
 
 
 def run_together(workers: Sequence[ThreadWorkers], job: Callable[[ThreadWorkers], Any]) -> list[Any]:
@@ -82,3 +91,38 @@ def run_together(workers: Sequence[ThreadWorkers], job: Callable[[ThreadWorkers]
 def run_team(size: int, job: Callable[[Team], Any]) -> list[Any]:
     """Does the same with a team."""
     return run_together(make_workers(size), lambda workers: job(Team(workers)))
+
+
+def run_threads(
+    folder: Path,
+    size: int,
+    *,
+    workers: Sequence[ThreadWorkers] | None = None,
+    output: str = "out.csv",
+    **synthesis: Any,
+) -> list[Any]:
+    """Runs the pipeline once for each of `size` workers, and gives None or an error for each.
+
+    `epsilons`, `codebooks`, `more`: what each is told, `more` of settings.
+    """
+    members = make_workers(size) if workers is None else workers
+    epsilons, codebooks = synthesis.pop("epsilons", [1.0] * size), synthesis.pop("codebooks", [None] * size)
+    more = synthesis.pop("more", [{}] * size)
+    addresses = tuple(f"host-{rank}:1" for rank in range(size))
+
+    def job(worker: ThreadWorkers) -> None:
+        rank = worker.rank
+        pipeline.run(
+            RunConfig(
+                data=str(folder / "data.csv"),
+                output=str(folder / output),
+                specs=folder / "specs.json",
+                codebook=codebooks[rank],
+                synthesis=SynthesisConfig(epsilon=epsilons[rank], **{**synthesis, **more[rank]}),
+                voice=Voice(quiet=True),
+                cluster=Cluster(addresses=addresses, rank=rank) if size > 1 else None,
+            )
+        )
+
+    with patch.object(training_cluster, "TensorFlowWorkers", lambda cluster, **_: members[cluster.rank]):
+        return run_together(members, job)

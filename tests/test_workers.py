@@ -1,5 +1,6 @@
 """A team: sums over all rows, charges that follow the chief's, and one end for all."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,13 +13,16 @@ from tests.teams import run_team
 ROWS = np.arange(23.0)
 
 
-def serve(team: Team, *, charges: list[tuple[str, int]] | None = None) -> None:
+def serve(
+    team: Team, *, charges: list[tuple[str, int]] | None = None, charged: Mapping[str, int] | None = None
+) -> None:
     first, last = team.get_rows(len(ROWS))
     tasks = {
         "sum": lambda argument, array: np.array([ROWS[first:last].sum() * argument, *array]),
         "note": lambda argument, array: None,
     }
-    team.serve(tasks, charge=lambda label, count: (charges if charges is not None else []).append((label, count)))
+    noted = [] if charges is None else charges
+    team.serve(tasks, charge=lambda label, count: noted.append((label, count)), charged=dict(charged or {}))
 
 
 @pytest.mark.parametrize("size", [2, 3, 5])
@@ -65,6 +69,26 @@ def test_others_charge_what_the_chief_charged_when_they_are_asked() -> None:
     assert charges == [("first", 1), ("second", 2), ("second", 3)]
 
 
+def test_others_charge_what_is_new_when_a_run_goes_on() -> None:
+    charges: list[tuple[str, int]] = []
+
+    def job(team: Team) -> None:
+        if not team.leads:
+            serve(team, charges=charges, charged={"first": 1, "second": 3})
+            return
+        team.follow(lambda: {"first": 1, "second": 4})
+        team.add_up("sum", lambda: np.zeros(1), argument=1)
+        team.dismiss()
+
+    run_team(2, job)
+    assert charges == [("second", 1)]
+
+
+def test_all_have_the_document_of_the_chief_when_it_is_shared() -> None:
+    document = {"life": 1, "charged": {"counts": 3}, "noise": 0.1 + 0.2}
+    assert run_team(3, lambda team: team.share(document if team.leads else {"life": 9})) == [document] * 3
+
+
 def test_no_row_is_read_when_a_worker_has_not_reserved_what_the_chief_charged() -> None:
     read: list[str] = []
 
@@ -73,7 +97,7 @@ def test_no_row_is_read_when_a_worker_has_not_reserved_what_the_chief_charged() 
 
     def job(team: Team) -> None:
         if not team.leads:
-            team.serve({"sum": lambda *_: read.append("rows")}, charge=refuse)  # type: ignore[dict-item, func-returns-value]
+            team.serve({"sum": lambda *_: read.append("rows")}, charge=refuse, charged={})  # type: ignore[func-returns-value]
         team.follow(lambda: {"more": 1})
         team.add_up("sum", lambda: np.zeros(1))
 

@@ -1,13 +1,33 @@
 """What a run keeps so that it can go on after it was killed: here nothing; `dpwgan.checkpoint` keeps it on disk."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dpwgan.accounting.events import Event
+from dpwgan.accounting.events import Event, read_event
 
 Arrays = Mapping[str, npt.NDArray[np.generic]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spent:
+    """Acts of an earlier plan of the same run: charged, and of no use any more."""
+
+    label: str
+    event: Event
+    count: int
+
+    def describe(self) -> dict[str, Any]:
+        """Gives what `read` reads, as JSON-able pairs."""
+        return {"label": self.label, "event": self.event.describe(), "count": self.count}
+
+    @classmethod
+    def read(cls, line: Mapping[str, Any]) -> "Spent":
+        """Reads what `describe` gave."""
+        return cls(label=line["label"], event=read_event(line["event"]), count=line["count"])
 
 
 class Journal:
@@ -24,6 +44,24 @@ class Journal:
         """Whether anything is kept."""
         return False
 
+    @property
+    def life(self) -> int:
+        """How many lives the run had before this one."""
+        return 0
+
+    @property
+    def spent(self) -> tuple[Spent, ...]:
+        """What earlier plans of this run charged."""
+        return ()
+
+    @property
+    def charged(self) -> Mapping[str, int]:
+        """How many acts of each reservation earlier lives of the run have charged, by label, under whichever plan."""
+        return {}
+
+    def close(self) -> None:
+        """Lets go of what it keeps; once is enough."""
+
     def begin(self, name: str, *, dispensable: bool) -> None:
         """Says that the charges from here on are those of this act. If it is `dispensable` the run can do without."""
 
@@ -38,7 +76,7 @@ class Journal:
 
         Raises: UsageError if they charged another event under that label.
         """
-        return 0
+        return self.charged.get(label, 0)
 
     def count_lost(self, label: str) -> int:
         """Gives how many of these gave nothing that the run still has."""
@@ -58,3 +96,37 @@ class Journal:
     def choose_block(self, steps: int) -> int:
         """Chooses after how many of so many steps weights are kept; they are charged together, before the first."""
         return 1
+
+    def describe(self) -> dict[str, Any]:
+        """Gives what `ToldJournal` has to know of earlier lives, as JSON-able pairs: public facts."""
+        spent = [line.describe() for line in self.spent]
+        return {"life": self.life, "spent": spent, "charged": dict(self.charged)}
+
+
+class ToldJournal(Journal):
+    """What another worker than the chief knows of the chief's journal: which lives there were, and what they charged.
+
+    Privacy: with it a worker's ledger starts where the chief's does. Nothing is kept here: the chief's journal has a
+      charge before it asks anybody for rows.
+    """
+
+    def __init__(self, told: Mapping[str, Any]) -> None:
+        """Takes what the chief's journal gave by `describe`."""
+        self._life = int(told["life"])
+        self._spent = tuple(map(Spent.read, told["spent"]))
+        self._charged: Mapping[str, int] = told["charged"]
+
+    @property
+    def life(self) -> int:
+        """How many lives the run had before this one."""
+        return self._life
+
+    @property
+    def spent(self) -> tuple[Spent, ...]:
+        """What earlier plans of this run charged."""
+        return self._spent
+
+    @property
+    def charged(self) -> Mapping[str, int]:
+        """How many acts of each reservation earlier lives of the run have charged."""
+        return self._charged

@@ -43,6 +43,9 @@ class Critic:
     Source: Arjovsky, Chintala, Bottou 2017, arXiv:1701.07875; Goodfellow 2015, arXiv:1510.01799 (norms).
     """
 
+    divides = True
+    """Whether sums over parts of a batch add up to the batch's: a row's does not depend on its place."""
+
     def __init__(
         self, spans: Sequence[Span], *, hidden: Sequence[int], weight_clip: float, rng: np.random.Generator
     ) -> None:

@@ -29,6 +29,8 @@ class NoisyDiscriminator(Critic):
     Source: Johnson 2019, section 4.1; the objective is that of Goodfellow et al. 2014, arXiv:1406.2661.
     """
 
+    divides = False  # what noise a row has goes by its place in the batch
+
     def __init__(
         self,
         spans: Sequence[Span],

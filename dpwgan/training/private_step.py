@@ -1,6 +1,7 @@
 """The private critic step in one compiled function: clip, sum, noise, update."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +14,7 @@ from dpwgan.mechanisms.normal_numbers import Floats, draw_normal_numbers
 from dpwgan.training.critic_update import CriticUpdate
 from dpwgan.training.plain_ascent import PlainAscent
 from dpwgan.training.plan import TrainingPlan
+from dpwgan.training.replicas import Replicas, choose_devices
 from dpwgan.training.rows import RowReader
 
 
@@ -40,6 +42,7 @@ class FusedStep:
         `update`: what becomes of noisy sums; that of `CriticUpdate` where not given.
         """
         self._read = RowReader(encoded)
+        self._replicas = Replicas(choose_devices(critic, plan))
         self._critic = critic
         self._generator = generator
         self._latents = latents
@@ -73,7 +76,8 @@ class FusedStep:
 
     def clipped_sums(self, rows: tf.Tensor, generated: Cells) -> tuple[Sums, Sums]:
         """Clips and sums the gradients of real rows and of generated ones, in one pass. Shapes: `rows` (b,)."""
-        return self._critic.clipped_sums(self._read(rows), generated, l2_clip_norm=self._plan.clip_target)
+        compute = partial(self._critic.clipped_sums, l2_clip_norm=self._plan.clip_target)
+        return self._replicas.add_up(compute, self._read(rows), generated)
 
     def noisy_sums(self, rows: tf.Tensor, noise: tf.Tensor, generated: Cells | None = None) -> tuple[Sums, Sums]:
         """Does the same and adds the noise to the first: all that rows ever give away. The second has no row in it.

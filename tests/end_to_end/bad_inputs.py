@@ -298,13 +298,6 @@ CASES: tuple[Case, ...] = (
     ),
     refuse("cluster_stdin", "several workers and standard input", 2, arguments=args("-"), environment=workers()),
     refuse(
-        "cluster_checkpoint",
-        "several workers and a checkpoint",
-        2,
-        arguments=flags("--checkpoint", "kept"),
-        environment=workers(),
-    ),
-    refuse(
         "cluster_values_from",
         "several workers and cells that are to be listed from the data",
         2,
@@ -630,6 +623,12 @@ TAIL = (
     "(host:port). |",
     "| workers were given different budgets | 2 on all | The workers do not agree on the budget: give all of them the "
     "same. |",
+    "| one is to resume a run, another to begin it | 2 on all | The workers do not agree on whether there is a "
+    "checkpoint, and to be resumed: give all of them the same. |",
+    "| the ledgers differ, as by another version of a package | 2 on all | The workers do not agree on the plan of "
+    "what is released: give all of them the same. |",
+    "| the chief cannot write its output, or cannot take up its checkpoint | as without other workers, on all | its "
+    "own sentence; elsewhere: Worker 0 failed; its own log says why. |",
     "| a worker's share of the rows does not fit the specs | 65 on all | its own sentence; elsewhere: Worker 2 failed; "
     "its own log says why. |",
 )

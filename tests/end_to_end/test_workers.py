@@ -1,5 +1,6 @@
 """Several workers: threads with the pipeline in each for what they say to each other, processes for how they end."""
 
+import csv
 import json
 import os
 import signal
@@ -13,13 +14,12 @@ from typing import Any
 import pytest
 
 from dpwgan import cli, pipeline
-from dpwgan.cluster import Cluster
+from dpwgan.accounting.ledger import LOST
 from dpwgan.config import RunConfig, SynthesisConfig, Voice
 from dpwgan.errors import OutputError
-from dpwgan.training import cluster as training_cluster
 from dpwgan.training.sampling import sample_poisson_rows
-from tests.end_to_end.bad_inputs import FAST, HEADER, ROWS, inside, write_good
-from tests.teams import make_workers, run_together
+from tests.end_to_end.bad_inputs import FAST, HEADER, ROWS, SPECS, inside, write_good
+from tests.teams import run_threads
 
 RUN = Path(__file__).resolve().parents[2] / "run.py"
 QUERIES = {"rounds": 2, "fit_steps": 10, "codes": 20}
@@ -28,28 +28,6 @@ METHODS: dict[str, dict[str, Any]] = {
     "independent": {},
     "dp-wgan": {**QUERIES, "steps": 10, "hidden_critic": (4,)},
 }
-
-
-def run_threads(folder: Path, size: int, monkeypatch: pytest.MonkeyPatch, **synthesis: Any) -> list[Any]:
-    """Runs the pipeline once for each of `size` workers; `epsilons`, `codebooks`: what each is told."""
-    workers = make_workers(size)
-    monkeypatch.setattr(training_cluster, "TensorFlowWorkers", lambda cluster, **_: workers[cluster.rank])
-    epsilons, codebooks = synthesis.pop("epsilons", [1.0] * size), synthesis.pop("codebooks", [None] * size)
-    cluster = [Cluster(addresses=tuple(f"host-{i}:1" for i in range(size)), rank=rank) for rank in range(size)]
-
-    def job(worker: Any) -> None:
-        config = RunConfig(
-            data=str(folder / "data.csv"),
-            output=str(folder / "out.csv"),
-            specs=folder / "specs.json",
-            codebook=codebooks[worker.rank],
-            synthesis=SynthesisConfig(epsilon=epsilons[worker.rank], **synthesis),
-            voice=Voice(quiet=True),
-            cluster=cluster[worker.rank],
-        )
-        pipeline.run(config)
-
-    return run_together(workers, job)
 
 
 def run_alone(folder: Path, **synthesis: Any) -> tuple[bytes, dict[str, Any]]:
@@ -75,7 +53,7 @@ def test_table_is_the_same_to_the_byte_when_workers_only_count(
     write_good(tmp_path)
     asked: dict[str, Any] = {"method": method, "settings": METHODS[method], "seed": 1}
     table, claim = run_alone(tmp_path, **asked)
-    assert run_threads(tmp_path, size, monkeypatch, **asked) == [None] * size
+    assert run_threads(tmp_path, size, **asked) == [None] * size
     assert (tmp_path / "out.csv").read_bytes() == table
     shared = json.loads((tmp_path / "out.csv.privacy.json").read_text())
     assert shared["ledger"] == claim["ledger"]
@@ -98,7 +76,7 @@ def test_claim_is_the_same_when_workers_share_the_critic_steps(
 
     monkeypatch.setattr("dpwgan.training.loop.sample_poisson_rows", watch)
     monkeypatch.setattr("dpwgan.training.shared_step.sample_poisson_rows", watch)
-    assert run_threads(tmp_path, 2, monkeypatch, settings=more) == [None] * 2
+    assert run_threads(tmp_path, 2, settings=more) == [None] * 2
     assert set(drawn) == {30}  # each of both draws of its own half
     shared = json.loads((tmp_path / "out.csv.privacy.json").read_text())
     steps = next(line for line in shared["ledger"] if line["label"] == "critic steps")
@@ -112,7 +90,7 @@ def test_all_exit_alike_when_one_share_breaks_the_specs(tmp_path: Path, monkeypa
     write_good(tmp_path)
     (tmp_path / "data.csv").write_text("\n".join((HEADER, *ROWS[:-1], "mauve,1,1.0,0")) + "\n")
     before = list_names(tmp_path)
-    ends = run_threads(tmp_path, 3, monkeypatch, method="independent")
+    ends = run_threads(tmp_path, 3, method="independent")
     assert [end.exit_code for end in ends] == [65] * 3
     assert "worker 2 failed" in str(ends[0])
     assert "colour" in str(ends[2])
@@ -121,7 +99,7 @@ def test_all_exit_alike_when_one_share_breaks_the_specs(tmp_path: Path, monkeypa
 
 def test_all_refuse_when_workers_were_told_different_budgets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_good(tmp_path)
-    ends = run_threads(tmp_path, 2, monkeypatch, method="independent", epsilons=[1.0, 2.0])
+    ends = run_threads(tmp_path, 2, method="independent", epsilons=[1.0, 2.0])
     assert {str(end) for end in ends} == {"the workers do not agree on the budget: give all of them the same"}
     assert [end.exit_code for end in ends] == [2, 2]
 
@@ -133,9 +111,9 @@ def test_all_refuse_when_workers_have_different_codebooks(tmp_path: Path, monkey
     codebooks = [tmp_path / "two.cbk", tmp_path / "three.cbk"]
     codebooks[0].write_text(" member\t\tMember\n0\t\tNo\n1\t\tYes\n")
     codebooks[1].write_text(" member\t\tMember\n0\t\tNo\n1\t\tYes\n2\t\tUnknown\n")
-    ends = run_threads(tmp_path, 2, monkeypatch, method="independent", codebooks=codebooks)
+    ends = run_threads(tmp_path, 2, method="independent", codebooks=codebooks)
     assert {str(end) for end in ends} == {"the workers do not agree on the specs: give all of them the same"}
-    ends = run_threads(tmp_path, 2, monkeypatch, method="independent", codebooks=codebooks[:1] * 2)
+    ends = run_threads(tmp_path, 2, method="independent", codebooks=codebooks[:1] * 2)
     assert ends == [None, None]
 
 
@@ -146,8 +124,29 @@ def test_all_exit_alike_when_the_chief_cannot_write(tmp_path: Path, monkeypatch:
         raise OutputError("no room")
 
     monkeypatch.setattr(pipeline, "write", fail)
-    ends = run_threads(tmp_path, 2, monkeypatch, method="independent")
+    ends = run_threads(tmp_path, 2, method="independent")
     assert [end.exit_code for end in ends] == [73, 73]
+
+
+@pytest.mark.parametrize(
+    ("asked", "code", "sentence"),
+    [
+        pytest.param({"output": "none/out.csv"}, 73, "none", id="output"),
+        pytest.param({"checkpoint": "none/kept"}, 73, "the checkpoint cannot be created", id="checkpoint"),
+        pytest.param({"checkpoint": "kept", "resume": True}, 2, "holds no run to resume", id="resume"),
+    ],
+)
+def test_all_end_at_once_when_the_chief_is_refused_its_folders(
+    tmp_path: Path, asked: dict[str, Any], code: int, sentence: str
+) -> None:
+    write_good(tmp_path)
+    before = list_names(tmp_path)
+    with inside(tmp_path):
+        ends = run_threads(tmp_path, 3, method="independent", **asked)
+    assert [end.exit_code for end in ends] == [code] * 3
+    assert sentence in str(ends[0])
+    assert {str(end) for end in ends[1:]} == {"worker 0 failed; its own log says why"}
+    assert list_names(tmp_path) == before
 
 
 def test_plan_is_made_alone_when_only_checking(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -174,12 +173,12 @@ def configure(ports: list[int], rank: int) -> dict[str, Any]:
     return {"cluster": {"worker": addresses}, "task": {"type": "worker", "index": rank}}
 
 
-def start(folder: Path, size: int, *arguments: str) -> "list[subprocess.Popen[str]]":
+def start(folder: Path, size: int, *arguments: str, output: str = "out.csv") -> "list[subprocess.Popen[str]]":
     ports = find_ports(size)
     environment = {name: text for name, text in os.environ.items() if not name.startswith("DPWGAN_")}
     return [
         subprocess.Popen(
-            [sys.executable, str(RUN), "data.csv", "out.csv", "specs.json", "1.0", *arguments, "--threads", "1"],
+            [sys.executable, str(RUN), "data.csv", output, "specs.json", "1.0", *arguments, "--threads", "1"],
             cwd=folder,
             env={**environment, "TF_CONFIG": json.dumps(configure(ports, rank))},
             text=True,
@@ -241,3 +240,41 @@ def test_the_others_stop_and_nothing_is_written_when_a_worker_is_killed(tmp_path
     assert "Another worker stopped, or cannot be reached any more; no output was written." in said[1 - lost]
     assert "Traceback" not in said[1 - lost]
     assert list_names(tmp_path) == before
+
+
+@pytest.mark.slow
+def test_two_processes_end_when_the_chief_cannot_write_there(tmp_path: Path) -> None:
+    write_good(tmp_path)
+    processes = start(tmp_path, 2, "--method", "independent", output="none/out.csv")
+    said = finish(processes)
+    assert [process.returncode for process in processes] == [73, 73], said
+    assert "Worker 0 failed; its own log says why." in said[1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("lost", [0, 1])
+def test_run_goes_on_and_counts_lost_steps_when_a_process_was_killed_in_them(tmp_path: Path, lost: int) -> None:
+    write_good(tmp_path)
+    steps = 100
+    flags = ("--rounds", "1", "--codes", "20", "--fit-steps", "4", "--steps", str(steps), "--checkpoint", "kept")
+    processes = start(tmp_path, 2, *flags)
+    while not list(tmp_path.glob("kept/plan-1-critic-steps-*.npz")):  # the first of fifty blocks is done
+        assert all(process.poll() is None for process in processes), finish(processes)
+        time.sleep(0.01)
+    processes[lost].send_signal(signal.SIGKILL)
+    said = finish(processes)
+    assert [processes[lost].returncode, processes[1 - lost].returncode] == [-signal.SIGKILL, 75], said
+    assert not (tmp_path / "out.csv").exists()
+    processes = start(tmp_path, 2, *flags, "--resume")
+    said = finish(processes)
+    assert [process.returncode for process in processes] == [0, 0], said
+    claim = json.loads((tmp_path / "out.csv.privacy.json").read_text())
+    line = next(line for line in claim["ledger"] if line["label"] == "critic steps")
+    assert line["charged"] == line["reserved"] == steps
+    # A chief may have died between two blocks.
+    assert line.get("details", {}).get(LOST, 0) in ([steps // 50] if lost else [0, steps // 50])
+    assert 0.9 < claim["guarantee"]["epsilon"] <= 1.0
+    with (tmp_path / "out.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == len(ROWS)
+    assert {row["colour"] for row in rows} <= set(SPECS["colour"]["values"])
