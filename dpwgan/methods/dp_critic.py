@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -17,16 +17,19 @@ from dpwgan.cells.simplex import project_on_simplex
 from dpwgan.encoded import EncodedTable, TableShape
 from dpwgan.errors import UsageError
 from dpwgan.generators.conv_sampler import ConvSampler
+from dpwgan.generators.labelled_sampler import REACH, LabelledSampler, SmoothFrame
 from dpwgan.generators.sampler import MlpSampler
 from dpwgan.mechanisms.gaussian import add_gaussian_noise
 from dpwgan.methods.base import Progress
 from dpwgan.methods.game import Game, GameSettings, build_players, count_classes, plan_game
-from dpwgan.methods.plain_game import PlainPlan, fit_plainly, take_sampler
+from dpwgan.methods.plain_game import PlainPlan, fit_plainly
 from dpwgan.randomness import Streams
+from dpwgan.storage import cut, let_go
+from dpwgan.training.finite import refuse_unless_finite
 from dpwgan.training.plan import TrainingPlan, make_plan, plan_training
 from dpwgan.training.settings import DpWganSettings
 
-COUNTS_LABEL = "class sizes"
+CLASSES_LABEL = "class sizes and mean picture"
 
 REASON = (
     "noise on the critic's features protects no row, since rows train the critic as they are and step after step, as "
@@ -44,18 +47,35 @@ _LEARNING_RATE = 1e-3
 _PASSES = 1.5
 _CRITIC_FILTERS = (32, 64)
 
-# With a private critic. Every weight gets noise, so there are fewer of them; every record's gradient is written out,
-# so that a step reads at most as many as minutes allow. Accounting then asks for noise not far from the least useful.
-_FORMAL_FILTERS = (16, 32)
+# With a private critic. Accounting for these steps asks for noise not far from the least useful.
 _FORMAL_HIDDEN = (64, 64)
 _FORMAL_BATCH = 512
 _FORMAL_STEPS = 300
 _FORMAL_GENERATOR_BATCH = 128
-_FORMAL_LEARNING_RATE = 1e-3
+_FORMAL_CRITIC_RATE = 1e-3
+_FORMAL_GENERATOR_RATE = 5e-3
 _FORMAL_PASSES = 3.0
-# The sizes of the classes need little: a share of rho.
-_CLASSES_SHARE = 0.05
+_FORMAL_CLIP_NORM = 1.0
 _LEAST_NOISE = 1.0
+# What a row of images costs in a step, beside its pixels, on one core.
+_SECONDS_A_ROW = 5e-5
+
+# Images: a critic of few weights, since each gets noise. The first component of MNIST's pictures is .3 away from what
+# 43 coordinates hold of it and .12 from what 80 do; products grow with the square of the coordinates.
+_DIMENSION = 48
+_IMAGE_HIDDEN = 128
+_IMAGE_STEPS = 400
+_IMAGE_SHARE_OF_TABLE = 0.25
+_MOST_IMAGE_BATCH = 8_192
+# Two pictures of pixels a quarter from their mean are 3 apart and have products of that size.
+_IMAGE_CLIP_NORM = 3.0
+_IMAGE_MEMORY, _IMAGE_PULL, _IMAGE_AVERAGE = 0.995, 0.3, 0.99
+_IMAGE_GENERATOR_STEPS, _IMAGE_GENERATOR_BATCH = 2, 512
+_IMAGE_TARGET_SLOPE = 0.0
+# Classes' sizes and the mean picture need little: a share of rho, and the sizes a quarter of a record's squared length.
+_CLASSES_SHARE = 0.1
+_SIZES_PART = 0.5
+_MEAN_PART = math.sqrt(1.0 - _SIZES_PART**2)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,23 +86,27 @@ class DpCriticSettings(GameSettings):
     """
 
     formal: bool = False
-    l2_clip_norm: float = 1.0
+    l2_clip_norm: float | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not isinstance(self.formal, bool):
             raise UsageError("formal must be true or false")
         # Outside these, squares of float32 numbers vanish or overflow, and with them the clip or the noise.
-        if not 1e-6 <= self.l2_clip_norm <= 1e6:
+        if self.l2_clip_norm is not None and not 1e-6 <= self.l2_clip_norm <= 1e6:
             raise UsageError("l2_clip_norm must lie between 1e-06 and 1e+06")
 
 
 @dataclass(frozen=True, kw_only=True)
 class FormalPlan:
-    """The release of the classes' sizes, for images, and the private critic steps, under one accountant."""
+    """The release of the classes, for images, and the private critic steps, under one accountant.
+
+    `classes` and `frame`, what the critic sees of an image, are None for a table.
+    """
 
     game: Game
-    counts: Gaussian | None
+    classes: Gaussian | None
+    frame: SmoothFrame | None
     critic: TrainingPlan
 
     @property
@@ -98,14 +122,18 @@ class FormalPlan:
         charges: list[tuple[str, Event, int, Mapping[str, Any]]] = [
             (label, event, steps, {**details, "mechanism": f"{mechanism}, over a Poisson sample"})
         ]
-        if self.counts is not None:
-            charges.insert(0, (COUNTS_LABEL, self.counts, 1, {"mechanism": "Gaussian on the sizes of the classes"}))
+        if self.classes is not None:
+            mechanism = "Gaussian on the sizes of the classes and the sum of all pictures' points"
+            charges.insert(0, (CLASSES_LABEL, self.classes, 1, {"mechanism": mechanism}))
         return charges
 
     @property
     def memory_bytes(self) -> int:
         """Estimate of the memory that training takes."""
-        return self.game.memory_bytes + 512 * 2**20
+        if self.frame is None:
+            return self.game.memory_bytes + 512 * 2**20
+        rows = self.game.batch_size + self.critic.generated_batch_size + _IMAGE_GENERATOR_BATCH
+        return int(self.row_bytes + 4 * rows * (4 * len(self.frame.grid.sources) + 8 * _DIMENSION**2) + 512 * 2**20)
 
     @property
     def row_bytes(self) -> int:
@@ -115,7 +143,10 @@ class FormalPlan:
     @property
     def seconds(self) -> float:
         """Rough estimate of the training time on two cores."""
-        return self.game.seconds
+        if self.frame is None:
+            return self.game.seconds
+        rows = self.game.batch_size + _IMAGE_GENERATOR_STEPS * _IMAGE_GENERATOR_BATCH
+        return 10.0 + self.game.steps * rows * (_SECONDS_A_ROW + len(self.frame.grid.sources) * 2e-8)
 
     def summary(self) -> dict[str, Any]:
         """Gives the settings as JSON-able pairs."""
@@ -124,15 +155,17 @@ class FormalPlan:
             "expected_batch_size": self.critic.expected_batch_size,
             "sampling_probability": self.critic.sampling_probability,
             "noise_multiplier": self.critic.noise_multiplier,
-            "classes_noise_multiplier": None if self.counts is None else self.counts.noise_multiplier,
+            "l2_clip_norm": self.critic.l2_clip_norm,
+            "classes_noise_multiplier": None if self.classes is None else self.classes.noise_multiplier,
+            "coordinates": None if self.frame is None else self.frame.dimension,
         }
 
 
 class DpCritic:
     """A Wasserstein GAN with a gradient penalty and noise on the critic's features; or, formal, with a private critic.
 
-    Privacy: as published, none. Formal: the classes' sizes are one Gaussian release, and each critic step a Gaussian
-      mechanism on a Poisson sample; all else is post-processing. See docs/dp-critic.md.
+    Privacy: as published, none. Formal: classes' sizes and the mean picture are one Gaussian release, and each critic
+      step is a Gaussian mechanism on a Poisson sample; all else is post-processing. See docs/dp-critic.md.
     Source: Triastcyn and Faltings 2019, CEUR-WS 2335, sections 4.1 and 5.2; Gulrajani et al. 2017, arXiv:1704.00028.
     """
 
@@ -149,11 +182,10 @@ class DpCritic:
                 raise UsageError(f"the method {self.name} has no setting {name.replace('_', '-')}")
         if not formal and "l2_clip_norm" in asked:
             raise UsageError(f"the method {self.name} has a clip-norm with --formal only")
-        rate = _FORMAL_LEARNING_RATE if formal else _LEARNING_RATE
         defaults: dict[str, Any] = {
             "critic_steps_per_generator_step": 1 if formal else _CRITIC_STEPS,
-            "generator_learning_rate": rate,
-            "critic_learning_rate": rate,
+            "generator_learning_rate": _FORMAL_GENERATOR_RATE if formal else _LEARNING_RATE,
+            "critic_learning_rate": _FORMAL_CRITIC_RATE if formal else _LEARNING_RATE,
         }
         return DpCriticSettings(**{**defaults, **asked})
 
@@ -203,7 +235,7 @@ class DpCritic:
         progress: Progress,
         device: str = "auto",
         threads: int | None = None,
-    ) -> ConvSampler | MlpSampler:
+    ) -> ConvSampler | LabelledSampler | MlpSampler:
         """Trains. Privacy: every read is charged before it happens. Raises: PrivacyError, ResourceError, UsageError."""
         run: dict[str, Any] = {
             "streams": streams,
@@ -248,14 +280,15 @@ def _plan_formally(
     shape: TableShape, settings: DpCriticSettings, *, method: str, rule: str, shared: dict[str, Any]
 ) -> FormalPlan:
     if settings.hidden_critic is None and shape.image is None:
-        settings = DpCriticSettings(**{**_as_keywords(settings), "hidden_critic": _FORMAL_HIDDEN})
+        settings = replace(settings, hidden_critic=_FORMAL_HIDDEN)
+    batch = _FORMAL_BATCH if shape.image is None else _choose_image_batch(shape.records)
     game = plan_game(
         shape,
         settings,
         method=method,
-        batch_size=settings.expected_batch_size or _FORMAL_BATCH,
+        batch_size=settings.expected_batch_size or batch,
         passes=_FORMAL_PASSES,
-        steps=_FORMAL_STEPS,
+        steps=_FORMAL_STEPS if shape.image is None else _IMAGE_STEPS,
     )
     critic = DpWganSettings(
         hidden_critic=game.hidden_critic,
@@ -263,31 +296,34 @@ def _plan_formally(
         latent=settings.latent,
         expected_batch_size=game.batch_size,
         critic_steps_per_generator_step=settings.critic_steps_per_generator_step,
-        generator_steps=1,
+        generator_steps=1 if game.grid is None else _IMAGE_GENERATOR_STEPS,
         generator_learning_rate=settings.generator_learning_rate,
         critic_learning_rate=settings.critic_learning_rate,
-        l2_clip_norm=settings.l2_clip_norm,
+        l2_clip_norm=settings.l2_clip_norm or (_FORMAL_CLIP_NORM if game.grid is None else _IMAGE_CLIP_NORM),
         steps=game.steps,
     )
     if game.grid is None:
         plan = plan_training(shape, settings=critic, accountant_rule=rule, **shared)
-        return FormalPlan(game=game, counts=None, critic=plan)
+        return FormalPlan(game=game, classes=None, frame=None, critic=plan)
     probability = game.batch_size / shape.records
     # A critic alone, with its share of rho: by a central limit T steps at rate q are about as private as one Gaussian
     # release with this noise. Only the ratio rests on this; the budget is met by the accountant.
     ratio = probability * math.sqrt(game.steps / (1 - _CLASSES_SHARE))
 
-    def make_counts(scale: float) -> Gaussian:
-        return gaussian(noise_multiplier=scale / math.sqrt(_CLASSES_SHARE), replace_one_factor=math.sqrt(2.0))
+    def make_classes(scale: float) -> Gaussian:
+        # Two records of unlike labels: the sizes' parts are at right angles, the points' as far apart as can be.
+        farthest = math.sqrt(2.0 * _SIZES_PART**2 + 4.0 * _MEAN_PART**2)
+        return gaussian(noise_multiplier=scale / math.sqrt(_CLASSES_SHARE), replace_one_factor=farthest)
 
     def charges(scale: float) -> list[Charge]:
         step = poisson_gaussian(sampling_probability=probability, noise_multiplier=max(_LEAST_NOISE, ratio * scale))
-        return [(make_counts(scale), 1), (step, game.steps)]
+        return [(make_classes(scale), 1), (step, game.steps)]
 
     choice = choose_accountant_for_family(rule, charges=charges, **shared)
     return FormalPlan(
         game=game,
-        counts=make_counts(choice.noise_scale),
+        classes=make_classes(choice.noise_scale),
+        frame=SmoothFrame(grid=game.grid, dimension=min(_DIMENSION, len(game.grid.sources))),
         critic=make_plan(
             shape,
             critic,
@@ -299,6 +335,10 @@ def _plan_formally(
     )
 
 
+def _choose_image_batch(records: int) -> int:
+    return max(1, min(_MOST_IMAGE_BATCH, round(_IMAGE_SHARE_OF_TABLE * records)))
+
+
 def _fit_formally(
     encoded: EncodedTable,
     plan: FormalPlan,
@@ -308,58 +348,136 @@ def _fit_formally(
     progress: Progress,
     device: str,
     threads: int | None,
-) -> ConvSampler | MlpSampler:
+) -> LabelledSampler | MlpSampler:
     # TensorFlow takes seconds to import; a plan must not pay for it.
     from dpwgan.training.device import on_device
+
+    run: dict[str, Any] = {"streams": streams, "ledger": ledger, "progress": progress}
+    with on_device(device, threads=threads):
+        if plan.frame is None:
+            return _fit_table(encoded, plan, **run)
+        return _fit_images(encoded, plan, frame=plan.frame, **run)
+
+
+def _fit_table(
+    encoded: EncodedTable, plan: FormalPlan, *, streams: Streams, ledger: Ledger, progress: Progress
+) -> MlpSampler:
+    from dpwgan.training.descent import AdamDescent
     from dpwgan.training.gradient_penalty_step import PrivatePenaltyStep, ScoreClimb
     from dpwgan.training.loop import train
+    from dpwgan.training.players import TablePlayers
 
-    shares = None
-    if plan.counts is not None:
-
-        def release() -> Arrays:
-            ledger.charge(COUNTS_LABEL)
-            return {"shares": release_shares(encoded, plan, rng=streams.noise)}
-
-        shares = ledger.release(COUNTS_LABEL, release)["shares"].astype(np.float64)
-    with on_device(device, threads=threads):
-        players = build_players(
-            encoded,
-            plan.game,
-            shares=shares,
-            critic_filters=_FORMAL_FILTERS,
-            rng=streams.model,
-            by_products=True,
-        )
-        train(
-            plan.critic,
-            critic_step=PrivatePenaltyStep(players, plan=plan.critic),
-            generator_step=ScoreClimb(players, batch_size=_FORMAL_GENERATOR_BATCH, learning_rate=1.0),
-            ledger=ledger,
-            streams=streams,
-            progress=progress,
-        )
-    return take_sampler(players)
+    game = plan.game
+    players = TablePlayers(
+        encoded,
+        latent=game.settings.latent,
+        hidden_generator=game.hidden_generator,
+        hidden_critic=game.hidden_critic,
+        rng=streams.model,
+    )
+    train(
+        plan.critic,
+        critic_step=PrivatePenaltyStep(players, plan=plan.critic, descent=AdamDescent(players.critic_weights)),
+        generator_step=ScoreClimb(players, batch_size=_FORMAL_GENERATOR_BATCH, learning_rate=1.0),
+        ledger=ledger,
+        streams=streams,
+        progress=progress,
+    )
+    sampler = players.make_sampler()
+    refuse_unless_finite(sampler.weights)
+    return sampler
 
 
-def release_shares(encoded: EncodedTable, plan: FormalPlan, *, rng: np.random.Generator) -> npt.NDArray[np.float64]:
-    """Releases the sizes of the classes, as shares.
+def _fit_images(
+    encoded: EncodedTable,
+    plan: FormalPlan,
+    *,
+    frame: SmoothFrame,
+    streams: Streams,
+    ledger: Ledger,
+    progress: Progress,
+) -> LabelledSampler:
+    from dpwgan.training.descent import RememberedDescent
+    from dpwgan.training.gradient_penalty_step import PrivatePenaltyStep, ScoreClimb
+    from dpwgan.training.labelled_players import LabelledPlayers
+    from dpwgan.training.loop import train
 
-    Privacy: one Gaussian event of L2 sensitivity 1, sqrt(2) where a row is replaced. The caller has charged it. Making
-      shares of it is post-processing, with the public n.
-    Shapes: (classes,).
+    def release() -> Arrays:
+        ledger.charge(CLASSES_LABEL)
+        shares, centre = release_classes(encoded, plan, rng=streams.noise)
+        return {"shares": shares, "centre": centre}
+
+    released = ledger.release(CLASSES_LABEL, release)
+    players = LabelledPlayers(
+        encoded,
+        frame,
+        shares=released["shares"].astype(np.float64),
+        centre=released["centre"].astype(np.float64),
+        latent=plan.game.settings.latent,
+        hidden=_IMAGE_HIDDEN,
+        rng=streams.model,
+    )
+    climb = ScoreClimb(players, batch_size=_IMAGE_GENERATOR_BATCH, learning_rate=1.0, average=_IMAGE_AVERAGE)
+    train(
+        plan.critic,
+        critic_step=PrivatePenaltyStep(
+            players,
+            plan=plan.critic,
+            descent=RememberedDescent(
+                players.critic_weights,
+                memory=_IMAGE_MEMORY,
+                pull=_IMAGE_PULL,
+                l2_clip_norm=plan.critic.l2_clip_norm,
+            ),
+            target_slope=_IMAGE_TARGET_SLOPE,
+        ),
+        generator_step=climb,
+        ledger=ledger,
+        streams=streams,
+        progress=progress,
+    )
+    sampler = players.make_sampler(climb.averaged)
+    refuse_unless_finite(sampler.weights)
+    return sampler
+
+
+def release_classes(
+    encoded: EncodedTable, plan: FormalPlan, *, rng: np.random.Generator
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Releases the sizes of the classes, as shares, and the mean of all pictures' points.
+
+    Privacy: one Gaussian event. The caller has charged it. Making shares and a mean of it is post-processing, with the
+      public n.
+    Shapes: (classes,) and (dimension,).
     """
-    if plan.game.grid is None or plan.counts is None:
+    if plan.frame is None or plan.classes is None:
         raise UsageError("only a table of images has classes")
     noisy, _ = add_gaussian_noise(
-        count_classes(encoded, plan.game.grid),
+        sum_classes(encoded, plan.frame),
         sensitivity=1.0,
-        noise_multiplier=plan.counts.noise_multiplier,
+        noise_multiplier=plan.classes.noise_multiplier,
         rng=rng,
-        replace_one_factor=plan.counts.replace_one_factor,
+        replace_one_factor=plan.classes.replace_one_factor,
     )
-    return project_on_simplex(noisy, np.ones_like(noisy), total=float(encoded.records)) / encoded.records
+    sizes, total = np.split(noisy, [plan.frame.grid.classes])
+    shares = project_on_simplex(sizes / _SIZES_PART, np.ones_like(sizes), total=float(encoded.records))
+    return shares / encoded.records, total * (REACH / _MEAN_PART / encoded.records)
 
 
-def _as_keywords(settings: DpCriticSettings) -> dict[str, Any]:
-    return {part.name: getattr(settings, part.name) for part in fields(settings)}
+def sum_classes(encoded: EncodedTable, frame: SmoothFrame) -> npt.NDArray[np.float64]:
+    """Adds up what records are: each its class, in a place of its own, and its point. What it gives is not released.
+
+    Privacy: a record's part is `_SIZES_PART` in one place, and a point no longer than `_MEAN_PART` in others: at most 1
+      long in L2. Two records' parts are at most sqrt(2 `_SIZES_PART`^2 + 4 `_MEAN_PART`^2) apart.
+    Shapes: (classes + dimension,).
+    """
+    grid = frame.grid
+    total = np.zeros(frame.dimension)
+    for rows in cut(encoded.records):
+        pixels = encoded.numbers[rows][:, list(grid.sources)]
+        points = frame.to_points(pixels) / REACH
+        # Pixels in [0, 1] have no longer point; this holds whatever they are.
+        lengths = np.linalg.norm(points, axis=1, keepdims=True)
+        total += (points / np.maximum(1.0, lengths * (1.0 + 1e-12))).sum(axis=0)
+        let_go(encoded.numbers)
+    return np.concatenate([_SIZES_PART * count_classes(encoded, grid), _MEAN_PART * total])

@@ -5,6 +5,7 @@ from pathlib import Path
 from dpwgan.errors import UsageError
 from dpwgan.generators.conv_sampler import CONV_FILE, ConvSampler
 from dpwgan.generators.factor_images import FACTORS_FILE, FactorImages
+from dpwgan.generators.labelled_sampler import LABELLED_FILE, LabelledSampler
 from dpwgan.generators.mixture_sampler import MIXTURE_FILE, MixtureSampler
 from dpwgan.generators.projected_gaussian import PROJECTED_FILE, ClassSampler
 from dpwgan.generators.projected_images import IMAGES_FILE, ImageSampler
@@ -44,6 +45,7 @@ _SAMPLERS = (
     (PROJECTED_FILE, ClassSampler),
     (IMAGES_FILE, ImageSampler),
     (CONV_FILE, ConvSampler),
+    (LABELLED_FILE, LabelledSampler),
 )
 
 

@@ -6,18 +6,17 @@ import tensorflow as tf
 
 from dpwgan.discriminators.critic import clip_factors
 from dpwgan.training.adam import Adam
-from dpwgan.training.gradient_penalty import Match, penalties, score_losses
+from dpwgan.training.descent import Descent
+from dpwgan.training.gradient_penalty import Match, penalties, record_losses, score_losses
 from dpwgan.training.plan import TrainingPlan
-from dpwgan.training.players import Inputs, Players
+from dpwgan.training.players import Inputs, Networks
 
 # As published (Triastcyn and Faltings 2019, section 5.2).
 _MEAN_MEMORY = 0.0
 _SQUARE_MEMORY = 0.9
-# A private gradient is mostly noise: its mean over many steps is less so.
-_PRIVATE_MEAN_MEMORY = 0.9
-_PRIVATE_SQUARE_MEMORY = 0.99
-# Rows whose gradients are written out at once.
-_PIECE = 64
+# Numbers of rows' gradients that are written out at once, and the rows that these may be.
+_PIECE_NUMBERS = 2**20
+_LEAST_PIECE, _MOST_PIECE = 16, 512
 
 
 class PlainPenaltyStep:
@@ -27,7 +26,7 @@ class PlainPenaltyStep:
     Source: Gulrajani et al. 2017, arXiv:1704.00028, Algorithm 1; Triastcyn and Faltings 2019, section 5.2.
     """
 
-    def __init__(self, players: Players, *, batch_size: int, learning_rate: float) -> None:
+    def __init__(self, players: Networks, *, batch_size: int, learning_rate: float) -> None:
         self._players = players
         self._batch_size = batch_size
         self._adam = Adam(
@@ -53,38 +52,37 @@ class PlainPenaltyStep:
 
 
 class PrivatePenaltyStep:
-    """A critic step by clipped, noised per-record gradients of the whole loss, penalty included.
+    """A critic step by clipped, noised per-record gradients of all of the loss that a record is in, penalty included.
 
     Privacy: the batch is the one the caller drew by Poisson sampling. What a record adds to the sum is a function of
-      the record, the weights and its own latents and mixing: a generated row of the record's label, the point between
-      both, and so the penalty. It is clipped jointly to C as one vector, after the penalty's gradient was added.
-      Latents and mixing come from the noise stream, which nobody knows: each record may be thought to bring its own,
-      whatever the others in the batch are, and taking it out then moves the sum by at most C. Noise of stddev
-      sigma C is drawn whatever the batch holds. Charged by the caller before the call.
+      the record, the weights and its own latents and mixing: its score, a generated row of its label, the point
+      between both, and so the penalty. It is clipped jointly to C as one vector, after the penalty's gradient was
+      added. Latents and mixing come from the noise stream, which nobody knows: each record may be thought to bring its
+      own, whatever the others in the batch are, and taking it out then moves the sum by at most C. Noise of stddev
+      sigma C is drawn whatever the batch holds. The scores of generated rows have no row in them, and need neither
+      clip nor noise. Charged by the caller before the call.
     Source: Abadi et al. 2016, arXiv:1607.00133, Algorithm 1; Gulrajani et al. 2017, arXiv:1704.00028, Algorithm 1.
     """
 
-    def __init__(self, players: Players, *, plan: TrainingPlan) -> None:
+    def __init__(self, players: Networks, *, plan: TrainingPlan, descent: Descent, target_slope: float = 1.0) -> None:
+        """Traces nothing yet. `descent` moves the players' critic; `target_slope` as in `penalties`."""
         self._players = players
         self._plan = plan
+        self._target_slope = target_slope
         self._sizes = [int(np.prod(weight.shape)) for weight in players.critic_weights]
-        self._adam = Adam(
-            players.critic_weights,
-            learning_rate=1.0,
-            mean_memory=_PRIVATE_MEAN_MEMORY,
-            square_memory=_PRIVATE_SQUARE_MEMORY,
-        )
-        inputs = [tf.TensorSpec([_PIECE, width], tf.float32) for width in players.input_widths]
+        self._rows_a_piece = max(_LEAST_PIECE, min(_MOST_PIECE, _PIECE_NUMBERS // sum(self._sizes)))
+        self._descent = descent
+        inputs = [tf.TensorSpec([self._rows_a_piece, width], tf.float32) for width in players.input_widths]
         self._piece = tf.function(
             self._clip_piece,
             input_signature=[
-                tf.TensorSpec([_PIECE], tf.int64),
-                tf.TensorSpec([_PIECE], tf.bool),
+                tf.TensorSpec([self._rows_a_piece], tf.int64),
+                tf.TensorSpec([self._rows_a_piece], tf.bool),
                 tuple(inputs),
-                tf.TensorSpec([_PIECE], tf.float32),
+                tf.TensorSpec([self._rows_a_piece], tf.float32),
             ],
         )
-        self._descend = tf.function(self._adam.descend)
+        self._descend = tf.function(self._move)
 
     def __call__(self, rows: npt.NDArray[np.int64], *, noise_rng: np.random.Generator, learning_rate: float) -> None:
         """Takes one critic step on the given row numbers, with fresh noise from `noise_rng`."""
@@ -92,16 +90,16 @@ class PrivatePenaltyStep:
         noise *= np.float32(self._plan.noise_multiplier * self._plan.l2_clip_norm)
         pieces = np.split(noise, np.cumsum(self._sizes)[:-1])
         batch = np.float32(self._plan.expected_batch_size)
-        gradients = [
+        noisy = [
             (total + piece.reshape(total.shape)) / batch
             for total, piece in zip(self.clipped_sum(rows, noise_rng=noise_rng), pieces, strict=True)
         ]
-        self._descend(gradients, share=tf.constant(learning_rate, tf.float32))
+        self._descend(noisy, share=tf.constant(learning_rate, tf.float32))
 
     @property
     def variables(self) -> list[tf.Variable]:
         """Everything that steps change, made of noisy sums: no row is in it."""
-        return [*self._players.critic_weights, *self._adam.variables]
+        return [*self._players.critic_weights, *self._descent.variables]
 
     def clipped_sum(self, rows: npt.NDArray[np.int64], *, noise_rng: np.random.Generator) -> list[tf.Tensor]:
         """Limits how far one record can move the critic, then adds the records up.
@@ -112,18 +110,18 @@ class PrivatePenaltyStep:
         Shapes: `rows` (b,), b may be 0; the result is like the critic's weights.
         """
         sums = [tf.zeros_like(weight) for weight in self._players.critic_weights]
-        for start in range(0, len(rows), _PIECE):
-            piece = rows[start : start + _PIECE]
-            there = np.arange(_PIECE) < len(piece)
-            padded = np.zeros(_PIECE, np.int64)
+        for start in range(0, len(rows), self._rows_a_piece):
+            piece = rows[start : start + self._rows_a_piece]
+            there = np.arange(self._rows_a_piece) < len(piece)
+            padded = np.zeros(self._rows_a_piece, np.int64)
             padded[: len(piece)] = piece
             # Latents are normal; the uniforms of a table's generator come second.
             latent, *others = self._players.input_widths
             inputs = (
-                noise_rng.standard_normal((_PIECE, latent), dtype=np.float32),
-                *(noise_rng.random((_PIECE, width), dtype=np.float32) for width in others),
+                noise_rng.standard_normal((self._rows_a_piece, latent), dtype=np.float32),
+                *(noise_rng.random((self._rows_a_piece, width), dtype=np.float32) for width in others),
             )
-            mixing = noise_rng.random(_PIECE, dtype=np.float32)
+            mixing = noise_rng.random(self._rows_a_piece, dtype=np.float32)
             parts = self._piece(
                 tf.constant(padded),
                 tf.constant(there),
@@ -134,13 +132,13 @@ class PrivatePenaltyStep:
         return sums
 
     def differentiate(self, match: Match) -> list[tf.Tensor]:
-        """Gives each record's gradient of its whole loss. Shapes: a list of (b, *weight)."""
+        """Gives each record's gradient of all that it adds to the loss. Shapes: a list of (b, *weight)."""
 
         def of_one(record: Match) -> list[tf.Tensor]:
             alone = Match(*(part[tf.newaxis] for part in record))
             with tf.GradientTape(watch_accessed_variables=False) as tape:
                 tape.watch(self._players.critic_weights)
-                loss = score_losses(self._players, alone) + penalties(self._players, alone)
+                loss = record_losses(self._players, alone, target_slope=self._target_slope)
             gradients: list[tf.Tensor] = tape.gradient(loss, self._players.critic_weights)
             return gradients
 
@@ -152,14 +150,26 @@ class PrivatePenaltyStep:
         gradients = self.differentiate(Match(content, labels, generated, mixing))
         return clip_and_sum(gradients, there=there, l2_clip_norm=self._plan.clip_target)
 
+    def _move(self, noisy: list[tf.Tensor], *, share: tf.Tensor) -> None:
+        batch = self._plan.generated_batch_size
+        inputs, labels = self._players.draw(batch), self._players.draw_labels(batch)
+        content = self._players.generate(inputs, labels)
+        with tf.GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch(self._players.critic_weights)
+            loss = tf.reduce_mean(self._players.score(content, labels))
+        self._descent.descend(noisy, tape.gradient(loss, self._players.critic_weights), share=share)
+
 
 class ScoreClimb:
     """The generator's step: up the critic's score. It sees the critic alone: post-processing, if the critic is private.
 
-    Source: Gulrajani et al. 2017, arXiv:1704.00028, Algorithm 1, lines 11 and 12.
+    Source: Gulrajani et al. 2017, arXiv:1704.00028, Algorithm 1, lines 11 and 12; Polyak and Juditsky 1992 (averaging).
     """
 
-    def __init__(self, players: Players, *, batch_size: int, learning_rate: float) -> None:
+    def __init__(
+        self, players: Networks, *, batch_size: int, learning_rate: float, average: float | None = None
+    ) -> None:
+        """Starts Adam. `average`: weight of the past in a running mean of the weights, which is kept if asked for."""
         self._players = players
         self._batch_size = batch_size
         self._adam = Adam(
@@ -168,6 +178,8 @@ class ScoreClimb:
             mean_memory=_MEAN_MEMORY,
             square_memory=_SQUARE_MEMORY,
         )
+        self._keep = average
+        self.averaged = [] if average is None else [tf.Variable(weight) for weight in players.generator_weights]
         self._step = tf.function(self._trace, input_signature=[tf.TensorSpec([], tf.float32)])
 
     def __call__(self, *, learning_rate: float = 1.0) -> None:
@@ -177,7 +189,7 @@ class ScoreClimb:
     @property
     def variables(self) -> list[tf.Variable]:
         """Everything that steps change."""
-        return [*self._players.generator_weights, *self._adam.variables]
+        return [*self._players.generator_weights, *self._adam.variables, *self.averaged]
 
     def _trace(self, share: tf.Tensor) -> None:
         inputs, labels = self._players.draw(self._batch_size), self._players.draw_labels(self._batch_size)
@@ -185,6 +197,9 @@ class ScoreClimb:
             tape.watch(self._players.generator_weights)
             loss = -tf.reduce_mean(self._players.score(self._players.generate(inputs, labels), labels))
         self._adam.descend(tape.gradient(loss, self._players.generator_weights), share=share)
+        if self._keep is not None:
+            for mean, weight in zip(self.averaged, self._players.generator_weights, strict=True):
+                mean.assign(self._keep * mean + (1.0 - self._keep) * weight)
 
 
 def clip_and_sum(gradients: list[tf.Tensor], *, there: tf.Tensor, l2_clip_norm: float) -> list[tf.Tensor]:

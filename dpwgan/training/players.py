@@ -29,7 +29,7 @@ Inputs = tuple[tf.Tensor, ...]
 _NO_WEIGHT_CLIP = 1e3
 
 
-class Players(Protocol):
+class Networks(Protocol):
     """Both networks of a game, and real rows.
 
     Privacy: `read` gives real rows to the caller, who has charged for them. Everything else sees none.
@@ -56,6 +56,10 @@ class Players(Protocol):
 
     def score(self, content: tf.Tensor, labels: tf.Tensor, weights: Sequence[tf.Tensor] | None = None) -> tf.Tensor:
         """Scores content. Shapes: (b,)."""
+
+
+class Players(Networks, Protocol):
+    """The same, whose generator can be taken out of the game as it is."""
 
     def make_sampler(self) -> ConvSampler | MlpSampler:
         """Takes the generator out of the game."""

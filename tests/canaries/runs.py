@@ -42,15 +42,17 @@ METHODS: dict[str, tuple[str, dict[str, Any]]] = {
         "dp-critic",
         {"formal": True, "steps": 6, "expected_batch_size": 200, "hidden_critic": (8,), "hidden_generator": (8,)},
     ),
+    "dp-critic, formal images": ("dp-critic", {"formal": True, "steps": 6, "expected_batch_size": 200}),
 }
 """Every way in which a method of the registry reads rows."""
 
 
-OF_IMAGES = {"ron-gauss, images", "dp-gan, images"}
+OF_IMAGES = {"ron-gauss, images", "dp-gan, images", "dp-critic, formal images"}
+SIDE = 8
 
 
 def make_table(*, records: int = 400, canaries: int = 20, seed: int = 1, images: bool = False) -> EncodedTable:
-    base = make_images(records, seed=seed)[0] if images else make_encoded(records, seed=seed, columns=KEPT)
+    base = make_images(records, side=SIDE, seed=seed)[0] if images else make_encoded(records, seed=seed, columns=KEPT)
     return add_canaries(base, canaries=canaries, rng=np.random.default_rng(seed))
 
 
@@ -64,4 +66,4 @@ def _plan(name: str, records: int, epsilon: float, delta: float) -> RunPlan:
     config = SynthesisConfig(
         epsilon=epsilon, delta=delta, method=method, settings=settings, device="cpu", accountant="moments"
     )
-    return plan_run(make_schema(6, 6, 1) if name in OF_IMAGES else SCHEMA, records=records, config=config)
+    return plan_run(make_schema(SIDE, SIDE, 1) if name in OF_IMAGES else SCHEMA, records=records, config=config)

@@ -2,11 +2,14 @@
 
 import json
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
 
 from dpwgan.claim import read_claim
+from dpwgan.training.gradient_penalty_step import PrivatePenaltyStep
 from tests.data.images import draw_images, make_specs
 from tests.end_to_end.bad_inputs import write_good
 from tests.end_to_end.test_methods import call, read_table
@@ -63,7 +66,7 @@ def test_images_are_legal_and_can_be_drawn_again_when_networks_made_them(
     assert (document["guarantee"] is None) == ("--no-guarantee" in method)
     if document["guarantee"] is not None:
         assert document["guarantee"]["epsilon"] <= 2.0
-        assert {line["label"] for line in document["ledger"]} == {"class sizes", "critic steps"}
+        assert {line["label"] for line in document["ledger"]} == {"class sizes and mean picture", "critic steps"}
     (tmp_path / "data.npz").unlink()
     assert call(tmp_path, "--from-model", "model", "more.npz", "--rows", "50") == 0
     check_images(tmp_path / "more.npz", rows=50)
@@ -76,3 +79,38 @@ def test_formal_and_no_guarantee_are_refused_when_given_together(
     asked = ("data.csv", "out.csv", "specs.json", "2.0", "--method", "dp-critic", "--formal", "--no-guarantee")
     assert call(tmp_path, *asked) == 2
     assert "leave it out" in capfd.readouterr().err
+
+
+def test_formal_run_on_images_goes_on_with_what_was_kept_when_it_was_stopped(tmp_path: Path) -> None:
+    class Stopped(Exception):
+        """Stands for the end of the process."""
+
+    seen: list[Any] = []
+    begun: list[Any] = []
+    take = PrivatePenaltyStep.__call__
+
+    def stop_in_the_third(self: PrivatePenaltyStep, rows: Any, **more: Any) -> None:
+        if len(seen) == 2:
+            raise Stopped
+        take(self, rows, **more)
+        seen.append([variable.numpy() for variable in self.variables])
+
+    def note_the_first(self: PrivatePenaltyStep, rows: Any, **more: Any) -> None:
+        begun.append([variable.numpy() for variable in self.variables])
+        take(self, rows, **more)
+
+    write_images(tmp_path)
+    asked = ("data.npz", "out.npz", "specs.json", "2.0", "--method", "dp-critic", "--formal", "--checkpoint", "kept")
+    asked = (*asked, "--steps", "5", "--batch-size", "8", "--latent", "4")
+    with mock.patch.object(PrivatePenaltyStep, "__call__", stop_in_the_third):
+        assert call(tmp_path, *asked) != 0
+    assert not (tmp_path / "out.npz").exists()
+    with mock.patch.object(PrivatePenaltyStep, "__call__", note_the_first):
+        assert call(tmp_path, *asked, "--resume") == 0
+    # The third step was charged, and is lost; the other two are what the fourth begins with.
+    assert len(begun) == 2
+    for kept, found in zip(seen[-1], begun[0], strict=True):
+        np.testing.assert_array_equal(kept, found)
+    document = read_claim(tmp_path / "out.npz.privacy.json").document
+    assert [line["charged"] for line in document["ledger"]] == [1, 5]
+    check_images(tmp_path / "out.npz", rows=40)

@@ -6,6 +6,8 @@ import numpy as np
 
 from dpwgan.cells.image_grid import ImageGrid, find_image_grid
 from dpwgan.encoded import EncodedTable, TableShape, lay_out_spans
+from dpwgan.generators.labelled_sampler import SmoothFrame
+from dpwgan.training.labelled_players import LabelledPlayers
 from dpwgan.training.players import ImagePlayers, TablePlayers
 from tests.data.images import draw_images, make_schema
 from tests.training.tables import make_encoded
@@ -33,15 +35,20 @@ def make_grid(shape: TableShape) -> ImageGrid:
     return grid
 
 
-def make_players(kind: str, records: int = 40, **more: Any) -> ImagePlayers | TablePlayers:
+def make_players(kind: str, records: int = 40, **more: Any) -> ImagePlayers | LabelledPlayers | TablePlayers:
     """Makes both networks with biases that are not 0, which would hide mistakes."""
     rng = np.random.default_rng(3)
-    players: ImagePlayers | TablePlayers
+    players: ImagePlayers | LabelledPlayers | TablePlayers
     if kind == "images":
         encoded, shape = make_images(records)
         players = ImagePlayers(
-            encoded, make_grid(shape), shares=SHARES, latent=5, critic_filters=(3, 4), rng=rng, by_products=True, **more
+            encoded, make_grid(shape), shares=SHARES, latent=5, critic_filters=(3, 4), rng=rng, **more
         )
+    elif kind == "points":
+        encoded, shape = make_images(records)
+        frame = SmoothFrame(grid=make_grid(shape), dimension=7)
+        centre = frame.to_points(encoded.numbers[:, list(frame.grid.sources)]).mean(axis=0)
+        players = LabelledPlayers(encoded, frame, shares=SHARES, centre=centre, latent=5, hidden=6, rng=rng, **more)
     else:
         players = TablePlayers(
             make_encoded(records), latent=5, hidden_generator=(6,), hidden_critic=(7, 5), rng=rng, **more

@@ -7,15 +7,17 @@ import pytest
 import tensorflow as tf
 
 from dpwgan.accounting.budget import Budget, NeighboringRelation
-from dpwgan.training.gradient_penalty import PENALTY, Match, penalties, score_losses
+from dpwgan.training.descent import AdamDescent
+from dpwgan.training.gradient_penalty import PENALTY, Match, penalties, record_losses, score_losses
 from dpwgan.training.gradient_penalty_step import PlainPenaltyStep, PrivatePenaltyStep, ScoreClimb, clip_and_sum
 from dpwgan.training.plan import TrainingPlan, plan_training
-from dpwgan.training.players import Players
+from dpwgan.training.players import Networks
 from dpwgan.training.settings import DpWganSettings
 from tests.training.games import make_players
 from tests.training.tables import make_encoded
 
-KINDS = ("images", "table")
+PLAIN = ("images", "table")
+PRIVATE = ("points", "table")
 
 
 def make_plan(*, l2_clip_norm: float = 1.0) -> TrainingPlan:
@@ -28,10 +30,14 @@ def make_plan(*, l2_clip_norm: float = 1.0) -> TrainingPlan:
     )
 
 
-def draw_match(players: Players, rows: Any) -> Match:
+def draw_match(players: Networks, rows: Any) -> Match:
     content, labels = players.read(tf.constant(rows))
     batch = len(rows)
     return Match(content, labels, players.generate(players.draw(batch), labels), players.draw_mixing(batch))
+
+
+def make_step(players: Networks, *, plan: TrainingPlan, kind: Any = PrivatePenaltyStep, **more: Any) -> Any:
+    return kind(players, plan=plan, descent=AdamDescent(players.critic_weights), **more)
 
 
 def take(match: Match, row: int) -> Match:
@@ -42,7 +48,7 @@ def length(gradients: list[Any]) -> float:
     return float(np.sqrt(sum(np.sum(np.asarray(gradient, np.float64) ** 2) for gradient in gradients)))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["images", "points", "table"])
 def test_penalty_is_that_of_the_slope_by_differences_when_measured(kind: str) -> None:
     players = make_players(kind)
     match = draw_match(players, [1, 2])
@@ -56,14 +62,16 @@ def test_penalty_is_that_of_the_slope_by_differences_when_measured(kind: str) ->
         difference = players.score(tf.constant(up), match.labels) - players.score(tf.constant(down), match.labels)
         slopes[(slice(None), *place)] = difference.numpy() / 2e-2
     norms = np.sqrt((slopes**2).reshape(2, -1).sum(axis=1))
-    np.testing.assert_allclose(penalties(players, match).numpy(), PENALTY * (norms - 1) ** 2, rtol=0.05)
+    for target in (1.0, 0.0):
+        known = PENALTY * (norms - target) ** 2
+        np.testing.assert_allclose(penalties(players, match, target_slope=target).numpy(), known, rtol=0.05)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", PRIVATE)
 def test_a_record_moves_the_clipped_sum_by_the_clip_norm_at_most_when_it_is_zeroed_out(kind: str) -> None:
     l2_clip_norm = 0.3
     players, plan = make_players(kind), make_plan(l2_clip_norm=l2_clip_norm)
-    step = PrivatePenaltyStep(players, plan=plan)
+    step = make_step(players, plan=plan)
     for weight in players.critic_weights:  # steep enough for the penalty to matter
         weight.assign(2.5 * weight)
     match = draw_match(players, np.arange(12))
@@ -71,7 +79,8 @@ def test_a_record_moves_the_clipped_sum_by_the_clip_norm_at_most_when_it_is_zero
     gradients = step.differentiate(match)
     for row in range(3):  # each is the record's own, by another road
         with tf.GradientTape() as tape:
-            loss = tf.reduce_sum(score_losses(players, take(match, row)) + penalties(players, take(match, row)))
+            alone = take(match, row)
+            loss = tf.reduce_sum(penalties(players, alone) - players.score(alone.content, alone.labels))
         for one, other in zip(tape.gradient(loss, players.critic_weights), gradients, strict=True):
             np.testing.assert_allclose(other[row].numpy(), one.numpy(), rtol=1e-3, atol=1e-4 * length([one]))
 
@@ -90,7 +99,7 @@ def test_a_record_moves_the_clipped_sum_by_the_clip_norm_at_most_when_it_is_zero
     late = []
     for row in range(12):
         with tf.GradientTape() as tape:
-            loss = tf.reduce_sum(score_losses(players, take(match, row)))
+            loss = tf.reduce_sum(players.score(match.content[row : row + 1], match.labels[row : row + 1]))
         clipped = [gradient[tf.newaxis] for gradient in tape.gradient(loss, players.critic_weights)]
         clipped = clip_and_sum(clipped, there=tf.constant([True]), l2_clip_norm=plan.clip_target)
         with tf.GradientTape() as tape:
@@ -101,13 +110,14 @@ def test_a_record_moves_the_clipped_sum_by_the_clip_norm_at_most_when_it_is_zero
 
 
 def test_sum_has_as_many_records_as_the_batch_when_pieces_do_not_divide_it() -> None:
-    step = PrivatePenaltyStep(make_players("table", records=200), plan=make_plan(l2_clip_norm=1e-3))
+    players = make_players("table", records=1_200)
+    step = make_step(players, plan=make_plan(l2_clip_norm=1e-3))
     # With a tiny clip every record's part has the clip's length: as many records, as long a sum at most.
     assert length(step.clipped_sum(np.arange(0), noise_rng=np.random.default_rng(1))) == 0
     one = length(step.clipped_sum(np.arange(1), noise_rng=np.random.default_rng(1)))
-    many = length(step.clipped_sum(np.arange(70), noise_rng=np.random.default_rng(1)))
+    many = length(step.clipped_sum(np.arange(1_100), noise_rng=np.random.default_rng(1)))
     assert one == pytest.approx(1e-3, rel=1e-3)
-    assert one < many <= 70 * 1e-3
+    assert one < many <= 1_100 * 1e-3
 
 
 def test_a_record_counts_as_zero_when_its_gradient_is_not_finite() -> None:
@@ -123,10 +133,10 @@ def test_noise_of_a_step_has_its_stddev_when_the_batch_is_empty() -> None:
         def __init__(self, *parts: Any, **more: Any) -> None:
             super().__init__(*parts, **more)
             self.seen: list[Any] = []
-            self._descend = lambda gradients, *, share: self.seen.extend(gradients)
+            self._descend = lambda noisy, *, share: self.seen.extend(noisy)
 
     plan = make_plan(l2_clip_norm=2.0)
-    step = Kept(make_players("table"), plan=plan)
+    step = make_step(make_players("table"), plan=plan, kind=Kept)
     rng = np.random.default_rng(4)
     while sum(np.size(part) for part in step.seen) < 10_000:
         step(np.arange(0), noise_rng=rng, learning_rate=1.0)
@@ -137,7 +147,7 @@ def test_noise_of_a_step_has_its_stddev_when_the_batch_is_empty() -> None:
     assert abs(0.81 * ratio - 1) > 0.08
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", PLAIN)
 def test_critic_tells_rows_apart_and_the_generator_climbs_when_both_step(kind: str) -> None:
     players = make_players(kind)
     critic_step = PlainPenaltyStep(players, batch_size=16, learning_rate=3e-3)
@@ -157,8 +167,34 @@ def test_critic_tells_rows_apart_and_the_generator_climbs_when_both_step(kind: s
 def test_private_step_moves_the_critic_when_it_is_taken() -> None:
     players = make_players("table")
     before = [weight.numpy() for weight in players.critic_weights]
-    step = PrivatePenaltyStep(players, plan=make_plan())
+    step = make_step(players, plan=make_plan())
     step(np.arange(10), noise_rng=np.random.default_rng(1), learning_rate=1e-2)
     for old, new in zip(before, players.critic_weights, strict=True):
         assert np.isfinite(new.numpy()).all()
         assert np.abs(new.numpy() - old).max() > 1e-4
+
+
+def test_generated_half_is_a_mean_without_noise_when_a_step_is_taken() -> None:
+    class Noted(AdamDescent):
+        def descend(self, noisy: Any, generated: Any, *, share: Any) -> None:
+            self.generated = generated
+
+    players = make_players("points")
+    descent = Noted(players.critic_weights)
+    step = PrivatePenaltyStep(players, plan=make_plan(), descent=descent)
+    step._move([tf.zeros_like(weight) for weight in players.critic_weights], share=tf.constant(1.0))
+    batch = 4_000
+    labels = players.draw_labels(batch)
+    content = players.generate(players.draw(batch), labels).numpy()
+    products = 0.35 * content.T @ content / batch
+    stddevs = 0.35 * np.std(content[:, :, None] * content[:, None, :], axis=0)
+    apart = np.abs(descent.generated[1].numpy() - products) / stddevs
+    assert apart.max() < 6 * (1 / 256 + 1 / batch) ** 0.5
+
+
+def test_record_is_alone_in_its_loss_when_others_are_there() -> None:
+    players = make_players("points")
+    match = draw_match(players, np.arange(6))
+    together = record_losses(players, match, target_slope=0.0).numpy()
+    alone = record_losses(players, take(match, 2), target_slope=0.0).numpy()
+    np.testing.assert_allclose(together[2:3], alone, rtol=1e-5)

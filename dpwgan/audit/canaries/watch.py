@@ -261,8 +261,8 @@ def make_watched_penalty_step(step_class: Any, *, canary: int, record: Record) -
     class Watched(step_class):  # type: ignore[misc]
         """The same step, watched."""
 
-        def __init__(self, players: Any, *, plan: TrainingPlan) -> None:
-            super().__init__(players, plan=plan)
+        def __init__(self, players: Any, *, plan: TrainingPlan, **parts: Any) -> None:
+            super().__init__(players, plan=plan, **parts)
             self._before: Numbers | None = None
             self._exact: Any = None
             self._descend_on = vars(self)["_descend"]

@@ -17,7 +17,7 @@ from dpwgan.cells import one_ways
 from dpwgan.cells.layout import lay_out_attributes
 from dpwgan.discriminators import moments, queries
 from dpwgan.encoded import EncodedTable
-from dpwgan.methods import image_gaussian, query_gan, ron_gauss
+from dpwgan.methods import dp_critic, image_gaussian, query_gan, ron_gauss
 from dpwgan.training import loop
 
 Present = npt.NDArray[np.bool_]
@@ -38,6 +38,7 @@ _READERS_OF_TABLES: tuple[tuple[Any, str], ...] = (
     (one_ways, "count_one_ways"),
     (ron_gauss, "split_classes"),
     (image_gaussian, "split_classes"),
+    (dp_critic, "sum_classes"),
 )
 """Everything that is handed the rows as an encoded table, as its first argument. A null record is in no class."""
 

@@ -1,0 +1,122 @@
+"""Images of a trained `LabelledImages`: numpy alone, so that sampling needs no TensorFlow."""
+
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpwgan.accounting.certificate import Certificate
+from dpwgan.cells.image_grid import ImageGrid
+from dpwgan.cells.image_moments import make_cosine_basis
+from dpwgan.encoded import EncodedTable, Span
+from dpwgan.errors import InputError
+from dpwgan.generators.conv_sampler import draw_labels
+from dpwgan.generators.pieces import cut
+from dpwgan.generators.saved import read_weights, reading_saved
+
+LABELLED_FILE = "labelled.npz"
+_FRAME_FILE = "labelled.json"
+
+REACH = 10.0
+"""How far a full picture is from a black one, in points: no picture is longer."""
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SmoothFrame:
+    """Images as points: coordinates in the smoothest orthonormal cosines, in tenths of the length of a full picture.
+
+    Privacy: made of the public layout alone. A row's point is a linear function of that row, and at most `REACH` long.
+    """
+
+    grid: ImageGrid
+    dimension: int
+
+    @property
+    def scale(self) -> float:
+        """What coordinates of pixels are multiplied by."""
+        return REACH / math.sqrt(len(self.grid.sources))
+
+    @property
+    def basis(self) -> tuple[Floats, npt.NDArray[np.int64]]:
+        """The cosines, (dimension, pixels), orthonormal rows, and the frequency of each."""
+        return make_cosine_basis(self.grid.shape, dimension=self.dimension)
+
+    def to_points(self, pixels: npt.NDArray[np.floating[Any]]) -> Floats:
+        """Gives points of images. Shapes: (b, pixels) in [0, 1], in the grid's order, to (b, dimension)."""
+        points: Floats = np.asarray(pixels, np.float64) @ (self.basis[0].T * self.scale)
+        return points
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LabelledSampler:
+    """A trained generator as plain arrays, and the shares by which labels are drawn. It holds no rows.
+
+    Shapes: `weights` as `LabelledImages` has them; `shares` (classes,).
+    """
+
+    weights: tuple[npt.NDArray[np.float32], ...]
+    shares: Floats
+    frame: SmoothFrame
+
+    @property
+    def certificate(self) -> Certificate | None:
+        """A critic's course certifies nothing."""
+        return None
+
+    def sample(self, records: int, *, rng: np.random.Generator, chunk: int = 4_096) -> Iterator[EncodedTable]:
+        """Draws rows in chunks: a label by the shares, then its image. Privacy: post-processing, free."""
+        grid = self.frame.grid
+        for size in cut(records, most=chunk):
+            labels = draw_labels(self.shares, size, rng=rng)
+            latents = rng.standard_normal((size, len(self.weights[0]) - grid.classes), dtype=np.float32)
+            codes = np.zeros((size, 1), np.int32)
+            codes[:, grid.label.source] = labels
+            numbers = np.zeros((size, len(grid.sources)), np.float32)
+            numbers[:, list(grid.sources)] = self.draw_images(latents, np.eye(grid.classes, dtype=np.float32)[labels])
+            yield EncodedTable(codes=codes, numbers=numbers, spans=grid.spans)
+
+    def draw_images(
+        self, latents: npt.NDArray[np.float32], labels: npt.NDArray[np.float32]
+    ) -> npt.NDArray[np.floating[Any]]:
+        """Draws the pictures that `LabelledImages` gives points of.
+
+        Shapes: (b, latent), one-hot (b, classes) to (b, pixels), in [0, 1].
+        """
+        kernel, bias, last, offset = self.weights
+        points = np.maximum(np.concatenate([latents, labels], axis=1) @ kernel + bias, 0.0) @ last + offset
+        return np.clip(points @ (self.frame.basis[0] / self.frame.scale), 0.0, 1.0)
+
+    def save(self, directory: Path) -> None:
+        """Writes weights, shares and the frame into an existing folder."""
+        np.savez(directory / LABELLED_FILE, *self.weights, shares=self.shares)
+        (directory / _FRAME_FILE).write_text(json.dumps(asdict(self.frame)))
+
+    @classmethod
+    def load(cls, directory: Path) -> "LabelledSampler":
+        """Reads a saved generator. Raises: InputError if it is missing or damaged."""
+        with reading_saved():
+            weights = read_weights(directory / LABELLED_FILE)
+            with np.load(directory / LABELLED_FILE, allow_pickle=False) as archive:
+                shares = archive["shares"].astype(np.float64)
+            document = json.loads((directory / _FRAME_FILE).read_text())
+            found = document["grid"]
+            height, width, channels = found["shape"]
+            grid = ImageGrid(
+                shape=(height, width, channels),
+                sources=tuple(found["sources"]),
+                label=Span(**found["label"]),
+                spans=tuple(Span(**span) for span in found["spans"]),
+            )
+            frame = SmoothFrame(grid=grid, dimension=int(document["dimension"]))
+        if len(weights) != 4 or weights[-1].shape != (frame.dimension,) or shares.shape != (grid.classes,):
+            raise InputError("the saved generator is damaged: its weights do not fit its images")
+        if not (np.all(shares >= 0) and np.isclose(shares.sum(), 1.0, atol=1e-3)):
+            raise InputError("the saved generator is damaged: its shares are negative or do not add to 1")
+        return cls(weights=weights, shares=shares, frame=frame)

@@ -1,0 +1,84 @@
+"""The players of a private game on images: a quadratic critic of few coordinates, a generator of smooth images."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import tensorflow as tf
+
+from dpwgan.discriminators.noisy_features import make_device_rng
+from dpwgan.discriminators.quadratic import QuadraticCritic
+from dpwgan.encoded import EncodedTable
+from dpwgan.generators.labelled_images import LabelledImages
+from dpwgan.generators.labelled_sampler import LabelledSampler, SmoothFrame
+from dpwgan.training.players import Inputs
+from dpwgan.training.rows import RowReader
+
+
+class LabelledPlayers:
+    """As `Networks`. Content is points of the frame, as differences from a released mean picture.
+
+    Privacy: `read` gives real rows to the caller, who has charged for them. Everything else sees none.
+    """
+
+    def __init__(
+        self,
+        encoded: EncodedTable,
+        frame: SmoothFrame,
+        *,
+        shares: npt.NDArray[np.float64],
+        centre: npt.NDArray[np.float64],
+        latent: int,
+        hidden: int,
+        rng: np.random.Generator,
+    ) -> None:
+        """Puts the images on the device, unless they are on disk.
+
+        Shapes: `shares` (classes,) and `centre` (dimension,), both released.
+        """
+        self._read = RowReader(encoded)
+        self._frame = frame
+        self._shares = shares
+        self._ends = tf.constant(np.cumsum(shares)[:-1] / np.sum(shares), tf.float32)
+        self._centre = tf.constant(centre, tf.float32)
+        self._looking = tf.constant(frame.basis[0].T * frame.scale, tf.float32)
+        self._device_rng = make_device_rng(rng)
+        self._generator = LabelledImages(frame, centre=centre, latent=latent, hidden=hidden, rng=rng)
+        self._critic = QuadraticCritic(dimension=frame.dimension, classes=frame.grid.classes)
+        self.generator_weights = self._generator.weights
+        self.critic_weights = self._critic.weights
+        self.input_widths: tuple[int, ...] = (latent,)
+
+    def read(self, rows: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Gives points and one-hot labels of real rows."""
+        codes, numbers = self._read(rows)
+        pixels = tf.gather(numbers, self._frame.grid.sources, axis=1)
+        labels = tf.one_hot(codes[:, self._frame.grid.label.source], self._frame.grid.classes)
+        return pixels @ self._looking - self._centre, labels
+
+    def draw(self, batch: int) -> Inputs:
+        """Draws latents."""
+        return (self._device_rng.normal([batch, self.input_widths[0]]),)
+
+    def draw_mixing(self, batch: int) -> tf.Tensor:
+        """Draws uniforms."""
+        return self._device_rng.uniform([batch])
+
+    def draw_labels(self, batch: int) -> tf.Tensor:
+        """Draws one-hot labels by the shares."""
+        codes = tf.searchsorted(self._ends, self._device_rng.uniform([batch]), side="right")
+        return tf.one_hot(codes, self._frame.grid.classes)
+
+    def generate(self, inputs: Inputs, labels: tf.Tensor) -> tf.Tensor:
+        """Gives points of the given labels."""
+        return self._generator.points(inputs[0], labels)
+
+    def score(self, content: tf.Tensor, labels: tf.Tensor, weights: Sequence[tf.Tensor] | None = None) -> tf.Tensor:
+        """Scores points with their labels."""
+        return self._critic.score(content, labels, weights)
+
+    def make_sampler(self, weights: Sequence[tf.Variable]) -> LabelledSampler:
+        """Gives weights of the generator, or their means, and the shares as plain arrays."""
+        return LabelledSampler(
+            weights=tuple(weight.numpy() for weight in weights), shares=self._shares, frame=self._frame
+        )
