@@ -9,7 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 import randomgen
 
-NOISE_SOURCE = "AES-128 counter generator (randomgen.AESCounter), keyed with 128 bits of operating-system entropy"
+NOISE_SOURCE = (
+    "AES-128 counter generator (randomgen.AESCounter; OpenSSL's under keys it draws, for noise of critic steps), "
+    "keyed with 128 bits of operating-system entropy"
+)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -165,22 +165,19 @@ class Critic:
     def _clip(self, inputs: Inputs, *, l2_clip_norm: float) -> tuple[list[tf.Tensor], list[tf.Tensor], tf.Tensor]:
         """Gives what the sums are made of: clipped errors, activations, dense inputs, none but finite ones."""
         kernels, biases = self.weights[::2], self.weights[1::2]
-        first = self._first_product(inputs, kernels[0])
-        before = [first + biases[0]]
-        after = [self._activate(before[0], layer=0, generated=inputs.generated)]
+        outputs = [self._rectify(self._first_product(inputs, kernels[0]) + biases[0])]
+        after = [self._perturb(outputs[0], layer=0, generated=inputs.generated)]
         for layer, (kernel, bias) in enumerate(zip(kernels[1:-1], biases[1:], strict=True), start=1):
-            before.append(after[-1] @ kernel + bias)
-            after.append(self._activate(before[-1], layer=layer, generated=inputs.generated))
+            outputs.append(self._rectify(after[-1] @ kernel + bias))
+            after.append(self._perturb(outputs[-1], layer=layer, generated=inputs.generated))
         # Errors from the last layer back: d score / d (input of each activation).
         errors = [self._last_error(inputs, after[-1], generated=inputs.generated)]
-        for kernel, value in zip(reversed(kernels[1:]), reversed(before), strict=True):
-            errors.insert(0, pass_back(tf.matmul(errors[0], kernel, transpose_b=True), value))
-        squared_norm = (inputs.squared_norm + 1.0) * tf.reduce_sum(tf.square(errors[0]), axis=1)
+        for kernel, output in zip(reversed(kernels[1:]), reversed(outputs), strict=True):
+            errors.insert(0, pass_back(tf.matmul(errors[0], kernel, transpose_b=True), output))
+        squared_norm = (inputs.squared_norm + 1.0) * square_rows(errors[0])
         for activation, error in zip(after[:-1], errors[1:-1], strict=True):
-            squared_norm += (tf.reduce_sum(tf.square(activation), axis=1) + 1.0) * tf.reduce_sum(
-                tf.square(error), axis=1
-            )
-        squared_norm += tf.reduce_sum(tf.square(after[-1] * errors[-1]), axis=1)
+            squared_norm += (square_rows(activation) + 1.0) * square_rows(error)
+        squared_norm += square_rows(after[-1]) * tf.square(errors[-1][:, 0])
         scale = clip_factors(squared_norm, l2_clip_norm=l2_clip_norm)[:, tf.newaxis]
         finite = tf.math.is_finite(squared_norm)[:, tf.newaxis]
         values = [*errors, *after, inputs.dense]
@@ -201,43 +198,67 @@ class Critic:
         return sums
 
     def _activate(self, value: tf.Tensor, *, layer: int, generated: bool) -> tf.Tensor:
-        """Gives a hidden layer's output; where it is positive the slope is 1, else `LEAK`."""
+        """Gives a hidden layer's output."""
+        return self._perturb(self._rectify(value), layer=layer, generated=generated)
+
+    def _rectify(self, value: tf.Tensor) -> tf.Tensor:
+        """Where a value is positive the slope is 1, else `LEAK`."""
         return tf.nn.leaky_relu(value, LEAK)
+
+    def _perturb(self, output: tf.Tensor, *, layer: int, generated: bool) -> tf.Tensor:
+        """Changes a hidden layer's output before the next one sees it; here not at all."""
+        return output
 
     def _last_error(self, inputs: Inputs, activation: tf.Tensor, *, generated: bool) -> tf.Tensor:
         """Gives what a record's objective changes by with its score. Shapes: (b, hidden) to (b, 1)."""
         return tf.ones_like(activation[:, :1])
 
     def _first_product(self, inputs: Inputs, kernel: tf.Tensor) -> tf.Tensor:
-        """Multiplies rows by the first matrix: a sum of its rows, plus a small dense product."""
+        """Multiplies rows by the first matrix: a sum of its rows, plus a small dense product where there is one."""
         if inputs.whole:
             return inputs.dense @ kernel
-        product = inputs.dense @ tf.gather_nd(kernel, self._dense_positions)
-        if inputs.indices is not None:
-            batch, columns = tf.unstack(tf.shape(inputs.indices))
-            # The operation adds up nothing for an empty batch, but refuses to: one segment too many, cut off again.
-            segments = tf.repeat(tf.range(batch), columns)
-            sums = tf.raw_ops.SparseSegmentSumWithNumSegments(
-                data=kernel, indices=tf.reshape(inputs.indices, [-1]), segment_ids=segments, num_segments=batch + 1
-            )
-            product += sums[:-1]
-        return product
+        if inputs.indices is None:
+            return inputs.dense @ tf.gather_nd(kernel, self._dense_positions)
+        batch, columns = tf.unstack(tf.shape(inputs.indices))
+        # The operation adds up nothing for an empty batch, but refuses to: one segment too many, cut off again.
+        sums = tf.raw_ops.SparseSegmentSumWithNumSegments(
+            data=kernel,
+            indices=tf.reshape(inputs.indices, [-1]),
+            segment_ids=tf.repeat(tf.range(batch), columns),
+            num_segments=batch + 1,
+        )[:-1]
+        if not len(self._dense_positions):
+            return sums
+        return sums + inputs.dense @ tf.gather_nd(kernel, self._dense_positions)
 
     def _first_gradient(self, dense: tf.Tensor, indices: tf.Tensor | None, error: tf.Tensor) -> tf.Tensor:
         """Gives the transpose of the above applied to the errors: (width, hidden)."""
-        width, hidden = self.weights[0].shape
-        if indices is None:
-            total = tf.zeros((width, hidden))
-        else:
-            batch, columns = tf.unstack(tf.shape(indices))
-            # For an empty batch the operation returns memory as it found it: give it a row of zeros to add up.
-            total = tf.raw_ops.SparseSegmentSumGrad(
-                grad=tf.pad(error, [[0, 1], [0, 0]]),
-                indices=tf.pad(tf.reshape(indices, [-1]), [[0, 1]]),
-                segment_ids=tf.pad(tf.repeat(tf.range(batch), columns), [[0, 1]], constant_values=batch),
-                output_dim0=width,
-            )
+        shape = self.weights[0].shape
+        total = tf.zeros(shape) if indices is None else _sum_by_index(error, indices, width=shape[0])
+        if not len(self._dense_positions):
+            return total
         return tf.tensor_scatter_nd_add(total, self._dense_positions, tf.matmul(dense, error, transpose_a=True))
+
+
+def _sum_by_index(error: tf.Tensor, indices: tf.Tensor, *, width: int) -> tf.Tensor:
+    """Adds each row's error to the places that it has ones at. Shapes: (b, hidden), (b, columns) to (width, hidden)."""
+    batch, columns = tf.unstack(tf.shape(indices))
+    # For an empty batch the operation would return memory as it found it.
+    return tf.cond(
+        batch == 0,
+        lambda: tf.zeros((width, error.shape[1])),
+        lambda: tf.raw_ops.SparseSegmentSumGrad(
+            grad=error,
+            indices=tf.reshape(indices, [-1]),
+            segment_ids=tf.repeat(tf.range(batch), columns),
+            output_dim0=width,
+        ),
+    )
+
+
+def square_rows(value: tf.Tensor) -> tf.Tensor:
+    """Gives each row's squared norm, without writing its squares down. Shapes: (b, width) to (b,)."""
+    return tf.square(tf.raw_ops.EuclideanNorm(input=value, axis=1))
 
 
 def clip_factors(squared_norm: tf.Tensor, *, l2_clip_norm: float) -> tf.Tensor:
@@ -251,6 +272,9 @@ def clip_factors(squared_norm: tf.Tensor, *, l2_clip_norm: float) -> tf.Tensor:
     return tf.where(tf.math.is_finite(squared_norm), factors, tf.zeros_like(factors))
 
 
-def pass_back(error: tf.Tensor, value: tf.Tensor) -> tf.Tensor:
-    """Takes an error back through a leaky rectifier whose input was `value`. Shapes: (b, hidden) each."""
-    return tf.raw_ops.LeakyReluGrad(gradients=error, features=value, alpha=LEAK)
+def pass_back(error: tf.Tensor, output: tf.Tensor) -> tf.Tensor:
+    """Takes an error back through a leaky rectifier whose output was `output`: its sign is that of the input.
+
+    Shapes: (b, hidden) each.
+    """
+    return tf.raw_ops.LeakyReluGrad(gradients=error, features=output, alpha=LEAK)

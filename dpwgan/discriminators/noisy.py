@@ -70,14 +70,13 @@ class NoisyDiscriminator(Critic):
         self._passes.assign_add(1)
         return tf.reduce_mean(tf.nn.softplus(-score))
 
-    def _activate(self, value: tf.Tensor, *, layer: int, generated: bool) -> tf.Tensor:
-        activation = super()._activate(value, layer=layer, generated=generated)
+    def _perturb(self, output: tf.Tensor, *, layer: int, generated: bool) -> tf.Tensor:
         if self._layer_noise == 0.0:
-            return activation
+            return output
         # A counter and not a state: a record keeps its noise, whoever comes after it in the batch.
         stream = 2 * layer + (_GENERATED if generated else _ROWS)
         seed = tf.stack([tf.constant(self._key ^ stream, tf.int32), self._passes])
-        return activation + self._layer_noise * tf.random.stateless_normal(tf.shape(activation), seed)
+        return output + self._layer_noise * tf.random.stateless_normal(tf.shape(output), seed)
 
     def _last_error(self, inputs: Inputs, activation: tf.Tensor, *, generated: bool) -> tf.Tensor:
         logit = activation @ self.weights[-1] - self._first_score(inputs)

@@ -37,8 +37,9 @@ class CriticUpdate:
         self._memory = [tf.Variable(tf.zeros_like(weight)) for weight in critic.weights]
         self._steps = tf.Variable(0.0)
         on_cpu = "GPU" not in critic.weights[0].device
-        pays = plan.steps * plan.critic_weights >= _COMPILED_FROM
-        self._move = tf.function(self._trace, jit_compile=True) if on_cpu and pays else self._trace
+        # What makes the gradients joins the cluster where there is one.
+        self.compiled = on_cpu and plan.steps * plan.critic_weights >= _COMPILED_FROM
+        self._move = tf.function(self._trace, jit_compile=True) if self.compiled else self._trace
 
     @property
     def variables(self) -> list[tf.Variable]:

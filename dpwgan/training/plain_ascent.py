@@ -23,6 +23,9 @@ class PlainAscent:
     Source: Goodfellow et al. 2014, arXiv:1406.2661, Algorithm 1 (several steps of the discriminator).
     """
 
+    compiled = False
+    """Whether the step is compiled whole; few weights and few steps would not pay for it."""
+
     def __init__(self, critic: Any, plan: TrainingPlan) -> None:
         """Starts with no memory of gradients."""
         self._critic = critic

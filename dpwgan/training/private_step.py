@@ -10,8 +10,9 @@ import tensorflow as tf
 from dpwgan.discriminators.critic import Cells, Critic, Sums
 from dpwgan.encoded import EncodedTable
 from dpwgan.generators.base import LatentDraws, RowGenerator
-from dpwgan.mechanisms.normal_numbers import Floats, draw_normal_numbers
+from dpwgan.mechanisms.normal_numbers import draw_normal_numbers, draw_words
 from dpwgan.training.critic_update import CriticUpdate
+from dpwgan.training.noise import make_normal_numbers
 from dpwgan.training.plain_ascent import PlainAscent
 from dpwgan.training.plan import TrainingPlan
 from dpwgan.training.replicas import Replicas, choose_devices
@@ -49,30 +50,51 @@ class FusedStep:
         self._plan = plan
         self._update = update or CriticUpdate(critic, plan)
         self._sizes = [int(np.prod(weight.shape)) for weight in critic.weights]
+        size = sum(self._sizes)
+        self._by_words = self._update.compiled and plan.settings.step_noise == "fast"
+        self._finish = (
+            tf.function(self._add_and_move, jit_compile=True) if self._update.compiled else self._add_and_move
+        )
         self._step = tf.function(
             self._trace,
             input_signature=[
                 tf.TensorSpec([None], tf.int64),
-                tf.TensorSpec([sum(self._sizes)], tf.float32),
+                tf.TensorSpec([2, (size + 1) // 2], tf.uint32) if self._by_words else tf.TensorSpec([size], tf.float32),
                 tf.TensorSpec([], tf.float32),
             ],
         )
 
     def __call__(self, rows: npt.NDArray[np.int64], *, noise_rng: np.random.Generator, learning_rate: float) -> None:
         """Takes one critic step on the given row numbers, with fresh noise from `noise_rng`."""
-        noise = self.draw_noise(noise_rng)
-        self._step(tf.constant(rows), tf.constant(noise), tf.constant(learning_rate, tf.float32))
+        drawn = self.draw_noise(noise_rng)
+        self._step(tf.constant(rows), drawn, tf.constant(learning_rate, tf.float32))
 
     @property
     def variables(self) -> list[tf.Variable]:
         """Everything that steps change, made of noisy sums: no row is in it."""
         return self._update.variables
 
-    def draw_noise(self, noise_rng: np.random.Generator) -> Floats:
-        """Draws a step's noise. Shapes: (number of critic weights,). Units: stddev sigma C."""
-        stddev = self._plan.noise_multiplier * self._plan.l2_clip_norm
+    def draw_noise(self, noise_rng: np.random.Generator) -> tf.Tensor:
+        """Draws what a step's noise is made of: words where the step is compiled, else the numbers themselves.
+
+        Shapes: as `make_noise` takes them.
+        """
+        size = sum(self._sizes)
+        if self._by_words:
+            # As it lies in memory: nothing else writes there.
+            return tf.experimental.dlpack.from_dlpack(draw_words(size, rng=noise_rng).__dlpack__())
         step_noise = self._plan.settings.step_noise
-        return draw_normal_numbers(sum(self._sizes), stddev=stddev, rng=noise_rng, step_noise=step_noise)
+        return tf.constant(draw_normal_numbers(size, stddev=self._stddev, rng=noise_rng, step_noise=step_noise))
+
+    def make_noise(self, drawn: tf.Tensor) -> tf.Tensor:
+        """Makes a step's noise of what was drawn for it.
+
+        Shapes: (2, half) words, half of the number of critic weights, rounded up, or the noise itself; to (number of
+          critic weights,). Units: stddev sigma C.
+        """
+        if not self._by_words:
+            return drawn
+        return make_normal_numbers(drawn, stddev=self._stddev)[: sum(self._sizes)]
 
     def clipped_sums(self, rows: tf.Tensor, generated: Cells) -> tuple[Sums, Sums]:
         """Clips and sums the gradients of real rows and of generated ones, in one pass. Shapes: `rows` (b,)."""
@@ -87,12 +109,23 @@ class FusedStep:
         if generated is None:
             generated = self._read(rows[:0])
         sums, generated_sums = self.clipped_sums(rows, generated)
-        pieces: Sequence[tf.Tensor] = tf.split(noise, self._sizes)
-        noisy = [total + tf.reshape(piece, total.shape) for total, piece in zip(sums, pieces, strict=True)]
-        return noisy, generated_sums
+        return self._add(sums, noise), generated_sums
 
-    def _trace(self, rows: tf.Tensor, noise: tf.Tensor, learning_rate: tf.Tensor) -> None:
+    @property
+    def _stddev(self) -> float:
+        return self._plan.noise_multiplier * self._plan.l2_clip_norm
+
+    def _add(self, sums: Sums, noise: tf.Tensor) -> Sums:
+        pieces: Sequence[tf.Tensor] = tf.split(noise, self._sizes)
+        return [total + tf.reshape(piece, total.shape) for total, piece in zip(sums, pieces, strict=True)]
+
+    def _trace(self, rows: tf.Tensor, drawn: tf.Tensor, learning_rate: tf.Tensor) -> None:
+        cells = self._generator.cells(*self._latents.draw(self._plan.generated_batch_size))
+        sums, generated_sums = self.clipped_sums(rows, cells)
+        self._finish(sums, generated_sums, drawn, learning_rate)
+
+    def _add_and_move(self, sums: Sums, generated_sums: Sums, drawn: tf.Tensor, learning_rate: tf.Tensor) -> None:
+        """Does all that follows the sums, noise, its addition and the update: compiled, one pass over the weights."""
+        noisy_sums = self._add(sums, self.make_noise(drawn))
         generated = self._plan.generated_batch_size
-        cells = self._generator.cells(*self._latents.draw(generated))
-        noisy_sums, generated_sums = self.noisy_sums(rows, noise, cells)
         self._update.apply(noisy_sums, generated_sums, generated=generated, learning_rate=learning_rate)

@@ -101,10 +101,14 @@ def _make_step(twin: str) -> Any:
 
         def draw_noise(self, noise_rng: Any) -> Any:
             if twin == "same noise twice" and self._kept is not None:
-                noise, self._kept = self._kept, None
-                return noise
+                drawn, self._kept = self._kept, None
+                return drawn
             self._kept = super().draw_noise(noise_rng)
-            return self._kept * np.float32(0.5) if twin == "noise halved" else self._kept
+            return self._kept
+
+        def make_noise(self, drawn: Any) -> Any:
+            noise = super().make_noise(drawn)
+            return 0.5 * noise if twin == "noise halved" else noise
 
         def clipped_sums(self, rows: Any, generated: Any) -> tuple[list[Any], list[Any]]:
             real, fake = super().clipped_sums(rows, generated)
