@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 import tensorflow as tf
 
 from dpwgan.discriminators.critic import Cells, Critic, Inputs, Sums
@@ -40,24 +39,9 @@ class NoisyDiscriminator(Critic):
         weight_clip: float,
         layer_noise: float,
         rng: np.random.Generator,
-        first_scale: float | None = None,
-        bias_scale: float = 0.0,
     ) -> None:
-        """Draws the first weights, and the key of the layers' noise. `layer_noise` is a stddev.
-
-        `first_scale`: stddev of the first matrix on numbers, 1 on categories; None is the critic's.
-        `bias_scale`: stddev of the first biases, so that units bend in different places.
-        """
+        """Draws the first weights, and the key of the layers' noise. `layer_noise` is a stddev."""
         super().__init__(spans, hidden=hidden, weight_clip=weight_clip, rng=rng)
-        if first_scale is not None:
-            kernel = rng.standard_normal(self.weights[0].shape, dtype=np.float32) * np.float32(first_scale)
-            for span in self.spans:
-                if span.head != "linear":
-                    kernel[span.start : span.start + span.width] *= np.float32(1.0 / first_scale)
-            self._set_first(0, np.clip(kernel, -weight_clip, weight_clip))
-        if bias_scale > 0:
-            bias = rng.standard_normal(self.weights[1].shape, dtype=np.float32) * np.float32(bias_scale)
-            self._set_first(1, np.clip(bias, -weight_clip, weight_clip))
         self._layer_noise = layer_noise
         self._key = int(rng.integers(2**31))
         self._passes = tf.Variable(0, dtype=tf.int32)
@@ -85,10 +69,6 @@ class NoisyDiscriminator(Critic):
         """
         self._passes.assign_add(1)
         return tf.reduce_mean(tf.nn.softplus(-score))
-
-    def _set_first(self, index: int, value: npt.NDArray[np.float32]) -> None:
-        self.weights[index].assign(value)
-        self.initial[index].assign(value)
 
     def _perturb(self, output: tf.Tensor, *, layer: int, generated: bool) -> tf.Tensor:
         if self._layer_noise == 0.0:

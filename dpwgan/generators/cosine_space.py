@@ -1,5 +1,6 @@
 """Images in few coordinates: the low frequencies of their pixels, which are public and the same for all tables."""
 
+import functools
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpwgan.cells.image_moments import make_cosine_basis
+from dpwgan.discriminators.embeddings import ImageFeatures, choose_coefficients
 from dpwgan.encoded import EncodedTable, Span
 from dpwgan.storage import allocate_beside, let_go
 
@@ -16,28 +17,43 @@ Floats = npt.NDArray[np.float64]
 _CHUNK = 1 << 12
 
 
+LENGTH = 24.0
+"""How long a point is: with noise of variance 0.5 on each of some 70 coordinates, 6 long, it can still be told."""
+
+# A pixel may be 0.5 from gray at most, and is about a third of that from it.
+_AMPLITUDE = 0.15
+
+
 @dataclass(frozen=True, kw_only=True)
 class CosineSpace:
     """Where pixels and label of a table of images stand, and the basis that its pixels are looked at in.
 
-    A point is the coordinates of an image in the smoothest of the orthonormal cosines, divided by a tenth of the length
-    of a full picture, which is 10 away from a black one. Products of the first `squared` coordinates follow, so that
-    how pixels hang together is as plain to a discriminator as how bright they are.
-    Privacy: made of the public layout alone. A row's point is a linear function of that row alone.
-    Shapes: `image` is (height, width, channels); `sources` (pixels,) places in `EncodedTable.numbers`.
+    A point is the features of `ImageFeatures`, of the lowest frequencies, times `LENGTH`: all points are equally long,
+    so that no clip norm fits one picture better than another.
+    Privacy: made of the public layout alone. A row's point is a function of that row alone.
+    Shapes: `image` is (height, width, channels), channels 1 or 3; `sources` (pixels,) places in `EncodedTable.numbers`.
     """
 
     image: tuple[int, int, int]
     spans: tuple[Span, ...]
     label: Span
     sources: tuple[int, ...]
-    dimension: int
-    squared: int = 0
+    most: int
+
+    @functools.cached_property
+    def embedding(self) -> ImageFeatures:
+        """The map from pixels to features of unit length: at most `most` frequencies, and a constant."""
+        return ImageFeatures(shape=self.image, coefficients=choose_coefficients(self.image, most=self.most))
+
+    @property
+    def dimension(self) -> int:
+        """Number of frequencies: no more than was asked for, and all of one order or none."""
+        return len(self.embedding.coefficients)
 
     @property
     def features(self) -> int:
-        """How many numbers the discriminator sees of an image: coordinates and products."""
-        return self.dimension + self.squared * (self.squared + 1) // 2
+        """How many numbers the discriminator sees of an image."""
+        return self.embedding.width
 
     @property
     def pixels(self) -> int:
@@ -52,18 +68,16 @@ class CosineSpace:
     @property
     def basis(self) -> Floats:
         """The cosines. Shapes: (dimension, pixels), orthonormal rows."""
-        return make_cosine_basis(self.image, dimension=self.dimension)[0]
+        return self.embedding.waves
 
     @property
-    def pairs(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Which coordinates are multiplied: each pair of the first `squared`, and each with itself."""
-        first, second = np.triu_indices(self.squared)
-        return first, second
+    def amplitudes(self) -> Floats:
+        """How large a coordinate may well be, in pixels: what a network's output of 1 stands for.
 
-    @property
-    def scale(self) -> float:
-        """What coordinates are multiplied by."""
-        return 10.0 / math.sqrt(self.pixels)
+        Less at high frequencies, as in pictures of most things (Field 1987). Shapes: (dimension,).
+        """
+        result: Floats = _AMPLITUDE * math.sqrt(self.pixels) / np.sqrt(1.0 + self.embedding.orders)
+        return result
 
     @property
     def point_spans(self) -> tuple[Span, ...]:
@@ -81,12 +95,10 @@ class CosineSpace:
     def to_points(self, encoded: EncodedTable) -> EncodedTable:
         """Gives every row's point and label. What it gives is not released."""
         points = allocate_beside(encoded.numbers, (encoded.records, self.features), np.float32)
-        basis, sources = self.basis.T * self.scale, list(self.sources)
+        sources = list(self.sources)
         for first in range(0, encoded.records, _CHUNK):
             rows = slice(first, first + _CHUNK)
-            projected = encoded.numbers[rows][:, sources].astype(np.float64) @ basis
-            products = projected[:, self.pairs[0]] * projected[:, self.pairs[1]]
-            points[rows] = np.concatenate([projected, products], axis=1)
+            points[rows] = LENGTH * self.embedding.embed(encoded.numbers[rows][:, sources])
             let_go(encoded.numbers, points)
         codes = np.ascontiguousarray(encoded.codes[:, [self.label.source]])
         return EncodedTable(codes=codes, numbers=points, spans=self.point_spans)

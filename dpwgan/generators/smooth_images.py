@@ -8,14 +8,14 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from dpwgan.generators.cosine_space import CosineSpace
+from dpwgan.discriminators.embeddings import CENTRE
+from dpwgan.generators.cosine_space import LENGTH, CosineSpace
 from dpwgan.generators.heads import draw_one_hot
 from dpwgan.generators.projected_images import ImageSampler
-from dpwgan.generators.smooth_sampler import SmoothSampler, weigh_frequencies
+from dpwgan.generators.smooth_sampler import SmoothSampler
 
-# What the first images are like without a prior: the stddev of a coordinate, in points, at frequency 0.
-_FIRST_STDDEV = 2.0
-_OUTPUT_SCALE = 1.25
+# What the first images are like without a prior: gray, and this far from it, in amplitudes.
+_FIRST_STDDEV = 0.5
 _LAST_LAYER_SCALE = 0.01
 
 
@@ -42,7 +42,9 @@ class SmoothGenerator:
         self.space, self._prior = space, prior
         self.latent = latent if prior is None else int(prior.loadings.shape[1])
         shares = np.full(space.classes, 1.0 / space.classes) if prior is None else prior.shares
-        self._basis = tf.constant(space.basis, tf.float32)
+        # The network's output becomes pixels, and pixels points, each by one product.
+        self._drawing = tf.constant(space.amplitudes[:, np.newaxis] * space.basis, tf.float32)
+        self._looking = tf.constant(space.basis.T * space.embedding.weights, tf.float32)
         if prior is not None:
             self._locations = tf.constant(prior.locations, tf.float32)
             self._spreads = tf.constant(prior.spreads, tf.float32)
@@ -54,29 +56,26 @@ class SmoothGenerator:
             if layer < len(hidden):
                 kernel *= np.float32(math.sqrt(2.0 / inputs))
             elif prior is None:
-                frequencies = weigh_frequencies(space)
-                kernel *= (_FIRST_STDDEV / _OUTPUT_SCALE / math.sqrt(inputs) * frequencies).astype(np.float32)
+                kernel *= np.float32(_FIRST_STDDEV / math.sqrt(inputs))
             else:
                 kernel *= np.float32(_LAST_LAYER_SCALE)
             self.weights += [tf.Variable(kernel), tf.Variable(np.zeros(outputs, np.float32))]
 
     def rows(self, latents: tf.Tensor, uniforms: tf.Tensor) -> tf.Tensor:
-        """Draws a batch of points. Shapes: (b, latent), (b, classes or more) to (b, dimension + classes)."""
+        """Draws a batch of points. Shapes: (b, latent), (b, classes or more) to (b, features + classes)."""
         classes = self.space.classes
         logits = tf.tile(self.weights[0][tf.newaxis], [tf.shape(latents)[0], 1])
         label = draw_one_hot(logits, uniforms[:, :classes])
         activation = tf.concat([latents, label], axis=1)
         for kernel, bias in zip(self.weights[1:-2:2], self.weights[2:-2:2], strict=True):
             activation = tf.nn.relu(activation @ kernel + bias)
-        net = (activation @ self.weights[-2] + self.weights[-1]) * (_OUTPUT_SCALE / self.space.scale)
-        pixels = net @ self._basis
-        if self._prior is not None:
+        pixels = (activation @ self.weights[-2] + self.weights[-1]) @ self._drawing
+        if self._prior is None:
+            pixels += CENTRE
+        else:
             pixels += self._draw_prior(latents, tf.stop_gradient(label))
         cut = pixels + tf.stop_gradient(tf.clip_by_value(pixels, 0.0, 1.0) - pixels)
-        points = tf.matmul(cut, self._basis, transpose_b=True) * self.space.scale
-        first, second = self.space.pairs
-        products = tf.gather(points, first, axis=1) * tf.gather(points, second, axis=1)
-        return tf.concat([points, products, label], axis=1)
+        return tf.concat([self._embed(cut), label], axis=1)
 
     def cells(self, latents: tf.Tensor, uniforms: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Draws the same points as encoded ones. Shapes: as `rows`, to codes (b, 1) and numbers (b, features)."""
@@ -85,9 +84,14 @@ class SmoothGenerator:
 
     def to_sampler(self, weights: Sequence[npt.NDArray[np.float32]]) -> SmoothSampler:
         """Gives the sampler with these weights."""
-        return SmoothSampler(
-            weights=tuple(weights), space=self.space, output_scale=_OUTPUT_SCALE / self.space.scale, prior=self._prior
-        )
+        return SmoothSampler(weights=tuple(weights), space=self.space, prior=self._prior)
+
+    def _embed(self, pixels: tf.Tensor) -> tf.Tensor:
+        """Gives points of images, as `CosineSpace.to_points` does of rows. Shapes: (b, pixels) to (b, features)."""
+        scaled = (pixels - CENTRE) @ self._looking
+        whole = tf.pad(scaled, [[0, 0], [0, 1]], constant_values=self.space.embedding.constant)
+        # The constant is never 0, so that no length is.
+        return LENGTH * whole / tf.norm(whole, axis=1, keepdims=True)
 
     def _draw_prior(self, latents: tf.Tensor, label: tf.Tensor) -> tf.Tensor:
         classes, matrices = self.space.classes, int(self._loadings.shape[0])

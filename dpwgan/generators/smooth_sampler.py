@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpwgan.accounting.certificate import Certificate
-from dpwgan.cells.image_moments import make_cosine_basis
+from dpwgan.discriminators.embeddings import CENTRE
 from dpwgan.encoded import EncodedTable, Span
 from dpwgan.errors import InputError
 from dpwgan.generators.cosine_space import CosineSpace
@@ -33,7 +33,6 @@ class SmoothSampler:
 
     weights: tuple[Floats, ...]
     space: CosineSpace
-    output_scale: float
     prior: ImageSampler | None = None
 
     @property
@@ -55,8 +54,10 @@ class SmoothSampler:
         activation = np.concatenate([latents, np.eye(classes, dtype=np.float32)[labels]], axis=1)
         for kernel, bias in zip(self.weights[1:-2:2], self.weights[2:-2:2], strict=True):
             activation = np.maximum(activation @ kernel + bias, 0.0)
-        pixels = (activation @ self.weights[-2] + self.weights[-1]) * self.output_scale @ basis
-        if self.prior is not None:
+        pixels = ((activation @ self.weights[-2] + self.weights[-1]) * self.space.amplitudes) @ basis
+        if self.prior is None:
+            pixels += CENTRE
+        else:
             for label in range(classes):
                 rows = np.flatnonzero(labels == label)
                 loadings = self.prior.loadings[label % len(self.prior.loadings)]
@@ -66,7 +67,7 @@ class SmoothSampler:
     def save(self, directory: Path) -> None:
         """Writes weights, space and prior into an existing folder."""
         np.savez(directory / SMOOTH_FILE, *self.weights)
-        document = {"space": asdict(self.space), "output_scale": self.output_scale, "prior": self.prior is not None}
+        document = {"space": asdict(self.space), "prior": self.prior is not None}
         (directory / _SPACE_FILE).write_text(json.dumps(document))
         if self.prior is not None:
             self.prior.save(directory)
@@ -84,20 +85,10 @@ class SmoothSampler:
                 spans=tuple(Span(**span) for span in found["spans"]),
                 label=Span(**found["label"]),
                 sources=tuple(found["sources"]),
-                dimension=int(found["dimension"]),
+                most=int(found["most"]),
             )
-            scale, has_prior = float(document["output_scale"]), bool(document["prior"])
+            has_prior = bool(document["prior"])
         if len(weights) < 5 or weights[0].shape != (space.classes,) or weights[-1].shape != (space.dimension,):
             raise InputError("the saved generator is damaged: its weights do not fit its images")
         prior = ImageSampler.load(directory) if has_prior else None
-        return cls(weights=weights, space=space, output_scale=scale, prior=prior)
-
-
-def weigh_frequencies(space: CosineSpace) -> npt.NDArray[np.float64]:
-    """Gives 1/(1 + f) a cosine of frequency f, as amplitudes fall in pictures of most things. Shapes: (dimension,).
-
-    Source: Field 1987 (amplitude spectra of natural images fall as 1/f).
-    """
-    _, bands = make_cosine_basis(space.image, dimension=space.dimension)
-    weights: npt.NDArray[np.float64] = 1.0 / (1.0 + bands)
-    return weights
+        return cls(weights=weights, space=space, prior=prior)

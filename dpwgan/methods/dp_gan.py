@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -19,7 +19,7 @@ from dpwgan.cells.image_grid import LEAST_SIDE
 from dpwgan.encoded import EncodedTable, TableShape
 from dpwgan.errors import UsageError
 from dpwgan.generators.conv_sampler import ConvSampler
-from dpwgan.generators.cosine_space import CosineSpace
+from dpwgan.generators.cosine_space import LENGTH, CosineSpace
 from dpwgan.generators.sampler import MlpSampler
 from dpwgan.generators.smooth_sampler import SmoothSampler
 from dpwgan.methods.base import Progress
@@ -30,6 +30,9 @@ from dpwgan.training.settings import DpWganSettings
 
 if TYPE_CHECKING:
     from dpwgan.accounting.ledger import Ledger
+    from dpwgan.discriminators.noisy import NoisyDiscriminator
+    from dpwgan.discriminators.noisy_products import NoisyProducts
+    from dpwgan.training.plain_ascent import PlainAscent
 
 GENERATOR_LABEL = "generator and discriminator steps"
 SOURCE = "Johnson 2019, chapter 4: noise on the generator's gradients alone"
@@ -49,21 +52,24 @@ RATE, MEAN_MEMORY, SQUARE_MEMORY = 2e-4, 0.5, 0.999
 _PUBLISHED_STEPS = 2_000
 _PUBLISHED_IMAGE_STEPS = 300
 
-# The discriminator of images has one hidden layer: every weight more is one more number with noise.
+# One hidden layer of the generator is enough: it is held to means and covariances of classes.
 _IMAGE_SETTINGS: dict[str, Any] = {
-    "hidden_critic": (16,),
     "hidden_generator": (64,),
     "latent": 32,
-    "generator_learning_rate": 1e-2,
-    "gradient_memory": 0.995,
-    "weight_clip": 30.0,
-    "l2_clip_norm": 6.0,
+    "generator_learning_rate": 2e-2,
+    # Where steps and pull even out the weights are 14 gradients: with more the logit leaves 0 and the game is lost,
+    # with less the discriminator tells of brightness alone. See docs/dp-gan.md.
+    "critic_learning_rate": 13.0,
+    "weight_pull": 0.9,
+    # What a row's gradient is long where nothing is known, see `NoisyProducts`.
+    "l2_clip_norm": 0.5,
     "steps": 400,
 }
 _IMAGE_SHARE_OF_TABLE = 0.25
-# Coordinates of an image that the discriminator sees, the smoothest, and how many of them are multiplied at most.
-_DIMENSION, _MOST_SQUARED = 21, 32
-_FIRST_SCALE, _BIAS_SCALE = 0.2, 1.0
+_IMAGE_GENERATED = 256
+# Cosines of an image that the discriminator sees, at most: the smoothest.
+_DIMENSION = 66
+_NOT_OF_IMAGES = ("hidden_critic", "weight_clip", "gradient_memory")
 
 _OF_PUBLISHED = ("hidden_critic", "hidden_generator", "latent", "steps")
 
@@ -133,10 +139,11 @@ class DpGanPlan:
     @property
     def memory_bytes(self) -> int:
         """Estimate of the memory that training takes."""
-        more = 0
-        if self.space is not None:
-            more = 4 * self.space.pixels * (self.space.dimension + 8 * self.steps.generator_batch_size)
-        return self.steps.memory_bytes + more
+        if self.space is None:
+            return self.steps.memory_bytes
+        numbers = self.space.pixels * (4 * self.space.dimension + 8 * self.steps.generator_batch_size)
+        numbers += self.space.features**2 * (3 * self.space.classes + int(4 * self.steps.expected_batch_size))
+        return self.steps.memory_bytes + 4 * numbers
 
     @property
     def row_bytes(self) -> int:
@@ -146,13 +153,27 @@ class DpGanPlan:
     @property
     def seconds(self) -> float:
         """Rough estimate of the time on two cores."""
-        return self.steps.seconds
+        if self.space is None:
+            return self.steps.seconds
+        products = self.space.features**2
+        step = 6e-9 * products * (self.steps.expected_batch_size + self.space.classes)
+        batch = self.steps.generator_batch_size
+        a_round = 1e-10 * batch * (self.space.pixels * self.space.dimension + products * self.space.classes)
+        return 5.0 + self.steps.steps * (
+            step + self.steps.settings.generator_steps * (a_round + 3e-9 * batch * products)
+        )
 
     def summary(self) -> dict[str, Any]:
         """Gives the settings as JSON-able pairs."""
         summary = self.steps.summary()
         del summary["engine"]
-        seen = {} if self.space is None else {"projection_dimension": self.space.dimension}
+        seen = {}
+        if self.space is not None:
+            for name in _NOT_OF_IMAGES:
+                del summary[name]
+            weights = (self.space.classes + 1) * self.space.features**2
+            seen = {"projection_dimension": self.space.dimension}
+            summary["critic_weights"] = weights
         return {"private_part": "discriminator", "layer_noise_variance": LAYER_NOISE**2, **seen, **summary}
 
 
@@ -279,7 +300,7 @@ class DpGan:
         steps = plan_training(
             seen_shape(shape, space), budget, settings=complete_settings(settings, shape, space), **shared
         )
-        return DpGanPlan(settings=settings, steps=steps, space=space)
+        return DpGanPlan(settings=settings, steps=generate_few(steps, space), space=space)
 
     def fit(
         self,
@@ -328,8 +349,7 @@ def lay_out_space(shape: TableShape, settings: DpGanSettings) -> CosineSpace | N
         spans=shape.spans,
         label=grid.label,
         sources=grid.sources,
-        dimension=min(asked, pixels),
-        squared=min(asked, pixels, _MOST_SQUARED),
+        most=min(asked, pixels),
     )
 
 
@@ -342,6 +362,7 @@ def complete_settings(settings: DpGanSettings, shape: TableShape, space: CosineS
     """Fills in what was not asked for. Privacy: of public facts only."""
     chosen: dict[str, Any] = dict(settings.training)
     if space is not None:
+        refuse_settings_of_tables(settings)
         defaults = dict(_IMAGE_SETTINGS)
         if chosen.get("epochs") is not None:
             del defaults["steps"]
@@ -350,20 +371,45 @@ def complete_settings(settings: DpGanSettings, shape: TableShape, space: CosineS
     return DpWganSettings(**chosen)
 
 
-def make_discriminator(plan: TrainingPlan, space: CosineSpace | None, *, rng: np.random.Generator) -> Any:
-    """Makes the private discriminator of rows, or of points of a space."""
-    from dpwgan.discriminators.noisy import NoisyDiscriminator
+def refuse_settings_of_tables(settings: DpGanSettings) -> None:
+    """Raises: UsageError for a setting that the private discriminator of images has no use for."""
+    for name in _NOT_OF_IMAGES:
+        if name in settings.training:
+            raise UsageError(
+                f"the private discriminator of images has no setting {name.replace('_', '-')}: it weighs products of "
+                "coordinates, without hidden layers of its own"
+            )
 
+
+def generate_few(steps: TrainingPlan, space: CosineSpace | None) -> TrainingPlan:
+    """Makes the generated batches of images small: there are several for each step. Privacy: none of it is of rows."""
+    if space is None:
+        return steps
+    return replace(steps, generated_batch_size=_IMAGE_GENERATED, generator_batch_size=_IMAGE_GENERATED)
+
+
+def make_discriminator(
+    plan: TrainingPlan, space: CosineSpace | None, *, rng: np.random.Generator
+) -> tuple[NoisyDiscriminator | NoisyProducts, PlainAscent | None]:
+    """Makes the private discriminator of rows, or of points of a space, and what makes its noisy sums weights."""
+    from dpwgan.discriminators.noisy import NoisyDiscriminator
+    from dpwgan.discriminators.noisy_products import NoisyProducts
+    from dpwgan.training.plain_ascent import PlainAscent
+
+    if space is not None:
+        products = NoisyProducts(
+            features=space.features, classes=space.classes, length=LENGTH, layer_noise=LAYER_NOISE, rng=rng
+        )
+        return products, PlainAscent(products, plan)
     settings = plan.settings
-    scales = {} if space is None else {"first_scale": _FIRST_SCALE, "bias_scale": _BIAS_SCALE}
-    return NoisyDiscriminator(
+    table = NoisyDiscriminator(
         plan.shape.spans,
         hidden=settings.hidden_critic,
         weight_clip=settings.weight_clip,
         layer_noise=LAYER_NOISE,
         rng=rng,
-        **scales,
     )
+    return table, None
 
 
 def _fit_private(
@@ -375,7 +421,7 @@ def _fit_private(
     from dpwgan.training.private_game import play
 
     settings, space, rng = plan.steps.settings, plan.space, streams.model
-    discriminator = make_discriminator(plan.steps, space, rng=rng)
+    discriminator, update = make_discriminator(plan.steps, space, rng=rng)
     shared: dict[str, Any] = {"latent": settings.latent, "hidden": settings.hidden_generator, "rng": rng}
     latents = LatentSource(latent=settings.latent, width=plan.steps.shape.width, rng=rng)
     run: dict[str, Any] = {"streams": streams, "ledger": ledger, "progress": progress}
@@ -385,7 +431,7 @@ def _fit_private(
         return MlpSampler(weights=weights, spans=encoded.spans)
     images = SmoothGenerator(space, **shared)
     points = space.to_points(encoded)
-    weights = play(points, plan.steps, critic=discriminator, generator=images, latents=latents, **run)
+    weights = play(points, plan.steps, critic=discriminator, generator=images, latents=latents, update=update, **run)
     return images.to_sampler(weights)
 
 

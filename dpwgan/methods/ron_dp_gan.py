@@ -31,6 +31,7 @@ from dpwgan.methods.dp_gan import (
     DpGanSettings,
     PublishedPlan,
     complete_settings,
+    generate_few,
     lay_out_space,
     make_discriminator,
     make_dp_gan_settings,
@@ -189,13 +190,16 @@ class RonDpGan:
             prior=_plan_prior(shape, choice, scale=choice.noise_scale, share=share),
             game=DpGanPlan(
                 settings=settings,
-                steps=make_plan(
-                    seen_shape(shape, space),
-                    training,
-                    choice=choice,
-                    steps=steps,
-                    sampling_probability=probability,
-                    noise_multiplier=max(1.0, ratio * choice.noise_scale),
+                steps=generate_few(
+                    make_plan(
+                        seen_shape(shape, space),
+                        training,
+                        choice=choice,
+                        steps=steps,
+                        sampling_probability=probability,
+                        noise_multiplier=max(1.0, ratio * choice.noise_scale),
+                    ),
+                    space,
                 ),
                 space=space,
             ),
@@ -305,9 +309,9 @@ def _fit_images(
     points = space.to_points(encoded)
     run: dict[str, Any] = {"streams": streams, "ledger": ledger, "progress": progress}
     if isinstance(plan, RonDpGanPlan):
-        discriminator = make_discriminator(plan.game.steps, space, rng=rng)
         steps = plan.game.steps
-        weights = play(points, steps, critic=discriminator, generator=generator, latents=latents, **run)
+        discriminator, update = make_discriminator(steps, space, rng=rng)
+        weights = play(points, steps, critic=discriminator, generator=generator, latents=latents, update=update, **run)
     else:
         plain = NoisyDiscriminator(
             points.spans, hidden=training.hidden_critic, weight_clip=1e3, layer_noise=LAYER_NOISE, rng=rng
@@ -327,7 +331,7 @@ def lay_out_all(shape: TableShape) -> CosineSpace:
         spans=shape.spans,
         label=grid.label,
         sources=grid.sources,
-        dimension=min(len(grid.sources), 1_024),
+        most=min(len(grid.sources), 1_024),
     )
 
 
@@ -366,7 +370,7 @@ def _fit_table(
     run: dict[str, Any] = {"streams": streams, "ledger": ledger, "progress": progress}
     if isinstance(plan, RonDpGanPlan):
         steps = replace(plan.game.steps, shape=shape)
-        discriminator = make_discriminator(steps, None, rng=rng)
+        discriminator, _ = make_discriminator(steps, None, rng=rng)
         weights = play(groups, steps, critic=discriminator, generator=generator, latents=latents, **run)
     else:
         plain = NoisyDiscriminator(

@@ -11,8 +11,10 @@ from dpwgan.encoded import EncodedTable
 from dpwgan.randomness import Streams
 from dpwgan.training import private_step
 from dpwgan.training.finite import refuse_unless_finite
+from dpwgan.training.generator_round import GeneratorRound
 from dpwgan.training.generator_step import GeneratorStep
 from dpwgan.training.loop import CriticStep, Progress, train
+from dpwgan.training.plain_ascent import PlainAscent
 from dpwgan.training.plan import TrainingPlan
 
 
@@ -27,21 +29,24 @@ def play(
     ledger: Ledger,
     progress: Progress,
     make_critic_step: Callable[..., CriticStep] | None = None,
+    update: PlainAscent | None = None,
 ) -> tuple[npt.NDArray[np.float32], ...]:
     """Trains both for the planned steps and gives the average of the generator's weights.
 
     `encoded` may be one worker's share of the rows, where `make_critic_step` makes a step that adds up everybody's.
     `make_critic_step` is `FusedStep` where not given, as it is when the game starts: the audit watches that one.
+    With an `update` the critic's noisy sums go there, and it answers each step of the generator too, without rows.
 
     Privacy: each step is charged before its batch is drawn; the weights are post-processing.
     Raises: PrivacyError; UsageError if training ran off.
     """
     parts: dict[str, Any] = {"critic": critic, "generator": generator, "latents": latents, "plan": plan}
-    generator_step = GeneratorStep(**parts)
+    generator_step = GeneratorStep(**parts) if update is None else GeneratorRound(**parts, update=update)
     make_step = make_critic_step or private_step.FusedStep
+    own: dict[str, Any] = {} if update is None else {"update": update}
     train(
         plan,
-        critic_step=make_step(encoded, **parts),
+        critic_step=make_step(encoded, **parts, **own),
         generator_step=generator_step,
         ledger=ledger,
         streams=streams,

@@ -13,6 +13,7 @@ from dpwgan.generators.base import LatentDraws, RowGenerator
 from dpwgan.mechanisms.normal_numbers import draw_normal_numbers, draw_words
 from dpwgan.training.critic_update import CriticUpdate
 from dpwgan.training.noise import make_normal_numbers
+from dpwgan.training.plain_ascent import PlainAscent
 from dpwgan.training.plan import TrainingPlan
 from dpwgan.training.replicas import Replicas, choose_devices
 from dpwgan.training.rows import RowReader
@@ -35,15 +36,19 @@ class FusedStep:
         generator: RowGenerator,
         latents: LatentDraws,
         plan: TrainingPlan,
+        update: CriticUpdate | PlainAscent | None = None,
     ) -> None:
-        """Puts the encoded rows on the device, unless they are on disk, and traces nothing yet."""
+        """Puts the encoded rows on the device, unless they are on disk, and traces nothing yet.
+
+        `update`: what becomes of noisy sums; that of `CriticUpdate` where not given.
+        """
         self._read = RowReader(encoded)
         self._replicas = Replicas(choose_devices(critic, plan))
         self._critic = critic
         self._generator = generator
         self._latents = latents
         self._plan = plan
-        self._update = CriticUpdate(critic, plan)
+        self._update = update or CriticUpdate(critic, plan)
         self._sizes = [int(np.prod(weight.shape)) for weight in critic.weights]
         size = sum(self._sizes)
         self._by_words = self._update.compiled and plan.settings.step_noise == "fast"

@@ -19,12 +19,18 @@ SCHEMA = Schema(columns=tuple(KEPT), sha256="0" * 64)
 
 _FIT: dict[str, Any] = {"codes": 40, "fit_steps": 5}
 _CRITIC: dict[str, Any] = {"steps": 20, "expected_batch_size": 40, "hidden_critic": (16, 8)}
+_IMAGES: dict[str, Any] = {"hidden_generator": (8,), "latent": 4}
 
 METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "dp-wgan, queries": ("dp-wgan", {"rounds": 2, **_FIT, **_CRITIC}),
     "dp-wgan, moments": ("dp-wgan", {"anchor": "moments", **_FIT, **_CRITIC}),
     "dp-wgan, none": ("dp-wgan", {"anchor": "none", "hidden_generator": (8,), "latent": 4, **_CRITIC}),
     "dp-gan": ("dp-gan", {"hidden_generator": (8,), "latent": 4, **_CRITIC}),
+    # A small discriminator and a small clip, so that the canary is clipped, and loud, in every step.
+    "dp-gan, images": (
+        "dp-gan",
+        {**_IMAGES, "critic_learning_rate": 0.01, "l2_clip_norm": 0.1, "steps": 20, "expected_batch_size": 40},
+    ),
     "ron-dp-gan": ("ron-dp-gan", {"hidden_generator": (8,), **_CRITIC}),
     "query-gan": ("query-gan", {"rounds": 2, **_FIT}),
     "query-gan, one-layer": ("query-gan", {"oracle": "one-layer", "rounds": 3, "codes": 40}),
@@ -41,7 +47,7 @@ METHODS: dict[str, tuple[str, dict[str, Any]]] = {
 """Every way in which a method of the registry reads rows."""
 
 
-OF_IMAGES = {"ron-gauss, images", "dp-critic, formal images"}
+OF_IMAGES = {"ron-gauss, images", "dp-gan, images", "dp-critic, formal images"}
 SIDE = 8
 
 

@@ -24,8 +24,6 @@ def make_discriminator(encoded: EncodedTable, *, layer_noise: float = NOISE) -> 
         weight_clip=5.0,
         layer_noise=layer_noise,
         rng=np.random.default_rng(1),
-        first_scale=1.5,
-        bias_scale=1.0,
     )
     rng = np.random.default_rng(2)
     # Away from the first weights, so that no probability is one half.

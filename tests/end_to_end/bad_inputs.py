@@ -214,6 +214,16 @@ CASES: tuple[Case, ...] = (
     ),
     refuse("guarantee_given_away", "--no-guarantee for a method that has one", 2, arguments=flags("--no-guarantee")),
     refuse(
+        "hidden_layers_of_images",
+        "hidden layers for a discriminator of images",
+        2,
+        prepare=both(
+            specs_text(json.dumps({"layout": layout("digit"), "digit": {"type": "enum", "count": 2}})),
+            data("digit,p0,p1,p2,p3\n" + "1,0,9,200,255\n" * 60),
+        ),
+        arguments=args(flags=("--method", "dp-gan", "--hidden-critic", "8")),
+    ),
+    refuse(
         "no_images",
         "a method for images on a table of other columns",
         2,

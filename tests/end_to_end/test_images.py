@@ -20,7 +20,7 @@ from tests.images.test_png import read_png
 RON_GAUSS = ("--method", "ron-gauss", "--label", "y", "--projection-dimension", "3")
 INDEPENDENT = ("--method", "independent")
 MEAN_EMBEDDING = ("--method", "mean-embedding")
-STEPS = ("--steps", "3", "--batch-size", "20", "--hidden-critic", "6", "--hidden-generator", "8")
+STEPS = ("--steps", "3", "--batch-size", "20", "--hidden-generator", "8")
 DP_GAN = ("--method", "dp-gan", *STEPS)
 RON_DP_GAN = ("--method", "ron-dp-gan", *STEPS)
 

@@ -26,9 +26,9 @@ BUDGET = Budget(epsilon=2.0, delta=1e-5)
 FAST: dict[str, Any] = {
     "steps": 4,
     "expected_batch_size": 40,
-    "hidden_critic": (6,),
     "hidden_generator": (8,),
 }
+OF_TABLES: dict[str, Any] = {**FAST, "hidden_critic": (6,)}
 PLAIN: dict[str, Any] = {"private_part": "generator", "steps": 2, "hidden_critic": (6,), "hidden_generator": (8,)}
 METHODS = ["dp-gan", "ron-dp-gan"]
 
@@ -124,7 +124,7 @@ def test_fit_gives_legal_rows_and_spends_what_was_reserved_when_the_discriminato
     name: str, kind: str, tmp_path: Any
 ) -> None:
     encoded, shape = get_tables()[kind]
-    plan = make_plan(name, shape, **FAST)
+    plan = make_plan(name, shape, **(OF_TABLES if kind == "table" else FAST))
     fitted, ledger, sampled = fit(name, encoded, plan)
     if kind == "table" and name == "dp-gan":
         # Numbers of a perceptron are cut to their range when they are written.
@@ -228,16 +228,14 @@ def test_ron_dp_gan_starts_as_its_prior_when_nothing_has_been_learnt() -> None:
     assert isinstance(fitted, SmoothSampler)
     assert fitted.prior is not None
     weights = [fitted.weights[0], *(np.zeros_like(weight) for weight in fitted.weights[1:])]
-    start = SmoothSampler(
-        weights=tuple(weights), space=fitted.space, output_scale=fitted.output_scale, prior=fitted.prior
-    )
+    start = SmoothSampler(weights=tuple(weights), space=fitted.space, prior=fitted.prior)
     rows = next(start.sample(4_000, rng=np.random.default_rng(0)))
     alone = next(fitted.prior.sample(4_000, rng=np.random.default_rng(1)))
     np.testing.assert_allclose(rows.numbers.mean(axis=0), alone.numbers.mean(axis=0), atol=0.03)
     np.testing.assert_allclose(rows.numbers.std(axis=0), alone.numbers.std(axis=0), atol=0.03)
 
     table = make_table(200)
-    refined, _, _ = fit("ron-dp-gan", table, make_plan("ron-dp-gan", table.shape, **FAST))
+    refined, _, _ = fit("ron-dp-gan", table, make_plan("ron-dp-gan", table.shape, **OF_TABLES))
     assert isinstance(refined, RefinedTable)
     still = RefinedTable(prior=refined.prior, weights=tuple(np.zeros_like(weight) for weight in refined.weights))
     from dpwgan.generators.refined_table import draw_groups
@@ -284,7 +282,7 @@ def test_samplers_agree_with_the_networks_when_weights_and_draws_are_the_same() 
     np.testing.assert_allclose(points[:, : fitted.space.features], fitted.space.to_points(drawn).numbers, atol=1e-4)
 
     table = make_table(200)
-    refined, _, _ = fit("ron-dp-gan", table, make_plan("ron-dp-gan", table.shape, **FAST))
+    refined, _, _ = fit("ron-dp-gan", table, make_plan("ron-dp-gan", table.shape, **OF_TABLES))
     network = TableRefiner(refined.prior, rows=30, hidden=(8,), rng=np.random.default_rng(0))
     for mine, theirs in zip(network.weights, refined.weights, strict=True):
         mine.assign(theirs)
@@ -324,6 +322,9 @@ def test_plan_is_refused_when_it_asks_for_what_the_table_has_not(method: Any) ->
         make_plan(method.name, make_table(50).shape, projection_dimension=3)
     with pytest.raises(UsageError, match="at most 64"):
         make_plan(method.name, make_images()[1], projection_dimension=65)
+    for setting in ({"hidden_critic": (6,)}, {"weight_clip": 1.0}, {"gradient_memory": 0.5}):
+        with pytest.raises(UsageError, match="discriminator of images has no setting"):
+            make_plan(method.name, make_images()[1], **setting)
 
 
 @pytest.mark.parametrize("name", METHODS)
