@@ -1,6 +1,8 @@
 """Where the pixels and the label of an image lie in an encoded table. Public facts alone."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from dpwgan.encoded import Span, TableShape
 from dpwgan.errors import UsageError
@@ -26,6 +28,17 @@ class ImageGrid:
     def classes(self) -> int:
         """Number of cells that the label may hold."""
         return self.label.categories
+
+    @classmethod
+    def read(cls, document: Mapping[str, Any]) -> "ImageGrid":
+        """Takes the grid out of JSON, where `dataclasses.asdict` put it. Raises: as a damaged document does."""
+        height, width, channels = document["shape"]
+        return cls(
+            shape=(height, width, channels),
+            sources=tuple(document["sources"]),
+            label=Span(**document["label"]),
+            spans=tuple(Span(**span) for span in document["spans"]),
+        )
 
 
 def locate_images(shape: TableShape) -> ImageGrid | None:

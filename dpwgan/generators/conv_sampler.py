@@ -10,10 +10,10 @@ import numpy.typing as npt
 
 from dpwgan.accounting.certificate import Certificate
 from dpwgan.cells.image_grid import ImageGrid
-from dpwgan.encoded import EncodedTable, Span
+from dpwgan.encoded import EncodedTable
 from dpwgan.errors import InputError
 from dpwgan.generators.pieces import cut
-from dpwgan.generators.saved import read_weights, reading_saved
+from dpwgan.generators.saved import read_shares, read_weights, reading_saved
 
 CONV_FILE = "convolutions.npz"
 _GRID_FILE = "convolutions.json"
@@ -82,20 +82,10 @@ class ConvSampler:
         """Reads a saved generator. Raises: InputError if it is missing or damaged."""
         with reading_saved():
             weights = read_weights(directory / CONV_FILE)
-            with np.load(directory / CONV_FILE, allow_pickle=False) as archive:
-                shares = archive["shares"].astype(np.float64)
-            document = json.loads((directory / _GRID_FILE).read_text())
-            height, width, channels = document["shape"]
-            grid = ImageGrid(
-                shape=(height, width, channels),
-                sources=tuple(document["sources"]),
-                label=Span(**document["label"]),
-                spans=tuple(Span(**span) for span in document["spans"]),
-            )
-        if len(weights) < 6 or len(weights) % 3 or shares.shape != (grid.classes,) or len(weights[-1]) != channels:
+            grid = ImageGrid.read(json.loads((directory / _GRID_FILE).read_text()))
+            shares = read_shares(directory / CONV_FILE, classes=grid.classes)
+        if len(weights) < 6 or len(weights) % 3 or len(weights[-1]) != grid.shape[2]:
             raise InputError("the saved generator is damaged: its weights do not fit its images")
-        if not (np.all(shares >= 0) and np.isclose(shares.sum(), 1.0, atol=1e-3)):
-            raise InputError("the saved generator is damaged: its shares are negative or do not add to 1")
         return cls(weights=weights, shares=shares, grid=grid)
 
 

@@ -13,11 +13,11 @@ import numpy.typing as npt
 from dpwgan.accounting.certificate import Certificate
 from dpwgan.cells.image_grid import ImageGrid
 from dpwgan.cells.image_moments import make_cosine_basis
-from dpwgan.encoded import EncodedTable, Span
+from dpwgan.encoded import EncodedTable
 from dpwgan.errors import InputError
 from dpwgan.generators.conv_sampler import draw_labels
 from dpwgan.generators.pieces import cut
-from dpwgan.generators.saved import read_weights, reading_saved
+from dpwgan.generators.saved import read_shares, read_weights, reading_saved
 
 LABELLED_FILE = "labelled.npz"
 _FRAME_FILE = "labelled.json"
@@ -103,20 +103,9 @@ class LabelledSampler:
         """Reads a saved generator. Raises: InputError if it is missing or damaged."""
         with reading_saved():
             weights = read_weights(directory / LABELLED_FILE)
-            with np.load(directory / LABELLED_FILE, allow_pickle=False) as archive:
-                shares = archive["shares"].astype(np.float64)
             document = json.loads((directory / _FRAME_FILE).read_text())
-            found = document["grid"]
-            height, width, channels = found["shape"]
-            grid = ImageGrid(
-                shape=(height, width, channels),
-                sources=tuple(found["sources"]),
-                label=Span(**found["label"]),
-                spans=tuple(Span(**span) for span in found["spans"]),
-            )
-            frame = SmoothFrame(grid=grid, dimension=int(document["dimension"]))
-        if len(weights) != 4 or weights[-1].shape != (frame.dimension,) or shares.shape != (grid.classes,):
+            frame = SmoothFrame(grid=ImageGrid.read(document["grid"]), dimension=int(document["dimension"]))
+            shares = read_shares(directory / LABELLED_FILE, classes=frame.grid.classes)
+        if len(weights) != 4 or weights[-1].shape != (frame.dimension,):
             raise InputError("the saved generator is damaged: its weights do not fit its images")
-        if not (np.all(shares >= 0) and np.isclose(shares.sum(), 1.0, atol=1e-3)):
-            raise InputError("the saved generator is damaged: its shares are negative or do not add to 1")
         return cls(weights=weights, shares=shares, frame=frame)

@@ -10,6 +10,7 @@ from dpwgan.discriminators.critic import Critic
 from dpwgan.generators.tensor_mixture import CodeSource, TensorMixture
 from dpwgan.training.optimizer import RmsProp
 from dpwgan.training.plan import TrainingPlan
+from dpwgan.training.weight_average import WeightAverage
 
 _DECAY = 0.99
 _SPREAD_FLOOR = 1e-6
@@ -40,7 +41,7 @@ class AnchoredStep:
         self._losses = list(losses)
         self._weight = weight * plan.shape.records
         self._optimizer = RmsProp(generator.weights, decay=_DECAY)
-        self._average = [tf.Variable(weight) for weight in generator.weights]
+        self._average = WeightAverage(generator.weights, keep=plan.settings.generator_average)
         shape = [generator.codes, plan.shape.width]
         self._step = tf.function(
             self._trace, input_signature=[tf.TensorSpec(shape, tf.float32), tf.TensorSpec([], tf.float32)]
@@ -49,7 +50,7 @@ class AnchoredStep:
     @property
     def variables(self) -> list[tf.Variable]:
         """Everything that steps change, and the generator's fixed parts."""
-        return [*self._generator.variables, *self._optimizer.variables, *self._average]
+        return [*self._generator.variables, *self._optimizer.variables, *self._average.means]
 
     def __call__(self, *, learning_rate: float) -> None:
         """Takes one generator step."""
@@ -61,7 +62,7 @@ class AnchoredStep:
 
     def averaged_probabilities(self) -> Probabilities:
         """Puts the averaged weights into the generator and gives its distributions. Shapes: (codes, width)."""
-        for weight, average in zip(self._generator.weights, self._average, strict=True):
+        for weight, average in zip(self._generator.weights, self._average.means, strict=True):
             weight.assign(average)
         return self._generator.probabilities()
 
@@ -78,6 +79,4 @@ class AnchoredStep:
             anchor = tf.reduce_sum(self._generator.soft() * gradient)
             loss = anchor - self._weight * tf.reduce_mean(score) / spread
         self._optimizer.apply(tape.gradient(loss, weights), -learning_rate)
-        keep = self._plan.settings.generator_average
-        for average, weight in zip(self._average, weights, strict=True):
-            average.assign(keep * average + (1.0 - keep) * weight)
+        self._average.follow()

@@ -8,6 +8,7 @@ from dpwgan.training.adam import Adam
 from dpwgan.training.latents import LatentSource
 from dpwgan.training.plain_ascent import PlainAscent
 from dpwgan.training.plan import TrainingPlan
+from dpwgan.training.weight_average import WeightAverage
 
 # A short memory: after each move the discriminator is another one.
 _MEAN_MEMORY, _SQUARE_MEMORY = 0.5, 0.9
@@ -19,7 +20,7 @@ class GeneratorRound:
     Rows come from a running average of the generator's weights.
     Privacy: post-processing. It is given no rows and draws no noise that protects anything, so that there may be as
       many rounds as help for each step that is charged.
-    Source: Goodfellow et al. 2014, arXiv:1406.2661, Algorithm 1; Polyak and Juditsky 1992 (averaging).
+    Source: Goodfellow et al. 2014, arXiv:1406.2661, Algorithm 1.
     """
 
     def __init__(
@@ -33,13 +34,13 @@ class GeneratorRound:
         self._update = update
         memories = {"mean_memory": _MEAN_MEMORY, "square_memory": _SQUARE_MEMORY}
         self._optimizer = Adam(generator.weights, learning_rate=1.0, **memories)
-        self._average = [tf.Variable(weight) for weight in generator.weights]
+        self._average = WeightAverage(generator.weights, keep=plan.settings.generator_average)
         self._step = tf.function(self._trace, input_signature=[tf.TensorSpec([], tf.float32)])
 
     @property
     def variables(self) -> list[tf.Variable]:
         """Everything that rounds change, but for the discriminator's weights."""
-        return [*self._generator.weights, *self._optimizer.variables, *self._average]
+        return [*self._generator.weights, *self._optimizer.variables, *self._average.means]
 
     def __call__(self, *, learning_rate: float) -> None:
         """Takes one round."""
@@ -47,7 +48,7 @@ class GeneratorRound:
 
     def averaged_weights(self) -> list[tf.Variable]:
         """Gives the running average of the weights, from which rows are sampled."""
-        return self._average
+        return self._average.means
 
     def _trace(self, learning_rate: tf.Tensor) -> None:
         plan, weights = self._plan, self._generator.weights
@@ -59,6 +60,4 @@ class GeneratorRound:
             tape.watch(weights)
             loss = self._critic.loss_of_generated(self._critic.score(self._generator.rows(*draws)))
         self._optimizer.descend(tape.gradient(loss, weights), share=self._update.confidence * learning_rate)
-        keep = plan.settings.generator_average
-        for average, weight in zip(self._average, weights, strict=True):
-            average.assign(keep * average + (1.0 - keep) * weight)
+        self._average.follow()

@@ -7,6 +7,7 @@ from dpwgan.generators.mlp import MlpGenerator
 from dpwgan.training.latents import LatentSource
 from dpwgan.training.optimizer import RmsProp
 from dpwgan.training.plan import TrainingPlan
+from dpwgan.training.weight_average import WeightAverage
 
 # The value of the lecture that proposed it: gradients shrink as the generator gets close, and steps must not.
 _DECAY = 0.9
@@ -17,7 +18,7 @@ class GeneratorStep:
 
     With a pull on the critic's weights the first critic, which is random and has learnt nothing, is taken off the
     score: what is left is what the critic learnt from released gradients.
-    Source: Srivastava and Alzantot 2019, Algorithm 2, lines 16 to 18; Polyak and Juditsky 1992 (averaging).
+    Source: Srivastava and Alzantot 2019, Algorithm 2, lines 16 to 18.
     """
 
     def __init__(self, *, critic: Critic, generator: MlpGenerator, latents: LatentSource, plan: TrainingPlan) -> None:
@@ -27,13 +28,13 @@ class GeneratorStep:
         self._latents = latents
         self._plan = plan
         self._optimizer = RmsProp(generator.weights, decay=_DECAY)
-        self._average = [tf.Variable(weight) for weight in generator.weights]
+        self._average = WeightAverage(generator.weights, keep=plan.settings.generator_average)
         self._step = tf.function(self._trace, input_signature=[tf.TensorSpec([], tf.float32)])
 
     @property
     def variables(self) -> list[tf.Variable]:
         """Everything that steps change."""
-        return [*self._generator.weights, *self._optimizer.variables, *self._average]
+        return [*self._generator.weights, *self._optimizer.variables, *self._average.means]
 
     def __call__(self, *, learning_rate: float) -> None:
         """Takes one generator step."""
@@ -41,7 +42,7 @@ class GeneratorStep:
 
     def averaged_weights(self) -> list[tf.Variable]:
         """Gives the running average of the weights, from which rows are sampled."""
-        return self._average
+        return self._average.means
 
     def _trace(self, learning_rate: tf.Tensor) -> None:
         latents, uniforms = self._latents.draw(self._plan.generator_batch_size)
@@ -53,6 +54,4 @@ class GeneratorStep:
                 score -= self._critic.score(rows, self._critic.initial)
             loss = self._critic.loss_of_generated(score)
         self._optimizer.apply(tape.gradient(loss, self._generator.weights), -learning_rate)
-        keep = self._plan.settings.generator_average
-        for average, weight in zip(self._average, self._generator.weights, strict=True):
-            average.assign(keep * average + (1.0 - keep) * weight)
+        self._average.follow()

@@ -10,6 +10,7 @@ from dpwgan.training.descent import Descent
 from dpwgan.training.gradient_penalty import Match, penalties, record_losses, score_losses
 from dpwgan.training.plan import TrainingPlan
 from dpwgan.training.players import Inputs, Networks
+from dpwgan.training.weight_average import WeightAverage
 
 # As published (Triastcyn and Faltings 2019, section 5.2).
 _MEAN_MEMORY = 0.0
@@ -163,7 +164,7 @@ class PrivatePenaltyStep:
 class ScoreClimb:
     """The generator's step: up the critic's score. It sees the critic alone: post-processing, if the critic is private.
 
-    Source: Gulrajani et al. 2017, arXiv:1704.00028, Algorithm 1, lines 11 and 12; Polyak and Juditsky 1992 (averaging).
+    Source: Gulrajani et al. 2017, arXiv:1704.00028, Algorithm 1, lines 11 and 12.
     """
 
     def __init__(
@@ -178,13 +179,17 @@ class ScoreClimb:
             mean_memory=_MEAN_MEMORY,
             square_memory=_SQUARE_MEMORY,
         )
-        self._keep = average
-        self.averaged = [] if average is None else [tf.Variable(weight) for weight in players.generator_weights]
+        self._average = None if average is None else WeightAverage(players.generator_weights, keep=average)
         self._step = tf.function(self._trace, input_signature=[tf.TensorSpec([], tf.float32)])
 
     def __call__(self, *, learning_rate: float = 1.0) -> None:
         """Takes one generator step, by a share of its learning rate."""
         self._step(tf.constant(learning_rate, tf.float32))
+
+    @property
+    def averaged(self) -> list[tf.Variable]:
+        """The running mean of the weights; none if it was not asked for."""
+        return [] if self._average is None else self._average.means
 
     @property
     def variables(self) -> list[tf.Variable]:
@@ -197,9 +202,8 @@ class ScoreClimb:
             tape.watch(self._players.generator_weights)
             loss = -tf.reduce_mean(self._players.score(self._players.generate(inputs, labels), labels))
         self._adam.descend(tape.gradient(loss, self._players.generator_weights), share=share)
-        if self._keep is not None:
-            for mean, weight in zip(self.averaged, self._players.generator_weights, strict=True):
-                mean.assign(self._keep * mean + (1.0 - self._keep) * weight)
+        if self._average is not None:
+            self._average.follow()
 
 
 def clip_and_sum(gradients: list[tf.Tensor], *, there: tf.Tensor, l2_clip_norm: float) -> list[tf.Tensor]:

@@ -6,16 +6,15 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from dpwgan.discriminators.noisy_features import make_device_rng
 from dpwgan.discriminators.quadratic import QuadraticCritic
 from dpwgan.encoded import EncodedTable
 from dpwgan.generators.labelled_images import LabelledImages
 from dpwgan.generators.labelled_sampler import LabelledSampler, SmoothFrame
-from dpwgan.training.players import Inputs
+from dpwgan.training.players import Inputs, LabelledDraws
 from dpwgan.training.rows import RowReader
 
 
-class LabelledPlayers:
+class LabelledPlayers(LabelledDraws):
     """As `Networks`. Content is points of the frame, as differences from a released mean picture.
 
     Privacy: `read` gives real rows to the caller, who has charged for them. Everything else sees none.
@@ -36,18 +35,16 @@ class LabelledPlayers:
 
         Shapes: `shares` (classes,) and `centre` (dimension,), both released.
         """
+        super().__init__(shares=shares, latent=latent, rng=rng)
         self._read = RowReader(encoded)
         self._frame = frame
         self._shares = shares
-        self._ends = tf.constant(np.cumsum(shares)[:-1] / np.sum(shares), tf.float32)
         self._centre = tf.constant(centre, tf.float32)
         self._looking = tf.constant(frame.basis[0].T * frame.scale, tf.float32)
-        self._device_rng = make_device_rng(rng)
         self._generator = LabelledImages(frame, centre=centre, latent=latent, hidden=hidden, rng=rng)
         self._critic = QuadraticCritic(dimension=frame.dimension, classes=frame.grid.classes)
         self.generator_weights = self._generator.weights
         self.critic_weights = self._critic.weights
-        self.input_widths: tuple[int, ...] = (latent,)
 
     def read(self, rows: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Gives points and one-hot labels of real rows."""
@@ -55,19 +52,6 @@ class LabelledPlayers:
         pixels = tf.gather(numbers, self._frame.grid.sources, axis=1)
         labels = tf.one_hot(codes[:, self._frame.grid.label.source], self._frame.grid.classes)
         return pixels @ self._looking - self._centre, labels
-
-    def draw(self, batch: int) -> Inputs:
-        """Draws latents."""
-        return (self._device_rng.normal([batch, self.input_widths[0]]),)
-
-    def draw_mixing(self, batch: int) -> tf.Tensor:
-        """Draws uniforms."""
-        return self._device_rng.uniform([batch])
-
-    def draw_labels(self, batch: int) -> tf.Tensor:
-        """Draws one-hot labels by the shares."""
-        codes = tf.searchsorted(self._ends, self._device_rng.uniform([batch]), side="right")
-        return tf.one_hot(codes, self._frame.grid.classes)
 
     def generate(self, inputs: Inputs, labels: tf.Tensor) -> tf.Tensor:
         """Gives points of the given labels."""

@@ -65,7 +65,31 @@ class Players(Networks, Protocol):
         """Takes the generator out of the game."""
 
 
-class ImagePlayers:
+class LabelledDraws:
+    """The random input of a game on images: latents, and labels by the shares of the classes."""
+
+    def __init__(self, *, shares: npt.NDArray[np.float64], latent: int, rng: np.random.Generator) -> None:
+        """Seeds the device's generator from the model stream. Shapes: `shares` (classes,), public or released."""
+        self._classes = len(shares)
+        self._ends = tf.constant(np.cumsum(shares)[:-1] / np.sum(shares), tf.float32)
+        self._device_rng = make_device_rng(rng)
+        self.input_widths: tuple[int, ...] = (latent,)
+
+    def draw(self, batch: int) -> Inputs:
+        """Draws latents."""
+        return (self._device_rng.normal([batch, self.input_widths[0]]),)
+
+    def draw_mixing(self, batch: int) -> tf.Tensor:
+        """Draws uniforms."""
+        return self._device_rng.uniform([batch])
+
+    def draw_labels(self, batch: int) -> tf.Tensor:
+        """Draws one-hot labels by the shares."""
+        codes = tf.searchsorted(self._ends, self._device_rng.uniform([batch]), side="right")
+        return tf.one_hot(codes, self._classes)
+
+
+class ImagePlayers(LabelledDraws):
     """Networks with convolutions, conditioned on the label of an image."""
 
     def __init__(
@@ -84,11 +108,10 @@ class ImagePlayers:
 
         Shapes: `shares` (classes,), public, released or charged for.
         """
+        super().__init__(shares=shares, latent=latent, rng=rng)
         self._read = RowReader(encoded)
         self._grid = grid
         self._shares = shares
-        self._ends = tf.constant(np.cumsum(shares)[:-1] / np.sum(shares), tf.float32)
-        self._device_rng = make_device_rng(rng)
         self._generator = ConvGenerator(grid.shape, classes=grid.classes, latent=latent, rng=rng)
         self._critic = ConvCritic(
             grid.shape,
@@ -101,7 +124,6 @@ class ImagePlayers:
         )
         self.generator_weights = self._generator.weights
         self.critic_weights = self._critic.weights
-        self.input_widths: tuple[int, ...] = (latent,)
 
     def read(self, rows: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Gives images and one-hot labels of real rows."""
@@ -109,19 +131,6 @@ class ImagePlayers:
         pixels = tf.gather(numbers, self._grid.sources, axis=1)
         labels = tf.one_hot(codes[:, self._grid.label.source], self._grid.classes)
         return tf.reshape(pixels, [-1, *self._grid.shape]), labels
-
-    def draw(self, batch: int) -> Inputs:
-        """Draws latents."""
-        return (self._device_rng.normal([batch, self.input_widths[0]]),)
-
-    def draw_mixing(self, batch: int) -> tf.Tensor:
-        """Draws uniforms."""
-        return self._device_rng.uniform([batch])
-
-    def draw_labels(self, batch: int) -> tf.Tensor:
-        """Draws one-hot labels by the shares."""
-        codes = tf.searchsorted(self._ends, self._device_rng.uniform([batch]), side="right")
-        return tf.one_hot(codes, self._grid.classes)
 
     def generate(self, inputs: Inputs, labels: tf.Tensor) -> tf.Tensor:
         """Gives images of the given labels."""
