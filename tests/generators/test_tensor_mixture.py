@@ -7,10 +7,10 @@ import numpy.typing as npt
 import pytest
 import tensorflow as tf
 
-from dpwgan.cells.groups import GroupLayout
+from dpwgan.cells.groups import GroupLayout, lay_out_groups
 from dpwgan.discriminators.marginals import MeasuredMarginals, count_marginals
 from dpwgan.generators.mixture import Mixture, fit
-from dpwgan.generators.tensor_mixture import CodeSource, TensorMixture, lay_out_groups
+from dpwgan.generators.tensor_mixture import CodeSource, TensorMixture
 from tests.discriminators.groups import make_groups
 
 SIZES = (3, 1, 4, 2)
