@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from dpwgan.accounting.events import Gaussian
 from dpwgan.mechanisms.gaussian import add_gaussian_noise
+from dpwgan.storage import cut, let_go
 
 Floats = npt.NDArray[np.float64]
 
@@ -141,9 +142,12 @@ def sum_products(
     labels: npt.NDArray[np.integer[Any]],
     *,
     classes: int,
+    sources: npt.NDArray[np.integer[Any]] | None = None,
 ) -> Floats:
     """Adds up u u^T over the records of each class, and over all, as the vector that is released.
 
+    Rows are read a block at a time, and may be mapped from a file. `sources`: the columns of `pixels` in the order of
+    the layout, where it is not that of the array.
     Of a symmetric matrix the upper triangle is kept, sqrt 2 times what is beside the diagonal, so that a vector is as
     long as its matrix. The classes' part is multiplied by the root of 1 - `POOLED_SHARE`, the sum's by that of
     `POOLED_SHARE`.
@@ -153,12 +157,14 @@ def sum_products(
     Shapes: (n, pixels), (n,) to (classes + 1, width (width + 1) / 2).
     """
     sums = np.zeros((classes + 1, features.width, features.width))
-    for first in range(0, len(labels), _BLOCK):
-        rows = features.embed(pixels[first : first + _BLOCK])
-        own = labels[first : first + _BLOCK]
+    for part in cut(len(labels), size=_BLOCK):
+        block = pixels[part]
+        rows = features.embed(block if sources is None else block[:, sources])
+        own = labels[part]
         for label in np.unique(own):
             mine = rows[own == label]
             sums[label] += mine.T @ mine
+        let_go(pixels, labels)
     sums[classes] = sums[:classes].sum(axis=0)
     upper = np.triu_indices(features.width)
     scale = np.where(upper[0] == upper[1], 1.0, math.sqrt(2.0))
@@ -175,6 +181,7 @@ def measure_embedding(
     classes: int,
     noise_multiplier: float,
     rng: np.random.Generator,
+    sources: npt.NDArray[np.integer[Any]] | None = None,
 ) -> tuple[Embedding, Gaussian]:
     """Releases the second moments of all classes, and of all records together, with Gaussian noise.
 
@@ -185,7 +192,7 @@ def measure_embedding(
       Balle and Wang 2018, arXiv:1805.06530.
     """
     noisy, event = add_gaussian_noise(
-        sum_products(features, pixels, labels, classes=classes),
+        sum_products(features, pixels, labels, classes=classes, sources=sources),
         sensitivity=1.0,
         noise_multiplier=noise_multiplier,
         rng=rng,

@@ -98,13 +98,14 @@ class MeanEmbeddingPlan:
     def memory_bytes(self) -> int:
         """Estimate of what the fit holds at its peak: a block of rows, waves, and matrices of all classes."""
         m, pixels = self.features.width, math.prod(self.features.shape)
-        rows = 4 * self.shape.records * pixels
-        return int(128 * 2**20 + rows + 8 * (12 * (self.classes + 1) * m**2 + 4 * m * pixels + 6_000 * (m + pixels)))
+        return int(
+            128 * 2**20 + self.row_bytes + 8 * (12 * (self.classes + 1) * m**2 + 4 * m * pixels + 6_000 * (m + pixels))
+        )
 
     @property
     def row_bytes(self) -> int:
-        """None: the images are held in memory whole."""
-        return 0
+        """The part of it that the rows take, which is on disk instead where they are."""
+        return 4 * self.shape.records * (math.prod(self.features.shape) + 1)
 
     @property
     def seconds(self) -> float:
@@ -198,9 +199,10 @@ class MeanEmbedding:
         pixels = np.array(plan.grid.sources)
         embedding, _ = measure_embedding(
             plan.features,
-            encoded.numbers[:, pixels],
+            encoded.numbers,
             encoded.codes[:, plan.grid.label.source],
             classes=plan.classes,
+            sources=pixels,
             noise_multiplier=plan.release.noise_multiplier,
             rng=streams.noise,
         )
