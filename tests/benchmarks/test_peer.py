@@ -1,0 +1,47 @@
+"""The runner of other tools: what they are given, and what is written of what they give back."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from benchmarks import peer
+
+
+@pytest.mark.parametrize(
+    ("rule", "cells", "codes", "size"),
+    [
+        ({"type": "enum", "values": ["b", "a"], "missing": ["?"]}, ["a", "?", "b"], [1, 2, 0], 3),
+        ({"type": "enum", "count": 3}, ["2", "0", "1"], [2, 0, 1], 3),
+        ({"type": "integer", "min": 0, "max": 100}, ["0", "100", "52"], [0, 19, 10], 20),
+        ({"type": "integer", "min": 1, "max": 9, "missing": [0, 99]}, ["0", "99", "1"], [20, 21, 0], 22),
+    ],
+)
+def test_cells_are_coded_by_the_specs_alone_when_a_column_is_read(
+    rule: dict[str, Any], cells: list[str], codes: list[int], size: int
+) -> None:
+    found, most = peer.code_column(pd.Series(cells), rule)
+    assert (list(found), most) == (codes, size)
+
+
+def test_tool_is_given_codes_and_sizes_when_it_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    given: dict[str, Any] = {}
+
+    def run(table: pd.DataFrame, sizes: dict[str, int], **more: Any) -> pd.DataFrame:
+        given.update(more, sizes=sizes)
+        return table
+
+    (tmp_path / "specs.json").write_text(
+        json.dumps({"a": {"type": "enum", "values": [5, 7]}, "b": {"derived": {"from": "a", "floordiv": 5}}})
+    )
+    (tmp_path / "data.csv").write_text("a,b\n7,1\n5,1\n7,1\n")
+    monkeypatch.setitem(peer.RUNNERS, "dpmm", run)
+    files = [str(tmp_path / name) for name in ("data.csv", "out.csv", "specs.json")]
+    monkeypatch.setattr(sys, "argv", ["peer.py", "dpmm-mst", *files, "0.5"])
+    peer.main()
+    assert given == {"kind": "mst", "epsilon": 0.5, "delta": pytest.approx(1 / 9), "sizes": {"a": 2}}
+    assert np.array_equal(pd.read_csv(tmp_path / "out.csv")["a"], [1, 0, 1])
