@@ -15,6 +15,7 @@ import secrets
 import stat
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -288,19 +289,31 @@ class _HeldStream:
 
 
 class _HashedStream(io.RawIOBase):
-    """Passes bytes on to a pending output and keeps their digest."""
+    """Passes bytes on to a pending output and keeps their digest.
+
+    Whoever packs a table on threads of its own may write once more after it was broken off. By then the output's file
+    is closed, and its number may be another file's. So a closed stream takes nothing, and closing waits for a write.
+    """
 
     def __init__(self, pending: _Pending) -> None:
         self._pending = pending
+        self._turn = threading.Lock()
         self.digest = hashlib.sha256()
 
     def writable(self) -> bool:
         return True
 
     def write(self, data: bytes) -> int:  # type: ignore[override]
-        self._pending.write(data)
-        self.digest.update(data)
+        with self._turn:
+            if self.closed:
+                raise ValueError("the output is closed")
+            self._pending.write(data)
+            self.digest.update(data)
         return len(data)
+
+    def close(self) -> None:
+        with self._turn:
+            super().close()
 
 
 def _write_rows(
@@ -313,7 +326,23 @@ def _write_rows(
     schema: Schema | None,
     threads: int | None,
 ) -> WrittenTable:
-    stream = _HashedStream(pending)
+    with _HashedStream(pending) as stream:
+        records = _pack_rows(
+            stream, path, frames, header=header, line_ending=line_ending, schema=schema, threads=threads
+        )
+    return WrittenTable(records=records, sha256=stream.digest.hexdigest())
+
+
+def _pack_rows(
+    stream: _HashedStream,
+    path: str | Path,
+    frames: Iterable[pl.DataFrame],
+    *,
+    header: Sequence[str],
+    line_ending: str,
+    schema: Schema | None,
+    threads: int | None,
+) -> int:
     records = 0
     form = get_form(path)
     if form != "csv":
@@ -327,7 +356,7 @@ def _write_rows(
                 for frame in frames:
                     packer.write(frame)
                     records += frame.height
-        return WrittenTable(records=records, sha256=stream.digest.hexdigest())
+        return records
     is_packed = str(path).endswith(".gz")
 
     def pack(data: bytes) -> bytes:
@@ -342,7 +371,7 @@ def _write_rows(
     for height, data in map_in_order(write, frames, threads=threads):
         stream.write(data)
         records += height
-    return WrittenTable(records=records, sha256=stream.digest.hexdigest())
+    return records
 
 
 def _write_header(header: Sequence[str], line_ending: str) -> bytes:

@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from dpwgan.data import writer
 from dpwgan.data.encoder import TableEncoder
 from dpwgan.data.reader import open_table, read_table
 from dpwgan.data.writer import WrittenTable, write_table
@@ -148,3 +149,27 @@ def test_file_is_left_as_it_was_when_the_rows_break_off(tmp_path: Path, name: st
     written = write_table(tmp_path / name, [frame], header=frame.columns, schema=schema)
     assert written == WrittenTable(records=1, sha256=hashlib.sha256((tmp_path / name).read_bytes()).hexdigest())
     assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_late_bytes_go_nowhere_when_the_rows_broke_off(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    streams: list[Any] = []
+
+    class Kept(writer.ParquetWriter):
+        def __init__(self, stream: Any, *more: Any) -> None:
+            streams.append(stream)
+            super().__init__(stream, *more)
+
+    monkeypatch.setattr(writer, "ParquetWriter", Kept)
+
+    def break_off() -> Iterator[pl.DataFrame]:
+        yield pl.DataFrame({"p0": ["1"], "y": ["2"]})
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_table(tmp_path / "out.parquet", break_off(), header=["p0", "y"], schema=make_schema(1, 1))
+    # The number of the file that was closed is taken by the next one.
+    with (tmp_path / "other").open("wb") as other:
+        with pytest.raises(ValueError, match="closed"):
+            streams[0].write(b"late")
+        other.flush()
+        assert (tmp_path / "other").read_bytes() == b""
