@@ -193,7 +193,9 @@ class Synthesizer:
 
         Raises: UsageError, PrivacyError if the budget cannot be met.
         """
-        return plan_run(self.schema, records=records, config=self.config)
+        # The accountants' products are so small that threads would do nothing but wait for each other.
+        with threadpool_limits(limits=1):
+            return plan_run(self.schema, records=records, config=self.config)
 
     # ------------------------------------------------------------------------------------------------------------- fit
 
