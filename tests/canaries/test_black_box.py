@@ -118,6 +118,14 @@ def test_bound_by_counts_passes_a_small_claim_when_the_budget_is_larger_than_cla
     assert math.isfinite(bound.from_counts.most)
 
 
+@pytest.mark.parametrize("name", ["ron-dp-gan", "ron-gauss, label"])
+def test_guesses_are_of_the_output_alone_when_counts_are_not_of_the_whole_table(name: str) -> None:
+    encoded = make_table(canaries=20)
+    bound = audit_runs(encoded, make_plan(name, encoded), canaries=20, runs=1, rng=np.random.default_rng(5), seed=5)
+    assert bound.from_counts is None
+    assert 0 <= bound.from_output.found < 1.0
+
+
 @pytest.mark.parametrize(("canaries", "runs"), [(0, 1), (20, 0), (420, 1)])
 def test_audit_refuses_runs_that_cannot_be_made(canaries: int, runs: int) -> None:
     encoded = make_table(canaries=20)

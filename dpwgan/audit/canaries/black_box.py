@@ -86,13 +86,15 @@ def audit_runs(
         coins.append(tossed)
         from_output.append(looks.score(fitted.sample(_ROWS_SEEN * encoded.records, rng=streams.model)))
         counts = [release for release in record.releases if release.line == ONE_WAYS_LABEL]
-        if counts:
-            anchor = getattr(run_plan.plan, "anchor", run_plan.plan)
+        anchor = getattr(run_plan.plan, "anchor", run_plan.plan)
+        counted = getattr(anchor, "one_way_plan", None)
+        # Counts class by class, or of a prior, are laid out in another way: they are left to the attack on releases.
+        if counts and counted is not None and counted.spans == encoded.spans:
             from_counts.append(
                 score_counts(
                     counts[0],
                     encoded,
-                    anchor.one_way_plan,
+                    counted,
                     noise_multiplier=anchor.one_ways_noise_multiplier,
                     canaries=canaries,
                 )
