@@ -193,9 +193,7 @@ class Synthesizer:
 
         Raises: UsageError, PrivacyError if the budget cannot be met.
         """
-        # The accountants' products are so small that threads would do nothing but wait for each other.
-        with threadpool_limits(limits=1):
-            return plan_run(self.schema, records=records, config=self.config)
+        return plan_run(self.schema, records=records, config=self.config)
 
     # ------------------------------------------------------------------------------------------------------------- fit
 

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from threadpoolctl import threadpool_limits
+
 from dpwgan.accounting.budget import Budget, NeighboringRelation
 from dpwgan.accounting.choose import AccountantChoice
 from dpwgan.accounting.events import StableSelection, Unprotected, stable_selection
@@ -191,16 +193,18 @@ def plan_run(schema: Schema, *, records: int, config: SynthesisConfig, spent: tu
     parts = max(len(paid_for), 1)
     event = stable_selection(epsilon=DISCOVERY_SHARE * budget.epsilon / parts, delta=DISCOVERY_SHARE * delta / parts)
     rule = "1/n^2" if records > 1 else "1/4, as for n = 2"
-    return _plan(
-        schema,
-        records=records,
-        config=config,
-        accountant_rule=config.accountant,
-        budget=budget,
-        delta_chosen_by="asked for" if config.delta is not None else f"default: {rule}",
-        discoveries=dict.fromkeys(paid_for, event),
-        spent=spent,
-    )
+    # The accountants' products are so small that threads would do nothing but wait for each other.
+    with threadpool_limits(limits=1):
+        return _plan(
+            schema,
+            records=records,
+            config=config,
+            accountant_rule=config.accountant,
+            budget=budget,
+            delta_chosen_by="asked for" if config.delta is not None else f"default: {rule}",
+            discoveries=dict.fromkeys(paid_for, event),
+            spent=spent,
+        )
 
 
 def describe_facts(config: SynthesisConfig, **table: Any) -> dict[str, Any]:

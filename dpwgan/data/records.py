@@ -89,15 +89,17 @@ def read_segments(stream: ByteStream, found: Records) -> Iterator[tuple[bytes, i
 
     Raises: DataError if the text is not the one that was gone over before; whatever reading raises.
     """
-    skip = found.mark_bytes + found.header_bytes
     sizes = [size for size, _ in found.segments]
-    texts = stream.pieces([sizes[0] + found.mark_bytes, *sizes[1:]])
-    for index, (size, records) in enumerate(found.segments):
-        text = next(texts, b"")[skip:]
-        if len(text) != size - skip + (found.mark_bytes if index == 0 else 0):
+    sizes[0] += found.mark_bytes
+    texts = stream.pieces(sizes)
+    for index, (size, (_, records)) in enumerate(zip(sizes, found.segments, strict=True)):
+        text = next(texts, b"")
+        if len(text) != size:
             raise DataError(f"{stream.name} was changed while it was read.")
-        yield text, records - (index == 0)
-        skip = 0
+        if index == 0:
+            yield text[found.mark_bytes + found.header_bytes :], records - 1
+        else:
+            yield text, records
 
 
 def _cut(stream: ByteStream, found: Records) -> Iterator[tuple[bytes, bool]]:

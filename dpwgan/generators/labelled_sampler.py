@@ -1,5 +1,6 @@
 """Images of a trained `LabelledImages`: numpy alone, so that sampling needs no TensorFlow."""
 
+import functools
 import json
 import math
 from collections.abc import Iterator
@@ -43,7 +44,7 @@ class SmoothFrame:
         """What coordinates of pixels are multiplied by."""
         return REACH / math.sqrt(len(self.grid.sources))
 
-    @property
+    @functools.cached_property
     def basis(self) -> tuple[Floats, npt.NDArray[np.int64]]:
         """The cosines, (dimension, pixels), orthonormal rows, and the frequency of each."""
         return make_cosine_basis(self.grid.shape, dimension=self.dimension)

@@ -315,8 +315,11 @@ def _plan_formally(
         farthest = math.sqrt(2.0 * _SIZES_PART**2 + 4.0 * _MEAN_PART**2)
         return gaussian(noise_multiplier=scale / math.sqrt(_CLASSES_SHARE), replace_one_factor=farthest)
 
+    def choose_noise(scale: float) -> float:
+        return max(_LEAST_NOISE, ratio * scale)
+
     def charges(scale: float) -> list[Charge]:
-        step = poisson_gaussian(sampling_probability=probability, noise_multiplier=max(_LEAST_NOISE, ratio * scale))
+        step = poisson_gaussian(sampling_probability=probability, noise_multiplier=choose_noise(scale))
         return [(make_classes(scale), 1), (step, game.steps)]
 
     choice = choose_accountant_for_family(rule, charges=charges, **shared)
@@ -330,7 +333,7 @@ def _plan_formally(
             choice=choice,
             steps=game.steps,
             sampling_probability=probability,
-            noise_multiplier=max(_LEAST_NOISE, ratio * choice.noise_scale),
+            noise_multiplier=choose_noise(choice.noise_scale),
         ),
     )
 
