@@ -15,6 +15,7 @@ front, where their means add up to the one of N(r^2/2, r^2). QED.
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from functools import cache
 from importlib import metadata
 from typing import ClassVar
 
@@ -165,6 +166,7 @@ def _sum_of_selections(charges: Sequence[ComposedCharge], neighboring_relation: 
     return total
 
 
+@cache
 def library_version(distribution: str) -> str:
     """Reads the version of an installed library without importing it.
 

@@ -55,6 +55,11 @@ _LOG_ROUNDING = 8 * float(np.finfo(np.float64).eps)
 """Relative amount by which the logarithm of a normal tail may be off: a few units in the last place, doubled."""
 
 
+_MOST_STEPS_DOWN = 60
+_PART_OF_STEP = 0.999
+"""Newton's method takes some ten steps; each leaves a thousandth of its way."""
+
+
 class AmortizedAccountant(Accountant):
     """Accounts by privacy amplification and strong composition.
 
@@ -170,9 +175,16 @@ def gaussian_delta(epsilon: FloatArray, *, noise_multiplier: float) -> FloatArra
       rounding can have taken from the difference is added back.
     Source: Balle and Wang 2018, arXiv:1805.06530, Theorem 8.
     """
+    log_upper, log_lower = _log_tails(epsilon, noise_multiplier=noise_multiplier)
+    return _delta_of_tails(epsilon, log_upper, log_lower)
+
+
+def _log_tails(epsilon: FloatArray, *, noise_multiplier: float) -> tuple[FloatArray, FloatArray]:
     s = noise_multiplier
-    log_upper = special.log_ndtr(1 / (2 * s) - epsilon * s)
-    log_lower = special.log_ndtr(-1 / (2 * s) - epsilon * s)
+    return special.log_ndtr(1 / (2 * s) - epsilon * s), special.log_ndtr(-1 / (2 * s) - epsilon * s)
+
+
+def _delta_of_tails(epsilon: FloatArray, log_upper: FloatArray, log_lower: FloatArray) -> FloatArray:
     # With next to no noise the rounding that is added back passes any number: delta is then bounded by infinity, from
     # above as promised. At an infinite epsilon the logarithms' difference is not a number, which no caller takes for
     # small enough.
@@ -186,12 +198,12 @@ def gaussian_delta(epsilon: FloatArray, *, noise_multiplier: float) -> FloatArra
 def gaussian_epsilon(delta: FloatArray, *, noise_multiplier: float) -> FloatArray:
     """Computes an epsilon, at most a hair above the least one, at which one Gaussian release keeps each delta.
 
-    Privacy: the bisection keeps an upper end whose delta, computed from above, is small enough; that end is the
-      answer, wherever the bisection stops.
+    Privacy: the answer's own delta, computed from above, is small enough, wherever the search stops.
+    The logarithm of delta is concave in epsilon: delta(e) is the convolution of e^u, u < 0, with a Gaussian's upper
+    tail, both log-concave. So Newton's steps from above come down to the answer and do not pass it.
     """
     s = noise_multiplier
     target = delta * (1 - 1e-12)
-    lower = np.zeros_like(target)
     # At epsilon = 1/(2 s^2) + t/s, delta <= Phi(-t); and Phi(-t) <= e^(-t^2/2).
     with np.errstate(divide="ignore"):
         upper = 1 / (2 * s**2) + np.sqrt(2 * np.maximum(-np.log(target), 0.0)) / s
@@ -199,10 +211,18 @@ def gaussian_epsilon(delta: FloatArray, *, noise_multiplier: float) -> FloatArra
     while np.any(open_ := np.isfinite(upper) & ~(gaussian_delta(upper, noise_multiplier=s) <= target)):
         with np.errstate(over="ignore"):
             upper = np.where(open_, 2 * upper + 1e-300, upper)
-    for _ in range(60):
-        middle = (lower + upper) / 2
-        kept = gaussian_delta(middle, noise_multiplier=s) <= target
-        lower, upper = np.where(kept, lower, middle), np.where(kept, middle, upper)
+    for _ in range(_MOST_STEPS_DOWN):
+        log_upper, log_lower = _log_tails(upper, noise_multiplier=s)
+        with np.errstate(all="ignore"):
+            log_delta = np.log(_delta_of_tails(upper, log_upper, log_lower))
+            # d delta/d epsilon = -e^epsilon Phi(-1/(2s) - epsilon s). Next to all of the way, so that rounding does not
+            # lead past the end.
+            step = _PART_OF_STEP * (np.log(target) - log_delta) * np.exp(log_delta - upper - log_lower)
+            lower = np.maximum(upper - step, 0.0)
+            kept = (lower < upper) & (gaussian_delta(lower, noise_multiplier=s) <= target)
+        if not np.any(kept & (upper - lower > 1e-13 * upper)):
+            break
+        upper = np.where(kept, lower, upper)
     result: FloatArray = np.where(gaussian_delta(np.zeros_like(target), noise_multiplier=s) <= target, 0.0, upper)
     return result
 

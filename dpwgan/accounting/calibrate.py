@@ -21,6 +21,9 @@ LEAST_NOISE_SCALE = 1e-6
 MOST_NOISE_SCALE = 1e12
 """A family of charges that needs more than this cannot be met: its own unit is to be near what is needed."""
 
+_FIRST_STEP = 1.05
+"""By what factor the search moves away from where it began, at least; squared with every further step."""
+
 _MOST_ROUNDS = 200
 """Halvings every fourth round end any search long before; an accountant that is broken must not hang the run."""
 
@@ -36,11 +39,13 @@ def noise_multiplier_for(
     steps: int,
     neighboring_relation: NeighboringRelation,
     other_charges: Sequence[Charge] = (),
+    near: float = 1.0,
 ) -> float:
     """Finds the least noise multiplier, to four significant digits, with which `steps` critic steps fit the budget.
 
     Privacy: the answer was itself put to the accountant together with `other_charges`, and the epsilon that came
-      back is at most the budget's. Rounding and an early end of the search only ever add noise.
+      back is at most the budget's. Rounding and an early end of the search only ever add noise. The search begins at
+      `near`, which decides how soon it ends.
     Units: noise stddev over the L2 clip norm; no unit.
     Raises: PrivacyError if the other charges leave nothing, or more than `MOST_NOISE_MULTIPLIER` would be needed.
     """
@@ -57,6 +62,7 @@ def noise_multiplier_for(
         budget=budget,
         neighboring_relation=neighboring_relation,
         other_charges=other_charges,
+        near=near,
         least=LEAST_NOISE_MULTIPLIER,
         most=MOST_NOISE_MULTIPLIER,
         needs=f"{steps} steps at sampling probability {sampling_probability:.3g} would need a noise multiplier",
@@ -70,10 +76,11 @@ def noise_scale_for(
     charges: Callable[[float], Sequence[Charge]],
     neighboring_relation: NeighboringRelation,
     other_charges: Sequence[Charge] = (),
+    near: float = 1.0,
 ) -> float:
     """Finds the least noise scale, to four significant digits, with which a whole family of charges fits the budget.
 
-    `charges` gives the family at a scale; it must get noisier as the scale grows.
+    `charges` gives the family at a scale; it must get noisier as the scale grows. The search begins at `near`.
     Privacy: the answer was itself put to the accountant together with `other_charges`, and the epsilon that came
       back is at most the budget's, whether the family grows noisier or not.
     Raises: PrivacyError if the other charges leave nothing, or more than `MOST_NOISE_SCALE` would be needed.
@@ -84,6 +91,7 @@ def noise_scale_for(
         budget=budget,
         neighboring_relation=neighboring_relation,
         other_charges=other_charges,
+        near=near,
         least=LEAST_NOISE_SCALE,
         most=MOST_NOISE_SCALE,
         needs="the planned releases would need a noise scale",
@@ -97,6 +105,7 @@ def _least_noise(
     budget: Budget,
     neighboring_relation: NeighboringRelation,
     other_charges: Sequence[Charge],
+    near: float,
     least: float,
     most: float,
     needs: str,
@@ -114,7 +123,7 @@ def _least_noise(
 
     _refuse_if_already_over(accountant, budget, neighboring_relation, other_charges)
     target = budget.epsilon
-    lower, lower_epsilon, upper, upper_epsilon = _bracket(ask, target=target, least=least, most=most)
+    lower, lower_epsilon, upper, upper_epsilon = _bracket(ask, target=target, near=near, least=least, most=most)
     if upper_epsilon > target:
         raise PrivacyError(
             f"The budget of epsilon {budget.epsilon:g} at delta {budget.delta:g} cannot be met with the "
@@ -202,22 +211,24 @@ def _refuse_if_already_over(
 
 
 def _bracket(
-    ask: Callable[[float], float], *, target: float, least: float, most: float
+    ask: Callable[[float], float], *, target: float, near: float, least: float, most: float
 ) -> tuple[float, float, float, float]:
     """Finds a noise that is too small and one that is enough, each with its epsilon.
 
-    The steps assume that epsilon falls about as 1/noise; they only decide how soon the search ends. If even `least`
-    is enough, both ends are that one; if `most` is not, both are that.
+    The steps assume that epsilon falls about as 1/noise, and grow where it does not; they only decide how soon the
+    search ends. If even `least` is enough, both ends are that one; if `most` is not, both are that.
     """
-    noise = 1.0
+    noise = _round_up(min(max(near, least), most))
     epsilon = ask(noise)
+    step = _FIRST_STEP
     if epsilon <= target:
         while True:
             upper, upper_epsilon = noise, epsilon
             if upper <= least:
                 return upper, upper_epsilon, upper, upper_epsilon
-            factor = 4.0 if epsilon <= 0 else min(4.0, max(1.2, 1.05 * math.sqrt(target / epsilon)))
+            factor = 4.0 if epsilon <= 0 else min(4.0, max(step, 1.05 * math.sqrt(target / epsilon)))
             noise = _round_up(max(least, upper / factor))
+            step *= step
             epsilon = ask(noise)
             if epsilon > target:
                 return noise, epsilon, upper, upper_epsilon
@@ -225,8 +236,9 @@ def _bracket(
         lower, lower_epsilon = noise, epsilon
         if lower >= most:
             return lower, lower_epsilon, lower, lower_epsilon
-        factor = 16.0 if math.isinf(epsilon) else min(16.0, max(1.2, 1.05 * epsilon / target))
+        factor = 16.0 if math.isinf(epsilon) else min(16.0, max(step, 1.05 * epsilon / target))
         noise = _round_up(min(most, lower * factor))
+        step *= step
         epsilon = ask(noise)
         if epsilon <= target:
             return lower, lower_epsilon, noise, epsilon

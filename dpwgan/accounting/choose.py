@@ -145,10 +145,11 @@ def choose_accountant(
     """
     _refuse_unknown_rule(rule)
     setting = _Setting(budget=budget, relation=neighboring_relation, others=tuple(other_charges))
-    needs = {
-        accountant: _needed_by_critic(accountant, setting, sampling_probability=sampling_probability, steps=steps)
-        for accountant in ACCOUNTANTS.values()
-    }
+    needs: dict[Accountant, _Need] = {}
+    for accountant in ACCOUNTANTS.values():
+        needs[accountant] = _needed_by_critic(
+            accountant, setting, sampling_probability=sampling_probability, steps=steps, near=_look_near(needs)
+        )
     chosen, noise = _least(rule, budget, needs)
     event = poisson_gaussian(sampling_probability=sampling_probability, noise_multiplier=noise)
     return CriticChoice(
@@ -204,7 +205,7 @@ def choose_accountant_for_noise(
         )
     needs = {
         accountant: _needed_by_critic(
-            accountant, setting, sampling_probability=sampling_probability, steps=steps[chosen]
+            accountant, setting, sampling_probability=sampling_probability, steps=steps[chosen], near=noise_multiplier
         )
         for accountant in ACCOUNTANTS.values()
         if accountant is not chosen
@@ -248,6 +249,7 @@ def choose_accountant_for_family(
                 charges=charges,
                 neighboring_relation=neighboring_relation,
                 other_charges=setting.others,
+                near=_look_near(needs),
             )
             needs[accountant] = _Need(scale, None)
         except PrivacyError as error:
@@ -281,7 +283,18 @@ class _Setting:
         )
 
 
-def _needed_by_critic(accountant: Accountant, setting: _Setting, *, sampling_probability: float, steps: int) -> _Need:
+def _look_near(needs: Mapping[Accountant, _Need]) -> float:
+    """Says where to look for the noise that the next accountant needs: what the moments accountant needs, if any.
+
+    The noise of pld is a little below that, and its epsilon there is asked for anyway if moments is chosen.
+    """
+    known = needs.get(MOMENTS)
+    return 1.0 if known is None or known.refusal is not None else known.noise
+
+
+def _needed_by_critic(
+    accountant: Accountant, setting: _Setting, *, sampling_probability: float, steps: int, near: float
+) -> _Need:
     try:
         noise = noise_multiplier_for(
             accountant=accountant,
@@ -290,6 +303,7 @@ def _needed_by_critic(accountant: Accountant, setting: _Setting, *, sampling_pro
             steps=steps,
             neighboring_relation=setting.relation,
             other_charges=setting.others,
+            near=near,
         )
     except PrivacyError as error:
         return _Need(math.inf, error)

@@ -38,7 +38,7 @@ from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
-from scipy import fft, linalg, optimize, special
+from scipy import fft, linalg, special
 
 from dpwgan.accounting.accountant import Accountant, ComposedCharge, library_version, loss_range
 from dpwgan.accounting.amortized import gaussian_epsilon
@@ -62,6 +62,9 @@ MOST_POINTS = 2**21
 
 SETTLED = 2e-3
 """Epsilon has settled when halving the cell moves it by less than this, relatively."""
+
+_NEAR = 1e-2
+"""A tilt placed within this of epsilon, relatively, is not placed anew."""
 
 _LOSS_ROUNDING = 1e-13
 """What one act's loss may be off by rounding of a cell's border; it is added to epsilon for every act."""
@@ -128,7 +131,9 @@ def _settled_epsilon(
         neighboring_relation=relation,
         tail=max(1e-6 * least_delta / sum(count for _, count in charges), 1e-290),
     )
-    epsilon = max(_settle(problem, removing=removing) for removing in (True, False))
+    epsilon = _settle(problem, removing=True)
+    if not _stays_below(problem, epsilon, removing=False):
+        epsilon = max(epsilon, _settle(problem, removing=False))
     if any(isinstance(event, ExponentialSelection) for event, _ in charges):
         return min(epsilon, by_moments)
     if epsilon > by_moments + 4 * _LOSS_ROUNDING * sum(count for _, count in charges):
@@ -220,18 +225,21 @@ class _Problem:
     neighboring_relation: NeighboringRelation
     tail: float
 
+    def choose_cell(self) -> float:
+        """Gives the cell of the first grid: a quarter of the scale of one act's loss."""
+        # Spreading adds at most a quarter of a squared cell to each act's variance: measured against all acts together.
+        acts = sum(act.count for act in self.acts)
+        return math.sqrt(sum(act.count * act.typical_loss() ** 2 for act in self.acts) / acts) / 4
+
 
 def _settle(problem: _Problem, *, removing: bool) -> float:
     """Halves the cell until epsilon in one direction settles.
 
     Raises: PrivacyError if that does not happen within the work bound.
     """
-    # Spreading adds at most a quarter of a squared cell to each act's variance: measured against all acts together.
-    acts = sum(act.count for act in problem.acts)
-    cell = math.sqrt(sum(act.count * act.typical_loss() ** 2 for act in problem.acts) / acts) / 4
-    previous = math.inf
+    cell, previous = problem.choose_cell(), math.inf
     while True:
-        epsilon = epsilon_on_grid(problem, removing=removing, cell=cell)
+        epsilon = epsilon_on_grid(problem, removing=removing, cell=cell, near=previous)
         if epsilon is None or math.isinf(epsilon):
             raise PrivacyError(
                 f"The pld accountant did not settle on an epsilon within {MOST_POINTS} grid points for these settings."
@@ -239,6 +247,15 @@ def _settle(problem: _Problem, *, removing: bool) -> float:
         if epsilon == 0 or abs(previous - epsilon) <= SETTLED * epsilon:
             return min(previous, epsilon)
         previous, cell = epsilon, cell / 2
+
+
+def _stays_below(problem: _Problem, epsilon: float, *, removing: bool) -> bool:
+    """Says whether one grid, as fine as most directions need, proves an epsilon in one direction.
+
+    The directions are near each other: what has settled in one of them mostly bounds the other one as well.
+    """
+    found = epsilon_on_grid(problem, removing=removing, cell=problem.choose_cell() / 4, near=epsilon)
+    return found is not None and found <= epsilon
 
 
 def _between(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -330,8 +347,11 @@ def _discretise_step(step: _Step, *, removing: bool, cell: float, tail: float) -
     return _Losses(first=first, masses=masses, infinite=float(infinite) * (1 + 8 * UNIT))
 
 
-def epsilon_on_grid(problem: _Problem, *, removing: bool, cell: float) -> float | None:
-    """Bounds epsilon in one direction on one grid: steps 2 and 3 of the module. None if it needs too many points."""
+def epsilon_on_grid(problem: _Problem, *, removing: bool, cell: float, near: float = math.inf) -> float | None:
+    """Bounds epsilon in one direction on one grid: steps 2 and 3 of the module. None if it needs too many points.
+
+    A finite `near` says where epsilon is looked for first; it only decides how soon it is found.
+    """
     delta = problem.delta
     acts = sum(act.count for act in problem.acts)
     laws = []
@@ -348,18 +368,20 @@ def epsilon_on_grid(problem: _Problem, *, removing: bool, cell: float) -> float 
         """Gives the delta that is allowed at each epsilon of the zero-out curve."""
         return delta / (1 + np.exp(np.minimum(epsilons, 700.0))) if replacing else np.full_like(epsilons, delta)
 
-    # The tilt is placed by the Chernoff bound, then once more by the answer, which is nearer.
-    guess = cumulants.chernoff_epsilon(delta)
-    if replacing:
-        for _ in range(3):
-            guess = cumulants.chernoff_epsilon(float(allowed(np.array([guess]))[0]))
+    # The tilt is placed by what is known of the answer or by the Chernoff bound; then by the answer if elsewhere.
+    guess = near / 2 if replacing else near
+    if math.isinf(near):
+        guess = cumulants.chernoff_epsilon(delta)
+        if replacing:
+            for _ in range(3):
+                guess = cumulants.chernoff_epsilon(float(allowed(np.array([guess]))[0]))
     epsilon = math.inf
     for _ in range(2):
         found = _epsilon_by_tilting(laws, cumulants, cell=cell, infinite=infinite, near=guess, allowed=allowed)
         if found is None:
             return None
         epsilon = min(epsilon, found)
-        if not 0 < epsilon < math.inf:
+        if not 0 < epsilon < math.inf or abs(epsilon - guess) <= _NEAR * epsilon:
             break
         guess = epsilon
     epsilon += acts * _LOSS_ROUNDING
@@ -404,20 +426,20 @@ class _Cumulants:
 
     def chernoff_epsilon(self, delta: float) -> float:
         """Gives the epsilon at which the Chernoff bound on the loss's tail is `delta`; only a place to look at."""
-        found = optimize.minimize_scalar(
-            lambda log_tilt: (self.total(math.exp(log_tilt)) - math.log(delta)) / math.exp(log_tilt),
-            bounds=(-7.0, 14.0),
-            method="bounded",
-            options={"xatol": 1e-2},
-        )
-        return max(0.0, float(found.fun))
+        # (ln mean e^(t loss) - ln delta)/t falls as long as t times the slope is below that numerator.
+        lower, upper = 1e-3, 1e6
+        while upper > 1.05 * lower:
+            tilt = math.sqrt(lower * upper)
+            falls = tilt * self.slope(tilt) < self.total(tilt) - math.log(delta)
+            lower, upper = (tilt, upper) if falls else (lower, tilt)
+        return max(0.0, (self.total(upper) - math.log(delta)) / upper)
 
     def tilt_to(self, mean: float) -> float:
         """Finds the tilt at which the composed loss has about that mean. Any tilt gives a valid bound."""
         lower, upper = 1e-6, 1.0
         while self.slope(upper) < mean and upper < 1e7:
             lower, upper = upper, 2 * upper
-        for _ in range(20):
+        while upper > 1.01 * lower:
             middle = math.sqrt(lower * upper)
             lower, upper = (middle, upper) if self.slope(middle) < mean else (lower, middle)
         return upper
