@@ -62,6 +62,29 @@ class Codec(Protocol):
     def get_canonical(self, cell: str) -> str | None:
         """Gives the legal cell that this one stands for, or None if it is illegal."""
 
+    def tabulate(self) -> "PlaceTable | None":
+        """Gives what becomes of each whole number that the column may hold, or None where they are too many."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlaceTable:
+    """What becomes of each whole number of a column, and of an empty cell, by place; `illegal` flags some."""
+
+    places: Places
+    encoded: EncodedCells
+    illegal: npt.NDArray[np.bool_]
+
+    def look_up(self, cells: pl.Series) -> EncodedCells | None:
+        """Encodes cells parsed as whole numbers, null where empty; gives None where one is illegal or not here."""
+        found = self.places.find(cells)
+        if found is None or (self.illegal.any() and self.illegal.take(found).any()):
+            return None
+        codes, numbers = self.encoded.codes, self.encoded.numbers
+        return EncodedCells(
+            codes=None if codes is None else codes.take(found),
+            numbers=None if numbers is None else numbers.take(found),
+        )
+
 
 def make_codec(column: CategoricalColumn | NumericColumn) -> Codec:
     """Chooses the codec of a column.
@@ -137,6 +160,11 @@ class CategoricalCodec:
         code = self._look_up(cell)
         return None if code is None else self._column.tokens[code]
 
+    def tabulate(self) -> PlaceTable | None:
+        """Gives what becomes of each whole number between those that are listed."""
+        places, codes = self._table
+        return PlaceTable(places=places, encoded=EncodedCells(codes=codes), illegal=codes < 0)
+
     def _look_up_texts(self, cells: pl.Series) -> Codes:
         seen = cells.unique().to_list()
         codes: Codes = cells.replace_strict(seen, [self._find(cell) for cell in seen], return_dtype=pl.Int32).to_numpy()
@@ -192,14 +220,14 @@ class _NumberReader:
         self._missing_numbers = [read_number(token) for token in column.missing]
         self._outside = f"is not between {_write_bound(column.minimum)} and {_write_bound(column.maximum)}"
 
-    def tabulate(self, encode: Callable[[Missing, Values], EncodedCells]) -> "_NumberTable | None":
+    def tabulate(self, encode: Callable[[Missing, Values], EncodedCells]) -> PlaceTable | None:
         """Encodes every whole number that the column may hold, or gives None where they are too many."""
         ends = self._column.minimum, self._column.maximum
         places = choose_places([*ends, *(number for number in self._missing_numbers if number is not None)])
         if places.count > _MOST_TABULATED or max(map(abs, ends)) > _MOST_TABULATED:
             return None
         missing, values, illegal = self._read(places.list_cells())
-        return _NumberTable(
+        return PlaceTable(
             places=places,
             encoded=encode(missing, values),
             illegal=np.logical_or.reduce([np.zeros(places.count + 1, np.bool_), *illegal.values()]),
@@ -270,26 +298,6 @@ class _NumberReader:
         return text
 
 
-@dataclass(frozen=True, kw_only=True)
-class _NumberTable:
-    """What becomes of each whole number of a numeric column, and of an empty cell, by place; `illegal` flags some."""
-
-    places: Places
-    encoded: EncodedCells
-    illegal: npt.NDArray[np.bool_]
-
-    def look_up(self, cells: pl.Series) -> EncodedCells | None:
-        """Encodes cells parsed as whole numbers, null where empty; gives None where one is illegal or not here."""
-        found = self.places.find(cells)
-        if found is None or (self.illegal.any() and self.illegal.take(found).any()):
-            return None
-        codes, numbers = self.encoded.codes, self.encoded.numbers
-        return EncodedCells(
-            codes=None if codes is None else codes.take(found),
-            numbers=None if numbers is None else numbers.take(found),
-        )
-
-
 class _NumericCodec:
     """What the codecs of numeric columns have in common: how a cell is read."""
 
@@ -310,8 +318,12 @@ class _NumericCodec:
         """Gives the legal cell that this one stands for, or None if it is illegal."""
         return self._reader.get_canonical(cell)
 
+    def tabulate(self) -> PlaceTable | None:
+        """Gives what becomes of each whole number of the range, and between the missing codes."""
+        return self._table
+
     @functools.cached_property
-    def _table(self) -> _NumberTable | None:
+    def _table(self) -> PlaceTable | None:
         return self._reader.tabulate(self._encode)
 
     def _encode(self, missing: Missing, values: Values) -> EncodedCells:

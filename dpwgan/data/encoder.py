@@ -1,5 +1,6 @@
 """A whole table, both ways: string cells to the encoded table that a method sees, and back to legal rows."""
 
+import functools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
@@ -13,6 +14,7 @@ from dpwgan.data.findings import Findings
 from dpwgan.data.frames import choose_type
 from dpwgan.data.header import check_header
 from dpwgan.data.identifiers import make_identifiers
+from dpwgan.data.lookup import NumberLookup
 from dpwgan.data.pool import map_in_order
 from dpwgan.data.source import Piece, make_piece
 from dpwgan.data.validation import check_cells
@@ -85,9 +87,18 @@ class TableEncoder:
         codes = allocate((records, self._codes), np.int32, on_disk=on_disk)
         numbers = allocate((records, self._numbers), np.float32, on_disk=on_disk)
 
+        looks_up = True
+
         def encode(task: tuple[int, Piece]) -> Findings:
+            nonlocal looks_up
             first, piece = task
             rows, findings = slice(first, first + piece.records), Findings()
+            if looks_up and piece.text is not None:
+                if self._lookup.encode(piece.text, codes[rows], numbers[rows], findings):
+                    let_go(codes, numbers)
+                    return findings
+                # Some cell is not just a listed number; the same is to be expected of the rows that follow.
+                looks_up = False
             frame = piece.parse_numbers()
             # Column after column first: rows are written in blocks that stay in the processor's cache.
             code_columns = np.empty((self._codes, piece.records), np.int32)
@@ -107,6 +118,10 @@ class TableEncoder:
             findings.merge(found)
         findings.raise_if_any()
         return EncodedTable(codes=codes, numbers=numbers, spans=self.spans)
+
+    @functools.cached_property
+    def _lookup(self) -> NumberLookup:
+        return NumberLookup(self.header, codecs=self._codecs, spans=self.spans, rules=self._derived)
 
     def decode(
         self, encoded: EncodedTable, rng: np.random.Generator, *, first_record: int = 0, numbers: bool = False

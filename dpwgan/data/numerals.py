@@ -4,6 +4,7 @@ A number is an ASCII decimal or scientific numeral ("12", "+1.50", ".5", "3e-2")
 ignored. Everything else is text: "nan", "inf", "1_000", "1,000", "0x10", digits of other scripts.
 """
 
+import functools
 import re
 from decimal import Decimal, DecimalException
 
@@ -20,6 +21,7 @@ _numeral = re.compile(NUMERAL[:-1] + r"\Z")
 _MOST_DIGITS = 400
 
 
+@functools.lru_cache(maxsize=1 << 14)
 def read_number(cell: str) -> Decimal | None:
     """Gives the exact number that a cell writes, or None where it writes none or one beyond every double."""
     if cell.isdecimal() and cell.isascii() and len(cell) <= _MOST_DIGITS:

@@ -31,7 +31,7 @@ from dpwgan.data.stream import ByteStream, say
 from dpwgan.data.stream import read_bytes as read_bytes
 from dpwgan.data.stream import unpack_gzip as unpack_gzip
 from dpwgan.errors import DataError, DpwganError
-from dpwgan.schema import CategoricalColumn, NumericColumn, Schema, UndiscoveredColumn
+from dpwgan.schema import CategoricalColumn, IdentifierColumn, NumericColumn, Schema, UndiscoveredColumn
 
 
 def open_table(path: str | Path, schema: Schema) -> SourceTable:
@@ -82,6 +82,7 @@ def _read_pieces(stream: ByteStream, found: Records, parser: "_Parser", *, recor
             records=count,
             parse=partial(parser.parse, text, count),
             parse_numbers=partial(parser.parse_numbers, text, count),
+            text=text if parser.reads_whole_numbers else None,
         )
 
 
@@ -91,6 +92,12 @@ class _Parser:
     def __init__(self, header: tuple[str, ...], schema: Schema) -> None:
         self._header = header
         self._numbers = find_number_columns(schema)
+        # With one column, a blank line is a cell, or none.
+        self.reads_whole_numbers = len(header) > 1 and all(
+            name in self._numbers and self._numbers[name].is_integer()
+            for name in header
+            if not isinstance(schema.by_name[name], IdentifierColumn)
+        )
 
     def parse(self, text: bytes, records: int) -> pl.DataFrame:
         """Gives every cell as it stands."""

@@ -17,12 +17,14 @@ class Piece:
     """Some rows of a table, next to each other, not yet parsed.
 
     `parse` gives one column a header name: cells as they stand, "" where empty. `parse_numbers` may give a column whose
-    cells all write plain numbers as those numbers, null where a cell is empty.
+    cells all write plain numbers as those numbers, null where a cell is empty. `text` is what they are parsed from,
+    where the specs say that every cell is a whole number or empty.
     """
 
     records: int
     parse: Callable[[], pl.DataFrame] = field(repr=False)
     parse_numbers: Callable[[], pl.DataFrame] = field(repr=False)
+    text: bytes | None = field(default=None, repr=False)
 
     def part(self, first: int, last: int) -> "Piece":
         """Gives the rows from `first` to just before `last`."""
