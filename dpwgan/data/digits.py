@@ -13,7 +13,7 @@ EMPTY = -1
 """What stands for an empty cell."""
 
 # Bytes that are worked on at a time: what is made of them stays in the processor's cache.
-_BLOCK = 1 << 17
+_BLOCK = 1 << 18
 
 _MOST_DIGITS = 9
 _ZERO, _COMMA, _NEWLINE = b"0,\n"

@@ -109,3 +109,14 @@ def test_damage_is_told_when_it_is_found_late_in_an_archive(tmp_path: Path, monk
         open_table(put(tmp_path, whole[:-4]), AB)
     both = put(tmp_path, gzip.compress(b"a,b\n1,2\n") + gzip.compress(b"2,1\n"))
     assert open_table(both, AB).frame().equals(pl.DataFrame({"a": ["1", "2"], "b": ["2", "1"]}))
+
+
+@pytest.mark.parametrize("width", [2, 3, 256, 257, 300])
+@pytest.mark.parametrize("more", [-1, 1, 256, 65_536])
+def test_record_is_found_ragged_when_it_has_any_number_of_cells_more(tmp_path: Path, width: int, more: int) -> None:
+    header = ",".join(f"c{number}" for number in range(width))
+    sound, ragged = "," * (width - 1), "," * (width - 1 + more)
+    found = records.find_records(stream.ByteStream(put(tmp_path, "\n".join([header, sound, ragged, sound]).encode())))
+    assert (found.count, found.ragged) == (4, 1)
+    found = records.find_records(stream.ByteStream(put(tmp_path, "\n".join([header, sound, sound]).encode())))
+    assert (found.count, found.ragged) == (3, 0)
