@@ -248,7 +248,7 @@ class _NumberReader:
             is_number, values = read_numbers(text)
         else:
             is_number, text = cells.is_not_null().to_numpy(), None
-            values = cells.fill_null(0).cast(pl.Float64).to_numpy()
+            values = np.where(is_number, cells.cast(pl.Float64).to_numpy(), 0.0)
         missing = np.full(len(cells), -1, dtype=np.int32)
         # Backwards, so that the first of two codes for one cell wins.
         for index in reversed(range(len(column.missing))):
