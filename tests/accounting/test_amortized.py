@@ -118,3 +118,15 @@ def test_epsilon_grows_to_infinity_without_a_warning_when_noise_vanishes(relatio
     # One look at one record tells it from another by 1/(2 s^2) at least: no bound may be below that.
     assert epsilons[0] >= 0.5 / 1e-2**2
     assert epsilons[-1] >= 0.5 / 1e-153**2
+
+
+@pytest.mark.parametrize("noise", [0.05, 0.5, 2.0, 30.0, 1e4])
+def test_gaussian_epsilon_is_the_least_that_keeps_each_delta_when_deltas_are_tiny_or_large(noise):
+    deltas = np.array([1e-300, 1e-40, 1e-12, 1e-5, 0.1, 0.9])
+    epsilons = gaussian_epsilon(deltas, noise_multiplier=noise)
+    assert np.all(gaussian_delta(epsilons, noise_multiplier=noise) <= deltas)
+    positive = epsilons > 0
+    # Where delta is next to nothing, what rounding may have taken is added back, and moves epsilon a little.
+    smaller = epsilons * (1 - 1e-6)
+    assert np.all(gaussian_delta(smaller, noise_multiplier=noise)[positive] > deltas[positive])
+    assert np.all(gaussian_delta(np.zeros(6), noise_multiplier=noise)[~positive] <= deltas[~positive])

@@ -139,3 +139,24 @@ def test_steps_are_none_when_not_one_fits():
         neighboring_relation=ZERO_OUT,
     )
     assert steps == 0
+
+
+@pytest.mark.parametrize(
+    ("accountant", "near"),
+    [
+        *((known, near) for known in (MOMENTS, AMORTIZED) for near in (0.02, 0.9, 1.1, 30.0, 1e6)),
+        (PLD, 0.9),
+        (PLD, 30.0),
+    ],
+    ids=str,
+)
+def test_noise_is_the_same_when_the_search_begins_elsewhere(accountant, near):
+    assert _calibrate(accountant, 2.0, near=near) == _calibrate(accountant, 2.0)
+
+
+def test_calibration_ends_on_the_private_side_when_it_begins_near_and_an_accountant_is_not_monotone():
+    for near in (3.0, 3.115, 3.2):
+        noise = _calibrate(_Rough(), 0.321, near=near)
+        event = poisson_gaussian(sampling_probability=BATCH / RECORDS, noise_multiplier=noise)
+        assert _Rough().get_epsilon([(event, STEPS)], delta=DELTA, neighboring_relation=ZERO_OUT) <= 0.321
+        assert noise == pytest.approx(1 / 0.321, rel=0.02)
