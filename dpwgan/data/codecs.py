@@ -113,15 +113,19 @@ class CategoricalCodec:
         self._tokens = pl.Series(column.tokens, dtype=pl.String)
         self._by_text = {token: code for code, token in enumerate(column.tokens)}
         self._by_number: dict[Decimal, int] = {}
-        self._clampable: list[tuple[Decimal, int]] = []
         if column.integer:
             for code, token in enumerate(column.tokens):
                 number = read_number(token)
                 if number is not None:
                     self._by_number.setdefault(number, code)
-            self._clampable = sorted(
-                (number, code) for number, code in self._by_number.items() if column.tokens[code] not in column.missing
-            )
+
+    @functools.cached_property
+    def _clampable(self) -> list[tuple[Decimal, int]]:
+        """The listed numbers that a cell may be clamped to, and their codes."""
+        column = self._column
+        return sorted(
+            (number, code) for number, code in self._by_number.items() if column.tokens[code] not in column.missing
+        )
 
     @functools.cached_property
     def _plain(self) -> pl.Series:

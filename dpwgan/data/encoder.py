@@ -54,8 +54,6 @@ class TableEncoder:
             for column in schema.columns
             if isinstance(column, DerivedColumn)
         ]
-        # Of these, and only of these, a number says how its cell is spelt.
-        self._whole = {name for name in self._codecs if choose_type(schema.by_name[name], schema)[0] == "whole"}
         self._identifiers = [column for column in schema.columns if isinstance(column, IdentifierColumn)]
         self._spans_of: dict[str, list[Span]] = {name: [] for name in self._codecs}
         for span in self.spans:
@@ -118,6 +116,11 @@ class TableEncoder:
             findings.merge(found)
         findings.raise_if_any()
         return EncodedTable(codes=codes, numbers=numbers, spans=self.spans)
+
+    @functools.cached_property
+    def _whole(self) -> set[str]:
+        """The columns of which, and only of which, a number says how its cell is spelt."""
+        return {name for name in self._codecs if choose_type(self.schema.by_name[name], self.schema)[0] == "whole"}
 
     @functools.cached_property
     def _lookup(self) -> NumberLookup:
