@@ -7,8 +7,8 @@ import tensorflow as tf
 
 from dpwgan.mechanisms.normal_numbers import CODE_SHIFT, END
 
-# Least squares at 2,001 Chebyshev nodes. XLA's own sine takes one number at a time; its logarithm is for all numbers and
-# takes longer than one for those from 2^-33 to 1.
+# Least squares at 2,001 Chebyshev nodes. XLA's own sine takes one number at a time, and its logarithm, which is for all
+# numbers, longer than one for those from 2^-33 to 1.
 # sin(pi y / 2) = y p(y^2) for y from -1 to 1, to 4e-9.
 _SINE = (1.5707962899, -0.645963358, 0.0796884737, -0.0046722186, 0.0001508163)
 # ln(1 + y) = y p(y) for 1 + y from sqrt(1/2) to sqrt(2), to 2e-7.
