@@ -51,11 +51,7 @@ class ConvSampler:
             labels = draw_labels(self.shares, size, rng=rng)
             latents = rng.standard_normal((size, len(self.weights[0]) - len(self.shares)), dtype=np.float32)
             images = self.draw_images(latents, np.eye(len(self.shares), dtype=np.float32)[labels])
-            codes = np.zeros((size, 1), np.int32)
-            codes[:, self.grid.label.source] = labels
-            numbers = np.zeros((size, len(self.grid.sources)), np.float32)
-            numbers[:, list(self.grid.sources)] = images.reshape(size, -1)
-            yield EncodedTable(codes=codes, numbers=numbers, spans=self.grid.spans)
+            yield self.grid.to_rows(images.reshape(size, -1), labels)
 
     def draw_images(self, latents: Floats, labels: Floats) -> Floats:
         """Does what `ConvGenerator.images` does. Shapes: (b, latent), one-hot (b, classes) to (b, h, w, channels)."""

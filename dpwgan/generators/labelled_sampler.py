@@ -77,11 +77,7 @@ class LabelledSampler:
         for size in cut(records, most=chunk):
             labels = draw_labels(self.shares, size, rng=rng)
             latents = rng.standard_normal((size, len(self.weights[0]) - grid.classes), dtype=np.float32)
-            codes = np.zeros((size, 1), np.int32)
-            codes[:, grid.label.source] = labels
-            numbers = np.zeros((size, len(grid.sources)), np.float32)
-            numbers[:, list(grid.sources)] = self.draw_images(latents, np.eye(grid.classes, dtype=np.float32)[labels])
-            yield EncodedTable(codes=codes, numbers=numbers, spans=grid.spans)
+            yield grid.to_rows(self.draw_images(latents, np.eye(grid.classes, dtype=np.float32)[labels]), labels)
 
     def draw_images(
         self, latents: npt.NDArray[np.float32], labels: npt.NDArray[np.float32]

@@ -142,7 +142,7 @@ class DpGanPlan:
         if self.space is None:
             return self.steps.memory_bytes
         numbers = self.space.pixels * (4 * self.space.dimension + 8 * self.steps.generator_batch_size)
-        numbers += self.space.features**2 * (3 * self.space.classes + int(4 * self.steps.expected_batch_size))
+        numbers += self.space.features**2 * (3 * self.space.grid.classes + int(4 * self.steps.expected_batch_size))
         return self.steps.memory_bytes + 4 * numbers
 
     @property
@@ -156,9 +156,9 @@ class DpGanPlan:
         if self.space is None:
             return self.steps.seconds
         products = self.space.features**2
-        step = 6e-9 * products * (self.steps.expected_batch_size + self.space.classes)
+        step = 6e-9 * products * (self.steps.expected_batch_size + self.space.grid.classes)
         batch = self.steps.generator_batch_size
-        a_round = 1e-10 * batch * (self.space.pixels * self.space.dimension + products * self.space.classes)
+        a_round = 1e-10 * batch * (self.space.pixels * self.space.dimension + products * self.space.grid.classes)
         return 5.0 + self.steps.steps * (
             step + self.steps.settings.generator_steps * (a_round + 3e-9 * batch * products)
         )
@@ -171,7 +171,7 @@ class DpGanPlan:
         if self.space is not None:
             for name in _NOT_OF_IMAGES:
                 del summary[name]
-            weights = (self.space.classes + 1) * self.space.features**2
+            weights = (self.space.grid.classes + 1) * self.space.features**2
             seen = {"projection_dimension": self.space.dimension}
             summary["critic_weights"] = weights
         return {"private_part": "discriminator", "layer_noise_variance": LAYER_NOISE**2, **seen, **summary}
@@ -344,13 +344,7 @@ def lay_out_space(shape: TableShape, settings: DpGanSettings) -> CosineSpace | N
     asked = settings.projection_dimension or _DIMENSION
     if settings.projection_dimension is not None and asked > pixels:
         raise UsageError(f"projection-dimension must be at most {pixels:,}, the number of pixels")
-    return CosineSpace(
-        image=grid.shape,
-        spans=shape.spans,
-        label=grid.label,
-        sources=grid.sources,
-        most=min(asked, pixels),
-    )
+    return CosineSpace(grid=grid, most=min(asked, pixels))
 
 
 def seen_shape(shape: TableShape, space: CosineSpace | None) -> TableShape:
@@ -398,7 +392,7 @@ def make_discriminator(
 
     if space is not None:
         products = NoisyProducts(
-            features=space.features, classes=space.classes, length=LENGTH, layer_noise=LAYER_NOISE, rng=rng
+            features=space.features, classes=space.grid.classes, length=LENGTH, layer_noise=LAYER_NOISE, rng=rng
         )
         return products, PlainAscent(products, plan)
     settings = plan.settings

@@ -27,6 +27,7 @@ from dpwgan.generators.smooth_sampler import SmoothSampler
 from dpwgan.methods.base import Progress
 from dpwgan.methods.dp_gan import (
     LAYER_NOISE,
+    MOST_DIMENSION,
     DpGanPlan,
     DpGanSettings,
     PublishedPlan,
@@ -326,13 +327,7 @@ def lay_out_all(shape: TableShape) -> CosineSpace:
     grid = find_images(shape)
     if grid is None:
         raise UsageError("the table is no table of images")
-    return CosineSpace(
-        image=grid.shape,
-        spans=shape.spans,
-        label=grid.label,
-        sources=grid.sources,
-        most=min(len(grid.sources), 1_024),
-    )
+    return CosineSpace(grid=grid, most=min(len(grid.sources), MOST_DIMENSION))
 
 
 def _fit_table(
