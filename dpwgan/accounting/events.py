@@ -7,13 +7,10 @@ record can move is a multiple of that sensitivity, which the event carries where
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dpwgan.accounting.budget import NeighboringRelation
 from dpwgan.errors import PrivacyError
-
-if TYPE_CHECKING:
-    from dp_accounting import DpEvent
 
 
 def _refuse_unless_positive(name: str, value: float) -> None:
@@ -54,13 +51,6 @@ class PoissonGaussian:
             "noise_multiplier": self.noise_multiplier,
         }
 
-    def to_dp_event(self) -> "DpEvent":
-        """Gives the same event in the words of dp_accounting."""
-        import dp_accounting
-
-        gaussian_event = dp_accounting.GaussianDpEvent(self.noise_multiplier)
-        return dp_accounting.PoissonSampledDpEvent(self.sampling_probability, gaussian_event)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Gaussian:
@@ -86,12 +76,6 @@ class Gaussian:
             "noise_multiplier": self.noise_multiplier,
             "replace_one_factor": self.replace_one_factor,
         }
-
-    def to_dp_event(self) -> "DpEvent":
-        """Gives the same event, under zero-out, in the words of dp_accounting."""
-        import dp_accounting
-
-        return dp_accounting.GaussianDpEvent(self.noise_multiplier)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,16 +125,6 @@ class ExponentialSelection:
             "epsilon": self.epsilon,
             "replace_one_factor": self.replace_one_factor,
         }
-
-    def to_dp_event(self) -> "DpEvent":
-        """Gives, under zero-out, the Gaussian of the same zCDP, for the Renyi accountant of dp_accounting only.
-
-        That library has no event for the exponential mechanism. The Gaussian's Renyi divergences, a epsilon^2 / 8, are
-        upper bounds at every order; its privacy loss distribution would prove nothing about a selection.
-        """
-        import dp_accounting
-
-        return dp_accounting.GaussianDpEvent(2 / self.epsilon)
 
 
 @dataclass(frozen=True, kw_only=True)
