@@ -45,8 +45,6 @@ class ConvCritic:
         """
         if activation_stddev > 0 and device_rng is None:
             raise ValueError("noise on activations needs a generator")
-        self.image = image
-        self.classes = classes
         self.noisy_features = noisy_features
         self._activation_stddev = activation_stddev
         self._device_rng = device_rng

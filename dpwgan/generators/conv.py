@@ -46,9 +46,6 @@ class ConvGenerator:
         """Draws the first weights. Raises: ValueError if filters cannot be put into groups."""
         if any(width % GROUPS for width in filters):
             raise ValueError(f"filters must be multiples of {GROUPS}")
-        self.image = image
-        self.classes = classes
-        self.latent = latent
         self.sizes = halve_sides(image)
         first, second = filters
         (height, width), channels = self.sizes[0], image[2]
