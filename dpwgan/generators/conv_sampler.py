@@ -14,6 +14,7 @@ from dpwgan.encoded import EncodedTable
 from dpwgan.errors import InputError
 from dpwgan.generators.pieces import cut
 from dpwgan.generators.saved import read_shares, read_weights, reading_saved
+from dpwgan.generators.shares import draw_labels
 
 CONV_FILE = "convolutions.npz"
 _GRID_FILE = "convolutions.json"
@@ -83,14 +84,6 @@ class ConvSampler:
         if len(weights) < 6 or len(weights) % 3 or len(weights[-1]) != grid.shape[2]:
             raise InputError("the saved generator is damaged: its weights do not fit its images")
         return cls(weights=weights, shares=shares, grid=grid)
-
-
-def draw_labels(shares: npt.NDArray[np.float64], records: int, *, rng: np.random.Generator) -> npt.NDArray[np.int64]:
-    """Draws labels by shares that are public or released. Shapes: (classes,) to (records,)."""
-    cumulative = np.cumsum(shares)
-    drawn = np.searchsorted(cumulative, rng.random(records) * cumulative[-1], side="right")
-    labels: npt.NDArray[np.int64] = np.minimum(drawn, len(shares) - 1)
-    return labels
 
 
 def _normalise(activation: Floats) -> Floats:

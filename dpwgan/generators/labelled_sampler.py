@@ -16,9 +16,9 @@ from dpwgan.cells.image_grid import ImageGrid
 from dpwgan.cells.image_moments import make_cosine_basis
 from dpwgan.encoded import EncodedTable
 from dpwgan.errors import InputError
-from dpwgan.generators.conv_sampler import draw_labels
 from dpwgan.generators.pieces import cut
 from dpwgan.generators.saved import read_shares, read_weights, reading_saved
+from dpwgan.generators.shares import draw_labels
 
 LABELLED_FILE = "labelled.npz"
 _FRAME_FILE = "labelled.json"

@@ -21,6 +21,7 @@ from dpwgan.errors import DpwganError
 from dpwgan.generators.pieces import cut
 from dpwgan.generators.projection import project_on_semidefinite
 from dpwgan.generators.saved import reading_saved
+from dpwgan.generators.shares import are_shares, draw_labels
 
 IMAGES_FILE = "image_gaussian.npz"
 _COLUMNS_FILE = "image_gaussian.json"
@@ -104,7 +105,7 @@ class ImageSampler:
         is_sound = (
             self.label in self.spans
             and classes == self.label.categories
-            and self.shares.shape == (classes,)
+            and are_shares(self.shares, classes=classes)
             and self.spreads.shape == self.locations.shape
             and self.loadings.ndim == 3
             and self.loadings.shape[0] in (1, classes)
@@ -113,8 +114,6 @@ class ImageSampler:
             and sorted(self.sources.tolist()) == list(range(pixels))
             and self.levels >= 1
             and all(np.all(np.isfinite(part)) for part in arrays)
-            and bool(np.all(self.shares >= 0))
-            and bool(np.isclose(self.shares.sum(), 1.0))
         )
         if not is_sound:
             raise DpwganError("Internal error: the classes of images do not fit together.")
@@ -134,7 +133,7 @@ class ImageSampler:
 
     def _draw(self, records: int, *, rng: np.random.Generator) -> EncodedTable:
         _, p, pixels = self.loadings.shape
-        classes = rng.choice(len(self.shares), size=records, p=self.shares / self.shares.sum())
+        classes = draw_labels(self.shares, records, rng=rng)
         numbers = np.zeros((records, pixels), np.float32)
         size = max(1, _PIECE_BYTES // (8 * (pixels + p)))
         for index, (location, spread) in enumerate(zip(self.locations, self.spreads, strict=True)):

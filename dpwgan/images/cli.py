@@ -66,8 +66,6 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         usage=f"{PROGRAM} {first} {' '.join(file.upper() for file in entry.files)} [options]",
         description=f"{entry.summary[0].upper()}{entry.summary[1:]}.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     for file in entry.files:
         parser.add_argument(file, metavar=file.upper(), help=argparse.SUPPRESS)
