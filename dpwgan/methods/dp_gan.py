@@ -22,7 +22,7 @@ from dpwgan.generators.conv_sampler import ConvSampler
 from dpwgan.generators.cosine_space import LENGTH, CosineSpace
 from dpwgan.generators.sampler import MlpSampler
 from dpwgan.generators.smooth_sampler import SmoothSampler
-from dpwgan.methods.base import Progress
+from dpwgan.methods.base import Progress, refuse_unknown_settings
 from dpwgan.methods.image_gaussian import find_images
 from dpwgan.randomness import Streams
 from dpwgan.training.plan import TrainingPlan, plan_training
@@ -105,13 +105,11 @@ class DpGanSettings:
 def make_dp_gan_settings(method: str, asked: dict[str, Any]) -> DpGanSettings:
     """Sorts and checks settings by name. Raises: UsageError."""
     own = {name: asked.pop(name) for name in ("private_part", "projection_dimension", "prior_share") if name in asked}
-    known = {part.name for part in fields(DpWganSettings)} - {"engine"}
+    refuse_unknown_settings(method, asked, known={part.name for part in fields(DpWganSettings)} - {"engine"})
     plain = own.get("private_part") == "generator"
     for name in asked:
-        said = name.replace("_", "-")
-        if name not in known:
-            raise UsageError(f"the method {method} has no setting {said}")
         if plain and name not in _OF_PUBLISHED:
+            said = name.replace("_", "-")
             raise UsageError(f"with the private-part generator the method {method} has no setting {said}: as published")
     if plain and "projection_dimension" in own:
         raise UsageError(f"with the private-part generator the method {method} has no setting projection-dimension")
