@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from dpwgan.generators.labelled_sampler import SmoothFrame
+from dpwgan.generators.smooth_frame import SmoothFrame
 
 
 class LabelledImages:

@@ -17,8 +17,9 @@ from dpwgan.cells.simplex import project_on_simplex
 from dpwgan.encoded import EncodedTable, TableShape
 from dpwgan.errors import UsageError
 from dpwgan.generators.conv_sampler import ConvSampler
-from dpwgan.generators.labelled_sampler import REACH, LabelledSampler, SmoothFrame
+from dpwgan.generators.labelled_sampler import LabelledSampler
 from dpwgan.generators.sampler import MlpSampler
+from dpwgan.generators.smooth_frame import REACH, SmoothFrame
 from dpwgan.mechanisms.gaussian import add_gaussian_noise
 from dpwgan.methods.base import Progress, refuse_unknown_settings
 from dpwgan.methods.game import Game, GameSettings, build_players, count_classes, plan_game

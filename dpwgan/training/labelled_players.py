@@ -9,7 +9,8 @@ import tensorflow as tf
 from dpwgan.discriminators.quadratic import QuadraticCritic
 from dpwgan.encoded import EncodedTable
 from dpwgan.generators.labelled_images import LabelledImages
-from dpwgan.generators.labelled_sampler import LabelledSampler, SmoothFrame
+from dpwgan.generators.labelled_sampler import LabelledSampler
+from dpwgan.generators.smooth_frame import SmoothFrame
 from dpwgan.training.players import Inputs, LabelledDraws
 from dpwgan.training.rows import RowReader
 

@@ -5,7 +5,8 @@ import pytest
 import tensorflow as tf
 
 from dpwgan.generators.labelled_images import LabelledImages
-from dpwgan.generators.labelled_sampler import REACH, LabelledSampler, SmoothFrame
+from dpwgan.generators.labelled_sampler import LabelledSampler
+from dpwgan.generators.smooth_frame import REACH, SmoothFrame
 from tests.generators.test_conv import SHARES, draw_input, make_grid
 
 DIMENSION = 6
