@@ -26,18 +26,14 @@ from dpwgan.generators.refined_table import RefinedTable
 from dpwgan.generators.smooth_sampler import SmoothSampler
 from dpwgan.methods.base import Progress
 from dpwgan.methods.dp_gan import (
-    LAYER_NOISE,
     MOST_DIMENSION,
     DpGanPlan,
     DpGanSettings,
-    PublishedPlan,
     complete_settings,
     generate_few,
     lay_out_space,
     make_discriminator,
     make_dp_gan_settings,
-    plan_published,
-    play_published,
     refuse_nothing_to_train_on,
     seen_shape,
 )
@@ -47,9 +43,11 @@ from dpwgan.methods.image_gaussian import (
     plan_image_gaussian,
     release_image_gaussian,
 )
+from dpwgan.methods.published_gan import LAYER_NOISE, PublishedPlan, plan_published, play_published
 from dpwgan.methods.ron_gauss import RonGauss, RonGaussPlan, RonGaussSettings, lay_out_releases
 from dpwgan.randomness import Streams
 from dpwgan.training.plan import choose_sampling_probability, choose_steps, make_plan
+from dpwgan.training.settings import DpWganSettings
 
 if TYPE_CHECKING:
     from dpwgan.accounting.ledger import Ledger
@@ -162,10 +160,11 @@ class RonDpGan:
             return plan_published(
                 shape,
                 budget,
-                settings=settings,
+                networks=DpWganSettings(**settings.training),
                 accountant_rule=accountant_rule,
                 neighboring_relation=neighboring_relation,
                 other_charges=other_charges,
+                prior_share=settings.prior_share,
                 prior=_plan_prior(shape, choice, scale=choice.noise_scale, share=1.0),
             )
         space = lay_out_space(shape, settings)
