@@ -188,32 +188,45 @@ def fit_published(
     encoded: EncodedTable, plan: PublishedPlan, *, streams: Streams, ledger: Ledger, progress: Progress
 ) -> MlpSampler | ConvSampler:
     """Trains both networks, of a table or of images with convolutions. Privacy: none; each read is noted before it."""
-    from dpwgan.discriminators.noisy import NoisyDiscriminator
     from dpwgan.generators.mlp import MlpGenerator
     from dpwgan.training.latents import LatentSource
-    from dpwgan.training.published_game import ImageRows, TableRows
+    from dpwgan.training.published_game import ImageRows
 
     networks, rng = plan.networks, streams.model
     run: dict[str, Any] = {"streams": streams, "ledger": ledger, "progress": progress}
     grid = find_images(plan.shape)
     if grid is None or min(grid.shape[:2]) < LEAST_SIDE:
         generator = MlpGenerator(encoded.spans, latent=networks.latent, hidden=networks.hidden_generator, rng=rng)
-        discriminator = NoisyDiscriminator(
-            encoded.spans, hidden=networks.hidden_critic, weight_clip=1e3, layer_noise=LAYER_NOISE, rng=rng
-        )
         latents = LatentSource(latent=networks.latent, width=plan.shape.width, rng=rng)
-        game = TableRows(encoded, generator=generator, discriminator=discriminator, latents=latents)
-        return MlpSampler(weights=play_published(game, plan, **run), spans=encoded.spans)
-    game_of_images = ImageRows(encoded, grid, latent=networks.latent, layer_noise=LAYER_NOISE, rng=rng)
-    weights = play_published(game_of_images, plan, **run)
+        weights = play_published_table(encoded, plan, generator=generator, latents=latents, **run)
+        return MlpSampler(weights=weights, spans=encoded.spans)
+    game = ImageRows(encoded, grid, latent=networks.latent, layer_noise=LAYER_NOISE, rng=rng)
+    weights = _play(game, plan, **run)
     shares = np.full(grid.classes, 1.0 / grid.classes)
     return ConvSampler(weights=weights, shares=shares, grid=grid)
 
 
-def play_published(
+def play_published_table(
+    encoded: EncodedTable, plan: PublishedPlan, *, generator: Any, latents: Any, streams: Streams, **run: Any
+) -> tuple[npt.NDArray[np.float32], ...]:
+    """Plays against a perceptron, and gives the generator's weights. Each step is noted before it reads rows."""
+    from dpwgan.discriminators.noisy import NoisyDiscriminator
+    from dpwgan.training.published_game import TableRows
+
+    discriminator = NoisyDiscriminator(
+        encoded.spans,
+        hidden=plan.networks.hidden_critic,
+        weight_clip=1e3,
+        layer_noise=LAYER_NOISE,
+        rng=streams.model,
+    )
+    game = TableRows(encoded, generator=generator, discriminator=discriminator, latents=latents)
+    return _play(game, plan, streams=streams, **run)
+
+
+def _play(
     game: Any, plan: PublishedPlan, *, streams: Streams, ledger: Ledger, progress: Progress
 ) -> tuple[npt.NDArray[np.float32], ...]:
-    """Trains as published and gives the generator's weights. Each step is noted before it reads rows."""
     from dpwgan.training.finite import refuse_unless_finite
     from dpwgan.training.published_game import PublishedSteps
 

@@ -43,7 +43,7 @@ from dpwgan.methods.image_gaussian import (
     plan_image_gaussian,
     release_image_gaussian,
 )
-from dpwgan.methods.published_gan import LAYER_NOISE, PublishedPlan, plan_published, play_published
+from dpwgan.methods.published_gan import PublishedPlan, plan_published, play_published_table
 from dpwgan.methods.ron_gauss import RonGauss, RonGaussPlan, RonGaussSettings, lay_out_releases
 from dpwgan.randomness import Streams
 from dpwgan.training.plan import choose_sampling_probability, choose_steps, make_plan
@@ -281,11 +281,9 @@ def _fit_images(
     ledger: Ledger,
     progress: Progress,
 ) -> SmoothSampler:
-    from dpwgan.discriminators.noisy import NoisyDiscriminator
     from dpwgan.generators.smooth_images import SmoothGenerator
     from dpwgan.training.latents import LatentSource
     from dpwgan.training.private_game import play
-    from dpwgan.training.published_game import TableRows
 
     rng, images = streams.model, plan.prior
     if not isinstance(images, ImageGaussianPlan):
@@ -313,11 +311,7 @@ def _fit_images(
         discriminator, update = make_discriminator(steps, space, rng=rng)
         weights = play(points, steps, critic=discriminator, generator=generator, latents=latents, update=update, **run)
     else:
-        plain = NoisyDiscriminator(
-            points.spans, hidden=training.hidden_critic, weight_clip=1e3, layer_noise=LAYER_NOISE, rng=rng
-        )
-        game = TableRows(points, generator=generator, discriminator=plain, latents=latents)
-        weights = play_published(game, plan, **run)
+        weights = play_published_table(points, plan, generator=generator, latents=latents, **run)
     return generator.to_sampler(weights)
 
 
@@ -337,11 +331,9 @@ def _fit_table(
     ledger: Ledger,
     progress: Progress,
 ) -> RefinedTable:
-    from dpwgan.discriminators.noisy import NoisyDiscriminator
     from dpwgan.generators.table_refiner import TableRefiner
     from dpwgan.generators.tensor_mixture import CodeSource
     from dpwgan.training.private_game import play
-    from dpwgan.training.published_game import TableRows
 
     rng = streams.model
     if not isinstance(plan.prior, RonGaussPlan):
@@ -367,9 +359,5 @@ def _fit_table(
         discriminator, _ = make_discriminator(steps, None, rng=rng)
         weights = play(groups, steps, critic=discriminator, generator=generator, latents=latents, **run)
     else:
-        plain = NoisyDiscriminator(
-            groups.spans, hidden=training.hidden_critic, weight_clip=1e3, layer_noise=LAYER_NOISE, rng=rng
-        )
-        game = TableRows(groups, generator=generator, discriminator=plain, latents=latents)
-        weights = play_published(game, plan, **run)
+        weights = play_published_table(groups, plan, generator=generator, latents=latents, **run)
     return generator.to_sampler(weights)
