@@ -25,7 +25,8 @@ class Match(NamedTuple):
 
 def score_losses(players: Networks, match: Match) -> tf.Tensor:
     """Gives the critic's loss without its penalty: the generated row's score less the real one's. Shapes: (b,)."""
-    return players.score(match.generated, match.labels) - players.score(match.content, match.labels)
+    real = players.score(match.content, match.labels)
+    return players.score(match.generated, match.labels) - real
 
 
 def record_losses(players: Networks, match: Match, *, target_slope: float = 1.0) -> tf.Tensor:
