@@ -1,5 +1,8 @@
 """Normal numbers made of words inside a compiled cluster, where they are added without being written down first."""
 
+import math
+from collections.abc import Sequence
+
 import tensorflow as tf
 
 from dpwgan.mechanisms.normal_numbers import CODE_SHIFT, END
@@ -10,26 +13,40 @@ _SINE = (1.5707962899, -0.645963358, 0.0796884737, -0.0046722186, 0.0001508163)
 _QUARTER_TURN = 1 << 30
 
 
-def make_normal_numbers(words: tf.Tensor, *, stddev: float) -> tf.Tensor:
-    """Turns words into normal numbers: all cosines, then all sines.
+def count_pairs(shape: Sequence[int]) -> int:
+    """Counts the pairs that numbers of a shape are made of: those of its first half and of its second, row by row."""
+    rows, *others = shape
+    return (rows + 1) // 2 * math.prod(others)
+
+
+def make_normal_numbers(words: tf.Tensor, *, shape: Sequence[int], stddev: float) -> tf.Tensor:
+    """Turns words into normal numbers: cosines in the first half of the rows, sines in the second.
 
     The same numbers as `dpwgan.mechanisms.normal_numbers.make_normal_numbers`, but for a few units in the last place of
-    the radius.
-    Shapes: (2, half), as `dpwgan.mechanisms.normal_numbers.draw_words` gives them, to (2 half,).
+    the radius. Halves are put side by side by an axis of their own: pieces that are joined, or a last axis that is
+    divided, would keep the cluster from working on many numbers at a time.
+    Shapes: (2, pairs), as `dpwgan.mechanisms.normal_numbers.draw_words` gives them, to `shape`; pairs as `count_pairs`
+      gives them.
     Source: Box and Muller 1958, Annals of Mathematical Statistics 29.
     """
-    radii, angles = tf.unstack(words)
-    shifted = radii + tf.constant(END, tf.uint32)
-    code = tf.bitcast(tf.bitwise.left_shift(shifted, tf.constant(CODE_SHIFT, tf.uint32)), tf.float32)
-    uniform = (tf.cast(radii, tf.float32) + 0.5) * 2.0**-32
-    logarithm = tf.where(shifted < tf.constant(2 * END, tf.uint32), -code, tf.math.log(uniform))
-    radius = tf.sqrt(-2.0 * stddev**2 * logarithm)
-    angle = tf.bitcast(angles, tf.int32)
-    return tf.concat([radius * _take_cosine(angle), radius * _take_cosine(angle - _QUARTER_TURN)], axis=0)
+    width = math.prod(shape[1:])
+    radii, angles = tf.unstack(tf.reshape(words, [2, -1, width]))
+    turned = tf.bitcast(angles, tf.int32) - tf.constant([[[0]], [[_QUARTER_TURN]]])
+    normal = _make_radii(radii, stddev=stddev) * _take_cosine(turned)
+    return tf.reshape(tf.reshape(normal, [-1, width])[: shape[0]], shape)
+
+
+def _make_radii(words: tf.Tensor, *, stddev: float) -> tf.Tensor:
+    """Gives stddev sqrt(-2 ln u), u as words stand for it. Shapes: any, uint32 to float32."""
+    code = tf.bitcast(tf.bitwise.left_shift(words, tf.constant(CODE_SHIFT, tf.uint32)), tf.float32)
+    end = tf.constant(END, tf.uint32)
+    uniform = tf.cast(words - end, tf.float32) * 2.0**-32 + 2.0**-33
+    logarithm = tf.where(words < 2 * end, -code, tf.math.log(uniform))
+    return tf.sqrt(-2.0 * stddev**2 * logarithm)
 
 
 def _take_cosine(angle: tf.Tensor) -> tf.Tensor:
-    """Gives the cosine of angles in 2^32ths of a turn, which wrap around. Shapes: (n,) of int32 to (n,) of float32."""
+    """Gives the cosine of angles in 2^32ths of a turn, which wrap around. Shapes: any, int32 to float32."""
     # The complement of a negative number is its size less 1: half a word more makes both sides alike, and no cosine 0.
     size = tf.bitwise.bitwise_xor(angle, tf.bitwise.right_shift(angle, tf.constant(31)))
     height = (tf.cast(_QUARTER_TURN - size, tf.float32) - 0.5) * (1.0 / _QUARTER_TURN)
