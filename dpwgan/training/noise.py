@@ -7,9 +7,22 @@ import tensorflow as tf
 
 from dpwgan.mechanisms.normal_numbers import CODE_SHIFT, END
 
-# sin(pi y / 2) = y p(y^2) for y from -1 to 1, to 4e-9: least squares at 2,001 Chebyshev nodes. XLA's own sine takes one
-# number at a time.
+# Least squares at 2,001 Chebyshev nodes. XLA's own sine takes one number at a time, and its logarithm, which is for all
+# numbers, longer than one for those from 2^-33 to 1.
+# sin(pi y / 2) = y p(y^2) for y from -1 to 1, to 4e-9.
 _SINE = (1.5707962899, -0.645963358, 0.0796884737, -0.0046722186, 0.0001508163)
+# ln(1 + y) = y p(y) for 1 + y from sqrt(1/2) to sqrt(2), to 2e-7.
+_LOGARITHM = (
+    0.999999971,
+    -0.5000037632,
+    0.3333454915,
+    -0.2496878018,
+    0.1991500195,
+    -0.1728165234,
+    0.1611416744,
+    -0.09868785895,
+)
+_ROOT_OF_HALF, _MANTISSA_BITS = 0x3F3504F3, 23
 _QUARTER_TURN = 1 << 30
 
 
@@ -41,8 +54,16 @@ def _make_radii(words: tf.Tensor, *, stddev: float) -> tf.Tensor:
     code = tf.bitcast(tf.bitwise.left_shift(words, tf.constant(CODE_SHIFT, tf.uint32)), tf.float32)
     end = tf.constant(END, tf.uint32)
     uniform = tf.cast(words - end, tf.float32) * 2.0**-32 + 2.0**-33
-    logarithm = tf.where(words < 2 * end, -code, tf.math.log(uniform))
-    return tf.sqrt(-2.0 * stddev**2 * logarithm)
+    return tf.sqrt(-2.0 * stddev**2 * tf.where(words < 2 * end, -code, _take_logarithm(uniform)))
+
+
+def _take_logarithm(value: tf.Tensor) -> tf.Tensor:
+    """Gives the logarithm of normal floats above 0. Shapes: any."""
+    bits = tf.bitcast(value, tf.int32)
+    # The power of 2 that leaves a factor between the roots of 1/2 and 2: next to 1 no digits are lost.
+    exponent = tf.bitwise.right_shift(bits - _ROOT_OF_HALF, _MANTISSA_BITS)
+    rest = tf.bitcast(bits - tf.bitwise.left_shift(exponent, _MANTISSA_BITS), tf.float32) - 1.0
+    return rest * _sum_series(_LOGARITHM, rest) + tf.cast(exponent, tf.float32) * math.log(2.0)
 
 
 def _take_cosine(angle: tf.Tensor) -> tf.Tensor:
@@ -51,7 +72,12 @@ def _take_cosine(angle: tf.Tensor) -> tf.Tensor:
     size = tf.bitwise.bitwise_xor(angle, tf.bitwise.right_shift(angle, tf.constant(31)))
     height = (tf.cast(_QUARTER_TURN - size, tf.float32) - 0.5) * (1.0 / _QUARTER_TURN)
     square = height * height
-    series = _SINE[-1] * square + _SINE[-2]
-    for coefficient in _SINE[-3::-1]:
-        series = series * square + coefficient
-    return height * series
+    return height * _sum_series(_SINE, square)
+
+
+def _sum_series(coefficients: Sequence[float], value: tf.Tensor) -> tf.Tensor:
+    """Sums powers of a value, from the constant term up. Shapes: any."""
+    total = coefficients[-1] * value + coefficients[-2]
+    for coefficient in coefficients[-3::-1]:
+        total = total * value + coefficient
+    return total
