@@ -2,10 +2,9 @@
 
 from collections.abc import Sequence
 
-import numpy as np
 import tensorflow as tf
 
-from dpwgan.discriminators.base import Probabilities, ReleasedLoss
+from dpwgan.discriminators.base import Probabilities, ReleasedLoss, add_up_gradients
 from dpwgan.discriminators.critic import Critic
 from dpwgan.generators.tensor_mixture import CodeSource, TensorMixture
 from dpwgan.training.optimizer import RmsProp
@@ -54,10 +53,7 @@ class AnchoredStep:
 
     def __call__(self, *, learning_rate: float) -> None:
         """Takes one generator step."""
-        probabilities = self._generator.probabilities()
-        gradient = np.zeros_like(probabilities)
-        for loss in self._losses:
-            gradient += loss.loss_and_gradient(probabilities)[1]
+        gradient = add_up_gradients(self._losses, self._generator.probabilities())
         self._step(tf.constant(gradient), tf.constant(learning_rate, tf.float32))
 
     def averaged_probabilities(self) -> Probabilities:
