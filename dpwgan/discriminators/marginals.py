@@ -16,6 +16,9 @@ from dpwgan.storage import cut, let_go
 Counts = npt.NDArray[np.float64]
 Groups = npt.NDArray[np.int32]
 
+# What attributes that are counted together may have in cells. Few more than all groups: they are in memory squared.
+_BUNDLE_CELLS = 32
+
 PAIRS_TASK = "pairs"
 MARGINALS_TASK = "marginals"
 """What workers are asked for: `count_pairs` and `count_marginals` of their own rows."""
@@ -27,15 +30,61 @@ def count_pairs(groups: Groups, layout: GroupLayout) -> Counts:
     Privacy: a record adds 1 to one cell of each marginal, under zero-out; replaced, it moves to another cell of each.
     Shapes: `groups` (n, attributes); the result (width, width), whose diagonal blocks hold the one-way counts.
     """
-    total = np.zeros((layout.width, layout.width))
+    bundles = _bundle(layout)
+    sizes = [layout.count_cells(bundle) for bundle in bundles]
+    bundled = GroupLayout(sizes)
+    slices = [bundled.get_slice(bundle) for bundle in range(len(bundles))]
+    total = np.zeros((bundled.width, bundled.width))
     for chunk in cut(len(groups)):
-        rows = groups[chunk].astype(np.int64) + np.array(layout.starts)
-        pointers = np.arange(len(rows) + 1) * layout.attributes
-        ones = np.ones(rows.size, np.float32)
-        one_hot = sparse.csr_matrix((ones, rows.ravel(), pointers), shape=(len(rows), layout.width))
-        total += np.asarray((one_hot.T @ one_hot).todense())
+        columns = [_join(groups[chunk], bundle, layout) for bundle in bundles]
         let_go(groups)
-    return total
+        for left, rows in enumerate(columns):
+            np.einsum("ii->i", total[slices[left], slices[left]])[:] += np.bincount(rows, minlength=sizes[left])
+            for right in range(left + 1, len(bundles)):
+                cells = rows * sizes[right]
+                cells += columns[right]
+                counts = np.bincount(cells, minlength=sizes[left] * sizes[right])
+                total[slices[left], slices[right]] += counts.reshape(sizes[left], sizes[right])
+    for piece in slices:
+        total[piece.stop :, piece] = total[piece, piece.stop :].T
+    groups_of_cells = _name_groups(bundles, layout)
+    counts_of_pairs: Counts = (groups_of_cells.T @ total) @ groups_of_cells
+    return counts_of_pairs
+
+
+def _bundle(layout: GroupLayout) -> list[list[int]]:
+    """Puts small attributes together, which have few cells between them: fewer pairs are left to be counted."""
+    bundles: list[list[int]] = []
+    for attribute in np.argsort(layout.sizes)[::-1].tolist():
+        room = [bundle for bundle in bundles if layout.count_cells((*bundle, attribute)) <= _BUNDLE_CELLS]
+        if room:
+            max(room, key=layout.count_cells).append(attribute)
+        else:
+            bundles.append([attribute])
+    return bundles
+
+
+def _join(groups: Groups, bundle: Sequence[int], layout: GroupLayout) -> npt.NDArray[np.int64]:
+    """Numbers the cells of a bundle that rows are in. Shapes: (n,)."""
+    cells = groups[:, bundle[0]].astype(np.int64)
+    for attribute in bundle[1:]:
+        cells *= layout.sizes[attribute]
+        cells += groups[:, attribute]
+    return cells
+
+
+def _name_groups(bundles: Sequence[Sequence[int]], layout: GroupLayout) -> sparse.csr_matrix:
+    """Says which groups the cells of bundles belong to, each by a 1. Shapes: (cells of all bundles, width)."""
+    blocks = []
+    for bundle in bundles:
+        shape = [layout.sizes[attribute] for attribute in bundle]
+        places = np.unravel_index(np.arange(layout.count_cells(bundle)), shape)
+        columns = np.stack([layout.starts[a] + place for a, place in zip(bundle, places, strict=True)], axis=1)
+        pointers = np.arange(len(columns) + 1) * len(bundle)
+        blocks.append(
+            sparse.csr_matrix((np.ones(columns.size), columns.ravel(), pointers), (len(columns), layout.width))
+        )
+    return sparse.vstack(blocks, format="csr")
 
 
 def count_marginals(groups: Groups, marginals: Sequence[Marginal], layout: GroupLayout) -> dict[Marginal, Counts]:
@@ -65,13 +114,14 @@ def join_marginals(counts: Mapping[Marginal, Counts]) -> Counts:
     return np.concatenate([cells.ravel() for cells in counts.values()])
 
 
-def answer_pairs(probabilities: Probabilities) -> Probabilities:
-    """Gives the share of rows in every cell of every two-way marginal. Shapes: (codes, width) to (width, width).
+def answer_pairs(probabilities: Probabilities, left: slice = slice(None), right: slice = slice(None)) -> Probabilities:
+    """Gives the share of rows in every cell of every two-way marginal, or of those of some groups with others.
 
     Diagonal blocks are not marginals: within an attribute a code's cells exclude each other.
+    Shapes: (codes, width) to (width, width), or to the part of it that two slices of the width name.
     """
     rows = np.ascontiguousarray(probabilities.T)
-    answers: Probabilities = multiply_rows(rows, rows, scale=1.0 / len(probabilities)).T
+    answers: Probabilities = multiply_rows(rows[right], rows[left], scale=1.0 / len(probabilities)).T
     return answers
 
 

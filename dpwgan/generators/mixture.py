@@ -7,7 +7,6 @@ from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
-from threadpoolctl import threadpool_limits
 
 from dpwgan.discriminators.base import Probabilities, ReleasedLoss, add_up_gradients
 
@@ -132,14 +131,12 @@ def fit(
     `first`: how many of the steps are done already; `keep` is told the number done after each step.
     Privacy: post-processing.
     """
-    # The products are small: threads would do little but wait for each other, which is paid for like work.
-    with threadpool_limits(limits=1, user_api="blas"):
-        for step in range(first, steps):
-            gradient = add_up_gradients(losses, generator.probabilities())
-            rate = learning_rate * (last_rate / learning_rate) ** (step / max(1, steps - 1))
-            generator.step(gradient, learning_rate=rate)
-            tick()
-            keep(step + 1)
+    for step in range(first, steps):
+        gradient = add_up_gradients(losses, generator.probabilities())
+        rate = learning_rate * (last_rate / learning_rate) ** (step / max(1, steps - 1))
+        generator.step(gradient, learning_rate=rate)
+        tick()
+        keep(step + 1)
 
 
 def _cut(slices: Sequence[slice], *, most: int) -> Iterator[tuple[slice, list[slice]]]:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+from threadpoolctl import threadpool_limits
 
 from dpwgan.accounting.budget import Budget, NeighboringRelation
 from dpwgan.accounting.calibrate import noise_scale_for
@@ -392,6 +393,8 @@ class FittedAnchor:
         return [self.measured, self.information]
 
 
+# The fit's products are small: threads would do little but wait for each other, and waiting is paid for like work.
+@threadpool_limits.wrap(limits=1, user_api="blas")
 def fit_anchor(
     encoded: EncodedTable,
     plan: AnchorPlan,
