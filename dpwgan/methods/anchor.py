@@ -7,6 +7,7 @@ it happens. What is not a release is made of releases.
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
@@ -393,8 +394,15 @@ class FittedAnchor:
         return [self.measured, self.information]
 
 
-# The fit's products are small: threads would do little but wait for each other, and waiting is paid for like work.
-@threadpool_limits.wrap(limits=1, user_api="blas")
+def on_one_thread() -> AbstractContextManager[Any]:
+    """Has the processor's library multiply on one thread in a block.
+
+    The fit's products are small: threads would do little but wait for each other, and waiting is paid for like work.
+    """
+    limits: AbstractContextManager[Any] = threadpool_limits(limits=1, user_api="blas")
+    return limits
+
+
 def fit_anchor(
     encoded: EncodedTable,
     plan: AnchorPlan,
