@@ -289,8 +289,8 @@ class AnchorPlan:
         cells = self.choose_codes(width) * width
         mean = width / max(1, self.attributes)
         in_rounds = (self.rounds + 1) * _ROUND_STEPS / 4 if self.kind == "queries" else 0
-        per_step = cells * 3e-8 + pairs * self.choose_codes(width) * mean**2 * 6e-11
-        counting = self.shape.records * self.attributes**2 * 4e-9
+        per_step = cells * 1e-8 + pairs * self.choose_codes(width) * mean**2 * 1.2e-10
+        counting = self.shape.records * self.attributes**2 * 1.5e-9
         return 3.0 + counting + (in_rounds + self.settings.fit_steps) * per_step * bool(self.fit_ticks)
 
     def summary(self) -> dict[str, Any]:
