@@ -21,10 +21,10 @@ _WORD = np.float32(2.0**-32)
 _TURN = np.float32(math.pi * 2.0**-31)
 
 END = 1 << 23
-"""A word this near to an end is one of 256 and gets 64 bits more: else the largest numbers, and those next to 0, would
-come in few sizes."""
+"""A uniform number this many 2^32ths from 0 or 1 is one of 256 and gets 64 bits more: else the largest normal numbers,
+and those next to 0, would come in few sizes."""
 CODE_SHIFT = 7
-"""The 24 bits in which such a word holds its logarithm are those of a float without its sign and its last 7."""
+"""The 24 bits in which a word holds its logarithm are those of a float without its sign and its last 7."""
 
 
 def draw_normal_numbers(size: int, *, stddev: float, rng: np.random.Generator, step_noise: StepNoise) -> Floats:
@@ -39,26 +39,25 @@ def draw_normal_numbers(size: int, *, stddev: float, rng: np.random.Generator, s
     """
     if step_noise == "plain":
         return rng.standard_normal(size, dtype=np.float32) * np.float32(stddev)
-    return make_normal_numbers(draw_words(size, rng=rng), stddev=stddev)[:size]
+    return make_normal_numbers(draw_words((size + 1) // 2, rng=rng), stddev=stddev)[:size]
 
 
-def draw_words(size: int, *, rng: np.random.Generator) -> Words:
-    """Draws what `size` normal numbers are made of: a word for the radius of each pair and one for its angle.
+def draw_words(pairs: int, *, rng: np.random.Generator) -> Words:
+    """Draws what pairs of normal numbers are made of: a word for the radius of each and one for its angle.
 
-    A word w of the second row stands for w / 2^32 of a turn. One of the first stands for u = (w + 1/2) / 2^32, uniform
-    between 0 and 1, unless it is within `END` of 0 or 2^32: then w + END is -ln u itself, as a float of 24 bits
-    (`CODE_SHIFT`), where u has 64 bits more.
-    Privacy: AES-128 in counter mode under a key of its own, the next 128 bits of `rng`; the counter starts at 0 and is
+    A word w of the second row stands for w / 2^32 of a turn. One of the first, less `END` and modulo 2^32, stands for
+    u = (w + 1/2) / 2^32, uniform between 0 and 1. But one below 2 `END`, whose u is next to 0 or 1, is -ln u itself, as
+    a float of 24 bits (`CODE_SHIFT`), where u has 64 bits more.
+    Privacy: AES-128 in counter mode under a key of its own, the next 128 bits of `rng`; the counter starts at 2 and is
       never set back, and the key is used for these words alone. With u of 96 bits a radius sqrt(-2 ln u) ends at 11.5,
       which one pair in 2^96 would exceed: in all steps of a run together far less than any delta.
-    Shapes: (2, half of size, rounded up). The memory begins where TensorFlow can take it as it is.
-    Source: NIST SP 800-38A, section 6.5 (counter mode).
+    Shapes: (2, pairs). The memory begins where TensorFlow can take it as it is.
+    Source: NIST SP 800-38D, section 7.1 (counter mode as GCM has it: what zeros are enciphered to; its authentication
+      tag is never asked for. OpenSSL has it in wider instructions than counter mode alone: half the time).
     """
-    half = (size + 1) // 2
-    stream = Cipher(algorithms.AES128(rng.bytes(16)), modes.CTR(bytes(16))).encryptor()
-    words = _take_words(stream, 2 * half).reshape(2, half)
-    for start in range(0, half, _BLOCK):
-        _refine_ends(words[0, start : start + _BLOCK], stream)
+    stream = Cipher(algorithms.AES128(rng.bytes(16)), modes.GCM(bytes(12))).encryptor()
+    words = _take_words(stream, 2 * pairs).reshape(2, pairs)
+    _refine_ends(words[0], stream)
     return words
 
 
@@ -70,12 +69,12 @@ def make_normal_numbers(words: Words, *, stddev: float) -> Floats:
         radii, angles = words[:, start : start + _BLOCK // 2]
         stop = start + len(radii)
         radius, angle = made[start:stop], made[half + start : half + stop]
-        radius[...] = radii
+        radius[...] = radii - np.uint32(END)
         radius += np.float32(0.5)
         radius *= _WORD
         np.log(radius, out=radius)
         ends = _find_ends(radii)
-        radius[ends] = -((radii[ends] + np.uint32(END)) << np.uint32(CODE_SHIFT)).view(np.float32)
+        radius[ends] = -(radii[ends] << np.uint32(CODE_SHIFT)).view(np.float32)
         radius *= np.float32(-2.0 * stddev**2)
         np.sqrt(radius, out=radius)
         # As signed numbers words go half a turn each way: closer to 0 floating point is finer.
@@ -99,15 +98,16 @@ def _take_words(stream: Any, count: int) -> Words:
 
 
 def _find_ends(words: Words) -> npt.NDArray[np.intp]:
-    """Finds words near an end. Adding wraps around, so that both ends lie side by side."""
-    return np.flatnonzero(words + np.uint32(END) < np.uint32(2 * END))
+    """Finds words whose uniform numbers are next to 0 or 1: less END, which wraps around, they are the smallest."""
+    return np.flatnonzero(words < np.uint32(2 * END))
 
 
 def _refine_ends(words: Words, stream: Any) -> None:
     """Puts logarithms of uniform numbers of 96 bits in place of words near an end, by their code. Shapes: (n,)."""
-    ends = _find_ends(words)
+    starts = range(0, max(1, len(words)), _BLOCK)
+    ends = np.concatenate([start + _find_ends(words[start : start + _BLOCK]) for start in starts])
     fractions = (_take_words(stream, 2 * len(ends)).view(np.uint64) + 0.5) * 2.0**-64
-    found = words[ends]
+    found = words[ends] - np.uint32(END)
     low = found < END
     # From the end that is near, so that no bit is lost.
     left = np.where(low, found + fractions, ~found + (1.0 - fractions)) * 2.0**-32
@@ -115,5 +115,4 @@ def _refine_ends(words: Words, stream: Any) -> None:
     logarithms[low] = -np.log(left[low])
     logarithms[~low] = -np.log1p(-left[~low])
     # To the nearest code. From 0 to 67.3, the logarithm of 2^97, all floats have theirs.
-    codes = (logarithms.view(np.uint32) + np.uint32(1 << (CODE_SHIFT - 1))) >> np.uint32(CODE_SHIFT)
-    words[ends] = codes - np.uint32(END)
+    words[ends] = (logarithms.view(np.uint32) + np.uint32(1 << (CODE_SHIFT - 1))) >> np.uint32(CODE_SHIFT)

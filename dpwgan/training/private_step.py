@@ -1,6 +1,5 @@
 """The private critic step in one compiled function: clip, sum, noise, update."""
 
-from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -12,7 +11,7 @@ from dpwgan.encoded import EncodedTable
 from dpwgan.generators.base import LatentDraws, RowGenerator
 from dpwgan.mechanisms.normal_numbers import draw_normal_numbers, draw_words
 from dpwgan.training.critic_update import CriticUpdate
-from dpwgan.training.noise import make_normal_numbers
+from dpwgan.training.noise import count_pairs, make_normal_numbers
 from dpwgan.training.plain_ascent import PlainAscent
 from dpwgan.training.plan import TrainingPlan
 from dpwgan.training.replicas import Replicas, choose_devices
@@ -50,7 +49,7 @@ class FusedStep:
         self._plan = plan
         self._update = update or CriticUpdate(critic, plan)
         self._sizes = [int(np.prod(weight.shape)) for weight in critic.weights]
-        size = sum(self._sizes)
+        self._pairs = [count_pairs(weight.shape) for weight in critic.weights]
         self._by_words = self._update.compiled and plan.settings.step_noise == "fast"
         self._finish = (
             tf.function(self._add_and_move, jit_compile=True) if self._update.compiled else self._add_and_move
@@ -59,7 +58,9 @@ class FusedStep:
             self._trace,
             input_signature=[
                 tf.TensorSpec([None], tf.int64),
-                tf.TensorSpec([2, (size + 1) // 2], tf.uint32) if self._by_words else tf.TensorSpec([size], tf.float32),
+                tf.TensorSpec([2, sum(self._pairs)], tf.uint32)
+                if self._by_words
+                else tf.TensorSpec([sum(self._sizes)], tf.float32),
                 tf.TensorSpec([], tf.float32),
             ],
         )
@@ -79,45 +80,40 @@ class FusedStep:
 
         Shapes: as `make_noise` takes them.
         """
-        size = sum(self._sizes)
         if self._by_words:
             # As it lies in memory: nothing else writes there.
-            return tf.experimental.dlpack.from_dlpack(draw_words(size, rng=noise_rng).__dlpack__())
-        step_noise = self._plan.settings.step_noise
+            return tf.experimental.dlpack.from_dlpack(draw_words(sum(self._pairs), rng=noise_rng).__dlpack__())
+        size, step_noise = sum(self._sizes), self._plan.settings.step_noise
         return tf.constant(draw_normal_numbers(size, stddev=self._stddev, rng=noise_rng, step_noise=step_noise))
 
-    def make_noise(self, drawn: tf.Tensor) -> tf.Tensor:
+    def make_noise(self, drawn: tf.Tensor) -> Sums:
         """Makes a step's noise of what was drawn for it.
 
-        Shapes: (2, half) words, half of the number of critic weights, rounded up, or the noise itself; to (number of
-          critic weights,). Units: stddev sigma C.
+        Shapes: (2, pairs) words or (number of critic weights,) of noise, to those of the critic's weights. Units:
+          stddev sigma C.
         """
+        shapes = [weight.shape for weight in self._critic.weights]
         if not self._by_words:
-            return drawn
-        return make_normal_numbers(drawn, stddev=self._stddev)[: sum(self._sizes)]
+            return [tf.reshape(piece, shape) for piece, shape in zip(tf.split(drawn, self._sizes), shapes, strict=True)]
+        words = tf.split(drawn, self._pairs, axis=1)
+        return [
+            make_normal_numbers(piece, shape=shape, stddev=self._stddev)
+            for piece, shape in zip(words, shapes, strict=True)
+        ]
 
-    def clipped_sums(self, rows: tf.Tensor, generated: Cells) -> tuple[Sums, Sums]:
-        """Clips and sums the gradients of real rows and of generated ones, in one pass. Shapes: `rows` (b,)."""
-        compute = partial(self._critic.clipped_sums, l2_clip_norm=self._plan.clip_target)
-        return self._replicas.add_up(compute, self._read(rows), generated)
+    def clipped_sums(self, rows: tf.Tensor, generated: Cells | None = None) -> tuple[Sums, Sums]:
+        """Clips and sums the gradients of real rows and of generated ones, in one pass.
 
-    def noisy_sums(self, rows: tf.Tensor, noise: tf.Tensor, generated: Cells | None = None) -> tuple[Sums, Sums]:
-        """Does the same and adds the noise to the first: all that rows ever give away. The second has no row in it.
-
-        Shapes: `rows` (b,), `noise` (number of critic weights,); the results are like the critic's weights.
+        Shapes: `rows` (b,); the results are like the critic's weights.
         """
         if generated is None:
             generated = self._read(rows[:0])
-        sums, generated_sums = self.clipped_sums(rows, generated)
-        return self._add(sums, noise), generated_sums
+        compute = partial(self._critic.clipped_sums, l2_clip_norm=self._plan.clip_target)
+        return self._replicas.add_up(compute, self._read(rows), generated)
 
     @property
     def _stddev(self) -> float:
         return self._plan.noise_multiplier * self._plan.l2_clip_norm
-
-    def _add(self, sums: Sums, noise: tf.Tensor) -> Sums:
-        pieces: Sequence[tf.Tensor] = tf.split(noise, self._sizes)
-        return [total + tf.reshape(piece, total.shape) for total, piece in zip(sums, pieces, strict=True)]
 
     def _trace(self, rows: tf.Tensor, drawn: tf.Tensor, learning_rate: tf.Tensor) -> None:
         cells = self._generator.cells(*self._latents.draw(self._plan.generated_batch_size))
@@ -126,6 +122,6 @@ class FusedStep:
 
     def _add_and_move(self, sums: Sums, generated_sums: Sums, drawn: tf.Tensor, learning_rate: tf.Tensor) -> None:
         """Does all that follows the sums, noise, its addition and the update: compiled, one pass over the weights."""
-        noisy_sums = self._add(sums, self.make_noise(drawn))
+        noisy_sums = [total + noise for total, noise in zip(sums, self.make_noise(drawn), strict=True)]
         generated = self._plan.generated_batch_size
         self._update.apply(noisy_sums, generated_sums, generated=generated, learning_rate=learning_rate)

@@ -1,5 +1,6 @@
 """The noise of a step: normal, independent, fresh, of the stddev asked for, on both paths."""
 
+from collections.abc import Sequence
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
@@ -12,8 +13,8 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from scipy import stats
 
 from dpwgan.mechanisms import normal_numbers
-from dpwgan.mechanisms.normal_numbers import StepNoise, draw_normal_numbers, draw_words
-from dpwgan.training.noise import make_normal_numbers
+from dpwgan.mechanisms.normal_numbers import END, StepNoise, draw_normal_numbers, draw_words
+from dpwgan.training.noise import count_pairs, make_normal_numbers
 
 PATHS: tuple[StepNoise, ...] = ("fast", "plain")
 WAYS = (*PATHS, "cluster")
@@ -24,7 +25,7 @@ MANY = 400_000
 def draw(size: int, *, path: str, key: int = 1, stddev: float = 1.0) -> npt.NDArray[np.float32]:
     rng = np.random.Generator(randomgen.AESCounter(key=key))
     if path == "cluster":
-        return make_in_cluster(draw_words(size, rng=rng), stddev=stddev)[:size]
+        return make_in_cluster(draw_words(count_pairs([size]), rng=rng), shape=[size], stddev=stddev)
     return draw_normal_numbers(size, stddev=stddev, rng=rng, step_noise=path)  # type: ignore[arg-type]
 
 
@@ -96,21 +97,21 @@ class Stuck:
         if self._drawn:
             return np.full(count // 2, self._refining, np.uint64).view(np.uint32)
         self._drawn = True
-        return np.repeat(np.array([self._radius, self._angle], np.uint32), count // 2)
+        # A radius word is that many 2^32ths beyond END.
+        return np.repeat(np.array([(self._radius + END) % 2**32, self._angle], np.uint32), count // 2)
 
 
 def turn_words(monkeypatch: pytest.MonkeyPatch, *, size: int, where: str, words: Stuck) -> npt.NDArray[np.float32]:
     """Makes numbers of given words: with numpy, or in a compiled cluster."""
     monkeypatch.setattr(normal_numbers, "_take_words", lambda stream, count: words.take(count))
-    drawn = draw_words(size, rng=np.random.default_rng(0))
+    drawn = draw_words(size // 2, rng=np.random.default_rng(0))
     if where == "numpy":
         return normal_numbers.make_normal_numbers(drawn, stddev=1.0)
-    made: npt.NDArray[np.float32] = make_in_cluster(drawn, stddev=1.0)
-    return made
+    return make_in_cluster(drawn, shape=[size], stddev=1.0)
 
 
-def make_in_cluster(words: npt.NDArray[np.uint32], *, stddev: float) -> npt.NDArray[np.float32]:
-    make = tf.function(lambda drawn: make_normal_numbers(drawn, stddev=stddev), jit_compile=True)
+def make_in_cluster(words: npt.NDArray[np.uint32], *, shape: Sequence[int], stddev: float) -> npt.NDArray[np.float32]:
+    make = tf.function(lambda drawn: make_normal_numbers(drawn, shape=shape, stddev=stddev), jit_compile=True)
     made: npt.NDArray[np.float32] = make(tf.constant(words)).numpy()
     return made
 
@@ -145,16 +146,20 @@ def test_fast_radius_is_that_of_all_its_bits_when_words_are_near_an_end(
         assert abs(coarse - expected) > 0.1 * expected
 
 
-def test_cluster_makes_the_numbers_that_numpy_makes_when_words_are_the_same() -> None:
-    words = draw_words(200_000, rng=np.random.Generator(randomgen.AESCounter(key=3)))
+@pytest.mark.parametrize("shape", [(200_000,), (199_999,), (501, 399), (2, 3, 5, 40), (1, 7)])
+def test_cluster_makes_the_numbers_that_numpy_makes_when_words_are_the_same(shape: tuple[int, ...]) -> None:
+    words = draw_words(count_pairs(shape), rng=np.random.Generator(randomgen.AESCounter(key=3)))
     # Angles at and beside each quarter of a turn, where a sign would tell.
     quarters = np.arange(4, dtype=np.uint32) << np.uint32(30)
-    words[1, :12] = np.concatenate([quarters, quarters + np.uint32(1), quarters - np.uint32(1)])
-    made = make_in_cluster(words, stddev=3.0)
-    radius = np.tile(np.hypot(*made.reshape(2, -1).astype(np.float64)), 2)
+    beside = np.concatenate([quarters, quarters + np.uint32(1), quarters - np.uint32(1)])
+    words[1, :12] = beside[: words.shape[1]]
+    made = make_in_cluster(words, shape=shape, stddev=3.0)
+    assert made.shape == shape
+    # numpy's come pair by pair: all cosines, then all sines. Rows beyond the last are left out.
     exact = normal_numbers.make_normal_numbers(words, stddev=3.0)
-    assert np.max(np.abs(made - exact) / radius) < 2e-5
-    assert np.count_nonzero(made) == len(made)
+    radius = np.tile(np.hypot(*exact.reshape(2, -1).astype(np.float64)), 2)
+    assert np.max(np.abs(made.ravel() - exact[: made.size]) / radius[: made.size]) < 2e-5
+    assert np.count_nonzero(made) == made.size
 
 
 def test_words_are_those_of_the_standard_counter_mode_when_the_key_is_known() -> None:
@@ -165,18 +170,18 @@ def test_words_are_those_of_the_standard_counter_mode_when_the_key_is_known() ->
             assert size == 16
             return bytes.fromhex("2b7e151628aed2a6abf7158809cf4f3c")
 
-    # AES-128 of the counters 0 and 1 under that key, one block at a time.
+    # AES-128 of the counters 2 and 3 under that key, one block at a time.
     cipher = Cipher(algorithms.AES128(Key().bytes(16)), modes.ECB()).encryptor()
-    expected = np.frombuffer(cipher.update(bytes(31) + b"\x01"), np.uint32).copy()
-    words = draw_words(8, rng=Key())  # type: ignore[arg-type]
-    inside = (expected[:4] >= 1 << 23) & (expected[:4] < 2**32 - (1 << 23))
+    expected = np.frombuffer(cipher.update(bytes(15) + b"\x02" + bytes(15) + b"\x03"), np.uint32).copy()
+    words = draw_words(4, rng=Key())  # type: ignore[arg-type]
+    inside = expected[:4] >= 2 * END
     np.testing.assert_array_equal(words[0][inside], expected[:4][inside])
     np.testing.assert_array_equal(words[1], expected[4:])
 
 
 @pytest.mark.parametrize("half", [1, 65_535, 65_536, 65_537, 200_000])
 def test_no_word_comes_twice_when_blocks_do_not_fit(half: int) -> None:
-    words = draw_words(2 * half, rng=np.random.Generator(randomgen.AESCounter(key=5)))
+    words = draw_words(half, rng=np.random.Generator(randomgen.AESCounter(key=5)))
     assert words.shape == (2, half)
     assert words.ctypes.data % 64 == 0
     # Neighbouring words as 64 bits: of so few none comes twice, unless a block of the counter does.

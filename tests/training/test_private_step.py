@@ -178,19 +178,17 @@ def test_audit_of_one_step_stays_below_the_claim_when_a_canary_is_in_every_batch
     plan = make_plan(encoded, steps=1, expected_batch_size=40, l2_clip_norm=0.05)
     step = make_step("fused", encoded, plan)
     assert isinstance(step, FusedStep)
-    size = sum(step._sizes)
     stddev = plan.noise_multiplier * plan.l2_clip_norm * noise_share
     rng = np.random.default_rng(10)
     everyone, others = tf.range(40, dtype=tf.int64), tf.range(1, 40, dtype=tf.int64)
-    silence = tf.zeros(size)
-    canary = flat(step.noisy_sums(everyone, silence)[0]) - flat(step.noisy_sums(others, silence)[0])
+    canary = flat(step.clipped_sums(everyone)[0]) - flat(step.clipped_sums(others)[0])
     assert np.linalg.norm(canary) == pytest.approx(plan.l2_clip_norm, rel=1e-3)
     direction = canary / np.linalg.norm(canary)
     trials = 4_000
     # The projection of the noise on one direction is one Gaussian number: no need to draw the rest of the vector.
     noise = stddev * rng.standard_normal((2, trials))
-    base = float(flat(step.noisy_sums(others, silence)[0]) @ direction)
-    there = float(flat(step.noisy_sums(everyone, silence)[0]) @ direction)
+    base = float(flat(step.clipped_sums(others)[0]) @ direction)
+    there = float(flat(step.clipped_sums(everyone)[0]) @ direction)
     threshold = base + 2.0 * stddev
     found = lower_bound_on_epsilon(
         without=base + noise[0] > threshold, with_it=there + noise[1] > threshold, delta=1e-5
@@ -228,7 +226,8 @@ def test_sum_moves_by_at_most_the_clip_norm_when_the_batch_is_the_largest_and_a_
 
 def test_update_moves_the_weights_alike_when_it_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     encoded = make_encoded(200)
-    plan = make_plan(encoded, hidden_critic=(40, 30))
+    # Noise of the one kind that both take alike.
+    plan = make_plan(encoded, hidden_critic=(40, 30), step_noise="plain")
     moved = []
     for least in (0, 10**18):
         monkeypatch.setattr(critic_update, "_COMPILED_FROM", least)
@@ -238,6 +237,23 @@ def test_update_moves_the_weights_alike_when_it_is_compiled(monkeypatch: pytest.
         moved.append(flat(step._critic.weights))
     np.testing.assert_allclose(*moved, atol=1e-6)
     assert np.any(moved[0] != flat(step._critic.initial))
+
+
+def test_each_weight_has_numbers_of_its_own_when_the_step_is_one_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(critic_update, "_COMPILED_FROM", 0)
+    encoded = make_encoded(200)
+    # Odd numbers of rows and of columns, so that halves are not of one size.
+    step = make_step("fused", encoded, make_plan(encoded, hidden_critic=(41, 13)))
+    assert isinstance(step, FusedStep)
+    drawn = step.draw_noise(np.random.default_rng(1))
+    assert drawn.dtype == tf.uint32
+    noise = step.make_noise(drawn)
+    assert [part.shape for part in noise] == [weight.shape for weight in step._critic.weights]
+    numbers = np.abs(flat(noise))
+    assert len(np.unique(numbers)) > 0.99 * len(numbers)
+    # The twin: a step that begins anew with each weight would give some of them the same.
+    twin = np.abs(flat([part.numpy().ravel()[:10] for part in [noise[0]] * len(noise)]))
+    assert len(np.unique(twin)) < 0.99 * len(twin)
 
 
 @pytest.mark.statistical
@@ -252,7 +268,7 @@ def test_weights_feel_noise_of_the_planned_size_when_the_step_is_one_cluster(
     step = make_step("fused", encoded, plan)
     assert isinstance(step, FusedStep)
     make_noise = step.make_noise
-    step.make_noise = lambda drawn: share * make_noise(drawn)  # type: ignore[method-assign]
+    step.make_noise = lambda drawn: [share * part for part in make_noise(drawn)]  # type: ignore[method-assign]
     step(np.zeros(0, np.int64), noise_rng=np.random.default_rng(11), learning_rate=0.01)
     kept = flat(step._update._memory) * plan.expected_batch_size
     assert chi_square_rejects(kept, stddev=plan.noise_multiplier * plan.l2_clip_norm) is (share < 1.0)

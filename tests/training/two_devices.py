@@ -58,7 +58,8 @@ def find_devices(step: FusedStep) -> list[str]:
 def add_up(step: FusedStep, rows: npt.NDArray[np.int64]) -> list[float]:
     """Gives the noisy sums of rows and the sums of generated ones, one after the other."""
     noise = np.random.default_rng(5).normal(0.0, STDDEV, PLAN.critic_weights).astype(np.float32)
-    noisy, fake = tf.function(step.noisy_sums)(tf.constant(rows), tf.constant(noise), step._read(tf.range(50)))
+    sums, fake = tf.function(step.clipped_sums)(tf.constant(rows), step._read(tf.range(50)))
+    noisy = [total + part for total, part in zip(sums, step.make_noise(tf.constant(noise)), strict=True)]
     return [float(value) for total in (*noisy, *fake) for value in total.numpy().ravel()]
 
 

@@ -106,11 +106,11 @@ def _make_step(twin: str) -> Any:
             self._kept = super().draw_noise(noise_rng)
             return self._kept
 
-        def make_noise(self, drawn: Any) -> Any:
+        def make_noise(self, drawn: Any) -> list[Any]:
             noise = super().make_noise(drawn)
-            return 0.5 * noise if twin == "noise halved" else noise
+            return [0.5 * part for part in noise] if twin == "noise halved" else noise
 
-        def clipped_sums(self, rows: Any, generated: Any) -> tuple[list[Any], list[Any]]:
+        def clipped_sums(self, rows: Any, generated: Any = None) -> tuple[list[Any], list[Any]]:
             real, fake = super().clipped_sums(rows, generated)
             if twin in OF_THE_CRITIC:
                 real = self._sum_of_longest(rows) if twin == "no clipping" else self._sum_tensor_by_tensor(rows)
