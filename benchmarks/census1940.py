@@ -118,7 +118,7 @@ def _draw_piece(schema: Schema, records: int, rng: Rng) -> pl.DataFrame:
     age, sex, foreign = _draw_persons(people, household, within, households, rng)
     education = _draw_schooling(people, age, wealth, rng)
     working = _draw_work(people, age, sex, farm, education, county, rng)
-    _draw_moves(people, household, county, city, age, rng)
+    _draw_moves(people, household, county, age, rng)
     _draw_sample_line(people, age, sex, working, foreign, rng)
     return people.to_frame()
 
@@ -261,7 +261,7 @@ def _draw_work(
     return force
 
 
-def _draw_moves(people: _People, household: Codes, county: Codes, city: Codes, age: Codes, rng: Rng) -> None:
+def _draw_moves(people: _People, household: Codes, county: Codes, age: Codes, rng: Rng) -> None:
     households = int(household[-1]) + 1
     kind = rng.choice(4, size=households, p=[0.55, 0.3, 0.1, 0.05])[household]
     kind = np.where(age < 5, -1, kind)

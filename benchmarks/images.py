@@ -133,18 +133,9 @@ def check_claim(output: Path, cell: Cell, delta: float, record: Record) -> None:
 
 
 def score(folder: Path, arguments: list[str], scratch: Path, children: Children, record: Record) -> dict[str, float]:
-    """Scores in a process of its own. Raises: CellError if it fails or there is a row that the specs do not allow."""
+    """Scores images. Raises: CellError if that fails, or one has a label that the specs do not allow."""
     command = [sys.executable, str(SCORES), "score", str(folder), *arguments]
-    with (scratch / "scores").open("w+b") as figures, (scratch / "scores-stderr").open("w+b") as errors:
-        code, _, wall = children.run(command, stdout=figures, stderr=errors)
-    if code != 0:
-        raise CellError(f"image_scores.py ended with {code}: {utility.last_line(scratch / 'scores-stderr')}")
-    scored = json.loads((scratch / "scores").read_text())
-    record |= {"rows": scored["rows"], "bad_rows": scored["bad_rows"], "score_s": round(wall, 1)}
-    if scored["bad_rows"]:
-        raise CellError(f"{scored['bad_rows']} of {scored['rows']} images have a label that the specs do not allow")
-    if not scored["rows"]:
-        raise CellError("the table written has no rows")
+    scored = utility.call_scores(command, scratch, children, record, fault="images have a label")
     return {name: scored[name] for name in SCORE_NAMES}
 
 

@@ -278,18 +278,24 @@ def _check_claim(output: Path, cell: Cell, record: Record) -> None:
         raise CellError(f"the claim spends delta {delta} of 1/n^2")
 
 
-def _score(folder: Path, arguments: list[str], scratch: Path, children: Children, record: Record) -> dict[str, float]:
-    command = [sys.executable, str(SCORES), str(folder), *arguments]
+def call_scores(command: list[str], scratch: Path, children: Children, record: Record, *, fault: str) -> dict[str, Any]:
+    """Scores in a process of its own. Raises: CellError if it fails, or of any row can be said what `fault` says."""
     with (scratch / "scores").open("w+b") as figures, (scratch / "scores-stderr").open("w+b") as errors:
         code, _, wall = children.run(command, stdout=figures, stderr=errors)
     if code != 0:
-        raise CellError(f"scores.py ended with {code}: {last_line(scratch / 'scores-stderr')}")
-    scored = json.loads((scratch / "scores").read_text())
+        raise CellError(f"{Path(command[1]).name} ended with {code}: {last_line(scratch / 'scores-stderr')}")
+    scored: dict[str, Any] = json.loads((scratch / "scores").read_text())
     record |= {"rows": scored["rows"], "bad_rows": scored["bad_rows"], "score_s": round(wall, 1)}
     if scored["bad_rows"]:
-        raise CellError(f"{scored['bad_rows']} of {scored['rows']} rows hold a cell that the specs do not allow")
+        raise CellError(f"{scored['bad_rows']} of {scored['rows']} {fault} that the specs do not allow")
     if not scored["rows"]:
         raise CellError("the table written has no rows")
+    return scored
+
+
+def _score(folder: Path, arguments: list[str], scratch: Path, children: Children, record: Record) -> dict[str, float]:
+    command = [sys.executable, str(SCORES), str(folder), *arguments]
+    scored = call_scores(command, scratch, children, record, fault="rows hold a cell")
     if "tstr_skipped" in scored:
         record["tstr_skipped"] = scored["tstr_skipped"]
     return {name: scored[name] for name in SCORE_NAMES if name in scored}

@@ -78,7 +78,13 @@ TITLES = {
 
 
 class Parser(argparse.ArgumentParser):
-    """Raises instead of printing the whole usage and leaving."""
+    """Raises instead of printing the whole usage and leaving, and shows its texts line by line as they are.
+
+    Flags are not to be abbreviated: an abbreviation of today is another flag tomorrow.
+    """
+
+    def __init__(self, **more: Any) -> None:
+        super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **more)
 
     def error(self, message: str) -> NoReturn:
         """Raises: UsageError, always."""
@@ -120,8 +126,6 @@ def build_parser() -> argparse.ArgumentParser:
         usage=USAGE,
         description=DESCRIPTION,
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,  # an abbreviation of today is another flag tomorrow
     )
     parser.add_argument("--version", action="version", version=f"dpwgan {__version__}")
     parser.add_argument("positionals", nargs="*", help=argparse.SUPPRESS)

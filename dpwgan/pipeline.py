@@ -18,7 +18,8 @@ from dpwgan.api import Synthesizer, check_model_folder
 from dpwgan.claim import NOT_PRIVATE, Claim, describe_accountant, describe_ledger, describe_published, round_up
 from dpwgan.config import ResampleConfig, RunConfig, Voice, goes_to_stream
 from dpwgan.data.forms import check_form, get_form
-from dpwgan.data.reader import SourceTable, open_table
+from dpwgan.data.reader import open_table
+from dpwgan.data.source import SourceTable
 from dpwgan.data.writer import WrittenTable, check_writable, write_release, write_table
 from dpwgan.errors import InputError, OutputError
 from dpwgan.interruption import pass_point_of_no_return

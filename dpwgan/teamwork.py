@@ -41,7 +41,7 @@ def gather_team(config: RunConfig, *, run_plan: RunPlan) -> Iterator[Team | None
     if cluster is None:
         yield None
         return
-    _refuse_what_cannot_be_shared(config, cluster, run_plan=run_plan)
+    _refuse_what_cannot_be_shared(cluster, run_plan=run_plan)
     facts = _list_facts(config, run_plan=run_plan)
     LOGGER.info("worker %d of %d: waiting for the others", cluster.rank, cluster.size)
     # TensorFlow takes seconds to import; a run that is refused must not pay for it.
@@ -110,7 +110,7 @@ def agree_on_charges(team: Team | None, ledger: Ledger) -> None:
     team.agree({"the plan of what is released": json.dumps(lines, sort_keys=True).encode()})
 
 
-def _refuse_what_cannot_be_shared(config: RunConfig, cluster: Cluster, *, run_plan: RunPlan) -> None:
+def _refuse_what_cannot_be_shared(cluster: Cluster, *, run_plan: RunPlan) -> None:
     method, records = run_plan.method, run_plan.shape.records
     if not isinstance(method, SharedMethod):
         raise UsageError(

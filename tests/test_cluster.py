@@ -9,18 +9,11 @@ import pytest
 
 from dpwgan.cluster import Cluster, read_cluster, wait_for_all
 from dpwgan.errors import ResourceError, UsageError
+from tests.ports import find_ports
 
 
 def config(cluster: Any, role: Any = "worker", index: Any = 0) -> dict[str, str]:
     return {"TF_CONFIG": json.dumps({"cluster": cluster, "task": {"type": role, "index": index}})}
-
-
-def find_ports(count: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dpwgan.data.encoder import TableEncoder
-from dpwgan.data.reader import read_header, read_table
+from dpwgan.data.reader import open_table
 from dpwgan.specs import read_specs
 from dpwgan.version import __version__
 
@@ -139,8 +139,8 @@ def test_example_specs_name_the_columns_of_its_table_when_compared() -> None:
 def test_example_encodes_when_no_cell_outside_its_specs_is_forgiven() -> None:
     schema = read_specs(ROOT / "examples/rand-hie/data-specs.json")
     assert all(getattr(column, "out_of_domain", "reject") == "reject" for column in schema.columns)
-    path = ROOT / "examples/rand-hie/data.csv"
-    encoded = TableEncoder(schema, read_header(path)).encode(read_table(path, schema))
+    table = open_table(ROOT / "examples/rand-hie/data.csv", schema)
+    encoded = TableEncoder(schema, table.header).encode(table.frame())
     assert encoded.records == 20_190
 
 

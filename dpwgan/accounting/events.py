@@ -7,13 +7,10 @@ record can move is a multiple of that sensitivity, which the event carries where
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dpwgan.accounting.budget import NeighboringRelation
 from dpwgan.errors import PrivacyError
-
-if TYPE_CHECKING:
-    from dp_accounting import DpEvent
 
 
 def _refuse_unless_positive(name: str, value: float) -> None:
@@ -26,8 +23,17 @@ def _refuse_unless_factor(replace_one_factor: float) -> None:
         raise PrivacyError(f"replace_one_factor must lie between 1 and 2; it is {replace_one_factor!r}.")
 
 
+class _Numbers:
+    """An event that its name and its numbers say all about."""
+
+    def describe(self) -> dict[str, str | float]:
+        """Gives the event as JSON-able pairs."""
+        name = next(name for name, kind in _KINDS.items() if kind is type(self))
+        return {"event": name, **vars(self)}
+
+
 @dataclass(frozen=True, kw_only=True)
-class PoissonGaussian:
+class PoissonGaussian(_Numbers):
     """A sum over a Poisson sample, released with Gaussian noise.
 
     Privacy: each record is in the sample independently with `sampling_probability`; one record moves the sum by at
@@ -46,24 +52,9 @@ class PoissonGaussian:
             )
         _refuse_unless_positive("noise_multiplier", self.noise_multiplier)
 
-    def describe(self) -> dict[str, str | float]:
-        """Gives the event as JSON-able pairs."""
-        return {
-            "event": "poisson_gaussian",
-            "sampling_probability": self.sampling_probability,
-            "noise_multiplier": self.noise_multiplier,
-        }
-
-    def to_dp_event(self) -> "DpEvent":
-        """Gives the same event in the words of dp_accounting."""
-        import dp_accounting
-
-        gaussian_event = dp_accounting.GaussianDpEvent(self.noise_multiplier)
-        return dp_accounting.PoissonSampledDpEvent(self.sampling_probability, gaussian_event)
-
 
 @dataclass(frozen=True, kw_only=True)
-class Gaussian:
+class Gaussian(_Numbers):
     """A function of all records, released with Gaussian noise.
 
     Privacy: zeroing out a record moves the function by at most one L2 sensitivity, and the noise has stddev
@@ -79,23 +70,9 @@ class Gaussian:
         _refuse_unless_positive("noise_multiplier", self.noise_multiplier)
         _refuse_unless_factor(self.replace_one_factor)
 
-    def describe(self) -> dict[str, str | float]:
-        """Gives the event as JSON-able pairs."""
-        return {
-            "event": "gaussian",
-            "noise_multiplier": self.noise_multiplier,
-            "replace_one_factor": self.replace_one_factor,
-        }
-
-    def to_dp_event(self) -> "DpEvent":
-        """Gives the same event, under zero-out, in the words of dp_accounting."""
-        import dp_accounting
-
-        return dp_accounting.GaussianDpEvent(self.noise_multiplier)
-
 
 @dataclass(frozen=True, kw_only=True)
-class StableSelection:
+class StableSelection(_Numbers):
     """A mechanism known only by its (epsilon, delta), such as the discovery of a column's categories.
 
     Privacy: (`epsilon`, `delta`) hold under the neighbouring relation of the run. Composed with everything else by
@@ -111,13 +88,9 @@ class StableSelection:
         if not 0 < self.delta < 1:
             raise PrivacyError(f"delta must lie strictly between 0 and 1; it is {self.delta!r}.")
 
-    def describe(self) -> dict[str, str | float]:
-        """Gives the event as JSON-able pairs."""
-        return {"event": "stable_selection", "epsilon": self.epsilon, "delta": self.delta}
-
 
 @dataclass(frozen=True, kw_only=True)
-class ExponentialSelection:
+class ExponentialSelection(_Numbers):
     """The exponential mechanism: one of a public list, drawn with probability proportional to e^(epsilon u / (2 D)).
 
     Privacy: D bounds how much zeroing out a record moves any score u, so that the privacy loss of a draw lies in an
@@ -134,27 +107,9 @@ class ExponentialSelection:
         _refuse_unless_positive("epsilon", self.epsilon)
         _refuse_unless_factor(self.replace_one_factor)
 
-    def describe(self) -> dict[str, str | float]:
-        """Gives the event as JSON-able pairs."""
-        return {
-            "event": "exponential_selection",
-            "epsilon": self.epsilon,
-            "replace_one_factor": self.replace_one_factor,
-        }
-
-    def to_dp_event(self) -> "DpEvent":
-        """Gives, under zero-out, the Gaussian of the same zCDP, for the Renyi accountant of dp_accounting only.
-
-        That library has no event for the exponential mechanism. The Gaussian's Renyi divergences, a epsilon^2 / 8, are
-        upper bounds at every order; its privacy loss distribution would prove nothing about a selection.
-        """
-        import dp_accounting
-
-        return dp_accounting.GaussianDpEvent(2 / self.epsilon)
-
 
 @dataclass(frozen=True, kw_only=True)
-class Pure:
+class Pure(_Numbers):
     """A function of all records, released with noise that has no delta.
 
     Privacy: the release is `epsilon`-DP under zero-out, and has at most `replace_one_factor` times that epsilon where a
@@ -168,11 +123,6 @@ class Pure:
     def __post_init__(self) -> None:
         _refuse_unless_positive("epsilon", self.epsilon)
         _refuse_unless_factor(self.replace_one_factor)
-
-    def describe(self) -> dict[str, str | float]:
-        """Gives the event as JSON-able pairs."""
-        name = type(self).__name__.lower()
-        return {"event": name, "epsilon": self.epsilon, "replace_one_factor": self.replace_one_factor}
 
     def get_epsilon(self, neighboring_relation: NeighboringRelation) -> float:
         """Gives the epsilon of one release under a relation."""

@@ -60,30 +60,28 @@ def replace_one_by_group(charges: Sequence[ComposedCharge], *, delta: float) -> 
     return _group_epsilon(_total_divergences(charges, NeighboringRelation.ZERO_OUT), delta=delta)
 
 
-def epsilon_from_divergences(divergences: FloatArray, *, delta: float, orders: Sequence[float] = ORDERS) -> float:
-    """Turns Renyi divergences, one an order, into the smallest epsilon that they prove at `delta`.
+def epsilon_from_divergences(divergences: FloatArray, *, delta: float) -> float:
+    """Turns Renyi divergences, one for each of `ORDERS`, into the smallest epsilon that they prove at `delta`.
 
-    Privacy: for every order a: epsilon = D_a + ln(1 - 1/a) - ln(delta a)/(a - 1). An order of at most 1.01 is left
-      out. And if the divergence, which is at least the Kullback-Leibler divergence, is so small that
-      sqrt(1 - e^-D) <= delta, then the total variation is at most delta and epsilon is 0 (Bretagnolle-Huber).
+    Privacy: for every order a: epsilon = D_a + ln(1 - 1/a) - ln(delta a)/(a - 1). And if the divergence, which is at
+      least the Kullback-Leibler divergence, is so small that sqrt(1 - e^-D) <= delta, then the total variation is at
+      most delta and epsilon is 0 (Bretagnolle-Huber).
     Source: Canonne, Kamath, Steinke 2020, arXiv:2004.00010, Proposition 12.
     """
-    a = np.asarray(orders, dtype=np.float64)
     if np.any(-np.expm1(-divergences) * (1 + 1e-9) <= delta**2):
         return 0.0
-    usable = a > 1.01
-    epsilons = divergences[usable] + np.log1p(-1 / a[usable]) - (math.log(delta) + np.log(a[usable])) / (a[usable] - 1)
+    a = np.array(ORDERS)
+    epsilons = divergences + np.log1p(-1 / a) - (math.log(delta) + np.log(a)) / (a - 1)
     return max(0.0, float(np.min(epsilons)))
 
 
-def delta_from_divergences(divergences: FloatArray, *, epsilon: float, orders: Sequence[float] = ORDERS) -> float:
-    """Turns Renyi divergences, one an order, into the smallest delta that they prove at `epsilon`: the inverse.
+def delta_from_divergences(divergences: FloatArray, *, epsilon: float) -> float:
+    """Turns Renyi divergences, one for each of `ORDERS`, into the smallest delta that they prove at `epsilon`.
 
     Source: Canonne, Kamath, Steinke 2020, arXiv:2004.00010, Proposition 12.
     """
-    a = np.asarray(orders, dtype=np.float64)
+    a = np.array(ORDERS)
     exponents = (a - 1) * (divergences - epsilon + np.log1p(-1 / a)) - np.log(a)
-    exponents = exponents[a > 1.01]
     by_order = float(np.exp(min(0.0, float(np.min(exponents)))))
     by_total_variation = float(np.sqrt(-np.expm1(-np.min(divergences))))
     return min(1.0, by_order, by_total_variation)

@@ -95,8 +95,6 @@ def parse(argv: Sequence[str]) -> tuple[Command, argparse.Namespace]:
         usage=f"{PROGRAM} {first} {entry.usage}",
         description=f"{entry.summary[0].upper()}{entry.summary[1:]}. NOT private: {NOTICE[0].lower() + NOTICE[1:]}",
         epilog=EXIT_CODES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     command = entry.load()
     command.add_arguments(parser)

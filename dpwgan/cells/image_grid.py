@@ -4,7 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dpwgan.encoded import Span, TableShape
+import numpy as np
+import numpy.typing as npt
+
+from dpwgan.encoded import EncodedTable, Span, TableShape
 from dpwgan.errors import UsageError
 
 LEAST_SIDE = 8
@@ -28,6 +31,12 @@ class ImageGrid:
     def classes(self) -> int:
         """Number of cells that the label may hold."""
         return self.label.categories
+
+    def to_rows(self, pixels: npt.NDArray[np.floating[Any]], labels: npt.NDArray[np.integer[Any]]) -> EncodedTable:
+        """Gives the rows of images. Shapes: (b, pixels) in [0, 1], in the order of `sources`, and (b,)."""
+        numbers = np.zeros(pixels.shape, np.float32)
+        numbers[:, list(self.sources)] = pixels
+        return EncodedTable(codes=labels[:, np.newaxis].astype(np.int32), numbers=numbers, spans=self.spans)
 
     @classmethod
     def read(cls, document: Mapping[str, Any]) -> "ImageGrid":

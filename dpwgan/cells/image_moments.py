@@ -244,7 +244,7 @@ def make_cosine_basis(shape: tuple[int, int, int], *, dimension: int) -> tuple[F
     rows, columns = np.meshgrid(np.arange(height), np.arange(width), indexing="ij")
     frequencies = np.hypot(rows / height, columns / width).ravel()
     order = np.lexsort((columns.ravel(), rows.ravel(), np.round(frequencies, 12)))
-    down, across = _make_waves(height), _make_waves(width)
+    down, across = make_waves(height), make_waves(width)
     basis = np.zeros((dimension, height * width, channels))
     for place in range(dimension):
         wave = order[place // channels]
@@ -254,7 +254,8 @@ def make_cosine_basis(shape: tuple[int, int, int], *, dimension: int) -> tuple[F
     return basis.reshape(dimension, -1), bands
 
 
-def _make_waves(length: int) -> Floats:
+def make_waves(length: int) -> Floats:
+    """Gives the orthonormal cosine waves of a line, one a row. Source: as `make_cosine_basis`."""
     places, frequencies = np.arange(length), np.arange(length)[:, np.newaxis]
     scale = np.sqrt(np.where(frequencies == 0, 1.0, 2.0) / length)
     result: Floats = scale * np.cos(np.pi * (2 * places + 1) * frequencies / (2 * length))

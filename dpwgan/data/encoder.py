@@ -8,7 +8,6 @@ import polars as pl
 
 from dpwgan.data.codecs import Codes, EncodedCells, Numbers, make_codec
 from dpwgan.data.derived import DerivedRule
-from dpwgan.data.domains import discover_domains as discover_domains
 from dpwgan.data.findings import Findings
 from dpwgan.data.frames import choose_type
 from dpwgan.data.header import check_header

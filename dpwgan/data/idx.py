@@ -11,7 +11,7 @@ import struct
 import numpy as np
 import numpy.typing as npt
 
-from dpwgan.data.reader import unpack_gzip
+from dpwgan.data.stream import unpack_gzip
 from dpwgan.errors import DataError, TransferError
 
 _BYTES = 8

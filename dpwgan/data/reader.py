@@ -21,15 +21,12 @@ import polars as pl
 from dpwgan.data.arrays import open_arrays
 from dpwgan.data.findings import count_rows
 from dpwgan.data.forms import get_form
-from dpwgan.data.header import check_header as check_header
+from dpwgan.data.header import check_header
 from dpwgan.data.numeric import find_number_columns, holds_numbers
 from dpwgan.data.parquet import open_parquet
 from dpwgan.data.records import Records, find_records, read_segments
-from dpwgan.data.source import Piece
-from dpwgan.data.source import SourceTable as SourceTable
-from dpwgan.data.stream import ByteStream, say
-from dpwgan.data.stream import read_bytes as read_bytes
-from dpwgan.data.stream import unpack_gzip as unpack_gzip
+from dpwgan.data.source import Piece, SourceTable
+from dpwgan.data.stream import ByteStream, read_bytes, say
 from dpwgan.errors import DataError, DpwganError
 from dpwgan.schema import CategoricalColumn, NumericColumn, Schema, UndiscoveredColumn
 
@@ -123,23 +120,6 @@ class _Parser:
         if frame.shape != (records, len(self._header)):
             raise DpwganError(f"The parser found {frame.height} records where the scan found {records}.")
         return frame
-
-
-def read_header(path: str | Path) -> list[str]:
-    """Reads the column names of a CSV file. Standard input is used up by this: take `open_table` there.
-
-    Raises: as `open_table`, but for what concerns the specs.
-    """
-    return list(find_records(ByteStream(path)).header)
-
-
-def count_records(path: str | Path, schema: Schema) -> tuple[tuple[str, ...], int]:
-    """Gives the checked header and the public number of records; no cell is parsed and no row is kept.
-
-    Raises: as `open_table`.
-    """
-    table = open_table(path, schema)
-    return table.header, table.records
 
 
 def read_table(path: str | Path, schema: Schema) -> pl.DataFrame:

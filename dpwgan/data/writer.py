@@ -326,37 +326,7 @@ def _write_rows(
     schema: Schema | None,
     threads: int | None,
 ) -> WrittenTable:
-    with _HashedStream(pending) as stream:
-        records = _pack_rows(
-            stream, path, frames, header=header, line_ending=line_ending, schema=schema, threads=threads
-        )
-    return WrittenTable(records=records, sha256=stream.digest.hexdigest())
-
-
-def _pack_rows(
-    stream: _HashedStream,
-    path: str | Path,
-    frames: Iterable[pl.DataFrame],
-    *,
-    header: Sequence[str],
-    line_ending: str,
-    schema: Schema | None,
-    threads: int | None,
-) -> int:
-    records = 0
     form = get_form(path)
-    if form != "csv":
-        if schema is None:
-            raise DpwganError(f"Internal error: a table was to be written as .{form} without its specs.")
-        if form == "npz":
-            records, data = pack_table(map(write_all_numbers, frames), schema)
-            stream.write(data)
-        else:
-            with ParquetWriter(stream, header, schema) as packer:  # type: ignore[arg-type]
-                for frame in frames:
-                    packer.write(frame)
-                    records += frame.height
-        return records
     is_packed = str(path).endswith(".gz")
 
     def pack(data: bytes) -> bytes:
@@ -367,11 +337,24 @@ def _pack_rows(
     def write(frame: pl.DataFrame) -> tuple[int, bytes]:
         return frame.height, pack(_write_chunk(frame, line_ending))
 
-    stream.write(pack(_write_header(header, line_ending)))
-    for height, data in map_in_order(write, frames, threads=threads):
-        stream.write(data)
-        records += height
-    return records
+    records = 0
+    with _HashedStream(pending) as stream:
+        if form == "csv":
+            stream.write(pack(_write_header(header, line_ending)))
+            for height, data in map_in_order(write, frames, threads=threads):
+                stream.write(data)
+                records += height
+        elif schema is None:
+            raise DpwganError(f"Internal error: a table was to be written as .{form} without its specs.")
+        elif form == "npz":
+            records, data = pack_table(map(write_all_numbers, frames), schema)
+            stream.write(data)
+        else:
+            with ParquetWriter(stream, header, schema) as packer:  # type: ignore[arg-type]
+                for frame in frames:
+                    packer.write(frame)
+                    records += frame.height
+    return WrittenTable(records=records, sha256=stream.digest.hexdigest())
 
 
 def _write_header(header: Sequence[str], line_ending: str) -> bytes:

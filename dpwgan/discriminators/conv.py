@@ -1,7 +1,6 @@
 """A critic of images: two strided convolutions, a layer of features that the label joins, and one score."""
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -45,8 +44,6 @@ class ConvCritic:
         """
         if activation_stddev > 0 and device_rng is None:
             raise ValueError("noise on activations needs a generator")
-        self.image = image
-        self.classes = classes
         self.noisy_features = noisy_features
         self._activation_stddev = activation_stddev
         self._device_rng = device_rng
@@ -63,12 +60,10 @@ class ConvCritic:
         self.weights[-2].assign(tf.concat([self.weights[-2][:places], label_rows], axis=0))
         self._add_layer(features, 1, rng=rng)
         del self.weights[-1]
-        self.initial = [tf.constant(weight.numpy()) for weight in self.weights]
 
-    def features(self, images: tf.Tensor, labels: tf.Tensor, weights: Sequence[tf.Tensor] | None = None) -> tf.Tensor:
+    def features(self, images: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
         """Gives the last hidden layer. Shapes: (b, height, width, channels), one-hot (b, classes) to (b, features)."""
-        weights = self.weights if weights is None else weights
-        activation = images
+        weights, activation = self.weights, images
         for kernel, bias in zip(
             weights[: 2 * self._convolutions : 2], weights[1 : 2 * self._convolutions : 2], strict=True
         ):
@@ -77,13 +72,12 @@ class ConvCritic:
         flat = tf.reshape(activation, [-1, height * width * channels])
         return self._activate(tf.concat([flat, labels], axis=1) @ weights[-3] + weights[-2])
 
-    def score(self, images: tf.Tensor, labels: tf.Tensor, weights: Sequence[tf.Tensor] | None = None) -> tf.Tensor:
+    def score(self, images: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
         """Scores images. Shapes: (b, height, width, channels) and one-hot (b, classes) to (b,)."""
-        weights = self.weights if weights is None else weights
-        features = self.features(images, labels, weights)
+        features = self.features(images, labels)
         if self.noisy_features is not None:
             features = self.noisy_features(features)
-        return tf.squeeze(features @ weights[-1], axis=1)
+        return tf.squeeze(features @ self.weights[-1], axis=1)
 
     def _add_layer(self, *shape: int, rng: np.random.Generator) -> None:
         scale = np.float32(math.sqrt(2.0 / math.prod(shape[:-1])))

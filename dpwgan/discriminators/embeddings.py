@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpwgan.accounting.events import Gaussian
+from dpwgan.cells.image_moments import make_waves
 from dpwgan.mechanisms.gaussian import add_gaussian_noise
 from dpwgan.storage import cut, let_go
 
@@ -69,7 +70,7 @@ class ImageFeatures:
     def waves(self) -> Floats:
         """The images that the coefficients are multiples of: orthonormal. Shapes: (m, pixels)."""
         height, width, channels = self.shape
-        down, across = _make_cosines(height), _make_cosines(width)
+        down, across = make_waves(height), make_waves(width)
         a, b, colour = self.coefficients.T
         waves = np.einsum("mi,mj,mc->mijc", down[a], across[b], _COLOURS[channels][colour])
         return np.ascontiguousarray(waves.reshape(len(self.coefficients), -1))
@@ -229,12 +230,3 @@ def _order(coefficients: npt.NDArray[np.int64]) -> Floats:
     """Frequencies down and across are added; a colour counts as twice its frequency and one more."""
     down, across, colour = coefficients.T
     return np.where(colour > 0, 2 * (down + across) + 1, down + across).astype(np.float64)
-
-
-def _make_cosines(length: int) -> Floats:
-    """The orthonormal cosine waves of a line, one a row. Source: Ahmed, Natarajan, Rao 1974 (DCT-II)."""
-    places = np.arange(length)
-    waves = np.cos(np.pi * np.outer(places, places + 0.5) / length) * math.sqrt(2.0 / length)
-    waves[0] /= math.sqrt(2.0)
-    result: Floats = waves
-    return result

@@ -242,21 +242,6 @@ def measure_one_layer(
     return OneLayerTerm(weights=weights, sizes=sizes, target=float(noisy + middle), stddev=stddev), event
 
 
-def expected_score(
-    probabilities: ProbabilityArray, weights: npt.NDArray[np.floating[Any]], sizes: Sequence[int]
-) -> float:
-    """Computes the mean of f_w over a mixture of K equally likely codes, each drawing every attribute by itself.
-
-    The module's Theorem 4 does it without drawing rows, to 1e-5. Taking w.x + b as normal, as MacKay 1992 does, would
-    be off by hundredths here, which is far more than the noise of an answer.
-    Privacy: post-processing.
-    Shapes: `probabilities` (K, W), each attribute's slice adding up to 1; `weights` (W + 1,), the bias last.
-    Raises: PrivacyError for shapes that do not fit.
-    """
-    sizes = _checked_sizes(sizes)
-    return _score_and_gradient(probabilities, weights=_checked_weights(weights, sizes=sizes), sizes=sizes)[0]
-
-
 @dataclass(frozen=True, kw_only=True)
 class OneLayerCertificate:
     """How far the one-way fractions of an output are from the real ones, as released.
@@ -426,6 +411,11 @@ def _damping(reach: float) -> float:
 def _score_and_gradient(
     probabilities: ProbabilityArray, *, weights: FloatArray, sizes: tuple[int, ...]
 ) -> tuple[float, FloatArray]:
+    """Computes the mean of f_w over a mixture of equally likely codes, each drawing every attribute by itself.
+
+    The module's Theorem 4 does it without drawing rows, to 1e-5. Taking w.x + b as normal, as MacKay 1992 does, would
+    be off by hundredths here, which is far more than the noise of an answer.
+    """
     table = np.asarray(probabilities, dtype=np.float64)
     if table.ndim != 2 or table.shape[0] == 0 or table.shape[1] != weights.size - 1:
         raise PrivacyError(f"The codes' probabilities must be a table with {weights.size - 1} columns.")

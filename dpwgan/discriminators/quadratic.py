@@ -1,7 +1,5 @@
 """A critic of images in few coordinates: linear in its weights, which are few, since every one of them gets noise."""
 
-from collections.abc import Sequence
-
 import tensorflow as tf
 
 # A record's gradient is about as long for its products as for its coordinates, where these are 1 to 3 long.
@@ -25,7 +23,7 @@ class QuadraticCritic:
             tf.Variable(tf.zeros([dimension, dimension])),
         ]
 
-    def score(self, points: tf.Tensor, labels: tf.Tensor, weights: Sequence[tf.Tensor] | None = None) -> tf.Tensor:
+    def score(self, points: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
         """Scores points. Shapes: (b, dimension) and one-hot (b, classes) to (b,)."""
-        vectors, matrix = self.weights if weights is None else weights
+        vectors, matrix = self.weights
         return tf.reduce_sum((labels @ vectors + _PRODUCTS * (points @ matrix)) * points, axis=1)

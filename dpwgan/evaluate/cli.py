@@ -82,8 +82,6 @@ def build_parser() -> argparse.ArgumentParser:
         usage=USAGE,
         description=DESCRIPTION,
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"dpwgan {__version__}")
     parser.add_argument("files", nargs="*", help=argparse.SUPPRESS)

@@ -1,7 +1,6 @@
 """A generator of images: from noise and a label, through two transposed convolutions, to pixels in [0, 1]."""
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -46,9 +45,6 @@ class ConvGenerator:
         """Draws the first weights. Raises: ValueError if filters cannot be put into groups."""
         if any(width % GROUPS for width in filters):
             raise ValueError(f"filters must be multiples of {GROUPS}")
-        self.image = image
-        self.classes = classes
-        self.latent = latent
         self.sizes = halve_sides(image)
         first, second = filters
         (height, width), channels = self.sizes[0], image[2]
@@ -75,9 +71,9 @@ class ConvGenerator:
             fill(0.0, channels),
         ]
 
-    def images(self, latents: tf.Tensor, labels: tf.Tensor, weights: Sequence[tf.Tensor] | None = None) -> tf.Tensor:
+    def images(self, latents: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
         """Draws a batch of images. Shapes: (b, latent) and one-hot (b, classes) to (b, height, width, channels)."""
-        dense, bias, *hidden, last_bias = self.weights if weights is None else weights
+        dense, bias, *hidden, last_bias = self.weights
         (height, width), *sizes = self.sizes
         activation = tf.concat([latents, labels], axis=1) @ dense + bias
         activation = tf.reshape(activation, [-1, height, width, hidden[0].shape[0]])

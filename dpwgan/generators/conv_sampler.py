@@ -14,6 +14,7 @@ from dpwgan.encoded import EncodedTable
 from dpwgan.errors import InputError
 from dpwgan.generators.pieces import cut
 from dpwgan.generators.saved import read_shares, read_weights, reading_saved
+from dpwgan.generators.shares import draw_labels
 
 CONV_FILE = "convolutions.npz"
 _GRID_FILE = "convolutions.json"
@@ -51,11 +52,7 @@ class ConvSampler:
             labels = draw_labels(self.shares, size, rng=rng)
             latents = rng.standard_normal((size, len(self.weights[0]) - len(self.shares)), dtype=np.float32)
             images = self.draw_images(latents, np.eye(len(self.shares), dtype=np.float32)[labels])
-            codes = np.zeros((size, 1), np.int32)
-            codes[:, self.grid.label.source] = labels
-            numbers = np.zeros((size, len(self.grid.sources)), np.float32)
-            numbers[:, list(self.grid.sources)] = images.reshape(size, -1)
-            yield EncodedTable(codes=codes, numbers=numbers, spans=self.grid.spans)
+            yield self.grid.to_rows(images.reshape(size, -1), labels)
 
     def draw_images(self, latents: Floats, labels: Floats) -> Floats:
         """Does what `ConvGenerator.images` does. Shapes: (b, latent), one-hot (b, classes) to (b, h, w, channels)."""
@@ -87,14 +84,6 @@ class ConvSampler:
         if len(weights) < 6 or len(weights) % 3 or len(weights[-1]) != grid.shape[2]:
             raise InputError("the saved generator is damaged: its weights do not fit its images")
         return cls(weights=weights, shares=shares, grid=grid)
-
-
-def draw_labels(shares: npt.NDArray[np.float64], records: int, *, rng: np.random.Generator) -> npt.NDArray[np.int64]:
-    """Draws labels by shares that are public or released. Shapes: (classes,) to (records,)."""
-    cumulative = np.cumsum(shares)
-    drawn = np.searchsorted(cumulative, rng.random(records) * cumulative[-1], side="right")
-    labels: npt.NDArray[np.int64] = np.minimum(drawn, len(shares) - 1)
-    return labels
 
 
 def _normalise(activation: Floats) -> Floats:

@@ -3,11 +3,11 @@
 import functools
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from dpwgan.cells.image_grid import ImageGrid
 from dpwgan.discriminators.embeddings import ImageFeatures, choose_coefficients
 from dpwgan.encoded import EncodedTable, Span
 from dpwgan.storage import allocate_beside, let_go
@@ -15,7 +15,6 @@ from dpwgan.storage import allocate_beside, let_go
 Floats = npt.NDArray[np.float64]
 
 _CHUNK = 1 << 12
-
 
 LENGTH = 24.0
 """How long a point is: with noise of variance 0.5 on each of some 70 coordinates, 6 long, it can still be told."""
@@ -26,24 +25,20 @@ _AMPLITUDE = 0.15
 
 @dataclass(frozen=True, kw_only=True)
 class CosineSpace:
-    """Where pixels and label of a table of images stand, and the basis that its pixels are looked at in.
+    """The basis that the pixels of a table of images are looked at in.
 
     A point is the features of `ImageFeatures`, of the lowest frequencies, times `LENGTH`: all points are equally long,
     so that no clip norm fits one picture better than another.
     Privacy: made of the public layout alone. A row's point is a function of that row alone.
-    Shapes: `image` is (height, width, channels), channels 1 or 3; `sources` (pixels,) places in `EncodedTable.numbers`.
     """
 
-    image: tuple[int, int, int]
-    spans: tuple[Span, ...]
-    label: Span
-    sources: tuple[int, ...]
+    grid: ImageGrid
     most: int
 
     @functools.cached_property
     def embedding(self) -> ImageFeatures:
         """The map from pixels to features of unit length: at most `most` frequencies, and a constant."""
-        return ImageFeatures(shape=self.image, coefficients=choose_coefficients(self.image, most=self.most))
+        return ImageFeatures(shape=self.grid.shape, coefficients=choose_coefficients(self.grid.shape, most=self.most))
 
     @property
     def dimension(self) -> int:
@@ -58,12 +53,7 @@ class CosineSpace:
     @property
     def pixels(self) -> int:
         """Number of pixels, channels counted."""
-        return len(self.sources)
-
-    @property
-    def classes(self) -> int:
-        """Number of cells that the label may hold."""
-        return self.label.categories
+        return len(self.grid.sources)
 
     @property
     def basis(self) -> Floats:
@@ -86,7 +76,7 @@ class CosineSpace:
             Span(column=f"c{i}", role="number", head="linear", start=i, width=1, source=i, categories=0)
             for i in range(self.features)
         )
-        start, classes = self.features, self.classes
+        start, classes = self.features, self.grid.classes
         label = Span(
             column="label", role="category", head="softmax", start=start, width=classes, source=0, categories=classes
         )
@@ -95,16 +85,10 @@ class CosineSpace:
     def to_points(self, encoded: EncodedTable) -> EncodedTable:
         """Gives every row's point and label. What it gives is not released."""
         points = allocate_beside(encoded.numbers, (encoded.records, self.features), np.float32)
-        sources = list(self.sources)
+        sources = list(self.grid.sources)
         for first in range(0, encoded.records, _CHUNK):
             rows = slice(first, first + _CHUNK)
             points[rows] = LENGTH * self.embedding.embed(encoded.numbers[rows][:, sources])
             let_go(encoded.numbers, points)
-        codes = np.ascontiguousarray(encoded.codes[:, [self.label.source]])
+        codes = np.ascontiguousarray(encoded.codes[:, [self.grid.label.source]])
         return EncodedTable(codes=codes, numbers=points, spans=self.point_spans)
-
-    def to_rows(self, pixels: npt.NDArray[np.floating[Any]], labels: npt.NDArray[np.integer[Any]]) -> EncodedTable:
-        """Gives the rows of images. Shapes: (b, pixels), cut to [0, 1] here, and (b,)."""
-        numbers = np.empty(pixels.shape, np.float32)
-        numbers[:, list(self.sources)] = np.clip(pixels, 0.0, 1.0)
-        return EncodedTable(codes=labels[:, np.newaxis].astype(np.int32), numbers=numbers, spans=self.spans)

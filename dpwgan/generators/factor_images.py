@@ -16,6 +16,7 @@ from dpwgan.encoded import EncodedTable, Span
 from dpwgan.errors import DpwganError
 from dpwgan.generators.pieces import cut
 from dpwgan.generators.saved import reading_saved
+from dpwgan.generators.shares import are_shares, draw_labels
 
 FACTORS_FILE = "image_factors.npz"
 _COLUMNS_FILE = "image_factors.json"
@@ -47,14 +48,13 @@ class FactorImages:
         numbers = sum(span.head == "linear" for span in self.spans)
         is_sound = (
             self.label in self.spans
-            and self.shares.shape == (classes,) == (self.label.categories,)
+            and classes == self.label.categories
+            and are_shares(self.shares, classes=classes)
             and self.factors.shape == (classes, m, m)
             and self.waves.shape == (m, numbers)
             and np.array_equal(np.sort(self.pixels), np.arange(numbers))
             and len(self.spans) == numbers + 1
             and all(np.all(np.isfinite(getattr(self, name))) for name in _ARRAYS)
-            and bool(np.all(self.shares >= 0))
-            and bool(np.isclose(self.shares.sum(), 1.0))
         )
         if not is_sound:
             raise DpwganError("Internal error: the arrays of a generator of images do not fit together.")
@@ -73,7 +73,7 @@ class FactorImages:
             yield self._draw(size, rng=rng)
 
     def _draw(self, records: int, *, rng: np.random.Generator) -> EncodedTable:
-        classes = rng.choice(len(self.shares), size=records, p=self.shares / self.shares.sum())
+        classes = draw_labels(self.shares, records, rng=rng)
         numbers = np.empty((records, len(self.pixels)), np.float32)
         for first in range(0, records, _BLOCK):
             own = classes[first : first + _BLOCK]

@@ -11,17 +11,6 @@ from dpwgan.encoded import Span
 _LEAST_UNIFORM = 1e-7
 
 
-def apply_heads(logits: tf.Tensor, spans: Sequence[Span]) -> tf.Tensor:
-    """Turns logits into probabilities (softmax, sigmoid) and numbers (linear), span by span.
-
-    A number's range is [0, 1] and its head is centred there: 0.5 plus the logit; it is cut to the range at decode.
-    Shapes: (b, width) to (b, width).
-    Source: Srivastava and Alzantot 2019, section 7.
-    """
-    pieces = zip(spans, split_spans(logits, spans), strict=True)
-    return tf.concat([_apply_head(logit, span) for span, logit in pieces], axis=1)
-
-
 def draw_rows(logits: tf.Tensor, uniforms: tf.Tensor, spans: Sequence[Span]) -> tf.Tensor:
     """Draws rows like the real ones, ones and zeros, through which the gradient passes as if they were probabilities.
 
@@ -102,6 +91,11 @@ def _stack(columns: list[tuple[int, tf.Tensor]], *, empty: tf.Tensor) -> tf.Tens
 
 
 def _apply_head(logits: tf.Tensor, span: Span) -> tf.Tensor:
+    """Turns a span's logits into probabilities (softmax, sigmoid) or a number (linear).
+
+    A number's range is [0, 1] and its head is centred there: 0.5 plus the logit; it is cut to the range at decode.
+    Source: Srivastava and Alzantot 2019, section 7.
+    """
     if span.head == "softmax":
         return tf.nn.softmax(logits)
     return tf.sigmoid(logits) if span.head == "sigmoid" else logits + 0.5

@@ -1,13 +1,12 @@
 """A generator of smooth images of given labels: a perceptron's coordinates, beside those of a mean picture."""
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from dpwgan.generators.labelled_sampler import SmoothFrame
+from dpwgan.generators.smooth_frame import SmoothFrame
 
 
 class LabelledImages:
@@ -45,9 +44,9 @@ class LabelledImages:
             tf.Variable(np.asarray(centre, np.float32)),
         ]
 
-    def points(self, latents: tf.Tensor, labels: tf.Tensor, weights: Sequence[tf.Tensor] | None = None) -> tf.Tensor:
+    def points(self, latents: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
         """Draws a batch of points. Shapes: (b, latent) and one-hot (b, classes) to (b, dimension)."""
-        kernel, bias, last, offset = self.weights if weights is None else weights
+        kernel, bias, last, offset = self.weights
         hidden = tf.nn.relu(tf.concat([latents, labels], axis=1) @ kernel + bias)
         pixels = ((hidden @ last + offset) / self._scale) @ self._basis
         cut = pixels + tf.stop_gradient(tf.clip_by_value(pixels, 0.0, 1.0) - pixels)

@@ -1,8 +1,6 @@
 """Images of a trained `LabelledImages`: numpy alone, so that sampling needs no TensorFlow."""
 
-import functools
 import json
-import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -13,46 +11,17 @@ import numpy.typing as npt
 
 from dpwgan.accounting.certificate import Certificate
 from dpwgan.cells.image_grid import ImageGrid
-from dpwgan.cells.image_moments import make_cosine_basis
 from dpwgan.encoded import EncodedTable
 from dpwgan.errors import InputError
-from dpwgan.generators.conv_sampler import draw_labels
 from dpwgan.generators.pieces import cut
 from dpwgan.generators.saved import read_shares, read_weights, reading_saved
+from dpwgan.generators.shares import draw_labels
+from dpwgan.generators.smooth_frame import SmoothFrame
 
 LABELLED_FILE = "labelled.npz"
 _FRAME_FILE = "labelled.json"
 
-REACH = 10.0
-"""How far a full picture is from a black one, in points: no picture is longer."""
-
 Floats = npt.NDArray[np.float64]
-
-
-@dataclass(frozen=True, kw_only=True)
-class SmoothFrame:
-    """Images as points: coordinates in the smoothest orthonormal cosines, in tenths of the length of a full picture.
-
-    Privacy: made of the public layout alone. A row's point is a linear function of that row, and at most `REACH` long.
-    """
-
-    grid: ImageGrid
-    dimension: int
-
-    @property
-    def scale(self) -> float:
-        """What coordinates of pixels are multiplied by."""
-        return REACH / math.sqrt(len(self.grid.sources))
-
-    @functools.cached_property
-    def basis(self) -> tuple[Floats, npt.NDArray[np.int64]]:
-        """The cosines, (dimension, pixels), orthonormal rows, and the frequency of each."""
-        return make_cosine_basis(self.grid.shape, dimension=self.dimension)
-
-    def to_points(self, pixels: npt.NDArray[np.floating[Any]]) -> Floats:
-        """Gives points of images. Shapes: (b, pixels) in [0, 1], in the grid's order, to (b, dimension)."""
-        points: Floats = np.asarray(pixels, np.float64) @ (self.basis[0].T * self.scale)
-        return points
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -77,11 +46,7 @@ class LabelledSampler:
         for size in cut(records, most=chunk):
             labels = draw_labels(self.shares, size, rng=rng)
             latents = rng.standard_normal((size, len(self.weights[0]) - grid.classes), dtype=np.float32)
-            codes = np.zeros((size, 1), np.int32)
-            codes[:, grid.label.source] = labels
-            numbers = np.zeros((size, len(grid.sources)), np.float32)
-            numbers[:, list(grid.sources)] = self.draw_images(latents, np.eye(grid.classes, dtype=np.float32)[labels])
-            yield EncodedTable(codes=codes, numbers=numbers, spans=grid.spans)
+            yield grid.to_rows(self.draw_images(latents, np.eye(grid.classes, dtype=np.float32)[labels]), labels)
 
     def draw_images(
         self, latents: npt.NDArray[np.float32], labels: npt.NDArray[np.float32]

@@ -25,7 +25,6 @@ class MlpGenerator:
     def __init__(self, spans: Sequence[Span], *, latent: int, hidden: Sequence[int], rng: np.random.Generator) -> None:
         """Draws the first weights (He et al. 2015, arXiv:1502.01852), the last layer small."""
         self.spans = tuple(spans)
-        self.latent = latent
         sizes = [latent, *hidden, sum(span.width for span in spans)]
         self.weights: list[tf.Variable] = []
         for layer, (inputs, outputs) in enumerate(pairwise(sizes)):

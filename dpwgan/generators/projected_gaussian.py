@@ -29,6 +29,7 @@ from dpwgan.encoded import EncodedTable, Span
 from dpwgan.errors import DpwganError
 from dpwgan.generators.pieces import cut
 from dpwgan.generators.saved import reading_saved
+from dpwgan.generators.shares import are_shares, draw_labels
 
 PROJECTED_FILE = "projected.npz"
 _COLUMNS_FILE = "projected.json"
@@ -240,9 +241,8 @@ class ClassSampler:
     def __post_init__(self) -> None:
         inner = self.spans if self.label is None else leave_out(self.spans, self.label)
         is_sound = (
-            len(self.models) == len(self.shares) == (1 if self.label is None else self.label.categories)
-            and bool(np.all(self.shares >= 0))
-            and bool(np.isclose(self.shares.sum(), 1.0))
+            len(self.models) == (1 if self.label is None else self.label.categories)
+            and are_shares(self.shares, classes=len(self.models))
             and all(model.coarsening.spans == inner for model in self.models)
         )
         if not is_sound:
@@ -271,7 +271,7 @@ class ClassSampler:
             spans=self.spans,
         )
         others = [source for source in range(whole.codes.shape[1]) if source != self.label.source]
-        classes = rng.choice(len(self.shares), size=records, p=self.shares / self.shares.sum())
+        classes = draw_labels(self.shares, records, rng=rng)
         whole.codes[:, self.label.source] = classes
         for index, model in enumerate(self.models):
             rows = np.flatnonzero(classes == index)

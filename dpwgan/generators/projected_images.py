@@ -6,21 +6,21 @@ were released; how pixels hang together before clipping is the released covarian
 """
 
 import json
-import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr
 
 from dpwgan.accounting.certificate import Certificate
 from dpwgan.encoded import EncodedTable, Span
 from dpwgan.errors import DpwganError
+from dpwgan.generators.clipped_gaussian import fit_clipped
 from dpwgan.generators.pieces import cut
 from dpwgan.generators.projection import project_on_semidefinite
 from dpwgan.generators.saved import reading_saved
+from dpwgan.generators.shares import are_shares, draw_labels
 
 IMAGES_FILE = "image_gaussian.npz"
 _COLUMNS_FILE = "image_gaussian.json"
@@ -28,11 +28,6 @@ _COLUMNS_FILE = "image_gaussian.json"
 Floats = npt.NDArray[np.float64]
 
 _PIECE_BYTES = 32 * 2**20
-_BISECTIONS = 24
-_LEAST_SPREAD, _MOST_SPREAD = 1e-4, 50.0
-# A clipped Gaussian of a mean has any variance below that of a coin with the same mean; at the coin it is degenerate.
-_MOST_VARIANCE = 0.95
-_LEAST_MEAN = 1e-4
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -104,7 +99,7 @@ class ImageSampler:
         is_sound = (
             self.label in self.spans
             and classes == self.label.categories
-            and self.shares.shape == (classes,)
+            and are_shares(self.shares, classes=classes)
             and self.spreads.shape == self.locations.shape
             and self.loadings.ndim == 3
             and self.loadings.shape[0] in (1, classes)
@@ -113,8 +108,6 @@ class ImageSampler:
             and sorted(self.sources.tolist()) == list(range(pixels))
             and self.levels >= 1
             and all(np.all(np.isfinite(part)) for part in arrays)
-            and bool(np.all(self.shares >= 0))
-            and bool(np.isclose(self.shares.sum(), 1.0))
         )
         if not is_sound:
             raise DpwganError("Internal error: the classes of images do not fit together.")
@@ -134,7 +127,7 @@ class ImageSampler:
 
     def _draw(self, records: int, *, rng: np.random.Generator) -> EncodedTable:
         _, p, pixels = self.loadings.shape
-        classes = rng.choice(len(self.shares), size=records, p=self.shares / self.shares.sum())
+        classes = draw_labels(self.shares, records, rng=rng)
         numbers = np.zeros((records, pixels), np.float32)
         size = max(1, _PIECE_BYTES // (8 * (pixels + p)))
         for index, (location, spread) in enumerate(zip(self.locations, self.spreads, strict=True)):
@@ -205,53 +198,3 @@ def fit_pixels(
         spreads=spreads,
         loadings=np.stack(loadings),
     )
-
-
-def fit_clipped(means: Floats, variances: Floats) -> tuple[Floats, Floats]:
-    """Finds the location and the spread of Gaussians that have these means and variances after clipping to [0, 1].
-
-    Variances too large for their mean are cut. With the mean held, a wider Gaussian has more variance after clipping,
-    and with the spread held, one further up has a larger mean: two bisections, one within the other.
-    Shapes: any, all the same.
-    """
-    means = np.clip(means, _LEAST_MEAN, 1.0 - _LEAST_MEAN)
-    variances = np.clip(variances, 1e-8, _MOST_VARIANCE * means * (1.0 - means))
-    lowest, highest = np.full_like(means, math.log(_LEAST_SPREAD)), np.full_like(means, math.log(_MOST_SPREAD))
-    for _ in range(_BISECTIONS):
-        middle = (lowest + highest) / 2
-        spreads = np.exp(middle)
-        locations = _locate(means, spreads)
-        too_wide = clip_moments(locations, spreads)[1] > variances
-        highest, lowest = np.where(too_wide, middle, highest), np.where(too_wide, lowest, middle)
-    return locations, spreads
-
-
-def _locate(means: Floats, spreads: Floats) -> Floats:
-    """Finds where Gaussians of these spreads lie if they have these means after clipping."""
-    # A clipped mean is within 1e-15 of 0 or 1 at eight spreads beyond.
-    lowest, highest = -8.0 * spreads, 1.0 + 8.0 * spreads
-    for _ in range(_BISECTIONS):
-        middle = (lowest + highest) / 2
-        too_high = clip_moments(middle, spreads)[0] > means
-        highest, lowest = np.where(too_high, middle, highest), np.where(too_high, lowest, middle)
-    result: Floats = (lowest + highest) / 2
-    return result
-
-
-def clip_moments(locations: Floats, spreads: Floats) -> tuple[Floats, Floats]:
-    """Gives mean and variance of Gaussians that are clipped to [0, 1].
-
-    Source: Tobin 1958 and Greene, Econometric Analysis, Theorem 19.3 (moments of the censored normal distribution).
-    """
-    low, high = -locations / spreads, (1.0 - locations) / spreads
-    below, above = ndtr(low), ndtr(-high)
-    at_low, at_high = np.exp(-0.5 * low**2) / np.sqrt(2 * np.pi), np.exp(-0.5 * high**2) / np.sqrt(2 * np.pi)
-    inside = 1.0 - below - above
-    mean = locations * inside + spreads * (at_low - at_high) + above
-    square = (
-        (locations**2 + spreads**2) * inside
-        + 2 * locations * spreads * (at_low - at_high)
-        + spreads**2 * (low * at_low - high * at_high)
-        + above
-    )
-    return mean, np.maximum(square - mean**2, 0.0)

@@ -41,7 +41,7 @@ class SmoothGenerator:
         """Draws the first weights: smooth pictures without a prior, next to nothing with one."""
         self.space, self._prior = space, prior
         self.latent = latent if prior is None else int(prior.loadings.shape[1])
-        shares = np.full(space.classes, 1.0 / space.classes) if prior is None else prior.shares
+        shares = np.full(space.grid.classes, 1.0 / space.grid.classes) if prior is None else prior.shares
         # The network's output becomes pixels, and pixels points, each by one product.
         self._drawing = tf.constant(space.amplitudes[:, np.newaxis] * space.basis, tf.float32)
         self._looking = tf.constant(space.basis.T * space.embedding.weights, tf.float32)
@@ -49,7 +49,7 @@ class SmoothGenerator:
             self._locations = tf.constant(prior.locations, tf.float32)
             self._spreads = tf.constant(prior.spreads, tf.float32)
             self._loadings = tf.constant(prior.loadings, tf.float32)
-        sizes = [self.latent + space.classes, *hidden, space.dimension]
+        sizes = [self.latent + space.grid.classes, *hidden, space.dimension]
         self.weights: list[tf.Variable] = [tf.Variable(np.log(np.maximum(shares, 1e-6)).astype(np.float32))]
         for layer, (inputs, outputs) in enumerate(pairwise(sizes)):
             kernel = rng.standard_normal((inputs, outputs), dtype=np.float32)
@@ -63,7 +63,7 @@ class SmoothGenerator:
 
     def rows(self, latents: tf.Tensor, uniforms: tf.Tensor) -> tf.Tensor:
         """Draws a batch of points. Shapes: (b, latent), (b, classes or more) to (b, features + classes)."""
-        classes = self.space.classes
+        classes = self.space.grid.classes
         logits = tf.tile(self.weights[0][tf.newaxis], [tf.shape(latents)[0], 1])
         label = draw_one_hot(logits, uniforms[:, :classes])
         activation = tf.concat([latents, label], axis=1)
@@ -79,7 +79,7 @@ class SmoothGenerator:
 
     def cells(self, latents: tf.Tensor, uniforms: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Draws the same points as encoded ones. Shapes: as `rows`, to codes (b, 1) and numbers (b, features)."""
-        numbers, label = tf.split(self.rows(latents, uniforms), [self.space.features, self.space.classes], axis=1)
+        numbers, label = tf.split(self.rows(latents, uniforms), [self.space.features, self.space.grid.classes], axis=1)
         return tf.argmax(label, axis=1, output_type=tf.int32)[:, tf.newaxis], numbers
 
     def to_sampler(self, weights: Sequence[npt.NDArray[np.float32]]) -> SmoothSampler:
@@ -94,7 +94,7 @@ class SmoothGenerator:
         return LENGTH * whole / tf.norm(whole, axis=1, keepdims=True)
 
     def _draw_prior(self, latents: tf.Tensor, label: tf.Tensor) -> tf.Tensor:
-        classes, matrices = self.space.classes, int(self._loadings.shape[0])
+        classes, matrices = self.space.grid.classes, int(self._loadings.shape[0])
         if matrices == 1:
             bent = latents @ self._loadings[0]
         else:

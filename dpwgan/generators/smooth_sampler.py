@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dpwgan.accounting.certificate import Certificate
+from dpwgan.cells.image_grid import ImageGrid
 from dpwgan.discriminators.embeddings import CENTRE
-from dpwgan.encoded import EncodedTable, Span
+from dpwgan.encoded import EncodedTable
 from dpwgan.errors import InputError
 from dpwgan.generators.cosine_space import CosineSpace
 from dpwgan.generators.pieces import cut
@@ -47,7 +48,7 @@ class SmoothSampler:
             yield self._draw(size, basis=basis, rng=rng)
 
     def _draw(self, records: int, *, basis: npt.NDArray[np.float64], rng: np.random.Generator) -> EncodedTable:
-        classes = self.space.classes
+        classes = self.space.grid.classes
         logits = np.repeat(self.weights[0][np.newaxis], records, axis=0)
         labels = draw_categories(logits, head="softmax", rng=rng)
         latents = rng.standard_normal((records, len(self.weights[1]) - classes), dtype=np.float32)
@@ -62,12 +63,14 @@ class SmoothSampler:
                 rows = np.flatnonzero(labels == label)
                 loadings = self.prior.loadings[label % len(self.prior.loadings)]
                 pixels[rows] += self.prior.locations[label] + self.prior.spreads[label] * (latents[rows] @ loadings)
-        return self.space.to_rows(pixels, labels)
+        return self.space.grid.to_rows(np.clip(pixels, 0.0, 1.0), labels)
 
     def save(self, directory: Path) -> None:
         """Writes weights, space and prior into an existing folder."""
         np.savez(directory / SMOOTH_FILE, *self.weights)
-        document = {"space": asdict(self.space), "prior": self.prior is not None}
+        grid = asdict(self.space.grid)
+        space = {"image": grid.pop("shape"), **grid, "most": self.space.most}
+        document = {"space": space, "prior": self.prior is not None}
         (directory / _SPACE_FILE).write_text(json.dumps(document))
         if self.prior is not None:
             self.prior.save(directory)
@@ -79,16 +82,10 @@ class SmoothSampler:
             weights = read_weights(directory / SMOOTH_FILE)
             document = json.loads((directory / _SPACE_FILE).read_text())
             found = document["space"]
-            height, width, channels = found["image"]
-            space = CosineSpace(
-                image=(height, width, channels),
-                spans=tuple(Span(**span) for span in found["spans"]),
-                label=Span(**found["label"]),
-                sources=tuple(found["sources"]),
-                most=int(found["most"]),
-            )
+            grid = ImageGrid.read({**found, "shape": found["image"]})
+            space = CosineSpace(grid=grid, most=int(found["most"]))
             has_prior = bool(document["prior"])
-        if len(weights) < 5 or weights[0].shape != (space.classes,) or weights[-1].shape != (space.dimension,):
+        if len(weights) < 5 or weights[0].shape != (grid.classes,) or weights[-1].shape != (space.dimension,):
             raise InputError("the saved generator is damaged: its weights do not fit its images")
         prior = ImageSampler.load(directory) if has_prior else None
         return cls(weights=weights, space=space, prior=prior)

@@ -18,7 +18,8 @@ from dpwgan.data.arrays import make_table, read_images, read_label_bytes
 from dpwgan.data.findings import count_rows
 from dpwgan.data.forms import check_form
 from dpwgan.data.idx import read_idx, write_idx
-from dpwgan.data.reader import open_table, read_bytes
+from dpwgan.data.reader import open_table
+from dpwgan.data.stream import read_bytes
 from dpwgan.data.writer import check_writable, write_bytes, write_table
 from dpwgan.errors import UsageError
 from dpwgan.images.png import write_png
@@ -65,8 +66,6 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         usage=f"{PROGRAM} {first} {' '.join(file.upper() for file in entry.files)} [options]",
         description=f"{entry.summary[0].upper()}{entry.summary[1:]}.",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     for file in entry.files:
         parser.add_argument(file, metavar=file.upper(), help=argparse.SUPPRESS)

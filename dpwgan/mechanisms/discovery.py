@@ -68,17 +68,3 @@ def calibrate_selection(event: StableSelection, *, neighboring_relation: Neighbo
     log_needed = math.log(tokens_moved / event.delta) * (1 + 1e-12) + 1e-12
     steps = max(0, math.ceil((log_needed - math.log1p(math.exp(-decay))) / decay))
     return decay, 1 + steps
-
-
-def selection_probability(count: int, *, decay: float, threshold: int) -> float:
-    """Computes the probability that a token with this count is released.
-
-    Source: the tail of discrete Laplace noise, a^k / (1 + a) for k >= 0, and its reflection.
-    """
-    if count < 1:
-        return 0.0
-    needed = threshold - count
-    a = math.exp(-decay)
-    if needed >= 0:
-        return math.exp(-decay * needed) / (1 + a)
-    return 1 - math.exp(-decay * (1 - needed)) / (1 + a)

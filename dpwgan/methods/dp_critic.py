@@ -17,10 +17,11 @@ from dpwgan.cells.simplex import project_on_simplex
 from dpwgan.encoded import EncodedTable, TableShape
 from dpwgan.errors import UsageError
 from dpwgan.generators.conv_sampler import ConvSampler
-from dpwgan.generators.labelled_sampler import REACH, LabelledSampler, SmoothFrame
+from dpwgan.generators.labelled_sampler import LabelledSampler
 from dpwgan.generators.sampler import MlpSampler
+from dpwgan.generators.smooth_frame import REACH, SmoothFrame
 from dpwgan.mechanisms.gaussian import add_gaussian_noise
-from dpwgan.methods.base import Progress
+from dpwgan.methods.base import Progress, refuse_unknown_settings
 from dpwgan.methods.game import Game, GameSettings, build_players, count_classes, plan_game
 from dpwgan.methods.plain_game import PlainPlan, fit_plainly
 from dpwgan.randomness import Streams
@@ -175,11 +176,8 @@ class DpCritic:
 
     def make_settings(self, **asked: Any) -> DpCriticSettings:
         """Checks settings by name. Raises: UsageError."""
-        known = {part.name for part in fields(DpCriticSettings)}
         formal = asked.get("formal", False)
-        for name in asked:
-            if name not in known:
-                raise UsageError(f"the method {self.name} has no setting {name.replace('_', '-')}")
+        refuse_unknown_settings(self.name, asked, known={part.name for part in fields(DpCriticSettings)})
         if not formal and "l2_clip_norm" in asked:
             raise UsageError(f"the method {self.name} has a clip-norm with --formal only")
         defaults: dict[str, Any] = {

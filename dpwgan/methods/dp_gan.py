@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from dpwgan.accounting.budget import Budget, NeighboringRelation
-from dpwgan.accounting.calibrate import noise_multiplier_for
-from dpwgan.accounting.choose import AccountantChoice, NoChoice, choose_nothing
-from dpwgan.accounting.events import Charge, Event, Gaussian, PublishedClaim, Unprotected
-from dpwgan.accounting.moments import MOMENTS
-from dpwgan.cells.image_grid import LEAST_SIDE
+from dpwgan.accounting.choose import AccountantChoice
+from dpwgan.accounting.events import Charge, Event
 from dpwgan.encoded import EncodedTable, TableShape
 from dpwgan.errors import UsageError
 from dpwgan.generators.conv_sampler import ConvSampler
 from dpwgan.generators.cosine_space import LENGTH, CosineSpace
 from dpwgan.generators.sampler import MlpSampler
 from dpwgan.generators.smooth_sampler import SmoothSampler
-from dpwgan.methods.base import Progress
+from dpwgan.methods.base import Progress, refuse_unknown_settings
 from dpwgan.methods.image_gaussian import find_images
+from dpwgan.methods.published_gan import LAYER_NOISE, PublishedPlan, fit_published, plan_published
 from dpwgan.randomness import Streams
 from dpwgan.training.plan import TrainingPlan, plan_training
 from dpwgan.training.settings import DpWganSettings
@@ -34,23 +30,8 @@ if TYPE_CHECKING:
     from dpwgan.discriminators.noisy_products import NoisyProducts
     from dpwgan.training.plain_ascent import PlainAscent
 
-GENERATOR_LABEL = "generator and discriminator steps"
-SOURCE = "Johnson 2019, chapter 4: noise on the generator's gradients alone"
-
 MOST_DIMENSION = 1_024
 """The most coordinates of an image that a discriminator sees."""
-
-LAYER_NOISE = math.sqrt(0.5)
-"""Stddev of the paper's noise of variance 0.5 (section 4.1). Its program has stddev 0.5, which is variance 0.25."""
-
-# What the paper fixes for the generator's optimiser.
-BATCH = 100
-MICROBATCHES = 50
-GENERATOR_CLIP = 1.5
-RATE, MEAN_MEMORY, SQUARE_MEMORY = 2e-4, 0.5, 0.999
-# The paper takes 11,000 steps, 10 to 12 hours on a GPU of its time; these end in minutes on two cores.
-_PUBLISHED_STEPS = 2_000
-_PUBLISHED_IMAGE_STEPS = 300
 
 # One hidden layer of the generator is enough: it is held to means and covariances of classes.
 _IMAGE_SETTINGS: dict[str, Any] = {
@@ -105,13 +86,11 @@ class DpGanSettings:
 def make_dp_gan_settings(method: str, asked: dict[str, Any]) -> DpGanSettings:
     """Sorts and checks settings by name. Raises: UsageError."""
     own = {name: asked.pop(name) for name in ("private_part", "projection_dimension", "prior_share") if name in asked}
-    known = {part.name for part in fields(DpWganSettings)} - {"engine"}
+    refuse_unknown_settings(method, asked, known={part.name for part in fields(DpWganSettings)} - {"engine"})
     plain = own.get("private_part") == "generator"
     for name in asked:
-        said = name.replace("_", "-")
-        if name not in known:
-            raise UsageError(f"the method {method} has no setting {said}")
         if plain and name not in _OF_PUBLISHED:
+            said = name.replace("_", "-")
             raise UsageError(f"with the private-part generator the method {method} has no setting {said}: as published")
     if plain and "projection_dimension" in own:
         raise UsageError(f"with the private-part generator the method {method} has no setting projection-dimension")
@@ -142,7 +121,7 @@ class DpGanPlan:
         if self.space is None:
             return self.steps.memory_bytes
         numbers = self.space.pixels * (4 * self.space.dimension + 8 * self.steps.generator_batch_size)
-        numbers += self.space.features**2 * (3 * self.space.classes + int(4 * self.steps.expected_batch_size))
+        numbers += self.space.features**2 * (3 * self.space.grid.classes + int(4 * self.steps.expected_batch_size))
         return self.steps.memory_bytes + 4 * numbers
 
     @property
@@ -156,9 +135,9 @@ class DpGanPlan:
         if self.space is None:
             return self.steps.seconds
         products = self.space.features**2
-        step = 6e-9 * products * (self.steps.expected_batch_size + self.space.classes)
+        step = 6e-9 * products * (self.steps.expected_batch_size + self.space.grid.classes)
         batch = self.steps.generator_batch_size
-        a_round = 1e-10 * batch * (self.space.pixels * self.space.dimension + products * self.space.classes)
+        a_round = 1e-10 * batch * (self.space.pixels * self.space.dimension + products * self.space.grid.classes)
         return 5.0 + self.steps.steps * (
             step + self.steps.settings.generator_steps * (a_round + 3e-9 * batch * products)
         )
@@ -171,89 +150,10 @@ class DpGanPlan:
         if self.space is not None:
             for name in _NOT_OF_IMAGES:
                 del summary[name]
-            weights = (self.space.classes + 1) * self.space.features**2
+            weights = (self.space.grid.classes + 1) * self.space.features**2
             seen = {"projection_dimension": self.space.dimension}
             summary["critic_weights"] = weights
         return {"private_part": "discriminator", "layer_noise_variance": LAYER_NOISE**2, **seen, **summary}
-
-
-@dataclass(frozen=True, kw_only=True)
-class PublishedPlan:
-    """The published run: a plain discriminator, and noise on the generator's gradients. Nothing is promised."""
-
-    shape: TableShape
-    settings: DpGanSettings
-    choice: NoChoice
-    steps: int
-    batch: int
-    noise_multiplier: float
-    claim: PublishedClaim
-    prior: Any = None
-
-    @property
-    def charges(self) -> Sequence[tuple[str, Event, int, Mapping[str, Any]]]:
-        """What to note in the ledger."""
-        event = Unprotected(
-            reason=(
-                "the discriminator's weights are trained on rows without any noise, and every gradient of the "
-                "generator depends on them"
-            ),
-            published=self.claim,
-        )
-        details = {
-            "mechanism": "Adam on the discriminator, plain; Gaussian noise on the generator's clipped gradients",
-            "l2_clip_norm": GENERATOR_CLIP,
-            "microbatches": self.microbatches,
-            "noise_multiplier": self.noise_multiplier,
-        }
-        prior = [] if self.prior is None else list(self.prior.charges)
-        return [*prior, (GENERATOR_LABEL, event, self.steps, details)]
-
-    @property
-    def microbatches(self) -> int:
-        """Number of microbatches: one for each two rows of a batch, as published."""
-        return count_microbatches(self.batch)
-
-    @property
-    def networks(self) -> DpWganSettings:
-        """Widths of the networks."""
-        return DpWganSettings(**self.settings.training)
-
-    @property
-    def memory_bytes(self) -> int:
-        """Estimate of the memory that training takes."""
-        prior = 0 if self.prior is None else self.prior.memory_bytes
-        return int(self.row_bytes + prior + 4 * self.shape.width * (64 * self.batch + 12 * 1024) + 128 * 2**20)
-
-    @property
-    def row_bytes(self) -> int:
-        """The part of it that the rows take, which is on disk instead where they are."""
-        return 8 * self.shape.records * max(1, len(self.shape.spans))
-
-    @property
-    def seconds(self) -> float:
-        """Rough estimate of the time on two cores."""
-        images = find_images(self.shape) is not None
-        return 10.0 + self.steps * (0.5 if images else 0.02 + self.shape.width * 2e-6 * self.microbatches)
-
-    def summary(self) -> dict[str, Any]:
-        """Gives the settings as JSON-able pairs."""
-        return {
-            "private_part": "generator",
-            "layer_noise_variance": LAYER_NOISE**2,
-            "batch_size": self.batch,
-            "microbatches": self.microbatches,
-            "l2_clip_norm": GENERATOR_CLIP,
-            "noise_multiplier": self.noise_multiplier,
-            "learning_rate": RATE,
-            "steps": self.steps,
-            "prior_share": self.settings.prior_share,
-        }
-
-
-def count_microbatches(batch: int) -> int:
-    """Gives the number of microbatches that a batch is cut into: 50 of 100 rows, as published."""
-    return max(1, min(MICROBATCHES, batch // 2))
 
 
 class DpGan:
@@ -295,7 +195,7 @@ class DpGan:
             "other_charges": other_charges,
         }
         if settings.private_part == "generator":
-            return plan_published(shape, budget, settings=settings, **shared)
+            return plan_published(shape, budget, networks=DpWganSettings(**settings.training), **shared)
         space = lay_out_space(shape, settings)
         steps = plan_training(
             seen_shape(shape, space), budget, settings=complete_settings(settings, shape, space), **shared
@@ -323,7 +223,7 @@ class DpGan:
         run: dict[str, Any] = {"streams": streams, "ledger": ledger, "progress": progress}
         with on_device(device, threads=threads):
             if isinstance(plan, PublishedPlan):
-                return _fit_published(encoded, plan, **run)
+                return fit_published(encoded, plan, **run)
             return _fit_private(encoded, plan, **run)
 
 
@@ -344,13 +244,7 @@ def lay_out_space(shape: TableShape, settings: DpGanSettings) -> CosineSpace | N
     asked = settings.projection_dimension or _DIMENSION
     if settings.projection_dimension is not None and asked > pixels:
         raise UsageError(f"projection-dimension must be at most {pixels:,}, the number of pixels")
-    return CosineSpace(
-        image=grid.shape,
-        spans=shape.spans,
-        label=grid.label,
-        sources=grid.sources,
-        most=min(asked, pixels),
-    )
+    return CosineSpace(grid=grid, most=min(asked, pixels))
 
 
 def seen_shape(shape: TableShape, space: CosineSpace | None) -> TableShape:
@@ -398,7 +292,7 @@ def make_discriminator(
 
     if space is not None:
         products = NoisyProducts(
-            features=space.features, classes=space.classes, length=LENGTH, layer_noise=LAYER_NOISE, rng=rng
+            features=space.features, classes=space.grid.classes, length=LENGTH, layer_noise=LAYER_NOISE, rng=rng
         )
         return products, PlainAscent(products, plan)
     settings = plan.settings
@@ -433,120 +327,3 @@ def _fit_private(
     points = space.to_points(encoded)
     weights = play(points, plan.steps, critic=discriminator, generator=images, latents=latents, update=update, **run)
     return images.to_sampler(weights)
-
-
-def plan_published(
-    shape: TableShape,
-    budget: Budget,
-    *,
-    settings: DpGanSettings,
-    accountant_rule: str,
-    neighboring_relation: NeighboringRelation,
-    other_charges: Sequence[Charge] = (),
-    prior: Any = None,
-) -> PublishedPlan:
-    """Fixes steps and noise as published, and works out what they prove. Privacy: sees the public shape only.
-
-    Raises: PrivacyError if even the published accounting cannot meet the budget.
-    """
-    images = find_images(shape) is not None
-    batch = min(BATCH, shape.records)
-    steps = settings.training.get("steps") or (_PUBLISHED_IMAGE_STEPS if images else _PUBLISHED_STEPS)
-    before = [*other_charges, *((event, count) for _, event, count, _ in (prior.charges if prior else ()))]
-    noise_multiplier = noise_multiplier_for(
-        accountant=MOMENTS,
-        budget=budget,
-        sampling_probability=batch / shape.records,
-        steps=steps,
-        neighboring_relation=neighboring_relation,
-        other_charges=before,
-    )
-    provable = provable_epsilon(
-        noise_multiplier, steps=steps, microbatches=count_microbatches(batch), delta=budget.delta, before=before
-    )
-    return PublishedPlan(
-        shape=shape,
-        settings=settings,
-        choice=choose_nothing(
-            accountant_rule, budget=budget, neighboring_relation=neighboring_relation, other_charges=other_charges
-        ),
-        steps=steps,
-        batch=batch,
-        noise_multiplier=noise_multiplier,
-        claim=PublishedClaim(epsilon=budget.epsilon, delta=budget.delta, provable_epsilon=provable, source=SOURCE),
-        prior=prior,
-    )
-
-
-def provable_epsilon(
-    noise_multiplier: float, *, steps: int, microbatches: int, delta: float, before: Sequence[Charge] = ()
-) -> float | None:
-    """Gives an epsilon that the published steps can be proved to have, under either neighbouring relation.
-
-    One record may change the discriminator, hence the gradients of all m microbatches: each is clipped to C, so that
-    their sum moves by up to 2 m C, in every step, whether the record is in its batch or not. That is T Gaussians of
-    noise multiplier sigma / (2 m) without amplification: rho = T (2 m / sigma)^2 / 2, and epsilon = rho + 2 sqrt(rho
-    ln(1/delta)). The formula stands for the accountant, whose orders end above the best one, next to 1, at such a rho.
-    Releases `before` are added in rho; None where one of them has none.
-    Source: Bun and Steinke 2016, arXiv:1605.02065, Propositions 1.3 and 1.6.
-    """
-    rho = steps * (2 * microbatches / noise_multiplier) ** 2 / 2
-    for event, count in before:
-        if not isinstance(event, Gaussian):
-            return None
-        # A record that is replaced moves a release at most as far as its factor says; a zeroed one no further.
-        rho += count * event.replace_one_factor**2 / (2 * event.noise_multiplier**2)
-    return rho + 2 * math.sqrt(rho * math.log(1 / delta))
-
-
-def _fit_published(
-    encoded: EncodedTable, plan: PublishedPlan, *, streams: Streams, ledger: Ledger, progress: Progress
-) -> MlpSampler | ConvSampler:
-    from dpwgan.discriminators.noisy import NoisyDiscriminator
-    from dpwgan.generators.mlp import MlpGenerator
-    from dpwgan.training.latents import LatentSource
-    from dpwgan.training.published_game import ImageRows, TableRows
-
-    networks, rng = plan.networks, streams.model
-    run: dict[str, Any] = {"streams": streams, "ledger": ledger, "progress": progress}
-    grid = find_images(plan.shape)
-    if grid is None or min(grid.shape[:2]) < LEAST_SIDE:
-        generator = MlpGenerator(encoded.spans, latent=networks.latent, hidden=networks.hidden_generator, rng=rng)
-        discriminator = NoisyDiscriminator(
-            encoded.spans, hidden=networks.hidden_critic, weight_clip=1e3, layer_noise=LAYER_NOISE, rng=rng
-        )
-        latents = LatentSource(latent=networks.latent, width=plan.shape.width, rng=rng)
-        game = TableRows(encoded, generator=generator, discriminator=discriminator, latents=latents)
-        return MlpSampler(weights=play_published(game, plan, **run), spans=encoded.spans)
-    game_of_images = ImageRows(encoded, grid, latent=networks.latent, layer_noise=LAYER_NOISE, rng=rng)
-    weights = play_published(game_of_images, plan, **run)
-    shares = np.full(grid.classes, 1.0 / grid.classes)
-    return ConvSampler(weights=weights, shares=shares, grid=grid)
-
-
-def play_published(
-    game: Any, plan: PublishedPlan, *, streams: Streams, ledger: Ledger, progress: Progress
-) -> tuple[npt.NDArray[np.float32], ...]:
-    """Trains as published and gives the generator's weights. Each step is noted before it reads rows."""
-    from dpwgan.training.finite import refuse_unless_finite
-    from dpwgan.training.published_game import PublishedSteps
-
-    steps = PublishedSteps(
-        game,
-        microbatches=plan.microbatches,
-        microbatch=plan.batch // plan.microbatches,
-        l2_clip_norm=GENERATOR_CLIP,
-        learning_rate=RATE,
-        mean_memory=MEAN_MEMORY,
-        square_memory=SQUARE_MEMORY,
-    )
-    every = max(1, plan.steps // 50)
-    for step in range(plan.steps):
-        ledger.charge(GENERATOR_LABEL)
-        rows = streams.batches.choice(plan.shape.records, size=plan.batch, replace=False)
-        steps(rows, noise_rng=streams.noise, noise_multiplier=plan.noise_multiplier)
-        if (step + 1) % every == 0 or step + 1 == plan.steps:
-            progress(step + 1, plan.steps, ledger.epsilon_spent())
-    weights = tuple(weight.numpy() for weight in game.generator_weights)
-    refuse_unless_finite(weights)
-    return weights

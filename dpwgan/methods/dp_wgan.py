@@ -20,7 +20,7 @@ from dpwgan.errors import UsageError
 from dpwgan.generators.mixture_sampler import MixtureSampler
 from dpwgan.generators.sampler import MlpSampler
 from dpwgan.methods.anchor import AnchorPlan, AnchorSettings, choose_maker, fit_anchor, lay_out_anchor, on_one_thread
-from dpwgan.methods.base import Progress
+from dpwgan.methods.base import Progress, refuse_unknown_settings
 from dpwgan.methods.serving import RowServer
 from dpwgan.randomness import Streams
 from dpwgan.training.plan import TrainingPlan, choose_sampling_probability, choose_steps, make_plan, plan_training
@@ -204,9 +204,8 @@ class DpWgan:
             raise UsageError(f"without an anchor the method {self.name} has no critic-share and no critic-weight")
         for_fit = {part.name for part in fields(AnchorSettings)}
         for_critic = {part.name for part in fields(DpWganSettings)}
+        refuse_unknown_settings(self.name, asked, known=for_fit | for_critic)
         for name in asked:
-            if name not in for_fit | for_critic:
-                raise UsageError(f"the method {self.name} has no setting {name.replace('_', '-')}")
             if anchor == "none" and name in for_fit:
                 raise UsageError(f"without an anchor the method {self.name} has no setting {name.replace('_', '-')}")
         if anchor != "none":

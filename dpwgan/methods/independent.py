@@ -7,10 +7,9 @@ from dpwgan.accounting.budget import Budget, NeighboringRelation
 from dpwgan.accounting.events import Charge
 from dpwgan.accounting.ledger import Ledger
 from dpwgan.encoded import EncodedTable, TableShape
-from dpwgan.errors import UsageError
 from dpwgan.generators.mixture_sampler import MixtureSampler
 from dpwgan.methods.anchor import AnchorPlan, AnchorSettings, fit_anchor, plan_anchor
-from dpwgan.methods.base import Progress
+from dpwgan.methods.base import Progress, refuse_unknown_settings
 from dpwgan.methods.serving import RowServer
 from dpwgan.randomness import Streams
 from dpwgan.workers import Task, Team
@@ -28,8 +27,7 @@ class Independent:
 
     def make_settings(self, **asked: Any) -> AnchorSettings:
         """Takes no settings. Raises: UsageError for any."""
-        if asked:
-            raise UsageError(f"the method {self.name} has no setting {min(asked).replace('_', '-')}")
+        refuse_unknown_settings(self.name, sorted(asked), known=())
         return AnchorSettings()
 
     def plan(

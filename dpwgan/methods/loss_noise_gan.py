@@ -10,10 +10,9 @@ from dpwgan.accounting.choose import choose_nothing
 from dpwgan.accounting.events import Charge, PublishedClaim, Unprotected
 from dpwgan.accounting.ledger import Ledger
 from dpwgan.encoded import EncodedTable, TableShape
-from dpwgan.errors import UsageError
 from dpwgan.generators.conv_sampler import ConvSampler
 from dpwgan.generators.sampler import MlpSampler
-from dpwgan.methods.base import Progress
+from dpwgan.methods.base import Progress, refuse_unknown_settings
 from dpwgan.methods.game import GameSettings, build_players, plan_game
 from dpwgan.methods.plain_game import PlainPlan, fit_plainly
 from dpwgan.randomness import Streams
@@ -54,10 +53,7 @@ class LossNoiseGan:
 
     def make_settings(self, **asked: Any) -> LossNoiseSettings:
         """Checks settings by name. Raises: UsageError."""
-        known = {part.name for part in fields(LossNoiseSettings)}
-        for name in asked:
-            if name not in known:
-                raise UsageError(f"the method {self.name} has no setting {name.replace('_', '-')}")
+        refuse_unknown_settings(self.name, asked, known={part.name for part in fields(LossNoiseSettings)})
         return LossNoiseSettings(**asked)
 
     def plan(

@@ -22,7 +22,7 @@ from dpwgan.discriminators.embeddings import (
 from dpwgan.encoded import EncodedTable, TableShape
 from dpwgan.errors import UsageError
 from dpwgan.generators.factor_images import FactorImages
-from dpwgan.methods.base import Progress
+from dpwgan.methods.base import Progress, refuse_unknown_settings
 from dpwgan.randomness import Streams
 from dpwgan.training.center_fit import fit_centers
 
@@ -136,10 +136,7 @@ class MeanEmbedding:
 
     def make_settings(self, **asked: Any) -> MeanEmbeddingSettings:
         """Checks settings by name. Raises: UsageError."""
-        known = {part.name for part in fields(MeanEmbeddingSettings)}
-        for name in asked:
-            if name not in known:
-                raise UsageError(f"the method {self.name} has no setting {name.replace('_', '-')}")
+        refuse_unknown_settings(self.name, asked, known={part.name for part in fields(MeanEmbeddingSettings)})
         return MeanEmbeddingSettings(**asked)
 
     def plan(

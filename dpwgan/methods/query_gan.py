@@ -45,7 +45,7 @@ from dpwgan.methods.anchor import (
     lay_out_anchor,
     on_one_thread,
 )
-from dpwgan.methods.base import Progress
+from dpwgan.methods.base import Progress, refuse_unknown_settings
 from dpwgan.methods.serving import RowServer
 from dpwgan.randomness import Streams
 from dpwgan.workers import AddUp, Task, Team, alone
@@ -141,10 +141,8 @@ class QueryGan:
 
     def make_settings(self, **asked: Any) -> QueryGanSettings:
         """Checks settings by name. Raises: UsageError."""
-        known = {part.name for part in fields(AnchorSettings)}
-        for name in asked:
-            if name != "oracle" and name not in known:
-                raise UsageError(f"the method {self.name} has no setting {name.replace('_', '-')}")
+        known = {"oracle", *(part.name for part in fields(AnchorSettings))}
+        refuse_unknown_settings(self.name, asked, known=known)
         oracle = {"oracle": asked.pop("oracle")} if "oracle" in asked else {}
         if oracle.get("oracle") == "one-layer":
             for name in asked:

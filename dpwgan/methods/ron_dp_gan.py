@@ -26,17 +26,14 @@ from dpwgan.generators.refined_table import RefinedTable
 from dpwgan.generators.smooth_sampler import SmoothSampler
 from dpwgan.methods.base import Progress
 from dpwgan.methods.dp_gan import (
-    LAYER_NOISE,
+    MOST_DIMENSION,
     DpGanPlan,
     DpGanSettings,
-    PublishedPlan,
     complete_settings,
     generate_few,
     lay_out_space,
     make_discriminator,
     make_dp_gan_settings,
-    plan_published,
-    play_published,
     refuse_nothing_to_train_on,
     seen_shape,
 )
@@ -46,9 +43,11 @@ from dpwgan.methods.image_gaussian import (
     plan_image_gaussian,
     release_image_gaussian,
 )
+from dpwgan.methods.published_gan import PublishedPlan, plan_published, play_published_table
 from dpwgan.methods.ron_gauss import RonGauss, RonGaussPlan, RonGaussSettings, lay_out_releases
 from dpwgan.randomness import Streams
 from dpwgan.training.plan import choose_sampling_probability, choose_steps, make_plan
+from dpwgan.training.settings import DpWganSettings
 
 if TYPE_CHECKING:
     from dpwgan.accounting.ledger import Ledger
@@ -161,10 +160,11 @@ class RonDpGan:
             return plan_published(
                 shape,
                 budget,
-                settings=settings,
+                networks=DpWganSettings(**settings.training),
                 accountant_rule=accountant_rule,
                 neighboring_relation=neighboring_relation,
                 other_charges=other_charges,
+                prior_share=settings.prior_share,
                 prior=_plan_prior(shape, choice, scale=choice.noise_scale, share=1.0),
             )
         space = lay_out_space(shape, settings)
@@ -281,11 +281,9 @@ def _fit_images(
     ledger: Ledger,
     progress: Progress,
 ) -> SmoothSampler:
-    from dpwgan.discriminators.noisy import NoisyDiscriminator
     from dpwgan.generators.smooth_images import SmoothGenerator
     from dpwgan.training.latents import LatentSource
     from dpwgan.training.private_game import play
-    from dpwgan.training.published_game import TableRows
 
     rng, images = streams.model, plan.prior
     if not isinstance(images, ImageGaussianPlan):
@@ -313,11 +311,7 @@ def _fit_images(
         discriminator, update = make_discriminator(steps, space, rng=rng)
         weights = play(points, steps, critic=discriminator, generator=generator, latents=latents, update=update, **run)
     else:
-        plain = NoisyDiscriminator(
-            points.spans, hidden=training.hidden_critic, weight_clip=1e3, layer_noise=LAYER_NOISE, rng=rng
-        )
-        game = TableRows(points, generator=generator, discriminator=plain, latents=latents)
-        weights = play_published(game, plan, **run)
+        weights = play_published_table(points, plan, generator=generator, latents=latents, **run)
     return generator.to_sampler(weights)
 
 
@@ -326,13 +320,7 @@ def lay_out_all(shape: TableShape) -> CosineSpace:
     grid = find_images(shape)
     if grid is None:
         raise UsageError("the table is no table of images")
-    return CosineSpace(
-        image=grid.shape,
-        spans=shape.spans,
-        label=grid.label,
-        sources=grid.sources,
-        most=min(len(grid.sources), 1_024),
-    )
+    return CosineSpace(grid=grid, most=min(len(grid.sources), MOST_DIMENSION))
 
 
 def _fit_table(
@@ -343,11 +331,9 @@ def _fit_table(
     ledger: Ledger,
     progress: Progress,
 ) -> RefinedTable:
-    from dpwgan.discriminators.noisy import NoisyDiscriminator
     from dpwgan.generators.table_refiner import TableRefiner
     from dpwgan.generators.tensor_mixture import CodeSource
     from dpwgan.training.private_game import play
-    from dpwgan.training.published_game import TableRows
 
     rng = streams.model
     if not isinstance(plan.prior, RonGaussPlan):
@@ -373,9 +359,5 @@ def _fit_table(
         discriminator, _ = make_discriminator(steps, None, rng=rng)
         weights = play(groups, steps, critic=discriminator, generator=generator, latents=latents, **run)
     else:
-        plain = NoisyDiscriminator(
-            groups.spans, hidden=training.hidden_critic, weight_clip=1e3, layer_noise=LAYER_NOISE, rng=rng
-        )
-        game = TableRows(groups, generator=generator, discriminator=plain, latents=latents)
-        weights = play_published(game, plan, **run)
+        weights = play_published_table(groups, plan, generator=generator, latents=latents, **run)
     return generator.to_sampler(weights)

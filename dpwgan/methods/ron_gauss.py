@@ -40,7 +40,7 @@ from dpwgan.generators.projected_gaussian import (
 )
 from dpwgan.generators.projected_images import ImageSampler, fit_pixels
 from dpwgan.generators.projection import draw_projection, project_on_semidefinite
-from dpwgan.methods.base import Progress
+from dpwgan.methods.base import Progress, refuse_unknown_settings
 from dpwgan.methods.image_gaussian import (
     ImageGaussianPlan,
     Projection,
@@ -264,10 +264,7 @@ class RonGauss:
 
     def make_settings(self, **asked: Any) -> RonGaussSettings:
         """Checks settings by name. Raises: UsageError."""
-        known = {part.name for part in fields(RonGaussSettings)}
-        for name in asked:
-            if name not in known:
-                raise UsageError(f"the method {self.name} has no setting {name.replace('_', '-')}")
+        refuse_unknown_settings(self.name, asked, known={part.name for part in fields(RonGaussSettings)})
         return RonGaussSettings(**asked)
 
     def plan(

@@ -4,17 +4,17 @@ import tensorflow as tf
 
 from dpwgan.discriminators.critic import Critic
 from dpwgan.generators.mlp import MlpGenerator
+from dpwgan.training.averaged_step import AveragedStep
 from dpwgan.training.latents import LatentSource
 from dpwgan.training.optimizer import RmsProp
 from dpwgan.training.plan import TrainingPlan
-from dpwgan.training.weight_average import WeightAverage
 
 # The value of the lecture that proposed it: gradients shrink as the generator gets close, and steps must not.
 _DECAY = 0.9
 
 
-class GeneratorStep:
-    """One step of RMSProp on the generator, and a running average of its weights.
+class GeneratorStep(AveragedStep):
+    """One step of RMSProp on the generator.
 
     With a pull on the critic's weights the first critic, which is random and has learnt nothing, is taken off the
     score: what is left is what the critic learnt from released gradients.
@@ -22,29 +22,11 @@ class GeneratorStep:
     """
 
     def __init__(self, *, critic: Critic, generator: MlpGenerator, latents: LatentSource, plan: TrainingPlan) -> None:
-        """Starts the average at the first weights."""
-        self._critic = critic
-        self._generator = generator
-        self._latents = latents
-        self._plan = plan
+        """Starts with no memory of gradients."""
         self._optimizer = RmsProp(generator.weights, decay=_DECAY)
-        self._average = WeightAverage(generator.weights, keep=plan.settings.generator_average)
-        self._step = tf.function(self._trace, input_signature=[tf.TensorSpec([], tf.float32)])
+        super().__init__(critic=critic, generator=generator, latents=latents, plan=plan, optimizer=self._optimizer)
 
-    @property
-    def variables(self) -> list[tf.Variable]:
-        """Everything that steps change."""
-        return [*self._generator.weights, *self._optimizer.variables, *self._average.means]
-
-    def __call__(self, *, learning_rate: float) -> None:
-        """Takes one generator step."""
-        self._step(tf.constant(learning_rate, tf.float32))
-
-    def averaged_weights(self) -> list[tf.Variable]:
-        """Gives the running average of the weights, from which rows are sampled."""
-        return self._average.means
-
-    def _trace(self, learning_rate: tf.Tensor) -> None:
+    def _move(self, learning_rate: tf.Tensor) -> None:
         latents, uniforms = self._latents.draw(self._plan.generator_batch_size)
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(self._generator.weights)
@@ -54,4 +36,3 @@ class GeneratorStep:
                 score -= self._critic.score(rows, self._critic.initial)
             loss = self._critic.loss_of_generated(score)
         self._optimizer.apply(tape.gradient(loss, self._generator.weights), -learning_rate)
-        self._average.follow()

@@ -1,6 +1,5 @@
 """The loss of a Wasserstein critic with a gradient penalty, row by row."""
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -24,10 +23,10 @@ class Match(NamedTuple):
     mixing: tf.Tensor
 
 
-def score_losses(players: Networks, match: Match, weights: Sequence[tf.Tensor] | None = None) -> tf.Tensor:
+def score_losses(players: Networks, match: Match) -> tf.Tensor:
     """Gives the critic's loss without its penalty: the generated row's score less the real one's. Shapes: (b,)."""
-    real = players.score(match.content, match.labels, weights)
-    return players.score(match.generated, match.labels, weights) - real
+    real = players.score(match.content, match.labels)
+    return players.score(match.generated, match.labels) - real
 
 
 def record_losses(players: Networks, match: Match, *, target_slope: float = 1.0) -> tf.Tensor:
@@ -39,9 +38,7 @@ def record_losses(players: Networks, match: Match, *, target_slope: float = 1.0)
     return penalties(players, match, target_slope=target_slope) - own
 
 
-def penalties(
-    players: Networks, match: Match, weights: Sequence[tf.Tensor] | None = None, *, target_slope: float = 1.0
-) -> tf.Tensor:
+def penalties(players: Networks, match: Match, *, target_slope: float = 1.0) -> tf.Tensor:
     """Gives lambda (|slope| - target)^2 at a point between each real row and its generated one.
 
     The slope is the gradient of a row's score by that row's own content, so that a row's penalty depends on no other.
@@ -55,7 +52,7 @@ def penalties(
     between = mixing * match.content + (1.0 - mixing) * match.generated
     with tf.GradientTape(watch_accessed_variables=False) as tape:
         tape.watch(between)
-        scores = players.score(between, match.labels, weights)
+        scores = players.score(between, match.labels)
     slopes = tape.gradient(scores, between)
     squares = tf.reduce_sum(tf.square(slopes), axis=list(range(1, len(inner))))
     # The root is kept from 0, where its gradient is not finite.

@@ -9,7 +9,8 @@ import tensorflow as tf
 from dpwgan.discriminators.quadratic import QuadraticCritic
 from dpwgan.encoded import EncodedTable
 from dpwgan.generators.labelled_images import LabelledImages
-from dpwgan.generators.labelled_sampler import LabelledSampler, SmoothFrame
+from dpwgan.generators.labelled_sampler import LabelledSampler
+from dpwgan.generators.smooth_frame import SmoothFrame
 from dpwgan.training.players import Inputs, LabelledDraws
 from dpwgan.training.rows import RowReader
 
@@ -57,9 +58,9 @@ class LabelledPlayers(LabelledDraws):
         """Gives points of the given labels."""
         return self._generator.points(inputs[0], labels)
 
-    def score(self, content: tf.Tensor, labels: tf.Tensor, weights: Sequence[tf.Tensor] | None = None) -> tf.Tensor:
+    def score(self, content: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
         """Scores points with their labels."""
-        return self._critic.score(content, labels, weights)
+        return self._critic.score(content, labels)
 
     def make_sampler(self, weights: Sequence[tf.Variable]) -> LabelledSampler:
         """Gives weights of the generator, or their means, and the shares as plain arrays."""

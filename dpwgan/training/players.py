@@ -54,7 +54,7 @@ class Networks(Protocol):
     def generate(self, inputs: Inputs, labels: tf.Tensor) -> tf.Tensor:
         """Gives generated content for given labels. Shapes: (b, ...)."""
 
-    def score(self, content: tf.Tensor, labels: tf.Tensor, weights: Sequence[tf.Tensor] | None = None) -> tf.Tensor:
+    def score(self, content: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
         """Scores content. Shapes: (b,)."""
 
 
@@ -136,9 +136,9 @@ class ImagePlayers(LabelledDraws):
         """Gives images of the given labels."""
         return self._generator.images(inputs[0], labels)
 
-    def score(self, content: tf.Tensor, labels: tf.Tensor, weights: Sequence[tf.Tensor] | None = None) -> tf.Tensor:
+    def score(self, content: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
         """Scores images with their labels."""
-        return self._critic.score(content, labels, weights)
+        return self._critic.score(content, labels)
 
     def make_sampler(self) -> ConvSampler:
         """Gives the generator's weights and the shares as plain arrays."""
@@ -202,14 +202,13 @@ class TablePlayers:
         del labels
         return self._generator.rows(*inputs)
 
-    def score(self, content: tf.Tensor, labels: tf.Tensor, weights: Sequence[tf.Tensor] | None = None) -> tf.Tensor:
+    def score(self, content: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
         """Scores dense rows."""
         del labels
-        weights = self.critic_weights if weights is None else weights
-        features = self._critic.features(content, weights)
+        features = self._critic.features(content)
         if self._noisy_features is not None:
             features = self._noisy_features(features)
-        return tf.squeeze(features @ weights[-1], axis=1)
+        return tf.squeeze(features @ self.critic_weights[-1], axis=1)
 
     def make_sampler(self) -> MlpSampler:
         """Gives the generator's weights as plain arrays."""

@@ -121,7 +121,7 @@ class PublishedSteps:
 
     The generator's batch is cut into microbatches; each one's gradient is clipped over all weights together, and the
     noise is on their sum.
-    Privacy: none that is worth having; see `dpwgan.methods.dp_gan.provable_epsilon`.
+    Privacy: none that is worth having; see `dpwgan.methods.published_gan.provable_epsilon`.
     Source: Johnson 2019, section 4.2 and Appendix B; DPAdamGaussianOptimizer of tensorflow-privacy.
     """
 

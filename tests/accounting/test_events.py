@@ -6,6 +6,7 @@ import pytest
 
 from dpwgan.accounting.events import exponential_selection, gaussian, poisson_gaussian, stable_selection
 from dpwgan.errors import PrivacyError
+from tests.accounting.reference_events import to_dp_event
 
 
 @pytest.mark.parametrize("probability", [0.0, -0.1, 1.01, math.nan])
@@ -43,11 +44,11 @@ def test_every_event_is_json_when_described():
 
 
 def test_events_are_those_of_dp_accounting_when_translated():
-    sampled = poisson_gaussian(sampling_probability=0.1, noise_multiplier=2).to_dp_event()
+    sampled = to_dp_event(poisson_gaussian(sampling_probability=0.1, noise_multiplier=2))
     assert sampled == dp_accounting.PoissonSampledDpEvent(0.1, dp_accounting.GaussianDpEvent(2.0))
-    assert gaussian(noise_multiplier=3).to_dp_event() == dp_accounting.GaussianDpEvent(3.0)
+    assert to_dp_event(gaussian(noise_multiplier=3)) == dp_accounting.GaussianDpEvent(3.0)
     # The Gaussian of the same zCDP: 1/(2 s^2) = epsilon^2 / 8.
-    assert exponential_selection(epsilon=0.5).to_dp_event() == dp_accounting.GaussianDpEvent(4.0)
+    assert to_dp_event(exponential_selection(epsilon=0.5)) == dp_accounting.GaussianDpEvent(4.0)
 
 
 @pytest.mark.parametrize("change", [{"epsilon": 0.0}, {"epsilon": math.inf}, {"replace_one_factor": 2.5}])

@@ -12,6 +12,7 @@ from dpwgan.accounting.moments import MOMENTS
 from dpwgan.accounting.pld import PLD, _Problem, _settled_epsilon, _Step, epsilon_on_grid
 from dpwgan.errors import PrivacyError
 from tests.accounting.brute_force import Line
+from tests.accounting.reference_events import to_dp_event
 
 ZERO_OUT, REPLACE_ONE = NeighboringRelation.ZERO_OUT, NeighboringRelation.REPLACE_ONE
 
@@ -30,7 +31,7 @@ ZERO_OUT, REPLACE_ONE = NeighboringRelation.ZERO_OUT, NeighboringRelation.REPLAC
 def test_pld_epsilon_is_that_of_dp_accounting_when_its_grid_is_fine(q, noise, steps, delta, interval):
     event = poisson_gaussian(sampling_probability=q, noise_multiplier=noise)
     reference = dp_accounting.pld.PLDAccountant(value_discretization_interval=interval)
-    expected = reference.compose(event.to_dp_event(), steps).get_epsilon(delta)
+    expected = reference.compose(to_dp_event(event), steps).get_epsilon(delta)
     computed = PLD.get_epsilon([(event, steps)], delta=delta, neighboring_relation=ZERO_OUT)
     assert computed == pytest.approx(expected, rel=4e-3)
 

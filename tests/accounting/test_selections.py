@@ -16,6 +16,7 @@ from dpwgan.accounting.events import exponential_selection, gaussian, poisson_ga
 from dpwgan.accounting.ledger import Ledger
 from dpwgan.accounting.moments import MOMENTS, ORDERS, bounded_range_divergences
 from dpwgan.accounting.pld import PLD, _Problem, _Selection, epsilon_on_grid
+from tests.accounting.reference_events import to_dp_event
 
 ZERO_OUT, REPLACE_ONE = NeighboringRelation.ZERO_OUT, NeighboringRelation.REPLACE_ONE
 ALL = (MOMENTS, AMORTIZED, PLD)
@@ -211,7 +212,7 @@ def test_ledger_total_is_that_of_dp_accounting_when_mixed_events_are_composed_th
     reference = dp_accounting.rdp.RdpAccountant(orders=list(ORDERS))
     for number, (event, count) in enumerate(charges):
         ledger.reserve(f"part {number}", event, count, mechanism="test")
-        reference.compose(event.to_dp_event(), count)
+        reference.compose(to_dp_event(event), count)
     expected = reference.get_epsilon(delta)
     # Selections this small have nearly the Renyi divergences of their zCDP, which is what the reference composes.
     assert 0.99 * expected <= ledger.epsilon_reserved() <= expected * (1 + 1e-9)

@@ -15,13 +15,13 @@ from dpwgan.audit.canaries.lower_bound import (
     MOST_EPSILON,
     Signal,
     bound_by_guesses,
-    bound_by_two_worlds,
     bound_stddev,
     epsilon_of_signals,
     p_value_of_guesses,
 )
 from dpwgan.audit.canaries.one_run import bound_by_scores
 from dpwgan.errors import UsageError
+from tests.canaries.two_worlds import bound_by_two_worlds
 
 FALSE_ALARM = 1e-6
 

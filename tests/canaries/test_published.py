@@ -16,7 +16,8 @@ from scipy import special
 from dpwgan.accounting.budget import Budget, NeighboringRelation
 from dpwgan.accounting.calibrate import noise_multiplier_for
 from dpwgan.accounting.moments import MOMENTS
-from dpwgan.audit.canaries.lower_bound import Signal, bound_by_two_worlds, bound_stddev, epsilon_of_signals
+from dpwgan.audit.canaries.lower_bound import Signal, bound_stddev, epsilon_of_signals
+from tests.canaries.two_worlds import bound_by_two_worlds
 
 Vector = npt.NDArray[np.float64]
 Release = Callable[[npt.NDArray[np.float64], np.random.Generator], Vector]

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dpwgan.data.reader import count_records, open_table, read_header, read_table
+from dpwgan.data.reader import open_table, read_table
 from dpwgan.errors import DataError, DpwganError, InputError, TransferError
 from dpwgan.schema import CategoricalColumn, Column, NumericColumn, Schema
 
@@ -61,7 +61,7 @@ def test_table_keeps_every_cell_as_it_stands_when_the_form_is_sound(
 ) -> None:
     for path in (put(tmp_path, data), put(tmp_path, gzip.compress(data), "packed.bin")):
         assert read_table(path, AB).rows() == rows
-        assert count_records(path, AB)[1] == len(rows)
+        assert open_table(path, AB).records == len(rows)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
@@ -82,7 +82,8 @@ def test_table_equals_what_pythons_reader_gives_when_cells_are_any_text(
 
 
 def test_header_is_read_when_names_are_quoted(tmp_path: Path) -> None:
-    assert read_header(put(tmp_path, b'\xef\xbb\xbf"a b","c,d"\r\n1,2\r\n')) == ["a b", "c,d"]
+    path = put(tmp_path, b'\xef\xbb\xbf"a b","c,d"\r\n1,2\r\n')
+    assert open_table(path, make_schema("a b", "c,d")).header == ("a b", "c,d")
 
 
 def test_blank_lines_are_cells_when_the_only_column_may_be_empty(tmp_path: Path) -> None:
@@ -151,7 +152,7 @@ def test_table_is_refused_in_one_sentence_when_its_form_is_not_sound(
     assert SECRET not in str(raised.value)
     assert raised.value.__cause__ is None
     with pytest.raises(error):
-        count_records(path, AB)
+        open_table(path, AB)
 
 
 def test_all_faults_of_a_header_are_named_in_one_sentence_when_there_are_several(tmp_path: Path) -> None:

@@ -44,14 +44,6 @@ def test_critic_has_a_layer_of_64_features_when_none_is_asked_for() -> None:
     assert critic.features(*(tf.zeros((2, 28, 28, 1)), tf.zeros((2, 10)))).shape == (2, 64)
 
 
-def test_given_weights_are_scored_with_when_they_are_not_the_critics_own() -> None:
-    critic, (images, labels) = make_critic(), draw_images(2)
-    own = critic.score(images, labels).numpy()
-    np.testing.assert_array_equal(critic.score(images, labels, critic.initial).numpy(), own)
-    zeros = [tf.zeros_like(weight) for weight in critic.weights]
-    assert not critic.score(images, labels, zeros).numpy().any()
-
-
 def test_activations_are_noised_when_that_is_asked_for() -> None:
     noisy = make_critic(activation_stddev=0.5**0.5, device_rng=make_device_rng(np.random.default_rng(4)))
     images, labels = draw_images(4)

@@ -12,7 +12,6 @@ from dpwgan.discriminators import one_layer
 from dpwgan.discriminators.one_layer import (
     OneLayerCertificate,
     OneLayerTerm,
-    expected_score,
     iteration_bound,
     measure_one_layer,
     measure_one_layer_certificate,
@@ -302,6 +301,10 @@ def test_answers_of_neighbours_differ_by_a_scores_distance_from_the_middle_when_
 
 def _codes(rng, k, sizes=SIZES, power=1.0):
     return np.hstack([rng.dirichlet(np.full(size, power), size=k) for size in sizes])
+
+
+def expected_score(codes, weights, sizes):
+    return one_layer._score_and_gradient(codes, weights=weights, sizes=sizes)[0]
 
 
 def _exact_scores(codes, weights):

@@ -4,7 +4,6 @@ import csv
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -19,6 +18,7 @@ from dpwgan.config import RunConfig, SynthesisConfig, Voice
 from dpwgan.errors import OutputError
 from dpwgan.training.sampling import sample_poisson_rows
 from tests.end_to_end.bad_inputs import FAST, HEADER, ROWS, SPECS, inside, write_good
+from tests.ports import find_ports
 from tests.teams import run_threads
 
 RUN = Path(__file__).resolve().parents[2] / "run.py"
@@ -158,14 +158,6 @@ def test_plan_is_made_alone_when_only_checking(tmp_path: Path, capsys: pytest.Ca
 
 
 # ----------------------------------------------------------------------------------------- processes of their own
-
-
-def find_ports(count: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
 
 
 def configure(ports: list[int], rank: int) -> dict[str, Any]:

@@ -1,19 +1,12 @@
 """The generator of images and its sampler: sizes, labels, and agreement of both."""
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
 import tensorflow as tf
-from scipy import stats
 
 from dpwgan.cells.image_grid import ImageGrid, find_image_grid
-from dpwgan.encoded import EncodedTable
-from dpwgan.errors import InputError
 from dpwgan.generators.conv import ConvGenerator
-from dpwgan.generators.conv_sampler import CONV_FILE, ConvSampler
-from dpwgan.methods.registry import load_synthesizer
+from dpwgan.generators.conv_sampler import ConvSampler
 from tests.cells.test_image_grid import make_shape
 
 FALSE_ALARM = 1e-6
@@ -75,51 +68,3 @@ def test_an_image_does_not_depend_on_the_others_when_they_are_drawn_together() -
 def test_generator_is_refused_when_its_filters_cannot_be_grouped() -> None:
     with pytest.raises(ValueError, match="multiples of 4"):
         ConvGenerator((8, 8, 1), classes=2, latent=3, filters=(6, 4), rng=np.random.default_rng(0))
-
-
-def gather(sampler: ConvSampler, records: int, *, chunk: int) -> EncodedTable:
-    parts = list(sampler.sample(records, rng=np.random.default_rng(5), chunk=chunk))
-    return EncodedTable(
-        codes=np.concatenate([part.codes for part in parts]),
-        numbers=np.concatenate([part.numbers for part in parts]),
-        spans=sampler.grid.spans,
-    )
-
-
-@pytest.mark.statistical
-def test_labels_fit_the_shares_when_counted_by_chi_square() -> None:
-    drawn = gather(make_sampler(), 5_001, chunk=1_000)
-    assert drawn.records == 5_001
-    assert drawn.numbers.shape == (5_001, 72)
-    counts = np.bincount(drawn.codes[:, 0], minlength=3)
-    assert stats.chisquare(counts, 5_001 * SHARES).pvalue > FALSE_ALARM
-    # The twin: equal shares do not pass.
-    assert stats.chisquare(counts).pvalue < FALSE_ALARM
-
-
-def test_saved_generator_draws_the_same_rows_when_it_is_read_back(tmp_path: Path) -> None:
-    sampler = make_sampler((9, 8, 3))
-    sampler.save(tmp_path)
-    again = load_synthesizer(tmp_path)
-    assert isinstance(again, ConvSampler)
-    assert again.grid == sampler.grid
-    assert again.certificate is None
-    first, second = gather(sampler, 10, chunk=4), gather(again, 10, chunk=4)
-    np.testing.assert_array_equal(first.codes, second.codes)
-    np.testing.assert_array_equal(first.numbers, second.numbers)
-
-
-@pytest.mark.parametrize("damage", ["grid", "weights", "shares", "cut"])
-def test_saved_generator_is_refused_when_it_is_damaged(tmp_path: Path, damage: str) -> None:
-    sampler = make_sampler()
-    sampler.save(tmp_path)
-    if damage == "grid":
-        (tmp_path / "convolutions.json").write_text(json.dumps({"shape": [8]}))
-    elif damage == "cut":
-        (tmp_path / CONV_FILE).write_bytes((tmp_path / CONV_FILE).read_bytes()[:100])
-    elif damage == "weights":
-        np.savez(tmp_path / CONV_FILE, *sampler.weights[:5], shares=SHARES)
-    else:
-        np.savez(tmp_path / CONV_FILE, *sampler.weights, shares=2 * SHARES)
-    with pytest.raises(InputError, match="damaged"):
-        load_synthesizer(tmp_path)

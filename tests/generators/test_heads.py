@@ -4,7 +4,7 @@ import numpy as np
 import tensorflow as tf
 
 from dpwgan.encoded import EncodedTable
-from dpwgan.generators.heads import apply_heads, draw_cells, draw_rows
+from dpwgan.generators.heads import _apply_head, draw_cells, draw_rows, split_spans
 from dpwgan.training.reference_step import densify
 from tests.training.tables import make_encoded
 
@@ -17,9 +17,14 @@ def draw(logits: tf.Tensor, *, seed: int = 0) -> tf.Tensor:
     return draw_rows(logits, tf.constant(uniforms), SPANS)
 
 
+def soften(logits: tf.Tensor) -> tf.Tensor:
+    pieces = zip(split_spans(logits, SPANS), SPANS, strict=True)
+    return tf.concat([_apply_head(logit, span) for logit, span in pieces], axis=1)
+
+
 def test_heads_give_probabilities_and_numbers_when_logits_are_any() -> None:
     logits = tf.constant(np.random.default_rng(0).normal(0, 5, (40, WIDTH)).astype(np.float32))
-    soft = apply_heads(logits, SPANS).numpy()
+    soft = soften(logits).numpy()
     for span in SPANS:
         piece = soft[:, span.start : span.start + span.width]
         if span.head == "softmax":
@@ -60,7 +65,7 @@ def test_gradient_passes_through_the_draw_as_through_the_probabilities_when_rows
     with tf.GradientTape(persistent=True) as tape:
         tape.watch(logits)
         hard = tf.reduce_sum(direction * draw(logits))
-        soft = tf.reduce_sum(direction * apply_heads(logits, SPANS))
+        soft = tf.reduce_sum(direction * soften(logits))
     through = tape.gradient(hard, logits).numpy()
     straight = tape.gradient(soft, logits).numpy()
     # A number that was drawn as not available is 0 and passes nothing on; the rest is the same.

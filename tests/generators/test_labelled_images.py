@@ -1,18 +1,13 @@
 """The generator of smooth images of given labels, and its sampler."""
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
 import tensorflow as tf
-from scipy import stats
 
-from dpwgan.errors import InputError
 from dpwgan.generators.labelled_images import LabelledImages
-from dpwgan.generators.labelled_sampler import LABELLED_FILE, REACH, LabelledSampler, SmoothFrame
-from dpwgan.methods.registry import load_synthesizer
-from tests.generators.test_conv import FALSE_ALARM, SHARES, draw_input, make_grid
+from dpwgan.generators.labelled_sampler import LabelledSampler
+from dpwgan.generators.smooth_frame import REACH, SmoothFrame
+from tests.generators.test_conv import SHARES, draw_input, make_grid
 
 DIMENSION = 6
 
@@ -73,41 +68,3 @@ def test_gradients_pass_through_the_cut_when_pixels_leave_the_range() -> None:
     with tf.GradientTape() as tape:
         total = tf.reduce_sum(generator.points(tf.constant(latents), tf.constant(labels)))
     assert np.abs(tape.gradient(total, generator.weights[-1]).numpy()).min() > 0
-
-
-@pytest.mark.statistical
-def test_labels_fit_the_shares_when_counted_by_chi_square() -> None:
-    parts = list(make_sampler().sample(5_001, rng=np.random.default_rng(5), chunk=1_000))
-    counts = np.bincount(np.concatenate([part.codes[:, 0] for part in parts]), minlength=3)
-    assert counts.sum() == 5_001
-    assert stats.chisquare(counts, 5_001 * SHARES).pvalue > FALSE_ALARM
-    # The twin: equal shares do not pass.
-    assert stats.chisquare(counts).pvalue < FALSE_ALARM
-
-
-def test_saved_generator_draws_the_same_rows_when_it_is_read_back(tmp_path: Path) -> None:
-    sampler = make_sampler((9, 8, 3))
-    sampler.save(tmp_path)
-    again = load_synthesizer(tmp_path)
-    assert isinstance(again, LabelledSampler)
-    assert again.frame == sampler.frame
-    assert again.certificate is None
-    first, second = (next(one.sample(10, rng=np.random.default_rng(5))) for one in (sampler, again))
-    np.testing.assert_array_equal(first.codes, second.codes)
-    np.testing.assert_array_equal(first.numbers, second.numbers)
-
-
-@pytest.mark.parametrize("damage", ["frame", "weights", "shares", "cut"])
-def test_saved_generator_is_refused_when_it_is_damaged(tmp_path: Path, damage: str) -> None:
-    sampler = make_sampler()
-    sampler.save(tmp_path)
-    if damage == "frame":
-        (tmp_path / "labelled.json").write_text(json.dumps({"dimension": 8}))
-    elif damage == "cut":
-        (tmp_path / LABELLED_FILE).write_bytes((tmp_path / LABELLED_FILE).read_bytes()[:100])
-    elif damage == "weights":
-        np.savez(tmp_path / LABELLED_FILE, *sampler.weights[:3], shares=SHARES)
-    else:
-        np.savez(tmp_path / LABELLED_FILE, *sampler.weights, shares=2 * SHARES)
-    with pytest.raises(InputError, match="damaged"):
-        load_synthesizer(tmp_path)

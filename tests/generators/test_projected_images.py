@@ -8,14 +8,8 @@ import pytest
 from scipy import integrate, stats
 
 from dpwgan.errors import DpwganError, InputError
-from dpwgan.generators.projected_images import (
-    IMAGES_FILE,
-    ImageMoments,
-    ImageSampler,
-    clip_moments,
-    fit_clipped,
-    fit_pixels,
-)
+from dpwgan.generators.clipped_gaussian import clip_moments, fit_clipped
+from dpwgan.generators.projected_images import IMAGES_FILE, ImageMoments, ImageSampler, fit_pixels
 from dpwgan.methods.registry import load_synthesizer
 from tests.methods.images import encode_images
 

@@ -8,10 +8,24 @@ from scipy import stats
 from dpwgan.accounting.budget import NeighboringRelation
 from dpwgan.accounting.events import stable_selection
 from dpwgan.errors import PrivacyError
-from dpwgan.mechanisms.discovery import calibrate_selection, select_categories, selection_probability
+from dpwgan.mechanisms.discovery import calibrate_selection, select_categories
 from dpwgan.mechanisms.laplace import sample_discrete_laplace, usable_decay
 
 ZERO_OUT, REPLACE_ONE = NeighboringRelation.ZERO_OUT, NeighboringRelation.REPLACE_ONE
+
+
+def selection_probability(count: int, *, decay: float, threshold: int) -> float:
+    """Computes the probability that a token with this count is released.
+
+    Source: the tail of discrete Laplace noise, a^k / (1 + a) for k >= 0, and its reflection.
+    """
+    if count < 1:
+        return 0.0
+    needed = threshold - count
+    a = math.exp(-decay)
+    if needed >= 0:
+        return math.exp(-decay * needed) / (1 + a)
+    return 1 - math.exp(-decay * (1 - needed)) / (1 + a)
 
 
 def _hockey_stick(counts, others, *, epsilon, decay, threshold):

@@ -10,6 +10,7 @@ from scipy import optimize, special, stats
 from dpwgan.accounting.budget import NeighboringRelation
 from dpwgan.accounting.events import Charge, ExponentialSelection, Gaussian, PoissonGaussian
 from dpwgan.accounting.moments import ORDERS
+from tests.accounting.reference_events import to_dp_event
 
 
 def split(charges: Sequence[Charge], *, relation: NeighboringRelation) -> tuple[float, list[tuple[float, int]]]:
@@ -96,8 +97,7 @@ def _sampled_divergences(event: PoissonGaussian, *, orders: Sequence[float]) -> 
     accountant = dp_accounting.rdp.RdpAccountant(
         orders=list(orders), neighboring_relation=dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE
     )
-    release = dp_accounting.GaussianDpEvent(event.noise_multiplier)
-    accountant.compose(dp_accounting.PoissonSampledDpEvent(event.sampling_probability, release))
+    accountant.compose(to_dp_event(event))
     return [float(value) for value in accountant.rdp]
 
 

@@ -13,7 +13,8 @@ from dpwgan.encoded import EncodedTable, TableShape, lay_out_spans
 from dpwgan.errors import PrivacyError, UsageError
 from dpwgan.generators.refined_table import RefinedTable
 from dpwgan.generators.smooth_sampler import SmoothSampler
-from dpwgan.methods.dp_gan import GENERATOR_CLIP, DpGan, PublishedPlan, count_microbatches, provable_epsilon
+from dpwgan.methods.dp_gan import DpGan
+from dpwgan.methods.published_gan import GENERATOR_CLIP, PublishedPlan, count_microbatches, provable_epsilon
 from dpwgan.methods.registry import get_method, load_synthesizer
 from dpwgan.methods.ron_dp_gan import RonDpGan
 from dpwgan.randomness import make_streams

@@ -6,7 +6,7 @@ import numpy as np
 
 from dpwgan.cells.image_grid import ImageGrid, find_image_grid
 from dpwgan.encoded import EncodedTable, TableShape, lay_out_spans
-from dpwgan.generators.labelled_sampler import SmoothFrame
+from dpwgan.generators.smooth_frame import SmoothFrame
 from dpwgan.training.labelled_players import LabelledPlayers
 from dpwgan.training.players import ImagePlayers, TablePlayers
 from tests.data.images import draw_images, make_schema
