@@ -1,5 +1,6 @@
 """Groups of cells: where each attribute's lie in a row of probabilities, and how many cells a marginal of them has."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,9 +26,9 @@ class GroupLayout:
         """Gives an attribute's slice of the width."""
         return slice(self.starts[attribute], self.starts[attribute] + self.sizes[attribute])
 
-    def count_cells(self, marginal: Marginal) -> int:
+    def count_cells(self, marginal: Sequence[int]) -> int:
         """Gives how many cells a marginal has."""
-        return int(np.prod([self.sizes[attribute] for attribute in marginal], dtype=np.int64))
+        return math.prod(self.sizes[attribute] for attribute in marginal)
 
     def add_blocks(self, matrix: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Adds up a (width, width) matrix over each pair's block. Shapes: the result (attributes, attributes)."""

@@ -1,5 +1,6 @@
 """What a discriminator hands to a generator of codes: a loss made of released numbers alone."""
 
+from collections.abc import Iterable
 from typing import Any, Protocol
 
 import numpy as np
@@ -17,3 +18,19 @@ class ReleasedLoss(Protocol):
 
         Units: squared errors over the variance of their noise, halved and summed.
         """
+
+    def add_gradient(self, probabilities: Probabilities, *, into: Probabilities) -> None:
+        """Adds the gradient to others, in place. Privacy: post-processing. Shapes: (codes, width) both.
+
+        `into` has each group's codes side by side in memory: it is the transposed of an array in C order.
+        """
+
+
+def add_up_gradients(losses: Iterable[ReleasedLoss], probabilities: Probabilities) -> Probabilities:
+    """Gives the gradient of a sum of losses. Privacy: post-processing. Shapes: (codes, width) to the same."""
+    # One row a group: what one attribute has is one block of memory, which is what makes products of it fast.
+    rows = np.ascontiguousarray(probabilities.T)
+    total = np.zeros_like(rows)
+    for loss in losses:
+        loss.add_gradient(rows.T, into=total.T)
+    return total.T

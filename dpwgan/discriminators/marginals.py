@@ -1,6 +1,8 @@
 """Marginals of groups: counted in the rows, answered by a mixture of codes, and compared where they were measured."""
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -8,10 +10,14 @@ from scipy import sparse
 
 from dpwgan.cells.groups import GroupLayout, Marginal
 from dpwgan.discriminators.base import Probabilities
+from dpwgan.discriminators.row_products import add_rows, multiply_rows
 from dpwgan.storage import cut, let_go
 
 Counts = npt.NDArray[np.float64]
 Groups = npt.NDArray[np.int32]
+
+# What attributes that are counted together may have in cells. Few more than all groups: they are in memory squared.
+_BUNDLE_CELLS = 32
 
 PAIRS_TASK = "pairs"
 MARGINALS_TASK = "marginals"
@@ -24,15 +30,61 @@ def count_pairs(groups: Groups, layout: GroupLayout) -> Counts:
     Privacy: a record adds 1 to one cell of each marginal, under zero-out; replaced, it moves to another cell of each.
     Shapes: `groups` (n, attributes); the result (width, width), whose diagonal blocks hold the one-way counts.
     """
-    total = np.zeros((layout.width, layout.width))
+    bundles = _bundle(layout)
+    sizes = [layout.count_cells(bundle) for bundle in bundles]
+    bundled = GroupLayout(sizes)
+    slices = [bundled.get_slice(bundle) for bundle in range(len(bundles))]
+    total = np.zeros((bundled.width, bundled.width))
     for chunk in cut(len(groups)):
-        rows = groups[chunk].astype(np.int64) + np.array(layout.starts)
-        pointers = np.arange(len(rows) + 1) * layout.attributes
-        ones = np.ones(rows.size, np.float32)
-        one_hot = sparse.csr_matrix((ones, rows.ravel(), pointers), shape=(len(rows), layout.width))
-        total += np.asarray((one_hot.T @ one_hot).todense())
+        columns = [_join(groups[chunk], bundle, layout) for bundle in bundles]
         let_go(groups)
-    return total
+        for left, rows in enumerate(columns):
+            np.einsum("ii->i", total[slices[left], slices[left]])[:] += np.bincount(rows, minlength=sizes[left])
+            for right in range(left + 1, len(bundles)):
+                cells = rows * sizes[right]
+                cells += columns[right]
+                counts = np.bincount(cells, minlength=sizes[left] * sizes[right])
+                total[slices[left], slices[right]] += counts.reshape(sizes[left], sizes[right])
+    for piece in slices:
+        total[piece.stop :, piece] = total[piece, piece.stop :].T
+    groups_of_cells = _name_groups(bundles, layout)
+    counts_of_pairs: Counts = (groups_of_cells.T @ total) @ groups_of_cells
+    return counts_of_pairs
+
+
+def _bundle(layout: GroupLayout) -> list[list[int]]:
+    """Puts small attributes together, which have few cells between them: fewer pairs are left to be counted."""
+    bundles: list[list[int]] = []
+    for attribute in np.argsort(layout.sizes)[::-1].tolist():
+        room = [bundle for bundle in bundles if layout.count_cells((*bundle, attribute)) <= _BUNDLE_CELLS]
+        if room:
+            max(room, key=layout.count_cells).append(attribute)
+        else:
+            bundles.append([attribute])
+    return bundles
+
+
+def _join(groups: Groups, bundle: Sequence[int], layout: GroupLayout) -> npt.NDArray[np.int64]:
+    """Numbers the cells of a bundle that rows are in. Shapes: (n,)."""
+    cells = groups[:, bundle[0]].astype(np.int64)
+    for attribute in bundle[1:]:
+        cells *= layout.sizes[attribute]
+        cells += groups[:, attribute]
+    return cells
+
+
+def _name_groups(bundles: Sequence[Sequence[int]], layout: GroupLayout) -> sparse.csr_matrix:
+    """Says which groups the cells of bundles belong to, each by a 1. Shapes: (cells of all bundles, width)."""
+    blocks = []
+    for bundle in bundles:
+        shape = [layout.sizes[attribute] for attribute in bundle]
+        places = np.unravel_index(np.arange(layout.count_cells(bundle)), shape)
+        columns = np.stack([layout.starts[a] + place for a, place in zip(bundle, places, strict=True)], axis=1)
+        pointers = np.arange(len(columns) + 1) * len(bundle)
+        blocks.append(
+            sparse.csr_matrix((np.ones(columns.size), columns.ravel(), pointers), (len(columns), layout.width))
+        )
+    return sparse.vstack(blocks, format="csr")
 
 
 def count_marginals(groups: Groups, marginals: Sequence[Marginal], layout: GroupLayout) -> dict[Marginal, Counts]:
@@ -62,12 +114,14 @@ def join_marginals(counts: Mapping[Marginal, Counts]) -> Counts:
     return np.concatenate([cells.ravel() for cells in counts.values()])
 
 
-def answer_pairs(probabilities: Probabilities) -> Probabilities:
-    """Gives the share of rows in every cell of every two-way marginal. Shapes: (codes, width) to (width, width).
+def answer_pairs(probabilities: Probabilities, left: slice = slice(None), right: slice = slice(None)) -> Probabilities:
+    """Gives the share of rows in every cell of every two-way marginal, or of those of some groups with others.
 
     Diagonal blocks are not marginals: within an attribute a code's cells exclude each other.
+    Shapes: (codes, width) to (width, width), or to the part of it that two slices of the width name.
     """
-    answers: Probabilities = (probabilities.T @ probabilities) / np.float32(len(probabilities))
+    rows = np.ascontiguousarray(probabilities.T)
+    answers: Probabilities = multiply_rows(rows[right], rows[left], scale=1.0 / len(probabilities)).T
     return answers
 
 
@@ -78,7 +132,8 @@ def answer_marginal(probabilities: Probabilities, marginal: Marginal, layout: Gr
     if len(factors) == 1:
         mean: Probabilities = factors[0].mean(axis=1)
         return mean
-    answers: Probabilities = (_multiply(factors[:-1]) @ factors[-1].T) / np.float32(len(probabilities))
+    last = np.ascontiguousarray(factors[-1])
+    answers: Probabilities = multiply_rows(last, _multiply(factors[:-1]), scale=1.0 / len(probabilities)).T
     return answers.reshape([len(factor) for factor in factors])
 
 
@@ -100,6 +155,8 @@ class MeasuredMarginals:
         self._layout = layout
         self._shares: dict[Marginal, npt.NDArray[np.float32]] = {}
         self._weights: dict[Marginal, npt.NDArray[np.float32]] = {}
+        # The same in the order in which it is compared; None where an answer has come since.
+        self._blocks: _Blocks | None = None
 
     def __iter__(self) -> Iterator[Marginal]:
         return iter(self._shares)
@@ -117,6 +174,7 @@ class MeasuredMarginals:
             weight = precision + weight
         self._shares[marginal] = answer.astype(np.float32)
         self._weights[marginal] = weight.astype(np.float32)
+        self._blocks = None
 
     def pack(self, marginals: Iterable[Marginal]) -> dict[str, npt.NDArray[np.generic]]:
         """Gives what is known of some marginals as arrays by name, for a checkpoint. Privacy: releases alone."""
@@ -135,6 +193,7 @@ class MeasuredMarginals:
             self._shares[marginal] = arrays[f"shares {number}"].astype(np.float32)
             self._weights[marginal] = arrays[f"weights {number}"].astype(np.float32)
             marginals.append(marginal)
+        self._blocks = None
         return marginals
 
     def get_shares(self, marginal: Marginal) -> npt.NDArray[np.float32]:
@@ -146,41 +205,116 @@ class MeasuredMarginals:
 
         Privacy: post-processing. Shapes: (codes, width) to a number and the same.
         """
-        # One row a group: what one attribute has is one block of memory, which is what makes the products below fast.
         rows = np.ascontiguousarray(probabilities.T)
-        codes = np.float32(rows.shape[1])
-        # One-ways together: their means are one product, and each code gets the same gradient.
-        means = rows @ np.full(rows.shape[1], 1.0 / codes, rows.dtype)
-        shared = np.zeros(self._layout.width, rows.dtype)
         gradient = np.zeros_like(rows)
-        loss = 0.0
-        for marginal, target in self._shares.items():
+        return self._add_gradient(rows, into=gradient), gradient.T
+
+    def add_gradient(self, probabilities: Probabilities, *, into: Probabilities) -> None:
+        """Adds the gradient to others, as `ReleasedLoss` has it."""
+        self._add_gradient(np.ascontiguousarray(probabilities.T), into=into.T)
+
+    def _add_gradient(self, rows: Probabilities, *, into: Probabilities) -> float:
+        """Adds the gradient and gives the loss. Shapes: (width, codes), a group's probabilities side by side."""
+        if self._blocks is None:
+            self._blocks = self._lay_out()
+        one_ways, blocks = self._blocks
+        share = 1.0 / rows.shape[1]
+        # One-ways together: their means are one product, and each code gets the same gradient.
+        error = rows @ np.full(rows.shape[1], share, rows.dtype) - one_ways.shares
+        weighted = one_ways.weights * error
+        loss = 0.5 * float(np.vdot(weighted, error))
+        weighted *= share
+        into += weighted[:, np.newaxis]
+        for block in blocks:
+            loss += block.add_gradient(rows, share=share, into=into)
+        return loss
+
+    def _lay_out(self) -> "_Blocks":
+        """Puts answers together that are compared together: all one-ways, and pairs whose groups lie side by side."""
+        one_ways = _Targets(np.zeros(self._layout.width, np.float32), np.zeros(self._layout.width, np.float32))
+        blocks: list[_PairBlock | _LargerBlock] = []
+        pairs: list[_PairBlock] = []
+        for marginal in sorted(self._shares):
+            targets = _Targets(self._shares[marginal], self._weights[marginal])
             slices = [self._layout.get_slice(attribute) for attribute in marginal]
-            factors = [rows[piece] for piece in slices]
-            if len(factors) == 1:
-                error = means[slices[0]] - target
-                weighted = self._weights[marginal] * error
-                shared[slices[0]] = weighted / codes
+            if len(marginal) == 1:
+                one_ways.shares[slices[0]], one_ways.weights[slices[0]] = targets.shares, targets.weights
+            elif len(marginal) > 2:
+                blocks.append(_LargerBlock(slices, targets))
+            elif pairs and pairs[-1].left == slices[0] and pairs[-1].right.stop == slices[1].start:
+                pairs[-1] = pairs[-1].widen(slices[1], targets)
             else:
-                left = _multiply(factors[:-1])
-                error = (left @ factors[-1].T) / codes - target.reshape(len(left), -1)
-                weighted = self._weights[marginal].reshape(error.shape) * error
-                scaled = weighted / codes
-                gradient[slices[-1]] += scaled.T @ left
-                _give_back(factors[:-1], scaled @ factors[-1], slices=slices[:-1], into=gradient)
-            loss += 0.5 * float(np.vdot(weighted, error))
-        gradient += shared[:, np.newaxis]
-        return loss, gradient.T
+                pairs.append(_PairBlock(slices[0], slices[1], targets))
+        return _Blocks(one_ways, [*pairs, *blocks])
 
 
-def _give_back(
-    factors: Sequence[Probabilities], upstream: Probabilities, *, slices: Sequence[slice], into: Probabilities
-) -> None:
-    """Adds the gradient of a product of factors to each of them. Shapes: `upstream` (a b ..., codes)."""
-    if len(factors) == 1:
-        into[slices[0]] += upstream
-        return
-    last = factors[-1]
-    folded = upstream.reshape(-1, len(last), upstream.shape[1])
-    into[slices[-1]] += np.einsum("abk,ak->bk", folded, _multiply(factors[:-1]))
-    _give_back(factors[:-1], np.einsum("abk,bk->ak", folded, last), slices=slices[:-1], into=into)
+class _Targets(NamedTuple):
+    """Answers, as shares of rows, and what a squared error weighs, cell by cell."""
+
+    shares: npt.NDArray[np.float32]
+    weights: npt.NDArray[np.float32]
+
+
+class _PairBlock:
+    """One attribute's pairs with others that lie side by side: one product forwards and two back."""
+
+    def __init__(self, left: slice, right: slice, targets: _Targets) -> None:
+        self.left, self.right = left, right
+        # In the order in which BLAS gives its products.
+        self._targets = _Targets(*(np.asfortranarray(cells) for cells in targets))
+
+    def widen(self, right: slice, targets: _Targets) -> "_PairBlock":
+        """Gives these pairs and that of the attribute with the next one."""
+        both = [np.hstack(cells) for cells in zip(self._targets, targets, strict=True)]
+        return _PairBlock(self.left, slice(self.right.start, right.stop), _Targets(*both))
+
+    def add_gradient(self, rows: Probabilities, *, share: float, into: Probabilities) -> float:
+        """Adds the gradient and gives the loss. Shapes: (width, codes)."""
+        left, right = rows[self.left], rows[self.right]
+        error = multiply_rows(left, right, scale=share, less=self._targets.shares)
+        weighted = error * self._targets.weights
+        add_rows(weighted, right, scale=share, into=into[self.left])
+        add_rows(weighted.T, left, scale=share, into=into[self.right])
+        return 0.5 * float(np.vdot(weighted.T, error.T))
+
+
+class _LargerBlock:
+    """A marginal of three attributes or more, as pairs of its two largest: one for each combination of the others."""
+
+    def __init__(self, slices: Sequence[slice], targets: _Targets) -> None:
+        sizes = np.array(targets.shares.shape)
+        order = np.argsort(sizes, kind="stable").tolist()
+        *self._given, self._left, self._right = (slices[axis] for axis in order)
+        # A slab's cells are transposed in memory: that is the order in which BLAS gives its products.
+        swapped = [*order[:-2], order[-1], order[-2]]
+        self._targets = _Targets(*(np.ascontiguousarray(cells.transpose(swapped)) for cells in targets))
+
+    def add_gradient(self, rows: Probabilities, *, share: float, into: Probabilities) -> float:
+        """Adds the gradient and gives the loss. Shapes: (width, codes)."""
+        left, right, loss = rows[self._left], rows[self._right], 0.0
+        product, upstream = np.empty_like(left), np.empty_like(left)
+        for combination in itertools.product(*(range(piece.stop - piece.start) for piece in self._given)):
+            places = [piece.start + group for piece, group in zip(self._given, combination, strict=True)]
+            given = np.multiply.reduce(rows[places], axis=0)
+            np.multiply(left, given, out=product)
+            shares, weights = (cells[combination].T for cells in self._targets)
+            error = multiply_rows(product, right, scale=share, less=shares)
+            weighted = error * weights
+            loss += 0.5 * float(np.vdot(weighted.T, error.T))
+            add_rows(weighted.T, product, scale=share, into=into[self._right])
+            upstream.fill(0.0)
+            add_rows(weighted, right, scale=share, into=upstream)
+            into[self._left] += np.multiply(upstream, given, out=product)
+            upstream *= left
+            slope = np.add.reduce(upstream, axis=0)
+            for place in places:
+                others = [other for other in places if other != place]
+                into[place] += slope * np.multiply.reduce(rows[others], axis=0)
+        return loss
+
+
+class _Blocks(NamedTuple):
+    """What is compared: the one-ways of all groups, and larger marginals."""
+
+    one_ways: _Targets
+    larger: list[_PairBlock | _LargerBlock]

@@ -204,6 +204,10 @@ class OneLayerTerm:
         residual = (score - self.target) / self.stddev
         return 0.5 * residual**2, (residual / self.stddev) * by_probability
 
+    def add_gradient(self, probabilities: ProbabilityArray, *, into: ProbabilityArray) -> None:
+        """Adds the gradient to others, as `ReleasedLoss` has it."""
+        into += self.loss_and_gradient(probabilities)[1]
+
 
 def measure_one_layer(
     real_groups: GroupArray,

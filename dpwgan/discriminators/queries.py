@@ -46,6 +46,9 @@ OUTLIER = 4.0
 LARGER_PART = 8
 """Marginals of three attributes and more may have this part of the cells that a pair may have: time goes with cells."""
 
+# Cells that are scored at a time.
+_BLOCK_CELLS = 1 << 14
+
 ONE_WAY_STDDEVS = 1.5
 """How many stddevs of the one-ways' noise an error must exceed to count, where one-ways are all there is."""
 
@@ -114,12 +117,12 @@ class QueryDiscriminator:
         independent = np.outer(shares, shares)
         noise = np.concatenate([np.asarray(stddev) for stddev in stddevs])
 
-        def explain(rows: slice) -> Counts:
+        def explain(left: slice, right: slice) -> Counts:
             """What one-ways of this noise put into their product, in counts."""
-            by_noise = np.hypot(np.outer(noise[rows], shares), np.outer(shares[rows], noise))
+            by_noise = np.hypot(np.outer(noise[left], shares[right]), np.outer(shares[left], noise[right]))
             return ONE_WAY_STDDEVS * by_noise
 
-        scores = self._score_pairs(independent, explain=explain)
+        scores = self._score_pairs(lambda left, right: independent[left, right], explain=explain)
         forest, tree = Forest(self._layout.attributes), []
         for _ in range(self._layout.attributes - 1):
             edges = [edge for edge in self._all_pairs() if not forest.is_joined(edge)]
@@ -132,7 +135,7 @@ class QueryDiscriminator:
 
     def ask(self, probabilities: Probabilities) -> Marginal:
         """Asks for the marginal on which the generator is worst: one selection and one answer."""
-        scores = self._score_pairs(answer_pairs(probabilities))
+        scores = self._score_pairs(functools.partial(answer_pairs, probabilities))
         candidates: list[Marginal] = [
             pair for pair in self._all_pairs() if self._layout.count_cells(pair) <= self._most_cells
         ] or list(self._all_pairs())
@@ -186,28 +189,44 @@ class QueryDiscriminator:
     def _all_pairs(self) -> list[Edge]:
         return list(itertools.combinations(range(self._layout.attributes), 2))
 
-    def _score_pairs(self, answers: Probabilities, *, explain: Callable[[slice], Counts] | None = None) -> Counts:
-        """Scores all pairs at once, one attribute's rows after the other to save memory.
+    def _score_pairs(
+        self,
+        answer: Callable[[slice, slice], Probabilities],
+        *,
+        explain: Callable[[slice, slice], Counts] | None = None,
+    ) -> Counts:
+        """Scores every pair, some groups of its first attribute at a time, whose cells stay in a core's cache.
 
-        Shapes: (width, width) shares to (attributes, attributes); `explain` gives rows of the (width, width) counts
-        that errors must exceed to count at all.
+        Shapes: the result (attributes, attributes), 0 but above the diagonal; `answer` gives a block of the (width,
+        width) shares, `explain` one of the counts that errors must exceed to count at all.
         """
-        scores = np.empty((self._layout.attributes, self._layout.attributes))
-        for attribute in range(self._layout.attributes):
-            rows = self._layout.get_slice(attribute)
-            explained = explain(rows) if explain is not None else 0.0
-            gains = self._expect_gains(self._pairs[rows], answers[rows], explained=explained)
-            scores[attribute] = np.add.reduceat(gains.sum(axis=0), self._layout.starts)
+        scores = np.zeros((self._layout.attributes, self._layout.attributes))
+        for attribute in range(self._layout.attributes - 1):
+            rows, others = self._layout.get_slice(attribute), self._layout.starts[attribute + 1 :]
+            right = slice(rows.stop, self._layout.width)
+            answers, gains = answer(rows, right), np.zeros(right.stop - right.start)
+            many = max(1, _BLOCK_CELLS // len(gains))
+            for first in range(0, len(answers), many):
+                left = slice(rows.start + first, min(rows.start + first + many, rows.stop))
+                explained = explain(left, right) if explain is not None else None
+                block = self._expect_gains(self._pairs[left, right], answers[first : first + many], explained=explained)
+                gains += block.sum(axis=0)
+            scores[attribute, attribute + 1 :] = np.add.reduceat(gains, np.subtract(others, rows.stop))
         return scores
 
-    def _expect_gains(self, counts: Counts, answers: Probabilities, *, explained: Counts | float = 0.0) -> Counts:
+    def _expect_gains(self, counts: Counts, answers: Probabilities, *, explained: Counts | None = None) -> Counts:
         """Gives how much nearer to the truth an answer is expected to bring each cell, in counts. Shapes: all alike.
 
         `explained`: how much of an error is put down to the noise of earlier releases.
         Privacy: a count that moves by 1 moves its cell's gain by 1 at most.
         """
-        expected = answers.astype(np.float64) * self.records
-        errors = np.maximum(np.abs(counts - expected) - explained, 0.0)
+        expected = answers.astype(np.float64)
+        expected *= self.records
+        errors = counts - expected
+        np.abs(errors, out=errors)
+        if explained is not None:
+            errors -= explained
+            np.maximum(errors, 0.0, out=errors)
         return expect_gains(errors, expected, stddev=self._noise_multiplier * ANSWER_SENSITIVITY)
 
     def _select(self, scores: Sequence[float]) -> int:
@@ -251,8 +270,12 @@ def expect_gains(errors: Counts, expected: Counts, *, stddev: float) -> Counts:
     """
     kept = np.square(SPREAD * expected)
     kept /= kept + stddev**2
-    left = np.sqrt(np.square((1.0 - kept) * errors) + (2.0 / math.pi) * np.square(kept * stddev))
-    gains: Counts = np.maximum(errors - left, errors - OUTLIER * stddev)
+    left = 1.0 - kept
+    left *= errors
+    np.square(left, out=left)
+    left += np.square(np.multiply(kept, math.sqrt(2.0 / math.pi) * stddev, out=kept), out=kept)
+    np.sqrt(left, out=left)
+    gains: Counts = errors - np.minimum(left, OUTLIER * stddev, out=left)
     return gains
 
 

@@ -1,18 +1,21 @@
 """The mixture generator: latent codes that are learnt, each with one distribution of its own for every attribute."""
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from dpwgan.discriminators.base import Probabilities, ReleasedLoss
+from dpwgan.discriminators.base import Probabilities, ReleasedLoss, add_up_gradients
 
 # The usual memory of Adam's first moment; a short one of the second, since the loss changes with each answer.
 _MOMENTUM = 0.9
 _DECAY = 0.99
 _FLOOR = 1e-8
+# Steps are taken some attributes after the others: all that one block of this many cells needs stays in a core's cache.
+_BLOCK_CELLS = 1 << 15
 
 
 class CodeGenerator(Protocol):
@@ -47,6 +50,7 @@ class Mixture:
         self._table = np.ascontiguousarray(logits.T)
         starts = np.concatenate(([0], np.cumsum(sizes))).astype(int)
         self._slices = [slice(first, last) for first, last in itertools.pairwise(starts)]
+        self._blocks = list(_cut(self._slices, most=max(1, _BLOCK_CELLS // self._table.shape[1])))
         self._last = np.empty_like(self._table)
         self.forget()
 
@@ -75,9 +79,9 @@ class Mixture:
         values = np.empty_like(self._table)
         for piece in self._slices:
             block = values[piece]
-            np.subtract(self._table[piece], self._table[piece].max(axis=0), out=block)
+            np.subtract(self._table[piece], np.maximum.reduce(self._table[piece]), out=block)
             np.exp(block, out=block)
-            block /= block.sum(axis=0)
+            block /= np.add.reduce(block)
         self._last = values
         return values.T
 
@@ -86,25 +90,29 @@ class Mixture:
 
         Shapes: (codes, width).
         """
-        slope = self._last * gradient.T
-        for piece in self._slices:
-            slope[piece] -= self._last[piece] * slope[piece].sum(axis=0)
-        # The loss is a mean over codes: without this factor a code's gradient would sink to the floor as codes grow.
-        slope *= np.float32(slope.shape[1])
         self._steps += 1
-        self._mean *= np.float32(_MOMENTUM)
-        self._mean += np.float32(1 - _MOMENTUM) * slope
-        np.square(slope, out=slope)
-        slope *= np.float32(1 - _DECAY)
-        self._square *= np.float32(_DECAY)
-        self._square += slope
-        # The slope has done its work: its memory holds the step from here on.
-        np.multiply(self._square, np.float32(1 / (1 - _DECAY**self._steps)), out=slope)
-        np.sqrt(slope, out=slope)
-        slope += np.float32(_FLOOR)
-        np.divide(self._mean, slope, out=slope)
-        slope *= np.float32(learning_rate / (1 - _MOMENTUM**self._steps))
-        self._table -= slope
+        # The loss is a mean over codes: without this factor a code's gradient would sink to the floor as codes grow.
+        codes = self._table.shape[1]
+        # Both means leave out the factors that are the same for all: the codes, and what makes them means.
+        square_scale = codes * math.sqrt((1 - _DECAY) / (1 - _DECAY**self._steps))
+        rate = np.float32(learning_rate * codes * (1 - _MOMENTUM) / (1 - _MOMENTUM**self._steps) / square_scale)
+        floor = np.float32(_FLOOR / square_scale)
+        for block, pieces in self._blocks:
+            last = self._last[block]
+            slope = np.multiply(last, gradient.T[block])
+            for piece in pieces:
+                slope[piece] -= last[piece] * np.add.reduce(slope[piece])
+            mean, square = self._mean[block], self._square[block]
+            mean *= np.float32(_MOMENTUM)
+            mean += slope
+            square *= np.float32(_DECAY)
+            square += np.square(slope, out=slope)
+            # The slope has done its work: its memory holds the step from here on.
+            np.sqrt(square, out=slope)
+            slope += floor
+            np.divide(mean, slope, out=slope)
+            slope *= rate
+            self._table[block] -= slope
 
 
 def fit(
@@ -124,10 +132,23 @@ def fit(
     Privacy: post-processing.
     """
     for step in range(first, steps):
-        probabilities = generator.probabilities()
-        total = np.zeros_like(probabilities)
-        for loss in losses:
-            total += loss.loss_and_gradient(probabilities)[1]
-        generator.step(total, learning_rate=learning_rate * (last_rate / learning_rate) ** (step / max(1, steps - 1)))
+        gradient = add_up_gradients(losses, generator.probabilities())
+        rate = learning_rate * (last_rate / learning_rate) ** (step / max(1, steps - 1))
+        generator.step(gradient, learning_rate=rate)
         tick()
         keep(step + 1)
+
+
+def _cut(slices: Sequence[slice], *, most: int) -> Iterator[tuple[slice, list[slice]]]:
+    """Puts attributes into blocks of at most so many groups where there are no larger ones.
+
+    Gives each block's slice of the table, and those of its attributes within it.
+    """
+    taken: list[slice] = []
+    for piece in [*slices, None]:
+        if taken and (piece is None or piece.stop - taken[0].start > most):
+            start = taken[0].start
+            yield slice(start, taken[-1].stop), [slice(part.start - start, part.stop - start) for part in taken]
+            taken = []
+        if piece is not None:
+            taken.append(piece)

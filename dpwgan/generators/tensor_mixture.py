@@ -46,9 +46,12 @@ class TensorMixture:
                 self._mlp.weights[-1].assign(logits.mean(axis=0))
             self.weights += self._mlp.weights
         self._optimizer = RmsProp(self.weights, decay=_DECAY)
-        self._probabilities = tf.function(lambda: self._soften(self.logits()))
+        # No branch or loop here hangs on a tensor: reading the source for them would take seconds.
+        self._probabilities = tf.function(self.soft, autograph=False)
         self._move = tf.function(
-            self._trace_move, input_signature=[tf.TensorSpec(logits.shape, tf.float32), tf.TensorSpec([], tf.float32)]
+            self._trace_move,
+            input_signature=[tf.TensorSpec(logits.shape, tf.float32), tf.TensorSpec([], tf.float32)],
+            autograph=False,
         )
 
     @property

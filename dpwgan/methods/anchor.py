@@ -7,11 +7,13 @@ it happens. What is not a release is made of releases.
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+from threadpoolctl import threadpool_limits
 
 from dpwgan.accounting.budget import Budget, NeighboringRelation
 from dpwgan.accounting.calibrate import noise_scale_for
@@ -287,8 +289,8 @@ class AnchorPlan:
         cells = self.choose_codes(width) * width
         mean = width / max(1, self.attributes)
         in_rounds = (self.rounds + 1) * _ROUND_STEPS / 4 if self.kind == "queries" else 0
-        per_step = cells * 3e-8 + pairs * self.choose_codes(width) * mean**2 * 6e-11
-        counting = self.shape.records * self.attributes**2 * 4e-9
+        per_step = cells * 1e-8 + pairs * self.choose_codes(width) * mean**2 * 1.2e-10
+        counting = self.shape.records * self.attributes**2 * 1.5e-9
         return 3.0 + counting + (in_rounds + self.settings.fit_steps) * per_step * bool(self.fit_ticks)
 
     def summary(self) -> dict[str, Any]:
@@ -390,6 +392,15 @@ class FittedAnchor:
     def losses(self) -> list[ReleasedLoss]:
         """What the generator was fitted to."""
         return [self.measured, self.information]
+
+
+def on_one_thread() -> AbstractContextManager[Any]:
+    """Has the processor's library multiply on one thread in a block.
+
+    The fit's products are small: threads would do little but wait for each other, and waiting is paid for like work.
+    """
+    limits: AbstractContextManager[Any] = threadpool_limits(limits=1, user_api="blas")
+    return limits
 
 
 def fit_anchor(

@@ -19,7 +19,7 @@ from dpwgan.encoded import EncodedTable, Span, TableShape
 from dpwgan.errors import UsageError
 from dpwgan.generators.mixture_sampler import MixtureSampler
 from dpwgan.generators.sampler import MlpSampler
-from dpwgan.methods.anchor import AnchorPlan, AnchorSettings, choose_maker, fit_anchor, lay_out_anchor
+from dpwgan.methods.anchor import AnchorPlan, AnchorSettings, choose_maker, fit_anchor, lay_out_anchor, on_one_thread
 from dpwgan.methods.base import Progress, refuse_unknown_settings
 from dpwgan.methods.serving import RowServer
 from dpwgan.randomness import Streams
@@ -291,7 +291,7 @@ class DpWgan:
 
         anchor_ticks, critic_ticks = plan.anchor.fit_ticks, _TICKS_A_STEP * plan.critic.steps
         total = anchor_ticks + critic_ticks
-        with on_device(device, threads=threads):
+        with on_device(device, threads=threads), on_one_thread():
             anchor = fit_anchor(
                 encoded,
                 plan.anchor,

@@ -36,7 +36,15 @@ from dpwgan.errors import UsageError
 from dpwgan.generators.mixture import Mixture, fit
 from dpwgan.generators.mixture_sampler import MixtureSampler
 from dpwgan.mechanisms.gaussian import add_gaussian_noise
-from dpwgan.methods.anchor import AnchorPlan, AnchorSettings, FittedAnchor, choose_maker, fit_anchor, lay_out_anchor
+from dpwgan.methods.anchor import (
+    AnchorPlan,
+    AnchorSettings,
+    FittedAnchor,
+    choose_maker,
+    fit_anchor,
+    lay_out_anchor,
+    on_one_thread,
+)
 from dpwgan.methods.base import Progress, refuse_unknown_settings
 from dpwgan.methods.serving import RowServer
 from dpwgan.randomness import Streams
@@ -210,15 +218,16 @@ class QueryGan:
         make_generator = choose_maker(plan.anchor, rng=streams.model, device=device, threads=threads)
         # One-ways alone are no progress to show where networks follow.
         networks = plan.settings.oracle == "one-layer"
-        fitted = fit_anchor(
-            encoded,
-            plan.anchor,
-            streams=streams,
-            ledger=ledger,
-            progress=(lambda done, of, epsilon: None) if networks else progress,
-            make_generator=make_generator,
-            team=team,
-        )
+        with on_one_thread():
+            fitted = fit_anchor(
+                encoded,
+                plan.anchor,
+                streams=streams,
+                ledger=ledger,
+                progress=(lambda done, of, epsilon: None) if networks else progress,
+                make_generator=make_generator,
+                team=team,
+            )
         records = plan.anchor.shape.records
         if networks:
             probabilities = _play_one_layer(fitted, plan, streams=streams, ledger=ledger, progress=progress)

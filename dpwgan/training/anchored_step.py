@@ -2,10 +2,9 @@
 
 from collections.abc import Sequence
 
-import numpy as np
 import tensorflow as tf
 
-from dpwgan.discriminators.base import Probabilities, ReleasedLoss
+from dpwgan.discriminators.base import Probabilities, ReleasedLoss, add_up_gradients
 from dpwgan.discriminators.critic import Critic
 from dpwgan.generators.tensor_mixture import CodeSource, TensorMixture
 from dpwgan.training.optimizer import RmsProp
@@ -43,8 +42,11 @@ class AnchoredStep:
         self._optimizer = RmsProp(generator.weights, decay=_DECAY)
         self._average = WeightAverage(generator.weights, keep=plan.settings.generator_average)
         shape = [generator.codes, plan.shape.width]
+        # No branch or loop here hangs on a tensor: reading the source for them would take seconds.
         self._step = tf.function(
-            self._trace, input_signature=[tf.TensorSpec(shape, tf.float32), tf.TensorSpec([], tf.float32)]
+            self._trace,
+            input_signature=[tf.TensorSpec(shape, tf.float32), tf.TensorSpec([], tf.float32)],
+            autograph=False,
         )
 
     @property
@@ -54,10 +56,7 @@ class AnchoredStep:
 
     def __call__(self, *, learning_rate: float) -> None:
         """Takes one generator step."""
-        probabilities = self._generator.probabilities()
-        gradient = np.zeros_like(probabilities)
-        for loss in self._losses:
-            gradient += loss.loss_and_gradient(probabilities)[1]
+        gradient = add_up_gradients(self._losses, self._generator.probabilities())
         self._step(tf.constant(gradient), tf.constant(learning_rate, tf.float32))
 
     def averaged_probabilities(self) -> Probabilities:

@@ -95,6 +95,24 @@ def test_answers_are_those_of_explicit_sums_when_codes_are_random(marginal: Marg
         assert answer_pairs(probabilities)[left, right] == pytest.approx(expected, abs=1e-6)
 
 
+@pytest.mark.parametrize("sizes", [(40, 33), (2,) * 9, (6, 5, 2, 31, 1, 4, 32, 3), (1, 1, 1)])
+def test_pairs_are_counted_as_one_by_one_when_few_or_many_attributes_are_counted_together(
+    sizes: tuple[int, ...],
+) -> None:
+    layout, groups = GroupLayout(sizes), make_groups(300, sizes=sizes, seed=13)
+    pairs = count_pairs(groups, layout)
+    for left, right in itertools.product(range(len(sizes)), repeat=2):
+        expected = np.zeros((sizes[left], sizes[right]))
+        np.add.at(expected, (groups[:, left], groups[:, right]), 1)
+        assert np.array_equal(pairs[layout.get_slice(left), layout.get_slice(right)], expected)
+
+
+def test_answers_are_a_part_of_all_pairs_when_some_groups_are_asked_for() -> None:
+    probabilities = make_probabilities(17, sizes=SIZES, seed=14)
+    part = answer_pairs(probabilities, slice(2, 5), slice(7, 15))
+    assert part == pytest.approx(answer_pairs(probabilities)[2:5, 7:15], abs=1e-6)
+
+
 def measure(marginals: Sequence[Marginal], *, seed: int) -> tuple[MeasuredMarginals, dict[Marginal, tuple]]:
     """Random answers with a stddev of their own for every cell."""
     rng = np.random.default_rng(seed)
@@ -139,6 +157,71 @@ def test_loss_slopes_as_finite_differences_do_when_marginals_have_one_to_four_at
     assert slope.dtype == np.float32
     assert rounded == pytest.approx(loss, rel=1e-4)
     assert slope == pytest.approx(gradient, rel=1e-3, abs=1e-4 * np.abs(gradient).max())
+
+
+def slope_by_loop(probabilities: Floats, said: dict[Marginal, tuple]) -> Floats:
+    """The gradient cell by cell in float64, by the product rule."""
+    codes, gradient = len(probabilities), np.zeros_like(probabilities)
+    for marginal, (shares, stddevs) in said.items():
+        weighted = (answer_by_loop(probabilities, marginal) - shares) / stddevs**2 / codes
+        for cell in itertools.product(*(range(SIZES[attribute]) for attribute in marginal)):
+            places = [LAYOUT.starts[attribute] + group for attribute, group in zip(marginal, cell, strict=True)]
+            for place in places:
+                others = [other for other in places if other != place]
+                gradient[:, place] += weighted[cell] * probabilities[:, others].prod(axis=1)
+    return gradient
+
+
+def forget_one(said: dict[Marginal, tuple], marginal: Marginal) -> dict[Marginal, tuple]:
+    """A broken twin: one answer is not compared."""
+    return {other: answer for other, answer in said.items() if other != marginal}
+
+
+def turn_shares(said: dict[Marginal, tuple], marginal: Marginal) -> dict[Marginal, tuple]:
+    """A broken twin: the shares of one answer lie in another order than its cells."""
+    shares, stddevs = said[marginal]
+    return {**said, marginal: (np.ravel(shares)[::-1].reshape(shares.shape), stddevs)}
+
+
+@pytest.mark.parametrize("chosen", [MARGINALS, MARGINALS[::-2], [(0, 4), (1, 2), (1, 3), (1, 4), (2, 3, 4)]])
+def test_slope_in_float32_is_that_of_a_loop_in_float64_when_pairs_do_and_do_not_lie_side_by_side(
+    chosen: list[Marginal],
+) -> None:
+    measured, said = measure(chosen, seed=8)
+    probabilities = make_probabilities(40, sizes=SIZES, seed=9)
+    exact = probabilities.astype(np.float64)
+    expected, size = slope_by_loop(exact, said), np.abs(slope_by_loop(exact, said)).max()
+    loss, slope = measured.loss_and_gradient(probabilities)
+    assert loss == pytest.approx(loss_by_loop(exact, said), rel=1e-5)
+    assert slope == pytest.approx(expected, abs=2e-6 * size)
+    # Adding it to others gives the same, and the others stay.
+    others = np.random.default_rng(10).standard_normal((LAYOUT.width, 40)).astype(np.float32)
+    into = others.copy()
+    measured.add_gradient(probabilities, into=into.T)
+    added = into.T - others.T
+    assert added == pytest.approx(expected, abs=2e-6 * size)
+    for twin in (forget_one, turn_shares):
+        for marginal in chosen:
+            if LAYOUT.count_cells(marginal) > 1:
+                broken = slope_by_loop(exact, twin(said, marginal))
+                assert np.abs(slope - broken).max() > 2e-5 * size, (twin, marginal)
+
+
+def test_loss_is_that_of_all_answers_when_some_come_after_it_was_taken() -> None:
+    marginals: list[Marginal] = [(0,), (0, 2), (0, 3), (0, 2, 4)]
+    probabilities = make_probabilities(6, sizes=SIZES, seed=12)
+    whole, _ = measure(marginals, seed=11)
+    growing, copied = MeasuredMarginals(LAYOUT), MeasuredMarginals(LAYOUT)
+    for marginal in marginals:
+        copied.loss_and_gradient(probabilities)
+        copied.unpack(whole.pack([marginal]))
+    for number in range(1, len(marginals) + 1):
+        part, said = measure(marginals[:number], seed=11)
+        growing.loss_and_gradient(probabilities)
+        shares, stddevs = said[marginals[number - 1]]
+        growing.add(marginals[number - 1], shares, stddev=stddevs)
+        assert growing.loss_and_gradient(probabilities)[0] == part.loss_and_gradient(probabilities)[0]
+    assert copied.loss_and_gradient(probabilities)[0] == whole.loss_and_gradient(probabilities)[0]
 
 
 def test_marginal_is_the_mean_by_precision_when_it_is_measured_again() -> None:

@@ -133,6 +133,18 @@ def test_scores_are_expected_gains_when_computed_cell_by_cell(monkeypatch: pytes
     assert watch.scores[0] == pytest.approx(np.array(expected), abs=1e-3)
 
 
+@pytest.mark.parametrize("cells", [1, 12, 1_000])
+def test_scores_are_the_same_when_they_are_taken_in_several_blocks(monkeypatch: pytest.MonkeyPatch, cells: int) -> None:
+    groups = make_groups(60, sizes=SIZES, seed=1)
+    probabilities = make_probabilities(7, sizes=SIZES, seed=2)
+    shares = [part.mean(axis=0) for part in np.split(probabilities, LAYOUT.starts[1:], axis=1)]
+    monkeypatch.setattr(queries, "_BLOCK_CELLS", cells)
+    cut = [ask_once(make_discriminator(groups), part, shares) for part in (probabilities, None)]
+    monkeypatch.undo()
+    whole = [ask_once(make_discriminator(groups), part, shares) for part in (probabilities, None)]
+    assert np.hstack(cut) == pytest.approx(np.hstack(whole), rel=1e-12)
+
+
 @pytest.mark.statistical
 @pytest.mark.parametrize(("error", "expected"), [(0.0, 100.0), (30.0, 100.0), (5.0, 2.0), (200.0, 3.0), (60.0, 40.0)])
 def test_expected_gain_is_that_of_answers_drawn_back_when_many_are_drawn(error: float, expected: float) -> None:

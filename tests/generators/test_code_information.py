@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from dpwgan.cells.groups import GroupLayout
+from dpwgan.generators import code_information
 from dpwgan.generators.code_information import CodeInformation
 from dpwgan.generators.mixture import Mixture, fit
 
@@ -60,6 +61,17 @@ def test_gradient_is_that_of_finite_differences_when_probabilities_move_within_a
                 ends.append(3.0 * add_up_information(moved))
             expected = (ends[0] - ends[1]) / 2e-6
             assert gradient[code, first] - gradient[code, last] == pytest.approx(expected, abs=1e-4)
+
+
+def test_gradient_is_added_to_others_alike_when_it_is_taken_in_several_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    probabilities, information = make_mixture(5).probabilities(), CodeInformation(weight=3.0)
+    expected = information.loss_and_gradient(probabilities)[1]
+    others = np.random.default_rng(2).standard_normal((LAYOUT.width, 5)).astype(np.float32)
+    for cells in (1, 15, 1_000):
+        monkeypatch.setattr(code_information, "_BLOCK_CELLS", cells)
+        into = others.copy()
+        information.add_gradient(probabilities, into=into.T)
+        assert np.array_equal(into, others + expected.T)
 
 
 def test_single_columns_stay_as_measured_when_only_information_pulls() -> None:

@@ -9,6 +9,8 @@ import pytest
 from dpwgan.cells.groups import GroupLayout
 from dpwgan.discriminators.base import Probabilities
 from dpwgan.discriminators.marginals import MeasuredMarginals, answer_pairs, count_marginals
+from dpwgan.generators import mixture as mixture_module
+from dpwgan.generators.code_information import CodeInformation
 from dpwgan.generators.mixture import Mixture, fit
 from tests.discriminators.groups import make_groups
 
@@ -67,9 +69,9 @@ def test_step_goes_along_the_slope_of_the_softmax_when_compared_with_finite_diff
     clear = np.abs(expected) > 1e-4
     assert clear.sum() >= 0.8 * (logits.size - 4)
     assert moved[clear] == pytest.approx(-0.01 * np.sign(expected[clear]), rel=1e-2)
-    # The slope itself: Adam's first mean is a tenth of it, times the number of codes.
+    # The slope itself: Adam's first mean, without the factors that are the same for all.
     slope = mixture._mean.T
-    assert slope == pytest.approx(0.1 * 4 * expected, abs=1e-5)
+    assert slope == pytest.approx(expected, abs=1e-5)
 
 
 def test_steps_are_those_of_adam_when_computed_in_float64() -> None:
@@ -93,6 +95,39 @@ def test_steps_are_those_of_adam_when_computed_in_float64() -> None:
         # An attribute of one group has no slope but rounding, which changes nothing that is drawn.
         several = np.delete(np.arange(LAYOUT.width), LAYOUT.starts[1])
         assert mixture.logits[:, several] == pytest.approx(logits[:, several], abs=2e-3)
+
+
+@pytest.mark.parametrize("cells", [1, 20, 35])
+def test_steps_are_the_same_when_they_are_taken_in_several_blocks(monkeypatch: pytest.MonkeyPatch, cells: int) -> None:
+    whole = make_mixture(5, seed=11)
+    monkeypatch.setattr(mixture_module, "_BLOCK_CELLS", cells)
+    cut = make_mixture(5, seed=11)
+    rng = np.random.default_rng(12)
+    for _ in range(4):
+        upstream = rng.standard_normal((5, LAYOUT.width)).astype(np.float32)
+        for mixture in (whole, cut):
+            mixture.probabilities()
+            mixture.step(upstream, learning_rate=0.1)
+        assert np.array_equal(whole.logits, cut.logits)
+    assert len(whole._blocks) == 1 < len(cut._blocks)
+
+
+def test_fit_goes_on_as_if_it_had_not_stopped_when_it_is_packed_between() -> None:
+    groups = make_groups(200, sizes=SIZES, seed=13)
+    losses = [measure_exactly(groups), CodeInformation(weight=0.01)]
+    rates = {"steps": 12, "learning_rate": 0.1, "last_rate": 0.01}
+    through, stopped, resumed = (make_mixture(20, seed=seed) for seed in (14, 14, 15))
+    fit(through, losses, **rates)  # type: ignore[arg-type]
+    kept: list[dict[str, npt.NDArray[np.generic]]] = []
+
+    def keep(done: int) -> None:
+        if done == 5:
+            kept.append({name: array.copy() for name, array in stopped.pack().items()})
+
+    fit(stopped, losses, **rates, keep=keep)  # type: ignore[arg-type]
+    resumed.unpack(kept[0])
+    fit(resumed, losses, **rates, first=5)  # type: ignore[arg-type]
+    assert np.array_equal(through.logits, resumed.logits)
 
 
 def measure_exactly(groups: npt.NDArray[np.int32]) -> MeasuredMarginals:
@@ -133,6 +168,9 @@ def test_fit_adds_losses_and_lowers_its_rate_when_there_are_several() -> None:
 
         def loss_and_gradient(self, probabilities: Probabilities) -> tuple[float, Probabilities]:
             return 0.0, np.full_like(probabilities, self._slope)
+
+        def add_gradient(self, probabilities: Probabilities, *, into: Probabilities) -> None:
+            into += self._slope
 
     recorder = Recorder()
     fit(recorder, [Constant(1.0), Constant(0.25)], steps=3, learning_rate=0.1, last_rate=0.001)
