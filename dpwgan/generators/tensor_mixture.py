@@ -11,6 +11,7 @@ from dpwgan.encoded import Span
 from dpwgan.generators.heads import draw_cells, draw_rows, split_spans
 from dpwgan.generators.mlp import MlpGenerator
 from dpwgan.training.optimizer import RmsProp
+from dpwgan.training.tracing import compile_step
 from dpwgan.training.weights import pack_variables, unpack_variables
 
 _DECAY = 0.99
@@ -47,11 +48,10 @@ class TensorMixture:
             self.weights += self._mlp.weights
         self._optimizer = RmsProp(self.weights, decay=_DECAY)
         # No branch or loop here hangs on a tensor: reading the source for them would take seconds.
-        self._probabilities = tf.function(self.soft, autograph=False)
-        self._move = tf.function(
+        self._probabilities = compile_step(self.soft)
+        self._move = compile_step(
             self._trace_move,
             input_signature=[tf.TensorSpec(logits.shape, tf.float32), tf.TensorSpec([], tf.float32)],
-            autograph=False,
         )
 
     @property

@@ -9,6 +9,7 @@ from dpwgan.discriminators.critic import Critic
 from dpwgan.generators.tensor_mixture import CodeSource, TensorMixture
 from dpwgan.training.optimizer import RmsProp
 from dpwgan.training.plan import TrainingPlan
+from dpwgan.training.tracing import compile_step
 from dpwgan.training.weight_average import WeightAverage
 
 _DECAY = 0.99
@@ -43,10 +44,9 @@ class AnchoredStep:
         self._average = WeightAverage(generator.weights, keep=plan.settings.generator_average)
         shape = [generator.codes, plan.shape.width]
         # No branch or loop here hangs on a tensor: reading the source for them would take seconds.
-        self._step = tf.function(
+        self._step = compile_step(
             self._trace,
             input_signature=[tf.TensorSpec(shape, tf.float32), tf.TensorSpec([], tf.float32)],
-            autograph=False,
         )
 
     @property

@@ -9,6 +9,7 @@ from dpwgan.training.adam import Adam
 from dpwgan.training.latents import LatentSource
 from dpwgan.training.optimizer import RmsProp
 from dpwgan.training.plan import TrainingPlan
+from dpwgan.training.tracing import compile_step
 from dpwgan.training.weight_average import WeightAverage
 
 
@@ -28,7 +29,7 @@ class AveragedStep(ABC):
         self._plan = plan
         self._remembered = optimizer.variables
         self._average = WeightAverage(generator.weights, keep=plan.settings.generator_average)
-        self._step = tf.function(self._trace, input_signature=[tf.TensorSpec([], tf.float32)])
+        self._step = compile_step(self._trace, input_signature=[tf.TensorSpec([], tf.float32)])
 
     @property
     def variables(self) -> list[tf.Variable]:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from dpwgan.cluster import Cluster, wait_for_all
 from dpwgan.errors import ResourceError
 from dpwgan.training.device import prepare_device
+from dpwgan.training.tracing import compile_step
 
 import tensorflow as tf  # isort: skip  # after the device's module, which says how TensorFlow is to be imported
 
@@ -86,7 +87,7 @@ def _compile_addition(strategy: Any, *, replicas: int) -> Callable[[tf.Tensor], 
         speaks = tf.equal(context.replica_id_in_sync_group % replicas, 0)
         return context.all_reduce(tf.distribute.ReduceOp.SUM, tf.where(speaks, values, tf.zeros_like(values)))
 
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.float64)])
+    @compile_step(input_signature=[tf.TensorSpec([None], tf.float64)])
     def add(values: tf.Tensor) -> tf.Tensor:
         return strategy.experimental_local_results(strategy.run(add_here, args=(values,)))[0]
 

@@ -8,6 +8,7 @@ import tensorflow as tf
 from dpwgan.discriminators.critic import Critic
 from dpwgan.training.optimizer import RmsProp
 from dpwgan.training.plan import TrainingPlan
+from dpwgan.training.tracing import compile_step
 
 # Noise is of one size in all steps: a long memory measures it well.
 _DECAY = 0.99
@@ -39,7 +40,7 @@ class CriticUpdate:
         on_cpu = "GPU" not in critic.weights[0].device
         # What makes the gradients joins the cluster where there is one.
         self.compiled = on_cpu and plan.steps * plan.critic_weights >= _COMPILED_FROM
-        self._move = tf.function(self._trace, jit_compile=True) if self.compiled else self._trace
+        self._move = compile_step(self._trace, jit_compile=True) if self.compiled else self._trace
 
     @property
     def variables(self) -> list[tf.Variable]:

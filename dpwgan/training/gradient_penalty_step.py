@@ -10,6 +10,7 @@ from dpwgan.training.descent import Descent
 from dpwgan.training.gradient_penalty import Match, penalties, record_losses, score_losses
 from dpwgan.training.plan import TrainingPlan
 from dpwgan.training.players import Inputs, Networks
+from dpwgan.training.tracing import compile_step
 from dpwgan.training.weight_average import WeightAverage
 
 # As published (Triastcyn and Faltings 2019, section 5.2).
@@ -36,7 +37,7 @@ class PlainPenaltyStep:
             mean_memory=_MEAN_MEMORY,
             square_memory=_SQUARE_MEMORY,
         )
-        self._step = tf.function(self._trace, input_signature=[tf.TensorSpec([batch_size], tf.int64)])
+        self._step = compile_step(self._trace, input_signature=[tf.TensorSpec([batch_size], tf.int64)])
 
     def __call__(self, rows: npt.NDArray[np.int64]) -> None:
         """Takes one critic step on the given row numbers."""
@@ -74,7 +75,7 @@ class PrivatePenaltyStep:
         self._rows_a_piece = max(_LEAST_PIECE, min(_MOST_PIECE, _PIECE_NUMBERS // sum(self._sizes)))
         self._descent = descent
         inputs = [tf.TensorSpec([self._rows_a_piece, width], tf.float32) for width in players.input_widths]
-        self._piece = tf.function(
+        self._piece = compile_step(
             self._clip_piece,
             input_signature=[
                 tf.TensorSpec([self._rows_a_piece], tf.int64),
@@ -83,7 +84,7 @@ class PrivatePenaltyStep:
                 tf.TensorSpec([self._rows_a_piece], tf.float32),
             ],
         )
-        self._descend = tf.function(self._move)
+        self._descend = compile_step(self._move)
 
     def __call__(self, rows: npt.NDArray[np.int64], *, noise_rng: np.random.Generator, learning_rate: float) -> None:
         """Takes one critic step on the given row numbers, with fresh noise from `noise_rng`."""
@@ -180,7 +181,7 @@ class ScoreClimb:
             square_memory=_SQUARE_MEMORY,
         )
         self._average = None if average is None else WeightAverage(players.generator_weights, keep=average)
-        self._step = tf.function(self._trace, input_signature=[tf.TensorSpec([], tf.float32)])
+        self._step = compile_step(self._trace, input_signature=[tf.TensorSpec([], tf.float32)])
 
     def __call__(self, *, learning_rate: float = 1.0) -> None:
         """Takes one generator step, by a share of its learning rate."""

@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from dpwgan.training.adam import Adam
 from dpwgan.training.players import Inputs, Players
+from dpwgan.training.tracing import compile_step
 
 BOUND_SHARE = 0.7
 """The bound on a loss, as a share of the discriminator's loss on the batch before (section 3.4)."""
@@ -57,8 +58,8 @@ class LossNoiseSteps:
         )
         self._bound = tf.Variable(1.0)
         rows = tf.TensorSpec([batch_size], tf.int64)
-        self._trace_discriminator = tf.function(self._train_discriminator, input_signature=[rows])
-        self._trace_generator = tf.function(self._train_generator, input_signature=[tf.TensorSpec([], tf.float32)])
+        self._trace_discriminator = compile_step(self._train_discriminator, input_signature=[rows])
+        self._trace_generator = compile_step(self._train_generator, input_signature=[tf.TensorSpec([], tf.float32)])
 
     def train_discriminator(self, rows: npt.NDArray[np.int64]) -> None:
         """Takes one discriminator step on real rows and as many generated ones (lines 2 to 6), and sets the bound."""

@@ -16,6 +16,7 @@ from dpwgan.training.plain_ascent import PlainAscent
 from dpwgan.training.plan import TrainingPlan
 from dpwgan.training.replicas import Replicas, choose_devices
 from dpwgan.training.rows import RowReader
+from dpwgan.training.tracing import compile_step
 
 
 class FusedStep:
@@ -52,9 +53,9 @@ class FusedStep:
         self._pairs = [count_pairs(weight.shape) for weight in critic.weights]
         self._by_words = self._update.compiled and plan.settings.step_noise == "fast"
         self._finish = (
-            tf.function(self._add_and_move, jit_compile=True) if self._update.compiled else self._add_and_move
+            compile_step(self._add_and_move, jit_compile=True) if self._update.compiled else self._add_and_move
         )
-        self._step = tf.function(
+        self._step = compile_step(
             self._trace,
             input_signature=[
                 tf.TensorSpec([None], tf.int64),

@@ -18,6 +18,7 @@ from dpwgan.generators.base import LatentDraws
 from dpwgan.generators.conv import ConvGenerator
 from dpwgan.training.adam import Adam
 from dpwgan.training.rows import RowReader
+from dpwgan.training.tracing import compile_step
 
 
 class Game(Protocol):
@@ -143,7 +144,7 @@ class PublishedSteps:
         self._of_discriminator = Adam(game.discriminator_weights, **rates)
         self._of_generator = Adam(game.generator_weights, **rates)
         self._sizes = [int(np.prod(weight.shape)) for weight in game.generator_weights]
-        self._step = tf.function(self._trace)
+        self._step = compile_step(self._trace)
 
     def __call__(self, rows: npt.NDArray[np.int64], *, noise_rng: np.random.Generator, noise_multiplier: float) -> None:
         """Takes both steps, with the rows of the given numbers."""
@@ -152,15 +153,17 @@ class PublishedSteps:
 
     def clipped_sum(self) -> tf.Tensor:
         """Sums the clipped gradients of all microbatches, fresh ones. Shapes: (weights,)."""
-        total = tf.zeros(sum(self._sizes))
-        for _ in tf.range(self._microbatches):
+
+        def add_one(done: tf.Tensor, total: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
             with tf.GradientTape() as tape:
                 logits = self._game.score(self._game.draw(self._microbatch))
                 loss = tf.reduce_mean(tf.nn.softplus(-logits))
             parts = tape.gradient(loss, list(self._game.generator_weights), unconnected_gradients="zero")
             flat = tf.concat([tf.reshape(part, [-1]) for part in parts], axis=0)
-            total += flat * tf.minimum(1.0, self._l2_clip_norm / tf.maximum(tf.norm(flat), 1e-30))
-        return total
+            return done + 1, total + flat * tf.minimum(1.0, self._l2_clip_norm / tf.maximum(tf.norm(flat), 1e-30))
+
+        start = tf.constant(0), tf.zeros(sum(self._sizes))
+        return tf.while_loop(lambda done, total: done < self._microbatches, add_one, start)[1]
 
     def _trace(self, rows: tf.Tensor, noise: tf.Tensor) -> None:
         real, fake = self._game.read(rows), self._game.draw(self._microbatches * self._microbatch)

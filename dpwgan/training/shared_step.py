@@ -12,6 +12,7 @@ from dpwgan.training.critic_update import CriticUpdate
 from dpwgan.training.plan import TrainingPlan
 from dpwgan.training.rows import RowReader
 from dpwgan.training.sampling import sample_poisson_rows
+from dpwgan.training.tracing import compile_step
 from dpwgan.workers import AddUp, Numbers
 
 GRADIENTS_TASK = "gradients"
@@ -31,7 +32,7 @@ class ShareOfGradients:
         self._read = RowReader(encoded)
         self._critic, self._plan = critic, plan
         self._records = encoded.records
-        self._sum = tf.function(self._trace, input_signature=[tf.TensorSpec([None], tf.int64)])
+        self._sum = compile_step(self._trace, input_signature=[tf.TensorSpec([None], tf.int64)])
 
     def sum_rows(self, rows: npt.NDArray[np.int64]) -> Numbers:
         """Clips and sums the gradients of the given rows. Shapes: (b,), b may be 0, to (number of critic weights,)."""
@@ -77,7 +78,7 @@ class SharedStep:
         self._add_up = add_up
         self._update = CriticUpdate(critic, plan)
         self._sizes = count_entries(critic)
-        self._move = tf.function(
+        self._move = compile_step(
             self._trace,
             input_signature=[tf.TensorSpec([sum(self._sizes)], tf.float32), tf.TensorSpec([], tf.float32)],
         )

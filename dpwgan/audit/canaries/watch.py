@@ -204,6 +204,8 @@ def make_watched_step(step_class: Any, *, canary: int, record: Record) -> Any:
     """Makes a critic step that does what `step_class` does and notes its noise and the canary's influence."""
     import tensorflow as tf
 
+    from dpwgan.training.tracing import compile_step
+
     class _Tap:
         """Keeps the noisy sums on their way to the update."""
 
@@ -222,7 +224,7 @@ def make_watched_step(step_class: Any, *, canary: int, record: Record) -> Any:
             super().__init__(*args, plan=plan, **parts)
             self._tap = _Tap(self._update, self._sizes)
             self._update: Any = self._tap
-            self._sum = tf.function(self._without_noise, input_signature=[tf.TensorSpec([None], tf.int64)])
+            self._sum = compile_step(self._without_noise, input_signature=[tf.TensorSpec([None], tf.int64)])
             self._before: Numbers | None = None
             record.sizes.extend(self._sizes)
 
