@@ -94,6 +94,20 @@ class AttributeGroups:
         """
         order = np.argsort(self.groups, kind="stable")
         bounds = np.searchsorted(self.groups[order], np.arange(self.size + 1))
+        sizes = np.diff(self.starts, append=self.cells)
+        first = order[bounds[:-1]]
+        cells: Integers = self.starts[first][groups]
+        # A group of one cell, as most codes are, leaves nothing to be drawn.
+        several = (np.diff(bounds) > 1) | (sizes[first] > 1)
+        rows = np.flatnonzero(several[groups])
+        chosen = self._draw_intervals(groups[rows], order=order, bounds=bounds, rng=rng)
+        cells[rows] = self.starts[chosen] + rng.integers(0, sizes[chosen])
+        return cells
+
+    def _draw_intervals(
+        self, groups: Groups, *, order: Integers, bounds: Integers, rng: np.random.Generator
+    ) -> Integers:
+        """Draws an interval for every group. `order` sorts intervals by group, `bounds` says where each group begins."""
         # One rising scale for all groups: group g holds the interval [g, g + 1).
         within = np.cumsum(self.weights[order])
         within -= np.concatenate(([0.0], within))[bounds[self.groups[order]]]
@@ -101,11 +115,8 @@ class AttributeGroups:
         drawn = np.searchsorted(scale, groups + rng.random(len(groups)), side="right")
         # Sums that are off 1 by rounding must not lead into another group, nor to an interval of weight 0.
         last = _find_last_weighted(self.weights[order], bounds)
-        drawn = np.clip(drawn, bounds[groups], last[groups])
-        chosen = order[drawn]
-        sizes = np.diff(self.starts, append=self.cells)
-        cells: Integers = self.starts[chosen] + rng.integers(0, sizes[chosen])
-        return cells
+        intervals: Integers = order[np.clip(drawn, bounds[groups], last[groups])]
+        return intervals
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -178,9 +189,10 @@ class Coarsening:
         if len(groups) and not (np.all(groups >= 0) and np.all(groups < np.array(self.sizes))):
             raise DpwganError("Internal error: a row holds a group that does not exist.")
         numbers = sum(span.head == "linear" for span in self.spans)
+        # Columns are written, and later read, one after the other: each in one piece.
         encoded = EncodedTable(
-            codes=np.zeros((len(groups), len(self.spans) - numbers), np.int32),
-            numbers=np.zeros((len(groups), numbers), np.float32),
+            codes=np.zeros((len(groups), len(self.spans) - numbers), np.int32, order="F"),
+            numbers=np.zeros((len(groups), numbers), np.float32, order="F"),
             spans=self.spans,
         )
         for index, (attribute, part) in enumerate(zip(self.attributes, self.parts, strict=True)):

@@ -94,25 +94,39 @@ def draw_first_codes(
 def draw_systematically(
     table: Floats, groups: npt.NDArray[np.int64], *, rng: np.random.Generator
 ) -> npt.NDArray[np.int64]:
-    """Draws a category for every row from its group's distribution, evenly spread within each group.
+    """Draws a category for every row from its group's distribution, as `SystematicDraws` does."""
+    return SystematicDraws(groups, count=len(table)).draw(table, rng=rng)
+
+
+class SystematicDraws:
+    """Draws for rows in groups, evenly spread within each group, from one table after the other.
 
     Each row's category has the stated distribution; together the rows of a group hold each category as often as
     expected, give or take one.
-    Shapes: `table` (groups, categories), rows adding to 1; `groups` (n,); the result (n,).
     Source: Madow and Madow 1944 (systematic sampling).
     """
-    # Groups in order, and rows within a group in random order: one sort instead of two.
-    order = np.argsort(groups + rng.random(len(groups)))
-    sizes = np.bincount(groups, minlength=len(table))
-    firsts = np.cumsum(sizes) - sizes
-    # All that follows is in that order, in which the search below goes from one end of its scale to the other.
-    rising = np.repeat(np.arange(len(table)), sizes)
-    points = (np.arange(len(groups)) - firsts[rising] + rng.random(len(table))[rising]) / sizes[rising]
-    limits = np.cumsum(table, axis=1)
-    limits /= limits[:, -1:]
-    # One rising scale for all groups: group g holds [g, g + 1).
-    scale = (limits + np.arange(len(table))[:, np.newaxis]).ravel()
-    found = np.searchsorted(scale, rising + points, side="right") - rising * table.shape[1]
-    drawn = np.empty(len(groups), np.int64)
-    drawn[order] = np.clip(found, 0, table.shape[1] - 1)
-    return drawn
+
+    def __init__(self, groups: npt.NDArray[np.int64], *, count: int) -> None:
+        """Takes the group of every row, (n,), and how many groups there are."""
+        self._groups = groups
+        sizes = np.bincount(groups, minlength=count)
+        # Groups in order: in that order the search below goes from one end of its scale to the other.
+        self._rising = np.repeat(np.arange(count), sizes)
+        self._shares = 1.0 / np.maximum(sizes, 1)
+        firsts = np.cumsum(sizes) - sizes
+        ranks = np.arange(len(groups)) - firsts[self._rising]
+        self._begins = self._rising + ranks * self._shares[self._rising]
+
+    def draw(self, table: Floats, *, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+        """Draws a category for every row. Shapes: `table` (groups, categories), rows adding to 1; the result (n,)."""
+        # Rows within a group in random order, and groups in order: one sort instead of two.
+        order = np.argsort(self._groups + rng.random(len(self._groups)))
+        points = self._begins + (self._shares * rng.random(len(table)))[self._rising]
+        limits = np.cumsum(table, axis=1)
+        limits /= limits[:, -1:]
+        # One rising scale for all groups: group g holds [g, g + 1).
+        scale = (limits + np.arange(len(table))[:, np.newaxis]).ravel()
+        found = np.searchsorted(scale, points, side="right") - self._rising * table.shape[1]
+        drawn = np.empty(len(order), np.int64)
+        drawn[order] = np.clip(found, 0, table.shape[1] - 1)
+        return drawn

@@ -12,7 +12,7 @@ from dpwgan.accounting.certificate import Certificate
 from dpwgan.cells.coarsening import Coarsening
 from dpwgan.encoded import EncodedTable
 from dpwgan.errors import InputError
-from dpwgan.generators.markov_tree import draw_systematically
+from dpwgan.generators.markov_tree import SystematicDraws
 from dpwgan.generators.pieces import cut
 from dpwgan.generators.saved import reading_saved
 
@@ -49,11 +49,12 @@ class MixtureSampler:
         points = (np.arange(records) + rng.random()) * (codes / records)
         chosen = rng.permutation(codes)[np.minimum(points.astype(np.int64), codes - 1)]
         rng.shuffle(chosen)
-        groups = np.empty((records, len(self.coarsening.sizes)), np.int32)
+        draws = SystematicDraws(chosen, count=codes)
+        groups = np.empty((records, len(self.coarsening.sizes)), np.int32, order="F")
         start = 0
         for attribute, size in enumerate(self.coarsening.sizes):
             table = self.probabilities[:, start : start + size].astype(np.float64)
-            groups[:, attribute] = draw_systematically(table, chosen, rng=rng)
+            groups[:, attribute] = draws.draw(table, rng=rng)
             start += size
         return groups
 
