@@ -107,7 +107,7 @@ class AttributeGroups:
     def _draw_intervals(
         self, groups: Groups, *, order: Integers, bounds: Integers, rng: np.random.Generator
     ) -> Integers:
-        """Draws an interval for every group. `order` sorts intervals by group, `bounds` says where each group begins."""
+        """Draws an interval for every group. `order` sorts intervals by group, each of which begins at its bound."""
         # One rising scale for all groups: group g holds the interval [g, g + 1).
         within = np.cumsum(self.weights[order])
         within -= np.concatenate(([0.0], within))[bounds[self.groups[order]]]
