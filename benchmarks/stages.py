@@ -3,13 +3,14 @@
     python benchmarks/stages.py FILE.json ARGUMENTS OF run.py...
 
 FILE gets, for each stage, wall and CPU seconds: `read` (open, header, count), `plan`, `encode` (parse and check cells),
-`fit`, `write` (sample, decode, validate, write, claim), and `rest`: start-up and what lies between.
+`fit`, `write` (sample, decode, validate, write, claim), `draw` (what sampling takes of that, the CPU time of all
+threads, the same for both; 0 for methods without codes), and `rest`: start-up and what lies between.
 """
 
 import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -26,8 +27,10 @@ def run(arguments: list[str]) -> tuple[int, dict[str, dict[str, float]]]:
     from dpwgan import pipeline
     from dpwgan.api import Synthesizer
     from dpwgan.cli import main
+    from dpwgan.generators.mixture_sampler import MixtureSampler
 
     spent: dict[str, dict[str, float]] = {}
+    drawn: list[float] = []
 
     def note(stage: str, act: Callable[..., Any]) -> Callable[..., Any]:
         def noting(*args: Any, **more: Any) -> Any:
@@ -44,7 +47,21 @@ def run(arguments: list[str]) -> tuple[int, dict[str, dict[str, float]]]:
         sums["wall_s"] += wall
         sums["cpu_s"] += cpu
 
+    def note_draws(sample: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
+        def noting(*args: Any, **more: Any) -> Iterator[Any]:
+            chunks = sample(*args, **more)
+            while True:
+                start = time.thread_time()
+                chunk = next(chunks, None)
+                drawn.append(time.thread_time() - start)
+                if chunk is None:
+                    return
+                yield chunk
+
+        return noting
+
     with ExitStack() as stack:
+        stack.enter_context(mock.patch.object(MixtureSampler, "sample", note_draws(MixtureSampler.sample)))
         for name in ("read", "write"):
             stack.enter_context(mock.patch.object(pipeline, name, note(name, getattr(pipeline, name))))
         for name, stage in STAGES.items():
@@ -53,6 +70,8 @@ def run(arguments: list[str]) -> tuple[int, dict[str, dict[str, float]]]:
     wall, cpu = time.perf_counter() - START[0], time.process_time() - START[1]
     noted = list(spent.values())
     add("rest", wall - sum(part["wall_s"] for part in noted), cpu - sum(part["cpu_s"] for part in noted))
+    # After the rest, which it is no part of: it is in `write` already.
+    add("draw", sum(drawn), sum(drawn))
     return int(code or 0), spent
 
 

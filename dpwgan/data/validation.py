@@ -94,11 +94,17 @@ def _follows(cell: str, derived: str, column: DerivedColumn, *, is_missing: bool
     if not re.fullmatch(form, derived, re.ASCII):
         return False
     try:
-        number = Fraction(cell)
+        number = _read_exactly(cell)
     except ValueError:
         return False
     expected = number * column.multiply if column.multiply is not None else number // (column.floordiv or 1)
-    return Fraction(derived) == expected
+    return _read_exactly(derived) == expected
+
+
+def _read_exactly(cell: str) -> int | Fraction:
+    """Reads a number. Raises: ValueError."""
+    # Some ten times as fast as a fraction, and most are whole.
+    return int(cell) if cell.isascii() and cell.isdecimal() else Fraction(cell)
 
 
 def _count_bad_identifiers(cells: pl.Series, column: IdentifierColumn) -> int:

@@ -107,7 +107,7 @@ def test_growth_is_measured_when_tables_are_tiny(tmp_path: Path, monkeypatch: py
     found = growth.measure([40, 80], [2], scratch=tmp_path, flags=SMALL)
     assert [case["rows"] for case in found["rows"]] == [40, 80]
     assert found["columns"][0]["columns"] >= 2
-    assert set(found["rows"][0]["stages"]) == {"read", "plan", "encode", "fit", "write", "rest"}
+    assert set(found["rows"][0]["stages"]) == {"read", "plan", "encode", "fit", "write", "draw", "rest"}
 
 
 def test_exponent_is_that_of_a_power_when_times_are_one() -> None:
