@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +32,12 @@ from dpwgan.cells.coarsening import coarsen  # noqa: E402
 from dpwgan.cells.groups import GroupLayout  # noqa: E402
 from dpwgan.cells.one_ways import measure_one_ways, plan_one_ways  # noqa: E402
 from dpwgan.data.encoder import TableEncoder  # noqa: E402
+from dpwgan.data.lines import Lines  # noqa: E402
 from dpwgan.data.reader import open_table  # noqa: E402
 from dpwgan.data.writer import write_table  # noqa: E402
 from dpwgan.discriminators.marginals import count_pairs  # noqa: E402
 from dpwgan.specs import read_specs  # noqa: E402
+from dpwgan.storage import cut  # noqa: E402
 
 GOAL_OF_CSV = "<= 1.3"
 GOAL_OF_SAMPLING = "<= 60"
@@ -42,6 +45,8 @@ SAMPLED = 1_000_000
 QUICK_ROWS, QUICK_SAMPLED = 2_000, 20_000
 # Groups hold at least one of so many parts of the rows.
 LEAST_SHARE = 2_000
+# Rows that are written at a time.
+CHUNK = 1 << 15
 
 
 def read_encoded(folder: Path, *, on_disk: bool) -> Any:
@@ -57,23 +62,23 @@ def read_with_polars(folder: Path) -> pl.DataFrame:
     return pl.read_csv(folder / "data.csv")
 
 
-def write_decoded(folder: Path, encoded: Any) -> None:
-    """Decodes, checks and writes rows."""
-    schema = read_specs(folder / "data-specs.json")
-    encoder = TableEncoder(schema, read_with_polars_header(folder))
+def write_decoded(folder: Path, encoder: TableEncoder, encoded: Any) -> None:
+    """Decodes, checks and writes rows; the encoder is there since they were read."""
     rng = np.random.default_rng(0)
 
-    def frames() -> Iterator[pl.DataFrame]:
-        for first in range(0, encoded.records, 1 << 15):
-            rows = np.arange(first, min(first + (1 << 15), encoded.records))
-            yield from encoder.decode_chunks([encoded.take(rows)], rng, first_record=first, numbers=True)
+    lines = encoder.open_lines(line_ending="\n")
 
-    write_table(folder / "decoded.csv", frames(), header=encoder.header)
+    def chunks() -> Iterator[Lines]:
+        for rows in cut(encoded.records, size=CHUNK):
+            chunk = replace(encoded, codes=encoded.codes[rows], numbers=encoded.numbers[rows])
+            yield lines.write([chunk], rng, first_record=rows.start)
+
+    write_table(folder / "decoded.csv", chunks(), header=encoder.header)
 
 
 def write_frames(folder: Path, frame: pl.DataFrame) -> None:
     """Writes cells that are decoded already."""
-    parts = (frame.slice(first, 1 << 15) for first in range(0, frame.height, 1 << 15))
+    parts = (frame[rows] for rows in cut(frame.height, size=CHUNK))
     write_table(folder / "written.csv", parts, header=frame.columns)
 
 
@@ -92,6 +97,7 @@ def measure(work: Callable[[], Any]) -> float:
 def compare(folder: Path, *, rounds: int) -> dict[str, list[float]]:
     """Times every way in turn, as often as asked."""
     encoded = read_encoded(folder, on_disk=False)
+    encoder = TableEncoder(read_specs(folder / "data-specs.json"), read_with_polars_header(folder))
     numbers = read_with_polars(folder)
     text = pl.read_csv(folder / "data.csv", infer_schema=False)
     ways: dict[str, Callable[[], Any]] = {
@@ -102,7 +108,7 @@ def compare(folder: Path, *, rounds: int) -> dict[str, list[float]]:
         "write": lambda: write_frames(folder, numbers),
         "polars_write_text": lambda: text.write_csv(folder / "polars.csv"),
         "write_text": lambda: write_frames(folder, text),
-        "decode_check_write": lambda: write_decoded(folder, encoded),
+        "decode_check_write": lambda: write_decoded(folder, encoder, encoded),
     }
     seconds: dict[str, list[float]] = {name: [] for name in ways}
     for _ in range(rounds):
@@ -117,7 +123,7 @@ def sample_rows(folder: Path, *, rows: int) -> tuple[float, float]:
     synthesizer = Synthesizer(schema, 1.0, method="independent")
     synthesizer.fit_encoded(synthesizer.encode_table(open_table(folder / "data.csv", schema)))
     cpu, wall = time.process_time(), time.perf_counter()
-    write_table(folder / "sampled.csv", synthesizer.sample_cells(rows), header=synthesizer.header)
+    write_table(folder / "sampled.csv", synthesizer.sample_lines(rows), header=synthesizer.header)
     return time.process_time() - cpu, time.perf_counter() - wall
 
 

@@ -11,11 +11,11 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 import polars as pl
@@ -32,6 +32,7 @@ from dpwgan.data import frames
 from dpwgan.data.domains import discover_domains
 from dpwgan.data.encoder import TableEncoder
 from dpwgan.data.header import check_header
+from dpwgan.data.lines import Lines
 from dpwgan.data.numeric import write_all_numbers
 from dpwgan.data.pool import map_in_order
 from dpwgan.data.source import Piece, choose_step, make_piece
@@ -61,6 +62,8 @@ from dpwgan.workers import Team
 
 if TYPE_CHECKING:
     import pandas as pd
+
+Written = TypeVar("Written")
 
 
 class Table(Protocol):
@@ -443,21 +446,40 @@ class Synthesizer:
         own; what is made does not depend on how many there are.
         Raises: UsageError before `fit`; DpwganError if a cell is not legal, which would be an error of this tool.
         """
+        encoder = self._require_encoder()
+
+        def decode(chunks: Iterable[EncodedTable], rng: np.random.Generator, *, first_record: int) -> pl.DataFrame:
+            return pl.concat(encoder.decode_chunks(chunks, rng, first_record=first_record, numbers=True))
+
+        return self._sample(rows, decode)
+
+    def sample_lines(self, rows: int | None = None) -> Iterator[Lines]:
+        """Samples the same tables as lines of CSV, which end as those of the table fitted to.
+
+        Raises: as `sample_cells`.
+        """
+        return self._sample(rows, self._require_encoder().open_lines(line_ending=self._line_ending).write)
+
+    def _sample(self, rows: int | None, write: Callable[..., Written]) -> Iterator[Written]:
         claim = self.claim()
         rows = claim.rows if rows is None else rows
         if rows < 1:
             raise UsageError("rows must be at least 1")
-        if self._encoder is None or self._streams is None:  # the claim is there, so both are
+        if self._streams is None:  # the claim is there, so it is
             raise UsageError("the synthesizer is not fitted yet")
-        encoder, fitted, rng = self._encoder, self._fitted, self._streams.model
+        fitted, rng = self._fitted, self._streams.model
 
-        def make(part: tuple[slice, np.random.Generator]) -> pl.DataFrame:
+        def make(part: tuple[slice, np.random.Generator]) -> Written:
             places, own = part
-            chunks = fitted.sample(places.stop - places.start, rng=own)
-            return pl.concat(encoder.decode_chunks(chunks, own, first_record=places.start, numbers=True))
+            return write(fitted.sample(places.stop - places.start, rng=own), own, first_record=places.start)
 
-        parts = ((places, branch(rng)) for places in cut(rows, size=choose_step(len(encoder.header))))
+        parts = ((places, branch(rng)) for places in cut(rows, size=choose_step(len(self.header))))
         return map_in_order(make, parts, threads=self.config.threads)
+
+    def _require_encoder(self) -> TableEncoder:
+        if self._encoder is None:
+            raise UsageError("the synthesizer is not fitted yet")
+        return self._encoder
 
     def claim(self, rows: int | None = None) -> Claim:
         """Gives the claim; with `rows`, for another table of that many rows sampled from this model.
@@ -474,9 +496,7 @@ class Synthesizer:
     @property
     def header(self) -> tuple[str, ...]:
         """The names of the columns in the order of the table fitted to. Raises: UsageError before `fit`."""
-        if self._encoder is None:
-            raise UsageError("the synthesizer is not fitted yet")
-        return self._encoder.header
+        return self._require_encoder().header
 
     @property
     def line_ending(self) -> str:

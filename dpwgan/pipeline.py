@@ -201,7 +201,8 @@ def write(
             pass_point_of_no_return()
         return final.to_json().encode()
 
-    frames = synthesizer.sample_cells(claim.rows)
+    is_csv = get_form(config.output) == "csv"
+    chunks = synthesizer.sample_lines(claim.rows) if is_csv else synthesizer.sample_cells(claim.rows)
     layout: dict[str, Any] = {
         "header": synthesizer.header,
         "line_ending": synthesizer.line_ending,
@@ -211,9 +212,9 @@ def write(
     LOGGER.debug("sampling %d rows", claim.rows)
     with _saved(synthesizer, save_model):
         if config.claim_path is not None:
-            write_release(config.output, frames, claim_path=config.claim_path, make_claim=make_claim, **layout)
+            write_release(config.output, chunks, claim_path=config.claim_path, make_claim=make_claim, **layout)
         else:
-            make_claim(write_table(config.output, frames, **layout))
+            make_claim(write_table(config.output, chunks, **layout))
     say(final, printed=config.claim == "-", voice=config.voice)
 
 

@@ -7,8 +7,8 @@
 
 import bisect
 import functools
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, Protocol, TypeVar
 
@@ -21,6 +21,7 @@ from dpwgan.data.numerals import BLANKS, are_same_cell, read_number, read_number
 from dpwgan.data.numeric import read_plain
 from dpwgan.data.places import Places, choose_places
 from dpwgan.data.written import WrittenNumbers
+from dpwgan.encoded import EncodedTable, Span
 from dpwgan.errors import DpwganError, SpecsError
 from dpwgan.schema import CategoricalColumn, NumericColumn
 
@@ -32,6 +33,8 @@ Array = TypeVar("Array", bound=npt.NDArray[Any])
 
 # The whole numbers of a column are encoded beforehand where they are no more than take a piece of a table.
 _MOST_TABULATED = 1 << 17
+# Their cells are listed where they are few beside a piece's rows.
+_MOST_LISTED = 1 << 14
 
 NOT_LISTED = "is not one of its legal cells"
 NOT_NUMBER = "is not a number"
@@ -46,6 +49,17 @@ class EncodedCells:
     numbers: Numbers | None = None
 
 
+def take_column(encoded: EncodedTable, spans: Iterable[Span]) -> EncodedCells:
+    """Gives the codes and the numbers of one column, of which these are the spans."""
+    part = EncodedCells()
+    for span in spans:
+        if span.head == "linear":
+            part = replace(part, numbers=encoded.numbers[:, span.source])
+        else:
+            part = replace(part, codes=encoded.codes[:, span.source])
+    return part
+
+
 class Codec(Protocol):
     """One trained column both ways."""
 
@@ -58,6 +72,12 @@ class Codec(Protocol):
         With `numbers`, for a column of which every legal cell is empty or a whole number written plainly: as those
         numbers, null where empty.
         """
+
+    def list_cells(self) -> Sequence[str] | None:
+        """Gives every cell that is ever written, or None where they are too many."""
+
+    def choose(self, encoded: EncodedCells, rng: np.random.Generator) -> npt.NDArray[np.integer[Any]]:
+        """Decodes (n,) cells as their places in that list, each of them within it."""
 
     def get_canonical(self, cell: str) -> str | None:
         """Gives the legal cell that this one stands for, or None if it is illegal."""
@@ -158,6 +178,14 @@ class CategoricalCodec:
         """Writes (n,) codes as the listed cells."""
         codes = _check_codes(encoded.codes, self._column.name, len(self._tokens))
         return (self._plain if numbers else self._tokens).gather(codes)
+
+    def list_cells(self) -> Sequence[str]:
+        """Gives the listed cells."""
+        return self._column.tokens
+
+    def choose(self, encoded: EncodedCells, rng: np.random.Generator) -> Codes:
+        """Gives (n,) codes as they are."""
+        return _check_codes(encoded.codes, self._column.name, len(self._tokens))
 
     def get_canonical(self, cell: str) -> str | None:
         """Gives the listed cell that this one stands for, or None if it is illegal."""
@@ -330,8 +358,36 @@ class _NumericCodec:
     def _table(self) -> PlaceTable | None:
         return self._reader.tabulate(self._encode)
 
+    def decode(self, encoded: EncodedCells, rng: np.random.Generator, *, numbers: bool = False) -> pl.Series:
+        """Writes (n,) numbers, or the missing codes where the codes say so."""
+        missing, steps = self._decode(encoded, rng)
+        cells = pl.Series(steps) if numbers else self._written.write(steps)
+        return cells if missing is None else _put_missing(cells, missing, self._column)
+
+    def list_cells(self) -> Sequence[str] | None:
+        """Gives the numbers that may be written, and behind them the missing codes."""
+        if self._count > _MOST_LISTED:
+            return None
+        steps = np.arange(self._written.low, self._written.high + 1, dtype=np.int64)
+        return [*self._written.write(steps), *self._column.missing]
+
+    def choose(self, encoded: EncodedCells, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+        """Gives the places of (n,) numbers and missing codes."""
+        missing, steps = self._decode(encoded, rng)
+        places = steps - self._written.low
+        return places if missing is None else np.where(missing < 0, places, self._count + missing)
+
+    @property
+    def _count(self) -> int:
+        """How many numbers may be written."""
+        return self._written.high - self._written.low + 1
+
     def _encode(self, missing: Missing, values: Values) -> EncodedCells:
         """Encodes (n,) cells, each of which is a missing code, by its index, or with -1 a number."""
+        raise NotImplementedError
+
+    def _decode(self, encoded: EncodedCells, rng: np.random.Generator) -> tuple[Missing | None, npt.NDArray[np.int64]]:
+        """Gives (n,) indices into the missing codes, below 0 where there is a number, if any; and (n,) steps."""
         raise NotImplementedError
 
 
@@ -358,15 +414,17 @@ class NumberCodec(_NumericCodec):
         codes = np.where(missing < 0, len(self._column.missing), missing).astype(np.int32)
         return EncodedCells(codes=codes, numbers=numbers)
 
-    def decode(self, encoded: EncodedCells, rng: np.random.Generator, *, numbers: bool = False) -> pl.Series:
-        """Writes (n,) numbers, or the missing codes where the codes say so."""
-        scaled = np.nan_to_num(_require(encoded.numbers, self._column.name).astype(np.float64), nan=0.0)
-        values = self._column.minimum + np.clip(scaled, 0.0, 1.0) * self._range
+    def _decode(self, encoded: EncodedCells, rng: np.random.Generator) -> tuple[Missing | None, npt.NDArray[np.int64]]:
+        """Gives which cells are missing codes, and the nearest numbers that may be written."""
+        # Of these two, unlike of clipping, what is no number comes out as 0.
+        scaled = np.fmin(np.fmax(_require(encoded.numbers, self._column.name).astype(np.float64), 0.0), 1.0)
+        values = self._column.minimum + scaled * self._range
         steps = self._written.find_nearest(values)
-        cells = pl.Series(steps) if numbers else self._written.write(steps)
-        if not self._column.missing:
-            return cells
-        return _put_missing(cells, encoded.codes, self._column, first=0)
+        count = len(self._column.missing)
+        if not count:
+            return None, steps
+        codes = _check_codes(encoded.codes, self._column.name, count + 1)
+        return np.where(codes < count, codes, -1).astype(np.int32), steps
 
 
 class BinCodec(_NumericCodec):
@@ -393,29 +451,25 @@ class BinCodec(_NumericCodec):
         bins = np.searchsorted(self._inner, values, side="right").astype(np.int32)
         return EncodedCells(codes=np.where(missing < 0, bins, self._bins + missing).astype(np.int32))
 
-    def decode(self, encoded: EncodedCells, rng: np.random.Generator, *, numbers: bool = False) -> pl.Series:
-        """Writes (n,) codes as numbers drawn from their bins, or as missing codes."""
-        column = self._column
-        codes = _check_codes(encoded.codes, column.name, self._bins + len(column.missing))
+    def _decode(self, encoded: EncodedCells, rng: np.random.Generator) -> tuple[Missing | None, npt.NDArray[np.int64]]:
+        """Gives which cells are missing codes, and numbers drawn from the bins."""
+        codes = _check_codes(encoded.codes, self._column.name, self._bins + len(self._column.missing))
         bins = np.minimum(codes, self._bins - 1)
         steps = rng.integers(self._first[bins], self._last[bins], endpoint=True)
-        cells = pl.Series(steps) if numbers else self._written.write(steps)
-        return _put_missing(cells, codes, column, first=self._bins) if column.missing else cells
+        return (codes - self._bins if self._column.missing else None), steps
 
 
-def _put_missing(cells: pl.Series, codes: Codes | None, column: NumericColumn, *, first: int) -> pl.Series:
-    """Replaces the cells whose code is that of a missing code; their codes start at `first`."""
-    limit = len(column.missing) + (1 if first == 0 else first)
-    index = _check_codes(codes, column.name, limit) - first
-    is_missing = (index >= 0) & (index < len(column.missing))
+def _put_missing(cells: pl.Series, missing: Missing, column: NumericColumn) -> pl.Series:
+    """Replaces the cells that are missing codes, by their index where it is not below 0."""
     listed = pl.Series(column.missing, dtype=pl.String)
-    tokens = (listed if cells.dtype == pl.String else read_plain(listed)).gather(np.where(is_missing, index, 0))
-    merged: pl.Series = tokens.zip_with(pl.Series(is_missing), cells)
+    tokens = (listed if cells.dtype == pl.String else read_plain(listed)).gather(np.maximum(missing, 0))
+    merged: pl.Series = tokens.zip_with(pl.Series(missing >= 0), cells)
     return merged
 
 
 def _check_codes(codes: Codes | None, column: str, limit: int) -> Codes:
-    checked = _require(codes, column)
+    # Of rows that lie side by side a column's codes are far apart, and slow to go over more than once.
+    checked = np.ascontiguousarray(_require(codes, column))
     if len(checked) and not (checked.min() >= 0 and checked.max() < limit):
         raise DpwganError(f"Internal error: a code for column {column!r} is beyond its {limit} categories.")
     return checked

@@ -1,6 +1,6 @@
 """A column that is a function of another one: checked on the way in, computed anew on the way out."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -96,9 +96,12 @@ class DerivedRule:
         if sources.null_count():
             sources = write_numbers(sources)
         seen = sources.unique()
-        derived = [self._derive(cell) for cell in write_numbers(seen)]
-        cells: pl.Series = sources.replace_strict(seen, derived, return_dtype=pl.String)
+        cells: pl.Series = sources.replace_strict(seen, self.derive(write_numbers(seen)), return_dtype=pl.String)
         return cells
+
+    def derive(self, cells: Iterable[str]) -> list[str]:
+        """Does the same for some cells, one by one."""
+        return [self._derive(cell) for cell in cells]
 
     def _derive(self, cell: str) -> str:
         return self._column.derive(cell, available=cell not in self._missing)

@@ -2,17 +2,17 @@
 
 import functools
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 import polars as pl
 
-from dpwgan.data.codecs import Codes, EncodedCells, Numbers, make_codec
+from dpwgan.data.codecs import Codes, EncodedCells, Numbers, make_codec, take_column
 from dpwgan.data.derived import DerivedRule
 from dpwgan.data.findings import Findings
 from dpwgan.data.frames import choose_type
 from dpwgan.data.header import check_header
 from dpwgan.data.identifiers import make_identifiers
+from dpwgan.data.lines import LineWriter
 from dpwgan.data.lookup import NumberLookup
 from dpwgan.data.pool import map_in_order
 from dpwgan.data.source import Piece, make_piece
@@ -139,12 +139,7 @@ class TableEncoder:
         self._check_layout(encoded)
         cells: dict[str, pl.Series] = {}
         for name, codec in self._codecs.items():
-            part = EncodedCells()
-            for span in self._spans_of[name]:
-                if span.head == "linear":
-                    part = replace(part, numbers=encoded.numbers[:, span.source])
-                else:
-                    part = replace(part, codes=encoded.codes[:, span.source])
+            part = take_column(encoded, self._spans_of[name])
             cells[name] = codec.decode(part, rng, numbers=numbers and name in self._whole)
         for rule in self._derived:
             cells[rule.name] = rule.apply(cells[rule.source])
@@ -170,6 +165,21 @@ class TableEncoder:
             self.validate(frame)
             first += frame.height
             yield frame
+
+    def open_lines(self, *, line_ending: str) -> LineWriter:
+        """Gives what writes encoded rows as lines of CSV: those of `decode_chunks`, as they stand in a file.
+
+        Raises: DpwganError, an internal error, if a cell that a column may write does not fit the specs.
+        """
+        return LineWriter(
+            self.header,
+            schema=self.schema,
+            codecs=self._codecs,
+            spans=self.spans,
+            rules=self._derived,
+            whole=self._whole,
+            line_ending=line_ending,
+        )
 
     def validate(self, frame: pl.DataFrame) -> None:
         """Checks every cell of an output table against the specs.

@@ -10,6 +10,7 @@ import errno
 import gzip
 import hashlib
 import io
+import itertools
 import os
 import secrets
 import stat
@@ -17,7 +18,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Protocol
 
@@ -25,6 +26,7 @@ import polars as pl
 
 from dpwgan.data.arrays import pack_table
 from dpwgan.data.forms import get_form
+from dpwgan.data.lines import Lines
 from dpwgan.data.numeric import write_all_numbers
 from dpwgan.data.parquet import ParquetWriter
 from dpwgan.data.pool import map_in_order
@@ -48,7 +50,7 @@ class WrittenTable:
 class _Pending(Protocol):
     """Bytes on their way to a place where nothing of them shows yet."""
 
-    def write(self, data: bytes) -> None:
+    def write(self, data: bytes | memoryview) -> None:
         """Takes more bytes. Raises: TransferError."""
 
     def finish(self) -> None:
@@ -67,7 +69,7 @@ class _Pending(Protocol):
 
 def write_table(
     path: str | Path,
-    frames: Iterable[pl.DataFrame],
+    frames: Iterable[pl.DataFrame | Lines],
     *,
     header: Sequence[str],
     line_ending: str = "\n",
@@ -77,8 +79,8 @@ def write_table(
     """Writes a table that comes in chunks: CSV, gzipped if the path ends in .gz, or what .npz or .parquet asks for.
 
     A chunk's columns hold text, or whole numbers, null where a cell is empty. In CSV cells are quoted only where they
-    have to be. The other forms need `schema`, which says what types they have; .npz is held in memory until it is
-    whole. `threads` put chunks into bytes side by side, by default all cores.
+    have to be; there a chunk may also be lines as they stand. The other forms need `schema`, which says what types they
+    have; .npz is held in memory until it is whole. `threads` put chunks into bytes side by side, by default all cores.
     Raises: OutputError if the file cannot be created; TransferError if writing breaks off; whatever `frames` raises.
       In each case no file is left, and one that stood there before still does.
     """
@@ -104,7 +106,7 @@ def write_bytes(path: str | Path, data: bytes) -> None:
 
 def write_release(
     path: str | Path,
-    frames: Iterable[pl.DataFrame],
+    frames: Iterable[pl.DataFrame | Lines],
     *,
     header: Sequence[str],
     claim_path: str | Path,
@@ -206,7 +208,7 @@ class _BesideFile:
                 raise OutputError(f"The output {self._shown} cannot be created: {error.strerror}.") from None
         raise OutputError(f"The output {self._shown} cannot be created: no free name beside it.")
 
-    def write(self, data: bytes) -> None:
+    def write(self, data: bytes | memoryview) -> None:
         with _telling(self._shown):
             _write_all(self._descriptor, data)
 
@@ -261,7 +263,7 @@ class _HeldStream:
         # Closed by `discard`, on every way out of `_stage`.
         self._held: IO[bytes] = tempfile.SpooledTemporaryFile(max_size=_MOST_HELD_IN_MEMORY)  # noqa: SIM115
 
-    def write(self, data: bytes) -> None:
+    def write(self, data: bytes | memoryview) -> None:
         with _telling(self._shown):
             self._held.write(data)
 
@@ -303,7 +305,7 @@ class _HashedStream(io.RawIOBase):
     def writable(self) -> bool:
         return True
 
-    def write(self, data: bytes) -> int:  # type: ignore[override]
+    def write(self, data: bytes | memoryview) -> int:  # type: ignore[override]
         with self._turn:
             if self.closed:
                 raise ValueError("the output is closed")
@@ -319,7 +321,7 @@ class _HashedStream(io.RawIOBase):
 def _write_rows(
     pending: _Pending,
     path: str | Path,
-    frames: Iterable[pl.DataFrame],
+    frames: Iterable[pl.DataFrame | Lines],
     *,
     header: Sequence[str],
     line_ending: str,
@@ -329,29 +331,32 @@ def _write_rows(
     form = get_form(path)
     is_packed = str(path).endswith(".gz")
 
-    def pack(data: bytes) -> bytes:
+    def pack(lines: Lines) -> Lines:
         # An archive may have many members, so that they can be made side by side. No name and no time is in them: equal
         # rows make equal bytes.
-        return gzip.compress(data, compresslevel=6, mtime=0) if is_packed else data
+        if not is_packed:
+            return lines
+        return replace(lines, texts=[gzip.compress(b"".join(lines.texts), compresslevel=6, mtime=0)])
 
-    def write(frame: pl.DataFrame) -> tuple[int, bytes]:
-        return frame.height, pack(_write_chunk(frame, line_ending))
+    def write(chunk: pl.DataFrame | Lines) -> Lines:
+        return pack(chunk if isinstance(chunk, Lines) else _write_chunk(chunk, line_ending))
 
     records = 0
     with _HashedStream(pending) as stream:
         if form == "csv":
-            stream.write(pack(_write_header(header, line_ending)))
-            for height, data in map_in_order(write, frames, threads=threads):
-                stream.write(data)
-                records += height
+            first = pack(Lines(records=0, texts=[_write_header(header, line_ending)]))
+            for lines in itertools.chain([first], map_in_order(write, frames, threads=threads)):
+                for text in lines.texts:
+                    stream.write(text)
+                records += lines.records
         elif schema is None:
             raise DpwganError(f"Internal error: a table was to be written as .{form} without its specs.")
         elif form == "npz":
-            records, data = pack_table(map(write_all_numbers, frames), schema)
+            records, data = pack_table(map(write_all_numbers, _require_cells(frames)), schema)
             stream.write(data)
         else:
             with ParquetWriter(stream, header, schema) as packer:  # type: ignore[arg-type]
-                for frame in frames:
+                for frame in _require_cells(frames):
                     packer.write(frame)
                     records += frame.height
     return WrittenTable(records=records, sha256=stream.digest.hexdigest())
@@ -363,17 +368,24 @@ def _write_header(header: Sequence[str], line_ending: str) -> bytes:
     return line.getvalue().encode()
 
 
-def _write_chunk(frame: pl.DataFrame, line_ending: str) -> bytes:
+def _require_cells(chunks: Iterable[pl.DataFrame | Lines]) -> Iterator[pl.DataFrame]:
+    for chunk in chunks:
+        if isinstance(chunk, Lines):
+            raise DpwganError("Internal error: lines of CSV were to be written as another form.")
+        yield chunk
+
+
+def _write_chunk(frame: pl.DataFrame, line_ending: str) -> Lines:
     # An empty string would be written as "", and a null as nothing. Nothing is what other programs write; only in a
     # table of one column would it be a blank line, which readers skip.
-    without_empty = frame.with_columns(pl.col(pl.String).replace({"": None}))
-    frame = without_empty if frame.width > 1 else write_all_numbers(frame)
+    without_empty = frame.with_columns(pl.when(pl.col(pl.String) != "").then(pl.col(pl.String)))
+    shown = without_empty if frame.width > 1 else write_all_numbers(frame)
     written = io.BytesIO()
-    frame.write_csv(written, include_header=False, line_terminator=line_ending, quote_style="necessary")
-    return written.getvalue()
+    shown.write_csv(written, include_header=False, line_terminator=line_ending, quote_style="necessary")
+    return Lines(records=frame.height, texts=[written.getbuffer()])
 
 
-def _write_all(descriptor: int, data: bytes) -> None:
+def _write_all(descriptor: int, data: bytes | memoryview) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(descriptor, view) :]

@@ -47,9 +47,12 @@ class WrittenNumbers:
 
         Shapes: (n,) finite values to (n,) steps.
         """
-        steps = np.clip(np.rint(values * self.steps_per_unit), float(self.low), float(self.high)).astype(np.int64)
-        clipped: npt.NDArray[np.int64] = np.clip(steps, self.low, self.high)
-        return clipped
+        nearest = np.clip(np.rint(values * self.steps_per_unit), float(self.low), float(self.high))
+        steps: npt.NDArray[np.int64] = nearest.astype(np.int64)
+        # A double may be no end itself but the number beside it.
+        return (
+            steps if self.low == float(self.low) and self.high == float(self.high) else steps.clip(self.low, self.high)
+        )
 
     def find_between(self, lower: float, upper: float, *, closed: bool) -> tuple[int, int]:
         """Gives the first and last number, in steps, of [lower, upper), or of [lower, upper] if `closed`.
