@@ -169,7 +169,11 @@ class CategoricalCodec:
 
     def encode(self, cells: pl.Series, findings: Findings) -> EncodedCells:
         """Encodes (n,) cells as (n,) codes."""
-        codes = self._look_up_numbers(cells) if cells.dtype.is_integer() else self._look_up_texts(cells)
+        if cells.dtype == pl.Enum:
+            # Parsed as the listed cells, null where empty.
+            codes = cells.to_physical().cast(pl.Int32).fill_null(self._find("")).to_numpy()
+        else:
+            codes = self._look_up_numbers(cells) if cells.dtype.is_integer() else self._look_up_texts(cells)
         if len(codes) and codes.min() < 0:
             findings.add(self._column.name, NOT_LISTED, int(np.count_nonzero(codes < 0)))
         return EncodedCells(codes=codes)

@@ -29,6 +29,8 @@ def read_digits(text: bytes, *, width: int) -> Iterator[npt.NDArray[np.intp]]:
     Shapes: gives (some records, width) numbers, `EMPTY` where a cell is empty; all blocks make up the text.
     Raises: OtherCellsError at the first block with anything but digits, commas and line feeds.
     """
+    # What a line ends with makes no difference to its cells.
+    text = text.replace(b"\r\n", b"\n")
     start = 0
     while start < len(text):
         end = text.rfind(b"\n", start, start + _BLOCK) + 1 or text.find(b"\n", start) + 1 or len(text)

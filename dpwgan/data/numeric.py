@@ -1,7 +1,8 @@
 """Columns that can be parsed as numbers at once, because how a number is spelt makes no difference to them.
 
 Parsing is a shortcut: whatever a cell means as text, it means as the number that it writes. Where that may not hold,
-for a column by its specs or for some rows by their cells, cells are taken as text.
+for a column by its specs or for some rows by their cells, cells are taken as text. A list of other cells is a shortcut
+too: the parser says which of them a cell is.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,7 +15,7 @@ from dpwgan.schema import CategoricalColumn, Column, DerivedColumn, NumericColum
 
 
 def find_number_columns(schema: Schema) -> Mapping[str, pl.DataType]:
-    """Gives the columns whose legal cells are plain numbers, or empty, and the type that holds them.
+    """Gives the columns whose legal cells are plain numbers, or empty, or listed, and the type that holds them.
 
     Privacy: reads public facts only.
     """
@@ -27,6 +28,8 @@ def holds_numbers(cells: pl.Series, text: bytes) -> bool:
 
     The parser takes "nan" for a number, which here is text, and blanks for an empty cell.
     """
+    if cells.dtype == pl.Enum:
+        return True
     if cells.dtype == pl.Float64 and not cells.is_finite().all():
         return False
     return not cells.null_count() or (b" " not in text and b"\t" not in text)
@@ -49,7 +52,8 @@ def read_plain(cells: pl.Series) -> pl.Series:
 
 def _choose_kind(column: Column, schema: Schema) -> pl.DataType | None:
     if isinstance(column, CategoricalColumn):
-        return _choose_whole(_find_bound(column)) if column.integer and _are_whole(column.tokens) else None
+        whole = column.integer and _are_whole(column.tokens)
+        return _choose_whole(_find_bound(column)) if whole else pl.Enum(column.tokens)
     if isinstance(column, NumericColumn):
         if not all(token == "" or read_number(token) is not None for token in column.missing):
             return None

@@ -105,16 +105,17 @@ class _Parser:
             raise DataError("The table cannot be parsed as CSV.") from None
 
     def parse_numbers(self, text: bytes, records: int) -> pl.DataFrame:
-        """Gives columns of numbers as such, unless a cell of theirs writes none."""
+        """Gives columns of numbers and of listed cells as such, unless a cell of theirs is none."""
         numbers = self._numbers
         if not numbers:
             return self.parse(text, records)
         try:
             frame = self._read(text, records, numbers)
         except pl.exceptions.PolarsError:
-            # Some cell is no plain number; the same is to be expected of the rows that follow.
-            self._numbers = {}
-            return self.parse(text, records)
+            # Some cell is not listed, or else is no plain number; the same is to be expected of the rows that follow.
+            fewer = {name: kind for name, kind in numbers.items() if kind != pl.Enum}
+            self._numbers = fewer if len(fewer) < len(numbers) else {}
+            return self.parse_numbers(text, records)
         kept = {name: kind for name, kind in numbers.items() if holds_numbers(frame.get_column(name), text)}
         return frame if len(kept) == len(numbers) else self._read(text, records, kept)
 

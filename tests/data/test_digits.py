@@ -11,10 +11,16 @@ CELLS = st.one_of(st.just(""), st.from_regex(r"[0-9]{1,9}", fullmatch=True), st.
 
 
 @settings(deadline=None, max_examples=200)
-@given(data=st.data(), width=st.integers(2, 5), block=st.integers(1, 60), ends_in_line_feed=st.booleans())
-def test_numbers_are_those_of_the_cells_when_blocks_end_anywhere(data, width, block, ends_in_line_feed):
+@given(
+    data=st.data(),
+    width=st.integers(2, 5),
+    block=st.integers(1, 60),
+    line_ending=st.sampled_from(["\n", "\r\n"]),
+    ends_in_line_feed=st.booleans(),
+)
+def test_numbers_are_those_of_the_cells_when_blocks_end_anywhere(data, width, block, line_ending, ends_in_line_feed):
     rows = data.draw(st.lists(st.lists(CELLS, min_size=width, max_size=width), min_size=1, max_size=20))
-    text = "\n".join(map(",".join, rows)) + "\n" * ends_in_line_feed
+    text = line_ending.join(map(",".join, rows)) + line_ending * ends_in_line_feed
     before = digits._BLOCK
     digits._BLOCK = block
     try:
@@ -40,7 +46,7 @@ def test_numbers_are_those_of_the_cells_when_blocks_end_anywhere(data, width, bl
         "٣",
         "1234567890",
         "0000000001",
-        "1\r",
+        "1\r2",
         "1/2",
         ":",
         ";",

@@ -181,6 +181,9 @@ def test_columns_are_parsed_as_numbers_when_their_spelling_makes_no_difference()
         CategoricalColumn(name="a", tokens=("1", "01"), integer=True),
         CategoricalColumn(name="a", tokens=("1", "N"), integer=True),
         CategoricalColumn(name="a", tokens=("1", "2")),
+    ):
+        assert find_number_columns(Schema(columns=(column,), sha256="0")) == {"a": pl.Enum(column.tokens)}
+    for column in (
         NumericColumn(name="a", minimum=0, maximum=1, integer=True, missing=("N",)),
         NumericColumn(name="a", minimum=0, maximum=1, integer=False, missing=("N",)),
         CategoricalColumn(name="a", tokens=("1", str(1 << 63)), integer=True),
