@@ -3,19 +3,23 @@
     python benchmarks/tables.py [--rows N] [--rounds R] [--quick] [--json FILE]
 
 A made-up census of 98 columns (benchmarks/census1940.py) is read into codes, in memory and on disk, and written
-again; in between polars reads and writes the same file as whole numbers, its fastest way. Each figure is the median of
+again; in between polars reads and writes the same file as whole numbers, its fastest way. The same is done with the
+census in other line endings, and read is a made-up table of words and fractions. Each figure is the median of
 the rounds, with the smallest and largest. CPU seconds count all threads. The parts of the default job that read rows
 (reading onto the disk, one-way counts, groups, counts of all pairs) are done for a tenth of the rows and for all of
 them. Peaks of memory are those of processes of their own.
 """
 
 import argparse
+import json
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -160,6 +164,44 @@ def do_task(task: str, folder: Path, *, rows: int) -> None:
     print(time.process_time(), int(peak.split()[1]) / 2**20)
 
 
+def write_mixed(folder: Path, *, rows: int, line_ending: str) -> None:
+    """Writes a made-up table of ten columns of words, three of whole numbers and two of fractions, and its specs."""
+    rng = np.random.default_rng(1)
+    words = [f"{word}-{index}" for index in range(5) for word in ("Private", "Local-gov", "Never-married", "?")]
+    whole = {f"number_{index}": rng.integers(0, 100, rows) for index in range(3)}
+    listed = {f"word_{index}": pl.Series(words).gather(rng.integers(0, 20, rows)) for index in range(10)}
+    fractions = {f"share_{index}": np.round(rng.uniform(0, 100, rows), 2) for index in range(2)}
+    specs: dict[str, dict[str, Any]] = {
+        **{name: {"type": "integer", "min": 0, "max": 99} for name in whole},
+        **{name: {"type": "enum", "values": words} for name in listed},
+        **{name: {"type": "float", "min": 0, "max": 100, "decimals": 2} for name in fractions},
+    }
+    folder.mkdir(exist_ok=True)
+    pl.DataFrame({**whole, **listed, **fractions}).write_csv(folder / "data.csv", line_terminator=line_ending)
+    (folder / "data-specs.json").write_text(json.dumps(specs))
+
+
+def compare_forms(folder: Path, *, rows: int, rounds: int) -> list[Figure]:
+    """Reads the census with other line endings, and tables of words and fractions, against polars in turn."""
+    crlf = folder / "crlf"
+    crlf.mkdir()
+    (crlf / "data.csv").write_bytes((folder / "data.csv").read_bytes().replace(b"\n", b"\r\n"))
+    shutil.copy(folder / "data-specs.json", crlf)
+    write_mixed(folder / "mixed", rows=rows, line_ending="\n")
+    write_mixed(folder / "mixed_crlf", rows=rows, line_ending="\r\n")
+    figures = []
+    for name in ("crlf", "mixed", "mixed_crlf"):
+        place = folder / name
+        pairs = [
+            (measure(partial(read_encoded, place, on_disk=False)), measure(partial(read_with_polars, place)))
+            for _ in range(rounds)
+        ]
+        figures.append(
+            take_ratios(f"csv_{name}_in_over_polars", *map(list, zip(*pairs, strict=True)), goal=GOAL_OF_CSV)
+        )
+    return figures
+
+
 def run(folder: Path, *, rows: int, rounds: int, sampled: int) -> list[Figure]:
     """Takes all figures on a table of so many rows."""
     write_population(folder, rows=rows, seed=1)
@@ -174,12 +216,11 @@ def run(folder: Path, *, rows: int, rounds: int, sampled: int) -> list[Figure]:
     ratio("csv_out_over_polars", "write", "polars_write")
     ratio("csv_text_out_over_polars", "write_text", "polars_write_text")
     ratio("csv_decoded_checked_out_over_polars", "decode_check_write", "polars_write")
-    both = [
-        (seconds["read"][place] + seconds["write"][place])
-        / (seconds["polars_read"][place] + seconds["polars_write"][place])
-        for place in range(rounds)
-    ]
-    figures.append(take_figure("csv_in_and_out_over_polars", both, unit="ratio", goal=GOAL_OF_CSV))
+    for name, ours in (("csv_in_and_out", "write"), ("csv_in_and_decoded_out", "decode_check_write")):
+        both = [sum(times) for times in zip(seconds["read"], seconds[ours], strict=True)]
+        theirs = [sum(times) for times in zip(seconds["polars_read"], seconds["polars_write"], strict=True)]
+        figures.append(take_ratios(f"{name}_over_polars", both, theirs, goal=GOAL_OF_CSV))
+    figures += compare_forms(folder, rows=rows, rounds=rounds)
     cpu, wall = sample_rows(folder, rows=sampled)
     figures.append(take_figure(f"sample_{sampled}_cpu", [cpu], unit="s"))
     figures.append(take_figure(f"sample_{sampled}_wall", [wall], unit="s", goal=GOAL_OF_SAMPLING))

@@ -16,7 +16,7 @@ EMPTY = -1
 _BLOCK = 1 << 18
 
 _MOST_DIGITS = 9
-_ZERO, _COMMA, _NEWLINE = b"0,\n"
+_ZERO, _COMMA, _NEWLINE, _RETURN = b"0,\n\r"
 
 
 class OtherCellsError(ValueError):
@@ -27,15 +27,23 @@ def read_digits(text: bytes, *, width: int) -> Iterator[npt.NDArray[np.intp]]:
     """Reads whole records of `width` cells each, in blocks.
 
     Shapes: gives (some records, width) numbers, `EMPTY` where a cell is empty; all blocks make up the text.
-    Raises: OtherCellsError at the first block with anything but digits, commas and line feeds.
+    Raises: OtherCellsError at the first block with anything but digits, commas and line endings.
     """
-    # What a line ends with makes no difference to its cells.
-    text = text.replace(b"\r\n", b"\n")
+    text = _drop_returns(text) if b"\r" in text else text
     start = 0
     while start < len(text):
         end = text.rfind(b"\n", start, start + _BLOCK) + 1 or text.find(b"\n", start) + 1 or len(text)
         yield _read_block(text[start:end], width)
         start = end
+
+
+def _drop_returns(text: bytes) -> bytes:
+    """Gives a text whose lines end in CRLF as one whose lines end in LF."""
+    data = np.frombuffer(text, np.uint8)
+    at = np.flatnonzero(data == _RETURN)
+    if at[-1] + 1 == len(data) or (data.take(at + 1) != _NEWLINE).any():
+        raise OtherCellsError
+    return text.replace(b"\r", b"")
 
 
 def _read_block(text: bytes, width: int) -> npt.NDArray[np.intp]:
