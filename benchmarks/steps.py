@@ -43,6 +43,7 @@ from dpwgan.training.plan import TrainingPlan, plan_training  # noqa: E402
 from dpwgan.training.private_step import FusedStep  # noqa: E402
 from dpwgan.training.sampling import sample_poisson_rows  # noqa: E402
 from dpwgan.training.settings import DpWganSettings  # noqa: E402
+from dpwgan.training.tracing import compile_step  # noqa: E402
 
 CASES = ((120, 64), (1300, 512), (1300, 4096), (9000, 512), (9000, 4096))
 # As tables are: some twenty categories a column, and on wide tables more of them, not more columns than the 98 of the
@@ -159,7 +160,7 @@ class PlainStep:
         self.halves = halves
         self._generated = parts.plan.generated_batch_size
         self._update = CriticUpdate(parts.critic, parts.plan)
-        self._step = tf.function(self._trace, input_signature=[tf.TensorSpec([None], tf.int64)])
+        self._step = compile_step(self._trace, input_signature=[tf.TensorSpec([None], tf.int64)])
 
     def __call__(self, rows: np.ndarray) -> None:
         """Takes one step."""
@@ -321,7 +322,7 @@ def count_flops(width: int, batch: int) -> float:
 def measure_flop_rate(*, seconds: float) -> float:
     """Measures what a product of matrices of the critic's size does, in operations a CPU second."""
     left, right = tf.random.normal((1024, 256)), tf.random.normal((256, 256))
-    multiply = tf.function(lambda: [tf.matmul(left + float(i), right) for i in range(20)])
+    multiply = compile_step(lambda: [tf.matmul(left + float(i), right) for i in range(20)])
     times = time_turns({"product": lambda: multiply()}, rounds=3, seconds=seconds)["product"]
     return 20 * 2.0 * 1024 * 256 * 256 / (1e-3 * min(times))
 

@@ -43,7 +43,6 @@ class AnchoredStep:
         self._optimizer = RmsProp(generator.weights, decay=_DECAY)
         self._average = WeightAverage(generator.weights, keep=plan.settings.generator_average)
         shape = [generator.codes, plan.shape.width]
-        # No branch or loop here hangs on a tensor: reading the source for them would take seconds.
         self._step = compile_step(
             self._trace,
             input_signature=[tf.TensorSpec(shape, tf.float32), tf.TensorSpec([], tf.float32)],
