@@ -17,6 +17,7 @@ def test_every_figure_is_written_when_tables_are_tiny(tmp_path: Path) -> None:
         capture_output=True,
     )
     figures = {figure["name"]: figure for figure in json.loads(target.read_text())["figures"]}
+    assert {"csv_mixed_in_over_polars", "csv_crlf_in_over_polars", "csv_in_and_decoded_out_over_polars"} <= set(figures)
     assert {"csv_in_over_polars", "csv_out_over_polars", "counts_of_ten_times_the_rows", "peak_counts_all"} <= set(
         figures
     )
