@@ -48,7 +48,7 @@ class Lines:
         self._tenth = 0
 
     def __call__(self, step: int, steps: int, epsilon_spent: float) -> None:
-        """Says where training is, if a new tenth has been reached. Units: the time left is in seconds, None if not known."""
+        """Says where training is, if a new tenth has been reached. Units: the time left is in seconds."""
         now = self._clock()
         # Timed from the first call on, so that what comes before the first step does not count as a step's time.
         first_step, first_time = self._first = self._first or (step, now)
