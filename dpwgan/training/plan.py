@@ -104,7 +104,7 @@ class TrainingPlan:
 
     @property
     def seconds(self) -> float:
-        """Estimate of the training time on two cores."""
+        """Estimate of the time that training and sampling take on two cores."""
         dense = self.shape.width * self.settings.hidden_critic[0]
         generator_pass = 2 * self.generator_weights
         generator_steps = self.settings.generator_steps / self.settings.critic_steps_per_generator_step
@@ -117,7 +117,8 @@ class TrainingPlan:
         )
         per_step += self.critic_weights * 1e-8 + self.generator_weights * generator_steps * 5e-9
         per_step += (1 + generator_steps) * (self.generated_batch_size * self.shape.width * 3e-9 + 2e-3)
-        return START_SECONDS + self.steps * per_step
+        sampling = self.shape.records * self.generator_weights * _SECONDS_A_SAMPLED_WEIGHT
+        return START_SECONDS + self.steps * per_step + sampling
 
     def summary(self) -> dict[str, Any]:
         """Gives the settings of the run, those asked for and those chosen, as JSON-able pairs."""
@@ -140,6 +141,8 @@ _COPIES = 56
 _FLOP_RATE = 1.5e11
 # What importing TensorFlow and compiling the steps take: from runs of 100 and of 600 steps on RAND HIE.
 START_SECONDS = 4.0
+# A weight of the generator for each row that is sampled: from IPUMS and a made-up census of width 13,145.
+_SECONDS_A_SAMPLED_WEIGHT = 1e-10
 # A column of a row that a critic's step reads, for each unit of the first layer: from runs on adult and IPUMS.
 SECONDS_A_ROW_CELL = 1e-9
 
