@@ -185,7 +185,7 @@ class RonGaussPlan:
         """
         width, p = _most_width(self.one_way_plan), self.dimension
         fit = p * (len(self.one_way_plan.attributes) * 2e-9 + p * 5e-10) + width * 2e-9
-        return 0.8 + self.shape.records * (fit + width * p * 5e-10) + self.classes * (width + p) * p * p * 1e-9
+        return 0.8 + self.shape.records * (fit + width * p * 3e-10) + self.classes * (width + p) * p * p * 1e-9
 
     def summary(self) -> dict[str, Any]:
         """Gives the settings, those asked for and those chosen, as JSON-able pairs."""
