@@ -25,6 +25,7 @@ from dpwgan.discriminators.one_layer import (
 )
 from dpwgan.discriminators.one_layer import (
     WEIGHTS_LABEL,
+    OneLayerServer,
     OneLayerTerm,
     measure_one_layer,
     measure_one_layer_certificate,
@@ -228,12 +229,14 @@ class QueryGan:
                 make_generator=make_generator,
                 team=team,
             )
-        records = plan.anchor.shape.records
+        records, add_up = plan.anchor.shape.records, alone if team is None else team.add_up
         if networks:
-            probabilities = _play_one_layer(fitted, plan, streams=streams, ledger=ledger, progress=progress)
+            probabilities = _play_one_layer(
+                fitted, plan, streams=streams, ledger=ledger, progress=progress, add_up=add_up
+            )
             probabilities, certificate = _keep_certified(
                 probabilities,
-                lambda: _certify_one_layer(fitted, plan, probabilities, streams=streams, ledger=ledger),
+                lambda: _certify_one_layer(fitted, plan, probabilities, streams=streams, ledger=ledger, add_up=add_up),
                 ledger=ledger,
             )
         elif not plan.extra:
@@ -250,20 +253,21 @@ class QueryGan:
                     records=records,
                     noise_multiplier=plan.get_noise_multiplier(CERTIFICATE_LABEL),
                     rng=streams.noise,
-                    add_up=alone if team is None else team.add_up,
+                    add_up=add_up,
                 )
 
             probabilities, certificate = _keep_certified(probabilities, certify, ledger=ledger)
         return MixtureSampler(probabilities=probabilities, coarsening=fitted.coarsening, certificate=certificate)
 
     def check_shared(self, plan: QueryGanPlan) -> None:
-        """Raises: UsageError if what is planned needs all rows in one place: the training of one-layer networks."""
-        if plan.settings.oracle == "one-layer":
-            raise UsageError("one-layer networks need all rows on one machine: several workers need another oracle")
+        """Has nothing to refuse: counts can always be added up, and so can a network's gradients."""
 
     def make_tasks(self, encoded: EncodedTable, plan: QueryGanPlan, *, streams: Streams) -> Mapping[str, Task]:
         """Gives what another worker than the chief does with its own rows when asked."""
-        return RowServer(encoded, plan.anchor.one_way_plan).tasks
+        server = RowServer(encoded, plan.anchor.one_way_plan)
+        if plan.settings.oracle == "marginals":
+            return server.tasks
+        return {**server.tasks, **OneLayerServer(server.get_groups).tasks}
 
 
 def _keep_certified(
@@ -333,7 +337,7 @@ def certify_pairs(
 
 
 def _play_one_layer(
-    fitted: FittedAnchor, plan: QueryGanPlan, *, streams: Streams, ledger: Ledger, progress: Progress
+    fitted: FittedAnchor, plan: QueryGanPlan, *, streams: Streams, ledger: Ledger, progress: Progress, add_up: AddUp
 ) -> Probabilities:
     """Trains one network after another against the generator, asks each for its mean over the rows, and refits."""
     layout, records = fitted.layout, plan.anchor.shape.records
@@ -356,6 +360,7 @@ def _play_one_layer(
             noise_multiplier=plan.get_noise_multiplier(WEIGHTS_LABEL),
             rng=streams.noise,
             records=records,
+            add_up=add_up,
         )
         ledger.charge(ONE_LAYER_ANSWER_LABEL)
         term, _ = measure_one_layer(
@@ -365,6 +370,7 @@ def _play_one_layer(
             records=records,
             noise_multiplier=plan.get_noise_multiplier(ONE_LAYER_ANSWER_LABEL),
             rng=streams.noise,
+            add_up=add_up,
         )
         return {"weights": term.weights, "target": np.array(term.target), "stddev": np.array(term.stddev)}
 
@@ -388,7 +394,13 @@ def _play_one_layer(
 
 
 def _certify_one_layer(
-    fitted: FittedAnchor, plan: QueryGanPlan, probabilities: Probabilities, *, streams: Streams, ledger: Ledger
+    fitted: FittedAnchor,
+    plan: QueryGanPlan,
+    probabilities: Probabilities,
+    *,
+    streams: Streams,
+    ledger: Ledger,
+    add_up: AddUp,
 ) -> Certificate:
     ledger.charge(ONE_LAYER_CERTIFICATE_LABEL)
     release, _ = measure_one_layer_certificate(
@@ -398,6 +410,7 @@ def _certify_one_layer(
         records=plan.anchor.shape.records,
         noise_multiplier=plan.get_noise_multiplier(ONE_LAYER_CERTIFICATE_LABEL),
         rng=streams.noise,
+        add_up=add_up,
     )
     return Certificate(
         kind="one-layer networks",
