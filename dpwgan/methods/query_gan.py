@@ -69,6 +69,10 @@ _REGULARIZATION = 0.3
 _ONE_LAYER_STEPS = 200
 # Each network is a loss of its own to be differentiated at each step, and one-ways need few codes.
 _ONE_LAYER_CODES = 1_000
+# What training against the codes, or fitting them to networks, holds at its peak: for each code and group (measured, up
+# to 69 bytes), and for sums over points at which characteristic functions are taken.
+_BYTES_OF_A_CODES_GROUP = 72
+_BYTES_OF_POINTS = 64 * 2**20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,18 +104,26 @@ class QueryGanPlan:
     @property
     def memory_bytes(self) -> int:
         """Estimate of the memory that the fit takes."""
-        return self.anchor.memory_bytes
+        if self.settings.oracle == "marginals":
+            return self.anchor.memory_bytes
+        width = self.anchor.most_width
+        codes = _BYTES_OF_A_CODES_GROUP * self.choose_codes(width) * width + _BYTES_OF_POINTS
+        return self.anchor.memory_bytes - self.anchor.row_bytes + self.row_bytes + codes
 
     @property
     def row_bytes(self) -> int:
         """The part of it that the rows take, which is on disk instead where they are."""
-        # The one-layer network is fitted to all rows at once.
-        return self.anchor.row_bytes if self.settings.oracle == "marginals" else 0
+        # A network's training keeps the curvature of each row's loss, a float64.
+        return self.anchor.row_bytes + (8 * self.anchor.shape.records if self.settings.oracle == "one-layer" else 0)
 
     @property
     def seconds(self) -> float:
         """Rough estimate of the time on two cores."""
         return self.anchor.seconds + (10.0 if self.settings.oracle == "one-layer" else 0.0)
+
+    def choose_codes(self, width: int) -> int:
+        """Chooses how many codes play against networks. Privacy: of the number of groups, which is released."""
+        return self.settings.fit.codes or min(_ONE_LAYER_CODES, self.anchor.choose_codes(width))
 
     def summary(self) -> dict[str, Any]:
         """Gives the settings as JSON-able pairs."""
@@ -343,8 +355,7 @@ def _play_one_layer(
     layout, records = fitted.layout, plan.anchor.shape.records
     rounds = next(count for label, _, count, _ in plan.extra if label == WEIGHTS_LABEL)
     first = fitted.generator.probabilities()
-    codes = plan.settings.fit.codes or min(_ONE_LAYER_CODES, plan.anchor.choose_codes(layout.width))
-    logits = np.log(np.maximum(np.repeat(first, codes, axis=0), 1e-9))
+    logits = np.log(np.maximum(np.repeat(first, plan.choose_codes(layout.width), axis=0), 1e-9))
     logits += np.float32(0.1) * streams.model.standard_normal(logits.shape, dtype=np.float32)
     generator = Mixture(layout.sizes, logits.astype(np.float32))
     losses: list[ReleasedLoss] = [fitted.measured]
