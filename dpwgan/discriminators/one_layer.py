@@ -100,8 +100,8 @@ _SLACK_SHARE = 1e-4
 _LOG_ACCURACY = 12.5
 """The a of Theorem 4: mean scores are within 2 e^-12.5, less than 1e-5, of the exact ones."""
 
-_MOST_CELLS = 2**21
-"""Complex numbers that a mean score holds at a time in each of its arrays: 32 MiB."""
+_MOST_CELLS = 2**16
+"""Complex numbers that a mean score holds at a time in each of its arrays: 1 MiB, measured to be the fastest."""
 
 _UNIT_ROUNDOFF = 2.0**-53
 
@@ -219,7 +219,8 @@ class OneLayerTerm:
         """
         score, by_probability = _score_and_gradient(probabilities, weights=self.weights, sizes=self.sizes)
         residual = (score - self.target) / self.stddev
-        return 0.5 * residual**2, (residual / self.stddev) * by_probability
+        by_probability *= residual / self.stddev
+        return 0.5 * residual**2, by_probability
 
     def add_gradient(self, probabilities: ProbabilityArray, *, into: ProbabilityArray) -> None:
         """Adds the gradient to others, as `ReleasedLoss` has it."""
@@ -481,7 +482,8 @@ def _score_and_gradient(
             table[rows], kernel=kernel, bias=bias, sizes=sizes, points=points, step=step, gradient=gradient[rows]
         )
         total += score
-    return total / table.shape[0], gradient / table.shape[0]
+    gradient /= table.shape[0]
+    return total / table.shape[0], gradient
 
 
 def _add_up_points(

@@ -69,10 +69,9 @@ _REGULARIZATION = 0.3
 _ONE_LAYER_STEPS = 200
 # Each network is a loss of its own to be differentiated at each step, and one-ways need few codes.
 _ONE_LAYER_CODES = 1_000
-# What training against the codes, or fitting them to networks, holds at its peak: for each code and group (measured, up
-# to 69 bytes), and for sums over points at which characteristic functions are taken.
+# What training against the codes, or fitting them to networks, holds at its peak for each code and group: 69 bytes were
+# measured.
 _BYTES_OF_A_CODES_GROUP = 72
-_BYTES_OF_POINTS = 64 * 2**20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,7 +106,7 @@ class QueryGanPlan:
         if self.settings.oracle == "marginals":
             return self.anchor.memory_bytes
         width = self.anchor.most_width
-        codes = _BYTES_OF_A_CODES_GROUP * self.choose_codes(width) * width + _BYTES_OF_POINTS
+        codes = _BYTES_OF_A_CODES_GROUP * self.choose_codes(width) * width
         return self.anchor.memory_bytes - self.anchor.row_bytes + self.row_bytes + codes
 
     @property
