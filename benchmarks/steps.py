@@ -5,7 +5,8 @@
 What is timed is the critic's step alone: every kind of step has the same made-up one-hot rows by a Poisson batch, as
 many fakes that were drawn beforehand, the same critic (256, 256) and the same update. `with generator` has the
 product's step draw its fakes as well. Steps of different kinds take turns, `--rounds` times for `--seconds` each, so
-that what else the machine does meets all of them. Times are CPU seconds of this process.
+that what else the machine does meets all of them. All are taken in the product's compiled loop, as many at a time as
+it takes. Times are CPU seconds of this process, for one step.
 
   private          the product's: closed-form norms, real and generated rows by index, cryptographic noise
   plain noise      the same with --step-noise plain
@@ -19,7 +20,7 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -37,12 +38,14 @@ from dpwgan.discriminators.critic import LEAK, Cells, Critic, Inputs, Sums, pass
 from dpwgan.encoded import EncodedTable, Span, TableShape  # noqa: E402
 from dpwgan.generators.mlp import MlpGenerator  # noqa: E402
 from dpwgan.randomness import make_streams  # noqa: E402
+from dpwgan.training.compiled_loop import CompiledLoop, TracedCriticStep  # noqa: E402
 from dpwgan.training.critic_update import CriticUpdate  # noqa: E402
 from dpwgan.training.latents import LatentSource  # noqa: E402
 from dpwgan.training.plan import TrainingPlan, plan_training  # noqa: E402
 from dpwgan.training.private_step import FusedStep  # noqa: E402
 from dpwgan.training.sampling import sample_poisson_rows  # noqa: E402
 from dpwgan.training.settings import DpWganSettings  # noqa: E402
+from dpwgan.training.tracing import compile_step  # noqa: E402
 
 CASES = ((120, 64), (1300, 512), (1300, 4096), (9000, 512), (9000, 4096))
 # As tables are: some twenty categories a column, and on wide tables more of them, not more columns than the 98 of the
@@ -55,7 +58,8 @@ HIDDEN = (256, 256)
 # What one core does: see docs/speed.md. The floor of a step is its products, its noise and its update at these rates.
 _NOISE_NS, _UPDATE_NS = 2.4, 1.8
 
-Step = Callable[[np.ndarray], None]
+Take = Callable[[Sequence[np.ndarray]], None]
+"""Takes a step on each batch."""
 
 
 def count_columns(width: int) -> int:
@@ -153,21 +157,38 @@ class Parts:
 
 
 class PlainStep:
-    """A compiled step on row numbers: the sums of both `halves`, then the product's update."""
+    """A step without noise that is drawn beforehand: the sums of both `halves`, then the product's update."""
+
+    most_at_once = 1
+    noise_spec = tf.TensorSpec([0], tf.float32)
 
     def __init__(self, parts: Parts, halves: Callable[[tf.Tensor], tuple[Sums, Sums]]) -> None:
         self.halves = halves
         self._generated = parts.plan.generated_batch_size
         self._update = CriticUpdate(parts.critic, parts.plan)
-        self._step = tf.function(self._trace, input_signature=[tf.TensorSpec([None], tf.int64)])
 
-    def __call__(self, rows: np.ndarray) -> None:
-        """Takes one step."""
-        self._step(tf.constant(rows))
+    def draw_noise(self, noise_rng: np.random.Generator, *, steps: int) -> tf.Tensor:
+        """Draws nothing."""
+        return tf.zeros((steps, 0))
 
-    def _trace(self, rows: tf.Tensor) -> None:
+    def trace(self, rows: tf.Tensor, drawn: tf.Tensor, learning_rate: tf.Tensor) -> None:
+        """Does what a step does."""
         real, fake = self.halves(rows)
-        self._update.apply(real, fake, generated=self._generated, learning_rate=tf.constant(1e-3))
+        self._update.apply(real, fake, generated=self._generated, learning_rate=learning_rate)
+
+
+class _NoGenerator:
+    """Stands for the generator's step, which is never due here."""
+
+    def trace(self, learning_rate: tf.Tensor) -> None:
+        """Does nothing."""
+
+
+def loop(plan: TrainingPlan, step: TracedCriticStep) -> Take:
+    """Compiles steps of any kind into the loop that the product takes them in."""
+    never = replace(plan, settings=replace(plan.settings, critic_steps_per_generator_step=2**30))
+    take, streams = CompiledLoop(never, critic_step=step, generator_step=_NoGenerator()), make_streams()
+    return lambda batches: take(batches, first=0, noise_rng=streams.noise)
 
 
 def make_twin(table: EncodedTable, plan: TrainingPlan) -> PlainStep:
@@ -197,7 +218,7 @@ def make_model(width: int) -> tf.keras.Sequential:
     return tf.keras.Sequential([*layers, tf.keras.layers.Dense(1, use_bias=False)])
 
 
-def make_ghost(table: EncodedTable, plan: TrainingPlan) -> Step:
+def make_ghost(table: EncodedTable, plan: TrainingPlan) -> PlainStep:
     """Makes tensorflow-privacy's fast gradient clipping for the real half; the other half needs none."""
     from dpwgan.training.reference_step import _Score, clip_grads, layer_registry
 
@@ -218,8 +239,8 @@ def make_ghost(table: EncodedTable, plan: TrainingPlan) -> Step:
     return PlainStep(parts, halves)
 
 
-def make_vectorized(table: EncodedTable, plan: TrainingPlan) -> Step:
-    """Makes a step of tensorflow-privacy's vectorized optimizer for the real half; the other half is plain."""
+def make_vectorized(table: EncodedTable, plan: TrainingPlan) -> Take:
+    """Makes steps of tensorflow-privacy's vectorized optimizer for the real half; the other half is plain."""
     from tensorflow_privacy.privacy.optimizers.dp_optimizer_keras_vectorized import VectorizedDPKerasSGDOptimizer
 
     parts, model = Parts(table, plan), make_model(plan.shape.width)
@@ -238,20 +259,18 @@ def make_vectorized(table: EncodedTable, plan: TrainingPlan) -> Step:
         pairs = optimizer._compute_gradients(loss, model.trainable_variables, tape=tape)
         return [gradient for gradient, _ in pairs], parts.differentiate(parts.fakes)
 
-    step = PlainStep(parts, halves)
+    take = loop(plan, PlainStep(parts, halves))
     # It takes batches of one size alone: rows are taken again, or left out, to that size.
-    return lambda rows: step(np.resize(rows, size))
+    return lambda batches: take([np.resize(rows, size) for rows in batches])
 
 
-def make_private(table: EncodedTable, plan: TrainingPlan, **how: Any) -> Step:
+def make_private(table: EncodedTable, plan: TrainingPlan, **how: Any) -> FusedStep:
     """Makes the product's step."""
-    step = FusedStep(table, **Parts(table, plan, **how).as_arguments)
-    streams = make_streams()
-    return lambda rows: step(rows, noise_rng=streams.noise, learning_rate=1e-3)
+    return FusedStep(table, **Parts(table, plan, **how).as_arguments)
 
 
-def make_steps(width: int, batch: int) -> tuple[TrainingPlan, dict[str, Step]]:
-    """Makes every kind of step that fits into memory."""
+def make_steps(width: int, batch: int) -> tuple[TrainingPlan, int, dict[str, Take]]:
+    """Makes every kind of step that fits into memory, and says how many the product takes at a time."""
     table = make_table(width, np.random.default_rng(0))
     plan = plan_training(
         TableShape(records=RECORDS, spans=table.spans),
@@ -263,17 +282,21 @@ def make_steps(width: int, batch: int) -> tuple[TrainingPlan, dict[str, Step]]:
     # As many fakes as rows, as in the published method: what is compared is the cost of a row.
     plan = replace(plan, generated_batch_size=batch)
     plain = replace(plan, settings=replace(plan.settings, step_noise="plain"))
-    steps: dict[str, Step] = {
-        "private": make_private(table, plan),
-        "plain noise": make_private(table, plain),
-        "with generator": make_private(table, plan, generator=True),
-        "twin": make_twin(table, plan),
-        "dense": make_dense(table, plan),
-        "ghost": make_ghost(table, plan),
+    private = make_private(table, plan)
+    steps: dict[str, Take] = {
+        name: loop(plan, step)
+        for name, step in {
+            "private": private,
+            "plain noise": make_private(table, plain),
+            "with generator": make_private(table, plan, generator=True),
+            "twin": make_twin(table, plan),
+            "dense": make_dense(table, plan),
+            "ghost": make_ghost(table, plan),
+        }.items()
     }
     if batch * plan.critic_weights <= _MOST_VECTORIZED:
         steps["vectorized"] = make_vectorized(table, plan)
-    return plan, steps
+    return plan, private.most_at_once, steps
 
 
 def time_turns(steps: Mapping[str, Callable[[], None]], *, rounds: int, seconds: float) -> dict[str, list[float]]:
@@ -296,16 +319,24 @@ def time_turns(steps: Mapping[str, Callable[[], None]], *, rounds: int, seconds:
 
 def measure(width: int, batch: int, *, rounds: int, seconds: float) -> dict[str, Any]:
     """Measures one case."""
-    plan, steps = make_steps(width, batch)
+    plan, at_once, steps = make_steps(width, batch)
     rng = np.random.default_rng(3)
 
-    def take(step: Step) -> Callable[[], None]:
-        return lambda: step(sample_poisson_rows(RECORDS, sampling_probability=plan.sampling_probability, rng=rng))
+    def draw() -> np.ndarray:
+        return sample_poisson_rows(RECORDS, sampling_probability=plan.sampling_probability, rng=rng)
 
-    times = time_turns({name: take(step) for name, step in steps.items()}, rounds=rounds, seconds=seconds)
+    # To one that takes seconds a call more does not matter.
+    counts = {name: 1 if name == "vectorized" else at_once for name in steps}
+
+    def take(name: str) -> Callable[[], None]:
+        return lambda: steps[name]([draw() for _ in range(counts[name])])
+
+    times = time_turns({name: take(name) for name in steps}, rounds=rounds, seconds=seconds)
+    times = {name: [each / counts[name] for each in taken] for name, taken in times.items()}
     return {
         "width": width,
         "batch": batch,
+        "at_once": at_once,
         "critic_weights": plan.critic_weights,
         "floor_flops": count_flops(width, batch),
         "cpu_ms": times,
@@ -321,7 +352,7 @@ def count_flops(width: int, batch: int) -> float:
 def measure_flop_rate(*, seconds: float) -> float:
     """Measures what a product of matrices of the critic's size does, in operations a CPU second."""
     left, right = tf.random.normal((1024, 256)), tf.random.normal((256, 256))
-    multiply = tf.function(lambda: [tf.matmul(left + float(i), right) for i in range(20)])
+    multiply = compile_step(lambda: [tf.matmul(left + float(i), right) for i in range(20)])
     times = time_turns({"product": lambda: multiply()}, rounds=3, seconds=seconds)["product"]
     return 20 * 2.0 * 1024 * 256 * 256 / (1e-3 * min(times))
 

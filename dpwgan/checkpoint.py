@@ -166,8 +166,8 @@ class Checkpoint(Journal):
         except (ValueError, OSError, KeyError):
             raise _damaged(self._folder) from None
 
-    def choose_block(self, steps: int) -> int:
-        """Chooses after how many of so many steps weights are kept: a fiftieth of them."""
+    def choose_block(self, steps: int, *, together: int) -> int:
+        """Chooses after how many of so many steps weights are kept: a fiftieth of them, however many are together."""
         return max(1, math.ceil(steps / _BLOCKS))
 
     # ------------------------------------------------------------------------------------------------------ the folder

@@ -93,9 +93,12 @@ class Journal:
         """Gives what was kept under a name, or None."""
         return None
 
-    def choose_block(self, steps: int) -> int:
-        """Chooses after how many of so many steps weights are kept; they are charged together, before the first."""
-        return 1
+    def choose_block(self, steps: int, *, together: int) -> int:
+        """Chooses after how many of so many steps weights are kept; they are charged at once, before the first.
+
+        `together`: how many are taken at a time.
+        """
+        return together
 
     def describe(self) -> dict[str, Any]:
         """Gives what `ToldJournal` has to know of earlier lives, as JSON-able pairs: public facts."""

@@ -135,6 +135,8 @@ class QueryDiscriminator:
 
     def ask(self, probabilities: Probabilities) -> Marginal:
         """Asks for the marginal on which the generator is worst: one selection and one answer."""
+        # A row a group, as its products need it: laid out once, not once a block of groups.
+        probabilities = np.asfortranarray(probabilities)
         scores = self._score_pairs(functools.partial(answer_pairs, probabilities))
         candidates: list[Marginal] = [
             pair for pair in self._all_pairs() if self._layout.count_cells(pair) <= self._most_cells

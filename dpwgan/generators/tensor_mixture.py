@@ -47,7 +47,6 @@ class TensorMixture:
                 self._mlp.weights[-1].assign(logits.mean(axis=0))
             self.weights += self._mlp.weights
         self._optimizer = RmsProp(self.weights, decay=_DECAY)
-        # No branch or loop here hangs on a tensor: reading the source for them would take seconds.
         self._probabilities = compile_step(self.soft)
         self._move = compile_step(
             self._trace_move,

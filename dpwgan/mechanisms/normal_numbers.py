@@ -39,25 +39,26 @@ def draw_normal_numbers(size: int, *, stddev: float, rng: np.random.Generator, s
     """
     if step_noise == "plain":
         return rng.standard_normal(size, dtype=np.float32) * np.float32(stddev)
-    return make_normal_numbers(draw_words((size + 1) // 2, rng=rng), stddev=stddev)[:size]
+    return make_normal_numbers(draw_words((size + 1) // 2, rng=rng)[0], stddev=stddev)[:size]
 
 
-def draw_words(pairs: int, *, rng: np.random.Generator) -> Words:
+def draw_words(pairs: int, *, rng: np.random.Generator, sets: int = 1) -> Words:
     """Draws what pairs of normal numbers are made of: a word for the radius of each and one for its angle.
 
-    A word w of the second row stands for w / 2^32 of a turn. One of the first, less `END` and modulo 2^32, stands for
-    u = (w + 1/2) / 2^32, uniform between 0 and 1. But one below 2 `END`, whose u is next to 0 or 1, is -ln u itself, as
-    a float of 24 bits (`CODE_SHIFT`), where u has 64 bits more.
+    In each set a word w of the second row stands for w / 2^32 of a turn. One of the first, less `END` and modulo 2^32,
+    stands for u = (w + 1/2) / 2^32, uniform between 0 and 1. But one below 2 `END`, whose u is next to 0 or 1, is
+    -ln u itself, as a float of 24 bits (`CODE_SHIFT`), where u has 64 bits more.
     Privacy: AES-128 in counter mode under a key of its own, the next 128 bits of `rng`; the counter starts at 2 and is
       never set back, and the key is used for these words alone. With u of 96 bits a radius sqrt(-2 ln u) ends at 11.5,
       which one pair in 2^96 would exceed: in all steps of a run together far less than any delta.
-    Shapes: (2, pairs). The memory begins where TensorFlow can take it as it is.
+    Shapes: (sets, 2, pairs). The memory begins where TensorFlow can take it as it is.
     Source: NIST SP 800-38D, section 7.1 (counter mode as GCM has it: what zeros are enciphered to; its authentication
       tag is never asked for. OpenSSL has it in wider instructions than counter mode alone: half the time).
     """
     stream = Cipher(algorithms.AES128(rng.bytes(16)), modes.GCM(bytes(12))).encryptor()
-    words = _take_words(stream, 2 * pairs).reshape(2, pairs)
-    _refine_ends(words[0], stream)
+    words = _take_words(stream, 2 * pairs * sets).reshape(sets, 2, pairs)
+    for radii, _ in words:
+        _refine_ends(radii, stream)
     return words
 
 

@@ -2,27 +2,26 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 import tensorflow as tf
 
 from dpwgan.discriminators.base import Probabilities, ReleasedLoss, add_up_gradients
 from dpwgan.discriminators.critic import Critic
 from dpwgan.generators.tensor_mixture import CodeSource, TensorMixture
+from dpwgan.training.averaged_step import AveragedStep
 from dpwgan.training.optimizer import RmsProp
 from dpwgan.training.plan import TrainingPlan
-from dpwgan.training.tracing import compile_step
-from dpwgan.training.weight_average import WeightAverage
 
 _DECAY = 0.99
 _SPREAD_FLOOR = 1e-6
 
 
-class AnchoredStep:
+class AnchoredStep(AveragedStep):
     """One step of RMSProp on a mixture of codes, and a running average of its weights.
 
     The objective is the anchor's log-likelihood plus `weight` times n times the critic's mean score, whose scale is
     taken off: divided by its standard deviation over the generated batch, so that it does not depend on the weights'.
     As in `GeneratorStep` the first, random critic is taken off the score.
-    Privacy: post-processing of releases.
     Source: Srivastava and Alzantot 2019, Algorithm 2, lines 16 to 18; the anchor is this tool's own.
     """
 
@@ -37,35 +36,24 @@ class AnchoredStep:
         weight: float,
     ) -> None:
         """Starts the average at the first weights."""
-        self._critic, self._generator, self._latents, self._plan = critic, generator, latents, plan
         self._losses = list(losses)
         self._weight = weight * plan.shape.records
         self._optimizer = RmsProp(generator.weights, decay=_DECAY)
-        self._average = WeightAverage(generator.weights, keep=plan.settings.generator_average)
-        shape = [generator.codes, plan.shape.width]
-        # No branch or loop here hangs on a tensor: reading the source for them would take seconds.
-        self._step = compile_step(
-            self._trace,
-            input_signature=[tf.TensorSpec(shape, tf.float32), tf.TensorSpec([], tf.float32)],
-        )
+        super().__init__(critic=critic, generator=generator, latents=latents, plan=plan, optimizer=self._optimizer)
 
     @property
     def variables(self) -> list[tf.Variable]:
         """Everything that steps change, and the generator's fixed parts."""
         return [*self._generator.variables, *self._optimizer.variables, *self._average.means]
 
-    def __call__(self, *, learning_rate: float) -> None:
-        """Takes one generator step."""
-        gradient = add_up_gradients(self._losses, self._generator.probabilities())
-        self._step(tf.constant(gradient), tf.constant(learning_rate, tf.float32))
-
     def averaged_probabilities(self) -> Probabilities:
         """Puts the averaged weights into the generator and gives its distributions. Shapes: (codes, width)."""
         for weight, average in zip(self._generator.weights, self._average.means, strict=True):
             weight.assign(average)
-        return self._generator.probabilities()
+        probabilities: Probabilities = self._generator.probabilities()
+        return probabilities
 
-    def _trace(self, gradient: tf.Tensor, learning_rate: tf.Tensor) -> None:
+    def _move(self, learning_rate: tf.Tensor) -> None:
         indices, uniforms = self._latents.draw(self._plan.generator_batch_size)
         weights = self._generator.weights
         with tf.GradientTape(watch_accessed_variables=False) as tape:
@@ -75,7 +63,11 @@ class AnchoredStep:
             if self._plan.settings.weight_pull > 0:
                 score -= self._critic.score(rows, self._critic.initial)
             spread = tf.stop_gradient(tf.math.reduce_std(score)) + _SPREAD_FLOOR
-            anchor = tf.reduce_sum(self._generator.soft() * gradient)
+            probabilities = self._generator.soft()
+            gradient = tf.numpy_function(self._differentiate, [probabilities], tf.float32)
+            anchor = tf.reduce_sum(probabilities * tf.ensure_shape(gradient, probabilities.shape))
             loss = anchor - self._weight * tf.reduce_mean(score) / spread
         self._optimizer.apply(tape.gradient(loss, weights), -learning_rate)
-        self._average.follow()
+
+    def _differentiate(self, probabilities: Probabilities) -> Probabilities:
+        return np.ascontiguousarray(add_up_gradients(self._losses, probabilities))

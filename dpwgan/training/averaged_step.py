@@ -5,8 +5,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from dpwgan.generators.base import LatentDraws
 from dpwgan.training.adam import Adam
-from dpwgan.training.latents import LatentSource
 from dpwgan.training.optimizer import RmsProp
 from dpwgan.training.plan import TrainingPlan
 from dpwgan.training.tracing import compile_step
@@ -20,7 +20,7 @@ class AveragedStep(ABC):
     """
 
     def __init__(
-        self, *, critic: Any, generator: Any, latents: LatentSource, plan: TrainingPlan, optimizer: Adam | RmsProp
+        self, *, critic: Any, generator: Any, latents: LatentDraws, plan: TrainingPlan, optimizer: Adam | RmsProp
     ) -> None:
         """Starts the average at the first weights."""
         self._critic = critic
@@ -29,7 +29,7 @@ class AveragedStep(ABC):
         self._plan = plan
         self._remembered = optimizer.variables
         self._average = WeightAverage(generator.weights, keep=plan.settings.generator_average)
-        self._step = compile_step(self._trace, input_signature=[tf.TensorSpec([], tf.float32)])
+        self._step = compile_step(self.trace, input_signature=[tf.TensorSpec([], tf.float32)])
 
     @property
     def variables(self) -> list[tf.Variable]:
@@ -40,13 +40,14 @@ class AveragedStep(ABC):
         """Takes one step."""
         self._step(tf.constant(learning_rate, tf.float32))
 
+    def trace(self, learning_rate: tf.Tensor) -> None:
+        """Does what a step does, for whoever compiles it. Shapes: a number."""
+        self._move(learning_rate)
+        self._average.follow()
+
     def averaged_weights(self) -> list[tf.Variable]:
         """Gives the running average of the weights, from which rows are sampled."""
         return self._average.means
-
-    def _trace(self, learning_rate: tf.Tensor) -> None:
-        self._move(learning_rate)
-        self._average.follow()
 
     @abstractmethod
     def _move(self, learning_rate: tf.Tensor) -> None:

@@ -26,6 +26,8 @@ _MOST_BATCH = 8_192
 _MOST_GENERATED = 1_024
 _LEAST_GENERATED = 256
 _GENERATED_CELLS = 2**21
+# Learning rates fall by the same factor each step, to this share of what they were.
+_LAST_RATE = 0.02
 _ROUNDING = 1e-4
 _ROUNDING_A_ROW = 5e-8
 
@@ -58,6 +60,10 @@ class TrainingPlan:
           real numbers. Tested at the largest batch that is chosen by itself.
         """
         return self.l2_clip_norm * (1.0 - _ROUNDING - _ROUNDING_A_ROW * self.expected_batch_size)
+
+    def learning_share(self, step: int) -> float:
+        """Gives the share of the settings' learning rates that a step has, counted from 0."""
+        return float(_LAST_RATE ** (step / self.steps))
 
     @property
     def event(self) -> PoissonGaussian:

@@ -37,7 +37,7 @@ def play(
     `make_critic_step` is `FusedStep` where not given, as it is when the game starts: the audit watches that one.
     With an `update` the critic's noisy sums go there, and it answers each step of the generator too, without rows.
 
-    Privacy: each step is charged before its batch is drawn; the weights are post-processing.
+    Privacy: steps are charged before their batches are drawn; the weights are post-processing.
     Raises: PrivacyError; UsageError if training ran off.
     """
     parts: dict[str, Any] = {"critic": critic, "generator": generator, "latents": latents, "plan": plan}

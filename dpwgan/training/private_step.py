@@ -1,5 +1,6 @@
 """The private critic step in one compiled function: clip, sum, noise, update."""
 
+import math
 from functools import partial
 
 import numpy as np
@@ -17,6 +18,11 @@ from dpwgan.training.plan import TrainingPlan
 from dpwgan.training.replicas import Replicas, choose_devices
 from dpwgan.training.rows import RowReader
 from dpwgan.training.tracing import compile_step
+
+# Noise for several steps waits in memory until they are taken: no more of it than a core's caches hold, or nearly.
+_NOISE_BYTES = 8 * 2**20
+# The more steps a call takes the less it costs, but from some ten on there is little left to save.
+_MOST_AT_ONCE = 20
 
 
 class FusedStep:
@@ -56,36 +62,60 @@ class FusedStep:
             compile_step(self._add_and_move, jit_compile=True) if self._update.compiled else self._add_and_move
         )
         self._step = compile_step(
-            self._trace,
+            self.trace,
             input_signature=[
                 tf.TensorSpec([None], tf.int64),
-                tf.TensorSpec([2, sum(self._pairs)], tf.uint32)
-                if self._by_words
-                else tf.TensorSpec([sum(self._sizes)], tf.float32),
+                self.noise_spec,
                 tf.TensorSpec([], tf.float32),
             ],
         )
 
     def __call__(self, rows: npt.NDArray[np.int64], *, noise_rng: np.random.Generator, learning_rate: float) -> None:
         """Takes one critic step on the given row numbers, with fresh noise from `noise_rng`."""
-        drawn = self.draw_noise(noise_rng)
+        drawn = self.draw_noise(noise_rng, steps=1)[0]
         self._step(tf.constant(rows), drawn, tf.constant(learning_rate, tf.float32))
+
+    def trace(self, rows: tf.Tensor, drawn: tf.Tensor, learning_rate: tf.Tensor) -> None:
+        """Does what a step does, for whoever compiles it. Shapes: (b,), what `draw_noise` gives for it, a number."""
+        cells = self._generator.cells(*self._latents.draw(self._plan.generated_batch_size))
+        sums, generated_sums = self.clipped_sums(rows, cells)
+        self._finish(sums, generated_sums, drawn, learning_rate)
+
+    @property
+    def noise_spec(self) -> tf.TensorSpec:
+        """What a step's noise is made of: words where the step is compiled, else the numbers themselves."""
+        if self._by_words:
+            return tf.TensorSpec([2, sum(self._pairs)], tf.uint32)
+        return tf.TensorSpec([sum(self._sizes)], tf.float32)
+
+    @property
+    def most_at_once(self) -> int:
+        """How many steps may have their noise drawn before the first of them is taken: one, on several devices."""
+        # Steps that are worth dividing are long: there is nothing to save, and their parts stay out of loops.
+        if not self._replicas.single:
+            return 1
+        size = self.noise_spec.dtype.size * math.prod(self.noise_spec.shape)
+        return max(1, min(_MOST_AT_ONCE, int(_NOISE_BYTES // size)))
 
     @property
     def variables(self) -> list[tf.Variable]:
         """Everything that steps change, made of noisy sums: no row is in it."""
         return self._update.variables
 
-    def draw_noise(self, noise_rng: np.random.Generator) -> tf.Tensor:
-        """Draws what a step's noise is made of: words where the step is compiled, else the numbers themselves.
-
-        Shapes: as `make_noise` takes them.
-        """
+    def draw_noise(self, noise_rng: np.random.Generator, *, steps: int) -> tf.Tensor:
+        """Draws what the noise of some steps is made of. Shapes: (steps, ...), as `noise_spec` says."""
         if self._by_words:
             # As it lies in memory: nothing else writes there.
-            return tf.experimental.dlpack.from_dlpack(draw_words(sum(self._pairs), rng=noise_rng).__dlpack__())
-        size, step_noise = sum(self._sizes), self._plan.settings.step_noise
-        return tf.constant(draw_normal_numbers(size, stddev=self._stddev, rng=noise_rng, step_noise=step_noise))
+            words = draw_words(sum(self._pairs), rng=noise_rng, sets=steps)
+            return tf.experimental.dlpack.from_dlpack(words.__dlpack__())
+        draw = partial(
+            draw_normal_numbers,
+            sum(self._sizes),
+            stddev=self._stddev,
+            rng=noise_rng,
+            step_noise=self._plan.settings.step_noise,
+        )
+        return tf.constant(np.stack([draw() for _ in range(steps)]))
 
     def make_noise(self, drawn: tf.Tensor) -> Sums:
         """Makes a step's noise of what was drawn for it.
@@ -115,11 +145,6 @@ class FusedStep:
     @property
     def _stddev(self) -> float:
         return self._plan.noise_multiplier * self._plan.l2_clip_norm
-
-    def _trace(self, rows: tf.Tensor, drawn: tf.Tensor, learning_rate: tf.Tensor) -> None:
-        cells = self._generator.cells(*self._latents.draw(self._plan.generated_batch_size))
-        sums, generated_sums = self.clipped_sums(rows, cells)
-        self._finish(sums, generated_sums, drawn, learning_rate)
 
     def _add_and_move(self, sums: Sums, generated_sums: Sums, drawn: tf.Tensor, learning_rate: tf.Tensor) -> None:
         """Does all that follows the sums, noise, its addition and the update: compiled, one pass over the weights."""

@@ -34,6 +34,11 @@ class Replicas:
             how = tf.distribute.ReductionToOneDevice(reduce_to_device=devices[0])
             self._strategy = tf.distribute.MirroredStrategy(list(devices), cross_device_ops=how)
 
+    @property
+    def single(self) -> bool:
+        """Whether there is one device alone."""
+        return self._strategy is None
+
     def add_up(self, compute: Compute, rows: Cells, generated: Cells) -> tuple[Sums, Sums]:
         """Gives what `compute` gives for the whole batch, from what it gives for equal parts of both halves.
 

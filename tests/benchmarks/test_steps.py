@@ -13,7 +13,7 @@ from dpwgan.training.reference_step import densify
 
 @pytest.mark.parametrize("make", [steps.make_twin, steps.make_dense])
 def test_plain_step_has_the_sums_of_the_private_one_when_nothing_is_clipped_and_no_noise_comes(make: Any) -> None:
-    plan, _ = steps.make_steps(120, 32)
+    plan, *_ = steps.make_steps(120, 32)
     table = steps.make_table(120, np.random.default_rng(0))
     rows = np.arange(30)
     halves = make(table, plan).halves(tf.constant(rows))
@@ -50,8 +50,16 @@ def test_table_has_no_more_columns_than_the_challenge_when_it_is_wide() -> None:
 
 
 def test_private_step_is_the_product_s_when_it_is_timed(monkeypatch: pytest.MonkeyPatch) -> None:
-    called: list[int] = []
-    monkeypatch.setattr(FusedStep, "__call__", lambda self, rows, **_: called.append(len(rows)))
-    _, made = steps.make_steps(40, 8)
-    made["private"](np.arange(5))
-    assert called == [5]
+    drawn: list[int] = []
+    draw = FusedStep.draw_noise
+
+    def watch(self: FusedStep, noise_rng: np.random.Generator, *, steps: int) -> tf.Tensor:
+        drawn.append(steps)
+        return draw(self, noise_rng, steps=steps)
+
+    monkeypatch.setattr(FusedStep, "draw_noise", watch)
+    _, at_once, made = steps.make_steps(40, 8)
+    assert at_once > 1
+    made["twin"]([np.arange(5)])
+    made["private"]([np.arange(5), np.arange(3)])
+    assert drawn == [2]

@@ -18,7 +18,7 @@ KEPT: list[Column] = [column for column in COLUMNS if column.name in ("letters",
 SCHEMA = Schema(columns=tuple(KEPT), sha256="0" * 64)
 
 _FIT: dict[str, Any] = {"codes": 40, "fit_steps": 5}
-_CRITIC: dict[str, Any] = {"steps": 20, "expected_batch_size": 40, "hidden_critic": (16, 8)}
+_CRITIC: dict[str, Any] = {"steps": 40, "expected_batch_size": 40, "hidden_critic": (16, 8)}
 _IMAGES: dict[str, Any] = {"hidden_generator": (8,), "latent": 4}
 
 METHODS: dict[str, tuple[str, dict[str, Any]]] = {

@@ -25,7 +25,7 @@ MANY = 400_000
 def draw(size: int, *, path: str, key: int = 1, stddev: float = 1.0) -> npt.NDArray[np.float32]:
     rng = np.random.Generator(randomgen.AESCounter(key=key))
     if path == "cluster":
-        return make_in_cluster(draw_words(count_pairs([size]), rng=rng), shape=[size], stddev=stddev)
+        return make_in_cluster(draw_words(count_pairs([size]), rng=rng)[0], shape=[size], stddev=stddev)
     return draw_normal_numbers(size, stddev=stddev, rng=rng, step_noise=path)  # type: ignore[arg-type]
 
 
@@ -104,7 +104,7 @@ class Stuck:
 def turn_words(monkeypatch: pytest.MonkeyPatch, *, size: int, where: str, words: Stuck) -> npt.NDArray[np.float32]:
     """Makes numbers of given words: with numpy, or in a compiled cluster."""
     monkeypatch.setattr(normal_numbers, "_take_words", lambda stream, count: words.take(count))
-    drawn = draw_words(size // 2, rng=np.random.default_rng(0))
+    drawn = draw_words(size // 2, rng=np.random.default_rng(0))[0]
     if where == "numpy":
         return normal_numbers.make_normal_numbers(drawn, stddev=1.0)
     return make_in_cluster(drawn, shape=[size], stddev=1.0)
@@ -148,7 +148,7 @@ def test_fast_radius_is_that_of_all_its_bits_when_words_are_near_an_end(
 
 @pytest.mark.parametrize("shape", [(200_000,), (199_999,), (501, 399), (2, 3, 5, 40), (1, 7)])
 def test_cluster_makes_the_numbers_that_numpy_makes_when_words_are_the_same(shape: tuple[int, ...]) -> None:
-    words = draw_words(count_pairs(shape), rng=np.random.Generator(randomgen.AESCounter(key=3)))
+    words = draw_words(count_pairs(shape), rng=np.random.Generator(randomgen.AESCounter(key=3)))[0]
     # Angles at and beside each quarter of a turn, where a sign would tell.
     quarters = np.arange(4, dtype=np.uint32) << np.uint32(30)
     beside = np.concatenate([quarters, quarters + np.uint32(1), quarters - np.uint32(1)])
@@ -173,16 +173,16 @@ def test_words_are_those_of_the_standard_counter_mode_when_the_key_is_known() ->
     # AES-128 of the counters 2 and 3 under that key, one block at a time.
     cipher = Cipher(algorithms.AES128(Key().bytes(16)), modes.ECB()).encryptor()
     expected = np.frombuffer(cipher.update(bytes(15) + b"\x02" + bytes(15) + b"\x03"), np.uint32).copy()
-    words = draw_words(4, rng=Key())  # type: ignore[arg-type]
+    words = draw_words(4, rng=Key())[0]  # type: ignore[arg-type]
     inside = expected[:4] >= 2 * END
     np.testing.assert_array_equal(words[0][inside], expected[:4][inside])
     np.testing.assert_array_equal(words[1], expected[4:])
 
 
-@pytest.mark.parametrize("half", [1, 65_535, 65_536, 65_537, 200_000])
-def test_no_word_comes_twice_when_blocks_do_not_fit(half: int) -> None:
-    words = draw_words(half, rng=np.random.Generator(randomgen.AESCounter(key=5)))
-    assert words.shape == (2, half)
+@pytest.mark.parametrize(("half", "sets"), [(1, 1), (1, 3), (65_535, 1), (65_536, 2), (65_537, 1), (70_000, 3)])
+def test_no_word_comes_twice_when_blocks_do_not_fit(half: int, sets: int) -> None:
+    words = draw_words(half, rng=np.random.Generator(randomgen.AESCounter(key=5)), sets=sets)
+    assert words.shape == (sets, 2, half)
     assert words.ctypes.data % 64 == 0
     # Neighbouring words as 64 bits: of so few none comes twice, unless a block of the counter does.
     pairs = words.ravel()[: 2 * (len(words.ravel()) // 2)].view(np.uint64)

@@ -245,7 +245,7 @@ def test_each_weight_has_numbers_of_its_own_when_the_step_is_one_cluster(monkeyp
     # Odd numbers of rows and of columns, so that halves are not of one size.
     step = make_step("fused", encoded, make_plan(encoded, hidden_critic=(41, 13)))
     assert isinstance(step, FusedStep)
-    drawn = step.draw_noise(np.random.default_rng(1))
+    drawn = step.draw_noise(np.random.default_rng(1), steps=1)[0]
     assert drawn.dtype == tf.uint32
     noise = step.make_noise(drawn)
     assert [part.shape for part in noise] == [weight.shape for weight in step._critic.weights]

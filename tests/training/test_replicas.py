@@ -36,6 +36,11 @@ def test_both_devices_multiply_when_there_are_two() -> None:
     assert {"CPU:0", "CPU:1"} <= set(found["two"])
 
 
+def test_steps_are_taken_one_at_a_time_when_there_are_two() -> None:
+    found = look()["at once"]
+    assert found["one"] > found["two"] == 1
+
+
 @pytest.mark.parametrize("batch", ["many", "one", "none"])
 def test_noisy_sums_are_those_of_one_device_when_there_are_two(batch: str) -> None:
     found = look()[batch]

@@ -70,6 +70,7 @@ def main() -> None:
     both = [device.name for device in tf.config.list_logical_devices("CPU")]
     steps = {"one": make(both[:1]), "two": make(both), "twin": make(both, NoisyParts)}
     found: dict[str, Any] = {"devices": {name: find_devices(step) for name, step in steps.items()}}
+    found["at once"] = {name: step.most_at_once for name, step in steps.items()}
     for batch, rows in BATCHES.items():
         found[batch] = {name: add_up(step, rows) for name, step in steps.items()}
     for name in ("one", "two"):

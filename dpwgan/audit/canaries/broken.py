@@ -99,12 +99,15 @@ def _make_step(twin: str) -> Any:
 
         _kept: Any = None
 
-        def draw_noise(self, noise_rng: Any) -> Any:
-            if twin == "same noise twice" and self._kept is not None:
-                drawn, self._kept = self._kept, None
-                return drawn
-            self._kept = super().draw_noise(noise_rng)
-            return self._kept
+        def draw_noise(self, noise_rng: Any, *, steps: int) -> Any:
+            if twin != "same noise twice":
+                return super().draw_noise(noise_rng, steps=steps)
+            drawn = []
+            for _ in range(steps):
+                again = self._kept
+                self._kept = super().draw_noise(noise_rng, steps=1) if again is None else None
+                drawn.append(self._kept if again is None else again)
+            return tf.concat(drawn, axis=0)
 
         def make_noise(self, drawn: Any) -> list[Any]:
             noise = super().make_noise(drawn)

@@ -115,10 +115,11 @@ def fit_watched(encoded: EncodedTable, run_plan: RunPlan, *, ledger: WatchedLedg
 
 
 @contextmanager
-def watched(ledger: WatchedLedger, *, canary: int | None = None) -> Iterator[Record]:
+def watched(ledger: WatchedLedger, *, canary: int | None = None, seed: int | None = None) -> Iterator[Record]:
     """Records every release of the fit inside the block.
 
-    `canary`: the row whose influence on each critic step is measured; None watches no critic.
+    `canary`: the row whose influence on each critic step is measured; None watches no critic. `seed`: of what the
+    canary's influence on a step with a gradient penalty is drawn with.
     """
     record = Record()
     select: Any = vars(queries)["select_by_exponential_mechanism"]
@@ -154,7 +155,7 @@ def watched(ledger: WatchedLedger, *, canary: int | None = None) -> Iterator[Rec
             watched_step = make_watched_step(private_step.FusedStep, canary=canary, record=record)
             stack.enter_context(mock.patch.object(private_step, "FusedStep", watched_step))
             with_penalty = make_watched_penalty_step(
-                gradient_penalty_step.PrivatePenaltyStep, canary=canary, record=record
+                gradient_penalty_step.PrivatePenaltyStep, canary=canary, record=record, seed=seed
             )
             stack.enter_context(mock.patch.object(gradient_penalty_step, "PrivatePenaltyStep", with_penalty))
         yield record
@@ -204,8 +205,6 @@ def make_watched_step(step_class: Any, *, canary: int, record: Record) -> Any:
     """Makes a critic step that does what `step_class` does and notes its noise and the canary's influence."""
     import tensorflow as tf
 
-    from dpwgan.training.tracing import compile_step
-
     class _Tap:
         """Keeps the noisy sums on their way to the update."""
 
@@ -224,23 +223,24 @@ def make_watched_step(step_class: Any, *, canary: int, record: Record) -> Any:
             super().__init__(*args, plan=plan, **parts)
             self._tap = _Tap(self._update, self._sizes)
             self._update: Any = self._tap
-            self._sum = compile_step(self._without_noise, input_signature=[tf.TensorSpec([None], tf.int64)])
             self._before: Numbers | None = None
             record.sizes.extend(self._sizes)
 
-        def __call__(self, rows: npt.NDArray[np.int64], **more: Any) -> None:
-            others = rows[rows != canary]
-            without, there = (self._sum(tf.constant(batch)) for batch in (others, np.append(others, canary)))
-            exact = self._sum(tf.constant(rows))
-            super().__call__(rows, **more)
-            noise = self._subtract(self._tap.seen, exact)
+        def trace(self, rows: Any, drawn: Any, learning_rate: Any) -> None:
+            others = tf.boolean_mask(rows, rows != canary)
+            sums = [self._without_noise(batch) for batch in (rows, others, tf.concat([others, [canary]], axis=0))]
+            super().trace(rows, drawn, learning_rate)
+            tf.numpy_function(self._note, [self._tap.seen, *sums], [])
+
+        def _note(self, noisy: Any, exact: Any, without: Any, there: Any) -> None:
+            noise = self._subtract(noisy, exact)
             change = None if self._before is None else self._square(noise - self._before)
             self._before = noise if change is None else None
             influence = np.sqrt(self._square(self._subtract(there, without)))
             record.steps.append(Step(noise=self._square(noise), change=change, influence=influence))
 
         def _subtract(self, whole: Any, part: Any) -> Numbers:
-            difference: Numbers = (whole.numpy().astype(np.float64) - part.numpy()) / self._plan.l2_clip_norm
+            difference: Numbers = (whole.astype(np.float64) - part) / self._plan.l2_clip_norm
             return difference
 
         def _square(self, numbers: Numbers) -> Numbers:
@@ -253,12 +253,12 @@ def make_watched_step(step_class: Any, *, canary: int, record: Record) -> Any:
     return Watched
 
 
-def make_watched_penalty_step(step_class: Any, *, canary: int, record: Record) -> Any:
+def make_watched_penalty_step(step_class: Any, *, canary: int, record: Record, seed: int | None) -> Any:
     """Does as `make_watched_step` for a step with a gradient penalty, to whose sum each record adds what is its own.
 
     The canary's influence is its part of the sum with latents of its own, as in the batch.
     """
-    latents = np.random.default_rng()
+    latents = np.random.default_rng(seed)
 
     class Watched(step_class):  # type: ignore[misc]
         """The same step, watched."""

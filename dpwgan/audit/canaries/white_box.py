@@ -92,10 +92,10 @@ def audit_releases(
     ledger = WatchedLedger(run_plan.open_ledger())
     streams = make_streams(seed)
     # The generator's draws decide nothing about privacy, and both worlds must share them.
-    model_seed = int(streams.model.integers(2**63))
+    model_seed, latent_seed = (int(seed) for seed in streams.model.integers(2**63, size=2))
     # Watching a critic takes TensorFlow, whose import takes seconds.
     has_critic = any(isinstance(event, PoissonGaussian) for _, event, _, _ in run_plan.plan.charges)
-    with watched(ledger, canary=canary if has_critic else None) as record:
+    with watched(ledger, canary=canary if has_critic else None, seed=latent_seed) as record:
         fit_watched(encoded, run_plan, ledger=ledger, streams=_with_model(streams, model_seed))
     influences: list[Numbers] = []
     if record.releases:
