@@ -257,7 +257,7 @@ class Synthesizer:
             Path(self.config.checkpoint), facts=describe_facts(self.config, **facts), resume=self.config.resume
         )
         if checkpoint.life:
-            LOGGER.info("going on with the run in %r, for the %d. time", str(self.config.checkpoint), checkpoint.life)
+            LOGGER.info("going on with the run in %r: resume %d", str(self.config.checkpoint), checkpoint.life)
         lost = checkpoint.missing
         if lost:
             checkpoint.start_over()

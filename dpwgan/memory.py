@@ -12,6 +12,8 @@ BASE_BYTES = 700 * 2**20
 # An archive of arrays is read whole: its bytes, the arrays and the encoded table are held side by side.
 READ_FACTOR = 3
 _WIDEST = 3
+# The widest columns are worth naming where they have this share of all cells: pixels and their label have not.
+_WIDE_SHARE = 0.05
 
 _CGROUP_FILES = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
@@ -43,13 +45,17 @@ def choose_limit(asked: int | None) -> int:
 def check_memory(needed: int, *, limit: int, spans: Sequence[Span] = ()) -> None:
     """Refuses a run that would be killed for memory later on.
 
-    Raises: ResourceError, naming the widest columns, if `needed` bytes are more than `limit`.
+    Raises: ResourceError, naming the widest columns where they stand out, if `needed` bytes are more than `limit`.
     """
     if needed <= limit:
         return
     widest = sorted(spans, key=lambda span: -span.width)[:_WIDEST]
     columns = ", ".join(f"{span.column} ({span.width})" for span in widest)
-    hint = f"; the widest columns are {columns}: give them bins, or smaller layers or batches" if columns else ""
+    hint = ""
+    if sum(span.width for span in widest) > _WIDE_SHARE * sum(span.width for span in spans):
+        hint = f"; the widest columns are {columns}: give them bins, or smaller layers or batches"
+    elif columns:
+        hint = "; its columns are many, none of them wide: a method that takes no pairs, such as ron-gauss, needs less"
     raise ResourceError(f"the run needs about {gigabytes(needed)} of memory and may use {gigabytes(limit)}{hint}")
 
 

@@ -55,7 +55,7 @@ def run(config: RunConfig) -> None:
         table.records,
         len(table.header),
         run_plan.shape.width,
-        duration(float(run_plan.plan.seconds)),
+        duration(run_plan.seconds),
         gigabytes(memory.needed),
         "; the rows are kept on disk" if memory.on_disk else "",
         extra={"fields": {"event": "plan", "records": table.records, "width": run_plan.shape.width}},
@@ -177,7 +177,7 @@ def describe_check(run_plan: RunPlan, memory: MemoryPlan) -> dict[str, Any]:
         "memory_bytes": memory.needed,
         "memory_limit_bytes": memory.limit,
         "disk_bytes": memory.on_disk,
-        "seconds": float(run_plan.plan.seconds),
+        "seconds": run_plan.seconds,
     }
 
 
@@ -208,7 +208,7 @@ def write(
         "schema": synthesizer.schema,
         "threads": synthesizer.config.threads,
     }
-    LOGGER.debug("sampling %d rows", claim.rows)
+    LOGGER.info("sampling and writing %d rows", claim.rows)
     with _saved(synthesizer, save_model):
         if config.claim_path is not None:
             write_release(config.output, frames, claim_path=config.claim_path, make_claim=make_claim, **layout)

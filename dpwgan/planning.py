@@ -32,6 +32,11 @@ ASSUMED_CATEGORIES = 100
 # A run is planned anew with what is left of its epsilon, but not with less than a tenth: that would be noise alone.
 _MOST_SPENT = 0.9
 
+# The interpreter with what every run imports; and what it takes to read a cell, check it, and write one like it: of CSV
+# of 10 to 98 columns, and of images of 785, on two cores of a shared server (benchmarks/estimates.py).
+START_SECONDS = 0.9
+SECONDS_A_CELL = 2e-7
+
 RELATIONS = {"zero-out": NeighboringRelation.ZERO_OUT, "replace-one": NeighboringRelation.REPLACE_ONE}
 
 
@@ -61,6 +66,12 @@ class RunPlan:
     def memory_bytes(self) -> int:
         """Estimate of the memory that training takes, the interpreter and TensorFlow included."""
         return BASE_BYTES + int(self.plan.memory_bytes)
+
+    @property
+    def seconds(self) -> float:
+        """Estimate of the time that the run takes on two cores, from its start to the claim."""
+        cells = self.shape.records * len(self.schema.columns)
+        return START_SECONDS + cells * SECONDS_A_CELL + float(self.plan.seconds)
 
     def fit_into(self, limit: int) -> "MemoryPlan":
         """Says where the rows lie if the run may use `limit` bytes of memory: on disk, if they do not fit beside it."""

@@ -56,21 +56,22 @@ class Lines:
         if tenth <= self._tenth:
             return
         self._tenth = tenth
-        left = (now - first_time) * (steps - step) / max(step - first_step, 1)
+        # A run that goes on may begin with most of its steps done: nothing is known yet of how long one takes.
+        left = (now - first_time) * (steps - step) / (step - first_step) if step > first_step else None
         LOGGER.info(
-            "step %d of %d (%d%%), %s, about %s left",
+            "step %d of %d (%d%%), %s%s",
             step,
             steps,
             100 * step // max(steps, 1),
             f"epsilon spent so far {epsilon_spent:.4g}" if math.isfinite(epsilon_spent) else NO_GUARANTEE,
-            duration(left),
+            "" if left is None else f", about {duration(left)} left",
             extra={
                 "fields": {
                     "event": "progress",
                     "step": step,
                     "steps": steps,
                     "epsilon_spent": epsilon_spent if math.isfinite(epsilon_spent) else None,
-                    "seconds_left": round(left, 1),
+                    "seconds_left": None if left is None else round(left, 1),
                 }
             },
         )

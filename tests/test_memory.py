@@ -33,6 +33,15 @@ def test_run_is_refused_with_the_widest_columns_when_it_needs_too_much() -> None
     assert "sex" not in str(caught.value)
 
 
+def test_run_is_refused_without_naming_columns_when_none_stands_out() -> None:
+    spans = [make_span("label", 10), *(make_span(f"p{pixel}", 1) for pixel in range(784))]
+    with pytest.raises(
+        ResourceError, match="many, none of them wide: a method that takes no pairs, such as ron-gauss"
+    ) as caught:
+        check_memory(2 * 2**30, limit=2**30, spans=spans)
+    assert "bins" not in str(caught.value)
+
+
 def test_run_passes_when_it_needs_what_there_is() -> None:
     check_memory(2**30, limit=2**30)
     assert gigabytes(3 * 2**29) == "1.5 GB"

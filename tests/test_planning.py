@@ -8,7 +8,7 @@ import pytest
 
 from dpwgan.config import SynthesisConfig
 from dpwgan.errors import DataError, PrivacyError, UsageError
-from dpwgan.planning import DISCOVERY_SHARE, discovery_label, plan_run
+from dpwgan.planning import DISCOVERY_SHARE, SECONDS_A_CELL, START_SECONDS, discovery_label, plan_run
 from dpwgan.schema import CategoricalColumn, Schema, UndiscoveredColumn
 
 SEX = CategoricalColumn(name="sex", tokens=("1", "2"))
@@ -123,6 +123,35 @@ def test_plan_says_none_when_an_accountant_has_no_answer() -> None:
     accountant = plan.choice.accountant
     silent = replace(plan, choice=replace(plan.choice, alternatives=((accountant, math.inf, math.nan),)))
     assert silent.accountant["alternatives"] == [{"name": accountant.name, "noise_scale": None, "epsilon": None}]
+
+
+@pytest.mark.parametrize("method", ["dp-wgan", "query-gan", "independent", "ron-gauss", "ron-dp-gan", "dp-gan"])
+def test_time_grows_with_rows_columns_and_steps_when_it_is_planned(method: str) -> None:
+    def say(records: int, columns: int, **settings: Any) -> float:
+        schema = make_schema(*(replace(SEX, name=f"c{number}") for number in range(columns)))
+        return plan_run(
+            schema, records=records, config=SynthesisConfig(epsilon=1.0, method=method, settings=settings)
+        ).seconds
+
+    assert 0.5 < say(1_000, 3) < say(1_000_000, 3) < say(1_000_000, 30)
+    if method in ("dp-wgan", "dp-gan", "ron-dp-gan"):
+        assert say(1_000, 3, steps=10) < say(1_000, 3, steps=1_000)
+
+
+def test_time_counts_what_every_run_takes_when_it_is_planned() -> None:
+    plan = plan_run(make_schema(SEX), records=100, config=SynthesisConfig(epsilon=1.0, settings=FEW))
+    assert plan.seconds == pytest.approx(START_SECONDS + 100 * SECONDS_A_CELL + plan.plan.seconds)
+
+
+def test_time_is_planned_for_few_groups_when_noise_hides_most() -> None:
+    town = CategoricalColumn(name="town", tokens=tuple(f"t{number}" for number in range(2_000)))
+    schema = make_schema(*(replace(town, name=f"c{number}") for number in range(4)))
+    loud, quiet = (
+        plan_run(schema, records=2_000, config=SynthesisConfig(epsilon=epsilon)).plan.anchor for epsilon in (0.1, 10.0)
+    )
+    assert loud.likely_width < quiet.likely_width <= quiet.most_width
+    assert loud.most_width == quiet.most_width
+    assert loud.seconds < quiet.seconds
 
 
 def test_plan_is_refused_when_it_cannot_be_made() -> None:

@@ -28,12 +28,26 @@ def test_lines_come_once_a_tenth_when_steps_pass() -> None:
     assert said[-1] == "dpwgan: step 95 of 95 (100%), epsilon spent so far 0.95, about 0 s left"
 
 
+def test_first_line_says_no_time_when_a_run_goes_on_where_it_was() -> None:
+    stream, now = io.StringIO(), [0.0]
+    with speak(stream=stream):
+        lines = Lines(clock=lambda: now[0])
+        for step in (30, 40):
+            lines(step, 100, 0.5)
+            now[0] += 5.0
+    assert stream.getvalue().splitlines() == [
+        "dpwgan: step 30 of 100 (30%), epsilon spent so far 0.5",
+        "dpwgan: step 40 of 100 (40%), epsilon spent so far 0.5, about 30 s left",
+    ]
+
+
 def test_lines_are_json_when_asked() -> None:
     stream = io.StringIO()
     with speak(log_format="json", stream=stream):
         Lines()(5, 10, 0.25)
     event = json.loads(stream.getvalue())
     assert (event["event"], event["step"], event["steps"], event["epsilon_spent"]) == ("progress", 5, 10, 0.25)
+    assert event["seconds_left"] is None
 
 
 def test_progress_is_a_bar_when_stderr_is_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -80,6 +80,20 @@ _PROGRESS_CALLS = 100
 _KEEPS = 10
 _MLP_HIDDEN = (256, 256)
 
+# Time, measured as CPU seconds of two busy cores on the tables adult, ACS, IPUMS, RAND HIE and made-up censuses of 98
+# columns, at epsilon 1, by benchmarks/estimates.py. Groups that a number had, and that columns of many codes had: all
+# that are common, and of the rest as many as the root of them.
+_LIKELY_NUMBERS = 24.0
+_LIKELY_CODES, _LIKELY_RARE = 16.0, 2.5
+# One-way counts and their groups: the start-up of what they need, and each attribute.
+_SECONDS_OF_ONE_WAYS = 0.3
+_SECONDS_AN_ATTRIBUTE = 1.3e-3
+# A row's part in the counts of all pairs, over the square of the columns.
+_SECONDS_A_PAIR = 1.5e-9
+# A code's group in a step of the fit, and a code's part in one count that is compared with an answer.
+_SECONDS_A_CELL = 1.6e-8
+_SECONDS_AN_ANSWER = 1.5e-10
+
 
 @dataclass(frozen=True, kw_only=True)
 class AnchorSettings:
@@ -251,13 +265,26 @@ class AnchorPlan:
 
     @property
     def most_sizes(self) -> tuple[int, ...]:
-        """The most groups that each attribute can have: what memory and time are planned for."""
+        """The most groups that each attribute can have: what memory is planned for."""
         return tuple(min(attribute.cells, MOST_CELLS) for attribute in self.one_way_plan.attributes)
 
     @property
     def most_width(self) -> int:
-        """The most groups that all attributes together can have."""
+        """The most groups that all attributes together can have: what memory is planned for."""
         return sum(self.most_sizes)
+
+    @property
+    def likely_width(self) -> float:
+        """About how many groups all attributes together will have: what time is planned for.
+
+        Privacy: of public facts alone; how many there are is found in released counts.
+        """
+        seen = max(2.0, self.shape.records / (2.0 * _LEAST_STDDEVS * self.answer_stddev))
+        return sum(
+            min(seen, _LIKELY_NUMBERS, attribute.levels)
+            + min(seen, attribute.codes, _LIKELY_CODES + _LIKELY_RARE * math.sqrt(attribute.codes))
+            for attribute in self.one_way_plan.attributes
+        )
 
     def choose_codes(self, width: int) -> int:
         """Chooses how many codes the fitted generator has. Privacy: of the number of groups, which is released."""
@@ -284,14 +311,17 @@ class AnchorPlan:
 
     @property
     def seconds(self) -> float:
-        """Rough estimate of the time on two cores."""
-        width, pairs = self.most_width, max(1, self.queries or self.attributes * (self.attributes - 1) // 2)
-        cells = self.choose_codes(width) * width
-        mean = width / max(1, self.attributes)
-        in_rounds = (self.rounds + 1) * _ROUND_STEPS / 4 if self.kind == "queries" else 0
-        per_step = cells * 1e-8 + pairs * self.choose_codes(width) * mean**2 * 1.2e-10
-        counting = self.shape.records * self.attributes**2 * 1.5e-9
-        return 3.0 + counting + (in_rounds + self.settings.fit_steps) * per_step * bool(self.fit_ticks)
+        """Estimate of the time that the releases and the fit take on two cores."""
+        one_ways = _SECONDS_OF_ONE_WAYS + self.attributes * _SECONDS_AN_ATTRIBUTE
+        if not self.fit_ticks:
+            return one_ways
+        width = max(2.0, self.likely_width)
+        codes = self.choose_codes(round(width))
+        answers = self.queries * (width / self.attributes) ** 2 if self.kind == "queries" else width**2 / 2
+        step = codes * (width * _SECONDS_A_CELL + answers * _SECONDS_AN_ANSWER)
+        # A draft, fitted in rounds, has a quarter of the codes.
+        steps = self.settings.fit_steps + (self.fit_ticks - self.settings.fit_steps) / 4
+        return one_ways + self.shape.records * self.attributes**2 * _SECONDS_A_PAIR + steps * step
 
     def summary(self) -> dict[str, Any]:
         """Gives the settings, those asked for and those chosen, as JSON-able pairs."""

@@ -41,7 +41,7 @@ class Plan(Protocol):
 
     @property
     def seconds(self) -> float:
-        """Rough estimate of the training time on two cores."""
+        """Estimate of the time that fitting and sampling take on two cores, without what every run takes."""
 
     def summary(self) -> dict[str, Any]:
         """Settings as JSON-able pairs."""

@@ -149,10 +149,13 @@ class ImageGaussianPlan:
 
     @property
     def seconds(self) -> float:
-        """Rough estimate of the time on two cores."""
+        """Estimate of the time that the fit takes on two cores.
+
+        Measured on MNIST at epsilon 1 and 10, in 49, 309 and 784 dimensions.
+        """
         pixels, p, classes = len(self.sources), self.dimension, self.label.categories
-        rows = self.shape.records * (2 * pixels * p * 5e-10 + p * p * 5e-10 + pixels * 2e-8)
-        return 2.0 + rows + classes * (pixels * 5e-5 + p**3 * 4e-9)
+        rows = self.shape.records * p * (pixels * 3e-10 + p * 1e-10)
+        return 0.5 + rows + classes * (pixels * 5e-5 + p**3 * 6e-10)
 
     def make_projection(self, *, rng: np.random.Generator) -> ImageProjection:
         """Makes the basis. Privacy: of public facts and public randomness."""

@@ -109,7 +109,7 @@ class MeanEmbeddingPlan:
 
     @property
     def seconds(self) -> float:
-        """Rough estimate of the time on two cores."""
+        """Estimate of the time that the fit takes on two cores: measured on MNIST."""
         m, pixels = self.features.width, math.prod(self.features.shape)
         step = self.classes * 128 * m * (m + 2 * pixels) * 1e-10
         return 1.0 + self.settings.fit_steps * step + self.shape.records * m * (pixels + m) * 1e-10

@@ -56,7 +56,7 @@ class PlainPlan:
 
     @property
     def seconds(self) -> float:
-        """Rough estimate of the training time on two cores."""
+        """Estimate of the training time on two cores."""
         return self.game.seconds
 
     def summary(self) -> dict[str, Any]:

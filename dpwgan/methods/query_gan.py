@@ -72,6 +72,8 @@ _ONE_LAYER_CODES = 1_000
 # What training against the codes, or fitting them to networks, holds at its peak for each code and group: 69 bytes were
 # measured.
 _BYTES_OF_A_CODES_GROUP = 72
+# What a network takes beside rows, and for each of their cells: measured on RAND HIE and adult.
+_SECONDS_A_NETWORK, _SECONDS_A_NETWORKS_CELL = 1.7, 2.2e-6
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,8 +119,10 @@ class QueryGanPlan:
 
     @property
     def seconds(self) -> float:
-        """Rough estimate of the time on two cores."""
-        return self.anchor.seconds + (10.0 if self.settings.oracle == "one-layer" else 0.0)
+        """Estimate of the time on two cores."""
+        rounds = sum(count for label, _, count, _ in self.extra if label == WEIGHTS_LABEL)
+        cells = self.anchor.shape.records * self.anchor.attributes
+        return self.anchor.seconds + rounds * (_SECONDS_A_NETWORK + cells * _SECONDS_A_NETWORKS_CELL)
 
     def choose_codes(self, width: int) -> int:
         """Chooses how many codes play against networks. Privacy: of the number of groups, which is released."""

@@ -179,14 +179,13 @@ class RonGaussPlan:
 
     @property
     def seconds(self) -> float:
-        """Rough estimate of the time on two cores."""
+        """Estimate of the time that fitting and sampling take on two cores.
+
+        Measured on RAND HIE, adult, IPUMS and a made-up census, in 18 to 655 dimensions of widths of 18 to 3,358.
+        """
         width, p = _most_width(self.one_way_plan), self.dimension
-        columns = len(self.one_way_plan.attributes)
-        return (
-            1.0
-            + self.shape.records * (p * (columns * 2e-9 + p * 5e-10) + width * 2e-9)
-            + self.classes * (width * p * p * 1e-9 + width * 3e-3 + p**3 * 2e-9)
-        )
+        fit = p * (len(self.one_way_plan.attributes) * 2e-9 + p * 5e-10) + width * 2e-9
+        return 0.8 + self.shape.records * (fit + width * p * 3e-10) + self.classes * (width + p) * p * p * 1e-9
 
     def summary(self) -> dict[str, Any]:
         """Gives the settings, those asked for and those chosen, as JSON-able pairs."""
@@ -226,7 +225,7 @@ class RonGaussImagePlan:
 
     @property
     def seconds(self) -> float:
-        """Rough estimate of the time on two cores."""
+        """Estimate of the time that the fit takes on two cores."""
         return self.images.seconds
 
     def summary(self) -> dict[str, Any]:

@@ -94,6 +94,12 @@ def test_run_uses_the_accountant_that_was_asked_for_when_there_is_one(
     assert "for the noise that was used" in err
 
 
+def test_writing_is_announced_when_training_is_done(run: Run, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run("data.csv", "out.csv", "specs.json", "1.0", "--method", "independent") == 0
+    said = capfd.readouterr().err
+    assert said.index("(100%)") < said.index("dpwgan: sampling and writing 60 rows\n") < said.index("Privacy claim")
+
+
 def test_unseeded_runs_differ_when_nothing_else_does(run: Run, tmp_path: Path) -> None:
     assert run("data.csv", "one.csv", "specs.json", "1.0", *FAST) == 0
     assert run("data.csv", "two.csv", "specs.json", "1.0", *FAST) == 0

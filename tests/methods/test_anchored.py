@@ -226,7 +226,7 @@ def test_every_read_comes_after_its_charge_when_a_critic_follows(anchor: str, mo
     watch(loop, "sample_poisson_rows", CRITIC_LABEL)
     fit("dp-wgan", encoded, plan, ledger=ledger)
     assert done == {label: count for label, _, count, _ in plan.charges}
-    # Each step is paid for by itself, after all of the anchor.
+    # All steps are paid for after all of the anchor.
     assert ledger.paid[-plan.critic.steps :] == [CRITIC_LABEL] * plan.critic.steps
     assert CRITIC_LABEL not in ledger.paid[: -plan.critic.steps]
 
