@@ -1,7 +1,7 @@
 """Several workers that share one table: one leads, the others count or sum over their own rows when they are asked to.
 
 The chief, of rank 0, draws all noise, makes all choices and fits the generator, as if it were alone. What it needs of
-rows it asks of everybody: a task by its name, with what was released so far; each worker answers with a sum over its
+rows it asks of everybody: a task by its name, with what it takes to do it; each worker answers with a sum over its
 own rows, and all answers are added up. So each random number of a release is drawn once, by one worker.
 
 Privacy: the sums that travel are exact, and every worker sees them. Workers trust each other and the network between

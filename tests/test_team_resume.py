@@ -21,6 +21,7 @@ from tests.teams import make_workers, run_threads
 from tests.test_resume import charge_late
 
 QUERIES: dict[str, Any] = {"method": "query-gan", "settings": {"rounds": 2, "fit_steps": 6, "codes": 20, "ways": 3}}
+NETWORKS: dict[str, Any] = {"method": "query-gan", "settings": {"oracle": "one-layer", "rounds": 2, "codes": 20}}
 CRITIC: dict[str, Any] = {
     "settings": {
         "anchor": "none",
@@ -51,7 +52,12 @@ def check(folder: Path, lives: TeamLives) -> dict[str, Any]:
     assert lives.reads["one-ways"] <= charged["one-way counts"]
     assert lives.reads["gradients"] <= charged["critic steps"]
     assert lives.reads["marginals"] <= charged["query answers"]
-    assert all(line["charged"] == line["reserved"] for line in claim["ledger"])
+    assert lives.reads["one-layer scores"] <= charged["one-layer answer"]
+    assert lives.reads["one-layer counts"] <= charged["one-layer certificate"]
+    # A network that was lost in its training is asked nothing.
+    unasked = charged["one-layer weights"] - charged["one-layer answer"]
+    assert unasked <= add_up(claim, LOST)["one-layer weights"]
+    assert add_up(claim, "reserved") == charged + Counter({"one-layer answer": unasked})
     assert claim["randomness"]["seeded"] or 0.9 < claim["guarantee"]["epsilon"] <= 1.0
     assert len((folder / "out.csv").read_text().splitlines()) == len(ROWS) + 1
     return claim
@@ -78,6 +84,17 @@ def test_ledgers_hold_every_read_of_every_worker_when_one_is_killed_at_any_momen
         lives = live(folder, [(moment // 2 % 2, moment)], **QUERIES)
         lost.update(add_up(check(folder, lives), LOST))
     assert {"one-way counts", "query answers"} <= set(+lost)
+
+
+def test_ledgers_hold_every_read_when_a_worker_is_killed_while_a_network_is_trained(tmp_path: Path) -> None:
+    moments = count_moments(tmp_path / "whole", **NETWORKS)
+    lost = Counter[str]()
+    for rank, share in ((0, 0.2), (1, 0.4), (0, 0.6), (1, 0.8), (0, 0.99)):
+        folder = prepare(tmp_path / str(share))
+        lives = live(folder, [(rank, FIRST_SUM + int(share * (moments - FIRST_SUM)))], **NETWORKS)
+        lost.update(add_up(check(folder, lives), LOST))
+    # A network that was lost in its training is one less.
+    assert lost["one-layer weights"] >= 2
 
 
 def test_critic_steps_are_lost_and_counted_when_a_worker_is_killed_in_them(tmp_path: Path) -> None:

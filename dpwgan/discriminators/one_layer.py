@@ -56,8 +56,9 @@ z), which is at most e^(Z - A m): together no more than e^-a/(1 - e^-A). What is
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -66,14 +67,26 @@ from scipy import sparse, special
 
 from dpwgan.accounting.certificate import bound_worst_error, gaussian_slack
 from dpwgan.accounting.events import Gaussian, gaussian
+from dpwgan.cells.groups import GroupLayout
+from dpwgan.discriminators.one_hot_rows import (
+    FloatArray,
+    GroupArray,
+    OneHotRows,
+    check_groups,
+    cut_one_hot,
+    find_starts,
+)
 from dpwgan.errors import PrivacyError
 from dpwgan.mechanisms.gaussian import add_gaussian_noise
+from dpwgan.workers import AddUp, Task, alone
 
-FloatArray = npt.NDArray[np.float64]
-GroupArray = npt.NDArray[np.integer[Any]]
 ProbabilityArray = npt.NDArray[np.floating[Any]]
 
 WEIGHTS_LABEL, ANSWER_LABEL, CERTIFICATE_LABEL = "one-layer weights", "one-layer answer", "one-layer certificate"
+
+SLOPES_TASK, CURVATURE_TASK = "one-layer slopes", "one-layer curvature"
+SCORES_TASK, GROUP_COUNTS_TASK = "one-layer scores", "one-layer counts"
+"""What workers are asked for: the sums of `OneHotRows` over their own rows."""
 
 ANSWER_NOISE_RATIO = 4.0
 """Noise multiplier of an answer over that of the weights: one number bears more noise than W, and so costs 1/16."""
@@ -87,8 +100,8 @@ _SLACK_SHARE = 1e-4
 _LOG_ACCURACY = 12.5
 """The a of Theorem 4: mean scores are within 2 e^-12.5, less than 1e-5, of the exact ones."""
 
-_MOST_CELLS = 2**21
-"""Complex numbers that a mean score holds at a time in each of its arrays: 32 MiB."""
+_MOST_CELLS = 2**16
+"""Complex numbers that a mean score holds at a time in each of its arrays: 1 MiB, measured to be the fastest."""
 
 _UNIT_ROUNDOFF = 2.0**-53
 
@@ -106,12 +119,15 @@ def train_one_layer(
     rng: np.random.Generator,
     records: int | None = None,
     synthetic_weights: npt.ArrayLike | None = None,
+    add_up: AddUp = alone,
 ) -> tuple[FloatArray, Gaussian]:
     """Releases the weights of the one-layer network that best tells real rows from synthetic ones.
 
     Privacy: output perturbation, with the sensitivity of the module's Theorem 1 under zero-out and its factor under
       replace-one in the event. `records` is the public number of rows, by default that of `real_groups`, from which
-      null records may have been left out; `synthetic` must have been released or be post-processing.
+      null records may have been left out; `synthetic` must have been released or be post-processing. Where
+      `real_groups` are a worker's share of `records` rows, everybody's sums are added up: the objective is that of all
+      rows, minimised by this worker, which alone adds the noise.
     Shapes: `real_groups` (n, d), `synthetic` (m, d) whole numbers, or (m, W) probabilities with each attribute's
       adding up to 1, whose rows are taken as they are; `synthetic_weights` (m,), equal by default.
       The released weights (W + 1,).
@@ -124,8 +140,8 @@ def train_one_layer(
         raise PrivacyError(f"regularization must be finite and above 0; it is {regularization!r}.")
     sizes = _checked_sizes(sizes)
     records = _checked_records(real_groups, records)
-    real = _design(real_groups, sizes=sizes, name="The real rows")
-    fake = _design(synthetic, sizes=sizes, name="The synthetic rows")
+    real = OneHotRows(real_groups, sizes)
+    fake = _design(synthetic, sizes=sizes)
     fake_shares = _shares(synthetic_weights, rows=fake.shape[0])
     attributes = len(sizes)
     tolerance = _gradient_tolerance(
@@ -134,11 +150,12 @@ def train_one_layer(
     found = _minimise(
         real,
         fake,
-        real_shares=np.full(real.shape[0], 1 / records),
+        records=records,
         fake_shares=fake_shares,
         attributes=attributes,
         regularization=regularization,
         tolerance=tolerance,
+        add_up=add_up,
     )
     return add_gaussian_noise(
         found,
@@ -202,7 +219,8 @@ class OneLayerTerm:
         """
         score, by_probability = _score_and_gradient(probabilities, weights=self.weights, sizes=self.sizes)
         residual = (score - self.target) / self.stddev
-        return 0.5 * residual**2, (residual / self.stddev) * by_probability
+        by_probability *= residual / self.stddev
+        return 0.5 * residual**2, by_probability
 
     def add_gradient(self, probabilities: ProbabilityArray, *, into: ProbabilityArray) -> None:
         """Adds the gradient to others, as `ReleasedLoss` has it."""
@@ -217,12 +235,14 @@ def measure_one_layer(
     records: int,
     noise_multiplier: float,
     rng: np.random.Generator,
+    add_up: AddUp = alone,
 ) -> tuple[OneLayerTerm, Gaussian]:
     """Releases the mean of f_w over the real rows.
 
     Privacy: with released weights, f_w lies between two public numbers, those of the least and the largest weight of
       every attribute. Released is the sum of f_w less their middle, over the public n: zeroing out a record moves
       that by at most half their distance over n (never more than 1/(2n)), replacing it by at most twice as much.
+      Where `real_groups` are a worker's share of `records` rows, everybody's sums are added up first.
     Shapes: `real_groups` (n, d); `weights` (W + 1,).
     Raises: PrivacyError if a number or a shape is out of range.
     Source: Dwork and Roth 2014, Appendix A.
@@ -232,11 +252,12 @@ def measure_one_layer(
     weights = _checked_weights(weights, sizes=sizes)
     low, high = special.expit(_sum_range(weights, sizes=sizes))
     middle, half = (low + high) / 2, (high - low) / 2
-    scores = special.expit(_design(real_groups, sizes=sizes, name="The real rows") @ weights)
+    real = OneHotRows(real_groups, sizes)
+    total = add_up(SCORES_TASK, lambda: real.sum_scores(weights, middle=middle), argument=middle, array=weights)
     # Equal weights leave a range of 0, where the mean is public; noise of some size is drawn all the same.
     sensitivity = max(half, 1e-12) * (1 + _ROUNDING) / records
     noisy, event = add_gaussian_noise(
-        np.sum(scores - middle) / records, sensitivity=sensitivity, noise_multiplier=noise_multiplier, rng=rng
+        total[0] / records, sensitivity=sensitivity, noise_multiplier=noise_multiplier, rng=rng
     )
     stddev = event.noise_multiplier * sensitivity
     return OneLayerTerm(weights=weights, sizes=sizes, target=float(noisy + middle), stddev=stddev), event
@@ -289,22 +310,25 @@ def measure_one_layer_certificate(
     noise_multiplier: float,
     rng: np.random.Generator,
     synthetic_weights: npt.ArrayLike | None = None,
+    add_up: AddUp = alone,
 ) -> tuple[OneLayerCertificate, Gaussian]:
     """Releases the distance between the one-way fractions of the real rows and of an output that is final.
 
     Privacy: one number, which zeroing out a record moves by at most sqrt(d)/n, and replacing it by sqrt(2) times that.
+      Where `real_groups` are a worker's share of `records` rows, everybody's counts are added up first.
     Shapes: as in `train_one_layer`. Probabilities certify the rows drawn from them in the mean over all draws.
     Raises: PrivacyError if a number or a shape is out of range.
     Source: the module's Theorem 3.
     """
     sizes = _checked_sizes(sizes)
     records = _checked_records(real_groups, records)
-    real = _design(real_groups, sizes=sizes, name="The real rows")
-    fake = _design(synthetic, sizes=sizes, name="The synthetic rows")
-    fractions = real.T @ np.full(real.shape[0], 1 / records) - fake.T @ _shares(synthetic_weights, rows=fake.shape[0])
+    real = OneHotRows(real_groups, sizes)
+    fake = _design(synthetic, sizes=sizes)
+    generated = fake.T @ _shares(synthetic_weights, rows=fake.shape[0])
+    fractions = add_up(GROUP_COUNTS_TASK, real.count_groups) / records - generated[:-1]
     sensitivity = math.sqrt(len(sizes)) / records * (1 + _ROUNDING)
     noisy, event = add_gaussian_noise(
-        np.linalg.norm(fractions[:-1]),
+        np.linalg.norm(fractions),
         sensitivity=sensitivity,
         noise_multiplier=noise_multiplier,
         rng=rng,
@@ -334,6 +358,34 @@ def one_layer_charges(rounds: int, *, attributes: int, scale: float) -> list[tup
     ]
 
 
+class OneLayerServer:
+    """What a worker does with its own rows when the chief trains, asks or certifies a network.
+
+    Privacy: exact sums, for the chief to put noise on; the caller charges before each task. A network in training is
+      seen by all workers before its noise, as the sums are.
+    """
+
+    def __init__(self, get_groups: Callable[[], tuple[GroupArray, GroupLayout]]) -> None:
+        self._get_groups = get_groups
+        self._rows: OneHotRows | None = None
+
+    @property
+    def tasks(self) -> Mapping[str, Task]:
+        """What can be asked for, by name."""
+        return {
+            SLOPES_TASK: lambda argument, weights: self._get_rows().sum_slopes(weights),
+            CURVATURE_TASK: lambda argument, direction: self._get_rows().multiply_curvature(direction),
+            SCORES_TASK: lambda middle, weights: self._get_rows().sum_scores(weights, middle=middle),
+            GROUP_COUNTS_TASK: lambda argument, array: self._get_rows().count_groups(),
+        }
+
+    def _get_rows(self) -> OneHotRows:
+        if self._rows is None:
+            groups, layout = self._get_groups()
+            self._rows = OneHotRows(groups, layout.sizes)
+        return self._rows
+
+
 def iteration_bound(*, attributes: int, regularization: float, tolerance: float) -> int:
     """Computes N, the number of steps after which no table leaves the solver short of its tolerance.
 
@@ -348,35 +400,35 @@ def iteration_bound(*, attributes: int, regularization: float, tolerance: float)
 def _gradient_tolerance(*, records: int, synthetic_rows: int, attributes: int, regularization: float) -> float:
     """Gives the public t that the true gradient is certain to reach; half of it is left to the rounding of float64."""
     lipschitz = math.sqrt(attributes + 1) / 2
-    # A sum of k terms is off by at most k roundings, a score by d + 1 of them times |w||x|; J <= ln 2 bounds |w|.
+    # A sum of k terms is off by at most k roundings, in blocks as in one, and a score by d + 1 of them times |w||x|;
+    # J <= ln 2 bounds |w|.
     roundings = records + synthetic_rows + (attributes + 1) ** 1.5 * math.sqrt(2 * math.log(2) / regularization)
     return float(lipschitz * (_SLACK_SHARE / 2 / records + 8 * roundings * _UNIT_ROUNDOFF))
 
 
 def _minimise(
-    real: sparse.csr_matrix,
+    real: OneHotRows,
     fake: sparse.csr_matrix,
     *,
-    real_shares: FloatArray,
+    records: int,
     fake_shares: FloatArray,
     attributes: int,
     regularization: float,
     tolerance: float,
+    add_up: AddUp,
 ) -> FloatArray:
     """Finds weights where the gradient of J is at most `tolerance` long, by the module's Theorem 2.
 
-    No W x W matrix is formed: a product with the Hessian costs four sparse products.
+    No W x W matrix is formed: a product with the Hessian costs four sparse products, and one pass over the real rows.
     """
-    weights = np.zeros(real.shape[1])
+    weights = np.zeros(fake.shape[1])
     for _ in range(iteration_bound(attributes=attributes, regularization=regularization, tolerance=tolerance / 2) + 1):
-        real_scores, fake_scores = special.expit(-(real @ weights)), special.expit(fake @ weights)
-        gradient = (
-            fake.T @ (fake_shares * fake_scores / 2) - real.T @ (real_shares * real_scores / 2)
-        ) + regularization * weights
+        fake_scores = special.expit(fake @ weights)
+        slopes = add_up(SLOPES_TASK, partial(real.sum_slopes, weights), array=weights)
+        gradient = fake.T @ (fake_shares * fake_scores / 2) - slopes / (2 * records) + regularization * weights
         length = float(np.linalg.norm(gradient))
         if length <= tolerance / 2:
             return weights
-        real_curvature = real_shares * real_scores * (1 - real_scores) / 2
         fake_curvature = fake_shares * fake_scores * (1 - fake_scores) / 2
 
         # Conjugate gradients on H p = -g, from 0; the closer to the minimum, the more exactly.
@@ -385,11 +437,8 @@ def _minimise(
         residual = -gradient
         conjugate, squared = residual.copy(), length**2
         for _ in range(2 * weights.size):
-            product = (
-                real.T @ (real_curvature * (real @ conjugate))
-                + fake.T @ (fake_curvature * (fake @ conjugate))
-                + regularization * conjugate
-            )
+            bent = add_up(CURVATURE_TASK, partial(real.multiply_curvature, conjugate), array=conjugate)
+            product = bent / (2 * records) + fake.T @ (fake_curvature * (fake @ conjugate)) + regularization * conjugate
             size = squared / float(conjugate @ product)
             direction += size * conjugate
             residual -= size * product
@@ -433,7 +482,8 @@ def _score_and_gradient(
             table[rows], kernel=kernel, bias=bias, sizes=sizes, points=points, step=step, gradient=gradient[rows]
         )
         total += score
-    return total / table.shape[0], gradient / table.shape[0]
+    gradient /= table.shape[0]
+    return total / table.shape[0], gradient
 
 
 def _add_up_points(
@@ -447,7 +497,7 @@ def _add_up_points(
     gradient: FloatArray,
 ) -> float:
     """Adds up the sum of Theorem 4 for some codes, writes its derivatives to `gradient`, and gives the scores' sum."""
-    slices = [slice(start, start + size) for start, size in zip(_starts(sizes), sizes, strict=True)]
+    slices = [slice(start, start + size) for start, size in zip(find_starts(sizes), sizes, strict=True)]
     waves = [np.exp(1j * np.outer(kernel[part], points)) for part in slices]
     factors = [codes[:, part] @ wave for part, wave in zip(slices, waves, strict=True)]
     # The product of all factors but one, without dividing by it: it may be 0. The point's weight goes with the bias.
@@ -465,39 +515,30 @@ def _add_up_points(
 
 def _sum_range(weights: FloatArray, *, sizes: tuple[int, ...]) -> tuple[float, float]:
     """Gives the least and the largest w.x + b that any row could have."""
-    starts = _starts(sizes)
+    starts = find_starts(sizes)
     low = weights[-1] + np.minimum.reduceat(weights[:-1], starts).sum()
     high = weights[-1] + np.maximum.reduceat(weights[:-1], starts).sum()
     return float(low), float(high)
 
 
-def _design(rows: npt.NDArray[Any], *, sizes: tuple[int, ...], name: str) -> sparse.csr_matrix:
-    """Writes rows as a sparse one-hot table with a column of ones at its end."""
-    array = np.asarray(rows)
-    width, attributes = sum(sizes), len(sizes)
+def _design(synthetic: npt.NDArray[Any], *, sizes: tuple[int, ...]) -> sparse.csr_matrix:
+    """Writes synthetic rows as a sparse table, one-hot or of probabilities, with a column of ones at its end."""
+    array, name, width = np.asarray(synthetic), "The synthetic rows", sum(sizes)
+    if np.issubdtype(array.dtype, np.integer):
+        check_groups(array, sizes=sizes, name=name)
+        blocks = sparse.vstack([block for _, block in cut_one_hot(array, sizes)])
+        return sparse.hstack([blocks, np.ones((len(array), 1))], format="csr")
     if array.ndim != 2 or array.shape[0] == 0:
         raise PrivacyError(f"{name} of a one-layer network must be a table of at least one row.")
-    count = array.shape[0]
-    if np.issubdtype(array.dtype, np.integer):
-        if array.shape[1] != attributes:
-            raise PrivacyError(f"{name} of a one-layer network must have {attributes} attributes.")
-        outside = int(np.count_nonzero(np.any((array < 0) | (array >= np.array(sizes)), axis=1)))
-        if outside:
-            raise PrivacyError(f"{name} of a one-layer network hold groups that do not exist, in {outside} rows.")
-        indices = np.empty((count, attributes + 1), dtype=np.int32)
-        indices[:, :-1] = array + _starts(sizes)
-        indices[:, -1] = width
-        ends = np.arange(count + 1, dtype=np.int64) * (attributes + 1)
-        return sparse.csr_matrix((np.ones(indices.size), indices.ravel(), ends), shape=(count, width + 1))
     if array.shape[1] != width:
         raise PrivacyError(f"{name} of a one-layer network must have {width} probabilities each.")
     dense = array.astype(np.float64)
-    sums = np.add.reduceat(dense, _starts(sizes), axis=1)
+    sums = np.add.reduceat(dense, find_starts(sizes), axis=1)
     if not (np.all(dense >= 0) and np.all(np.abs(sums - 1) <= 1e-4)):
         raise PrivacyError(f"{name} of a one-layer network are not probabilities that add up to 1 in each attribute.")
     # Sums that are off by a float32's rounding would pass the length that the proofs rely on.
     dense /= np.repeat(sums, sizes, axis=1)
-    return sparse.csr_matrix(np.hstack([dense, np.ones((count, 1))]))
+    return sparse.csr_matrix(np.hstack([dense, np.ones((len(dense), 1))]))
 
 
 def _shares(weights: npt.ArrayLike | None, *, rows: int) -> FloatArray:
@@ -508,10 +549,6 @@ def _shares(weights: npt.ArrayLike | None, *, rows: int) -> FloatArray:
         raise PrivacyError("The synthetic rows need one weight each, finite and not negative, and not all of them 0.")
     shares: FloatArray = array / array.sum()
     return shares
-
-
-def _starts(sizes: tuple[int, ...]) -> npt.NDArray[np.int64]:
-    return np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
 
 
 def _checked_sizes(sizes: Sequence[int]) -> tuple[int, ...]:

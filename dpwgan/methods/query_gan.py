@@ -25,6 +25,7 @@ from dpwgan.discriminators.one_layer import (
 )
 from dpwgan.discriminators.one_layer import (
     WEIGHTS_LABEL,
+    OneLayerServer,
     OneLayerTerm,
     measure_one_layer,
     measure_one_layer_certificate,
@@ -68,6 +69,9 @@ _REGULARIZATION = 0.3
 _ONE_LAYER_STEPS = 200
 # Each network is a loss of its own to be differentiated at each step, and one-ways need few codes.
 _ONE_LAYER_CODES = 1_000
+# What training against the codes, or fitting them to networks, holds at its peak for each code and group: 69 bytes were
+# measured.
+_BYTES_OF_A_CODES_GROUP = 72
 # What a network takes beside rows, and for each of their cells: measured on RAND HIE and adult.
 _SECONDS_A_NETWORK, _SECONDS_A_NETWORKS_CELL = 1.7, 2.2e-6
 
@@ -101,13 +105,17 @@ class QueryGanPlan:
     @property
     def memory_bytes(self) -> int:
         """Estimate of the memory that the fit takes."""
-        return self.anchor.memory_bytes
+        if self.settings.oracle == "marginals":
+            return self.anchor.memory_bytes
+        width = self.anchor.most_width
+        codes = _BYTES_OF_A_CODES_GROUP * self.choose_codes(width) * width
+        return self.anchor.memory_bytes - self.anchor.row_bytes + self.row_bytes + codes
 
     @property
     def row_bytes(self) -> int:
         """The part of it that the rows take, which is on disk instead where they are."""
-        # The one-layer network is fitted to all rows at once.
-        return self.anchor.row_bytes if self.settings.oracle == "marginals" else 0
+        # A network's training keeps the curvature of each row's loss, a float64.
+        return self.anchor.row_bytes + (8 * self.anchor.shape.records if self.settings.oracle == "one-layer" else 0)
 
     @property
     def seconds(self) -> float:
@@ -115,6 +123,10 @@ class QueryGanPlan:
         rounds = sum(count for label, _, count, _ in self.extra if label == WEIGHTS_LABEL)
         cells = self.anchor.shape.records * self.anchor.attributes
         return self.anchor.seconds + rounds * (_SECONDS_A_NETWORK + cells * _SECONDS_A_NETWORKS_CELL)
+
+    def choose_codes(self, width: int) -> int:
+        """Chooses how many codes play against networks. Privacy: of the number of groups, which is released."""
+        return self.settings.fit.codes or min(_ONE_LAYER_CODES, self.anchor.choose_codes(width))
 
     def summary(self) -> dict[str, Any]:
         """Gives the settings as JSON-able pairs."""
@@ -232,12 +244,14 @@ class QueryGan:
                 make_generator=make_generator,
                 team=team,
             )
-        records = plan.anchor.shape.records
+        records, add_up = plan.anchor.shape.records, alone if team is None else team.add_up
         if networks:
-            probabilities = _play_one_layer(fitted, plan, streams=streams, ledger=ledger, progress=progress)
+            probabilities = _play_one_layer(
+                fitted, plan, streams=streams, ledger=ledger, progress=progress, add_up=add_up
+            )
             probabilities, certificate = _keep_certified(
                 probabilities,
-                lambda: _certify_one_layer(fitted, plan, probabilities, streams=streams, ledger=ledger),
+                lambda: _certify_one_layer(fitted, plan, probabilities, streams=streams, ledger=ledger, add_up=add_up),
                 ledger=ledger,
             )
         elif not plan.extra:
@@ -254,20 +268,21 @@ class QueryGan:
                     records=records,
                     noise_multiplier=plan.get_noise_multiplier(CERTIFICATE_LABEL),
                     rng=streams.noise,
-                    add_up=alone if team is None else team.add_up,
+                    add_up=add_up,
                 )
 
             probabilities, certificate = _keep_certified(probabilities, certify, ledger=ledger)
         return MixtureSampler(probabilities=probabilities, coarsening=fitted.coarsening, certificate=certificate)
 
     def check_shared(self, plan: QueryGanPlan) -> None:
-        """Raises: UsageError if what is planned needs all rows in one place: the training of one-layer networks."""
-        if plan.settings.oracle == "one-layer":
-            raise UsageError("one-layer networks need all rows on one machine: several workers need another oracle")
+        """Has nothing to refuse: counts can always be added up, and so can a network's gradients."""
 
     def make_tasks(self, encoded: EncodedTable, plan: QueryGanPlan, *, streams: Streams) -> Mapping[str, Task]:
         """Gives what another worker than the chief does with its own rows when asked."""
-        return RowServer(encoded, plan.anchor.one_way_plan).tasks
+        server = RowServer(encoded, plan.anchor.one_way_plan)
+        if plan.settings.oracle == "marginals":
+            return server.tasks
+        return {**server.tasks, **OneLayerServer(server.get_groups).tasks}
 
 
 def _keep_certified(
@@ -337,14 +352,13 @@ def certify_pairs(
 
 
 def _play_one_layer(
-    fitted: FittedAnchor, plan: QueryGanPlan, *, streams: Streams, ledger: Ledger, progress: Progress
+    fitted: FittedAnchor, plan: QueryGanPlan, *, streams: Streams, ledger: Ledger, progress: Progress, add_up: AddUp
 ) -> Probabilities:
     """Trains one network after another against the generator, asks each for its mean over the rows, and refits."""
     layout, records = fitted.layout, plan.anchor.shape.records
     rounds = next(count for label, _, count, _ in plan.extra if label == WEIGHTS_LABEL)
     first = fitted.generator.probabilities()
-    codes = plan.settings.fit.codes or min(_ONE_LAYER_CODES, plan.anchor.choose_codes(layout.width))
-    logits = np.log(np.maximum(np.repeat(first, codes, axis=0), 1e-9))
+    logits = np.log(np.maximum(np.repeat(first, plan.choose_codes(layout.width), axis=0), 1e-9))
     logits += np.float32(0.1) * streams.model.standard_normal(logits.shape, dtype=np.float32)
     generator = Mixture(layout.sizes, logits.astype(np.float32))
     losses: list[ReleasedLoss] = [fitted.measured]
@@ -360,6 +374,7 @@ def _play_one_layer(
             noise_multiplier=plan.get_noise_multiplier(WEIGHTS_LABEL),
             rng=streams.noise,
             records=records,
+            add_up=add_up,
         )
         ledger.charge(ONE_LAYER_ANSWER_LABEL)
         term, _ = measure_one_layer(
@@ -369,6 +384,7 @@ def _play_one_layer(
             records=records,
             noise_multiplier=plan.get_noise_multiplier(ONE_LAYER_ANSWER_LABEL),
             rng=streams.noise,
+            add_up=add_up,
         )
         return {"weights": term.weights, "target": np.array(term.target), "stddev": np.array(term.stddev)}
 
@@ -392,7 +408,13 @@ def _play_one_layer(
 
 
 def _certify_one_layer(
-    fitted: FittedAnchor, plan: QueryGanPlan, probabilities: Probabilities, *, streams: Streams, ledger: Ledger
+    fitted: FittedAnchor,
+    plan: QueryGanPlan,
+    probabilities: Probabilities,
+    *,
+    streams: Streams,
+    ledger: Ledger,
+    add_up: AddUp,
 ) -> Certificate:
     ledger.charge(ONE_LAYER_CERTIFICATE_LABEL)
     release, _ = measure_one_layer_certificate(
@@ -402,6 +424,7 @@ def _certify_one_layer(
         records=plan.anchor.shape.records,
         noise_multiplier=plan.get_noise_multiplier(ONE_LAYER_CERTIFICATE_LABEL),
         rng=streams.noise,
+        add_up=add_up,
     )
     return Certificate(
         kind="one-layer networks",

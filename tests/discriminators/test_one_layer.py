@@ -8,9 +8,11 @@ from scipy import optimize, special, stats
 from dpwgan.accounting.budget import Budget, NeighboringRelation
 from dpwgan.accounting.ledger import Ledger
 from dpwgan.accounting.moments import MOMENTS
-from dpwgan.discriminators import one_layer
+from dpwgan.cells.groups import GroupLayout
+from dpwgan.discriminators import one_hot_rows, one_layer
 from dpwgan.discriminators.one_layer import (
     OneLayerCertificate,
+    OneLayerServer,
     OneLayerTerm,
     iteration_bound,
     measure_one_layer,
@@ -21,6 +23,9 @@ from dpwgan.discriminators.one_layer import (
     weights_sensitivity,
 )
 from dpwgan.errors import PrivacyError
+from dpwgan.workers import Team
+from tests.discriminators.test_one_hot_rows import put_on_disk
+from tests.teams import run_team
 
 FALSE_ALARM = 1e-6
 SIZES = (3, 2, 4)
@@ -482,6 +487,62 @@ def test_alpha_is_within_what_a_loss_can_be_when_noise_is_wide():
     assert OneLayerCertificate(noisy_distance=-9.0, stddev=1.0, attributes=3).alpha(
         radius=1.0, failure_probability=0.1
     ) == pytest.approx(0.0)
+
+
+# Rows on disk, and rows of several workers
+
+
+def _release_all(real, fake, *, noise_multiplier=NO_NOISE, seed=1, **more):
+    """Everything that a round and a certificate release: weights, the mean score, the distance."""
+    settings = {"sizes": SIZES, "noise_multiplier": noise_multiplier, "rng": np.random.default_rng(seed), **more}
+    settings = {"records": len(real), **settings}
+    weights, _ = train_one_layer(real, fake, regularization=0.1, **settings)
+    term, _ = measure_one_layer(real, weights, **settings)
+    certificate, _ = measure_one_layer_certificate(real, fake, **settings)
+    return np.array([*weights, term.target, certificate.noisy_distance])
+
+
+@pytest.mark.parametrize("cells", [1, 7 * len(SIZES)])
+def test_releases_are_those_of_rows_in_memory_when_rows_are_on_disk_and_read_in_blocks(cells, monkeypatch):
+    real, fake = _rows(np.random.default_rng(29), 60), _codes(np.random.default_rng(30), 5)
+    expected = _release_all(real, fake)
+    # One block is all rows here, which the tests above compare with dense tables.
+    monkeypatch.setattr(one_hot_rows, "_BLOCK_CELLS", cells)
+    np.testing.assert_allclose(_release_all(real, fake), expected, rtol=1e-9, atol=1e-12)
+    np.testing.assert_array_equal(_release_all(put_on_disk(real), fake), _release_all(real, fake))
+
+
+def _release_together(real, fake, *, size, rows_twice=False):
+    """What the chief of so many workers releases, with noise, and how often each task was asked for."""
+
+    def job(team: Team):
+        first, last = team.get_rows(len(real))
+        own = real[0 if rows_twice else first : last]
+        if not team.leads:
+            return team.serve(OneLayerServer(lambda: (own, GroupLayout(SIZES))).tasks, charge=None, charged={})
+        released = _release_all(
+            own, fake, noise_multiplier=3.0, records=(1 + rows_twice) * len(real), add_up=team.add_up
+        )
+        team.dismiss()
+        return released
+
+    released, *others = run_team(size, job)
+    assert others == [None] * (size - 1)
+    return released
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_releases_are_those_of_one_worker_when_several_have_the_rows(size):
+    real, fake = _rows(np.random.default_rng(29), 61), _codes(np.random.default_rng(30), 5)
+    # The noise is the chief's, drawn once: another draw, or more of it, would show.
+    alone = _release_all(real, fake, noise_multiplier=3.0)
+    np.testing.assert_allclose(_release_together(real, fake, size=size), alone, rtol=1e-9, atol=1e-12)
+
+
+def test_the_check_of_several_workers_fails_when_rows_are_counted_twice():
+    real, fake = _rows(np.random.default_rng(29), 61), _codes(np.random.default_rng(30), 5)
+    alone = _release_all(real, fake, noise_multiplier=3.0)
+    assert np.max(np.abs(_release_together(real, fake, size=2, rows_twice=True) - alone)) > 1e-4
 
 
 # Plan and refusals

@@ -283,13 +283,6 @@ CASES: tuple[Case, ...] = (
         environment=workers(),
     ),
     refuse(
-        "cluster_oracle",
-        "several workers for an oracle that needs all rows on one machine",
-        2,
-        arguments=args(flags=("--method", "query-gan", "--oracle", "one-layer")),
-        environment=workers(),
-    ),
-    refuse(
         "cluster_engine",
         "several workers for the reference engine",
         2,

@@ -15,9 +15,11 @@ from dpwgan import api, cli
 from dpwgan.data.encoder import TableEncoder
 from dpwgan.encoded import EncodedTable
 from dpwgan.methods.dp_wgan import DpWgan
+from dpwgan.methods.query_gan import QueryGan
 from tests.end_to_end.bad_inputs import FAST, inside, write_good
 
 QUICK = ("--fit-steps", "5", "--rounds", "1", "--codes", "8", "--steps", "5", "--batch-size", "8")
+NETWORKS = ("--method", "query-gan", "--oracle", "one-layer", "--rounds", "2", "--codes", "16")
 ARGUMENTS = ("specs.json", "1.0", "--seed", "3")
 Run = Callable[..., int]
 
@@ -57,17 +59,22 @@ def plan(run: Run, capfd: pytest.CaptureFixture[str], *flags: str) -> dict[str, 
 def places(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Notes of each fit whether its rows were on disk."""
     seen: list[bool] = []
-    fit = DpWgan.fit
 
-    def watched(self: DpWgan, encoded: EncodedTable, *arguments: Any, **options: Any) -> Any:
-        seen.append(encoded.on_disk)
-        return fit(self, encoded, *arguments, **options)
+    def watch(method: type[DpWgan] | type[QueryGan]) -> None:
+        fit = method.fit
 
-    monkeypatch.setattr(DpWgan, "fit", watched)
+        def watched(self: Any, encoded: EncodedTable, *arguments: Any, **options: Any) -> Any:
+            seen.append(encoded.on_disk)
+            return fit(self, encoded, *arguments, **options)
+
+        monkeypatch.setattr(method, "fit", watched)
+
+    watch(DpWgan)
+    watch(QueryGan)
     return seen
 
 
-@pytest.mark.parametrize("flags", [FAST, QUICK], ids=["critic alone", "with an anchor"])
+@pytest.mark.parametrize("flags", [FAST, QUICK, NETWORKS], ids=["critic alone", "with an anchor", "one-layer networks"])
 def test_release_is_the_same_when_the_rows_are_on_disk(
     run: Run,
     tmp_path: Path,

@@ -131,6 +131,18 @@ def test_plan_says_what_it_costs_when_asked() -> None:
         assert all(isinstance(key, str) for key in plan.summary())
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_are_all_that_grows_when_a_table_has_more_of_them(kind: str) -> None:
+    name, chosen = KINDS[kind]
+    shape = make_table(300).shape
+    less, more = (make_plan(name, dataclasses.replace(shape, records=records), **chosen) for records in (300, 300_000))
+    assert less.memory_bytes - less.row_bytes == more.memory_bytes - more.row_bytes > 0
+    assert more.row_bytes == 1_000 * less.row_bytes
+    # A network's training keeps a float64 of each row.
+    columns = 4 * (len(shape.spans) + len(less.anchor.columns if kind != "independent" else less.columns))
+    assert less.row_bytes == 300 * (columns + 8 * (kind == "one-layer"))
+
+
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize("setting", ["oracle", "rounds", "steps", "expected_batch_size", "preset", "nonsense"])
 def test_setting_is_refused_by_name_when_it_is_another_methods(name: str, setting: str) -> None:
