@@ -62,7 +62,6 @@ class LineWriter:
         self._codecs, self._spans, self._whole, self._rules = codecs, tuple(spans), frozenset(whole), tuple(rules)
         self._spans_of = {name: [span for span in spans if span.column == name] for name in codecs}
         self._ends = {name: "," for name in header} | {header[-1]: line_ending}
-        self._spans_of = {name: [span for span in spans if span.column == name] for name in codecs}
         self._may_be_blank = len(header) == 1
         self._identifiers = [column for column in schema.columns if isinstance(column, IdentifierColumn)]
         by_code = {name for name in codecs if isinstance(schema.by_name[name], CategoricalColumn)}
