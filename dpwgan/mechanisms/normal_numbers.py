@@ -57,8 +57,7 @@ def draw_words(pairs: int, *, rng: np.random.Generator, sets: int = 1) -> Words:
     """
     stream = Cipher(algorithms.AES128(rng.bytes(16)), modes.GCM(bytes(12))).encryptor()
     words = _take_words(stream, 2 * pairs * sets).reshape(sets, 2, pairs)
-    for radii, _ in words:
-        _refine_ends(radii, stream)
+    _refine_ends(words, stream)
     return words
 
 
@@ -104,14 +103,21 @@ def _find_ends(words: Words) -> npt.NDArray[np.intp]:
 
 
 def _refine_ends(words: Words, stream: Any) -> None:
-    """Puts logarithms of uniform numbers of 96 bits in place of words near an end, by their code. Shapes: (n,)."""
-    starts = range(0, max(1, len(words)), _BLOCK)
-    ends = np.concatenate([start + _find_ends(words[start : start + _BLOCK]) for start in starts])
+    """Puts logarithms of uniform numbers of 96 bits in place of radii's words near an end, by their code.
+
+    Shapes: (sets, 2, pairs).
+    """
+    pairs, words = words.shape[2], words.reshape(-1)
+    found = [np.zeros(0, np.intp)]
+    for radii in range(0, len(words), max(1, 2 * pairs)):
+        for first in range(radii, radii + pairs, _BLOCK):
+            found.append(first + _find_ends(words[first : min(first + _BLOCK, radii + pairs)]))
+    ends = np.concatenate(found)
     fractions = (_take_words(stream, 2 * len(ends)).view(np.uint64) + 0.5) * 2.0**-64
-    found = words[ends] - np.uint32(END)
-    low = found < END
+    above = words[ends] - np.uint32(END)
+    low = above < END
     # From the end that is near, so that no bit is lost.
-    left = np.where(low, found + fractions, ~found + (1.0 - fractions)) * 2.0**-32
+    left = np.where(low, above + fractions, ~above + (1.0 - fractions)) * 2.0**-32
     logarithms = np.empty(len(ends), np.float32)
     logarithms[low] = -np.log(left[low])
     logarithms[~low] = -np.log1p(-left[~low])

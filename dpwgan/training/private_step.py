@@ -23,6 +23,8 @@ from dpwgan.training.tracing import compile_step
 _NOISE_BYTES = 8 * 2**20
 # The more steps a call takes the less it costs, but from some ten on there is little left to save.
 _MOST_AT_ONCE = 20
+# 64 bytes of words.
+_ALIGNED_PAIRS = 8
 
 
 class FusedStep:
@@ -56,7 +58,9 @@ class FusedStep:
         self._plan = plan
         self._update = update or CriticUpdate(critic, plan)
         self._sizes = [int(np.prod(weight.shape)) for weight in critic.weights]
-        self._pairs = [count_pairs(weight.shape) for weight in critic.weights]
+        pairs = [count_pairs(weight.shape) for weight in critic.weights]
+        # The last ones are of no use, but so each step's words begin where TensorFlow can take them without a copy.
+        self._pairs = [*pairs, -sum(pairs) % _ALIGNED_PAIRS]
         self._by_words = self._update.compiled and plan.settings.step_noise == "fast"
         self._finish = (
             compile_step(self._add_and_move, jit_compile=True) if self._update.compiled else self._add_and_move
@@ -126,7 +130,7 @@ class FusedStep:
         shapes = [weight.shape for weight in self._critic.weights]
         if not self._by_words:
             return [tf.reshape(piece, shape) for piece, shape in zip(tf.split(drawn, self._sizes), shapes, strict=True)]
-        words = tf.split(drawn, self._pairs, axis=1)
+        words = tf.split(drawn, self._pairs, axis=1)[:-1]
         return [
             make_normal_numbers(piece, shape=shape, stddev=self._stddev)
             for piece, shape in zip(words, shapes, strict=True)
