@@ -76,9 +76,6 @@ class Codec(Protocol):
     def list_cells(self) -> Sequence[str] | None:
         """Gives every cell that is ever written, or None where they are too many."""
 
-    def choose(self, encoded: EncodedCells, rng: np.random.Generator) -> npt.NDArray[np.integer[Any]]:
-        """Decodes (n,) cells as their places in that list, each of them within it."""
-
     def get_canonical(self, cell: str) -> str | None:
         """Gives the legal cell that this one stands for, or None if it is illegal."""
 
@@ -186,10 +183,6 @@ class CategoricalCodec:
     def list_cells(self) -> Sequence[str]:
         """Gives the listed cells."""
         return self._column.tokens
-
-    def choose(self, encoded: EncodedCells, rng: np.random.Generator) -> Codes:
-        """Gives (n,) codes as they are."""
-        return _check_codes(encoded.codes, self._column.name, len(self._tokens))
 
     def get_canonical(self, cell: str) -> str | None:
         """Gives the listed cell that this one stands for, or None if it is illegal."""
@@ -334,7 +327,7 @@ class _NumberReader:
         return text
 
 
-class _NumericCodec:
+class NumericCodec:
     """What the codecs of numeric columns have in common: how a cell is read."""
 
     def __init__(self, column: NumericColumn) -> None:
@@ -376,7 +369,7 @@ class _NumericCodec:
         return [*self._written.write(steps), *self._column.missing]
 
     def choose(self, encoded: EncodedCells, rng: np.random.Generator) -> npt.NDArray[np.int64]:
-        """Gives the places of (n,) numbers and missing codes."""
+        """Decodes (n,) cells as their places in that list, each of them within it."""
         missing, steps = self._decode(encoded, rng)
         places = steps - self._written.low
         return places if missing is None else np.where(missing < 0, places, self._count + missing)
@@ -395,7 +388,7 @@ class _NumericCodec:
         raise NotImplementedError
 
 
-class NumberCodec(_NumericCodec):
+class NumberCodec(NumericCodec):
     """A number scaled by its public range to [0, 1], with a code beside it where it may be not available.
 
     Decoding clips to the range (a number that is not finite counts as the nearest end, and one that is no number as
@@ -431,7 +424,7 @@ class NumberCodec(_NumericCodec):
         return np.where(codes < count, codes, -1).astype(np.int32), steps
 
 
-class BinCodec(_NumericCodec):
+class BinCodec(NumericCodec):
     """A number as the public bin it lies in; the missing codes follow the bins.
 
     A bin holds its lower edge, the last one both. Decoding draws one of the numbers that may be written in the bin,

@@ -12,14 +12,14 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from dpwgan.data.codecs import Codec, take_column
+from dpwgan.data.codecs import Codec, NumericCodec, take_column
 from dpwgan.data.derived import DerivedRule
 from dpwgan.data.identifiers import make_identifiers
 from dpwgan.data.numeric import write_numbers
 from dpwgan.data.validation import check_cells
 from dpwgan.encoded import EncodedTable, Span
 from dpwgan.errors import DpwganError
-from dpwgan.schema import CategoricalColumn, IdentifierColumn, Schema
+from dpwgan.schema import IdentifierColumn, Schema
 from dpwgan.storage import cut
 
 Words = npt.NDArray[np.uint64]
@@ -64,7 +64,7 @@ class LineWriter:
         self._ends = {name: "," for name in header} | {header[-1]: line_ending}
         self._may_be_blank = len(header) == 1
         self._identifiers = [column for column in schema.columns if isinstance(column, IdentifierColumn)]
-        by_code = {name for name in codecs if isinstance(schema.by_name[name], CategoricalColumn)}
+        by_code = {name for name, codec in codecs.items() if not isinstance(codec, NumericCodec)}
         # What is derived from numbers is worked out for those that are met.
         spelt = {rule.source for rule in rules} - by_code
         listed = {name: codec.list_cells() for name, codec in codecs.items() if name not in spelt}
@@ -72,11 +72,12 @@ class LineWriter:
         cells |= {rule.name: rule.derive(cells[rule.source]) for rule in rules if rule.source in cells}
         _check_lists(cells, schema)
         self._spelt = replace(schema, columns=tuple(c for c in schema.columns if c.name not in cells), layout=None)
-        self._chosen = [name for name in codecs if name in cells and name not in by_code]
+        numeric = {name: codec for name, codec in codecs.items() if isinstance(codec, NumericCodec) and name in cells}
+        self._chosen = {name: (index, codec) for index, (name, codec) in enumerate(numeric.items())}
         # Codes, behind them what is chosen from lists of numbers, and nothing, which stands in for what is spelt.
         codes = sum(span.head != "linear" for span in spans)
         sources = {span.column: span.source for span in spans if span.column in by_code}
-        sources |= {name: codes + index for index, name in enumerate(self._chosen)}
+        sources |= {name: codes + index for name, (index, _) in self._chosen.items()}
         sources |= {rule.name: sources[rule.source] for rule in rules if rule.name in cells}
         # The lists of all columns, one after the other, once for each word of a column's cells.
         lists = {name: self._pack_list(cells[name], name) for name in header if name in cells}
@@ -113,7 +114,8 @@ class LineWriter:
         # In the order of decoding, which is that of the numbers drawn.
         for name, codec in self._codecs.items():
             if name in self._chosen:
-                chosen[:, self._chosen.index(name)] = codec.choose(take_column(encoded, self._spans_of[name]), rng)
+                index, numeric = self._chosen[name]
+                chosen[:, index] = numeric.choose(take_column(encoded, self._spans_of[name]), rng)
             elif name in self._spelt.by_name:
                 part = take_column(encoded, self._spans_of[name])
                 spelt[name] = codec.decode(part, rng, numbers=name in self._whole)
