@@ -59,9 +59,7 @@ class AnchoredStep(AveragedStep):
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(weights)
             rows = self._generator.rows(indices, uniforms)
-            score = self._critic.score(rows)
-            if self._plan.settings.weight_pull > 0:
-                score -= self._critic.score(rows, self._critic.initial)
+            score = self._score(rows)
             spread = tf.stop_gradient(tf.math.reduce_std(score)) + _SPREAD_FLOOR
             probabilities = self._generator.soft()
             gradient = tf.numpy_function(self._differentiate, [probabilities], tf.float32)

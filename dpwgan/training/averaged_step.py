@@ -52,3 +52,10 @@ class AveragedStep(ABC):
     @abstractmethod
     def _move(self, learning_rate: tf.Tensor) -> None:
         """Moves the generator's weights."""
+
+    def _score(self, rows: tf.Tensor) -> tf.Tensor:
+        """Scores generated rows; a critic whose weights are pulled back counts by what it has learnt. Shapes: (b,)."""
+        score = self._critic.score(rows)
+        if self._plan.settings.weight_pull > 0:
+            score -= self._critic.score(rows, self._critic.initial)
+        return score

@@ -31,8 +31,5 @@ class GeneratorStep(AveragedStep):
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(self._generator.weights)
             rows = self._generator.rows(latents, uniforms)
-            score = self._critic.score(rows)
-            if self._plan.settings.weight_pull > 0:
-                score -= self._critic.score(rows, self._critic.initial)
-            loss = self._critic.loss_of_generated(score)
+            loss = self._critic.loss_of_generated(self._score(rows))
         self._optimizer.apply(tape.gradient(loss, self._generator.weights), -learning_rate)
