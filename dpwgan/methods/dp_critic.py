@@ -27,7 +27,7 @@ from dpwgan.methods.plain_game import PlainPlan, fit_plainly
 from dpwgan.randomness import Streams
 from dpwgan.storage import cut, let_go
 from dpwgan.training.finite import refuse_unless_finite
-from dpwgan.training.plan import START_SECONDS, TrainingPlan, make_plan, plan_training
+from dpwgan.training.plan import TENSORFLOW_SECONDS, TrainingPlan, make_plan, plan_training
 from dpwgan.training.settings import DpWganSettings
 
 CLASSES_LABEL = "class sizes and mean picture"
@@ -147,7 +147,7 @@ class FormalPlan:
         if self.frame is None:
             return self.game.seconds
         rows = self.game.batch_size + _IMAGE_GENERATOR_STEPS * _IMAGE_GENERATOR_BATCH
-        return START_SECONDS + self.game.steps * rows * (_SECONDS_A_ROW + len(self.frame.grid.sources) * 2e-8)
+        return TENSORFLOW_SECONDS + self.game.steps * rows * (_SECONDS_A_ROW + len(self.frame.grid.sources) * 2e-8)
 
     def summary(self) -> dict[str, Any]:
         """Gives the settings as JSON-able pairs."""

@@ -21,7 +21,7 @@ from dpwgan.methods.base import Progress, refuse_unknown_settings
 from dpwgan.methods.image_gaussian import find_images
 from dpwgan.methods.published_gan import LAYER_NOISE, PublishedPlan, fit_published, plan_published
 from dpwgan.randomness import Streams
-from dpwgan.training.plan import START_SECONDS, TrainingPlan, plan_training
+from dpwgan.training.plan import TENSORFLOW_SECONDS, TrainingPlan, plan_training
 from dpwgan.training.settings import DpWganSettings
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ class DpGanPlan:
         step = 6e-9 * products * (self.steps.expected_batch_size + self.space.grid.classes)
         batch = self.steps.generator_batch_size
         a_round = 1e-10 * batch * (self.space.pixels * self.space.dimension + products * self.space.grid.classes)
-        return START_SECONDS + self.steps.steps * (
+        return TENSORFLOW_SECONDS + self.steps.steps * (
             step + self.steps.settings.generator_steps * (a_round + 3e-9 * batch * products)
         )
 

@@ -25,7 +25,7 @@ from dpwgan.methods.serving import RowServer
 from dpwgan.randomness import Streams
 from dpwgan.training.plan import (
     SECONDS_A_ROW_CELL,
-    START_SECONDS,
+    TENSORFLOW_SECONDS,
     TrainingPlan,
     choose_sampling_probability,
     choose_steps,
@@ -123,7 +123,9 @@ class AnchoredPlan:
         batch = self.critic.expected_batch_size * self.anchor.attributes * settings.hidden_critic[0]
         turns = settings.generator_steps / settings.critic_steps_per_generator_step
         turn = self.anchor.choose_codes(round(width)) * width * _SECONDS_A_CODE_CELL
-        return self.anchor.seconds + START_SECONDS + self.critic.steps * (batch * SECONDS_A_ROW_CELL + turns * turn)
+        return (
+            self.anchor.seconds + TENSORFLOW_SECONDS + self.critic.steps * (batch * SECONDS_A_ROW_CELL + turns * turn)
+        )
 
     def summary(self) -> dict[str, Any]:
         """Gives the settings as JSON-able pairs."""

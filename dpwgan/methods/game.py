@@ -12,7 +12,7 @@ from dpwgan.cells.class_moments import count_labels
 from dpwgan.cells.image_grid import ImageGrid, find_image_grid
 from dpwgan.encoded import EncodedTable, TableShape
 from dpwgan.errors import UsageError
-from dpwgan.training.plan import START_SECONDS
+from dpwgan.training.plan import TENSORFLOW_SECONDS
 
 if TYPE_CHECKING:
     from dpwgan.discriminators.noisy_features import NoisyFeatures
@@ -113,10 +113,10 @@ class Game:
     def seconds(self) -> float:
         """Estimate of the training time on two cores."""
         if self.grid is not None:
-            return START_SECONDS + self.steps * _estimate_step(self)
+            return TENSORFLOW_SECONDS + self.steps * _estimate_step(self)
         one_pass = 6 * self.batch_size * _count_weights(self) / _MEASURED_RATE
         one_pass += len(self.shape.spans) * _SECONDS_A_SPAN
-        return START_SECONDS + self.steps * one_pass * _count_passes(self)
+        return TENSORFLOW_SECONDS + self.steps * one_pass * _count_passes(self)
 
     def summary(self) -> dict[str, Any]:
         """Gives the settings, those asked for and those chosen, as JSON-able pairs."""

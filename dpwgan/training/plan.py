@@ -124,7 +124,7 @@ class TrainingPlan:
         per_step += self.critic_weights * 1e-8 + self.generator_weights * generator_steps * 5e-9
         per_step += (1 + generator_steps) * (self.generated_batch_size * self.shape.width * 3e-9 + 2e-3)
         sampling = self.shape.records * self.generator_weights * _SECONDS_A_SAMPLED_WEIGHT
-        return START_SECONDS + self.steps * per_step + sampling
+        return TENSORFLOW_SECONDS + self.steps * per_step + sampling
 
     def summary(self) -> dict[str, Any]:
         """Gives the settings of the run, those asked for and those chosen, as JSON-able pairs."""
@@ -146,7 +146,7 @@ _COPIES = 56
 # Measured on two cores of a shared server: products of a few hundred by a few thousand.
 _FLOP_RATE = 1.5e11
 # What importing TensorFlow and compiling the steps take: from runs of 100 and of 600 steps on RAND HIE.
-START_SECONDS = 4.0
+TENSORFLOW_SECONDS = 4.0
 # A weight of the generator for each row that is sampled: from IPUMS and a made-up census of width 13,145.
 _SECONDS_A_SAMPLED_WEIGHT = 1e-10
 # A column of a row that a critic's step reads, for each unit of the first layer: from runs on adult and IPUMS.
