@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from dpwgan.discriminators.embeddings import CENTRE
-from dpwgan.generators.cosine_space import LENGTH, CosineSpace
+from dpwgan.generators.cosine_space import CENTRE, LENGTH, CosineSpace
 from dpwgan.generators.heads import draw_one_hot
 from dpwgan.generators.projected_images import ImageSampler
 from dpwgan.generators.smooth_sampler import SmoothSampler

@@ -10,10 +10,9 @@ import numpy.typing as npt
 
 from dpwgan.accounting.certificate import Certificate
 from dpwgan.cells.image_grid import ImageGrid
-from dpwgan.discriminators.embeddings import CENTRE
 from dpwgan.encoded import EncodedTable
 from dpwgan.errors import InputError
-from dpwgan.generators.cosine_space import CosineSpace
+from dpwgan.generators.cosine_space import CENTRE, CosineSpace
 from dpwgan.generators.pieces import cut
 from dpwgan.generators.projected_images import ImageSampler
 from dpwgan.generators.sampler import draw_categories
