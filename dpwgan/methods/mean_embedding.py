@@ -7,24 +7,24 @@ from typing import Any
 
 import numpy as np
 
-from dpwgan.accounting.budget import Budget, NeighboringRelation
-from dpwgan.accounting.choose import FamilyChoice, choose_accountant_for_family
-from dpwgan.accounting.events import Charge, Event, Gaussian, gaussian
-from dpwgan.accounting.ledger import Ledger
-from dpwgan.cells.image_grid import ImageGrid, locate_images
-from dpwgan.discriminators.class_images import estimate_classes
-from dpwgan.discriminators.embeddings import (
+from dpwgan.critic.center_fit import fit_centers
+from dpwgan.errors import UsageError
+from dpwgan.images.factor_images import FactorImages
+from dpwgan.images.image_grid import ImageGrid, locate_images
+from dpwgan.methods.base import Progress, refuse_unknown_settings
+from dpwgan.methods.published.class_images import estimate_classes
+from dpwgan.methods.published.embeddings import (
     REPLACE_ONE_FACTOR,
     ImageFeatures,
     choose_coefficients,
     measure_embedding,
 )
-from dpwgan.encoded import EncodedTable, TableShape
-from dpwgan.errors import UsageError
-from dpwgan.generators.factor_images import FactorImages
-from dpwgan.methods.base import Progress, refuse_unknown_settings
-from dpwgan.randomness import Streams
-from dpwgan.training.center_fit import fit_centers
+from dpwgan.privacy.budget import Budget, NeighboringRelation
+from dpwgan.privacy.choose import FamilyChoice, choose_accountant_for_family
+from dpwgan.privacy.events import Charge, Event, Gaussian, gaussian
+from dpwgan.privacy.ledger import Ledger
+from dpwgan.privacy.randomness import Streams
+from dpwgan.table.encoded import EncodedTable, TableShape
 
 EMBEDDING_LABEL = "mean embedding"
 
@@ -122,7 +122,7 @@ class MeanEmbeddingPlan:
 class MeanEmbedding:
     """A generator of images for each class, fitted to one noisy release of the classes' mean embeddings.
 
-    Privacy: one Gaussian release, charged before rows are read; `dpwgan.discriminators.embeddings` has its sensitivity.
+    Privacy: one Gaussian release, charged before rows are read; `published.embeddings` has its sensitivity.
       All else is post-processing. See docs/mean-embedding.md, also for what the paper does otherwise.
     Source: Harder, Adamczewski, Park 2021, arXiv:2002.11603.
     """

@@ -9,20 +9,20 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from dpwgan.accounting.budget import NeighboringRelation
-from dpwgan.data.arrays import make_table
-from dpwgan.data.encoder import TableEncoder
-from dpwgan.encoded import EncodedTable, TableShape, lay_out_spans
 from dpwgan.errors import InputError, PrivacyError, UsageError
-from dpwgan.generators.factor_images import FACTORS_FILE, FactorImages
+from dpwgan.images.factor_images import FACTORS_FILE, FactorImages
 from dpwgan.methods import mean_embedding
 from dpwgan.methods.mean_embedding import EMBEDDING_LABEL, choose_number
 from dpwgan.methods.registry import get_method, load_synthesizer
-from dpwgan.schema import Schema
-from tests.data.images import draw_images, get_layout, make_schema
+from dpwgan.privacy.budget import NeighboringRelation
+from dpwgan.table.arrays import make_table
+from dpwgan.table.encoded import EncodedTable, TableShape, lay_out_spans
+from dpwgan.table.encoder import TableEncoder
+from dpwgan.table.schema import Schema
 from tests.methods import runs
 from tests.methods.privacy_totals import gaussian_delta, total_rho
 from tests.methods.runs import Run, make_plan, refuse_illegal, reserve
+from tests.table.images import draw_images, get_layout, make_schema
 
 ZERO_OUT, REPLACE_ONE = NeighboringRelation.ZERO_OUT, NeighboringRelation.REPLACE_ONE
 TWO: dict[str, Any] = {"type": "enum", "count": 2}

@@ -8,16 +8,16 @@ import math
 import numpy as np
 import pytest
 
-from dpwgan.accounting.budget import NeighboringRelation
-from dpwgan.accounting.events import gaussian
-from dpwgan.discriminators import embeddings
-from dpwgan.discriminators.embeddings import (
+from dpwgan.methods.published import embeddings
+from dpwgan.methods.published.embeddings import (
     REPLACE_ONE_FACTOR,
     ImageFeatures,
     choose_coefficients,
     measure_embedding,
     sum_products,
 )
+from dpwgan.privacy.budget import NeighboringRelation
+from dpwgan.privacy.events import gaussian
 from tests.statistical.test_count_audit import TRIALS, claim, compare, lower_bound_on_epsilon, make_weaker_noise
 
 ZERO_OUT, REPLACE_ONE = NeighboringRelation.ZERO_OUT, NeighboringRelation.REPLACE_ONE
