@@ -1,4 +1,4 @@
-"""What the pages name exists: links and their headings, files, modules, functions, and the pages that the code names."""
+"""What pages name exists: links and their headings, files, modules, functions, and the pages that code names."""
 
 import ast
 import re

@@ -128,7 +128,7 @@ def _cut(table: ComparedTable, rows: int, rng: np.random.Generator) -> ComparedT
 
 
 def write_lines(document: dict[str, Any], estimate: PrivacyEstimate) -> list[str]:
-    """Gives the lines of text for the terminal: the estimate as it prints itself, and what it is made of."""
+    """The lines of text for the terminal: the estimate as it prints itself, and what it is made of."""
     lines = [str(estimate), ""]
     columns = [("training rows", document["estimate"])]
     if document["holdout_estimate"] is not None:

@@ -126,8 +126,7 @@ def run(config: EvaluateConfig) -> None:
 
     Raises: the errors of dpwgan.errors.
     """
-    from dpwgan.evaluate.legality import describe_legality
-    from dpwgan.evaluate.scores import RoleNames, evaluate
+    from dpwgan.evaluate.scores import RoleNames, describe_legality, evaluate
 
     for path in (config.html, config.json):
         if path is not None:
@@ -143,7 +142,7 @@ def run(config: EvaluateConfig) -> None:
     roles = RoleNames(**config.roles)
     _check_roles(real, config.roles, roles)
     claim, matches = read_claim(config.synthetic[0])
-    evaluation = evaluate(
+    document = evaluate(
         real,
         synthetic,
         legality=describe_legality(synthetic, schema),
@@ -155,7 +154,6 @@ def run(config: EvaluateConfig) -> None:
         roles=roles,
         say=lambda stage: LOGGER.info("measuring: %s", stage),
     )
-    document = evaluation.to_document()
     outputs: list[tuple[str, str]] = []
     if config.html is not None:
         from dpwgan.evaluate.report.page import render_report
@@ -190,7 +188,7 @@ def _check_roles(real: ComparedTable, asked: Mapping[str, str], roles: Any) -> N
 def _score_match(
     config: EvaluateConfig, schema: Schema, real: ComparedTable, first: ComparedTable, roles: Any
 ) -> dict[str, Any] | None:
-    """Gives the NIST 2018 scores of several synthetic tables and their mean; None for a single one.
+    """The NIST 2018 scores of several synthetic tables and their mean; None for a single one.
 
     `first`: the first of them, which has been read already; the others are read one after another.
     """
@@ -249,7 +247,7 @@ _ROWS = (
 
 
 def write_summary(document: Mapping[str, Any]) -> list[str]:
-    """Gives the lines of text for the terminal: each headline score beside floor and ceiling."""
+    """The lines of text for the terminal: each headline score beside floor and ceiling."""
     tables, scores, legality = document["tables"], document["scores"], document["legality"]
     holdout = tables["holdout"]
     lines = [

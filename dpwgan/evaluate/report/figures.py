@@ -38,7 +38,7 @@ Shares = npt.NDArray[np.float64]
 
 
 def printable(text: str, *, most: int) -> str:
-    """Gives a text that cannot disturb the page around it: no control or direction characters, at most `most` long.
+    """A text that cannot disturb the page around it: no control or direction characters, at most `most` long.
 
     A longer one loses its middle, since names of one table often differ at the end only.
     """
@@ -66,14 +66,14 @@ class Scale:
     best: float
 
     def place(self, value: float) -> float:
-        """Gives how far to the right a value lies, from 0 to 1."""
+        """How far to the right a value lies, from 0 to 1."""
         if self.start == self.best:
             return 1.0
         return min(1.0, max(0.0, (value - self.start) / (self.best - self.start)))
 
 
 def choose_scale(values: Sequence[float], *, worst: float, best: float) -> Scale:
-    """Gives a scale that ends at the best possible score and starts at a round number not better than any value."""
+    """Chooses a scale from a round number that no value is worse than to the best possible score."""
     if worst == best or not values:
         return Scale(start=worst, best=best)
     farthest = max(abs(best - value) for value in values)
@@ -314,7 +314,7 @@ def _shade(value: float, *, difference: bool) -> str:
 
 
 def _outline(heights: Sequence[float], *, left: float, bottom: float, width: float) -> str:
-    """Gives the steps of a profile as a path from the bottom left to the bottom right, in short relative moves."""
+    """The outline of a profile as an SVG path, from the bottom left to the bottom right."""
     moves, y = [f"M{left:g} {bottom:g}"], bottom
     run = 0.0
     x = 0.0  # what is written so far, rounded, so that rounding does not add up
