@@ -260,28 +260,13 @@ SCORE_TITLES = {
 
 
 def list_scores(scores: Mapping[str, Any]) -> list[dict[str, str]]:
-    """One row of text for each number in the scores: known ones by their titles, others by their keys."""
-    paths = [*SCORE_TITLES]
-    for table in scores.values():
-        paths += [path for path in find_numbers(table or {}) if path not in paths]
+    """One row of text for each number in the scores that was computed."""
     rows = []
-    for path in paths:
+    for path, title in SCORE_TITLES.items():
         values = {name: read_score(scores.get(name), path) for name in ("synthetic", "floor", "ceiling")}
         if any(value is not None for value in values.values()):
-            title = SCORE_TITLES.get(path) or ": ".join(key.replace("_", " ") for key in path).capitalize()
             rows.append({"title": title} | {name: write_short(value) for name, value in values.items()})
     return rows
-
-
-def find_numbers(values: Mapping[str, Any], path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
-    """The keys that lead to each number in nested mappings; lists are left out."""
-    found: list[tuple[str, ...]] = []
-    for key, value in values.items():
-        if isinstance(value, Mapping):
-            found += find_numbers(value, (*path, str(key)))
-        elif isinstance(value, int | float) and not isinstance(value, bool):
-            found.append((*path, str(key)))
-    return found
 
 
 def write_short(value: float | None) -> str:
@@ -293,13 +278,8 @@ def write_short(value: float | None) -> str:
 
 def list_legality(legality: Mapping[str, Any]) -> list[dict[str, Any]]:
     """How many rows and cells the specs do not allow, then each broken rule by its column."""
-    rows = []
-    for path in find_numbers(legality):
-        value: Any = legality
-        for key in path:
-            value = value[key]
-        rows.append({"column": "", "rule": ": ".join(key.replace("_", " ") for key in path), "rows": value})
-    return rows + [dict(entry) for entry in legality.get("broken") or ()]
+    counts = {key.replace("_", " "): value for key, value in legality.items() if key != "broken"}
+    return [{"column": "", "rule": rule, "rows": value} for rule, value in counts.items()] + legality["broken"]
 
 
 def show_classifiers(entries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
