@@ -279,7 +279,7 @@ def write_short(value: float | None) -> str:
 def list_legality(legality: Mapping[str, Any]) -> list[dict[str, Any]]:
     """How many rows and cells the specs do not allow, then each broken rule by its column."""
     counts = {key.replace("_", " "): value for key, value in legality.items() if key != "broken"}
-    return [{"column": "", "rule": rule, "rows": value} for rule, value in counts.items()] + legality["broken"]
+    return [*({"column": "", "rule": rule, "rows": value} for rule, value in counts.items()), *legality["broken"]]
 
 
 def show_classifiers(entries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
