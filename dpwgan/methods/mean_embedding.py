@@ -1,7 +1,7 @@
 """Mean embeddings of images. Harder, Adamczewski, Park 2021: DP-MERF: Differentially Private Mean Embeddings."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -21,9 +21,10 @@ from dpwgan.methods.published.embeddings import (
 )
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.choose import FamilyChoice, choose_accountant_for_family
-from dpwgan.privacy.events import Charge, Event, Gaussian, gaussian
+from dpwgan.privacy.events import Charge, Gaussian, gaussian
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.randomness import Streams
+from dpwgan.privacy.release import Release
 from dpwgan.table.encoded import EncodedTable, TableShape
 
 EMBEDDING_LABEL = "mean embedding"
@@ -78,19 +79,17 @@ class MeanEmbeddingPlan:
         return self.grid.label.categories
 
     @property
-    def charges(self) -> list[tuple[str, Event, int, Mapping[str, Any]]]:
+    def releases(self) -> list[Release]:
         """What to reserve in the ledger."""
         return [
-            (
-                EMBEDDING_LABEL,
-                self.release,
-                1,
-                {
-                    "mechanism": "Gaussian noise on the second moments of public features of the pixels, of every "
-                    f"class of {self.grid.label.column} and of all records together",
-                    "features": self.features.width,
-                    "classes": self.classes,
-                },
+            Release(
+                label=EMBEDDING_LABEL,
+                event=self.release,
+                times=1,
+                mechanism="Gaussian noise on the second moments of public features of the pixels, of every class of "
+                f"{self.grid.label.column} and of all records together",
+                sensitivity=1.0,
+                details={"features": self.features.width, "classes": self.classes},
             )
         ]
 

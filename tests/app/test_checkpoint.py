@@ -28,6 +28,7 @@ from dpwgan.privacy.events import (
 from dpwgan.privacy.journal import Arrays
 from dpwgan.privacy.ledger import LOST, Ledger
 from dpwgan.privacy.randomness import make_streams
+from tests.ledgers import make_release
 from tests.lives import ASKED, QUERIES, SPECS, Killed, die, live, make_frame, read_journal
 
 FACTS = {"epsilon": 1.0, "header": ["a", "b"]}
@@ -49,7 +50,7 @@ def open_ledger(journal: Checkpoint, *, event: Event = EVENT, count: int = 5) ->
         neighboring_relation=NeighboringRelation.ZERO_OUT,
         journal=journal,
     )
-    ledger.reserve("counts", event, count, mechanism="Gaussian noise")
+    ledger.reserve(make_release("counts", event, count, mechanism="Gaussian noise"))
     return ledger
 
 

@@ -20,6 +20,7 @@ from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.events import Charge, gaussian, poisson_gaussian
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.table.encoded import EncodedTable
+from tests.ledgers import make_release
 from tests.methods.privacy_totals import epsilon_with_critic, total_rho
 from tests.methods.runs import NARROW, Run, fit, make_table, refuse_illegal, reserve
 
@@ -69,7 +70,7 @@ def make_shipped_plan(*, anchor: str, epsilon: float, relation: NeighboringRelat
 
 
 def get_charges(plan: AnchoredPlan) -> list[Charge]:
-    return [(event, count) for _, event, count, _ in plan.charges]
+    return [release.charge for release in plan.releases]
 
 
 def run(encoded: EncodedTable, **more: Any) -> Run:
@@ -225,7 +226,7 @@ def test_every_read_comes_after_its_charge_when_a_critic_follows(anchor: str, mo
     watch(moments, "count_pairs", MOMENTS_LABEL)
     watch(loop, "sample_poisson_rows", CRITIC_LABEL)
     fit("dp-wgan", encoded, plan, ledger=ledger)
-    assert done == {label: count for label, _, count, _ in plan.charges}
+    assert done == {release.label: release.times for release in plan.releases}
     # All steps are paid for after all of the anchor.
     assert ledger.paid[-plan.critic.steps :] == [CRITIC_LABEL] * plan.critic.steps
     assert CRITIC_LABEL not in ledger.paid[: -plan.critic.steps]
@@ -237,7 +238,7 @@ def test_fit_stops_when_the_ledger_lacks_a_critic_step() -> None:
     choice = plan.choice
     ledger = Ledger(choice.budget, accountant=choice.accountant, neighboring_relation=choice.neighboring_relation)
     for label, event, count, details in plan.charges:
-        ledger.reserve(label, event, count - (label == CRITIC_LABEL), **details)
+        ledger.reserve(make_release(label, event, count - (label == CRITIC_LABEL), **details))
     with pytest.raises(PrivacyError, match=CRITIC_LABEL):
         fit("dp-wgan", encoded, plan, ledger=ledger)
 
@@ -352,7 +353,7 @@ def test_settings_are_the_papers_when_there_is_no_anchor() -> None:
         neighboring_relation=NeighboringRelation.ZERO_OUT,
     )
     assert isinstance(plan, TrainingPlan)
-    assert [label for label, _, _, _ in plan.charges] == [CRITIC_LABEL]
+    assert [release.label for release in plan.releases] == [CRITIC_LABEL]
     assert plan.settings.hidden_critic == (256, 256)
     assert method.make_settings().critic.hidden_critic == (64,)
 

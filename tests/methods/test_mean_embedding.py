@@ -77,11 +77,11 @@ def test_sampled_cells_are_legal_when_images_are_of_any_shape(
 @pytest.mark.parametrize("epsilon", [0.05, 1.0, 10.0])
 def test_noise_is_the_least_of_one_gaussian_when_planned(relation: NeighboringRelation, epsilon: float) -> None:
     plan = make_plan("mean-embedding", make_shape(make_schema(6, 6, 1)), epsilon=epsilon, relation=relation, rule="pld")
-    rho = total_rho([(event, count) for _, event, count, _ in plan.charges], relation=relation)
+    rho = total_rho([release.charge for release in plan.releases], relation=relation)
     # Of one Gaussian the exact delta is known (Balle and Wang 2018).
     assert gaussian_delta(epsilon, rho=rho) <= 1e-5
     assert gaussian_delta(epsilon, rho=rho * 1.01) > 1e-5
-    ((_, event, count, _),) = plan.charges
+    (event, count) = plan.releases[0].charge
     assert count == 1
     assert event.replace_one_factor == math.sqrt(2)
     assert reserve(plan).guarantee().delta == 1e-5

@@ -81,7 +81,7 @@ def test_total_is_that_of_other_formulas_when_accounted_by_moments(
     name, chosen = KINDS[kind]
     plan = make_plan(name, make_table(300).shape, epsilon=epsilon, relation=relation, **chosen)
     claimed = reserve(plan).guarantee().epsilon
-    charges = [(event, count) for _, event, count, _ in plan.charges]
+    charges = [release.charge for release in plan.releases]
     assert 0.99 * epsilon < claimed <= epsilon
     # zCDP alone, by two conversions: the claim is no more, and not much less, than the better one.
     rho = total_rho(charges, relation=relation)
@@ -105,7 +105,7 @@ def test_claim_is_no_less_than_its_gaussians_alone_prove_when_accounted_by_any_r
     guarantee = reserve(plan).guarantee()
     assert guarantee.accountant == rule
     assert 0.99 * epsilon < guarantee.epsilon <= epsilon
-    charges = [(event, count) for _, event, count, _ in plan.charges]
+    charges = [release.charge for release in plan.releases]
     rho, selections = split(charges, relation=relation)
     assert gaussian_delta(guarantee.epsilon, rho=rho) <= DELTA
     if rule == "pld" and not selections:
@@ -117,7 +117,7 @@ def test_budget_is_kept_when_others_were_paid_first() -> None:
     others = [(gaussian(noise_multiplier=9.0), 2)]
     for name in ("query-gan", "independent"):
         plan = make_plan(name, make_table(300).shape, others=others)
-        charges = [*others, *((event, count) for _, event, count, _ in plan.charges)]
+        charges = [*others, *(release.charge for release in plan.releases)]
         assert epsilon_from_curve(charges, delta=DELTA, relation=NeighboringRelation.ZERO_OUT) == pytest.approx(
             1.0, rel=5e-3
         )
@@ -236,8 +236,8 @@ def test_fit_stops_when_the_ledger_has_no_certificate() -> None:
     plan = make_plan("query-gan", encoded.shape)
     choice = plan.choice
     ledger = Ledger(choice.budget, accountant=choice.accountant, neighboring_relation=choice.neighboring_relation)
-    for label, event, count, details in plan.anchor.charges:
-        ledger.reserve(label, event, count, **details)
+    for release in plan.anchor.releases:
+        ledger.reserve(release)
     with pytest.raises(PrivacyError, match=CERTIFICATE_LABEL):
         fit("query-gan", encoded, plan, ledger=ledger)
 
@@ -359,7 +359,7 @@ def test_certificate_has_its_hundredth_of_the_budget_when_planned() -> None:
     (label, event, count, _) = plan.extra[0]
     assert (label, count) == (CERTIFICATE_LABEL, 1)
     assert event.replace_one_factor == 1.0  # as the act itself: see the neighbours' test above
-    whole = total_rho([(e, c) for _, e, c, _ in plan.charges], relation=NeighboringRelation.ZERO_OUT)
+    whole = total_rho([release.charge for release in plan.releases], relation=NeighboringRelation.ZERO_OUT)
     assert total_rho([(event, 1)], relation=NeighboringRelation.ZERO_OUT) == pytest.approx(0.01 * whole)
     assert whole == pytest.approx(1 / (2 * plan.choice.noise_scale**2))
     assert dataclasses.replace(plan.settings) == plan.settings

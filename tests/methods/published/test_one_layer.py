@@ -24,6 +24,7 @@ from dpwgan.privacy.accountants.moments import MOMENTS
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.table.workers import Team
+from tests.ledgers import make_release
 from tests.methods.published.test_one_hot_rows import put_on_disk
 from tests.teams import run_team
 
@@ -557,7 +558,7 @@ def test_charges_equal_the_acts_events_when_they_happen():
     )
     planned = {}
     for label, event, count, details in one_layer_charges(3, attributes=3, scale=scale):
-        ledger.reserve(label, event, count, mechanism="Gaussian mechanism", **details)
+        ledger.reserve(make_release(label, event, count, mechanism="Gaussian mechanism", **details))
         planned[label] = event
     settings = {"sizes": SIZES, "rng": rng}
     for _ in range(3):
