@@ -72,7 +72,6 @@ TITLES = {
     ("run", ""): "run",
     ("training", "marginals"): "training: marginals and the fit to them (query-gan, and dp-wgan's anchor)",
     ("training", "gaussian"): "training: the Gaussian in a random projection (ron-gauss)",
-    ("training", "images"): "training: images (mean-embedding)",
     ("training", "critic"): "training: critic and its generator (dp-wgan, dp-critic, loss-noise-gan)",
 }
 

@@ -208,8 +208,8 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         name="method",
         group="privacy",
-        help="dp-wgan, query-gan, dp-gan, ron-dp-gan, ron-gauss, mean-embedding, dp-critic, loss-noise-gan or "
-        "independent; docs/methods.md says which when (default: dp-wgan)",
+        help="dp-wgan, query-gan, dp-gan, ron-dp-gan, ron-gauss, dp-critic, loss-noise-gan or independent; "
+        " docs/methods.md says which when (default: dp-wgan)",
         metavar="NAME",
     ),
     Option(
@@ -369,12 +369,6 @@ OPTIONS: tuple[Option, ...] = (
         help="laplace: pure epsilon, no delta is spent; gaussian: more dimensions for the budget (default: laplace)",
     ),
     _real("mean-share", "share of the budget that the one-way counts, or the means of images, get", topic="gaussian"),
-    _whole(
-        "coefficients",
-        "training",
-        "mean-embedding only: cosine coefficients of an image that are embedded, at most",
-        topic="images",
-    ),
     Option(name="claim", group="files", metavar="PATH", help="where the claim goes; - prints it as text on stdout"),
     Option(name="save-model", group="files", metavar="DIR", help="keep the fitted model, to sample more from later"),
     Option(

@@ -5,13 +5,11 @@ from pathlib import Path
 from dpwgan.critic.sampler import MlpSampler
 from dpwgan.errors import UsageError
 from dpwgan.gaussians.projected_gaussian import PROJECTED_FILE, ClassSampler
-from dpwgan.images.factor_images import FACTORS_FILE, FactorImages
 from dpwgan.images.projected_images import IMAGES_FILE, ImageSampler
 from dpwgan.marginals.mixture_sampler import MIXTURE_FILE, MixtureSampler
 from dpwgan.methods.base import FittedSynthesizer, Method
 from dpwgan.methods.dp_wgan import DpWgan
 from dpwgan.methods.independent import Independent
-from dpwgan.methods.mean_embedding import MeanEmbedding
 from dpwgan.methods.published.conv_sampler import CONV_FILE, ConvSampler
 from dpwgan.methods.published.dp_critic import DpCritic
 from dpwgan.methods.published.dp_gan import DpGan
@@ -29,7 +27,6 @@ METHODS: dict[str, type[Method]] = {
     DpGan.name: DpGan,
     RonDpGan.name: RonDpGan,
     RonGauss.name: RonGauss,
-    MeanEmbedding.name: MeanEmbedding,
     DpCritic.name: DpCritic,
     LossNoiseGan.name: LossNoiseGan,
     Independent.name: Independent,
@@ -38,7 +35,6 @@ METHODS: dict[str, type[Method]] = {
 # Which model lies in a folder is told by a file of its own; one that has none is a perceptron's.
 _SAMPLERS = (
     (MIXTURE_FILE, MixtureSampler),
-    (FACTORS_FILE, FactorImages),
     # A model with a prior holds the prior's files as well: the model's own come first.
     (REFINED_FILE, RefinedTable),
     (SMOOTH_FILE, SmoothSampler),

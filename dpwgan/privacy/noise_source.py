@@ -45,14 +45,30 @@ class NoiseSource:
         event, rng = release.event, self._noise
         if isinstance(event, Gaussian):
             values, _ = add_gaussian_noise(
-                exact, sensitivity=release.sensitivity, noise_multiplier=event.noise_multiplier, rng=rng
+                exact,
+                sensitivity=release.sensitivity,
+                noise_multiplier=event.noise_multiplier,
+                rng=rng,
+                replace_one_factor=event.replace_one_factor,
             )
             return Noisy(values=values, stddev=release.stddev)
         if isinstance(event, Laplace):
-            whole, _, _ = add_laplace_noise(exact, sensitivity=_to_whole(release), epsilon=event.epsilon, rng=rng)
+            whole, _, _ = add_laplace_noise(
+                exact,
+                sensitivity=_to_whole(release),
+                epsilon=event.epsilon,
+                rng=rng,
+                replace_one_factor=event.replace_one_factor,
+            )
             return Noisy(values=whole, stddev=release.stddev)
         if isinstance(event, Wishart):
-            matrix, stddev, _ = add_wishart_noise(exact, trace_bound=_to_whole(release), epsilon=event.epsilon, rng=rng)
+            matrix, stddev, _ = add_wishart_noise(
+                exact,
+                trace_bound=_to_whole(release),
+                epsilon=event.epsilon,
+                rng=rng,
+                replace_one_factor=event.replace_one_factor,
+            )
             return Noisy(values=matrix, stddev=stddev)
         raise PrivacyError(f"{release.label}: no noise on numbers is known for what was charged.")
 
@@ -61,7 +77,11 @@ class NoiseSource:
         if not isinstance(release.event, ExponentialSelection):
             raise PrivacyError(f"{release.label}: what was charged is no selection.")
         index, _ = select_by_exponential_mechanism(
-            scores, sensitivity=release.sensitivity, epsilon=release.event.epsilon, rng=self._noise
+            scores,
+            sensitivity=release.sensitivity,
+            epsilon=release.event.epsilon,
+            rng=self._noise,
+            replace_one_factor=release.event.replace_one_factor,
         )
         return index
 

@@ -25,7 +25,6 @@ from dpwgan.app.config import (
 from dpwgan.critic.settings import DpWganSettings
 from dpwgan.errors import InputError, UsageError
 from dpwgan.marginals.anchor import AnchorSettings
-from dpwgan.methods.mean_embedding import MeanEmbeddingSettings
 from dpwgan.methods.registry import METHODS
 from dpwgan.methods.ron_gauss import RonGaussSettings
 from dpwgan.privacy.choose import RULES
@@ -160,8 +159,6 @@ def test_every_setting_of_a_method_has_a_flag_when_compared() -> None:
     assert marginals == set(AnchorSettings.__dataclass_fields__) | {"oracle"}
     gaussian = {option.key for option in OPTIONS if option.topic == "gaussian"}
     assert gaussian == set(RonGaussSettings.__dataclass_fields__) | {"prior_share"}
-    images = {option.key for option in OPTIONS if option.topic == "images"}
-    assert images | {"fit_steps"} == set(MeanEmbeddingSettings.__dataclass_fields__)
 
 
 @pytest.mark.parametrize("method", METHODS)
