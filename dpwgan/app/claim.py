@@ -435,20 +435,21 @@ def _describe_certificate(certificate: Mapping[str, Any] | None) -> list[str]:
     ]
 
 
-def describe_accountant(accountant: Mapping[str, Any]) -> list[str]:
-    """Says which accountant was chosen and why, and what each of the others would have said."""
-    lines = [
-        f"accountant: {accountant['name']} ({accountant['version']}), rule {accountant['rule']}: {accountant['reason']}"
-    ]
+def describe_accountant(accountant: Mapping[str, Any], *, verbose: bool = False) -> list[str]:
+    """Says in a line which accountant was chosen and why, and what noise the others need; if `verbose`, in full.
+
+    In full are also what computed the numbers, and each other's epsilon for the noise that was used.
+    """
+    lines = [f"accountant: {accountant['name']}, rule {accountant['rule']}: {accountant['reason']}"]
+    if not verbose:
+        return lines
+    lines.append(f"  {accountant['name']} is {accountant['version']}")
     for other in accountant["alternatives"]:
         unit = "noise_scale" if "noise_scale" in other else "noise_multiplier"
         noise, words = other[unit], unit.replace("_", " ")
-        if noise is None or not math.isfinite(noise):
-            needed = f"would have met it with no {words}"
-        else:
-            needed = f"would have needed {words} {_show(noise)}"
+        needed = f"needs {words} {_show(noise)}" if noise is not None else f"cannot meet it with any {words}"
         lines.append(
-            f"  {other['name']} {needed}, and gives epsilon {_show_bound(other['epsilon'])} for the noise that was used"
+            f"  {other['name']} {needed}, and gives epsilon {_show_bound(other['epsilon'])} for the noise used"
         )
     return lines
 

@@ -20,15 +20,10 @@ from functools import cache
 from importlib import metadata
 from typing import ClassVar
 
-<<<<<<< HEAD:dpwgan/privacy/accountants/accountant.py
-from dpwgan.privacy.budget import NeighboringRelation
-from dpwgan.accounting.discrete_gaussian import stand_in
-from dpwgan.privacy.events import (
-=======
 from dpwgan.errors import PrivacyError
+from dpwgan.privacy.accountants.discrete_gaussian import stand_in
 from dpwgan.privacy.budget import NeighboringRelation
 from dpwgan.privacy.events import (
->>>>>>> main:dpwgan/privacy/accountants/accountant.py
     Charge,
     DiscreteGaussian,
     ExponentialSelection,

@@ -15,8 +15,7 @@ k s^2, if then (e, d) is read as (e + 2 c, e^c d), where
 Proof. (1) *One number.* Let P be the law of the moved counts less their values, and Q the law one further up. P/Q at x
 is e^((k - 2 S)/(2 s^2)), S = sum x_i: given S both laws are the same, so S alone tells all. Fewer moved counts are a
 function of more; and a fixed pair that dominates each release dominates it whatever came before, so that n releases are
-dominated by the product of their pairs (`dpwgan.privacy.accountants.accountant` moves them to the front), which is one release
-of k counts.
+dominated by the product of their pairs (the module of `Accountant` moves them to the front): one release of k counts.
 (2) *Sums.* With G_v(x) = e^(-x^2/(2 v)): sum over a of G_u(a) G_v(x - a) = G_(u+v)(x) T(x u/(u + v)), T(t) = sum over
 whole a of G_h(a - t), h = u v/(u + v). By Poisson summation and Jacobi's triple product T(t) is a constant times the
 product over n of 1 + 2 q^(2n-1) cos(2 pi t) + q^(4n-2), q = e^(-2 pi^2 h); each factor is largest at t = 0 and least at

@@ -8,16 +8,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-<<<<<<< HEAD:dpwgan/privacy/accountants/moments.py
-from dpwgan.privacy.accountants.accountant import Accountant, ComposedCharge, ComposedEvent, library_version, loss_range
-from dpwgan.privacy.budget import NeighboringRelation
-from dpwgan.privacy.events import DiscreteGaussian, ExponentialSelection, Gaussian, PoissonGaussian, gaussian
-=======
->>>>>>> main:dpwgan/privacy/accountants/moments.py
 from dpwgan.errors import PrivacyError
 from dpwgan.privacy.accountants.accountant import Accountant, ComposedCharge, ComposedEvent, library_version, loss_range
 from dpwgan.privacy.budget import NeighboringRelation
-from dpwgan.privacy.events import ExponentialSelection, Gaussian, PoissonGaussian
+from dpwgan.privacy.events import DiscreteGaussian, ExponentialSelection, Gaussian, PoissonGaussian, gaussian
 
 FloatArray = npt.NDArray[np.float64]
 

@@ -40,21 +40,14 @@ import numpy as np
 import numpy.typing as npt
 from scipy import fft, linalg, special
 
-<<<<<<< HEAD:dpwgan/privacy/accountants/pld.py
-from dpwgan.privacy.accountants.accountant import Accountant, ComposedCharge, library_version, loss_range
-from dpwgan.privacy.accountants.amortized import gaussian_epsilon
-from dpwgan.privacy.budget import NeighboringRelation
-from dpwgan.privacy.events import (
-    Charge,
-    DiscreteGaussian,
-=======
 from dpwgan.errors import PrivacyError
 from dpwgan.privacy.accountants.accountant import Accountant, ComposedCharge, library_version, loss_range
 from dpwgan.privacy.accountants.amortized import gaussian_epsilon
 from dpwgan.privacy.accountants.moments import MOMENTS, replace_one_by_group
 from dpwgan.privacy.budget import NeighboringRelation
 from dpwgan.privacy.events import (
->>>>>>> main:dpwgan/privacy/accountants/pld.py
+    Charge,
+    DiscreteGaussian,
     ExponentialSelection,
     Gaussian,
     PoissonGaussian,

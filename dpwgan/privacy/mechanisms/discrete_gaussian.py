@@ -10,8 +10,8 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from dpwgan.privacy.events import round_up_stddev
 from dpwgan.errors import PrivacyError
+from dpwgan.privacy.events import round_up_stddev
 from dpwgan.privacy.mechanisms.laplace import MOST_SCALE, IntegerArray, bernoulli_exp, sample_two_sided
 
 _MOST_AT_ONCE = 1 << 16
