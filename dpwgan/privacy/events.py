@@ -250,13 +250,13 @@ def discrete_gaussian(*, noise_multiplier: float, cells: int) -> DiscreteGaussia
 
 
 def round_up_stddev(stddev: float) -> float:
-    """Rounds up to 20 significant bits, and to 2^-20 at least: a fraction of whole numbers that draws can be made of.
+    """Rounds up to 32 significant bits, and to 2^-20 at least: a fraction of whole numbers that draws can be made of.
 
     Raises: PrivacyError unless it is finite and above 0.
     """
     _refuse_unless_positive("stddev", stddev)
     part, power = math.frexp(max(stddev, 2.0**-20))
-    return math.ldexp(math.ceil(math.ldexp(part, 20)), power - 20)
+    return math.ldexp(math.ceil(math.ldexp(part, 32)), power - 32)
 
 
 def exponential_selection(*, epsilon: float, replace_one_factor: float = 2.0) -> ExponentialSelection:

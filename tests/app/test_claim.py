@@ -29,7 +29,7 @@ from dpwgan.app.config import RECORDS
 from dpwgan.errors import DpwganError, InputError
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.certificate import Certificate
-from dpwgan.privacy.events import exponential_selection, gaussian, poisson_gaussian
+from dpwgan.privacy.events import discrete_gaussian, exponential_selection, poisson_gaussian
 from dpwgan.privacy.guarantee import PrivacyGuarantee
 
 
@@ -55,10 +55,9 @@ COUNTS = [
     ),
     make_line(
         "query answers",
-        "Gaussian noise on the counts of the selected marginal",
-        gaussian(noise_multiplier=100.0, replace_one_factor=math.sqrt(2)),
+        "discrete Gaussian noise on the counts of the selected marginal",
+        discrete_gaussian(noise_multiplier=100.0, cells=1),
         count=3,
-        stddev_of_a_count=100.0,
     ),
 ]
 CERTIFICATE = Certificate(
@@ -298,8 +297,8 @@ def test_ledger_reads_as_words_when_its_lines_are_mixed() -> None:
         "charged 100, expected batch size 50",
         "  query selections: exponential mechanism on the expected gains of answers; epsilon of each 0.0123457, "
         "sensitivities that a replaced row can move it by 2, reserved 3, charged 3, score sensitivity 1",
-        "  query answers: Gaussian noise on the counts of the selected marginal; noise multiplier 100, "
-        "sensitivities that a replaced row can move it by 1.41421, reserved 3, charged 3, stddev of a count 100",
+        "  query answers: discrete Gaussian noise on the counts of the selected marginal; stddev 100, "
+        "counts that a row adds 1 to 1, reserved 3, charged 3",
     ]
 
 

@@ -23,7 +23,7 @@ def add_discrete_gaussian_noise(
 ) -> tuple[IntegerArray, float]:
     """Releases whole numbers with independent discrete Gaussian noise on every one; gives its stddev as well.
 
-    Privacy: noise z has probability proportional to e^(-z^2/(2 s^2)), s being `stddev` rounded up to 20 bits, which is
+    Privacy: noise z has probability proportional to e^(-z^2/(2 s^2)), s being `stddev` rounded up to 32 bits, which is
       what is given back. What that proves is said by `dpwgan.privacy.events.DiscreteGaussian`, whose `stddev` is
       drawn as it is. `rng` must not be known to whoever sees the release.
     Shapes: the release has the shape of `values`.
