@@ -571,7 +571,7 @@ def check_model_folder(target: Path) -> None:
 
 
 def announce(run_plan: RunPlan) -> None:
-    """Says on the log which accountant was chosen for this epsilon and why, and what the others would have said.
+    """Says on the log which accountant was chosen and why; to who wants more, what the others would have said.
 
     Of a method without a guarantee it says why there is none, and what was published instead.
     """
@@ -582,9 +582,10 @@ def announce(run_plan: RunPlan) -> None:
             LOGGER.warning("%s", describe_published(unprotected.published.describe()))
         return
     accountant = run_plan.accountant
-    for number, line in enumerate(describe_accountant(accountant)):
-        fields = {"event": "accountant", "accountant": accountant} if number == 0 else {"event": "accountant"}
-        LOGGER.info("%s", line.strip(), extra={"fields": fields})
+    first, *more = describe_accountant(accountant, verbose=True)
+    LOGGER.info("%s", first, extra={"fields": {"event": "accountant", "accountant": accountant}})
+    for line in more:
+        LOGGER.debug("%s", line.strip(), extra={"fields": {"event": "accountant"}})
 
 
 def _read_schema(

@@ -216,7 +216,7 @@ OPTIONS: tuple[Option, ...] = (
         name="accountant",
         group="privacy",
         choices=ACCOUNTANTS,
-        help="how the loss is added up; auto takes moments or amortized, whichever needs less noise (default: auto)",
+        help="how the loss is added up; auto takes the one that needs least noise (default: auto)",
     ),
     Option(
         name="neighbours",

@@ -134,7 +134,7 @@ def show_check(run_plan: RunPlan, memory: MemoryPlan, *, voice: Voice) -> None:
         + (" (lists of cells are still to be read: a guess)" if document["width_is_a_guess"] else ""),
         f"asked: epsilon {run_plan.budget.epsilon:.6g}, delta {run_plan.budget.delta:.4g} "
         f"({run_plan.delta_chosen_by}), neighbours {run_plan.config.neighbours}",
-        *_describe_planned(run_plan, document),
+        *_describe_planned(run_plan, document, verbose=voice.verbose),
         "ledger, all of it reserved and nothing charged:",
         *describe_ledger(document["ledger"]),
         f"memory: {memory.describe()}",
@@ -145,11 +145,11 @@ def show_check(run_plan: RunPlan, memory: MemoryPlan, *, voice: Voice) -> None:
     print_out("\n".join(lines) + "\n")
 
 
-def _describe_planned(run_plan: RunPlan, document: Mapping[str, Any]) -> list[str]:
+def _describe_planned(run_plan: RunPlan, document: Mapping[str, Any], *, verbose: bool) -> list[str]:
     unprotected = run_plan.unprotected
     if unprotected is None:
         planned = f"planned: epsilon {round_up(document['epsilon_planned'], digits=6)}"
-        return [planned, *describe_accountant(run_plan.accountant)]
+        return [planned, *describe_accountant(run_plan.accountant, verbose=verbose)]
     published = unprotected.published
     return [
         f"planned: {NOT_PRIVATE}: {unprotected.reason}",

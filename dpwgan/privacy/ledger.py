@@ -11,6 +11,7 @@ from dpwgan.privacy.accountants.accountant import Accountant
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.events import (
     Charge,
+    DiscreteGaussian,
     ExponentialSelection,
     Gaussian,
     Laplace,
@@ -365,10 +366,16 @@ class Ledger:
             )
         if any(isinstance(event, (PoissonGaussian, Gaussian)) for event in events):
             assumptions.append(
-                "what is released with Gaussian noise (sums of clipped gradients, counts, and the like) moves by no "
+                "what is released with Gaussian noise (sums of clipped gradients, and the like) moves by no "
                 "more than its sensitivity when one row is zeroed out, in L2 jointly over all its entries, and by no "
                 "more than the stated multiple of it, or twice as much, when one is replaced; the noise is independent "
                 "and unknown to whoever sees the release, and drawn in IEEE floating point"
+            )
+        if any(isinstance(event, DiscreteGaussian) for event in events):
+            assumptions.append(
+                "what is released with discrete Gaussian noise is counts of rows, of which zeroing out one row takes 1 "
+                "from no more than the stated number of cells, and replacing one also adds 1 to no more than as many; "
+                "the noise is whole numbers as well, drawn exactly, independent and unknown to whoever sees the release"
             )
         if any(isinstance(event, Laplace) for event in events):
             assumptions.append(
