@@ -77,7 +77,7 @@ class DiscreteGaussian(_Numbers):
 
     Privacy: zeroing out a record takes 1 from at most `cells` of the counts and leaves the others; replacing one takes
       1 from at most `cells` of them and adds 1 to at most as many. The noise z of each count is drawn independently,
-      with probability proportional to e^(-z^2 / (2 stddev^2)). `dpwgan.accounting.discrete_gaussian` has the proofs.
+      with probability proportional to e^(-z^2 / (2 stddev^2)). `accountants.discrete_gaussian` has the proofs.
     Units: `stddev` in counts; a number that `round_up_stddev` gave, so that it is drawn as it is.
     Source: Canonne, Kamath, Steinke 2020, arXiv:2004.00010.
     """
