@@ -31,17 +31,17 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.census1940 import write_population  # noqa: E402
 from benchmarks.figures import Figure, report, take_figure, take_ratios  # noqa: E402
-from dpwgan.api import Synthesizer  # noqa: E402
-from dpwgan.cells.coarsening import coarsen  # noqa: E402
-from dpwgan.cells.groups import GroupLayout  # noqa: E402
-from dpwgan.cells.one_ways import measure_one_ways, plan_one_ways  # noqa: E402
-from dpwgan.data.encoder import TableEncoder  # noqa: E402
-from dpwgan.data.lines import Lines  # noqa: E402
-from dpwgan.data.reader import open_table  # noqa: E402
-from dpwgan.data.writer import write_table  # noqa: E402
-from dpwgan.discriminators.marginals import count_pairs  # noqa: E402
-from dpwgan.specs import read_specs  # noqa: E402
-from dpwgan.storage import cut  # noqa: E402
+from dpwgan.app.api import Synthesizer  # noqa: E402
+from dpwgan.marginals.coarsening import coarsen  # noqa: E402
+from dpwgan.marginals.groups import GroupLayout  # noqa: E402
+from dpwgan.marginals.measurements import count_pairs  # noqa: E402
+from dpwgan.marginals.one_ways import measure_one_ways, plan_one_ways  # noqa: E402
+from dpwgan.table.encoder import TableEncoder  # noqa: E402
+from dpwgan.table.lines import Lines  # noqa: E402
+from dpwgan.table.reader import open_table  # noqa: E402
+from dpwgan.table.specs import read_specs  # noqa: E402
+from dpwgan.table.storage import cut  # noqa: E402
+from dpwgan.table.writer import write_table  # noqa: E402
 
 GOAL_OF_CSV = "<= 1.3"
 GOAL_OF_SAMPLING = "<= 60"

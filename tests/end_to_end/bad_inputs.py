@@ -550,7 +550,7 @@ def main() -> None:
     import io
     from contextlib import redirect_stderr
 
-    from dpwgan import cli
+    from dpwgan.app import cli
 
     lines = list(HEAD)
     for case in CASES:

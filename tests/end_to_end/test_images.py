@@ -7,15 +7,15 @@ import numpy as np
 import polars as pl
 import pytest
 
-from dpwgan import cli
-from dpwgan.claim import read_claim
-from dpwgan.data.reader import open_table
-from dpwgan.data.writer import write_table
-from dpwgan.images import cli as images_cli
-from dpwgan.specs import read_specs
-from tests.data.images import draw_images, make_specs
+from dpwgan.app import cli
+from dpwgan.app.claim import read_claim
+from dpwgan.app.images import cli as images_cli
+from dpwgan.table.reader import open_table
+from dpwgan.table.specs import read_specs
+from dpwgan.table.writer import write_table
+from tests.app.images.test_png import read_png
 from tests.end_to_end.bad_inputs import inside
-from tests.images.test_png import read_png
+from tests.table.images import draw_images, make_specs
 
 RON_GAUSS = ("--method", "ron-gauss", "--label", "y", "--projection-dimension", "3")
 INDEPENDENT = ("--method", "independent")
