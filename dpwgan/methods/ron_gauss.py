@@ -155,6 +155,13 @@ class RonGaussPlan:
         return 1 if self.label is None else self.label.categories
 
     @property
+    def one_ways_noise_multiplier(self) -> float:
+        """Noise of the one-way counts over their joint sensitivity. Raises: UsageError under Laplace noise."""
+        if not isinstance(self.counts, Gaussian):
+            raise UsageError("Laplace noise has no noise multiplier")
+        return self.counts.noise_multiplier
+
+    @property
     def histograms(self) -> int:
         """Number of histograms that a record is in, that of the classes among them."""
         return self.one_way_plan.histograms + (self.label is not None)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpwgan.errors import PrivacyError, UsageError
-from dpwgan.images.projection import draw_projection, project_on_semidefinite
+from dpwgan.gaussians.projection import draw_projection, project_on_semidefinite
 from dpwgan.methods import ron_gauss
 from dpwgan.methods.registry import get_method
 from dpwgan.methods.ron_gauss import (
@@ -15,7 +15,7 @@ from dpwgan.methods.ron_gauss import (
     choose_dimension,
 )
 from dpwgan.privacy.budget import NeighboringRelation
-from dpwgan.privacy.events import Laplace, Wishart, stable_selection
+from dpwgan.privacy.events import Event, Laplace, Wishart, stable_selection
 from tests.methods.privacy_totals import gaussian_delta, total_rho
 from tests.methods.runs import NARROW, fit, make_plan, make_table, refuse_illegal, reserve, run
 
@@ -96,16 +96,18 @@ def test_lists_of_cells_come_off_the_budget_when_they_are_paid_for() -> None:
 
 def test_noise_is_of_the_planned_scale_when_fitted(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the mechanism is told is what was reserved: no other noise is drawn."""
-    told = []
-    for name in ("measure_classes", "measure_products"):
-        real = getattr(ron_gauss, name)
-        monkeypatch.setattr(
-            ron_gauss, name, lambda *a, real=real, noise, **k: told.append(noise) or real(*a, noise=noise, **k)
-        )
+    told = watch_noise(monkeypatch)
     encoded = make_table(200)
     plan = make_plan("ron-gauss", encoded.shape)
     fit("ron-gauss", encoded, plan, ledger=reserve(plan))
     assert told == [event for _, event, _, _ in plan.charges]
+
+
+def watch_noise(monkeypatch: pytest.MonkeyPatch) -> list[Event]:
+    told: list[Event] = []
+    real = ron_gauss.add_noise
+    monkeypatch.setattr(ron_gauss, "add_noise", lambda *a, noise, **k: told.append(noise) or real(*a, noise=noise, **k))
+    return told
 
 
 def test_no_row_is_read_when_the_ledger_refuses() -> None:

@@ -41,25 +41,19 @@ def watch_run(
     present = np.arange(encoded.records) < encoded.records - 1
     plan = make_plan("ron-gauss", encoded.shape, epsilon=2.0, **settings)
     told: list[tuple[np.ndarray, int, float]] = []
-    add, add_to_matrix = class_moments.add_laplace_noise, class_moments.add_wishart_noise
-    add_up = ron_gauss.sum_products
+    add, add_up = ron_gauss.add_noise, ron_gauss.sum_products
     sums: list[np.ndarray] = []
 
-    def note(values: Any, *, sensitivity: int, epsilon: float, **more: Any) -> Any:
-        told.append((np.array(values), sensitivity, epsilon))
-        return add(values, sensitivity=sensitivity, epsilon=epsilon, **more)
-
-    def note_matrix(values: Any, *, trace_bound: int, epsilon: float, **more: Any) -> Any:
-        told.append((np.array(values), trace_bound, epsilon))
-        return add_to_matrix(values, trace_bound=trace_bound, epsilon=epsilon, **more)
+    def note(exact: Any, *, noise: Any, sensitivity: float, **more: Any) -> Any:
+        told.extend((np.array(values), int(sensitivity), noise.epsilon) for values in exact)
+        return add(exact, noise=noise, sensitivity=sensitivity, **more)
 
     def both(groups: Any, to_points: Any, *, dimension: int) -> Any:
         sums.append(add_up(groups[present], to_points, dimension=dimension))
         return add_up(groups, to_points, dimension=dimension)
 
     with monkeypatch.context() as patch:
-        patch.setattr(class_moments, "add_laplace_noise", note)
-        patch.setattr(class_moments, "add_wishart_noise", note_matrix)
+        patch.setattr(ron_gauss, "add_noise", note)
         patch.setattr(ron_gauss, "sum_products", both)
         fit("ron-gauss", encoded, plan, ledger=reserve(plan), seed=seed)
     counts = class_moments.count_classes([encoded.take(present)], plan.one_way_plan, sized=False)
