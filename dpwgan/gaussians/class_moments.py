@@ -16,17 +16,16 @@ Sensitivities. For z in R^p of norm 1 or less, and the matrix z z^T that it adds
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dpwgan.marginals.one_ways import OneWayPlan, OneWays, count_one_ways
+from dpwgan.marginals.one_ways import OneWayPlan, OneWays, count_one_ways, split_one_ways
 from dpwgan.privacy.events import Gaussian, Laplace, Wishart
-from dpwgan.privacy.mechanisms.gaussian import add_gaussian_noise
-from dpwgan.privacy.mechanisms.laplace import add_laplace_noise
-from dpwgan.privacy.mechanisms.wishart import EDGE, add_wishart_noise, shrink_eigenvalues
+from dpwgan.privacy.mechanisms.wishart import EDGE, shrink_eigenvalues
+from dpwgan.privacy.release import Noisy
 from dpwgan.table.encoded import EncodedTable, Span
 from dpwgan.table.storage import allocate_beside, cut, let_go
 
@@ -52,34 +51,6 @@ _CHUNK = 1 << 16
 _CHUNK_BYTES = 1 << 24
 # The sums in L2 are of square roots: what rounding may add to them is far below this.
 _ROUNDING = 1e-9
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Noisy:
-    """What was released, and the stddev of its noise."""
-
-    values: npt.NDArray[Any]
-    stddev: float
-
-
-def add_noise(
-    exact: Sequence[npt.NDArray[Any]], *, noise: Noise | MatrixNoise, sensitivity: float, rng: np.random.Generator
-) -> list[Noisy]:
-    """Adds the noise of an event to what will be released as one."""
-    noisy = []
-    for values in exact:
-        more: dict[str, Any] = {"rng": rng, "replace_one_factor": noise.replace_one_factor}
-        if isinstance(noise, Laplace):
-            whole, scale, _ = add_laplace_noise(values, sensitivity=int(sensitivity), epsilon=noise.epsilon, **more)
-            noisy.append(Noisy(values=whole, stddev=math.sqrt(2.0) * scale))
-        elif isinstance(noise, Wishart):
-            matrix, stddev, _ = add_wishart_noise(values, trace_bound=int(sensitivity), epsilon=noise.epsilon, **more)
-            noisy.append(Noisy(values=matrix, stddev=stddev))
-        else:
-            sigma = noise.noise_multiplier
-            released, _ = add_gaussian_noise(values, sensitivity=sensitivity, noise_multiplier=sigma, **more)
-            noisy.append(Noisy(values=released, stddev=sigma * sensitivity))
-    return noisy
 
 
 def counts_sensitivity(noise: Noise, *, histograms: int) -> float:
@@ -162,18 +133,8 @@ def read_classes(noisy: Noisy, plan: OneWayPlan, *, classes: int) -> tuple[list[
 
     Privacy: post-processing of `count_classes` with noise. Shapes: the latter (classes,), or (0,).
     """
-    sizes = [
-        attribute.codes + blocks
-        for attribute, runs in zip(plan.attributes, plan.blocks, strict=True)
-        for blocks in runs
-    ]
-    each, released = sum(sizes), noisy.values.astype(np.float64)
-    measured = []
-    for index in range(classes):
-        pieces = iter(np.split(released[index * each : (index + 1) * each], np.cumsum(sizes)[:-1]))
-        histograms = tuple(tuple(next(pieces) for _ in runs) for runs in plan.blocks)
-        measured.append(OneWays(plan=plan, histograms=histograms, stddev=noisy.stddev))
-    return measured, released[classes * each :]
+    own, sizes = np.split(noisy.values.astype(np.float64), [classes * plan.cells])
+    return [split_one_ways(counts, plan, stddev=noisy.stddev) for counts in own.reshape(classes, -1)], sizes
 
 
 def to_grid(points: Floats) -> Integers:

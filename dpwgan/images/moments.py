@@ -34,7 +34,6 @@ from dpwgan.gaussians.class_moments import (
     Integers,
     MatrixNoise,
     Noise,
-    Noisy,
     count_labels,
     shrink_noisy_eigenvalues,
     sum_products,
@@ -43,6 +42,7 @@ from dpwgan.gaussians.class_moments import (
 from dpwgan.gaussians.projection import project_on_semidefinite
 from dpwgan.images.grid import ImageGrid
 from dpwgan.privacy.events import Laplace
+from dpwgan.privacy.release import Noisy
 from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.storage import cut, let_go
 

@@ -8,7 +8,7 @@ share of its budget: it chooses the events, `lay_out_releases` makes the rest of
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
@@ -24,8 +24,6 @@ from dpwgan.gaussians.class_moments import (
     RADIUS,
     MatrixNoise,
     Noise,
-    Noisy,
-    add_noise,
     bearable_dimension,
     count_classes,
     counts_sensitivity,
@@ -66,6 +64,7 @@ from dpwgan.privacy.choose import FamilyChoice, choose_accountant_for_family
 from dpwgan.privacy.events import Charge, Event, Gaussian, Laplace, Wishart, gaussian, laplace, wishart
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.randomness import Streams
+from dpwgan.privacy.release import Release
 from dpwgan.table.encoded import EncodedTable, Span, TableShape
 
 Floats = npt.NDArray[np.float64]
@@ -167,23 +166,27 @@ class RonGaussPlan:
         return self.one_way_plan.histograms + (self.label is not None)
 
     @property
-    def charges(self) -> list[tuple[str, Event, int, Mapping[str, Any]]]:
+    def releases(self) -> list[Release]:
         """What to reserve in the ledger."""
         of_sizes = "" if self.label is None else f" of every class of {self.label.column}, and on the classes' sizes"
         of_all = "" if self.label is None else ", of all classes together"
         counts, covariance = type(self.counts).__name__, type(self.covariance).__name__
         return [
-            _say(
-                COUNTS_LABEL,
-                self.counts,
-                f"{counts} noise on all one-way counts together{of_sizes}",
-                histograms=self.histograms,
+            Release(
+                label=COUNTS_LABEL,
+                event=self.counts,
+                times=1,
+                mechanism=f"{counts} noise on all one-way counts together{of_sizes}",
+                sensitivity=counts_sensitivity(self.counts, histograms=self.histograms),
+                details={"histograms": self.histograms},
             ),
-            _say(
-                COVARIANCE_LABEL,
-                self.covariance,
-                f"{covariance} noise on the projected rows' covariance{of_all}",
-                dimension=self.dimension,
+            Release(
+                label=COVARIANCE_LABEL,
+                event=self.covariance,
+                times=1,
+                mechanism=f"{covariance} noise on the projected rows' covariance{of_all}",
+                sensitivity=products_sensitivity(self.covariance),
+                details={"dimension": self.dimension},
             ),
         ]
 
@@ -253,28 +256,34 @@ class RonGaussImagePlan:
         return max(self.centre_dimension, self.means_dimension, self.covariance_dimension)
 
     @property
-    def charges(self) -> list[tuple[str, Event, int, Mapping[str, Any]]]:
+    def releases(self) -> list[Release]:
         """What to reserve in the ledger."""
         points, matrices = type(self.means).__name__, type(self.covariance).__name__
         whose = f"{'each class' if self.by_class else 'all classes'} of {self.grid.label.column}"
         return [
-            _say(
-                CENTRE_LABEL,
-                self.centre,
-                f"{points} noise on the classes' sizes and the sum of all projected images, together",
-                dimension=self.centre_dimension,
+            Release(
+                label=CENTRE_LABEL,
+                event=self.centre,
+                times=1,
+                mechanism=f"{points} noise on the classes' sizes and the sum of all projected images, together",
+                sensitivity=centre_sensitivity(self.centre, dimension=self.centre_dimension),
+                details={"dimension": self.centre_dimension},
             ),
-            _say(
-                MEANS_LABEL,
-                self.means,
-                f"{points} noise on the classes' sums of projected images, all together",
-                dimension=self.means_dimension,
+            Release(
+                label=MEANS_LABEL,
+                event=self.means,
+                times=1,
+                mechanism=f"{points} noise on the classes' sums of projected images, all together",
+                sensitivity=means_sensitivity(self.means, dimension=self.means_dimension),
+                details={"dimension": self.means_dimension},
             ),
-            _say(
-                IMAGE_COVARIANCE_LABEL,
-                self.covariance,
-                f"{matrices} noise on the projected images' covariance, {whose}",
-                dimension=self.covariance_dimension,
+            Release(
+                label=IMAGE_COVARIANCE_LABEL,
+                event=self.covariance,
+                times=1,
+                mechanism=f"{matrices} noise on the projected images' covariance, {whose}",
+                sensitivity=products_sensitivity(self.covariance),
+                details={"dimension": self.covariance_dimension},
             ),
         ]
 
@@ -538,10 +547,6 @@ def _most_width(plan: OneWayPlan, *, ranks: bool = False) -> int:
     )
 
 
-def _say(label: str, event: Event, mechanism: str, **details: int) -> tuple[str, Event, int, Mapping[str, Any]]:
-    return label, event, 1, {"mechanism": mechanism, **details}
-
-
 # ------------------------------------------------------------------------------------------------------------ a table
 
 
@@ -550,12 +555,11 @@ def _fit_table(
 ) -> ClassSampler:
     tables: list[EncodedTable] = []
 
-    def count() -> list[npt.NDArray[Any]]:
+    def count() -> npt.NDArray[np.int64]:
         tables.extend(split_classes(encoded, plan.label))
-        return [count_classes(tables, plan.one_way_plan, sized=plan.label is not None)]
+        return count_classes(tables, plan.one_way_plan, sized=plan.label is not None)
 
-    sensitivity = counts_sensitivity(plan.counts, histograms=plan.histograms)
-    (noisy,) = _release(ledger, COUNTS_LABEL, count, noise=plan.counts, sensitivity=sensitivity, streams=streams)
+    noisy = ledger.release(COUNTS_LABEL, count)
     progress(1, 2, ledger.epsilon_spent())
     # From here on, up to the second release, all is made of the first one and of public randomness.
     measured, totals = read_classes(noisy, plan.one_way_plan, classes=plan.classes)
@@ -571,10 +575,7 @@ def _fit_table(
     def add_up() -> list[npt.NDArray[Any]]:
         return [write_products(drafts[index].sum_products(tables[index]), noise=plan.covariance) for index in seen]
 
-    sensitivity = products_sensitivity(plan.covariance)
-    released = _release(
-        ledger, COVARIANCE_LABEL, add_up, noise=plan.covariance, sensitivity=sensitivity, streams=streams
-    )
+    released = ledger.release_all(COVARIANCE_LABEL, add_up)
     matrices = {
         index: read_products(noisy, dimension=drafts[index].dimension)
         for index, noisy in zip(seen, released, strict=True)
@@ -582,19 +583,6 @@ def _fit_table(
     models = tuple(draft.finish(matrices.get(index), rng=streams.model) for index, draft in enumerate(drafts))
     progress(2, 2, ledger.epsilon_spent())
     return ClassSampler(spans=encoded.spans, label=plan.label, shares=records / records.sum(), models=models)
-
-
-def _release(
-    ledger: Ledger,
-    label: str,
-    compute: Callable[[], list[npt.NDArray[Any]]],
-    *,
-    noise: Noise | MatrixNoise,
-    sensitivity: float,
-    streams: Streams,
-) -> list[Noisy]:
-    ledger.charge(label)
-    return add_noise(compute(), noise=noise, sensitivity=sensitivity, rng=streams.noise)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -663,14 +651,7 @@ def _fit_images(
     grid, total = plan.grid, float(plan.shape.records)
     projection = _make_projection(plan, rng=streams.model)
     first = projection.take(plan.centre_dimension)
-    (noisy,) = _release(
-        ledger,
-        CENTRE_LABEL,
-        lambda: [sum_centre(encoded, first, noise=plan.centre)],
-        noise=plan.centre,
-        sensitivity=centre_sensitivity(plan.centre, dimension=plan.centre_dimension),
-        streams=streams,
-    )
+    noisy = ledger.release(CENTRE_LABEL, lambda: sum_centre(encoded, first, noise=plan.centre))
     progress(1, 3, ledger.epsilon_spent())
     # From here on, up to the next release, all is made of the earlier ones and of public numbers.
     released, stddev = read_points(noisy, plan.centre)
@@ -686,13 +667,9 @@ def _fit_images(
 
     second = projection.take(plan.means_dimension)
     radius = _choose_radius(picture[np.newaxis], np.ones(1), second)
-    (noisy,) = _release(
-        ledger,
+    noisy = ledger.release(
         MEANS_LABEL,
-        lambda: [sum_means(encoded, second, centre=centre[: second.dimension], radius=radius, noise=plan.means)],
-        noise=plan.means,
-        sensitivity=means_sensitivity(plan.means, dimension=plan.means_dimension),
-        streams=streams,
+        lambda: sum_means(encoded, second, centre=centre[: second.dimension], radius=radius, noise=plan.means),
     )
     progress(2, 3, ledger.epsilon_spent())
     sums, stddev = read_points(noisy, plan.means)
@@ -708,16 +685,12 @@ def _fit_images(
         reach, counted = _choose_radius(pictures, shares, third), np.maximum(records, 1.0)
     else:
         reach, counted = _choose_radius(picture[np.newaxis], np.ones(1), third), np.array([total])
-    matrices = _release(
-        ledger,
+    matrices = ledger.release_all(
         IMAGE_COVARIANCE_LABEL,
         lambda: [
             write_products(products, noise=plan.covariance)
             for products in sum_image_products(encoded, third, centres=centres, radius=reach)
         ],
-        noise=plan.covariance,
-        sensitivity=products_sensitivity(plan.covariance),
-        streams=streams,
     )
     progress(3, 3, ledger.epsilon_spent())
     between = 0.0 if plan.by_class else (means[:, :p] * records[:, np.newaxis]).T @ means[:, :p] / reach**2

@@ -1,6 +1,7 @@
 """The two releases of RON-Gauss: their sensitivities, on worst neighbours that are searched for, and plain sums."""
 
 import math
+import secrets
 from dataclasses import replace
 
 import numpy as np
@@ -14,7 +15,6 @@ from dpwgan.gaussians.class_moments import (
     PURE_REPLACE_ONE_FACTOR,
     RADIUS,
     MatrixNoise,
-    add_noise,
     count_classes,
     counts_sensitivity,
     products_sensitivity,
@@ -28,6 +28,7 @@ from dpwgan.gaussians.class_moments import (
 from dpwgan.marginals.one_ways import plan_one_ways
 from dpwgan.privacy.events import Gaussian, Wishart, gaussian, laplace, wishart
 from dpwgan.table.encoded import EncodedTable
+from tests.ledgers import make_release, make_source
 from tests.marginals.tables import COLUMNS, make_encoded
 
 FALSE_ALARM = 1e-6
@@ -163,10 +164,12 @@ def test_sums_are_exact_when_there_are_more_rows_than_one_chunk() -> None:
 
 
 def release_products(sums: list[np.ndarray], noise: MatrixNoise, *, seed: int | None = None) -> list[np.ndarray]:
-    exact = [write_products(total, noise=noise) for total in sums]
-    rng = np.random.default_rng(seed)
-    noisy = add_noise(exact, noise=noise, sensitivity=products_sensitivity(noise), rng=rng)
-    return [read_products(each, dimension=len(total)) for each, total in zip(noisy, sums, strict=True)]
+    source = make_source(secrets.randbits(32) if seed is None else seed)
+    release = make_release("products", noise, sensitivity=products_sensitivity(noise))
+    return [
+        read_products(source.add_noise(release, write_products(total, noise=noise)), dimension=len(total))
+        for total in sums
+    ]
 
 
 @pytest.mark.statistical
@@ -201,9 +204,9 @@ def test_classes_are_measured_apart_when_there_are_labels() -> None:
     labels = np.random.default_rng(7).integers(0, 3, 200)
     for noise in (laplace(epsilon=1e6), gaussian(noise_multiplier=1e-9)):
         tables = [encoded.take(labels == index) for index in range(3)]
-        counts = [count_classes(tables, plan, sized=True)]
+        counts = count_classes(tables, plan, sized=True)
         sensitivity = counts_sensitivity(noise, histograms=plan.histograms + 1)
-        (noisy,) = add_noise(counts, noise=noise, sensitivity=sensitivity, rng=np.random.default_rng(8))
+        noisy = make_source(8).add_noise(make_release("counts", noise, sensitivity=sensitivity), counts)
         measured, totals = read_classes(noisy, plan, classes=3)
         np.testing.assert_allclose(totals, np.bincount(labels, minlength=3), atol=1e-3)
         for index, one_ways in enumerate(measured):

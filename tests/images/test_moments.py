@@ -9,7 +9,7 @@ import pytest
 from scipy import optimize, stats
 
 from dpwgan.errors import DpwganError
-from dpwgan.gaussians.class_moments import RADIUS, add_noise
+from dpwgan.gaussians.class_moments import RADIUS
 from dpwgan.gaussians.projection import draw_projection
 from dpwgan.images.basis import make_cosine_basis
 from dpwgan.images.moments import (
@@ -27,6 +27,7 @@ from dpwgan.images.moments import (
 from dpwgan.privacy.events import Gaussian, Laplace, gaussian, laplace
 from dpwgan.table.encoded import EncodedTable
 from tests.images.test_grid import make_grid
+from tests.ledgers import make_release, make_source
 from tests.methods.images import encode_images
 
 FALSE_ALARM = 1e-6
@@ -156,10 +157,11 @@ def test_noise_has_the_stated_law_when_means_are_released(noise: Laplace | Gauss
     """Chi-square of the squares, two-sided; the twin whose noise is 10% low fails."""
     projection = make_projection(12)
     encoded, _ = encode_images(np.zeros((30, 4, 3), np.uint8), np.arange(30) % 3)
-    rng, centre = np.random.default_rng(6), np.full(12, 0.1)
+    source, centre = make_source(6), np.full(12, 0.1)
     exact = sum_means(encoded, projection, centre=centre, radius=2.0, noise=noise)
     sensitivity = means_sensitivity(noise, dimension=12)
-    noisy = add_noise([exact] * 400, noise=noise, sensitivity=sensitivity, rng=rng)
+    release = make_release("means", noise, sensitivity=sensitivity)
+    noisy = [source.add_noise(release, exact) for _ in range(400)]
     means, stddev = zip(*(read_points(each, noise) for each in noisy), strict=True)
     plain = sum_points(encoded, projection, centre=centre, radius=2.0) / RADIUS
     assert stddev[0] == pytest.approx(
@@ -171,7 +173,8 @@ def test_noise_has_the_stated_law_when_means_are_released(noise: Laplace | Gauss
         np.testing.assert_array_equal(means[0] * RADIUS, np.rint(means[0] * RADIUS))
     exact = sum_centre(encoded, projection, noise=noise)
     sensitivity = centre_sensitivity(noise, dimension=12)
-    noisy = add_noise([exact] * 1_000, noise=noise, sensitivity=sensitivity, rng=rng)
+    release = make_release("centre", noise, sensitivity=sensitivity)
+    noisy = [source.add_noise(release, exact) for _ in range(1_000)]
     first, stddev = zip(*(read_points(each, noise) for each in noisy), strict=True)
     total = sum_points(encoded, projection, centre=0.0, radius=projection.radius).sum(axis=0) / RADIUS
     assert stddev[0] == pytest.approx(

@@ -7,7 +7,6 @@ import pytest
 
 from dpwgan.errors import PrivacyError, UsageError
 from dpwgan.gaussians.projection import draw_projection, project_on_semidefinite
-from dpwgan.methods import ron_gauss
 from dpwgan.methods.registry import get_method
 from dpwgan.methods.ron_gauss import (
     COUNTS_LABEL,
@@ -15,7 +14,9 @@ from dpwgan.methods.ron_gauss import (
     choose_dimension,
 )
 from dpwgan.privacy.budget import NeighboringRelation
-from dpwgan.privacy.events import Event, Laplace, Wishart, stable_selection
+from dpwgan.privacy.events import Laplace, Wishart, stable_selection
+from tests.ledgers import Watcher, make_release
+from tests.methods.images import make_images
 from tests.methods.privacy_totals import gaussian_delta, total_rho
 from tests.methods.runs import NARROW, fit, make_plan, make_table, refuse_illegal, reserve, run
 
@@ -53,12 +54,13 @@ def test_pure_epsilons_add_to_the_budget_when_noise_is_laplace(
 ) -> None:
     plan = make_plan("ron-gauss", make_table(300).shape, epsilon=epsilon, relation=relation, label=label)
     total, histograms = 0.0, []
-    for _, event, count, details in plan.charges:
+    for release in plan.releases:
+        event, count = release.charge
         assert isinstance(event, (Laplace, Wishart))
         # Replaced: counts leave one cell and enter another; of matrices one goes and one comes.
         assert event.replace_one_factor == 2.0
         total += count * event.epsilon * (2.0 if relation is REPLACE_ONE else 1.0)
-        histograms.append(details.get("histograms"))
+        histograms.append(release.details.get("histograms"))
     assert total == pytest.approx(epsilon, rel=1e-6)
     assert total <= epsilon
     guarantee = reserve(plan).guarantee()
@@ -66,7 +68,7 @@ def test_pure_epsilons_add_to_the_budget_when_noise_is_laplace(
     assert total <= guarantee.epsilon <= epsilon
     assert guarantee.accountant == "basic"
     # The label's own histogram is one of them, as the sizes of the classes.
-    plain = make_plan("ron-gauss", make_table(300).shape).charges[0][3]["histograms"]
+    plain = make_plan("ron-gauss", make_table(300).shape).releases[0].details["histograms"]
     assert histograms[0] == plain
 
 
@@ -76,38 +78,33 @@ def test_noise_is_that_of_two_gaussians_when_asked_for(relation: NeighboringRela
     plan = make_plan(
         "ron-gauss", make_table(300).shape, epsilon=epsilon, relation=relation, rule="pld", noise="gaussian"
     )
-    rho = total_rho([(event, count) for _, event, count, _ in plan.charges], relation=relation)
+    rho = total_rho([release.charge for release in plan.releases], relation=relation)
     assert gaussian_delta(epsilon, rho=rho) <= 1e-5
     assert gaussian_delta(epsilon, rho=rho * 1.01) > 1e-5
-    assert all(event.replace_one_factor == math.sqrt(2) for _, event, _, _ in plan.charges)
+    assert all(release.event.replace_one_factor == math.sqrt(2) for release in plan.releases)
     assert reserve(plan).guarantee().delta == 1e-5
 
 
 def test_lists_of_cells_come_off_the_budget_when_they_are_paid_for() -> None:
     others = ((stable_selection(epsilon=0.25, delta=1e-7), 2),)
     plan = make_plan("ron-gauss", make_table(300).shape, others=others)
-    assert sum(event.epsilon for _, event, _, _ in plan.charges) == pytest.approx(0.5, rel=1e-6)
+    assert sum(release.event.epsilon for release in plan.releases) == pytest.approx(0.5, rel=1e-6)
     ledger = reserve(plan)
-    ledger.reserve("cells", others[0][0], 2, mechanism="selection")
+    ledger.reserve(make_release("cells", others[0][0], 2, mechanism="selection"))
     assert ledger.guarantee().delta == 1e-5
     with pytest.raises(PrivacyError, match="leave nothing"):
         make_plan("ron-gauss", make_table(300).shape, others=[(stable_selection(epsilon=1.0, delta=1e-7), 1)])
 
 
-def test_noise_is_of_the_planned_scale_when_fitted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the mechanism is told is what was reserved: no other noise is drawn."""
-    told = watch_noise(monkeypatch)
-    encoded = make_table(200)
-    plan = make_plan("ron-gauss", encoded.shape)
-    fit("ron-gauss", encoded, plan, ledger=reserve(plan))
-    assert told == [event for _, event, _, _ in plan.charges]
-
-
-def watch_noise(monkeypatch: pytest.MonkeyPatch) -> list[Event]:
-    told: list[Event] = []
-    real = ron_gauss.add_noise
-    monkeypatch.setattr(ron_gauss, "add_noise", lambda *a, noise, **k: told.append(noise) or real(*a, noise=noise, **k))
-    return told
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+@pytest.mark.parametrize("images", [False, True])
+def test_releases_are_the_planned_ones_when_fitted(noise: str, images: bool) -> None:
+    table = make_table(200)
+    encoded, shape = make_images(100) if images else (table, table.shape)
+    plan = make_plan("ron-gauss", shape, noise=noise, **({} if images else {"label": "letters"}))
+    watcher = Watcher()
+    fit("ron-gauss", encoded, plan, ledger=reserve(plan, observers=[watcher]))
+    assert watcher.releases == plan.releases
 
 
 def test_no_row_is_read_when_the_ledger_refuses() -> None:
