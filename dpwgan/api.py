@@ -11,11 +11,11 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import polars as pl
@@ -32,8 +32,6 @@ from dpwgan.data import frames
 from dpwgan.data.domains import discover_domains
 from dpwgan.data.encoder import TableEncoder
 from dpwgan.data.header import check_header
-from dpwgan.data.lines import Lines
-from dpwgan.data.numeric import write_all_numbers
 from dpwgan.data.pool import map_in_order
 from dpwgan.data.source import Piece, choose_step, make_piece
 from dpwgan.encoded import EncodedTable
@@ -62,8 +60,6 @@ from dpwgan.workers import Team
 
 if TYPE_CHECKING:
     import pandas as pd
-
-Written = TypeVar("Written")
 
 
 class Table(Protocol):
@@ -435,33 +431,18 @@ class Synthesizer:
         Raises: UsageError before `fit`.
         """
         parts = list(self.sample_cells(rows))
-        return frames.to_pandas(write_all_numbers(pl.concat(parts)), self.schema)
+        return frames.to_pandas(pl.concat(parts).cast(pl.String), self.schema)
 
     def sample_cells(self, rows: int | None = None) -> Iterator[pl.DataFrame]:
         """Samples tables of cells, chunk by chunk, every cell checked against the specs.
 
-        Columns of whole numbers written plainly come as such, null where a cell is empty; all others as text.
+        Cells are text, of the type `pl.Enum` where the specs list them.
 
         Chunks are made side by side, by as many threads as the settings say, each with a stream of randomness of its
         own; what is made does not depend on how many there are.
         Raises: UsageError before `fit`; DpwganError if a cell is not legal, which would be an error of this tool.
         """
-        encoder = self._require_encoder()
-
-        def decode(chunks: Iterable[EncodedTable], rng: np.random.Generator, *, first_record: int) -> pl.DataFrame:
-            return pl.concat(encoder.decode_chunks(chunks, rng, first_record=first_record, numbers=True))
-
-        return self._sample(rows, decode)
-
-    def sample_lines(self, rows: int | None = None) -> Iterator[Lines]:
-        """Samples the same tables as lines of CSV, which end as those of the table fitted to.
-
-        Raises: as `sample_cells`.
-        """
-        return self._sample(rows, self._require_encoder().open_lines(line_ending=self._line_ending).write)
-
-    def _sample(self, rows: int | None, write: Callable[..., Written]) -> Iterator[Written]:
-        claim = self.claim()
+        encoder, claim = self._require_encoder(), self.claim()
         rows = claim.rows if rows is None else rows
         if rows < 1:
             raise UsageError("rows must be at least 1")
@@ -469,9 +450,10 @@ class Synthesizer:
             raise UsageError("the synthesizer is not fitted yet")
         fitted, rng = self._fitted, self._streams.model
 
-        def make(part: tuple[slice, np.random.Generator]) -> Written:
+        def make(part: tuple[slice, np.random.Generator]) -> pl.DataFrame:
             places, own = part
-            return write(fitted.sample(places.stop - places.start, rng=own), own, first_record=places.start)
+            chunks = fitted.sample(places.stop - places.start, rng=own)
+            return pl.concat(encoder.decode_chunks(chunks, own, first_record=places.start))
 
         parts = ((places, branch(rng)) for places in cut(rows, size=choose_step(len(self.header))))
         return map_in_order(make, parts, threads=self.config.threads)

@@ -201,8 +201,7 @@ def write(
             pass_point_of_no_return()
         return final.to_json().encode()
 
-    is_csv = get_form(config.output) == "csv"
-    chunks = synthesizer.sample_lines(claim.rows) if is_csv else synthesizer.sample_cells(claim.rows)
+    chunks = synthesizer.sample_cells(claim.rows)
     layout: dict[str, Any] = {
         "header": synthesizer.header,
         "line_ending": synthesizer.line_ending,

@@ -12,7 +12,7 @@ blank line is such a cell, those at the end included.
 """
 
 import codecs
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -22,13 +22,12 @@ from dpwgan.data.arrays import open_arrays
 from dpwgan.data.findings import count_rows
 from dpwgan.data.forms import get_form
 from dpwgan.data.header import check_header
-from dpwgan.data.numeric import find_number_columns, holds_numbers
 from dpwgan.data.parquet import open_parquet
 from dpwgan.data.records import Records, find_records, read_segments
 from dpwgan.data.source import Piece, SourceTable
 from dpwgan.data.stream import ByteStream, read_bytes, say
 from dpwgan.errors import DataError, DpwganError
-from dpwgan.schema import CategoricalColumn, IdentifierColumn, NumericColumn, Schema, UndiscoveredColumn
+from dpwgan.schema import CategoricalColumn, NumericColumn, Schema, UndiscoveredColumn
 
 
 def open_table(path: str | Path, schema: Schema) -> SourceTable:
@@ -59,75 +58,37 @@ def _open_csv(path: str | Path, schema: Schema) -> SourceTable:
         raise DataError("The table has a header but no rows.")
     if ragged:
         raise DataError(f"The table has {count_rows(ragged)} without exactly {len(header)} cells.")
-    parser = _Parser(header, schema)
     return SourceTable(
         header=header,
         records=records,
         line_ending=found.line_ending,
-        pieces=partial(_read_pieces, stream, found, parser, records=records),
+        pieces=partial(_read_pieces, stream, found, records=records),
     )
 
 
-def _read_pieces(stream: ByteStream, found: Records, parser: "_Parser", *, records: int) -> Iterator[Piece]:
+def _read_pieces(stream: ByteStream, found: Records, *, records: int) -> Iterator[Piece]:
     for text, count in read_segments(stream, found):
         if count > records:
             text, count = text.rstrip(b"\r\n"), records
-        if not count:
-            continue
-        records -= count
-        yield Piece(
-            records=count,
-            parse=partial(parser.parse, text, count),
-            parse_numbers=partial(parser.parse_numbers, text, count),
-            text=text if parser.reads_whole_numbers else None,
-        )
+        if count:
+            records -= count
+            yield Piece(records=count, parse=partial(_parse, text, found.header, count))
 
 
-class _Parser:
-    """Parses whole records, whose form is known to be sound."""
-
-    def __init__(self, header: tuple[str, ...], schema: Schema) -> None:
-        self._header = header
-        self._numbers = find_number_columns(schema)
-        # With one column, a blank line is a cell, or none.
-        self.reads_whole_numbers = len(header) > 1 and all(
-            name in self._numbers and self._numbers[name].is_integer()
-            for name in header
-            if not isinstance(schema.by_name[name], IdentifierColumn)
-        )
-
-    def parse(self, text: bytes, records: int) -> pl.DataFrame:
-        """Gives every cell as it stands."""
-        try:
-            return self._read(text, records, {})
-        except pl.exceptions.PolarsError:
-            # Its own words may quote cells.
-            raise DataError("The table cannot be parsed as CSV.") from None
-
-    def parse_numbers(self, text: bytes, records: int) -> pl.DataFrame:
-        """Gives columns of numbers and of listed cells as such, unless a cell of theirs is none."""
-        numbers = self._numbers
-        if not numbers:
-            return self.parse(text, records)
-        try:
-            frame = self._read(text, records, numbers)
-        except pl.exceptions.PolarsError:
-            # Some cell is not listed, or else is no plain number; the same is to be expected of the rows that follow.
-            fewer = {name: kind for name, kind in numbers.items() if kind != pl.Enum}
-            self._numbers = fewer if len(fewer) < len(numbers) else {}
-            return self.parse_numbers(text, records)
-        kept = {name: kind for name, kind in numbers.items() if holds_numbers(frame.get_column(name), text)}
-        return frame if len(kept) == len(numbers) else self._read(text, records, kept)
-
-    def _read(self, text: bytes, records: int, numbers: Mapping[str, pl.DataType]) -> pl.DataFrame:
-        # The parser drops a byte order mark at the start of what it is given; one that opens a cell has to stay.
-        if text.startswith(codecs.BOM_UTF8):
-            text = codecs.BOM_UTF8 + text
-        types = {name: numbers.get(name, pl.String()) for name in self._header}
+def _parse(text: bytes, header: tuple[str, ...], records: int) -> pl.DataFrame:
+    """Gives every cell of whole records, whose form is known to be sound, as it stands."""
+    # The parser drops a byte order mark at the start of what it is given; one that opens a cell has to stay.
+    if text.startswith(codecs.BOM_UTF8):
+        text = codecs.BOM_UTF8 + text
+    types = dict.fromkeys(header, pl.String())
+    try:
         frame = pl.read_csv(text, has_header=False, schema=types, empty_string_is_null=False)
-        if frame.shape != (records, len(self._header)):
-            raise DpwganError(f"The parser found {frame.height} records where the scan found {records}.")
-        return frame
+    except pl.exceptions.PolarsError:
+        # Its own words may quote cells.
+        raise DataError("The table cannot be parsed as CSV.") from None
+    if frame.shape != (records, len(header)):
+        raise DpwganError(f"The parser found {frame.height} records where the scan found {records}.")
+    return frame
 
 
 def read_table(path: str | Path, schema: Schema) -> pl.DataFrame:

@@ -16,28 +16,20 @@ _MOST_CELLS = 1 << 22
 class Piece:
     """Some rows of a table, next to each other, not yet parsed.
 
-    `parse` gives one column a header name: cells as they stand, "" where empty. `parse_numbers` may give a column whose
-    cells all write plain numbers as those numbers, null where a cell is empty. `text` is what they are parsed from,
-    where the specs say that every cell is a whole number or empty.
+    `parse` gives one column a header name: cells as they stand, "" where empty.
     """
 
     records: int
     parse: Callable[[], pl.DataFrame] = field(repr=False)
-    parse_numbers: Callable[[], pl.DataFrame] = field(repr=False)
-    text: bytes | None = field(default=None, repr=False)
 
     def part(self, first: int, last: int) -> "Piece":
         """Gives the rows from `first` to just before `last`."""
-        return Piece(
-            records=last - first,
-            parse=lambda: self.parse().slice(first, last - first),
-            parse_numbers=lambda: self.parse_numbers().slice(first, last - first),
-        )
+        return Piece(records=last - first, parse=lambda: self.parse().slice(first, last - first))
 
 
 def make_piece(frame: pl.DataFrame) -> Piece:
     """Makes a piece of rows that are parsed already."""
-    return Piece(records=frame.height, parse=lambda: frame, parse_numbers=lambda: frame)
+    return Piece(records=frame.height, parse=lambda: frame)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,6 +98,6 @@ def cut_pieces(cut: Callable[[int, int], pl.DataFrame], *, records: int, columns
             def parse(first: int = first, last: int = last) -> pl.DataFrame:
                 return cut(first, last)
 
-            yield Piece(records=last - first, parse=parse, parse_numbers=parse)
+            yield Piece(records=last - first, parse=parse)
 
     return pieces

@@ -10,7 +10,6 @@ import errno
 import gzip
 import hashlib
 import io
-import itertools
 import os
 import secrets
 import stat
@@ -18,7 +17,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Protocol
 
@@ -26,8 +25,6 @@ import polars as pl
 
 from dpwgan.data.arrays import pack_table
 from dpwgan.data.forms import get_form
-from dpwgan.data.lines import Lines
-from dpwgan.data.numeric import write_all_numbers
 from dpwgan.data.parquet import ParquetWriter
 from dpwgan.data.pool import map_in_order
 from dpwgan.errors import DpwganError, OutputError, TransferError
@@ -69,7 +66,7 @@ class _Pending(Protocol):
 
 def write_table(
     path: str | Path,
-    frames: Iterable[pl.DataFrame | Lines],
+    frames: Iterable[pl.DataFrame],
     *,
     header: Sequence[str],
     line_ending: str = "\n",
@@ -78,9 +75,8 @@ def write_table(
 ) -> WrittenTable:
     """Writes a table that comes in chunks: CSV, gzipped if the path ends in .gz, or what .npz or .parquet asks for.
 
-    A chunk's columns hold text, or whole numbers, null where a cell is empty. In CSV cells are quoted only where they
-    have to be; there a chunk may also be lines as they stand. The other forms need `schema`, which says what types they
-    have; .npz is held in memory until it is whole. `threads` put chunks into bytes side by side, by default all cores.
+    In CSV cells are quoted only where they have to be. The other forms need `schema`, which says what types they have;
+    .npz is held in memory until it is whole. `threads` put chunks into bytes side by side, by default all cores.
     Raises: OutputError if the file cannot be created; TransferError if writing breaks off; whatever `frames` raises.
       In each case no file is left, and one that stood there before still does.
     """
@@ -106,7 +102,7 @@ def write_bytes(path: str | Path, data: bytes) -> None:
 
 def write_release(
     path: str | Path,
-    frames: Iterable[pl.DataFrame | Lines],
+    frames: Iterable[pl.DataFrame],
     *,
     header: Sequence[str],
     claim_path: str | Path,
@@ -321,7 +317,7 @@ class _HashedStream(io.RawIOBase):
 def _write_rows(
     pending: _Pending,
     path: str | Path,
-    frames: Iterable[pl.DataFrame | Lines],
+    frames: Iterable[pl.DataFrame],
     *,
     header: Sequence[str],
     line_ending: str,
@@ -329,34 +325,30 @@ def _write_rows(
     threads: int | None,
 ) -> WrittenTable:
     form = get_form(path)
-    is_packed = str(path).endswith(".gz")
 
-    def pack(lines: Lines) -> Lines:
+    def pack(text: bytes) -> bytes:
         # An archive may have many members, so that they can be made side by side. No name and no time is in them: equal
         # rows make equal bytes.
-        if not is_packed:
-            return lines
-        return replace(lines, texts=[gzip.compress(b"".join(lines.texts), compresslevel=6, mtime=0)])
+        return gzip.compress(text, compresslevel=6, mtime=0) if str(path).endswith(".gz") else text
 
-    def write(chunk: pl.DataFrame | Lines) -> Lines:
-        return pack(chunk if isinstance(chunk, Lines) else _write_chunk(chunk, line_ending))
+    def write(frame: pl.DataFrame) -> tuple[int, bytes]:
+        return frame.height, pack(_write_lines(frame, line_ending))
 
     records = 0
     with _HashedStream(pending) as stream:
         if form == "csv":
-            first = pack(Lines(records=0, texts=[_write_header(header, line_ending)]))
-            for lines in itertools.chain([first], map_in_order(write, frames, threads=threads)):
-                for text in lines.texts:
-                    stream.write(text)
-                records += lines.records
+            stream.write(pack(_write_header(header, line_ending)))
+            for height, text in map_in_order(write, frames, threads=threads):
+                stream.write(text)
+                records += height
         elif schema is None:
             raise DpwganError(f"Internal error: a table was to be written as .{form} without its specs.")
         elif form == "npz":
-            records, data = pack_table(map(write_all_numbers, _require_cells(frames)), schema)
+            records, data = pack_table(frames, schema)
             stream.write(data)
         else:
             with ParquetWriter(stream, header, schema) as packer:  # type: ignore[arg-type]
-                for frame in _require_cells(frames):
+                for frame in frames:
                     packer.write(frame)
                     records += frame.height
     return WrittenTable(records=records, sha256=stream.digest.hexdigest())
@@ -368,21 +360,16 @@ def _write_header(header: Sequence[str], line_ending: str) -> bytes:
     return line.getvalue().encode()
 
 
-def _require_cells(chunks: Iterable[pl.DataFrame | Lines]) -> Iterator[pl.DataFrame]:
-    for chunk in chunks:
-        if isinstance(chunk, Lines):
-            raise DpwganError("Internal error: lines of CSV were to be written as another form.")
-        yield chunk
-
-
-def _write_chunk(frame: pl.DataFrame, line_ending: str) -> Lines:
+def _write_lines(frame: pl.DataFrame, line_ending: str) -> bytes:
     # An empty string would be written as "", and a null as nothing. Nothing is what other programs write; only in a
     # table of one column would it be a blank line, which readers skip.
-    without_empty = frame.with_columns(pl.when(pl.col(pl.String) != "").then(pl.col(pl.String)))
-    shown = without_empty if frame.width > 1 else write_all_numbers(frame)
+    if frame.width > 1:
+        empty = (cells.name for cells in frame if isinstance(cells.dtype, pl.Enum) and "" in cells.dtype.categories)
+        frame = frame.cast(dict.fromkeys(empty, pl.String))
+        frame = frame.with_columns(pl.when(pl.col(pl.String) != "").then(pl.col(pl.String)))
     written = io.BytesIO()
-    shown.write_csv(written, include_header=False, line_terminator=line_ending, quote_style="necessary")
-    return Lines(records=frame.height, texts=[written.getbuffer()])
+    frame.write_csv(written, include_header=False, line_terminator=line_ending, quote_style="necessary")
+    return written.getvalue()
 
 
 def _write_all(descriptor: int, data: bytes | memoryview) -> None:
