@@ -77,7 +77,7 @@ container-test: venv-dev ## Builds the image on a stand-in base and runs the exa
 
 .PHONY: browser-test
 browser-test: venv-dev ## Opens the evaluation's report in headless Chromium; needs Debian's package chromium
-	$(PY) -m pytest -m browser tests/report
+	$(PY) -m pytest -m browser tests/evaluate/report
 
 .PHONY: bench bench-compare
 bench: venv ## Takes all figures of speed and stores them in RESULTS; QUICK=1 takes some minutes and says little

@@ -3,7 +3,7 @@
 
 import sys
 
-from dpwgan.cli import main
+from dpwgan.app.cli import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -24,14 +24,14 @@ sys.path.insert(0, str(ROOT))
 
 import numpy as np  # noqa: E402
 
+from dpwgan.app.config import SynthesisConfig  # noqa: E402
+from dpwgan.app.planning import plan_run  # noqa: E402
 from dpwgan.audit.canaries.black_box import audit_runs  # noqa: E402
 from dpwgan.audit.canaries.broken import Bootstrap, broken  # noqa: E402
 from dpwgan.audit.canaries.command import read_encoded  # noqa: E402
 from dpwgan.audit.canaries.white_box import audit_releases  # noqa: E402
 from dpwgan.audit.canaries.worlds import add_canaries  # noqa: E402
-from dpwgan.config import SynthesisConfig  # noqa: E402
-from dpwgan.planning import plan_run  # noqa: E402
-from dpwgan.specs import read_specs  # noqa: E402
+from dpwgan.table.specs import read_specs  # noqa: E402
 
 EXAMPLE = ROOT / "examples" / "rand-hie"
 FIT: dict[str, Any] = {"rounds": 5, "codes": 100, "fit_steps": 20}

@@ -26,8 +26,8 @@ import numpy as np  # noqa: E402
 import numpy.typing as npt  # noqa: E402
 import polars as pl  # noqa: E402
 
-from dpwgan.schema import CategoricalColumn, DerivedColumn, NumericColumn, Schema  # noqa: E402
-from dpwgan.specs import read_specs  # noqa: E402
+from dpwgan.table.schema import CategoricalColumn, DerivedColumn, NumericColumn, Schema  # noqa: E402
+from dpwgan.table.specs import read_specs  # noqa: E402
 
 SPECS = ROOT / "specs" / "nist2018-match3.json"
 ROWS = 661_968

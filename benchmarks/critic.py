@@ -39,12 +39,11 @@ import pandas as pd  # noqa: E402
 import tensorflow as tf  # noqa: E402
 
 from benchmarks import scores  # noqa: E402
-from dpwgan.api import Synthesizer  # noqa: E402
-from dpwgan.config import OPTIONS  # noqa: E402
-from dpwgan.discriminators import critic  # noqa: E402
-from dpwgan.encoded import Span  # noqa: E402
+from dpwgan.app.api import Synthesizer  # noqa: E402
+from dpwgan.app.config import OPTIONS  # noqa: E402
+from dpwgan.critic import critic, loop, private_step  # noqa: E402
 from dpwgan.methods import dp_wgan  # noqa: E402
-from dpwgan.training import loop, private_step  # noqa: E402
+from dpwgan.table.encoded import Span  # noqa: E402
 
 SHOWN = ("kway_2", "kway_3", "hoc", "pc1_dist", "tstr_auc")
 VARIANTS = (

@@ -46,7 +46,7 @@ def prepare(folders: list[Path], standin: int, work: Path) -> Iterator[tuple[str
         draw_rows(find_data(folder), synthetic)
         yield folder.name, find_data(folder), synthetic, folder / "data-specs.json"
     if standin:
-        from dpwgan.specs import read_specs
+        from dpwgan.table.specs import read_specs
         from tests.standin import write_standin
 
         schema = read_specs(MATCH3)

@@ -33,8 +33,8 @@ from sklearn.exceptions import ConvergenceWarning  # noqa: E402
 from sklearn.linear_model import LogisticRegression  # noqa: E402
 from sklearn.neural_network import MLPClassifier  # noqa: E402
 
-from dpwgan.data.idx import read_idx  # noqa: E402
 from dpwgan.evaluate.principal import score_first_component  # noqa: E402
+from dpwgan.images.idx import read_idx  # noqa: E402
 
 Images = npt.NDArray[np.uint8]
 Labels = npt.NDArray[np.int64]

@@ -40,11 +40,10 @@ import numpy as np  # noqa: E402
 import pandas as pd  # noqa: E402
 
 from benchmarks import scores  # noqa: E402
-from dpwgan.accounting.events import gaussian  # noqa: E402
-from dpwgan.api import Synthesizer  # noqa: E402
-from dpwgan.cells import one_ways  # noqa: E402
-from dpwgan.discriminators import moments, queries  # noqa: E402
-from dpwgan.methods import anchor  # noqa: E402
+from dpwgan.app.api import Synthesizer  # noqa: E402
+from dpwgan.marginals import anchor, one_ways, queries  # noqa: E402
+from dpwgan.marginals import pairs as moments  # noqa: E402
+from dpwgan.privacy.events import gaussian  # noqa: E402
 
 SHOWN = ("kway_1", "kway_2", "kway_3", "hoc", "pc1_dist", "tstr_auc")
 MORE = 4

@@ -24,10 +24,10 @@ STAGES = {"plan": "plan", "encode_table": "encode", "fit_encoded": "fit"}
 
 def run(arguments: list[str]) -> tuple[int, dict[str, dict[str, float]]]:
     """Runs the command line. Gives the exit code and seconds by stage."""
-    from dpwgan import pipeline
-    from dpwgan.api import Synthesizer
-    from dpwgan.cli import main
-    from dpwgan.generators.mixture_sampler import MixtureSampler
+    from dpwgan.app import pipeline
+    from dpwgan.app.api import Synthesizer
+    from dpwgan.app.cli import main
+    from dpwgan.marginals.mixture_sampler import MixtureSampler
 
     spent: dict[str, dict[str, float]] = {}
     drawn: list[float] = []

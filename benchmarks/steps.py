@@ -33,19 +33,19 @@ import numpy as np  # noqa: E402
 import tensorflow as tf  # noqa: E402
 
 from benchmarks.figures import HEADING, Figure, describe, take_figure, take_ratios, write_results  # noqa: E402
-from dpwgan.accounting.budget import Budget, NeighboringRelation  # noqa: E402
-from dpwgan.discriminators.critic import LEAK, Cells, Critic, Inputs, Sums, pass_back  # noqa: E402
-from dpwgan.encoded import EncodedTable, Span, TableShape  # noqa: E402
-from dpwgan.generators.mlp import MlpGenerator  # noqa: E402
-from dpwgan.randomness import make_streams  # noqa: E402
-from dpwgan.training.compiled_loop import CompiledLoop, TracedCriticStep  # noqa: E402
-from dpwgan.training.critic_update import CriticUpdate  # noqa: E402
-from dpwgan.training.latents import LatentSource  # noqa: E402
-from dpwgan.training.plan import TrainingPlan, plan_training  # noqa: E402
-from dpwgan.training.private_step import FusedStep  # noqa: E402
-from dpwgan.training.sampling import sample_poisson_rows  # noqa: E402
-from dpwgan.training.settings import DpWganSettings  # noqa: E402
-from dpwgan.training.tracing import compile_step  # noqa: E402
+from dpwgan.critic.compiled_loop import CompiledLoop, TracedCriticStep  # noqa: E402
+from dpwgan.critic.critic import LEAK, Cells, Critic, Inputs, Sums, pass_back  # noqa: E402
+from dpwgan.critic.critic_update import CriticUpdate  # noqa: E402
+from dpwgan.critic.latents import LatentSource  # noqa: E402
+from dpwgan.critic.mlp import MlpGenerator  # noqa: E402
+from dpwgan.critic.plan import TrainingPlan, plan_training  # noqa: E402
+from dpwgan.critic.private_step import FusedStep  # noqa: E402
+from dpwgan.critic.settings import DpWganSettings  # noqa: E402
+from dpwgan.critic.tracing import compile_step  # noqa: E402
+from dpwgan.privacy.budget import Budget, NeighboringRelation  # noqa: E402
+from dpwgan.privacy.poisson import sample_poisson_rows  # noqa: E402
+from dpwgan.privacy.randomness import make_streams  # noqa: E402
+from dpwgan.table.encoded import EncodedTable, Span, TableShape  # noqa: E402
 
 CASES = ((120, 64), (1300, 512), (1300, 4096), (9000, 512), (9000, 4096))
 # As tables are: some twenty categories a column, and on wide tables more of them, not more columns than the 98 of the
@@ -220,7 +220,7 @@ def make_model(width: int) -> tf.keras.Sequential:
 
 def make_ghost(table: EncodedTable, plan: TrainingPlan) -> PlainStep:
     """Makes tensorflow-privacy's fast gradient clipping for the real half; the other half needs none."""
-    from dpwgan.training.reference_step import _Score, clip_grads, layer_registry
+    from dpwgan.critic.reference_step import _Score, clip_grads, layer_registry
 
     parts = Parts(table, plan)
     model, registry = make_model(plan.shape.width), layer_registry.make_default_layer_registry()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dpwgan.version import __version__
 
 if TYPE_CHECKING:
-    from dpwgan.api import Synthesizer, synthesize
+    from dpwgan.app.api import Synthesizer, synthesize
 
 __all__ = ["Synthesizer", "__version__", "synthesize"]
 
@@ -18,5 +18,5 @@ __all__ = ["Synthesizer", "__version__", "synthesize"]
 def __getattr__(name: str) -> Any:
     if name in ("Synthesizer", "synthesize"):
         # By name, so that nothing that imports a part of the package depends on the whole of it.
-        return getattr(importlib.import_module("dpwgan.api"), name)
+        return getattr(importlib.import_module("dpwgan.app.api"), name)
     raise AttributeError(f"module 'dpwgan' has no attribute {name!r}")

@@ -20,10 +20,10 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from dpwgan.codebook import Codebook, read_codebook  # noqa: E402
-from dpwgan.encoded import TableShape, lay_out_spans  # noqa: E402
-from dpwgan.schema import CategoricalColumn, DerivedColumn, NumericColumn, Schema  # noqa: E402
-from dpwgan.specs import parse_specs  # noqa: E402
+from dpwgan.table.codebook import Codebook, read_codebook  # noqa: E402
+from dpwgan.table.encoded import TableShape, lay_out_spans  # noqa: E402
+from dpwgan.table.schema import CategoricalColumn, DerivedColumn, NumericColumn, Schema  # noqa: E402
+from dpwgan.table.specs import parse_specs  # noqa: E402
 
 # General column: (detailed column, k). The general code is the detailed one divided by k, rounded down, so training
 # the detailed one and deriving the general one loses nothing; the other way round would lose the detail.

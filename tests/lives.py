@@ -13,12 +13,13 @@ from unittest.mock import patch
 import numpy as np
 import pandas as pd
 
-from dpwgan import api
-from dpwgan.api import Synthesizer
-from dpwgan.checkpoint import JOURNAL_FILE, Checkpoint
-from dpwgan.claim import Claim
-from dpwgan.methods import anchor, query_gan
-from dpwgan.randomness import Streams, make_streams
+from dpwgan.app import api
+from dpwgan.app.api import Synthesizer
+from dpwgan.app.checkpoint import JOURNAL_FILE, Checkpoint
+from dpwgan.app.claim import Claim
+from dpwgan.marginals import anchor
+from dpwgan.methods import query_gan
+from dpwgan.privacy.randomness import Streams, make_streams
 
 RECORDS = 211
 COLUMNS = 4

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from dpwgan.schema import CategoricalColumn, Column, DerivedColumn, IdentifierColumn, NumericColumn, Schema
+from dpwgan.table.schema import CategoricalColumn, Column, DerivedColumn, IdentifierColumn, NumericColumn, Schema
 
 Cells = npt.NDArray[np.object_]
 

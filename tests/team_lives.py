@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from dpwgan.accounting.ledger import Ledger
-from dpwgan.api import EncodedRun, Synthesizer
-from dpwgan.checkpoint import JOURNAL_FILE
-from dpwgan.workers import Numbers, Team
+from dpwgan.app.api import EncodedRun, Synthesizer
+from dpwgan.app.checkpoint import JOURNAL_FILE
+from dpwgan.privacy.ledger import Ledger
+from dpwgan.table.workers import Numbers, Team
 from tests.lives import Killed, read_journal
 from tests.teams import ThreadWorkers, make_workers, run_threads
 

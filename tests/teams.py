@@ -8,12 +8,12 @@ from unittest.mock import patch
 
 import numpy as np
 
-from dpwgan import pipeline
-from dpwgan.cluster import Cluster
-from dpwgan.config import RunConfig, SynthesisConfig, Voice
+from dpwgan.app import pipeline
+from dpwgan.app.config import RunConfig, SynthesisConfig, Voice
+from dpwgan.critic import collective as training_cluster
 from dpwgan.errors import ResourceError
-from dpwgan.training import cluster as training_cluster
-from dpwgan.workers import Numbers, Team
+from dpwgan.table.cluster import Cluster
+from dpwgan.table.workers import Numbers, Team
 
 
 class _Meeting:

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from dpwgan.app.logs import LOGGER
 from dpwgan.audit.attacks.base import AttackResult, AttackSettings, Game, SkippedAttack
 from dpwgan.audit.attacks.registry import ATTACKS
 from dpwgan.audit.inputs import add_table_arguments, check_arguments, read_tables, show
 from dpwgan.errors import UsageError
-from dpwgan.logs import LOGGER
 
 READING = (
     "An attack that beats its baseline shows a leak; one that does not shows that this attack found none, and no more."

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from dpwgan.cli import Job, Parser, read_command, run_job
-from dpwgan.config import Voice
+from dpwgan.app.cli import Job, Parser, read_command, run_job
+from dpwgan.app.config import Voice
 from dpwgan.evaluate.tables import NOTICE
 
 EXIT_CODES = """\

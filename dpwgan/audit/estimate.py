@@ -1,6 +1,6 @@
 """What was measured about one table, and nothing more: a type of its own, so that it cannot pass for a guarantee.
 
-A guarantee is `dpwgan.accounting.guarantee.PrivacyGuarantee`: proved, with epsilon and delta. The two have no
+A guarantee is `dpwgan.privacy.guarantee.PrivacyGuarantee`: proved, with epsilon and delta. The two have no
 common base and no common field.
 """
 

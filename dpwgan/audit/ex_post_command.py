@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from dpwgan.app.logs import LOGGER
 from dpwgan.audit.embedding import fit_embedding
 from dpwgan.audit.estimate import PrivacyEstimate
 from dpwgan.audit.ex_post import GAMMA, EstimateSettings, estimate_privacy
@@ -12,7 +13,6 @@ from dpwgan.audit.inputs import AuditedTables, add_table_arguments, check_argume
 from dpwgan.audit.neighbours import lay_out_points
 from dpwgan.errors import UsageError
 from dpwgan.evaluate.tables import ComparedTable
-from dpwgan.logs import LOGGER
 
 ROWS = 10_000
 DIMENSIONS = 8

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dpwgan.cli import check_seed, refuse_overwriting
-from dpwgan.data.writer import check_writable, write_bytes
+from dpwgan.app.cli import check_seed, refuse_overwriting
 from dpwgan.errors import UsageError
 from dpwgan.evaluate.tables import NOTICE, ComparedTable, discover_schema, read_compared
-from dpwgan.schema import Schema
-from dpwgan.specs import read_specs
+from dpwgan.table.schema import Schema
+from dpwgan.table.specs import read_specs
+from dpwgan.table.writer import check_writable, write_bytes
 from dpwgan.version import __version__
 
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from dpwgan.errors import UsageError
 from dpwgan.evaluate.tables import ComparedTable
-from dpwgan.schema import NumericColumn, Schema
+from dpwgan.table.schema import NumericColumn, Schema
 
 Distances = npt.NDArray[np.float32]
 Places = npt.NDArray[np.int64]

@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dpwgan.cli import Job, Parser, check_seed, refuse_overwriting, run_job
-from dpwgan.config import Voice
-from dpwgan.data.writer import check_writable, write_bytes
+from dpwgan.app.cli import Job, Parser, check_seed, refuse_overwriting, run_job
+from dpwgan.app.config import Voice
+from dpwgan.app.logs import LOGGER
 from dpwgan.errors import DataError, InputError, UsageError
 from dpwgan.evaluate.tables import NOTICE, ComparedTable, discover_schema, read_compared
-from dpwgan.logs import LOGGER
-from dpwgan.schema import Schema
-from dpwgan.specs import read_specs
+from dpwgan.table.schema import Schema
+from dpwgan.table.specs import read_specs
+from dpwgan.table.writer import check_writable, write_bytes
 from dpwgan.version import __version__
 
 USAGE = "python -m dpwgan.evaluate REAL SYNTHETIC [SYNTHETIC ...] SPECS [options]"

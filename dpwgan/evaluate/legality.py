@@ -6,7 +6,7 @@ Privacy: sees the synthetic table and the specs only.
 from typing import Any
 
 from dpwgan.evaluate.tables import ComparedTable
-from dpwgan.schema import DerivedColumn, Schema
+from dpwgan.table.schema import DerivedColumn, Schema
 
 
 def describe_legality(table: ComparedTable, schema: Schema) -> dict[str, Any]:

@@ -13,14 +13,14 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from dpwgan.data.codecs import NOT_LISTED, NOT_NUMBER, NOT_WHOLE, make_codec
-from dpwgan.data.derived import DerivedRule
-from dpwgan.data.domains import discover_domains
-from dpwgan.data.findings import Findings, describe
-from dpwgan.data.numerals import BLANKS, read_number, read_numbers
-from dpwgan.data.reader import open_table
 from dpwgan.errors import DataError
-from dpwgan.schema import CategoricalColumn, DerivedColumn, NumericColumn, Schema, UndiscoveredColumn
+from dpwgan.table.codecs import NOT_LISTED, NOT_NUMBER, NOT_WHOLE, make_codec
+from dpwgan.table.derived import DerivedRule
+from dpwgan.table.domains import discover_domains
+from dpwgan.table.findings import Findings, describe
+from dpwgan.table.numerals import BLANKS, read_number, read_numbers
+from dpwgan.table.reader import open_table
+from dpwgan.table.schema import CategoricalColumn, DerivedColumn, NumericColumn, Schema, UndiscoveredColumn
 
 BUCKETS = 100
 """Of the range of a number. Source: NIST 2018 challenge, scoring method 1."""

@@ -1,1 +1,1 @@
-"""Images: idx files to tables and back, and contact sheets. Beside the job that makes a release."""
+"""Tables of images: their grid, a basis of low frequencies, moments in it, and samplers of what was fitted there."""

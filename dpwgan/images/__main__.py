@@ -2,7 +2,7 @@
 
 import sys
 
-from dpwgan.images.cli import main
+from dpwgan.app.images.cli import main
 
 if __name__ == "__main__":
     sys.exit(main())

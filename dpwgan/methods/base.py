@@ -6,15 +6,15 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from dpwgan.accounting.budget import Budget, NeighboringRelation
-from dpwgan.accounting.certificate import Certificate
-from dpwgan.accounting.choose import AccountantChoice
-from dpwgan.accounting.events import Charge, Event
-from dpwgan.accounting.ledger import Ledger
-from dpwgan.encoded import EncodedTable, TableShape
 from dpwgan.errors import UsageError
-from dpwgan.randomness import Streams
-from dpwgan.workers import Task, Team
+from dpwgan.privacy.budget import Budget, NeighboringRelation
+from dpwgan.privacy.certificate import Certificate
+from dpwgan.privacy.choose import AccountantChoice
+from dpwgan.privacy.events import Charge, Event
+from dpwgan.privacy.ledger import Ledger
+from dpwgan.privacy.randomness import Streams
+from dpwgan.table.encoded import EncodedTable, TableShape
+from dpwgan.table.workers import Task, Team
 
 Progress = Callable[[int, int, float], None]
 """Told of steps done, steps in all and epsilon spent: public numbers."""

@@ -11,19 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from dpwgan.accounting.budget import Budget, NeighboringRelation
-from dpwgan.accounting.choose import AccountantChoice, choose_accountant_for_family
-from dpwgan.accounting.events import Charge, Event, poisson_gaussian
-from dpwgan.cells.groups import lay_out_groups
-from dpwgan.encoded import EncodedTable, Span, TableShape
-from dpwgan.errors import UsageError
-from dpwgan.generators.mixture_sampler import MixtureSampler
-from dpwgan.generators.sampler import MlpSampler
-from dpwgan.methods.anchor import AnchorPlan, AnchorSettings, choose_maker, fit_anchor, lay_out_anchor, on_one_thread
-from dpwgan.methods.base import Progress, refuse_unknown_settings
-from dpwgan.methods.serving import RowServer
-from dpwgan.randomness import Streams
-from dpwgan.training.plan import (
+from dpwgan.critic.plan import (
     SECONDS_A_ROW_CELL,
     TENSORFLOW_SECONDS,
     TrainingPlan,
@@ -32,11 +20,23 @@ from dpwgan.training.plan import (
     make_plan,
     plan_training,
 )
-from dpwgan.training.settings import DpWganSettings
-from dpwgan.workers import Numbers, Task, Team
+from dpwgan.critic.sampler import MlpSampler
+from dpwgan.critic.settings import DpWganSettings
+from dpwgan.errors import UsageError
+from dpwgan.marginals.anchor import AnchorPlan, AnchorSettings, choose_maker, fit_anchor, lay_out_anchor, on_one_thread
+from dpwgan.marginals.groups import lay_out_groups
+from dpwgan.marginals.mixture_sampler import MixtureSampler
+from dpwgan.marginals.serving import RowServer
+from dpwgan.methods.base import Progress, refuse_unknown_settings
+from dpwgan.privacy.budget import Budget, NeighboringRelation
+from dpwgan.privacy.choose import AccountantChoice, choose_accountant_for_family
+from dpwgan.privacy.events import Charge, Event, poisson_gaussian
+from dpwgan.privacy.randomness import Streams
+from dpwgan.table.encoded import EncodedTable, Span, TableShape
+from dpwgan.table.workers import Numbers, Task, Team
 
 if TYPE_CHECKING:
-    from dpwgan.accounting.ledger import Ledger
+    from dpwgan.privacy.ledger import Ledger
 
 
 # The critic's share of the budget beside an anchor, in units of rho: see docs/utility.md for what it buys.
@@ -296,14 +296,14 @@ class DpWgan:
         team: Team | None,
     ) -> MixtureSampler:
         # TensorFlow takes seconds to import; a plan must not pay for it.
-        from dpwgan.discriminators.critic import Critic
-        from dpwgan.generators.tensor_mixture import CodeSource, TensorMixture
-        from dpwgan.training.anchored_step import AnchoredStep
-        from dpwgan.training.device import on_device
-        from dpwgan.training.finite import refuse_unless_finite
-        from dpwgan.training.loop import train
-        from dpwgan.training.private_step import FusedStep
-        from dpwgan.training.shared_step import SharedStep
+        from dpwgan.critic.anchored_step import AnchoredStep
+        from dpwgan.critic.critic import Critic
+        from dpwgan.critic.device import on_device
+        from dpwgan.critic.finite import refuse_unless_finite
+        from dpwgan.critic.loop import train
+        from dpwgan.critic.private_step import FusedStep
+        from dpwgan.critic.shared_step import SharedStep
+        from dpwgan.critic.tensor_mixture import CodeSource, TensorMixture
 
         anchor_ticks, critic_ticks = plan.anchor.fit_ticks, _TICKS_A_STEP * plan.critic.steps
         total = anchor_ticks + critic_ticks
@@ -364,17 +364,17 @@ class DpWgan:
         team: Team | None,
     ) -> MlpSampler:
         # TensorFlow takes seconds to import; a plan must not pay for it.
-        from dpwgan.discriminators.critic import Critic
-        from dpwgan.generators.mlp import MlpGenerator
-        from dpwgan.training.device import on_device
-        from dpwgan.training.latents import LatentSource
-        from dpwgan.training.private_game import play
-        from dpwgan.training.shared_step import SharedStep
+        from dpwgan.critic.critic import Critic
+        from dpwgan.critic.device import on_device
+        from dpwgan.critic.latents import LatentSource
+        from dpwgan.critic.mlp import MlpGenerator
+        from dpwgan.critic.private_game import play
+        from dpwgan.critic.shared_step import SharedStep
 
         if plan.settings.engine == "reference":
-            from dpwgan.training.reference_step import ReferenceStep as CriticStep
+            from dpwgan.critic.reference_step import ReferenceStep as CriticStep
         else:
-            from dpwgan.training.private_step import FusedStep as CriticStep  # type: ignore[assignment]
+            from dpwgan.critic.private_step import FusedStep as CriticStep  # type: ignore[assignment]
 
         settings, spans, rng = plan.settings, plan.shape.spans, streams.model
         with on_device(device, threads=threads):
@@ -401,8 +401,8 @@ class DpWgan:
     ) -> Mapping[str, Task]:
         """Gives what another worker than the chief does with its own rows when asked."""
         # Taking part means TensorFlow, which is imported by then.
-        from dpwgan.discriminators.critic import Critic
-        from dpwgan.training.shared_step import GRADIENTS_TASK, ShareOfGradients
+        from dpwgan.critic.critic import Critic
+        from dpwgan.critic.shared_step import GRADIENTS_TASK, ShareOfGradients
 
         def make_share(rows: EncodedTable, critic_plan: TrainingPlan) -> ShareOfGradients:
             settings = critic_plan.settings

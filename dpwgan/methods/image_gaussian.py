@@ -14,9 +14,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from dpwgan.accounting.events import Event, Laplace, Wishart
-from dpwgan.accounting.ledger import Ledger
-from dpwgan.cells.class_moments import (
+from dpwgan.errors import UsageError
+from dpwgan.gaussians.class_moments import (
     MatrixNoise,
     Noise,
     bearable_dimension,
@@ -25,8 +24,8 @@ from dpwgan.cells.class_moments import (
     split_classes,
     sum_products,
 )
-from dpwgan.cells.image_grid import ImageGrid, locate_images
-from dpwgan.cells.image_moments import (
+from dpwgan.images.image_grid import ImageGrid, locate_images
+from dpwgan.images.image_moments import (
     MOST_OF_SHARE,
     Centre,
     ClassMeans,
@@ -36,14 +35,15 @@ from dpwgan.cells.image_moments import (
     measure_centre,
     measure_means,
 )
-from dpwgan.cells.simplex import project_on_simplex
-from dpwgan.encoded import EncodedTable, Span, TableShape
-from dpwgan.errors import UsageError
-from dpwgan.generators.projected_images import ImageMoments
-from dpwgan.generators.projection import draw_projection, project_on_semidefinite
-from dpwgan.randomness import Streams
-from dpwgan.schema import ImageLayout
-from dpwgan.storage import let_go
+from dpwgan.images.projected_images import ImageMoments
+from dpwgan.images.projection import draw_projection, project_on_semidefinite
+from dpwgan.marginals.simplex import project_on_simplex
+from dpwgan.privacy.events import Event, Laplace, Wishart
+from dpwgan.privacy.ledger import Ledger
+from dpwgan.privacy.randomness import Streams
+from dpwgan.table.encoded import EncodedTable, Span, TableShape
+from dpwgan.table.schema import ImageLayout
+from dpwgan.table.storage import let_go
 
 Floats = npt.NDArray[np.float64]
 Projection = Literal["cosine", "random"]
@@ -342,7 +342,7 @@ def shrink_covariance(products: Floats, bands: npt.NDArray[np.int64], *, noise: 
 
     What the diagonal then lacks of each band's released one is given back, evenly: it is variance whose direction
     could not be seen. Privacy: post-processing. Shapes: (p, p), (p,) to (p, p). Units: of a row of norm 1.
-    Source: `dpwgan.cells.class_moments.shrink_noisy_eigenvalues`.
+    Source: `dpwgan.gaussians.class_moments.shrink_noisy_eigenvalues`.
     """
     values, vectors = np.linalg.eigh(products)
     result: Floats = (vectors * shrink_noisy_eigenvalues(values, noise=noise)) @ vectors.T

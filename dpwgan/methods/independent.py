@@ -3,16 +3,16 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dpwgan.accounting.budget import Budget, NeighboringRelation
-from dpwgan.accounting.events import Charge
-from dpwgan.accounting.ledger import Ledger
-from dpwgan.encoded import EncodedTable, TableShape
-from dpwgan.generators.mixture_sampler import MixtureSampler
-from dpwgan.methods.anchor import AnchorPlan, AnchorSettings, fit_anchor, plan_anchor
+from dpwgan.marginals.anchor import AnchorPlan, AnchorSettings, fit_anchor, plan_anchor
+from dpwgan.marginals.mixture_sampler import MixtureSampler
+from dpwgan.marginals.serving import RowServer
 from dpwgan.methods.base import Progress, refuse_unknown_settings
-from dpwgan.methods.serving import RowServer
-from dpwgan.randomness import Streams
-from dpwgan.workers import Task, Team
+from dpwgan.privacy.budget import Budget, NeighboringRelation
+from dpwgan.privacy.events import Charge
+from dpwgan.privacy.ledger import Ledger
+from dpwgan.privacy.randomness import Streams
+from dpwgan.table.encoded import EncodedTable, TableShape
+from dpwgan.table.workers import Task, Team
 
 
 class Independent:

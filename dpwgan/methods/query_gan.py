@@ -8,36 +8,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from dpwgan.accounting.budget import Budget, NeighboringRelation
-from dpwgan.accounting.certificate import Certificate, bound_worst_error, gaussian_slack
-from dpwgan.accounting.choose import FamilyChoice, choose_accountant_for_family
-from dpwgan.accounting.events import Charge, Event, gaussian
-from dpwgan.accounting.journal import Arrays
-from dpwgan.accounting.ledger import Ledger
-from dpwgan.cells.groups import GroupLayout
-from dpwgan.discriminators.base import Probabilities, ReleasedLoss
-from dpwgan.discriminators.marginals import PAIRS_TASK, Groups, count_pairs
-from dpwgan.discriminators.one_layer import (
-    ANSWER_LABEL as ONE_LAYER_ANSWER_LABEL,
-)
-from dpwgan.discriminators.one_layer import (
-    CERTIFICATE_LABEL as ONE_LAYER_CERTIFICATE_LABEL,
-)
-from dpwgan.discriminators.one_layer import (
-    WEIGHTS_LABEL,
-    OneLayerServer,
-    OneLayerTerm,
-    measure_one_layer,
-    measure_one_layer_certificate,
-    one_layer_charges,
-    train_one_layer,
-)
-from dpwgan.encoded import EncodedTable, TableShape
 from dpwgan.errors import UsageError
-from dpwgan.generators.mixture import Mixture, fit
-from dpwgan.generators.mixture_sampler import MixtureSampler
-from dpwgan.mechanisms.gaussian import add_gaussian_noise
-from dpwgan.methods.anchor import (
+from dpwgan.marginals.anchor import (
     AnchorPlan,
     AnchorSettings,
     FittedAnchor,
@@ -46,10 +18,38 @@ from dpwgan.methods.anchor import (
     lay_out_anchor,
     on_one_thread,
 )
+from dpwgan.marginals.groups import GroupLayout
+from dpwgan.marginals.loss import Probabilities, ReleasedLoss
+from dpwgan.marginals.measurements import PAIRS_TASK, Groups, count_pairs
+from dpwgan.marginals.mixture import Mixture, fit
+from dpwgan.marginals.mixture_sampler import MixtureSampler
+from dpwgan.marginals.serving import RowServer
 from dpwgan.methods.base import Progress, refuse_unknown_settings
-from dpwgan.methods.serving import RowServer
-from dpwgan.randomness import Streams
-from dpwgan.workers import AddUp, Task, Team, alone
+from dpwgan.methods.published.one_layer import (
+    ANSWER_LABEL as ONE_LAYER_ANSWER_LABEL,
+)
+from dpwgan.methods.published.one_layer import (
+    CERTIFICATE_LABEL as ONE_LAYER_CERTIFICATE_LABEL,
+)
+from dpwgan.methods.published.one_layer import (
+    WEIGHTS_LABEL,
+    OneLayerServer,
+    OneLayerTerm,
+    measure_one_layer,
+    measure_one_layer_certificate,
+    one_layer_charges,
+    train_one_layer,
+)
+from dpwgan.privacy.budget import Budget, NeighboringRelation
+from dpwgan.privacy.certificate import Certificate, bound_worst_error, gaussian_slack
+from dpwgan.privacy.choose import FamilyChoice, choose_accountant_for_family
+from dpwgan.privacy.events import Charge, Event, gaussian
+from dpwgan.privacy.journal import Arrays
+from dpwgan.privacy.ledger import Ledger
+from dpwgan.privacy.mechanisms.gaussian import add_gaussian_noise
+from dpwgan.privacy.randomness import Streams
+from dpwgan.table.encoded import EncodedTable, TableShape
+from dpwgan.table.workers import AddUp, Task, Team, alone
 
 CERTIFICATE_LABEL = "certificate"
 
@@ -320,7 +320,7 @@ def certify_pairs(
       generator is final, made of earlier releases, and the caller has charged this one. Where `groups` are a worker's
       share of `records` rows, everybody's counts are added up first.
     Raises: PrivacyError if the noise multiplier is not finite and above 0.
-    Source: Fine 2020, Definition of alpha-accuracy; `dpwgan.accounting.certificate`, Theorems 1 and 4.
+    Source: Fine 2020, Definition of alpha-accuracy; `dpwgan.privacy.certificate`, Theorems 1 and 4.
     """
     exact = probabilities.astype(np.float64)
     counts = add_up(PAIRS_TASK, lambda: count_pairs(groups, layout))

@@ -2,25 +2,23 @@
 
 from pathlib import Path
 
+from dpwgan.critic.sampler import MlpSampler
 from dpwgan.errors import UsageError
-from dpwgan.generators.conv_sampler import CONV_FILE, ConvSampler
-from dpwgan.generators.factor_images import FACTORS_FILE, FactorImages
-from dpwgan.generators.labelled_sampler import LABELLED_FILE, LabelledSampler
-from dpwgan.generators.mixture_sampler import MIXTURE_FILE, MixtureSampler
-from dpwgan.generators.projected_gaussian import PROJECTED_FILE, ClassSampler
-from dpwgan.generators.projected_images import IMAGES_FILE, ImageSampler
-from dpwgan.generators.refined_table import REFINED_FILE, RefinedTable
-from dpwgan.generators.sampler import MlpSampler
-from dpwgan.generators.smooth_sampler import SMOOTH_FILE, SmoothSampler
+from dpwgan.gaussians.projected_gaussian import PROJECTED_FILE, ClassSampler
+from dpwgan.images.projected_images import IMAGES_FILE, ImageSampler
+from dpwgan.marginals.mixture_sampler import MIXTURE_FILE, MixtureSampler
 from dpwgan.methods.base import FittedSynthesizer, Method
-from dpwgan.methods.dp_critic import DpCritic
-from dpwgan.methods.dp_gan import DpGan
 from dpwgan.methods.dp_wgan import DpWgan
 from dpwgan.methods.independent import Independent
-from dpwgan.methods.loss_noise_gan import LossNoiseGan
-from dpwgan.methods.mean_embedding import MeanEmbedding
+from dpwgan.methods.published.conv_sampler import CONV_FILE, ConvSampler
+from dpwgan.methods.published.dp_critic import DpCritic
+from dpwgan.methods.published.dp_gan import DpGan
+from dpwgan.methods.published.labelled_sampler import LABELLED_FILE, LabelledSampler
+from dpwgan.methods.published.loss_noise_gan import LossNoiseGan
+from dpwgan.methods.published.refined_table import REFINED_FILE, RefinedTable
+from dpwgan.methods.published.ron_dp_gan import RonDpGan
+from dpwgan.methods.published.smooth_sampler import SMOOTH_FILE, SmoothSampler
 from dpwgan.methods.query_gan import QueryGan
-from dpwgan.methods.ron_dp_gan import RonDpGan
 from dpwgan.methods.ron_gauss import RonGauss
 
 METHODS: dict[str, type[Method]] = {
@@ -29,7 +27,6 @@ METHODS: dict[str, type[Method]] = {
     DpGan.name: DpGan,
     RonDpGan.name: RonDpGan,
     RonGauss.name: RonGauss,
-    MeanEmbedding.name: MeanEmbedding,
     DpCritic.name: DpCritic,
     LossNoiseGan.name: LossNoiseGan,
     Independent.name: Independent,
@@ -38,7 +35,6 @@ METHODS: dict[str, type[Method]] = {
 # Which model lies in a folder is told by a file of its own; one that has none is a perceptron's.
 _SAMPLERS = (
     (MIXTURE_FILE, MixtureSampler),
-    (FACTORS_FILE, FactorImages),
     # A model with a prior holds the prior's files as well: the model's own come first.
     (REFINED_FILE, RefinedTable),
     (SMOOTH_FILE, SmoothSampler),

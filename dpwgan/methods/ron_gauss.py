@@ -9,12 +9,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dpwgan.accounting.basic import BASIC
-from dpwgan.accounting.budget import Budget, NeighboringRelation
-from dpwgan.accounting.choose import FamilyChoice, choose_accountant_for_family
-from dpwgan.accounting.events import Charge, Event, Gaussian, Laplace, Wishart, gaussian, laplace, wishart
-from dpwgan.accounting.ledger import Ledger
-from dpwgan.cells.class_moments import (
+from dpwgan.errors import DpwganError, PrivacyError, UsageError
+from dpwgan.gaussians.class_moments import (
     MatrixNoise,
     Noise,
     bearable_dimension,
@@ -26,20 +22,18 @@ from dpwgan.cells.class_moments import (
     split_classes,
     sum_products,
 )
-from dpwgan.cells.coarsening import MOST_CELLS, Coarsening, coarsen
-from dpwgan.cells.image_moments import MEANS_REPLACE_ONE_FACTOR
-from dpwgan.cells.one_ways import OneWayPlan, plan_one_ways
-from dpwgan.cells.simplex import project_on_simplex
-from dpwgan.encoded import EncodedTable, Span, TableShape
-from dpwgan.errors import DpwganError, PrivacyError, UsageError
-from dpwgan.generators.projected_gaussian import (
+from dpwgan.gaussians.projected_gaussian import (
     ClassSampler,
     Coordinates,
     ProjectedGaussian,
     fit_offsets,
 )
-from dpwgan.generators.projected_images import ImageSampler, fit_pixels
-from dpwgan.generators.projection import draw_projection, project_on_semidefinite
+from dpwgan.images.image_moments import MEANS_REPLACE_ONE_FACTOR
+from dpwgan.images.projected_images import ImageSampler, fit_pixels
+from dpwgan.images.projection import draw_projection, project_on_semidefinite
+from dpwgan.marginals.coarsening import MOST_CELLS, Coarsening, coarsen
+from dpwgan.marginals.one_ways import OneWayPlan, plan_one_ways
+from dpwgan.marginals.simplex import project_on_simplex
 from dpwgan.methods.base import Progress, refuse_unknown_settings
 from dpwgan.methods.image_gaussian import (
     ImageGaussianPlan,
@@ -48,7 +42,13 @@ from dpwgan.methods.image_gaussian import (
     plan_image_gaussian,
     release_image_gaussian,
 )
-from dpwgan.randomness import Streams
+from dpwgan.privacy.accountants.basic import BASIC
+from dpwgan.privacy.budget import Budget, NeighboringRelation
+from dpwgan.privacy.choose import FamilyChoice, choose_accountant_for_family
+from dpwgan.privacy.events import Charge, Event, Gaussian, Laplace, Wishart, gaussian, laplace, wishart
+from dpwgan.privacy.ledger import Ledger
+from dpwgan.privacy.randomness import Streams
+from dpwgan.table.encoded import EncodedTable, Span, TableShape
 
 Floats = npt.NDArray[np.float64]
 
@@ -249,8 +249,8 @@ class RonGauss:
 
     Images, where every column is a pixel or the label, get a mean vector a class in place of one-way counts.
 
-    Privacy: two releases, both charged before rows are read; `dpwgan.cells.class_moments` and
-      `dpwgan.cells.image_moments` have their sensitivities. With the noise laplace the run is purely epsilon-DP. See
+    Privacy: two releases, both charged before rows are read; `dpwgan.gaussians.class_moments` and
+      `dpwgan.images.image_moments` have their sensitivities. With the noise laplace the run is purely epsilon-DP. See
       docs/ron-gauss.md, also for what the paper states otherwise.
     Source: Chanyaswad, Liu, Mittal 2019, arXiv:1709.00054, Algorithms 1 and 3.
     """

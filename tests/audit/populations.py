@@ -4,7 +4,7 @@ import numpy as np
 
 from dpwgan.audit.attacks.base import AttackSettings, Game
 from dpwgan.evaluate.tables import ComparedColumn, ComparedTable
-from dpwgan.specs import parse_specs
+from dpwgan.table.specs import parse_specs
 
 # So that a test fails by chance once in a million runs: each interval errs with half of what its confidence leaves.
 FALSE_ALARM = 1e-6

@@ -17,7 +17,7 @@ from dpwgan.audit.attacks.copies import count_copies
 from dpwgan.audit.attacks.inversion import invert_classifier
 from dpwgan.audit.attacks.membership import attack_by_density_ratio, attack_by_distance
 from dpwgan.errors import UsageError
-from dpwgan.specs import parse_specs
+from dpwgan.table.specs import parse_specs
 from tests.audit.populations import CONFIDENCE, FALSE_ALARM, SCHEMA, SPECS, draw_table, make_game, make_table, shake
 
 needs_anonymeter = pytest.mark.skipif(

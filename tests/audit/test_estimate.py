@@ -3,12 +3,12 @@ import math
 
 import pytest
 
-from dpwgan.accounting.budget import Budget, NeighboringRelation
-from dpwgan.accounting.events import gaussian
-from dpwgan.accounting.guarantee import PrivacyGuarantee
+from dpwgan.app.claim import build_claim
 from dpwgan.audit.estimate import NO_GUARANTEE, PrivacyEstimate
-from dpwgan.claim import build_claim
 from dpwgan.errors import PrivacyError
+from dpwgan.privacy.budget import Budget, NeighboringRelation
+from dpwgan.privacy.events import gaussian
+from dpwgan.privacy.guarantee import PrivacyGuarantee
 
 LINE = {
     "label": "counts",

@@ -7,9 +7,9 @@ import polars as pl
 import pytest
 
 from benchmarks.census1940 import SPECS, draw_pieces, write_population
-from dpwgan.data.encoder import TableEncoder
-from dpwgan.schema import DerivedColumn
-from dpwgan.specs import read_specs
+from dpwgan.table.encoder import TableEncoder
+from dpwgan.table.schema import DerivedColumn
+from dpwgan.table.specs import read_specs
 
 SCHEMA = read_specs(SPECS)
 ROWS = 6_000

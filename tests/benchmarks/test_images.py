@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from benchmarks import image_scores, images
-from dpwgan.data.idx import write_idx
+from dpwgan.images.idx import write_idx
 
 # Stands in for run.py: fails or lies where the method's name says so, counts its runs beside itself, and else gives
 # back the images that it was given.

@@ -9,16 +9,16 @@ import pytest
 import tensorflow as tf
 
 from benchmarks import critic, limits
-from dpwgan.accounting.budget import Budget, NeighboringRelation
-from dpwgan.discriminators import critic as networks
-from dpwgan.methods import anchor
-from dpwgan.methods.anchor import AnchorSettings, FittedAnchor, fit_anchor, plan_anchor
-from dpwgan.randomness import make_streams
-from dpwgan.training import loop
-from dpwgan.training.reference_step import densify
+from dpwgan.critic import critic as networks
+from dpwgan.critic import loop
+from dpwgan.critic.reference_step import densify
+from dpwgan.marginals import anchor
+from dpwgan.marginals.anchor import AnchorSettings, FittedAnchor, fit_anchor, plan_anchor
+from dpwgan.privacy.budget import Budget, NeighboringRelation
+from dpwgan.privacy.randomness import make_streams
 from tests.counts import count_marginal
+from tests.critic.tables import make_encoded
 from tests.methods.runs import make_table, reserve
-from tests.training.tables import make_encoded
 
 
 def fit(**settings: int) -> FittedAnchor:

@@ -7,8 +7,8 @@ import pytest
 import tensorflow as tf
 
 from benchmarks import steps
-from dpwgan.training.private_step import FusedStep
-from dpwgan.training.reference_step import densify
+from dpwgan.critic.private_step import FusedStep
+from dpwgan.critic.reference_step import densify
 
 
 @pytest.mark.parametrize("make", [steps.make_twin, steps.make_dense])

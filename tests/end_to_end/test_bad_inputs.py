@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dpwgan import cli
+from dpwgan.app import cli
 from tests.end_to_end.bad_inputs import CASES, HEAD, SECRET, TAIL, Answer, Case, answer, line_of
 
 ERRORS_PAGE = Path(__file__).resolve().parents[2] / "docs" / "errors.md"

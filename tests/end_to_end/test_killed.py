@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from dpwgan.accounting.ledger import LOST
+from dpwgan.privacy.ledger import LOST
 from tests.end_to_end.bad_inputs import ROWS, SPECS, write_good
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -22,7 +22,8 @@ CRITIC = ("--rounds", "1", "--codes", "20", "--fit-steps", "4", "--steps", "12",
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from dpwgan import checkpoint, cli
+from dpwgan.app import checkpoint
+from dpwgan.app import cli
 
 name, left = sys.argv[1], int(sys.argv[2])
 rename = Path.rename

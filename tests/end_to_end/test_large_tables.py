@@ -11,11 +11,11 @@ from typing import Any
 import polars as pl
 import pytest
 
-from dpwgan import api, cli
-from dpwgan.data.encoder import TableEncoder
-from dpwgan.encoded import EncodedTable
+from dpwgan.app import api, cli
 from dpwgan.methods.dp_wgan import DpWgan
 from dpwgan.methods.query_gan import QueryGan
+from dpwgan.table.encoded import EncodedTable
+from dpwgan.table.encoder import TableEncoder
 from tests.end_to_end.bad_inputs import FAST, inside, write_good
 
 QUICK = ("--fit-steps", "5", "--rounds", "1", "--codes", "8", "--steps", "5", "--batch-size", "8")

@@ -10,8 +10,8 @@ import pytest
 from dp_accounting.rdp import RdpAccountant
 
 import dpwgan
-from dpwgan import cli
-from dpwgan.claim import read_claim
+from dpwgan.app import cli
+from dpwgan.app.claim import read_claim
 from tests.end_to_end.bad_inputs import inside, write_good
 from tests.end_to_end.test_runs import check_rows
 

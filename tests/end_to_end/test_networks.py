@@ -8,12 +8,12 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from dpwgan.claim import read_claim
-from dpwgan.training.gradient_penalty_step import PrivatePenaltyStep
-from tests.data.images import draw_images, make_specs
+from dpwgan.app.claim import read_claim
+from dpwgan.methods.published.gradient_penalty_step import PrivatePenaltyStep
 from tests.end_to_end.bad_inputs import write_good
 from tests.end_to_end.test_methods import call, read_table
 from tests.end_to_end.test_runs import check_rows
+from tests.table.images import draw_images, make_specs
 
 SHORT = ("--steps", "2", "--batch-size", "8", "--latent", "4", "--critic-steps", "1")
 METHODS = ("loss-noise-gan", "dp-critic")

@@ -14,11 +14,11 @@ import pandas as pd
 import pytest
 
 import dpwgan
-from dpwgan import cli, pipeline
-from dpwgan.accounting.ledger import Ledger
-from dpwgan.claim import NOT_PRIVATE, ROWS_USE, Claim, read_claim
+from dpwgan.app import cli, pipeline
+from dpwgan.app.claim import NOT_PRIVATE, ROWS_USE, Claim, read_claim
 from dpwgan.errors import DataError, UsageError
 from dpwgan.methods.dp_wgan import DpWgan
+from dpwgan.privacy.ledger import Ledger
 from tests.end_to_end.bad_inputs import FAST, HEADER, SPECS, inside, write_good
 
 COLOURS = {"red", "green", "blue, dark"}

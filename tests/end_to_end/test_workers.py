@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from dpwgan import cli, pipeline
-from dpwgan.accounting.ledger import LOST
-from dpwgan.config import RunConfig, SynthesisConfig, Voice
+from dpwgan.app import cli, pipeline
+from dpwgan.app.config import RunConfig, SynthesisConfig, Voice
 from dpwgan.errors import OutputError
-from dpwgan.training.sampling import sample_poisson_rows
+from dpwgan.privacy.ledger import LOST
+from dpwgan.privacy.poisson import sample_poisson_rows
 from tests.end_to_end.bad_inputs import FAST, HEADER, ROWS, SPECS, inside, write_good
 from tests.ports import find_ports
 from tests.teams import run_threads
@@ -87,8 +87,8 @@ def test_claim_is_the_same_when_workers_share_the_critic_steps(
         drawn.append(records)
         return sample_poisson_rows(records, **rest)
 
-    monkeypatch.setattr("dpwgan.training.loop.sample_poisson_rows", watch)
-    monkeypatch.setattr("dpwgan.training.shared_step.sample_poisson_rows", watch)
+    monkeypatch.setattr("dpwgan.critic.loop.sample_poisson_rows", watch)
+    monkeypatch.setattr("dpwgan.critic.shared_step.sample_poisson_rows", watch)
     assert run_threads(tmp_path, 2, settings=more) == [None] * 2
     assert set(drawn) == {30}  # each of both draws of its own half
     shared = json.loads((tmp_path / "out.csv.privacy.json").read_text())

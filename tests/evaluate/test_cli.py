@@ -271,7 +271,7 @@ def test_help_is_given_when_asked_for(capsys: pytest.CaptureFixture[str]) -> Non
 
 def test_run_job_never_imports_the_evaluation_when_it_runs() -> None:
     code = (
-        "import sys, dpwgan.cli, dpwgan.pipeline, dpwgan.methods.registry\n"
+        "import sys, dpwgan.app.cli, dpwgan.app.pipeline, dpwgan.methods.registry\n"
         "names = [name for name in sys.modules if name.startswith(('dpwgan.evaluate', 'dpwgan.audit'))]\n"
         "sys.exit(' '.join(names) or 0)"
     )

@@ -9,7 +9,7 @@ import pytest
 
 from dpwgan.evaluate import classifiers, cli, dependence, marginals
 from dpwgan.evaluate.tables import ComparedColumn, ComparedTable
-from tests.data.images import draw_images, make_specs
+from tests.table.images import draw_images, make_specs
 
 
 def test_every_score_is_given_when_tables_are_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from scipy.stats import binomtest
 
 from dpwgan.evaluate import nist2018
 from dpwgan.evaluate.tables import ComparedTable, read_compared
-from dpwgan.specs import parse_specs
+from dpwgan.table.specs import parse_specs
 from tests.evaluate import brute_force
 from tests.evaluate.samples import SPECS, Row, draw_categorical, draw_rows, is_close, make_categorical, write_rows
 

@@ -10,7 +10,7 @@ import pytest
 
 from dpwgan.errors import DataError, InputError
 from dpwgan.evaluate.tables import ComparedTable, count_cells, discover_schema, read_compared
-from dpwgan.specs import parse_specs
+from dpwgan.table.specs import parse_specs
 from tests.evaluate.samples import SPECS, draw_rows, write_rows
 
 SCHEMA = parse_specs(SPECS, sha256="")

@@ -6,13 +6,13 @@ import dp_accounting
 import numpy as np
 import pytest
 
-from dpwgan.accounting.amortized import AMORTIZED
-from dpwgan.accounting.budget import Budget, NeighboringRelation
-from dpwgan.accounting.calibrate import noise_multiplier_for
-from dpwgan.accounting.events import poisson_gaussian
-from dpwgan.accounting.moments import MOMENTS, sampled_gaussian_divergences
-from dpwgan.accounting.pld import PLD
-from tests.accounting.reference_events import to_dp_event
+from dpwgan.privacy.accountants.amortized import AMORTIZED
+from dpwgan.privacy.accountants.moments import MOMENTS, sampled_gaussian_divergences
+from dpwgan.privacy.accountants.pld import PLD
+from dpwgan.privacy.budget import Budget, NeighboringRelation
+from dpwgan.privacy.calibrate import noise_multiplier_for
+from dpwgan.privacy.events import poisson_gaussian
+from tests.privacy.reference_events import to_dp_event
 
 ZERO_OUT = NeighboringRelation.ZERO_OUT
 

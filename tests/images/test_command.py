@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpwgan.data.idx import read_idx, write_idx
-from dpwgan.images.cli import COMMANDS, main
-from tests.data.images import draw_images, make_specs
-from tests.images.test_png import read_png
+from dpwgan.app.images.cli import COMMANDS, main
+from dpwgan.images.idx import read_idx, write_idx
+from tests.app.images.test_png import read_png
+from tests.table.images import draw_images, make_specs
 
 ROOT = Path(__file__).resolve().parents[2]
 MNIST = ROOT.parent / "shared" / "data" / "mnist10k"

@@ -3,9 +3,9 @@
 import numpy as np
 import numpy.typing as npt
 
-from dpwgan.encoded import EncodedTable, Span, TableShape, lay_out_spans
-from dpwgan.schema import Schema
-from tests.data.images import draw_images, get_layout, make_schema
+from dpwgan.table.encoded import EncodedTable, Span, TableShape, lay_out_spans
+from dpwgan.table.schema import Schema
+from tests.table.images import draw_images, get_layout, make_schema
 
 
 def encode_images(

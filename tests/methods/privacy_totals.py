@@ -7,10 +7,10 @@ import dp_accounting
 import numpy as np
 from scipy import optimize, special, stats
 
-from dpwgan.accounting.budget import NeighboringRelation
-from dpwgan.accounting.events import Charge, ExponentialSelection, Gaussian, PoissonGaussian
-from dpwgan.accounting.moments import ORDERS
-from tests.accounting.reference_events import to_dp_event
+from dpwgan.privacy.accountants.moments import ORDERS
+from dpwgan.privacy.budget import NeighboringRelation
+from dpwgan.privacy.events import Charge, ExponentialSelection, Gaussian, PoissonGaussian
+from tests.privacy.reference_events import to_dp_event
 
 
 def split(charges: Sequence[Charge], *, relation: NeighboringRelation) -> tuple[float, list[tuple[float, int]]]:

@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from dpwgan.accounting.budget import Budget, NeighboringRelation
-from dpwgan.accounting.events import Charge
-from dpwgan.accounting.ledger import Ledger
-from dpwgan.encoded import EncodedTable, TableShape
 from dpwgan.methods.base import FittedSynthesizer
 from dpwgan.methods.registry import get_method
-from dpwgan.randomness import make_streams
-from dpwgan.schema import Column
-from tests.cells.tables import COLUMNS, make_encoded
+from dpwgan.privacy.budget import Budget, NeighboringRelation
+from dpwgan.privacy.events import Charge
+from dpwgan.privacy.ledger import Ledger
+from dpwgan.privacy.randomness import make_streams
+from dpwgan.table.encoded import EncodedTable, TableShape
+from dpwgan.table.schema import Column
+from tests.marginals.tables import COLUMNS, make_encoded
 
 NARROW: list[Column] = [column for column in COLUMNS if column.name not in ("wide", "weight", "pay")]
 """Columns of every kind whose cells are few."""
@@ -23,7 +23,6 @@ FAST: dict[str, dict[str, Any]] = {
     "query-gan": {"rounds": 2, "codes": 40, "fit_steps": 8},
     "independent": {},
     "ron-gauss": {},
-    "mean-embedding": {"coefficients": 10, "fit_steps": 3},
 }
 
 FAST_NETWORKS: dict[str, Any] = {"rounds": 2, "codes": 40}

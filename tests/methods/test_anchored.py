@@ -8,18 +8,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpwgan.accounting.budget import Budget, NeighboringRelation
-from dpwgan.accounting.events import Charge, gaussian, poisson_gaussian
-from dpwgan.accounting.ledger import Ledger
-from dpwgan.cells import one_ways
-from dpwgan.discriminators import moments, queries
-from dpwgan.encoded import EncodedTable
+from dpwgan.critic.plan import CRITIC_LABEL, TrainingPlan
 from dpwgan.errors import PrivacyError, UsageError
-from dpwgan.generators.mixture_sampler import MixtureSampler
-from dpwgan.methods.anchor import ANSWER_LABEL, MOMENTS_LABEL, ONE_WAYS_LABEL, SELECTION_LABEL
+from dpwgan.marginals import one_ways, queries
+from dpwgan.marginals import pairs as moments
+from dpwgan.marginals.anchor import ANSWER_LABEL, MOMENTS_LABEL, ONE_WAYS_LABEL, SELECTION_LABEL
+from dpwgan.marginals.mixture_sampler import MixtureSampler
 from dpwgan.methods.dp_wgan import AnchoredPlan, AnchoredSettings
 from dpwgan.methods.registry import get_method
-from dpwgan.training.plan import CRITIC_LABEL, TrainingPlan
+from dpwgan.privacy.budget import Budget, NeighboringRelation
+from dpwgan.privacy.events import Charge, gaussian, poisson_gaussian
+from dpwgan.privacy.ledger import Ledger
+from dpwgan.table.encoded import EncodedTable
 from tests.methods.privacy_totals import epsilon_with_critic, total_rho
 from tests.methods.runs import NARROW, Run, fit, make_table, refuse_illegal, reserve
 
@@ -197,7 +197,7 @@ class OrderedLedger(Ledger):
 
 @pytest.mark.parametrize("anchor", ANCHORS)
 def test_every_read_comes_after_its_charge_when_a_critic_follows(anchor: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from dpwgan.training import loop
+    from dpwgan.critic import loop
 
     encoded = make_table(40, columns=NARROW[:4])
     plan = make_plan(encoded, anchor=anchor)
@@ -246,7 +246,7 @@ def fit_and_watch(
     encoded: EncodedTable, *, monkeypatch: pytest.MonkeyPatch, critic_weight: float
 ) -> tuple[np.ndarray, np.ndarray, float, float]:
     """Gives the probabilities and the anchor's loss before and after the critic's phase."""
-    from dpwgan.training import anchored_step
+    from dpwgan.critic import anchored_step
 
     made: list[Any] = []
 

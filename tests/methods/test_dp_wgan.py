@@ -5,16 +5,16 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from dpwgan.accounting.budget import Budget, NeighboringRelation
-from dpwgan.encoded import EncodedTable
+from dpwgan.critic import private_step, reference_step
+from dpwgan.critic.device import prepare_device
+from dpwgan.critic.plan import TrainingPlan
 from dpwgan.errors import ResourceError, UsageError
 from dpwgan.methods.dp_wgan import DpWgan
 from dpwgan.methods.registry import get_method
-from dpwgan.randomness import make_streams
-from dpwgan.training import private_step, reference_step
-from dpwgan.training.device import prepare_device
-from dpwgan.training.plan import TrainingPlan
-from tests.training.tables import make_encoded, make_ledger, make_plan
+from dpwgan.privacy.budget import Budget, NeighboringRelation
+from dpwgan.privacy.randomness import make_streams
+from dpwgan.table.encoded import EncodedTable
+from tests.critic.tables import make_encoded, make_ledger, make_plan
 
 
 def fit(encoded: EncodedTable, plan: TrainingPlan, *, seed: int = 1) -> EncodedTable:

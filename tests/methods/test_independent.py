@@ -5,11 +5,11 @@ import math
 import numpy as np
 import pytest
 
-from dpwgan.accounting.budget import NeighboringRelation
 from dpwgan.errors import UsageError
-from dpwgan.generators.mixture_sampler import MixtureSampler
-from dpwgan.methods.anchor import ONE_WAYS_LABEL
+from dpwgan.marginals.anchor import ONE_WAYS_LABEL
+from dpwgan.marginals.mixture_sampler import MixtureSampler
 from dpwgan.methods.registry import get_method
+from dpwgan.privacy.budget import NeighboringRelation
 from tests.methods.privacy_totals import gaussian_delta
 from tests.methods.runs import NARROW, make_plan, make_table, refuse_illegal, run
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from dpwgan.accounting.budget import Budget, NeighboringRelation
-from dpwgan.methods.anchor import ONE_WAYS_LABEL, AnchorSettings, fit_anchor, plan_anchor
-from dpwgan.randomness import make_streams
+from dpwgan.marginals.anchor import ONE_WAYS_LABEL, AnchorSettings, fit_anchor, plan_anchor
+from dpwgan.privacy.budget import Budget, NeighboringRelation
+from dpwgan.privacy.randomness import make_streams
 from tests.methods.runs import NARROW, make_table, refuse_illegal, reserve, run
 
 

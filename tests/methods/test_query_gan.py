@@ -11,15 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from dpwgan.accounting.budget import NeighboringRelation
-from dpwgan.accounting.events import gaussian
-from dpwgan.accounting.ledger import Ledger
-from dpwgan.cells.groups import GroupLayout
 from dpwgan.errors import PrivacyError, UsageError
+from dpwgan.marginals.groups import GroupLayout
 from dpwgan.methods import query_gan
 from dpwgan.methods.query_gan import CERTIFICATE_LABEL, QueryGanSettings, certify_pairs
 from dpwgan.methods.registry import METHODS, get_method
-from tests.discriminators.groups import make_groups, make_probabilities, replace_row
+from dpwgan.privacy.budget import NeighboringRelation
+from dpwgan.privacy.events import gaussian
+from dpwgan.privacy.ledger import Ledger
+from tests.marginals.groups import make_groups, make_probabilities, replace_row
 from tests.methods.privacy_totals import (
     epsilon_from_curve,
     epsilon_from_rho,
@@ -150,7 +150,6 @@ def test_setting_is_refused_by_name_when_it_is_another_methods(name: str, settin
         "query-gan": {"oracle", "rounds"},
         "independent": set(),
         "ron-gauss": set(),
-        "mean-embedding": set(),
         "dp-critic": {"steps", "expected_batch_size"},
         "loss-noise-gan": {"steps", "expected_batch_size"},
         "dp-gan": {"steps", "expected_batch_size"},

@@ -5,10 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from dpwgan.accounting.budget import NeighboringRelation
-from dpwgan.accounting.events import Laplace, Wishart, stable_selection
 from dpwgan.errors import PrivacyError, UsageError
-from dpwgan.generators.projection import draw_projection, project_on_semidefinite
+from dpwgan.images.projection import draw_projection, project_on_semidefinite
 from dpwgan.methods import ron_gauss
 from dpwgan.methods.registry import get_method
 from dpwgan.methods.ron_gauss import (
@@ -16,6 +14,8 @@ from dpwgan.methods.ron_gauss import (
     COVARIANCE_LABEL,
     choose_dimension,
 )
+from dpwgan.privacy.budget import NeighboringRelation
+from dpwgan.privacy.events import Laplace, Wishart, stable_selection
 from tests.methods.privacy_totals import gaussian_delta, total_rho
 from tests.methods.runs import NARROW, fit, make_plan, make_table, refuse_illegal, reserve, run
 
@@ -40,7 +40,7 @@ def test_sampled_cells_are_legal_when_each_class_has_a_gaussian(label: str, reco
 
 
 def test_cells_of_all_kinds_are_legal_when_ranges_are_wide() -> None:
-    from tests.cells.tables import COLUMNS
+    from tests.marginals.tables import COLUMNS
 
     refuse_illegal(run("ron-gauss", make_table(100, columns=COLUMNS)).sampled)
 
@@ -138,7 +138,7 @@ def test_setting_is_refused_by_name_when_it_cannot_be_had(settings: dict, words:
 
 
 def test_label_is_refused_when_nothing_is_beside_it_or_it_has_too_many_classes() -> None:
-    from dpwgan.schema import CategoricalColumn
+    from dpwgan.table.schema import CategoricalColumn
 
     with pytest.raises(UsageError, match="besides its label"):
         make_plan("ron-gauss", make_table(10, columns=NARROW[:1]).shape, label="letters")

@@ -7,10 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpwgan.accounting.budget import NeighboringRelation
-from dpwgan.accounting.events import Laplace, Wishart, gaussian, laplace, wishart
-from dpwgan.cells.image_moments import MEANS_REPLACE_ONE_FACTOR, Centre, ClassMeans
 from dpwgan.errors import PrivacyError, UsageError
+from dpwgan.images.image_moments import MEANS_REPLACE_ONE_FACTOR, Centre, ClassMeans
 from dpwgan.methods import image_gaussian
 from dpwgan.methods.image_gaussian import (
     CENTRE_LABEL,
@@ -22,11 +20,13 @@ from dpwgan.methods.image_gaussian import (
     shrink_covariance,
     shrink_means,
 )
-from dpwgan.schema import CategoricalColumn
-from tests.data.images import get_layout, make_schema
+from dpwgan.privacy.budget import NeighboringRelation
+from dpwgan.privacy.events import Laplace, Wishart, gaussian, laplace, wishart
+from dpwgan.table.schema import CategoricalColumn
 from tests.methods.images import encode_images, make_images
 from tests.methods.privacy_totals import gaussian_delta, total_rho
 from tests.methods.runs import Run, fit, make_plan, refuse_illegal, reserve
+from tests.table.images import get_layout, make_schema
 
 LABELS = [CENTRE_LABEL, MEANS_LABEL, COVARIANCE_LABEL]
 READS = ["measure_centre", "measure_means", "measure_products"]

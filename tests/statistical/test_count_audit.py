@@ -15,15 +15,16 @@ import numpy.typing as npt
 import pytest
 from scipy import stats
 
-from dpwgan.accounting.budget import NeighboringRelation
-from dpwgan.accounting.events import Charge, exponential_selection, gaussian
-from dpwgan.accounting.moments import MOMENTS
-from dpwgan.accounting.pld import PLD
-from dpwgan.cells.groups import GroupLayout
-from dpwgan.discriminators import moments, queries
-from dpwgan.discriminators.marginals import MeasuredMarginals, count_marginals, count_pairs
-from dpwgan.discriminators.moments import measure_moments
-from dpwgan.discriminators.queries import QueryDiscriminator
+from dpwgan.marginals import pairs as moments
+from dpwgan.marginals import queries
+from dpwgan.marginals.groups import GroupLayout
+from dpwgan.marginals.measurements import MeasuredMarginals, count_marginals, count_pairs
+from dpwgan.marginals.pairs import measure_moments
+from dpwgan.marginals.queries import QueryDiscriminator
+from dpwgan.privacy.accountants.moments import MOMENTS
+from dpwgan.privacy.accountants.pld import PLD
+from dpwgan.privacy.budget import NeighboringRelation
+from dpwgan.privacy.events import Charge, exponential_selection, gaussian
 
 FALSE_ALARM = 1e-6
 DELTA = 1e-5

@@ -14,7 +14,7 @@ from dpwgan.audit.intervals import Interval, check_confidence
 from dpwgan.audit.neighbours import Points, lay_out_points
 from dpwgan.errors import UsageError
 from dpwgan.evaluate.tables import ComparedTable
-from dpwgan.schema import CategoricalColumn, Schema
+from dpwgan.table.schema import CategoricalColumn, Schema
 
 FEWEST_ROWS = 20
 """Of a table that is attacked; with fewer an interval is as wide as what it measures."""

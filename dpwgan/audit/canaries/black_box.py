@@ -14,16 +14,16 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from dpwgan.app.planning import RunPlan
 from dpwgan.audit.canaries.one_run import GuessBound, Scores, bound_by_scores
 from dpwgan.audit.canaries.watch import Release, WatchedLedger, fit_watched, watched
 from dpwgan.audit.canaries.worlds import Present, nulled
-from dpwgan.cells.layout import lay_out_attributes
-from dpwgan.cells.one_ways import BRANCHING, OneWayPlan, count_one_ways
-from dpwgan.encoded import EncodedTable
 from dpwgan.errors import UsageError
-from dpwgan.methods.anchor import ONE_WAYS_LABEL
-from dpwgan.planning import RunPlan
-from dpwgan.randomness import make_streams
+from dpwgan.marginals.anchor import ONE_WAYS_LABEL
+from dpwgan.marginals.layout import lay_out_attributes
+from dpwgan.marginals.one_ways import BRANCHING, OneWayPlan, count_one_ways
+from dpwgan.privacy.randomness import make_streams
+from dpwgan.table.encoded import EncodedTable
 
 Cells = npt.NDArray[np.int64]
 

@@ -12,7 +12,7 @@ from unittest import mock
 import numpy as np
 
 from dpwgan.audit.canaries.watch import NOISY_MODULES
-from dpwgan.encoded import EncodedTable
+from dpwgan.table.encoded import EncodedTable
 
 TWINS = {
     "noise halved": "half the noise, on counts and on sums of gradients",
@@ -78,7 +78,8 @@ def broken(twin: str) -> Iterator[None]:
     with ExitStack() as stack:
         for module in NOISY_MODULES:
             stack.enter_context(mock.patch.object(module, "add_gaussian_noise", spoilt(module.add_gaussian_noise)))
-        from dpwgan.training import gradient_penalty_step, private_step
+        from dpwgan.critic import private_step
+        from dpwgan.methods.published import gradient_penalty_step
 
         stack.enter_context(mock.patch.object(private_step, "FusedStep", _make_step(twin)))
         if twin == "noise halved":
@@ -92,7 +93,7 @@ def broken(twin: str) -> Iterator[None]:
 def _make_step(twin: str) -> Any:
     import tensorflow as tf
 
-    from dpwgan.training.private_step import FusedStep
+    from dpwgan.critic.private_step import FusedStep
 
     class Broken(FusedStep):
         """The critic's step, broken."""
@@ -144,7 +145,7 @@ class Bootstrap:
 
     def fit(self, encoded: EncodedTable, plan: Any, **more: Any) -> _Rows:
         """Keeps the rows."""
-        from dpwgan.training import loop
+        from dpwgan.critic import loop
 
         sample: Any = vars(loop)["sample_poisson_rows"]
         everyone = sample(encoded.records, sampling_probability=1.0, rng=np.random.default_rng())
@@ -161,7 +162,7 @@ class _Rows:
 
 
 def _make_weaker_penalty_step() -> Any:
-    from dpwgan.training.gradient_penalty_step import PrivatePenaltyStep
+    from dpwgan.methods.published.gradient_penalty_step import PrivatePenaltyStep
 
     class Broken(PrivatePenaltyStep):
         """The step with a gradient penalty, at half its noise; latents are halved as well, which protect nobody."""
@@ -174,7 +175,7 @@ def _make_weaker_penalty_step() -> Any:
 
 
 def _make_clip(twin: str) -> Callable[..., Any]:
-    from dpwgan.training.gradient_penalty_step import clip_and_sum
+    from dpwgan.methods.published.gradient_penalty_step import clip_and_sum
 
     def add_up(gradients: list[Any], *, there: Any, l2_clip_norm: float) -> list[Any]:
         if twin == "no clipping":

@@ -11,24 +11,24 @@ from typing import Any
 
 import numpy as np
 
-from dpwgan.accounting.events import Pure
+from dpwgan.app.cli import check_seed, refuse_overwriting
+from dpwgan.app.config import OPTIONS, SynthesisConfig, read_delta, read_epsilon
+from dpwgan.app.logs import LOGGER
+from dpwgan.app.planning import RunPlan, plan_run
 from dpwgan.audit.canaries.black_box import RunsBound, audit_runs
 from dpwgan.audit.canaries.one_run import GuessBound
 from dpwgan.audit.canaries.white_box import WhiteBoxBound, audit_releases
 from dpwgan.audit.canaries.worlds import add_canaries
 from dpwgan.audit.inputs import show
-from dpwgan.cli import check_seed, refuse_overwriting
-from dpwgan.config import OPTIONS, SynthesisConfig, read_delta, read_epsilon
-from dpwgan.data.encoder import TableEncoder
-from dpwgan.data.reader import open_table
-from dpwgan.data.writer import check_writable
-from dpwgan.encoded import EncodedTable
 from dpwgan.errors import UsageError
 from dpwgan.evaluate.tables import discover_schema
-from dpwgan.logs import LOGGER
-from dpwgan.planning import RunPlan, plan_run
-from dpwgan.schema import Schema
-from dpwgan.specs import read_specs
+from dpwgan.privacy.events import Pure
+from dpwgan.table.encoded import EncodedTable
+from dpwgan.table.encoder import TableEncoder
+from dpwgan.table.reader import open_table
+from dpwgan.table.schema import Schema
+from dpwgan.table.specs import read_specs
+from dpwgan.table.writer import check_writable
 
 CANARIES = 200
 RUNS = 2

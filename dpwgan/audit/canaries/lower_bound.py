@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special, stats
 
-from dpwgan.accounting.amortized import gaussian_epsilon
 from dpwgan.errors import UsageError
+from dpwgan.privacy.accountants.amortized import gaussian_epsilon
 
 MOST_EPSILON = 50.0
 """Bounds end here: above it a table is as good as published, and the numbers behind it are tails of tails."""

@@ -15,17 +15,20 @@ from unittest import mock
 import numpy as np
 import numpy.typing as npt
 
-from dpwgan.accounting.ledger import Ledger
-from dpwgan.cells import class_moments, image_moments, one_ways
-from dpwgan.discriminators import moments, one_layer, queries
-from dpwgan.encoded import EncodedTable
+from dpwgan.app.planning import RunPlan
 from dpwgan.errors import DpwganError
-from dpwgan.methods import dp_critic, query_gan
-from dpwgan.planning import RunPlan
-from dpwgan.randomness import Streams
+from dpwgan.gaussians import class_moments
+from dpwgan.images import image_moments
+from dpwgan.marginals import one_ways, queries
+from dpwgan.marginals import pairs as moments
+from dpwgan.methods import query_gan
+from dpwgan.methods.published import dp_critic, one_layer
+from dpwgan.privacy.ledger import Ledger
+from dpwgan.privacy.randomness import Streams
+from dpwgan.table.encoded import EncodedTable
 
 if TYPE_CHECKING:
-    from dpwgan.training.plan import TrainingPlan
+    from dpwgan.critic.plan import TrainingPlan
 
 Numbers = npt.NDArray[np.float64]
 
@@ -150,7 +153,8 @@ def watched(ledger: WatchedLedger, *, canary: int | None = None, seed: int | Non
             stack.enter_context(mock.patch.object(module, "add_gaussian_noise", note(module.add_gaussian_noise)))
         stack.enter_context(mock.patch.object(queries, "select_by_exponential_mechanism", note_selection))
         if canary is not None:
-            from dpwgan.training import gradient_penalty_step, private_step
+            from dpwgan.critic import private_step
+            from dpwgan.methods.published import gradient_penalty_step
 
             watched_step = make_watched_step(private_step.FusedStep, canary=canary, record=record)
             stack.enter_context(mock.patch.object(private_step, "FusedStep", watched_step))
@@ -185,7 +189,7 @@ def replayed(record: Record) -> Iterator[list[Numbers]]:
         released = (known.released * known.sensitivity).reshape(array.shape)
         if len(exact) == len(record.releases):
             raise ReplayEnded
-        from dpwgan.accounting.events import gaussian
+        from dpwgan.privacy.events import gaussian
 
         return released, gaussian(noise_multiplier=noise_multiplier)
 

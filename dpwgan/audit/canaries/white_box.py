@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from dpwgan.accounting.events import PoissonGaussian
+from dpwgan.app.planning import RunPlan
 from dpwgan.audit.canaries.lower_bound import MOST_EPSILON, Signal, bound_stddev, epsilon_of_signals
 from dpwgan.audit.canaries.watch import (
     Numbers,
@@ -33,9 +33,9 @@ from dpwgan.audit.canaries.watch import (
     watched,
 )
 from dpwgan.audit.canaries.worlds import nulled
-from dpwgan.encoded import EncodedTable
-from dpwgan.planning import RunPlan
-from dpwgan.randomness import Streams, make_streams
+from dpwgan.privacy.events import PoissonGaussian
+from dpwgan.privacy.randomness import Streams, make_streams
+from dpwgan.table.encoded import EncodedTable
 
 
 @dataclass(frozen=True, kw_only=True)

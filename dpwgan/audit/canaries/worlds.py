@@ -13,12 +13,13 @@ from unittest import mock
 import numpy as np
 import numpy.typing as npt
 
-from dpwgan.cells import one_ways
-from dpwgan.cells.layout import lay_out_attributes
-from dpwgan.discriminators import moments, queries
-from dpwgan.encoded import EncodedTable
-from dpwgan.methods import dp_critic, image_gaussian, query_gan, ron_gauss
-from dpwgan.training import loop
+from dpwgan.critic import loop
+from dpwgan.marginals import one_ways, queries
+from dpwgan.marginals import pairs as moments
+from dpwgan.marginals.layout import lay_out_attributes
+from dpwgan.methods import image_gaussian, query_gan, ron_gauss
+from dpwgan.methods.published import dp_critic
+from dpwgan.table.encoded import EncodedTable
 
 Present = npt.NDArray[np.bool_]
 

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from markupsafe import Markup
 
-from dpwgan.claim import round_up, validate_claim
+from dpwgan.app.claim import round_up, validate_claim
 from dpwgan.errors import DpwganError
 from dpwgan.evaluate.report import figures
 from dpwgan.evaluate.report.pairs import measure_pairs

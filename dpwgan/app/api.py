@@ -1,0 +1,604 @@
+"""The Python interface, and the one road from a table to a synthetic one: the command line takes it too.
+
+synthetic, claim = dpwgan.synthesize(frame, specs, epsilon=1.0)
+
+synthesizer = dpwgan.Synthesizer(specs, epsilon=1.0).fit(frame)
+synthesizer.sample(1000); synthesizer.claim(); synthesizer.save("model"); dpwgan.Synthesizer.load("model")
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import polars as pl
+from threadpoolctl import threadpool_limits
+
+from dpwgan.app.checkpoint import open_checkpoint
+from dpwgan.app.claim import Claim, build_claim, describe_accountant, describe_published
+from dpwgan.app.config import RECORDS, SynthesisConfig
+from dpwgan.app.logs import LOGGER
+from dpwgan.app.memory import check_memory, choose_limit
+from dpwgan.app.planning import RunPlan, describe_facts, discovery_label, plan_run, resume_plan
+from dpwgan.app.progress import ProgressCallback, ignore_progress
+from dpwgan.app.saved_model import (
+    WEIGHTS_FOLDER,
+    ModelDescription,
+    describe_column,
+    read_column,
+    read_description,
+    write_description,
+)
+from dpwgan.errors import DataError, InputError, OutputError, UsageError
+from dpwgan.methods.base import FittedSynthesizer
+from dpwgan.methods.registry import load_synthesizer
+from dpwgan.privacy.certificate import Certificate
+from dpwgan.privacy.journal import Arrays, Journal
+from dpwgan.privacy.ledger import Ledger
+from dpwgan.privacy.mechanisms.discovery import select_categories
+from dpwgan.privacy.randomness import Streams, branch, make_streams
+from dpwgan.table import frames
+from dpwgan.table.codebook import read_codebook
+from dpwgan.table.domains import discover_domains
+from dpwgan.table.encoded import EncodedTable
+from dpwgan.table.encoder import TableEncoder
+from dpwgan.table.header import check_header
+from dpwgan.table.packed import pack_model, unpack_model
+from dpwgan.table.pool import map_in_order
+from dpwgan.table.schema import CategoricalColumn, Schema
+from dpwgan.table.source import Piece, choose_step, make_piece
+from dpwgan.table.specs import parse_specs, read_specs
+from dpwgan.table.storage import cut
+from dpwgan.table.workers import Team
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Table(Protocol):
+    """A table of string cells that can be read in chunks."""
+
+    @property
+    def header(self) -> Sequence[str]:
+        """The names of the columns, in order."""
+
+    @property
+    def records(self) -> int:
+        """The public number of rows."""
+
+    @property
+    def line_ending(self) -> str:
+        """How lines end in the file that it came from."""
+
+    def frames(self) -> Iterator[pl.DataFrame]:
+        """The rows, in order."""
+
+    def pieces(self) -> Iterator[Piece]:
+        """The rows, in order, still to be parsed."""
+
+    def part(self, first: int, last: int) -> "Table":
+        """The table of the rows from `first` to just before `last`."""
+
+
+class FrameTable:
+    """A data frame of strings as a `Table`."""
+
+    line_ending = "\n"
+
+    def __init__(self, cells: pl.DataFrame) -> None:
+        self._cells = cells
+        self.header: Sequence[str] = tuple(cells.columns)
+        self.records = cells.height
+
+    def frames(self) -> Iterator[pl.DataFrame]:
+        """Gives all rows at once."""
+        yield self._cells
+
+    def pieces(self) -> Iterator[Piece]:
+        """Gives all rows at once."""
+        yield from map(make_piece, self.frames())
+
+    def part(self, first: int, last: int) -> "FrameTable":
+        """Gives the table of some of the rows."""
+        return FrameTable(self._cells.slice(first, last - first))
+
+
+@dataclass(frozen=True, kw_only=True)
+class EncodedRun:
+    """A run between reading its table and training on it: the rows as numbers, and a ledger that is open.
+
+    Privacy: holds private rows, which do not show in the representation. It is for one fit.
+    """
+
+    encoded: EncodedTable = field(repr=False)
+    encoder: TableEncoder = field(repr=False)
+    schema: Schema = field(repr=False)
+    line_ending: str
+    run_plan: RunPlan
+    ledger: Ledger = field(repr=False)
+    streams: Streams = field(repr=False)
+
+
+def synthesize(
+    frame: "pd.DataFrame",
+    specs: Schema | Mapping[str, Any] | str | os.PathLike[str],
+    epsilon: float,
+    delta: float | None = None,
+    *,
+    rows: int | None = None,
+    **options: Any,
+) -> tuple["pd.DataFrame", Claim]:
+    """Makes a synthetic data frame with the columns of a private one, and the claim that goes with it.
+
+    Takes what `Synthesizer` takes; `rows` defaults to the number of rows of `frame`.
+    Privacy: (epsilon, delta)-differential privacy for one row of `frame`, as the claim says in full.
+    Raises: the errors of dpwgan.errors, each one sentence without any cell.
+    """
+    synthesizer = Synthesizer(specs, epsilon, delta, rows=rows, **options).fit(frame)
+    return synthesizer.sample(), synthesizer.claim()
+
+
+class Synthesizer:
+    """Fits a method to a private table once, then samples as often as one likes.
+
+    `specs` is a path to data-specs.json, the document itself (the claim then cites the digest of its sorted JSON
+    text), or a Schema. `options` are the fields of
+    `dpwgan.app.config.SynthesisConfig`: method, accountant, neighbours, preset, settings, rows, seed, threads, memory,
+    device, checkpoint, resume.
+
+    Privacy: only `fit` reads rows, and it may do so once: a second fit would be a second release.
+    Raises: UsageError, SpecsError, InputError.
+    """
+
+    def __init__(
+        self,
+        specs: Schema | Mapping[str, Any] | str | os.PathLike[str],
+        epsilon: float,
+        delta: float | None = None,
+        *,
+        codebook: str | os.PathLike[str] | None = None,
+        **options: Any,
+    ) -> None:
+        unknown = sorted(set(options) - set(SynthesisConfig.__dataclass_fields__))
+        if unknown:
+            raise UsageError(f"there is no option {unknown[0]}; training settings go into settings={{...}}")
+        self.schema = _read_schema(specs, codebook=codebook)
+        self._codebook_sha256 = _digest(codebook) if codebook is not None else None
+        self.config = SynthesisConfig(epsilon=epsilon, delta=delta, **options)
+        self._streams: Streams | None = None
+        self._encoder: TableEncoder | None = None
+        self._fitted: Any = None
+        self._claim: Claim | None = None
+        self._line_ending = "\n"
+        self._method = self.config.method
+
+    @classmethod
+    def from_config(cls, schema: Schema, config: SynthesisConfig, *, codebook: Path | None = None) -> "Synthesizer":
+        """Makes a synthesizer from a schema and settings that are checked already; the codebook is only cited."""
+        options = {name: getattr(config, name) for name in SynthesisConfig.__dataclass_fields__}
+        return cls(schema, options.pop("epsilon"), options.pop("delta"), codebook=codebook, **options)
+
+    # ------------------------------------------------------------------------------------------------------------ plan
+
+    def plan(self, *, records: int) -> RunPlan:
+        """Plans the budget for a table of `records` rows, which are not needed for it.
+
+        Raises: UsageError, PrivacyError if the budget cannot be met.
+        """
+        return plan_run(self.schema, records=records, config=self.config)
+
+    # ------------------------------------------------------------------------------------------------------------- fit
+
+    def fit(self, frame: "pd.DataFrame", *, progress: ProgressCallback = ignore_progress) -> "Synthesizer":
+        """Fits to a pandas data frame.
+
+        Raises: DataError if it does not fit the specs, PrivacyError, ResourceError.
+        """
+        check_header([str(name) for name in frame.columns], self.schema)
+        run = self.encode_table(FrameTable(frames.from_pandas(frame, self.schema)))
+        return self.fit_encoded(run, progress=progress)
+
+    def encode_table(
+        self,
+        table: Table,
+        *,
+        run_plan: RunPlan | None = None,
+        team: Team | None = None,
+        journal: Journal | None = None,
+    ) -> EncodedRun:
+        """Does all that needs the cells of a table: discovers lists of cells and encodes. `fit_encoded` comes next.
+
+        Afterwards the table is not needed any more, so that training need not hold it in memory. With a `team` only
+        this worker's share of the rows is encoded, and `journal` is the chief's own, or what it told of it; else it is
+        opened here.
+        With a checkpoint, what an earlier life of the run released is taken from there and not released again.
+        Privacy: opens the ledger; each discovery is charged before the first row is read.
+        Raises: UsageError if `run_plan` was made for something else, or after a fit, or if the checkpoint is not this
+          run's; InputError if it is damaged; else as `fit`.
+        """
+        self._refuse_second_fit()
+        if table.records < 1:
+            raise DataError("the table has no rows")
+        check_header(table.header, self.schema)
+        if run_plan is None:
+            run_plan = self.plan(records=table.records)
+        run_plan.refuse_unless_for(self.schema, records=table.records, config=self.config)
+        journal = self.open_journal(table) if journal is None else journal
+        try:
+            return self._encode(table, run_plan, journal=journal, team=team)
+        except BaseException:
+            journal.close()
+            raise
+
+    def open_journal(self, table: Table) -> Journal:
+        """Begins the journal of a run on a table, or goes on with one; without a checkpoint it keeps nothing.
+
+        Where a release is lost that the run cannot do without, its plan is given up, and all that was charged is spent.
+        Privacy: reads no row.
+        Raises: UsageError if the checkpoint is not this run's; InputError if it is damaged; OutputError.
+        """
+        if self.config.checkpoint is None:
+            return Journal()
+        facts = {
+            "records": table.records,
+            "header": list(table.header),
+            "specs": self.schema.sha256,
+            "codebook": self._codebook_sha256,
+        }
+        checkpoint = open_checkpoint(
+            Path(self.config.checkpoint), facts=describe_facts(self.config, **facts), resume=self.config.resume
+        )
+        if checkpoint.life:
+            LOGGER.info("going on with the run in %r: resume %d", str(self.config.checkpoint), checkpoint.life)
+        lost = checkpoint.missing
+        if lost:
+            checkpoint.start_over()
+            LOGGER.warning(
+                "the run was stopped while %s was being released: all that was charged is spent, and what is left of "
+                "the budget is planned anew",
+                ", ".join(lost),
+            )
+        return checkpoint
+
+    def _encode(self, table: Table, run_plan: RunPlan, *, journal: Journal, team: Team | None) -> EncodedRun:
+        run_plan = resume_plan(run_plan, journal)
+        announce(run_plan)
+        ledger = run_plan.open_ledger(journal)
+        streams = make_streams(self.config.seed, life=journal.life, worker=0 if team is None else team.rank)
+        schema = self.schema
+        if run_plan.undiscovered:
+            schema = self._discover(table, run_plan, ledger=ledger, streams=streams)
+            run_plan = run_plan.after_discovery(schema)
+            run_plan.reserve_training(ledger)
+        memory = run_plan.fit_into(choose_limit(self.config.memory))
+        check_memory(memory.needed, limit=memory.limit, spans=run_plan.shape.spans)
+        LOGGER.debug("encoding the table%s", " onto the disk" if memory.on_disk else "")
+        encoder = TableEncoder(schema, table.header)
+        mine = table if team is None else table.part(*team.get_rows(table.records))
+        encoded = encoder.encode_pieces(
+            mine.pieces(), records=mine.records, on_disk=bool(memory.on_disk), threads=self.config.threads
+        )
+        return EncodedRun(
+            encoded=encoded,
+            encoder=encoder,
+            schema=schema,
+            line_ending=table.line_ending,
+            run_plan=run_plan,
+            ledger=ledger,
+            streams=streams,
+        )
+
+    def _discover(self, table: Table, run_plan: RunPlan, *, ledger: Ledger, streams: Streams) -> Schema:
+        """Finds the lists of cells that the specs leave to the data; those that were released before are kept.
+
+        Lists that are waived are no release: they are read anew in each life of a run.
+        """
+
+        def discover() -> Arrays:
+            found = discover_domains(
+                table.frames(),
+                self.schema,
+                select=partial(select_categories, neighboring_relation=run_plan.relation),
+                reserved=run_plan.discoveries,
+                rng=streams.noise,
+                charge=lambda column: ledger.charge(discovery_label(column)),
+            )
+            columns = [describe_column(found.by_name[name]) for name in run_plan.discoveries]
+            return {"columns": np.array(json.dumps(columns))}
+
+        if not run_plan.discoveries:
+            return discover_domains(table.frames(), self.schema)
+        kept = json.loads(str(ledger.release("lists of cells", discover)["columns"]))
+        released = {column.name: column for column in map(read_column, kept)}
+        columns = tuple(released.get(column.name, column) for column in self.schema.columns)
+        return discover_domains(table.frames(), replace(self.schema, columns=columns))
+
+    def fit_encoded(
+        self, run: EncodedRun, *, progress: ProgressCallback = ignore_progress, team: Team | None = None
+    ) -> "Synthesizer":
+        """Trains on what `encode_table` gave; each step is charged before it happens.
+
+        With a `team` this is the chief: the others `serve_encoded`.
+        Raises: UsageError after a fit, or if another synthesizer's settings made `run`; else as `fit`.
+        """
+        self._refuse_second_fit()
+        self._refuse_other_settings(run)
+        run_plan, ledger, streams, schema = run.run_plan, run.ledger, run.streams, run.schema
+        records = run_plan.shape.records
+        if team is not None:
+            team.follow(lambda: ledger.charged)
+        try:
+            # Without a number of threads the matrix products of numpy take all cores, as those of TensorFlow do.
+            with threadpool_limits(limits=self.config.threads):
+                self._fitted, certificate = self._fit(run, progress=progress, team=team)
+        finally:
+            ledger.journal.close()
+        self.schema, self._encoder, self._streams = schema, run.encoder, streams
+        self._line_ending = run.line_ending
+        rows, chosen_by = self.config.rows_and_reason
+        self._claim = build_claim(
+            guarantee=run_plan.unprotected or ledger.guarantee(),
+            asked=run_plan.budget,
+            relation=run_plan.relation,
+            delta_chosen_by=run_plan.delta_chosen_by,
+            ledger=ledger.itemise(),
+            accountant=run_plan.accountant,
+            records=records,
+            rows=rows if rows is not None else records,
+            rows_chosen_by=chosen_by,
+            specs_sha256=schema.sha256,
+            codebook_sha256=self._codebook_sha256,
+            domains=_domains(schema),
+            certificate=certificate,
+            seeded=streams.seeded,
+            method={
+                "name": run_plan.method.name,
+                "title": run_plan.method.title,
+                "paper": run_plan.method.paper,
+            },
+            settings={
+                **({"preset": self.config.preset} if self.config.preset else {}),
+                **run_plan.plan.summary(),
+                **({} if team is None else {"workers": team.size}),
+            },
+        )
+        return self
+
+    def serve_encoded(self, run: EncodedRun, *, team: Team) -> None:
+        """Has the chief of a team count and sum over the rows here, until it dismisses this worker.
+
+        Privacy: what the chief charges is charged here as well, before rows are read, against this worker's own plan.
+        Raises: UsageError as `fit_encoded`; else as `Team.serve`.
+        """
+        self._refuse_other_settings(run)
+        with threadpool_limits(limits=self.config.threads):
+            tasks = run.run_plan.method.make_tasks(run.encoded, run.run_plan.plan, streams=run.streams)
+            team.serve(tasks, charge=run.ledger.charge, charged=run.ledger.charged)
+
+    def _refuse_other_settings(self, run: EncodedRun) -> None:
+        if run.run_plan.config != self.config:
+            raise UsageError("the table was encoded under other settings than this synthesizer's")
+
+    def _fit(
+        self, run: EncodedRun, *, progress: ProgressCallback, team: Team | None
+    ) -> tuple[FittedSynthesizer, Certificate | None]:
+        """Fits the method, or gives what an earlier life of the run fitted and did not get to write."""
+
+        def fit() -> FittedSynthesizer:
+            fitted: FittedSynthesizer = run.run_plan.method.fit(
+                run.encoded,
+                run.run_plan.plan,
+                streams=run.streams,
+                ledger=run.ledger,
+                progress=progress,
+                device=self.config.device,
+                threads=self.config.threads,
+                **({} if team is None else {"team": team}),
+            )
+            return fitted
+
+        if not run.ledger.journal.keeps:
+            fitted = fit()
+            return fitted, fitted.certificate
+
+        def act() -> Arrays:
+            fitted = fit()
+            text = json.dumps(None if fitted.certificate is None else asdict(fitted.certificate))
+            return {**pack_model(fitted), "certificate": np.array(text)}
+
+        # What a method charges outside of acts of its own is of use only once its model is there.
+        files = dict(run.ledger.release("model", act))
+        certificate = json.loads(str(files.pop("certificate")))
+        return unpack_model(files, load_synthesizer), None if certificate is None else Certificate(**certificate)
+
+    def _refuse_second_fit(self) -> None:
+        if self._fitted is not None:
+            raise UsageError("this synthesizer is fitted already; a second fit would be a second release")
+
+    # ---------------------------------------------------------------------------------------------------------- sample
+
+    def sample(self, rows: int | None = None) -> "pd.DataFrame":
+        """Samples a pandas data frame; by default as many rows as the claim says.
+
+        Privacy: post-processing; free, however often.
+        Raises: UsageError before `fit`.
+        """
+        parts = list(self.sample_cells(rows))
+        return frames.to_pandas(pl.concat(parts).cast(pl.String), self.schema)
+
+    def sample_cells(self, rows: int | None = None) -> Iterator[pl.DataFrame]:
+        """Samples tables of cells, chunk by chunk, every cell checked against the specs.
+
+        Cells are text, of the type `pl.Enum` where the specs list them.
+
+        Chunks are made side by side, by as many threads as the settings say, each with a stream of randomness of its
+        own; what is made does not depend on how many there are.
+        Raises: UsageError before `fit`; DpwganError if a cell is not legal, which would be an error of this tool.
+        """
+        encoder, claim = self._require_encoder(), self.claim()
+        rows = claim.rows if rows is None else rows
+        if rows < 1:
+            raise UsageError("rows must be at least 1")
+        if self._streams is None:  # the claim is there, so it is
+            raise UsageError("the synthesizer is not fitted yet")
+        fitted, rng = self._fitted, self._streams.model
+
+        def make(part: tuple[slice, np.random.Generator]) -> pl.DataFrame:
+            places, own = part
+            chunks = fitted.sample(places.stop - places.start, rng=own)
+            return pl.concat(encoder.decode_chunks(chunks, own, first_record=places.start))
+
+        parts = ((places, branch(rng)) for places in cut(rows, size=choose_step(len(self.header))))
+        return map_in_order(make, parts, threads=self.config.threads)
+
+    def _require_encoder(self) -> TableEncoder:
+        if self._encoder is None:
+            raise UsageError("the synthesizer is not fitted yet")
+        return self._encoder
+
+    def claim(self, rows: int | None = None) -> Claim:
+        """Gives the claim; with `rows`, for another table of that many rows sampled from this model.
+
+        Raises: UsageError before `fit`.
+        """
+        if self._claim is None:
+            raise UsageError("the synthesizer is not fitted yet")
+        if rows is None or rows == self._claim.rows:
+            return self._claim
+        loaded = bool(self._claim.document["output"]["from_saved_model"])
+        return self._claim.for_output(rows=rows, chosen_by="asked for", from_saved_model=loaded)
+
+    @property
+    def header(self) -> tuple[str, ...]:
+        """The names of the columns in the order of the table fitted to. Raises: UsageError before `fit`."""
+        return self._require_encoder().header
+
+    @property
+    def line_ending(self) -> str:
+        """How lines end in the table fitted to."""
+        return self._line_ending
+
+    # ------------------------------------------------------------------------------------------------------------ save
+
+    def save(self, directory: str | os.PathLike[str]) -> None:
+        """Keeps the fitted model in a new folder, which appears whole or not at all.
+
+        Privacy: the model is covered by the claim, which is saved with it. No row is saved.
+        Raises: UsageError before `fit`; OutputError if the folder is there already and not empty, or cannot be made.
+        """
+        target = Path(directory)
+        claim, header = self.claim(), self.header
+        check_model_folder(target)
+        try:
+            staged = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.absolute().parent))
+            try:
+                description = ModelDescription(
+                    method=self._method, header=header, line_ending=self._line_ending, schema=self.schema
+                )
+                write_description(staged, description, claim=claim)
+                weights = staged / WEIGHTS_FOLDER
+                weights.mkdir()
+                self._fitted.save(weights)
+                staged.chmod(0o755)
+                staged.rename(target)
+            except BaseException:
+                shutil.rmtree(staged, ignore_errors=True)
+                raise
+        except OSError as error:
+            raise OutputError(f"the model cannot be saved: {error.strerror or type(error).__name__}") from None
+
+    @classmethod
+    def load(cls, directory: str | os.PathLike[str], *, seed: int | None = None) -> "Synthesizer":
+        """Reads a saved model back. It can sample, and its claim is the one it was saved with.
+
+        Privacy: no rows are read; sampling more is free.
+        Raises: InputError if the folder is missing, is no saved model, or is damaged.
+        """
+        folder = Path(directory)
+        description, claim = read_description(folder)
+        document = claim.document
+        self = cls(
+            description.schema,
+            document["budget"]["epsilon_asked"],
+            document["budget"]["delta_asked"],
+            method=description.method,
+            seed=seed,
+        )
+        self._fitted = load_synthesizer(folder / WEIGHTS_FOLDER)
+        self._encoder = TableEncoder(description.schema, description.header)
+        self._streams = make_streams(seed)
+        self._line_ending = description.line_ending
+        records = int(document["public"]["records"])
+        self._claim = claim.for_output(rows=records, chosen_by=RECORDS, from_saved_model=True)
+        return self
+
+
+def check_model_folder(target: Path) -> None:
+    """Makes sure that a model can be saved there. Raises: OutputError if it cannot."""
+    if target.is_dir():
+        if any(target.iterdir()):
+            raise OutputError(f"the folder {str(target)!r} for the model is not empty")
+    elif os.path.lexists(target):
+        raise OutputError(f"{str(target)!r} for the model is there and is not a folder")
+    parent = target.absolute().parent
+    try:
+        Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".tmp", dir=parent)).rmdir()
+    except OSError as error:
+        raise OutputError(
+            f"the folder {str(target)!r} for the model cannot be created: {error.strerror or type(error).__name__}"
+        ) from None
+
+
+def announce(run_plan: RunPlan) -> None:
+    """Says on the log which accountant was chosen for this epsilon and why, and what the others would have said.
+
+    Of a method without a guarantee it says why there is none, and what was published instead.
+    """
+    unprotected = run_plan.unprotected
+    if unprotected is not None:
+        LOGGER.warning("no guarantee: %s", unprotected.reason)
+        if unprotected.published is not None:
+            LOGGER.warning("%s", describe_published(unprotected.published.describe()))
+        return
+    accountant = run_plan.accountant
+    for number, line in enumerate(describe_accountant(accountant)):
+        fields = {"event": "accountant", "accountant": accountant} if number == 0 else {"event": "accountant"}
+        LOGGER.info("%s", line.strip(), extra={"fields": fields})
+
+
+def _read_schema(
+    specs: Schema | Mapping[str, Any] | str | os.PathLike[str], *, codebook: str | os.PathLike[str] | None
+) -> Schema:
+    if isinstance(specs, Schema):
+        return specs
+    path = Path(codebook) if codebook is not None else None
+    if isinstance(specs, Mapping):
+        try:
+            text = json.dumps(specs, sort_keys=True, allow_nan=False)
+        except (TypeError, ValueError):
+            raise UsageError("specs given as a mapping must hold what JSON can hold") from None
+        sha256 = hashlib.sha256(text.encode()).hexdigest()
+        return parse_specs(dict(specs), sha256=sha256, codebook=read_codebook(path) if path is not None else None)
+    return read_specs(Path(specs), codebook=path)
+
+
+def _digest(path: str | os.PathLike[str]) -> str:
+    try:
+        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    except OSError as error:
+        raise InputError(f"the codebook cannot be read: {error.strerror or type(error).__name__}") from None
+
+
+def _domains(schema: Schema) -> dict[str, list[str]]:
+    domains: dict[str, list[str]] = {"codebook": [], "private": [], "waived": []}
+    for column in schema.columns:
+        if isinstance(column, CategoricalColumn) and column.domain in domains:
+            domains[column.domain].append(column.name)
+    return domains

@@ -1,0 +1,384 @@
+"""A run on disk: what it has charged, noted before rows are read, and what it has released, so that it can go on.
+
+Privacy: a folder holds public facts (the settings, n, the header), how often each release was charged, the releases
+themselves, and weights and moments made of releases. No row, no batch and no state of a random generator is in it.
+"""
+
+import fcntl
+import hashlib
+import io
+import json
+import math
+import os
+import re
+import secrets
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpwgan.errors import DpwganError, InputError, OutputError, TransferError, UsageError
+from dpwgan.privacy.events import Event
+from dpwgan.privacy.journal import Arrays, Journal, Spent
+
+FORMAT = 1
+JOURNAL_FILE = "journal.json"
+LOCK_FILE = "lock"
+# A kill costs the steps of one block at most, and keeping weights costs about as much as a few steps.
+_BLOCKS = 50
+_TEMPORARY = ".tmp"
+_KEPT = re.compile(r"plan-(\d+)-.+\.npz")
+
+
+class Checkpoint(Journal):
+    """The journal of one run in a folder of its own, which one process at a time may work on.
+
+    Privacy: a charge is on the disk before `charge` returns, hence before rows are read. What was charged and gave
+      nothing that was kept stays charged. No randomness is kept: each life of a run draws noise of its own.
+      This holds as long as nobody puts an older copy of the folder in its place.
+    """
+
+    def __init__(self, folder: Path, document: dict[str, Any], lock: int) -> None:
+        """Takes a folder that is locked, and what is to be in its journal; `open_checkpoint` finds both."""
+        self._folder = folder
+        self._document = document
+        self._lock: int | None = lock
+        self._under_way: list[tuple[str, bool]] = []
+        self._lost = {act["name"]: self._find_lost(act) for act in self._acts}
+
+    @property
+    def life(self) -> int:
+        """How many processes have worked on this run before."""
+        return int(self._document["life"])
+
+    @property
+    def spent(self) -> tuple[Spent, ...]:
+        """What earlier plans of this run charged."""
+        return tuple(map(Spent.read, self._document["spent"]))
+
+    @property
+    def charged(self) -> Mapping[str, int]:
+        """How many acts of each reservation are charged by now, by label, under whichever plan."""
+        totals = {line.label: line.count for line in self.spent}
+        for act in self._acts:
+            for label, count in act["charges"].items():
+                totals[label] = totals.get(label, 0) + count
+        return totals
+
+    @property
+    def missing(self) -> list[str]:
+        """The acts that are lost and that the run cannot do without."""
+        return [act["name"] for act in self._acts if self._lost.get(act["name"]) and not act["dispensable"]]
+
+    def start_over(self) -> None:
+        """Gives up all that was kept, and counts all that was charged as spent: a new plan has the rest of the budget.
+
+        Privacy: nothing is charged less than before.
+        """
+        number, earlier = self._document["plan"], {line.label for line in self.spent}
+        self._document["spent"] += [
+            {"label": f"{label} (plan {number})", "event": self._document["events"][label], "count": count}
+            for label, count in self.charged.items()
+            if label not in earlier
+        ]
+        self._document.update(plan=number + 1, events={}, acts=[])
+        self._lost = {}
+        self._write_journal()
+        for name in _list_kept(self._folder):
+            (self._folder / name).unlink()
+
+    def close(self) -> None:
+        """Lets others work on the folder; once is enough. A run that charged nothing leaves no journal there."""
+        if self._lock is None:
+            return
+        if not self._acts and not self.spent:
+            # The lock stays: whoever waits for this one must not hold another than who comes next.
+            (self._folder / JOURNAL_FILE).unlink(missing_ok=True)
+        os.close(self._lock)
+        self._lock = None
+
+    # --------------------------------------------------------------------------------------------------- as a journal
+
+    @property
+    def keeps(self) -> bool:
+        """Whether anything is kept: always."""
+        return True
+
+    def begin(self, name: str, *, dispensable: bool) -> None:
+        """Says that the charges from here on are those of this act."""
+        self._under_way.append((name, dispensable))
+
+    def end(self) -> None:
+        """Says that the act begun last is over."""
+        self._under_way.pop()
+
+    def charge(self, label: str, count: int, *, event: Event) -> None:
+        """Notes a charge for good. Raises: TransferError if it cannot be written; the act must not happen then."""
+        name, dispensable = self._under_way[-1] if self._under_way else (label, False)
+        act = self._find(name)
+        if act is None:
+            act = {"name": name, "dispensable": dispensable, "charges": {}}
+            self._acts.append(act)
+        act["charges"][label] = act["charges"].get(label, 0) + count
+        self._document["events"][label] = event.describe()
+        self._write_journal()
+
+    def count_charged(self, label: str, *, event: Event) -> int:
+        """Gives how many acts earlier lives charged. Raises: UsageError if it was for another event."""
+        count = super().count_charged(label, event=event)
+        if self._document["events"].get(label, event.describe()) != event.describe():
+            raise UsageError(
+                f"the run in {str(self._folder)!r} planned other noise for its {label}, and cannot be resumed: was the "
+                "tool, or a package that it needs, changed in between?"
+            )
+        return count
+
+    def count_lost(self, label: str) -> int:
+        """Gives how many of these gave nothing that the run still has."""
+        spent = sum(line.count for line in self.spent if line.label == label)
+        return spent + sum(lost.get(label, 0) for lost in self._lost.values())
+
+    def has_lost(self, name: str) -> bool:
+        """Says whether an earlier life began this act, and nothing of it was kept."""
+        return name in self._lost and not self._path(name).exists()
+
+    def keep(self, name: str, arrays: Arrays) -> None:
+        """Keeps arrays under a name, whole or not at all. Raises: TransferError if they cannot be written."""
+        act, lost = self._find(name), self._lost.get(name, {})
+        kept = None if act is None else {label: n - lost.get(label, 0) for label, n in act["charges"].items()}
+        buffer = io.BytesIO()
+        np.savez(buffer, **arrays)
+        meta = json.dumps({"name": name, "kept": kept}).encode()
+        self._write(self._path(name).name, meta + b"\n" + buffer.getvalue())
+
+    def recall(self, name: str) -> Arrays | None:
+        """Gives what was kept under a name, or None. Raises: InputError if it is damaged."""
+        found = self._read_kept(name)
+        if found is None:
+            return None
+        kept, payload = found
+        if kept is not None and self._find(name) is None:
+            raise _damaged(self._folder)
+        try:
+            with np.load(io.BytesIO(payload), allow_pickle=False) as arrays:
+                return {key: arrays[key] for key in arrays.files}
+        except (ValueError, OSError, KeyError):
+            raise _damaged(self._folder) from None
+
+    def choose_block(self, steps: int, *, together: int) -> int:
+        """Chooses after how many of so many steps weights are kept: a fiftieth of them, however many are together."""
+        return max(1, math.ceil(steps / _BLOCKS))
+
+    # ------------------------------------------------------------------------------------------------------ the folder
+
+    @property
+    def _acts(self) -> list[dict[str, Any]]:
+        acts: list[dict[str, Any]] = self._document["acts"]
+        return acts
+
+    def _find(self, name: str) -> dict[str, Any] | None:
+        return next((act for act in self._acts if act["name"] == name), None)
+
+    def _find_lost(self, act: Mapping[str, Any]) -> dict[str, int]:
+        """What an act charged beyond what is kept of it, at the start of this life."""
+        found = self._read_kept(act["name"])
+        kept = found[0] or {} if found is not None else {}
+        lost = {label: count - kept.get(label, 0) for label, count in act["charges"].items()}
+        if min(lost.values(), default=0) < 0:  # more was kept than was charged
+            raise _damaged(self._folder)
+        return {label: count for label, count in lost.items() if count}
+
+    def _path(self, name: str) -> Path:
+        # Names hold the names of columns, which may be anything.
+        slug = re.sub(r"[^A-Za-z0-9]+", "-", name)[:40]
+        return self._folder / (
+            f"plan-{self._document['plan']}-{slug}-{hashlib.sha256(name.encode()).hexdigest()[:8]}.npz"
+        )
+
+    def _read_kept(self, name: str) -> tuple[dict[str, int] | None, bytes] | None:
+        path = self._path(name)
+        if not path.exists():
+            return None
+        body = _unseal(path, key=self._document["run"])
+        meta, _, payload = body.partition(b"\n")
+        try:
+            return json.loads(meta)["kept"], payload
+        except (ValueError, KeyError, TypeError):
+            raise _damaged(self._folder) from None
+
+    def _write_journal(self) -> None:
+        self._write(JOURNAL_FILE, json.dumps(self._document, indent=1, allow_nan=False).encode() + b"\n")
+
+    def _write(self, name: str, body: bytes) -> None:
+        """Writes a file whole or not at all: when this returns it has outlived the process, and the machine."""
+        key = "" if name == JOURNAL_FILE else self._document["run"]
+        temporary = self._folder / (name + _TEMPORARY)
+        try:
+            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(_seal(name, body, key=key))
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.rename(self._folder / name)
+            folder = os.open(self._folder, os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+        except OSError as error:
+            raise TransferError(f"the checkpoint cannot be written: {error.strerror or type(error).__name__}") from None
+
+
+def open_checkpoint(folder: Path, *, facts: Mapping[str, Any], resume: bool) -> Checkpoint:
+    """Begins the journal of a run in a new or empty folder, or with `resume` takes up the one that is there.
+
+    `facts`: what decides the plan, all of it public and such as JSON can hold; a run is resumed under the same only.
+    Privacy: reads no row. Each life has a number, written before anything is drawn.
+    Raises: UsageError if there is a run and it is not to be resumed, none where one is, one of other facts, or another
+      process is working on it; OutputError if the folder is no place for it; InputError if it is damaged.
+    """
+    facts = json.loads(json.dumps(facts, allow_nan=False))
+    if resume:
+        if not folder.is_dir() or not _list_files(folder):
+            raise UsageError(f"the folder {str(folder)!r} holds no run to resume: leave --resume out to begin one")
+    else:
+        _make_folder(folder)
+        _refuse_occupied(folder)
+    lock = _lock(folder)
+    try:
+        if resume:
+            document = _read_journal(folder)
+            _refuse_other_run(folder, document["facts"], facts)
+            document["life"] += 1
+            _clear_up(folder, plan=document["plan"])
+        else:
+            _refuse_occupied(folder)  # again: now nobody else begins a run there
+            document = {
+                "format": FORMAT,
+                "run": secrets.token_hex(16),
+                "life": 0,
+                "plan": 1,
+                "facts": facts,
+                "spent": [],
+                "events": {},
+                "acts": [],
+            }
+        checkpoint = Checkpoint(folder, document, lock)
+        checkpoint._write_journal()
+        return checkpoint
+    except BaseException:
+        os.close(lock)
+        raise
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise OutputError(
+            f"the folder {str(folder)!r} for the checkpoint cannot be created: {error.strerror or type(error).__name__}"
+        ) from None
+
+
+def _refuse_occupied(folder: Path) -> None:
+    files = _list_files(folder)
+    if JOURNAL_FILE in files:
+        raise UsageError(
+            f"the folder {str(folder)!r} holds a run already: add --resume to go on with it, or name an empty folder"
+        )
+    if files:
+        raise OutputError(f"the folder {str(folder)!r} for the checkpoint is not empty")
+
+
+def _list_files(folder: Path) -> list[str]:
+    """What is in the folder, but for the lock and files that were never finished. Raises: OutputError."""
+    try:
+        names = sorted(entry.name for entry in folder.iterdir())
+    except OSError as error:
+        raise OutputError(
+            f"the folder {str(folder)!r} for the checkpoint cannot be read: {error.strerror or type(error).__name__}"
+        ) from None
+    return [name for name in names if name != LOCK_FILE and not name.endswith(_TEMPORARY)]
+
+
+def _list_kept(folder: Path) -> list[str]:
+    return [name for name in _list_files(folder) if _KEPT.fullmatch(name)]
+
+
+def _lock(folder: Path) -> int:
+    try:
+        descriptor = os.open(folder / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise OutputError(
+            f"the folder {str(folder)!r} for the checkpoint cannot be written to: "
+            f"{error.strerror or type(error).__name__}"
+        ) from None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        raise UsageError(
+            f"another process is working on the run in {str(folder)!r}: two would read rows for the same charges"
+        ) from None
+    return descriptor
+
+
+def _read_journal(folder: Path) -> dict[str, Any]:
+    path = folder / JOURNAL_FILE
+    if not path.exists():
+        raise _damaged(folder)
+    try:
+        document = json.loads(_unseal(path, key=""))
+    except ValueError:
+        raise _damaged(folder) from None
+    if document.get("format") != FORMAT:
+        raise UsageError(f"the run in {str(folder)!r} was begun by another version of the tool, which can resume it")
+    return dict(document)
+
+
+def _refuse_other_run(folder: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    other = [key for key in dict.fromkeys((*before, *now)) if before.get(key) != now.get(key)]
+    if other:
+        raise UsageError(
+            f"the run in {str(folder)!r} has another {_join(other)}: resume it with the command line, the specs and "
+            "the table that it was begun with"
+        )
+
+
+def _join(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def _clear_up(folder: Path, *, plan: int) -> None:
+    """Removes what was never finished and what an earlier plan kept. Raises: InputError if a later plan kept some."""
+    for name in _list_kept(folder):
+        match = _KEPT.fullmatch(name)
+        if match is not None and int(match[1]) != plan:
+            if int(match[1]) > plan:
+                raise _damaged(folder)
+            (folder / name).unlink()
+    for path in folder.glob(f"*{_TEMPORARY}"):
+        path.unlink()
+
+
+def _seal(name: str, body: bytes, *, key: str) -> bytes:
+    return hashlib.sha256(f"{key}\n{name}\n".encode() + body).hexdigest().encode() + b"\n" + body
+
+
+def _unseal(path: Path, *, key: str) -> bytes:
+    try:
+        sealed = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"the checkpoint cannot be read: {error.strerror or type(error).__name__}") from None
+    body = sealed.partition(b"\n")[2]
+    if sealed != _seal(path.name, body, key=key):
+        raise _damaged(path.parent)
+    return body
+
+
+def _damaged(folder: Path) -> DpwganError:
+    return InputError(
+        f"the checkpoint in {str(folder)!r} is damaged: what it released cannot be told, and counts as spent; begin "
+        "again in another folder, with a budget of its own"
+    )

@@ -1,0 +1,500 @@
+"""The privacy claim: what was promised about a release, on what it rests, and what it leaves out.
+
+Built from values that were fixed before training, from the ledger, and from a certificate that the ledger paid for;
+nothing else in it is computed from rows.
+"""
+
+import copy
+import decimal
+import functools
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dpwgan.app.config import RECORDS
+from dpwgan.errors import DpwganError, InputError
+from dpwgan.privacy.budget import Budget, NeighboringRelation
+from dpwgan.privacy.certificate import Certificate
+from dpwgan.privacy.events import Unprotected
+from dpwgan.privacy.guarantee import PrivacyGuarantee
+from dpwgan.privacy.randomness import NOISE_SOURCE
+from dpwgan.version import __version__
+
+CLAIM_VERSION = 1
+SCHEMA_PATH = Path(__file__).resolve().parents[2] / "specs" / "privacy-claim.schema.json"
+DEFINITION = "(epsilon, delta)-differential privacy"
+NOT_PRIVATE = "NOT PRIVATE"
+
+RELATIONS = {
+    NeighboringRelation.ZERO_OUT: (
+        "two tables of the same public number of rows, in one of which one row is replaced by a null row that "
+        "contributes nothing to any sum"
+    ),
+    NeighboringRelation.REPLACE_ONE: (
+        "two tables of the same public number of rows, in one of which one row is replaced by any other legal row"
+    ),
+}
+
+SAMPLING_USE = "the sampling probability: expected batch size over n"
+COUNTS_USE = "noisy counts as shares of n, and the choice of how many to ask for"
+DELTA_USE = "the default of delta: 1/n^2"
+ROWS_USE = "the number of rows written"
+
+NOTHING_ASSUMED = "nothing is proved, so nothing is assumed"
+
+COVERED = (
+    "the output table, and any further table sampled from the same fitted model",
+    "this claim",
+    "the saved model, if there is one",
+)
+
+NOT_COVERED = (
+    "messages on stderr (an error message may count rows), the exit code, running time and memory use: keep them with "
+    "the custodian",
+    "other releases from the same rows, a second run of this tool too: their epsilons and deltas add up with these",
+    "a person with more than one row: k rows cost k times epsilon, and a larger delta",
+    "specs, settings, epsilon or this method chosen by looking at the rows: they are taken as public facts",
+    "what the release teaches about a population: conclusions that hold with or without any single row",
+)
+
+FLOATING_POINT = (
+    "The proofs speak of real numbers; noise is drawn and added in IEEE 754 floating point: gradients in single "
+    "precision, counts and other numbers in double; Laplace noise alone is whole numbers on whole numbers, drawn "
+    "exactly. Gradients are only seen through training, other noisy numbers "
+    "through the generator fitted to them, a certificate's raised to four digits; but a saved model may hold noisy "
+    "one-way counts, or means of them, as they are. An attack through the gaps between floating-point numbers is not "
+    "known to us on this path, and is not excluded."
+)
+
+ACCURACY = (
+    "the generator, before rows are drawn from it and groups of cells are split into cells; it is bought from the same "
+    "budget, in the ledger, and is no part of the privacy promise"
+)
+
+FORMATS = (
+    "Every cell written is one that the specs allow: spelling, digits, order of columns and ranges come from the specs "
+    "and the header, not from the rows."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """A claim as one JSON document that fits specs/privacy-claim.schema.json.
+
+    Privacy: epsilon never stands alone in it: delta, relation, accountant and assumptions come with it.
+    Raises: DpwganError if the document does not fit its schema, or spends more than was asked for.
+    """
+
+    document: Mapping[str, Any]
+
+    def __post_init__(self) -> None:
+        validate_claim(self.document)
+
+    @property
+    def private(self) -> bool:
+        """Whether a guarantee is issued."""
+        return self.document["guarantee"] is not None
+
+    @property
+    def rows(self) -> int:
+        """The number of rows written under this claim."""
+        return int(self.document["output"]["rows"])
+
+    def for_output(self, *, rows: int, chosen_by: str, from_saved_model: bool) -> "Claim":
+        """Gives the same claim for another table sampled from the same fitted model.
+
+        Privacy: the model is covered, so a table sampled from it is a function of a covered release: nothing is added
+          to epsilon or delta.
+        Source: Dwork and Roth 2014, Proposition 2.1 (post-processing).
+        """
+        document = copy.deepcopy(dict(self.document))
+        document["output"] = describe_output(rows=rows, chosen_by=chosen_by, from_saved_model=from_saved_model)
+        public, delta_chosen_by = document["public"], document["budget"]["delta_chosen_by"]
+        public["uses_of_records"] = _uses_of_records(
+            document["ledger"], delta_chosen_by=delta_chosen_by, rows_chosen_by=chosen_by
+        )
+        return Claim(document=document)
+
+    def for_file(self, *, sha256: str) -> "Claim":
+        """Gives the same claim tied to one file by the digest of its bytes, which are public."""
+        document = copy.deepcopy(dict(self.document))
+        document["output"]["sha256"] = sha256
+        return Claim(document=document)
+
+    def to_json(self) -> str:
+        """Writes the claim as JSON text, ending in a newline."""
+        return json.dumps(self.document, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
+
+    def to_text(self) -> str:
+        """Writes the claim for people: the same content, one fact a line."""
+        return "\n".join(_lines(self.document)) + "\n"
+
+
+def read_claim(path: Path) -> Claim:
+    """Reads a claim back. Raises: InputError if the file is missing, no JSON, or no claim of this form."""
+    try:
+        return Claim(document=json.loads(path.read_text(encoding="utf-8")))
+    except OSError as error:
+        raise InputError(f"the claim of the saved model cannot be read: {error.strerror}") from None
+    except (ValueError, DpwganError):
+        raise InputError("the claim of the saved model is damaged") from None
+
+
+def build_claim(
+    *,
+    guarantee: PrivacyGuarantee | Unprotected,
+    asked: Budget,
+    relation: NeighboringRelation,
+    delta_chosen_by: str,
+    ledger: Sequence[Mapping[str, Any]],
+    accountant: Mapping[str, Any],
+    records: int,
+    rows: int,
+    rows_chosen_by: str,
+    specs_sha256: str,
+    codebook_sha256: str | None,
+    domains: Mapping[str, Sequence[str]],
+    seeded: bool,
+    method: Mapping[str, Any],
+    settings: Mapping[str, Any],
+    certificate: Certificate | None = None,
+) -> Claim:
+    """Builds the claim of one run.
+
+    `certificate` is what is certified about the generator's accuracy, beside and apart from the guarantee.
+    `guarantee` is what was proved, or why nothing was; `relation` is the one asked for.
+    `domains` maps "codebook", "private" and "waived" to the columns whose list of cells came from there.
+    Privacy: with `seeded` the noise can be replayed, so there is no guarantee, whatever the ledger says.
+    Raises: DpwganError if more was spent than asked for, or the document does not fit its schema.
+    """
+    proved = guarantee if isinstance(guarantee, PrivacyGuarantee) else None
+    published = guarantee.published if isinstance(guarantee, Unprotected) else None
+    reason = None
+    if isinstance(guarantee, Unprotected):
+        reason = f"{NOT_PRIVATE}: {guarantee.reason}"
+    elif seeded:
+        reason = f"{NOT_PRIVATE}: --seed was given, so the noise can be replayed and taken off; for tests only"
+    return Claim(
+        document={
+            "claim_version": CLAIM_VERSION,
+            "statement": _state(guarantee, records=records, reason=reason, waived=domains.get("waived", ())),
+            "tool": {"name": "dpwgan", "version": __version__},
+            "guarantee": None if reason is not None or proved is None else _describe_guarantee(proved),
+            "why_no_guarantee": reason,
+            "published": published.describe() if published is not None else None,
+            "budget": {
+                "epsilon_asked": asked.epsilon,
+                "epsilon_spent": proved.epsilon if proved is not None else None,
+                "delta_asked": asked.delta,
+                "delta_spent": proved.delta if proved is not None else None,
+                "delta_chosen_by": delta_chosen_by,
+                "neighbouring_relation": relation.value,
+            },
+            "accountant": _finite(
+                {**accountant, "assumptions": list(proved.assumptions) if proved is not None else [NOTHING_ASSUMED]}
+            ),
+            "ledger": [_finite(dict(item)) for item in ledger],
+            "randomness": {
+                "noise_and_batches": NOISE_SOURCE if not seeded else "a generator that was given a seed",
+                "seeded": seeded,
+                "floating_point": FLOATING_POINT,
+            },
+            "public": {
+                "records": records,
+                "uses_of_records": _uses_of_records(
+                    ledger, delta_chosen_by=delta_chosen_by, rows_chosen_by=rows_chosen_by
+                ),
+                "specs_sha256": specs_sha256,
+                "codebook_sha256": codebook_sha256,
+                "other": "every training setting, the code, the header and the line ending of the table",
+            },
+            "columns": {
+                "formats": FORMATS,
+                "domains_from_codebook": sorted(domains.get("codebook", ())),
+                "domains_paid_for": sorted(domains.get("private", ())),
+                "domains_waived": sorted(domains.get("waived", ())),
+            },
+            "output": describe_output(rows=rows, chosen_by=rows_chosen_by, from_saved_model=False),
+            "method": {**method, "settings": _finite(dict(settings))},
+            "certificate": certificate.describe() if certificate is not None else None,
+            "covered": list(COVERED) if proved is not None else [],
+            "not_covered": list(NOT_COVERED) + _waived_note(domains.get("waived", ())),
+        }
+    )
+
+
+def describe_output(*, rows: int, chosen_by: str, from_saved_model: bool) -> dict[str, Any]:
+    """Describes the table written: how many rows, who chose that, and whether a saved model wrote it."""
+    note = "Sampling more rows from the same fitted model costs no privacy, however often."
+    return {
+        "rows": rows,
+        "rows_chosen_by": chosen_by,
+        "sha256": None,
+        "from_saved_model": from_saved_model,
+        "note": note,
+    }
+
+
+def validate_claim(document: Mapping[str, Any]) -> None:
+    """Checks a claim against its schema, and that it does not spend more than was asked for.
+
+    Raises: DpwganError if it fails: the run must then end without output.
+    """
+    error = next(iter(_validator().iter_errors(document)), None)
+    if error is not None:
+        where = ".".join(str(part) for part in error.absolute_path) or "the whole"
+        raise DpwganError(f"the claim does not fit its schema at {where} ({error.validator})")
+    budget = document["budget"]
+    for name in ("epsilon", "delta"):
+        spent = budget[f"{name}_spent"]
+        if spent is None and document["guarantee"] is None:
+            continue
+        if spent is None or not spent <= budget[f"{name}_asked"]:
+            raise DpwganError(f"the claim would spend more {name} than was asked for")
+    if (document["guarantee"] is None) != (document["why_no_guarantee"] is not None):
+        raise DpwganError("the claim must hold either a guarantee or the reason why there is none")
+    if document["randomness"]["seeded"] and document["guarantee"] is not None:
+        raise DpwganError("a run with a seed must not be given a guarantee")
+
+
+@functools.cache
+def _validator() -> Any:
+    import jsonschema
+
+    try:
+        form = json.loads(SCHEMA_PATH.read_text(encoding="utf-8"))
+    except OSError:
+        raise InputError(f"{SCHEMA_PATH.name} is missing from the folder specs/ of the installation") from None
+    jsonschema.Draft202012Validator.check_schema(form)
+    return jsonschema.Draft202012Validator(form)
+
+
+def _describe_guarantee(guarantee: PrivacyGuarantee) -> dict[str, Any]:
+    relation = guarantee.neighboring_relation
+    epsilon, delta = guarantee.replace_one()
+    useful = delta < 1.0
+    if relation is NeighboringRelation.REPLACE_ONE:
+        why = "this is the relation that was calibrated for"
+    elif useful:
+        why = "a replacement is two steps of zero-out: (2 epsilon, (1 + e^epsilon) delta)"
+    else:
+        why = "a replacement is two steps of zero-out, and (1 + e^epsilon) delta is not below 1: nothing follows"
+    return {
+        "definition": DEFINITION,
+        "epsilon": guarantee.epsilon,
+        "delta": guarantee.delta,
+        "unit": "one row of the input table",
+        "rows_per_unit": 1,
+        "trust_model": "central curator: whoever runs the tool sees the rows",
+        "releases": 1,
+        "neighbouring_relation": {"name": relation.value, "meaning": RELATIONS[relation]},
+        "for_replace_one": {
+            "epsilon": epsilon if useful else None,
+            "delta": delta if useful else None,
+            "why": why,
+        },
+    }
+
+
+def _state(
+    guarantee: PrivacyGuarantee | Unprotected, *, records: int, reason: str | None, waived: Sequence[str]
+) -> str:
+    if isinstance(guarantee, Unprotected):
+        return f"{reason}. Nothing is promised about any row: keep this table where the real one is kept."
+    if reason is not None:
+        return f"{reason}. The ledger below shows what a run without a seed would have spent."
+    if guarantee.neighboring_relation is NeighboringRelation.ZERO_OUT:
+        change = f"Zeroing out any one of the {records} rows"
+    else:
+        change = f"Replacing any one of the {records} rows by another legal row"
+    more = f", up to an additional {round_up(guarantee.delta, digits=4)}" if guarantee.delta > 0 else ""
+    return (
+        f"{change} changes the probability of any outcome of this release by at most a factor "
+        f"e^{round_up(guarantee.epsilon, digits=6)}{more}: "
+        f"{DEFINITION} with epsilon {round_up(guarantee.epsilon, digits=6)} and delta "
+        f"{round_up(guarantee.delta, digits=4)}, by the {guarantee.accountant} accountant."
+        + (f" This does not cover which cells occur in {', '.join(sorted(waived))}." if waived else "")
+    )
+
+
+def round_up(value: float, *, digits: int) -> str:
+    """Writes a proved bound with that many significant digits, never below what was proved."""
+    context = decimal.Context(prec=digits, rounding=decimal.ROUND_CEILING)
+    return f"{float(context.create_decimal_from_float(value)):.{digits}g}"
+
+
+def _uses_of_records(ledger: Sequence[Mapping[str, Any]], *, delta_chosen_by: str, rows_chosen_by: str) -> list[str]:
+    events = {item.get("event") for item in ledger}
+    uses = [SAMPLING_USE] if "poisson_gaussian" in events else []
+    if events & {"gaussian", "exponential_selection", "laplace"}:
+        uses.append(COUNTS_USE)
+    if delta_chosen_by.startswith("default"):
+        uses.append(DELTA_USE)
+    if rows_chosen_by == RECORDS:
+        uses.append(ROWS_USE)
+    return uses
+
+
+def _waived_note(waived: Sequence[str]) -> list[str]:
+    if not waived:
+        return []
+    return [
+        f"which cells occur in {', '.join(sorted(waived))}: their lists were read from the rows and not paid for "
+        "(waived by the specs)"
+    ]
+
+
+def _finite(value: Any) -> Any:
+    # JSON has no infinity: an accountant without an answer is said by null.
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, Mapping):
+        return {str(key): _finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(item) for item in value]
+    return value
+
+
+def _lines(document: Mapping[str, Any]) -> list[str]:
+    guarantee, budget = document["guarantee"], document["budget"]
+    lines = [f"Privacy claim of {document['tool']['name']} {document['tool']['version']}", document["statement"]]
+    if budget["epsilon_spent"] is None:
+        lines.append(f"budget: none was kept; epsilon {budget['epsilon_asked']:.6g} was asked for")
+    else:
+        lines.append(
+            f"budget: epsilon {round_up(budget['epsilon_spent'], digits=6)} spent of {budget['epsilon_asked']:.6g} "
+            f"asked; delta {round_up(budget['delta_spent'], digits=4)} of {round_up(budget['delta_asked'], digits=4)} "
+            f"({budget['delta_chosen_by']})"
+        )
+    if document.get("published") is not None:
+        lines.append(describe_published(document["published"]))
+    if guarantee is not None:
+        relation, replace = guarantee["neighbouring_relation"], guarantee["for_replace_one"]
+        lines.append(f"unit: {guarantee['unit']}; trust: {guarantee['trust_model']}; one release")
+        lines.append(f"neighbours: {relation['name']}: {relation['meaning']}")
+        if replace["epsilon"] is not None:
+            lines.append(
+                f"for replace-one: epsilon {round_up(replace['epsilon'], digits=6)}, delta "
+                f"{round_up(replace['delta'], digits=4)}: {replace['why']}"
+            )
+        else:
+            lines.append(f"for replace-one: {replace['why']}")
+    lines += describe_accountant(document["accountant"])
+    lines += ["ledger:", *describe_ledger(document["ledger"])]
+    public, columns, output = document["public"], document["columns"], document["output"]
+    lines += [
+        f"randomness: {document['randomness']['noise_and_batches']}; seeded: "
+        f"{'yes' if document['randomness']['seeded'] else 'no'}",
+        f"floating point: {document['randomness']['floating_point']}",
+        f"public: {public['records']} rows, used for {'; '.join(public['uses_of_records'])}; {public['other']}; "
+        f"specs SHA-256 {public['specs_sha256']}",
+        f"columns: {columns['formats']}",
+    ]
+    for title, key in (
+        ("from a codebook", "domains_from_codebook"),
+        ("paid for", "domains_paid_for"),
+        ("WAIVED, not covered", "domains_waived"),
+    ):
+        if columns[key]:
+            lines.append(f"lists of cells {title}: {', '.join(columns[key])}")
+    source = ", from a saved model" if output["from_saved_model"] else ""
+    lines.append(f"output: {output['rows']} rows ({output['rows_chosen_by']}){source}. {output['note']}")
+    if output["sha256"] is not None:
+        lines.append(f"output SHA-256: {output['sha256']}")
+    method = document["method"]
+    lines.append(f"method: {method['name']}: {method['title']} ({method['paper']})")
+    lines.append("settings: " + ", ".join(f"{key} {_show(value)}" for key, value in method["settings"].items()))
+    lines += _describe_certificate(document.get("certificate"))
+    lines += [f"covered: {item}" for item in document["covered"]]
+    lines += [f"not covered: {item}" for item in document["not_covered"]]
+    return lines
+
+
+def describe_published(published: Mapping[str, Any]) -> str:
+    """Says in one line what a paper states of a method's settings, and what can be proved of them."""
+    at = "" if published["delta"] is None else f" at delta {_show(published['delta'])}"
+    provable = published["provable_epsilon"]
+    proved = "none can be proved" if provable is None else f"epsilon {round_up(provable, digits=4)}"
+    return f"published ({published['source']}): epsilon {_show(published['epsilon'])}{at}; provable{at}: {proved}"
+
+
+def _describe_certificate(certificate: Mapping[str, Any] | None) -> list[str]:
+    if certificate is None:
+        return []
+    # From the decimal as it was written: 1 - 0.05 in binary would be shown as a little less than 95%.
+    failure = decimal.Decimal(repr(certificate["failure_probability"]))
+    confidence = decimal.Context(prec=6, rounding=decimal.ROUND_FLOOR).multiply(1 - failure, decimal.Decimal(100))
+    details = _show(certificate["details"])
+    return [
+        f"accuracy: with confidence {float(confidence):.6g}%, for alpha = {certificate['alpha']:.6g}: "
+        f"{certificate['statement']} ({certificate['kind']}{'; ' if details else ''}{details})",
+        f"accuracy of what: {ACCURACY}",
+    ]
+
+
+def describe_accountant(accountant: Mapping[str, Any]) -> list[str]:
+    """Says which accountant was chosen and why, and what each of the others would have said."""
+    lines = [
+        f"accountant: {accountant['name']} ({accountant['version']}), rule {accountant['rule']}: {accountant['reason']}"
+    ]
+    for other in accountant["alternatives"]:
+        unit = "noise_scale" if "noise_scale" in other else "noise_multiplier"
+        noise, words = other[unit], unit.replace("_", " ")
+        if noise is None or not math.isfinite(noise):
+            needed = f"would have met it with no {words}"
+        else:
+            needed = f"would have needed {words} {_show(noise)}"
+        lines.append(
+            f"  {other['name']} {needed}, and gives epsilon {_show_bound(other['epsilon'])} for the noise that was used"
+        )
+    return lines
+
+
+def describe_ledger(items: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Writes each line of the ledger for people: what was reserved, for which mechanism, and its numbers.
+
+    The kind of event is in the words of the mechanism; the accountant, one for all lines, has a line of its own.
+    """
+    lines = []
+    for item in items:
+        numbers = {key: value for key, value in item.items() if key not in _NOT_IN_LEDGER_LINES}
+        numbers.update(item.get("details", {}))
+        # The epsilon and delta of a mechanism that is known by them alone are proved bounds.
+        rest = ", ".join(
+            f"{_say_key(key, item)} {_show_bound(value) if key in ('epsilon', 'delta') else _show(value)}"
+            for key, value in numbers.items()
+        )
+        lines.append(f"  {item['label']}: {item['mechanism']}; {rest}")
+    return lines
+
+
+_NOT_IN_LEDGER_LINES = ("label", "mechanism", "event", "accountant", "accountant_version", "details")
+
+
+def _say_key(key: str, item: Mapping[str, Any]) -> str:
+    if key == "replace_one_factor":
+        return "sensitivities that a replaced row can move it by"
+    if key == "epsilon" and item.get("event") == "exponential_selection":
+        return "epsilon of each"
+    return key.replace("_", " ")
+
+
+def _show_bound(value: float | None) -> str:
+    return "none" if value is None else round_up(value, digits=6)
+
+
+def _show(value: Any) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {_show(item)}" for key, item in value.items())
+    if isinstance(value, (list, tuple)):
+        return " x ".join(_show(item) for item in value)
+    return str(value)

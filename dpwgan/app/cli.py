@@ -1,0 +1,376 @@
+"""The command line: one flat list of arguments, one exit code for each kind of failure.
+
+Privacy: exit codes and messages are not covered by the guarantee. They name columns, rules and at most a count of rows;
+  an unexpected exception is told by its type and place, never by its text, which may hold a cell.
+"""
+
+import argparse
+import errno
+import itertools
+import logging
+import os
+import signal
+import sys
+import traceback
+import warnings
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NoReturn
+
+from dpwgan.app.config import (
+    OPTIONS,
+    ResampleConfig,
+    RunConfig,
+    SynthesisConfig,
+    Voice,
+    gather,
+    read_delta,
+    read_epsilon,
+)
+from dpwgan.app.interruption import Interrupted, Watch, interruptible
+from dpwgan.app.logs import LOGGER, speak
+from dpwgan.errors import DpwganError, InputError, ResourceError, TransferError, UsageError
+from dpwgan.table.cluster import Cluster, read_cluster
+from dpwgan.version import __version__
+
+USAGE = """\
+run.py DATA OUTPUT SPECS EPSILON [DELTA] [options]
+       run.py --from-model DIR OUTPUT [--rows N] [options]"""
+
+DESCRIPTION = """\
+Writes a synthetic table with the columns of a private one, and a claim that says what was proved about it:
+(epsilon, delta)-differential privacy for one row of DATA.
+
+  DATA     the private table: CSV with a header, .gz too, or .parquet, or images as .npz; - for stdin
+  OUTPUT   the synthetic table to write, in the same forms; - for stdout; its claim goes to OUTPUT.privacy.json
+  SPECS    data-specs.json: what is public about the columns (docs/specs.md)
+  EPSILON  how much one row may show: a finite number above 0; 1 is strong, 10 is weak
+  DELTA    how often that may fail: above 0, below 1, and well below 1/n (default: 1/n^2; for n = 1: 1/4)"""
+
+EPILOG = """\
+settings: defaults < --preset < --config FILE (TOML, keys named as the flags) < DPWGAN_... variables (DPWGAN_BATCH_SIZE,
+DPWGAN_CONFIG, ...) < flags. --check, --from-model, --seed and --no-guarantee are flags only.
+
+--from-model takes one positional, OUTPUT: specs and budget are the model's own, and no data is read. The claim written
+beside it is the model's claim; sampling more from a released model costs no privacy, however often.
+
+exit codes: 0 done; 2 usage, also a bad epsilon or delta; 65 DATA does not fit SPECS; 66 an input is missing; 69 the
+budget cannot be met; 70 internal error; 73 OUTPUT cannot be created; 74 reading or writing broke off; 75 out of memory,
+no such device, or a worker lost; 78 bad SPECS or codebook; 130, 143 stopped by SIGINT, SIGTERM. After any code but 0
+there is no new output file.
+Several machines share a run where TF_CONFIG names them: docs/scale.md.
+docs/errors.md has the sentence for each kind of bad input, docs/claim.md reads the claim line by line."""
+
+# Group and topic of options, in the order of --help.
+TITLES = {
+    ("privacy", ""): "privacy",
+    ("table", ""): "table",
+    ("training", ""): "training (defaults: the method's own, chosen without looking at rows)",
+    ("files", ""): "files",
+    ("run", ""): "run",
+    ("training", "marginals"): "training: marginals and the fit to them (query-gan, and dp-wgan's anchor)",
+    ("training", "gaussian"): "training: the Gaussian in a random projection (ron-gauss)",
+    ("training", "critic"): "training: critic and its generator (dp-wgan, dp-critic, loss-noise-gan)",
+}
+
+
+class Parser(argparse.ArgumentParser):
+    """Raises instead of printing the whole usage and leaving, and shows its texts line by line as they are.
+
+    Flags are not to be abbreviated: an abbreviation of today is another flag tomorrow.
+    """
+
+    def __init__(self, **more: Any) -> None:
+        super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **more)
+
+    def error(self, message: str) -> NoReturn:
+        """Raises: UsageError, always."""
+        raise UsageError(message)
+
+
+def read_command(argv: Sequence[str], *, commands: Collection[str], describe: Callable[[], str]) -> str:
+    """Gives the command that the first argument names, where a program has several; none is --help.
+
+    Raises: UsageError for a name that is none; SystemExit after --help, which `describe` writes, and --version.
+    """
+    first = argv[0] if argv else "--help"
+    if first in ("-h", "--help", "--version"):
+        sys.stdout.write((f"dpwgan {__version__}" if first == "--version" else describe()) + "\n")
+        sys.stdout.flush()
+        raise SystemExit
+    if first not in commands:
+        raise UsageError(f"the first argument must be one of {', '.join(commands)}; --help says more")
+    return first
+
+
+def check_seed(seed: int | None) -> None:
+    """Raises: UsageError for a seed below 0."""
+    if seed is not None and seed < 0:
+        raise UsageError("--seed must be a whole number of at least 0")
+
+
+def refuse_overwriting(flag: str, target: str | None, *, read: Iterable[str | None]) -> None:
+    """Raises: UsageError if the file that a flag names is one of those that are read; "-" and None are no file."""
+    known = {os.path.realpath(path) for path in read if path}
+    if target is not None and target != "-" and os.path.realpath(target) in known:
+        raise UsageError(f"{flag} would write over a file that is read")
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Builds the flat list of arguments from the table of options."""
+    parser = Parser(
+        prog="run.py",
+        usage=USAGE,
+        description=DESCRIPTION,
+        epilog=EPILOG,
+    )
+    parser.add_argument("--version", action="version", version=f"dpwgan {__version__}")
+    parser.add_argument("positionals", nargs="*", help=argparse.SUPPRESS)
+    groups = {place: parser.add_argument_group(title) for place, title in TITLES.items()}
+    groups["files", ""].add_argument(
+        "--config", metavar="FILE", default=argparse.SUPPRESS, help="TOML file of settings; flags win over it"
+    )
+    for option in OPTIONS:
+        more: dict[str, Any] = {"dest": option.key, "default": argparse.SUPPRESS, "help": option.help}
+        if option.form == "true or false":
+            more.update(action="store_const", const="true")
+        else:
+            more["metavar"] = "|".join(option.choices) if option.choices else option.metavar
+        groups[option.group, option.topic].add_argument("--" + option.name, **more)
+    return parser
+
+
+def parse(argv: Sequence[str], *, environment: Mapping[str, str]) -> RunConfig | ResampleConfig:
+    """Turns the command line, the environment and a config file into one checked value.
+
+    Raises: UsageError, InputError; SystemExit after --help and --version.
+    """
+    # A number such as -1e-3 would be taken for a flag; with a space before it, it is a value that float() can read.
+    texts = [" " + text if text.startswith("-") and _is_number(text) else text for text in argv]
+    given = vars(build_parser().parse_intermixed_args(texts))
+    positionals: list[str] = given.pop("positionals")
+    flags: dict[str, Any] = {}
+    for key, text in given.items():
+        flags[key] = text if key == "config" else _BY_KEY[key].read(text, origin="--" + _BY_KEY[key].name)
+    values, config_file = gather(flags, environment=environment)
+    voice = Voice(**{key: values.pop(key) for key in ("quiet", "verbose", "log_format") if key in values})
+    if "from_model" in values:
+        return _resample_config(positionals, flags, values, voice=voice, config_file=config_file)
+    # A plan is made alone, whatever machines the run is to have.
+    cluster = None if values.get("check") else read_cluster(environment)
+    return _run_config(positionals, values, voice=voice, config_file=config_file, cluster=cluster)
+
+
+_BY_KEY = {option.key: option for option in OPTIONS}
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _run_config(
+    positionals: list[str],
+    values: dict[str, Any],
+    *,
+    voice: Voice,
+    config_file: Path | None,
+    cluster: Cluster | None,
+) -> RunConfig:
+    if not 4 <= len(positionals) <= 5:
+        raise UsageError(
+            f"DATA OUTPUT SPECS EPSILON [DELTA] are 4 or 5 arguments, not {len(positionals)}; --help says more"
+        )
+    data, output, specs, epsilon = positionals[:4]
+    if not (data and output and specs):
+        raise UsageError("DATA, OUTPUT and SPECS must not be empty")
+    settings = {
+        option.key: values.pop(option.key)
+        for option in OPTIONS
+        if option.training and option.name != "preset" and option.key in values
+    }
+    run: dict[str, Any] = {key: values.pop(key) for key in ("check", "claim") if key in values}
+    for key in ("codebook", "save_model"):
+        if key in values:
+            run[key] = Path(values.pop(key))
+    if "checkpoint" in values:
+        values["checkpoint"] = Path(values["checkpoint"])
+    synthesis = SynthesisConfig(
+        epsilon=read_epsilon(epsilon),
+        delta=read_delta(positionals[4]) if len(positionals) == 5 else None,
+        settings=settings,
+        **values,
+    )
+    return RunConfig(
+        data=data,
+        output=output,
+        specs=Path(specs),
+        synthesis=synthesis,
+        config_file=config_file,
+        voice=voice,
+        cluster=cluster,
+        **run,
+    )
+
+
+_RESAMPLING = ("from_model", "rows", "claim", "seed", "quiet", "verbose", "log_format", "config")
+
+
+def _resample_config(
+    positionals: list[str],
+    flags: Mapping[str, Any],
+    values: Mapping[str, Any],
+    *,
+    voice: Voice,
+    config_file: Path | None,
+) -> ResampleConfig:
+    if len(positionals) != 1 or not positionals[0]:
+        raise UsageError(
+            "with --from-model there is one positional, OUTPUT: rows, specs and budget are the model's own"
+        )
+    for key in flags:
+        if key not in _RESAMPLING:
+            raise UsageError(f"--{_BY_KEY[key].name} has no effect with --from-model: the model is fitted already")
+    kept = {key: values[key] for key in ("rows", "claim", "seed") if key in values}
+    return ResampleConfig(
+        model=Path(values["from_model"]), output=positionals[0], voice=voice, config_file=config_file, **kept
+    )
+
+
+def main(argv: Sequence[str] | None = None, *, environment: Mapping[str, str] | None = None) -> int:
+    """Runs the tool and gives its exit code; every failure is one sentence on stderr.
+
+    Raises: nothing.
+    """
+    words = sys.argv[1:] if argv is None else argv
+
+    def prepare() -> Job:
+        config = parse(words, environment=os.environ if environment is None else environment)
+        leads = isinstance(config, ResampleConfig) or config.leads
+        voice = config.voice if leads else replace(config.voice, quiet=True, verbose=False)
+        return Job(work=lambda: _run(config), voice=voice, to_stdout=leads and config.output == "-")
+
+    return run_job(prepare, log_format=_asked_format(words))
+
+
+def _asked_format(words: Sequence[str]) -> str:
+    # Where the flags cannot be parsed this one is looked for alone.
+    asked = "--log-format=json" in words or ("--log-format", "json") in itertools.pairwise(words)
+    return "json" if asked else "text"
+
+
+def _run(config: RunConfig | ResampleConfig) -> None:
+    from dpwgan.app import pipeline
+
+    if isinstance(config, RunConfig):
+        pipeline.run(config)
+    else:
+        pipeline.resample(config)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """What a command line asks for: the work, how to speak of it, and whether an output goes to stdout."""
+
+    work: Callable[[], None]
+    voice: Voice
+    to_stdout: bool
+
+
+def run_job(prepare: Callable[[], Job], *, log_format: str = "text") -> int:
+    """Does what a command line asks for and gives the exit code; every failure is one sentence on stderr.
+
+    `prepare` reads the command line; `log_format` is for telling that it could not.
+    Raises: nothing.
+    """
+    if sys.stderr is None:  # closed by whoever started the tool: speak to nobody rather than fail over it
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+    try:
+        job = prepare()
+    except SystemExit as leave:  # --help and --version
+        return int(leave.code or 0)
+    except (UsageError, InputError) as error:
+        with speak(quiet=True, log_format=log_format):
+            return fail(error.exit_code, str(error))
+    voice = job.voice
+    with (
+        speak(quiet=voice.quiet, verbose=voice.verbose, log_format=voice.log_format),
+        quiet_packages(),
+        interruptible() as watch,
+    ):
+        return _guard(job, watch)
+
+
+def _guard(job: Job, watch: Watch) -> int:
+    """Does the work and gives the exit code; whatever goes wrong becomes one sentence that holds no cell."""
+    try:
+        job.work()
+        return 0
+    except BaseException as error:
+        watch.ignore_more()
+        if watch.number is not None or isinstance(error, (Interrupted, KeyboardInterrupt)):
+            number = watch.number or signal.SIGINT
+            name = signal.Signals(number).name
+            what = "what stdout received is not complete" if job.to_stdout else "no output was written"
+            return fail(128 + number, f"stopped by {name}; {what}", event="stopped")
+        return _report(error, verbose=job.voice.verbose)
+
+
+def _report(error: BaseException, *, verbose: bool) -> int:
+    if isinstance(error, DpwganError) and type(error) is not DpwganError:
+        return fail(error.exit_code, str(error))
+    if isinstance(error, MemoryError) or type(error).__name__ in ("ResourceExhaustedError", "OutOfMemoryError"):
+        return fail(ResourceError.exit_code, "out of memory; no output was written")
+    if isinstance(error, BrokenPipeError):
+        _drop_stdout()
+        return fail(TransferError.exit_code, "whoever reads stdout closed it before the table was written")
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO):
+        return fail(TransferError.exit_code, f"reading or writing broke off: {os.strerror(error.errno)}")
+    if isinstance(error, DpwganError):  # a rule of the tool's own that did not hold, in its own words
+        return fail(error.exit_code, f"Internal error: {str(error).removeprefix('Internal error: ')}")
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if Path(frame.filename).parent.is_relative_to(Path(__file__).parents[1])]
+    places = [f"{Path(frame.filename).name} line {frame.lineno}" for frame in (*own[-1:], *frames[-1:])]
+    place = " from ".join(dict.fromkeys(places)) or "an unknown place"
+    if verbose:
+        for frame in frames:
+            LOGGER.debug("at %s line %s in %s", frame.filename, frame.lineno, frame.name)
+    return fail(
+        DpwganError.exit_code,
+        f"internal error: {type(error).__name__} at {place}; its text is kept back because it may hold a cell; "
+        "no output was written",
+    )
+
+
+def fail(exit_code: int, sentence: str, *, event: str = "error") -> int:
+    """Says why on stderr, in one sentence, and gives the exit code back."""
+    LOGGER.error("%s", _finish(sentence), extra={"fields": {"event": event, "exit_code": exit_code}})
+    return exit_code
+
+
+def _finish(sentence: str) -> str:
+    # Sentences come from here and from argparse; on the screen they look alike.
+    return sentence[:1].upper() + sentence[1:] + ("" if sentence.endswith((".", "?", "!")) else ".")
+
+
+def _drop_stdout() -> None:
+    # Python flushes stdout once more when it leaves, which would end in a second complaint.
+    with open(os.devnull, "w") as sink:
+        os.dup2(sink.fileno(), sys.stdout.fileno())
+
+
+@contextmanager
+def quiet_packages() -> Iterator[None]:
+    """Keeps TensorFlow's chatter, and warnings that may quote a value, off stderr; set before its import."""
+    for name, value in {"TF_CPP_MIN_LOG_LEVEL": "3", "AUTOGRAPH_VERBOSITY": "0"}.items():
+        os.environ.setdefault(name, value)
+    for name in ("tensorflow", "absl"):
+        logging.getLogger(name).setLevel(logging.ERROR)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield

@@ -1,0 +1,251 @@
+"""The story of a run, one call a stage: specs, outputs, n and header, plan, fit, sample, decode, write, claim.
+
+What can fail early fails early: specs, paths, header, budget and memory are settled before TensorFlow is imported.
+"""
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from dpwgan.app.api import Synthesizer, check_model_folder
+from dpwgan.app.claim import NOT_PRIVATE, Claim, describe_accountant, describe_ledger, describe_published, round_up
+from dpwgan.app.config import ResampleConfig, RunConfig, Voice, goes_to_stream
+from dpwgan.app.interruption import pass_point_of_no_return
+from dpwgan.app.logs import LOGGER
+from dpwgan.app.memory import READ_FACTOR, check_memory, choose_limit, gigabytes
+from dpwgan.app.planning import MemoryPlan, RunPlan
+from dpwgan.app.progress import duration, show_progress
+from dpwgan.app.teamwork import agree_on_charges, do_together, gather_team, open_together
+from dpwgan.errors import InputError, OutputError
+from dpwgan.privacy.journal import Journal
+from dpwgan.table.forms import check_form, get_form
+from dpwgan.table.reader import open_table
+from dpwgan.table.schema import Schema
+from dpwgan.table.source import SourceTable
+from dpwgan.table.specs import read_specs
+from dpwgan.table.writer import WrittenTable, check_writable, write_release, write_table
+
+
+def run(config: RunConfig) -> None:
+    """Makes one release, or with `check` says what it would be.
+
+    Raises: the errors of dpwgan.errors; in each case no new output file is there.
+    """
+    schema = read_specs(config.specs, codebook=config.codebook)
+    check_form(config.output, schema)
+    if config.cluster is None and not config.check:
+        check_outputs(config)
+    LOGGER.debug("reading the table")
+    table = read(config.data, schema)
+    synthesizer = Synthesizer.from_config(schema, config.synthesis, codebook=config.codebook)
+    run_plan = synthesizer.plan(records=table.records)
+    memory = run_plan.fit_into(choose_limit(config.synthesis.memory))
+    check_memory(memory.needed, limit=memory.limit, spans=run_plan.shape.spans)
+    if config.check:
+        show_check(run_plan, memory, voice=config.voice)
+        return
+    LOGGER.info(
+        "%d rows of %d columns, encoded width %d; about %s and %s of memory%s",
+        table.records,
+        len(table.header),
+        run_plan.shape.width,
+        duration(run_plan.seconds),
+        gigabytes(memory.needed),
+        "; the rows are kept on disk" if memory.on_disk else "",
+        extra={"fields": {"event": "plan", "records": table.records, "width": run_plan.shape.width}},
+    )
+    with gather_team(config, run_plan=run_plan) as team:
+        begin = partial(_begin, synthesizer, table, config=config)
+        with closing(open_together(team, begin)) as journal, show_progress(config.voice) as progress:
+            encode = partial(synthesizer.encode_table, table, run_plan=run_plan, team=team, journal=journal)
+            encoded = do_together(team, encode)
+            agree_on_charges(team, encoded.ledger)
+            del table, begin, encode  # its text need not be held while training
+            if team is not None and not team.leads:
+                synthesizer.serve_encoded(encoded, team=team)
+                return
+            synthesizer.fit_encoded(encoded, progress=progress, team=team)
+        del encoded  # the rows are not needed any more
+        write(synthesizer, synthesizer.claim(), config=config, save_model=config.save_model)
+
+
+def resample(config: ResampleConfig) -> None:
+    """Writes more rows from a saved model.
+
+    Privacy: reads no private row and costs nothing: post-processing of a release.
+    Raises: the errors of dpwgan.errors; in each case no new output file is there.
+    """
+    check_outputs(config)
+    synthesizer = Synthesizer.load(config.model, seed=config.seed)
+    check_form(config.output, synthesizer.schema)
+    write(synthesizer, synthesizer.claim(config.rows), config=config, save_model=None)
+
+
+def _begin(synthesizer: Synthesizer, table: SourceTable, *, config: RunConfig) -> Journal:
+    """Does what is for the chief of several workers, or for one that is alone, before rows are encoded."""
+    if config.cluster is not None:
+        # A chief that ended before it met the others would leave them waiting for it.
+        check_outputs(config)
+    return synthesizer.open_journal(table)
+
+
+def check_outputs(config: RunConfig | ResampleConfig) -> None:
+    """Makes sure that everything can be written where it is to go. Raises: OutputError if it cannot."""
+    if sys.stdout is None and "-" in (config.output, config.claim):
+        raise OutputError("stdout is closed")
+    if config.output != "-":
+        check_writable(config.output)
+    if config.claim_path is not None:
+        check_writable(config.claim_path)
+    if isinstance(config, RunConfig) and config.save_model is not None:
+        check_model_folder(config.save_model)
+
+
+def read(path: str, schema: Schema) -> SourceTable:
+    """Opens the table: header checked, rows counted, no cell parsed.
+
+    Raises: ResourceError for an .npz too large for the memory there is; else as `open_table`.
+    """
+    try:
+        size = os.stat(path).st_size if path != "-" else 0
+    except FileNotFoundError:
+        raise InputError(f"the table {path!r} does not exist") from None
+    except (OSError, ValueError):
+        raise InputError(f"the table {path!r} cannot be opened") from None
+    if get_form(path) == "npz":
+        check_memory(READ_FACTOR * size, limit=choose_limit(None))
+    return open_table(path, schema)
+
+
+def show_check(run_plan: RunPlan, memory: MemoryPlan, *, voice: Voice) -> None:
+    """Prints the plan on stdout: the budget itemised, memory and time. Nothing here was computed from cells."""
+    document = describe_check(run_plan, memory)
+    if voice.log_format == "json":
+        print_out(json.dumps(document, indent=2, allow_nan=False) + "\n")
+        return
+    lines = [
+        f"rows: {document['records']}; encoded width: {document['width']}"
+        + (" (lists of cells are still to be read: a guess)" if document["width_is_a_guess"] else ""),
+        f"asked: epsilon {run_plan.budget.epsilon:.6g}, delta {run_plan.budget.delta:.4g} "
+        f"({run_plan.delta_chosen_by}), neighbours {run_plan.config.neighbours}",
+        *_describe_planned(run_plan, document),
+        "ledger, all of it reserved and nothing charged:",
+        *describe_ledger(document["ledger"]),
+        f"memory: {memory.describe()}",
+        f"time: about {duration(document['seconds'])} on a machine of two cores",
+        f"The specs and the header fit{'' if run_plan.unprotected else ', and the budget can be met'}. "
+        "Cells were not looked at.",
+    ]
+    print_out("\n".join(lines) + "\n")
+
+
+def _describe_planned(run_plan: RunPlan, document: Mapping[str, Any]) -> list[str]:
+    unprotected = run_plan.unprotected
+    if unprotected is None:
+        planned = f"planned: epsilon {round_up(document['epsilon_planned'], digits=6)}"
+        return [planned, *describe_accountant(run_plan.accountant)]
+    published = unprotected.published
+    return [
+        f"planned: {NOT_PRIVATE}: {unprotected.reason}",
+        *([] if published is None else [describe_published(published.describe())]),
+    ]
+
+
+def describe_check(run_plan: RunPlan, memory: MemoryPlan) -> dict[str, Any]:
+    """Puts the plan into one JSON document."""
+    ledger = run_plan.open_ledger()
+    if run_plan.undiscovered:
+        run_plan.reserve_training(ledger)
+    return {
+        "records": run_plan.shape.records,
+        "width": run_plan.shape.width,
+        "width_is_a_guess": run_plan.undiscovered,
+        "epsilon_asked": run_plan.budget.epsilon,
+        "epsilon_planned": None if run_plan.unprotected else ledger.epsilon_reserved(),
+        "delta_asked": run_plan.budget.delta,
+        "delta_chosen_by": run_plan.delta_chosen_by,
+        "neighbours": run_plan.config.neighbours,
+        "accountant": run_plan.accountant,
+        "ledger": ledger.itemise(),
+        "settings": run_plan.plan.summary(),
+        "memory_bytes": memory.needed,
+        "memory_limit_bytes": memory.limit,
+        "disk_bytes": memory.on_disk,
+        "seconds": run_plan.seconds,
+    }
+
+
+def write(
+    synthesizer: Synthesizer, claim: Claim, *, config: RunConfig | ResampleConfig, save_model: Path | None
+) -> None:
+    """Samples, decodes, validates and writes the table; its claim is put in place with it, and then said aloud.
+
+    Raises: OutputError, TransferError; whatever sampling raises. No table appears then, and no model.
+    """
+    final = claim
+    goes_to_file = not goes_to_stream(config.output)
+
+    def make_claim(written: WrittenTable) -> bytes:
+        """Called when the table is complete and not to be seen yet: what can still fail has to fail here."""
+        nonlocal final
+        final = claim.for_file(sha256=written.sha256)
+        if config.claim == "-":
+            print_out(final.to_text())
+        if goes_to_file:
+            pass_point_of_no_return()
+        return final.to_json().encode()
+
+    chunks = synthesizer.sample_cells(claim.rows)
+    layout: dict[str, Any] = {
+        "header": synthesizer.header,
+        "line_ending": synthesizer.line_ending,
+        "schema": synthesizer.schema,
+        "threads": synthesizer.config.threads,
+    }
+    LOGGER.info("sampling and writing %d rows", claim.rows)
+    with _saved(synthesizer, save_model):
+        if config.claim_path is not None:
+            write_release(config.output, chunks, claim_path=config.claim_path, make_claim=make_claim, **layout)
+        else:
+            make_claim(write_table(config.output, chunks, **layout))
+    say(final, printed=config.claim == "-", voice=config.voice)
+
+
+@contextmanager
+def _saved(synthesizer: Synthesizer, folder: Path | None) -> Iterator[None]:
+    """Saves the model before the table appears, and takes it back if the table does not."""
+    if folder is not None:
+        synthesizer.save(folder)
+    try:
+        yield
+    except BaseException:
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def say(claim: Claim, *, printed: bool, voice: Voice) -> None:
+    """Says the claim as text on stderr, unless it was printed on stdout; what is not private is always said."""
+    if voice.log_format == "json":
+        LOGGER.info("privacy claim", extra={"fields": {"event": "claim", "claim": claim.document}})
+    elif not printed:
+        for line in claim.to_text().splitlines():
+            LOGGER.info("%s", line, extra={"fields": {"event": "claim"}})
+    if not claim.private:
+        LOGGER.warning("%s", claim.document["why_no_guarantee"])
+
+
+def print_out(text: str) -> None:
+    """Writes text on stdout at once. Raises: OutputError if stdout is closed; BrokenPipeError if its reader is gone."""
+    if sys.stdout is None:
+        raise OutputError("stdout is closed")
+    # A column's name may have letters that the terminal's encoding has not.
+    encoding = sys.stdout.encoding or "utf-8"
+    sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
+    sys.stdout.flush()

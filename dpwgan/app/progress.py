@@ -1,0 +1,106 @@
+"""How far training has come: a bar on a terminal, a line per tenth elsewhere, nothing when quiet.
+
+Privacy: shows the step, the public number of steps, the epsilon charged so far and the time: no loss, no batch size.
+"""
+
+import math
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TextIO
+
+from dpwgan.app.config import Voice
+from dpwgan.app.logs import LOGGER
+
+ProgressCallback = Callable[[int, int, float], None]
+TENTHS = 10
+NO_GUARANTEE = "no guarantee"
+
+
+def ignore_progress(step: int, steps: int, epsilon_spent: float) -> None:
+    """Shows nothing."""
+
+
+@contextmanager
+def show_progress(voice: Voice, *, stream: TextIO | None = None) -> Iterator[ProgressCallback]:
+    """Gives the function that training calls with (step, steps, epsilon spent so far).
+
+    A terminal that can redraw a line gets a bar; NO_COLOR and TERM=dumb are honoured.
+    """
+    stream = stream if stream is not None else sys.stderr
+    if voice.quiet:
+        yield ignore_progress
+    elif voice.log_format == "text" and stream.isatty() and os.environ.get("TERM") != "dumb":
+        with _bar(stream) as callback:
+            yield callback
+    else:
+        yield Lines()
+
+
+class Lines:
+    """Says one line each time another tenth of the steps is done."""
+
+    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._first: tuple[int, float] | None = None
+        self._tenth = 0
+
+    def __call__(self, step: int, steps: int, epsilon_spent: float) -> None:
+        """Says where training is, if a new tenth has been reached. Units: the time left is in seconds."""
+        now = self._clock()
+        # Timed from the first call on, so that what comes before the first step does not count as a step's time.
+        first_step, first_time = self._first = self._first or (step, now)
+        tenth = TENTHS * step // max(steps, 1)
+        if tenth <= self._tenth:
+            return
+        self._tenth = tenth
+        # A run that goes on may begin with most of its steps done: nothing is known yet of how long one takes.
+        left = (now - first_time) * (steps - step) / (step - first_step) if step > first_step else None
+        LOGGER.info(
+            "step %d of %d (%d%%), %s%s",
+            step,
+            steps,
+            100 * step // max(steps, 1),
+            f"epsilon spent so far {epsilon_spent:.4g}" if math.isfinite(epsilon_spent) else NO_GUARANTEE,
+            "" if left is None else f", about {duration(left)} left",
+            extra={
+                "fields": {
+                    "event": "progress",
+                    "step": step,
+                    "steps": steps,
+                    "epsilon_spent": epsilon_spent if math.isfinite(epsilon_spent) else None,
+                    "seconds_left": None if left is None else round(left, 1),
+                }
+            },
+        )
+
+
+@contextmanager
+def _bar(stream: TextIO) -> Iterator[ProgressCallback]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("training"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[spent]}"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(file=stream), transient=True) as bar:
+        task = bar.add_task("training", total=None, spent="")
+
+        def callback(step: int, steps: int, epsilon_spent: float) -> None:
+            spent = f"epsilon {epsilon_spent:.4g}" if math.isfinite(epsilon_spent) else NO_GUARANTEE
+            bar.update(task, completed=step, total=steps, spent=spent)
+
+        yield callback
+
+
+def duration(seconds: float) -> str:
+    """Writes a time for people: 8 s, 4 min, 2.5 h."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

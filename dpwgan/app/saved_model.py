@@ -1,0 +1,120 @@
+"""A fitted model on disk: what it takes to sample more rows, and the claim under which that is free.
+
+Privacy: a folder holds the public schema, the header, the claim and the released model. No row, no count, no state of a
+random generator is in it. Lists of cells that were waived in the specs are in it as found, as the claim says.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from dpwgan.app.claim import Claim, read_claim
+from dpwgan.errors import InputError
+from dpwgan.table.schema import (
+    CategoricalColumn,
+    Column,
+    DerivedColumn,
+    IdentifierColumn,
+    ImageLayout,
+    NumericColumn,
+    Schema,
+)
+
+FORMAT = 1
+DESCRIPTION_FILE = "model.json"
+CLAIM_FILE = "privacy.json"
+WEIGHTS_FOLDER = "synthesizer"
+
+_KINDS: dict[str, type[Any]] = {
+    "categorical": CategoricalColumn,
+    "numeric": NumericColumn,
+    "derived": DerivedColumn,
+    "identifier": IdentifierColumn,
+}
+_TUPLES = ("tokens", "missing", "edges")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelDescription:
+    """What decoding needs beside the weights: the method, the schema after discovery, and how the table is laid out."""
+
+    method: str
+    header: tuple[str, ...]
+    line_ending: str
+    schema: Schema
+
+
+def write_description(folder: Path, description: ModelDescription, *, claim: Claim) -> None:
+    """Writes everything but the weights into an existing folder."""
+    document = {
+        "format": FORMAT,
+        "method": description.method,
+        "header": list(description.header),
+        "line_ending": description.line_ending,
+        "specs_sha256": description.schema.sha256,
+        "columns": [describe_column(column) for column in description.schema.columns],
+        "layout": None if description.schema.layout is None else asdict(description.schema.layout),
+    }
+    (folder / DESCRIPTION_FILE).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    (folder / CLAIM_FILE).write_text(claim.to_json(), encoding="utf-8")
+
+
+def read_description(folder: Path) -> tuple[ModelDescription, Claim]:
+    """Reads back what `write_description` wrote.
+
+    Raises: InputError if the folder is missing, is no saved model, or is damaged.
+    """
+    if not folder.is_dir():
+        raise InputError(f"there is no saved model at {str(folder)!r}")
+    try:
+        document = json.loads((folder / DESCRIPTION_FILE).read_text(encoding="utf-8"))
+    except OSError:
+        raise InputError(f"{str(folder)!r} is not a saved model: it has no {DESCRIPTION_FILE}") from None
+    except ValueError:
+        raise InputError("the description of the saved model is damaged") from None
+    claim = read_claim(folder / CLAIM_FILE)
+    try:
+        if document["format"] != FORMAT:
+            raise InputError("the saved model was written by another version of the tool")
+        columns = tuple(read_column(column) for column in document["columns"])
+        description = ModelDescription(
+            method=str(document["method"]),
+            header=tuple(str(name) for name in document["header"]),
+            line_ending=str(document["line_ending"]),
+            schema=Schema(
+                columns=columns, sha256=str(document["specs_sha256"]), layout=_read_layout(document.get("layout"))
+            ),
+        )
+    except (KeyError, TypeError, AttributeError):
+        raise InputError("the description of the saved model is damaged") from None
+    layout = description.schema.layout
+    named = () if layout is None else (*layout.pixels, layout.label)
+    if sorted(description.header) != sorted(description.schema.by_name) or not set(named) <= set(description.header):
+        raise InputError("the description of the saved model is damaged")
+    return description, claim
+
+
+def describe_column(column: Column) -> dict[str, Any]:
+    """Gives a column as JSON-able pairs."""
+    kind = next(kind for kind, form in _KINDS.items() if isinstance(column, form))
+    return {"kind": kind, **asdict(column)}
+
+
+def read_column(document: Mapping[str, Any]) -> Column:
+    """Makes a column of what `describe_column` gave. Raises: KeyError, TypeError if it is none."""
+    fields = dict(document)
+    form = _KINDS[fields.pop("kind")]
+    for key in _TUPLES:
+        if isinstance(fields.get(key), Sequence) and not isinstance(fields[key], str):
+            fields[key] = tuple(fields[key])
+    column: Column = form(**fields)
+    return column
+
+
+def _read_layout(document: dict[str, Any] | None) -> ImageLayout | None:
+    # Models saved before there were images have no such key.
+    if document is None:
+        return None
+    return ImageLayout(**{**document, "shape": tuple(document["shape"]), "pixels": tuple(document["pixels"])})

@@ -1,0 +1,169 @@
+"""How several workers begin a run together and end it together: the same task for all, one exit code."""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import fields
+from pathlib import Path
+from typing import TypeVar
+
+from dpwgan.app.config import RunConfig
+from dpwgan.app.interruption import Interrupted
+from dpwgan.app.logs import LOGGER
+from dpwgan.app.planning import RunPlan
+from dpwgan.errors import DpwganError, InputError, ResourceError, UsageError
+from dpwgan.methods.base import SharedMethod
+from dpwgan.privacy.journal import Journal, ToldJournal
+from dpwgan.privacy.ledger import Ledger
+from dpwgan.table.cluster import Cluster
+from dpwgan.table.workers import LostPeerError, Team
+from dpwgan.version import __version__
+
+_PIECE = 1 << 22
+_BUDGET = ("epsilon", "delta")
+# What machines may differ in without a difference to the release.
+_OWN = ("threads", "device", "memory")
+_CHECKPOINT = ("checkpoint", "resume")
+
+Result = TypeVar("Result")
+
+
+@contextmanager
+def gather_team(config: RunConfig, *, run_plan: RunPlan) -> Iterator[Team | None]:
+    """Joins the workers of the cluster, makes sure that all are about to do the same, and ends the run for all of them.
+
+    None where this process is alone.
+    Raises: UsageError if the run cannot be shared, or the workers do not agree; ResourceError if one does not come or
+      is lost.
+    """
+    cluster = config.cluster
+    if cluster is None:
+        yield None
+        return
+    _refuse_what_cannot_be_shared(cluster, run_plan=run_plan)
+    facts = _list_facts(config, run_plan=run_plan)
+    LOGGER.info("worker %d of %d: waiting for the others", cluster.rank, cluster.size)
+    # TensorFlow takes seconds to import; a run that is refused must not pay for it.
+    from dpwgan.critic.collective import TensorFlowWorkers
+
+    synthesis = config.synthesis
+    team = Team(TensorFlowWorkers(cluster, device=synthesis.device, threads=synthesis.threads))
+    team.agree(facts)
+    try:
+        yield team
+    except BaseException as error:
+        if team.leads:
+            team.dismiss(_find_exit_code(error))
+        raise
+    if team.leads:
+        team.dismiss()
+
+
+def do_together(team: Team | None, act: Callable[[], Result]) -> Result:
+    """Gives what `act` gives, once every worker has done its own.
+
+    Raises: what `act` raises, or LostPeerError if another worker's failed.
+    """
+    if team is None:
+        return act()
+    try:
+        result = act()
+    except BaseException as error:
+        try:
+            team.check_ready(_find_exit_code(error))
+        except LostPeerError:
+            raise error from None
+        raise
+    team.check_ready()
+    return result
+
+
+def open_together(team: Team | None, open_journal: Callable[[], Journal]) -> Journal:
+    """Opens the journal of a run: the chief's own, of which all other workers are told what they have to know.
+
+    Raises: what `open_journal` raises on the chief, LostPeerError on all others then.
+    """
+    if team is None:
+        return open_journal()
+    journal = do_together(team, open_journal if team.leads else Journal)
+    try:
+        told = team.share(journal.describe())
+    except BaseException:
+        journal.close()
+        raise
+    return journal if team.leads else ToldJournal(told)
+
+
+def agree_on_charges(team: Team | None, ledger: Ledger) -> None:
+    """Makes sure that the ledgers of all workers hold the same reservations, and the same charges of earlier lives.
+
+    Raises: UsageError, on all workers, if they do not: another package plans other noise, say.
+    """
+    if team is None:
+        return
+    lines = [
+        # Machines of another kind may calculate another last digit.
+        {key: f"{value:.9g}" if isinstance(value, float) else value for key, value in line.items() if key != "details"}
+        for line in ledger.itemise()
+    ]
+    team.agree({"the plan of what is released": json.dumps(lines, sort_keys=True).encode()})
+
+
+def _refuse_what_cannot_be_shared(cluster: Cluster, *, run_plan: RunPlan) -> None:
+    method, records = run_plan.method, run_plan.shape.records
+    if not isinstance(method, SharedMethod):
+        raise UsageError(
+            f"the method {method.name} needs all rows on one machine, and TF_CONFIG names {cluster.size} workers"
+        )
+    method.check_shared(run_plan.plan)
+    if run_plan.undiscovered:
+        raise UsageError("several workers need specs that list all cells: values_from is for one machine")
+    if records < cluster.size:
+        raise UsageError(f"TF_CONFIG names {cluster.size} workers, and the table has {records} rows")
+
+
+def _list_facts(config: RunConfig, *, run_plan: RunPlan) -> dict[str, bytes]:
+    """Lists what all workers must have in common, in the words of the sentence that says where they do not.
+
+    Privacy: a row that two workers took for theirs would count twice: all must have the same file, in the same order.
+    """
+    synthesis = config.synthesis
+    settings = {
+        part.name: getattr(synthesis, part.name)
+        for part in fields(synthesis)
+        if part.name not in (*_BUDGET, *_OWN, *_CHECKPOINT)
+    }
+    settings["settings"] = sorted(synthesis.training.items())
+    return {
+        "the version": __version__.encode(),
+        # What was read of them, so that a list from another codebook shows as well.
+        "the specs": repr(run_plan.schema).encode(),
+        "the budget": repr([getattr(synthesis, name) for name in _BUDGET]).encode(),
+        "the settings": repr(settings).encode(),
+        # Its folder is the chief's, and may be called otherwise elsewhere.
+        "whether there is a checkpoint, and to be resumed": repr(
+            [synthesis.checkpoint is not None, synthesis.resume]
+        ).encode(),
+        "the number of rows": str(run_plan.shape.records).encode(),
+        "the table": _digest(config.data),
+    }
+
+
+def _digest(path: str) -> bytes:
+    digest = hashlib.sha256()
+    try:
+        with Path(path).open("rb") as file:
+            while piece := file.read(_PIECE):
+                digest.update(piece)
+    except OSError as error:
+        raise InputError(f"the table cannot be read: {error.strerror or type(error).__name__}") from None
+    return digest.digest()
+
+
+def _find_exit_code(error: BaseException) -> int:
+    if isinstance(error, DpwganError):
+        return error.exit_code
+    if isinstance(error, Interrupted):
+        return 128 + error.number
+    return ResourceError.exit_code if isinstance(error, MemoryError) else DpwganError.exit_code

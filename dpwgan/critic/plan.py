@@ -1,0 +1,243 @@
+"""One plan makes sampler, clip, noise and event together, so that they cannot disagree. It sees public facts alone."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from typing import Any
+
+from dpwgan.critic.settings import DpWganSettings
+from dpwgan.errors import PrivacyError
+from dpwgan.privacy.budget import Budget, NeighboringRelation
+from dpwgan.privacy.choose import AccountantChoice, choose_accountant, choose_accountant_for_noise
+from dpwgan.privacy.events import Charge, PoissonGaussian, poisson_gaussian
+from dpwgan.table.encoded import TableShape
+
+CRITIC_LABEL = "critic steps"
+
+# With 1,500 steps at a twentieth of the table each (75 passes) accounting asks for about as much noise as for one look
+# at the whole table with the same budget: more rows a step would cost time and gain nothing. Small tables are read
+# in larger parts, since a batch of a few rows teaches a critic nothing; large ones in at most 8,192 rows a step.
+_STEPS = 1_500
+_SHARE_OF_TABLE = 0.05
+_LEAST_BATCH = 256
+_MOST_BATCH = 8_192
+# Generated rows are dense: on wide tables fewer of them fill the same time and memory.
+_MOST_GENERATED = 1_024
+_LEAST_GENERATED = 256
+_GENERATED_CELLS = 2**21
+# Learning rates fall by the same factor each step, to this share of what they were.
+_LAST_RATE = 0.02
+_ROUNDING = 1e-4
+_ROUNDING_A_ROW = 5e-8
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingPlan:
+    """Everything that decides the privacy and the cost of a training run, fixed before a row is read.
+
+    Units: `noise_multiplier` is noise stddev over `l2_clip_norm`; `expected_batch_size` is q n, the public divisor.
+    """
+
+    shape: TableShape
+    settings: DpWganSettings
+    choice: AccountantChoice
+    steps: int
+    sampling_probability: float
+    expected_batch_size: float
+    noise_multiplier: float
+    l2_clip_norm: float
+    generated_batch_size: int
+    generator_batch_size: int
+
+    @property
+    def clip_target(self) -> float:
+        """What gradients are clipped to: a little less than `l2_clip_norm`, by what float32 sums may be off.
+
+        Privacy: taking a record out re-rounds the sum of all others. With 8,192 rows the sums were seen to move by
+          2e-5 of C more than the record, with 65,536 by 2e-4, with 400,000 by 5e-3: a few parts in 10^9 a row. The
+          margin is several times that, so that the sensitivity stays below `l2_clip_norm` as computed, not only in
+          real numbers. Tested at the largest batch that is chosen by itself.
+        """
+        return self.l2_clip_norm * (1.0 - _ROUNDING - _ROUNDING_A_ROW * self.expected_batch_size)
+
+    def learning_share(self, step: int) -> float:
+        """Gives the share of the settings' learning rates that a step has, counted from 0."""
+        return float(_LAST_RATE ** (step / self.steps))
+
+    @property
+    def event(self) -> PoissonGaussian:
+        """What one critic step gives away."""
+        return poisson_gaussian(sampling_probability=self.sampling_probability, noise_multiplier=self.noise_multiplier)
+
+    @property
+    def charges(self) -> list[tuple[str, PoissonGaussian, int, Mapping[str, Any]]]:
+        """What to reserve in the ledger: label, event, count, and public details to print beside it."""
+        details = {
+            "mechanism": "Gaussian on the sum of clipped per-record gradients of the critic, over a Poisson sample",
+            "l2_clip_norm": self.l2_clip_norm,
+            "expected_batch_size": self.expected_batch_size,
+        }
+        return [(CRITIC_LABEL, self.event, self.steps, details)]
+
+    @property
+    def critic_weights(self) -> int:
+        """Number of weights of the critic: each gets noise in each step."""
+        sizes = [self.shape.width, *self.settings.hidden_critic]
+        return sum((inputs + 1) * outputs for inputs, outputs in pairwise(sizes)) + sizes[-1]
+
+    @property
+    def generator_weights(self) -> int:
+        """Number of weights of the generator."""
+        sizes = [self.settings.latent, *self.settings.hidden_generator, self.shape.width]
+        return sum((inputs + 1) * outputs for inputs, outputs in pairwise(sizes))
+
+    @property
+    def memory_bytes(self) -> int:
+        """Estimate of what training holds at its peak: the encoded table, the weights and their copies, one batch."""
+        weights = 4 * (9 * self.critic_weights + 6 * self.generator_weights)
+        hidden = sum(self.settings.hidden_critic) + sum(self.settings.hidden_generator)
+        batch = 4 * (
+            self.expected_batch_size * (4 * sum(self.settings.hidden_critic) + 3 * len(self.shape.spans))
+            + (self.generated_batch_size + self.generator_batch_size) * (_COPIES * self.shape.width + 6 * hidden)
+        )
+        return int(self.row_bytes + weights + batch)
+
+    @property
+    def row_bytes(self) -> int:
+        """The part of it that the rows take, which is on disk instead where they are."""
+        return 8 * self.shape.records * max(1, len(self.shape.spans))
+
+    @property
+    def seconds(self) -> float:
+        """Estimate of the time that training and sampling take on two cores."""
+        dense = self.shape.width * self.settings.hidden_critic[0]
+        generator_pass = 2 * self.generator_weights
+        generator_steps = self.settings.generator_steps / self.settings.critic_steps_per_generator_step
+        per_step = (
+            (2 * self.generated_batch_size * (3 * dense + generator_pass))
+            + generator_steps * self.generator_batch_size * (6 * dense + 3 * generator_pass)
+        ) / _FLOP_RATE
+        per_step += (
+            self.expected_batch_size * len(self.shape.spans) * self.settings.hidden_critic[0] * SECONDS_A_ROW_CELL
+        )
+        per_step += self.critic_weights * 1e-8 + self.generator_weights * generator_steps * 5e-9
+        per_step += (1 + generator_steps) * (self.generated_batch_size * self.shape.width * 3e-9 + 2e-3)
+        sampling = self.shape.records * self.generator_weights * _SECONDS_A_SAMPLED_WEIGHT
+        return TENSORFLOW_SECONDS + self.steps * per_step + sampling
+
+    def summary(self) -> dict[str, Any]:
+        """Gives the settings of the run, those asked for and those chosen, as JSON-able pairs."""
+        return {
+            **{key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self.settings).items()},
+            "expected_batch_size": self.expected_batch_size,
+            "sampling_probability": self.sampling_probability,
+            "noise_multiplier": self.noise_multiplier,
+            "steps": self.steps,
+            "encoded_width": self.shape.width,
+            "critic_weights": self.critic_weights,
+            "generator_weights": self.generator_weights,
+        }
+
+
+# Copies of a generated batch that are held at once: heads, draws and gradients, span by span. From the peak of a run of
+# width 13,145: 2.3 GB.
+_COPIES = 56
+# Measured on two cores of a shared server: products of a few hundred by a few thousand.
+_FLOP_RATE = 1.5e11
+# What importing TensorFlow and compiling the steps take: from runs of 100 and of 600 steps on RAND HIE.
+TENSORFLOW_SECONDS = 4.0
+# A weight of the generator for each row that is sampled: from IPUMS and a made-up census of width 13,145.
+_SECONDS_A_SAMPLED_WEIGHT = 1e-10
+# A column of a row that a critic's step reads, for each unit of the first layer: from runs on adult and IPUMS.
+SECONDS_A_ROW_CELL = 1e-9
+
+
+def plan_training(
+    shape: TableShape,
+    budget: Budget,
+    *,
+    settings: DpWganSettings,
+    accountant_rule: str,
+    neighboring_relation: NeighboringRelation,
+    other_charges: Sequence[Charge] = (),
+) -> TrainingPlan:
+    """Fixes batch, noise and steps from the public shape and the budget.
+
+    Privacy: the number of steps is fixed here, before training; the noise is what the chosen accountant asks for.
+    Raises: PrivacyError if the budget cannot be met, or if a step's noise would drown whatever it could teach.
+    """
+    sampling_probability = choose_sampling_probability(shape, settings)
+    steps = choose_steps(settings, sampling_probability=sampling_probability)
+    shared: dict[str, Any] = {
+        "budget": budget,
+        "sampling_probability": sampling_probability,
+        "neighboring_relation": neighboring_relation,
+        "other_charges": other_charges,
+    }
+    if settings.noise_multiplier is None:
+        choice = choose_accountant(accountant_rule, steps=steps, **shared)
+    else:
+        choice = choose_accountant_for_noise(
+            accountant_rule, noise_multiplier=settings.noise_multiplier, at_most_steps=steps, **shared
+        )
+    if choice.steps < settings.critic_steps_per_generator_step:
+        raise PrivacyError(
+            f"the budget of epsilon {budget.epsilon:g} pays for {choice.steps} critic steps at noise multiplier "
+            f"{choice.noise_multiplier:g}; one generator step takes {settings.critic_steps_per_generator_step}, so the "
+            "generator would stay untrained"
+        )
+    return make_plan(
+        shape,
+        settings,
+        choice=choice,
+        steps=choice.steps,
+        sampling_probability=sampling_probability,
+        noise_multiplier=choice.noise_multiplier,
+    )
+
+
+def make_plan(
+    shape: TableShape,
+    settings: DpWganSettings,
+    *,
+    choice: AccountantChoice,
+    steps: int,
+    sampling_probability: float,
+    noise_multiplier: float,
+) -> TrainingPlan:
+    """Puts a plan together whose noise and steps were calibrated by the caller. Privacy: sees public facts only."""
+    return TrainingPlan(
+        shape=shape,
+        settings=settings,
+        choice=choice,
+        steps=steps,
+        sampling_probability=sampling_probability,
+        expected_batch_size=sampling_probability * shape.records,
+        noise_multiplier=noise_multiplier,
+        l2_clip_norm=settings.l2_clip_norm,
+        generated_batch_size=choose_generated_batch(shape.width),
+        generator_batch_size=choose_generated_batch(shape.width),
+    )
+
+
+def choose_sampling_probability(shape: TableShape, settings: DpWganSettings) -> float:
+    """Chooses q = L/n. Privacy: of the public n and settings."""
+    return min(settings.expected_batch_size or choose_batch(shape.records), shape.records) / shape.records
+
+
+def choose_steps(settings: DpWganSettings, *, sampling_probability: float) -> int:
+    """Chooses how many critic steps are asked for. Privacy: of public settings."""
+    if settings.steps is not None:
+        return settings.steps
+    return max(1, math.ceil(settings.epochs / sampling_probability)) if settings.epochs is not None else _STEPS
+
+
+def choose_batch(records: int) -> int:
+    """Chooses the expected batch size for a table of n rows. Privacy: a function of the public n alone."""
+    return max(1, min(records, _MOST_BATCH, max(_LEAST_BATCH, round(_SHARE_OF_TABLE * records))))
+
+
+def choose_generated_batch(width: int) -> int:
+    """Chooses how many rows are generated at a time. Privacy: a function of the public encoded width alone."""
+    return max(_LEAST_GENERATED, min(_MOST_GENERATED, _GENERATED_CELLS // width))

@@ -1,0 +1,143 @@
+"""The same critic step made of tensorflow-privacy's own parts: slow, obvious, and there to be compared with."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import tensorflow as tf
+
+from dpwgan.critic.critic import LEAK, Critic
+from dpwgan.critic.critic_update import CriticUpdate
+from dpwgan.critic.latents import LatentSource
+from dpwgan.critic.mlp import MlpGenerator
+from dpwgan.critic.plan import TrainingPlan
+from dpwgan.table.encoded import EncodedTable
+
+# Without this the package imports all of its optimizers, and TensorFlow 1's estimators, before it gives two functions.
+sys.skip_tf_privacy_import = True  # type: ignore[attr-defined]
+
+from tensorflow_privacy.privacy.dp_query.gaussian_query import GaussianSumQuery  # noqa: E402
+from tensorflow_privacy.privacy.fast_gradient_clipping import clip_grads, layer_registry  # noqa: E402
+
+
+class _Score(tf.keras.losses.Loss):
+    """The score itself as a loss: the critic climbs it on real rows."""
+
+    def call(self, y_true: tf.Tensor, y_pred: tf.Tensor) -> tf.Tensor:
+        del y_true
+        return tf.squeeze(y_pred, axis=1)
+
+
+class _StreamNoiseQuery(GaussianSumQuery):
+    """A Gaussian sum whose noise comes from the run's own noise stream instead of TensorFlow's generator."""
+
+    def __init__(self, l2_norm_clip: float, stddev: float) -> None:
+        super().__init__(l2_norm_clip, stddev)
+        self.noise_rng: np.random.Generator | None = None
+
+    def get_noised_result(self, sample_state: Any, global_state: Any) -> Any:
+        """Adds the noise; the event is the parent's, from its own two numbers."""
+        _, state, event = super().get_noised_result(sample_state, global_state)
+        if self.noise_rng is None:
+            raise ValueError("the query was given no noise stream")
+        flat = self.noise_rng.standard_normal(sum(int(np.prod(v.shape)) for v in sample_state), dtype=np.float32)
+        pieces = np.split(flat, np.cumsum([int(np.prod(v.shape)) for v in sample_state])[:-1])
+        noised = [
+            value + global_state.stddev * piece.reshape(value.shape)
+            for value, piece in zip(sample_state, pieces, strict=True)
+        ]
+        return noised, state, event
+
+
+class ReferenceStep:
+    """One critic step on dense one-hot rows by fast gradient clipping and a Gaussian sum query.
+
+    Privacy: as `FusedStep`. The same update follows the noise.
+    Source: tensorflow-privacy 0.9.0; Lee and Kifer 2020, arXiv:2009.03106.
+    """
+
+    def __init__(
+        self,
+        encoded: EncodedTable,
+        *,
+        critic: Critic,
+        generator: MlpGenerator,
+        latents: LatentSource,
+        plan: TrainingPlan,
+    ) -> None:
+        """Builds a Keras twin of the critic."""
+        self._encoded = encoded
+        self._critic = critic
+        self._generator = generator
+        self._latents = latents
+        self._plan = plan
+        self._update = CriticUpdate(critic, plan)
+        layers: list[Any] = [tf.keras.layers.InputLayer(input_shape=(plan.shape.width,))]
+        for width in plan.settings.hidden_critic:
+            layers += [tf.keras.layers.Dense(width), tf.keras.layers.LeakyReLU(LEAK)]
+        layers.append(tf.keras.layers.Dense(1, use_bias=False))
+        self._twin = tf.keras.Sequential(layers)
+        self._twin.compile(loss=_Score(reduction=tf.keras.losses.Reduction.SUM))
+        self._registry = layer_registry.make_default_layer_registry()
+        self._query = _StreamNoiseQuery(plan.l2_clip_norm, plan.noise_multiplier * plan.l2_clip_norm)
+
+    def __call__(self, rows: npt.NDArray[np.int64], *, noise_rng: np.random.Generator, learning_rate: float) -> None:
+        """Takes one critic step on the given row numbers, with fresh noise from `noise_rng`."""
+        noisy = self.noisy_sums(rows, noise_rng=noise_rng)
+        generated = self._plan.generated_batch_size
+        fakes = tf.stop_gradient(self._generator.rows(*self._latents.draw(generated)))
+        self._update.apply(
+            noisy,
+            self.clipped_sum(fakes),
+            generated=generated,
+            learning_rate=tf.constant(learning_rate, tf.float32),
+        )
+
+    @property
+    def variables(self) -> list[tf.Variable]:
+        """Everything that steps change, made of noisy sums: no row is in it."""
+        return self._update.variables
+
+    def noisy_sums(self, rows: npt.NDArray[np.int64], *, noise_rng: np.random.Generator) -> list[tf.Tensor]:
+        """Clips, sums and noises through the query. The result is like the critic's weights."""
+        self._query.noise_rng = noise_rng
+        state = self._query.initial_global_state()
+        sample = self._query.initial_sample_state([tf.zeros_like(weight) for weight in self._critic.weights])
+        sample = self._query.accumulate_preprocessed_record(sample, self.clipped_sum(densify(self._encoded, rows)))
+        noisy, _, event = self._query.get_noised_result(sample, state)
+        if abs(float(event.noise_multiplier) / self._plan.noise_multiplier - 1.0) > 1e-5:
+            raise ValueError("the query's event is not the planned one")
+        return list(noisy)
+
+    def clipped_sum(self, dense: tf.Tensor) -> list[tf.Tensor]:
+        """Sums the clipped gradients of dense rows. Shapes: (b, width); the result is like the critic's weights."""
+        if dense.shape[0] == 0:
+            return [tf.zeros_like(weight) for weight in self._critic.weights]
+        for mine, twin in zip(self._critic.weights, self._twin.trainable_variables, strict=True):
+            twin.assign(mine)
+        sums, _, _ = clip_grads.compute_clipped_gradients_and_outputs(
+            self._twin,
+            self._plan.clip_target,
+            self._registry,
+            dense,
+            tf.zeros((dense.shape[0], 1)),
+            clipping_loss=_Score(reduction=tf.keras.losses.Reduction.SUM),
+        )
+        return list(sums)
+
+
+def densify(encoded: EncodedTable, rows: npt.NDArray[np.int64]) -> tf.Tensor:
+    """Writes the given rows out as dense one-hot rows. Shapes: (b,) to (b, width)."""
+    width = sum(span.width for span in encoded.spans)
+    dense = np.zeros((len(rows), width), np.float32)
+    for span in encoded.spans:
+        if span.head == "linear":
+            dense[:, span.start] = encoded.numbers[rows, span.source]
+        elif span.head == "sigmoid":
+            dense[:, span.start] = encoded.codes[rows, span.source]
+        else:
+            dense[np.arange(len(rows)), span.start + encoded.codes[rows, span.source]] = 1.0
+    return tf.constant(dense)

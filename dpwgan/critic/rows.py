@@ -1,0 +1,34 @@
+"""Real rows for a compiled step: put on the device whole, or fetched from disk a batch at a time."""
+
+import numpy as np
+import numpy.typing as npt
+import tensorflow as tf
+
+from dpwgan.table.encoded import EncodedTable
+
+
+class RowReader:
+    """Gives codes and numbers of rows by their places.
+
+    Privacy: hands private rows to the caller, who has charged for them.
+    """
+
+    def __init__(self, encoded: EncodedTable) -> None:
+        """Puts the rows on the device; rows on disk stay there, and no more than a batch of them is ever in memory."""
+        self._encoded = encoded
+        if not encoded.on_disk:
+            self._codes, self._numbers = tf.constant(encoded.codes), tf.constant(encoded.numbers)
+
+    def __call__(self, rows: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Reads a batch. Shapes: (b,) int64 to (b, codes) int32 and (b, numbers) float32."""
+        if not self._encoded.on_disk:
+            return tf.gather(self._codes, rows), tf.gather(self._numbers, rows)
+        codes, numbers = tf.numpy_function(self._fetch, [rows], [tf.int32, tf.float32])
+        return (
+            tf.ensure_shape(codes, [None, self._encoded.codes.shape[1]]),
+            tf.ensure_shape(numbers, [None, self._encoded.numbers.shape[1]]),
+        )
+
+    def _fetch(self, rows: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
+        batch = self._encoded.take(rows)
+        return batch.codes, batch.numbers

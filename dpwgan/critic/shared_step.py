@@ -1,0 +1,115 @@
+"""The private critic step where several workers have the rows between them: clip and sum apart, noise once, update."""
+
+import numpy as np
+import numpy.typing as npt
+import tensorflow as tf
+
+from dpwgan.critic.critic import Critic
+from dpwgan.critic.critic_update import CriticUpdate
+from dpwgan.critic.generator import LatentDraws, RowGenerator
+from dpwgan.critic.plan import TrainingPlan
+from dpwgan.critic.rows import RowReader
+from dpwgan.critic.tracing import compile_step
+from dpwgan.privacy.mechanisms.normal_numbers import draw_normal_numbers
+from dpwgan.privacy.poisson import sample_poisson_rows
+from dpwgan.table.encoded import EncodedTable
+from dpwgan.table.workers import AddUp, Numbers
+
+GRADIENTS_TASK = "gradients"
+"""What workers are asked for: the clipped sum over a Poisson batch of their own rows, at weights that come along."""
+
+
+class ShareOfGradients:
+    """The clipped gradients of one worker's rows.
+
+    Privacy: a record belongs to one worker, whose Poisson batch has it with the same probability as the batch of a
+      single worker would: the union of the workers' batches is a Poisson batch of all rows. Clipped to C, it moves its
+      worker's sum by C at most, and with it the total. No noise is added here.
+    """
+
+    def __init__(self, encoded: EncodedTable, *, critic: Critic, plan: TrainingPlan) -> None:
+        """Puts the worker's rows on the device, unless they are on disk."""
+        self._read = RowReader(encoded)
+        self._critic, self._plan = critic, plan
+        self._records = encoded.records
+        self._sum = compile_step(self._trace, input_signature=[tf.TensorSpec([None], tf.int64)])
+
+    def sum_rows(self, rows: npt.NDArray[np.int64]) -> Numbers:
+        """Clips and sums the gradients of the given rows. Shapes: (b,), b may be 0, to (number of critic weights,)."""
+        total: Numbers = self._sum(tf.constant(rows)).numpy()
+        return total
+
+    def sum_batch(self, weights: Numbers, *, rng: np.random.Generator) -> Numbers:
+        """Does the same for a Poisson batch drawn here, at the chief's weights. Shapes: all (number of weights,)."""
+        pieces = np.split(weights.astype(np.float32), np.cumsum(count_entries(self._critic))[:-1])
+        for weight, piece in zip(self._critic.weights, pieces, strict=True):
+            weight.assign(piece.reshape(weight.shape))
+        return self.sum_rows(
+            sample_poisson_rows(self._records, sampling_probability=self._plan.sampling_probability, rng=rng)
+        )
+
+    def _trace(self, rows: tf.Tensor) -> tf.Tensor:
+        sums = self._critic.clipped_sum_of_rows(*self._read(rows), l2_clip_norm=self._plan.clip_target)
+        return tf.cast(tf.concat([tf.reshape(total, [-1]) for total in sums], axis=0), tf.float64)
+
+
+class SharedStep:
+    """One critic step on the rows of all workers, taken by the chief.
+
+    Privacy: as `FusedStep`. The workers' sums are added up in float64; the chief alone draws the noise, of stddev
+      sigma C, and adds it to the total once, whatever the number of workers. So the noise depends on no other worker's
+      entropy or honesty, and the loss of a worker ends the run before anything is made of the step.
+    Source: Srivastava and Alzantot 2019, Algorithm 2; Abadi et al. 2016, arXiv:1607.00133, Algorithm 1.
+    """
+
+    def __init__(
+        self,
+        encoded: EncodedTable,
+        *,
+        critic: Critic,
+        generator: RowGenerator,
+        latents: LatentDraws,
+        plan: TrainingPlan,
+        add_up: AddUp,
+    ) -> None:
+        """Puts the chief's own rows on the device."""
+        self._share = ShareOfGradients(encoded, critic=critic, plan=plan)
+        self._critic, self._generator, self._latents, self._plan = critic, generator, latents, plan
+        self._add_up = add_up
+        self._update = CriticUpdate(critic, plan)
+        self._sizes = count_entries(critic)
+        self._move = compile_step(
+            self._trace,
+            input_signature=[tf.TensorSpec([sum(self._sizes)], tf.float32), tf.TensorSpec([], tf.float32)],
+        )
+
+    def __call__(self, rows: npt.NDArray[np.int64], *, noise_rng: np.random.Generator, learning_rate: float) -> None:
+        """Takes one critic step, on the given rows of the chief and a batch of every other worker's."""
+        noisy = self.noisy_sum(rows, noise_rng=noise_rng)
+        self._move(tf.constant(noisy, tf.float32), tf.constant(learning_rate, tf.float32))
+
+    @property
+    def variables(self) -> list[tf.Variable]:
+        """Everything that steps change, made of noisy sums: no row is in it."""
+        return self._update.variables
+
+    def noisy_sum(self, rows: npt.NDArray[np.int64], *, noise_rng: np.random.Generator) -> Numbers:
+        """Adds up the clipped sums of all workers and adds the noise. Shapes: (b,) to (number of critic weights,)."""
+        weights = np.concatenate([weight.numpy().ravel() for weight in self._critic.weights])
+        total = self._add_up(GRADIENTS_TASK, lambda: self._share.sum_rows(rows), array=weights)
+        stddev = self._plan.noise_multiplier * self._plan.l2_clip_norm
+        step_noise = self._plan.settings.step_noise
+        return total + draw_normal_numbers(total.size, stddev=stddev, rng=noise_rng, step_noise=step_noise)
+
+    def _trace(self, noisy: tf.Tensor, learning_rate: tf.Tensor) -> None:
+        pieces = zip(tf.split(noisy, self._sizes), self._critic.weights, strict=True)
+        noisy_sums = [tf.reshape(piece, weight.shape) for piece, weight in pieces]
+        generated = self._plan.generated_batch_size
+        cells = self._generator.cells(*self._latents.draw(generated))
+        fake_sums = self._critic.clipped_sum_of_rows(*cells, l2_clip_norm=self._plan.clip_target)
+        self._update.apply(noisy_sums, fake_sums, generated=generated, learning_rate=learning_rate)
+
+
+def count_entries(critic: Critic) -> list[int]:
+    """Gives the number of entries of each of the critic's weights."""
+    return [int(np.prod(weight.shape)) for weight in critic.weights]

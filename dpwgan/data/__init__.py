@@ -1,1 +1,0 @@
-"""The only code that knows CSV or data frames: reading, encoding, decoding, checking and writing tables."""

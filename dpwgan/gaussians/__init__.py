@@ -1,0 +1,1 @@
+"""Gaussians of classes: their noisy moments, and rows drawn from them."""

@@ -1,0 +1,281 @@
+"""The two releases of RON-Gauss: one-way counts, class by class, and covariances of projected rows, class by class.
+
+Everything that is summed here is a whole number, so that a sum is exact whatever the order, one record's part in it is
+a function of that record alone, and sensitivities hold to the last bit. Rows are null where they add nothing.
+
+Sensitivities. For z in R^p of norm 1 or less, and the matrix z z^T that it adds to its class's:
+(1) Zero-out: one class loses z z^T, of rank 1 and trace at most 1: all that Wishart noise asks for
+    (`dpwgan.privacy.mechanisms.wishart`), which is on each class's matrix by itself.
+(2) Replace-one, within a class or from one to another: one such matrix goes and one comes. That is twice (1).
+(3) L2, zero-out, with sqrt 2 beside the diagonal, so that the vector's norm is the matrix's Frobenius norm: |z|^2 <= 1.
+(4) L2, replaced: |z z^T - w w^T|^2 = |z|^4 + |w|^4 - 2 (z.w)^2 <= 2, within a class and from one to another.
+(5) One-way counts: a record adds 1 to one cell of each histogram, and 1 to its class where there are classes, h in
+    all: L1 h, L2 sqrt h. Replaced, it leaves h cells and enters h others: L1 2 h, L2 sqrt(2 h), whether its class
+    changes or not.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpwgan.marginals.one_ways import OneWayPlan, OneWays, count_one_ways
+from dpwgan.privacy.events import Gaussian, Laplace, Wishart
+from dpwgan.privacy.mechanisms.gaussian import add_gaussian_noise
+from dpwgan.privacy.mechanisms.laplace import add_laplace_noise
+from dpwgan.privacy.mechanisms.wishart import EDGE, add_wishart_noise, shrink_eigenvalues
+from dpwgan.table.encoded import EncodedTable, Span
+from dpwgan.table.storage import allocate_beside, cut, let_go
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+Groups = npt.NDArray[np.integer[Any]]
+Noise = Laplace | Gaussian
+MatrixNoise = Wishart | Gaussian
+
+RADIUS = 2**15
+"""The unit ball's radius in whole numbers: z is rounded towards 0 on a grid of this many parts of 1."""
+
+_CHUNK = 1 << 16
+_CHUNK_BYTES = 1 << 24
+# The sums in L2 are of square roots: what rounding may add to them is far below this.
+_ROUNDING = 1e-9
+
+
+def counts_replace_one_factor(noise: type[Noise]) -> float:
+    """Gives what one replaced record moves one-way counts by, over what one zeroed one does: the module's (5)."""
+    return math.sqrt(2.0) if noise is Gaussian else 2.0
+
+
+def covariance_replace_one_factor(noise: type[MatrixNoise]) -> float:
+    """Gives what one replaced record moves covariances by, over what one zeroed one does: the module's (2) and (4)."""
+    return math.sqrt(2.0) if noise is Gaussian else 2.0
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ClassOneWays:
+    """What was released of each class. Units: counts of records, with noise of stddev `stddev` on each.
+
+    `totals`: the noisy number of records of each class; None where there is one class, of public size.
+    """
+
+    classes: tuple[OneWays, ...]
+    totals: Floats | None
+    stddev: float
+
+
+def leave_out(spans: Sequence[Span], label: Span) -> tuple[Span, ...]:
+    """Gives the spans of the table without a column of codes, laid out as if it had never been there."""
+    return tuple(
+        replace(
+            span,
+            start=span.start - (label.width if span.start > label.start else 0),
+            source=span.source - (span.head != "linear" and span.source > label.source),
+        )
+        for span in spans
+        if span != label
+    )
+
+
+def split_classes(encoded: EncodedTable, label: Span | None) -> tuple[EncodedTable, ...]:
+    """Parts the rows by their class, and the label from the other columns; one table of all rows without a label.
+
+    Privacy: all that is measured here is measured on what this gives: a null record is in none of the tables.
+    """
+    if label is None:
+        return (encoded,)
+    others = [source for source in range(encoded.codes.shape[1]) if source != label.source]
+    sizes = count_labels(encoded, label)
+    tables = tuple(
+        EncodedTable(
+            codes=allocate_beside(encoded.codes, (size, len(others)), np.int32),
+            numbers=allocate_beside(encoded.codes, (size, encoded.numbers.shape[1]), np.float32),
+            spans=leave_out(encoded.spans, label),
+        )
+        for size in sizes.tolist()
+    )
+    done = np.zeros(len(tables), np.int64)
+    for rows in cut(encoded.records):
+        piece = EncodedTable(codes=encoded.codes[rows], numbers=encoded.numbers[rows], spans=encoded.spans)
+        labels = piece.codes[:, label.source]
+        for index, table in enumerate(tables):
+            part = piece.take(labels == index)
+            places = slice(done[index], done[index] + part.records)
+            table.codes[places], table.numbers[places] = part.codes[:, others], part.numbers
+            done[index] += part.records
+            let_go(table.codes, table.numbers)
+        let_go(encoded.codes, encoded.numbers)
+    return tables
+
+
+def count_labels(encoded: EncodedTable, label: Span) -> Integers:
+    """Counts the records of every class, exactly. What it gives is not released. Shapes: (classes,)."""
+    sizes = np.zeros(label.categories, np.int64)
+    for rows in cut(encoded.records):
+        sizes += np.bincount(encoded.codes[rows, label.source], minlength=label.categories)
+        let_go(encoded.codes)
+    return sizes
+
+
+def count_classes(tables: Sequence[EncodedTable], plan: OneWayPlan, *, sized: bool) -> Integers:
+    """Counts, exactly: all histograms of the first class, of the next one ..., and, if `sized`, each class's size.
+
+    Privacy: sensitivities as the module's (5). What it gives is not released.
+    """
+    parts = [histogram for table in tables for histograms in count_one_ways(table, plan) for histogram in histograms]
+    if sized:
+        parts.append(np.array([table.records for table in tables], np.float64))
+    counts: Integers = np.rint(np.concatenate(parts) if parts else np.zeros(0)).astype(np.int64)
+    return counts
+
+
+def measure_classes(
+    tables: Sequence[EncodedTable], plan: OneWayPlan, *, sized: bool, noise: Noise, rng: np.random.Generator
+) -> ClassOneWays:
+    """Releases the one-way counts of all classes and, if `sized`, the sizes of the classes, at once.
+
+    Privacy: one event, `noise`, with the sensitivities of the module's (5). The caller has charged its ledger with it.
+    Raises: PrivacyError from the mechanism.
+    """
+    counts = count_classes(tables, plan, sized=sized)
+    histograms = plan.histograms + sized
+    if isinstance(noise, Laplace):
+        noisy, scale, _ = add_laplace_noise(
+            counts,
+            sensitivity=histograms,
+            epsilon=noise.epsilon,
+            rng=rng,
+            replace_one_factor=noise.replace_one_factor,
+        )
+        released, stddev = noisy.astype(np.float64), math.sqrt(2.0) * scale
+    else:
+        stddev = noise.noise_multiplier * math.sqrt(histograms)
+        released, _ = add_gaussian_noise(
+            counts,
+            sensitivity=math.sqrt(histograms),
+            noise_multiplier=noise.noise_multiplier,
+            rng=rng,
+            replace_one_factor=noise.replace_one_factor,
+        )
+    sizes = [
+        attribute.codes + blocks
+        for attribute, runs in zip(plan.attributes, plan.blocks, strict=True)
+        for blocks in runs
+    ]
+    each = sum(sizes)
+    measured = []
+    for index in range(len(tables)):
+        pieces = iter(np.split(released[index * each : (index + 1) * each], np.cumsum(sizes)[:-1]))
+        histograms_of = tuple(tuple(next(pieces) for _ in runs) for runs in plan.blocks)
+        measured.append(OneWays(plan=plan, histograms=histograms_of, stddev=stddev))
+    totals = released[len(tables) * each :] if sized else None
+    return ClassOneWays(classes=tuple(measured), totals=totals, stddev=stddev)
+
+
+def to_grid(points: Floats) -> Integers:
+    """Puts points onto the whole numbers of the ball: clipped to norm 1, times `RADIUS`, rounded towards 0.
+
+    Privacy: a function of each row by itself, and of it alone to the last bit: squares are added up column by column,
+      in an order that does not depend on the other rows. The norm is at most `RADIUS`: rounding towards 0 shortens; a
+      row that is not finite, or still too long, becomes null.
+    Shapes: (n, p) to (n, p).
+    """
+    squares = np.zeros(len(points))
+    with np.errstate(invalid="ignore", over="ignore"):
+        for column in points.T:
+            squares += column * column
+        scaled = np.trunc(points * (RADIUS / np.maximum(np.sqrt(squares), 1.0))[:, np.newaxis])
+    sound = np.isfinite(scaled).all(axis=1) & np.isfinite(squares)
+    grid: Integers = np.where(sound[:, np.newaxis], scaled, 0.0).astype(np.int64)
+    grid[np.sum(grid * grid, axis=1) > RADIUS**2] = 0
+    return grid
+
+
+def sum_products(groups: Groups, to_points: Callable[[Groups], Floats], *, dimension: int) -> Integers:
+    """Adds up z z^T over the rows' places on the grid, exactly. What it gives is not released.
+
+    Privacy: sensitivities as the module's (1) to (4), in units of `RADIUS` squared. `to_points` must give each row's
+      point from that row alone.
+    Shapes: (n, columns) to (dimension, dimension).
+    """
+    total = np.zeros((dimension, dimension), np.int64)
+    size = max(1, min(_CHUNK, _CHUNK_BYTES // (8 * dimension)))
+    for first in range(0, len(groups), size):
+        # Sums of 2^16 rows of products up to 2^30 are exact in doubles, whatever the order they are added in.
+        piece = to_grid(to_points(groups[first : first + size])).astype(np.float64)
+        total += np.rint(piece.T @ piece).astype(np.int64)
+        let_go(groups)
+    return total
+
+
+def measure_products(sums: Sequence[Integers], *, noise: MatrixNoise, rng: np.random.Generator) -> tuple[Floats, ...]:
+    """Releases the sums of z z^T of all classes at once.
+
+    Privacy: one event, `noise`, with the sensitivities of the module's (1) to (4): a record is in one class only, so
+      that all classes cost what one does. The caller has charged its ledger with it.
+    Shapes: (p, p) each, p from class to class as it may be, 1 or more.
+    Units: of a row of norm 1: the sums are divided by `RADIUS` squared.
+    Raises: PrivacyError from the mechanism.
+    """
+    if isinstance(noise, Wishart):
+        pure = [
+            add_wishart_noise(
+                matrix,
+                trace_bound=RADIUS**2,
+                epsilon=noise.epsilon,
+                rng=rng,
+                replace_one_factor=noise.replace_one_factor,
+            )[0]
+            for matrix in sums
+        ]
+        return tuple(matrix / RADIUS**2 for matrix in pure)
+    corners = [np.triu_indices(len(matrix)) for matrix in sums]
+    vector = np.concatenate([matrix[corner] for matrix, corner in zip(sums, corners, strict=True)])
+    beside = np.concatenate([np.where(rows == columns, 1.0, math.sqrt(2.0)) for rows, columns in corners])
+    noisy, _ = add_gaussian_noise(
+        vector / RADIUS**2 * beside,
+        sensitivity=1.0 + _ROUNDING,
+        noise_multiplier=noise.noise_multiplier,
+        rng=rng,
+        replace_one_factor=noise.replace_one_factor,
+    )
+    matrices = []
+    for part, (rows, columns) in zip(
+        np.split(noisy / beside, np.cumsum([len(rows) for rows, _ in corners])[:-1]), corners, strict=True
+    ):
+        size = int(rows[-1]) + 1
+        matrix = np.zeros((size, size))
+        matrix[rows, columns] = part
+        matrix[columns, rows] = part
+        matrices.append(matrix)
+    return tuple(matrices)
+
+
+def shrink_noisy_eigenvalues(values: Floats, *, noise: MatrixNoise) -> Floats:
+    """Gives the eigenvalues of what `measure_products` released as what of them stands out of the noise.
+
+    Those within the noise's own are 0, those beyond are shortened as is best in Frobenius norm. Of Gaussian noise the
+    edge is 2 s sqrt p, s its stddev beside the diagonal. Privacy: post-processing. Shapes: (p,) to the same.
+    Source: Gavish and Donoho 2017, arXiv:1405.7511, Section 6 (shrinkage of eigenvalues; of a spiked Wigner matrix).
+    """
+    if isinstance(noise, Wishart):
+        return shrink_eigenvalues(values, scale=1.0 / noise.epsilon)
+    edge = noise.noise_multiplier * math.sqrt(2.0 * len(values))
+    result: Floats = np.where(values > edge, np.sqrt(np.maximum(np.square(values) - edge**2, 0.0)), 0.0)
+    return result
+
+
+def bearable_dimension(records: float, noise: MatrixNoise, *, push: float) -> float:
+    """Gives the dimension p at which noise on the sum of z z^T pushes its eigenvalues by `push` times records/p.
+
+    Gaussian noise of stddev s beside the diagonal pushes them by 2 s sqrt p (Wigner), s = sigma/sqrt 2; Wishart noise
+    of epsilon E by 1.7 p/E. The eigenvalues' mean is at most records/p.
+    Privacy: of public numbers only.
+    """
+    most = push * records
+    if isinstance(noise, Wishart):
+        return math.sqrt(most * noise.epsilon / EDGE)
+    return float((most / (math.sqrt(2.0) * noise.noise_multiplier)) ** (2.0 / 3.0))

@@ -1,0 +1,319 @@
+"""Rows from a Gaussian in a random projection of the table's columns: numpy and scipy alone.
+
+A row of groups (`marginals.coarsening`) is a point: a one-hot column gives one coordinate a group, less the group's
+share; a column with an order one coordinate, its rank: 2 F - 1, F the share of records in the groups before and in half
+of its own, so that it is 0 in the mean and lies in [-1, 1]. Shares are released ones, so the point is a function of
+the row and of a release. The model knows the points' covariance in the p dimensions of a random orthonormal projection;
+what is beside them has the covariance of independent columns of the released shares.
+
+Back to groups: a rank's quantile is that of its column; of a one-hot column the group with the largest coordinate is
+taken, after adding offsets with which the model's own rows have the released shares.
+"""
+
+import functools
+import itertools
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtr
+
+from dpwgan.errors import DpwganError
+from dpwgan.gaussians.class_moments import leave_out
+from dpwgan.gaussians.shares import are_shares, draw_labels
+from dpwgan.marginals.coarsening import Coarsening
+from dpwgan.privacy.certificate import Certificate
+from dpwgan.table.encoded import EncodedTable, Span
+from dpwgan.table.pieces import cut
+from dpwgan.table.saved import reading_saved
+
+PROJECTED_FILE = "projected.npz"
+_COLUMNS_FILE = "projected.json"
+
+Floats = npt.NDArray[np.float64]
+Groups = npt.NDArray[np.integer[Any]]
+
+_PIECE_BYTES = 32 * 2**20
+_OFFSET_ROWS = 16_384
+_OFFSET_STEPS = 150
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Coordinates:
+    """Which coordinates the columns have. Shapes: `probabilities` (groups,) a column, `is_rank` a flag a column."""
+
+    probabilities: tuple[Floats, ...]
+    is_rank: tuple[bool, ...]
+
+    @functools.cached_property
+    def slices(self) -> tuple[slice, ...]:
+        """Each column's coordinates; none for a column of one group, which is constant."""
+        widths = [
+            0 if len(shares) < 2 else 1 if rank else len(shares)
+            for shares, rank in zip(self.probabilities, self.is_rank, strict=True)
+        ]
+        ends = np.cumsum([0, *widths]).tolist()
+        return tuple(slice(first, last) for first, last in itertools.pairwise(ends))
+
+    @property
+    def width(self) -> int:
+        """Number of coordinates."""
+        return self.slices[-1].stop if self.slices else 0
+
+    @functools.cached_property
+    def points(self) -> tuple[Floats, ...]:
+        """The point of each group of each column. Shapes: (groups, coordinates of the column) each."""
+        result = []
+        for shares, rank in zip(self.probabilities, self.is_rank, strict=True):
+            if len(shares) < 2:
+                result.append(np.zeros((len(shares), 0)))
+            elif rank:
+                result.append((2 * np.cumsum(shares) - shares - 1.0)[:, np.newaxis])
+            else:
+                result.append(np.eye(len(shares)) - shares)
+        return tuple(result)
+
+    @property
+    def variance(self) -> float:
+        """The mean square of a point's length where columns have the released shares."""
+        return sum(
+            float(shares @ np.square(points).sum(axis=1))
+            for shares, points in zip(self.probabilities, self.points, strict=True)
+        )
+
+    def multiply(self, matrix: Floats) -> Floats:
+        """Multiplies the covariance of independent columns with a matrix. Shapes: (width, p) to (width, p)."""
+        result = np.empty_like(matrix)
+        for shares, points, piece in zip(self.probabilities, self.points, self.slices, strict=True):
+            result[piece] = (points.T * shares) @ (points @ matrix[piece])
+        return result
+
+    def project(self, groups: Groups, projection: Floats) -> Floats:
+        """Gives every row's point in the projection.
+
+        Privacy: sums of looked-up vectors in a fixed order, so that a row's point depends on nothing but that row.
+        Shapes: (n, columns) groups, (width, p) to (n, p).
+        """
+        result = np.zeros((len(groups), projection.shape[1]))
+        for column, (points, piece) in enumerate(zip(self.points, self.slices, strict=True)):
+            if piece.stop > piece.start:
+                result += (points @ projection[piece])[groups[:, column]]
+        return result
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ProjectedGaussian:
+    """A fitted Gaussian of one class. It holds no rows, and released numbers alone.
+
+    Shapes: `projection` (width, p) with orthonormal columns, `factor` (p, p) with the covariance factor @ factor.T,
+    `offsets` (width,), 0 for ranks.
+    """
+
+    coarsening: Coarsening
+    is_rank: tuple[bool, ...]
+    projection: Floats
+    factor: Floats
+    offsets: Floats
+
+    def __post_init__(self) -> None:
+        width, p = self.projection.shape
+        is_sound = (
+            len(self.is_rank) == len(self.coarsening.parts)
+            and width == self.coordinates.width
+            and self.factor.shape == (p, p)
+            and self.offsets.shape == (width,)
+            and all(np.all(np.isfinite(array)) for array in (self.projection, self.factor, self.offsets))
+        )
+        if not is_sound:
+            raise DpwganError("Internal error: a projected Gaussian's arrays do not fit together.")
+
+    @functools.cached_property
+    def coordinates(self) -> Coordinates:
+        """The coordinates of the columns."""
+        return Coordinates(probabilities=self.coarsening.probabilities, is_rank=self.is_rank)
+
+    def draw_points(self, records: int, *, rng: np.random.Generator) -> Floats:
+        """Draws points: W s beside what W leaves of a draw e of independent columns, x = W s + e - W W^T e.
+
+        Shapes: (records, width).
+        """
+        coordinates = self.coordinates
+        inside = rng.standard_normal((records, self.projection.shape[1])) @ self.factor.T
+        points = np.empty((records, coordinates.width))
+        for shares, values, piece in zip(
+            coordinates.probabilities, coordinates.points, coordinates.slices, strict=True
+        ):
+            if piece.stop > piece.start:
+                roots = np.sqrt(shares)[:, np.newaxis]
+                points[:, piece] = rng.standard_normal((records, len(shares))) @ (roots * values)
+        points += (inside - points @ self.projection) @ self.projection.T
+        return points
+
+    @functools.cached_property
+    def stddevs(self) -> Floats:
+        """The stddev of each coordinate of `draw_points`. Shapes: (width,)."""
+        coordinates, w = self.coordinates, self.projection
+        across = coordinates.multiply(w)
+        inside = w.T @ across
+        variances = np.sum((w @ (self.factor @ self.factor.T + inside)) * w, axis=1) - 2 * np.sum(w * across, axis=1)
+        for shares, points, piece in zip(
+            coordinates.probabilities, coordinates.points, coordinates.slices, strict=True
+        ):
+            variances[piece] += shares @ np.square(points)
+        result: Floats = np.sqrt(np.maximum(variances, 1e-12))
+        return result
+
+    def to_groups(self, points: Floats) -> npt.NDArray[np.int32]:
+        """Gives the groups that points stand for. Shapes: (n, width) to (n, columns)."""
+        coordinates, stddevs = self.coordinates, self.stddevs
+        groups = np.zeros((len(points), len(self.is_rank)), np.int32)
+        for column, (shares, rank, piece) in enumerate(
+            zip(coordinates.probabilities, self.is_rank, coordinates.slices, strict=True)
+        ):
+            if piece.stop == piece.start:
+                continue
+            if rank:
+                # A share of 0 has no quantile of its own, and the last one with a share takes what rounding leaves.
+                ends = np.cumsum(shares)
+                found = np.searchsorted(ends, ndtr(points[:, piece.start] / stddevs[piece.start]), side="right")
+                groups[:, column] = np.minimum(found, np.flatnonzero(shares > 0)[-1])
+            else:
+                groups[:, column] = np.argmax(points[:, piece] + self.offsets[piece], axis=1)
+        return groups
+
+    def draw(self, records: int, *, rng: np.random.Generator) -> EncodedTable:
+        """Draws rows. Privacy: post-processing of releases; free, however often."""
+        width = self.coordinates.width + self.projection.shape[1]
+        most = max(1, _PIECE_BYTES // (8 * max(1, width)))
+        pieces = [self.to_groups(self.draw_points(size, rng=rng)) for size in cut(records, most=most)]
+        groups = np.concatenate(pieces) if pieces else np.zeros((0, len(self.is_rank)), np.int32)
+        return self.coarsening.to_encoded(groups, rng=rng)
+
+
+def fit_offsets(model: ProjectedGaussian, *, rng: np.random.Generator) -> Floats:
+    """Finds offsets with which the largest coordinate of each one-hot column has the released shares.
+
+    A group that comes up too seldom is raised by the logarithm of how much, in stddevs of its coordinate, by smaller
+    and smaller steps, on draws of the model. Privacy: post-processing.
+    Shapes: (width,).
+    """
+    coordinates = model.coordinates
+    offsets = np.zeros(coordinates.width)
+    if coordinates.width == 0 or all(model.is_rank):
+        return offsets
+    # Columns that share no coordinate can be fitted one by one on the same draws.
+    rows = min(_OFFSET_ROWS, max(1024, _PIECE_BYTES * 4 // (8 * coordinates.width)))
+    points = model.draw_points(rows, rng=rng)
+    stddevs = model.stddevs
+    for shares, rank, piece in zip(coordinates.probabilities, model.is_rank, coordinates.slices, strict=True):
+        if rank or piece.stop == piece.start:
+            continue
+        drawn = np.ascontiguousarray(points[:, piece])
+        offset = shares.copy()
+        step = 1.0
+        for _ in range(_OFFSET_STEPS):
+            found = np.bincount(np.argmax(drawn + offset, axis=1), minlength=len(shares)) / rows
+            offset += step * stddevs[piece] * np.log((shares + 1 / rows) / (found + 1 / rows))
+            step = max(0.05, 0.97 * step)
+        # A group without any share is never the largest.
+        offset[shares <= 0] = -1e6
+        offsets[piece] = offset
+    return offsets
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ClassSampler:
+    """One Gaussian for the whole table, or one a class and the classes' shares.
+
+    `label` is the span of the column of classes, among `spans`, those of the whole table; None without classes.
+    Shapes: `shares` (classes,).
+    """
+
+    spans: tuple[Span, ...]
+    label: Span | None
+    shares: Floats
+    models: tuple[ProjectedGaussian, ...]
+
+    def __post_init__(self) -> None:
+        inner = self.spans if self.label is None else leave_out(self.spans, self.label)
+        is_sound = (
+            len(self.models) == (1 if self.label is None else self.label.categories)
+            and are_shares(self.shares, classes=len(self.models))
+            and all(model.coarsening.spans == inner for model in self.models)
+        )
+        if not is_sound:
+            raise DpwganError("Internal error: the classes of a projected Gaussian do not fit together.")
+
+    @property
+    def certificate(self) -> Certificate | None:
+        """Nothing is certified about a Gaussian."""
+        return None
+
+    def sample(self, records: int, *, rng: np.random.Generator, chunk: int = 65_536) -> Iterator[EncodedTable]:
+        """Draws rows in chunks: a class by its share, and the rest by its Gaussian.
+
+        Privacy: post-processing of releases; free, however often.
+        """
+        for size in cut(records, most=chunk):
+            yield self._draw(size, rng=rng)
+
+    def _draw(self, records: int, *, rng: np.random.Generator) -> EncodedTable:
+        if self.label is None:
+            return self.models[0].draw(records, rng=rng)
+        numbers = sum(span.head == "linear" for span in self.spans)
+        whole = EncodedTable(
+            codes=np.zeros((records, len(self.spans) - numbers), np.int32),
+            numbers=np.zeros((records, numbers), np.float32),
+            spans=self.spans,
+        )
+        others = [source for source in range(whole.codes.shape[1]) if source != self.label.source]
+        classes = draw_labels(self.shares, records, rng=rng)
+        whole.codes[:, self.label.source] = classes
+        for index, model in enumerate(self.models):
+            rows = np.flatnonzero(classes == index)
+            if len(rows):
+                part = model.draw(len(rows), rng=rng)
+                whole.codes[rows[:, np.newaxis], others] = part.codes
+                whole.numbers[rows] = part.numbers
+        return whole
+
+    def save(self, directory: Path) -> None:
+        """Writes the model into an existing folder."""
+        arrays = {"shares": self.shares}
+        for index, model in enumerate(self.models):
+            for name in _ARRAYS:
+                arrays[f"{name}_{index}"] = getattr(model, name)
+        np.savez(directory / PROJECTED_FILE, **arrays)
+        document = {
+            "label": None if self.label is None else self.spans.index(self.label),
+            "spans": [asdict(span) for span in self.spans],
+            "is_rank": [list(model.is_rank) for model in self.models],
+            "groups": [model.coarsening.to_document() for model in self.models],
+        }
+        (directory / _COLUMNS_FILE).write_text(json.dumps(document))
+
+    @classmethod
+    def load(cls, directory: Path) -> "ClassSampler":
+        """Reads a saved model. Raises: InputError if it is missing or damaged."""
+        with reading_saved():
+            document = json.loads((directory / _COLUMNS_FILE).read_text())
+            spans = tuple(Span(**span) for span in document["spans"])
+            label = document["label"]
+            with np.load(directory / PROJECTED_FILE, allow_pickle=False) as archive:
+                models = tuple(
+                    ProjectedGaussian(
+                        coarsening=Coarsening.from_document(groups),
+                        is_rank=tuple(bool(flag) for flag in is_rank),
+                        **{name: archive[f"{name}_{index}"].astype(np.float64) for name in _ARRAYS},
+                    )
+                    for index, (groups, is_rank) in enumerate(zip(document["groups"], document["is_rank"], strict=True))
+                )
+                shares = archive["shares"].astype(np.float64)
+            return cls(spans=spans, label=None if label is None else spans[label], shares=shares, models=models)
+
+
+_ARRAYS = ("projection", "factor", "offsets")

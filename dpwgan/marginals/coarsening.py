@@ -1,0 +1,398 @@
+"""Groups of cells that hold enough records to be told from noise, and the way back to cells.
+
+Everything here is post-processing of the released one-way counts: nothing of it reads a row to choose anything.
+"""
+
+import itertools
+import math
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpwgan.errors import DpwganError, InputError, UsageError
+from dpwgan.marginals.layout import Attribute, lay_out_attributes
+from dpwgan.marginals.number_tree import NumberTree
+from dpwgan.marginals.one_ways import OneWays
+from dpwgan.marginals.simplex import project_on_simplex
+from dpwgan.table.encoded import EncodedTable, Span
+from dpwgan.table.storage import allocate_beside, cut, let_go
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+Groups = npt.NDArray[np.int32]
+
+MOST_CELLS = 128
+"""Groups that an attribute has at most, unless the caller says otherwise."""
+
+_LEAST_SHARE = 1 / 32
+"""A number is cut into intervals of about this share of the records, where the data spread that far."""
+
+_LEAST_STDDEVS = 3.0
+"""How many stddevs of the noise an interval of a number must hold."""
+
+_NUMBER_FIELDS = ("weights", "probabilities", "counts", "stddevs")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class AttributeGroups:
+    """How one attribute's cells lie in groups.
+
+    The cells are cut into intervals, one code or a run of levels each: `starts` (m,) rise from 0, `groups` (m,) say
+    which group each belongs to, `weights` (m,) how its group's rows spread over its intervals (they add to 1 in each
+    group). For each group, (k,): `probabilities`, consistent estimates on the simplex of its share of the records;
+    `counts` and `stddevs`, the noisy count of records, not projected on anything, and the stddev of its noise. These
+    are independent from group to group, but for the choice of the groups, which was made by the same counts.
+    """
+
+    cells: int
+    starts: Integers
+    groups: Groups
+    weights: Floats
+    probabilities: Floats
+    counts: Floats
+    stddevs: Floats
+
+    def __post_init__(self) -> None:
+        intervals, groups = len(self.starts), len(self.probabilities)
+        is_sound = (
+            groups >= 1
+            and self.groups.shape == self.weights.shape == (intervals,)
+            and self.counts.shape == self.stddevs.shape == (groups,)
+            and intervals >= 1
+            and self.starts[0] == 0
+            and np.all(np.diff(self.starts) > 0)
+            and self.starts[-1] < self.cells
+            and np.array_equal(np.unique(self.groups), np.arange(groups))
+            and all(np.all(np.isfinite(getattr(self, name))) for name in _NUMBER_FIELDS)
+            and all(np.all(array >= 0) for array in (self.weights, self.probabilities, self.stddevs))
+            and math.isclose(float(self.probabilities.sum()), 1.0, rel_tol=1e-6)
+            and np.allclose(np.bincount(self.groups, self.weights), 1.0, rtol=1e-6)
+        )
+        if not is_sound:
+            raise DpwganError("Internal error: the groups of an attribute's cells do not fit together.")
+
+    @property
+    def size(self) -> int:
+        """Number of groups."""
+        return len(self.probabilities)
+
+    def find_groups(self, cells: Integers) -> Groups:
+        """Gives the group of every cell. Shapes: (n,)."""
+        if len(self.starts) == self.cells:
+            found: Groups = self.groups[cells]
+        else:
+            found = self.groups[np.searchsorted(self.starts, cells, side="right") - 1]
+        return found
+
+    def draw_cells(self, groups: Groups, *, rng: np.random.Generator) -> Integers:
+        """Draws a cell for every group: an interval by its weight, and any of its cells with the same probability.
+
+        Shapes: (n,).
+        """
+        order = np.argsort(self.groups, kind="stable")
+        bounds = np.searchsorted(self.groups[order], np.arange(self.size + 1))
+        sizes = np.diff(self.starts, append=self.cells)
+        first = order[bounds[:-1]]
+        cells: Integers = self.starts[first][groups]
+        # A group of one cell, as most codes are, leaves nothing to be drawn.
+        several = (np.diff(bounds) > 1) | (sizes[first] > 1)
+        rows = np.flatnonzero(several[groups])
+        chosen = self._draw_intervals(groups[rows], order=order, bounds=bounds, rng=rng)
+        cells[rows] = self.starts[chosen] + rng.integers(0, sizes[chosen])
+        return cells
+
+    def _draw_intervals(
+        self, groups: Groups, *, order: Integers, bounds: Integers, rng: np.random.Generator
+    ) -> Integers:
+        """Draws an interval for every group. `order` sorts intervals by group, each of which begins at its bound."""
+        # One rising scale for all groups: group g holds the interval [g, g + 1).
+        within = np.cumsum(self.weights[order])
+        within -= np.concatenate(([0.0], within))[bounds[self.groups[order]]]
+        scale = self.groups[order] + np.minimum(within, 1.0)
+        drawn = np.searchsorted(scale, groups + rng.random(len(groups)), side="right")
+        # Sums that are off 1 by rounding must not lead into another group, nor to an interval of weight 0.
+        last = _find_last_weighted(self.weights[order], bounds)
+        intervals: Integers = order[np.clip(drawn, bounds[groups], last[groups])]
+        return intervals
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Coarsening:
+    """The table's attributes with their cells in groups: the only form that methods that fit counts see."""
+
+    spans: tuple[Span, ...]
+    parts: tuple[AttributeGroups, ...]
+
+    def __post_init__(self) -> None:
+        cells = [attribute.cells for attribute in self.attributes]
+        if cells != [part.cells for part in self.parts]:
+            raise DpwganError("Internal error: the groups of cells do not fit the columns.")
+
+    @property
+    def attributes(self) -> tuple[Attribute, ...]:
+        """The attributes, one a trained column."""
+        return lay_out_attributes(self.spans)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Number of groups of each attribute."""
+        return tuple(part.size for part in self.parts)
+
+    @property
+    def width(self) -> int:
+        """Number of groups of all attributes: the width of a one-hot row."""
+        return sum(self.sizes)
+
+    @property
+    def probabilities(self) -> tuple[Floats, ...]:
+        """Each attribute's estimated shares of the records, one a group, on the simplex."""
+        return tuple(part.probabilities for part in self.parts)
+
+    @property
+    def counts(self) -> tuple[Floats, ...]:
+        """Each attribute's noisy counts of records, one a group, not projected on anything."""
+        return tuple(part.counts for part in self.parts)
+
+    @property
+    def stddevs(self) -> tuple[Floats, ...]:
+        """The stddevs of the noise on `counts`."""
+        return tuple(part.stddevs for part in self.parts)
+
+    def to_groups(self, encoded: EncodedTable) -> Groups:
+        """Gives the group of every row in every attribute: a function of each row by itself. They lie where rows lie.
+
+        Shapes: (n, attributes).
+        Raises: DpwganError, an internal error, if the table is not laid out as these attributes.
+        """
+        if encoded.spans != self.spans:
+            raise DpwganError("Internal error: the encoded table is not laid out as its groups of cells.")
+        attributes = self.attributes
+        beside = encoded.codes if encoded.codes.shape[1] else encoded.numbers
+        groups: Groups = allocate_beside(beside, (encoded.records, len(attributes)), np.int32)
+        for rows in cut(encoded.records):
+            for index, (attribute, part) in enumerate(zip(attributes, self.parts, strict=True)):
+                groups[rows, index] = part.find_groups(attribute.find_cells(encoded, rows))
+            let_go(encoded.codes, encoded.numbers, groups)
+        return groups
+
+    def to_encoded(self, groups: npt.NDArray[np.integer[Any]], *, rng: np.random.Generator) -> EncodedTable:
+        """Draws a row of the encoded table for every row of groups; `to_groups` gives the same groups back.
+
+        Shapes: (n, attributes).
+        Raises: DpwganError, an internal error, if a group does not exist.
+        """
+        if groups.ndim != 2 or groups.shape[1] != len(self.parts):
+            raise DpwganError("Internal error: rows of groups need one group for each attribute.")
+        if len(groups) and not (np.all(groups >= 0) and np.all(groups < np.array(self.sizes))):
+            raise DpwganError("Internal error: a row holds a group that does not exist.")
+        numbers = sum(span.head == "linear" for span in self.spans)
+        # Columns are written, and later read, one after the other: each in one piece.
+        encoded = EncodedTable(
+            codes=np.zeros((len(groups), len(self.spans) - numbers), np.int32, order="F"),
+            numbers=np.zeros((len(groups), numbers), np.float32, order="F"),
+            spans=self.spans,
+        )
+        for index, (attribute, part) in enumerate(zip(self.attributes, self.parts, strict=True)):
+            chosen = groups[:, index].astype(np.int32)
+            attribute.put_cells(part.draw_cells(chosen, rng=rng), into=encoded)
+        return encoded
+
+    def to_document(self) -> dict[str, Any]:
+        """Gives everything as JSON-able values, from which `from_document` builds the same."""
+        return {
+            "spans": [asdict(span) for span in self.spans],
+            "attributes": [
+                {
+                    "cells": part.cells,
+                    "starts": part.starts.tolist(),
+                    "groups": part.groups.tolist(),
+                    **{name: getattr(part, name).tolist() for name in _NUMBER_FIELDS},
+                }
+                for part in self.parts
+            ],
+        }
+
+    @classmethod
+    def from_document(cls, document: dict[str, Any]) -> "Coarsening":
+        """Reads what `to_document` gave. Raises: InputError if it is damaged."""
+        try:
+            return cls(
+                spans=tuple(Span(**span) for span in document["spans"]),
+                parts=tuple(
+                    AttributeGroups(
+                        cells=int(part["cells"]),
+                        starts=np.array(part["starts"], np.int64),
+                        groups=np.array(part["groups"], np.int32),
+                        weights=np.array(part["weights"], np.float64),
+                        probabilities=np.array(part["probabilities"], np.float64),
+                        counts=np.array(part["counts"], np.float64),
+                        stddevs=np.array(part["stddevs"], np.float64),
+                    )
+                    for part in document["attributes"]
+                ),
+            )
+        except (DpwganError, KeyError, TypeError, ValueError, OverflowError) as error:
+            raise InputError(f"the saved groups of cells are missing or damaged ({type(error).__name__})") from None
+
+
+def coarsen(one_ways: OneWays, *, records: int, least_count: float, most_cells: int = MOST_CELLS) -> Coarsening:
+    """Merges cells that the released counts cannot tell from noise.
+
+    Numbers become intervals that hold about a 32nd of the records each, or a single level where many records share
+    it. Then groups below `least_count` are merged: neighbours where cells have an order, into one group of rare cells
+    elsewhere; missing codes only with each other. An attribute has `most_cells` groups at most.
+    Privacy: post-processing of the release; `records` is public.
+    Units: `least_count` is a count of records.
+    Raises: UsageError if a number is out of its range.
+    """
+    if records < 1 or not (math.isfinite(least_count) and least_count >= 0) or most_cells < 2:
+        raise UsageError("Cells are merged for 1 record or more, a count of 0 or more and 2 cells or more.")
+    parts = []
+    for index in range(len(one_ways.plan.attributes)):
+        pieces = _Pieces(one_ways, index, records=records)
+        threshold, merged = least_count, pieces.merge(least_count)
+        while merged.size > most_cells:
+            threshold = max(1.25 * threshold, one_ways.stddev)
+            merged = pieces.merge(threshold)
+        parts.append(merged)
+    return Coarsening(spans=one_ways.plan.spans, parts=tuple(parts))
+
+
+class _Pieces:
+    """One attribute's smallest intervals with all that is known of them, ready to be merged at any threshold."""
+
+    def __init__(self, one_ways: OneWays, index: int, *, records: int) -> None:
+        self._attribute = attribute = one_ways.plan.attributes[index]
+        self._records = records
+        self._codes, self._code_stddev = one_ways.get_codes(index)
+        self._tree = (
+            NumberTree(one_ways.get_blocks(index), stddev=one_ways.stddev)
+            if attribute.number_span is not None
+            else None
+        )
+        self._least_share = max(_LEAST_SHARE * records, _LEAST_STDDEVS * one_ways.stddev)
+
+    def merge(self, least_count: float) -> AttributeGroups:
+        """Merges what lies below the threshold."""
+        attribute = self._attribute
+        labels = np.empty(attribute.codes, np.int64)
+        is_missing = attribute.is_missing
+        labels[is_missing] = _pool(self._codes[is_missing], least_count)
+        others = self._codes[~is_missing]
+        merged = _merge_neighbours(others, least_count) if attribute.ordered else _pool(others, least_count)
+        labels[~is_missing] = merged + attribute.codes
+        labels = _number_in_order(labels)
+        groups = int(labels.max()) + 1 if len(labels) else 0
+        counts = np.bincount(labels, self._codes, minlength=groups).astype(np.float64)
+        variances = np.bincount(labels, minlength=groups) * self._code_stddev**2
+        weights = _spread(self._codes, labels, groups=groups, stddev=self._code_stddev)
+        starts = np.arange(attribute.codes)
+        if self._tree is None:
+            masses = project_on_simplex(counts, variances, total=self._records)
+        else:
+            root, root_variance = self._tree.total
+            masses = project_on_simplex(
+                np.append(counts, root), np.append(variances, root_variance), total=self._records
+            )
+            intervals = self._tree.split(total=float(masses[-1]), most_count=max(least_count, self._least_share))
+            merged = _merge_neighbours(intervals.masses, max(least_count, self._least_share / 2))
+            merged = _number_in_order(merged)
+            size = int(merged.max()) + 1
+            sums = np.bincount(merged, intervals.masses, minlength=size)
+            masses = np.append(masses[:-1], sums)
+            counts = np.append(counts, np.bincount(merged, intervals.counts, minlength=size))
+            variances = np.append(variances, np.bincount(merged, intervals.variances, minlength=size))
+            # A group without a record in it is drawn from evenly.
+            is_empty = sums[merged] <= 0
+            levels = np.bincount(merged, intervals.sizes, minlength=size)
+            shares = np.where(
+                is_empty, intervals.sizes / levels[merged], intervals.masses / np.where(is_empty, 1.0, sums[merged])
+            )
+            weights = np.append(weights, shares)
+            starts = np.append(starts, attribute.codes + intervals.starts)
+            labels = np.append(labels, groups + merged)
+        return AttributeGroups(
+            cells=attribute.cells,
+            starts=starts,
+            groups=labels.astype(np.int32),
+            weights=weights,
+            probabilities=masses / masses.sum(),
+            counts=counts,
+            stddevs=np.sqrt(variances),
+        )
+
+
+def _pool(counts: Floats, least_count: float) -> Integers:
+    """Gives each cell that reaches the threshold a label of its own, and all others one label together."""
+    labels = np.arange(len(counts))
+    rare = np.flatnonzero(counts < least_count)
+    labels[rare] = rare[0] if len(rare) else 0
+    return labels
+
+
+def _merge_neighbours(counts: Iterable[float], least_count: float) -> Integers:
+    """Gives runs of small neighbours one label as soon as they reach the threshold together.
+
+    What is left at the end of a run joins the run's last group; runs too small for a group of their own share one.
+    """
+    labels: list[int] = []
+    shared: int | None = None
+    for is_large, run in itertools.groupby(counts, key=lambda count: bool(count >= least_count)):
+        first = len(labels)
+        if is_large:
+            labels.extend(first + offset for offset, _ in enumerate(run))
+            continue
+        group_starts = [first]
+        total = 0.0
+        for position, count in enumerate(run, start=first):
+            labels.append(group_starts[-1])
+            total += count
+            if total >= least_count:
+                group_starts.append(position + 1)
+                total = 0.0
+        leftover = group_starts[-1]
+        if leftover > first:
+            labels[leftover:] = [group_starts[-2]] * (len(labels) - leftover)
+        else:
+            shared = first if shared is None else shared
+            labels[first:] = [shared] * (len(labels) - first)
+    return np.array(labels, np.int64)
+
+
+def _number_in_order(labels: Integers) -> Integers:
+    """Numbers labels from 0 on in the order of their first cells."""
+    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), np.int64)
+    rank[np.argsort(first)] = np.arange(len(first))
+    numbered: Integers = rank[inverse]
+    return numbered
+
+
+def _spread(counts: Floats, labels: Integers, *, groups: int, stddev: float) -> Floats:
+    """Gives the share of each cell in its group: what stands out of the noise as it is, the rest evenly.
+
+    The bar rises with the number of cells in the group, so that noise alone seldom passes it anywhere.
+    Source: Donoho and Johnstone 1994 (the universal threshold).
+    """
+    members = np.bincount(labels, minlength=groups)
+    bar = stddev * np.sqrt(2 * np.log(np.maximum(members, 2)))
+    stands_out = counts >= bar[labels]
+    totals = np.bincount(labels, counts, minlength=groups)
+    kept = np.bincount(labels, np.where(stands_out, counts, 0.0), minlength=groups)
+    faint = np.bincount(labels, ~stands_out, minlength=groups)
+    rest = np.maximum(totals - kept, 0.0) / np.maximum(faint, 1)
+    masses = np.where(stands_out, counts, rest[labels])
+    sums = np.bincount(labels, masses, minlength=groups)
+    is_empty = sums[labels] <= 0
+    shares: Floats = np.where(is_empty, 1.0 / members[labels], masses / np.where(is_empty, 1.0, sums[labels]))
+    return shares
+
+
+def _find_last_weighted(weights: Floats, bounds: Integers) -> Integers:
+    """Gives the last position of a positive weight in each of the runs that the bounds part."""
+    positive = np.flatnonzero(weights > 0)
+    last: Integers = positive[np.searchsorted(positive, bounds[1:]) - 1]
+    return last

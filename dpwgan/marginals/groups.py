@@ -1,0 +1,48 @@
+"""Groups of cells: where each attribute's lie in a row of probabilities, and how many cells a marginal of them has."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpwgan.table.encoded import Span
+
+Marginal = tuple[int, ...]
+"""The attributes of a marginal, rising."""
+
+
+class GroupLayout:
+    """Where each attribute's groups lie in a row of probabilities."""
+
+    def __init__(self, sizes: Sequence[int]) -> None:
+        self.sizes = tuple(int(size) for size in sizes)
+        self.starts = tuple(int(start) for start in np.concatenate(([0], np.cumsum(self.sizes)))[:-1])
+        self.width = sum(self.sizes)
+        self.attributes = len(self.sizes)
+
+    def get_slice(self, attribute: int) -> slice:
+        """Gives an attribute's slice of the width."""
+        return slice(self.starts[attribute], self.starts[attribute] + self.sizes[attribute])
+
+    def count_cells(self, marginal: Sequence[int]) -> int:
+        """Gives how many cells a marginal has."""
+        return math.prod(self.sizes[attribute] for attribute in marginal)
+
+    def add_blocks(self, matrix: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Adds up a (width, width) matrix over each pair's block. Shapes: the result (attributes, attributes)."""
+        by_rows = np.add.reduceat(matrix, self.starts, axis=0)
+        result: npt.NDArray[Any] = np.add.reduceat(by_rows, self.starts, axis=1)
+        return result
+
+
+def lay_out_groups(columns: Sequence[str], sizes: Sequence[int]) -> tuple[Span, ...]:
+    """Gives each attribute's groups their slice of a one-hot row, all of them with a softmax head."""
+    starts = np.concatenate(([0], np.cumsum(sizes)))[:-1]
+    return tuple(
+        Span(
+            column=column, role="category", head="softmax", start=int(start), width=size, source=index, categories=size
+        )
+        for index, (column, start, size) in enumerate(zip(columns, starts, sizes, strict=True))
+    )

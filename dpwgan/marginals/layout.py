@@ -1,0 +1,134 @@
+"""The encoded table as attributes with finitely many cells each: what methods that count can work with."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from dpwgan.errors import DpwganError
+from dpwgan.table.encoded import EncodedTable, Span
+
+Cells = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attribute:
+    """One trained column as a list of cells: first its category codes, then the levels of its number.
+
+    A number-or-not-available column is one attribute: its missing codes, then the levels (the code "available" is not
+    a cell). `codes`: number of category codes among the cells; `missing`: how many of them mean not available.
+    `levels`: number of levels, 0 without a number. `ordered`: the cells that are not missing have an order.
+    """
+
+    column: str
+    code_span: Span | None
+    number_span: Span | None
+    codes: int
+    missing: int
+    levels: int
+    ordered: bool
+
+    @property
+    def cells(self) -> int:
+        """Number of cells: codes and levels."""
+        return self.codes + self.levels
+
+    @property
+    def is_missing(self) -> npt.NDArray[np.bool_]:
+        """Which of the codes mean not available. Shapes: (codes,)."""
+        codes = np.arange(self.codes)
+        flags: npt.NDArray[np.bool_] = (
+            codes < self.missing if self.number_span is not None else codes >= self.codes - self.missing
+        )
+        return flags
+
+    def find_cells(self, encoded: EncodedTable, rows: slice = slice(None)) -> Cells:
+        """Gives the cell of every row: each row has exactly one, whatever float32 made of its number.
+
+        A number goes to the nearest level and, outside [0, 1] or not a number at all, to an end; so rounding can move
+        a row to a neighbouring cell, which concerns fidelity alone: the cell is a function of the row by itself.
+        Shapes: (n,).
+        Raises: DpwganError, an internal error, if a code lies beyond the column's categories.
+        """
+        if self.code_span is None:
+            return self._find_levels(encoded.numbers[rows, self._number_source])
+        codes: Cells = encoded.codes[rows, self.code_span.source].astype(np.int64)
+        if len(codes) and not (codes.min() >= 0 and codes.max() < self.code_span.categories):
+            raise DpwganError(f"Internal error: a code for column {self.column!r} is beyond its categories.")
+        if self.number_span is None:
+            return codes
+        levels = self._find_levels(encoded.numbers[rows, self._number_source])
+        return np.where(codes < self.codes, codes, self.codes + levels)
+
+    def put_cells(self, cells: Cells, *, into: EncodedTable) -> None:
+        """Writes the cell of every row into the arrays of an encoded table; the inverse of `find_cells`.
+
+        Shapes: (n,) cells.
+        """
+        if self.code_span is not None:
+            into.codes[:, self.code_span.source] = np.minimum(cells, self.codes) if self.number_span else cells
+        if self.number_span is not None:
+            levels = np.maximum(cells - self.codes, 0)
+            first, last = self.number_span.first_level, self.number_span.last_level
+            numbers = first + levels * ((last - first) / max(self.levels - 1, 1))
+            into.numbers[:, self.number_span.source] = np.where(cells < self.codes, 0.0, numbers)
+
+    @property
+    def _number_source(self) -> int:
+        if self.number_span is None:
+            raise DpwganError(f"Internal error: column {self.column!r} has no number.")
+        return self.number_span.source
+
+    def _find_levels(self, numbers: npt.NDArray[np.float32]) -> Cells:
+        if self.number_span is None or self.levels == 1:
+            return np.zeros(len(numbers), np.int64)
+        first, last = self.number_span.first_level, self.number_span.last_level
+        # A float32 in [0, 1] is off by 2^-25 at most, a 32nd of the distance of two among 2^20 levels.
+        within = np.clip(np.nan_to_num(numbers.astype(np.float64), nan=0.0), 0.0, 1.0)
+        scaled = (within - first) * ((self.levels - 1) / (last - first))
+        found: Cells = np.clip(np.rint(scaled), 0, self.levels - 1).astype(np.int64)
+        return found
+
+
+def lay_out_attributes(spans: Sequence[Span]) -> tuple[Attribute, ...]:
+    """Gives one attribute per trained column, in the order of the spans.
+
+    Privacy: reads public facts only.
+    Raises: DpwganError, an internal error, if a number's span does not say how many levels it has.
+    """
+    attributes: list[Attribute] = []
+    available: Span | None = None
+    for span in spans:
+        if span.role == "available":
+            available = span
+            continue
+        if span.role == "number":
+            if span.levels < 1 or (available is not None and available.column != span.column):
+                raise DpwganError(f"Internal error: the levels of column {span.column!r} are not known.")
+            missing = 0 if available is None else available.categories - 1
+            attributes.append(
+                Attribute(
+                    column=span.column,
+                    code_span=available,
+                    number_span=span,
+                    codes=missing,
+                    missing=missing,
+                    levels=span.levels,
+                    ordered=True,
+                )
+            )
+            available = None
+            continue
+        attributes.append(
+            Attribute(
+                column=span.column,
+                code_span=span,
+                number_span=None,
+                codes=span.categories,
+                missing=span.missing,
+                levels=0,
+                ordered=span.ordered,
+            )
+        )
+    return tuple(attributes)

@@ -1,0 +1,132 @@
+"""First codes of a mixture: records drawn from a tree of released two-way marginals.
+
+Gradients alone turn independent codes into dependent ones slowly. A tree of the strongest pairs has a closed form, the
+distribution of largest entropy with these marginals, from which records can be drawn: codes that start as such
+records hold its dependence, the one along its branches included, and the fit has only the rest to do.
+Source: Chow and Liu 1968; McKenna, Miklau, Sheldon 2021, arXiv:2108.04978 (trees of noisy marginals).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from dpwgan.marginals.groups import GroupLayout
+
+Edge = tuple[int, int]
+Floats = npt.NDArray[np.float64]
+
+_LEAST_PROBABILITY = 1e-6
+# A code that is all record never learns, since a softmax at its end has no slope; one that is all distribution has
+# forgotten its record.
+_RECORD_SHARE = 0.9
+_JITTER = 0.02
+
+
+class Forest:
+    """Attributes joined by edges that make no circle: who is joined with whom."""
+
+    def __init__(self, attributes: int) -> None:
+        self._part = list(range(attributes))
+
+    def is_joined(self, edge: Edge) -> bool:
+        """Says whether a path leads from one end to the other."""
+        return self._part[edge[0]] == self._part[edge[1]]
+
+    def join(self, edge: Edge) -> None:
+        """Adds an edge."""
+        old, new = self._part[edge[1]], self._part[edge[0]]
+        self._part = [new if part == old else part for part in self._part]
+
+
+def find_strongest_tree(strengths: Mapping[Edge, float], *, attributes: int) -> list[Edge]:
+    """Finds the edges of the spanning tree (or forest) of largest total strength. Source: Kruskal 1956."""
+    forest, tree = Forest(attributes), []
+    for edge in sorted(strengths, key=lambda edge: (-strengths[edge], edge)):
+        if not forest.is_joined(edge):
+            forest.join(edge)
+            tree.append(edge)
+    return tree
+
+
+def draw_first_codes(
+    layout: GroupLayout,
+    tree: Sequence[Edge],
+    *,
+    one_ways: Sequence[Floats],
+    get_conditional: Callable[[int, int], Floats],
+    codes: int,
+    rng: np.random.Generator,
+) -> npt.NDArray[np.float32]:
+    """Draws records from the tree and gives logits near them: sharp inside the tree, soft at its leaves.
+
+    Draws are systematic, so that each group gets its share of codes up to rounding.
+    Shapes: `one_ways[a]` (size of a,); `get_conditional(a, b)` (size of a, size of b), rows adding to 1; the result
+      (codes, width).
+    """
+    neighbours: dict[int, list[int]] = {attribute: [] for attribute in range(layout.attributes)}
+    for left, right in tree:
+        neighbours[left].append(right)
+        neighbours[right].append(left)
+    values = np.zeros((codes, layout.attributes), np.int64)
+    logits = np.empty((codes, layout.width), np.float32)
+    seen: set[int] = set()
+    for root in sorted(neighbours, key=lambda attribute: -len(neighbours[attribute])):
+        waiting: list[tuple[int | None, int]] = [] if root in seen else [(None, root)]
+        while waiting:
+            parent, child = waiting.pop()
+            seen.add(child)
+            if parent is None:
+                groups, table = np.zeros(codes, np.int64), one_ways[child][np.newaxis]
+            else:
+                groups, table = values[:, parent], get_conditional(parent, child)
+            values[:, child] = draw_systematically(table, groups, rng=rng)
+            spread = table[groups]
+            if len(neighbours[child]) > 1:
+                spread = (1.0 - _RECORD_SHARE) * spread
+                spread[np.arange(codes), values[:, child]] += _RECORD_SHARE
+            logits[:, layout.get_slice(child)] = np.log(np.maximum(spread, _LEAST_PROBABILITY))
+            waiting += [(child, other) for other in neighbours[child] if other not in seen]
+    logits += np.float32(_JITTER) * rng.standard_normal(logits.shape, dtype=np.float32)
+    return logits
+
+
+def draw_systematically(
+    table: Floats, groups: npt.NDArray[np.int64], *, rng: np.random.Generator
+) -> npt.NDArray[np.int64]:
+    """Draws a category for every row from its group's distribution, as `SystematicDraws` does."""
+    return SystematicDraws(groups, count=len(table)).draw(table, rng=rng)
+
+
+class SystematicDraws:
+    """Draws for rows in groups, evenly spread within each group, from one table after the other.
+
+    Each row's category has the stated distribution; together the rows of a group hold each category as often as
+    expected, give or take one.
+    Source: Madow and Madow 1944 (systematic sampling).
+    """
+
+    def __init__(self, groups: npt.NDArray[np.int64], *, count: int) -> None:
+        """Takes the group of every row, (n,), and how many groups there are."""
+        self._groups = groups
+        sizes = np.bincount(groups, minlength=count)
+        # Groups in order: in that order the search below goes from one end of its scale to the other.
+        self._rising = np.repeat(np.arange(count), sizes)
+        self._shares = 1.0 / np.maximum(sizes, 1)
+        firsts = np.cumsum(sizes) - sizes
+        ranks = np.arange(len(groups)) - firsts[self._rising]
+        self._begins = self._rising + ranks * self._shares[self._rising]
+
+    def draw(self, table: Floats, *, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+        """Draws a category for every row. Shapes: `table` (groups, categories), rows adding to 1; the result (n,)."""
+        # Rows within a group in random order, and groups in order: one sort instead of two.
+        order = np.argsort(self._groups + rng.random(len(self._groups)))
+        points = self._begins + (self._shares * rng.random(len(table)))[self._rising]
+        limits = np.cumsum(table, axis=1)
+        limits /= limits[:, -1:]
+        # One rising scale for all groups: group g holds [g, g + 1).
+        scale = (limits + np.arange(len(table))[:, np.newaxis]).ravel()
+        found = np.searchsorted(scale, points, side="right") - self._rising * table.shape[1]
+        drawn = np.empty(len(order), np.int64)
+        drawn[order] = np.clip(found, 0, table.shape[1] - 1)
+        return drawn

@@ -1,0 +1,320 @@
+"""Marginals of groups: counted in the rows, answered by a mixture of codes, and compared where they were measured."""
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from dpwgan.marginals.groups import GroupLayout, Marginal
+from dpwgan.marginals.loss import Probabilities
+from dpwgan.marginals.row_products import add_rows, multiply_rows
+from dpwgan.table.storage import cut, let_go
+
+Counts = npt.NDArray[np.float64]
+Groups = npt.NDArray[np.int32]
+
+# What attributes that are counted together may have in cells. Few more than all groups: they are in memory squared.
+_BUNDLE_CELLS = 32
+
+PAIRS_TASK = "pairs"
+MARGINALS_TASK = "marginals"
+"""What workers are asked for: `count_pairs` and `count_marginals` of their own rows."""
+
+
+def count_pairs(groups: Groups, layout: GroupLayout) -> Counts:
+    """Counts the records in every cell of every two-way marginal, exactly. What it gives is not released.
+
+    Privacy: a record adds 1 to one cell of each marginal, under zero-out; replaced, it moves to another cell of each.
+    Shapes: `groups` (n, attributes); the result (width, width), whose diagonal blocks hold the one-way counts.
+    """
+    bundles = _bundle(layout)
+    sizes = [layout.count_cells(bundle) for bundle in bundles]
+    bundled = GroupLayout(sizes)
+    slices = [bundled.get_slice(bundle) for bundle in range(len(bundles))]
+    total = np.zeros((bundled.width, bundled.width))
+    for chunk in cut(len(groups)):
+        columns = [_join(groups[chunk], bundle, layout) for bundle in bundles]
+        let_go(groups)
+        for left, rows in enumerate(columns):
+            np.einsum("ii->i", total[slices[left], slices[left]])[:] += np.bincount(rows, minlength=sizes[left])
+            for right in range(left + 1, len(bundles)):
+                cells = rows * sizes[right]
+                cells += columns[right]
+                counts = np.bincount(cells, minlength=sizes[left] * sizes[right])
+                total[slices[left], slices[right]] += counts.reshape(sizes[left], sizes[right])
+    for piece in slices:
+        total[piece.stop :, piece] = total[piece, piece.stop :].T
+    groups_of_cells = _name_groups(bundles, layout)
+    counts_of_pairs: Counts = (groups_of_cells.T @ total) @ groups_of_cells
+    return counts_of_pairs
+
+
+def _bundle(layout: GroupLayout) -> list[list[int]]:
+    """Puts small attributes together, which have few cells between them: fewer pairs are left to be counted."""
+    bundles: list[list[int]] = []
+    for attribute in np.argsort(layout.sizes)[::-1].tolist():
+        room = [bundle for bundle in bundles if layout.count_cells((*bundle, attribute)) <= _BUNDLE_CELLS]
+        if room:
+            max(room, key=layout.count_cells).append(attribute)
+        else:
+            bundles.append([attribute])
+    return bundles
+
+
+def _join(groups: Groups, bundle: Sequence[int], layout: GroupLayout) -> npt.NDArray[np.int64]:
+    """Numbers the cells of a bundle that rows are in. Shapes: (n,)."""
+    cells = groups[:, bundle[0]].astype(np.int64)
+    for attribute in bundle[1:]:
+        cells *= layout.sizes[attribute]
+        cells += groups[:, attribute]
+    return cells
+
+
+def _name_groups(bundles: Sequence[Sequence[int]], layout: GroupLayout) -> sparse.csr_matrix:
+    """Says which groups the cells of bundles belong to, each by a 1. Shapes: (cells of all bundles, width)."""
+    blocks = []
+    for bundle in bundles:
+        shape = [layout.sizes[attribute] for attribute in bundle]
+        places = np.unravel_index(np.arange(layout.count_cells(bundle)), shape)
+        columns = np.stack([layout.starts[a] + place for a, place in zip(bundle, places, strict=True)], axis=1)
+        pointers = np.arange(len(columns) + 1) * len(bundle)
+        blocks.append(
+            sparse.csr_matrix((np.ones(columns.size), columns.ravel(), pointers), (len(columns), layout.width))
+        )
+    return sparse.vstack(blocks, format="csr")
+
+
+def count_marginals(groups: Groups, marginals: Sequence[Marginal], layout: GroupLayout) -> dict[Marginal, Counts]:
+    """Counts the records in every cell of some marginals, exactly, in one pass. What it gives is not released.
+
+    Privacy: as `count_pairs`. Shapes: each result has one axis an attribute.
+    """
+    counts = {marginal: np.zeros(layout.count_cells(marginal), np.int64) for marginal in marginals}
+    attributes = sorted({attribute for marginal in marginals for attribute in marginal})
+    for chunk in cut(len(groups)):
+        # One copy of what is needed, so that each attribute's groups lie side by side.
+        columns = {attribute: groups[chunk, attribute].astype(np.int64) for attribute in attributes}
+        let_go(groups)
+        for marginal, so_far in counts.items():
+            cells = columns[marginal[0]]
+            for attribute in marginal[1:]:
+                cells = cells * layout.sizes[attribute] + columns[attribute]
+            so_far += np.bincount(cells, minlength=len(so_far))
+    return {
+        marginal: so_far.astype(np.float64).reshape([layout.sizes[attribute] for attribute in marginal])
+        for marginal, so_far in counts.items()
+    }
+
+
+def join_marginals(counts: Mapping[Marginal, Counts]) -> Counts:
+    """Gives the counts of some marginals in one vector, in their order."""
+    return np.concatenate([cells.ravel() for cells in counts.values()])
+
+
+def answer_pairs(probabilities: Probabilities, left: slice = slice(None), right: slice = slice(None)) -> Probabilities:
+    """Gives the share of rows in every cell of every two-way marginal, or of those of some groups with others.
+
+    Diagonal blocks are not marginals: within an attribute a code's cells exclude each other.
+    Shapes: (codes, width) to (width, width), or to the part of it that two slices of the width name.
+    """
+    rows = np.ascontiguousarray(probabilities.T)
+    answers: Probabilities = multiply_rows(rows[right], rows[left], scale=1.0 / len(probabilities)).T
+    return answers
+
+
+def answer_marginal(probabilities: Probabilities, marginal: Marginal, layout: GroupLayout) -> Probabilities:
+    """Gives the share of rows in every cell of a marginal. Shapes: the result has one axis an attribute."""
+    rows = probabilities.T
+    factors = [rows[layout.get_slice(attribute)] for attribute in marginal]
+    if len(factors) == 1:
+        mean: Probabilities = factors[0].mean(axis=1)
+        return mean
+    last = np.ascontiguousarray(factors[-1])
+    answers: Probabilities = multiply_rows(last, _multiply(factors[:-1]), scale=1.0 / len(probabilities)).T
+    return answers.reshape([len(factor) for factor in factors])
+
+
+def _multiply(factors: Sequence[Probabilities]) -> Probabilities:
+    """Gives each code's probabilities of all combinations. Shapes: (a, codes), (b, codes) ... to (a b ..., codes)."""
+    product = factors[0]
+    for factor in factors[1:]:
+        product = (product[:, np.newaxis] * factor[np.newaxis]).reshape(-1, product.shape[1])
+    return product
+
+
+class MeasuredMarginals:
+    """All marginals measured so far, as a loss: squared errors over the variance of each answer's noise.
+
+    Privacy: holds released numbers alone. A marginal measured twice keeps the mean weighted by precision.
+    """
+
+    def __init__(self, layout: GroupLayout) -> None:
+        self._layout = layout
+        self._shares: dict[Marginal, npt.NDArray[np.float32]] = {}
+        self._weights: dict[Marginal, npt.NDArray[np.float32]] = {}
+        # The same in the order in which it is compared; None where an answer has come since.
+        self._blocks: _Blocks | None = None
+
+    def __iter__(self) -> Iterator[Marginal]:
+        return iter(self._shares)
+
+    def __len__(self) -> int:
+        return len(self._shares)
+
+    def add(self, marginal: Marginal, shares: npt.ArrayLike, *, stddev: npt.ArrayLike) -> None:
+        """Adds an answer. Units: `shares` and the `stddev` of their noise are fractions of the records."""
+        answer = np.asarray(shares, np.float64)
+        weight = np.broadcast_to(1.0 / np.square(np.asarray(stddev, np.float64)), answer.shape)
+        if marginal in self._shares:
+            before, precision = self._shares[marginal].astype(np.float64), self._weights[marginal].astype(np.float64)
+            answer = (before * precision + answer * weight) / (precision + weight)
+            weight = precision + weight
+        self._shares[marginal] = answer.astype(np.float32)
+        self._weights[marginal] = weight.astype(np.float32)
+        self._blocks = None
+
+    def pack(self, marginals: Iterable[Marginal]) -> dict[str, npt.NDArray[np.generic]]:
+        """Gives what is known of some marginals as arrays by name, for a checkpoint. Privacy: releases alone."""
+        arrays: dict[str, npt.NDArray[np.generic]] = {}
+        for number, marginal in enumerate(marginals):
+            arrays[f"marginal {number}"] = np.array(marginal, np.int64)
+            arrays[f"shares {number}"] = self._shares[marginal]
+            arrays[f"weights {number}"] = self._weights[marginal]
+        return arrays
+
+    def unpack(self, arrays: Mapping[str, npt.NDArray[np.generic]]) -> list[Marginal]:
+        """Takes over what `pack` gave, in place of what is known of these marginals, and says which they are."""
+        marginals: list[Marginal] = []
+        for number in range(len(arrays) // 3):
+            marginal: Marginal = tuple(arrays[f"marginal {number}"].tolist())
+            self._shares[marginal] = arrays[f"shares {number}"].astype(np.float32)
+            self._weights[marginal] = arrays[f"weights {number}"].astype(np.float32)
+            marginals.append(marginal)
+        self._blocks = None
+        return marginals
+
+    def get_shares(self, marginal: Marginal) -> npt.NDArray[np.float32]:
+        """Gives the answer so far: the mean of all, weighted by precision."""
+        return self._shares[marginal]
+
+    def loss_and_gradient(self, probabilities: Probabilities) -> tuple[float, Probabilities]:
+        """Gives half the sum of squared errors over noise variances, and its gradient.
+
+        Privacy: post-processing. Shapes: (codes, width) to a number and the same.
+        """
+        rows = np.ascontiguousarray(probabilities.T)
+        gradient = np.zeros_like(rows)
+        return self._add_gradient(rows, into=gradient), gradient.T
+
+    def add_gradient(self, probabilities: Probabilities, *, into: Probabilities) -> None:
+        """Adds the gradient to others, as `ReleasedLoss` has it."""
+        self._add_gradient(np.ascontiguousarray(probabilities.T), into=into.T)
+
+    def _add_gradient(self, rows: Probabilities, *, into: Probabilities) -> float:
+        """Adds the gradient and gives the loss. Shapes: (width, codes), a group's probabilities side by side."""
+        if self._blocks is None:
+            self._blocks = self._lay_out()
+        one_ways, blocks = self._blocks
+        share = 1.0 / rows.shape[1]
+        # One-ways together: their means are one product, and each code gets the same gradient.
+        error = rows @ np.full(rows.shape[1], share, rows.dtype) - one_ways.shares
+        weighted = one_ways.weights * error
+        loss = 0.5 * float(np.vdot(weighted, error))
+        weighted *= share
+        into += weighted[:, np.newaxis]
+        for block in blocks:
+            loss += block.add_gradient(rows, share=share, into=into)
+        return loss
+
+    def _lay_out(self) -> "_Blocks":
+        """Puts answers together that are compared together: all one-ways, and pairs whose groups lie side by side."""
+        one_ways = _Targets(np.zeros(self._layout.width, np.float32), np.zeros(self._layout.width, np.float32))
+        blocks: list[_PairBlock | _LargerBlock] = []
+        pairs: list[_PairBlock] = []
+        for marginal in sorted(self._shares):
+            targets = _Targets(self._shares[marginal], self._weights[marginal])
+            slices = [self._layout.get_slice(attribute) for attribute in marginal]
+            if len(marginal) == 1:
+                one_ways.shares[slices[0]], one_ways.weights[slices[0]] = targets.shares, targets.weights
+            elif len(marginal) > 2:
+                blocks.append(_LargerBlock(slices, targets))
+            elif pairs and pairs[-1].left == slices[0] and pairs[-1].right.stop == slices[1].start:
+                pairs[-1] = pairs[-1].widen(slices[1], targets)
+            else:
+                pairs.append(_PairBlock(slices[0], slices[1], targets))
+        return _Blocks(one_ways, [*pairs, *blocks])
+
+
+class _Targets(NamedTuple):
+    """Answers, as shares of rows, and what a squared error weighs, cell by cell."""
+
+    shares: npt.NDArray[np.float32]
+    weights: npt.NDArray[np.float32]
+
+
+class _PairBlock:
+    """One attribute's pairs with others that lie side by side: one product forwards and two back."""
+
+    def __init__(self, left: slice, right: slice, targets: _Targets) -> None:
+        self.left, self.right = left, right
+        # In the order in which BLAS gives its products.
+        self._targets = _Targets(*(np.asfortranarray(cells) for cells in targets))
+
+    def widen(self, right: slice, targets: _Targets) -> "_PairBlock":
+        """Gives these pairs and that of the attribute with the next one."""
+        both = [np.hstack(cells) for cells in zip(self._targets, targets, strict=True)]
+        return _PairBlock(self.left, slice(self.right.start, right.stop), _Targets(*both))
+
+    def add_gradient(self, rows: Probabilities, *, share: float, into: Probabilities) -> float:
+        """Adds the gradient and gives the loss. Shapes: (width, codes)."""
+        left, right = rows[self.left], rows[self.right]
+        error = multiply_rows(left, right, scale=share, less=self._targets.shares)
+        weighted = error * self._targets.weights
+        add_rows(weighted, right, scale=share, into=into[self.left])
+        add_rows(weighted.T, left, scale=share, into=into[self.right])
+        return 0.5 * float(np.vdot(weighted.T, error.T))
+
+
+class _LargerBlock:
+    """A marginal of three attributes or more, as pairs of its two largest: one for each combination of the others."""
+
+    def __init__(self, slices: Sequence[slice], targets: _Targets) -> None:
+        sizes = np.array(targets.shares.shape)
+        order = np.argsort(sizes, kind="stable").tolist()
+        *self._given, self._left, self._right = (slices[axis] for axis in order)
+        # A slab's cells are transposed in memory: that is the order in which BLAS gives its products.
+        swapped = [*order[:-2], order[-1], order[-2]]
+        self._targets = _Targets(*(np.ascontiguousarray(cells.transpose(swapped)) for cells in targets))
+
+    def add_gradient(self, rows: Probabilities, *, share: float, into: Probabilities) -> float:
+        """Adds the gradient and gives the loss. Shapes: (width, codes)."""
+        left, right, loss = rows[self._left], rows[self._right], 0.0
+        product, upstream = np.empty_like(left), np.empty_like(left)
+        for combination in itertools.product(*(range(piece.stop - piece.start) for piece in self._given)):
+            places = [piece.start + group for piece, group in zip(self._given, combination, strict=True)]
+            given = np.multiply.reduce(rows[places], axis=0)
+            np.multiply(left, given, out=product)
+            shares, weights = (cells[combination].T for cells in self._targets)
+            error = multiply_rows(product, right, scale=share, less=shares)
+            weighted = error * weights
+            loss += 0.5 * float(np.vdot(weighted.T, error.T))
+            add_rows(weighted.T, product, scale=share, into=into[self._right])
+            upstream.fill(0.0)
+            add_rows(weighted, right, scale=share, into=upstream)
+            into[self._left] += np.multiply(upstream, given, out=product)
+            upstream *= left
+            slope = np.add.reduce(upstream, axis=0)
+            for place in places:
+                others = [other for other in places if other != place]
+                into[place] += slope * np.multiply.reduce(rows[others], axis=0)
+        return loss
+
+
+class _Blocks(NamedTuple):
+    """What is compared: the one-ways of all groups, and larger marginals."""
+
+    one_ways: _Targets
+    larger: list[_PairBlock | _LargerBlock]

@@ -1,0 +1,79 @@
+"""Rows from a fitted mixture: numpy alone, so that sampling from a saved model needs no TensorFlow."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from dpwgan.errors import InputError
+from dpwgan.marginals.coarsening import Coarsening
+from dpwgan.marginals.markov_tree import SystematicDraws
+from dpwgan.privacy.certificate import Certificate
+from dpwgan.table.encoded import EncodedTable
+from dpwgan.table.pieces import cut
+from dpwgan.table.saved import reading_saved
+
+MIXTURE_FILE = "mixture.npz"
+_GROUPS_FILE = "groups.json"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MixtureSampler:
+    """The fitted codes and the way back from groups to cells. It holds no rows, and released numbers alone.
+
+    Shapes: `probabilities` (codes, width of the groups).
+    """
+
+    probabilities: npt.NDArray[np.float32]
+    coarsening: Coarsening
+    certificate: Certificate | None = None
+
+    def sample(self, records: int, *, rng: np.random.Generator, chunk: int = 65_536) -> Iterator[EncodedTable]:
+        """Draws rows in chunks, evenly over the codes and over each code's distributions.
+
+        Each row has the mixture's distribution; the rows of a chunk together are closer to it than independent ones
+        would be, because how often a code and a group of it come up is off by rounding alone.
+        Privacy: post-processing of releases; free, however often.
+        Source: Madow and Madow 1944 (systematic sampling).
+        """
+        for size in cut(records, most=chunk):
+            yield self.coarsening.to_encoded(self.draw_groups(size, rng=rng), rng=rng)
+
+    def draw_groups(self, records: int, *, rng: np.random.Generator) -> npt.NDArray[np.int32]:
+        """Draws rows of groups, in random order. Shapes: (records, attributes)."""
+        codes = len(self.probabilities)
+        # Codes in a random order: where there are fewer rows than codes, each has the same chance.
+        points = (np.arange(records) + rng.random()) * (codes / records)
+        chosen = rng.permutation(codes)[np.minimum(points.astype(np.int64), codes - 1)]
+        rng.shuffle(chosen)
+        draws = SystematicDraws(chosen, count=codes)
+        groups = np.empty((records, len(self.coarsening.sizes)), np.int32, order="F")
+        start = 0
+        for attribute, size in enumerate(self.coarsening.sizes):
+            table = self.probabilities[:, start : start + size].astype(np.float64)
+            groups[:, attribute] = draws.draw(table, rng=rng)
+            start += size
+        return groups
+
+    def save(self, directory: Path) -> None:
+        """Writes the codes and the groups into an existing folder."""
+        np.savez(directory / MIXTURE_FILE, probabilities=self.probabilities)
+        (directory / _GROUPS_FILE).write_text(json.dumps(self.coarsening.to_document()))
+
+    @classmethod
+    def load(cls, directory: Path) -> "MixtureSampler":
+        """Reads a saved mixture. Raises: InputError if it is missing or damaged."""
+        with reading_saved():
+            with np.load(directory / MIXTURE_FILE, allow_pickle=False) as archive:
+                probabilities = archive["probabilities"].astype(np.float32)
+            coarsening = Coarsening.from_document(json.loads((directory / _GROUPS_FILE).read_text()))
+        starts = np.concatenate(([0], np.cumsum(coarsening.sizes)))[:-1]
+        if probabilities.ndim != 2 or not len(probabilities) or probabilities.shape[1] != coarsening.width:
+            raise InputError("the saved generator is damaged: its codes do not fit its columns")
+        sums = np.add.reduceat(probabilities, starts, axis=1)
+        if not (np.all(probabilities >= 0) and np.allclose(sums, 1.0, atol=1e-3)):
+            raise InputError("the saved generator is damaged: its probabilities are negative or do not add to 1")
+        return cls(probabilities=probabilities, coarsening=coarsening)

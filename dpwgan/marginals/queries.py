@@ -1,0 +1,297 @@
+"""The worst marginal: found by the exponential mechanism, answered with Gaussian noise, and held against the generator.
+
+Privacy: of rows it reads the scores of a public list of candidates (or of one made from releases alone), through the
+exponential mechanism, and the answer to the one selected, through the Gaussian mechanism.
+"""
+
+import functools
+import itertools
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from dpwgan.marginals.groups import GroupLayout, Marginal
+from dpwgan.marginals.loss import Probabilities
+from dpwgan.marginals.markov_tree import Edge, Forest
+from dpwgan.marginals.measurements import (
+    MARGINALS_TASK,
+    PAIRS_TASK,
+    Counts,
+    Groups,
+    MeasuredMarginals,
+    answer_marginal,
+    answer_pairs,
+    count_marginals,
+    count_pairs,
+    join_marginals,
+)
+from dpwgan.privacy.mechanisms.exponential import select_by_exponential_mechanism
+from dpwgan.privacy.mechanisms.gaussian import add_gaussian_noise
+from dpwgan.table.workers import AddUp, alone
+
+SELECTION_SENSITIVITY = 1.0 + 1e-6
+"""Zeroing out a record moves one cell of a marginal by 1, and by no more the gain expected there.
+
+The rest is room for the rounding of sums in float64: some 1e-7 for 10^9 records.
+"""
+
+SELECTION_REPLACE_ONE_FACTOR = 2.0
+ANSWER_SENSITIVITY = 1.0
+ANSWER_REPLACE_ONE_FACTOR = math.sqrt(2.0)
+
+SPREAD = 1.0
+OUTLIER = 4.0
+
+LARGER_PART = 8
+"""Marginals of three attributes and more may have this part of the cells that a pair may have: time goes with cells."""
+
+# Cells that are scored at a time.
+_BLOCK_CELLS = 1 << 14
+
+ONE_WAY_STDDEVS = 1.5
+"""How many stddevs of the one-ways' noise an error must exceed to count, where one-ways are all there is."""
+
+
+class QueryDiscriminator:
+    """Tells real rows from generated ones by one marginal at a time.
+
+    The score of a marginal is how much nearer to the truth an answer is expected to bring its cells, added up
+    (`expect_gains`). A few large errors among many small cells count, since an answer is drawn towards the generator's
+    own where noise explains the difference.
+    Privacy: scores have sensitivity 1 under zero-out (2 under replace-one), an answer's counts 1 (sqrt 2). The caller
+      has charged a selection and an answer before each call of `ask`.
+    Source: McKenna, Mullins, Sheldon, Miklau 2022, arXiv:2201.12677 (AIM: errors less expected noise, there for a
+      marginal as a whole); Hardt, Ligett, McSherry 2012, arXiv:1012.4763 (MWEM: the game).
+    """
+
+    def __init__(
+        self,
+        groups: Groups,
+        layout: GroupLayout,
+        *,
+        measured: MeasuredMarginals,
+        most_ways: int,
+        most_cells: int,
+        selection_epsilon: float,
+        answer_noise_multiplier: float,
+        rng: np.random.Generator,
+        records: int | None = None,
+        add_up: AddUp = alone,
+    ) -> None:
+        """Counts nothing yet: pairs are counted with the first question, larger marginals as they become candidates.
+
+        `most_ways`: attributes in a marginal, 2 or more; `most_cells`: no pair with more cells is a candidate, but for
+        those of the tree, and no larger marginal with more than an eighth of it. `records`: the public number of rows,
+        where `groups` are a worker's share of them and `add_up` adds up everybody's counts.
+        """
+        self._groups = groups
+        self._layout = layout
+        self._measured = measured
+        self._most_ways = most_ways
+        self._most_cells = most_cells
+        self._epsilon = selection_epsilon
+        self._noise_multiplier = answer_noise_multiplier
+        self._rng = rng
+        self._records = len(groups) if records is None else records
+        self._add_up = add_up
+        self._larger: dict[Marginal, Counts] = {}
+
+    @property
+    def records(self) -> int:
+        """The public number of records."""
+        return self._records
+
+    @functools.cached_property
+    def _pairs(self) -> Counts:
+        """All pairs, exactly. They are counted when a question needs them first, which has been charged by then."""
+        return self._add_up(PAIRS_TASK, lambda: count_pairs(self._groups, self._layout))
+
+    def ask_for_tree(self, one_ways: Sequence[Counts], *, stddevs: Sequence[Counts]) -> list[Edge]:
+        """Asks for one pair after another that joins two parts of the table, until all hangs together.
+
+        `one_ways[a]` are the released shares of attribute a's groups, `stddevs[a]` those of their noise, in counts: the
+        generator to beat is the one that has every attribute by itself. Each pair is one selection and one answer.
+        """
+        shares = np.concatenate([np.asarray(one_way) for one_way in one_ways]).astype(np.float32)
+        independent = np.outer(shares, shares)
+        noise = np.concatenate([np.asarray(stddev) for stddev in stddevs])
+
+        def explain(left: slice, right: slice) -> Counts:
+            """What one-ways of this noise put into their product, in counts."""
+            by_noise = np.hypot(np.outer(noise[left], shares[right]), np.outer(shares[left], noise[right]))
+            return ONE_WAY_STDDEVS * by_noise
+
+        scores = self._score_pairs(lambda left, right: independent[left, right], explain=explain)
+        forest, tree = Forest(self._layout.attributes), []
+        for _ in range(self._layout.attributes - 1):
+            edges = [edge for edge in self._all_pairs() if not forest.is_joined(edge)]
+            edge = edges[self._select([scores[edge] for edge in edges])]
+            forest.join(edge)
+            tree.append(edge)
+            left, right = (self._layout.get_slice(attribute) for attribute in edge)
+            self._answer(edge, independent[left, right])
+        return tree
+
+    def ask(self, probabilities: Probabilities) -> Marginal:
+        """Asks for the marginal on which the generator is worst: one selection and one answer."""
+        # A row a group, as its products need it: laid out once, not once a block of groups.
+        probabilities = np.asfortranarray(probabilities)
+        scores = self._score_pairs(functools.partial(answer_pairs, probabilities))
+        candidates: list[Marginal] = [
+            pair for pair in self._all_pairs() if self._layout.count_cells(pair) <= self._most_cells
+        ] or list(self._all_pairs())
+        values = [float(scores[pair]) for pair in candidates]
+        for marginal in self._find_larger():
+            counts = self._larger[marginal]
+            answers = answer_marginal(probabilities, marginal, self._layout)
+            candidates.append(marginal)
+            values.append(float(self._expect_gains(counts, answers).sum()))
+        marginal = candidates[self._select(values)]
+        self._answer(marginal, answer_marginal(probabilities, marginal, self._layout))
+        return marginal
+
+    def _find_larger(self) -> list[Marginal]:
+        """Lists the marginals of three attributes and more that are worth a look, and counts the new ones.
+
+        A marginal is on the list when each of its attributes has been asked for together with another of them: no other
+        has ever shown what three know beyond two. Made of releases and public sizes alone.
+        """
+        asked = {pair for marginal in self._measured for pair in itertools.combinations(marginal, 2)}
+        found: set[Marginal] = set()
+        smaller: set[Marginal] = {tuple(sorted(pair)) for pair in asked}
+        for _ in range(2, self._most_ways):
+            grown = set()
+            for marginal in smaller:
+                for pair in asked:
+                    if len(set(pair) & set(marginal)) == 1:
+                        larger = tuple(sorted(set(pair) | set(marginal)))
+                        if self._layout.count_cells(larger) <= self._most_cells // LARGER_PART:
+                            grown.add(larger)
+            found |= grown
+            smaller = grown
+        new = sorted(found - self._larger.keys())
+        if new:
+            self._larger.update(self._count(new))
+        return sorted(found)
+
+    def _count(self, marginals: Sequence[Marginal]) -> dict[Marginal, Counts]:
+        """Counts the records in every cell of the given marginals, in one pass over the rows."""
+        flat = self._add_up(
+            MARGINALS_TASK,
+            lambda: join_marginals(count_marginals(self._groups, marginals, self._layout)),
+            argument=marginals,
+        )
+        pieces = np.split(flat, np.cumsum([self._layout.count_cells(marginal) for marginal in marginals])[:-1])
+        shapes = [[self._layout.sizes[attribute] for attribute in marginal] for marginal in marginals]
+        return {
+            marginal: piece.reshape(shape) for marginal, piece, shape in zip(marginals, pieces, shapes, strict=True)
+        }
+
+    def _all_pairs(self) -> list[Edge]:
+        return list(itertools.combinations(range(self._layout.attributes), 2))
+
+    def _score_pairs(
+        self,
+        answer: Callable[[slice, slice], Probabilities],
+        *,
+        explain: Callable[[slice, slice], Counts] | None = None,
+    ) -> Counts:
+        """Scores every pair, some groups of its first attribute at a time, whose cells stay in a core's cache.
+
+        Shapes: the result (attributes, attributes), 0 but above the diagonal; `answer` gives a block of the (width,
+        width) shares, `explain` one of the counts that errors must exceed to count at all.
+        """
+        scores = np.zeros((self._layout.attributes, self._layout.attributes))
+        for attribute in range(self._layout.attributes - 1):
+            rows, others = self._layout.get_slice(attribute), self._layout.starts[attribute + 1 :]
+            right = slice(rows.stop, self._layout.width)
+            answers, gains = answer(rows, right), np.zeros(right.stop - right.start)
+            many = max(1, _BLOCK_CELLS // len(gains))
+            for first in range(0, len(answers), many):
+                left = slice(rows.start + first, min(rows.start + first + many, rows.stop))
+                explained = explain(left, right) if explain is not None else None
+                block = self._expect_gains(self._pairs[left, right], answers[first : first + many], explained=explained)
+                gains += block.sum(axis=0)
+            scores[attribute, attribute + 1 :] = np.add.reduceat(gains, np.subtract(others, rows.stop))
+        return scores
+
+    def _expect_gains(self, counts: Counts, answers: Probabilities, *, explained: Counts | None = None) -> Counts:
+        """Gives how much nearer to the truth an answer is expected to bring each cell, in counts. Shapes: all alike.
+
+        `explained`: how much of an error is put down to the noise of earlier releases.
+        Privacy: a count that moves by 1 moves its cell's gain by 1 at most.
+        """
+        expected = answers.astype(np.float64)
+        expected *= self.records
+        errors = counts - expected
+        np.abs(errors, out=errors)
+        if explained is not None:
+            errors -= explained
+            np.maximum(errors, 0.0, out=errors)
+        return expect_gains(errors, expected, stddev=self._noise_multiplier * ANSWER_SENSITIVITY)
+
+    def _select(self, scores: Sequence[float]) -> int:
+        index, _ = select_by_exponential_mechanism(
+            np.asarray(scores, np.float64),
+            sensitivity=SELECTION_SENSITIVITY,
+            epsilon=self._epsilon,
+            rng=self._rng,
+            replace_one_factor=SELECTION_REPLACE_ONE_FACTOR,
+        )
+        return index
+
+    def _answer(self, marginal: Marginal, expected: Probabilities) -> None:
+        """Releases a marginal's counts, and draws those that noise explains towards what the generator expected."""
+        if len(marginal) == 2:
+            left, right = (self._layout.get_slice(attribute) for attribute in marginal)
+            counts = self._pairs[left, right]
+        else:
+            counts = self._larger[marginal]
+        noisy, event = add_gaussian_noise(
+            counts,
+            sensitivity=ANSWER_SENSITIVITY,
+            noise_multiplier=self._noise_multiplier,
+            rng=self._rng,
+            replace_one_factor=ANSWER_REPLACE_ONE_FACTOR,
+        )
+        stddev = event.noise_multiplier * ANSWER_SENSITIVITY
+        if SPREAD > 0:
+            noisy = draw_towards(noisy, expected.astype(np.float64) * self.records, stddev=stddev)
+        self._measured.add(marginal, noisy / self.records, stddev=stddev / self.records)
+
+
+def expect_gains(errors: Counts, expected: Counts, *, stddev: float) -> Counts:
+    """Gives by how much an answer, drawn towards what was expected, is expected to lessen each cell's absolute error.
+
+    What is left of an error is the root of two squares: the part by which `draw_towards` draws the answer back, and the
+    mean size of the part of the noise that it keeps. An error beyond `OUTLIER` stddevs is kept whole; it counts by what
+    it exceeds that by, so that there is no jump. Below 0 where an answer does more harm than good.
+    Privacy: its slope in the error lies between 0 and 1: what moves an error by 1 moves a gain by 1 at most.
+    Shapes: all alike, `errors` not negative. Units: counts of records.
+    """
+    kept = np.square(SPREAD * expected)
+    kept /= kept + stddev**2
+    left = 1.0 - kept
+    left *= errors
+    np.square(left, out=left)
+    left += np.square(np.multiply(kept, math.sqrt(2.0 / math.pi) * stddev, out=kept), out=kept)
+    np.sqrt(left, out=left)
+    gains: Counts = errors - np.minimum(left, OUTLIER * stddev, out=left)
+    return gains
+
+
+def draw_towards(noisy: Counts, expected: Counts, *, stddev: float) -> Counts:
+    """Draws noisy counts towards expected ones where the difference is no more than noise.
+
+    A count is taken to lie around the expected one with a stddev of `SPREAD` times it: a cell that is expected to hold
+    next to nothing keeps next to nothing unless it stands out, so that empty cells do not fill with noise. What lies
+    more than `OUTLIER` stddevs off keeps its distance but for a seventeenth at most.
+    Privacy: post-processing.
+    Shapes: all alike. Units: counts of records.
+    Source: the posterior mean of a normal variable (Efron and Morris 1973), with a cut for outliers.
+    """
+    error = noisy - expected
+    prior = np.square(SPREAD * expected) + np.where(np.abs(error) > OUTLIER * stddev, np.square(error), 0.0)
+    drawn: Counts = expected + error * prior / (prior + stddev**2)
+    return drawn

@@ -1,0 +1,484 @@
+"""A critic with noisy features. Triastcyn, Faltings 2019: Generating Artificial Data for Private Deep Learning."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpwgan.critic.finite import refuse_unless_finite
+from dpwgan.critic.plan import TENSORFLOW_SECONDS, TrainingPlan, make_plan, plan_training
+from dpwgan.critic.sampler import MlpSampler
+from dpwgan.critic.settings import DpWganSettings
+from dpwgan.errors import UsageError
+from dpwgan.images.smooth_frame import REACH, SmoothFrame
+from dpwgan.marginals.simplex import project_on_simplex
+from dpwgan.methods.base import Progress, refuse_unknown_settings
+from dpwgan.methods.published.conv_sampler import ConvSampler
+from dpwgan.methods.published.game import Game, GameSettings, build_players, count_classes, plan_game
+from dpwgan.methods.published.labelled_sampler import LabelledSampler
+from dpwgan.methods.published.plain_game import PlainPlan, fit_plainly
+from dpwgan.privacy.budget import Budget, NeighboringRelation
+from dpwgan.privacy.choose import AccountantChoice, choose_accountant_for_family, choose_nothing
+from dpwgan.privacy.events import Charge, Event, Gaussian, Unprotected, gaussian, poisson_gaussian
+from dpwgan.privacy.journal import Arrays
+from dpwgan.privacy.ledger import Ledger
+from dpwgan.privacy.mechanisms.gaussian import add_gaussian_noise
+from dpwgan.privacy.randomness import Streams
+from dpwgan.table.encoded import EncodedTable, TableShape
+from dpwgan.table.storage import cut, let_go
+
+CLASSES_LABEL = "class sizes and mean picture"
+
+REASON = (
+    "noise on the critic's features protects no row, since rows train the critic as they are and step after step, as "
+    "its paper says itself; estimate the expected loss of the output with python -m dpwgan.audit ex-post"
+)
+
+# As published (section 5.2): C and sigma of the noisy layer, and the batch.
+_FEATURE_CLIP_NORM = 1.0
+_FEATURE_NOISE = 1.5
+_BATCH = 64
+_CRITIC_STEPS = 5
+# The paper has 1e-4, for runs of many thousand generator steps; here there are hundreds.
+_LEARNING_RATE = 1e-3
+# A penalty takes gradients of gradients: the work of a generator step, and half as much again.
+_PASSES = 1.5
+_CRITIC_FILTERS = (32, 64)
+
+# With a private critic. Accounting for these steps asks for noise not far from the least useful.
+_FORMAL_HIDDEN = (64, 64)
+_FORMAL_BATCH = 512
+_FORMAL_STEPS = 300
+_FORMAL_GENERATOR_BATCH = 128
+_FORMAL_CRITIC_RATE = 1e-3
+_FORMAL_GENERATOR_RATE = 5e-3
+_FORMAL_PASSES = 3.0
+_FORMAL_CLIP_NORM = 1.0
+_LEAST_NOISE = 1.0
+# What a row of images costs in a step, beside its pixels, on one core.
+_SECONDS_A_ROW = 5e-5
+
+# Images: a critic of few weights, since each gets noise. The first component of MNIST's pictures is .3 away from what
+# 43 coordinates hold of it and .12 from what 80 do; products grow with the square of the coordinates.
+_DIMENSION = 48
+_IMAGE_HIDDEN = 128
+_IMAGE_STEPS = 400
+_IMAGE_SHARE_OF_TABLE = 0.25
+_MOST_IMAGE_BATCH = 8_192
+# Two pictures of pixels a quarter from their mean are 3 apart and have products of that size.
+_IMAGE_CLIP_NORM = 3.0
+_IMAGE_MEMORY, _IMAGE_PULL, _IMAGE_AVERAGE = 0.995, 0.3, 0.99
+_IMAGE_GENERATOR_STEPS, _IMAGE_GENERATOR_BATCH = 2, 512
+_IMAGE_TARGET_SLOPE = 0.0
+# Classes' sizes and the mean picture need little: a share of rho, and the sizes a quarter of a record's squared length.
+_CLASSES_SHARE = 0.1
+_SIZES_PART = 0.5
+_MEAN_PART = math.sqrt(1.0 - _SIZES_PART**2)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DpCriticSettings(GameSettings):
+    """Settings of the method. `formal`: whether the critic is trained privately; `l2_clip_norm` belongs to that.
+
+    Raises: UsageError for a value out of its range.
+    """
+
+    formal: bool = False
+    l2_clip_norm: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.formal, bool):
+            raise UsageError("formal must be true or false")
+        # Outside these, squares of float32 numbers vanish or overflow, and with them the clip or the noise.
+        if self.l2_clip_norm is not None and not 1e-6 <= self.l2_clip_norm <= 1e6:
+            raise UsageError("l2_clip_norm must lie between 1e-06 and 1e+06")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FormalPlan:
+    """The release of the classes, for images, and the private critic steps, under one accountant.
+
+    `classes` and `frame`, what the critic sees of an image, are None for a table.
+    """
+
+    game: Game
+    classes: Gaussian | None
+    frame: SmoothFrame | None
+    critic: TrainingPlan
+
+    @property
+    def choice(self) -> AccountantChoice:
+        """The accountant and why."""
+        return self.critic.choice
+
+    @property
+    def charges(self) -> list[tuple[str, Event, int, Mapping[str, Any]]]:
+        """What to reserve in the ledger."""
+        mechanism = "Gaussian on the sum of clipped per-record gradients of the critic's loss, its penalty included"
+        label, event, steps, details = self.critic.charges[0]
+        charges: list[tuple[str, Event, int, Mapping[str, Any]]] = [
+            (label, event, steps, {**details, "mechanism": f"{mechanism}, over a Poisson sample"})
+        ]
+        if self.classes is not None:
+            mechanism = "Gaussian on the sizes of the classes and the sum of all pictures' points"
+            charges.insert(0, (CLASSES_LABEL, self.classes, 1, {"mechanism": mechanism}))
+        return charges
+
+    @property
+    def memory_bytes(self) -> int:
+        """Estimate of the memory that training takes."""
+        if self.frame is None:
+            return self.game.memory_bytes + 512 * 2**20
+        rows = self.game.batch_size + self.critic.generated_batch_size + _IMAGE_GENERATOR_BATCH
+        return int(self.row_bytes + 4 * rows * (4 * len(self.frame.grid.sources) + 8 * _DIMENSION**2) + 512 * 2**20)
+
+    @property
+    def row_bytes(self) -> int:
+        """The part of it that the rows take, which is on disk instead where they are."""
+        return self.game.row_bytes
+
+    @property
+    def seconds(self) -> float:
+        """Estimate of the training time on two cores."""
+        if self.frame is None:
+            return self.game.seconds
+        rows = self.game.batch_size + _IMAGE_GENERATOR_STEPS * _IMAGE_GENERATOR_BATCH
+        return TENSORFLOW_SECONDS + self.game.steps * rows * (_SECONDS_A_ROW + len(self.frame.grid.sources) * 2e-8)
+
+    def summary(self) -> dict[str, Any]:
+        """Gives the settings as JSON-able pairs."""
+        return {
+            **self.game.summary(),
+            "expected_batch_size": self.critic.expected_batch_size,
+            "sampling_probability": self.critic.sampling_probability,
+            "noise_multiplier": self.critic.noise_multiplier,
+            "l2_clip_norm": self.critic.l2_clip_norm,
+            "classes_noise_multiplier": None if self.classes is None else self.classes.noise_multiplier,
+            "coordinates": None if self.frame is None else self.frame.dimension,
+        }
+
+
+class DpCritic:
+    """A Wasserstein GAN with a gradient penalty and noise on the critic's features; or, formal, with a private critic.
+
+    Privacy: as published, none. Formal: classes' sizes and the mean picture are one Gaussian release, and each critic
+      step is a Gaussian mechanism on a Poisson sample; all else is post-processing. See docs/dp-critic.md.
+    Source: Triastcyn and Faltings 2019, CEUR-WS 2335, sections 4.1 and 5.2; Gulrajani et al. 2017, arXiv:1704.00028.
+    """
+
+    name = "dp-critic"
+    title = "Wasserstein GAN with a noisy layer in its critic"
+    paper = "A. Triastcyn, B. Faltings: Generating Artificial Data for Private Deep Learning, 2019"
+
+    def make_settings(self, **asked: Any) -> DpCriticSettings:
+        """Checks settings by name. Raises: UsageError."""
+        formal = asked.get("formal", False)
+        refuse_unknown_settings(self.name, asked, known={part.name for part in fields(DpCriticSettings)})
+        if not formal and "l2_clip_norm" in asked:
+            raise UsageError(f"the method {self.name} has a clip-norm with --formal only")
+        defaults: dict[str, Any] = {
+            "critic_steps_per_generator_step": 1 if formal else _CRITIC_STEPS,
+            "generator_learning_rate": _FORMAL_GENERATOR_RATE if formal else _LEARNING_RATE,
+            "critic_learning_rate": _FORMAL_CRITIC_RATE if formal else _LEARNING_RATE,
+        }
+        return DpCriticSettings(**{**defaults, **asked})
+
+    def plan(
+        self,
+        shape: TableShape,
+        budget: Budget,
+        *,
+        settings: DpCriticSettings,
+        accountant_rule: str,
+        neighboring_relation: NeighboringRelation,
+        other_charges: Sequence[Charge] = (),
+    ) -> PlainPlan | FormalPlan:
+        """Fixes batch, noise and steps. Privacy: sees the public shape only.
+
+        Raises: UsageError for what the networks cannot take, PrivacyError if the budget cannot be met.
+        """
+        shared: dict[str, Any] = {
+            "budget": budget,
+            "neighboring_relation": neighboring_relation,
+            "other_charges": other_charges,
+        }
+        if settings.formal:
+            return _plan_formally(shape, settings, method=self.name, rule=accountant_rule, shared=shared)
+        game = plan_game(
+            shape,
+            settings,
+            method=self.name,
+            batch_size=settings.expected_batch_size or _BATCH,
+            passes=_PASSES,
+        )
+        return PlainPlan(
+            game=game,
+            event=Unprotected(reason=REASON),
+            choice=choose_nothing(accountant_rule, **shared),
+            mechanism="gradients of the critic's loss on rows as they are, noise on its last hidden layer",
+            noise_multiplier=_FEATURE_NOISE,
+        )
+
+    def fit(
+        self,
+        encoded: EncodedTable,
+        plan: PlainPlan | FormalPlan,
+        *,
+        streams: Streams,
+        ledger: Ledger,
+        progress: Progress,
+        device: str = "auto",
+        threads: int | None = None,
+    ) -> ConvSampler | LabelledSampler | MlpSampler:
+        """Trains. Privacy: every read is charged before it happens. Raises: PrivacyError, ResourceError, UsageError."""
+        run: dict[str, Any] = {
+            "streams": streams,
+            "ledger": ledger,
+            "progress": progress,
+            "device": device,
+            "threads": threads,
+        }
+        if isinstance(plan, FormalPlan):
+            return _fit_formally(encoded, plan, **run)
+        settings, batch_size = plan.game.settings, plan.game.batch_size
+
+        def build(shares: npt.NDArray[np.float64] | None) -> Any:
+            from dpwgan.methods.published.noisy_features import NoisyFeatures, make_device_rng
+
+            noisy_features = NoisyFeatures(
+                l2_clip_norm=_FEATURE_CLIP_NORM,
+                noise_multiplier=_FEATURE_NOISE,
+                device_rng=make_device_rng(streams.noise),
+            )
+            return build_players(
+                encoded,
+                plan.game,
+                shares=shares,
+                critic_filters=_CRITIC_FILTERS,
+                rng=streams.model,
+                noisy_features=noisy_features,
+            )
+
+        def make_steps(players: Any) -> Any:
+            from dpwgan.methods.published.gradient_penalty_step import PlainPenaltyStep, ScoreClimb
+
+            return (
+                PlainPenaltyStep(players, batch_size=batch_size, learning_rate=settings.critic_learning_rate),
+                ScoreClimb(players, batch_size=batch_size, learning_rate=settings.generator_learning_rate),
+            )
+
+        return fit_plainly(encoded, plan, build=build, make_steps=make_steps, **run)
+
+
+def _plan_formally(
+    shape: TableShape, settings: DpCriticSettings, *, method: str, rule: str, shared: dict[str, Any]
+) -> FormalPlan:
+    if settings.hidden_critic is None and shape.image is None:
+        settings = replace(settings, hidden_critic=_FORMAL_HIDDEN)
+    batch = _FORMAL_BATCH if shape.image is None else _choose_image_batch(shape.records)
+    game = plan_game(
+        shape,
+        settings,
+        method=method,
+        batch_size=settings.expected_batch_size or batch,
+        passes=_FORMAL_PASSES,
+        steps=_FORMAL_STEPS if shape.image is None else _IMAGE_STEPS,
+    )
+    critic = DpWganSettings(
+        hidden_critic=game.hidden_critic,
+        hidden_generator=game.hidden_generator,
+        latent=settings.latent,
+        expected_batch_size=game.batch_size,
+        critic_steps_per_generator_step=settings.critic_steps_per_generator_step,
+        generator_steps=1 if game.grid is None else _IMAGE_GENERATOR_STEPS,
+        generator_learning_rate=settings.generator_learning_rate,
+        critic_learning_rate=settings.critic_learning_rate,
+        l2_clip_norm=settings.l2_clip_norm or (_FORMAL_CLIP_NORM if game.grid is None else _IMAGE_CLIP_NORM),
+        steps=game.steps,
+    )
+    if game.grid is None:
+        plan = plan_training(shape, settings=critic, accountant_rule=rule, **shared)
+        return FormalPlan(game=game, classes=None, frame=None, critic=plan)
+    probability = game.batch_size / shape.records
+    # A critic alone, with its share of rho: by a central limit T steps at rate q are about as private as one Gaussian
+    # release with this noise. Only the ratio rests on this; the budget is met by the accountant.
+    ratio = probability * math.sqrt(game.steps / (1 - _CLASSES_SHARE))
+
+    def make_classes(scale: float) -> Gaussian:
+        # Two records of unlike labels: the sizes' parts are at right angles, the points' as far apart as can be.
+        farthest = math.sqrt(2.0 * _SIZES_PART**2 + 4.0 * _MEAN_PART**2)
+        return gaussian(noise_multiplier=scale / math.sqrt(_CLASSES_SHARE), replace_one_factor=farthest)
+
+    def choose_noise(scale: float) -> float:
+        return max(_LEAST_NOISE, ratio * scale)
+
+    def charges(scale: float) -> list[Charge]:
+        step = poisson_gaussian(sampling_probability=probability, noise_multiplier=choose_noise(scale))
+        return [(make_classes(scale), 1), (step, game.steps)]
+
+    choice = choose_accountant_for_family(rule, charges=charges, **shared)
+    return FormalPlan(
+        game=game,
+        classes=make_classes(choice.noise_scale),
+        frame=SmoothFrame(grid=game.grid, dimension=min(_DIMENSION, len(game.grid.sources))),
+        critic=make_plan(
+            shape,
+            critic,
+            choice=choice,
+            steps=game.steps,
+            sampling_probability=probability,
+            noise_multiplier=choose_noise(choice.noise_scale),
+        ),
+    )
+
+
+def _choose_image_batch(records: int) -> int:
+    return max(1, min(_MOST_IMAGE_BATCH, round(_IMAGE_SHARE_OF_TABLE * records)))
+
+
+def _fit_formally(
+    encoded: EncodedTable,
+    plan: FormalPlan,
+    *,
+    streams: Streams,
+    ledger: Ledger,
+    progress: Progress,
+    device: str,
+    threads: int | None,
+) -> LabelledSampler | MlpSampler:
+    # TensorFlow takes seconds to import; a plan must not pay for it.
+    from dpwgan.critic.device import on_device
+
+    run: dict[str, Any] = {"streams": streams, "ledger": ledger, "progress": progress}
+    with on_device(device, threads=threads):
+        if plan.frame is None:
+            return _fit_table(encoded, plan, **run)
+        return _fit_images(encoded, plan, frame=plan.frame, **run)
+
+
+def _fit_table(
+    encoded: EncodedTable, plan: FormalPlan, *, streams: Streams, ledger: Ledger, progress: Progress
+) -> MlpSampler:
+    from dpwgan.critic.loop import train
+    from dpwgan.methods.published.descent import AdamDescent
+    from dpwgan.methods.published.gradient_penalty_step import PrivatePenaltyStep, ScoreClimb
+    from dpwgan.methods.published.players import TablePlayers
+
+    game = plan.game
+    players = TablePlayers(
+        encoded,
+        latent=game.settings.latent,
+        hidden_generator=game.hidden_generator,
+        hidden_critic=game.hidden_critic,
+        rng=streams.model,
+    )
+    train(
+        plan.critic,
+        critic_step=PrivatePenaltyStep(players, plan=plan.critic, descent=AdamDescent(players.critic_weights)),
+        generator_step=ScoreClimb(players, batch_size=_FORMAL_GENERATOR_BATCH, learning_rate=1.0),
+        ledger=ledger,
+        streams=streams,
+        progress=progress,
+    )
+    sampler = players.make_sampler()
+    refuse_unless_finite(sampler.weights)
+    return sampler
+
+
+def _fit_images(
+    encoded: EncodedTable,
+    plan: FormalPlan,
+    *,
+    frame: SmoothFrame,
+    streams: Streams,
+    ledger: Ledger,
+    progress: Progress,
+) -> LabelledSampler:
+    from dpwgan.critic.loop import train
+    from dpwgan.methods.published.descent import RememberedDescent
+    from dpwgan.methods.published.gradient_penalty_step import PrivatePenaltyStep, ScoreClimb
+    from dpwgan.methods.published.labelled_players import LabelledPlayers
+
+    def release() -> Arrays:
+        ledger.charge(CLASSES_LABEL)
+        shares, centre = release_classes(encoded, plan, rng=streams.noise)
+        return {"shares": shares, "centre": centre}
+
+    released = ledger.release(CLASSES_LABEL, release)
+    players = LabelledPlayers(
+        encoded,
+        frame,
+        shares=released["shares"].astype(np.float64),
+        centre=released["centre"].astype(np.float64),
+        latent=plan.game.settings.latent,
+        hidden=_IMAGE_HIDDEN,
+        rng=streams.model,
+    )
+    climb = ScoreClimb(players, batch_size=_IMAGE_GENERATOR_BATCH, learning_rate=1.0, average=_IMAGE_AVERAGE)
+    train(
+        plan.critic,
+        critic_step=PrivatePenaltyStep(
+            players,
+            plan=plan.critic,
+            descent=RememberedDescent(
+                players.critic_weights,
+                memory=_IMAGE_MEMORY,
+                pull=_IMAGE_PULL,
+                l2_clip_norm=plan.critic.l2_clip_norm,
+            ),
+            target_slope=_IMAGE_TARGET_SLOPE,
+        ),
+        generator_step=climb,
+        ledger=ledger,
+        streams=streams,
+        progress=progress,
+    )
+    sampler = players.make_sampler(climb.averaged)
+    refuse_unless_finite(sampler.weights)
+    return sampler
+
+
+def release_classes(
+    encoded: EncodedTable, plan: FormalPlan, *, rng: np.random.Generator
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Releases the sizes of the classes, as shares, and the mean of all pictures' points.
+
+    Privacy: one Gaussian event. The caller has charged it. Making shares and a mean of it is post-processing, with the
+      public n.
+    Shapes: (classes,) and (dimension,).
+    """
+    if plan.frame is None or plan.classes is None:
+        raise UsageError("only a table of images has classes")
+    noisy, _ = add_gaussian_noise(
+        sum_classes(encoded, plan.frame),
+        sensitivity=1.0,
+        noise_multiplier=plan.classes.noise_multiplier,
+        rng=rng,
+        replace_one_factor=plan.classes.replace_one_factor,
+    )
+    sizes, total = np.split(noisy, [plan.frame.grid.classes])
+    shares = project_on_simplex(sizes / _SIZES_PART, np.ones_like(sizes), total=float(encoded.records))
+    return shares / encoded.records, total * (REACH / _MEAN_PART / encoded.records)
+
+
+def sum_classes(encoded: EncodedTable, frame: SmoothFrame) -> npt.NDArray[np.float64]:
+    """Adds up what records are: each its class, in a place of its own, and its point. What it gives is not released.
+
+    Privacy: a record's part is `_SIZES_PART` in one place, and a point no longer than `_MEAN_PART` in others: at most 1
+      long in L2. Two records' parts are at most sqrt(2 `_SIZES_PART`^2 + 4 `_MEAN_PART`^2) apart.
+    Shapes: (classes + dimension,).
+    """
+    grid = frame.grid
+    total = np.zeros(frame.dimension)
+    for rows in cut(encoded.records):
+        pixels = encoded.numbers[rows][:, list(grid.sources)]
+        points = frame.to_points(pixels) / REACH
+        # Pixels in [0, 1] have no longer point; this holds whatever they are.
+        lengths = np.linalg.norm(points, axis=1, keepdims=True)
+        total += (points / np.maximum(1.0, lengths * (1.0 + 1e-12))).sum(axis=0)
+        let_go(encoded.numbers)
+    return np.concatenate([_SIZES_PART * count_classes(encoded, grid), _MEAN_PART * total])

@@ -1,0 +1,334 @@
+"""DP-GAN. Johnson 2019: Generating Privacy Preserving Synthetic Datasets, chapters 4 and 5.2."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from dpwgan.critic.plan import TENSORFLOW_SECONDS, TrainingPlan, plan_training
+from dpwgan.critic.sampler import MlpSampler
+from dpwgan.critic.settings import DpWganSettings
+from dpwgan.errors import UsageError
+from dpwgan.images.cosine_space import LENGTH, CosineSpace
+from dpwgan.methods.base import Progress, refuse_unknown_settings
+from dpwgan.methods.image_gaussian import find_images
+from dpwgan.methods.published.conv_sampler import ConvSampler
+from dpwgan.methods.published.published_gan import LAYER_NOISE, PublishedPlan, fit_published, plan_published
+from dpwgan.methods.published.smooth_sampler import SmoothSampler
+from dpwgan.privacy.budget import Budget, NeighboringRelation
+from dpwgan.privacy.choose import AccountantChoice
+from dpwgan.privacy.events import Charge, Event
+from dpwgan.privacy.randomness import Streams
+from dpwgan.table.encoded import EncodedTable, TableShape
+
+if TYPE_CHECKING:
+    from dpwgan.critic.plain_ascent import PlainAscent
+    from dpwgan.methods.published.noisy import NoisyDiscriminator
+    from dpwgan.methods.published.noisy_products import NoisyProducts
+    from dpwgan.privacy.ledger import Ledger
+
+MOST_DIMENSION = 1_024
+"""The most coordinates of an image that a discriminator sees."""
+
+# One hidden layer of the generator is enough: it is held to means and covariances of classes.
+_IMAGE_SETTINGS: dict[str, Any] = {
+    "hidden_generator": (64,),
+    "latent": 32,
+    "generator_learning_rate": 2e-2,
+    # Where steps and pull even out the weights are 14 gradients: with more the logit leaves 0 and the game is lost,
+    # with less the discriminator tells of brightness alone. See docs/dp-gan.md.
+    "critic_learning_rate": 13.0,
+    "weight_pull": 0.9,
+    # What a row's gradient is long where nothing is known, see `NoisyProducts`.
+    "l2_clip_norm": 0.5,
+    "steps": 400,
+}
+_IMAGE_SHARE_OF_TABLE = 0.25
+_IMAGE_GENERATED = 256
+# Cosines of an image that the discriminator sees, at most: the smoothest.
+_DIMENSION = 66
+# A number of the noise on the layers of a table's discriminator, drawn and added: measured on RAND HIE.
+_SECONDS_OF_NOISE = 2e-8
+_NOT_OF_IMAGES = ("hidden_critic", "weight_clip", "gradient_memory")
+
+_OF_PUBLISHED = ("hidden_critic", "hidden_generator", "latent", "steps")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DpGanSettings:
+    """Settings of the DP-GAN.
+
+    `private_part`: whose gradients get noise. `training`: the networks' and the steps' settings by name, checked here;
+    what is not named is chosen by the plan. `projection_dimension`: coordinates of an image that the private
+    discriminator sees. `prior_share`: share of the budget that the latents' prior gets, in units of rho; None without.
+    Raises: UsageError for a value out of its range.
+    """
+
+    private_part: Literal["discriminator", "generator"] = "discriminator"
+    training: Mapping[str, Any]
+    projection_dimension: int | None = None
+    prior_share: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.private_part not in ("discriminator", "generator"):
+            raise UsageError("private-part must be discriminator or generator")
+        dimension = self.projection_dimension
+        if dimension is not None and (
+            isinstance(dimension, bool) or not isinstance(dimension, int) or not 1 <= dimension <= MOST_DIMENSION
+        ):
+            raise UsageError(f"projection-dimension must be a whole number from 1 to {MOST_DIMENSION:,}")
+        if self.prior_share is not None and not 0.0 < self.prior_share < 1.0:
+            raise UsageError("prior-share must lie above 0 and below 1")
+        DpWganSettings(**self.training)
+
+
+def make_dp_gan_settings(method: str, asked: dict[str, Any]) -> DpGanSettings:
+    """Sorts and checks settings by name. Raises: UsageError."""
+    own = {name: asked.pop(name) for name in ("private_part", "projection_dimension", "prior_share") if name in asked}
+    refuse_unknown_settings(method, asked, known={part.name for part in fields(DpWganSettings)} - {"engine"})
+    plain = own.get("private_part") == "generator"
+    for name in asked:
+        if plain and name not in _OF_PUBLISHED:
+            said = name.replace("_", "-")
+            raise UsageError(f"with the private-part generator the method {method} has no setting {said}: as published")
+    if plain and "projection_dimension" in own:
+        raise UsageError(f"with the private-part generator the method {method} has no setting projection-dimension")
+    return DpGanSettings(**own, training=dict(asked))
+
+
+@dataclass(frozen=True, kw_only=True)
+class DpGanPlan:
+    """A private discriminator's steps, fixed before a row is read. `space`: what it sees of images; None for tables."""
+
+    settings: DpGanSettings
+    steps: TrainingPlan
+    space: CosineSpace | None
+
+    @property
+    def choice(self) -> AccountantChoice:
+        """The accountant and why."""
+        return self.steps.choice
+
+    @property
+    def charges(self) -> Sequence[tuple[str, Event, int, Mapping[str, Any]]]:
+        """What to reserve in the ledger."""
+        return self.steps.charges
+
+    @property
+    def memory_bytes(self) -> int:
+        """Estimate of the memory that training takes."""
+        if self.space is None:
+            return self.steps.memory_bytes
+        numbers = self.space.pixels * (4 * self.space.dimension + 8 * self.steps.generator_batch_size)
+        numbers += self.space.features**2 * (3 * self.space.grid.classes + int(4 * self.steps.expected_batch_size))
+        return self.steps.memory_bytes + 4 * numbers
+
+    @property
+    def row_bytes(self) -> int:
+        """The part of it that the rows take, which is on disk instead where they are."""
+        return self.steps.row_bytes
+
+    @property
+    def seconds(self) -> float:
+        """Estimate of the time on two cores."""
+        if self.space is None:
+            plan = self.steps
+            rows = plan.expected_batch_size + plan.generated_batch_size
+            rows += plan.settings.generator_steps * plan.generator_batch_size
+            return plan.seconds + plan.steps * rows * sum(plan.settings.hidden_critic) * _SECONDS_OF_NOISE
+        products = self.space.features**2
+        step = 6e-9 * products * (self.steps.expected_batch_size + self.space.grid.classes)
+        batch = self.steps.generator_batch_size
+        a_round = 1e-10 * batch * (self.space.pixels * self.space.dimension + products * self.space.grid.classes)
+        return TENSORFLOW_SECONDS + self.steps.steps * (
+            step + self.steps.settings.generator_steps * (a_round + 3e-9 * batch * products)
+        )
+
+    def summary(self) -> dict[str, Any]:
+        """Gives the settings as JSON-able pairs."""
+        summary = self.steps.summary()
+        del summary["engine"]
+        seen = {}
+        if self.space is not None:
+            for name in _NOT_OF_IMAGES:
+                del summary[name]
+            weights = (self.space.grid.classes + 1) * self.space.features**2
+            seen = {"projection_dimension": self.space.dimension}
+            summary["critic_weights"] = weights
+        return {"private_part": "discriminator", "layer_noise_variance": LAYER_NOISE**2, **seen, **summary}
+
+
+class DpGan:
+    """A GAN whose discriminator reads rows through clipped, noised gradients; or, as published, without.
+
+    Privacy: with the private part discriminator (the default) rows are read by its steps alone, each a Gaussian
+      mechanism on a Poisson sample; the generator and every sampled row are post-processing. With the private part
+      generator nothing is promised. See docs/dp-gan.md.
+    """
+
+    name = "dp-gan"
+    title = "Differentially private GAN (DP-GAN)"
+    paper = "N. A. G. Johnson: Generating Privacy Preserving Synthetic Datasets, Princeton University, 2019"
+
+    def make_settings(self, **asked: Any) -> DpGanSettings:
+        """Checks settings by name. Raises: UsageError."""
+        if "prior_share" in asked:
+            raise UsageError(f"the method {self.name} has no setting prior-share")
+        return make_dp_gan_settings(self.name, asked)
+
+    def plan(
+        self,
+        shape: TableShape,
+        budget: Budget,
+        *,
+        settings: DpGanSettings,
+        accountant_rule: str,
+        neighboring_relation: NeighboringRelation,
+        other_charges: Sequence[Charge] = (),
+    ) -> DpGanPlan | PublishedPlan:
+        """Fixes batch, noise and steps. Privacy: sees the public shape only.
+
+        Raises: UsageError without a column to train on, PrivacyError if the budget cannot be met.
+        """
+        refuse_nothing_to_train_on(shape, method=self.name)
+        shared: dict[str, Any] = {
+            "accountant_rule": accountant_rule,
+            "neighboring_relation": neighboring_relation,
+            "other_charges": other_charges,
+        }
+        if settings.private_part == "generator":
+            return plan_published(shape, budget, networks=DpWganSettings(**settings.training), **shared)
+        space = lay_out_space(shape, settings)
+        steps = plan_training(
+            seen_shape(shape, space), budget, settings=complete_settings(settings, shape, space), **shared
+        )
+        return DpGanPlan(settings=settings, steps=generate_few(steps, space), space=space)
+
+    def fit(
+        self,
+        encoded: EncodedTable,
+        plan: DpGanPlan | PublishedPlan,
+        *,
+        streams: Streams,
+        ledger: Ledger,
+        progress: Progress,
+        device: str = "auto",
+        threads: int | None = None,
+    ) -> MlpSampler | SmoothSampler | ConvSampler:
+        """Trains both networks for the planned steps. Privacy: each step is charged before it reads rows.
+
+        Raises: PrivacyError, ResourceError, UsageError.
+        """
+        # TensorFlow takes seconds to import; a plan must not pay for it.
+        from dpwgan.critic.device import on_device
+
+        run: dict[str, Any] = {"streams": streams, "ledger": ledger, "progress": progress}
+        with on_device(device, threads=threads):
+            if isinstance(plan, PublishedPlan):
+                return fit_published(encoded, plan, **run)
+            return _fit_private(encoded, plan, **run)
+
+
+def refuse_nothing_to_train_on(shape: TableShape, *, method: str) -> None:
+    """Raises: UsageError if there is no column to train on."""
+    if not shape.spans:
+        raise UsageError(f"{method} needs a column to train on")
+
+
+def lay_out_space(shape: TableShape, settings: DpGanSettings) -> CosineSpace | None:
+    """Gives what a private discriminator sees of images; None for a table. Privacy: of public facts only."""
+    grid = find_images(shape)
+    if grid is None:
+        if settings.projection_dimension is not None:
+            raise UsageError("projection-dimension is for images whose every column is a pixel, or the label")
+        return None
+    pixels = len(grid.sources)
+    asked = settings.projection_dimension or _DIMENSION
+    if settings.projection_dimension is not None and asked > pixels:
+        raise UsageError(f"projection-dimension must be at most {pixels:,}, the number of pixels")
+    return CosineSpace(grid=grid, most=min(asked, pixels))
+
+
+def seen_shape(shape: TableShape, space: CosineSpace | None) -> TableShape:
+    """Gives the shape of what the discriminator sees."""
+    return shape if space is None else TableShape(records=shape.records, spans=space.point_spans)
+
+
+def complete_settings(settings: DpGanSettings, shape: TableShape, space: CosineSpace | None) -> DpWganSettings:
+    """Fills in what was not asked for. Privacy: of public facts only."""
+    chosen: dict[str, Any] = dict(settings.training)
+    if space is not None:
+        refuse_settings_of_tables(settings)
+        defaults = dict(_IMAGE_SETTINGS)
+        if chosen.get("epochs") is not None:
+            del defaults["steps"]
+        defaults["expected_batch_size"] = max(1, round(_IMAGE_SHARE_OF_TABLE * min(shape.records, 32_768)))
+        chosen = {**defaults, **chosen}
+    return DpWganSettings(**chosen)
+
+
+def refuse_settings_of_tables(settings: DpGanSettings) -> None:
+    """Raises: UsageError for a setting that the private discriminator of images has no use for."""
+    for name in _NOT_OF_IMAGES:
+        if name in settings.training:
+            raise UsageError(
+                f"the private discriminator of images has no setting {name.replace('_', '-')}: it weighs products of "
+                "coordinates, without hidden layers of its own"
+            )
+
+
+def generate_few(steps: TrainingPlan, space: CosineSpace | None) -> TrainingPlan:
+    """Makes the generated batches of images small: there are several for each step. Privacy: none of it is of rows."""
+    if space is None:
+        return steps
+    return replace(steps, generated_batch_size=_IMAGE_GENERATED, generator_batch_size=_IMAGE_GENERATED)
+
+
+def make_discriminator(
+    plan: TrainingPlan, space: CosineSpace | None, *, rng: np.random.Generator
+) -> tuple[NoisyDiscriminator | NoisyProducts, PlainAscent | None]:
+    """Makes the private discriminator of rows, or of points of a space, and what makes its noisy sums weights."""
+    from dpwgan.critic.plain_ascent import PlainAscent
+    from dpwgan.methods.published.noisy import NoisyDiscriminator
+    from dpwgan.methods.published.noisy_products import NoisyProducts
+
+    if space is not None:
+        products = NoisyProducts(
+            features=space.features, classes=space.grid.classes, length=LENGTH, layer_noise=LAYER_NOISE, rng=rng
+        )
+        return products, PlainAscent(products, plan)
+    settings = plan.settings
+    table = NoisyDiscriminator(
+        plan.shape.spans,
+        hidden=settings.hidden_critic,
+        weight_clip=settings.weight_clip,
+        layer_noise=LAYER_NOISE,
+        rng=rng,
+    )
+    return table, None
+
+
+def _fit_private(
+    encoded: EncodedTable, plan: DpGanPlan, *, streams: Streams, ledger: Ledger, progress: Progress
+) -> MlpSampler | SmoothSampler:
+    from dpwgan.critic.latents import LatentSource
+    from dpwgan.critic.mlp import MlpGenerator
+    from dpwgan.critic.private_game import play
+    from dpwgan.methods.published.smooth_images import SmoothGenerator
+
+    settings, space, rng = plan.steps.settings, plan.space, streams.model
+    discriminator, update = make_discriminator(plan.steps, space, rng=rng)
+    shared: dict[str, Any] = {"latent": settings.latent, "hidden": settings.hidden_generator, "rng": rng}
+    latents = LatentSource(latent=settings.latent, width=plan.steps.shape.width, rng=rng)
+    run: dict[str, Any] = {"streams": streams, "ledger": ledger, "progress": progress}
+    if space is None:
+        table = MlpGenerator(encoded.spans, **shared)
+        weights = play(encoded, plan.steps, critic=discriminator, generator=table, latents=latents, **run)
+        return MlpSampler(weights=weights, spans=encoded.spans)
+    images = SmoothGenerator(space, **shared)
+    points = space.to_points(encoded)
+    weights = play(points, plan.steps, critic=discriminator, generator=images, latents=latents, update=update, **run)
+    return images.to_sampler(weights)

@@ -1,0 +1,156 @@
+"""Noise on a GAN's loss. Han, Xue 2021: Differentially private GANs by adding noise to Discriminator's loss."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from dpwgan.critic.sampler import MlpSampler
+from dpwgan.methods.base import Progress, refuse_unknown_settings
+from dpwgan.methods.published.conv_sampler import ConvSampler
+from dpwgan.methods.published.game import GameSettings, build_players, plan_game
+from dpwgan.methods.published.plain_game import PlainPlan, fit_plainly
+from dpwgan.privacy.budget import Budget, NeighboringRelation
+from dpwgan.privacy.choose import choose_nothing
+from dpwgan.privacy.events import Charge, PublishedClaim, Unprotected
+from dpwgan.privacy.ledger import Ledger
+from dpwgan.privacy.randomness import Streams
+from dpwgan.table.encoded import EncodedTable, TableShape
+
+REASON = (
+    "the gradient of a loss plus noise is the gradient of the loss, so that the noise changes nothing that is trained, "
+    "and the discriminator reads rows as they are"
+)
+
+# A hundredth of the table, as 600 of 60,000 in the paper, in batches of a size that trains.
+_SHARE_OF_TABLE = 0.01
+_LEAST_BATCH = 64
+_MOST_BATCH = 600
+# A discriminator step is about as much work as a generator step.
+_PASSES = 1.0
+_CRITIC_FILTERS = (32, 64)
+# In the place of the published dropout: without either the discriminator of images wins within some steps. The value is
+# that of papers/dp-gan-ron-gauss, section 4.1.
+_ACTIVATION_STDDEV = math.sqrt(0.5)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LossNoiseSettings(GameSettings):
+    """Settings of the method, as in `GameSettings`."""
+
+
+class LossNoiseGan:
+    """A GAN whose generator's loss is clipped and noised, as published.
+
+    Privacy: no guarantee, whatever the noise; see docs/loss-noise-gan.md. The epsilon asked for is the published one,
+      and gives the noise by the paper's formula.
+    Source: Han and Xue 2021, Computers & Security 107, 102322, Algorithm 1, section 3.4 and Eq. 19.
+    """
+
+    name = "loss-noise-gan"
+    title = "GAN with noise on its loss, as published: no guarantee"
+    paper = "C. Han, R. Xue: Differentially private GANs by adding noise to Discriminator's loss, 2021"
+
+    def make_settings(self, **asked: Any) -> LossNoiseSettings:
+        """Checks settings by name. Raises: UsageError."""
+        refuse_unknown_settings(self.name, asked, known={part.name for part in fields(LossNoiseSettings)})
+        return LossNoiseSettings(**asked)
+
+    def plan(
+        self,
+        shape: TableShape,
+        budget: Budget,
+        *,
+        settings: LossNoiseSettings,
+        accountant_rule: str,
+        neighboring_relation: NeighboringRelation,
+        other_charges: Sequence[Charge] = (),
+    ) -> PlainPlan:
+        """Fixes batch, steps and the noise that the paper asks for. Privacy: sees the public shape only.
+
+        Raises: UsageError for what the networks cannot take.
+        """
+        batch = round(_SHARE_OF_TABLE * shape.records)
+        game = plan_game(
+            shape,
+            settings,
+            method=self.name,
+            batch_size=settings.expected_batch_size or max(_LEAST_BATCH, min(_MOST_BATCH, batch)),
+            passes=_PASSES,
+        )
+        noise_multiplier = published_noise(
+            epsilon=budget.epsilon,
+            delta=budget.delta,
+            sampling_probability=game.batch_size / shape.records,
+            steps=game.steps,
+        )
+        published = PublishedClaim(
+            epsilon=budget.epsilon, delta=budget.delta, provable_epsilon=None, source="Han and Xue 2021, Eq. 19"
+        )
+        return PlainPlan(
+            game=game,
+            event=Unprotected(reason=REASON, published=published),
+            choice=choose_nothing(
+                accountant_rule,
+                budget=budget,
+                neighboring_relation=neighboring_relation,
+                other_charges=other_charges,
+            ),
+            mechanism="gradients of the discriminator's loss on rows as they are",
+            noise_multiplier=noise_multiplier,
+        )
+
+    def fit(
+        self,
+        encoded: EncodedTable,
+        plan: PlainPlan,
+        *,
+        streams: Streams,
+        ledger: Ledger,
+        progress: Progress,
+        device: str = "auto",
+        threads: int | None = None,
+    ) -> ConvSampler | MlpSampler:
+        """Trains. Privacy: none; every read is charged before it happens. Raises: as `fit_plainly`."""
+
+        def make_steps(players: Any) -> Any:
+            from dpwgan.methods.published.loss_noise_step import LossNoiseSteps
+
+            steps = LossNoiseSteps(
+                players,
+                batch_size=plan.game.batch_size,
+                noise_multiplier=plan.noise_multiplier,
+                generator_learning_rate=plan.game.settings.generator_learning_rate,
+                critic_learning_rate=plan.game.settings.critic_learning_rate,
+                noise_rng=streams.noise,
+            )
+            return steps.train_discriminator, steps.train_generator
+
+        return fit_plainly(
+            encoded,
+            plan,
+            build=lambda shares: build_players(
+                encoded,
+                plan.game,
+                shares=shares,
+                critic_filters=_CRITIC_FILTERS,
+                rng=streams.model,
+                activation_stddev=_ACTIVATION_STDDEV,
+            ),
+            make_steps=make_steps,
+            streams=streams,
+            ledger=ledger,
+            progress=progress,
+            device=device,
+            threads=threads,
+        )
+
+
+def published_noise(*, epsilon: float, delta: float, sampling_probability: float, steps: int) -> float:
+    """Gives the sigma for which the paper states an epsilon: 2 q sqrt(T ln(1/delta)) / epsilon.
+
+    Privacy: none follows from it. The paper asks for sigma of at least 1 and q below 1/(16 sigma), which is not checked
+      here, since nothing would be gained if it held.
+    Source: Han and Xue 2021, Eq. 19; with q = 0.01, T = 10,000, delta = 1e-5 and sigma = 1 it states 6.786 (Table 1).
+    """
+    return 2 * sampling_probability * math.sqrt(steps * math.log(1 / delta)) / epsilon

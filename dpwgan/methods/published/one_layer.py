@@ -1,0 +1,573 @@
+"""The one-layer network f_w(x) = sigmoid(w.x + b) on one-hot rows: trained privately, asked privately, certified.
+
+A row has one category in each of d attributes; x is its one-hot code of width W followed by a 1 for the bias, so that
+|x|^2 = d + 1 for every row, and at most that for a row of probabilities. Weights are vectors of length W + 1, the bias
+last. With n real rows (n is public) and synthetic rows of public weights q_i that add up to 1, the logistic loss is
+
+    l(w) = 1/2 (1/n) sum over real rows of ln(1 + e^(-w.x)) + 1/2 sum over synthetic rows of q_i ln(1 + e^(w.x)),
+
+which is ln 2 for w = 0, and J(w) = l(w) + (c/2)|w|^2 with c the regularization. Zeroing out a record makes its term
+disappear; the synthetic rows are public.
+
+Theorem 1 (training). Let |grad J(v)| <= t. Then v moves by at most S = L/(n c) + 2 t/c when a record is zeroed out,
+and by at most sqrt(2 d/(d + 1)) S when it is replaced, with L = sigmoid(sqrt(d + 1) B) sqrt(d + 1)/2 and B =
+min(sqrt(2 d)/(4 c), sqrt(2 ln 2/c)). Proof. J is c-strongly convex, and so it is with the record's term g taken off or
+exchanged; the minimisers are at most |grad g|/c apart, taken at either of them (Chaudhuri, Monteleoni, Sarwate 2011,
+Lemma 7; Corollary 8 is the sensitivity of output perturbation). grad g = -(1/2n) s x with s = sigmoid(-w.x). No
+minimiser is longer than B: J(w) <= J(0) <= ln 2, and |w| <= |grad J(0)|/c by strong convexity, where grad J(0) is a
+quarter of the difference of two mean rows, one of them times (n - 1)/n after a zeroing; a row has length sqrt(d + 1)
+and a 1 for the bias, so |y - u x|^2 <= (d + 1) + u^2 (d + 1) - 2 u, at most 2 d for 0 <= u <= 1. So s <=
+sigmoid(sqrt(d + 1) B), and |grad g| <= L/n. If x is replaced by x', grad g is (s x - s' x')/(2n); |s x - s' x'|^2 is
+convex in (s, s'), so it is largest at a corner of their square: s^2 (d + 1), or s^2 (2 (d + 1) - 2 x.x') <= 2 d s^2,
+since both rows share the bias. As 2 d is no less than d + 1, the minimisers are then at most sqrt(2 d/(d + 1)) L/(n c)
+apart. Strong convexity again puts v within t/c of the minimiser, in either table (as in Wu et al. 2017). QED. Gaussian
+noise of stddev (noise multiplier) S on v is then a Gaussian mechanism; the paper's own Algorithm 4 draws noise that
+its lemma does not cover and needs an exact minimiser.
+
+Theorem 2 (the solver ends). Let p be what conjugate gradients, started at 0, reach after one or more steps for H p =
+-g, with g and H the gradient and Hessian of J at w, and e = sqrt(d + 1)|p|. Then the step (ln(1 + e)/e) p lowers J by
+at least p.Hp/(2 + 2e/3), and |g| <= t after at most N = ceil((M/c)(1 + E/3) ln(2 M ln 2/t^2)) steps from 0, M = c + (d
++ 1)/4, E = sqrt(d + 1)(sqrt(d + 1)/2 + sqrt(2 c ln 2))/c. Proof. g.p = -p.Hp on every Krylov subspace. The logistic
+function has |f'''| <= f'', so along p the second derivative grows by at most e^(e s) (Bach 2010, Proposition 1), and
+J(w + s p) - J(w) <= p.Hp (-s + (e^(e s) - 1 - e s)/e^2). s = ln(1 + e)/e minimises that, to -p.Hp ((1 + e) ln(1 + e) -
+e)/e^2, and (1 + e) ln(1 + e) - e >= e^2/(2 + 2e/3). J never rises above ln 2, so |w| <= sqrt(2 ln 2/c), and the
+gradient is no longer than sqrt(d + 1)/2 + c|w| (a difference of two vectors without negative entries, each at most
+sqrt(d + 1)/2 long); |p| <= |g|/c, so e <= E. The first step of conjugate gradients alone gives p.Hp >= |g|^2/M >=
+(2c/M)(J - min J). So J - min J falls by the factor 1 - c/(M (1 + E/3)) or more, from ln 2 at most to t^2/(2M), where
+|g| <= t. QED. N depends on public numbers alone: no table makes the solver fail. About ten are taken, more for a tiny
+c: some seventy at 2e-6.
+
+Theorem 3 (certificate). Let D be the Euclidean distance between the real and the synthetic rows' one-way fractions,
+all of them joined to one vector of width W. Then l(w) >= ln 2 - (R/4) D for every one-layer network whose weights,
+without the bias, are at most R long. Proof. l is convex, l(0) = ln 2, and grad l(0) is a quarter of the synthetic less
+the real fractions, with 0 for the bias; a convex function lies above its tangent, and Cauchy-Schwarz. QED. D moves by
+at most sqrt(d)/n when a record is zeroed out and sqrt(2 d)/n when it is replaced (triangle inequality). So one
+Gaussian release of D, and Theorem 1 of `dpwgan.privacy.certificate`, bound all networks of all radii at once. The
+tangent at released weights would bound them too, but loses (c/2) R^2, about the squared length of their noise times
+(d + 1)/8, and the noise of a released loss; docs/one-layer.md compares the two.
+
+Theorem 4 (the mean score of a mixture). Let z = w.x + b, with the attributes of x independent, |z| <= Z, and let f(t)
+be the product of their characteristic functions at t, times e^(i t b). With A = Z + a and h = 2 pi/A, the mean of
+sigmoid(z) is 1/2 + h (E[z]/(2 pi) + sum over k of Im f(k h)/sinh(pi k h)), the sum up to k h >= a/pi, but for at most
+2 e^-a (a >= 4). Proof. (1/4) sech^2(z/2), the slope of sigmoid, has Fourier transform pi t/sinh(pi t). By Poisson's
+formula the whole sum, integrated from 0, is sigmoid(z) - 1/2 plus, over all m >= 1, sigmoid(A m + z) - sigmoid(A m -
+z), which is at most e^(Z - A m): together no more than e^-a/(1 - e^-A). What is cut off is at most the integral of
+1/sinh(pi t) beyond a/pi, at most (2/pi) e^-a/(1 - e^-2a). QED.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse, special
+
+from dpwgan.errors import PrivacyError
+from dpwgan.marginals.groups import GroupLayout
+from dpwgan.methods.published.one_hot_rows import (
+    FloatArray,
+    GroupArray,
+    OneHotRows,
+    check_groups,
+    cut_one_hot,
+    find_starts,
+)
+from dpwgan.privacy.certificate import bound_worst_error, gaussian_slack
+from dpwgan.privacy.events import Gaussian, gaussian
+from dpwgan.privacy.mechanisms.gaussian import add_gaussian_noise
+from dpwgan.table.workers import AddUp, Task, alone
+
+ProbabilityArray = npt.NDArray[np.floating[Any]]
+
+WEIGHTS_LABEL, ANSWER_LABEL, CERTIFICATE_LABEL = "one-layer weights", "one-layer answer", "one-layer certificate"
+
+SLOPES_TASK, CURVATURE_TASK = "one-layer slopes", "one-layer curvature"
+SCORES_TASK, GROUP_COUNTS_TASK = "one-layer scores", "one-layer counts"
+"""What workers are asked for: the sums of `OneHotRows` over their own rows."""
+
+ANSWER_NOISE_RATIO = 4.0
+"""Noise multiplier of an answer over that of the weights: one number bears more noise than W, and so costs 1/16."""
+
+CERTIFICATE_NOISE_RATIO = 2.0
+"""Noise multiplier of the certificate over that of the weights: released once, not once a round."""
+
+_SLACK_SHARE = 1e-4
+"""What an inexact minimum may add to the sensitivity, relative to it."""
+
+_LOG_ACCURACY = 12.5
+"""The a of Theorem 4: mean scores are within 2 e^-12.5, less than 1e-5, of the exact ones."""
+
+_MOST_CELLS = 2**16
+"""Complex numbers that a mean score holds at a time in each of its arrays: 1 MiB, measured to be the fastest."""
+
+_UNIT_ROUNDOFF = 2.0**-53
+
+_ROUNDING = 1e-9
+"""What sensitivities are raised by: more than the rounding of the sums that they bound."""
+
+
+def train_one_layer(
+    real_groups: GroupArray,
+    synthetic: GroupArray | ProbabilityArray,
+    *,
+    sizes: Sequence[int],
+    regularization: float,
+    noise_multiplier: float,
+    rng: np.random.Generator,
+    records: int | None = None,
+    synthetic_weights: npt.ArrayLike | None = None,
+    add_up: AddUp = alone,
+) -> tuple[FloatArray, Gaussian]:
+    """Releases the weights of the one-layer network that best tells real rows from synthetic ones.
+
+    Privacy: output perturbation, with the sensitivity of the module's Theorem 1 under zero-out and its factor under
+      replace-one in the event. `records` is the public number of rows, by default that of `real_groups`, from which
+      null records may have been left out; `synthetic` must have been released or be post-processing. Where
+      `real_groups` are a worker's share of `records` rows, everybody's sums are added up: the objective is that of all
+      rows, minimised by this worker, which alone adds the noise.
+    Shapes: `real_groups` (n, d), `synthetic` (m, d) whole numbers, or (m, W) probabilities with each attribute's
+      adding up to 1, whose rows are taken as they are; `synthetic_weights` (m,), equal by default.
+      The released weights (W + 1,).
+    Units: `regularization` is the strength c of the penalty (c/2)|w|^2.
+    Raises: PrivacyError if a number or a shape is out of range.
+    Source: Chaudhuri, Monteleoni, Sarwate 2011, JMLR 12, Lemma 7 and Corollary 8, with Gaussian noise; approximate
+      minimisers as in Wu et al. 2017, arXiv:1606.04722, and Iyengar et al. 2019 (IEEE S&P).
+    """
+    if not (math.isfinite(regularization) and regularization > 0):
+        raise PrivacyError(f"regularization must be finite and above 0; it is {regularization!r}.")
+    sizes = _checked_sizes(sizes)
+    records = _checked_records(real_groups, records)
+    real = OneHotRows(real_groups, sizes)
+    fake = _design(synthetic, sizes=sizes)
+    fake_shares = _shares(synthetic_weights, rows=fake.shape[0])
+    attributes = len(sizes)
+    tolerance = _gradient_tolerance(
+        records=records, synthetic_rows=fake.shape[0], attributes=attributes, regularization=regularization
+    )
+    found = _minimise(
+        real,
+        fake,
+        records=records,
+        fake_shares=fake_shares,
+        attributes=attributes,
+        regularization=regularization,
+        tolerance=tolerance,
+        add_up=add_up,
+    )
+    return add_gaussian_noise(
+        found,
+        sensitivity=weights_sensitivity(
+            records=records, synthetic_rows=fake.shape[0], attributes=attributes, regularization=regularization
+        ),
+        noise_multiplier=noise_multiplier,
+        rng=rng,
+        replace_one_factor=weights_replace_one_factor(attributes),
+    )
+
+
+def weights_sensitivity(*, records: int, synthetic_rows: int, attributes: int, regularization: float) -> float:
+    """Computes how far zeroing out a record can move the weights that the solver finds: L/(n c) + 2 t/c.
+
+    Source: the module's Theorem 1. All arguments are public.
+    """
+    tolerance = _gradient_tolerance(
+        records=records, synthetic_rows=synthetic_rows, attributes=attributes, regularization=regularization
+    )
+    longest = min(math.sqrt(2 * attributes) / (4 * regularization), math.sqrt(2 * math.log(2) / regularization))
+    length = math.sqrt(attributes + 1)
+    lipschitz = float(special.expit(length * longest)) * length / 2
+    return (lipschitz / records + 2 * tolerance) / regularization * (1 + _ROUNDING)
+
+
+def weights_replace_one_factor(attributes: int) -> float:
+    """Computes sqrt(2 d/(d + 1)): how much further replacing a record can move the weights than zeroing it out.
+
+    Source: the module's Theorem 1.
+    """
+    return math.sqrt(2 * attributes / (attributes + 1))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class OneLayerTerm:
+    """What a released network says of the real rows, as a term of a generator's loss.
+
+    Shapes: `weights` (W + 1,), the bias last; `sizes` one number of groups for each attribute.
+    Units: `target` is the released mean of f_w over the real rows, `stddev` that of its noise.
+    Raises: PrivacyError for shapes that do not fit, a target that is not finite, or a stddev not above 0.
+    """
+
+    weights: FloatArray
+    sizes: tuple[int, ...]
+    target: float
+    stddev: float
+
+    def __post_init__(self) -> None:
+        sizes = _checked_sizes(self.sizes)
+        object.__setattr__(self, "sizes", sizes)
+        object.__setattr__(self, "weights", _checked_weights(self.weights, sizes=sizes))
+        if not (math.isfinite(self.target) and math.isfinite(self.stddev) and self.stddev > 0):
+            raise PrivacyError("A one-layer term needs a finite target and a finite stddev above 0.")
+
+    def loss_and_gradient(self, probabilities: ProbabilityArray) -> tuple[float, FloatArray]:
+        """Computes ((expected score - target)/stddev)^2 / 2 and its derivatives by every probability.
+
+        Privacy: post-processing.
+        Shapes: `probabilities` (K, W), the gradient alike.
+        """
+        score, by_probability = _score_and_gradient(probabilities, weights=self.weights, sizes=self.sizes)
+        residual = (score - self.target) / self.stddev
+        by_probability *= residual / self.stddev
+        return 0.5 * residual**2, by_probability
+
+    def add_gradient(self, probabilities: ProbabilityArray, *, into: ProbabilityArray) -> None:
+        """Adds the gradient to others, as `ReleasedLoss` has it."""
+        into += self.loss_and_gradient(probabilities)[1]
+
+
+def measure_one_layer(
+    real_groups: GroupArray,
+    weights: npt.NDArray[np.floating[Any]],
+    *,
+    sizes: Sequence[int],
+    records: int,
+    noise_multiplier: float,
+    rng: np.random.Generator,
+    add_up: AddUp = alone,
+) -> tuple[OneLayerTerm, Gaussian]:
+    """Releases the mean of f_w over the real rows.
+
+    Privacy: with released weights, f_w lies between two public numbers, those of the least and the largest weight of
+      every attribute. Released is the sum of f_w less their middle, over the public n: zeroing out a record moves
+      that by at most half their distance over n (never more than 1/(2n)), replacing it by at most twice as much.
+      Where `real_groups` are a worker's share of `records` rows, everybody's sums are added up first.
+    Shapes: `real_groups` (n, d); `weights` (W + 1,).
+    Raises: PrivacyError if a number or a shape is out of range.
+    Source: Dwork and Roth 2014, Appendix A.
+    """
+    sizes = _checked_sizes(sizes)
+    records = _checked_records(real_groups, records)
+    weights = _checked_weights(weights, sizes=sizes)
+    low, high = special.expit(_sum_range(weights, sizes=sizes))
+    middle, half = (low + high) / 2, (high - low) / 2
+    real = OneHotRows(real_groups, sizes)
+    total = add_up(SCORES_TASK, lambda: real.sum_scores(weights, middle=middle), argument=middle, array=weights)
+    # Equal weights leave a range of 0, where the mean is public; noise of some size is drawn all the same.
+    sensitivity = max(half, 1e-12) * (1 + _ROUNDING) / records
+    noisy, event = add_gaussian_noise(
+        total[0] / records, sensitivity=sensitivity, noise_multiplier=noise_multiplier, rng=rng
+    )
+    stddev = event.noise_multiplier * sensitivity
+    return OneLayerTerm(weights=weights, sizes=sizes, target=float(noisy + middle), stddev=stddev), event
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneLayerCertificate:
+    """How far the one-way fractions of an output are from the real ones, as released.
+
+    Units: `noisy_distance` is the released Euclidean distance, `stddev` that of its noise.
+    Raises: PrivacyError if a number is out of range.
+    """
+
+    noisy_distance: float
+    stddev: float
+    attributes: int
+
+    def __post_init__(self) -> None:
+        if not math.isfinite(self.noisy_distance) or self.attributes < 1:
+            raise PrivacyError("A one-layer certificate needs a finite distance and at least one attribute.")
+        if not (math.isfinite(self.stddev) and self.stddev > 0):
+            raise PrivacyError("A one-layer certificate needs a finite stddev above 0.")
+
+    def alpha(self, *, radius: float, failure_probability: float) -> float:
+        """Bounds how well any one-layer network with |w| <= radius tells the output's rows from the real ones.
+
+        Except with probability `failure_probability`, no such network has a logistic loss below ln 2 - alpha; and that
+        holds for all radii at once. The bias does not count towards |w|.
+        Privacy: post-processing.
+        Units: alpha is in nats; guessing has loss ln 2, so alpha is never more than that.
+        Raises: PrivacyError if the radius is not finite and above 0, or the probability not above 0 and at most 1/2.
+        Source: the module's Theorem 3.
+        """
+        if not (math.isfinite(radius) and radius > 0):
+            raise PrivacyError(f"radius must be finite and above 0; it is {radius!r}.")
+        distance = bound_worst_error(
+            self.noisy_distance,
+            slack=gaussian_slack(stddev=self.stddev, failure_probability=failure_probability),
+            largest_possible=math.sqrt(2 * self.attributes),
+        )
+        return min(radius / 4 * distance, math.log(2))
+
+
+def measure_one_layer_certificate(
+    real_groups: GroupArray,
+    synthetic: GroupArray | ProbabilityArray,
+    *,
+    sizes: Sequence[int],
+    records: int,
+    noise_multiplier: float,
+    rng: np.random.Generator,
+    synthetic_weights: npt.ArrayLike | None = None,
+    add_up: AddUp = alone,
+) -> tuple[OneLayerCertificate, Gaussian]:
+    """Releases the distance between the one-way fractions of the real rows and of an output that is final.
+
+    Privacy: one number, which zeroing out a record moves by at most sqrt(d)/n, and replacing it by sqrt(2) times that.
+      Where `real_groups` are a worker's share of `records` rows, everybody's counts are added up first.
+    Shapes: as in `train_one_layer`. Probabilities certify the rows drawn from them in the mean over all draws.
+    Raises: PrivacyError if a number or a shape is out of range.
+    Source: the module's Theorem 3.
+    """
+    sizes = _checked_sizes(sizes)
+    records = _checked_records(real_groups, records)
+    real = OneHotRows(real_groups, sizes)
+    fake = _design(synthetic, sizes=sizes)
+    generated = fake.T @ _shares(synthetic_weights, rows=fake.shape[0])
+    fractions = add_up(GROUP_COUNTS_TASK, real.count_groups) / records - generated[:-1]
+    sensitivity = math.sqrt(len(sizes)) / records * (1 + _ROUNDING)
+    noisy, event = add_gaussian_noise(
+        np.linalg.norm(fractions),
+        sensitivity=sensitivity,
+        noise_multiplier=noise_multiplier,
+        rng=rng,
+        replace_one_factor=math.sqrt(2),
+    )
+    stddev = event.noise_multiplier * sensitivity
+    return OneLayerCertificate(noisy_distance=float(noisy), stddev=stddev, attributes=len(sizes)), event
+
+
+def one_layer_charges(rounds: int, *, attributes: int, scale: float) -> list[tuple[str, Gaussian, int, dict[str, Any]]]:
+    """Lists what a run of so many rounds has to reserve: label, event, count, details.
+
+    A round trains one network and asks it one question; the certificate is released once. All noise multipliers grow
+    with `scale`, which is that of the weights.
+    Raises: PrivacyError if there is no round or no attribute, or the scale is not finite and above 0.
+    """
+    for name, value in (("rounds", rounds), ("attributes", attributes)):
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise PrivacyError(f"{name} must be a whole number of at least 1; it is {value!r}.")
+    weights = gaussian(noise_multiplier=scale, replace_one_factor=weights_replace_one_factor(attributes))
+    answer = gaussian(noise_multiplier=ANSWER_NOISE_RATIO * scale)
+    certificate = gaussian(noise_multiplier=CERTIFICATE_NOISE_RATIO * scale, replace_one_factor=math.sqrt(2))
+    return [
+        (WEIGHTS_LABEL, weights, rounds, {"released": "a one-layer network's weights", "attributes": attributes}),
+        (ANSWER_LABEL, answer, rounds, {"released": "the network's mean over the rows"}),
+        (CERTIFICATE_LABEL, certificate, 1, {"released": "the distance of all one-way fractions"}),
+    ]
+
+
+class OneLayerServer:
+    """What a worker does with its own rows when the chief trains, asks or certifies a network.
+
+    Privacy: exact sums, for the chief to put noise on; the caller charges before each task. A network in training is
+      seen by all workers before its noise, as the sums are.
+    """
+
+    def __init__(self, get_groups: Callable[[], tuple[GroupArray, GroupLayout]]) -> None:
+        self._get_groups = get_groups
+        self._rows: OneHotRows | None = None
+
+    @property
+    def tasks(self) -> Mapping[str, Task]:
+        """What can be asked for, by name."""
+        return {
+            SLOPES_TASK: lambda argument, weights: self._get_rows().sum_slopes(weights),
+            CURVATURE_TASK: lambda argument, direction: self._get_rows().multiply_curvature(direction),
+            SCORES_TASK: lambda middle, weights: self._get_rows().sum_scores(weights, middle=middle),
+            GROUP_COUNTS_TASK: lambda argument, array: self._get_rows().count_groups(),
+        }
+
+    def _get_rows(self) -> OneHotRows:
+        if self._rows is None:
+            groups, layout = self._get_groups()
+            self._rows = OneHotRows(groups, layout.sizes)
+        return self._rows
+
+
+def iteration_bound(*, attributes: int, regularization: float, tolerance: float) -> int:
+    """Computes N, the number of steps after which no table leaves the solver short of its tolerance.
+
+    Source: the module's Theorem 2.
+    """
+    smoothness = regularization + (attributes + 1) / 4
+    longest = math.sqrt(attributes + 1) * (math.sqrt(attributes + 1) / 2 + math.sqrt(2 * regularization * math.log(2)))
+    factor = smoothness / regularization * (1 + longest / regularization / 3)
+    return max(1, math.ceil(factor * math.log(2 * smoothness * math.log(2) / tolerance**2)))
+
+
+def _gradient_tolerance(*, records: int, synthetic_rows: int, attributes: int, regularization: float) -> float:
+    """Gives the public t that the true gradient is certain to reach; half of it is left to the rounding of float64."""
+    lipschitz = math.sqrt(attributes + 1) / 2
+    # A sum of k terms is off by at most k roundings, in blocks as in one, and a score by d + 1 of them times |w||x|;
+    # J <= ln 2 bounds |w|.
+    roundings = records + synthetic_rows + (attributes + 1) ** 1.5 * math.sqrt(2 * math.log(2) / regularization)
+    return float(lipschitz * (_SLACK_SHARE / 2 / records + 8 * roundings * _UNIT_ROUNDOFF))
+
+
+def _minimise(
+    real: OneHotRows,
+    fake: sparse.csr_matrix,
+    *,
+    records: int,
+    fake_shares: FloatArray,
+    attributes: int,
+    regularization: float,
+    tolerance: float,
+    add_up: AddUp,
+) -> FloatArray:
+    """Finds weights where the gradient of J is at most `tolerance` long, by the module's Theorem 2.
+
+    No W x W matrix is formed: a product with the Hessian costs four sparse products, and one pass over the real rows.
+    """
+    weights = np.zeros(fake.shape[1])
+    for _ in range(iteration_bound(attributes=attributes, regularization=regularization, tolerance=tolerance / 2) + 1):
+        fake_scores = special.expit(fake @ weights)
+        slopes = add_up(SLOPES_TASK, partial(real.sum_slopes, weights), array=weights)
+        gradient = fake.T @ (fake_shares * fake_scores / 2) - slopes / (2 * records) + regularization * weights
+        length = float(np.linalg.norm(gradient))
+        if length <= tolerance / 2:
+            return weights
+        fake_curvature = fake_shares * fake_scores * (1 - fake_scores) / 2
+
+        # Conjugate gradients on H p = -g, from 0; the closer to the minimum, the more exactly.
+        goal = max(min(0.1, length) * length, tolerance / 8)
+        direction = np.zeros_like(weights)
+        residual = -gradient
+        conjugate, squared = residual.copy(), length**2
+        for _ in range(2 * weights.size):
+            bent = add_up(CURVATURE_TASK, partial(real.multiply_curvature, conjugate), array=conjugate)
+            product = bent / (2 * records) + fake.T @ (fake_curvature * (fake @ conjugate)) + regularization * conjugate
+            size = squared / float(conjugate @ product)
+            direction += size * conjugate
+            residual -= size * product
+            previous, squared = squared, float(residual @ residual)
+            if math.sqrt(squared) <= goal:
+                break
+            conjugate = residual + (squared / previous) * conjugate
+        reach = math.sqrt(attributes + 1) * float(np.linalg.norm(direction))
+        weights = weights + _damping(reach) * direction
+    # Theorem 2 leaves no table that leads here; only a broken machine could.
+    raise PrivacyError("The one-layer network's solver passed its proved number of steps: an internal error.")
+
+
+def _damping(reach: float) -> float:
+    """Gives the share of a Newton step to take, ln(1 + e)/e: whole steps may run away from the minimum."""
+    return math.log1p(reach) / reach
+
+
+def _score_and_gradient(
+    probabilities: ProbabilityArray, *, weights: FloatArray, sizes: tuple[int, ...]
+) -> tuple[float, FloatArray]:
+    """Computes the mean of f_w over a mixture of equally likely codes, each drawing every attribute by itself.
+
+    The module's Theorem 4 does it without drawing rows, to 1e-5. Taking w.x + b as normal, as MacKay 1992 does, would
+    be off by hundredths here, which is far more than the noise of an answer.
+    """
+    table = np.asarray(probabilities, dtype=np.float64)
+    if table.ndim != 2 or table.shape[0] == 0 or table.shape[1] != weights.size - 1:
+        raise PrivacyError(f"The codes' probabilities must be a table with {weights.size - 1} columns.")
+    low, high = _sum_range(weights, sizes=sizes)
+    step = 2 * math.pi / (max(abs(low), abs(high)) + _LOG_ACCURACY)
+    points = step * np.arange(1, math.ceil(_LOG_ACCURACY / math.pi / step) + 1)
+    kernel, bias = weights[:-1], weights[-1]
+    gradient = np.empty_like(table)
+    total = 0.0
+    # Some codes at a time, so that their characteristic functions take a bounded amount of memory.
+    chunk = max(1, _MOST_CELLS // (len(sizes) * points.size))
+    for start in range(0, table.shape[0], chunk):
+        rows = slice(start, start + chunk)
+        score = _add_up_points(
+            table[rows], kernel=kernel, bias=bias, sizes=sizes, points=points, step=step, gradient=gradient[rows]
+        )
+        total += score
+    gradient /= table.shape[0]
+    return total / table.shape[0], gradient
+
+
+def _add_up_points(
+    codes: FloatArray,
+    *,
+    kernel: FloatArray,
+    bias: float,
+    sizes: tuple[int, ...],
+    points: FloatArray,
+    step: float,
+    gradient: FloatArray,
+) -> float:
+    """Adds up the sum of Theorem 4 for some codes, writes its derivatives to `gradient`, and gives the scores' sum."""
+    slices = [slice(start, start + size) for start, size in zip(find_starts(sizes), sizes, strict=True)]
+    waves = [np.exp(1j * np.outer(kernel[part], points)) for part in slices]
+    factors = [codes[:, part] @ wave for part, wave in zip(slices, waves, strict=True)]
+    # The product of all factors but one, without dividing by it: it may be 0. The point's weight goes with the bias.
+    after = [np.ones_like(factors[0])]
+    for factor in reversed(factors[1:]):
+        after.append(after[-1] * factor)
+    before = np.exp(1j * bias * points) * step / np.sinh(math.pi * points)
+    for part, wave, factor in zip(slices, waves, factors, strict=True):
+        others = before * after.pop()
+        gradient[:, part] = (others @ wave.T).imag + step / (2 * math.pi) * kernel[part]
+        before = before * factor
+    means = codes @ kernel + bias
+    return float(np.sum(0.5 + step / (2 * math.pi) * means + before.imag.sum(axis=1)))
+
+
+def _sum_range(weights: FloatArray, *, sizes: tuple[int, ...]) -> tuple[float, float]:
+    """Gives the least and the largest w.x + b that any row could have."""
+    starts = find_starts(sizes)
+    low = weights[-1] + np.minimum.reduceat(weights[:-1], starts).sum()
+    high = weights[-1] + np.maximum.reduceat(weights[:-1], starts).sum()
+    return float(low), float(high)
+
+
+def _design(synthetic: npt.NDArray[Any], *, sizes: tuple[int, ...]) -> sparse.csr_matrix:
+    """Writes synthetic rows as a sparse table, one-hot or of probabilities, with a column of ones at its end."""
+    array, name, width = np.asarray(synthetic), "The synthetic rows", sum(sizes)
+    if np.issubdtype(array.dtype, np.integer):
+        check_groups(array, sizes=sizes, name=name)
+        blocks = sparse.vstack([block for _, block in cut_one_hot(array, sizes)])
+        return sparse.hstack([blocks, np.ones((len(array), 1))], format="csr")
+    if array.ndim != 2 or array.shape[0] == 0:
+        raise PrivacyError(f"{name} of a one-layer network must be a table of at least one row.")
+    if array.shape[1] != width:
+        raise PrivacyError(f"{name} of a one-layer network must have {width} probabilities each.")
+    dense = array.astype(np.float64)
+    sums = np.add.reduceat(dense, find_starts(sizes), axis=1)
+    if not (np.all(dense >= 0) and np.all(np.abs(sums - 1) <= 1e-4)):
+        raise PrivacyError(f"{name} of a one-layer network are not probabilities that add up to 1 in each attribute.")
+    # Sums that are off by a float32's rounding would pass the length that the proofs rely on.
+    dense /= np.repeat(sums, sizes, axis=1)
+    return sparse.csr_matrix(np.hstack([dense, np.ones((len(dense), 1))]))
+
+
+def _shares(weights: npt.ArrayLike | None, *, rows: int) -> FloatArray:
+    if weights is None:
+        return np.full(rows, 1 / rows)
+    array = np.asarray(weights, dtype=np.float64)
+    if array.shape != (rows,) or not np.all(np.isfinite(array)) or np.any(array < 0) or not array.sum() > 0:
+        raise PrivacyError("The synthetic rows need one weight each, finite and not negative, and not all of them 0.")
+    shares: FloatArray = array / array.sum()
+    return shares
+
+
+def _checked_sizes(sizes: Sequence[int]) -> tuple[int, ...]:
+    checked = tuple(int(size) for size in sizes)
+    if not checked or min(checked) < 1:
+        raise PrivacyError("A one-layer network needs at least one attribute, and a group in each.")
+    return checked
+
+
+def _checked_records(real_groups: GroupArray, records: int | None) -> int:
+    rows = int(np.shape(real_groups)[0])
+    records = rows if records is None else records
+    if isinstance(records, bool) or not isinstance(records, int) or records < max(rows, 1):
+        raise PrivacyError("records must be a whole number, and no less than the number of real rows.")
+    return records
+
+
+def _checked_weights(weights: npt.NDArray[np.floating[Any]], *, sizes: tuple[int, ...]) -> FloatArray:
+    array = np.asarray(weights, dtype=np.float64)
+    if array.shape != (sum(sizes) + 1,) or not np.all(np.isfinite(array)):
+        raise PrivacyError(f"A one-layer network needs {sum(sizes) + 1} finite weights here, the bias last.")
+    return array

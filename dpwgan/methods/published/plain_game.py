@@ -1,0 +1,120 @@
+"""What methods without a guarantee share: a plan of unprotected acts, and the run that goes with it."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpwgan.critic.finite import refuse_unless_finite
+from dpwgan.critic.sampler import MlpSampler
+from dpwgan.methods.base import Progress
+from dpwgan.methods.published.conv_sampler import ConvSampler
+from dpwgan.methods.published.game import Game, count_classes
+from dpwgan.privacy.choose import NoChoice
+from dpwgan.privacy.events import Event, Unprotected
+from dpwgan.privacy.ledger import Ledger
+from dpwgan.privacy.randomness import Streams
+from dpwgan.table.encoded import EncodedTable
+
+if TYPE_CHECKING:
+    from dpwgan.methods.published.players import Players
+
+CLASSES_LABEL = "unprotected class sizes"
+STEPS_LABEL = "unprotected critic steps"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlainPlan:
+    """A run that reads rows as they are: how often, and what is said of it."""
+
+    game: Game
+    event: Unprotected
+    choice: NoChoice
+    mechanism: str
+    noise_multiplier: float
+
+    @property
+    def charges(self) -> list[tuple[str, Event, int, Mapping[str, Any]]]:
+        """What to reserve in the ledger."""
+        steps = {"mechanism": self.mechanism, "batch_size": self.game.batch_size}
+        charges: list[tuple[str, Event, int, Mapping[str, Any]]] = [(STEPS_LABEL, self.event, self.game.steps, steps)]
+        if self.game.grid is not None:
+            charges.append((CLASSES_LABEL, self.event, 1, {"mechanism": "exact sizes of the classes of the label"}))
+        return charges
+
+    @property
+    def memory_bytes(self) -> int:
+        """Estimate of the memory that training takes."""
+        return self.game.memory_bytes
+
+    @property
+    def row_bytes(self) -> int:
+        """The part of it that the rows take, which is on disk instead where they are."""
+        return self.game.row_bytes
+
+    @property
+    def seconds(self) -> float:
+        """Estimate of the training time on two cores."""
+        return self.game.seconds
+
+    def summary(self) -> dict[str, Any]:
+        """Gives the settings as JSON-able pairs."""
+        return {**self.game.summary(), "noise_multiplier": self.noise_multiplier}
+
+
+Steps = tuple[Callable[[npt.NDArray[np.int64]], None], Callable[[], None]]
+"""A critic's step on row numbers, and a generator's."""
+
+
+def fit_plainly(
+    encoded: EncodedTable,
+    plan: PlainPlan,
+    *,
+    build: "Callable[[npt.NDArray[np.float64] | None], Players]",
+    make_steps: "Callable[[Players], Steps]",
+    streams: Streams,
+    ledger: Ledger,
+    progress: Progress,
+    device: str,
+    threads: int | None,
+) -> ConvSampler | MlpSampler:
+    """Counts the classes of images, trains, and takes the generator out.
+
+    `build` makes the players, from the shares of the classes; `make_steps` the steps that they take.
+    Privacy: none, but every read is charged before it happens.
+    Raises: PrivacyError, ResourceError, UsageError.
+    """
+    # TensorFlow takes seconds to import; a plan must not pay for it.
+    from dpwgan.critic.device import on_device
+    from dpwgan.methods.published.plain_loop import train_plainly
+
+    game = plan.game
+    shares = None
+    if game.grid is not None:
+        ledger.charge(CLASSES_LABEL)
+        shares = count_classes(encoded, game.grid) / encoded.records
+    with on_device(device, threads=threads):
+        players = build(shares)
+        critic_step, generator_step = make_steps(players)
+        train_plainly(
+            label=STEPS_LABEL,
+            records=game.shape.records,
+            batch_size=game.batch_size,
+            steps=game.steps,
+            critic_steps_per_generator_step=game.settings.critic_steps_per_generator_step,
+            critic_step=critic_step,
+            generator_step=generator_step,
+            ledger=ledger,
+            streams=streams,
+            progress=progress,
+        )
+    return take_sampler(players)
+
+
+def take_sampler(players: "Players") -> ConvSampler | MlpSampler:
+    """Takes the generator out of a game. Raises: UsageError if its weights are not finite."""
+    sampler = players.make_sampler()
+    refuse_unless_finite(sampler.weights)
+    return sampler

@@ -1,0 +1,215 @@
+"""A generator, its critic and the rows that the critic reads, of images or of any other table, under one interface.
+
+Content is what a critic reads: images, or dense encoded rows. Labels go beside it, one-hot; a table that is no table of
+images has none, and its label is a column like any other.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import tensorflow as tf
+
+from dpwgan.critic.critic import Critic
+from dpwgan.critic.mlp import MlpGenerator
+from dpwgan.critic.rows import RowReader
+from dpwgan.critic.sampler import MlpSampler
+from dpwgan.images.image_grid import ImageGrid
+from dpwgan.methods.published.conv_critic import ConvCritic
+from dpwgan.methods.published.conv_generator import ConvGenerator
+from dpwgan.methods.published.conv_sampler import ConvSampler
+from dpwgan.methods.published.noisy_features import NoisyFeatures, make_device_rng
+from dpwgan.table.encoded import EncodedTable
+
+Inputs = tuple[tf.Tensor, ...]
+"""The random input of a generator: standard normal latents and, for a table, uniforms in [0, 1)."""
+
+# Kernels are drawn inside a box of this size, which is none: their stddev is far below it.
+_NO_WEIGHT_CLIP = 1e3
+
+
+class Networks(Protocol):
+    """Both networks of a game, and real rows.
+
+    Privacy: `read` gives real rows to the caller, who has charged for them. Everything else sees none.
+    """
+
+    generator_weights: list[tf.Variable]
+    critic_weights: list[tf.Variable]
+    input_widths: tuple[int, ...]
+
+    def read(self, rows: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Gives content and labels of real rows. Shapes: (b,) to (b, ...) and (b, classes)."""
+
+    def draw(self, batch: int) -> Inputs:
+        """Draws random input on the device. Shapes: (batch, width) for each of `input_widths`."""
+
+    def draw_mixing(self, batch: int) -> tf.Tensor:
+        """Draws uniforms in [0, 1) on the device. Shapes: (batch,)."""
+
+    def draw_labels(self, batch: int) -> tf.Tensor:
+        """Draws labels by the shares of the classes. Shapes: (batch, classes)."""
+
+    def generate(self, inputs: Inputs, labels: tf.Tensor) -> tf.Tensor:
+        """Gives generated content for given labels. Shapes: (b, ...)."""
+
+    def score(self, content: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
+        """Scores content. Shapes: (b,)."""
+
+
+class Players(Networks, Protocol):
+    """The same, whose generator can be taken out of the game as it is."""
+
+    def make_sampler(self) -> ConvSampler | MlpSampler:
+        """Takes the generator out of the game."""
+
+
+class LabelledDraws:
+    """The random input of a game on images: latents, and labels by the shares of the classes."""
+
+    def __init__(self, *, shares: npt.NDArray[np.float64], latent: int, rng: np.random.Generator) -> None:
+        """Seeds the device's generator from the model stream. Shapes: `shares` (classes,), public or released."""
+        self._classes = len(shares)
+        self._ends = tf.constant(np.cumsum(shares)[:-1] / np.sum(shares), tf.float32)
+        self._device_rng = make_device_rng(rng)
+        self.input_widths: tuple[int, ...] = (latent,)
+
+    def draw(self, batch: int) -> Inputs:
+        """Draws latents."""
+        return (self._device_rng.normal([batch, self.input_widths[0]]),)
+
+    def draw_mixing(self, batch: int) -> tf.Tensor:
+        """Draws uniforms."""
+        return self._device_rng.uniform([batch])
+
+    def draw_labels(self, batch: int) -> tf.Tensor:
+        """Draws one-hot labels by the shares."""
+        codes = tf.searchsorted(self._ends, self._device_rng.uniform([batch]), side="right")
+        return tf.one_hot(codes, self._classes)
+
+
+class ImagePlayers(LabelledDraws):
+    """Networks with convolutions, conditioned on the label of an image."""
+
+    def __init__(
+        self,
+        encoded: EncodedTable,
+        grid: ImageGrid,
+        *,
+        shares: npt.NDArray[np.float64],
+        latent: int,
+        critic_filters: tuple[int, ...],
+        rng: np.random.Generator,
+        noisy_features: NoisyFeatures | None = None,
+        activation_stddev: float = 0.0,
+    ) -> None:
+        """Puts the images on the device, unless they are on disk.
+
+        Shapes: `shares` (classes,), public, released or charged for.
+        """
+        super().__init__(shares=shares, latent=latent, rng=rng)
+        self._read = RowReader(encoded)
+        self._grid = grid
+        self._shares = shares
+        self._generator = ConvGenerator(grid.shape, classes=grid.classes, latent=latent, rng=rng)
+        self._critic = ConvCritic(
+            grid.shape,
+            classes=grid.classes,
+            filters=critic_filters,
+            rng=rng,
+            noisy_features=noisy_features,
+            activation_stddev=activation_stddev,
+            device_rng=self._device_rng,
+        )
+        self.generator_weights = self._generator.weights
+        self.critic_weights = self._critic.weights
+
+    def read(self, rows: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Gives images and one-hot labels of real rows."""
+        codes, numbers = self._read(rows)
+        pixels = tf.gather(numbers, self._grid.sources, axis=1)
+        labels = tf.one_hot(codes[:, self._grid.label.source], self._grid.classes)
+        return tf.reshape(pixels, [-1, *self._grid.shape]), labels
+
+    def generate(self, inputs: Inputs, labels: tf.Tensor) -> tf.Tensor:
+        """Gives images of the given labels."""
+        return self._generator.images(inputs[0], labels)
+
+    def score(self, content: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
+        """Scores images with their labels."""
+        return self._critic.score(content, labels)
+
+    def make_sampler(self) -> ConvSampler:
+        """Gives the generator's weights and the shares as plain arrays."""
+        weights = tuple(weight.numpy() for weight in self.generator_weights)
+        return ConvSampler(weights=weights, shares=self._shares, grid=self._grid)
+
+
+class TablePlayers:
+    """Perceptrons on dense encoded rows."""
+
+    def __init__(
+        self,
+        encoded: EncodedTable,
+        *,
+        latent: int,
+        hidden_generator: Sequence[int],
+        hidden_critic: Sequence[int],
+        rng: np.random.Generator,
+        noisy_features: NoisyFeatures | None = None,
+    ) -> None:
+        """Puts the encoded rows on the device, unless they are on disk."""
+        spans = encoded.spans
+        self._read = RowReader(encoded)
+        self._spans = spans
+        self._device_rng = make_device_rng(rng)
+        self._generator = MlpGenerator(spans, latent=latent, hidden=hidden_generator, rng=rng)
+        self._critic = Critic(spans, hidden=hidden_critic, weight_clip=_NO_WEIGHT_CLIP, rng=rng)
+        self._noisy_features = noisy_features
+        self.generator_weights = self._generator.weights
+        self.critic_weights = self._critic.weights
+        self.input_widths: tuple[int, ...] = (latent, sum(span.width for span in spans))
+
+    def read(self, rows: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Gives dense rows, and labels of no width."""
+        codes, numbers = self._read(rows)
+        pieces = []
+        for span in self._spans:
+            if span.head == "linear":
+                pieces.append(numbers[:, span.source, tf.newaxis])
+            elif span.head == "sigmoid":
+                pieces.append(tf.cast(codes[:, span.source, tf.newaxis], tf.float32))
+            else:
+                pieces.append(tf.one_hot(codes[:, span.source], span.width))
+        return tf.concat(pieces, axis=1), tf.zeros([tf.shape(rows)[0], 0])
+
+    def draw(self, batch: int) -> Inputs:
+        """Draws latents, and the uniforms that make hard rows of logits."""
+        latent, width = self.input_widths
+        return self._device_rng.normal([batch, latent]), self._device_rng.uniform([batch, width])
+
+    def draw_mixing(self, batch: int) -> tf.Tensor:
+        """Draws uniforms."""
+        return self._device_rng.uniform([batch])
+
+    def draw_labels(self, batch: int) -> tf.Tensor:
+        """Gives labels of no width."""
+        return tf.zeros([batch, 0])
+
+    def generate(self, inputs: Inputs, labels: tf.Tensor) -> tf.Tensor:
+        """Gives dense rows, ones and zeros."""
+        del labels
+        return self._generator.rows(*inputs)
+
+    def score(self, content: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
+        """Scores dense rows."""
+        del labels
+        features = self._critic.features(content)
+        if self._noisy_features is not None:
+            features = self._noisy_features(features)
+        return tf.squeeze(features @ self.critic_weights[-1], axis=1)
+
+    def make_sampler(self) -> MlpSampler:
+        """Gives the generator's weights as plain arrays."""
+        return MlpSampler(weights=tuple(weight.numpy() for weight in self.generator_weights), spans=self._spans)

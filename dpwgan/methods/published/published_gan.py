@@ -1,0 +1,251 @@
+"""DP-GAN as published: noise on the generator's gradients alone. Johnson 2019, chapter 4. Nothing is promised."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpwgan.critic.sampler import MlpSampler
+from dpwgan.critic.settings import DpWganSettings
+from dpwgan.images.image_grid import LEAST_SIDE
+from dpwgan.methods.base import Progress
+from dpwgan.methods.image_gaussian import find_images
+from dpwgan.methods.published.conv_sampler import ConvSampler
+from dpwgan.privacy.accountants.moments import MOMENTS
+from dpwgan.privacy.budget import Budget, NeighboringRelation
+from dpwgan.privacy.calibrate import noise_multiplier_for
+from dpwgan.privacy.choose import NoChoice, choose_nothing
+from dpwgan.privacy.events import Charge, Event, Gaussian, PublishedClaim, Unprotected
+from dpwgan.privacy.randomness import Streams
+from dpwgan.table.encoded import EncodedTable, TableShape
+
+if TYPE_CHECKING:
+    from dpwgan.privacy.ledger import Ledger
+
+GENERATOR_LABEL = "generator and discriminator steps"
+SOURCE = "Johnson 2019, chapter 4: noise on the generator's gradients alone"
+
+LAYER_NOISE = math.sqrt(0.5)
+"""Stddev of the paper's noise of variance 0.5 (section 4.1). Its program has stddev 0.5, which is variance 0.25."""
+
+# What the paper fixes for the generator's optimiser.
+BATCH = 100
+MICROBATCHES = 50
+GENERATOR_CLIP = 1.5
+RATE, MEAN_MEMORY, SQUARE_MEMORY = 2e-4, 0.5, 0.999
+# The paper takes 11,000 steps, 10 to 12 hours on a GPU of its time; these end in minutes on two cores.
+_PUBLISHED_STEPS = 2_000
+_PUBLISHED_IMAGE_STEPS = 300
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublishedPlan:
+    """The published run: a plain discriminator, and noise on the generator's gradients. Nothing is promised."""
+
+    shape: TableShape
+    networks: DpWganSettings
+    choice: NoChoice
+    steps: int
+    batch: int
+    noise_multiplier: float
+    claim: PublishedClaim
+    prior: Any = None
+    prior_share: float | None = None
+
+    @property
+    def charges(self) -> Sequence[tuple[str, Event, int, Mapping[str, Any]]]:
+        """What to note in the ledger."""
+        event = Unprotected(
+            reason=(
+                "the discriminator's weights are trained on rows without any noise, and every gradient of the "
+                "generator depends on them"
+            ),
+            published=self.claim,
+        )
+        details = {
+            "mechanism": "Adam on the discriminator, plain; Gaussian noise on the generator's clipped gradients",
+            "l2_clip_norm": GENERATOR_CLIP,
+            "microbatches": self.microbatches,
+            "noise_multiplier": self.noise_multiplier,
+        }
+        prior = [] if self.prior is None else list(self.prior.charges)
+        return [*prior, (GENERATOR_LABEL, event, self.steps, details)]
+
+    @property
+    def microbatches(self) -> int:
+        """Number of microbatches: one for each two rows of a batch, as published."""
+        return count_microbatches(self.batch)
+
+    @property
+    def memory_bytes(self) -> int:
+        """Estimate of the memory that training takes."""
+        prior = 0 if self.prior is None else self.prior.memory_bytes
+        return int(self.row_bytes + prior + 4 * self.shape.width * (64 * self.batch + 12 * 1024) + 128 * 2**20)
+
+    @property
+    def row_bytes(self) -> int:
+        """The part of it that the rows take, which is on disk instead where they are."""
+        return 8 * self.shape.records * max(1, len(self.shape.spans))
+
+    @property
+    def seconds(self) -> float:
+        """Rough estimate of the time on two cores."""
+        images = find_images(self.shape) is not None
+        return 10.0 + self.steps * (0.5 if images else 0.02 + self.shape.width * 2e-6 * self.microbatches)
+
+    def summary(self) -> dict[str, Any]:
+        """Gives the settings as JSON-able pairs."""
+        return {
+            "private_part": "generator",
+            "layer_noise_variance": LAYER_NOISE**2,
+            "batch_size": self.batch,
+            "microbatches": self.microbatches,
+            "l2_clip_norm": GENERATOR_CLIP,
+            "noise_multiplier": self.noise_multiplier,
+            "learning_rate": RATE,
+            "steps": self.steps,
+            "prior_share": self.prior_share,
+        }
+
+
+def count_microbatches(batch: int) -> int:
+    """Gives the number of microbatches that a batch is cut into: 50 of 100 rows, as published."""
+    return max(1, min(MICROBATCHES, batch // 2))
+
+
+def plan_published(
+    shape: TableShape,
+    budget: Budget,
+    *,
+    networks: DpWganSettings,
+    accountant_rule: str,
+    neighboring_relation: NeighboringRelation,
+    other_charges: Sequence[Charge] = (),
+    prior: Any = None,
+    prior_share: float | None = None,
+) -> PublishedPlan:
+    """Fixes steps and noise as published, and works out what they prove. Privacy: sees the public shape only.
+
+    Raises: PrivacyError if even the published accounting cannot meet the budget.
+    """
+    images = find_images(shape) is not None
+    batch = min(BATCH, shape.records)
+    steps = networks.steps or (_PUBLISHED_IMAGE_STEPS if images else _PUBLISHED_STEPS)
+    before = [*other_charges, *((event, count) for _, event, count, _ in (prior.charges if prior else ()))]
+    noise_multiplier = noise_multiplier_for(
+        accountant=MOMENTS,
+        budget=budget,
+        sampling_probability=batch / shape.records,
+        steps=steps,
+        neighboring_relation=neighboring_relation,
+        other_charges=before,
+    )
+    provable = provable_epsilon(
+        noise_multiplier, steps=steps, microbatches=count_microbatches(batch), delta=budget.delta, before=before
+    )
+    return PublishedPlan(
+        shape=shape,
+        networks=networks,
+        choice=choose_nothing(
+            accountant_rule, budget=budget, neighboring_relation=neighboring_relation, other_charges=other_charges
+        ),
+        steps=steps,
+        batch=batch,
+        noise_multiplier=noise_multiplier,
+        claim=PublishedClaim(epsilon=budget.epsilon, delta=budget.delta, provable_epsilon=provable, source=SOURCE),
+        prior=prior,
+        prior_share=prior_share,
+    )
+
+
+def provable_epsilon(
+    noise_multiplier: float, *, steps: int, microbatches: int, delta: float, before: Sequence[Charge] = ()
+) -> float | None:
+    """Gives an epsilon that the published steps can be proved to have, under either neighbouring relation.
+
+    One record may change the discriminator, hence the gradients of all m microbatches: each is clipped to C, so that
+    their sum moves by up to 2 m C, in every step, whether the record is in its batch or not. That is T Gaussians of
+    noise multiplier sigma / (2 m) without amplification: rho = T (2 m / sigma)^2 / 2, and epsilon = rho + 2 sqrt(rho
+    ln(1/delta)). The formula stands for the accountant, whose orders end above the best one, next to 1, at such a rho.
+    Releases `before` are added in rho; None where one of them has none.
+    Source: Bun and Steinke 2016, arXiv:1605.02065, Propositions 1.3 and 1.6.
+    """
+    rho = steps * (2 * microbatches / noise_multiplier) ** 2 / 2
+    for event, count in before:
+        if not isinstance(event, Gaussian):
+            return None
+        # A record that is replaced moves a release at most as far as its factor says; a zeroed one no further.
+        rho += count * event.replace_one_factor**2 / (2 * event.noise_multiplier**2)
+    return rho + 2 * math.sqrt(rho * math.log(1 / delta))
+
+
+def fit_published(
+    encoded: EncodedTable, plan: PublishedPlan, *, streams: Streams, ledger: Ledger, progress: Progress
+) -> MlpSampler | ConvSampler:
+    """Trains both networks, of a table or of images with convolutions. Privacy: none; each read is noted before it."""
+    from dpwgan.critic.latents import LatentSource
+    from dpwgan.critic.mlp import MlpGenerator
+    from dpwgan.methods.published.published_game import ImageRows
+
+    networks, rng = plan.networks, streams.model
+    run: dict[str, Any] = {"streams": streams, "ledger": ledger, "progress": progress}
+    grid = find_images(plan.shape)
+    if grid is None or min(grid.shape[:2]) < LEAST_SIDE:
+        generator = MlpGenerator(encoded.spans, latent=networks.latent, hidden=networks.hidden_generator, rng=rng)
+        latents = LatentSource(latent=networks.latent, width=plan.shape.width, rng=rng)
+        weights = play_published_table(encoded, plan, generator=generator, latents=latents, **run)
+        return MlpSampler(weights=weights, spans=encoded.spans)
+    game = ImageRows(encoded, grid, latent=networks.latent, layer_noise=LAYER_NOISE, rng=rng)
+    weights = _play(game, plan, **run)
+    shares = np.full(grid.classes, 1.0 / grid.classes)
+    return ConvSampler(weights=weights, shares=shares, grid=grid)
+
+
+def play_published_table(
+    encoded: EncodedTable, plan: PublishedPlan, *, generator: Any, latents: Any, streams: Streams, **run: Any
+) -> tuple[npt.NDArray[np.float32], ...]:
+    """Plays against a perceptron, and gives the generator's weights. Each step is noted before it reads rows."""
+    from dpwgan.methods.published.noisy import NoisyDiscriminator
+    from dpwgan.methods.published.published_game import TableRows
+
+    discriminator = NoisyDiscriminator(
+        encoded.spans,
+        hidden=plan.networks.hidden_critic,
+        weight_clip=1e3,
+        layer_noise=LAYER_NOISE,
+        rng=streams.model,
+    )
+    game = TableRows(encoded, generator=generator, discriminator=discriminator, latents=latents)
+    return _play(game, plan, streams=streams, **run)
+
+
+def _play(
+    game: Any, plan: PublishedPlan, *, streams: Streams, ledger: Ledger, progress: Progress
+) -> tuple[npt.NDArray[np.float32], ...]:
+    from dpwgan.critic.finite import refuse_unless_finite
+    from dpwgan.methods.published.published_game import PublishedSteps
+
+    steps = PublishedSteps(
+        game,
+        microbatches=plan.microbatches,
+        microbatch=plan.batch // plan.microbatches,
+        l2_clip_norm=GENERATOR_CLIP,
+        learning_rate=RATE,
+        mean_memory=MEAN_MEMORY,
+        square_memory=SQUARE_MEMORY,
+    )
+    every = max(1, plan.steps // 50)
+    for step in range(plan.steps):
+        ledger.charge(GENERATOR_LABEL)
+        rows = streams.batches.choice(plan.shape.records, size=plan.batch, replace=False)
+        steps(rows, noise_rng=streams.noise, noise_multiplier=plan.noise_multiplier)
+        if (step + 1) % every == 0 or step + 1 == plan.steps:
+            progress(step + 1, plan.steps, ledger.epsilon_spent())
+    weights = tuple(weight.numpy() for weight in game.generator_weights)
+    refuse_unless_finite(weights)
+    return weights

@@ -1,0 +1,103 @@
+"""The generator of images in few coordinates: a label, a latent, and a perceptron; or that beside a Gaussian prior."""
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+import tensorflow as tf
+
+from dpwgan.critic.heads import draw_one_hot
+from dpwgan.images.cosine_space import CENTRE, LENGTH, CosineSpace
+from dpwgan.images.projected_images import ImageSampler
+from dpwgan.methods.published.smooth_sampler import SmoothSampler
+
+# What the first images are like without a prior: gray, and this far from it, in amplitudes.
+_FIRST_STDDEV = 0.5
+_LAST_LAYER_SCALE = 0.01
+
+
+class SmoothGenerator:
+    """Draws a label and a latent; the image is what the perceptron makes of both, in a basis of smooth pictures.
+
+    With a prior, the image is that of the prior for the same latent, and the perceptron's picture, next to 0, is
+    added: a generator that starts as RON-Gauss. Pixels are cut to [0, 1] as they are when rows are written; gradients
+    pass through the cut. Rows are points of the space, as the discriminator sees them.
+    Privacy: sees released numbers alone.
+    Shapes: `weights` begins with the logits of the label (classes,), then alternates matrices and biases.
+    """
+
+    def __init__(
+        self,
+        space: CosineSpace,
+        *,
+        latent: int,
+        hidden: Sequence[int],
+        prior: ImageSampler | None = None,
+        rng: np.random.Generator,
+    ) -> None:
+        """Draws the first weights: smooth pictures without a prior, next to nothing with one."""
+        self.space, self._prior = space, prior
+        self.latent = latent if prior is None else int(prior.loadings.shape[1])
+        shares = np.full(space.grid.classes, 1.0 / space.grid.classes) if prior is None else prior.shares
+        # The network's output becomes pixels, and pixels points, each by one product.
+        self._drawing = tf.constant(space.amplitudes[:, np.newaxis] * space.basis, tf.float32)
+        self._looking = tf.constant(space.basis.T * space.embedding.weights, tf.float32)
+        if prior is not None:
+            self._locations = tf.constant(prior.locations, tf.float32)
+            self._spreads = tf.constant(prior.spreads, tf.float32)
+            self._loadings = tf.constant(prior.loadings, tf.float32)
+        sizes = [self.latent + space.grid.classes, *hidden, space.dimension]
+        self.weights: list[tf.Variable] = [tf.Variable(np.log(np.maximum(shares, 1e-6)).astype(np.float32))]
+        for layer, (inputs, outputs) in enumerate(pairwise(sizes)):
+            kernel = rng.standard_normal((inputs, outputs), dtype=np.float32)
+            if layer < len(hidden):
+                kernel *= np.float32(math.sqrt(2.0 / inputs))
+            elif prior is None:
+                kernel *= np.float32(_FIRST_STDDEV / math.sqrt(inputs))
+            else:
+                kernel *= np.float32(_LAST_LAYER_SCALE)
+            self.weights += [tf.Variable(kernel), tf.Variable(np.zeros(outputs, np.float32))]
+
+    def rows(self, latents: tf.Tensor, uniforms: tf.Tensor) -> tf.Tensor:
+        """Draws a batch of points. Shapes: (b, latent), (b, classes or more) to (b, features + classes)."""
+        classes = self.space.grid.classes
+        logits = tf.tile(self.weights[0][tf.newaxis], [tf.shape(latents)[0], 1])
+        label = draw_one_hot(logits, uniforms[:, :classes])
+        activation = tf.concat([latents, label], axis=1)
+        for kernel, bias in zip(self.weights[1:-2:2], self.weights[2:-2:2], strict=True):
+            activation = tf.nn.relu(activation @ kernel + bias)
+        pixels = (activation @ self.weights[-2] + self.weights[-1]) @ self._drawing
+        if self._prior is None:
+            pixels += CENTRE
+        else:
+            pixels += self._draw_prior(latents, tf.stop_gradient(label))
+        cut = pixels + tf.stop_gradient(tf.clip_by_value(pixels, 0.0, 1.0) - pixels)
+        return tf.concat([self._embed(cut), label], axis=1)
+
+    def cells(self, latents: tf.Tensor, uniforms: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Draws the same points as encoded ones. Shapes: as `rows`, to codes (b, 1) and numbers (b, features)."""
+        numbers, label = tf.split(self.rows(latents, uniforms), [self.space.features, self.space.grid.classes], axis=1)
+        return tf.argmax(label, axis=1, output_type=tf.int32)[:, tf.newaxis], numbers
+
+    def to_sampler(self, weights: Sequence[npt.NDArray[np.float32]]) -> SmoothSampler:
+        """Gives the sampler with these weights."""
+        return SmoothSampler(weights=tuple(weights), space=self.space, prior=self._prior)
+
+    def _embed(self, pixels: tf.Tensor) -> tf.Tensor:
+        """Gives points of images, as `CosineSpace.to_points` does of rows. Shapes: (b, pixels) to (b, features)."""
+        scaled = (pixels - CENTRE) @ self._looking
+        whole = tf.pad(scaled, [[0, 0], [0, 1]], constant_values=self.space.embedding.constant)
+        # The constant is never 0, so that no length is.
+        return LENGTH * whole / tf.norm(whole, axis=1, keepdims=True)
+
+    def _draw_prior(self, latents: tf.Tensor, label: tf.Tensor) -> tf.Tensor:
+        classes, matrices = self.space.grid.classes, int(self._loadings.shape[0])
+        if matrices == 1:
+            bent = latents @ self._loadings[0]
+        else:
+            # One product for all classes: each latent stands in the place of its own class, zeros in the others.
+            placed = tf.reshape(label[:, :, tf.newaxis] * latents[:, tf.newaxis], [-1, classes * self.latent])
+            bent = placed @ tf.reshape(self._loadings, [classes * self.latent, -1])
+        return label @ self._locations + (label @ self._spreads) * bent

@@ -1,0 +1,254 @@
+"""What a mechanism did, in the few numbers that its accounting needs. Each event is a frozen, JSON-able value.
+
+A noise multiplier is always noise stddev over the L2 sensitivity under the zero-out relation; what one replaced
+record can move is a multiple of that sensitivity, which the event carries where it is not 2.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dpwgan.errors import PrivacyError
+from dpwgan.privacy.budget import NeighboringRelation
+
+
+def _refuse_unless_positive(name: str, value: float) -> None:
+    if not (math.isfinite(value) and value > 0):
+        raise PrivacyError(f"{name} must be finite and above 0; it is {value!r}.")
+
+
+def _refuse_unless_factor(replace_one_factor: float) -> None:
+    if not 1 <= replace_one_factor <= 2:
+        raise PrivacyError(f"replace_one_factor must lie between 1 and 2; it is {replace_one_factor!r}.")
+
+
+class _Numbers:
+    """An event that its name and its numbers say all about."""
+
+    def describe(self) -> dict[str, str | float]:
+        """Gives the event as JSON-able pairs."""
+        name = next(name for name, kind in _KINDS.items() if kind is type(self))
+        return {"event": name, **vars(self)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoissonGaussian(_Numbers):
+    """A sum over a Poisson sample, released with Gaussian noise.
+
+    Privacy: each record is in the sample independently with `sampling_probability`; one record moves the sum by at
+      most one sensitivity, and the noise has stddev `noise_multiplier` sensitivities. Two records at the same place
+      differ by at most twice the sensitivity.
+    Source: Abadi et al. 2016, arXiv:1607.00133; Mironov, Talwar, Zhang 2019, arXiv:1908.10530.
+    """
+
+    sampling_probability: float
+    noise_multiplier: float
+
+    def __post_init__(self) -> None:
+        if not 0 < self.sampling_probability <= 1:
+            raise PrivacyError(
+                f"sampling_probability must lie above 0 and not above 1; it is {self.sampling_probability!r}."
+            )
+        _refuse_unless_positive("noise_multiplier", self.noise_multiplier)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gaussian(_Numbers):
+    """A function of all records, released with Gaussian noise.
+
+    Privacy: zeroing out a record moves the function by at most one L2 sensitivity, and the noise has stddev
+      `noise_multiplier` sensitivities. Replacing a record moves it by at most `replace_one_factor` sensitivities:
+      2 in general, sqrt(2) for one-hot counts (one cell down, another one up).
+    Source: Dwork and Roth 2014, Appendix A; Balle and Wang 2018, arXiv:1805.06530.
+    """
+
+    noise_multiplier: float
+    replace_one_factor: float = 2.0
+
+    def __post_init__(self) -> None:
+        _refuse_unless_positive("noise_multiplier", self.noise_multiplier)
+        _refuse_unless_factor(self.replace_one_factor)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StableSelection(_Numbers):
+    """A mechanism known only by its (epsilon, delta), such as the discovery of a column's categories.
+
+    Privacy: (`epsilon`, `delta`) hold under the neighbouring relation of the run. Composed with everything else by
+      basic composition: both numbers are added.
+    Source: Korolova et al. 2009; Dwork and Roth 2014, Theorem 3.16.
+    """
+
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        _refuse_unless_positive("epsilon", self.epsilon)
+        if not 0 < self.delta < 1:
+            raise PrivacyError(f"delta must lie strictly between 0 and 1; it is {self.delta!r}.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExponentialSelection(_Numbers):
+    """The exponential mechanism: one of a public list, drawn with probability proportional to e^(epsilon u / (2 D)).
+
+    Privacy: D bounds how much zeroing out a record moves any score u, so that the privacy loss of a draw lies in an
+      interval of length `epsilon` (bounded range), which contains 0: epsilon-DP, and (epsilon^2 / 8)-zCDP. Replacing a
+      record moves a score by at most `replace_one_factor` times D, and all of this holds with epsilon times as large.
+    Source: McSherry and Talwar 2007; Durfee and Rogers 2019, arXiv:1905.04273 (bounded range); Cesar and Rogers 2021,
+      arXiv:2004.07223 (zCDP).
+    """
+
+    epsilon: float
+    replace_one_factor: float = 2.0
+
+    def __post_init__(self) -> None:
+        _refuse_unless_positive("epsilon", self.epsilon)
+        _refuse_unless_factor(self.replace_one_factor)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pure(_Numbers):
+    """A function of all records, released with noise that has no delta.
+
+    Privacy: the release is `epsilon`-DP under zero-out, and has at most `replace_one_factor` times that epsilon where a
+      record is replaced. Composed with everything else by basic composition: epsilons are added.
+    Source: Dwork and Roth 2014, Theorem 3.14.
+    """
+
+    epsilon: float
+    replace_one_factor: float = 2.0
+
+    def __post_init__(self) -> None:
+        _refuse_unless_positive("epsilon", self.epsilon)
+        _refuse_unless_factor(self.replace_one_factor)
+
+    def get_epsilon(self, neighboring_relation: NeighboringRelation) -> float:
+        """Gives the epsilon of one release under a relation."""
+        replacing = neighboring_relation is NeighboringRelation.REPLACE_ONE
+        return self.epsilon * (self.replace_one_factor if replacing else 1.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Laplace(Pure):
+    """A function of all records, released with Laplace noise on every number.
+
+    Privacy: zeroing out a record moves the function by at most `epsilon` noise scales in L1, over all entries jointly.
+    Source: Dwork, McSherry, Nissim, Smith 2006; Dwork and Roth 2014, Theorem 3.6.
+    """
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wishart(Pure):
+    """Symmetric matrices, released with a difference of Wishart matrices as noise.
+
+    Privacy: zeroing out a record moves one matrix by a semidefinite one of rank 1, of trace at most `epsilon` scales.
+    Source: `dpwgan.privacy.mechanisms.wishart`.
+    """
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublishedClaim:
+    """What a paper says that a method spends, beside what can be proved of the same settings.
+
+    `provable_epsilon` is None where no epsilon can be proved at all. Both are at the same `delta`; None stands for 0.
+    Raises: PrivacyError for a number out of range.
+    """
+
+    epsilon: float
+    delta: float | None
+    provable_epsilon: float | None
+    source: str
+
+    def __post_init__(self) -> None:
+        _refuse_unless_positive("a published epsilon", self.epsilon)
+        if self.provable_epsilon is not None:
+            _refuse_unless_positive("a provable epsilon", self.provable_epsilon)
+        if self.delta is not None and not 0 < self.delta < 1:
+            raise PrivacyError(f"a published delta must lie strictly between 0 and 1; it is {self.delta!r}.")
+
+    def describe(self) -> dict[str, str | float | None]:
+        """Gives both as JSON-able pairs."""
+        return {
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "provable_epsilon": self.provable_epsilon,
+            "source": self.source,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unprotected:
+    """Reads rows in a way of which nothing useful can be proved.
+
+    `reason` says why, in one sentence without a full stop; `published` what the paper states all the same.
+    Privacy: no accountant gives it a finite epsilon; a ledger takes it only if it was opened to state no guarantee.
+    """
+
+    reason: str
+    published: PublishedClaim | None = None
+
+    def describe(self) -> dict[str, str | float]:
+        """Gives the event as JSON-able pairs."""
+        return {"event": "unprotected", "reason": self.reason}
+
+
+Event = PoissonGaussian | Gaussian | ExponentialSelection | StableSelection | Laplace | Wishart | Unprotected
+"""Everything that the accountants can account for."""
+
+Charge = tuple[Event, int]
+"""An event and how many times it happens."""
+
+
+def poisson_gaussian(*, sampling_probability: float, noise_multiplier: float) -> PoissonGaussian:
+    """Describes one noisy sum over a Poisson sample: one critic step."""
+    return PoissonGaussian(sampling_probability=float(sampling_probability), noise_multiplier=float(noise_multiplier))
+
+
+def gaussian(*, noise_multiplier: float, replace_one_factor: float = 2.0) -> Gaussian:
+    """Describes one noisy function of all records: a set of counts."""
+    return Gaussian(noise_multiplier=float(noise_multiplier), replace_one_factor=float(replace_one_factor))
+
+
+def exponential_selection(*, epsilon: float, replace_one_factor: float = 2.0) -> ExponentialSelection:
+    """Describes one draw of the exponential mechanism: the choice of a query."""
+    return ExponentialSelection(epsilon=float(epsilon), replace_one_factor=float(replace_one_factor))
+
+
+def stable_selection(*, epsilon: float, delta: float) -> StableSelection:
+    """Describes one mechanism known by its (epsilon, delta) alone: the discovery of one column's categories."""
+    return StableSelection(epsilon=float(epsilon), delta=float(delta))
+
+
+def laplace(*, epsilon: float, replace_one_factor: float = 2.0) -> Laplace:
+    """Describes one function of all records with Laplace noise: a set of counts."""
+    return Laplace(epsilon=float(epsilon), replace_one_factor=float(replace_one_factor))
+
+
+def wishart(*, epsilon: float, replace_one_factor: float = 2.0) -> Wishart:
+    """Describes a release of matrices with Wishart noise: covariances."""
+    return Wishart(epsilon=float(epsilon), replace_one_factor=float(replace_one_factor))
+
+
+def read_event(description: Mapping[str, str | float]) -> Event:
+    """Makes an event of what its `describe` gave.
+
+    Raises: PrivacyError for the description of none, or of numbers that are no event's.
+    """
+    numbers = dict(description)
+    kind = _KINDS.get(str(numbers.pop("event", "")))
+    if kind is None or numbers.keys() != kind.__dataclass_fields__.keys():
+        raise PrivacyError("This is not the description of an event.")
+    event: Event = kind(**numbers)
+    return event
+
+
+_KINDS: Mapping[str, type[Any]] = {
+    "poisson_gaussian": PoissonGaussian,
+    "gaussian": Gaussian,
+    "exponential_selection": ExponentialSelection,
+    "stable_selection": StableSelection,
+    "laplace": Laplace,
+    "wishart": Wishart,
+}

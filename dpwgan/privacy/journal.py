@@ -1,0 +1,135 @@
+"""What a run keeps so that it can go on after it was killed: here nothing; `dpwgan.app.checkpoint` keeps it on disk."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpwgan.privacy.events import Event, read_event
+
+Arrays = Mapping[str, npt.NDArray[np.generic]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spent:
+    """Acts of an earlier plan of the same run: charged, and of no use any more."""
+
+    label: str
+    event: Event
+    count: int
+
+    def describe(self) -> dict[str, Any]:
+        """Gives what `read` reads, as JSON-able pairs."""
+        return {"label": self.label, "event": self.event.describe(), "count": self.count}
+
+    @classmethod
+    def read(cls, line: Mapping[str, Any]) -> "Spent":
+        """Reads what `describe` gave."""
+        return cls(label=line["label"], event=read_event(line["event"]), count=line["count"])
+
+
+class Journal:
+    """Keeps nothing: that of a run without a checkpoint, and the form of all others.
+
+    An act is a stretch of a run that charges the ledger and then reads rows; what it gives, made of releases alone, is
+    kept under its name. Each act has a name of its own, but for a charge outside of any, which is an act by its label.
+    Acts may lie within others: a charge belongs to the one that was begun last.
+    Privacy: what is kept must be made of releases, of public facts and of the model's own randomness.
+    """
+
+    @property
+    def keeps(self) -> bool:
+        """Whether anything is kept."""
+        return False
+
+    @property
+    def life(self) -> int:
+        """How many lives the run had before this one."""
+        return 0
+
+    @property
+    def spent(self) -> tuple[Spent, ...]:
+        """What earlier plans of this run charged."""
+        return ()
+
+    @property
+    def charged(self) -> Mapping[str, int]:
+        """How many acts of each reservation earlier lives of the run have charged, by label, under whichever plan."""
+        return {}
+
+    def close(self) -> None:
+        """Lets go of what it keeps; once is enough."""
+
+    def begin(self, name: str, *, dispensable: bool) -> None:
+        """Says that the charges from here on are those of this act. If it is `dispensable` the run can do without."""
+
+    def end(self) -> None:
+        """Says that the act begun last is over."""
+
+    def charge(self, label: str, count: int, *, event: Event) -> None:
+        """Notes a charge for good: when this returns it has outlived the process."""
+
+    def count_charged(self, label: str, *, event: Event) -> int:
+        """Gives how many acts of a reservation earlier lives of the run have charged.
+
+        Raises: UsageError if they charged another event under that label.
+        """
+        return self.charged.get(label, 0)
+
+    def count_lost(self, label: str) -> int:
+        """Gives how many of these gave nothing that the run still has."""
+        return 0
+
+    def has_lost(self, name: str) -> bool:
+        """Says whether an earlier life began this act, and nothing of it was kept."""
+        return False
+
+    def keep(self, name: str, arrays: Arrays) -> None:
+        """Keeps what an act gave, or a state made of releases, in place of what was kept under that name."""
+
+    def recall(self, name: str) -> Arrays | None:
+        """Gives what was kept under a name, or None."""
+        return None
+
+    def choose_block(self, steps: int, *, together: int) -> int:
+        """Chooses after how many of so many steps weights are kept; they are charged at once, before the first.
+
+        `together`: how many are taken at a time.
+        """
+        return together
+
+    def describe(self) -> dict[str, Any]:
+        """Gives what `ToldJournal` has to know of earlier lives, as JSON-able pairs: public facts."""
+        spent = [line.describe() for line in self.spent]
+        return {"life": self.life, "spent": spent, "charged": dict(self.charged)}
+
+
+class ToldJournal(Journal):
+    """What another worker than the chief knows of the chief's journal: which lives there were, and what they charged.
+
+    Privacy: with it a worker's ledger starts where the chief's does. Nothing is kept here: the chief's journal has a
+      charge before it asks anybody for rows.
+    """
+
+    def __init__(self, told: Mapping[str, Any]) -> None:
+        """Takes what the chief's journal gave by `describe`."""
+        self._life = int(told["life"])
+        self._spent = tuple(map(Spent.read, told["spent"]))
+        self._charged: Mapping[str, int] = told["charged"]
+
+    @property
+    def life(self) -> int:
+        """How many lives the run had before this one."""
+        return self._life
+
+    @property
+    def spent(self) -> tuple[Spent, ...]:
+        """What earlier plans of this run charged."""
+        return self._spent
+
+    @property
+    def charged(self) -> Mapping[str, int]:
+        """How many acts of each reservation earlier lives of the run have charged."""
+        return self._charged

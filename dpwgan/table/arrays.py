@@ -1,0 +1,169 @@
+"""Tables of images as arrays, and as .npz files: `images` (n, height, width[, 3]) uint8 and `labels` (n,).
+
+Which columns the arrays stand for, and what is written into `labels`, whole numbers or text, is said by the specs.
+"""
+
+import io
+import zipfile
+import zlib
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from dpwgan.errors import DataError, DpwganError, TransferError
+from dpwgan.table.findings import count_rows
+from dpwgan.table.frames import choose_type
+from dpwgan.table.header import check_header
+from dpwgan.table.schema import ImageLayout, Schema
+from dpwgan.table.source import SourceTable, cut_pieces
+
+IMAGES, LABELS = "images", "labels"
+
+Pixels = npt.NDArray[np.uint8]
+
+# The earliest time that an archive can name: equal rows make equal bytes.
+_NO_TIME = (1980, 1, 1, 0, 0, 0)
+
+
+def find_misfit(schema: Schema) -> str | None:
+    """Says why a table with these columns cannot be kept as .npz; None if it can."""
+    if schema.layout is None:
+        return "an .npz file holds images, and the specs have no 'layout' that says which columns are their pixels"
+    others = [name for name in schema.by_name if name not in {*schema.layout.pixels, schema.layout.label}]
+    if others:
+        return (
+            f"an .npz file holds pixels and one label, and the specs have {len(others)} other "
+            f"column{'s' if len(others) > 1 else ''}, the first of them {others[0]!r}"
+        )
+    return None
+
+
+def open_arrays(data: bytes, schema: Schema, *, name: str) -> SourceTable:
+    """Opens an .npz file as a table; the pixels come first, then the label.
+
+    Privacy: no rule is made from the arrays: their shape, and the domain of each cell, are the specs'.
+    Raises: TransferError if the archive is damaged; DataError if it does not hold the arrays that the specs ask for.
+    """
+    misfit = find_misfit(schema)
+    if misfit is not None or schema.layout is None:
+        raise DataError(f"{name} cannot be read: {misfit}.")
+    arrays = _unpack(data, name=name)
+    for key in (IMAGES, LABELS):
+        if key not in arrays:
+            raise DataError(f"{name} does not hold an array {key!r}.")
+    if len(arrays) > 2:
+        raise DataError(f"{name} holds {len(arrays)} arrays, where {IMAGES!r} and {LABELS!r} belong.")
+    return make_table(arrays[IMAGES], arrays[LABELS], schema.layout, schema, name=name)
+
+
+def make_table(
+    images: npt.NDArray[Any], labels: npt.NDArray[Any], layout: ImageLayout, schema: Schema, *, name: str
+) -> SourceTable:
+    """Makes a table of images (n, height, width[, channels]) and labels (n,), whole numbers or text.
+
+    Raises: DataError if the arrays have other types or shapes than the specs ask for, or no rows.
+    """
+    wanted = [layout.shape, layout.shape[:2]] if layout.shape[2] == 1 else [layout.shape]
+    if images.dtype != np.uint8:
+        raise DataError(f"{name}: {IMAGES!r} must be whole numbers of one byte (uint8), and is {images.dtype}.")
+    if images.ndim < 1 or images.shape[1:] not in wanted:
+        raise DataError(
+            f"{name}: an image has the shape {_write_shape(images.shape[1:])}, "
+            f"and in the specs {_write_shape(wanted[0])}."
+        )
+    if labels.shape != images.shape[:1]:
+        raise DataError(f"{name}: {LABELS!r} must be one for each image.")
+    if labels.dtype.kind not in "iuU":
+        raise DataError(f"{name}: {LABELS!r} must be whole numbers or text, and is {labels.dtype}.")
+    if not len(images):
+        raise DataError("The table has a header but no rows.")
+    header = (*layout.pixels, layout.label)
+    check_header(header, schema)
+    flat = images.reshape(len(images), -1)
+
+    def cut(first: int, last: int) -> pl.DataFrame:
+        pixels = pl.DataFrame(flat[first:last], schema=list(layout.pixels), orient="row").cast(pl.String)
+        try:
+            cells = pl.Series(layout.label, labels[first:last].astype(str).tolist(), dtype=pl.String)
+        except UnicodeEncodeError:
+            raise DataError(f"Column {layout.label!r} has a cell that cannot be written in UTF-8.") from None
+        return pixels.with_columns(cells)
+
+    return SourceTable(
+        header=header, records=len(images), pieces=cut_pieces(cut, records=len(images), columns=len(header))
+    )
+
+
+def read_images(frame: pl.DataFrame, layout: ImageLayout) -> Pixels:
+    """Gives the pixels of string cells as an array.
+
+    Shapes: (n, height, width, channels).
+    Raises: DataError, with the number of rows, if a pixel is no whole number from 0 to 255.
+    """
+    values = frame.select(pl.col(list(layout.pixels)).cast(pl.Float64, strict=False)).to_numpy()
+    legal = (values >= 0) & (values <= 255) & (values == np.floor(values))
+    bad = int(np.count_nonzero(~legal.all(axis=1)))
+    if bad:
+        raise DataError(f"The table has {count_rows(bad)} with a pixel that is no whole number between 0 and 255.")
+    return values.astype(np.uint8).reshape(-1, *layout.shape)
+
+
+def read_label_bytes(frame: pl.DataFrame, layout: ImageLayout) -> npt.NDArray[np.uint8]:
+    """Gives the labels of string cells as bytes.
+
+    Shapes: (n,).
+    Raises: DataError, with the number of rows, if a label is no whole number from 0 to 255.
+    """
+    numbers = frame.get_column(layout.label).cast(pl.UInt8, strict=False)
+    if numbers.null_count():
+        raise DataError(
+            f"The table has {count_rows(numbers.null_count())} with a label that is no whole number between 0 and 255."
+        )
+    return numbers.to_numpy()
+
+
+def pack_table(frames: Iterable[pl.DataFrame], schema: Schema) -> tuple[int, bytes]:
+    """Packs a table of legal cells into the bytes of an .npz file; gives the number of rows as well.
+
+    Raises: DpwganError, an internal error, if the specs are not those of images; whatever `frames` raises.
+    """
+    layout = schema.layout
+    if layout is None:  # the form of the output was checked before anything was done
+        raise DpwganError("Internal error: a table without a layout was to be written as images.")
+    images: list[Pixels] = [np.empty((0, *layout.shape), dtype=np.uint8)]
+    labels: list[str] = []
+    for frame in frames:
+        frame = frame.cast(pl.String)
+        images.append(read_images(frame, layout))
+        labels += frame.get_column(layout.label).to_list()
+    whole = choose_type(schema.by_name[layout.label], schema) == ("whole", False)
+    pixels = np.concatenate(images)
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for key, array in (
+            (IMAGES, pixels[..., 0] if layout.shape[2] == 1 else pixels),
+            (LABELS, np.array(labels, dtype=np.int64 if whole else np.str_)),
+        ):
+            entry = zipfile.ZipInfo(f"{key}.npy", date_time=_NO_TIME)
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            with archive.open(entry, "w", force_zip64=True) as file:
+                np.lib.format.write_array(file, array, allow_pickle=False)  # type: ignore[no-untyped-call]
+    return len(labels), packed.getvalue()
+
+
+def _unpack(data: bytes, *, name: str) -> dict[str, npt.NDArray[Any]]:
+    try:
+        with np.load(io.BytesIO(data), allow_pickle=False) as archive:
+            return {key: archive[key] for key in archive.files}
+    except (AttributeError, TypeError, ValueError):
+        # One array without an archive, a pickle, or no array at all; the words may quote what was read.
+        raise DataError(f"{name} is not an .npz archive of plain arrays.") from None
+    except (EOFError, OSError, zipfile.BadZipFile, zlib.error):
+        raise TransferError(f"{name} is an archive that is cut short or damaged.") from None
+
+
+def _write_shape(shape: tuple[int, ...]) -> str:
+    return " x ".join(map(str, shape))

@@ -1,0 +1,186 @@
+"""A whole table, both ways: string cells to the encoded table that a method sees, and back to legal rows."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+import polars as pl
+
+from dpwgan.errors import DataError, DpwganError, SpecsError
+from dpwgan.table.codecs import Codes, EncodedCells, Numbers, make_codec, take_column
+from dpwgan.table.derived import DerivedRule
+from dpwgan.table.encoded import EncodedTable, Span, lay_out_spans
+from dpwgan.table.findings import Findings
+from dpwgan.table.header import check_header
+from dpwgan.table.identifiers import make_identifiers
+from dpwgan.table.pool import map_in_order
+from dpwgan.table.schema import (
+    CategoricalColumn,
+    DerivedColumn,
+    IdentifierColumn,
+    NumericColumn,
+    Schema,
+    UndiscoveredColumn,
+)
+from dpwgan.table.source import Piece, make_piece
+from dpwgan.table.storage import allocate, cut, let_go
+from dpwgan.table.validation import check_cells
+
+# Rows that are turned from columns at a time.
+_BLOCK = 512
+
+
+class TableEncoder:
+    """Turns tables of string cells into encoded tables and back, column by column, by public rules alone.
+
+    Privacy: the encoder holds nothing of any row. Encoding acts on each row by itself; decoding is post-processing.
+    Raises: SpecsError if a column cannot be acted on or none is left to train; DataError if header and specs differ.
+    """
+
+    def __init__(self, schema: Schema, header: Sequence[str]) -> None:
+        check_header(header, schema)
+        for column in schema.columns:
+            if isinstance(column, UndiscoveredColumn):
+                raise SpecsError(f"Column {column.name!r}: its list of cells is not discovered yet.")
+        self.schema = schema
+        self.header = tuple(header)
+        self.spans = lay_out_spans(schema)
+        if not self.spans:
+            raise SpecsError("The specs leave no column to train on.")
+        self._codecs = {
+            column.name: make_codec(column)
+            for column in schema.columns
+            if isinstance(column, CategoricalColumn | NumericColumn)
+        }
+        self._derived = [
+            DerivedRule(column, schema=schema, codecs=self._codecs)
+            for column in schema.columns
+            if isinstance(column, DerivedColumn)
+        ]
+        self._identifiers = [column for column in schema.columns if isinstance(column, IdentifierColumn)]
+        self._spans_of: dict[str, list[Span]] = {name: [] for name in self._codecs}
+        for span in self.spans:
+            self._spans_of[span.column].append(span)
+        self._numbers = sum(span.head == "linear" for span in self.spans)
+        self._codes = len(self.spans) - self._numbers
+
+    def encode(self, frame: pl.DataFrame) -> EncodedTable:
+        """Encodes a whole table.
+
+        Raises: DataError, naming each column and rule that is broken, with the number of rows.
+        """
+        return self.encode_frames([frame], records=frame.height)
+
+    def encode_frames(self, frames: Iterable[pl.DataFrame], *, records: int) -> EncodedTable:
+        """Encodes a table of `records` rows that comes in chunks; a chunk can be forgotten once it is encoded.
+
+        Raises: DataError, naming each column and rule that is broken, with the number of rows in all chunks.
+        """
+        return self.encode_pieces(map(make_piece, frames), records=records, threads=1)
+
+    def encode_pieces(
+        self, pieces: Iterable[Piece], *, records: int, on_disk: bool = False, threads: int | None = None
+    ) -> EncodedTable:
+        """Parses and encodes a table of `records` rows, several pieces side by side, into memory or onto the disk.
+
+        Raises: as `encode_frames`; whatever parsing raises; TransferError if the disk has no room for the rows.
+        """
+        codes = allocate((records, self._codes), np.int32, on_disk=on_disk)
+        numbers = allocate((records, self._numbers), np.float32, on_disk=on_disk)
+
+        def encode(task: tuple[int, Piece]) -> Findings:
+            first, piece = task
+            rows, findings = slice(first, first + piece.records), Findings()
+            frame = _find_distinct(piece.parse())
+            # Column after column first: rows are written in blocks that stay in the processor's cache.
+            code_columns = np.empty((self._codes, piece.records), np.int32)
+            number_columns = np.empty((self._numbers, piece.records), np.float32)
+            for name, codec in self._codecs.items():
+                self._put(codec.encode(frame.get_column(name), findings), name, code_columns, number_columns)
+            for rule in self._derived:
+                rule.check(frame, findings)
+            for block in cut(piece.records, size=_BLOCK):
+                codes[rows][block] = code_columns[:, block].T
+                numbers[rows][block] = number_columns[:, block].T
+            let_go(codes, numbers)
+            return findings
+
+        findings = Findings()
+        for found in map_in_order(encode, _number(pieces, records=records), threads=threads):
+            findings.merge(found)
+        findings.raise_if_any()
+        return EncodedTable(codes=codes, numbers=numbers, spans=self.spans)
+
+    def decode(self, encoded: EncodedTable, rng: np.random.Generator, *, first_record: int = 0) -> pl.DataFrame:
+        """Writes encoded rows as cells in the order of the header: legal ones, whatever the numbers are.
+
+        Cells are text, of the type `pl.Enum` where the specs list them.
+        `first_record` is the position of the first row in the whole output, where identifiers go on counting.
+        `rng` is used for numbers drawn from bins.
+        Raises: DpwganError, an internal error, if the encoded table is not laid out as this encoder's.
+        """
+        self._check_layout(encoded)
+        cells: dict[str, pl.Series] = {}
+        for name, codec in self._codecs.items():
+            part = take_column(encoded, self._spans_of[name])
+            cells[name] = codec.decode(part, rng)
+        for rule in self._derived:
+            cells[rule.name] = rule.apply(cells[rule.source])
+        for column in self._identifiers:
+            cells[column.name] = make_identifiers(column, first_record=first_record, records=encoded.records)
+        return pl.DataFrame({name: cells[name] for name in self.header})
+
+    def decode_chunks(
+        self, chunks: Iterable[EncodedTable], rng: np.random.Generator, *, first_record: int = 0
+    ) -> Iterator[pl.DataFrame]:
+        """Decodes and validates a table that comes in chunks, holding one of them at a time. Arguments as `decode`.
+
+        Raises: DpwganError, an internal error, at the first chunk with an illegal cell.
+        """
+        first = first_record
+        for chunk in chunks:
+            frame = self.decode(chunk, rng, first_record=first)
+            self.validate(frame)
+            first += frame.height
+            yield frame
+
+    def validate(self, frame: pl.DataFrame) -> None:
+        """Checks every cell of an output table against the specs.
+
+        Raises: DpwganError, an internal error, naming column, rule and count of rows.
+        """
+        if tuple(frame.columns) != self.header:
+            raise DpwganError("Internal error: the columns of the output are not those of the header.")
+        check_cells(frame, self.schema)
+
+    def _put(self, encoded: EncodedCells, name: str, codes: Codes, numbers: Numbers) -> None:
+        for span in self._spans_of[name]:
+            if span.head == "linear":
+                numbers[span.source] = encoded.numbers
+            else:
+                codes[span.source] = encoded.codes
+
+    def _check_layout(self, encoded: EncodedTable) -> None:
+        codes, numbers = encoded.codes.shape, encoded.numbers.shape
+        if encoded.spans != self.spans or codes[1:] != (self._codes,) or numbers != (codes[0], self._numbers):
+            raise DpwganError("Internal error: the encoded table is not laid out as its specs ask.")
+
+
+def _find_distinct(frame: pl.DataFrame) -> pl.DataFrame:
+    """Gives the same cells, the different ones of each column found once for all who ask (`list_distinct`)."""
+    # Categories of its own: what was read of one piece is forgotten with it.
+    texts = (cells.name for cells in frame.get_columns() if cells.dtype == pl.String)
+    return frame.cast({name: pl.Categorical(pl.Categories.random()) for name in texts})
+
+
+def _number(pieces: Iterable[Piece], *, records: int) -> Iterator[tuple[int, Piece]]:
+    """Gives each piece the place of its first row. Raises: DataError if they are not as many rows as were counted."""
+    first = 0
+    for piece in pieces:
+        if first + piece.records > records:
+            break
+        yield first, piece
+        first += piece.records
+    else:
+        if first == records:
+            return
+    raise DataError("The table does not have the number of rows that was counted before.")

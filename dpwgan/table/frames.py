@@ -1,0 +1,310 @@
+"""pandas data frames in and out: the door of the Python interface. Parquet files are spelt by the same rules.
+
+What type pandas gives to a column depends on all its rows: one empty cell turns 1 into 1.0, one word turns 1.50 into
+text. So a cell is written by what its own value means, never by the type of its column: 1, 1.0, "01", "1.0", "+1" and
+True are the same cell, and so are 1.5 and "1.50". Where a value no longer says which cell it was (a float from 2^53 up,
+more than 15 digits, one number for two listed cells, a time), the frame is refused.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+import numpy as np
+import polars as pl
+
+from dpwgan.errors import DataError
+from dpwgan.table.findings import Findings
+from dpwgan.table.header import check_header
+from dpwgan.table.numerals import read_number
+from dpwgan.table.schema import (
+    CategoricalColumn,
+    Column,
+    DerivedColumn,
+    IdentifierColumn,
+    NumericColumn,
+    Schema,
+    UndiscoveredColumn,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_Kind = Literal["whole", "real", "text"]
+_Key = TypeVar("_Key", bound=Hashable)
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A value that has no cell, and the rule that says so."""
+
+    rule: str
+
+
+_NO_CELL = Refusal("is neither text nor a number, truth value or date")
+_IS_TIME = Refusal("is a time, which has to be given as text here")
+_TOO_LARGE = Refusal("is a float too large to be one exact whole number (integers or text are exact)")
+_TOO_LONG = Refusal("is a fraction of more than 15 digits, which no list of cells can hold")
+_AMBIGUOUS = Refusal("may be any of several listed cells (give them as listed, as text)")
+
+# The words and the blanks that pandas takes for truth values, infinity and nothing when it reads a file.
+_TRUTHS = {"True": True, "TRUE": True, "true": True, "False": False, "FALSE": False, "false": False}
+_INFINITIES = {sign + word: float(sign + word) for sign in ("", "+", "-") for word in ("inf", "infinity")}
+_SPACES = " \t\n\r\v\f"
+
+# Fewer digits than these fit 64 bits.
+_SURELY_64_BITS = 19
+
+# Up to here pandas reads a fraction as the nearest double, and its digits can be had back from the double.
+_MOST_DIGITS = 15
+
+
+def from_pandas(frame: pd.DataFrame, schema: Schema) -> pl.DataFrame:
+    """Writes a pandas frame as the string cells that the same table would have in a CSV file.
+
+    None, NaN, NaT and pandas.NA are empty cells. Whole numbers, floats too, are written without a point, truth values
+    as 1 and 0, dates by `str`. Where the specs list cells, or missing codes, a number or a truth value stands for the
+    one listed cell that writes it ("01", "1.0", "true"). Text that is listed stays as it is; text that writes a number
+    or a truth value is otherwise written as that would be. Category columns go by their categories. The index is not a
+    column.
+
+    Privacy: a row's cells are a function of that row's values and the specs, whatever types the other rows have given
+      to the columns; what other rows can do is have the frame refused. No cell shows in an error.
+    Raises: DataError if the column names and the specs differ, there are no rows, or a value does not say which cell it
+      is: another kind, a time, or in a categorical column a float too large or too long to be exact.
+    """
+    names = list(frame.columns)
+    if not all(isinstance(name, str) for name in names):
+        raise DataError("The frame has column names that are not text.")
+    check_header(names, schema)
+    if not len(frame):
+        raise DataError("The table has a header but no rows.")
+    findings = Findings()
+    cells = {name: _read_column(frame[name], schema.by_name[name], findings) for name in names}
+    findings.raise_if_any()
+    return pl.DataFrame(cells)
+
+
+def to_pandas(frame: pl.DataFrame, schema: Schema) -> pd.DataFrame:
+    """Gives string cells the pandas types that the specs say they have; which, does not depend on the rows.
+
+    Whole numbers become int64, or Int64 with <NA> where an empty cell is legal; other numbers float64 with NaN for an
+    empty cell. A column with cells that are no such numbers ("N", or "007", which an integer would spell otherwise)
+    stays text, with None for an empty cell.
+    """
+    import pandas as pd
+
+    return pd.DataFrame(
+        {name: _write_column(frame.get_column(name), schema.by_name[name], schema) for name in frame.columns}
+    )
+
+
+def _read_column(values: pd.Series, column: Column, findings: Findings) -> pl.Series:
+    import pandas as pd
+
+    spell = Speller(column).spell
+    cells: list[str | Refusal]
+    # Each distinct value is written once; True and 1, which are equal, cannot meet in one dtype but object.
+    if values.dtype == object:
+        known_texts: dict[str, str | Refusal] = {}
+        cells = [_spell_once(value, spell, known_texts) for value in values]
+    else:
+        codes, seen = pd.factorize(values, use_na_sentinel=True)
+        # As an array, so that a float32 is written with its own digits and not with those of the double it becomes.
+        distinct = seen.to_numpy() if values.dtype.kind == "f" else seen
+        known = [spell(value) for value in distinct]
+        cells = [known[code] if code >= 0 else "" for code in codes]
+    for refusal, rows in Counter(cell for cell in cells if isinstance(cell, Refusal)).items():
+        findings.add(column.name, refusal.rule, rows)
+    try:
+        return pl.Series(["" if isinstance(cell, Refusal) else cell for cell in cells], dtype=pl.String)
+    except UnicodeEncodeError:
+        raise DataError(f"Column {column.name!r} has a cell that cannot be written in UTF-8.") from None
+
+
+def _spell_once(
+    value: object, spell: Callable[[object], str | Refusal], known: dict[str, str | Refusal]
+) -> str | Refusal:
+    if not isinstance(value, str):
+        return spell(value)
+    if value not in known:
+        known[value] = spell(value)
+    return known[value]
+
+
+class Speller:
+    """Writes one column's values as cells, each by itself.
+
+    A cell of a file may come as text or as the number that pandas made of it. For every cell both ways lead to the same
+    spelling, or one of them is refused.
+    """
+
+    def __init__(self, column: Column) -> None:
+        listed: tuple[str, ...] = ()
+        if isinstance(column, CategoricalColumn):
+            listed = column.tokens
+        elif isinstance(column, NumericColumn | UndiscoveredColumn):
+            listed = column.missing
+        self._listed = frozenset(listed)
+        # The encoder takes a numeric column's cells and missing codes as doubles, in any spelling; it compares derived
+        # cells as numbers, and drops row names. Only a list of cells goes by its spelling.
+        self._by_spelling = isinstance(column, CategoricalColumn | UndiscoveredColumn)
+        self._as_it_stands = isinstance(column, DerivedColumn | IdentifierColumn)
+        self._times = isinstance(column, IdentifierColumn)
+        self._by_number = _index((_read_numeral(cell), cell) for cell in self._listed)
+        self._by_truth = _index((_TRUTHS.get(cell), cell) for cell in self._listed)
+
+    def spell(self, value: object) -> str | Refusal:
+        """Writes one value as a cell, or says why it has none."""
+        import pandas as pd
+
+        if isinstance(value, str):
+            return self._spell_text(value)
+        if value is None or value is pd.NA or value is pd.NaT:
+            return ""
+        if isinstance(value, bool | np.bool_):
+            return self._spell_truth(bool(value))
+        if isinstance(value, float | np.floating):
+            return self._spell_float(value)
+        if isinstance(value, int | np.integer):
+            return self._spell_number(int(value))
+        if isinstance(value, Decimal):
+            return "" if value.is_nan() else self._spell_text(str(value))
+        if isinstance(value, datetime.datetime | pd.Timedelta | pd.Period):
+            return str(value) if self._times else _IS_TIME
+        return str(value) if hasattr(value, "isoformat") else _NO_CELL
+
+    def _spell_text(self, text: str) -> str | Refusal:
+        if self._as_it_stands or text in self._listed:
+            return text
+        if text in _TRUTHS:
+            return self._spell_truth(_TRUTHS[text])
+        stripped = text.strip(_SPACES)
+        if not self._by_spelling:
+            infinity = _INFINITIES.get(stripped.lower())
+            return stripped if infinity is None else self._spell_number(infinity)
+        number = _read_numeral(stripped)
+        if number is None or math.isinf(number):
+            return text
+        if isinstance(number, float) and _count_digits(stripped) > _MOST_DIGITS:
+            return _TOO_LONG
+        return self._spell_number(number)
+
+    def _spell_truth(self, value: bool) -> str | Refusal:
+        if value in self._by_truth:
+            return self._by_truth[value]
+        return self._spell_number(int(value))
+
+    def _spell_float(self, value: float | np.floating[Any]) -> str | Refusal:
+        if math.isnan(value):
+            return ""
+        if math.isinf(value):
+            return _TOO_LARGE if self._by_spelling else self._spell_number(float(value))
+        if value == int(value):
+            # From 2^53 up (2^24 in single precision) the float may stand for its neighbours too.
+            exact = abs(int(value)) < 1 << (np.finfo(type(value)).nmant + 1)
+            return self._spell_number(int(value)) if exact or not self._by_spelling else _TOO_LARGE
+        # By its own digits: a float32 of 0.1 is 0.1, not the double nearest to the float32.
+        if self._by_spelling and _count_digits(str(value)) > _MOST_DIGITS:
+            return _TOO_LONG
+        return self._spell_number(float(str(value)))
+
+    def _spell_number(self, number: int | float) -> str | Refusal:
+        if number in self._by_number and (self._by_spelling or math.isinf(number)):
+            return self._by_number[number]
+        return str(number) if isinstance(number, int) else repr(number)
+
+
+def _index(pairs: Iterable[tuple[_Key | None, str]]) -> dict[_Key, str | Refusal]:
+    """Gives the one cell of each key; a key with more of them is ambiguous."""
+    cells: dict[_Key, str | Refusal] = {}
+    for key, cell in pairs:
+        if key is not None:
+            cells[key] = _AMBIGUOUS if key in cells else cell
+    return cells
+
+
+def _read_numeral(text: str) -> int | float | None:
+    """Reads text as pandas would, exactly: a whole number as an int, a fraction or infinity as a float, or None.
+
+    A whole number from 2^53 up counts only if it is written in digits alone; pandas has no exact number for the others.
+    """
+    numeral = text.strip(_SPACES)
+    if numeral.lower() in _INFINITIES:
+        return _INFINITIES[numeral.lower()]
+    number = read_number(numeral)
+    if number is None:
+        return None
+    if number == number.to_integral_value():
+        return int(number) if numeral.lstrip("+-").isdigit() or abs(number) < 1 << 53 else None
+    nearest = float(number)
+    return int(nearest) if nearest.is_integer() and _count_digits(numeral) <= _MOST_DIGITS else nearest
+
+
+def _count_digits(numeral: str) -> int:
+    return len(Decimal(numeral).as_tuple().digits)
+
+
+def _write_column(cells: pl.Series, column: Column, schema: Schema) -> pd.Series:
+    import pandas as pd
+
+    kind, may_be_empty = choose_type(column, schema)
+    if kind == "text":
+        return pd.Series(cells.replace({"": None}).to_list(), dtype=object)
+    if kind == "real":
+        return pd.Series(cells.replace({"": "nan"}).cast(pl.Float64).to_numpy())
+    if not may_be_empty:
+        return pd.Series(cells.cast(pl.Int64).to_numpy())
+    empty = (cells == "").to_numpy()
+    whole = cells.replace({"": "0"}).cast(pl.Int64).to_numpy()
+    return pd.Series(pd.arrays.IntegerArray(whole.copy(), empty.copy()))
+
+
+def choose_type(column: Column, schema: Schema) -> tuple[_Kind, bool]:
+    """Says which type holds every cell that a column may have, and whether an empty cell is one of them."""
+    if isinstance(column, IdentifierColumn):
+        return ("text" if column.start is None else "whole"), False
+    if isinstance(column, CategoricalColumn):
+        return _choose_listed_type(column.tokens)
+    if isinstance(column, NumericColumn):
+        own: _Kind = "whole" if column.integer and not column.decimals else "real"
+        return _join(own, column.missing)
+    if isinstance(column, DerivedColumn):
+        source = schema.by_name[column.source]
+        through = source.missing if isinstance(source, CategoricalColumn | NumericColumn) else ()
+        missing = through if column.missing is None else (column.missing,)
+        if column.mapping is not None:
+            # Without a code of its own, a missing cell of the source goes through the mapping too.
+            return _choose_listed_type((*column.mapping.values(), *(missing if column.missing is not None else ())))
+        if column.width > 1:
+            return "text", "" in missing
+        return _join("real" if column.decimals else "whole", missing)
+    return "text", True
+
+
+def _choose_listed_type(cells: Iterable[str]) -> tuple[_Kind, bool]:
+    listed = set(cells)
+    return ("whole" if all(map(_is_plain_integer, listed - {""})) else "text"), "" in listed
+
+
+def _join(own: _Kind, missing: tuple[str, ...]) -> tuple[_Kind, bool]:
+    """Widens the type of a column's numbers until it holds the codes that mean not available."""
+    codes = [code for code in missing if code]
+    if own == "whole" and all(map(_is_plain_integer, codes)):
+        return "whole", "" in missing
+    if own == "real" and all(read_number(code) is not None for code in codes):
+        return "real", "" in missing
+    return "text", "" in missing
+
+
+def _is_plain_integer(cell: str) -> bool:
+    if cell.isdecimal() and cell.isascii() and len(cell) < _SURELY_64_BITS:
+        return cell[0] != "0" or cell == "0"  # most cells by far, and much faster
+    number = read_number(cell)
+    return number is not None and abs(number) < 1 << 63 and cell == str(int(number))

@@ -1,0 +1,418 @@
+"""Files that appear whole or not at all: written beside their target, forced to disk, then renamed onto it.
+
+A table and its claim are put in place together, the claim first, so that no table stands without one. Output to "-"
+(standard output) and to devices and pipes is held back until it is complete, then copied.
+"""
+
+import contextlib
+import csv
+import errno
+import gzip
+import hashlib
+import io
+import os
+import secrets
+import stat
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Protocol
+
+import polars as pl
+
+from dpwgan.errors import DpwganError, OutputError, TransferError
+from dpwgan.table.arrays import pack_table
+from dpwgan.table.forms import get_form
+from dpwgan.table.parquet import ParquetWriter
+from dpwgan.table.pool import map_in_order
+from dpwgan.table.schema import Schema
+
+# Beyond this an output held back for standard output goes to a temporary file.
+_MOST_HELD_IN_MEMORY = 1 << 26
+_COPY_PIECE = 1 << 20
+_NEW_FILE_ATTEMPTS = 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class WrittenTable:
+    """What was written: the number of rows below the header, and the SHA-256 of the file's bytes."""
+
+    records: int
+    sha256: str
+
+
+class _Pending(Protocol):
+    """Bytes on their way to a place where nothing of them shows yet."""
+
+    def write(self, data: bytes | memoryview) -> None:
+        """Takes more bytes. Raises: TransferError."""
+
+    def finish(self) -> None:
+        """Makes sure that all bytes are kept. Raises: TransferError."""
+
+    def publish(self) -> None:
+        """Shows them in their place. Raises: OutputError, TransferError."""
+
+    @property
+    def shows(self) -> bool:
+        """Whether anything of them is to be seen in their place, or has been seen by a stream's reader."""
+
+    def discard(self) -> None:
+        """Leaves no trace of what was not published."""
+
+
+def write_table(
+    path: str | Path,
+    frames: Iterable[pl.DataFrame],
+    *,
+    header: Sequence[str],
+    line_ending: str = "\n",
+    schema: Schema | None = None,
+    threads: int | None = None,
+) -> WrittenTable:
+    """Writes a table that comes in chunks: CSV, gzipped if the path ends in .gz, or what .npz or .parquet asks for.
+
+    In CSV cells are quoted only where they have to be. The other forms need `schema`, which says what types they have;
+    .npz is held in memory until it is whole. `threads` put chunks into bytes side by side, by default all cores.
+    Raises: OutputError if the file cannot be created; TransferError if writing breaks off; whatever `frames` raises.
+      In each case no file is left, and one that stood there before still does.
+    """
+    with _stage(path) as pending:
+        written = _write_rows(
+            pending, path, frames, header=header, line_ending=line_ending, schema=schema, threads=threads
+        )
+        pending.finish()
+        pending.publish()
+    return written
+
+
+def write_bytes(path: str | Path, data: bytes) -> None:
+    """Writes a small file.
+
+    Raises: as `write_table`.
+    """
+    with _stage(path) as pending:
+        pending.write(data)
+        pending.finish()
+        pending.publish()
+
+
+def write_release(
+    path: str | Path,
+    frames: Iterable[pl.DataFrame],
+    *,
+    header: Sequence[str],
+    claim_path: str | Path,
+    make_claim: Callable[[WrittenTable], bytes],
+    line_ending: str = "\n",
+    schema: Schema | None = None,
+    threads: int | None = None,
+) -> WrittenTable:
+    """Writes a table and its claim; the table appears last, when all of the claim is in place.
+
+    `make_claim` is called when the table is complete on disk but does not show yet; if it raises, nothing appears.
+    Raises: as `write_table`; whatever `make_claim` raises.
+    """
+    with _stage(path) as table, _stage(claim_path) as claim:
+        written = _write_rows(
+            table, path, frames, header=header, line_ending=line_ending, schema=schema, threads=threads
+        )
+        table.finish()
+        claim.write(make_claim(written))
+        claim.finish()
+        claim.publish()
+        try:
+            table.publish()
+        except BaseException:
+            # A claim for a table that is not there would be harmless but odd; beside an older table it stays, and so
+            # it does when a stream's reader has seen some of the rows.
+            if not table.shows and (_is_stream(path) or not os.path.exists(path)) and not _is_stream(claim_path):
+                with contextlib.suppress(OSError):
+                    os.unlink(os.path.realpath(claim_path))
+            raise
+    return written
+
+
+def check_writable(path: str | Path) -> None:
+    """Makes sure that a file can be created where the output is to go, before any work is done. Leaves no file.
+
+    Raises: OutputError if it cannot.
+    """
+    with _stage(path):
+        pass
+
+
+@contextlib.contextmanager
+def _stage(path: str | Path) -> Iterator[_Pending]:
+    """Opens a place for an output, and clears it on every way out, KeyboardInterrupt and SystemExit included."""
+    pending: _Pending
+    if _is_standard_output(path):
+        pending = _HeldStream("standard output", _open_standard_output)
+    elif _is_special(path):
+        pending = _HeldStream(repr(str(path)), lambda: os.open(path, os.O_WRONLY))
+    else:
+        pending = _BesideFile(path)
+    try:
+        yield pending
+    finally:
+        pending.discard()
+
+
+def _open_standard_output() -> int:
+    """Opens the process's standard output past Python's own buffer, which could fail once more when Python ends."""
+    if sys.stdout is not None:
+        sys.stdout.flush()
+    return os.dup(1)
+
+
+class _BesideFile:
+    """A file under a passing name in the target's folder."""
+
+    def __init__(self, path: str | Path) -> None:
+        # Through links, so that the file a link points to is replaced and not the link.
+        self._target = os.path.realpath(path)
+        self._shown = repr(str(path))
+        if os.path.isdir(self._target):
+            raise OutputError(f"The output {self._shown} is a folder.")
+        self._name: str | None = None
+        self._descriptor = -1
+        self.shows = False
+        try:
+            self._create()
+        except BaseException:
+            # An interruption may come between the file's creation and the end of this constructor.
+            self.discard()
+            raise
+
+    def _create(self) -> None:
+        folder, name = os.path.split(self._target)
+        for _ in range(_NEW_FILE_ATTEMPTS):
+            # Short of the longest name that a file may have, whatever the target's is.
+            self._name = os.path.join(folder, f".{name[:40]}.{secrets.token_hex(8)}.tmp")
+            try:
+                self._descriptor = os.open(self._name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+                return
+            except FileExistsError:
+                # Somebody else's: not to be removed.
+                self._name = None
+            except FileNotFoundError:
+                raise OutputError(f"The output {self._shown} cannot be created: its folder does not exist.") from None
+            except OSError as error:
+                raise OutputError(f"The output {self._shown} cannot be created: {error.strerror}.") from None
+        raise OutputError(f"The output {self._shown} cannot be created: no free name beside it.")
+
+    def write(self, data: bytes | memoryview) -> None:
+        with _telling(self._shown):
+            _write_all(self._descriptor, data)
+
+    def finish(self) -> None:
+        with _telling(self._shown):
+            # Some file systems know no rights; the file is then as private as they make it.
+            with contextlib.suppress(PermissionError):
+                os.fchmod(self._descriptor, self._get_mode())
+            os.fsync(self._descriptor)
+            descriptor, self._descriptor = self._descriptor, -1
+            os.close(descriptor)
+
+    def publish(self) -> None:
+        if self._name is None:
+            return
+        try:
+            os.rename(self._name, self._target)
+        except OSError as error:
+            raise OutputError(f"The output {self._shown} cannot be put in place: {error.strerror}.") from None
+        self._name = None
+        self.shows = True
+        with _telling(self._shown):
+            _sync_folder(os.path.dirname(self._target))
+
+    def discard(self) -> None:
+        if self._descriptor >= 0:
+            with contextlib.suppress(OSError):
+                os.close(self._descriptor)
+            self._descriptor = -1
+        if self._name is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(self._name)
+            self._name = None
+
+    def _get_mode(self) -> int:
+        """Gives the rights of the file that is replaced, or those of any new file."""
+        try:
+            return stat.S_IMODE(os.stat(self._target).st_mode) & 0o777
+        except OSError:
+            mask = os.umask(0o077)
+            os.umask(mask)
+            return 0o666 & ~mask
+
+
+class _HeldStream:
+    """Bytes held back for a stream, which cannot be renamed or taken back, until all of them are known to be good."""
+
+    def __init__(self, shown: str, open_stream: Callable[[], int]) -> None:
+        self._shown = shown
+        self._open_stream = open_stream
+        self.shows = False
+        # Closed by `discard`, on every way out of `_stage`.
+        self._held: IO[bytes] = tempfile.SpooledTemporaryFile(max_size=_MOST_HELD_IN_MEMORY)  # noqa: SIM115
+
+    def write(self, data: bytes | memoryview) -> None:
+        with _telling(self._shown):
+            self._held.write(data)
+
+    def finish(self) -> None:
+        with _telling(self._shown):
+            self._held.seek(0)
+
+    def publish(self) -> None:
+        try:
+            descriptor = self._open_stream()
+        except OSError as error:
+            raise OutputError(f"The output {self._shown} cannot be opened: {error.strerror}.") from None
+        try:
+            with _telling(self._shown):
+                while data := self._held.read(_COPY_PIECE):
+                    written = os.write(descriptor, data)
+                    self.shows = True
+                    _write_all(descriptor, data[written:])
+        finally:
+            os.close(descriptor)
+
+    def discard(self) -> None:
+        with contextlib.suppress(OSError):
+            self._held.close()
+
+
+class _HashedStream(io.RawIOBase):
+    """Passes bytes on to a pending output and keeps their digest.
+
+    Whoever packs a table on threads of its own may write once more after it was broken off. By then the output's file
+    is closed, and its number may be another file's. So a closed stream takes nothing, and closing waits for a write.
+    """
+
+    def __init__(self, pending: _Pending) -> None:
+        self._pending = pending
+        self._turn = threading.Lock()
+        self.digest = hashlib.sha256()
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: bytes | memoryview) -> int:  # type: ignore[override]
+        with self._turn:
+            if self.closed:
+                raise ValueError("the output is closed")
+            self._pending.write(data)
+            self.digest.update(data)
+        return len(data)
+
+    def close(self) -> None:
+        with self._turn:
+            super().close()
+
+
+def _write_rows(
+    pending: _Pending,
+    path: str | Path,
+    frames: Iterable[pl.DataFrame],
+    *,
+    header: Sequence[str],
+    line_ending: str,
+    schema: Schema | None,
+    threads: int | None,
+) -> WrittenTable:
+    form = get_form(path)
+
+    def pack(text: bytes) -> bytes:
+        # An archive may have many members, so that they can be made side by side. No name and no time is in them: equal
+        # rows make equal bytes.
+        return gzip.compress(text, compresslevel=6, mtime=0) if str(path).endswith(".gz") else text
+
+    def write(frame: pl.DataFrame) -> tuple[int, bytes]:
+        return frame.height, pack(_write_lines(frame, line_ending))
+
+    records = 0
+    with _HashedStream(pending) as stream:
+        if form == "csv":
+            stream.write(pack(_write_header(header, line_ending)))
+            for height, text in map_in_order(write, frames, threads=threads):
+                stream.write(text)
+                records += height
+        elif schema is None:
+            raise DpwganError(f"Internal error: a table was to be written as .{form} without its specs.")
+        elif form == "npz":
+            records, data = pack_table(frames, schema)
+            stream.write(data)
+        else:
+            with ParquetWriter(stream, header, schema) as packer:  # type: ignore[arg-type]
+                for frame in frames:
+                    packer.write(frame)
+                    records += frame.height
+    return WrittenTable(records=records, sha256=stream.digest.hexdigest())
+
+
+def _write_header(header: Sequence[str], line_ending: str) -> bytes:
+    line = io.StringIO(newline="")
+    csv.writer(line, lineterminator=line_ending).writerow(header)
+    return line.getvalue().encode()
+
+
+def _write_lines(frame: pl.DataFrame, line_ending: str) -> bytes:
+    # An empty string would be written as "", and a null as nothing. Nothing is what other programs write; only in a
+    # table of one column would it be a blank line, which readers skip.
+    if frame.width > 1:
+        empty = (cells.name for cells in frame if isinstance(cells.dtype, pl.Enum) and "" in cells.dtype.categories)
+        frame = frame.cast(dict.fromkeys(empty, pl.String))
+        frame = frame.with_columns(pl.when(pl.col(pl.String) != "").then(pl.col(pl.String)))
+    written = io.BytesIO()
+    frame.write_csv(written, include_header=False, line_terminator=line_ending, quote_style="necessary")
+    return written.getvalue()
+
+
+def _write_all(descriptor: int, data: bytes | memoryview) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+def _sync_folder(folder: str) -> None:
+    descriptor = os.open(folder or ".", os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        # Some file systems do not know how to force a folder to disk; the file itself is there already.
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def _is_standard_output(path: str | Path) -> bool:
+    return str(path) == "-"
+
+
+def _is_stream(path: str | Path) -> bool:
+    return _is_standard_output(path) or _is_special(path)
+
+
+def _is_special(path: str | Path) -> bool:
+    """Says whether a device, pipe or socket stands at the path: it is written into, never replaced."""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
+@contextlib.contextmanager
+def _telling(shown: str) -> Iterator[None]:
+    """Turns a failure to write into a sentence."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise TransferError(f"Whoever was reading {shown} has stopped.") from None
+    except OSError as error:
+        raise TransferError(f"Writing {shown} broke off: {error.strerror}.") from None

@@ -1,0 +1,53 @@
+"""Contact sheets: every image is on them once, whole, on a line of its class."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpwgan.app.images.sheet import GAP, MOST_ACROSS, lay_out_sheet, stretch
+
+HEIGHT, WIDTH, SCALE = 2, 3, 2
+
+
+def draw(rows: int, *, channels: int = 1) -> np.ndarray:
+    """Gives images that tell their own row: pixel value row + 1 everywhere."""
+    return np.broadcast_to(
+        np.arange(1, rows + 1, dtype=np.uint8)[:, None, None, None], (rows, HEIGHT, WIDTH, channels)
+    ).copy()
+
+
+@given(st.lists(st.sampled_from("abc?"), min_size=1, max_size=60))
+def test_every_image_stands_once_on_a_line_of_its_class_when_laid_out(labels: list[str]) -> None:
+    sheet = lay_out_sheet(draw(len(labels)), labels, order="cba", scale=SCALE)
+    high, wide = HEIGHT * SCALE + GAP, WIDTH * SCALE + GAP
+    found = []
+    for label, first, last in sheet.classes:
+        rows = []
+        for line in range(first, last + 1):
+            for place in range((sheet.pixels.shape[1] - GAP) // wide):
+                top, left = GAP + (line - 1) * high, GAP + place * wide
+                tile = sheet.pixels[top : top + HEIGHT * SCALE, left : left + WIDTH * SCALE, 0]
+                assert (tile == tile[0, 0]).all()
+                if tile[0, 0] != 128:
+                    rows.append(int(tile[0, 0]) - 1)
+        assert rows == [row for row, own in enumerate(labels) if own == label]
+        found.append(label)
+    assert found == [label for label in "cba?" if label in labels]
+    assert sheet.classes[-1][2] * high + GAP == sheet.pixels.shape[0]
+
+
+def test_line_is_cut_when_a_class_is_longer() -> None:
+    sheet = lay_out_sheet(draw(MOST_ACROSS * 2 + 1, channels=3), ["a"] * (MOST_ACROSS * 2 + 1), order=("a", "b"))
+    assert sheet.classes == (("a", 1, 3),)
+    assert sheet.pixels.shape == (GAP + 3 * (HEIGHT + GAP), GAP + MOST_ACROSS * (WIDTH + GAP), 3)
+
+
+@pytest.mark.parametrize(("value", "shown"), [(0, 0), (8, 128), (16, 255), (17, 255)])
+def test_pixels_fill_the_range_when_stretched(value: int, shown: int) -> None:
+    assert stretch(np.array([value], dtype=np.uint8), minimum=0, maximum=16).tolist() == [shown]
+
+
+def test_pixels_stay_as_they_are_when_their_range_is_a_byte() -> None:
+    pixels = np.arange(256, dtype=np.uint8)
+    assert (stretch(pixels, minimum=0, maximum=255) == pixels).all()

@@ -1,0 +1,205 @@
+"""The road from a table to a model: what is charged, asked and held, in which order."""
+
+import gc
+import weakref
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import polars as pl
+import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from dpwgan.app import api
+from dpwgan.app.api import FrameTable, Synthesizer
+from dpwgan.app.planning import DISCOVERY_SHARE
+from dpwgan.errors import PrivacyError, UsageError
+from dpwgan.methods.dp_wgan import DpWgan
+from dpwgan.privacy.budget import NeighboringRelation
+from dpwgan.privacy.ledger import Ledger
+from dpwgan.privacy.randomness import Streams
+from dpwgan.table.writer import write_table
+
+FAST = {
+    "anchor": "none",
+    "steps": 3,
+    "expected_batch_size": 8,
+    "hidden_critic": (8,),
+    "hidden_generator": (8,),
+    "latent": 4,
+}
+MEMBER = {"member": {"type": "enum", "count": 2}}
+PAID = {"type": "enum", "values_from": "data", "domain_privacy": "private", "optional": True}
+SPECS = {**MEMBER, "town": PAID, "job": PAID}
+RECORDS = 400
+
+
+class WatchedTable(FrameTable):
+    """A table that notes when its rows are read."""
+
+    def __init__(self, acts: list[str], *, columns: tuple[str, ...] = ("member", "town", "job")) -> None:
+        cells = {name: [str(row % 2) for row in range(RECORDS)] for name in columns}
+        super().__init__(pl.DataFrame(cells))
+        self._acts = acts
+
+    def frames(self) -> Iterator[pl.DataFrame]:
+        self._acts.append("read")
+        yield from super().frames()
+
+
+class Fitted(Exception):
+    """Raised in place of training."""
+
+
+@pytest.fixture
+def acts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is charged and read, in order; training is left out."""
+    seen: list[str] = []
+    charge = Ledger.charge
+
+    def watched_charge(self: Ledger, label: str, count: int = 1) -> None:
+        seen.append(f"charge {label}")
+        charge(self, label, count)
+
+    def fit(self: DpWgan, *arguments: Any, **options: Any) -> None:
+        seen.append("fit")
+        raise Fitted
+
+    monkeypatch.setattr(Ledger, "charge", watched_charge)
+    monkeypatch.setattr(DpWgan, "fit", fit)
+    return seen
+
+
+def fit(synthesizer: Synthesizer, table: FrameTable) -> None:
+    with pytest.raises(Fitted):
+        synthesizer.fit_encoded(synthesizer.encode_table(table))
+
+
+def test_every_discovery_is_charged_when_no_row_was_read_yet(acts: list[str]) -> None:
+    fit(Synthesizer(SPECS, 8.0, settings=FAST), WatchedTable(acts))
+    assert acts == ["charge cells of town", "charge cells of job", "read", "read", "fit"]
+
+
+@pytest.mark.parametrize(
+    ("neighbours", "relation"),
+    [("zero-out", NeighboringRelation.ZERO_OUT), ("replace-one", NeighboringRelation.REPLACE_ONE)],
+)
+def test_mechanism_is_asked_for_what_the_ledger_reserved_when_lists_are_found(
+    acts: list[str], monkeypatch: pytest.MonkeyPatch, neighbours: str, relation: NeighboringRelation
+) -> None:
+    asked: list[dict[str, Any]] = []
+    streams: list[Streams] = []
+    ledgers: list[Ledger] = []
+    select, make_streams, init = api.select_categories, api.make_streams, Ledger.__init__
+
+    def watched_select(counts: Any, **options: Any) -> Any:
+        asked.append(options)
+        return select(counts, **options)
+
+    def watched_streams(seed: int | None, *, life: int, worker: int) -> Streams:
+        streams.append(make_streams(seed, life=life, worker=worker))
+        return streams[-1]
+
+    def watched_init(self: Ledger, *arguments: Any, **options: Any) -> None:
+        ledgers.append(self)
+        init(self, *arguments, **options)
+
+    monkeypatch.setattr(api, "select_categories", watched_select)
+    monkeypatch.setattr(api, "make_streams", watched_streams)
+    monkeypatch.setattr(Ledger, "__init__", watched_init)
+    fit(Synthesizer(SPECS, 8.0, 1e-6, neighbours=neighbours, settings=FAST), WatchedTable(acts))
+    assert len(asked) == 2
+    assert len(ledgers) == 1
+    assert ledgers[0].neighboring_relation is relation
+    for options, item in zip(asked, ledgers[0].itemise(), strict=False):
+        assert options["neighboring_relation"] is relation
+        assert options["epsilon"] == item["epsilon"] == pytest.approx(8.0 * DISCOVERY_SHARE / 2)
+        assert options["delta"] == item["delta"] == pytest.approx(1e-6 * DISCOVERY_SHARE / 2)
+        assert options["rng"] is streams[0].noise
+
+
+def test_run_ends_when_the_mechanism_spends_more_than_was_reserved(
+    acts: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    select = api.select_categories
+
+    def overspend(counts: Any, *, epsilon: float, **options: Any) -> Any:
+        return select(counts, epsilon=3 * epsilon, **options)
+
+    monkeypatch.setattr(api, "select_categories", overspend)
+    with pytest.raises(PrivacyError, match="other than what was reserved"):
+        Synthesizer(SPECS, 8.0, settings=FAST).encode_table(WatchedTable(acts))
+
+
+def test_plan_is_refused_when_it_was_made_for_another_table_or_budget(acts: list[str]) -> None:
+    table = WatchedTable(acts, columns=("member",))
+    synthesizer = Synthesizer(MEMBER, 1.0, settings=FAST)
+    plan = synthesizer.plan(records=RECORDS)
+    larger = synthesizer.plan(records=10 * RECORDS)
+    richer = Synthesizer(MEMBER, 100.0, settings=FAST).plan(records=RECORDS)
+    elsewhere = Synthesizer(SPECS, 1.0, settings=FAST).plan(records=RECORDS)
+    for wrong, words in ((larger, "rows"), (richer, "settings"), (elsewhere, "specs")):
+        with pytest.raises(UsageError, match=words):
+            synthesizer.encode_table(table, run_plan=wrong)
+    assert acts == []
+    run = synthesizer.encode_table(table, run_plan=plan)
+    with pytest.raises(UsageError, match="other settings"):
+        Synthesizer(MEMBER, 100.0, settings=FAST).fit_encoded(run)
+    with pytest.raises(UsageError, match="other settings"):
+        synthesizer.fit_encoded(replace(run, run_plan=richer))
+    assert "fit" not in acts
+
+
+def test_table_is_let_go_of_when_it_is_encoded(acts: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    held: list[bool] = []
+    table = WatchedTable(acts)
+    reference = weakref.ref(table)
+
+    def fit(self: DpWgan, *arguments: Any, **options: Any) -> None:
+        gc.collect()
+        held.append(reference() is not None)
+        raise Fitted
+
+    monkeypatch.setattr(DpWgan, "fit", fit)
+    synthesizer = Synthesizer(SPECS, 8.0, settings=FAST)
+    run = synthesizer.encode_table(table)
+    del table
+    with pytest.raises(Fitted):
+        synthesizer.fit_encoded(run)
+    assert held == [False]
+
+
+def test_matrix_products_have_the_threads_asked_for_when_fitting() -> None:
+    frame = pd.DataFrame({"member": [0, 1] * 50})
+    seen: list[set[int]] = []
+
+    def count(*_: Any) -> None:
+        seen.append({library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"})
+
+    with threadpool_limits(limits=2):
+        Synthesizer(MEMBER, 1.0, method="independent", threads=1).fit(frame, progress=count)
+        count()
+    assert seen[0] == {1}
+    assert seen[-1] == {2}
+
+
+def test_lines_are_those_of_the_cells_when_the_same_model_is_sampled(tmp_path: Path) -> None:
+    specs = {
+        **MEMBER,
+        "age": {"type": "integer", "min": 0, "max": 99},
+        "town": {"type": "enum", "values": ["a,b", "c"]},
+    }
+    cells = {"member": ["0", "1"] * 50, "age": [str(row) for row in range(100)], "town": ["c", "a,b"] * 50}
+    digests = []
+    for as_lines in (True, False):
+        synthesizer = Synthesizer(specs, 1.0, method="independent", seed=1)
+        synthesizer.fit_encoded(synthesizer.encode_table(FrameTable(pl.DataFrame(cells))))
+        rows = synthesizer.sample_lines(1000) if as_lines else synthesizer.sample_cells(1000)
+        written = write_table(tmp_path / "out.csv", rows, header=synthesizer.header)
+        assert written.records == 1000
+        digests.append(written.sha256)
+    assert digests[0] == digests[1]
+    with pytest.raises(UsageError, match="not fitted"):
+        Synthesizer(specs, 1.0).sample_lines()

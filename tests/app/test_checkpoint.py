@@ -1,0 +1,343 @@
+"""The folder of a run: charges outlive the process, what is damaged or another run's is refused."""
+
+import json
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpwgan.app.api import Synthesizer
+from dpwgan.app.checkpoint import JOURNAL_FILE, Checkpoint, open_checkpoint
+from dpwgan.errors import InputError, OutputError, PrivacyError, TransferError, UsageError
+from dpwgan.privacy.accountants.moments import MOMENTS
+from dpwgan.privacy.budget import Budget, NeighboringRelation
+from dpwgan.privacy.events import (
+    Event,
+    exponential_selection,
+    gaussian,
+    laplace,
+    poisson_gaussian,
+    read_event,
+    stable_selection,
+    wishart,
+)
+from dpwgan.privacy.journal import Arrays
+from dpwgan.privacy.ledger import LOST, Ledger
+from dpwgan.privacy.randomness import make_streams
+from tests.lives import ASKED, QUERIES, SPECS, Killed, die, live, make_frame, read_journal
+
+FACTS = {"epsilon": 1.0, "header": ["a", "b"]}
+EVENT = gaussian(noise_multiplier=50.0)
+
+
+def begin(folder: Path, **facts: Any) -> Checkpoint:
+    return open_checkpoint(folder, facts={**FACTS, **facts}, resume=False)
+
+
+def resume(folder: Path, **facts: Any) -> Checkpoint:
+    return open_checkpoint(folder, facts={**FACTS, **facts}, resume=True)
+
+
+def open_ledger(journal: Checkpoint, *, event: Event = EVENT, count: int = 5) -> Ledger:
+    ledger = Ledger(
+        Budget(epsilon=1.0, delta=1e-5),
+        accountant=MOMENTS,
+        neighboring_relation=NeighboringRelation.ZERO_OUT,
+        journal=journal,
+    )
+    ledger.reserve("counts", event, count, mechanism="Gaussian noise")
+    return ledger
+
+
+def act(ledger: Ledger, value: float = 1.0, count: int = 1) -> Callable[[], Arrays]:
+    def count_rows() -> Arrays:
+        ledger.charge("counts", count)
+        return {"value": np.array(value)}
+
+    return count_rows
+
+
+def test_charge_is_on_the_disk_when_the_act_begins(tmp_path: Path) -> None:
+    ledger = open_ledger(begin(tmp_path / "run"))
+
+    def look() -> Arrays:
+        ledger.charge("counts", 2)
+        assert read_journal(tmp_path / "run")["acts"] == [
+            {"name": "first", "dispensable": False, "charges": {"counts": 2}}
+        ]
+        return {}
+
+    ledger.release("first", look)
+
+
+def test_release_is_given_again_and_not_done_again_when_it_was_kept(tmp_path: Path) -> None:
+    first = begin(tmp_path)
+    ledger = open_ledger(first)
+    assert float(ledger.release("first", act(ledger, 3.5))["value"]) == 3.5  # type: ignore[arg-type]
+    first.close()
+    again = open_ledger(resume(tmp_path))
+    assert float(again.release("first", act(again, 9.9))["value"]) == 3.5  # type: ignore[arg-type]
+    assert again.itemise()[0]["charged"] == 1
+    assert "details" not in again.itemise()[0]
+
+
+def test_release_is_refused_when_it_was_begun_and_lost(tmp_path: Path) -> None:
+    first = begin(tmp_path)
+    ledger = open_ledger(first)
+
+    def die() -> Arrays:
+        ledger.charge("counts")
+        raise Killed
+
+    with pytest.raises(Killed):
+        ledger.release("first", die)
+    first.close()
+    journal = resume(tmp_path)
+    again = open_ledger(journal)
+    assert journal.has_lost("first")
+    assert journal.missing == ["first"]
+    with pytest.raises(PrivacyError, match="not done twice"):
+        again.release("first", act(again))
+    line = again.itemise()[0]
+    assert (line["charged"], line["details"]) == (1, {LOST: 1})
+
+
+def test_ledger_refuses_more_than_was_reserved_when_earlier_lives_charged_some(tmp_path: Path) -> None:
+    first = begin(tmp_path)
+    ledger = open_ledger(first)
+    ledger.release("first", act(ledger, count=4))
+    first.close()
+    again = open_ledger(resume(tmp_path))
+    assert again.count_earlier("counts") == 4
+    again.charge("counts")
+    with pytest.raises(PrivacyError, match="5 of 5"):
+        again.charge("counts")
+
+
+def test_checkpoint_is_refused_when_the_plan_is_another(tmp_path: Path) -> None:
+    first = begin(tmp_path)
+    ledger = open_ledger(first)
+    ledger.release("first", act(ledger, count=4))
+    first.close()
+    journal = resume(tmp_path)
+    with pytest.raises(UsageError, match="planned other noise for its counts"):
+        open_ledger(journal, event=gaussian(noise_multiplier=51.0))
+    with pytest.raises(PrivacyError, match="only 3 are reserved"):
+        open_ledger(journal, count=3)
+
+
+def test_start_over_counts_all_charges_as_spent_when_a_plan_is_given_up(tmp_path: Path) -> None:
+    first = begin(tmp_path)
+    ledger = open_ledger(first)
+    ledger.release("first", act(ledger, count=2))
+    ledger.release("second", act(ledger))
+    first.start_over()
+    first.close()
+    journal = resume(tmp_path)
+    assert [(line.label, line.event, line.count) for line in journal.spent] == [("counts (plan 1)", EVENT, 3)]
+    assert journal.recall("first") is None
+    assert journal.count_charged("counts (plan 1)", event=EVENT) == journal.count_lost("counts (plan 1)") == 3
+    assert journal.count_charged("counts", event=EVENT) == 0
+
+
+@pytest.mark.parametrize(
+    ("facts", "sentence"),
+    [
+        ({"epsilon": 2.0}, r"has another epsilon: "),
+        ({"epsilon": 2.0, "seed": 1}, r"has another epsilon and seed: "),
+        ({"header": ["b", "a"], "seed": 1, "rows": 3}, r"has another header, seed and rows: "),
+    ],
+)
+def test_checkpoint_names_what_differs_when_another_run_is_to_go_on(
+    tmp_path: Path, facts: dict[str, Any], sentence: str
+) -> None:
+    journal = begin(tmp_path)
+    journal.charge("counts", 1, event=EVENT)
+    journal.close()
+    with pytest.raises(UsageError, match=sentence):
+        resume(tmp_path, **facts)
+    assert resume(tmp_path).life == 1
+
+
+def test_checkpoint_is_refused_when_another_process_has_it(tmp_path: Path) -> None:
+    first = begin(tmp_path)
+    first.charge("counts", 1, event=EVENT)
+    with pytest.raises(UsageError, match="another process is working on the run"):
+        resume(tmp_path)
+    first.close()
+    assert resume(tmp_path).life == 1
+
+
+def test_checkpoint_is_refused_when_the_folder_is_no_place_for_it(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "notes").write_text("")
+    (tmp_path / "empty").mkdir()
+    taken = begin(tmp_path / "taken")
+    taken.charge("counts", 1, event=EVENT)
+    taken.close()
+    for name, error, sentence in (
+        ("file", OutputError, "cannot be created: File exists"),
+        ("full", OutputError, "is not empty"),
+        ("none/run", OutputError, "cannot be created: No such file"),
+        ("taken", UsageError, "holds a run already: add --resume"),
+    ):
+        with pytest.raises(error, match=sentence):
+            begin(tmp_path / name)
+    for name in ("none", "empty", "file"):
+        with pytest.raises(UsageError, match="holds no run to resume"):
+            resume(tmp_path / name)
+    begin(tmp_path / "empty").close()
+
+
+def test_folder_can_be_used_again_when_a_run_failed_before_it_charged_anything(tmp_path: Path) -> None:
+    begin(tmp_path).close()
+    begin(tmp_path).close()
+
+
+def test_files_are_for_the_owner_alone_when_a_run_is_kept(tmp_path: Path) -> None:
+    live(tmp_path / "run", [])
+    assert stat.S_IMODE((tmp_path / "run").stat().st_mode) == 0o700
+    assert {stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "run").iterdir()} == {0o600}
+
+
+def test_checkpoint_says_so_when_it_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = open_ledger(begin(tmp_path))
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(TransferError, match="the checkpoint cannot be written: No space left on device"):
+        ledger.release("first", act(ledger))
+
+
+def make_killed(folder: Path) -> None:
+    """Leaves a run that was killed in its last fit: every kind of file is there, and all are needed."""
+    die(folder, 57)
+    assert {"generator", "draft", "tree"} <= {path.name.split("-")[2] for path in folder.glob("plan-1-*")}
+
+
+def go_on(folder: Path) -> dict[str, Any]:
+    claim = Synthesizer(SPECS, ASKED, checkpoint=folder, resume=True, **QUERIES).fit(make_frame()).claim()
+    return {line["label"]: line for line in claim.document["ledger"]}
+
+
+@pytest.mark.parametrize("damage", ["flip", "half", "empty"])
+def test_run_is_refused_when_a_file_is_damaged(tmp_path: Path, damage: str) -> None:
+    make_killed(tmp_path)
+    names = sorted(path.name for path in tmp_path.iterdir() if path.name != "lock")
+    assert len(names) == 8
+    for name in names:
+        whole = (tmp_path / name).read_bytes()
+        place = len(whole) * 2 // 3
+        broken = {
+            "flip": whole[:place] + bytes([whole[place] ^ 4]) + whole[place + 1 :],
+            "half": whole[: len(whole) // 2],
+            "empty": b"",
+        }[damage]
+        journal = (tmp_path / JOURNAL_FILE).read_bytes()
+        (tmp_path / name).write_bytes(broken)
+        with pytest.raises(InputError, match="is damaged: what it released cannot be told, and counts as spent"):
+            go_on(tmp_path)
+        (tmp_path / JOURNAL_FILE).write_bytes(journal)
+        (tmp_path / name).write_bytes(whole)
+
+
+def test_run_is_refused_when_a_release_is_put_in_place_of_another(tmp_path: Path) -> None:
+    make_killed(tmp_path)
+    one, other = sorted(tmp_path.glob("plan-1-round-*"))[:2]
+    other.write_bytes(one.read_bytes())
+    with pytest.raises(InputError, match="is damaged"):
+        go_on(tmp_path)
+
+
+def test_release_counts_as_lost_when_its_file_is_gone(tmp_path: Path) -> None:
+    make_killed(tmp_path)
+    next(tmp_path.glob("plan-1-round-2-*")).unlink()
+    ledger = go_on(tmp_path)
+    assert ledger["query answers"]["details"][LOST] == 1
+    assert ledger["query answers"]["charged"] == ledger["query answers"]["reserved"]
+
+
+def test_run_is_refused_when_the_journal_is_gone(tmp_path: Path) -> None:
+    make_killed(tmp_path)
+    (tmp_path / JOURNAL_FILE).unlink()
+    with pytest.raises(InputError, match="is damaged"):
+        go_on(tmp_path)
+    with pytest.raises(OutputError, match="is not empty"):
+        Synthesizer(SPECS, ASKED, checkpoint=tmp_path, **QUERIES).fit(make_frame())
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"epsilon": 2.0}, "epsilon"),
+        ({"delta": 1e-7}, "delta"),
+        ({"method": "independent", "settings": {}}, "method, rounds, codes and fit-steps"),
+        ({"neighbours": "replace-one"}, "neighbours"),
+        ({"settings": {**QUERIES["settings"], "rounds": 2}}, "rounds"),
+        ({"seed": 1}, "seed"),
+        ({"specs": {**SPECS, "d": {"type": "enum", "count": 3}}}, "specs file"),
+        ({"rows_left": 200}, "number of rows"),
+    ],
+)
+def test_run_is_refused_when_the_command_line_is_another(tmp_path: Path, changed: dict[str, Any], words: str) -> None:
+    die(tmp_path, 12)
+    options = {"specs": SPECS, "epsilon": ASKED, **QUERIES, **changed}
+    frame = make_frame().head(options.pop("rows_left", None) or len(make_frame()))
+    with pytest.raises(UsageError, match=rf"has another {words}: resume it with"):
+        Synthesizer(**options, checkpoint=tmp_path, resume=True).fit(frame)
+
+
+def test_run_goes_on_when_threads_device_and_rows_are_others(tmp_path: Path) -> None:
+    live(tmp_path, [])
+    again = Synthesizer(SPECS, ASKED, checkpoint=tmp_path, resume=True, threads=1, device="cpu", rows=7, **QUERIES).fit(
+        make_frame()
+    )
+    assert len(again.sample()) == again.claim().rows == 7
+
+
+TOWN = {"type": "enum", "values_from": "data", "domain_privacy": "private", "optional": True}
+LISTS = {**SPECS, "town": TOWN}
+
+
+def test_lists_of_cells_are_not_released_again_when_a_run_goes_on(tmp_path: Path) -> None:
+    frame = make_frame().assign(town=["north"] * 150 + ["south"] * 61)
+    options: dict[str, Any] = {"checkpoint": tmp_path, **QUERIES}
+    first = Synthesizer(LISTS, 8.0, **options).fit(frame)
+    again = Synthesizer(LISTS, 8.0, resume=True, **options).fit(frame)
+    assert again.schema == first.schema
+    assert again.claim().document["ledger"] == first.claim().document["ledger"]
+    assert set(again.sample()["town"].fillna("")) <= {"north", "south", ""}
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        gaussian(noise_multiplier=3.7, replace_one_factor=1.5),
+        poisson_gaussian(sampling_probability=0.1, noise_multiplier=1.1),
+        exponential_selection(epsilon=0.3),
+        stable_selection(epsilon=0.1, delta=1e-9),
+        laplace(epsilon=0.7),
+        wishart(epsilon=0.4, replace_one_factor=2.0),
+    ],
+)
+def test_event_comes_back_when_it_is_read_from_its_description(event: Event) -> None:
+    assert read_event(json.loads(json.dumps(event.describe()))) == event
+
+
+@pytest.mark.parametrize("description", [{}, {"event": "magic"}, {"event": "gaussian", "noise_multiplier": 1.0}])
+def test_event_is_refused_when_the_description_is_of_none(description: dict[str, Any]) -> None:
+    with pytest.raises(PrivacyError, match="not the description of an event"):
+        read_event(description)
+
+
+def test_streams_differ_when_a_seeded_run_has_another_life() -> None:
+    drawn = [make_streams(5, life=life).noise.integers(2**63) for life in range(4)]
+    assert len(set(drawn)) == 4
+    assert drawn[0] == make_streams(5).noise.integers(2**63)

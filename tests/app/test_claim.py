@@ -1,0 +1,383 @@
+"""The claim: everything that a reader needs is in it, and nothing that was not proved."""
+
+import copy
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpwgan.app.claim import (
+    COUNTS_USE,
+    NOT_PRIVATE,
+    ROWS_USE,
+    SAMPLING_USE,
+    SCHEMA_PATH,
+    Claim,
+    build_claim,
+    describe_ledger,
+    read_claim,
+    round_up,
+)
+from dpwgan.app.config import RECORDS
+from dpwgan.errors import DpwganError, InputError
+from dpwgan.privacy.budget import Budget, NeighboringRelation
+from dpwgan.privacy.certificate import Certificate
+from dpwgan.privacy.events import exponential_selection, gaussian, poisson_gaussian
+from dpwgan.privacy.guarantee import PrivacyGuarantee
+
+
+def make_line(label: str, mechanism: str, event: Any, *, count: int, **details: Any) -> dict[str, Any]:
+    rest = {"accountant": "moments", "accountant_version": "dp-accounting 0.4.3", "details": details}
+    return {"label": label, "mechanism": mechanism, **event.describe(), "reserved": count, "charged": count, **rest}
+
+
+CRITIC_STEPS = make_line(
+    "critic steps",
+    "Poisson-sampled Gaussian",
+    poisson_gaussian(sampling_probability=0.05, noise_multiplier=2.0),
+    count=100,
+    expected_batch_size=50,
+)
+COUNTS = [
+    make_line(
+        "query selections",
+        "exponential mechanism on the expected gains of answers",
+        exponential_selection(epsilon=0.01234561),
+        count=3,
+        score_sensitivity=1.0,
+    ),
+    make_line(
+        "query answers",
+        "Gaussian noise on the counts of the selected marginal",
+        gaussian(noise_multiplier=100.0, replace_one_factor=math.sqrt(2)),
+        count=3,
+        stddev_of_a_count=100.0,
+    ),
+]
+CERTIFICATE = Certificate(
+    kind="two-way marginals",
+    statement="no cell of a two-way marginal is further than alpha from its share of the rows",
+    alpha=0.00432109,
+    failure_probability=0.05,
+    details={"cells": 120},
+)
+
+
+def make_claim(
+    *,
+    epsilon: float = 0.99,
+    delta: float = 1e-6,
+    relation: NeighboringRelation = NeighboringRelation.ZERO_OUT,
+    seeded: bool = False,
+    domains: dict[str, list[str]] | None = None,
+    asked: Budget | None = None,
+    alternatives: list[dict[str, Any]] | None = None,
+    ledger: list[dict[str, Any]] | None = None,
+    certificate: Certificate | None = None,
+) -> Claim:
+    return build_claim(
+        guarantee=PrivacyGuarantee(
+            epsilon=epsilon,
+            delta=delta,
+            neighboring_relation=relation,
+            accountant="moments",
+            accountant_version="dp-accounting 0.4.3",
+            assumptions=("Poisson sampling",),
+        ),
+        asked=asked or Budget(epsilon=1.0, delta=1e-6),
+        relation=relation,
+        delta_chosen_by="default: 1/n^2",
+        ledger=ledger if ledger is not None else [CRITIC_STEPS],
+        accountant={
+            "name": "moments",
+            "version": "dp-accounting 0.4.3",
+            "rule": "auto",
+            "reason": "needs less noise",
+            "alternatives": alternatives
+            if alternatives is not None
+            else [{"name": "amortized", "noise_multiplier": 15.0, "epsilon": 9.0}],
+        },
+        records=1000,
+        rows=1000,
+        rows_chosen_by="the public number of records",
+        specs_sha256="ab" * 32,
+        codebook_sha256=None,
+        domains=domains or {},
+        seeded=seeded,
+        method={"name": "dp-wgan", "title": "DP-WGAN", "paper": "Srivastava and Alzantot 2019"},
+        settings={"latent": 64, "hidden_critic": (256, 256)},
+        certificate=certificate,
+    )
+
+
+def test_claim_schema_is_itself_valid_when_read_from_the_specs_folder() -> None:
+    jsonschema.Draft202012Validator.check_schema(json.loads(SCHEMA_PATH.read_text()))
+
+
+def test_claim_states_all_of_the_promise_when_it_is_made() -> None:
+    document = make_claim().document
+    guarantee = document["guarantee"]
+    assert guarantee["definition"] == "(epsilon, delta)-differential privacy"
+    assert (guarantee["epsilon"], guarantee["delta"]) == (0.99, 1e-6)
+    assert guarantee["unit"] == "one row of the input table"
+    assert guarantee["trust_model"].startswith("central curator")
+    assert guarantee["releases"] == 1
+    assert guarantee["neighbouring_relation"]["name"] == "zero_out"
+    assert document["budget"]["epsilon_asked"] == 1.0
+    assert document["public"]["records"] == 1000
+    assert document["public"]["specs_sha256"] == "ab" * 32
+    assert document["randomness"]["seeded"] is False
+    assert document["accountant"]["alternatives"][0]["name"] == "amortized"
+    assert any("exit code" in item and "running time" in item for item in document["not_covered"])
+    assert any("other releases" in item for item in document["not_covered"])
+    assert any("saved model" in item for item in document["covered"])
+
+
+def test_claim_says_what_follows_for_replace_one_when_calibrated_for_zero_out() -> None:
+    replace = make_claim().document["guarantee"]["for_replace_one"]
+    assert replace["epsilon"] == pytest.approx(2 * 0.99)
+    assert replace["delta"] == pytest.approx((1 + math.exp(0.99)) * 1e-6)
+
+
+def test_claim_says_the_same_numbers_for_replace_one_when_calibrated_for_it() -> None:
+    claim = make_claim(relation=NeighboringRelation.REPLACE_ONE)
+    replace = claim.document["guarantee"]["for_replace_one"]
+    assert (replace["epsilon"], replace["delta"]) == (0.99, 1e-6)
+
+
+def test_claim_says_that_nothing_follows_for_replace_one_when_its_delta_would_reach_one() -> None:
+    claim = make_claim(epsilon=20.0, asked=Budget(epsilon=20.0, delta=1e-6))
+    replace = claim.document["guarantee"]["for_replace_one"]
+    assert replace["epsilon"] is None
+    assert replace["delta"] is None
+    assert "nothing follows" in claim.to_text()
+
+
+def test_claim_is_stamped_when_a_seed_was_given() -> None:
+    claim = make_claim(seeded=True)
+    assert claim.document["guarantee"] is None
+    assert claim.document["why_no_guarantee"].startswith(NOT_PRIVATE)
+    assert claim.document["statement"].startswith(NOT_PRIVATE)
+    assert not claim.private
+    assert NOT_PRIVATE in claim.to_text()
+
+
+def test_claim_names_waived_columns_as_not_covered_when_there_are_some() -> None:
+    claim = make_claim(domains={"waived": ["CITY", "SEA"], "private": ["OCC"], "codebook": ["SEX"]})
+    assert claim.document["columns"]["domains_waived"] == ["CITY", "SEA"]
+    assert any("CITY, SEA" in item for item in claim.document["not_covered"])
+    text = claim.to_text()
+    assert "WAIVED, not covered: CITY, SEA" in text
+    assert "paid for: OCC" in text
+
+
+def test_claim_writes_null_when_an_accountant_gives_no_number() -> None:
+    claim = make_claim(alternatives=[{"name": "pld", "noise_multiplier": math.inf, "epsilon": math.nan}])
+    assert claim.document["accountant"]["alternatives"] == [{"name": "pld", "noise_multiplier": None, "epsilon": None}]
+    assert "pld would have met it with no noise multiplier, and gives epsilon none for the noise" in claim.to_text()
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1.0000001, 1e-6), (0.5, 1.1e-6)])
+def test_claim_is_refused_when_more_was_spent_than_asked(epsilon: float, delta: float) -> None:
+    with pytest.raises(DpwganError, match="than was asked for") as caught:
+        make_claim(epsilon=epsilon, delta=delta)
+    assert caught.value.exit_code == 70
+
+
+def drop(*path: str) -> Callable[[dict], None]:
+    def change(document: dict) -> None:
+        for key in path[:-1]:
+            document = document[key]
+        del document[path[-1]]
+
+    return change
+
+
+def put(value: Any, *path: str) -> Callable[[dict], None]:
+    def change(document: dict) -> None:
+        for key in path[:-1]:
+            document = document[key]
+        document[path[-1]] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        drop("guarantee"),
+        drop("budget", "delta_asked"),
+        drop("guarantee", "neighbouring_relation"),
+        drop("accountant", "name"),
+        put([], "ledger"),
+        put(0, "output", "rows"),
+        put("x", "public", "specs_sha256"),
+        put(1.5, "guarantee", "delta"),
+        put("epsilon only", "guarantee", "definition"),
+        put(None, "guarantee"),
+        put("because", "why_no_guarantee"),
+        put(True, "randomness", "seeded"),
+        put("0.1", "guarantee", "epsilon"),
+        put(3, "surprise"),
+        put({"alpha": 0.1}, "certificate"),
+        put({**CERTIFICATE.describe(), "alpha": -1.0}, "certificate"),
+        put({**CERTIFICATE.describe(), "failure_probability": 0.9}, "certificate"),
+    ],
+)
+def test_claim_is_refused_when_a_part_is_missing_or_wrong(change: Callable[[dict], None]) -> None:
+    document = copy.deepcopy(dict(make_claim().document))
+    change(document)
+    with pytest.raises(DpwganError):
+        Claim(document=document)
+
+
+def test_claim_reads_back_when_it_was_written(tmp_path: Path) -> None:
+    claim = make_claim()
+    path = tmp_path / "claim.json"
+    path.write_text(claim.to_json(), encoding="utf-8")
+    assert read_claim(path) == claim
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", "{", '{"claim_version": 1}'])
+def test_claim_is_refused_when_the_file_is_damaged(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "claim.json"
+    path.write_text(text)
+    with pytest.raises(InputError, match="damaged"):
+        read_claim(path)
+
+
+def test_claim_keeps_its_promise_when_more_rows_are_sampled() -> None:
+    claim = make_claim()
+    more = claim.for_output(rows=7, chosen_by="asked for", from_saved_model=True)
+    assert more.rows == 7
+    assert more.document["output"]["from_saved_model"] is True
+    assert more.document["guarantee"] == claim.document["guarantee"]
+    assert claim.rows == 1000
+    assert claim.for_file(sha256="cd" * 32).document["output"]["sha256"] == "cd" * 32
+
+
+def test_claim_lists_what_the_records_were_used_for_when_the_output_changes() -> None:
+    claim = make_claim()
+    uses = list(claim.document["public"]["uses_of_records"])
+    assert ROWS_USE in uses
+    fewer = claim.for_output(rows=7, chosen_by="asked for", from_saved_model=True)
+    assert fewer.document["public"]["uses_of_records"] == [use for use in uses if use != ROWS_USE]
+    back = fewer.for_output(rows=1000, chosen_by=RECORDS, from_saved_model=True)
+    assert back.document["public"]["uses_of_records"] == uses
+    assert claim.document["public"]["uses_of_records"] == uses
+
+
+def test_claim_is_refused_when_an_alternative_names_its_noise_twice() -> None:
+    with pytest.raises(DpwganError, match="alternatives"):
+        make_claim(alternatives=[{"name": "pld", "noise_scale": 2.0, "noise_multiplier": 2.0, "epsilon": 1.0}])
+
+
+def test_proved_bounds_are_never_written_smaller_when_they_come_from_elsewhere() -> None:
+    alternative = {"name": "pld", "noise_multiplier": 2.0, "epsilon": 0.98765432}
+    assert "gives epsilon 0.987655 for" in make_claim(alternatives=[alternative]).to_text()
+    scaled = {"name": "pld", "noise_scale": 2.0, "epsilon": 0.98765432}
+    assert "would have needed noise scale 2, and gives epsilon 0.987655" in make_claim(alternatives=[scaled]).to_text()
+    event = {"label": "cells of town", "mechanism": "stable selection", "epsilon": 0.01234561, "delta": 1.2345601e-9}
+    assert describe_ledger([event]) == ["  cells of town: stable selection; epsilon 0.0123457, delta 1.23457e-09"]
+
+
+def test_ledger_reads_as_words_when_its_lines_are_mixed() -> None:
+    assert describe_ledger([CRITIC_STEPS, *COUNTS]) == [
+        "  critic steps: Poisson-sampled Gaussian; sampling probability 0.05, noise multiplier 2, reserved 100, "
+        "charged 100, expected batch size 50",
+        "  query selections: exponential mechanism on the expected gains of answers; epsilon of each 0.0123457, "
+        "sensitivities that a replaced row can move it by 2, reserved 3, charged 3, score sensitivity 1",
+        "  query answers: Gaussian noise on the counts of the selected marginal; noise multiplier 100, "
+        "sensitivities that a replaced row can move it by 1.41421, reserved 3, charged 3, stddev of a count 100",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("ledger", "uses"),
+    [([CRITIC_STEPS], {SAMPLING_USE}), (COUNTS, {COUNTS_USE}), ([CRITIC_STEPS, *COUNTS], {SAMPLING_USE, COUNTS_USE})],
+)
+def test_claim_says_what_the_records_were_used_for_when_the_ledger_holds_counts(
+    ledger: list[dict[str, Any]], uses: set[str]
+) -> None:
+    claim = make_claim(ledger=ledger)
+    again = claim.for_output(rows=7, chosen_by="asked for", from_saved_model=True)
+    for document in (claim.document, again.document):
+        assert set(document["public"]["uses_of_records"]) & {SAMPLING_USE, COUNTS_USE} == uses
+
+
+def test_claim_states_the_certificate_apart_from_the_promise_when_there_is_one() -> None:
+    claim = make_claim(certificate=CERTIFICATE)
+    assert claim.document["certificate"]["alpha"] == 0.004322
+    assert claim.document["guarantee"] == make_claim().document["guarantee"]
+    assert (
+        "accuracy: with confidence 95%, for alpha = 0.004322: no cell of a two-way marginal is further than alpha from "
+        "its share of the rows (two-way marginals; cells 120)\n"
+    ) in claim.to_text()
+    assert "is no part of the privacy promise" in claim.to_text()
+    assert "accuracy" not in make_claim().to_text()
+
+
+def test_claim_never_overstates_its_confidence_when_the_failure_probability_is_tiny() -> None:
+    certificate = Certificate(kind="k", statement="s", alpha=0.5, failure_probability=1e-12)
+    text = make_claim(certificate=certificate).to_text()
+    assert "with confidence 99.9999%, for alpha = 0.5: s (k)\n" in text
+
+
+def test_claim_keeps_its_certificate_when_more_rows_are_sampled() -> None:
+    claim = make_claim(certificate=CERTIFICATE)
+    more = claim.for_output(rows=7, chosen_by="asked for", from_saved_model=True).for_file(sha256="cd" * 32)
+    assert more.document["certificate"] == CERTIFICATE.describe()
+
+
+def test_claim_without_the_key_is_still_read_when_it_was_saved_before_certificates(tmp_path: Path) -> None:
+    document = dict(make_claim().document)
+    del document["certificate"]
+    path = tmp_path / "claim.json"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    assert read_claim(path).to_text() == make_claim().to_text()
+
+
+def test_claim_page_explains_every_line_when_compared_with_the_text() -> None:
+    page = (SCHEMA_PATH.parent.parent / "docs" / "claim.md").read_text(encoding="utf-8")
+    title, *lines = make_claim(ledger=[CRITIC_STEPS, *COUNTS], certificate=CERTIFICATE).to_text().splitlines()
+    assert title.startswith("Privacy claim of dpwgan")
+    for line in lines:
+        assert f"> {line.split()[0]}" in page, line
+
+
+def test_claim_text_holds_every_number_of_the_promise_when_it_is_written() -> None:
+    text = make_claim().to_text()
+    for fragment in (
+        "epsilon 0.99 spent of 1 asked",
+        "delta 1e-06",
+        "default: 1/n^2",
+        "zero_out",
+        "for replace-one: epsilon 1.98",
+        "accountant: moments (dp-accounting 0.4.3), rule auto: needs less noise",
+        "amortized would have needed noise multiplier 15, and gives epsilon 9",
+        "critic steps: Poisson-sampled Gaussian; sampling probability 0.05, noise multiplier 2, reserved 100, "
+        "charged 100, expected batch size 50",
+        "1000 rows",
+        "seeded: no",
+        "floating point",
+        "ab" * 32,
+        "Srivastava and Alzantot 2019",
+        "hidden_critic 256 x 256",
+        "not covered: ",
+    ):
+        assert fragment in text, fragment
+
+
+@settings(max_examples=200)
+@given(value=st.floats(1e-300, 1e300), digits=st.integers(1, 9))
+def test_bound_is_never_written_smaller_than_it_is_when_rounded(value: float, digits: int) -> None:
+    written = float(round_up(value, digits=digits))
+    # 17 digits would be exact; reading the decimal back may be off by half a unit in the last place of a float.
+    assert written >= value * (1 - 2**-52)
+    assert written <= value * (1 + 10.0 ** (1 - digits)) * (1 + 2**-52)

@@ -1,0 +1,332 @@
+"""Settings: one table, four layers, and a refusal for each value that cannot be acted on."""
+
+import math
+import os
+from pathlib import Path
+
+import pytest
+
+from dpwgan.app.config import (
+    ACCOUNTANTS,
+    BY_NAME,
+    OPTIONS,
+    PRESETS,
+    ResampleConfig,
+    RunConfig,
+    SynthesisConfig,
+    Voice,
+    default_delta,
+    gather,
+    read_config_file,
+    read_delta,
+    read_environment,
+    read_epsilon,
+)
+from dpwgan.critic.settings import DpWganSettings
+from dpwgan.errors import InputError, UsageError
+from dpwgan.marginals.anchor import AnchorSettings
+from dpwgan.methods.registry import METHODS
+from dpwgan.methods.ron_gauss import RonGaussSettings
+from dpwgan.privacy.choose import RULES
+
+
+def make_run(tmp_path: Path, **changes: object) -> RunConfig:
+    fields: dict = {
+        "data": str(tmp_path / "data.csv"),
+        "output": str(tmp_path / "out.csv"),
+        "specs": tmp_path / "specs.json",
+        "synthesis": SynthesisConfig(epsilon=1.0),
+    }
+    return RunConfig(**{**fields, **changes})
+
+
+@pytest.mark.parametrize("text", ["abc", "", "nan", "inf", "-inf", "0", "-1", "-1e-3", "1,0", "1 2"])
+def test_epsilon_is_refused_when_it_is_no_finite_number_above_zero(text: str) -> None:
+    with pytest.raises(UsageError, match="epsilon"):
+        read_epsilon(text)
+
+
+@pytest.mark.parametrize("text", ["abc", "nan", "inf", "0", "-1e-9"])
+def test_delta_is_refused_when_it_is_no_number_between_zero_and_one(text: str) -> None:
+    with pytest.raises(UsageError, match="delta"):
+        read_delta(text)
+
+
+@pytest.mark.parametrize("text", ["1", "15", "98", "1e300"])
+def test_delta_names_the_harness_when_it_looks_like_a_column_count(text: str) -> None:
+    with pytest.raises(UsageError, match=r"fifth argument is delta.*number of columns"):
+        read_delta(text)
+
+
+@pytest.mark.parametrize("records", [2, 3, 100, 661_968])
+def test_default_delta_is_one_over_n_squared_when_there_are_two_rows_or_more(records: int) -> None:
+    assert default_delta(records) == 1 / records**2
+
+
+def test_default_delta_stays_below_one_when_there_is_one_row() -> None:
+    assert default_delta(1) == 0.25
+
+
+@pytest.mark.parametrize(
+    ("changes", "fragment"),
+    [
+        ({"epsilon": math.nan}, "epsilon"),
+        ({"delta": 1.0}, "fifth argument"),
+        ({"accountant": "rdp"}, "accountant must be one of"),
+        ({"neighbours": "add-one"}, "neighbours must be one of"),
+        ({"device": "tpu"}, "device must be one of"),
+        ({"rows": 0}, "rows must be at least 1"),
+        ({"threads": 0}, "threads must be at least 1"),
+        ({"seed": -1}, "seed must be at least 0"),
+        ({"preset": "best"}, "no preset of that name"),
+        ({"preset": "uclanesl-2019", "method": "query-gan"}, "the preset uclanesl-2019 is for the method dp-wgan"),
+        ({"settings": {"steps": 0}}, "steps must be at least 1"),
+        ({"settings": {"epochs": 0.0}}, "epochs must be a finite number above 0"),
+        ({"settings": {"weight_clip": math.inf}}, "weight-clip must be a finite number above 0"),
+        ({"settings": {"weight_pull": 1.0}}, "weight-pull must be at least 0 and below 1"),
+        ({"settings": {"hidden_critic": (256, 0)}}, "hidden-critic must be one or more widths"),
+        ({"settings": {"hidden_critic": ()}}, "hidden-critic must be one or more widths"),
+        ({"settings": {"engine": "fast"}}, "engine must be one of"),
+        ({"settings": {"anchor": "heavy"}}, "anchor must be one of queries, moments, none"),
+        ({"settings": {"oracle": "delphi"}}, "oracle must be one of marginals, one-layer"),
+        ({"settings": {"generator": "gan"}}, "generator must be one of codes, mlp, codes"),
+        ({"settings": {"critic_share": 1.0}}, "critic-share must be above 0 and below 1"),
+        ({"settings": {"critic_weight": -1.0}}, "critic-weight must be at least 0"),
+        ({"settings": {"rounds": -1}}, "rounds must be at least 0"),
+        ({"settings": {"ways": 1}}, "ways must be at least 2"),
+        ({"settings": {"most_cells": 3}}, "most-cells must be at least 4"),
+        ({"settings": {"codes": 1}}, "codes must be at least 2"),
+        ({"settings": {"fit_steps": 0}}, "fit-steps must be at least 1"),
+        ({"settings": {"fit_learning_rate": math.nan}}, "fit-learning-rate must be a finite number above 0"),
+        ({"settings": {"information_weight": -0.1}}, "information-weight must be at least 0"),
+        ({"settings": {"weight_clips": 3}}, "weight_clips .*did you mean weight_clip"),
+        ({"settings": {"steps": 3, "epochs": 1.0}}, "steps and epochs say the same thing"),
+    ],
+)
+def test_synthesis_config_refuses_a_value_when_it_cannot_be_acted_on(changes: dict, fragment: str) -> None:
+    with pytest.raises(UsageError, match=fragment):
+        SynthesisConfig(**{"epsilon": 1.0, **changes})
+
+
+def test_synthesis_config_cannot_be_changed_when_it_is_made() -> None:
+    with pytest.raises(AttributeError):
+        SynthesisConfig(epsilon=1.0).epsilon = 2.0  # type: ignore[misc]
+
+
+def test_preset_has_the_published_settings_when_epsilon_passes_the_border() -> None:
+    low = SynthesisConfig(epsilon=5.0, preset="uclanesl-2019")
+    high = SynthesisConfig(epsilon=5.1, preset="uclanesl-2019")
+    assert low.training == {
+        "anchor": "none",
+        "hidden_critic": (1024,),
+        "hidden_generator": (1024,),
+        "latent": 64,
+        "expected_batch_size": 64,
+        "critic_steps_per_generator_step": 10,
+        "generator_learning_rate": 1e-3,
+        "critic_learning_rate": 1e-3,
+        "generator_steps": 1,
+        "weight_clip": 0.01,
+        "weight_pull": 0.0,
+        "gradient_memory": 0.0,
+        "generator_average": 0.0,
+        "l2_clip_norm": 1.0,
+        "noise_multiplier": 3.0,
+        "epochs": 10.0,
+    }
+    assert high.training["noise_multiplier"] == 1.0
+    assert low.rows_and_reason == (1_000_000, "preset uclanesl-2019")
+
+
+def test_preset_yields_when_a_single_setting_is_given() -> None:
+    config = SynthesisConfig(epsilon=1.0, preset="uclanesl-2019", settings={"steps": 7, "latent": 3}, rows=5)
+    assert config.training["steps"] == 7
+    assert "epochs" not in config.training
+    assert config.training["latent"] == 3
+    assert config.rows_and_reason == (5, "asked for")
+
+
+def test_preset_settings_are_settings_that_exist_when_read_by_the_checker() -> None:
+    for settings, _ in PRESETS.values():
+        SynthesisConfig(epsilon=1.0, settings=settings(1.0))
+
+
+def test_every_setting_of_a_method_has_a_flag_when_compared() -> None:
+    critic = {option.key for option in OPTIONS if option.topic == "critic"}
+    marginals = {option.key for option in OPTIONS if option.topic == "marginals"}
+    others = {"anchor", "critic_share", "critic_weight", "formal", "private_part"}
+    assert critic == set(DpWganSettings.__dataclass_fields__) | others
+    assert marginals == set(AnchorSettings.__dataclass_fields__) | {"oracle"}
+    gaussian = {option.key for option in OPTIONS if option.topic == "gaussian"}
+    assert gaussian == set(RonGaussSettings.__dataclass_fields__) | {"prior_share"}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_setting_is_taken_or_refused_by_name_when_a_method_is_asked(method: str) -> None:
+    values = {"hidden_critic": (8,), "hidden_generator": (8,), "generator_average": 0.5, "weight_pull": 0.5}
+    values |= {"gradient_memory": 0.5, "critic_share": 0.5, "mean_share": 0.5, "formal": True, "prior_share": 0.5}
+    for option in OPTIONS:
+        if option.training and option.name != "preset":
+            value = values.get(option.key)
+            if value is None:
+                value = option.choices[0] if option.choices else option.parse("4")
+            SynthesisConfig(epsilon=1.0, method=method, settings={option.key: value})
+            try:
+                METHODS[method]().make_settings(**{option.key: value})
+            except UsageError as error:
+                assert option.name in str(error)  # noqa: PT017
+
+
+def test_choices_are_those_of_the_accounting_when_compared() -> None:
+    assert ACCOUNTANTS == RULES
+
+
+def test_layers_win_in_order_when_all_of_them_speak(tmp_path: Path) -> None:
+    file = tmp_path / "settings.toml"
+    file.write_text('rows = 1\nthreads = 1\ndevice = "cpu"\nhidden-critic = [8, 4]\nlatent = 2\n')
+    values, path = gather(
+        {"config": str(file), "threads": 3}, environment={"DPWGAN_ROWS": "2", "DPWGAN_THREADS": "2", "HOME": "/"}
+    )
+    assert values == {"rows": 2, "threads": 3, "device": "cpu", "hidden_critic": (8, 4), "latent": 2}
+    assert path == file
+
+
+def test_layers_replace_epochs_when_a_later_one_gives_steps(tmp_path: Path) -> None:
+    file = tmp_path / "settings.toml"
+    file.write_text("epochs = 3\nquiet = true\n")
+    values, _ = gather({"config": str(file), "steps": 9, "verbose": True}, environment={})
+    assert values == {"steps": 9, "verbose": True}
+
+
+def test_config_file_is_named_when_the_environment_points_to_it(tmp_path: Path) -> None:
+    file = tmp_path / "settings.toml"
+    file.write_text("batch_size = 12\n")
+    values, path = gather({}, environment={"DPWGAN_CONFIG": str(file)})
+    assert values == {"expected_batch_size": 12}
+    assert path == file
+
+
+@pytest.mark.parametrize(
+    ("text", "fragment"),
+    [
+        ("epsilonn = 1", "unknown key epsilonn"),
+        ("batchsize = 3", "unknown key batchsize .did you mean batch-size"),
+        ("[training]\nsteps = 3", "unknown key training"),
+        ("steps = 'many'", "steps in the config file must be a whole number"),
+        ("steps = true", "steps in the config file must be a whole number"),
+        ("quiet = 1", "quiet in the config file must be true or false"),
+        ("device = 'tpu'", "device in the config file must be one of"),
+        ("weight-clip = inf", "weight-clip in the config file must be a finite number"),
+        ("batch-size = 3\nbatch_size = 4", "gives batch-size twice"),
+        ("seed = 3", "seed changes what a run means"),
+        ("check = true", "check changes what a run means"),
+        ("steps = ", "not TOML"),
+    ],
+)
+def test_config_file_is_refused_by_name_when_a_line_is_wrong(tmp_path: Path, text: str, fragment: str) -> None:
+    file = tmp_path / "settings.toml"
+    file.write_text(text)
+    with pytest.raises(UsageError, match=fragment):
+        read_config_file(file)
+
+
+def test_config_file_is_refused_when_it_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="config file"):
+        read_config_file(tmp_path / "none.toml")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "fragment"),
+    [
+        ("DPWGAN_ROW", "3", "unknown setting DPWGAN_ROW .did you mean DPWGAN_ROWS"),
+        ("DPWGAN_EPSILON", "3", "unknown setting DPWGAN_EPSILON"),
+        ("DPWGAN_ROWS", "three", "DPWGAN_ROWS must be a whole number"),
+        ("DPWGAN_SEED", "3", "can only be given as a flag"),
+        ("DPWGAN_QUIET", "maybe", "DPWGAN_QUIET must be true or false"),
+    ],
+)
+def test_environment_is_refused_by_name_when_a_variable_is_wrong(name: str, text: str, fragment: str) -> None:
+    with pytest.raises(UsageError, match=fragment):
+        read_environment({name: text})
+
+
+def test_environment_counts_as_not_set_when_a_variable_is_empty() -> None:
+    assert read_environment({"DPWGAN_ROWS": "", "DPWGAN_QUIET": "1"}) == {"quiet": True}
+
+
+def test_every_option_has_its_own_names_when_the_table_is_read() -> None:
+    assert len({option.name for option in OPTIONS}) == len({option.key for option in OPTIONS}) == len(OPTIONS)
+
+
+@pytest.mark.parametrize("target", ["data.csv", "specs.json"])
+def test_run_is_refused_when_the_output_is_an_input(tmp_path: Path, target: str) -> None:
+    for name in ("data.csv", "specs.json"):
+        (tmp_path / name).write_text("x")
+    (tmp_path / "symbolic").symlink_to(tmp_path / target)
+    os.link(tmp_path / target, tmp_path / "hard")
+    for name in (target, "symbolic", "hard", f"sub/../{target}"):
+        (tmp_path / "sub").mkdir(exist_ok=True)
+        with pytest.raises(UsageError, match="output is the same file as an input"):
+            make_run(tmp_path, output=str(tmp_path / name))
+        with pytest.raises(UsageError, match="claim is the same file as an input"):
+            make_run(tmp_path, claim=str(tmp_path / name))
+
+
+def test_run_is_refused_when_two_outputs_are_one_file(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="output and claim are the same file"):
+        make_run(tmp_path, claim=str(tmp_path / "out.csv"))
+    with pytest.raises(UsageError, match="output and saved model are the same file"):
+        make_run(tmp_path, save_model=tmp_path / "out.csv")
+
+
+def test_run_is_refused_when_output_and_claim_both_want_stdout(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="both go to stdout"):
+        make_run(tmp_path, output="-", claim="-")
+
+
+def test_run_is_refused_when_the_claim_would_be_lost(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="claim would be lost"):
+        make_run(tmp_path, output="-", voice=Voice(quiet=True))
+
+
+@pytest.mark.parametrize(
+    ("output", "claim", "path"),
+    [
+        ("out.csv", None, "out.csv.privacy.json"),
+        ("out.csv", "-", "out.csv.privacy.json"),
+        ("out.csv", "c.json", "c.json"),
+        ("-", "c.json", "c.json"),
+        ("-", None, None),
+        ("/dev/null", None, None),
+        ("/dev/null", "c.json", "c.json"),
+    ],
+)
+def test_claim_goes_beside_the_output_when_no_path_is_given(
+    tmp_path: Path, output: str, claim: str | None, path: str | None
+) -> None:
+    config = make_run(tmp_path, output=output, claim=claim)
+    assert config.claim_path == (Path(path) if path is not None else None)
+
+
+def test_resampling_is_refused_when_the_output_lies_in_the_model(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="inside the saved model"):
+        ResampleConfig(model=tmp_path, output=str(tmp_path / "out.csv"))
+
+
+def test_voice_is_refused_when_it_is_quiet_and_verbose() -> None:
+    with pytest.raises(UsageError, match="exclude each other"):
+        Voice(quiet=True, verbose=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "amount"),
+    [("4GB", 4 << 30), ("800MB", 800 << 20), ("1.5 gib", 3 << 29), ("2k", 2048), ("12345", 12345), ("1TB", 1 << 40)],
+)
+def test_amount_is_read_when_it_has_any_usual_unit(text: str, amount: int) -> None:
+    assert BY_NAME["memory"].read(text, origin="--memory") == amount
+
+
+@pytest.mark.parametrize("text", ["", "GB", "4 4GB", "-1GB", "1e9", "4GB/s", "inf"])
+def test_amount_is_refused_when_it_is_none(text: str) -> None:
+    with pytest.raises(UsageError, match="--memory must be an amount such as"):
+        BY_NAME["memory"].read(text, origin="--memory")

@@ -1,0 +1,152 @@
+"""Methods without a guarantee: they run when asked to by name, and nothing that they write promises anything."""
+
+import io
+import json
+import math
+from typing import Any
+
+import pytest
+
+from dpwgan.app.claim import Claim, build_claim
+from dpwgan.app.config import Voice
+from dpwgan.app.logs import speak
+from dpwgan.app.progress import Lines, show_progress
+from dpwgan.errors import DpwganError, PrivacyError, UsageError
+from dpwgan.privacy.accountants.accountant import Accountant
+from dpwgan.privacy.accountants.amortized import AMORTIZED
+from dpwgan.privacy.accountants.basic import BASIC
+from dpwgan.privacy.accountants.moments import MOMENTS
+from dpwgan.privacy.accountants.pld import PLD
+from dpwgan.privacy.budget import Budget, NeighboringRelation
+from dpwgan.privacy.choose import choose_nothing
+from dpwgan.privacy.events import PublishedClaim, Unprotected, gaussian
+from dpwgan.privacy.ledger import Ledger
+
+ZERO_OUT = NeighboringRelation.ZERO_OUT
+BUDGET = Budget(epsilon=1.0, delta=1e-6)
+PUBLISHED = PublishedClaim(epsilon=2.5, delta=1e-5, provable_epsilon=81234.567, source="A paper, Table 1")
+RAW = Unprotected(reason="rows reach the network as they are", published=PUBLISHED)
+
+
+def make_claim(guarantee: Any = RAW, *, seeded: bool = False) -> Claim:
+    ledger = Ledger(BUDGET, accountant=MOMENTS, neighboring_relation=ZERO_OUT, no_guarantee=True)
+    ledger.reserve("steps", RAW, 5, mechanism="gradients of rows, without noise")
+    ledger.charge("steps", 5)
+    choice = choose_nothing("auto", budget=BUDGET, neighboring_relation=ZERO_OUT)
+    return build_claim(
+        guarantee=guarantee,
+        asked=BUDGET,
+        relation=ZERO_OUT,
+        delta_chosen_by="asked for",
+        ledger=ledger.itemise(),
+        accountant={
+            "name": choice.accountant.name,
+            "version": choice.accountant.version,
+            "rule": choice.rule,
+            "reason": choice.reason,
+            "alternatives": list(choice.alternatives),
+        },
+        records=100,
+        rows=100,
+        rows_chosen_by="asked for",
+        specs_sha256="ab" * 32,
+        codebook_sha256=None,
+        domains={},
+        seeded=seeded,
+        method={"name": "m", "title": "t", "paper": "p"},
+        settings={},
+    )
+
+
+@pytest.mark.parametrize("accountant", [MOMENTS, AMORTIZED, PLD, BASIC], ids=str)
+def test_every_accountant_gives_no_finite_epsilon_when_rows_are_unprotected(accountant: Accountant) -> None:
+    shared: dict[str, Any] = {"delta": 1e-6, "neighboring_relation": ZERO_OUT}
+    assert accountant.get_epsilon([(RAW, 1)], **shared) == math.inf
+    assert accountant.get_epsilon([(gaussian(noise_multiplier=50.0), 1), (RAW, 2)], **shared) == math.inf
+    assert accountant.get_epsilon([(RAW, 0)], **shared) == 0.0
+
+
+def test_ledger_refuses_unprotected_acts_when_it_is_to_state_a_guarantee() -> None:
+    ledger = Ledger(BUDGET, accountant=MOMENTS, neighboring_relation=ZERO_OUT)
+    with pytest.raises(PrivacyError, match="has no guarantee"):
+        ledger.reserve("steps", RAW, 1, mechanism="gradients")
+    assert ledger.itemise() == []
+
+
+def test_ledger_states_nothing_when_it_was_opened_for_no_guarantee() -> None:
+    ledger = Ledger(BUDGET, accountant=MOMENTS, neighboring_relation=ZERO_OUT, no_guarantee=True)
+    ledger.reserve("counts", gaussian(noise_multiplier=50.0), 1, mechanism="counts")
+    ledger.charge("counts")
+    with pytest.raises(PrivacyError, match="no guarantee"):
+        ledger.guarantee()
+    ledger.reserve("steps", RAW, 1, mechanism="gradients")
+    assert ledger.epsilon_reserved() == math.inf
+    ledger.charge("steps")
+    with pytest.raises(PrivacyError, match="1 of 1"):
+        ledger.charge("steps")
+
+
+def test_claim_holds_null_and_both_epsilons_when_there_is_no_guarantee() -> None:
+    claim = make_claim()
+    document = claim.document
+    assert not claim.private
+    assert document["guarantee"] is None
+    assert document["why_no_guarantee"] == "NOT PRIVATE: rows reach the network as they are"
+    assert document["budget"]["epsilon_spent"] is None
+    assert document["budget"]["delta_spent"] is None
+    assert document["published"] == PUBLISHED.describe()
+    assert document["covered"] == []
+    assert json.loads(claim.to_json()) == document
+    text = claim.to_text()
+    assert (
+        "published (A paper, Table 1): epsilon 2.5 at delta 1e-05; provable at delta 1e-05: epsilon 8.124e+04" in text
+    )
+    assert "differential privacy with" not in text
+    assert "spent of" not in text
+    assert "NOT PRIVATE" in claim.for_output(rows=3, chosen_by="asked for", from_saved_model=True).to_text()
+
+
+def test_claim_says_that_nothing_can_be_proved_when_no_epsilon_can() -> None:
+    published = PublishedClaim(epsilon=6.786, delta=1e-5, provable_epsilon=None, source="S")
+    text = make_claim(Unprotected(reason="r", published=published)).to_text()
+    assert "provable at delta 1e-05: none can be proved" in text
+    assert "published" not in make_claim(Unprotected(reason="r")).to_text()
+
+
+def test_claim_is_refused_when_it_spends_nothing_and_still_promises() -> None:
+    document = dict(make_claim().document)
+    document["why_no_guarantee"] = None
+    with pytest.raises(DpwganError, match="either a guarantee or the reason"):
+        Claim(document=document)
+
+
+@pytest.mark.parametrize("wrong", [{"epsilon": 0.0}, {"delta": 1.0}, {"provable_epsilon": -1.0}])
+def test_published_claim_is_refused_when_a_number_is_out_of_range(wrong: dict[str, float]) -> None:
+    with pytest.raises(PrivacyError):
+        PublishedClaim(**{"epsilon": 1.0, "delta": 1e-5, "provable_epsilon": None, "source": "S", **wrong})
+
+
+def test_choice_is_refused_when_the_rule_is_none() -> None:
+    with pytest.raises(UsageError, match="must be one of"):
+        choose_nothing("best", budget=BUDGET, neighboring_relation=ZERO_OUT)
+
+
+def test_progress_shows_no_epsilon_when_it_is_infinite(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = io.StringIO()
+    with speak(log_format="json", stream=stream):
+        Lines()(5, 10, math.inf)
+    event = json.loads(stream.getvalue())
+    assert event["epsilon_spent"] is None
+    assert "no guarantee" in event["message"]
+    monkeypatch.setenv("TERM", "xterm")
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    terminal = Terminal()
+    with show_progress(Voice(), stream=terminal) as progress:
+        progress(1, 2, math.inf)
+        progress(2, 2, math.inf)
+    assert "no guarantee" in terminal.getvalue()
+    assert "inf" not in terminal.getvalue()

@@ -1,0 +1,163 @@
+"""The plan of a run: the budget and its parts, from public facts alone."""
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from dpwgan.app.config import SynthesisConfig
+from dpwgan.app.planning import DISCOVERY_SHARE, SECONDS_A_CELL, START_SECONDS, discovery_label, plan_run
+from dpwgan.errors import DataError, PrivacyError, UsageError
+from dpwgan.table.schema import CategoricalColumn, Schema, UndiscoveredColumn
+
+SEX = CategoricalColumn(name="sex", tokens=("1", "2"))
+TOWN = UndiscoveredColumn(name="town", privacy="private", missing=("",))
+JOB = UndiscoveredColumn(name="job", privacy="private", missing=("",))
+SEA = UndiscoveredColumn(name="sea", privacy="waived")
+FEW = {"steps": 3, "expected_batch_size": 8}
+
+
+def make_schema(*columns: CategoricalColumn | UndiscoveredColumn) -> Schema:
+    return Schema(columns=columns, sha256="ab" * 32)
+
+
+def test_delta_defaults_to_one_over_n_squared_when_none_is_asked_for() -> None:
+    plan = plan_run(make_schema(SEX), records=100, config=SynthesisConfig(epsilon=1.0, settings=FEW))
+    assert plan.budget.delta == 1e-4
+    assert plan.delta_chosen_by == "default: 1/n^2"
+    alone = plan_run(make_schema(SEX), records=1, config=SynthesisConfig(epsilon=1.0, settings=FEW))
+    assert alone.budget.delta == 0.25
+    assert "n = 2" in alone.delta_chosen_by
+
+
+@pytest.mark.parametrize(("delta", "warned"), [(0.02, True), (0.01, False), (1e-6, False)])
+def test_delta_is_warned_about_when_it_is_above_one_over_n(
+    caplog: pytest.LogCaptureFixture, delta: float, warned: bool
+) -> None:
+    config = SynthesisConfig(epsilon=1.0, delta=delta, settings=FEW)
+    with caplog.at_level("WARNING", logger="dpwgan"):
+        plan_run(make_schema(SEX), records=100, config=config)
+    assert ("above 1/n" in caplog.text) == warned
+
+
+def test_discovery_takes_its_share_when_columns_are_paid_for() -> None:
+    schema = make_schema(SEX, TOWN, SEA, JOB)
+    plan = plan_run(schema, records=1000, config=SynthesisConfig(epsilon=2.0, settings=FEW))
+    assert sorted(plan.discoveries) == ["job", "town"]
+    assert sum(event.epsilon for event in plan.discoveries.values()) == pytest.approx(2.0 * DISCOVERY_SHARE)
+    assert sum(event.delta for event in plan.discoveries.values()) == pytest.approx(1e-6 * DISCOVERY_SHARE)
+    assert plan.undiscovered
+    ledger = plan.open_ledger()
+    assert [item["label"] for item in ledger.itemise()] == [discovery_label("town"), discovery_label("job")]
+    plan.reserve_training(ledger)
+    assert ledger.epsilon_reserved() <= 2.0
+
+
+@pytest.mark.parametrize(
+    ("method", "settings"),
+    [
+        ("dp-wgan", FEW),
+        ("dp-wgan", {**FEW, "anchor": "none"}),
+        ("query-gan", {}),
+        ("independent", {}),
+        ("ron-gauss", {}),
+        ("dp-critic", {"formal": True}),
+        ("dp-gan", {"steps": 20}),
+        ("ron-dp-gan", {"steps": 20}),
+    ],
+)
+def test_plan_keeps_its_accountant_when_lists_have_been_found(method: str, settings: dict[str, Any]) -> None:
+    config = SynthesisConfig(epsilon=2.0, method=method, settings=settings)
+    plan = plan_run(make_schema(SEX, TOWN), records=1000, config=config)
+    found = make_schema(SEX, CategoricalColumn(name="town", tokens=("a", "b", ""), missing=("",), domain="private"))
+    ledger = plan.open_ledger()
+    later = plan.after_discovery(found)
+    assert not later.undiscovered
+    assert later.shape.width == 1 + 3
+    assert later.choice.accountant is plan.choice.accountant
+    later.reserve_training(ledger)
+    assert ledger.epsilon_reserved() <= 2.0
+
+
+@pytest.mark.parametrize("settings", [FEW, {**FEW, "steps": 50, "noise_multiplier": 4.0}])
+@pytest.mark.parametrize("rule", ["auto", "paper", "amortized"])
+def test_plan_keeps_the_rule_and_the_reason_when_lists_have_been_found(rule: str, settings: dict[str, Any]) -> None:
+    config = SynthesisConfig(epsilon=2.0, accountant=rule, settings={**settings, "anchor": "none"})
+    plan = plan_run(make_schema(SEX, TOWN), records=1000, config=config)
+    found = make_schema(SEX, CategoricalColumn(name="town", tokens=("a", "b", ""), missing=("",), domain="private"))
+    later = plan.after_discovery(found)
+    assert later.accountant["rule"] == rule
+    assert later.accountant == plan.accountant
+    assert later.config == config
+    assert later.plan.noise_multiplier == later.choice.noise_multiplier == plan.plan.noise_multiplier
+    assert "was asked for" not in later.accountant["reason"] or rule == "amortized"
+
+
+@pytest.mark.parametrize(
+    ("records", "config", "schema", "words"),
+    [
+        (99, SynthesisConfig(epsilon=1.0, settings=FEW), make_schema(SEX), "for a table of 100 rows; this one has 99"),
+        (100, SynthesisConfig(epsilon=0.9, settings=FEW), make_schema(SEX), "other settings"),
+        (100, SynthesisConfig(epsilon=1.0, neighbours="replace-one", settings=FEW), make_schema(SEX), "other settings"),
+        (100, SynthesisConfig(epsilon=1.0, settings=FEW), make_schema(SEX, SEA), "other specs"),
+    ],
+)
+def test_plan_is_refused_when_it_is_for_something_else(
+    records: int, config: SynthesisConfig, schema: Schema, words: str
+) -> None:
+    plan = plan_run(make_schema(SEX), records=100, config=SynthesisConfig(epsilon=1.0, settings=FEW))
+    plan.refuse_unless_for(make_schema(SEX), records=100, config=SynthesisConfig(epsilon=1.0, settings=dict(FEW)))
+    with pytest.raises(UsageError, match=words):
+        plan.refuse_unless_for(schema, records=records, config=config)
+
+
+def test_plan_names_the_alternatives_when_asked() -> None:
+    accountant = plan_run(make_schema(SEX), records=100, config=SynthesisConfig(epsilon=1.0, settings=FEW)).accountant
+    assert accountant["rule"] == "auto"
+    assert {accountant["name"], *(item["name"] for item in accountant["alternatives"])} >= {"moments", "amortized"}
+
+
+def test_plan_says_none_when_an_accountant_has_no_answer() -> None:
+    plan = plan_run(make_schema(SEX), records=100, config=SynthesisConfig(epsilon=1.0, method="independent"))
+    accountant = plan.choice.accountant
+    silent = replace(plan, choice=replace(plan.choice, alternatives=((accountant, math.inf, math.nan),)))
+    assert silent.accountant["alternatives"] == [{"name": accountant.name, "noise_scale": None, "epsilon": None}]
+
+
+@pytest.mark.parametrize("method", ["dp-wgan", "query-gan", "independent", "ron-gauss", "ron-dp-gan", "dp-gan"])
+def test_time_grows_with_rows_columns_and_steps_when_it_is_planned(method: str) -> None:
+    def say(records: int, columns: int, **settings: Any) -> float:
+        schema = make_schema(*(replace(SEX, name=f"c{number}") for number in range(columns)))
+        return plan_run(
+            schema, records=records, config=SynthesisConfig(epsilon=1.0, method=method, settings=settings)
+        ).seconds
+
+    assert 0.5 < say(1_000, 3) < say(1_000_000, 3) < say(1_000_000, 30)
+    if method in ("dp-wgan", "dp-gan", "ron-dp-gan"):
+        assert say(1_000, 3, steps=10) < say(1_000, 3, steps=1_000)
+
+
+def test_time_counts_what_every_run_takes_when_it_is_planned() -> None:
+    plan = plan_run(make_schema(SEX), records=100, config=SynthesisConfig(epsilon=1.0, settings=FEW))
+    assert plan.seconds == pytest.approx(START_SECONDS + 100 * SECONDS_A_CELL + plan.plan.seconds)
+
+
+def test_time_is_planned_for_few_groups_when_noise_hides_most() -> None:
+    town = CategoricalColumn(name="town", tokens=tuple(f"t{number}" for number in range(2_000)))
+    schema = make_schema(*(replace(town, name=f"c{number}") for number in range(4)))
+    loud, quiet = (
+        plan_run(schema, records=2_000, config=SynthesisConfig(epsilon=epsilon)).plan.anchor for epsilon in (0.1, 10.0)
+    )
+    assert loud.likely_width < quiet.likely_width <= quiet.most_width
+    assert loud.most_width == quiet.most_width
+    assert loud.seconds < quiet.seconds
+
+
+def test_plan_is_refused_when_it_cannot_be_made() -> None:
+    with pytest.raises(DataError, match="no rows"):
+        plan_run(make_schema(SEX), records=0, config=SynthesisConfig(epsilon=1.0))
+    with pytest.raises(UsageError, match="no method"):
+        plan_run(make_schema(SEX), records=9, config=SynthesisConfig(epsilon=1.0, method="magic"))
+    with pytest.raises(PrivacyError):
+        plan_run(make_schema(SEX), records=9, config=SynthesisConfig(epsilon=1e-9, delta=1e-15, settings=FEW))

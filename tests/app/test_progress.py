@@ -1,0 +1,100 @@
+"""Progress and logs: what is said on stderr, where, and in which form."""
+
+import io
+import json
+
+import pytest
+
+from dpwgan.app.config import Voice
+from dpwgan.app.logs import LOGGER, speak
+from dpwgan.app.progress import Lines, duration, ignore_progress, show_progress
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_lines_come_once_a_tenth_when_steps_pass() -> None:
+    stream, now = io.StringIO(), [0.0]
+    with speak(stream=stream):
+        lines = Lines(clock=lambda: now[0])
+        for step in range(1, 96):
+            now[0] += 1.0
+            lines(step, 95, step / 100)
+    said = stream.getvalue().splitlines()
+    assert len(said) == 10
+    assert said[4] == "dpwgan: step 48 of 95 (50%), epsilon spent so far 0.48, about 47 s left"
+    assert said[-1] == "dpwgan: step 95 of 95 (100%), epsilon spent so far 0.95, about 0 s left"
+
+
+def test_first_line_says_no_time_when_a_run_goes_on_where_it_was() -> None:
+    stream, now = io.StringIO(), [0.0]
+    with speak(stream=stream):
+        lines = Lines(clock=lambda: now[0])
+        for step in (30, 40):
+            lines(step, 100, 0.5)
+            now[0] += 5.0
+    assert stream.getvalue().splitlines() == [
+        "dpwgan: step 30 of 100 (30%), epsilon spent so far 0.5",
+        "dpwgan: step 40 of 100 (40%), epsilon spent so far 0.5, about 30 s left",
+    ]
+
+
+def test_lines_are_json_when_asked() -> None:
+    stream = io.StringIO()
+    with speak(log_format="json", stream=stream):
+        Lines()(5, 10, 0.25)
+    event = json.loads(stream.getvalue())
+    assert (event["event"], event["step"], event["steps"], event["epsilon_spent"]) == ("progress", 5, 10, 0.25)
+    assert event["seconds_left"] is None
+
+
+def test_progress_is_a_bar_when_stderr_is_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    stream = Terminal()
+    with show_progress(Voice(), stream=stream) as progress:
+        assert not isinstance(progress, Lines)
+        progress(3, 10, 0.5)
+        progress(10, 10, 0.75)
+    assert "epsilon" in stream.getvalue()
+    assert "10/10" in stream.getvalue()
+
+
+@pytest.mark.parametrize("voice", [Voice(), Voice(log_format="json")])
+def test_progress_is_lines_when_the_terminal_cannot_redraw(monkeypatch: pytest.MonkeyPatch, voice: Voice) -> None:
+    monkeypatch.setenv("TERM", "dumb")
+    with show_progress(voice, stream=Terminal()) as progress:
+        assert isinstance(progress, Lines)
+
+
+def test_progress_has_no_colour_when_no_color_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("NO_COLOR", "1")
+    stream = Terminal()
+    with show_progress(Voice(), stream=stream) as progress:
+        progress(10, 10, 0.75)
+    assert "\x1b[3" not in stream.getvalue()
+    assert "\x1b[9" not in stream.getvalue()
+
+
+def test_progress_is_nothing_when_quiet() -> None:
+    stream = Terminal()
+    with show_progress(Voice(quiet=True), stream=stream) as progress:
+        assert progress is ignore_progress
+        progress(1, 1, 1.0)
+    assert stream.getvalue() == ""
+
+
+def test_logs_hold_warnings_only_when_quiet() -> None:
+    stream = io.StringIO()
+    with speak(quiet=True, stream=stream):
+        LOGGER.info("not said")
+        LOGGER.warning("said")
+    LOGGER.warning("not said any more")
+    assert stream.getvalue() == "dpwgan: warning: said\n"
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(0.4, "0 s"), (89.0, "89 s"), (240.0, "4 min"), (9000.0, "2.5 h")])
+def test_duration_is_for_people_when_written(seconds: float, text: str) -> None:
+    assert duration(seconds) == text

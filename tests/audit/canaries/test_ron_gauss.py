@@ -1,0 +1,142 @@
+"""An attacker against RON-Gauss who is shown both releases and knows every row but one, without a delta.
+
+The canary is there or null. What differs before the noise is its influence, known exactly. The attacker guesses by the
+likelihood ratio of what is released, which no other guess is better than; how often the guesses are right bounds
+epsilon from below. Runs are seeded; each bound may be wrong with probability 1e-6.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpwgan.audit.canaries.worlds import add_canaries
+from dpwgan.gaussians import class_moments
+from dpwgan.methods import ron_gauss
+from dpwgan.methods.ron_gauss import COUNTS_LABEL, COVARIANCE_LABEL
+from tests.methods.runs import NARROW, fit, make_plan, make_table, reserve
+
+FALSE_ALARM = 1e-6
+DRAWS = 20_000
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Worlds:
+    """One release in both worlds. Units: whole numbers of the grid, as the mechanism is given them."""
+
+    there: np.ndarray
+    null: np.ndarray
+    sensitivity: int
+    epsilon: float
+
+
+def watch_run(
+    monkeypatch: pytest.MonkeyPatch, *, seed: int, columns: Any = NARROW, **settings: Any
+) -> dict[str, Worlds]:
+    """Fits once, and works out what either release would have been of had the canary been null: one history."""
+    encoded = add_canaries(make_table(60, columns=columns), canaries=1, rng=np.random.default_rng(seed))
+    present = np.arange(encoded.records) < encoded.records - 1
+    plan = make_plan("ron-gauss", encoded.shape, epsilon=2.0, **settings)
+    told: list[tuple[np.ndarray, int, float]] = []
+    add, add_to_matrix = class_moments.add_laplace_noise, class_moments.add_wishart_noise
+    add_up = ron_gauss.sum_products
+    sums: list[np.ndarray] = []
+
+    def note(values: Any, *, sensitivity: int, epsilon: float, **more: Any) -> Any:
+        told.append((np.array(values), sensitivity, epsilon))
+        return add(values, sensitivity=sensitivity, epsilon=epsilon, **more)
+
+    def note_matrix(values: Any, *, trace_bound: int, epsilon: float, **more: Any) -> Any:
+        told.append((np.array(values), trace_bound, epsilon))
+        return add_to_matrix(values, trace_bound=trace_bound, epsilon=epsilon, **more)
+
+    def both(groups: Any, to_points: Any, *, dimension: int) -> Any:
+        sums.append(add_up(groups[present], to_points, dimension=dimension))
+        return add_up(groups, to_points, dimension=dimension)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(class_moments, "add_laplace_noise", note)
+        patch.setattr(class_moments, "add_wishart_noise", note_matrix)
+        patch.setattr(ron_gauss, "sum_products", both)
+        fit("ron-gauss", encoded, plan, ledger=reserve(plan), seed=seed)
+    counts = class_moments.count_classes([encoded.take(present)], plan.one_way_plan, sized=False)
+    without = {COUNTS_LABEL: counts, COVARIANCE_LABEL: sums[0]}
+    events = {label: event for label, event, _, _ in plan.charges}
+    assert [epsilon for _, _, epsilon in told] == [events[label].epsilon for label in without]
+    return {
+        label: Worlds(there=there, null=null, sensitivity=sensitivity, epsilon=epsilon)
+        for (label, null), (there, sensitivity, epsilon) in zip(without.items(), told, strict=True)
+    }
+
+
+def draw_releases(values: np.ndarray, worlds: Worlds, *, noise: float, rng: np.random.Generator) -> np.ndarray:
+    """Draws the mechanism many times. Shapes: (DRAWS, numbers)."""
+    epsilon = worlds.epsilon / noise
+    if worlds.there.ndim == 1:
+        tiled = np.tile(values, (DRAWS, 1))
+        return class_moments.add_laplace_noise(tiled, sensitivity=worlds.sensitivity, epsilon=epsilon, rng=rng)[0]
+    # Of one number the law is Laplace's, and so are the odds that the attacker goes by.
+    matrix = values.reshape(1, 1)
+    draws = [
+        class_moments.add_wishart_noise(matrix, trace_bound=worlds.sensitivity, epsilon=epsilon, rng=rng)[0][0]
+        for _ in range(DRAWS)
+    ]
+    return np.array(draws)
+
+
+def bound_epsilon(worlds: Worlds, *, noise: float = 1.0) -> float:
+    """Bounds epsilon from below by guesses on fresh draws of the mechanism; `noise` of 1 is what it claims to add."""
+    moved = worlds.there != worlds.null  # the other numbers say nothing
+    there, null = worlds.there[moved], worlds.null[moved]
+    rng = np.random.default_rng(9)
+    ratios = []
+    for values in (there, null):
+        released = draw_releases(values, worlds, noise=noise, rng=rng)
+        ratios.append((np.abs(released - null) - np.abs(released - there)).sum(axis=1) / worlds.sensitivity)
+    # The threshold is chosen on one half, the rates are bounded on the other: one rate from below, one from above.
+    half = DRAWS // 2
+    best = 0.0
+    for one, other in ((ratios[0], ratios[1]), (-ratios[1], -ratios[0])):
+        thresholds = np.quantile(np.concatenate((one[:half], other[:half])), np.linspace(0.02, 0.98, 49))
+        scores = [
+            math.log(max(np.mean(one[:half] >= t), 1e-9) / max(np.mean(other[:half] >= t), 20 / half))
+            for t in thresholds
+        ]
+        threshold = thresholds[int(np.argmax(scores))]
+        hits, errors = int(np.sum(one[half:] >= threshold)), int(np.sum(other[half:] >= threshold))
+        low = stats.beta.ppf(FALSE_ALARM / 4, hits, half - hits + 1) if hits else 0.0
+        high = stats.beta.ppf(1 - FALSE_ALARM / 4, errors + 1, half - errors)
+        best = max(best, math.log(low / high) if low > 0 else 0.0)
+    return best
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_influence_of_a_canary_is_within_the_sensitivity_when_it_is_null(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worlds = watch_run(monkeypatch, seed=seed)
+    counts, covariance = worlds[COUNTS_LABEL], worlds[COVARIANCE_LABEL]
+    # One semidefinite matrix of rank 1, of trace within the bound.
+    values = np.linalg.eigvalsh((covariance.there - covariance.null).astype(np.float64))
+    assert 0 < values[-1] <= covariance.sensitivity
+    assert np.abs(values[:-1]).max() < 1e-3 * values[-1]
+    assert np.abs(counts.there - counts.null).sum() == counts.sensitivity
+    assert sum(each.epsilon for each in worlds.values()) <= 2.0
+
+
+@pytest.mark.slow
+@pytest.mark.statistical
+@pytest.mark.parametrize("label", [COUNTS_LABEL, COVARIANCE_LABEL])
+def test_bound_stays_below_the_claim_and_passes_it_when_noise_is_halved(
+    label: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One column and one dimension: all of the canary's influence is on one number, where guesses are best."""
+    runs = [watch_run(monkeypatch, seed=seed, columns=NARROW[:1], projection_dimension=1)[label] for seed in range(12)]
+    worlds = max(runs, key=lambda each: np.abs(each.there - each.null).sum() / each.sensitivity)
+    assert np.abs(worlds.there - worlds.null).sum() > 0.98 * worlds.sensitivity
+    bound = bound_epsilon(worlds)
+    assert 0.7 * worlds.epsilon < bound <= worlds.epsilon
+    assert bound_epsilon(worlds, noise=0.5) > worlds.epsilon

@@ -1,0 +1,58 @@
+"""Small tables and small networks for methods that play a generator against a critic."""
+
+from typing import Any
+
+import numpy as np
+
+from dpwgan.images.image_grid import ImageGrid, find_image_grid
+from dpwgan.images.smooth_frame import SmoothFrame
+from dpwgan.methods.published.labelled_players import LabelledPlayers
+from dpwgan.methods.published.players import ImagePlayers, TablePlayers
+from dpwgan.table.encoded import EncodedTable, TableShape, lay_out_spans
+from tests.critic.tables import make_encoded
+from tests.table.images import draw_images, make_schema
+
+SHARES = np.array([0.5, 0.2, 0.3])
+
+
+def make_images(records: int, *, side: int = 8, seed: int = 0) -> tuple[EncodedTable, TableShape]:
+    """Draws a table of images of three classes, and its shape."""
+    schema = make_schema(side, side)
+    images, labels = draw_images(records, side, side, seed=seed)
+    encoded = EncodedTable(
+        codes=labels.astype(np.int32)[:, None],
+        numbers=(images.reshape(records, -1) / 255).astype(np.float32),
+        spans=lay_out_spans(schema),
+    )
+    return encoded, TableShape(records=records, spans=encoded.spans, image=schema.layout)
+
+
+def make_grid(shape: TableShape) -> ImageGrid:
+    """Finds the grid of a table of images."""
+    grid = find_image_grid(shape, method="m")
+    if grid is None:
+        raise ValueError("no images")
+    return grid
+
+
+def make_players(kind: str, records: int = 40, **more: Any) -> ImagePlayers | LabelledPlayers | TablePlayers:
+    """Makes both networks with biases that are not 0, which would hide mistakes."""
+    rng = np.random.default_rng(3)
+    players: ImagePlayers | LabelledPlayers | TablePlayers
+    if kind == "images":
+        encoded, shape = make_images(records)
+        players = ImagePlayers(
+            encoded, make_grid(shape), shares=SHARES, latent=5, critic_filters=(3, 4), rng=rng, **more
+        )
+    elif kind == "points":
+        encoded, shape = make_images(records)
+        frame = SmoothFrame(grid=make_grid(shape), dimension=7)
+        centre = frame.to_points(encoded.numbers[:, list(frame.grid.sources)]).mean(axis=0)
+        players = LabelledPlayers(encoded, frame, shares=SHARES, centre=centre, latent=5, hidden=6, rng=rng, **more)
+    else:
+        players = TablePlayers(
+            make_encoded(records), latent=5, hidden_generator=(6,), hidden_critic=(7, 5), rng=rng, **more
+        )
+    for weight in [*players.critic_weights, *players.generator_weights]:
+        weight.assign(weight + 0.1 * rng.standard_normal(weight.shape))
+    return players

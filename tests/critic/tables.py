@@ -1,0 +1,88 @@
+"""A small table with every kind of span, and plans for it."""
+
+import functools
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from dpwgan.critic.plan import TrainingPlan, plan_training
+from dpwgan.critic.settings import DpWganSettings
+from dpwgan.privacy.budget import Budget, NeighboringRelation
+from dpwgan.privacy.ledger import Ledger
+from dpwgan.table.encoded import EncodedTable, lay_out_spans
+from dpwgan.table.schema import CategoricalColumn, NumericColumn, Schema
+
+SCHEMA = Schema(
+    columns=(
+        CategoricalColumn(name="five", tokens=("a", "b", "c", "d", "e")),
+        CategoricalColumn(name="two", tokens=("no", "yes")),
+        CategoricalColumn(name="constant", tokens=("only",)),
+        NumericColumn(name="number", minimum=0, maximum=10, integer=False),
+        NumericColumn(name="maybe", minimum=0, maximum=9, integer=True, missing=("N",)),
+        NumericColumn(name="codes", minimum=0, maximum=9, integer=True, missing=("N", "")),
+        NumericColumn(name="binned", minimum=0, maximum=9, integer=False, edges=(0.0, 3.0, 6.0, 9.0)),
+    ),
+    sha256="0" * 64,
+)
+
+
+def make_encoded(records: int, *, seed: int = 0) -> EncodedTable:
+    """Draws a table with every kind of span, legal in every cell."""
+    rng = np.random.default_rng(seed)
+    spans = lay_out_spans(SCHEMA)
+    codes = np.zeros((records, sum(span.head != "linear" for span in spans)), np.int32)
+    numbers = np.zeros((records, sum(span.head == "linear" for span in spans)), np.float32)
+    available = np.ones(records, bool)
+    for span in spans:
+        if span.head == "linear":
+            numbers[:, span.source] = rng.random(records) * available
+            available = np.ones(records, bool)
+        else:
+            codes[:, span.source] = rng.integers(0, span.categories, records)
+            if span.role == "available":
+                available = codes[:, span.source] == span.categories - 1
+    return EncodedTable(codes=codes, numbers=numbers, spans=spans)
+
+
+@functools.cache
+def _plan_noise(records: int, *, epsilon: float, steps: int, batch: int) -> TrainingPlan:
+    return plan_training(
+        make_encoded(records).shape,
+        Budget(epsilon=epsilon, delta=1e-5),
+        settings=DpWganSettings(steps=steps, expected_batch_size=batch),
+        accountant_rule="moments",
+        neighboring_relation=NeighboringRelation.ZERO_OUT,
+    )
+
+
+def make_plan(
+    encoded: EncodedTable,
+    *,
+    epsilon: float = 1.0,
+    steps: int = 5,
+    expected_batch_size: int = 20,
+    noise_multiplier: float | None = None,
+    **settings: Any,
+) -> TrainingPlan:
+    """Plans a run on the table under zero-out; `noise_multiplier` overrules what the budget asks for."""
+    plan = _plan_noise(encoded.records, epsilon=epsilon, steps=steps, batch=expected_batch_size)
+    chosen = {"hidden_critic": (7, 5), "hidden_generator": (6,), "latent": 4, **settings}
+    return replace(
+        plan,
+        settings=replace(plan.settings, **chosen),
+        l2_clip_norm=chosen.get("l2_clip_norm", plan.l2_clip_norm),
+        noise_multiplier=plan.noise_multiplier if noise_multiplier is None else noise_multiplier,
+    )
+
+
+def make_ledger(plan: TrainingPlan) -> Ledger:
+    """Opens a ledger with the plan's charges reserved."""
+    ledger = Ledger(
+        plan.choice.budget,
+        accountant=plan.choice.accountant,
+        neighboring_relation=NeighboringRelation.ZERO_OUT,
+    )
+    for label, event, count, details in plan.charges:
+        ledger.reserve(label, event, count, **details)
+    return ledger

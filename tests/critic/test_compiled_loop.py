@@ -1,0 +1,175 @@
+"""The compiled loop: it takes the steps that single calls would take, on the same rows, noise and rates."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import tensorflow as tf
+
+from dpwgan.critic import critic_update, loop, private_step
+from dpwgan.critic.compiled_loop import CompiledLoop
+from dpwgan.critic.critic import Critic
+from dpwgan.critic.generator_step import GeneratorStep
+from dpwgan.critic.latents import LatentSource
+from dpwgan.critic.loop import train
+from dpwgan.critic.mlp import MlpGenerator
+from dpwgan.critic.plan import TrainingPlan
+from dpwgan.critic.private_step import FusedStep
+from dpwgan.errors import PrivacyError
+from dpwgan.privacy.randomness import make_streams
+from dpwgan.table import storage
+from dpwgan.table.encoded import EncodedTable
+from tests.critic.tables import make_encoded, make_ledger, make_plan
+
+BATCHES = [np.array([0, 3, 4, 50]), np.zeros(0, np.int64), np.arange(0, 100, 7), np.array([99]), np.arange(40)]
+
+
+class Game:
+    """A critic's step and a generator's, drawn alike each time."""
+
+    def __init__(self, plan: TrainingPlan, *, encoded: EncodedTable | None = None) -> None:
+        encoded = encoded or make_encoded(100)
+        rng, settings = np.random.default_rng(3), plan.settings
+        critic = Critic(encoded.spans, hidden=settings.hidden_critic, weight_clip=1.0, rng=rng)
+        generator = MlpGenerator(encoded.spans, latent=settings.latent, hidden=settings.hidden_generator, rng=rng)
+        latents = LatentSource(latent=settings.latent, width=plan.shape.width, rng=np.random.default_rng(4))
+        parts: dict[str, Any] = {"critic": critic, "generator": generator, "latents": latents, "plan": plan}
+        self.plan, self.critic_step, self.generator_step = plan, FusedStep(encoded, **parts), GeneratorStep(**parts)
+        self.weights = [*critic.weights, *generator.weights, *self.generator_step.averaged_weights()]
+
+    def take_singly(self, batches: list[npt.NDArray[np.int64]], drawn: tf.Tensor, *, first: int) -> None:
+        """Takes steps as Algorithm 2 has them, one call each."""
+        settings = self.plan.settings
+        for number, rows in enumerate(batches):
+            share = self.plan.learning_share(first + number)
+            rate = tf.constant(share * settings.critic_learning_rate, tf.float32)
+            self.critic_step._step(tf.constant(rows), drawn[number], rate)
+            if (first + number + 1) % settings.critic_steps_per_generator_step == 0:
+                for _ in range(settings.generator_steps):
+                    self.generator_step(learning_rate=share * settings.generator_learning_rate)
+
+    def take_together(self, batches: list[npt.NDArray[np.int64]], drawn: tf.Tensor, *, first: int) -> None:
+        """Takes them in one call."""
+        self.critic_step.draw_noise = lambda noise_rng, *, steps: drawn[:steps]  # type: ignore[method-assign]
+        together = CompiledLoop(self.plan, critic_step=self.critic_step, generator_step=self.generator_step)
+        together(batches, first=first, noise_rng=np.random.default_rng(0))
+
+    def flat(self) -> npt.NDArray[np.float64]:
+        """Gives all weights."""
+        return np.concatenate([np.asarray(weight, np.float64).ravel() for weight in self.weights])
+
+
+def differ(
+    plan: TrainingPlan, *, spoil: Callable[[tf.Tensor], tf.Tensor] = lambda drawn: drawn, first: int = 3
+) -> float:
+    """Says how far both ways end apart, where the loop's noise may be spoilt."""
+    apart, together = Game(plan), Game(plan)
+    drawn = apart.critic_step.draw_noise(np.random.default_rng(5), steps=len(BATCHES))
+    apart.take_singly(BATCHES, drawn, first=first)
+    together.take_together(BATCHES, spoil(drawn), first=first)
+    return float(np.max(np.abs(apart.flat() - together.flat())))
+
+
+@pytest.mark.parametrize(
+    ("compiled", "every", "times"), [(False, 1, 3), (False, 2, 1), (False, 9, 1), (True, 1, 1), (True, 5, 2)]
+)
+def test_loop_ends_on_the_weights_of_single_calls_when_batches_and_noise_are_the_same(
+    monkeypatch: pytest.MonkeyPatch, compiled: bool, every: int, times: int
+) -> None:
+    monkeypatch.setattr(critic_update, "_COMPILED_FROM", 0 if compiled else 10**18)
+    plan = make_plan(make_encoded(100), steps=40, critic_steps_per_generator_step=every, generator_steps=times)
+    assert differ(plan) <= 1e-6
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_loop_that_uses_noise_twice_is_noticed(monkeypatch: pytest.MonkeyPatch, compiled: bool) -> None:
+    monkeypatch.setattr(critic_update, "_COMPILED_FROM", 0 if compiled else 10**18)
+    plan = make_plan(make_encoded(100), steps=40)
+    assert differ(plan, spoil=lambda drawn: tf.repeat(drawn[:1], len(BATCHES), axis=0)) > 1e-3
+
+
+def test_loop_reads_the_same_rows_when_they_are_on_disk() -> None:
+    encoded = make_encoded(100)
+    plan = make_plan(encoded, steps=40, step_noise="plain")
+    arrays = []
+    for array in (encoded.codes, encoded.numbers):
+        arrays.append(storage.allocate(array.shape, array.dtype, on_disk=True))
+        arrays[-1][:] = array
+    mapped = EncodedTable(codes=arrays[0], numbers=arrays[1], spans=encoded.spans)
+    assert mapped.on_disk
+    ended = []
+    for table in (encoded, mapped):
+        game = Game(plan, encoded=table)
+        game.take_together(BATCHES, game.critic_step.draw_noise(np.random.default_rng(5), steps=5), first=0)
+        ended.append(game.flat())
+    np.testing.assert_allclose(*ended, atol=1e-6)
+
+
+def run(
+    plan: TrainingPlan, monkeypatch: pytest.MonkeyPatch, *, most: int, ledger: Any = None
+) -> tuple[Game, list[str]]:
+    """Trains, and notes what happened in which order."""
+    monkeypatch.setattr(private_step, "_MOST_AT_ONCE", most)
+    game, acts = Game(plan), []
+    ledger = ledger or make_ledger(plan)
+    charge, sample, draw = ledger.charge, loop.sample_poisson_rows, game.critic_step.draw_noise
+
+    def watch_charge(label: str, count: int = 1) -> None:
+        charge(label, count)
+        acts.extend(["charge"] * count)
+
+    def watch_sample(*arguments: Any, **more: Any) -> Any:
+        acts.append("sample")
+        return sample(*arguments, **more)
+
+    def watch_draw(noise_rng: np.random.Generator, *, steps: int) -> Any:
+        acts.append(f"noise for {steps}")
+        return draw(noise_rng, steps=steps)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ledger, "charge", watch_charge)
+        patch.setattr(loop, "sample_poisson_rows", watch_sample)
+        patch.setattr(game.critic_step, "draw_noise", watch_draw)
+        train(
+            plan,
+            critic_step=game.critic_step,
+            generator_step=game.generator_step,
+            ledger=ledger,
+            streams=make_streams(1),
+            progress=lambda done, of, epsilon: acts.append(f"told {done}"),
+        )
+    return game, acts
+
+
+def test_steps_are_charged_before_any_batch_of_theirs_is_drawn_when_they_are_taken_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plan = make_plan(make_encoded(100), steps=100)
+    _, acts = run(plan, monkeypatch, most=3)
+    three = [*["charge"] * 3, *["sample"] * 3, "noise for 3"]
+    assert acts[:16] == [*three, "told 3", *three, "told 6"]
+    assert acts[-4:] == ["charge", "sample", "noise for 1", "told 100"]
+    assert (acts.count("charge"), acts.count("sample")) == (100, 100)
+
+
+def test_training_ends_on_the_same_weights_when_steps_are_taken_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = make_plan(make_encoded(100), steps=70, step_noise="plain", critic_steps_per_generator_step=3)
+    (one, acts), (many, _) = (run(plan, monkeypatch, most=most) for most in (1, 20))
+    assert acts.count("noise for 1") == 70
+    np.testing.assert_allclose(one.flat(), many.flat(), atol=1e-5)
+
+
+def test_no_batch_is_drawn_when_the_ledger_refuses_the_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = make_plan(make_encoded(100), steps=60)
+    ledger = make_ledger(plan)
+    run(plan, monkeypatch, most=3, ledger=ledger)
+    with pytest.raises(PrivacyError):
+        run(plan, monkeypatch, most=3, ledger=ledger)
+
+
+def test_noise_of_several_steps_stays_within_some_megabytes_when_the_critic_is_large() -> None:
+    small, large = (Game(make_plan(make_encoded(100), hidden_critic=(size, size))) for size in (8, 1_500))
+    assert small.critic_step.most_at_once == private_step._MOST_AT_ONCE
+    assert large.critic_step.most_at_once == 1

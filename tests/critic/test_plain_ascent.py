@@ -1,0 +1,150 @@
+"""Plain ascent, and rounds of the game without rows: what they are made of, and what they may not touch."""
+
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from dpwgan.critic import loop
+from dpwgan.critic.generator_round import GeneratorRound
+from dpwgan.critic.plain_ascent import PlainAscent
+from dpwgan.critic.private_step import FusedStep
+from dpwgan.methods.published.dp_gan import make_discriminator
+from dpwgan.privacy.budget import NeighboringRelation
+from dpwgan.privacy.ledger import Ledger
+from dpwgan.privacy.randomness import make_streams
+from dpwgan.table.encoded import EncodedTable
+from tests.methods.published.test_dp_gan import BUDGET, make_images, make_plan
+from tests.methods.published.test_noisy import flat
+
+RATE = {"learning_rate": 0.01}
+
+
+class Game:
+    """A game on small images, its steps counted and its rows within reach."""
+
+    def __init__(self, *, steps: int = 5, rounds: int = 3) -> None:
+        from dpwgan.critic.latents import LatentSource
+        from dpwgan.methods.published.smooth_images import SmoothGenerator
+
+        encoded, shape = make_images()
+        settings = {"steps": steps, "expected_batch_size": 40, "hidden_generator": (8,), "generator_steps": rounds}
+        self.made = make_plan("dp-gan", shape, **settings)
+        self.plan, space = self.made.steps, self.made.space
+        assert space is not None
+        rng = np.random.default_rng(0)
+        self.critic, update = make_discriminator(self.plan, space, rng=rng)
+        assert isinstance(update, PlainAscent)
+        self.update, self.points = update, space.to_points(encoded)
+        generator = SmoothGenerator(space, latent=4, hidden=(8,), rng=rng)
+        latents = LatentSource(latent=4, width=self.plan.shape.width, rng=rng)
+        parts: dict[str, Any] = {"critic": self.critic, "generator": generator, "latents": latents, "plan": self.plan}
+        self.step = FusedStep(self.points, **parts, update=update)
+        self.round = GeneratorRound(**parts, update=update)
+        self.generator = generator
+
+
+def test_weights_go_by_the_mean_of_all_noisy_halves_and_the_last_generated_one_when_steps_have_passed() -> None:
+    game = Game(steps=16)
+    plan, rng = game.plan, np.random.default_rng(1)
+    expected = [np.zeros(weight.shape) for weight in game.critic.weights]
+    halves: list[Any] = []
+    for _ in range(3):
+        halves.append([rng.standard_normal(weight.shape) for weight in game.critic.weights])
+        fakes = [rng.standard_normal(weight.shape) for weight in game.critic.weights]
+        game.update.apply(
+            [tf.constant(part, tf.float32) for part in halves[-1]],
+            [tf.constant(part, tf.float32) for part in fakes],
+            generated=7,
+            learning_rate=tf.constant(0.5),
+        )
+        for place, weight in enumerate(expected):
+            mean = np.mean([half[place] for half in halves], axis=0) / plan.expected_batch_size
+            gradient = (mean - fakes[place] / 7) / plan.l2_clip_norm
+            rate = plan.settings.critic_learning_rate * min(1.0, len(halves) / 2)  # two of sixteen steps are unsure
+            weight += rate * gradient - plan.settings.weight_pull * weight
+    for found, weight in zip(game.critic.weights, expected, strict=True):
+        np.testing.assert_allclose(found, weight, rtol=1e-4, atol=1e-4)
+
+
+def test_rounds_charge_nothing_and_read_no_rows_when_there_are_several_for_each_step() -> None:
+    """The order of a whole game: one charge and one batch a step, however many rounds follow it."""
+    game = Game(steps=4, rounds=6)
+    acts: list[str] = []
+    ledger = Ledger(BUDGET, accountant=game.made.choice.accountant, neighboring_relation=NeighboringRelation.ZERO_OUT)
+    for label, event, count, details in game.made.charges:
+        ledger.reserve(label, event, count, **details)
+    read, charge = game.step._read, ledger.charge
+
+    def watch_read(rows: Any) -> Any:
+        acts.append("read")
+        return read(rows)
+
+    def watch_charge(*arguments: Any, **more: Any) -> None:
+        acts.append("charge")
+        charge(*arguments, **more)
+
+    def watched_round(*, learning_rate: float) -> None:
+        acts.append("round")
+        before = [np.array(kept) for kept in game.update._memory]
+        game.round(learning_rate=learning_rate)
+        for kept, was in zip(game.update._memory, before, strict=True):
+            np.testing.assert_array_equal(kept, was)  # what is known of rows is what steps have paid for
+
+    watched_round.variables = game.round.variables  # type: ignore[attr-defined]
+    game.step._read, ledger.charge = watch_read, watch_charge  # type: ignore[assignment, method-assign]
+    was = tf.config.functions_run_eagerly()
+    tf.config.run_functions_eagerly(True)
+    try:
+        loop.train(
+            game.plan,
+            critic_step=game.step,
+            generator_step=watched_round,  # type: ignore[arg-type]
+            ledger=ledger,
+            streams=make_streams(1),
+            progress=lambda *_: None,
+        )
+    finally:
+        tf.config.run_functions_eagerly(was)
+    assert acts == ["charge", "read", *["round"] * 6] * 4
+    assert all(line["charged"] == line["reserved"] for line in ledger.itemise())
+
+
+def test_weights_are_the_same_when_rows_change_after_the_last_step_and_a_twin_that_reads_them_is_noticed() -> None:
+    def play(*, change: bool, cheat: bool) -> Any:
+        game = Game()
+        game.step(np.arange(30), noise_rng=np.random.default_rng(2), **RATE)
+        if change:
+            numbers = np.zeros_like(game.points.numbers)
+            table = EncodedTable(codes=game.points.codes, numbers=numbers, spans=game.points.spans)
+        else:
+            table = game.points
+        for _ in range(3):
+            if cheat:  # a real half without noise or charge
+                sums = game.critic.clipped_sum_of_rows(
+                    tf.constant(table.codes), tf.constant(table.numbers), l2_clip_norm=game.plan.clip_target
+                )
+                game.update._memory[0].assign(sums[0] / table.records)
+            game.round(**RATE)
+        return flat([*game.critic.weights, *game.generator.weights])
+
+    np.testing.assert_array_equal(play(change=False, cheat=False), play(change=True, cheat=False))
+    assert np.any(play(change=False, cheat=True) != play(change=True, cheat=True))
+
+
+def test_game_goes_on_where_it_stopped_when_its_variables_are_brought_back() -> None:
+    from dpwgan.critic.weights import pack_variables, unpack_variables
+
+    first, second = Game(), Game()
+    first.step(np.arange(30), noise_rng=np.random.default_rng(2), **RATE)
+    first.round(**RATE)
+    kept = pack_variables([*first.step.variables, *first.round.variables])
+    unpack_variables([*second.step.variables, *second.round.variables], kept)
+    for game in (first, second):
+        game.update.apply(
+            [tf.ones_like(weight) for weight in game.critic.weights],
+            [tf.zeros_like(weight) for weight in game.critic.weights],
+            generated=1,
+            learning_rate=tf.constant(0.5),
+        )
+    np.testing.assert_array_equal(flat(first.critic.weights), flat(second.critic.weights))

@@ -1,0 +1,114 @@
+"""The plan: what is public decides it, and its parts agree."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpwgan.critic.plan import TrainingPlan, choose_batch, choose_generated_batch, plan_training
+from dpwgan.critic.settings import DpWganSettings
+from dpwgan.errors import PrivacyError, UsageError
+from dpwgan.privacy.budget import Budget, NeighboringRelation
+from dpwgan.table.encoded import TableShape
+from tests.critic.tables import make_encoded, make_ledger, make_plan
+
+
+def plan(*, records: int = 39_073, epsilon: float = 1.0, rule: str = "auto", **asked: object) -> TrainingPlan:
+    return plan_training(
+        TableShape(records=records, spans=make_encoded(1).spans),
+        Budget(epsilon=epsilon, delta=1.0 / records**2),
+        settings=DpWganSettings(**asked),  # type: ignore[arg-type]
+        accountant_rule=rule,
+        neighboring_relation=NeighboringRelation.ZERO_OUT,
+    )
+
+
+def test_event_holds_the_numbers_that_sampler_and_noise_use_when_planned() -> None:
+    made = plan(steps=100, expected_batch_size=1_024)
+    assert made.event.sampling_probability == made.sampling_probability == 1_024 / 39_073
+    assert made.event.noise_multiplier == made.noise_multiplier
+    assert made.expected_batch_size == pytest.approx(1_024)
+    assert [(label, event, count) for label, event, count, _ in made.charges] == [("critic steps", made.event, 100)]
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 8.0])
+def test_ledger_holds_the_whole_plan_when_it_is_reserved(epsilon: float) -> None:
+    made = make_plan(make_encoded(500), epsilon=epsilon, steps=50)
+    ledger = make_ledger(made)
+    ledger.charge("critic steps", 50)
+    assert ledger.epsilon_spent() <= epsilon
+    assert ledger.epsilon_spent() > 0.99 * epsilon
+    with pytest.raises(PrivacyError):
+        ledger.charge("critic steps")
+
+
+def test_less_noise_is_planned_when_the_budget_is_larger() -> None:
+    noise = [plan(epsilon=epsilon, steps=200).noise_multiplier for epsilon in (0.1, 1.0, 8.0)]
+    assert noise == sorted(noise, reverse=True)
+
+
+def test_steps_are_cut_to_the_budget_when_the_noise_is_fixed() -> None:
+    free = plan(noise_multiplier=3.0, epochs=10.0, expected_batch_size=64, epsilon=8.0)
+    cut = plan(noise_multiplier=1.0, epochs=10.0, expected_batch_size=64, epsilon=0.5)
+    assert free.steps == 6_106  # ten epochs of 39,073 rows in batches of 64, rounded up
+    assert cut.steps < 6_106
+    assert cut.choice.epsilon() <= 0.5
+
+
+def test_plan_is_refused_when_not_one_generator_step_could_be_paid_for() -> None:
+    with pytest.raises(PrivacyError):
+        plan(
+            noise_multiplier=0.3, epochs=10.0, expected_batch_size=64, epsilon=0.05, critic_steps_per_generator_step=10
+        )
+
+
+@settings(max_examples=50, deadline=None)
+@given(records=st.integers(1, 10**9))
+def test_batch_is_between_one_and_the_table_when_chosen(records: int) -> None:
+    assert 1 <= choose_batch(records) <= min(records, 8_192)
+
+
+@pytest.mark.parametrize(("width", "batch"), [(1, 1_024), (278, 1_024), (4_096, 512), (13_145, 256), (10**6, 256)])
+def test_generated_batch_shrinks_when_the_table_is_wide(width: int, batch: int) -> None:
+    assert choose_generated_batch(width) == batch
+
+
+def test_batch_is_the_whole_table_when_more_rows_are_asked_for() -> None:
+    made = plan(records=10, expected_batch_size=64, steps=3)
+    assert made.sampling_probability == 1.0
+    assert made.expected_batch_size == 10.0
+
+
+def test_memory_and_time_grow_when_the_table_or_the_layers_grow() -> None:
+    small = make_plan(make_encoded(500))
+    assert replace(small, shape=replace(small.shape, records=5_000)).memory_bytes > small.memory_bytes
+    assert make_plan(make_encoded(500), hidden_critic=(4_096,)).memory_bytes > small.memory_bytes
+    assert replace(small, steps=1_000).seconds > small.seconds
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"hidden_critic": ()},
+        {"hidden_generator": (0,)},
+        {"latent": 0},
+        {"latent": True},
+        {"steps": -1},
+        {"steps": 3, "epochs": 2.0},
+        {"epochs": float("nan")},
+        {"weight_clip": 0.0},
+        {"l2_clip_norm": float("inf")},
+        {"l2_clip_norm": 1e-7},
+        {"weight_clip": 1e4},
+        {"expected_batch_size": 1_000_001},
+        {"noise_multiplier": -1.0},
+        {"weight_pull": 1.0},
+        {"gradient_memory": -0.1},
+        {"generator_average": 1.0},
+        {"engine": "fast"},
+    ],
+)
+def test_settings_are_refused_when_out_of_range(asked: dict[str, object]) -> None:
+    with pytest.raises(UsageError):
+        DpWganSettings(**asked)  # type: ignore[arg-type]

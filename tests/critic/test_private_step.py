@@ -1,0 +1,274 @@
+"""The private step: both engines, the noise, the divisor, the empty batch."""
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import tensorflow as tf
+from scipy import stats
+
+from dpwgan.critic import critic_update
+from dpwgan.critic.critic import Critic
+from dpwgan.critic.latents import LatentSource
+from dpwgan.critic.mlp import MlpGenerator
+from dpwgan.critic.plan import TrainingPlan
+from dpwgan.critic.private_step import FusedStep
+from dpwgan.critic.reference_step import ReferenceStep
+from dpwgan.table.encoded import EncodedTable
+from tests.critic.tables import make_encoded, make_plan
+
+ENGINES = {"fused": FusedStep, "reference": ReferenceStep}
+FALSE_ALARM = 1e-6
+
+
+def make_step(engine: str, encoded: EncodedTable, plan: TrainingPlan) -> FusedStep | ReferenceStep:
+    rng = np.random.default_rng(3)
+    critic = Critic(encoded.spans, hidden=plan.settings.hidden_critic, weight_clip=plan.settings.weight_clip, rng=rng)
+    generator = MlpGenerator(encoded.spans, latent=plan.settings.latent, hidden=plan.settings.hidden_generator, rng=rng)
+    latents = LatentSource(latent=plan.settings.latent, width=plan.shape.width, rng=np.random.default_rng(4))
+    return ENGINES[engine](encoded, critic=critic, generator=generator, latents=latents, plan=plan)
+
+
+def flat(tensors: list[tf.Tensor]) -> npt.NDArray[np.float64]:
+    return np.concatenate([np.asarray(tensor, np.float64).ravel() for tensor in tensors])
+
+
+def noisy_sums(
+    step: FusedStep | ReferenceStep, rows: npt.NDArray[np.int64], *, rng: np.random.Generator
+) -> npt.NDArray[np.float64]:
+    """What rows give away in one step, with the noise that the step itself draws."""
+    seen: list[npt.NDArray[np.float64]] = []
+    apply = step._update.apply
+
+    def watch(noisy: list[tf.Tensor], fakes: list[tf.Tensor], **more: object) -> None:
+        seen.append(flat(noisy))
+        apply(noisy, fakes, **more)  # type: ignore[arg-type]
+
+    step._update.apply = watch  # type: ignore[method-assign, assignment]
+    was = tf.config.functions_run_eagerly()
+    tf.config.run_functions_eagerly(True)
+    try:
+        step(rows, noise_rng=rng, learning_rate=0.01)
+    finally:
+        tf.config.run_functions_eagerly(was)
+        step._update.apply = apply  # type: ignore[method-assign]
+    return seen[0]
+
+
+def test_engines_give_the_same_noisy_sums_when_batch_and_noise_are_the_same() -> None:
+    encoded = make_encoded(200)
+    plan = make_plan(encoded, l2_clip_norm=0.5, step_noise="plain")
+    rows = np.array([0, 3, 4, 50, 51, 120, 199])
+    fused = noisy_sums(make_step("fused", encoded, plan), rows, rng=np.random.default_rng(5))
+    reference = noisy_sums(make_step("reference", encoded, plan), rows, rng=np.random.default_rng(5))
+    assert np.max(np.abs(fused - reference)) <= 1e-5 * np.max(np.abs(reference))
+
+
+@pytest.mark.parametrize("l2_clip_norm", [0.01, 100.0])
+def test_engines_reach_the_same_weights_when_they_take_the_same_steps(l2_clip_norm: float) -> None:
+    encoded = make_encoded(200)
+    # Without noise to drown a difference; RMSProp makes the first steps as long as the learning rate.
+    plan = make_plan(encoded, l2_clip_norm=l2_clip_norm, noise_multiplier=1e-6, step_noise="plain")
+    steps = {engine: make_step(engine, encoded, plan) for engine in ENGINES}
+    rng = np.random.default_rng(6)
+    for number in range(4):
+        rows = np.flatnonzero(rng.random(200) < 0.2)
+        for step in steps.values():
+            step(rows, noise_rng=np.random.default_rng(number), learning_rate=0.01)
+    for mine, other in zip(steps["fused"]._critic.weights, steps["reference"]._critic.weights, strict=True):
+        np.testing.assert_allclose(mine, other, atol=1e-5)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_step_is_pure_noise_when_the_batch_is_empty(engine: str) -> None:
+    encoded = make_encoded(200)
+    plan = make_plan(encoded)
+    step = make_step(engine, encoded, plan)
+    before = flat(step._critic.weights)
+    released = noisy_sums(step, np.zeros(0, np.int64), rng=np.random.default_rng(7))
+    assert np.all(released != 0.0)
+    assert np.all(np.isfinite(flat(step._critic.weights)))
+    assert np.any(flat(step._critic.weights) != before)
+
+
+def chi_square_rejects(released: npt.NDArray[np.float64], *, stddev: float) -> bool:
+    """Two-sided test of the variance of centred Gaussian numbers, false alarm 1e-6."""
+    statistic = float(np.sum((released / stddev) ** 2))
+    tail = min(stats.chi2.cdf(statistic, len(released)), stats.chi2.sf(statistic, len(released)))
+    return bool(2 * tail < FALSE_ALARM)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize(("engine", "step_noise"), [("fused", "fast"), ("fused", "plain"), ("reference", "plain")])
+def test_noise_has_the_planned_variance_when_measured_by_chi_square(
+    monkeypatch: pytest.MonkeyPatch, engine: str, step_noise: str, compiled: bool
+) -> None:
+    monkeypatch.setattr(critic_update, "_COMPILED_FROM", 0 if compiled else 10**18)
+    encoded = make_encoded(200)
+    plan = make_plan(encoded, hidden_critic=(200, 100), l2_clip_norm=0.3, step_noise=step_noise)
+    released = noisy_sums(make_step(engine, encoded, plan), np.zeros(0, np.int64), rng=np.random.default_rng(8))
+    stddev = plan.noise_multiplier * plan.l2_clip_norm
+    assert len(released) >= 20_000
+    assert not chi_square_rejects(released, stddev=stddev)
+    assert stats.kstest(released / stddev, "norm").pvalue > FALSE_ALARM
+    # The twin: noise a tenth too low must be found out, on as few as 5,000 numbers.
+    assert chi_square_rejects(0.9 * released[:5_000], stddev=stddev)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("engine", ENGINES)
+def test_noise_is_fresh_when_two_steps_share_a_stream(
+    monkeypatch: pytest.MonkeyPatch, engine: str, compiled: bool
+) -> None:
+    monkeypatch.setattr(critic_update, "_COMPILED_FROM", 0 if compiled else 10**18)
+    encoded = make_encoded(200)
+    rng = np.random.default_rng(9)
+    step = make_step(engine, encoded, make_plan(encoded))
+    one, other = (noisy_sums(step, np.zeros(0, np.int64), rng=rng) for _ in range(2))
+    assert abs(np.corrcoef(one, other)[0, 1]) < 5 / math.sqrt(len(one))
+
+
+def test_update_divides_by_the_public_batch_size_when_the_batch_is_larger() -> None:
+    encoded = make_encoded(200)
+    plan = make_plan(encoded, gradient_memory=0.0, noise_multiplier=1e-6)
+    step = make_step("fused", encoded, plan)
+    seen: list[npt.NDArray[np.float64]] = []
+
+    class Watch:
+        def apply(self, gradients: list[tf.Tensor], learning_rate: tf.Tensor, *, measured: list[tf.Tensor]) -> None:
+            seen.extend([flat(gradients), flat(measured)])
+
+    step._update._optimizer = Watch()  # type: ignore[assignment]
+    like = step._critic.weights
+    sums = [tf.ones_like(weight) for weight in like]
+    none = [tf.zeros_like(weight) for weight in like]
+    step._update.apply(sums, none, generated=10, learning_rate=tf.constant(0.1))
+    for gradient in seen:
+        np.testing.assert_allclose(gradient, 1.0 / (plan.expected_batch_size * plan.l2_clip_norm), rtol=1e-6)
+    assert plan.expected_batch_size == 20.0
+
+
+def test_weights_stay_inside_the_box_when_the_learning_rate_is_large() -> None:
+    encoded = make_encoded(200)
+    plan = make_plan(encoded, weight_clip=0.05)
+    step = make_step("fused", encoded, plan)
+    step(np.arange(20), noise_rng=np.random.default_rng(0), learning_rate=10.0)
+    assert np.max(np.abs(flat(step._critic.weights))) <= np.float32(0.05)
+
+
+def lower_bound_on_epsilon(*, without: npt.NDArray[np.bool_], with_it: npt.NDArray[np.bool_], delta: float) -> float:
+    """Bounds epsilon from below, confidence 95%, from how often a test says "it was there" in each world."""
+    false_alarm = stats.beta.ppf(0.975, without.sum() + 1, len(without) - without.sum())
+    power = stats.beta.ppf(0.025, with_it.sum(), len(with_it) - with_it.sum() + 1)
+    return float(math.log(max(power - delta, 1e-12) / false_alarm))
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(("noise_share", "broken"), [(1.0, False), (0.1, True)])
+def test_audit_of_one_step_stays_below_the_claim_when_a_canary_is_in_every_batch(
+    noise_share: float, broken: bool
+) -> None:
+    """The strongest attack on one full-batch step: project what is released on the canary's own clipped gradient.
+
+    The twin draws a tenth of the noise and must be caught claiming too little.
+    """
+    encoded = make_encoded(40)
+    plan = make_plan(encoded, steps=1, expected_batch_size=40, l2_clip_norm=0.05)
+    step = make_step("fused", encoded, plan)
+    assert isinstance(step, FusedStep)
+    stddev = plan.noise_multiplier * plan.l2_clip_norm * noise_share
+    rng = np.random.default_rng(10)
+    everyone, others = tf.range(40, dtype=tf.int64), tf.range(1, 40, dtype=tf.int64)
+    canary = flat(step.clipped_sums(everyone)[0]) - flat(step.clipped_sums(others)[0])
+    assert np.linalg.norm(canary) == pytest.approx(plan.l2_clip_norm, rel=1e-3)
+    direction = canary / np.linalg.norm(canary)
+    trials = 4_000
+    # The projection of the noise on one direction is one Gaussian number: no need to draw the rest of the vector.
+    noise = stddev * rng.standard_normal((2, trials))
+    base = float(flat(step.clipped_sums(others)[0]) @ direction)
+    there = float(flat(step.clipped_sums(everyone)[0]) @ direction)
+    threshold = base + 2.0 * stddev
+    found = lower_bound_on_epsilon(
+        without=base + noise[0] > threshold, with_it=there + noise[1] > threshold, delta=1e-5
+    )
+    assert (found > 1.0) is broken
+
+
+def test_weights_stay_where_they_began_when_there_is_nothing_to_learn() -> None:
+    """A box too small for the first weights must not push the critic away from them, step after step."""
+    encoded = make_encoded(200)
+    plan = make_plan(encoded, weight_clip=0.05)
+    step = make_step("fused", encoded, plan)
+    zeros = [tf.zeros_like(weight) for weight in step._critic.weights]
+    for _ in range(3):
+        step._update.apply(zeros, zeros, generated=10, learning_rate=tf.constant(0.1))
+    np.testing.assert_array_equal(flat(step._critic.weights), flat(step._critic.initial))
+
+
+@pytest.mark.parametrize("margin", [True, False])
+def test_sum_moves_by_at_most_the_clip_norm_when_the_batch_is_the_largest_and_a_row_is_taken_out(margin: bool) -> None:
+    """In float32, where taking a row out re-rounds the sum of the other 8,191; without the margin it fails."""
+    encoded = make_encoded(8_192)
+    plan = make_plan(encoded, expected_batch_size=8_192, l2_clip_norm=0.01, hidden_critic=(128, 128))
+    critic = make_step("fused", encoded, plan)._critic
+    clipped_to = plan.clip_target if margin else plan.l2_clip_norm
+
+    def total(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        codes, numbers = tf.constant(encoded.codes[rows]), tf.constant(encoded.numbers[rows])
+        return flat(critic.clipped_sum_of_rows(codes, numbers, l2_clip_norm=clipped_to))
+
+    whole = total(np.arange(8_192))
+    moved = max(np.linalg.norm(whole - total(np.delete(np.arange(8_192), gone))) for gone in (0, 1, 4_000, 8_191))
+    assert bool(moved <= plan.l2_clip_norm) is margin
+
+
+def test_update_moves_the_weights_alike_when_it_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    encoded = make_encoded(200)
+    # Noise of the one kind that both take alike.
+    plan = make_plan(encoded, hidden_critic=(40, 30), step_noise="plain")
+    moved = []
+    for least in (0, 10**18):
+        monkeypatch.setattr(critic_update, "_COMPILED_FROM", least)
+        step = make_step("fused", encoded, plan)
+        for number in range(3):
+            step(np.arange(20), noise_rng=np.random.default_rng(number), learning_rate=0.01)
+        moved.append(flat(step._critic.weights))
+    np.testing.assert_allclose(*moved, atol=1e-6)
+    assert np.any(moved[0] != flat(step._critic.initial))
+
+
+def test_each_weight_has_numbers_of_its_own_when_the_step_is_one_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(critic_update, "_COMPILED_FROM", 0)
+    encoded = make_encoded(200)
+    # Odd numbers of rows and of columns, so that halves are not of one size.
+    step = make_step("fused", encoded, make_plan(encoded, hidden_critic=(41, 13)))
+    assert isinstance(step, FusedStep)
+    drawn = step.draw_noise(np.random.default_rng(1), steps=1)[0]
+    assert drawn.dtype == tf.uint32
+    noise = step.make_noise(drawn)
+    assert [part.shape for part in noise] == [weight.shape for weight in step._critic.weights]
+    numbers = np.abs(flat(noise))
+    assert len(np.unique(numbers)) > 0.99 * len(numbers)
+    # The twin: a step that begins anew with each weight would give some of them the same.
+    twin = np.abs(flat([part.numpy().ravel()[:10] for part in [noise[0]] * len(noise)]))
+    assert len(np.unique(twin)) < 0.99 * len(twin)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("share", [1.0, 0.9])
+def test_weights_feel_noise_of_the_planned_size_when_the_step_is_one_cluster(
+    monkeypatch: pytest.MonkeyPatch, share: float
+) -> None:
+    """The mean of noisy gradients as the cluster leaves it, not as it is traced; a tenth less noise must be found."""
+    monkeypatch.setattr(critic_update, "_COMPILED_FROM", 0)
+    encoded = make_encoded(200)
+    plan = make_plan(encoded, hidden_critic=(200, 100), gradient_memory=0.0)
+    step = make_step("fused", encoded, plan)
+    assert isinstance(step, FusedStep)
+    make_noise = step.make_noise
+    step.make_noise = lambda drawn: [share * part for part in make_noise(drawn)]  # type: ignore[method-assign]
+    step(np.zeros(0, np.int64), noise_rng=np.random.default_rng(11), learning_rate=0.01)
+    kept = flat(step._update._memory) * plan.expected_batch_size
+    assert chi_square_rejects(kept, stddev=plan.noise_multiplier * plan.l2_clip_norm) is (share < 1.0)

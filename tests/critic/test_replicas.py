@@ -1,0 +1,78 @@
+"""A critic step on several devices of one process: the same sums as on one, and noise once."""
+
+import functools
+import json
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpwgan.critic import replicas
+from dpwgan.critic.replicas import choose_devices
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@functools.cache
+def look() -> dict[str, Any]:
+    """What a process with two devices found."""
+    words = [sys.executable, "-m", "tests.critic.two_devices"]
+    said = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=300, check=True).stdout
+    found: dict[str, Any] = json.loads(said)
+    return found
+
+
+def differ(one: list[float], other: list[float]) -> float:
+    return float(np.max(np.abs(np.subtract(one, other))) / np.max(np.abs(one)))
+
+
+def test_both_devices_multiply_when_there_are_two() -> None:
+    found = look()["devices"]
+    assert "CPU:1" not in found["one"]
+    assert {"CPU:0", "CPU:1"} <= set(found["two"])
+
+
+def test_steps_are_taken_one_at_a_time_when_there_are_two() -> None:
+    found = look()["at once"]
+    assert found["one"] > found["two"] == 1
+
+
+@pytest.mark.parametrize("batch", ["many", "one", "none"])
+def test_noisy_sums_are_those_of_one_device_when_there_are_two(batch: str) -> None:
+    found = look()[batch]
+    assert differ(found["one"], found["two"]) < 1e-5
+
+
+@pytest.mark.parametrize("batch", ["many", "one", "none"])
+def test_broken_twin_is_told_apart_when_each_device_adds_noise(batch: str) -> None:
+    found = look()[batch]
+    assert differ(found["one"], found["twin"]) > 0.1
+
+
+def test_weights_are_those_of_one_device_when_steps_are_taken_on_two() -> None:
+    found = look()["weights"]
+    assert differ(found["one"], found["two"]) < 1e-3
+    assert differ(found["one"], found["twin"]) > 1e-3  # which has not taken the steps
+
+
+@pytest.mark.parametrize(
+    ("device", "divides", "batch", "chosen"),
+    [
+        pytest.param("/device:GPU:0", True, 4096, ["/device:GPU:0", "/device:GPU:1"], id="long steps"),
+        pytest.param("/device:GPU:0", True, 64, ["/device:GPU:0"], id="short steps"),
+        pytest.param("/device:GPU:0", False, 4096, ["/device:GPU:0"], id="a critic that does not say that it divides"),
+        pytest.param("/device:CPU:0", True, 4096, ["/device:CPU:0"], id="no GPU asked for"),
+    ],
+)
+def test_all_gpus_are_chosen_when_a_step_is_worth_it(
+    monkeypatch: pytest.MonkeyPatch, device: str, divides: bool, batch: int, chosen: list[str]
+) -> None:
+    gpus = [SimpleNamespace(name=f"/device:GPU:{number}") for number in range(2)]
+    monkeypatch.setattr(replicas.tf.config, "list_logical_devices", lambda kind: gpus)
+    critic = SimpleNamespace(weights=[SimpleNamespace(device=device)], **({"divides": True} if divides else {}))
+    plan: Any = SimpleNamespace(expected_batch_size=batch, generated_batch_size=batch, critic_weights=900_000)
+    assert choose_devices(critic, plan) == chosen

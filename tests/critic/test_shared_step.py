@@ -1,0 +1,159 @@
+"""The critic step of several workers: the same distribution as one worker's, whatever their number."""
+
+import functools
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from scipy import stats
+
+from dpwgan.critic import shared_step
+from dpwgan.critic.critic import Critic
+from dpwgan.critic.latents import LatentSource
+from dpwgan.critic.mlp import MlpGenerator
+from dpwgan.critic.plan import TrainingPlan
+from dpwgan.critic.shared_step import SharedStep, ShareOfGradients
+from dpwgan.privacy.poisson import sample_poisson_rows
+from dpwgan.privacy.randomness import make_streams
+from dpwgan.table.encoded import EncodedTable
+from dpwgan.table.workers import Numbers
+from tests.critic.tables import make_encoded, make_plan
+
+FALSE_ALARM = 1e-6
+RECORDS, TRIALS = 120, 600
+Floats = npt.NDArray[np.float64]
+
+
+def make_critic(encoded: EncodedTable, plan: TrainingPlan) -> Critic:
+    return Critic(encoded.spans, hidden=plan.settings.hidden_critic, weight_clip=1.0, rng=np.random.default_rng(3))
+
+
+class Rig:
+    """A chief and its followers in one process, who are asked one after the other; `add_up` may be a broken twin."""
+
+    def __init__(self, size: int, *, rows_twice: bool = False) -> None:
+        self.encoded = make_encoded(RECORDS)
+        # The noise's variance is about that of the sampling, so that an error of either shows.
+        self.plan = make_plan(
+            self.encoded, hidden_critic=(3,), expected_batch_size=40, noise_multiplier=2.0, l2_clip_norm=0.1
+        )
+        self.size = size
+        bounds = [RECORDS * rank // size for rank in range(size + 1)]
+        self.rows = [np.arange(low, high) for low, high in pairwise(bounds)]
+        if rows_twice:
+            self.rows[1] = np.arange(bounds[2])
+        parts = [self.encoded.take(rows) for rows in self.rows]
+        self.rngs = [make_streams(7, worker=rank).batches for rank in range(size)]
+        self.followers = [
+            ShareOfGradients(part, critic=make_critic(part, self.plan), plan=self.plan) for part in parts[1:]
+        ]
+        self.own_records = parts[0].records
+        latents = LatentSource(latent=4, width=self.plan.shape.width, rng=np.random.default_rng(4))
+        generator = MlpGenerator(self.encoded.spans, latent=4, hidden=(6,), rng=np.random.default_rng(5))
+        critic = make_critic(self.encoded, self.plan)
+        self.step = SharedStep(
+            parts[0], critic=critic, generator=generator, latents=latents, plan=self.plan, add_up=self.add_up
+        )
+
+    def add_up(self, task: str, own: Any, *, argument: Any = None, array: Any = None) -> Numbers:
+        return own() + sum(
+            follower.sum_batch(array, rng=rng) for follower, rng in zip(self.followers, self.rngs[1:], strict=True)
+        )
+
+    def draw(self) -> Floats:
+        """What `TRIALS` steps give away, at the same weights.
+
+        Rows' clipped gradients are computed once and for all: that a sum is the sum of them is tested below.
+        """
+        for share, rows in zip((self.step._share, *self.followers), self.rows, strict=True):
+            share.sum_rows = _Sum(clip_rows()[rows])  # type: ignore[method-assign]
+        rng = make_streams(11).noise
+        probability = self.plan.sampling_probability
+        sums = []
+        for _ in range(TRIALS):
+            rows = sample_poisson_rows(self.own_records, sampling_probability=probability, rng=self.rngs[0])
+            noisy = self.step.noisy_sum(rows, noise_rng=rng)
+            sums.append(noisy)
+        return np.array(sums)
+
+
+class _Sum:
+    """Sums of rows whose gradients are known. Shapes: (rows, weights)."""
+
+    def __init__(self, gradients: Floats) -> None:
+        self._gradients = gradients
+
+    def __call__(self, rows: npt.NDArray[np.int64]) -> Floats:
+        return self._gradients[rows].sum(axis=0)
+
+
+@functools.cache
+def clip_rows() -> Floats:
+    """The clipped gradient of each row by itself. Shapes: (rows, weights)."""
+    rig = Rig(1)
+    return np.array([rig.step._share.sum_rows(np.array([row])) for row in range(RECORDS)])
+
+
+@functools.cache
+def truth() -> tuple[Floats, Floats]:
+    """Mean and covariance of one worker's step on all rows."""
+    rig, gradients = Rig(1), clip_rows()
+    q, stddev = rig.plan.sampling_probability, rig.plan.noise_multiplier * rig.plan.l2_clip_norm
+    covariance = q * (1 - q) * gradients.T @ gradients + stddev**2 * np.eye(gradients.shape[1])
+    return q * gradients.sum(axis=0), covariance
+
+
+def p_values(steps: Floats) -> tuple[float, float]:
+    """P values of the mean, by chi-square, and of the spread along all axes together, by its own standard error."""
+    mean, covariance = truth()
+    values, vectors = np.linalg.eigh(covariance)
+    white = (steps - mean) @ vectors / np.sqrt(values)
+    of_mean = stats.chi2.sf(len(steps) * float(np.square(white.mean(axis=0)).sum()), white.shape[1])
+    lengths = np.square(white).sum(axis=1)
+    z = (lengths.mean() - white.shape[1]) / (lengths.std() / np.sqrt(len(steps)))
+    return float(of_mean), float(2 * stats.norm.sf(abs(z)))
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("size", [1, 2, 4])
+def test_steps_have_the_distribution_of_one_worker_when_rows_are_shared_out(size: int) -> None:
+    assert min(p_values(Rig(size).draw())) > FALSE_ALARM
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(
+    ("rig", "noise_of"),
+    [
+        pytest.param({}, np.sqrt(4.0), id="every worker adds full noise"),
+        pytest.param({}, 0.0, id="no worker adds noise"),
+        pytest.param({}, 0.5, id="shares of noise a worker short"),
+        pytest.param({"rows_twice": True}, 1.0, id="two workers have the same rows"),
+    ],
+)
+def test_broken_twin_is_told_apart_when_noise_or_rows_are_wrong(
+    monkeypatch: pytest.MonkeyPatch, rig: dict[str, bool], noise_of: float
+) -> None:
+    draw = shared_step.draw_normal_numbers
+    monkeypatch.setattr(shared_step, "draw_normal_numbers", lambda *size, **more: noise_of * draw(*size, **more))
+    assert min(p_values(Rig(4, **rig).draw())) < FALSE_ALARM
+
+
+def test_sum_is_that_of_all_rows_when_every_row_is_in_the_batch() -> None:
+    whole, shared = Rig(1), Rig(3)
+    for follower in shared.followers:
+        follower._plan = make_plan(shared.encoded, hidden_critic=(3,), expected_batch_size=RECORDS, l2_clip_norm=0.1)
+    weights = np.concatenate([weight.numpy().ravel() for weight in shared.step._critic.weights])
+    own = np.arange(shared.own_records)
+    total = shared.add_up("", lambda: shared.step._share.sum_rows(own), array=weights)
+    assert total == pytest.approx(whole.step._share.sum_rows(np.arange(RECORDS)), rel=1e-3, abs=1e-6)
+    assert total == pytest.approx(clip_rows().sum(axis=0), rel=1e-3, abs=1e-6)
+
+
+def test_step_moves_the_critic_when_batches_are_empty() -> None:
+    rig = Rig(2)
+    before = [weight.numpy().copy() for weight in rig.step._critic.weights]
+    rig.step(np.zeros(0, np.int64), noise_rng=np.random.default_rng(1), learning_rate=0.01)
+    assert any((weight.numpy() != old).any() for weight, old in zip(rig.step._critic.weights, before, strict=True))
+    assert rig.followers[0].sum_rows(np.zeros(0, np.int64)).tolist() == [0.0] * sum(rig.step._sizes)

@@ -1,0 +1,87 @@
+"""Prints, as JSON, what a critic step gives on one device and on two; the two are halves of this machine's processor.
+
+TensorFlow divides a processor before it starts only, so this is a process of its own: `python -m`.
+"""
+
+import json
+import sys
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import numpy.typing as npt
+
+from dpwgan.critic import private_step
+from dpwgan.critic.private_step import FusedStep
+from dpwgan.critic.replicas import Replicas
+from tests.critic.tables import make_encoded, make_plan
+from tests.critic.test_private_step import make_step
+
+import tensorflow as tf  # isort: skip
+
+RECORDS = 200
+BATCHES = {"many": np.arange(0, RECORDS, 2), "one": np.array([7]), "none": np.zeros(0, np.int64)}
+STDDEV = 0.5
+ENCODED = make_encoded(RECORDS)
+PLAN = make_plan(ENCODED, l2_clip_norm=0.5, noise_multiplier=1.0, step_noise="plain")
+
+
+class NoisyParts(Replicas):
+    """A broken twin: every device adds noise of its own."""
+
+    def add_up(self, compute: Any, rows: Any, generated: Any) -> Any:
+        """Adds up noisy parts."""
+
+        def compute_noisy(*cells: Any) -> Any:
+            real, fake = compute(*cells)
+            return [total + tf.random.normal(total.shape, stddev=STDDEV) for total in real], fake
+
+        return super().add_up(compute_noisy, rows, generated)
+
+
+def make(devices: list[str], kind: type[Replicas] = Replicas) -> FusedStep:
+    """Makes the step on these devices."""
+    chosen = patch.object(private_step, "choose_devices", lambda critic, plan: devices)
+    with chosen, patch.object(private_step, "Replicas", kind):
+        step = make_step("fused", ENCODED, PLAN)
+    assert isinstance(step, FusedStep)
+    return step
+
+
+def find_devices(step: FusedStep) -> list[str]:
+    """Finds the devices on which sums are computed: those of matrix products; "" is the one that is there anyway."""
+    rows, cells = tf.constant(BATCHES["many"]), step._read(tf.range(50))
+    operations = tf.function(step.clipped_sums).get_concrete_function(rows, cells).graph.get_operations()
+    return sorted({operation.device[-5:] for operation in operations if operation.type == "MatMul"})
+
+
+def add_up(step: FusedStep, rows: npt.NDArray[np.int64]) -> list[float]:
+    """Gives the noisy sums of rows and the sums of generated ones, one after the other."""
+    noise = np.random.default_rng(5).normal(0.0, STDDEV, PLAN.critic_weights).astype(np.float32)
+    sums, fake = tf.function(step.clipped_sums)(tf.constant(rows), step._read(tf.range(50)))
+    noisy = [total + part for total, part in zip(sums, step.make_noise(tf.constant(noise)), strict=True)]
+    return [float(value) for total in (*noisy, *fake) for value in total.numpy().ravel()]
+
+
+def main() -> None:
+    """Compares one device with two."""
+    processor = tf.config.list_physical_devices("CPU")[0]
+    tf.config.set_logical_device_configuration(processor, [tf.config.LogicalDeviceConfiguration()] * 2)
+    both = [device.name for device in tf.config.list_logical_devices("CPU")]
+    steps = {"one": make(both[:1]), "two": make(both), "twin": make(both, NoisyParts)}
+    found: dict[str, Any] = {"devices": {name: find_devices(step) for name, step in steps.items()}}
+    found["at once"] = {name: step.most_at_once for name, step in steps.items()}
+    for batch, rows in BATCHES.items():
+        found[batch] = {name: add_up(step, rows) for name, step in steps.items()}
+    for name in ("one", "two"):
+        for number in range(3):
+            steps[name](BATCHES["many"], noise_rng=np.random.default_rng(number), learning_rate=0.01)
+    found["weights"] = {
+        name: [float(value) for weight in step._critic.weights for value in weight.numpy().ravel()]
+        for name, step in steps.items()
+    }
+    json.dump(found, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

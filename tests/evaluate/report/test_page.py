@@ -1,0 +1,290 @@
+"""The page says what the document says, warns where it must, and holds nothing that runs or reaches out."""
+
+import base64
+import copy
+import hashlib
+import html
+import json
+import re
+from html.parser import HTMLParser
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpwgan.evaluate.report import page
+from dpwgan.evaluate.report.pairs import measure_pairs
+from dpwgan.evaluate.tables import ComparedColumn, ComparedTable
+from dpwgan.privacy.budget import NeighboringRelation
+from tests.app.test_claim import make_claim
+from tests.evaluate.report.samples import make_document, make_tables
+
+
+class Reader(HTMLParser):
+    """Collects every tag with its attributes, and the text outside the style sheet."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+        self._open: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self._open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        self._open.append("")
+
+    def handle_data(self, data: str) -> None:
+        if not self._open or self._open[-1] != "style":
+            self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.words).split())
+
+
+def render(claim: Any = None, **settings: Any) -> str:
+    real, synthetic = make_tables(**settings)
+    return page.render_report(make_document(real, synthetic, claim=claim), real, synthetic)
+
+
+def read_claim_section(text: str) -> str:
+    section = re.search(r'<section id="claim".*?</section>', text, flags=re.DOTALL)
+    assert section is not None
+    return Reader(section.group()).text
+
+
+def test_page_holds_nothing_that_runs_or_reaches_out_when_names_are_hostile() -> None:
+    text = render(columns=22, hostile=True)
+    reader = Reader(text)
+    assert {tag for tag, _ in reader.tags} <= {tag for tag, _ in Reader(render(columns=22)).tags}
+    assert not {tag for tag, _ in reader.tags} & {"script", "iframe", "object", "embed", "form", "img", "base"}
+    for tag, attributes in reader.tags:
+        assert not [
+            name for name in attributes if name.startswith("on") or name in {"src", "srcset", "style", "action"}
+        ]
+        if "href" in attributes:
+            assert str(attributes["href"]).startswith("#") or (tag, attributes["href"]) == ("link", "data:,")
+    assert "url(" not in text
+    assert "@import" not in text
+    assert [tag for tag, _ in reader.tags].count("style") == 1
+
+
+def test_page_shows_hostile_names_as_they_stand_when_they_are_short() -> None:
+    reader = Reader(render(columns=22, hostile=True))
+    assert "<script>document.title='owned'</script>" in reader.text
+    assert "{{ 7*7 }}{% raw %}&amp;&lt;" in reader.text
+    assert "A" * 100 not in reader.text
+
+
+def test_policy_allows_the_one_style_sheet_and_nothing_else_when_read_by_a_browser() -> None:
+    text = render()
+    policy = next(a["content"] for _, a in Reader(text).tags if a.get("http-equiv") == "Content-Security-Policy")
+    style = re.search(r"<style>(.*?)</style>", text, flags=re.DOTALL)
+    assert style is not None
+    digest = base64.b64encode(hashlib.sha256(style.group(1).encode()).digest()).decode()
+    assert str(policy).split("; ")[:2] == ["default-src 'none'", f"style-src 'sha256-{digest}'"]
+
+
+def test_page_is_the_same_when_made_twice() -> None:
+    assert render(columns=9) == render(columns=9)
+
+
+def test_page_carries_the_notice_and_no_folder_when_made() -> None:
+    text = render()
+    assert Reader(text).text.count("Contains private statistics, not covered by epsilon.") >= 2
+    assert "Do not release this page" in Reader(text).text
+    assert "/secret" not in text
+    assert "synthetic.csv" in text
+
+
+def test_every_column_has_a_card_with_its_agreement_when_there_are_many() -> None:
+    real, synthetic = make_tables(columns=23)
+    document = make_document(real, synthetic)
+    text = page.render_report(document, real, synthetic)
+    for place, column in enumerate(document["columns"], start=1):
+        card = re.search(rf'<article class="card" id="column-{place}">.*?</article>', text, flags=re.DOTALL)
+        assert card is not None
+        assert column["name"] in card.group()
+        assert page.write_agreement(column["agreement"]) in card.group()
+        says = re.search(r'role="img" aria-label="([^"]*)"', card.group())
+        assert says is not None
+        assert "Largest difference" in html.unescape(says.group(1))
+
+
+def test_worst_columns_come_first_and_link_to_their_cards_when_ranked() -> None:
+    real, synthetic = make_tables(columns=23)
+    document = make_document(real, synthetic)
+    ranked = page.rank_columns(document["columns"], real.names)
+    plain = sorted(document["columns"], key=lambda column: column["agreement"])[:10]
+    assert [entry["name"] for entry in ranked] == [column["name"] for column in plain]
+    assert [real.names[entry["number"] - 1] for entry in ranked] == [entry["name"] for entry in ranked]
+
+
+def test_page_is_written_when_scores_are_missing_and_columns_are_few() -> None:
+    for columns in (1, 2):
+        real, synthetic = make_tables(columns=columns, rows=3)
+        document = make_document(real, synthetic)
+        for scores in document["scores"].values():
+            scores.update(kway_2=None, kway_3=None, detection_auc=None, classifiers=[], classifier_auc=None)
+        text = page.render_report(document, real, synthetic)
+        assert "nan" not in Reader(text).text.split()
+        assert ('id="dependence"' in text) == (columns > 1)
+
+
+def test_page_stays_small_when_the_table_has_98_columns() -> None:
+    rng = np.random.default_rng(5)
+    labels = tuple(f"{k} to {k + 1}" for k in range(100))
+    columns = tuple(ComparedColumn(name=f"column_{k}", kind="number", labels=labels) for k in range(98))
+    # Uniform noise: no two neighbouring cells are alike, so that every outline and every map is as long as can be.
+    cells = [rng.integers(0, 100, (500, 98), dtype=np.int32) for _ in range(2)]
+    real, synthetic = (ComparedTable(columns=columns, cells=c, numbers=c.astype(float), path="x.csv") for c in cells)
+    text = page.render_report(make_document(real, synthetic), real, synthetic)
+    assert len(text.encode()) < 5_000_000
+
+
+def test_claim_gives_epsilon_with_all_that_belongs_to_it_when_it_is_valid() -> None:
+    claim = json.loads(make_claim(epsilon=0.987654321).to_json())
+    shown = read_claim_section(render(claim=claim))
+    assert claim["statement"] in shown
+    for part in ("0.987655", "delta 1e-06", "moments", "one row of the input table", "zero_out", "null row"):
+        assert part in shown
+    assert "1.9753" in shown  # twice that, for a replaced row
+    for item in (*claim["covered"], *claim["not_covered"]):
+        assert item in shown
+    assert "this report" in shown
+
+
+def test_claim_names_the_other_relation_when_it_was_calibrated_for_it() -> None:
+    claim = json.loads(make_claim(relation=NeighboringRelation.REPLACE_ONE).to_json())
+    assert "replace_one" in read_claim_section(render(claim=claim))
+
+
+@pytest.mark.parametrize(
+    ("claim", "matches", "warning"),
+    [
+        (None, None, "No claim."),
+        (json.loads(make_claim(seeded=True).to_json()), True, "NOT PRIVATE."),
+        ({"guarantee": {"epsilon": 0.001}}, True, "No valid claim."),
+        (json.loads(make_claim().to_json()), False, "The claim is not this table's."),
+        (json.loads(make_claim().to_json()), None, "Check that this claim belongs to the table."),
+    ],
+)
+def test_claim_is_a_warning_when_there_is_no_guarantee_to_rely_on(
+    claim: dict[str, Any] | None, matches: bool | None, warning: str
+) -> None:
+    real, synthetic = make_tables(columns=3)
+    document = make_document(real, synthetic, claim=claim) | {"claim_matches": matches}
+    text = page.render_report(document, real, synthetic)
+    assert warning in read_claim_section(text)
+    if not warning.startswith("Check"):
+        assert "Epsilon" not in read_claim_section(text)
+        assert "Treat" in read_claim_section(text)
+
+
+def test_claim_of_spent_more_than_asked_is_not_shown_when_edited_by_hand() -> None:
+    claim = copy.deepcopy(json.loads(make_claim().to_json()))
+    claim["budget"]["epsilon_spent"] = 9.0
+    assert "No valid claim." in read_claim_section(render(claim=claim))
+
+
+@pytest.mark.parametrize(
+    ("found", "floor", "ceiling", "whole", "says"),
+    [
+        (930.0, 900.0, 1000.0, 1000.0, "30% of the way from floor to ceiling."),
+        (0.6, 0.9, 0.5, -0.5, "75% of the way from floor to ceiling."),
+        (1000.0, 900.0, 990.0, 1000.0, "As good as the ceiling."),
+        (0.95, 0.9, 0.5, -0.5, "Worse than the floor."),
+        (990.0, 1000.0, 994.0, 1000.0, ""),
+        (990.0, 994.0, 995.0, 1000.0, ""),
+        (0.5, None, 0.4, 1.0, ""),
+    ],
+)
+def test_way_between_floor_and_ceiling_is_told_when_they_are_apart(
+    found: float, floor: float | None, ceiling: float | None, whole: float, says: str
+) -> None:
+    assert page.describe_way(found, floor=floor, ceiling=ceiling, whole=whole) == says
+
+
+def test_agreement_is_100_percent_only_when_it_is_all() -> None:
+    assert page.write_agreement(1.0) == "100.0%"
+    assert page.write_agreement(0.99999) == "99.9%"
+    assert page.write_agreement(0.123) == "12.3%"
+
+
+def test_several_tables_are_listed_with_their_mean_when_given() -> None:
+    real, synthetic = make_tables(columns=3)
+    tables = [
+        {"file": f"epsilon<{epsilon}.csv", "rows": 400, "illegal_rows": 0, "nist2018": {"mean": 1000.0 * place}}
+        for place, epsilon in enumerate((8, 1, 0.3), start=1)
+    ]
+    document = make_document(real, synthetic) | {"match": {"tables": tables, "mean": 2000.0}}
+    text = Reader(page.render_report(document, real, synthetic)).text
+    assert "mean NIST 2018 score 2,000" in text
+    assert "epsilon<0.3.csv 400 3,000" in text
+
+
+def make_columns(*cells: Any, size: int = 4) -> ComparedTable:
+    stacked = np.stack(cells, axis=1).astype(np.int32)
+    labels = tuple(str(k) for k in range(size))
+    columns = tuple(ComparedColumn(name=f"c{k}", kind="categorical", labels=labels) for k in range(stacked.shape[1]))
+    return ComparedTable(columns=columns, cells=stacked, numbers=stacked.astype(float), path="x.csv")
+
+
+def test_pairs_are_one_when_a_column_gives_another_away_and_zero_when_it_says_nothing() -> None:
+    rng = np.random.default_rng(3)
+    first = rng.integers(0, 4, 60_000)
+    table = make_columns(first, 3 - first, rng.integers(0, 4, 60_000), np.zeros(60_000))
+    found = measure_pairs(table)
+    np.testing.assert_array_equal(found, found.T)
+    assert found[0, 1] == pytest.approx(1.0, abs=1e-3)
+    # Chance alone gives V above 0.02 with probability below 1e-6: n V^2 is at most chi-square with 9 degrees over 3.
+    assert found[0, 2] < 0.02
+    assert found[0, 3] == 0.0
+
+
+def test_pairs_that_changed_most_come_first_when_ranked() -> None:
+    ours = np.array([[1.0, 0.9, 0.2], [0.9, 1.0, 0.0], [0.2, 0.0, 1.0]])
+    theirs = np.array([[1.0, 0.8, 0.2], [0.8, 1.0, 0.3], [0.2, 0.3, 1.0]])
+    ranked = page.rank_pairs(ours, theirs, ["a", "b", "c"])
+    assert [entry["names"] for entry in ranked] == [("b", "c"), ("a", "b"), ("a", "c")]
+    assert [entry["difference"] for entry in ranked] == ["+0.30", "\u22120.10", "+0.00"]
+
+
+@pytest.mark.parametrize(
+    ("labels", "rising"),
+    [(("1", "2", "10"), True), (("2", "1"), False), (("a", "b"), False), (("1", "1"), False), (("1", ""), False)],
+)
+def test_categories_count_as_rising_when_they_are_whole_numbers_in_order(labels: tuple[str, ...], rising: bool) -> None:
+    assert page.are_rising(labels) is rising
+
+
+@pytest.mark.parametrize(
+    ("label", "shown"),
+    [
+        ("6.88069 to 6.9607", "6.881 to 6.961"),
+        ("0 to 0.0080008", "0 to 0.008001"),
+        ("-99.0099 to 100", "-99.01 to 100"),
+        ("123456.25 to 1e-05", "123456.25 to 1e-05"),
+        ("missing", "missing"),
+    ],
+)
+def test_range_is_short_when_its_ends_have_many_digits(label: str, shown: str) -> None:
+    assert page.shorten_range(label) == shown
+
+
+def test_rare_categories_are_put_together_when_there_are_too_many_for_bars() -> None:
+    real, synthetic = make_tables(columns=4)
+    text = page.render_report(make_document(real, synthetic), real, synthetic)
+    card = re.search(r'id="column-4">.*?</article>', text, flags=re.DOTALL)
+    assert card is not None
+    assert "239 others" in card.group()
+    shares = np.bincount(real.cells[:, 3], minlength=250) / real.rows
+    listed = re.findall(r">town (\d+)<title>", card.group())
+    rest = 1.0 - shares[[int(cell) for cell in listed]].sum()
+    assert len(listed) == 11
+    assert f">{page.figures.percent(rest)} / " in card.group()

@@ -1,0 +1,225 @@
+"""The mean releases for images: worst neighbours that are searched for, exact sums, noise, and the public bases."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import optimize, stats
+
+from dpwgan.errors import DpwganError
+from dpwgan.gaussians.class_moments import RADIUS, split_classes
+from dpwgan.images.image_moments import (
+    MEANS_REPLACE_ONE_FACTOR,
+    ImageProjection,
+    bend_basis,
+    make_cosine_basis,
+    measure_centre,
+    measure_means,
+    root_sensitivity,
+    sum_points,
+    weigh_sizes,
+)
+from dpwgan.images.projection import draw_projection
+from dpwgan.privacy.events import Gaussian, Laplace, gaussian, laplace
+from dpwgan.table.encoded import EncodedTable
+from tests.methods.images import encode_images
+
+FALSE_ALARM = 1e-6
+DIMENSIONS = (1, 2, 3, 5, 8, 16)
+
+
+def make_projection(p: int = 5, *, shape: tuple[int, int, int] = (4, 3, 1), random: bool = False) -> ImageProjection:
+    pixels = math.prod(shape)
+    if random:
+        basis, bands = draw_projection(pixels, p, rng=np.random.default_rng(5)).T, np.zeros(p, np.int64)
+    else:
+        basis, bands = make_cosine_basis(shape, dimension=p)
+    return ImageProjection(sources=np.arange(pixels), levels=255, basis=basis, bands=bands, random=random)
+
+
+def search(p: int, *, noise: type, case: str, weight: float, rng: np.random.Generator) -> float:
+    """Looks for the record, or the pair of records, that moves a release most.
+
+    With a `weight` of class sizes it is the first release, whose points all go to one place; without, the second.
+    """
+
+    def to_ball(numbers: np.ndarray) -> np.ndarray:
+        return numbers / max(1.0, float(np.linalg.norm(numbers)))
+
+    def moved(numbers: np.ndarray) -> float:
+        mine, other = to_ball(numbers[:p]), to_ball(numbers[p:])
+        if case == "zero-out":
+            difference = np.append(mine, weight)
+        elif case == "replace-one":
+            difference = mine - other
+        elif weight:
+            difference = np.append(mine - other, [weight, -weight])
+        else:
+            difference = np.concatenate((mine, -other))
+        return float(np.abs(difference).sum() if noise is Laplace else np.linalg.norm(difference))
+
+    starts = [rng.standard_normal(2 * p) for _ in range(20)]
+    starts += [np.ones(2 * p), np.repeat([1.0, -1.0], p)]
+    found = [moved(start) for start in starts]
+    for start in sorted(starts, key=moved)[-3:]:
+        result = optimize.minimize(
+            lambda numbers: -moved(numbers), start, method="Powell", options={"maxiter": 20, "maxfev": 2_000}
+        )
+        found.append(-float(result.fun))
+    return max(found)
+
+
+@pytest.mark.parametrize("noise", [Laplace, Gaussian])
+@pytest.mark.parametrize("case", ["zero-out", "replace-one", "other class"])
+@pytest.mark.parametrize("first", [True, False])
+def test_means_move_by_no_more_than_stated_when_neighbours_are_the_worst(noise: type, case: str, first: bool) -> None:
+    rng = np.random.default_rng(1)
+    for p in DIMENSIONS:
+        root = math.sqrt(p)
+        # In whole numbers of the grid it is the same, rounded down.
+        assert root * RADIUS - 1 < root_sensitivity(p) <= root * RADIUS
+        weight = (root if noise is Laplace else 1.0) if first else 0.0
+        event = laplace(epsilon=1.0) if noise is Laplace else gaussian(noise_multiplier=1.0)
+        assert weigh_sizes(p, event) / RADIUS == pytest.approx(root if noise is Laplace else 1.0, abs=1e-4)
+        unit = weight + root if noise is Laplace else math.hypot(1.0, weight)
+        found = search(p, noise=noise, case=case, weight=weight, rng=rng)
+        assert found <= unit * (1.0 if case == "zero-out" else MEANS_REPLACE_ONE_FACTOR) * (1 + 1e-9)
+        if case == "zero-out":
+            assert found > 0.999 * unit
+            # The twins: without the class's size, or with the L2 norm of a point in L1, it is passed.
+            assert not first or found > root * 1.01 or noise is Gaussian
+            assert p == 1 or noise is Gaussian or found > (weight + 1) * 1.05
+
+
+def test_sums_of_neighbours_differ_by_no_more_than_stated_when_a_picture_is_black_or_white() -> None:
+    """The whole way from pixels to sums, on pictures at the ends of their range, which are the longest."""
+    projection = make_projection(12)  # every direction that there is
+    rng = np.random.default_rng(2)
+    pictures = np.concatenate([rng.integers(0, 2, (60, 4, 3)) * 255, np.zeros((1, 4, 3)), np.full((1, 4, 3), 255)])
+    encoded, label = encode_images(pictures.astype(np.uint8), np.arange(62) % 3)
+    for centre, radius in ((0.0, projection.radius), (0.3 * rng.standard_normal(12), 0.6)):
+
+        def add_up(table: EncodedTable, centre: Any = centre, radius: float = radius) -> np.ndarray:
+            return sum_points(split_classes(table, label), projection, centre=centre, radius=radius)
+
+        before, l1, l2 = add_up(encoded), root_sensitivity(12), RADIUS
+        lengths = []
+        for row in range(62):
+            moved = add_up(encoded.take(np.arange(62) != row)) - before
+            assert np.count_nonzero(np.abs(moved).sum(axis=1)) == 1  # of one class only
+            assert np.abs(moved).sum() <= l1
+            lengths.append(float(np.linalg.norm(moved)))
+            assert lengths[-1] <= l2
+            for other in (0, 60, 61):
+                codes, numbers = encoded.codes.copy(), encoded.numbers.copy()
+                codes[row], numbers[row] = (codes[row] + 1) % 3, numbers[other]
+                moved = add_up(EncodedTable(codes=codes, numbers=numbers, spans=encoded.spans)) - before
+                assert np.abs(moved).sum() <= MEANS_REPLACE_ONE_FACTOR * l1
+                assert np.linalg.norm(moved) <= MEANS_REPLACE_ONE_FACTOR * l2
+        # A picture of black and white is as long as any can be: nothing was given away, and nothing shortened.
+        assert min(lengths) > 0.999 * l2
+
+
+def test_sums_equal_plain_loops_when_nothing_is_added() -> None:
+    rng = np.random.default_rng(3)
+    images, labels = rng.integers(0, 256, (50, 4, 3), dtype=np.uint8), rng.integers(0, 3, 50)
+    encoded, label = encode_images(images, labels)
+    for random in (False, True):
+        projection = make_projection(6, random=random)
+        centre = 0.1 * rng.standard_normal(6)
+        found = sum_points(split_classes(encoded, label), projection, centre=centre, radius=0.9)
+        expected = np.zeros((3, 6))
+        for image, k in zip(images, labels, strict=True):
+            point = (projection.basis @ (image.ravel() / 255 - 0.5) - centre) / 0.9
+            expected[k] += point / max(1.0, float(np.linalg.norm(point)))
+        np.testing.assert_allclose(found / RADIUS, expected, atol=50 * 2 / RADIUS)
+
+
+def test_point_of_a_row_is_the_same_to_the_last_bit_when_other_rows_differ() -> None:
+    rng = np.random.default_rng(4)
+    projection = make_projection(40, shape=(8, 8, 1), random=True)
+    numbers = (rng.integers(0, 256, (500, 64)) / 255).astype(np.float32)
+    whole = projection.project(numbers)
+    for rows in (np.arange(500)[::-1], rng.permutation(500)[:7], np.array([13])):
+        np.testing.assert_array_equal(projection.project(numbers[rows]), whole[rows])
+    bad = np.full((1, 64), np.nan, np.float32)
+    assert np.isfinite(projection.project(bad)).all()
+
+
+@pytest.mark.parametrize("noise", [laplace(epsilon=0.5), gaussian(noise_multiplier=3.0)])
+def test_noise_has_the_stated_law_when_means_are_released(noise: Laplace | Gaussian) -> None:
+    """Chi-square of the squares, two-sided; the twin whose noise is 10% low fails."""
+    projection = make_projection(12)
+    encoded, label = encode_images(np.zeros((30, 4, 3), np.uint8), np.arange(30) % 3)
+    tables = split_classes(encoded, label)
+    rng, centre = np.random.default_rng(6), np.full(12, 0.1)
+    exact = sum_points(tables, projection, centre=centre, radius=2.0) / RADIUS
+    released = [measure_means(tables, projection, centre=centre, radius=2.0, noise=noise, rng=rng) for _ in range(400)]
+    draws = np.array([each.sums - exact for each in released]) / released[0].stddev
+    assert released[0].stddev == pytest.approx(
+        math.sqrt(2) * math.sqrt(12) / 0.5 if isinstance(noise, Laplace) else 3.0, rel=1e-3
+    )
+    refuse_other_law(draws, noise=noise)
+    if isinstance(noise, Laplace):
+        # Whole numbers on whole numbers: the release lies on the grid, exactly.
+        grid = released[0].sums * RADIUS
+        np.testing.assert_array_equal(grid, np.rint(grid))
+    first = [measure_centre(tables, projection, noise=noise, rng=rng) for _ in range(1_000)]
+    total = sum_points(tables, projection, centre=0.0, radius=projection.radius).sum(axis=0) / RADIUS
+    assert first[0].stddev == pytest.approx(
+        math.sqrt(2) * 2 * math.sqrt(12) / 0.5 if isinstance(noise, Laplace) else 3.0 * math.sqrt(2), rel=1e-3
+    )
+    weight = math.sqrt(12) if isinstance(noise, Laplace) else 1.0
+    refuse_other_law(np.array([each.total - total for each in first]) / first[0].stddev, noise=noise)
+    sizes = (np.array([each.totals for each in first]) - 10) * weight / first[0].stddev
+    assert abs(float(np.square(sizes).mean()) - 1.0) < 0.3
+
+
+def refuse_other_law(draws: np.ndarray, *, noise: Laplace | Gaussian) -> None:
+    """Sum of squares, two-sided; the twin whose noise is 10% low fails."""
+    total, freedom = float(np.square(draws).sum()), draws.size
+    # The square of a standard Laplace number has variance 5, that of a Gaussian one 2.
+    reach = stats.norm.isf(FALSE_ALARM / 2) * math.sqrt(freedom * (5.0 if isinstance(noise, Laplace) else 2.0))
+    assert abs(total - freedom) < reach
+    assert abs(0.81 * total - freedom) > reach
+
+
+def test_basis_turns_to_where_a_picture_varies_when_it_is_bent() -> None:
+    basis, _ = make_cosine_basis((6, 6, 1), dimension=8)
+    picture = np.zeros((6, 6))
+    picture[2:4] = 0.5
+    bent = bend_basis(basis, picture.ravel(), least_variance=0.01)
+    np.testing.assert_allclose(bent @ bent.T, np.eye(8), atol=1e-12)
+    energy = np.square(bent).sum(axis=0).reshape(6, 6)
+    assert energy[2:4].mean() > 2 * energy[[0, 1, 4, 5]].mean()
+    # A grey picture varies everywhere alike, and bends nothing.
+    np.testing.assert_allclose(bend_basis(basis, np.full(36, 0.5), least_variance=0.01), basis, atol=1e-12)
+
+
+def test_cosine_basis_is_orthonormal_and_its_first_picture_is_constant_when_made() -> None:
+    for shape in ((4, 3, 1), (5, 5, 3), (1, 6, 1), (7, 2, 3)):
+        pixels = math.prod(shape)
+        basis, bands = make_cosine_basis(shape, dimension=pixels)
+        np.testing.assert_allclose(basis @ basis.T, np.eye(pixels), atol=1e-12)
+        assert np.all(np.diff(bands) >= 0)
+        first = basis[0].reshape(shape)[..., 0]
+        np.testing.assert_allclose(first, first[0, 0])
+        np.testing.assert_array_equal(make_cosine_basis(shape, dimension=2)[0], basis[:2])
+
+
+def test_cosine_basis_is_that_of_another_library_when_all_frequencies_are_asked_for() -> None:
+    from scipy.fft import dctn
+
+    basis, _ = make_cosine_basis((4, 6, 1), dimension=24)
+    picture = np.random.default_rng(7).random((4, 6))
+    mine = np.sort(np.abs(basis @ picture.ravel()))
+    np.testing.assert_allclose(mine, np.sort(np.abs(dctn(picture, norm="ortho").ravel())), atol=1e-12)
+
+
+def test_projection_is_refused_when_it_does_not_fit_its_pixels() -> None:
+    basis, bands = make_cosine_basis((2, 2, 1), dimension=2)
+    for wrong in ({"sources": np.arange(3)}, {"bands": bands[:1]}, {"basis": basis * 9}, {"levels": 2**40}):
+        parts = {"sources": np.arange(4), "levels": 255, "basis": basis, "bands": bands, **wrong}
+        with pytest.raises(DpwganError, match="does not fit"):
+            ImageProjection(**parts)

@@ -1,0 +1,47 @@
+"""Tables for the tests of cells: every dialect of column, and random legal rows."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dpwgan.table.encoded import EncodedTable, lay_out_spans
+from dpwgan.table.schema import CategoricalColumn, Column, NumericColumn, Schema
+
+COLUMNS: tuple[Column, ...] = (
+    CategoricalColumn(name="letters", tokens=("a", "b", "c", "d", "N", ""), missing=("N", "")),
+    CategoricalColumn(name="two", tokens=("no", "yes")),
+    CategoricalColumn(name="same", tokens=("only",)),
+    CategoricalColumn(name="places", tokens=("3", "07", "11", "250", "N"), missing=("N",), integer=True),
+    NumericColumn(name="age", minimum=0, maximum=120, integer=True),
+    NumericColumn(name="pay", minimum=-500, maximum=1e5, integer=True, missing=("N", "")),
+    NumericColumn(name="rate", minimum=0.25, maximum=1.97, integer=False, decimals=1, missing=("",)),
+    NumericColumn(name="weight", minimum=-1, maximum=1, integer=False, decimals=6),
+    NumericColumn(name="fixed", minimum=7, maximum=7, integer=True),
+    NumericColumn(name="whole", minimum=0, maximum=9, integer=True, decimals=2, missing=("N",)),
+    NumericColumn(name="wide", minimum=0, maximum=5e9, integer=True),
+    NumericColumn(name="lone", minimum=0.1, maximum=1.9, integer=False, decimals=0),
+    NumericColumn(name="hours", minimum=0, maximum=99, integer=True, edges=(0, 20, 40, 99), missing=("",)),
+)
+SCHEMA = Schema(columns=COLUMNS, sha256="0" * 64)
+SPANS = lay_out_spans(SCHEMA)
+
+
+def make_encoded(records: int, *, seed: int, columns: Sequence[Column] = COLUMNS) -> EncodedTable:
+    """Draws legal rows; numbers are anywhere in their range, its ends included, as a column may hold them."""
+    rng = np.random.default_rng(seed)
+    spans = lay_out_spans(Schema(columns=tuple(columns), sha256="0" * 64))
+    linear = sum(span.head == "linear" for span in spans)
+    codes = np.zeros((records, len(spans) - linear), np.int32)
+    numbers = np.zeros((records, linear), np.float32)
+    available = np.ones(records, bool)
+    for span in spans:
+        if span.head == "linear":
+            drawn = rng.beta(0.3, 1.0, records).astype(np.float32)
+            drawn = np.where(rng.random(records) < 0.3, np.round(drawn * 4) / 4, drawn)
+            numbers[:, span.source] = np.where(available, drawn, 0)
+            available = np.ones(records, bool)
+        else:
+            codes[:, span.source] = rng.integers(0, span.categories, records)
+            if span.role == "available":
+                available = codes[:, span.source] == span.categories - 1
+    return EncodedTable(codes=codes, numbers=numbers, spans=spans)

@@ -1,0 +1,307 @@
+"""The anchor's plan: how the budget is shared out, what a public fact decides, and in which order rows are read."""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpwgan.errors import PrivacyError, UsageError
+from dpwgan.marginals import anchor, one_ways, queries
+from dpwgan.marginals import pairs as moments
+from dpwgan.marginals.anchor import (
+    ANSWER_LABEL,
+    MOMENTS_LABEL,
+    ONE_WAYS_LABEL,
+    SELECTION_LABEL,
+    AnchorPlan,
+    AnchorSettings,
+    FittedAnchor,
+    fit_anchor,
+    plan_anchor,
+)
+from dpwgan.marginals.code_information import CodeInformation
+from dpwgan.privacy.budget import Budget, NeighboringRelation
+from dpwgan.privacy.events import gaussian
+from dpwgan.privacy.ledger import Ledger
+from dpwgan.privacy.randomness import make_streams
+from dpwgan.table.encoded import EncodedTable
+from tests.methods.privacy_totals import total_rho
+from tests.methods.runs import NARROW, make_table, reserve
+
+ZERO_OUT = NeighboringRelation.ZERO_OUT
+KINDS: tuple[anchor.Kind, ...] = ("queries", "moments", "one-ways")
+FAST = AnchorSettings(rounds=3, codes=40, fit_steps=8)
+
+
+def make_plan(
+    encoded: EncodedTable, *, kind: anchor.Kind = "queries", settings: AnchorSettings = FAST, **more: Any
+) -> AnchorPlan:
+    chosen: dict[str, Any] = {"accountant_rule": "moments", "neighboring_relation": ZERO_OUT, **more}
+    return plan_anchor(
+        encoded.shape, Budget(epsilon=chosen.pop("epsilon", 1.0), delta=1e-5), kind=kind, settings=settings, **chosen
+    )
+
+
+def fit(encoded: EncodedTable, plan: AnchorPlan, *, ledger: Ledger | None = None, seed: int = 1) -> FittedAnchor:
+    return fit_anchor(
+        encoded,
+        plan,
+        streams=make_streams(seed),
+        ledger=reserve(plan) if ledger is None else ledger,
+        progress=lambda *_: None,
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("columns", [NARROW, NARROW[:2], NARROW[:1]])
+@pytest.mark.parametrize("share", [1.0, 0.3])
+def test_releases_take_their_share_of_rho_when_added_up(kind: anchor.Kind, columns: list, share: float) -> None:
+    plan = make_plan(make_table(300, columns=columns), kind=kind)
+    plan = replace(plan, scale=plan.scale / math.sqrt(share))
+    rho = total_rho([(event, count) for _, event, count, _ in plan.charges], relation=ZERO_OUT)
+    assert rho == pytest.approx(1 / (2 * plan.scale**2), rel=1e-9)
+    assert rho == pytest.approx(share / (2 * plan.choice.noise_scale**2), rel=1e-9)
+
+
+def test_lines_are_those_of_the_kind_when_reserved() -> None:
+    encoded = make_table(300)
+    attributes = len(NARROW)
+    lines = {kind: {label: count for label, _, count, _ in make_plan(encoded, kind=kind).charges} for kind in KINDS}
+    assert lines["one-ways"] == {ONE_WAYS_LABEL: 1}
+    assert lines["moments"] == {ONE_WAYS_LABEL: 1, MOMENTS_LABEL: 1}
+    assert lines["queries"] == {
+        ONE_WAYS_LABEL: 1,
+        SELECTION_LABEL: attributes - 1 + 3,
+        ANSWER_LABEL: attributes - 1 + 3,
+    }
+
+
+def test_plan_depends_on_public_facts_alone_when_rows_differ() -> None:
+    plans = [make_plan(make_table(300, seed=seed), settings=AnchorSettings()) for seed in (1, 2)]
+    assert plans[0].charges == plans[1].charges
+    assert (plans[0].rounds, plans[0].ways) == (plans[1].rounds, plans[1].ways)
+
+
+def test_other_charges_are_paid_first_when_there_are_some() -> None:
+    encoded = make_table(300)
+    others = [(gaussian(noise_multiplier=8.0), 1)]
+    alone, beside = make_plan(encoded), make_plan(encoded, other_charges=others)
+    assert beside.scale > alone.scale
+    ledger = Ledger(Budget(epsilon=1.0, delta=1e-5), accountant=beside.choice.accountant, neighboring_relation=ZERO_OUT)
+    ledger.reserve("first", *others[0], mechanism="other")
+    for label, event, count, details in beside.charges:
+        ledger.reserve(label, event, count, **details)
+    assert 0.99 < ledger.epsilon_reserved() <= 1.0
+
+
+def test_more_is_asked_for_when_the_budget_is_larger() -> None:
+    encoded = make_table(300)
+    plans = [make_plan(encoded, settings=AnchorSettings(), epsilon=epsilon) for epsilon in (0.05, 1.0, 30.0)]
+    assert plans[0].rounds < plans[1].rounds < plans[2].rounds
+    assert plans[0].scale > plans[1].scale > plans[2].scale
+    assert all(plan.ways == 2 for plan in plans)
+    assert make_plan(encoded, settings=AnchorSettings(ways=4)).ways == 4
+    assert make_plan(make_table(300, columns=NARROW[:2]), settings=AnchorSettings(ways=4)).ways == 2
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("rounds", -1),
+        ("rounds", 1.5),
+        ("rounds", True),
+        ("ways", 1),
+        ("ways", 7),
+        ("most_cells", 3),
+        ("most_cells", None),
+        ("codes", 1),
+        ("fit_steps", 0),
+        ("fit_learning_rate", 0.0),
+        ("fit_learning_rate", math.nan),
+        ("information_weight", -0.1),
+        ("information_weight", math.nan),
+        ("generator", "forest"),
+    ],
+)
+def test_setting_is_refused_by_its_name_when_out_of_range(setting: str, value: Any) -> None:
+    with pytest.raises(UsageError, match=setting.replace("_", "-")):
+        AnchorSettings(**{setting: value})
+
+
+READS: list[tuple[Any, str]] = [
+    (one_ways, "count_one_ways"),
+    (moments, "count_pairs"),
+    (queries, "count_pairs"),
+    (queries, "count_marginals"),
+]
+"""Where rows are turned into exact counts."""
+
+RELEASES: list[tuple[Any, str, str]] = [
+    (one_ways, "add_gaussian_noise", ONE_WAYS_LABEL),
+    (queries, "select_by_exponential_mechanism", SELECTION_LABEL),
+    (queries, "add_gaussian_noise", ANSWER_LABEL),
+]
+"""Where something leaves."""
+
+
+class OrderedLedger(Ledger):
+    """Keeps the order of charges among everything else that happened."""
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.happened: list[str] = []
+
+    def charge(self, label: str, count: int = 1) -> None:
+        super().charge(label, count)
+        self.happened += [f"charge {label}"] * count
+
+    def watch(self, patch: pytest.MonkeyPatch, module: Any, name: str, *, says: str) -> None:
+        act: Callable[..., Any] = getattr(module, name)
+
+        def watched(*args: Any, **more: Any) -> Any:
+            if says == "read":
+                self.happened.append(says)
+            result = act(*args, **more)
+            if says != "read":
+                self.happened.append(says)
+            return result
+
+        patch.setattr(module, name, watched)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_read_and_release_comes_after_its_charge_when_fitted(
+    kind: anchor.Kind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoded = make_table(300)
+    # Marginals of three are counted too.
+    plan = make_plan(encoded, kind=kind, settings=AnchorSettings(rounds=3, ways=3, codes=40, fit_steps=8))
+    ledger = reserve(plan, kind=OrderedLedger)
+    assert isinstance(ledger, OrderedLedger)
+    for module, name in READS:
+        ledger.watch(monkeypatch, module, name, says="read")
+    for module, name, label in RELEASES:
+        ledger.watch(monkeypatch, module, name, says=f"release {label}")
+    ledger.watch(monkeypatch, anchor, "measure_moments", says=f"release {MOMENTS_LABEL}")
+    fit(encoded, plan, ledger=ledger)
+    paid = {label: 0 for label, _, _, _ in plan.charges}
+    done = dict(paid)
+    reads = 0
+    for event in ledger.happened:
+        word, _, label = event.partition(" ")
+        if word == "charge":
+            paid[label] += 1
+        elif word == "release":
+            done[label] += 1
+            assert done[label] <= paid[label], event
+        elif done != paid:
+            # Something has been charged and not happened yet: that is what the rows are read for.
+            reads += 1
+        else:
+            raise AssertionError(f"rows were counted with nothing charged, after {ledger.happened[:4]}")
+    assert reads >= 1 + (kind != "one-ways")
+    assert done == paid == {label: count for label, _, count, _ in plan.charges}
+    assert ledger.epsilon_spent() == ledger.epsilon_reserved()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_row_is_read_when_the_ledger_refuses(kind: anchor.Kind, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoded = make_table(300)
+    plan = make_plan(encoded, kind=kind)
+    # A ledger in which one act of each line is missing stops the fit there.
+    choice = plan.choice
+    for missing in [label for label, _, _, _ in plan.charges]:
+        ledger = Ledger(choice.budget, accountant=choice.accountant, neighboring_relation=ZERO_OUT)
+        for label, event, count, details in plan.charges:
+            kept = count - (label == missing)
+            if kept:
+                ledger.reserve(label, event, kept, **details)
+        with pytest.raises(PrivacyError, match=missing):
+            fit(encoded, plan, ledger=ledger)
+    ledger = Ledger(choice.budget, accountant=choice.accountant, neighboring_relation=ZERO_OUT)
+    monkeypatch.setattr(one_ways, "count_one_ways", lambda *_: pytest.fail("rows were read"))
+    with pytest.raises(PrivacyError, match=ONE_WAYS_LABEL):
+        fit(encoded, plan, ledger=ledger)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_fitted_generator_is_near_the_table_when_there_is_hardly_any_noise(kind: anchor.Kind) -> None:
+    rng = np.random.default_rng(3)
+    encoded = make_table(2_000, columns=NARROW[:3])
+    # The second column follows the first one.
+    encoded.codes[:, 1] = np.where(rng.random(2_000) < 0.9, encoded.codes[:, 0] % 2, encoded.codes[:, 1])
+    plan = make_plan(encoded, kind=kind, epsilon=1_000.0, settings=AnchorSettings(rounds=2, codes=200, fit_steps=300))
+    fitted = fit(encoded, plan)
+    probabilities = fitted.generator.probabilities()
+    groups = fitted.groups
+    left, right = fitted.layout.get_slice(0), fitted.layout.get_slice(1)
+    truth = np.zeros((left.stop - left.start, right.stop - right.start))
+    np.add.at(truth, (groups[:, 0], groups[:, 1]), 1 / 2_000)
+    error = np.abs(probabilities[:, left].T @ probabilities[:, right] / len(probabilities) - truth).sum()
+    assert bool(error < 0.05) is (kind != "one-ways")
+    assert np.abs(probabilities[:, left].mean(axis=0) - truth.sum(axis=1)).sum() < 0.03
+
+
+def test_three_way_strength_is_public_when_the_table_is_large() -> None:
+    """Three-way marginals come with n and epsilon alone, not with what the rows hold."""
+    shape = make_table(300).shape
+    large = type(shape)(records=10_000_000, spans=shape.spans)
+    ways = {
+        records.records: plan_anchor(
+            records,
+            Budget(epsilon=1.0, delta=1e-9),
+            kind="queries",
+            settings=AnchorSettings(),
+            accountant_rule="moments",
+            neighboring_relation=ZERO_OUT,
+        ).ways
+        for records in (shape, large)
+    }
+    assert ways == {300: 2, 10_000_000: 3}
+
+
+def test_information_weight_is_public_and_follows_the_strength_when_none_is_asked_for() -> None:
+    shape = make_table(300).shape
+    asked = AnchorSettings(information_weight=0.25)
+    plans = {
+        (epsilon, settings.information_weight): plan_anchor(
+            shape,
+            Budget(epsilon=epsilon, delta=1e-9),
+            kind="queries",
+            settings=settings,
+            accountant_rule="moments",
+            neighboring_relation=ZERO_OUT,
+        )
+        for epsilon in (0.1, 1.0)
+        for settings in (AnchorSettings(), asked)
+    }
+    weights = {key: plan.information_weight for key, plan in plans.items()}
+    assert weights[0.1, 0.25] == weights[1.0, 0.25] == 0.25
+    # The strength is n over the scale of the noise, which at these epsilons goes with one over epsilon.
+    assert weights[1.0, None] / weights[0.1, None] == pytest.approx(10.0, rel=0.1)
+    assert all(plan.summary()["information_weight"] == plan.information_weight for plan in plans.values())
+    # It moves no answer by more than so many stddevs of its noise, so that large tables are met more closely.
+    large = plan_anchor(
+        type(shape)(records=10_000_000, spans=shape.spans),
+        Budget(epsilon=1.0, delta=1e-9),
+        kind="queries",
+        settings=AnchorSettings(),
+        accountant_rule="moments",
+        neighboring_relation=ZERO_OUT,
+    )
+    assert large.information_weight * large.answer_stddev == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize("kind", ["queries", "moments"])
+def test_codes_know_less_of_columns_when_information_weighs_more(kind: anchor.Kind) -> None:
+    encoded = make_table(400)
+    knowledge = []
+    for weight in (0.0, 0.3):
+        settings = replace(FAST, information_weight=weight, fit_steps=100)
+        fitted = fit(encoded, make_plan(encoded, kind=kind, settings=settings))
+        measure = CodeInformation(weight=1.0)
+        knowledge.append(measure.loss_and_gradient(fitted.generator.probabilities())[0])
+    assert knowledge[1] < 0.5 * knowledge[0]

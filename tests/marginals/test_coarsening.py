@@ -1,0 +1,291 @@
+"""Groups of cells from released counts, and rows drawn from groups."""
+
+import json
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import optimize, stats
+
+from dpwgan.errors import DpwganError, InputError, UsageError
+from dpwgan.marginals.coarsening import Coarsening, _merge_neighbours, coarsen
+from dpwgan.marginals.one_ways import measure_one_ways, plan_one_ways
+from dpwgan.marginals.simplex import project_on_simplex
+from dpwgan.table.encoded import EncodedTable
+from dpwgan.table.encoder import TableEncoder
+from dpwgan.table.schema import CategoricalColumn, Column, NumericColumn, Schema
+from tests.marginals.tables import COLUMNS, SCHEMA, make_encoded
+
+FALSE_ALARM = 1e-6
+
+
+def release(
+    encoded: EncodedTable, *, stddev: float, least_count: float, seed: int = 0, most_cells: int = 128
+) -> Coarsening:
+    plan = plan_one_ways(encoded.spans)
+    one_ways, _ = measure_one_ways(
+        encoded, plan, noise_multiplier=stddev / plan.sensitivity, rng=np.random.default_rng(seed)
+    )
+    return coarsen(one_ways, records=encoded.records, least_count=least_count, most_cells=most_cells)
+
+
+def encode(column: Column, cells: list[str]) -> tuple[TableEncoder, EncodedTable]:
+    encoder = TableEncoder(Schema(columns=(column,), sha256="0" * 64), [column.name])
+    return encoder, encoder.encode(pl.DataFrame({column.name: cells}))
+
+
+def find(coarsening: Coarsening, column: str) -> int:
+    return [attribute.column for attribute in coarsening.attributes].index(column)
+
+
+@settings(deadline=None, max_examples=20)
+@given(
+    st.integers(1, 400),
+    st.sampled_from([0.5, 20.0, 5_000.0]),
+    st.sampled_from([0.0, 30.0, 1e6]),
+    st.sampled_from([2, 5, 128]),
+    st.integers(0, 2**31),
+)
+def test_groups_come_back_when_rows_are_drawn_from_them(
+    records: int, stddev: float, least_count: float, most_cells: int, seed: int
+) -> None:
+    columns = [column for column in COLUMNS if column.name not in ("wide", "weight")]
+    encoded = make_encoded(records, seed=seed, columns=columns)
+    coarsening = release(encoded, stddev=stddev, least_count=least_count, seed=seed, most_cells=most_cells)
+    assert max(coarsening.sizes) <= most_cells
+    assert coarsening.width == sum(coarsening.sizes)
+    for sizes in (coarsening.probabilities, coarsening.counts, coarsening.stddevs):
+        assert tuple(map(len, sizes)) == coarsening.sizes
+    for probabilities, stddevs in zip(coarsening.probabilities, coarsening.stddevs, strict=True):
+        assert probabilities.min() >= 0
+        assert probabilities.sum() == pytest.approx(1.0)
+        assert stddevs.min() > 0
+    groups = coarsening.to_groups(encoded)
+    assert groups.dtype == np.int32
+    assert groups.shape == (records, len(columns))
+    rng = np.random.default_rng(seed)
+    everything = rng.integers(0, coarsening.sizes, (500, len(columns)))
+    for chosen in (groups, everything):
+        drawn = coarsening.to_encoded(chosen, rng=rng)
+        assert np.array_equal(coarsening.to_groups(drawn), chosen)
+        assert drawn.numbers.min() >= 0
+        assert drawn.numbers.max() <= 1
+
+
+def test_drawn_rows_decode_to_legal_cells_when_columns_are_of_every_dialect() -> None:
+    encoded = make_encoded(3_000, seed=4)
+    coarsening = release(encoded, stddev=3.0, least_count=20.0)
+    encoder = TableEncoder(SCHEMA, [column.name for column in COLUMNS])
+    rng = np.random.default_rng(0)
+    drawn = coarsening.to_encoded(rng.integers(0, coarsening.sizes, (3_000, len(COLUMNS))), rng=rng)
+    frame = encoder.decode(drawn, rng)
+    encoder.validate(frame)
+    assert set(frame["fixed"]) == {"7"}
+    assert set(frame["lone"]) == {"1"}
+    assert {float(cell) for cell in frame["rate"] if cell} <= {tenth / 10 for tenth in range(3, 20)}
+    assert all(cell == "N" or cell.endswith(".00") for cell in frame["whole"])
+    # Every cell is written as it was drawn: reading it again gives the same groups.
+    again = encoder.encode(frame)
+    narrow = [index for index, attribute in enumerate(coarsening.attributes) if attribute.column != "wide"]
+    assert np.array_equal(coarsening.to_groups(again)[:, narrow], coarsening.to_groups(drawn)[:, narrow])
+
+
+def test_income_keeps_its_zeros_median_and_tail_when_it_is_skewed() -> None:
+    rng = np.random.default_rng(8)
+    records = 30_000
+    income = np.where(rng.random(records) < 0.4, 0, np.minimum(np.exp(rng.normal(10, 1, records)), 1e6)).astype(int)
+    column = NumericColumn(name="income", minimum=0, maximum=1_000_000, integer=True, missing=("N",))
+    cells = [str(number) for number in income]
+    cells[:1_500] = ["N"] * 1_500
+    encoder, encoded = encode(column, cells)
+    coarsening = release(encoded, stddev=20.0, least_count=100.0)
+    groups = rng.choice(coarsening.sizes[0], (records, 1), p=coarsening.probabilities[0])
+    drawn = encoder.decode(coarsening.to_encoded(groups, rng=rng), rng)["income"].to_numpy()
+    truth = income[1_500:]
+    numbers = drawn[drawn != "N"].astype(int)
+    assert np.mean(drawn == "N") == pytest.approx(0.05, abs=0.01)
+    assert np.mean(numbers == 0) == pytest.approx(np.mean(truth == 0), abs=0.015)
+    for share, error in ((0.5, 0.05), (0.75, 0.05), (0.9, 0.05), (0.97, 0.15)):
+        assert np.quantile(numbers, share) == pytest.approx(np.quantile(truth, share), rel=error)
+    # Nobody else shares the group of the zeros.
+    zero = coarsening.to_groups(encode(column, ["0", "1"])[1])[:, 0]
+    assert zero[0] != zero[1]
+
+
+def _chi_square(observed: np.ndarray, expected: np.ndarray) -> float:
+    return float(np.sum((observed - expected) ** 2 / expected))
+
+
+def _draw_pool(shares: list[float], *, records: int) -> tuple[np.ndarray, np.ndarray]:
+    """Draws letters from a release of a known distribution, with noise far below any count."""
+    tokens = tuple("abcdefgh")
+    counts = np.array([20_000, 300, 200, 100, 50, 30, 20, 10])
+    column = CategoricalColumn(name="letter", tokens=tokens)
+    _, encoded = encode(column, [token for token, count in zip(tokens, counts, strict=True) for _ in range(count)])
+    coarsening = release(encoded, stddev=0.01, least_count=1_000.0)
+    assert coarsening.sizes == (2,)
+    rng = np.random.default_rng()
+    pool = coarsening.to_groups(encoded)[-1, 0]
+    codes = coarsening.to_encoded(np.full((records, 1), pool), rng=rng).codes[:, 0]
+    return np.bincount(codes, minlength=8)[1:], records * np.array(shares) / sum(shares)
+
+
+@pytest.mark.statistical
+def test_merged_categories_come_back_at_their_released_shares_when_drawn() -> None:
+    observed, expected = _draw_pool([300, 200, 100, 50, 30, 20, 10], records=50_000)
+    # Noise of stddev 0.01 on counts of 10 and more moves the shares by far less than 50,000 draws can show.
+    assert _chi_square(observed, expected) < stats.chi2.isf(FALSE_ALARM, df=6)
+
+
+@pytest.mark.statistical
+def test_the_check_of_shares_fails_when_merged_categories_are_drawn_evenly() -> None:
+    observed, expected = _draw_pool([1.0] * 7, records=50_000)
+    assert _chi_square(observed, expected) > stats.chi2.isf(FALSE_ALARM, df=6)
+
+
+def test_rare_cells_share_what_is_left_evenly_when_they_hold_nothing_but_noise() -> None:
+    tokens = tuple(f"{letter}{digit}" for letter in "abcdefghij" for digit in range(10))
+    column = CategoricalColumn(name="code", tokens=tokens)
+    _, encoded = encode(column, ["a0"] * 5_000 + ["c4"] * 400)
+    coarsening = release(encoded, stddev=30.0, least_count=500.0, seed=3)
+    assert coarsening.sizes == (2,)
+    weights = coarsening.parts[0].weights
+    pool = np.delete(weights, [0])
+    stands_out = np.delete(np.arange(100), [0])[pool > 5 * np.median(pool)]
+    assert 24 in stands_out
+    assert len(stands_out) <= 2
+    assert len(np.unique(np.delete(pool, stands_out - 1))) == 1
+
+
+@pytest.mark.parametrize(
+    ("counts", "least_count", "labels"),
+    [
+        ([], 5, []),
+        ([9, 9, 9], 5, [0, 1, 2]),
+        ([1, 1, 1], 5, [0, 0, 0]),
+        ([2, 3, 2, 3, 2], 5, [0, 0, 2, 2, 2]),
+        ([9, 1, 9, 1, 9], 5, [0, 1, 2, 1, 4]),
+        ([2, 3, 9, 4, 4, 4], 5, [0, 0, 2, 3, 3, 3]),
+        ([-1, 7, -1], 5, [0, 1, 0]),
+        ([0, 0], 0, [0, 1]),
+    ],
+)
+def test_small_neighbours_are_merged_when_cells_have_an_order(
+    counts: list[float], least_count: float, labels: list[int]
+) -> None:
+    assert _merge_neighbours(counts, least_count).tolist() == labels
+
+
+def test_missing_codes_are_merged_with_each_other_only_when_they_are_rare() -> None:
+    column = CategoricalColumn(name="x", tokens=("a", "b", "c", "N", "M", ""), missing=("N", "M", ""))
+    _, encoded = encode(column, ["a"] * 900 + ["b"] * 5 + ["c"] * 5 + ["N"] * 5 + ["M"] * 5 + [""] * 300)
+    coarsening = release(encoded, stddev=0.1, least_count=50.0)
+    assert coarsening.parts[0].groups.tolist() == [0, 1, 1, 2, 2, 3]
+    assert coarsening.probabilities[0] == pytest.approx(np.array([900, 10, 10, 300]) / 1_220, rel=0.05)
+    assert coarsening.counts[0] == pytest.approx([900, 10, 10, 300], abs=1)
+    assert coarsening.stddevs[0] == pytest.approx(0.1 * np.sqrt([1, 2, 2, 1]))
+
+
+def test_ordered_categories_are_merged_with_neighbours_when_they_are_rare() -> None:
+    column = CategoricalColumn(name="x", tokens=tuple("123456789"))
+    cells = [
+        token for token, count in zip("123456789", [90, 8, 8, 8, 90, 1, 90, 8, 8], strict=True) for _ in range(count)
+    ]
+    _, encoded = encode(column, cells)
+    assert release(encoded, stddev=0.01, least_count=15.0).parts[0].groups.tolist() == [0, 1, 1, 1, 2, 3, 4, 5, 5]
+
+
+@settings(deadline=None)
+@given(st.lists(st.floats(-100, 100), min_size=1, max_size=6), st.integers(0, 2**31))
+def test_projection_is_the_nearest_point_of_the_simplex_when_compared_with_a_solver(
+    values: list[float], seed: int
+) -> None:
+    counts = np.array(values)
+    variances = np.random.default_rng(seed).uniform(0.5, 4.0, len(counts))
+    projected = project_on_simplex(counts, variances, total=50.0)
+    assert projected.min() >= 0
+    assert projected.sum() == pytest.approx(50.0)
+
+    # The multiplier of the total, found by bisection instead of sorting.
+    def total_at(excess: float) -> float:
+        return float(np.maximum(counts - excess * variances, 0.0).sum()) - 50.0
+
+    excess = optimize.brentq(total_at, -1e4, 1e4, xtol=1e-12)
+    assert projected == pytest.approx(np.maximum(counts - excess * variances, 0.0), abs=1e-6)
+
+
+def test_probabilities_are_those_of_the_records_when_there_is_hardly_any_noise() -> None:
+    encoded = make_encoded(20_000, seed=2)
+    coarsening = release(encoded, stddev=0.05, least_count=10.0)
+    groups = coarsening.to_groups(encoded)
+    for index, (size, probabilities, counts) in enumerate(
+        zip(coarsening.sizes, coarsening.probabilities, coarsening.counts, strict=True)
+    ):
+        truth = np.bincount(groups[:, index], minlength=size)
+        assert counts == pytest.approx(truth, abs=20)
+        assert np.abs(probabilities - truth / 20_000).sum() < 0.01
+
+
+def test_coarsening_is_the_same_when_it_is_saved_and_read() -> None:
+    encoded = make_encoded(2_000, seed=5)
+    coarsening = release(encoded, stddev=5.0, least_count=30.0)
+    document = json.loads(json.dumps(coarsening.to_document(), allow_nan=False))
+    loaded = Coarsening.from_document(document)
+    assert loaded.to_document() == coarsening.to_document()
+    groups = coarsening.to_groups(encoded)
+    first = coarsening.to_encoded(groups, rng=np.random.default_rng(1))
+    second = loaded.to_encoded(groups, rng=np.random.default_rng(1))
+    assert np.array_equal(first.codes, second.codes)
+    assert np.array_equal(first.numbers, second.numbers)
+
+
+def _damage(document: dict[str, Any], name: str) -> None:
+    part = document["attributes"][4]
+    if name == "attributes":
+        document["attributes"].pop()
+    elif name == "spans":
+        del document["spans"][0]["role"]
+    elif name == "starts":
+        part["starts"][1] = 0
+    elif name == "groups":
+        part["groups"][0] = 10_000
+    elif name == "weights":
+        part["weights"][0] = float("nan")
+    else:
+        part["counts"].append(1.0)
+
+
+@pytest.mark.parametrize("name", ["attributes", "spans", "starts", "groups", "weights", "counts"])
+def test_saved_groups_are_refused_when_they_are_damaged(name: str) -> None:
+    document = release(make_encoded(500, seed=5), stddev=5.0, least_count=30.0).to_document()
+    _damage(document, name)
+    with pytest.raises(InputError, match="missing or damaged"):
+        Coarsening.from_document(document)
+
+
+def test_groups_are_refused_when_they_do_not_exist() -> None:
+    encoded = make_encoded(50, seed=5)
+    coarsening = release(encoded, stddev=5.0, least_count=30.0)
+    groups = coarsening.to_groups(encoded)
+    groups[3, 2] = coarsening.sizes[2]
+    with pytest.raises(DpwganError, match="does not exist"):
+        coarsening.to_encoded(groups, rng=np.random.default_rng(0))
+    with pytest.raises(DpwganError, match="one group for each"):
+        coarsening.to_encoded(groups[:, 1:], rng=np.random.default_rng(0))
+    with pytest.raises(DpwganError, match="not laid out"):
+        coarsening.to_groups(make_encoded(5, seed=1, columns=COLUMNS[:3]))
+
+
+@pytest.mark.parametrize(
+    "change", [{"records": 0}, {"least_count": -1.0}, {"least_count": float("nan")}, {"most_cells": 1}], ids=str
+)
+def test_coarsening_is_refused_when_a_number_is_out_of_range(change: dict[str, Any]) -> None:
+    encoded = make_encoded(5, seed=1, columns=COLUMNS[:2])
+    one_ways, _ = measure_one_ways(
+        encoded, plan_one_ways(encoded.spans), noise_multiplier=1.0, rng=np.random.default_rng(0)
+    )
+    with pytest.raises(UsageError):
+        coarsen(one_ways, **{"records": 5, "least_count": 1.0, **change})

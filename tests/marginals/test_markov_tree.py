@@ -1,0 +1,174 @@
+"""First codes from a tree of pairs, and systematic draws: each row's law, and how little counts are off."""
+
+import itertools
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from dpwgan.marginals.groups import GroupLayout
+from dpwgan.marginals.markov_tree import Edge, Forest, draw_first_codes, draw_systematically, find_strongest_tree
+from dpwgan.marginals.mixture import Mixture
+from tests.counts import count_marginal
+from tests.marginals.groups import make_groups
+
+FALSE_ALARM = 1e-6
+Floats = npt.NDArray[np.float64]
+
+
+def test_forest_says_who_is_joined_when_edges_are_added() -> None:
+    forest = Forest(5)
+    assert not forest.is_joined((0, 1))
+    for edge in ((0, 1), (2, 3), (1, 3)):
+        forest.join(edge)
+    assert all(forest.is_joined(edge) for edge in itertools.combinations(range(4), 2))
+    assert not any(forest.is_joined((attribute, 4)) for attribute in range(4))
+
+
+def is_spanning(edges: tuple[Edge, ...], *, attributes: int) -> bool:
+    reached = {0}
+    for _ in edges:
+        reached |= {end for edge in edges if set(edge) & reached for end in edge}
+    return len(reached) == attributes
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(2, 5), st.integers(0, 2**31))
+def test_tree_is_the_strongest_of_all_when_every_one_is_tried(attributes: int, seed: int) -> None:
+    pairs = list(itertools.combinations(range(attributes), 2))
+    strengths = dict(zip(pairs, np.random.default_rng(seed).normal(size=len(pairs)).tolist(), strict=True))
+    tree = find_strongest_tree(strengths, attributes=attributes)
+    best = max(
+        sum(strengths[edge] for edge in edges)
+        for edges in itertools.combinations(pairs, attributes - 1)
+        if is_spanning(edges, attributes=attributes)
+    )
+    assert is_spanning(tuple(tree), attributes=attributes)
+    assert sum(strengths[edge] for edge in tree) == pytest.approx(best)
+
+
+def test_forest_is_what_is_left_when_pairs_do_not_reach_everything() -> None:
+    assert find_strongest_tree({(0, 1): 1.0, (2, 3): 2.0}, attributes=5) == [(2, 3), (0, 1)]
+    assert find_strongest_tree({}, attributes=1) == []
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, 300), st.integers(1, 6), st.integers(1, 7), st.integers(0, 2**31))
+def test_counts_are_off_by_at_most_one_in_each_group_when_drawn(
+    rows: int, groups: int, categories: int, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    table = rng.dirichlet(np.full(categories, 0.3), groups)
+    chosen = rng.integers(0, groups, rows)
+    drawn = draw_systematically(table, chosen, rng=rng)
+    assert drawn.shape == (rows,)
+    for group in range(groups):
+        inside = chosen == group
+        counts = np.bincount(drawn[inside], minlength=categories)
+        assert len(counts) == categories
+        assert np.abs(counts - inside.sum() * table[group]).max() <= 1 + 1e-9
+
+
+def test_no_category_of_probability_zero_is_drawn_when_others_have_all() -> None:
+    table = np.array([[0.0, 1.0, 0.0], [0.5, 0.0, 0.5], [1.0, 0.0, 0.0]])
+    chosen = np.random.default_rng(1).integers(0, 3, 5_000)
+    drawn = draw_systematically(table, chosen, rng=np.random.default_rng(2))
+    assert table[chosen, drawn].min() > 0
+
+
+def draw_by_rank(table: Floats, groups: npt.NDArray[np.int64], *, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+    """The twin: rows of a group in their order, not in a random one. Together they are right, each one is not."""
+    ranks = np.array([np.count_nonzero(groups[:row] == group) for row, group in enumerate(groups)])
+    points = (ranks + rng.random(len(table))[groups]) / np.bincount(groups, minlength=len(table))[groups]
+    return (points[:, np.newaxis] > np.cumsum(table, axis=1)[groups][:, :-1]).sum(axis=1)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(("draw", "broken"), [(draw_systematically, False), (draw_by_rank, True)])
+def test_each_row_has_its_groups_distribution_when_drawn_again_and_again(
+    draw: Callable[..., npt.NDArray[np.int64]], broken: bool
+) -> None:
+    """Chi-square of one row over repeated draws, which are independent; the bound is shared out among the rows."""
+    rng = np.random.default_rng(3)
+    table = np.array([[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]])
+    groups = np.array([0, 1, 1, 0, 0, 1, 0, 0])
+    drawn = np.array([draw(table, groups, rng=rng) for _ in range(3_000)])
+    rejected = []
+    for row, group in enumerate(groups):
+        expected = len(drawn) * table[group]
+        counts = np.bincount(drawn[:, row], minlength=3)
+        statistic = float(((counts - expected) ** 2 / expected).sum())
+        rejected.append(stats.chi2.sf(statistic, 2) < FALSE_ALARM / len(groups))
+    assert any(rejected) is broken
+
+
+def make_tree() -> tuple[GroupLayout, list[Edge], list[Floats], dict[Edge, Floats]]:
+    """The exact pairs along a tree of a table: one-ways, and conditional tables both ways."""
+    layout = GroupLayout((3, 4, 2, 5))
+    groups = make_groups(2_000, sizes=layout.sizes, seed=4)
+    tree = [(0, 1), (1, 2), (1, 3)]
+    shares = [count_marginal(groups, (attribute,), layout) / 2_000 for attribute in range(4)]
+    pairs = {}
+    for left, right in tree:
+        pairs[left, right] = count_marginal(groups, (left, right), layout) / 2_000
+        pairs[right, left] = pairs[left, right].T
+    return layout, tree, shares, pairs
+
+
+def test_codes_hold_the_trees_pairs_when_drawn_from_it() -> None:
+    layout, tree, shares, pairs = make_tree()
+    codes = 4_000
+
+    def get_conditional(given: int, attribute: int) -> Floats:
+        return pairs[given, attribute] / pairs[given, attribute].sum(axis=1, keepdims=True)
+
+    logits = draw_first_codes(
+        layout, tree, one_ways=shares, get_conditional=get_conditional, codes=codes, rng=np.random.default_rng(5)
+    )
+    assert logits.shape == (codes, layout.width)
+    assert logits.dtype == np.float32
+    probabilities = Mixture(layout.sizes, logits).probabilities()
+    records = np.stack([probabilities[:, layout.get_slice(a)].argmax(axis=1) for a in range(4)], axis=1)
+    # Sharp only inside the tree: attribute 1 has three neighbours, the others are leaves.
+    inside = probabilities[:, layout.get_slice(1)].max(axis=1)
+    assert inside.min() > 0.85
+    # The counts of an inner attribute are those of its parts, give or take one a group of each parent's.
+    assert np.abs(np.bincount(records[:, 1], minlength=4) / codes - shares[1]).max() <= 4 / codes
+    for leaf in (0, 2, 3):
+        # A leaf has the distribution that belongs to its code's record.
+        expected = get_conditional(1, leaf)[records[:, 1]]
+        assert probabilities[:, layout.get_slice(leaf)] == pytest.approx(expected, abs=0.05)
+
+
+def test_tree_pairs_are_met_when_records_are_drawn_along_it() -> None:
+    """Down a tree, a pair's counts are off by what its parent's are, times a conditional, and one more."""
+    _, tree, shares, pairs = make_tree()
+    rng = np.random.default_rng(6)
+    codes = 1_000
+    values = {1: draw_systematically(shares[1][np.newaxis], np.zeros(codes, np.int64), rng=rng)}
+    for parent, child in ((1, 0), (1, 2), (1, 3)):
+        table = pairs[parent, child] / pairs[parent, child].sum(axis=1, keepdims=True)
+        values[child] = draw_systematically(table, values[parent], rng=rng)
+    for left, right in tree:
+        counts = np.zeros(pairs[left, right].shape)
+        np.add.at(counts, (values[left], values[right]), 1)
+        assert np.abs(counts - codes * pairs[left, right]).max() <= 2 + 1e-9
+
+
+def test_every_attribute_gets_codes_when_the_tree_leaves_some_out() -> None:
+    layout = GroupLayout((3, 2, 4))
+    shares = [np.array([0.2, 0.3, 0.5]), np.array([0.6, 0.4]), np.full(4, 0.25)]
+
+    def refuse(given: int, attribute: int) -> Floats:
+        raise AssertionError(f"no pair of {given} and {attribute} was measured")
+
+    logits = draw_first_codes(
+        layout, [], one_ways=shares, get_conditional=refuse, codes=50, rng=np.random.default_rng(7)
+    )
+    probabilities = Mixture(layout.sizes, logits).probabilities()
+    expected = np.concatenate(shares)
+    assert probabilities == pytest.approx(np.tile(expected, (50, 1)), abs=0.05)

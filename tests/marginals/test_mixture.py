@@ -1,0 +1,194 @@
+"""The mixture of codes: its probabilities, its steps, and that a fit reaches what it can reach."""
+
+import itertools
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from dpwgan.marginals import mixture as mixture_module
+from dpwgan.marginals.code_information import CodeInformation
+from dpwgan.marginals.groups import GroupLayout
+from dpwgan.marginals.loss import Probabilities
+from dpwgan.marginals.measurements import MeasuredMarginals, answer_pairs, count_marginals
+from dpwgan.marginals.mixture import Mixture, fit
+from tests.marginals.groups import make_groups
+
+SIZES = (3, 1, 4, 2)
+LAYOUT = GroupLayout(SIZES)
+
+
+def make_mixture(codes: int, *, seed: int, spread: float = 2.0) -> Mixture:
+    rng = np.random.default_rng(seed)
+    return Mixture(SIZES, (spread * rng.standard_normal((codes, LAYOUT.width))).astype(np.float32))
+
+
+def soften(logits: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
+    """Softmaxes in float64, attribute by attribute."""
+    parts = []
+    for attribute in range(len(SIZES)):
+        powers = np.exp(logits[:, LAYOUT.get_slice(attribute)].astype(np.float64))
+        parts.append(powers / powers.sum(axis=1, keepdims=True))
+    return np.hstack(parts)
+
+
+@pytest.mark.parametrize("spread", [0.0, 2.0, 1e4])
+def test_probabilities_add_to_one_in_each_attribute_when_logits_are_small_or_huge(spread: float) -> None:
+    probabilities = make_mixture(50, seed=1, spread=spread).probabilities()
+    assert probabilities.dtype == np.float32
+    assert probabilities.min() >= 0
+    for attribute in range(len(SIZES)):
+        sums = probabilities[:, LAYOUT.get_slice(attribute)].astype(np.float64).sum(axis=1)
+        assert sums == pytest.approx(np.ones(50), abs=1e-6)
+
+
+def test_probabilities_are_softmaxes_when_computed_in_float64() -> None:
+    mixture = make_mixture(50, seed=2)
+    assert mixture.probabilities() == pytest.approx(soften(mixture.logits), abs=1e-6)
+
+
+def test_step_goes_along_the_slope_of_the_softmax_when_compared_with_finite_differences() -> None:
+    """Adam's first step only shows signs; a second loss, linear in the logits, shows the slope it was given."""
+    mixture = make_mixture(4, seed=3, spread=1.0)
+    logits = mixture.logits.astype(np.float64)
+    upstream = np.random.default_rng(4).standard_normal(logits.shape).astype(np.float32)
+
+    def value(at: npt.NDArray[np.float64]) -> float:
+        return float((soften(at) * upstream).sum())  # type: ignore[arg-type]
+
+    expected = np.empty_like(logits)
+    for place in np.ndindex(*logits.shape):
+        ends = [logits.copy(), logits.copy()]
+        ends[0][place] += 1e-5
+        ends[1][place] -= 1e-5
+        expected[place] = (value(ends[0]) - value(ends[1])) / 2e-5
+    mixture.probabilities()
+    before = mixture.logits.copy()
+    mixture.step(upstream, learning_rate=0.01)
+    moved = (mixture.logits - before).astype(np.float64)
+    clear = np.abs(expected) > 1e-4
+    assert clear.sum() >= 0.8 * (logits.size - 4)
+    assert moved[clear] == pytest.approx(-0.01 * np.sign(expected[clear]), rel=1e-2)
+    # The slope itself: Adam's first mean, without the factors that are the same for all.
+    slope = mixture._mean.T
+    assert slope == pytest.approx(expected, abs=1e-5)
+
+
+def test_steps_are_those_of_adam_when_computed_in_float64() -> None:
+    mixture = make_mixture(5, seed=5)
+    rng = np.random.default_rng(6)
+    logits = mixture.logits.astype(np.float64)
+    mean, square = np.zeros_like(logits), np.zeros_like(logits)
+    for number in range(1, 8):
+        upstream = rng.standard_normal(logits.shape).astype(np.float32)
+        mixture.probabilities()
+        mixture.step(upstream, learning_rate=0.1)
+        probabilities = soften(logits)  # type: ignore[arg-type]
+        slope = np.empty_like(logits)
+        for attribute in range(len(SIZES)):
+            piece = LAYOUT.get_slice(attribute)
+            inner = (probabilities[:, piece] * upstream[:, piece]).sum(axis=1, keepdims=True)
+            slope[:, piece] = 5 * probabilities[:, piece] * (upstream[:, piece] - inner)
+        mean = 0.9 * mean + 0.1 * slope
+        square = 0.99 * square + 0.01 * slope**2
+        logits -= 0.1 * (mean / (1 - 0.9**number)) / (np.sqrt(square / (1 - 0.99**number)) + 1e-8)
+        # An attribute of one group has no slope but rounding, which changes nothing that is drawn.
+        several = np.delete(np.arange(LAYOUT.width), LAYOUT.starts[1])
+        assert mixture.logits[:, several] == pytest.approx(logits[:, several], abs=2e-3)
+
+
+@pytest.mark.parametrize("cells", [1, 20, 35])
+def test_steps_are_the_same_when_they_are_taken_in_several_blocks(monkeypatch: pytest.MonkeyPatch, cells: int) -> None:
+    whole = make_mixture(5, seed=11)
+    monkeypatch.setattr(mixture_module, "_BLOCK_CELLS", cells)
+    cut = make_mixture(5, seed=11)
+    rng = np.random.default_rng(12)
+    for _ in range(4):
+        upstream = rng.standard_normal((5, LAYOUT.width)).astype(np.float32)
+        for mixture in (whole, cut):
+            mixture.probabilities()
+            mixture.step(upstream, learning_rate=0.1)
+        assert np.array_equal(whole.logits, cut.logits)
+    assert len(whole._blocks) == 1 < len(cut._blocks)
+
+
+def test_fit_goes_on_as_if_it_had_not_stopped_when_it_is_packed_between() -> None:
+    groups = make_groups(200, sizes=SIZES, seed=13)
+    losses = [measure_exactly(groups), CodeInformation(weight=0.01)]
+    rates = {"steps": 12, "learning_rate": 0.1, "last_rate": 0.01}
+    through, stopped, resumed = (make_mixture(20, seed=seed) for seed in (14, 14, 15))
+    fit(through, losses, **rates)  # type: ignore[arg-type]
+    kept: list[dict[str, npt.NDArray[np.generic]]] = []
+
+    def keep(done: int) -> None:
+        if done == 5:
+            kept.append({name: array.copy() for name, array in stopped.pack().items()})
+
+    fit(stopped, losses, **rates, keep=keep)  # type: ignore[arg-type]
+    resumed.unpack(kept[0])
+    fit(resumed, losses, **rates, first=5)  # type: ignore[arg-type]
+    assert np.array_equal(through.logits, resumed.logits)
+
+
+def measure_exactly(groups: npt.NDArray[np.int32]) -> MeasuredMarginals:
+    measured = MeasuredMarginals(LAYOUT)
+    for pair in itertools.combinations(range(len(SIZES)), 2):
+        measured.add(pair, count_marginals(groups, [pair], LAYOUT)[pair] / len(groups), stddev=1.0)
+    return measured
+
+
+def test_fit_reaches_every_pair_when_there_is_no_noise() -> None:
+    groups = make_groups(500, sizes=SIZES, seed=7)
+    measured, mixture = measure_exactly(groups), make_mixture(100, seed=8)
+    ticks: list[int] = []
+    fit(mixture, [measured], steps=1_500, learning_rate=0.1, last_rate=0.001, tick=lambda: ticks.append(1))
+    answers = answer_pairs(mixture.probabilities())
+    for pair in measured:
+        left, right = (LAYOUT.get_slice(attribute) for attribute in pair)
+        assert np.abs(answers[left, right] - count_marginals(groups, [pair], LAYOUT)[pair] / 500).max() < 1e-3
+    assert len(ticks) == 1_500
+
+
+def test_fit_adds_losses_and_lowers_its_rate_when_there_are_several() -> None:
+    class Recorder:
+        """A generator that keeps what it is told."""
+
+        def __init__(self) -> None:
+            self.told: list[tuple[float, float]] = []
+
+        def probabilities(self) -> Probabilities:
+            return np.full((2, 3), 0.5, np.float32)
+
+        def step(self, gradient: Probabilities, *, learning_rate: float) -> None:
+            self.told.append((float(gradient[0, 0]), learning_rate))
+
+    class Constant:
+        def __init__(self, slope: float) -> None:
+            self._slope = slope
+
+        def loss_and_gradient(self, probabilities: Probabilities) -> tuple[float, Probabilities]:
+            return 0.0, np.full_like(probabilities, self._slope)
+
+        def add_gradient(self, probabilities: Probabilities, *, into: Probabilities) -> None:
+            into += self._slope
+
+    recorder = Recorder()
+    fit(recorder, [Constant(1.0), Constant(0.25)], steps=3, learning_rate=0.1, last_rate=0.001)
+    assert [slope for slope, _ in recorder.told] == [1.25] * 3
+    assert [rate for _, rate in recorder.told] == pytest.approx([0.1, 0.01, 0.001])
+    fit(recorder, [], steps=1, learning_rate=0.1, last_rate=0.001)
+    assert recorder.told[-1] == (0.0, 0.1)
+
+
+def test_next_step_is_a_first_one_when_adam_has_forgotten() -> None:
+    upstream = np.random.default_rng(9).standard_normal((5, LAYOUT.width)).astype(np.float32)
+    used, fresh = make_mixture(5, seed=10), make_mixture(5, seed=10)
+    for _ in range(3):
+        used.probabilities()
+        used.step(-upstream, learning_rate=0.1)
+    used.logits[:] = fresh.logits
+    used.forget()
+    for mixture in (used, fresh):
+        mixture.probabilities()
+        mixture.step(upstream, learning_rate=0.1)
+    assert np.array_equal(used.logits, fresh.logits)

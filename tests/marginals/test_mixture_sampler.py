@@ -1,0 +1,213 @@
+"""Rows from a fitted mixture: their law, their chunks, and the way to disk and back."""
+
+import dataclasses
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from scipy import stats
+
+from dpwgan.errors import InputError
+from dpwgan.marginals.coarsening import Coarsening, coarsen
+from dpwgan.marginals.mixture_sampler import MIXTURE_FILE, MixtureSampler
+from dpwgan.marginals.one_ways import measure_one_ways, plan_one_ways
+from dpwgan.methods.registry import load_synthesizer
+from dpwgan.privacy.certificate import Certificate
+from dpwgan.table.encoded import EncodedTable
+from tests.marginals.groups import make_probabilities
+from tests.marginals.tables import COLUMNS, make_encoded
+
+FALSE_ALARM = 1e-6
+NARROW = [column for column in COLUMNS if column.name not in ("wide", "weight", "pay")]
+
+
+def make_coarsening(records: int = 600) -> Coarsening:
+    encoded = make_encoded(records, seed=1, columns=NARROW)
+    plan = plan_one_ways(encoded.spans)
+    one_ways, _ = measure_one_ways(encoded, plan, noise_multiplier=1.0, rng=np.random.default_rng(2))
+    return coarsen(one_ways, records=records, least_count=40.0)
+
+
+def make_sampler(codes: int = 20) -> MixtureSampler:
+    coarsening = make_coarsening()
+    return MixtureSampler(
+        probabilities=make_probabilities(codes, sizes=coarsening.sizes, seed=3), coarsening=coarsening
+    )
+
+
+def sample_groups(sampler: MixtureSampler, records: int, *, seed: int, chunk: int = 65_536) -> npt.NDArray[np.int32]:
+    rng = np.random.default_rng(seed)
+    return np.vstack([sampler.coarsening.to_groups(part) for part in sampler.sample(records, rng=rng, chunk=chunk)])
+
+
+@pytest.mark.parametrize(("records", "chunk", "sizes"), [(0, 5, []), (1, 5, [1]), (5, 5, [5]), (13, 5, [5, 5, 3])])
+def test_chunks_hold_all_rows_when_sampled(records: int, chunk: int, sizes: list[int]) -> None:
+    parts = list(make_sampler().sample(records, rng=np.random.default_rng(0), chunk=chunk))
+    assert [part.records for part in parts] == sizes
+    assert all(isinstance(part, EncodedTable) for part in parts)
+
+
+@pytest.mark.parametrize("records", [3, 20, 21, 2_000])
+def test_codes_come_up_evenly_when_rows_are_fewer_or_more_than_codes(records: int) -> None:
+    """Each code has a group of its own in one attribute, so that its rows can be counted."""
+    sampler = make_sampler()
+    codes = sampler.coarsening.sizes[0]
+    start = 0
+    probabilities = sampler.probabilities[:codes].copy()
+    probabilities[:, start : start + codes] = np.eye(codes)
+    lone = dataclasses.replace(sampler, probabilities=probabilities)
+    counts = np.bincount(sample_groups(lone, records, seed=4)[:, 0], minlength=codes)
+    assert counts.sum() == records
+    assert np.abs(counts - records / codes).max() <= 1
+
+
+@pytest.mark.parametrize("records", [7, 5_000])
+def test_marginals_are_the_mixtures_when_rows_are_many(records: int) -> None:
+    sampler = make_sampler()
+    total = np.zeros(sampler.coarsening.width)
+    runs = 70_000 // records if records < 100 else 4
+    starts = np.concatenate(([0], np.cumsum(sampler.coarsening.sizes)))[:-1]
+    rng = np.random.default_rng(5)
+    for _ in range(min(runs, 3_000)):
+        groups = sampler.draw_groups(records, rng=rng)
+        total += np.bincount((groups + starts).ravel(), minlength=len(total))
+    shares = total / (min(runs, 3_000) * records)
+    # 20,000 rows or more, drawn no worse than independently: five stddevs of a share.
+    assert shares == pytest.approx(sampler.probabilities.mean(axis=0), abs=5 * 0.5 / np.sqrt(20_000))
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(("broken", "records"), [(False, 6), (False, 45), (True, 6)])
+def test_each_row_has_the_mixtures_law_when_drawn_again_and_again(broken: bool, records: int) -> None:
+    """Chi-square of the first and the last row's pair of groups over repeated draws, which are independent.
+
+    The twin draws from a mixture of which one code in 20 is missing.
+    """
+    sampler = make_sampler()
+    shown = dataclasses.replace(sampler, probabilities=sampler.probabilities[broken:])
+    rng = np.random.default_rng(6)
+    sizes = sampler.coarsening.sizes
+    drawn = np.array([shown.draw_groups(records, rng=rng)[[0, -1]][:, :2] for _ in range(6_000)])
+    left, right = sampler.probabilities[:, : sizes[0]], sampler.probabilities[:, sizes[0] : sizes[0] + sizes[1]]
+    expected = 6_000 * (left.T.astype(np.float64) @ right).ravel() / len(left)
+    assert expected.min() >= 5
+    rejected = []
+    for row in range(2):
+        counts = np.bincount(drawn[:, row, 0] * sizes[1] + drawn[:, row, 1], minlength=len(expected))
+        statistic = float(((counts - expected) ** 2 / expected).sum())
+        rejected.append(stats.chi2.sf(statistic, len(expected) - 1) < FALSE_ALARM / 2)
+    assert any(rejected) is broken
+
+
+def test_sampler_holds_codes_and_groups_alone_when_looked_into() -> None:
+    """What it refers to, all the way down, has the size of codes and of cells, and never of rows."""
+    records = 601
+    coarsening = make_coarsening(records)
+    sampler = MixtureSampler(
+        probabilities=make_probabilities(20, sizes=coarsening.sizes, seed=3), coarsening=coarsening
+    )
+    assert [part.name for part in dataclasses.fields(sampler)] == ["probabilities", "coarsening", "certificate"]
+
+    def find_arrays(thing: object) -> list[npt.NDArray]:
+        if isinstance(thing, np.ndarray):
+            return [thing]
+        if isinstance(thing, (tuple, list)):
+            return [array for part in thing for array in find_arrays(part)]
+        if dataclasses.is_dataclass(thing):
+            assert not isinstance(thing, EncodedTable)
+            return [array for part in vars(thing).values() for array in find_arrays(part)]
+        return []
+
+    arrays = find_arrays(sampler)
+    assert len(arrays) > 1
+    assert all(records not in array.shape for array in arrays)
+
+
+def test_sampler_comes_back_when_saved(tmp_path: Path) -> None:
+    sampler = dataclasses.replace(
+        make_sampler(), certificate=Certificate(kind="k", statement="alpha", alpha=0.1, failure_probability=0.05)
+    )
+    sampler.save(tmp_path)
+    for loaded in (MixtureSampler.load(tmp_path), load_synthesizer(tmp_path)):
+        assert isinstance(loaded, MixtureSampler)
+        assert np.array_equal(loaded.probabilities, sampler.probabilities)
+        assert loaded.probabilities.dtype == np.float32
+        # The claim keeps the certificate of a saved model.
+        assert loaded.certificate is None
+        mine = next(sampler.sample(50, rng=np.random.default_rng(7)))
+        other = next(loaded.sample(50, rng=np.random.default_rng(7)))
+        assert mine.spans == other.spans
+        assert np.array_equal(mine.codes, other.codes)
+        assert np.array_equal(mine.numbers, other.numbers)
+
+
+def cut_short(directory: Path) -> None:
+    content = (directory / MIXTURE_FILE).read_bytes()
+    (directory / MIXTURE_FILE).write_bytes(content[: len(content) // 2])
+
+
+def empty(directory: Path) -> None:
+    (directory / MIXTURE_FILE).write_bytes(b"")
+
+
+def leave_groups_out(directory: Path) -> None:
+    (directory / "groups.json").unlink()
+
+
+def break_groups(directory: Path) -> None:
+    (directory / "groups.json").write_text("{")
+
+
+def make_groups_a_list(directory: Path) -> None:
+    (directory / "groups.json").write_text("[]")
+
+
+def change_groups(directory: Path) -> None:
+    document = json.loads((directory / "groups.json").read_text())
+    document["attributes"][0]["groups"][0] = 99
+    (directory / "groups.json").write_text(json.dumps(document))
+
+
+def save_codes(directory: Path, probabilities: npt.NDArray) -> None:
+    np.savez(directory / MIXTURE_FILE, probabilities=probabilities)
+
+
+DAMAGES: dict[str, Callable[[Path], None]] = {
+    "cut short": cut_short,
+    "empty": empty,
+    "no groups": leave_groups_out,
+    "broken groups": break_groups,
+    "a list of groups": make_groups_a_list,
+    "changed groups": change_groups,
+    "another name": lambda directory: np.savez(directory / MIXTURE_FILE, other=np.ones(3)),
+    "no codes": lambda directory: save_codes(directory, make_sampler().probabilities[:0]),
+    "one axis": lambda directory: save_codes(directory, make_sampler().probabilities[0]),
+    "too narrow": lambda directory: save_codes(directory, make_sampler().probabilities[:, 1:]),
+    "words": lambda directory: save_codes(directory, np.array([["a", "b"]])),
+    "objects": lambda directory: save_codes(directory, np.array([{"a": 1}], dtype=object)),
+    "not a number": lambda directory: save_codes(directory, make_sampler().probabilities * np.nan),
+    "twice as much": lambda directory: save_codes(directory, make_sampler().probabilities * 2),
+    "negative": lambda directory: save_codes(directory, _make_negative(make_sampler().probabilities)),
+}
+
+
+def _make_negative(probabilities: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    changed = probabilities.copy()
+    changed[0, :2] = (1.0 + changed[0, :2].sum(), -1.0)
+    return changed
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_saved_sampler_is_refused_when_it_is_damaged(damage: str, tmp_path: Path) -> None:
+    make_sampler().save(tmp_path)
+    DAMAGES[damage](tmp_path)
+    with pytest.raises(InputError, match="damaged"):
+        MixtureSampler.load(tmp_path)
+
+
+def test_saved_sampler_is_refused_when_it_is_missing(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="missing or damaged"):
+        MixtureSampler.load(tmp_path)

@@ -1,0 +1,468 @@
+"""The query player: how far a record moves its scores, how it selects, what noise it answers with, whom it asks."""
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from dpwgan.marginals import queries
+from dpwgan.marginals.groups import GroupLayout, Marginal
+from dpwgan.marginals.measurements import MeasuredMarginals, answer_marginal
+from dpwgan.marginals.queries import (
+    LARGER_PART,
+    ONE_WAY_STDDEVS,
+    OUTLIER,
+    SELECTION_SENSITIVITY,
+    SPREAD,
+    QueryDiscriminator,
+    draw_towards,
+    expect_gains,
+)
+from tests.counts import count_marginal
+from tests.marginals.groups import make_groups, make_probabilities, replace_row
+
+FALSE_ALARM = 1e-6
+SIZES = (3, 1, 4, 2, 5)
+LAYOUT = GroupLayout(SIZES)
+PAIRS = list(itertools.combinations(range(len(SIZES)), 2))
+
+
+class ZeroedOut(QueryDiscriminator):
+    """One whose last record is null: it adds nothing to any count, and the public number of records is as it was."""
+
+    @property
+    def records(self) -> int:
+        return len(self._groups) + 1
+
+
+def make_discriminator(
+    groups: npt.NDArray[np.int32],
+    *,
+    layout: GroupLayout = LAYOUT,
+    asked: Sequence[Marginal] = (),
+    measured: MeasuredMarginals | None = None,
+    most_ways: int = 2,
+    most_cells: int = 100_000,
+    selection_epsilon: float = 1.0,
+    answer_noise_multiplier: float = 2.0,
+    seed: int = 0,
+    kind: type[QueryDiscriminator] = QueryDiscriminator,
+) -> QueryDiscriminator:
+    measured = MeasuredMarginals(layout) if measured is None else measured
+    for marginal in asked:
+        measured.add(marginal, np.zeros([layout.sizes[attribute] for attribute in marginal]), stddev=1.0)
+    return kind(
+        groups,
+        layout,
+        measured=measured,
+        most_ways=most_ways,
+        most_cells=most_cells,
+        selection_epsilon=selection_epsilon,
+        answer_noise_multiplier=answer_noise_multiplier,
+        rng=np.random.default_rng(seed),
+    )
+
+
+class Watch:
+    """Keeps what goes into the two mechanisms and what comes out of them."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.order: list[str] = []
+        self.scores: list[npt.NDArray[np.float64]] = []
+        self.selected: list[int] = []
+        self.selection_settings: list[dict[str, Any]] = []
+        self.counts: list[npt.NDArray[np.float64]] = []
+        self.released: list[npt.NDArray[np.float64]] = []
+        self.answer_settings: list[dict[str, Any]] = []
+        self._select, self._answer = queries.select_by_exponential_mechanism, queries.add_gaussian_noise
+        patch.setattr(queries, "select_by_exponential_mechanism", self.select)
+        patch.setattr(queries, "add_gaussian_noise", self.answer)
+
+    def select(self, scores: npt.NDArray[np.float64], *, rng: np.random.Generator, **more: Any) -> Any:
+        self.order.append("select")
+        self.scores.append(np.array(scores))
+        self.selection_settings.append(more)
+        found = self._select(scores, rng=rng, **more)
+        self.selected.append(found[0])
+        return found
+
+    def answer(self, values: npt.NDArray[np.float64], *, rng: np.random.Generator, **more: Any) -> Any:
+        self.order.append("answer")
+        self.counts.append(np.array(values))
+        self.answer_settings.append(more)
+        noisy = self._answer(values, rng=rng, **more)
+        self.released.append(np.array(noisy[0]))
+        return noisy
+
+
+def find_gain(error: float, expected: float, *, stddev: float) -> float:
+    """The gain of one cell, as written down in `expect_gains`."""
+    kept = (SPREAD * expected) ** 2 / ((SPREAD * expected) ** 2 + stddev**2)
+    left = math.sqrt(((1 - kept) * error) ** 2 + 2 / math.pi * (kept * stddev) ** 2)
+    return max(error - left, error - OUTLIER * stddev)
+
+
+def count_gain(
+    groups: npt.NDArray[np.int32], marginal: Marginal, probabilities: npt.NDArray[np.float32], *, stddev: float
+) -> float:
+    """The gain of a marginal, added up cell by cell in float64."""
+    total = 0.0
+    for cell in itertools.product(*(range(SIZES[attribute]) for attribute in marginal)):
+        count = sum(all(row[a] == g for a, g in zip(marginal, cell, strict=True)) for row in groups)
+        product = np.ones(len(probabilities))
+        for attribute, group in zip(marginal, cell, strict=True):
+            product *= probabilities[:, LAYOUT.starts[attribute] + group].astype(np.float64)
+        expected = len(groups) * float(product.mean())
+        total += find_gain(abs(count - expected), expected, stddev=stddev)
+    return total
+
+
+def test_scores_are_expected_gains_when_computed_cell_by_cell(monkeypatch: pytest.MonkeyPatch) -> None:
+    watch = Watch(monkeypatch)
+    groups = make_groups(60, sizes=SIZES, seed=1)
+    probabilities = make_probabilities(7, sizes=SIZES, seed=2)
+    make_discriminator(groups, asked=[(0, 2), (2, 4)], most_ways=3).ask(probabilities)
+    expected = [count_gain(groups, marginal, probabilities, stddev=2.0) for marginal in [*PAIRS, (0, 2, 4)]]
+    assert watch.scores[0] == pytest.approx(np.array(expected), abs=1e-3)
+
+
+@pytest.mark.parametrize("cells", [1, 12, 1_000])
+def test_scores_are_the_same_when_they_are_taken_in_several_blocks(monkeypatch: pytest.MonkeyPatch, cells: int) -> None:
+    groups = make_groups(60, sizes=SIZES, seed=1)
+    probabilities = make_probabilities(7, sizes=SIZES, seed=2)
+    shares = [part.mean(axis=0) for part in np.split(probabilities, LAYOUT.starts[1:], axis=1)]
+    monkeypatch.setattr(queries, "_BLOCK_CELLS", cells)
+    cut = [ask_once(make_discriminator(groups), part, shares) for part in (probabilities, None)]
+    monkeypatch.undo()
+    whole = [ask_once(make_discriminator(groups), part, shares) for part in (probabilities, None)]
+    assert np.hstack(cut) == pytest.approx(np.hstack(whole), rel=1e-12)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(("error", "expected"), [(0.0, 100.0), (30.0, 100.0), (5.0, 2.0), (200.0, 3.0), (60.0, 40.0)])
+def test_expected_gain_is_that_of_answers_drawn_back_when_many_are_drawn(error: float, expected: float) -> None:
+    """Against 200,000 answers with noise; within a tenth of the noise, which is what leaving out the cut costs."""
+    noisy = expected + error + 10.0 * np.random.default_rng(11).standard_normal(200_000)
+    drawn = draw_towards(noisy, np.full(200_000, expected), stddev=10.0)
+    gain = error - float(np.abs(drawn - expected - error).mean())
+    claimed = float(expect_gains(np.array([error]), np.array([expected]), stddev=10.0)[0])
+    # A cell that is expected empty and holds much: the gain counts by what the error exceeds the cut by, which is less.
+    room = 40.0 if error > 100 else 2.0
+    assert claimed - 2.0 <= gain <= claimed + room
+
+
+@given(st.floats(0, 1e6), st.floats(0, 1e6), st.floats(0, 1), st.floats(1e-3, 1e4))
+def test_gain_moves_by_no_more_than_the_error_when_it_moves(
+    error: float, expected: float, step: float, stddev: float
+) -> None:
+    before, after = (
+        float(expect_gains(np.array([size]), np.array([expected]), stddev=stddev)[0]) for size in (error, error + step)
+    )
+    assert -1e-9 <= after - before <= step + 1e-9
+
+
+def test_tree_scores_leave_out_what_noise_of_one_ways_explains_when_computed_cell_by_cell() -> None:
+    groups = make_groups(60, sizes=SIZES, seed=1)
+    rng = np.random.default_rng(2)
+    shares = [rng.dirichlet(np.ones(size)) for size in SIZES]
+    stddevs = [rng.uniform(0.0, 3.0, size) for size in SIZES]
+    with pytest.MonkeyPatch.context() as patch:
+        watch = Watch(patch)
+        make_discriminator(groups, answer_noise_multiplier=0.5).ask_for_tree(shares, stddevs=stddevs)
+    expected = []
+    for left, right in PAIRS:
+        total = 0.0
+        for a, b in itertools.product(range(SIZES[left]), range(SIZES[right])):
+            count = sum(row[left] == a and row[right] == b for row in groups)
+            noise = math.hypot(stddevs[left][a] * shares[right][b], shares[left][a] * stddevs[right][b])
+            expectation = 60 * shares[left][a] * shares[right][b]
+            error = abs(count - expectation)
+            total += find_gain(max(0.0, error - ONE_WAY_STDDEVS * noise), expectation, stddev=0.5)
+        expected.append(total)
+    assert watch.scores[0] == pytest.approx(np.array(expected), abs=1e-3)
+
+
+def ask_once(
+    discriminator: QueryDiscriminator, probabilities: npt.NDArray[np.float32] | None, shares: list[npt.NDArray]
+) -> npt.NDArray[np.float64]:
+    """All scores of one selection; of the tree's first one where there are no codes yet."""
+    with pytest.MonkeyPatch.context() as patch:
+        watch = Watch(patch)
+        if probabilities is None:
+            discriminator.ask_for_tree(shares, stddevs=[np.full(len(share), 0.7) for share in shares])
+        else:
+            discriminator.ask(probabilities)
+    assert watch.selection_settings[0]["sensitivity"] == SELECTION_SENSITIVITY
+    return watch.scores[0]
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(2, 40), st.integers(0, 2**31), st.booleans())
+def test_scores_move_by_no_more_than_their_sensitivity_when_a_record_goes_or_changes(
+    records: int, seed: int, of_tree: bool
+) -> None:
+    rng = np.random.default_rng(seed)
+    groups = make_groups(records, sizes=SIZES, seed=seed)
+    row = int(rng.integers(records))
+    # Answers that no neighbour had a part in: any at all.
+    probabilities = None if of_tree else make_probabilities(5, sizes=SIZES, seed=seed)
+    shares = [rng.dirichlet(np.ones(size)) for size in SIZES]
+    asked = [tuple(sorted(rng.choice(5, 2, replace=False).tolist())) for _ in range(4)]
+    more: dict[str, Any] = {"asked": asked, "most_ways": 4}
+    scores = ask_once(make_discriminator(groups, **more), probabilities, shares)
+    out = make_discriminator(np.delete(groups, row, axis=0), kind=ZeroedOut, **more)
+    without = ask_once(out, probabilities, shares)
+    changed = replace_row(groups, row, by=rng.integers(0, SIZES))
+    replaced = ask_once(make_discriminator(changed, **more), probabilities, shares)
+    assert len(scores) == len(without) == len(replaced) >= len(PAIRS)
+    assert of_tree or len(scores) > len(PAIRS) or len(set(asked)) < 2 or not _touch(asked)
+    assert np.max(np.abs(scores - without)) <= SELECTION_SENSITIVITY
+    assert np.max(np.abs(scores - replaced)) <= 2 * SELECTION_SENSITIVITY
+
+
+def _touch(asked: Sequence[Marginal]) -> bool:
+    return any(len(set(one) & set(other)) == 1 for one, other in itertools.combinations(asked, 2))
+
+
+def test_score_moves_by_its_sensitivity_when_a_cell_is_short_of_records() -> None:
+    groups = np.zeros((9, 5), np.int32)
+    probabilities = np.zeros((1, LAYOUT.width), np.float32)
+    probabilities[0, list(LAYOUT.starts)] = 1.0
+    shares = [np.eye(size)[0] for size in SIZES]
+    # Next to no noise: every error stands out of it.
+    more: dict[str, Any] = {"answer_noise_multiplier": 1e-9}
+    scores = ask_once(make_discriminator(groups, **more), probabilities, shares)
+    without = ask_once(make_discriminator(groups[1:], kind=ZeroedOut, **more), probabilities, shares)
+    changed = replace_row(groups, 0, by=[1, 0, 1, 1, 1])
+    replaced = ask_once(make_discriminator(changed, **more), probabilities, shares)
+    assert without - scores == pytest.approx(1.0)
+    assert replaced - scores == pytest.approx(2.0)
+
+
+def test_scores_hold_their_sensitivity_when_the_table_is_large_and_wide() -> None:
+    """Where sums are long enough to be rounded: the room above 1 is for that, and must be more than is used."""
+    sizes = (300, 300)
+    layout = GroupLayout(sizes)
+    groups = make_groups(200_000, sizes=sizes, seed=3)
+    probabilities = make_probabilities(30, sizes=sizes, seed=4)
+    shares: list[npt.NDArray] = []
+    scores = ask_once(make_discriminator(groups, layout=layout, most_cells=10**6), probabilities, shares)
+    for row in (0, 77):
+        without = make_discriminator(np.delete(groups, row, axis=0), layout=layout, most_cells=10**6, kind=ZeroedOut)
+        assert np.abs(scores - ask_once(without, probabilities, shares)).max() <= SELECTION_SENSITIVITY
+
+
+def chi_square_rejects(normal: npt.NDArray[np.float64]) -> bool:
+    """Two-sided test that centred Gaussian numbers have variance 1, false alarm 1e-6."""
+    statistic = float(np.sum(normal**2))
+    return bool(2 * min(stats.chi2.cdf(statistic, len(normal)), stats.chi2.sf(statistic, len(normal))) < FALSE_ALARM)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("ways", [2, 3])
+def test_noise_of_an_answer_has_the_planned_variance_when_measured_by_chi_square(
+    ways: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watch = Watch(monkeypatch)
+    sizes = (80, 80) if ways == 2 else (20, 20, 20)
+    layout, everything = GroupLayout(sizes), tuple(range(ways))
+    # Attributes that are independent but for the last one, which follows from the others: only all together are wrong.
+    groups = np.random.default_rng(5).integers(0, sizes, (50_000, ways)).astype(np.int32)
+    groups[:, -1] = groups[:, :-1].sum(axis=1) % sizes[-1]
+    asked = [] if ways == 2 else [(0, 1), (1, 2)]
+    discriminator = make_discriminator(
+        groups, layout=layout, asked=asked, most_ways=ways, answer_noise_multiplier=3.0, selection_epsilon=50.0
+    )
+    codes = np.full((1, layout.width), 1 / sizes[0], np.float32)
+    assert discriminator.ask(codes) == everything
+    normal = (watch.released[0] - count_marginal(groups, everything, layout)).ravel() / 3.0
+    assert watch.released[0].shape == sizes
+    assert watch.answer_settings == [{"sensitivity": 1.0, "noise_multiplier": 3.0, "replace_one_factor": math.sqrt(2)}]
+    assert len(normal) >= 5_000
+    assert not chi_square_rejects(normal)
+    assert stats.kstest(normal, "norm").pvalue > FALSE_ALARM
+    # The twin: noise a tenth too low must be found out, on as few as 5,000 numbers.
+    assert chi_square_rejects(0.9 * normal[:5_000])
+
+
+@pytest.mark.parametrize("marginal", [(0, 2), (0, 2, 4)])
+def test_answer_is_the_share_of_records_when_there_is_hardly_any_noise(
+    marginal: Marginal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    groups = make_groups(400, sizes=SIZES, seed=6)
+    measured = MeasuredMarginals(LAYOUT)
+    discriminator = make_discriminator(
+        groups, measured=measured, asked=[(0, 2), (2, 4)], most_ways=3, answer_noise_multiplier=1e-3
+    )
+    candidates = [*PAIRS, (0, 2, 4)]
+    monkeypatch.setattr(queries, "select_by_exponential_mechanism", lambda *_, **__: (candidates.index(marginal), None))
+    assert discriminator.ask(make_probabilities(3, sizes=SIZES, seed=7)) == marginal
+    # An answer of stddev 0.0025 of a share beside one of 1 that was there before.
+    assert measured.get_shares(marginal) * 400 == pytest.approx(count_marginal(groups, marginal, LAYOUT), abs=0.02)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(("epsilon", "broken"), [(0.3, False), (0.6, True)])
+def test_candidates_are_drawn_by_the_exponential_law_when_asked_many_times(epsilon: float, broken: bool) -> None:
+    """Against the law for an epsilon of 0.3, from scores counted by loops; the twin spends twice that on a draw."""
+    groups = make_groups(30, sizes=SIZES, seed=8)
+    probabilities = make_probabilities(3, sizes=SIZES, seed=9)
+    discriminator = make_discriminator(groups, selection_epsilon=epsilon, answer_noise_multiplier=0.5)
+    drawn = [PAIRS.index(discriminator.ask(probabilities)) for _ in range(4_000)]  # type: ignore[arg-type]
+    scores = np.array([count_gain(groups, pair, probabilities, stddev=0.5) for pair in PAIRS])
+    expected = np.exp(0.3 * (scores - scores.max()) / 2)
+    expected *= len(drawn) / expected.sum()
+    assert expected.min() >= 5
+    statistic = float(((np.bincount(drawn, minlength=len(PAIRS)) - expected) ** 2 / expected).sum())
+    assert bool(stats.chi2.sf(statistic, len(PAIRS) - 1) < FALSE_ALARM) is broken
+
+
+@pytest.mark.parametrize("sizes", [(2,), (2, 3), SIZES, (4,) * 9])
+def test_tree_joins_everything_without_a_circle_when_asked_for(
+    sizes: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watch = Watch(monkeypatch)
+    layout, measured = GroupLayout(sizes), MeasuredMarginals(GroupLayout(sizes))
+    groups = make_groups(100, sizes=sizes, seed=10)
+    discriminator = make_discriminator(groups, layout=layout, measured=measured, selection_epsilon=0.7)
+    shares = [count_marginal(groups, (attribute,), layout) / 100 for attribute in range(len(sizes))]
+    tree = discriminator.ask_for_tree(shares, stddevs=[np.zeros(size) for size in layout.sizes])
+    edges = len(sizes) - 1
+    assert len(tree) == edges
+    assert sorted(measured) == sorted(tree)
+    # With one edge fewer than there are attributes, all are reached only if there is no circle.
+    reached = {0}
+    for _ in tree:
+        reached |= {end for edge in tree for end in edge if set(edge) & reached}
+    assert reached == set(range(len(sizes)))
+    assert watch.order == ["select", "answer"] * edges
+    for chosen in watch.selection_settings:
+        assert chosen == {"sensitivity": SELECTION_SENSITIVITY, "epsilon": 0.7, "replace_one_factor": 2.0}
+    # After an edge, pairs inside a part are no candidates any more.
+    assert [len(scores) for scores in watch.scores] == sorted((len(scores) for scores in watch.scores), reverse=True)
+
+
+def test_tree_takes_the_pairs_that_hang_together_most_when_epsilon_is_large() -> None:
+    rng = np.random.default_rng(11)
+    first = rng.integers(0, 3, 3_000)
+    other = rng.integers(0, 4, 3_000)
+    groups = np.stack([first, other, first, np.where(rng.random(3_000) < 0.8, other, 0)], axis=1).astype(np.int32)
+    layout = GroupLayout((3, 4, 3, 4))
+    discriminator = make_discriminator(groups, layout=layout, selection_epsilon=100.0)
+    shares = [count_marginal(groups, (attribute,), layout) / 3_000 for attribute in range(4)]
+    assert {(0, 2), (1, 3)} <= set(
+        discriminator.ask_for_tree(shares, stddevs=[np.zeros(size) for size in layout.sizes])
+    )
+
+
+def test_each_question_is_one_selection_and_one_answer_when_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    watch = Watch(monkeypatch)
+    discriminator = make_discriminator(make_groups(50, sizes=SIZES, seed=12), most_ways=4, selection_epsilon=0.4)
+    for seed in range(6):
+        discriminator.ask(make_probabilities(3, sizes=SIZES, seed=seed))
+    assert watch.order == ["select", "answer"] * 6
+    assert {chosen["epsilon"] for chosen in watch.selection_settings} == {0.4}
+
+
+def are_joined(marginal: Marginal, asked: Sequence[Marginal]) -> bool:
+    """Whether paths of asked pairs inside a marginal lead from any of its attributes to any other."""
+    pairs = {pair for found in asked for pair in itertools.combinations(found, 2)}
+    reached = {marginal[0]}
+    for _ in marginal:
+        reached |= {end for pair in pairs if set(pair) <= set(marginal) and set(pair) & reached for end in pair}
+    return reached == set(marginal)
+
+
+@pytest.mark.parametrize("most_ways", [2, 3, 4])
+@pytest.mark.parametrize("most_cells", [4, 240, 10_000])
+def test_larger_candidates_are_the_joined_ones_of_few_cells_when_listed(most_ways: int, most_cells: int) -> None:
+    rng = np.random.default_rng(most_ways * most_cells)
+    for trial in range(15):
+        ways = [tuple(sorted(rng.choice(5, int(rng.integers(1, 4)), replace=False).tolist())) for _ in range(4)]
+        discriminator = make_discriminator(
+            make_groups(20, sizes=SIZES, seed=trial), asked=ways, most_ways=most_ways, most_cells=most_cells
+        )
+        expected = [
+            marginal
+            for size in range(3, most_ways + 1)
+            for marginal in itertools.combinations(range(5), size)
+            if LAYOUT.count_cells(marginal) <= most_cells // LARGER_PART and are_joined(marginal, ways)
+        ]
+        assert discriminator._find_larger() == sorted(expected)
+
+
+def test_candidates_are_the_same_when_tables_differ_and_releases_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is asked of rows must be public before: two tables that share nothing but what was released."""
+    lists = []
+    for seed, records in ((1, 90), (2, 17)):
+        watch = Watch(monkeypatch)
+        discriminator = make_discriminator(
+            make_groups(records, sizes=SIZES, seed=seed), asked=[(0, 1), (1, 4), (2, 3)], most_ways=3, most_cells=240
+        )
+        found = discriminator._find_larger()
+        discriminator.ask(make_probabilities(3, sizes=SIZES, seed=0))
+        lists.append((found, len(watch.scores[0])))
+        monkeypatch.undo()
+    assert lists[0] == lists[1]
+    assert lists[0][0] == [(0, 1, 4)]
+
+
+def test_pairs_of_many_cells_are_left_out_when_there_are_smaller_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    watch = Watch(monkeypatch)
+    discriminator = make_discriminator(make_groups(50, sizes=SIZES, seed=13), most_cells=8)
+    asked = {discriminator.ask(make_probabilities(2, sizes=SIZES, seed=seed)) for seed in range(40)}
+    small = [pair for pair in PAIRS if LAYOUT.count_cells(pair) <= 8]
+    assert asked <= set(small)
+    assert {len(scores) for scores in watch.scores} == {len(small)}
+    # Where every pair is too large, one of them has to do.
+    layout = GroupLayout((9, 9))
+    lone = make_discriminator(make_groups(50, sizes=(9, 9), seed=14), layout=layout, most_cells=8)
+    assert lone.ask(make_probabilities(2, sizes=(9, 9), seed=0)) == (0, 1)
+
+
+def test_larger_marginal_is_asked_for_when_only_it_is_wrong() -> None:
+    """Three coins whose parity is even: every pair looks independent, and the generator has every pair right."""
+    rng = np.random.default_rng(15)
+    two = rng.integers(0, 2, (4_000, 2))
+    groups = np.hstack([two, two.sum(axis=1, keepdims=True) % 2]).astype(np.int32)
+    layout = GroupLayout((2, 2, 2))
+    discriminator = make_discriminator(
+        groups, layout=layout, asked=[(0, 1), (1, 2)], most_ways=3, selection_epsilon=10.0
+    )
+    codes = np.full((1, 6), 0.5, np.float32)
+    assert np.abs(answer_marginal(codes, (0, 1, 2), layout) - 0.125).max() < 1e-6
+    assert discriminator.ask(codes) == (0, 1, 2)
+
+
+def test_noisy_count_is_a_posterior_mean_when_it_lies_near_what_was_expected() -> None:
+    """By integration over a fine grid: a count normal around the expected one, seen through normal noise."""
+    counts = np.linspace(-200.0, 300.0, 200_001)
+    for expected, noisy in ((50.0, 55.0), (50.0, 35.0), (3.0, 10.0), (1.0, -8.0)):
+        weights = stats.norm.pdf(counts, expected, expected) * stats.norm.pdf(noisy, counts, 5.0)
+        mean = float((weights * counts).sum() / weights.sum())
+        drawn = draw_towards(np.array([noisy]), np.array([expected]), stddev=5.0)
+        assert drawn[0] == pytest.approx(mean, rel=1e-4, abs=1e-4)
+
+
+def test_noisy_count_stays_between_when_it_is_drawn() -> None:
+    rng = np.random.default_rng(16)
+    expected = np.concatenate(([0.0] * 500, rng.gamma(0.5, 200.0, 1_500)))
+    noisy = expected + rng.normal(0, 40.0, 2_000)
+    noisy[:20] += 400.0
+    drawn = draw_towards(noisy, expected, stddev=10.0)
+    kept = (drawn - expected) / (noisy - expected)
+    assert kept.min() >= 0
+    assert kept.max() <= 1
+    far = np.abs(noisy - expected) > 40.0
+    assert kept[far].min() >= 16 / 17
+    # Where nothing was expected and nothing stands out, nothing is left.
+    assert np.all(drawn[:500][~far[:500]] == 0)
+    # A cell that is expected to hold far more than the noise keeps its answer.
+    assert kept[expected > 200.0].min() > 0.99

@@ -1,0 +1,153 @@
+"""The method `dp-critic`: as published without a guarantee, and formal with one."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpwgan.errors import PrivacyError, UsageError
+from dpwgan.methods.published.dp_critic import FormalPlan, release_classes, sum_classes
+from dpwgan.methods.published.labelled_sampler import LabelledSampler
+from dpwgan.methods.registry import get_method
+from dpwgan.privacy.budget import Budget, NeighboringRelation
+from dpwgan.privacy.events import Gaussian, PoissonGaussian, Unprotected
+from dpwgan.table.encoded import EncodedTable, TableShape
+from tests.critic.games import make_images
+from tests.methods.published.test_loss_noise_gan import make_plan, open_ledger
+from tests.methods.runs import fit, make_table
+
+RELATIONS = tuple(NeighboringRelation)
+
+
+def plan_formally(shape: TableShape, *, relation: NeighboringRelation = RELATIONS[0], **settings: Any) -> FormalPlan:
+    method = get_method("dp-critic")
+    plan = method.plan(
+        shape,
+        Budget(epsilon=settings.pop("epsilon", 1.0), delta=1e-5),
+        settings=method.make_settings(formal=True, **settings),
+        accountant_rule="moments",
+        neighboring_relation=relation,
+    )
+    assert isinstance(plan, FormalPlan)
+    return plan
+
+
+def test_plan_says_to_estimate_the_loss_when_there_is_no_guarantee() -> None:
+    plan = make_plan("dp-critic", make_table(300).shape, critic_steps_per_generator_step=1)
+    _, event, _, _ = plan.charges[0]
+    assert isinstance(event, Unprotected)
+    assert "python -m dpwgan.audit ex-post" in event.reason
+    assert event.published is None
+
+
+@pytest.mark.parametrize(("relation", "epsilon"), [(RELATIONS[0], 0.05), (RELATIONS[1], 1.0)])
+def test_formal_plan_meets_the_budget_when_classes_are_released_too(
+    relation: NeighboringRelation, epsilon: float
+) -> None:
+    for shape in (make_images(60)[1], make_table(3_000).shape):
+        plan = plan_formally(shape, relation=relation, epsilon=epsilon, steps=50)
+        ledger = open_ledger(plan, no_guarantee=False)
+        assert 0.5 * epsilon < ledger.epsilon_reserved() <= epsilon
+        kinds = [type(event) for _, event, _, _ in plan.charges]
+        assert kinds == [PoissonGaussian] if shape.image is None else [Gaussian, PoissonGaussian]
+        assert plan.critic.clip_target < plan.critic.l2_clip_norm == (1.0 if shape.image is None else 3.0)
+
+
+def test_formal_run_states_a_guarantee_and_draws_rows_when_it_is_done() -> None:
+    encoded = make_table(60)
+    plan = plan_formally(encoded.shape, steps=3, expected_batch_size=8, latent=4)
+    ledger = open_ledger(plan, no_guarantee=False)
+    done = fit("dp-critic", encoded, plan, ledger=ledger, records=50)
+    assert all(line["charged"] == line["reserved"] for line in ledger.itemise())
+    assert ledger.guarantee().epsilon <= 1.0
+    assert done.sampled.records == 50
+    with pytest.raises(PrivacyError):
+        ledger.charge("critic steps")
+
+
+def test_formal_run_on_images_states_a_guarantee_and_draws_smooth_images_when_it_is_done() -> None:
+    encoded, shape = make_images(60)
+    plan = plan_formally(shape, steps=3, expected_batch_size=8, latent=4)
+    ledger = open_ledger(plan, no_guarantee=False)
+    done = fit("dp-critic", encoded, plan, ledger=ledger, records=50)
+    assert [line["charged"] for line in ledger.itemise()] == [1, 3]
+    assert ledger.guarantee().epsilon <= 1.0
+    assert isinstance(done.fitted, LabelledSampler)
+    assert done.sampled.records == 50
+    assert done.sampled.numbers.min() >= 0
+    assert done.sampled.numbers.max() <= 1
+
+
+def test_shares_are_a_distribution_when_the_noise_is_large() -> None:
+    encoded, shape = make_images(60)
+    plan = plan_formally(shape, epsilon=0.05)
+    for seed in range(5):
+        shares, centre = release_classes(encoded, plan, rng=np.random.default_rng(seed))
+        assert shares.min() >= 0
+        assert shares.sum() == pytest.approx(1.0)
+        assert np.isfinite(centre).all()
+    with pytest.raises(UsageError, match="has classes"):
+        release_classes(encoded, plan_formally(make_table(60).shape), rng=np.random.default_rng(0))
+
+
+def test_released_classes_are_their_shares_and_the_mean_picture_when_the_noise_is_small() -> None:
+    encoded, shape = make_images(60)
+    plan = plan_formally(shape, epsilon=10.0)
+    assert plan.frame is not None
+    tiny = replace(plan, classes=Gaussian(noise_multiplier=1e-6, replace_one_factor=1.8))
+    shares, centre = release_classes(encoded, tiny, rng=np.random.default_rng(0))
+    np.testing.assert_allclose(shares, np.bincount(encoded.codes[:, 0], minlength=3) / 60, atol=1e-4)
+    known = plan.frame.to_points(encoded.numbers[:, list(plan.frame.grid.sources)]).mean(axis=0)
+    np.testing.assert_allclose(centre, known, atol=1e-4)
+
+
+@pytest.mark.parametrize("brightness", [1.0, 5.0])
+def test_a_record_moves_the_sum_of_classes_within_its_sensitivity_when_it_is_taken_out_or_replaced(
+    brightness: float,
+) -> None:
+    """The worst records: white and black, of unlike labels; and pixels that no specs allow, which are shortened."""
+    encoded, _ = make_images(3)
+    plan = plan_formally(make_images(60)[1])
+    assert plan.frame is not None
+    assert plan.classes is not None
+    white = EncodedTable(
+        codes=np.array([[0], [1], [0]], np.int32),
+        numbers=np.stack([np.full(64, value, np.float32) for value in (brightness, -brightness, 0.0)]),
+        spans=encoded.spans,
+    )
+
+    def add_up(*rows: int) -> Any:
+        return sum_classes(white.take(np.isin(np.arange(3), rows)), plan.frame)  # type: ignore[arg-type]
+
+    nothing = np.zeros_like(add_up(0))
+    longest = max(float(np.linalg.norm(add_up(row) - nothing)) for row in range(3))
+    assert 0.999 < longest <= 1.0
+    apart = float(np.linalg.norm(add_up(0) - add_up(1)))
+    assert 0.999 * plan.classes.replace_one_factor < apart <= plan.classes.replace_one_factor
+    # The twin: sizes and points that are each 1 long.
+    sizes, point = np.split(add_up(0), [plan.frame.grid.classes])
+    assert np.hypot(np.linalg.norm(sizes) / 0.5, np.linalg.norm(point) / 0.75**0.5) > 1.4
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"l2_clip_norm": 2.0}, "clip-norm with --formal only"),
+        ({"formal": True, "l2_clip_norm": 0.0}, "l2_clip_norm must lie between"),
+        ({"formal": "yes"}, "formal must be true or false"),
+    ],
+)
+def test_settings_are_refused_when_they_do_not_fit_together(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        get_method("dp-critic").make_settings(**settings)
+
+
+def test_formal_summary_tells_noise_and_batch_when_asked() -> None:
+    summary = plan_formally(make_images(60)[1]).summary()
+    assert summary["formal"]
+    assert summary["noise_multiplier"] > 0
+    assert summary["classes_noise_multiplier"] > 0
+    assert summary["label"] == "y"
+    assert summary["l2_clip_norm"] == 3.0
+    assert summary["coordinates"] == 48

@@ -1,0 +1,74 @@
+"""The published update with noise on the loss: the noise changes the loss, and not one bit of what is trained."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from dpwgan.methods.published.loss_noise_step import BOUND_SHARE, LossNoiseSteps, clip_losses
+from tests.critic.games import make_players
+
+
+def make_steps(kind: str, *, noise_multiplier: float = 5.0, seed: int = 1) -> LossNoiseSteps:
+    return LossNoiseSteps(
+        make_players(kind),
+        batch_size=8,
+        noise_multiplier=noise_multiplier,
+        generator_learning_rate=1e-3,
+        critic_learning_rate=1e-3,
+        noise_rng=np.random.default_rng(seed),
+    )
+
+
+@pytest.mark.parametrize("kind", ["images", "table"])
+@pytest.mark.parametrize("bound", [0.01, 0.6, 100.0])
+def test_gradients_are_the_same_bits_when_noise_is_added_to_the_loss(kind: str, bound: float) -> None:
+    steps, players = make_steps(kind), make_players(kind)
+    inputs, labels = players.draw(8), players.draw_labels(8)
+
+    @tf.function
+    def differentiate(noise: tf.Tensor) -> tuple[tf.Tensor, list[tf.Tensor]]:
+        return steps.differentiate_noisy_loss(inputs, labels, bound=tf.constant(bound), noise=noise)
+
+    quiet_loss, quiet = differentiate(tf.constant(0.0))
+    assert any(np.any(gradient) for gradient in quiet)
+    for noise in (-3.0, 1e-3, 2.5, 1e6):
+        loss, gradients = differentiate(tf.constant(noise))
+        assert loss.numpy() != quiet_loss.numpy()
+        for one, other in zip(gradients, quiet, strict=True):
+            assert one.numpy().tobytes() == other.numpy().tobytes()
+        # The twin: noise on the gradient, where it belongs, is seen.
+        noised = [gradient + 5.0 * bound * noise for gradient in gradients]
+        assert any(one.numpy().tobytes() != other.numpy().tobytes() for one, other in zip(noised, quiet, strict=True))
+
+
+def test_training_ends_at_the_same_weights_when_the_noise_is_another() -> None:
+    ends = []
+    for noise_multiplier, seed in ((0.0, 1), (5.0, 2)):
+        steps = make_steps("table", noise_multiplier=noise_multiplier, seed=seed)
+        players = steps._players
+        before = [weight.numpy() for weight in players.generator_weights]
+        for start in (0, 8, 16):
+            steps.train_discriminator(np.arange(start, start + 8))
+            steps.train_generator()
+        ends.append([weight.numpy() for weight in players.generator_weights])
+        assert any(np.any(one != other) for one, other in zip(before, ends[-1], strict=True))
+    for end in ends[1:]:
+        for one, other in zip(ends[0], end, strict=True):
+            np.testing.assert_allclose(one, other, rtol=0, atol=1e-6)
+
+
+def test_losses_are_clipped_to_the_bound_when_they_are_above_it() -> None:
+    losses = tf.Variable([0.1, 0.5, 2.0])
+    with tf.GradientTape() as tape:
+        clipped = clip_losses(losses, bound=tf.constant(0.5))
+    np.testing.assert_allclose(clipped.numpy(), [0.1, 0.5, 0.5])
+    np.testing.assert_allclose(tape.gradient(clipped, losses).numpy(), [1.0, 1.0, 0.25])
+
+
+def test_bound_follows_the_discriminators_loss_when_it_is_trained() -> None:
+    steps = make_steps("table")
+    steps.train_discriminator(np.arange(8))
+    first = float(steps._bound)
+    for _ in range(30):
+        steps.train_discriminator(np.arange(8))
+    assert 0 < float(steps._bound) < first < BOUND_SHARE * 10

@@ -1,0 +1,630 @@
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy import optimize, special, stats
+
+from dpwgan.errors import PrivacyError
+from dpwgan.marginals.groups import GroupLayout
+from dpwgan.methods.published import one_hot_rows, one_layer
+from dpwgan.methods.published.one_layer import (
+    OneLayerCertificate,
+    OneLayerServer,
+    OneLayerTerm,
+    iteration_bound,
+    measure_one_layer,
+    measure_one_layer_certificate,
+    one_layer_charges,
+    train_one_layer,
+    weights_replace_one_factor,
+    weights_sensitivity,
+)
+from dpwgan.privacy.accountants.moments import MOMENTS
+from dpwgan.privacy.budget import Budget, NeighboringRelation
+from dpwgan.privacy.ledger import Ledger
+from dpwgan.table.workers import Team
+from tests.methods.published.test_one_hot_rows import put_on_disk
+from tests.teams import run_team
+
+FALSE_ALARM = 1e-6
+SIZES = (3, 2, 4)
+NO_NOISE = 1e-12
+EVERY_ROW = np.array(list(itertools.product(*(range(size) for size in SIZES))), dtype=np.int32)
+
+
+def _rows(rng, n, sizes=SIZES, power=1.0):
+    columns = [rng.choice(size, size=n, p=rng.dirichlet(np.full(size, power))) for size in sizes]
+    return np.stack(columns, axis=1).astype(np.int32)
+
+
+def _dense(groups, sizes=SIZES):
+    """One-hot rows with a 1 for the bias, the obvious way."""
+    return np.hstack([*(np.eye(size)[groups[:, a]] for a, size in enumerate(sizes)), np.ones((len(groups), 1))])
+
+
+def _loss(weights, real, fake, *, records=None, shares=None):
+    records = len(real) if records is None else records
+    shares = np.full(len(fake), 1 / len(fake)) if shares is None else shares
+    return np.logaddexp(0, -real @ weights).sum() / (2 * records) + shares @ np.logaddexp(0, fake @ weights) / 2
+
+
+def _minimum(real, fake, *, regularization, records=None, shares=None):
+    """The minimiser by an optimiser and a gradient of its own."""
+    records = len(real) if records is None else records
+    shares = np.full(len(fake), 1 / len(fake)) if shares is None else shares
+
+    def value(weights):
+        return _loss(weights, real, fake, records=records, shares=shares) + regularization / 2 * weights @ weights
+
+    def slope(weights):
+        pulled = -real.T @ special.expit(-real @ weights) / (2 * records)
+        return pulled + fake.T @ (shares * special.expit(fake @ weights)) / 2 + regularization * weights
+
+    return optimize.minimize(value, np.zeros(real.shape[1]), jac=slope, method="BFGS", options={"gtol": 1e-10}).x
+
+
+def _train(real, fake, *, sizes=SIZES, regularization=0.1, noise_multiplier=NO_NOISE, seed=1, **more):
+    return train_one_layer(
+        real,
+        fake,
+        sizes=sizes,
+        regularization=regularization,
+        noise_multiplier=noise_multiplier,
+        rng=np.random.default_rng(seed),
+        **more,
+    )[0]
+
+
+# Training
+
+
+@pytest.mark.parametrize("regularization", [1e-3, 0.1, 10.0])
+def test_weights_equal_another_optimisers_when_there_is_no_noise(regularization):
+    rng = np.random.default_rng(2)
+    real, fake = _rows(rng, 300), _rows(rng, 200)
+    expected = _minimum(_dense(real), _dense(fake), regularization=regularization)
+    weights = _train(real, fake, regularization=regularization)
+    np.testing.assert_allclose(weights, expected, atol=1e-6 / min(regularization, 1))
+
+
+def test_weights_are_zero_when_all_one_way_fractions_agree():
+    rng = np.random.default_rng(3)
+    real = _rows(rng, 500)
+    shuffled = np.stack([rng.permutation(real[:, a]) for a in range(3)], axis=1)
+    assert np.linalg.norm(_train(real, shuffled, regularization=0.01)) < 1e-4
+
+
+def test_soft_rows_and_shares_equal_hard_rows_when_they_say_the_same():
+    rng = np.random.default_rng(4)
+    real, fake = _rows(rng, 100), _rows(rng, 7)
+    repeats = np.array([3, 1, 1, 2, 5, 1, 4])
+    expected = _train(real, np.repeat(fake, repeats, axis=0))
+    np.testing.assert_allclose(_train(real, fake, synthetic_weights=repeats), expected, atol=1e-5)
+    soft = _dense(fake)[:, :-1].astype(np.float32)
+    np.testing.assert_allclose(_train(real, soft, synthetic_weights=2.0 * repeats), expected, atol=1e-5)
+
+
+def test_a_null_record_adds_nothing_when_it_is_left_out():
+    rng = np.random.default_rng(5)
+    real, fake = _rows(rng, 80), _rows(rng, 60)
+    expected = _minimum(_dense(real), _dense(fake), regularization=0.1, records=81)
+    np.testing.assert_allclose(_train(real, fake, records=81), expected, atol=1e-6)
+
+
+def _hard_tables():
+    """Tables whose minimisers move far: records that a network trained on them gets wrong, among them."""
+    rng = np.random.default_rng(6)
+    for n, power in ((1, 1.0), (5, 1.0), (40, 0.3), (40, 0.05)):
+        yield _rows(rng, n, power=power), _rows(rng, 50, power=power)
+    first, second, third = [0, 0, 0], [1, 1, 1], [2, 0, 2]
+    common = np.array([third] * 60, dtype=np.int32)
+    yield np.vstack([common, [first]]), np.array([first, second], dtype=np.int32)
+
+
+def _moves(regularization):
+    """How far the weights of the hard tables move, as shares of the sensitivity: zeroed out, and replaced."""
+    zeroed, replaced = 0.0, 0.0
+    for real, fake in _hard_tables():
+        n = len(real)
+        stated = weights_sensitivity(
+            records=n, synthetic_rows=len(fake), attributes=len(SIZES), regularization=regularization
+        )
+        weights = _train(real, fake, regularization=regularization)
+        for i in {0, n - 1}:
+            others = np.delete(real, i, axis=0)
+            if n > 1:
+                without = _train(others, fake, regularization=regularization, records=n)
+                zeroed = max(zeroed, np.linalg.norm(without - weights) / stated)
+            for other in EVERY_ROW:
+                neighbour = _train(np.vstack([others, other]), fake, regularization=regularization)
+                replaced = max(replaced, np.linalg.norm(neighbour - weights) / stated)
+    return zeroed, replaced
+
+
+def test_weights_stay_within_their_sensitivity_when_a_record_is_zeroed_out_or_replaced():
+    for regularization in (0.003, 0.1, 1.0, 30.0):
+        zeroed, replaced = _moves(regularization)
+        assert zeroed <= 1
+        assert replaced <= weights_replace_one_factor(len(SIZES))
+
+
+def test_the_check_of_the_sensitivity_fails_when_it_is_understated():
+    zeroed, replaced = _moves(30.0)
+    assert zeroed > 0.9
+    # An undoubled sensitivity would have missed the replaced record.
+    assert replaced > max(1.0, 0.9 * weights_replace_one_factor(len(SIZES)))
+
+
+def _fits_its_noise(stated_multiplier, drawn_multiplier, repeats=500):
+    rng = np.random.default_rng()
+    real, fake = _rows(np.random.default_rng(7), 30), _rows(np.random.default_rng(8), 30)
+    quiet = _train(real, fake)
+    stddev = stated_multiplier * weights_sensitivity(
+        records=30, synthetic_rows=30, attributes=len(SIZES), regularization=0.1
+    )
+    noise = []
+    for _ in range(repeats):
+        released, _ = train_one_layer(
+            real, fake, sizes=SIZES, regularization=0.1, noise_multiplier=drawn_multiplier, rng=rng
+        )
+        noise.append((released - quiet) / stddev)
+    total = np.sum(np.square(noise))
+    freedom = np.size(noise)
+    return stats.chi2.ppf(FALSE_ALARM / 2, freedom) < total < stats.chi2.isf(FALSE_ALARM / 2, freedom)
+
+
+@pytest.mark.statistical
+def test_noise_has_its_variance_when_weights_are_released():
+    assert _fits_its_noise(3.0, 3.0)
+
+
+@pytest.mark.statistical
+def test_the_check_of_the_noise_fails_when_it_is_ten_percent_low():
+    assert not _fits_its_noise(3.0, 2.7)
+
+
+# The solver
+
+
+def _extreme_tables():
+    rng = np.random.default_rng(9)
+    zeros, ones = np.zeros((40, 3), np.int32), np.ones((40, 3), np.int32)
+    yield SIZES, zeros, ones
+    yield SIZES, zeros[:1], ones[:1]
+    yield (1, 1), np.zeros((5, 2), np.int32), np.zeros((9, 2), np.int32)
+    wide = (50,) * 100
+    yield wide, _rows(rng, 300, wide), _rows(rng, 300, wide, power=0.1)
+
+
+@pytest.mark.parametrize("regularization", [1e-5, 1e-2, 1.0, 1e4])
+def test_solver_ends_within_its_proved_steps_when_tables_are_extreme(regularization, monkeypatch):
+    for sizes, real, fake in _extreme_tables():
+        steps = []
+        monkeypatch.setattr(one_layer, "iteration_bound", lambda found=steps, **given: found.append(given) or 1000)
+        weights = _train(real, fake, sizes=sizes, regularization=regularization)
+        monkeypatch.undo()
+        (given,) = steps
+        dense_real, dense_fake = _dense(real, sizes), _dense(fake, sizes)
+        slope = dense_fake.T @ special.expit(dense_fake @ weights) / (2 * len(fake))
+        slope -= dense_real.T @ special.expit(-dense_real @ weights) / (2 * len(real))
+        # Twice: the solver goes for half of what the sensitivity pays for.
+        assert np.linalg.norm(slope + regularization * weights) <= 2 * given["tolerance"]
+        assert iteration_bound(**given) > 10
+
+
+def test_solver_refuses_when_its_steps_are_used_up(monkeypatch):
+    monkeypatch.setattr(one_layer, "iteration_bound", lambda **_: 1)
+    with pytest.raises(PrivacyError, match="internal error"):
+        _train(np.zeros((40, 3), np.int32), np.ones((40, 3), np.int32), regularization=1e-3)
+
+
+def test_solver_reaches_the_minimum_when_whole_newton_steps_run_away(monkeypatch):
+    sizes = (3,) * 6
+    real = [[1, 1, 0, 0, 0, 0], [2, 1, 1, 0, 0, 0], [2, 1, 2, 1, 0, 0]]
+    real += [[1, 1, 1, 1, 0, 0], [2, 1, 2, 0, 0, 0], [1, 1, 1, 0, 0, 0]]
+    fake = [[1, 1, 1, 0, 0, 0], [1, 1, 2, 0, 0, 0], [0, 1, 1, 0, 0, 0]]
+    real, fake, shares = np.array(real), np.array(fake), np.array([0.07, 0.9296, 0.0004])
+    settings = {"sizes": sizes, "regularization": 1e-5, "synthetic_weights": shares}
+    monkeypatch.setattr(one_layer, "iteration_bound", lambda **_: 300)
+    weights = _train(real, fake, **settings)
+    expected = _minimum(_dense(real, sizes), _dense(fake, sizes), regularization=1e-5, shares=shares)
+    np.testing.assert_allclose(weights, expected, atol=0.01 * np.linalg.norm(expected))
+    monkeypatch.setattr(one_layer, "_damping", lambda reach: 1.0)
+    with np.errstate(all="ignore"), pytest.raises(PrivacyError, match="internal error"):
+        _train(real, fake, **settings)
+
+
+def test_damped_steps_lower_the_loss_by_what_is_proved_when_full_steps_raise_it():
+    rng = np.random.default_rng(10)
+    real, fake = _dense(_rows(rng, 50)), _dense(_rows(rng, 50))
+    regularization, full_steps_that_rose = 1e-3, 0
+
+    def value(weights):
+        return _loss(weights, real, fake) + regularization / 2 * weights @ weights
+
+    for length in (0.1, 1.0, 5.0, 20.0):
+        for _ in range(10):
+            weights = rng.normal(size=real.shape[1])
+            weights *= length / np.linalg.norm(weights)
+            right, left = special.expit(-real @ weights), special.expit(fake @ weights)
+            slope = fake.T @ left / (2 * len(fake)) - real.T @ right / (2 * len(real)) + regularization * weights
+            bend = regularization * np.eye(weights.size)
+            bend += (real.T * (right * (1 - right))) @ real / (2 * len(real))
+            bend += (fake.T * (left * (1 - left))) @ fake / (2 * len(fake))
+            step = -np.linalg.solve(bend, slope)
+            reach = math.sqrt(len(SIZES) + 1) * np.linalg.norm(step)
+            proved = step @ bend @ step / (2 + 2 * reach / 3)
+            assert value(weights + math.log1p(reach) / reach * step) <= value(weights) - proved + 1e-12
+            full_steps_that_rose += value(weights + step) > value(weights)
+    assert full_steps_that_rose > 0
+
+
+# The answer
+
+
+def _weights(seed, length=2.0, sizes=SIZES):
+    weights = np.random.default_rng(seed).normal(size=sum(sizes) + 1)
+    return length * weights / np.linalg.norm(weights)
+
+
+def test_target_is_the_mean_score_when_there_is_no_noise():
+    real, weights = _rows(np.random.default_rng(11), 400), _weights(12)
+    term, _ = measure_one_layer(
+        real, weights, sizes=SIZES, records=400, noise_multiplier=NO_NOISE, rng=np.random.default_rng(1)
+    )
+    assert term.target == pytest.approx(special.expit(_dense(real) @ weights).mean(), abs=1e-9)
+
+
+@pytest.mark.parametrize("length", [0.1, 2.0, 50.0])
+def test_answers_stay_within_their_sensitivity_when_any_record_changes(length):
+    weights = _weights(13, length)
+    scores = special.expit(_dense(EVERY_ROW) @ weights)
+    middle, half = (scores.max() + scores.min()) / 2, np.ptp(scores) / 2
+    term, event = measure_one_layer(
+        EVERY_ROW[:5], weights, sizes=SIZES, records=10, noise_multiplier=2.0, rng=np.random.default_rng(1)
+    )
+    # A record adds (score - middle)/10, a null record nothing.
+    assert np.max(np.abs(scores - middle)) / 10 <= term.stddev / 2.0
+    assert np.ptp(scores) / 10 <= event.replace_one_factor * term.stddev / 2.0
+    assert term.stddev / 2.0 == pytest.approx(half / 10, rel=1e-6)
+    assert half <= 0.5
+
+
+def test_answers_of_neighbours_differ_by_a_scores_distance_from_the_middle_when_a_record_is_null():
+    weights, real = _weights(14), EVERY_ROW[:9]
+    settings = {"sizes": SIZES, "records": 9, "noise_multiplier": NO_NOISE, "rng": np.random.default_rng(1)}
+    whole, without = (measure_one_layer(rows, weights, **settings)[0] for rows in (real, real[1:]))
+    scores = special.expit(_dense(EVERY_ROW) @ weights)
+    score = special.expit(_dense(real[:1]) @ weights)[0]
+    middle = (scores.max() + scores.min()) / 2
+    assert whole.target - without.target == pytest.approx((score - middle) / 9, abs=1e-9)
+
+
+# The expected score
+
+
+def _codes(rng, k, sizes=SIZES, power=1.0):
+    return np.hstack([rng.dirichlet(np.full(size, power), size=k) for size in sizes])
+
+
+def expected_score(codes, weights, sizes):
+    return one_layer._score_and_gradient(codes, weights=weights, sizes=sizes)[0]
+
+
+def _exact_scores(codes, weights):
+    """The mean score of every code, by adding up all rows."""
+    dense = _dense(EVERY_ROW)
+    chance = np.exp(np.log(codes) @ dense[:, :-1].T)
+    np.testing.assert_allclose(chance.sum(axis=1), 1)
+    return chance @ special.expit(dense @ weights)
+
+
+@pytest.mark.parametrize("length", [1e-3, 0.5, 5.0, 100.0])
+def test_expected_score_is_exact_to_its_accuracy_when_every_row_is_added_up(length):
+    codes = _codes(np.random.default_rng(15), 30)
+    for seed in range(10):
+        weights = _weights(seed, length)
+        exact = _exact_scores(codes, weights)
+        for code, score in zip(codes, exact, strict=True):
+            assert abs(expected_score(code[None], weights, SIZES) - score) <= 1e-5
+        assert abs(expected_score(codes, weights, SIZES) - exact.mean()) <= 1e-5
+
+
+def test_a_normal_approximation_is_noticed_when_every_row_is_added_up():
+    codes, weights = _codes(np.random.default_rng(15), 30), _weights(0, 5.0)
+    spread = sum(
+        codes[:, part] @ weights[part] ** 2 - (codes[:, part] @ weights[part]) ** 2
+        for part in (slice(0, 3), slice(3, 5), slice(5, 9))
+    )
+    mean = codes @ weights[:-1] + weights[-1]
+    normal = special.expit(mean / np.sqrt(1 + math.pi / 8 * spread))
+    assert np.max(np.abs(normal - _exact_scores(codes, weights))) > 0.02
+
+
+def test_expected_score_is_the_same_when_codes_are_taken_a_few_at_a_time(monkeypatch):
+    codes = _codes(np.random.default_rng(27), 30)
+    term = OneLayerTerm(weights=_weights(28), sizes=SIZES, target=0.2, stddev=0.1)
+    loss, gradient = term.loss_and_gradient(codes)
+    monkeypatch.setattr(one_layer, "_MOST_CELLS", 100)
+    few_loss, few_gradient = term.loss_and_gradient(codes)
+    assert few_loss == pytest.approx(loss, rel=1e-12)
+    np.testing.assert_allclose(few_gradient, gradient, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.statistical
+def test_expected_score_is_close_when_rows_are_drawn():
+    rng = np.random.default_rng(16)
+    sizes = (9, 2, 17, 5, 40, 3, 3, 12, 6, 2, 8, 25, 4, 7, 11)
+    codes, weights = _codes(rng, 20, sizes, power=0.5), _weights(17, 3.0, sizes)
+    draws = 2_000
+    drawn = np.zeros((20, draws)) + weights[-1]
+    start = 0
+    for size in sizes:
+        for k in range(20):
+            part = codes[k, start : start + size]
+            drawn[k] += weights[start : start + size][rng.choice(size, size=draws, p=part / part.sum())]
+        start += size
+    # Hoeffding: a mean of N numbers in [0, 1] is off by more than this once in a million.
+    noise = math.sqrt(math.log(2 / FALSE_ALARM) / (2 * drawn.size))
+    assert abs(expected_score(codes, weights, sizes) - special.expit(drawn).mean()) <= noise + 1e-5
+
+
+def test_expected_score_is_the_mean_over_rows_when_codes_are_rows():
+    weights = _weights(18)
+    expected = special.expit(_dense(EVERY_ROW) @ weights).mean()
+    assert expected_score(_dense(EVERY_ROW)[:, :-1], weights, SIZES) == pytest.approx(expected, abs=1e-5)
+
+
+def test_gradient_equals_finite_differences_when_probabilities_move():
+    rng = np.random.default_rng(19)
+    codes = _codes(rng, 4)
+    term = OneLayerTerm(weights=_weights(20, 4.0), sizes=SIZES, target=0.3, stddev=0.05)
+    loss, gradient = term.loss_and_gradient(codes)
+    score = expected_score(codes, term.weights, SIZES)
+    assert loss == pytest.approx(0.5 * ((score - 0.3) / 0.05) ** 2)
+    step = 1e-6
+    for cell in np.ndindex(*codes.shape):
+        up, down = codes.copy(), codes.copy()
+        up[cell] += step
+        down[cell] -= step
+        slope = (term.loss_and_gradient(up)[0] - term.loss_and_gradient(down)[0]) / (2 * step)
+        assert gradient[cell] == pytest.approx(slope, rel=1e-5, abs=1e-6)
+
+
+# The certificate
+
+
+def _distance(real, fake):
+    return np.linalg.norm((_dense(real).mean(axis=0) - _dense(fake).mean(axis=0))[:-1])
+
+
+def _best_network(real, fake, radius):
+    """A network of that radius, close to the best one if the radius is small: along the difference of fractions."""
+    weights = _dense(real).mean(axis=0) - _dense(fake).mean(axis=0)
+    return radius * weights / np.linalg.norm(weights)
+
+
+@pytest.mark.parametrize("radius", [1e-3, 0.1, 1.0, 10.0])
+def test_no_network_beats_the_tangent_when_its_weights_are_within_the_radius(radius):
+    rng = np.random.default_rng(21)
+    for _ in range(20):
+        real, fake = _rows(rng, 50), _rows(rng, 40)
+        bound = math.log(2) - radius / 4 * _distance(real, fake)
+        networks = [rng.normal(size=sum(SIZES) + 1) for _ in range(50)]
+        networks = [
+            np.append(radius * weights[:-1] / np.linalg.norm(weights[:-1]), weights[-1]) for weights in networks
+        ]
+        for weights in (*networks, _best_network(real, fake, radius)):
+            assert _loss(weights, _dense(real), _dense(fake)) >= bound
+
+
+def test_the_tangent_is_missed_when_its_factor_is_a_twentieth_low():
+    rng = np.random.default_rng(22)
+    real, fake = _rows(rng, 50), _rows(rng, 40)
+    radius = 1e-3
+    loss = _loss(_best_network(real, fake, radius), _dense(real), _dense(fake))
+    assert loss < math.log(2) - 0.95 * radius / 4 * _distance(real, fake)
+
+
+def _breaches(failure_probability, *, with_slack, repeats=1_000):
+    """How many of so many certificates a network breaks."""
+    rows = np.random.default_rng(23)
+    real, fake = _rows(rows, 60), _rows(rows, 50, power=0.2)
+    radius = 1e-4
+    best = math.log(2) - _loss(_best_network(real, fake, radius), _dense(real), _dense(fake))
+    rng, breaches = np.random.default_rng(), 0
+    for _ in range(repeats):
+        certificate, _ = measure_one_layer_certificate(
+            real, fake, sizes=SIZES, records=60, noise_multiplier=3.0, rng=rng
+        )
+        alpha = certificate.alpha(radius=radius, failure_probability=failure_probability)
+        if not with_slack:
+            alpha = radius / 4 * max(certificate.noisy_distance, 0.0)
+        breaches += best > alpha
+    return breaches
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("failure_probability", [0.05, 0.3])
+def test_certificate_holds_as_often_as_stated_when_released(failure_probability):
+    breaches = _breaches(failure_probability, with_slack=True)
+    assert breaches <= stats.binom.isf(FALSE_ALARM, 1_000, failure_probability)
+    # The bound is tight here: far fewer breaches would tell of a slack that is too large.
+    assert breaches >= stats.binom.ppf(FALSE_ALARM, 1_000, 0.9 * failure_probability)
+
+
+@pytest.mark.statistical
+def test_the_check_of_the_certificate_fails_when_there_is_no_slack():
+    assert _breaches(0.05, with_slack=False) > stats.binom.isf(FALSE_ALARM, 1_000, 0.05)
+
+
+def test_distances_stay_within_their_sensitivity_when_any_record_changes():
+    rng = np.random.default_rng(24)
+    settings = {"sizes": SIZES, "records": 6, "noise_multiplier": NO_NOISE, "rng": rng}
+    zeroed, replaced = 0.0, 0.0
+    for _ in range(5):
+        real, fake = _rows(rng, 6), _rows(rng, 1)
+        certificate, event = measure_one_layer_certificate(real, fake, **settings)
+        assert certificate.stddev == pytest.approx(NO_NOISE * math.sqrt(3) / 6)
+        assert event.replace_one_factor == math.sqrt(2)
+        whole = certificate.noisy_distance
+        assert whole == pytest.approx(_distance(real, fake), abs=1e-9)
+        without = measure_one_layer_certificate(real[1:], fake, **settings)[0].noisy_distance
+        zeroed = max(zeroed, abs(whole - without))
+        for other in EVERY_ROW:
+            neighbour = np.vstack([real[1:], other])
+            distance = measure_one_layer_certificate(neighbour, fake, **settings)[0].noisy_distance
+            replaced = max(replaced, abs(whole - distance))
+    assert 0.5 * math.sqrt(3) / 6 < zeroed <= math.sqrt(3) / 6
+    assert 0.5 * math.sqrt(6) / 6 < replaced <= math.sqrt(6) / 6
+
+
+def test_alpha_is_within_what_a_loss_can_be_when_noise_is_wide():
+    wide = OneLayerCertificate(noisy_distance=1e6, stddev=1.0, attributes=3)
+    assert wide.alpha(radius=1e-2, failure_probability=0.1) == pytest.approx(1e-2 / 4 * math.sqrt(6))
+    assert wide.alpha(radius=100.0, failure_probability=0.1) == math.log(2)
+    assert OneLayerCertificate(noisy_distance=-9.0, stddev=1.0, attributes=3).alpha(
+        radius=1.0, failure_probability=0.1
+    ) == pytest.approx(0.0)
+
+
+# Rows on disk, and rows of several workers
+
+
+def _release_all(real, fake, *, noise_multiplier=NO_NOISE, seed=1, **more):
+    """Everything that a round and a certificate release: weights, the mean score, the distance."""
+    settings = {"sizes": SIZES, "noise_multiplier": noise_multiplier, "rng": np.random.default_rng(seed), **more}
+    settings = {"records": len(real), **settings}
+    weights, _ = train_one_layer(real, fake, regularization=0.1, **settings)
+    term, _ = measure_one_layer(real, weights, **settings)
+    certificate, _ = measure_one_layer_certificate(real, fake, **settings)
+    return np.array([*weights, term.target, certificate.noisy_distance])
+
+
+@pytest.mark.parametrize("cells", [1, 7 * len(SIZES)])
+def test_releases_are_those_of_rows_in_memory_when_rows_are_on_disk_and_read_in_blocks(cells, monkeypatch):
+    real, fake = _rows(np.random.default_rng(29), 60), _codes(np.random.default_rng(30), 5)
+    expected = _release_all(real, fake)
+    # One block is all rows here, which the tests above compare with dense tables.
+    monkeypatch.setattr(one_hot_rows, "_BLOCK_CELLS", cells)
+    np.testing.assert_allclose(_release_all(real, fake), expected, rtol=1e-9, atol=1e-12)
+    np.testing.assert_array_equal(_release_all(put_on_disk(real), fake), _release_all(real, fake))
+
+
+def _release_together(real, fake, *, size, rows_twice=False):
+    """What the chief of so many workers releases, with noise, and how often each task was asked for."""
+
+    def job(team: Team):
+        first, last = team.get_rows(len(real))
+        own = real[0 if rows_twice else first : last]
+        if not team.leads:
+            return team.serve(OneLayerServer(lambda: (own, GroupLayout(SIZES))).tasks, charge=None, charged={})
+        released = _release_all(
+            own, fake, noise_multiplier=3.0, records=(1 + rows_twice) * len(real), add_up=team.add_up
+        )
+        team.dismiss()
+        return released
+
+    released, *others = run_team(size, job)
+    assert others == [None] * (size - 1)
+    return released
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_releases_are_those_of_one_worker_when_several_have_the_rows(size):
+    real, fake = _rows(np.random.default_rng(29), 61), _codes(np.random.default_rng(30), 5)
+    # The noise is the chief's, drawn once: another draw, or more of it, would show.
+    alone = _release_all(real, fake, noise_multiplier=3.0)
+    np.testing.assert_allclose(_release_together(real, fake, size=size), alone, rtol=1e-9, atol=1e-12)
+
+
+def test_the_check_of_several_workers_fails_when_rows_are_counted_twice():
+    real, fake = _rows(np.random.default_rng(29), 61), _codes(np.random.default_rng(30), 5)
+    alone = _release_all(real, fake, noise_multiplier=3.0)
+    assert np.max(np.abs(_release_together(real, fake, size=2, rows_twice=True) - alone)) > 1e-4
+
+
+# Plan and refusals
+
+
+def test_charges_equal_the_acts_events_when_they_happen():
+    rng = np.random.default_rng(25)
+    real, fake = _rows(rng, 20), _rows(rng, 20)
+    scale = 7.0
+    ledger = Ledger(
+        Budget(epsilon=10.0, delta=1e-6), accountant=MOMENTS, neighboring_relation=NeighboringRelation.REPLACE_ONE
+    )
+    planned = {}
+    for label, event, count, details in one_layer_charges(3, attributes=3, scale=scale):
+        ledger.reserve(label, event, count, mechanism="Gaussian mechanism", **details)
+        planned[label] = event
+    settings = {"sizes": SIZES, "rng": rng}
+    for _ in range(3):
+        ledger.charge("one-layer weights")
+        weights, event = train_one_layer(
+            real,
+            fake,
+            regularization=0.1,
+            noise_multiplier=planned["one-layer weights"].noise_multiplier,
+            **settings,
+        )
+        assert event == planned["one-layer weights"]
+        ledger.charge("one-layer answer")
+        multiplier = planned["one-layer answer"].noise_multiplier
+        _, event = measure_one_layer(real, weights, records=20, noise_multiplier=multiplier, **settings)
+        assert event == planned["one-layer answer"]
+    ledger.charge("one-layer certificate")
+    multiplier = planned["one-layer certificate"].noise_multiplier
+    _, event = measure_one_layer_certificate(real, fake, records=20, noise_multiplier=multiplier, **settings)
+    assert event == planned["one-layer certificate"]
+    assert all(line["reserved"] == line["charged"] for line in ledger.itemise())
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"regularization": 0.0}, "regularization"),
+        ({"regularization": math.nan}, "regularization"),
+        ({"noise_multiplier": 0.0}, "noise_multiplier"),
+        ({"sizes": ()}, "at least one attribute"),
+        ({"sizes": (3, 2)}, "must have 2 attributes"),
+        ({"sizes": (3, 2, 3)}, "do not exist, in 1 rows"),
+        ({"records": 1}, "records"),
+        ({"synthetic_weights": [1.0]}, "one weight each"),
+        ({"synthetic_weights": [0.0, 0.0]}, "one weight each"),
+        ({"synthetic_weights": [2.0, -1.0]}, "one weight each"),
+    ],
+)
+def test_training_refuses_when_a_number_is_out_of_range(change, words):
+    real = np.array([[0, 0, 3], [1, 1, 0]], dtype=np.int32)
+    settings = {"sizes": SIZES, "regularization": 0.1, "noise_multiplier": 1.0, "rng": np.random.default_rng(1)}
+    with pytest.raises(PrivacyError, match=words):
+        train_one_layer(real, real, **(settings | change))
+
+
+@pytest.mark.parametrize(
+    "soft", [np.full((2, 8), 0.25), np.full((2, 9), 0.5), np.tile([2, -1, 0, 1, 0, 1, 0, 0, 0.0], (2, 1)), np.ones(9)]
+)
+def test_training_refuses_when_soft_rows_are_not_probabilities(soft):
+    with pytest.raises(PrivacyError, match="synthetic rows"):
+        _train(EVERY_ROW, soft)
+
+
+def test_terms_certificates_and_charges_refuse_when_a_number_is_out_of_range():
+    weights = _weights(26)
+    for change in ({"weights": weights[:-1]}, {"target": math.nan}, {"stddev": 0.0}, {"sizes": (3, 0, 6)}):
+        with pytest.raises(PrivacyError):
+            OneLayerTerm(**({"weights": weights, "sizes": SIZES, "target": 0.5, "stddev": 0.1} | change))
+    with pytest.raises(PrivacyError, match="9 columns"):
+        expected_score(np.ones((2, 8)), weights, SIZES)
+    for change in ({"noisy_distance": math.inf}, {"stddev": 0.0}, {"attributes": 0}):
+        with pytest.raises(PrivacyError):
+            OneLayerCertificate(**({"noisy_distance": 0.1, "stddev": 0.1, "attributes": 3} | change))
+    certificate = OneLayerCertificate(noisy_distance=0.1, stddev=0.1, attributes=3)
+    for radius, failure in ((0.0, 0.1), (math.inf, 0.1), (1.0, 0.0), (1.0, 0.6)):
+        with pytest.raises(PrivacyError):
+            certificate.alpha(radius=radius, failure_probability=failure)
+    for rounds, attributes, scale in ((0, 3, 1.0), (2, 0, 1.0), (True, 3, 1.0), (2, 3, 0.0)):
+        with pytest.raises(PrivacyError):
+            one_layer_charges(rounds, attributes=attributes, scale=scale)

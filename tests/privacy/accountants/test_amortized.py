@@ -1,0 +1,132 @@
+import math
+
+import numpy as np
+import pytest
+from scipy import optimize, stats
+
+from dpwgan.privacy.accountants.amortized import AMORTIZED, amplified_epsilon, gaussian_delta, gaussian_epsilon
+from dpwgan.privacy.budget import NeighboringRelation
+from dpwgan.privacy.events import gaussian, poisson_gaussian
+from tests.privacy.brute_force import Line
+
+ZERO_OUT, REPLACE_ONE = NeighboringRelation.ZERO_OUT, NeighboringRelation.REPLACE_ONE
+
+
+@pytest.mark.parametrize("noise", [0.3, 1.0, 4.0, 50.0])
+def test_gaussian_delta_is_that_of_an_integral_when_compared(noise):
+    line = Line(stddev=noise, reach=1 + 14 * noise)
+    p, q = line.log_mixture((1.0, 1.0)), line.log_mixture((1.0, 0.0))
+    for epsilon in np.array([0.0, 0.3, 1.0, 3.0]) / noise:
+        computed = float(gaussian_delta(np.array([epsilon]), noise_multiplier=noise)[0])
+        assert computed == pytest.approx(line.hockey_stick(p, q, epsilon=epsilon), rel=1e-5)
+
+
+def test_gaussian_epsilon_keeps_its_delta_when_delta_is_tiny_and_noise_is_large():
+    for noise in (0.05, 1.0, 100.0, 1e5):
+        for delta in (1e-3, 1e-12, 1e-30):
+            epsilon = gaussian_epsilon(np.array([delta]), noise_multiplier=noise)
+            assert float(gaussian_delta(epsilon, noise_multiplier=noise)[0]) <= delta
+            closer = gaussian_delta(epsilon * (1 - 1e-6), noise_multiplier=noise)
+            assert epsilon == 0 or float(closer[0]) > delta * (1 - 1e-3)
+
+
+def test_amplified_epsilon_is_the_formula_when_small_and_does_not_overflow_when_large():
+    assert amplified_epsilon(np.array([0.5]), sampling_probability=0.1)[0] == pytest.approx(
+        math.log(1 + 0.1 * (math.exp(0.5) - 1)), rel=1e-12
+    )
+    assert amplified_epsilon(np.array([2000.0]), sampling_probability=0.1)[0] == pytest.approx(2000 + math.log(0.1))
+    around = amplified_epsilon(np.array([30 - 1e-9, 30 + 1e-9]), sampling_probability=1e-5)
+    assert around[0] == pytest.approx(around[1], rel=1e-8)
+
+
+@pytest.mark.parametrize("q", [1e-3, 0.05, 0.5])
+@pytest.mark.parametrize("noise", [0.6, 1.0, 6.0])
+def test_one_step_keeps_its_delta_when_a_record_is_zeroed_or_replaced(q, noise):
+    line = Line(stddev=noise, reach=3 + 14 * noise)
+    table, without = line.log_mixture((1 - q, 0.0), (q, 1.0)), line.log_mixture((1.0, 0.0))
+    for full in np.array([0.1, 1.0, 4.0]) / noise:
+        epsilon = float(amplified_epsilon(np.array([full]), sampling_probability=q)[0])
+        zeroing = q * float(gaussian_delta(np.array([full]), noise_multiplier=noise)[0])
+        assert line.hockey_stick(table, without, epsilon=epsilon) <= zeroing * (1 + 1e-5)
+        assert line.hockey_stick(without, table, epsilon=epsilon) <= zeroing * (1 + 1e-5)
+        replacing = q * float(gaussian_delta(np.array([full]), noise_multiplier=noise / 2)[0])
+        for mean in (-1.0, -0.5, 0.5):
+            other = line.log_mixture((1 - q, 0.0), (q, mean))
+            assert line.hockey_stick(table, other, epsilon=epsilon) <= replacing * (1 + 1e-5)
+            assert line.hockey_stick(other, table, epsilon=epsilon) <= replacing * (1 + 1e-5)
+
+
+def test_the_check_of_one_step_notices_when_the_sensitivity_of_a_replacement_is_not_doubled():
+    q, noise, full = 0.05, 1.0, 1.0
+    line = Line(stddev=noise, reach=20.0)
+    table, other = line.log_mixture((1 - q, 0.0), (q, 1.0)), line.log_mixture((1 - q, 0.0), (q, -1.0))
+    epsilon = float(amplified_epsilon(np.array([full]), sampling_probability=q)[0])
+    too_small = q * float(gaussian_delta(np.array([full]), noise_multiplier=noise)[0])
+    assert line.hockey_stick(table, other, epsilon=epsilon) > too_small
+
+
+def _by_another_optimiser(q, noise, steps, delta):
+    """The module's formula, written again with other functions and minimised by scipy."""
+
+    def at(log_odds):
+        slack = delta / (1 + math.exp(-log_odds))
+        target = (delta - slack) / steps / q
+
+        def excess(e0):
+            upper = stats.norm.cdf(1 / (2 * noise) - e0 * noise)
+            return upper - math.exp(e0) * stats.norm.cdf(-1 / (2 * noise) - e0 * noise) - target
+
+        e0 = optimize.brentq(excess, 0, 40 / noise + 20 / noise**2, xtol=1e-14)
+        e1 = math.log(1 + q * (math.exp(e0) - 1))
+        return min(steps * e1, math.sqrt(2 * steps * math.log(1 / slack)) * e1 + steps * e1 * (math.exp(e1) - 1))
+
+    return optimize.minimize_scalar(at, bounds=(-12, 12), method="bounded").fun
+
+
+@pytest.mark.parametrize(("q", "noise", "steps"), [(0.026, 35.5, 1_000), (0.026, 7.46, 1_000), (0.1, 4.0, 20)])
+def test_amortized_epsilon_is_that_of_another_optimiser_when_compared(q, noise, steps):
+    event = poisson_gaussian(sampling_probability=q, noise_multiplier=noise)
+    computed = AMORTIZED.get_epsilon([(event, steps)], delta=1e-6, neighboring_relation=ZERO_OUT)
+    assert computed == pytest.approx(_by_another_optimiser(q, noise, steps, 1e-6), rel=2e-3)
+
+
+def test_amortized_epsilon_is_the_exact_one_when_one_gaussian_is_released():
+    event = gaussian(noise_multiplier=2.0)
+    exact = float(gaussian_epsilon(np.array([1e-6]), noise_multiplier=2.0)[0])
+    computed = AMORTIZED.get_epsilon([(event, 1)], delta=1e-6, neighboring_relation=ZERO_OUT)
+    assert exact <= computed <= exact * (1 + 1e-9)
+
+
+def test_amortized_replace_one_is_a_halved_noise_when_steps_are_sampled():
+    step, halved = (poisson_gaussian(sampling_probability=0.05, noise_multiplier=noise) for noise in (6.0, 3.0))
+    replaced = AMORTIZED.get_epsilon([(step, 100)], delta=1e-6, neighboring_relation=REPLACE_ONE)
+    assert replaced == AMORTIZED.get_epsilon([(halved, 100)], delta=1e-6, neighboring_relation=ZERO_OUT)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("relation", [ZERO_OUT, REPLACE_ONE])
+def test_epsilon_grows_to_infinity_without_a_warning_when_noise_vanishes(relation):
+    epsilons = [
+        AMORTIZED.get_epsilon(
+            [(poisson_gaussian(sampling_probability=0.1, noise_multiplier=noise), 100)],
+            delta=1e-9,
+            neighboring_relation=relation,
+        )
+        for noise in (1e-2, 1e-4, 1e-8, 1e-10, 1e-60, 1e-153)
+    ]
+    assert epsilons == sorted(epsilons)
+    # One look at one record tells it from another by 1/(2 s^2) at least: no bound may be below that.
+    assert epsilons[0] >= 0.5 / 1e-2**2
+    assert epsilons[-1] >= 0.5 / 1e-153**2
+
+
+@pytest.mark.parametrize("noise", [0.05, 0.5, 2.0, 30.0, 1e4])
+def test_gaussian_epsilon_is_the_least_that_keeps_each_delta_when_deltas_are_tiny_or_large(noise):
+    deltas = np.array([1e-300, 1e-40, 1e-12, 1e-5, 0.1, 0.9])
+    epsilons = gaussian_epsilon(deltas, noise_multiplier=noise)
+    assert np.all(gaussian_delta(epsilons, noise_multiplier=noise) <= deltas)
+    positive = epsilons > 0
+    # Where delta is next to nothing, what rounding may have taken is added back, and moves epsilon a little.
+    smaller = epsilons * (1 - 1e-6)
+    assert np.all(gaussian_delta(smaller, noise_multiplier=noise)[positive] > deltas[positive])
+    assert np.all(gaussian_delta(np.zeros(6), noise_multiplier=noise)[~positive] <= deltas[~positive])

@@ -1,0 +1,127 @@
+import math
+
+import dp_accounting
+import numpy as np
+import pytest
+
+from dpwgan.privacy.accountants.amortized import gaussian_epsilon
+from dpwgan.privacy.accountants.moments import (
+    MOMENTS,
+    ORDERS,
+    _one_event,
+    delta_from_divergences,
+    epsilon_from_divergences,
+    replace_one_by_group,
+    sampled_gaussian_divergences,
+)
+from dpwgan.privacy.budget import NeighboringRelation
+from dpwgan.privacy.events import gaussian, poisson_gaussian
+from tests.privacy.brute_force import Line
+from tests.privacy.reference_events import to_dp_event
+
+ZERO_OUT, REPLACE_ONE = NeighboringRelation.ZERO_OUT, NeighboringRelation.REPLACE_ONE
+CHECKED_ORDERS = (1.1, 1.5, 2.0, 3.7, 8.0, 10.9, 16.0)
+
+
+def test_orders_are_the_documented_ones_when_read():
+    assert len(ORDERS) == 161
+    assert ORDERS[:2] == (1.1, 1.2)
+    assert ORDERS[98:101] == (10.9, 11.0, 12.0)
+    assert ORDERS[-10:] == (63.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 2048.0, 4096.0, 8192.0, 16384.0)
+
+
+@pytest.mark.parametrize("q", [1e-3, 0.02, 0.3])
+@pytest.mark.parametrize("noise", [0.7, 1.5, 8.0])
+def test_sampled_divergences_are_those_of_an_integral_when_zeroing_out(q, noise):
+    line = Line(stddev=noise, reach=20 + 14 * noise)
+    without = line.log_mixture((1.0, 0.0))
+    having = line.log_mixture((1 - q, 0.0), (q, 1.0))
+    computed = sampled_gaussian_divergences(
+        poisson_gaussian(sampling_probability=q, noise_multiplier=noise), orders=CHECKED_ORDERS
+    )
+    for order, divergence in zip(CHECKED_ORDERS, computed, strict=True):
+        there = line.renyi(having, without, order=order)
+        back = line.renyi(without, having, order=order)
+        assert divergence == pytest.approx(there, rel=1e-6, abs=1e-10)
+        assert divergence >= back * (1 - 1e-9) - 1e-12
+
+
+@pytest.mark.parametrize("q", [1e-3, 0.02, 0.3])
+@pytest.mark.parametrize("noise", [0.7, 1.5, 8.0])
+def test_replace_one_divergences_are_above_an_integral_when_records_are_opposite(q, noise):
+    line = Line(stddev=noise, reach=25 + 14 * noise)
+    table = line.log_mixture((1 - q, 0.0), (q, 1.0))
+    bounds = dict(
+        zip(
+            ORDERS,
+            _one_event(poisson_gaussian(sampling_probability=q, noise_multiplier=noise), REPLACE_ONE),
+            strict=True,
+        )
+    )
+    for mean in (-1.0, -0.5, 0.0, 0.5):
+        other = line.log_mixture((1 - q, 0.0), (q, mean))
+        for order in CHECKED_ORDERS:
+            assert line.renyi(table, other, order=order) <= bounds[order] * (1 + 1e-9)
+            assert line.renyi(other, table, order=order) <= bounds[order] * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("factor", [2.0, math.sqrt(2.0)])
+def test_gaussian_divergences_are_exact_when_a_record_is_replaced(factor):
+    line = Line(stddev=1.5, reach=60.0)
+    bounds = dict(
+        zip(ORDERS, _one_event(gaussian(noise_multiplier=1.5, replace_one_factor=factor), REPLACE_ONE), strict=True)
+    )
+    for order in CHECKED_ORDERS:
+        exact = line.renyi(line.log_mixture((1.0, 0.0)), line.log_mixture((1.0, factor)), order=order)
+        assert bounds[order] == pytest.approx(exact, rel=1e-6)
+
+
+@pytest.mark.parametrize("q", [0.001, 0.026, 0.3])
+@pytest.mark.parametrize("noise", [0.5, 1.0, 5.0, 80.0])
+def test_moments_epsilon_is_that_of_dp_accounting_when_computed_on_a_grid(q, noise):
+    event = poisson_gaussian(sampling_probability=q, noise_multiplier=noise)
+    reference = dp_accounting.rdp.RdpAccountant(orders=list(ORDERS)).compose(to_dp_event(event)).rdp
+    for steps in (1, 100, 5_000):
+        for delta in (1e-10, 1e-5):
+            expected, _ = dp_accounting.rdp.compute_epsilon(ORDERS, steps * reference, delta)
+            computed = MOMENTS.get_epsilon([(event, steps)], delta=delta, neighboring_relation=ZERO_OUT)
+            assert computed == pytest.approx(expected, rel=1e-6, abs=1e-9)
+            assert computed >= expected * (1 - 1e-12)
+
+
+@pytest.mark.parametrize("q", [1e-4, 0.026, 0.5, 0.95])
+@pytest.mark.parametrize("noise", [0.4, 2.0, 100.0])
+def test_divergences_are_those_of_dp_accounting_when_compared_order_by_order(q, noise):
+    event = poisson_gaussian(sampling_probability=q, noise_multiplier=noise)
+    reference = dp_accounting.rdp.RdpAccountant(orders=list(ORDERS)).compose(to_dp_event(event)).rdp
+    computed = sampled_gaussian_divergences(event, orders=ORDERS)
+    np.testing.assert_allclose(computed, reference, rtol=1e-9, atol=1e-11)
+
+
+def test_conversion_to_delta_is_the_inverse_when_put_together():
+    divergences = np.asarray(ORDERS) / (2 * 3.0**2)
+    for delta in (1e-12, 1e-6, 1e-3):
+        epsilon = epsilon_from_divergences(divergences, delta=delta)
+        assert delta_from_divergences(divergences, epsilon=epsilon) == pytest.approx(delta, rel=1e-9)
+
+
+def test_conversion_gives_zero_when_total_variation_is_below_delta():
+    assert epsilon_from_divergences(np.full(len(ORDERS), 1e-14), delta=1e-6) == 0.0
+    assert epsilon_from_divergences(np.full(len(ORDERS), 1e-11), delta=1e-6) > 0.0
+
+
+@pytest.mark.parametrize("noise", [0.5, 3.0, 40.0])
+def test_replace_one_is_above_the_exact_gaussian_when_nothing_is_sampled(noise):
+    delta = 1e-8
+    exact = float(gaussian_epsilon(np.array([delta]), noise_multiplier=noise / 2)[0])
+    event = gaussian(noise_multiplier=noise)
+    direct = MOMENTS.get_epsilon([(event, 1)], delta=delta, neighboring_relation=REPLACE_ONE)
+    group = replace_one_by_group([(event, 1)], delta=delta)
+    assert exact <= direct <= 1.3 * exact
+    assert exact <= group
+
+
+def test_replace_one_takes_the_better_bound_when_both_are_proved():
+    charges = [(poisson_gaussian(sampling_probability=0.02, noise_multiplier=1.5), 300)]
+    group = replace_one_by_group(charges, delta=1e-7)
+    assert MOMENTS.get_epsilon(charges, delta=1e-7, neighboring_relation=REPLACE_ONE) <= group * (1 + 1e-11)

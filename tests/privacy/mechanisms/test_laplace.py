@@ -1,0 +1,114 @@
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpwgan.errors import PrivacyError
+from dpwgan.privacy.mechanisms.laplace import PARTS, add_laplace_noise, sample_discrete_laplace, usable_decay
+
+FALSE_ALARM = 1e-6
+DRAWS = 50_000
+
+
+def _passes_chi_square(draws, *, decay):
+    """Whether draws have the discrete Laplace law, in cells of at least 50 expected draws."""
+    a = math.exp(-decay)
+    reach = max(1, int(math.log(DRAWS * (1 - a) / (1 + a) / 50) / decay))
+    inside = np.arange(-reach, reach + 1)
+    expected = DRAWS * (1 - a) / (1 + a) * a ** np.abs(inside)
+    tail = DRAWS * a ** (reach + 1) / (1 + a)
+    observed = [np.sum(draws < -reach), *(np.sum(draws == z) for z in inside), np.sum(draws > reach)]
+    return stats.chisquare(observed, [tail, *expected, tail]).pvalue > FALSE_ALARM
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("decay", [0.05, 0.5, 2.0])
+def test_discrete_laplace_has_its_law_when_drawn(decay):
+    usable = usable_decay(decay)
+    draws = sample_discrete_laplace(DRAWS, decay=usable, rng=np.random.default_rng())
+    assert draws.dtype == np.int64
+    assert _passes_chi_square(draws, decay=usable)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("decay", [0.05, 0.5, 2.0])
+def test_the_check_of_the_law_fails_when_noise_is_ten_percent_low(decay):
+    draws = sample_discrete_laplace(DRAWS, decay=usable_decay(decay / 0.9), rng=np.random.default_rng())
+    assert not _passes_chi_square(draws, decay=usable_decay(decay))
+
+
+@pytest.mark.statistical
+def test_the_check_of_the_law_fails_when_negative_zero_is_kept():
+    rng = np.random.default_rng()
+    geometric = rng.geometric(-math.expm1(-0.5), size=DRAWS) - 1
+    assert not _passes_chi_square(np.where(rng.random(DRAWS) < 0.5, geometric, -geometric), decay=0.5)
+
+
+def test_decay_is_rounded_down_when_it_is_off_the_grid():
+    for decay in (1e-5, 0.1, 1 / 3, 1.0, 7.77):
+        assert decay - 1 / PARTS < usable_decay(decay) <= decay
+    assert usable_decay(1e9) == 32.0
+
+
+@pytest.mark.parametrize("decay", [0.0, -1.0, math.nan, math.inf, 1e-7])
+def test_decay_is_refused_when_nothing_is_left_of_it(decay):
+    with pytest.raises(PrivacyError):
+        usable_decay(decay)
+
+
+def test_noise_is_refused_when_its_decay_is_off_the_grid():
+    with pytest.raises(PrivacyError, match="grid"):
+        sample_discrete_laplace(3, decay=0.1, rng=np.random.default_rng(1))
+
+
+def test_noise_is_empty_when_none_is_asked_for():
+    assert sample_discrete_laplace(0, decay=1.0, rng=np.random.default_rng(1)).size == 0
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("sensitivity", [3, 2**33])
+def test_released_sums_have_laplace_noise_of_the_stated_scale(sensitivity):
+    """Chi-square on the quantiles of the magnitude; the twin's noise is 10% low."""
+    values = np.arange(DRAWS)
+    released, scale, event = add_laplace_noise(
+        values, sensitivity=sensitivity, epsilon=0.3, rng=np.random.default_rng(), replace_one_factor=1.5
+    )
+    assert released.dtype == np.int64
+    assert scale == pytest.approx(sensitivity / 0.3, rel=1e-3)
+    assert (event.epsilon, event.replace_one_factor) == (0.3, 1.5)
+    for factor, passes in ((1.0, True), (0.9, False)):
+        magnitudes = np.abs(released - values) * factor
+        a = math.exp(-1 / scale)
+        edges = np.unique(np.floor(-scale * np.log(np.linspace(1, 0.02, 12)[1:-1])))
+        tails = 2 * a ** (edges + 1) / (1 + a)  # P(|z| > edge)
+        expected = DRAWS * -np.diff(np.concatenate(([1.0], tails, [0.0])))
+        observed = np.histogram(magnitudes, bins=[-0.5, *(edges + 0.5), np.inf])[0]
+        assert (stats.chisquare(observed, expected).pvalue > FALSE_ALARM) == passes
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1 / 3, 1.0, 7.3])
+@pytest.mark.parametrize("sensitivity", [1, 7, 2**30 + 1])
+def test_scale_is_never_below_sensitivity_over_epsilon_when_rounded(epsilon, sensitivity):
+    _, scale, _ = add_laplace_noise([0], sensitivity=sensitivity, epsilon=epsilon, rng=np.random.default_rng(1))
+    assert Fraction(sensitivity) <= Fraction(scale) * Fraction(epsilon)
+    assert (Fraction(scale) - Fraction(1, 2**10)) * Fraction(epsilon) < sensitivity
+
+
+@pytest.mark.parametrize(
+    ("values", "change"),
+    [
+        ([0.5], {}),
+        ([1.0], {}),
+        ([1], {"sensitivity": 0}),
+        ([1], {"sensitivity": 1.0}),
+        ([1], {"epsilon": 0.0}),
+        ([1], {"epsilon": math.nan}),
+        ([1], {"epsilon": 1e-20}),
+        ([1], {"replace_one_factor": 3.0}),
+    ],
+)
+def test_release_is_refused_when_a_number_is_out_of_range(values, change):
+    with pytest.raises(PrivacyError):
+        add_laplace_noise(values, rng=np.random.default_rng(1), **{"sensitivity": 1, "epsilon": 1.0, **change})

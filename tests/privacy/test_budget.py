@@ -1,0 +1,23 @@
+import math
+
+import pytest
+
+from dpwgan.errors import UsageError
+from dpwgan.privacy.budget import Budget
+
+
+@pytest.mark.parametrize("epsilon", [0, -1, math.nan, math.inf, -math.inf, True, "1"])
+def test_budget_refuses_epsilon_when_not_finite_and_above_zero(epsilon):
+    with pytest.raises(UsageError, match="epsilon"):
+        Budget(epsilon=epsilon, delta=1e-6)
+
+
+@pytest.mark.parametrize("delta", [0, -1e-9, 1, 98, math.nan, math.inf, "x"])
+def test_budget_refuses_delta_when_not_between_zero_and_one(delta):
+    with pytest.raises(UsageError, match="delta"):
+        Budget(epsilon=1.0, delta=delta)
+
+
+def test_budget_says_that_delta_is_no_count_when_it_is_one_or_more():
+    with pytest.raises(UsageError, match="count of columns"):
+        Budget(epsilon=1.0, delta=98)

@@ -1,0 +1,183 @@
+"""Lists of cells read from the data, waived or private."""
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import polars as pl
+import pytest
+
+from dpwgan.errors import DataError, PrivacyError, SpecsError
+from dpwgan.privacy.events import StableSelection, stable_selection
+from dpwgan.table.domains import discover_domains
+from dpwgan.table.encoder import TableEncoder
+from dpwgan.table.schema import CategoricalColumn, NumericColumn, Schema, UndiscoveredColumn
+
+RESERVED = stable_selection(epsilon=0.5, delta=1e-6)
+PLAIN = NumericColumn(name="n", minimum=0, maximum=9, integer=True)
+
+
+class Selection:
+    """Releases every cell seen at least twice, and remembers what it was asked."""
+
+    def __init__(self) -> None:
+        self.acts: list[object] = []
+
+    def charge(self, column: str) -> None:
+        self.acts.append(column)
+
+    def __call__(
+        self, counts: Mapping[str, int], *, epsilon: float, delta: float, rng: np.random.Generator
+    ) -> tuple[tuple[str, ...], StableSelection]:
+        self.acts.append((dict(counts), epsilon, delta))
+        return tuple(cell for cell, rows in counts.items() if rows > 1), stable_selection(epsilon=epsilon, delta=delta)
+
+
+def make_schema(**keys: object) -> Schema:
+    column = UndiscoveredColumn(name="c", **keys)  # type: ignore[arg-type]
+    return Schema(columns=(PLAIN, column), sha256="abc")
+
+
+def make_frame(cells: list[str]) -> pl.DataFrame:
+    return pl.DataFrame({"n": ["1"] * len(cells), "c": cells})
+
+
+def test_waived_column_lists_every_cell_in_order_when_read() -> None:
+    schema = discover_domains(
+        make_frame(["b", "a", "10", "9", "", "b"]), make_schema(privacy="waived", missing=("?", ""))
+    )
+    assert schema.sha256 == "abc"
+    assert schema.columns == (
+        PLAIN,
+        CategoricalColumn(
+            name="c", tokens=("9", "10", "a", "b", "?", ""), missing=("?", ""), domain="waived", out_of_domain="reject"
+        ),
+    )
+
+
+def test_spellings_are_merged_when_the_column_is_of_whole_numbers() -> None:
+    frame = make_frame(["3", "03", "3.0", "10", "-1", "0999"])
+    schema = discover_domains(frame, make_schema(privacy="waived", integer=True, missing=("999",)))
+    assert schema.columns[1].tokens == ("-1", "3", "10", "999")  # type: ignore[union-attr]
+    encoded = TableEncoder(schema, ["n", "c"]).encode(frame)
+    assert encoded.codes[:, 0].tolist() == [1, 1, 1, 2, 0, 3]
+
+
+def test_private_column_lists_what_is_released_when_charged_first() -> None:
+    selection = Selection()
+    frame = make_frame(["a", "a", "rare", "b", "b", "?"])
+    schema = discover_domains(
+        [frame[:2], frame[2:]],
+        make_schema(privacy="private", missing=("?",)),
+        select=selection,
+        reserved={"c": RESERVED},
+        rng=np.random.default_rng(1),
+        charge=selection.charge,
+    )
+    assert selection.acts[0] == "c"
+    assert selection.acts[1] == ({"a": 2, "rare": 1, "b": 2}, 0.5, 1e-6)
+    assert schema.columns[1] == CategoricalColumn(
+        name="c", tokens=("a", "b", "?"), missing=("?",), domain="private", out_of_domain="missing"
+    )
+    encoder = TableEncoder(schema, ["n", "c"])
+    encoded = encoder.encode(frame)
+    assert encoded.codes[:, 0].tolist() == [0, 0, 2, 1, 1, 2]
+    assert "rare" not in encoder.decode(encoded, np.random.default_rng(1))["c"].to_list()
+
+
+def test_cells_the_specs_rule_out_are_missing_when_the_list_is_private() -> None:
+    selection = Selection()
+    schema = discover_domains(
+        make_frame(["1", "1.0", "x", "2.5", ""]),
+        make_schema(privacy="private", integer=True, missing=("N",)),
+        select=selection,
+        reserved={"c": RESERVED},
+        rng=np.random.default_rng(1),
+    )
+    assert selection.acts == [({"1": 2}, 0.5, 1e-6)]
+    assert schema.columns[1].tokens == ("1", "N")  # type: ignore[union-attr]
+
+
+def test_private_column_is_refused_when_it_has_no_missing_code() -> None:
+    selection = Selection()
+    with pytest.raises(SpecsError, match="missing code"):
+        discover_domains(make_frame(["a"]), make_schema(privacy="private"), select=selection, charge=selection.charge)
+    assert selection.acts == []
+
+
+@pytest.mark.parametrize("reserved", [None, {}, {"other": RESERVED}])
+def test_private_column_is_refused_when_there_is_no_budget_for_it(reserved: dict[str, StableSelection] | None) -> None:
+    selection = Selection()
+    with pytest.raises(SpecsError, match="cannot be selected"):
+        discover_domains(
+            make_frame(["a"]),
+            make_schema(privacy="private", missing=("?",)),
+            select=selection,
+            reserved=reserved,
+            rng=np.random.default_rng(1),
+            charge=selection.charge,
+        )
+    assert selection.acts == []
+
+
+@pytest.mark.parametrize(("epsilon_factor", "delta_factor"), [(3, 1), (0.5, 1), (1, 2)])
+def test_private_column_is_refused_when_other_than_what_was_reserved_is_spent(
+    epsilon_factor: float, delta_factor: float
+) -> None:
+    def overspend(
+        counts: Mapping[str, int], *, epsilon: float, delta: float, rng: np.random.Generator
+    ) -> tuple[tuple[str, ...], StableSelection]:
+        return tuple(counts), stable_selection(epsilon=epsilon_factor * epsilon, delta=delta_factor * delta)
+
+    with pytest.raises(PrivacyError, match="other than what was reserved") as caught:
+        discover_domains(
+            make_frame(["S3CRET", "S3CRET"]),
+            make_schema(privacy="private", missing=("?",)),
+            select=overspend,
+            reserved={"c": RESERVED},
+            rng=np.random.default_rng(1),
+        )
+    assert "S3CRET" not in str(caught.value)
+
+
+def test_all_private_columns_are_charged_when_no_row_was_read_yet() -> None:
+    acts: list[str] = []
+
+    def read() -> Iterator[pl.DataFrame]:
+        acts.append("read")
+        yield pl.DataFrame({"c": ["x"], "d": ["x"], "w": ["x"]})
+
+    columns = (
+        UndiscoveredColumn(name="w", privacy="waived"),
+        UndiscoveredColumn(name="c", privacy="private", missing=("?",)),
+        UndiscoveredColumn(name="d", privacy="private", missing=("?",)),
+    )
+    discover_domains(
+        read(),
+        Schema(columns=columns, sha256="0"),
+        select=Selection(),
+        reserved={"c": RESERVED, "d": RESERVED},
+        rng=np.random.default_rng(1),
+        charge=acts.append,
+    )
+    assert acts == ["c", "d", "read"]
+
+
+@pytest.mark.parametrize(
+    ("cells", "keys", "words"),
+    [
+        (["a", "", ""], {}, "2 rows with a cell that is empty"),
+        (["1", "S3CRET", "2.5"], {"integer": True}, "2 rows with a cell that is not a whole number"),
+        ([str(cell) for cell in range(11)], {}, "more than 10 distinct cells"),
+    ],
+)
+def test_waived_column_is_refused_when_its_cells_cannot_be_listed(
+    cells: list[str], keys: dict[str, object], words: str
+) -> None:
+    with pytest.raises(DataError, match=words) as raised:
+        discover_domains(make_frame(cells), make_schema(privacy="waived", **keys), most_categories=10)
+    assert "S3CRET" not in str(raised.value)
+
+
+def test_schema_stays_as_it_is_when_nothing_is_left_to_discover() -> None:
+    schema = Schema(columns=(PLAIN,), sha256="0")
+    assert discover_domains(make_frame(["a"]), schema) == schema

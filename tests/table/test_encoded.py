@@ -1,0 +1,83 @@
+"""What a span says about its column."""
+
+import json
+from dataclasses import asdict
+
+import numpy as np
+import pytest
+
+from dpwgan.table.encoded import MOST_LEVELS, Span, lay_out_spans
+from dpwgan.table.schema import CategoricalColumn, Column, NumericColumn, Schema
+from dpwgan.table.written import WrittenNumbers
+from tests.marginals.tables import COLUMNS, SPANS
+
+
+def span_of(column: Column) -> Span:
+    return lay_out_spans(Schema(columns=(column,), sha256="0" * 64))[-1]
+
+
+@pytest.mark.parametrize("column", [column for column in COLUMNS if isinstance(column, NumericColumn)], ids=str)
+def test_levels_are_the_numbers_that_the_writer_may_write_when_they_are_counted(column: NumericColumn) -> None:
+    written = WrittenNumbers(column)
+    span = span_of(column)
+    if column.edges is not None:
+        assert span.levels == 0
+        return
+    assert span.levels == min(written.high - written.low + 1, MOST_LEVELS)
+    ends = column.minimum + np.array([span.first_level, span.last_level]) * (column.maximum - column.minimum)
+    assert ends == pytest.approx(np.array([written.low, written.high]) / written.steps_per_unit)
+
+
+@pytest.mark.parametrize(
+    ("minimum", "maximum", "decimals", "levels", "first_level", "last_level"),
+    [
+        (0, 1_000_000, 0, 1_000_001, 0.0, 1.0),
+        (0, 1, 6, 1_000_001, 0.0, 1.0),
+        (0, 5e9, 0, MOST_LEVELS, 0.0, 1.0),
+        (0.1, 1.1, 1, 11, 0.0, 1.0),
+        (0.25, 1.25, 1, 10, 0.05, 0.95),
+        (3, 3, 0, 1, 0.0, 0.0),
+        (0.2, 0.8, 0, 1, 0.0, 0.0),
+    ],
+)
+def test_levels_follow_range_and_digits_when_column_is_a_number(
+    minimum: float, maximum: float, decimals: int, levels: int, first_level: float, last_level: float
+) -> None:
+    column = NumericColumn(name="x", minimum=minimum, maximum=maximum, integer=False, decimals=decimals)
+    span = span_of(column)
+    assert (span.levels, span.first_level, span.last_level) == (levels, first_level, last_level)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "missing", "ordered"),
+    [
+        (("1", "2", "10"), (), True),
+        (("01", "02", "N"), ("N",), True),
+        (("-1", "0", "3.0"), (), True),
+        (("2", "1"), (), False),
+        (("1", "01"), (), False),
+        (("1", "2", "N"), (), False),
+        (("1.5", "2"), (), False),
+        (("a",), (), False),
+    ],
+)
+def test_categories_are_ordered_when_they_are_rising_whole_numbers_only(
+    tokens: tuple[str, ...], missing: tuple[str, ...], ordered: bool
+) -> None:
+    span = span_of(CategoricalColumn(name="x", tokens=tokens, missing=missing))
+    assert (span.ordered, span.missing, span.levels) == (ordered, len(missing), 0)
+
+
+def test_bins_are_ordered_when_column_has_edges() -> None:
+    span = span_of(NumericColumn(name="x", minimum=0, maximum=9, integer=True, edges=(0, 5, 9), missing=("N",)))
+    assert (span.ordered, span.missing, span.categories) == (True, 1, 3)
+
+
+def test_spans_come_back_when_they_are_saved_with_or_without_the_newer_facts() -> None:
+    saved = json.loads(json.dumps([asdict(span) for span in SPANS]))
+    loaded = tuple(Span(**span) for span in saved)
+    assert [asdict(span) for span in loaded] == [asdict(span) for span in SPANS]
+    for span in saved:
+        for name in ("levels", "first_level", "last_level", "ordered", "missing"):
+            del span[name]
+    assert tuple(Span(**span) for span in saved) == SPANS

@@ -1,0 +1,313 @@
+"""A whole table both ways."""
+
+import copy
+import uuid
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from dpwgan.table.numeric import write_all_numbers
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from dpwgan.errors import DataError, DpwganError, SpecsError
+from dpwgan.table.encoded import EncodedTable, lay_out_spans
+from dpwgan.table.encoder import TableEncoder
+from dpwgan.table.schema import (
+    CategoricalColumn,
+    Column,
+    DerivedColumn,
+    IdentifierColumn,
+    NumericColumn,
+    Schema,
+    UndiscoveredColumn,
+)
+from dpwgan.table.writer import write_table
+
+COLUMNS: dict[str, Column] = {
+    column.name: column
+    for column in (
+        IdentifierColumn(name="id", start=10),
+        CategoricalColumn(name="sex", tokens=("F", "M")),
+        CategoricalColumn(name="place", tokens=("100", "150", "0999", ""), missing=("0999", ""), integer=True),
+        NumericColumn(name="age", minimum=0, maximum=120, integer=True),
+        NumericColumn(name="pay", minimum=0, maximum=1e5, integer=False, decimals=1, missing=("N",)),
+        NumericColumn(name="hours", minimum=0, maximum=99, integer=True, edges=(0, 40, 99), missing=("",)),
+        CategoricalColumn(name="same", tokens=("x",)),
+        DerivedColumn(name="region", source="place", floordiv=100, missing="0"),
+        DerivedColumn(name="days", source="age", multiply=365),
+        DerivedColumn(name="word", source="sex", mapping={"F": "woman", "M": "man"}),
+        IdentifierColumn(name="key"),
+    )
+}
+SCHEMA = Schema(columns=tuple(COLUMNS.values()), sha256="0")
+HEADER = ("word", "key", "pay", "age", "days", "place", "region", "sex", "hours", "same", "id")
+
+
+def make_frame(rows: list[tuple[str, str, int, float | str, int | str]]) -> pl.DataFrame:
+    def write(sex: str, place: str, age: int, pay: float | str, hours: int | str) -> dict[str, str]:
+        return {
+            "word": "woman" if sex == "F" else "man",
+            "key": "secret name",
+            "pay": str(pay),
+            "age": str(age),
+            "days": str(age * 365),
+            "place": place,
+            "region": "0" if place in ("0999", "") else "1",
+            "sex": sex,
+            "hours": str(hours),
+            "same": "x",
+            "id": "",
+        }
+
+    return pl.DataFrame([write(*row) for row in rows], schema=dict.fromkeys(HEADER, pl.String))
+
+
+ROWS = st.lists(
+    st.tuples(
+        st.sampled_from(["F", "M"]),
+        st.sampled_from(["100", "150", "0999", ""]),
+        st.integers(0, 120),
+        st.integers(0, 1_000_000).map(lambda tenths: tenths / 10) | st.just("N"),
+        st.integers(0, 99) | st.just(""),
+    ),
+    min_size=1,
+)
+
+
+@settings(deadline=None)
+@given(ROWS)
+def test_table_comes_back_when_it_is_encoded_and_decoded(
+    rows: list[tuple[str, str, int, float | str, int | str]],
+) -> None:
+    frame = make_frame(rows)
+    encoder = TableEncoder(SCHEMA, HEADER)
+    encoded = encoder.encode(frame)
+    assert encoded.spans == lay_out_spans(SCHEMA)
+    assert encoded.codes.dtype == np.int32
+    assert encoded.numbers.dtype == np.float32
+    decoded = encoder.decode(encoded, np.random.default_rng(1))
+    encoder.validate(decoded)
+    assert tuple(decoded.columns) == HEADER
+    exact = ["word", "age", "days", "place", "region", "sex", "same"]
+    assert decoded.select(exact).rows() == frame.select(exact).rows()
+    for before, after in zip(frame["pay"], decoded["pay"], strict=True):
+        assert before == after if before == "N" else abs(float(before) - float(after)) <= 0.11
+    assert decoded["id"].to_list() == [str(10 + row) for row in range(len(rows))]
+    assert all(uuid.UUID(key).version == 4 for key in decoded["key"])
+    again = encoder.encode(decoded)
+    assert np.array_equal(again.codes, encoded.codes)
+
+
+def test_chunks_make_the_same_table_when_it_comes_in_pieces() -> None:
+    frame = make_frame([("F", "100", age, age * 10.5, "") for age in range(100)])
+    encoder = TableEncoder(SCHEMA, HEADER)
+    whole = encoder.encode(frame)
+    pieces = encoder.encode_frames(frame.iter_slices(7), records=100)
+    assert np.array_equal(whole.codes, pieces.codes)
+    assert np.array_equal(whole.numbers, pieces.numbers)
+    chunks = (
+        EncodedTable(codes=whole.codes[at : at + 9], numbers=whole.numbers[at : at + 9], spans=whole.spans)
+        for at in range(0, 100, 9)
+    )
+    decoded = pl.concat(encoder.decode_chunks(chunks, np.random.default_rng(1)))
+    assert decoded["id"].to_list() == [str(10 + row) for row in range(100)]
+    assert decoded["key"].n_unique() == 100
+    assert decoded["age"].to_list() == frame["age"].to_list()
+
+
+def test_no_identifier_is_read_when_a_table_is_encoded() -> None:
+    frame = make_frame([("F", "100", 1, 2.5, 3)])
+    encoder = TableEncoder(SCHEMA, HEADER)
+    other = frame.with_columns(pl.lit("another").alias("key"), pl.lit("7").alias("id"))
+    assert np.array_equal(encoder.encode(frame).codes, encoder.encode(other).codes)
+    assert "secret name" not in encoder.decode(encoder.encode(frame), np.random.default_rng(1))["key"].to_list()
+
+
+def test_findings_of_all_columns_and_chunks_are_in_one_sentence_when_there_are_several() -> None:
+    good = make_frame([("F", "100", 1, 2.5, 3)])
+    bad = make_frame([("S3CRET", "100", 121, "S3CRET", 3), ("M", "100", 4, 1.0, 3)]).with_columns(
+        pl.lit("12345").alias("days")
+    )
+    with pytest.raises(DataError) as raised:
+        TableEncoder(SCHEMA, HEADER).encode_frames([bad, good, bad], records=5)
+    assert str(raised.value) == (
+        "The table does not fit the specs: column 'sex': 2 rows with a cell that is not one of its legal cells; "
+        "column 'age': 2 rows with a cell that is not between 0 and 120; "
+        "column 'pay': 2 rows with a cell that is not a number; "
+        "column 'days': 2 rows with a cell that does not follow from 'age' by its rule."
+    )
+
+
+def test_sentence_stays_short_when_many_columns_are_wrong() -> None:
+    names = [f"c{index}" for index in range(9)]
+    schema = Schema(columns=tuple(CategoricalColumn(name=name, tokens=("1",)) for name in names), sha256="0")
+    with pytest.raises(DataError, match="and 4 more such findings"):
+        TableEncoder(schema, names).encode(pl.DataFrame({name: ["2"] for name in names}))
+
+
+@pytest.mark.parametrize("records", [1, 3])
+def test_table_is_refused_when_it_has_another_number_of_rows_than_counted(records: int) -> None:
+    frame = make_frame([("F", "100", 1, 2.5, 3)] * 2)
+    with pytest.raises(DataError, match="number of rows"):
+        TableEncoder(SCHEMA, HEADER).encode_frames([frame], records=records)
+
+
+def test_encoder_is_refused_when_its_specs_cannot_be_acted_on() -> None:
+    undiscovered = Schema(columns=(UndiscoveredColumn(name="a", privacy="waived"),), sha256="0")
+    with pytest.raises(SpecsError, match="not discovered"):
+        TableEncoder(undiscovered, ["a"])
+    with pytest.raises(SpecsError, match="no column to train"):
+        TableEncoder(Schema(columns=(IdentifierColumn(name="a"),), sha256="0"), ["a"])
+    with pytest.raises(DataError, match="header"):
+        TableEncoder(SCHEMA, HEADER[1:])
+
+
+def test_encoded_table_is_refused_when_it_is_laid_out_otherwise() -> None:
+    encoder = TableEncoder(SCHEMA, HEADER)
+    encoded = encoder.encode(make_frame([("F", "100", 1, 2.5, 3)]))
+    for wrong in (
+        EncodedTable(codes=encoded.codes[:, 1:], numbers=encoded.numbers, spans=encoded.spans),
+        EncodedTable(codes=encoded.codes, numbers=encoded.numbers[:0], spans=encoded.spans),
+        EncodedTable(codes=encoded.codes, numbers=encoded.numbers, spans=encoded.spans[1:]),
+    ):
+        with pytest.raises(DpwganError, match="laid out"):
+            encoder.decode(wrong, np.random.default_rng(1))
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        DerivedColumn(name="d", source="none", multiply=2),
+        DerivedColumn(name="d", source="id", multiply=2),
+        DerivedColumn(name="d", source="sex", multiply=2),
+        DerivedColumn(name="d", source="sex", mapping={"F": "1"}),
+    ],
+)
+def test_derived_column_is_refused_when_its_rule_does_not_hold(column: DerivedColumn) -> None:
+    schema = Schema(columns=(COLUMNS["id"], COLUMNS["sex"], column), sha256="0")
+    with pytest.raises(SpecsError, match="'d'"):
+        TableEncoder(schema, ["id", "sex", "d"])
+
+
+def test_derived_cell_agrees_when_it_spells_the_number_otherwise() -> None:
+    frame = make_frame([("F", "100", 1, 2.5, 3)]).with_columns(
+        pl.lit("1.0").alias("region"), pl.lit("0365").alias("days"), pl.lit("1.0").alias("age")
+    )
+    encoder = TableEncoder(SCHEMA, HEADER)
+    assert encoder.decode(encoder.encode(frame), np.random.default_rng(1))["region"].to_list() == ["1"]
+
+
+def test_derived_cell_is_not_checked_when_its_source_is_replaced() -> None:
+    schema = Schema(
+        columns=(
+            NumericColumn(name="s", minimum=0, maximum=9, integer=True, missing=("N",), out_of_domain="missing"),
+            DerivedColumn(name="d", source="s", multiply=2, missing="M"),
+        ),
+        sha256="0",
+    )
+    encoder = TableEncoder(schema, ["s", "d"])
+    encoded = encoder.encode(pl.DataFrame({"s": ["10", "4", "N"], "d": ["20", "8", "M"]}))
+    assert encoder.decode(encoded, np.random.default_rng(1)).rows() == [("N", "M"), ("4", "8"), ("N", "M")]
+
+
+@pytest.mark.parametrize(
+    ("column", "cell"),
+    [
+        ("sex", "f"),
+        ("place", "99"),
+        ("age", "121"),
+        ("age", "007"),
+        ("age", "7.0"),
+        ("age", "nan"),
+        ("age", ""),
+        ("pay", "1.25"),
+        ("pay", "inf"),
+        ("pay", "-0.1"),
+        ("pay", "1e3"),
+        ("hours", "100"),
+        ("same", ""),
+        ("region", "2"),
+        ("days", "1"),
+        ("days", "x"),
+        ("word", "man"),
+        ("id", "9"),
+        ("id", "x"),
+        ("key", "1"),
+        ("key", "fc7f3b7e-e62c-11f1-8a7e-02fc00000001"),
+        ("key", None),
+    ],
+)
+def test_output_is_refused_as_an_internal_error_when_a_cell_is_illegal(column: str, cell: str | None) -> None:
+    encoder = TableEncoder(SCHEMA, HEADER)
+    frame = encoder.decode(encoder.encode(make_frame([("F", "100", 1, 2.5, 3)])), np.random.default_rng(1))
+    encoder.validate(frame)
+    with pytest.raises(DpwganError, match=f"column '{column}': 1 row") as raised:
+        encoder.validate(frame.with_columns(pl.lit(cell, dtype=pl.String).alias(column)))
+    assert raised.value.exit_code == 70
+
+
+def test_output_is_refused_when_its_columns_or_identifiers_are_not_those_expected() -> None:
+    encoder = TableEncoder(SCHEMA, HEADER)
+    frame = encoder.decode(encoder.encode(make_frame([("F", "100", 1, 2.5, 3)] * 3)), np.random.default_rng(1))
+    with pytest.raises(DpwganError, match="header"):
+        encoder.validate(frame.select(reversed(HEADER)))
+    with pytest.raises(DpwganError, match="identifier"):
+        encoder.validate(frame.with_columns(pl.lit(frame["key"][0]).alias("key")))
+    with pytest.raises(DpwganError, match="identifier"):
+        encoder.validate(frame.with_columns(pl.Series("id", ["10", "12", "13"])))
+
+
+@pytest.mark.parametrize(
+    ("column", "values"),
+    [
+        ("age", [1, 121]),
+        ("age", [1, None]),
+        ("hours", [-1, None]),
+        ("place", [100, 999]),
+        ("sex", [1, 2]),
+        ("pay", [1, 2]),
+        ("id", [10, 11]),
+    ],
+)
+def test_output_is_refused_as_an_internal_error_when_a_number_is_no_legal_cell(
+    column: str, values: list[int | None]
+) -> None:
+    encoder = TableEncoder(SCHEMA, HEADER)
+    frame = make_frame([("F", "100", 1, 2.5, 3)] * 2)
+    good = encoder.decode(encoder.encode(frame), np.random.default_rng(1))
+    encoder.validate(good.with_columns(pl.Series("hours", [5, None])))
+    with pytest.raises(DpwganError, match=column):
+        encoder.validate(good.with_columns(pl.Series(column, values)))
+
+
+@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(seed=st.integers(0, 2**32))
+def test_every_cell_is_legal_when_a_method_gives_any_codes_and_numbers(tmp_path: Path, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    encoder = TableEncoder(SCHEMA, HEADER)
+    limits = [span.categories for span in encoder.spans if span.head != "linear"]
+    numbers = rng.normal(0.5, 5, size=(50, 2)).astype(np.float32)
+    numbers[rng.random((50, 2)) < 0.1] = np.nan
+    numbers[rng.random((50, 2)) < 0.1] = np.inf
+    encoded = EncodedTable(
+        codes=rng.integers(0, limits, size=(50, len(limits))).astype(np.int32), numbers=numbers, spans=encoder.spans
+    )
+    state = copy.deepcopy(rng)
+    frame = encoder.decode(encoded, rng)
+    encoder.validate(frame)
+    encoder.encode(frame)
+    with_numbers = encoder.decode(encoded, state, numbers=True)
+    encoder.validate(with_numbers)
+    whole = {name for name, kind in with_numbers.schema.items() if kind == pl.Int64}
+    assert whole == {"age", "hours"}
+    kept = [name for name in HEADER if name != "key"]
+    assert write_all_numbers(with_numbers).select(kept).equals(frame.select(kept))
+    for name in ("out.csv", "out.parquet", "out.csv.gz"):
+        # The keys are drawn anew.
+        both = [table.with_columns(pl.lit("key").alias("key")) for table in (frame, with_numbers)]
+        text, numbers_too = (
+            write_table(tmp_path / name, [table], header=HEADER, schema=SCHEMA).sha256 for table in both
+        )
+        assert text == numbers_too

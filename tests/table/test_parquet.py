@@ -1,0 +1,175 @@
+"""Parquet: every legal table comes back as its CSV would, typed columns are spelt by value, and faults are told."""
+
+import datetime
+import hashlib
+import io
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from dpwgan.errors import DataError, DpwganError
+from dpwgan.table import writer
+from dpwgan.table.encoded import EncodedTable
+from dpwgan.table.encoder import TableEncoder
+from dpwgan.table.reader import open_table, read_table
+from dpwgan.table.schema import Schema
+from dpwgan.table.specs import parse_specs
+from dpwgan.table.writer import WrittenTable, write_table
+from tests.table.images import make_schema
+
+SPECS: dict[str, Any] = {
+    "id": {"type": "string", "uuid": True},
+    "town": {"type": "enum", "values": ["01", "x, y"], "optional": True},
+    "flag": {"type": "enum", "count": 2},
+    "age": {"type": "integer", "min": 0, "max": 120, "optional": True},
+    "code": {"type": "integer", "min": 0, "max": 99, "missing": ["N"]},
+    "wage": {"type": "integer", "min": 0, "max": 99999, "decimals": 1},
+    "share": {"type": "float", "min": -1, "max": 1, "decimals": 2, "optional": True},
+    "decade": {"derived": {"from": "age", "floordiv": 10}},
+}
+SCHEMA = parse_specs(SPECS, sha256="0")
+TYPES = [pl.String, pl.String, pl.Int64, pl.Int64, pl.String, pl.Float64, pl.Float64, pl.Int64]
+
+
+def write(path: Path, frame: pl.DataFrame) -> Path:
+    frame.write_parquet(path)
+    return path
+
+
+def draw_table(*, rows: int, seed: int) -> tuple[TableEncoder, pl.DataFrame]:
+    """Draws rows that are legal by the specs, as the tool itself writes them."""
+    encoder = TableEncoder(SCHEMA, list(SPECS))
+    rng = np.random.default_rng(seed)
+    codes = np.stack([rng.integers(0, span.categories, size=rows) for span in encoder.spans if span.categories], axis=1)
+    numbers = rng.random((rows, sum(not span.categories for span in encoder.spans)))
+    encoded = EncodedTable(codes=codes.astype(np.int32), numbers=numbers.astype(np.float32), spans=encoder.spans)
+    return encoder, encoder.decode(encoded, rng)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_table_encodes_the_same_when_it_went_through_parquet_and_not_csv(tmp_path: Path, seed: int) -> None:
+    encoder, frame = draw_table(rows=40, seed=seed)
+    for name in ("out.csv", "out.parquet"):
+        written = write_table(tmp_path / name, [frame[:7], frame[7:]], header=frame.columns, schema=SCHEMA)
+        assert written.records == 40
+    assert pl.read_parquet(tmp_path / "out.parquet").dtypes == TYPES
+    table = open_table(tmp_path / "out.parquet", SCHEMA)
+    assert (table.header, table.records) == (tuple(SPECS), 40)
+    one, other = (encoder.encode(read_table(tmp_path / name, SCHEMA)) for name in ("out.csv", "out.parquet"))
+    assert (one.codes == other.codes).all()
+    assert (one.numbers == other.numbers).all()
+
+
+@pytest.mark.parametrize(
+    ("values", "column", "cells"),
+    [
+        (pl.Series(["x", None, "", " 1 "]), "town", ["x", "", "", " 1 "]),
+        (pl.Series(["01", None], dtype=pl.Categorical), "town", ["01", ""]),
+        (pl.Series([1, None, 2]), "town", ["01", "", "2"]),
+        (pl.Series([True, False, None]), "flag", ["1", "0", ""]),
+        (pl.Series([3, None], dtype=pl.UInt8), "age", ["3", ""]),
+        (pl.Series([2**63, 1], dtype=pl.UInt64), "age", [str(2**63), "1"]),
+        (pl.Series([3.0, None, float("nan"), 2.5]), "age", ["3", "", "", "2.5"]),
+        (pl.Series([0.1], dtype=pl.Float32), "share", ["0.1"]),
+        (pl.Series([Decimal("1.50"), None]), "share", ["1.50", ""]),
+        (pl.Series([None, None]), "age", ["", ""]),
+        (pl.Series([datetime.date(2020, 1, 2), None]), "town", ["2020-01-02", ""]),
+    ],
+)
+def test_typed_column_is_spelt_by_its_values_when_read(
+    tmp_path: Path, values: pl.Series, column: str, cells: list[str]
+) -> None:
+    schema = Schema(columns=(SCHEMA.by_name[column],), sha256="0")
+    path = write(tmp_path / "data.parquet", pl.DataFrame({column: values}))
+    assert read_table(path, schema)[column].to_list() == cells
+
+
+def test_file_is_refused_when_a_column_has_a_type_without_cells(tmp_path: Path) -> None:
+    town = Schema(columns=(SCHEMA.by_name["town"],), sha256="0")
+    for values, words in (
+        ([[1], [2], None], "2 rows with a cell that has a type that no cell can have"),
+        ([datetime.datetime(2020, 1, 2, 3), None, None], "1 row with a cell that is a time"),
+        ([b"a", b"a", None], "2 rows with a cell that is neither text nor a number"),
+        ([2.0**60, 1.0, None], "1 row with a cell that is a float too large"),
+    ):
+        path = write(tmp_path / "data.parquet", pl.DataFrame({"town": pl.Series(values)}))
+        with pytest.raises(DataError) as caught:
+            open_table(path, town)
+        assert words in str(caught.value)
+
+
+def test_file_is_refused_when_its_header_or_rows_do_not_fit(tmp_path: Path) -> None:
+    _, frame = draw_table(rows=3, seed=0)
+    with pytest.raises(DataError, match="the header does not have 'town'"):
+        open_table(write(tmp_path / "data.parquet", frame.drop("town")), SCHEMA)
+    with pytest.raises(DataError, match="the specs do not have 'more'"):
+        open_table(write(tmp_path / "data.parquet", frame.with_columns(more=pl.lit("S3CRET"))), SCHEMA)
+    with pytest.raises(DataError, match="no rows"):
+        open_table(write(tmp_path / "data.parquet", frame[:0]), SCHEMA)
+
+
+def test_file_is_refused_without_a_cell_when_it_is_no_parquet_or_damaged(tmp_path: Path) -> None:
+    _, frame = draw_table(rows=300, seed=0)
+    packed = io.BytesIO()
+    frame.with_columns(town=pl.lit("S3CRET")).write_parquet(packed)
+    whole = packed.getvalue()
+    for data in (b"", b"town\nS3CRET\n", whole[:-20], whole[:9] + bytes(200) + whole[209:], whole[: len(whole) // 2]):
+        (tmp_path / "bad.parquet").write_bytes(data)
+        with pytest.raises(DataError) as caught:
+            open_table(tmp_path / "bad.parquet", SCHEMA)
+        assert "not a Parquet file that can be read" in str(caught.value)
+        assert "S3CRET" not in str(caught.value)
+
+
+def test_writing_is_an_internal_error_when_no_specs_say_the_types(tmp_path: Path) -> None:
+    for name in ("out.parquet", "out.npz"):
+        with pytest.raises(DpwganError, match="without its specs"):
+            write_table(tmp_path / name, [pl.DataFrame({"a": ["1"]})], header=["a"])
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["out.parquet", "out.npz"])
+def test_file_is_left_as_it_was_when_the_rows_break_off(tmp_path: Path, name: str) -> None:
+    schema = make_schema(1, 1)
+    frame = pl.DataFrame({"p0": ["1"], "y": ["2"]})
+
+    def break_off() -> Iterator[pl.DataFrame]:
+        yield frame
+        raise KeyboardInterrupt
+
+    (tmp_path / name).write_bytes(b"before")
+    with pytest.raises(KeyboardInterrupt):
+        write_table(tmp_path / name, break_off(), header=frame.columns, schema=schema)
+    assert (tmp_path / name).read_bytes() == b"before"
+    written = write_table(tmp_path / name, [frame], header=frame.columns, schema=schema)
+    assert written == WrittenTable(records=1, sha256=hashlib.sha256((tmp_path / name).read_bytes()).hexdigest())
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_late_bytes_go_nowhere_when_the_rows_broke_off(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    streams: list[Any] = []
+
+    class Kept(writer.ParquetWriter):
+        def __init__(self, stream: Any, *more: Any) -> None:
+            streams.append(stream)
+            super().__init__(stream, *more)
+
+    monkeypatch.setattr(writer, "ParquetWriter", Kept)
+
+    def break_off() -> Iterator[pl.DataFrame]:
+        yield pl.DataFrame({"p0": ["1"], "y": ["2"]})
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_table(tmp_path / "out.parquet", break_off(), header=["p0", "y"], schema=make_schema(1, 1))
+    # The number of the file that was closed is taken by the next one.
+    with (tmp_path / "other").open("wb") as other:
+        with pytest.raises(ValueError, match="closed"):
+            streams[0].write(b"late")
+        other.flush()
+        assert (tmp_path / "other").read_bytes() == b""

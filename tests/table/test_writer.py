@@ -1,0 +1,425 @@
+"""Files that appear whole or not at all, whatever goes wrong and whenever."""
+
+import csv
+import errno
+import gzip
+import hashlib
+import io
+import os
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import textwrap
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from dpwgan.errors import OutputError, TransferError
+from dpwgan.table import writer
+from dpwgan.table.reader import read_table
+from dpwgan.table.schema import CategoricalColumn, Schema
+from dpwgan.table.writer import WrittenTable, check_writable, write_bytes, write_release, write_table
+
+FRAME = pl.DataFrame({"a": ["1", "2"], "b": ["x,y", ""]})
+ROOT = Path(__file__).parents[2]
+
+
+def list_files(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def fail_after(frames: int, error: BaseException) -> Iterator[pl.DataFrame]:
+    for _ in range(frames):
+        yield FRAME
+    raise error
+
+
+def test_table_is_written_with_few_quotes_when_it_comes_in_chunks(tmp_path: Path) -> None:
+    path = tmp_path / "out.csv"
+    written = write_table(path, [FRAME, FRAME], header=["a", 'b "c"'])
+    assert path.read_bytes() == b'a,"b ""c"""\n1,"x,y"\n2,\n1,"x,y"\n2,\n'
+    assert written == WrittenTable(records=4, sha256=hashlib.sha256(path.read_bytes()).hexdigest())
+    assert list_files(tmp_path) == ["out.csv"]
+
+
+def test_line_endings_are_those_asked_for_when_the_input_had_crlf(tmp_path: Path) -> None:
+    path = tmp_path / "out.csv"
+    write_table(path, [FRAME], header=["a", "b"], line_ending="\r\n")
+    assert path.read_bytes() == b'a,b\r\n1,"x,y"\r\n2,\r\n'
+
+
+def test_archive_is_the_same_when_the_same_rows_are_written_twice(tmp_path: Path) -> None:
+    digests = [write_table(tmp_path / name, [FRAME], header=["a", "b"]).sha256 for name in ("p.csv.gz", "q.csv.gz")]
+    assert digests[0] == digests[1] == hashlib.sha256((tmp_path / "p.csv.gz").read_bytes()).hexdigest()
+    assert gzip.decompress((tmp_path / "p.csv.gz").read_bytes()) == b'a,b\n1,"x,y"\n2,\n'
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(
+    st.integers(1, 3).flatmap(
+        lambda width: st.lists(
+            st.lists(st.text(alphabet='ab,"\n\r é\ufeff#', max_size=4), min_size=width, max_size=width), min_size=1
+        )
+    ),
+    st.sampled_from(["\n", "\r\n"]),
+)
+def test_table_reads_back_when_its_cells_are_any_text(tmp_path: Path, rows: list[list[str]], line_ending: str) -> None:
+    header = ["a", "b", "c"][: len(rows[0])]
+    path = tmp_path / "out.csv"
+    frame = pl.DataFrame(rows, schema=dict.fromkeys(header, pl.String), orient="row")
+    write_table(path, [frame], header=header, line_ending=line_ending)
+    schema = Schema(columns=tuple(CategoricalColumn(name=name, tokens=("",)) for name in header), sha256="0")
+    assert [list(row) for row in read_table(path, schema).rows()] == rows
+    with path.open(newline="", encoding="utf-8") as file:
+        assert list(csv.reader(file))[1:] == rows
+
+
+def test_folder_is_left_as_it_was_when_the_rows_break_off(tmp_path: Path) -> None:
+    path = tmp_path / "out.csv"
+    for error in (ValueError("x"), KeyboardInterrupt(), SystemExit(143)):
+        with pytest.raises(type(error)):
+            write_table(path, fail_after(2, error), header=["a", "b"])
+        assert list_files(tmp_path) == []
+    path.write_bytes(b"before")
+    with pytest.raises(KeyboardInterrupt):
+        write_table(path, fail_after(2, KeyboardInterrupt()), header=["a", "b"])
+    assert path.read_bytes() == b"before"
+    assert list_files(tmp_path) == ["out.csv"]
+
+
+@pytest.mark.parametrize("call", ["write", "fsync", "close"])
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])
+def test_transfer_breaks_off_without_a_trace_when_the_disk_is_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, code: int
+) -> None:
+    real: Callable[..., object] = getattr(os, call)
+
+    def fail(descriptor: int, *rest: object) -> object:
+        if os.readlink(f"/proc/self/fd/{descriptor}").endswith(".tmp"):
+            if call == "close":
+                real(descriptor)
+            raise OSError(code, os.strerror(code))
+        return real(descriptor, *rest)
+
+    monkeypatch.setattr(os, call, fail)
+    with pytest.raises(TransferError) as raised:
+        write_table(tmp_path / "out.csv", [FRAME], header=["a", "b"])
+    assert os.strerror(code) in str(raised.value)
+    with pytest.raises(TransferError):
+        write_release(
+            tmp_path / "out.csv", [FRAME], header=["a", "b"], claim_path=tmp_path / "c", make_claim=lambda _: b"{}"
+        )
+    monkeypatch.undo()
+    assert list_files(tmp_path) == []
+
+
+def run_limited(folder: Path, body: str, *, limit: int = 1 << 16) -> subprocess.CompletedProcess[str]:
+    """Runs code in a process of its own that may write no file beyond `limit` bytes, as on a full disk."""
+    code = f"""
+        import resource, signal, sys
+        import polars as pl
+        from pathlib import Path
+        from dpwgan.table.writer import write_table, write_release
+        from dpwgan.errors import DpwganError
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))
+        frame = pl.DataFrame({{"a": ["0123456789"] * 10_000}})
+        folder = Path({str(folder)!r})
+        try:
+            {body}
+        except DpwganError as error:
+            sys.stderr.write(str(error))
+            sys.exit(error.exit_code)
+    """
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+
+
+def test_real_file_is_removed_when_it_may_not_grow(tmp_path: Path) -> None:
+    done = run_limited(tmp_path, 'write_table(folder / "out.csv", [frame] * 3, header=["a"])')
+    assert done.returncode == 74, done.stderr
+    assert "broke off" in done.stderr
+    assert "0123456789" not in done.stderr
+    assert list_files(tmp_path) == []
+
+
+def test_neither_table_nor_claim_appears_when_the_claim_does_not_fit(tmp_path: Path) -> None:
+    body = (
+        'write_release(folder / "out.csv", [frame[:9]], header=["a"], claim_path=folder / "out.json",'
+        ' make_claim=lambda written: b"x" * 200_000)'
+    )
+    done = run_limited(tmp_path, body)
+    assert done.returncode == 74, done.stderr
+    assert list_files(tmp_path) == []
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_no_file_is_left_when_a_signal_comes_in_the_middle_of_writing(tmp_path: Path, sent: signal.Signals) -> None:
+    code = f"""
+        import signal, sys, time
+        import polars as pl
+        from dpwgan.table.writer import write_table
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+        # A job that a shell started in the background ignores it, and so do its children.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        def rows():
+            while True:
+                yield pl.DataFrame({{"a": ["1"] * 1000}})
+                sys.stdout.write(".")
+                sys.stdout.flush()
+                time.sleep(0.01)
+        write_table({str(tmp_path / "out.csv")!r}, rows(), header=["a"])
+    """
+    with subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(code)], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.read(3)
+        assert [name[-4:] for name in list_files(tmp_path)] == [".tmp"]
+        process.send_signal(sent)
+        assert process.wait(timeout=60) != 0
+    assert list_files(tmp_path) == []
+
+
+def test_output_is_refused_when_it_cannot_be_created(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(OutputError, match="folder does not exist"):
+        check_writable(tmp_path / "none" / "out.csv")
+    with pytest.raises(OutputError, match="is a folder"):
+        check_writable(tmp_path)
+    (tmp_path / "file").touch()
+    with pytest.raises(OutputError, match="cannot be created"):
+        check_writable(tmp_path / "file" / "out.csv")
+    real = os.open
+
+    def refuse(path: str, flags: int, *rest: int, **keys: int) -> int:
+        if flags & os.O_CREAT:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return real(path, flags, *rest, **keys)
+
+    monkeypatch.setattr(os, "open", refuse)
+    for act in (check_writable, lambda path: write_bytes(path, b"x")):
+        with pytest.raises(OutputError, match="Permission denied"):
+            act(tmp_path / "out.csv")
+
+
+def test_output_is_refused_when_the_folder_may_not_be_written_by_this_user() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o555)
+        # Root may write anywhere, so it becomes somebody else first.
+        code = f"""
+            import os, sys
+            from dpwgan.table.writer import check_writable
+            from dpwgan.errors import OutputError
+            if os.geteuid() == 0:
+                os.setuid(65534)
+            try:
+                check_writable({folder + "/out.csv"!r})
+            except OutputError as error:
+                sys.exit(error.exit_code)
+        """
+        done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], cwd=ROOT, check=False)
+        assert done.returncode == 73
+        assert list_files(Path(folder)) == []
+
+
+def test_check_leaves_nothing_when_the_output_can_be_created(tmp_path: Path) -> None:
+    check_writable(tmp_path / "out.csv")
+    assert list_files(tmp_path) == []
+    (tmp_path / "out.csv").write_bytes(b"before")
+    check_writable(tmp_path / "out.csv")
+    assert (tmp_path / "out.csv").read_bytes() == b"before"
+    check_writable("-")
+
+
+def test_rights_are_those_of_a_new_file_or_of_the_one_replaced(tmp_path: Path) -> None:
+    mask = os.umask(0o027)
+    try:
+        path = tmp_path / "out.csv"
+        write_bytes(path, b"x")
+        assert stat.S_IMODE(path.stat().st_mode) == 0o640
+        path.chmod(0o604)
+        write_bytes(path, b"y")
+        assert stat.S_IMODE(path.stat().st_mode) == 0o604
+    finally:
+        os.umask(mask)
+
+
+def test_rows_are_for_their_owner_alone_when_they_are_not_yet_complete(tmp_path: Path) -> None:
+    def look() -> Iterator[pl.DataFrame]:
+        (passing,) = tmp_path.iterdir()
+        assert stat.S_IMODE(passing.stat().st_mode) == 0o600
+        yield FRAME
+
+    write_table(tmp_path / "out.csv", look(), header=["a", "b"])
+
+
+def test_file_is_replaced_and_not_the_link_when_the_output_is_a_link(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link.csv").symlink_to(tmp_path / "real" / "out.csv")
+    write_bytes(tmp_path / "link.csv", b"x")
+    assert (tmp_path / "link.csv").is_symlink()
+    assert (tmp_path / "real" / "out.csv").read_bytes() == b"x"
+
+
+def test_device_is_written_into_when_the_output_is_one(tmp_path: Path) -> None:
+    before = os.stat("/dev/null")
+    write_table("/dev/null", [FRAME], header=["a", "b"])
+    assert os.stat("/dev/null").st_ino == before.st_ino
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        write_bytes(pipe, b"x")
+        assert os.read(reading, 9) == b"x"
+    finally:
+        os.close(reading)
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+def test_standard_output_gets_all_rows_when_all_are_good(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    write_table("-", [FRAME, FRAME], header=["a", "b"])
+    assert capfdbinary.readouterr().out == b'a,b\n1,"x,y"\n2,\n1,"x,y"\n2,\n'
+
+
+def test_standard_output_gets_nothing_when_a_later_row_is_bad(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    with pytest.raises(ValueError, match="bad"):
+        write_table("-", fail_after(2, ValueError("bad")), header=["a", "b"])
+    assert capfdbinary.readouterr().out == b""
+
+
+def test_transfer_breaks_off_when_the_reader_of_standard_output_is_gone() -> None:
+    code = """
+        import sys
+        import polars as pl
+        from dpwgan.table.writer import write_table
+        from dpwgan.errors import TransferError
+        sys.stdin.read()
+        try:
+            write_table("-", [pl.DataFrame({"a": ["1"] * 100_000})], header=["a"])
+        except TransferError as error:
+            sys.stderr.write(str(error))
+            sys.exit(74)
+    """
+    with subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        process.stdin.close()
+        assert process.stderr.read() == b"Whoever was reading standard output has stopped."
+        assert process.wait(timeout=60) == 74
+
+
+def test_claim_is_made_of_what_was_written_and_both_appear_when_all_is_well(tmp_path: Path) -> None:
+    seen: list[WrittenTable] = []
+
+    def make_claim(written: WrittenTable) -> bytes:
+        assert not (tmp_path / "out.csv").exists()
+        seen.append(written)
+        return b"claim"
+
+    path = tmp_path / "out.csv"
+    write_release(path, [FRAME], header=["a", "b"], claim_path=tmp_path / "out.json", make_claim=make_claim)
+    assert seen == [WrittenTable(records=2, sha256=hashlib.sha256(path.read_bytes()).hexdigest())]
+    assert list_files(tmp_path) == ["out.csv", "out.json"]
+
+
+def test_neither_appears_when_the_claim_cannot_be_made_or_placed(tmp_path: Path) -> None:
+    def refuse(written: WrittenTable) -> bytes:
+        raise ValueError("not valid")
+
+    with pytest.raises(ValueError, match="not valid"):
+        write_release(tmp_path / "out.csv", [FRAME], header=["a", "b"], claim_path=tmp_path / "c", make_claim=refuse)
+    with pytest.raises(OutputError):
+        write_release(
+            tmp_path / "out.csv", [FRAME], header=["a", "b"], claim_path=tmp_path / "no" / "c", make_claim=refuse
+        )
+    assert list_files(tmp_path) == []
+
+
+@pytest.mark.parametrize("fails", [1, 2])
+def test_no_table_stands_without_a_claim_when_putting_in_place_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: int
+) -> None:
+    real, calls = os.rename, 0
+
+    def rename(source: str, target: str) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == fails:
+            raise OSError(errno.EACCES, os.strerror(errno.EACCES))
+        real(source, target)
+
+    monkeypatch.setattr(writer.os, "rename", rename)
+    with pytest.raises(OutputError, match="put in place"):
+        write_release(
+            tmp_path / "out.csv", [FRAME], header=["a", "b"], claim_path=tmp_path / "c", make_claim=lambda _: b"{}"
+        )
+    assert list_files(tmp_path) == []
+
+
+def test_no_claim_is_left_when_a_device_takes_nothing(tmp_path: Path) -> None:
+    with pytest.raises(TransferError, match="No space left"):
+        write_release("/dev/full", [FRAME], header=["a", "b"], claim_path=tmp_path / "c", make_claim=lambda _: b"{}")
+    assert list_files(tmp_path) == []
+    assert stat.S_ISCHR(os.stat("/dev/full").st_mode)
+
+
+def test_claim_stays_when_a_reader_has_seen_some_of_the_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, calls = os.write, 0
+
+    def write(descriptor: int, data: bytes) -> int:
+        nonlocal calls
+        calls += 1
+        if calls > 2:  # the claim first, then the first bytes of the table
+            raise BrokenPipeError
+        return real(descriptor, data if calls == 1 else data[:3])
+
+    monkeypatch.setattr(writer.os, "write", write)
+    with pytest.raises(TransferError, match="has stopped"):
+        write_release("/dev/null", [FRAME], header=["a", "b"], claim_path=tmp_path / "c", make_claim=lambda _: b"{}")
+    assert list_files(tmp_path) == ["c"]
+
+
+def test_pipe_for_the_claim_is_not_removed_when_the_table_cannot_be_placed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+
+    def refuse(source: str, target: str) -> None:
+        raise OSError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr(writer.os, "rename", refuse)
+    try:
+        with pytest.raises(OutputError, match="put in place"):
+            write_release(tmp_path / "out.csv", [FRAME], header=["a", "b"], claim_path=pipe, make_claim=lambda _: b"{}")
+    finally:
+        os.close(reading)
+    assert list_files(tmp_path) == ["pipe"]
+
+
+def test_name_beside_the_target_fits_when_the_targets_is_long(tmp_path: Path) -> None:
+    path = tmp_path / ("é" * 120 + ".csv")
+    write_bytes(path, b"x")
+    assert list_files(tmp_path) == [path.name]
+
+
+def test_header_reads_back_when_names_hold_any_text(tmp_path: Path) -> None:
+    header = ['a,"b"', "c\nd"]
+    write_table(tmp_path / "out.csv", [pl.DataFrame({"x": ["1"], "y": ["2"]})], header=header)
+    assert next(csv.reader(io.StringIO((tmp_path / "out.csv").read_text(), newline=""))) == header
