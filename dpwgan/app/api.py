@@ -431,7 +431,7 @@ class Synthesizer:
         Raises: UsageError before `fit`.
         """
         parts = list(self.sample_cells(rows))
-        return frames.to_pandas(pl.concat(parts).cast(pl.String), self.schema)
+        return frames.to_pandas(pl.concat(parts), self.schema)
 
     def sample_cells(self, rows: int | None = None) -> Iterator[pl.DataFrame]:
         """Samples tables of cells, chunk by chunk, every cell checked against the specs.

@@ -5,7 +5,6 @@ A table and its claim are put in place together, the claim first, so that no tab
 """
 
 import contextlib
-import csv
 import errno
 import gzip
 import hashlib
@@ -25,6 +24,7 @@ import polars as pl
 
 from dpwgan.errors import DpwganError, OutputError, TransferError
 from dpwgan.table.arrays import pack_table
+from dpwgan.table.csv import write_header, write_rows
 from dpwgan.table.forms import get_form
 from dpwgan.table.parquet import ParquetWriter
 from dpwgan.table.pool import map_in_order
@@ -332,12 +332,12 @@ def _write_rows(
         return gzip.compress(text, compresslevel=6, mtime=0) if str(path).endswith(".gz") else text
 
     def write(frame: pl.DataFrame) -> tuple[int, bytes]:
-        return frame.height, pack(_write_lines(frame, line_ending))
+        return frame.height, pack(write_rows(frame, line_ending))
 
     records = 0
     with _HashedStream(pending) as stream:
         if form == "csv":
-            stream.write(pack(_write_header(header, line_ending)))
+            stream.write(pack(write_header(header, line_ending)))
             for height, text in map_in_order(write, frames, threads=threads):
                 stream.write(text)
                 records += height
@@ -352,24 +352,6 @@ def _write_rows(
                     packer.write(frame)
                     records += frame.height
     return WrittenTable(records=records, sha256=stream.digest.hexdigest())
-
-
-def _write_header(header: Sequence[str], line_ending: str) -> bytes:
-    line = io.StringIO(newline="")
-    csv.writer(line, lineterminator=line_ending).writerow(header)
-    return line.getvalue().encode()
-
-
-def _write_lines(frame: pl.DataFrame, line_ending: str) -> bytes:
-    # An empty string would be written as "", and a null as nothing. Nothing is what other programs write; only in a
-    # table of one column would it be a blank line, which readers skip.
-    if frame.width > 1:
-        empty = (cells.name for cells in frame if isinstance(cells.dtype, pl.Enum) and "" in cells.dtype.categories)
-        frame = frame.cast(dict.fromkeys(empty, pl.String))
-        frame = frame.with_columns(pl.when(pl.col(pl.String) != "").then(pl.col(pl.String)))
-    written = io.BytesIO()
-    frame.write_csv(written, include_header=False, line_terminator=line_ending, quote_style="necessary")
-    return written.getvalue()
 
 
 def _write_all(descriptor: int, data: bytes | memoryview) -> None:
