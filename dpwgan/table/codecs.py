@@ -72,9 +72,11 @@ def list_distinct(cells: pl.Series) -> tuple[list[str], npt.NDArray[np.uint32]]:
 
     Shapes: (n,) cells to k different ones and (n,) places; cells of the type `pl.Enum` give every cell of their list.
     """
-    if not isinstance(cells.dtype, pl.Enum | pl.Categorical):
-        cells = cells.cast(pl.Categorical(pl.Categories.random()))
-    return [*cells.dtype.categories], cells.to_physical().to_numpy()
+    kind = cells.dtype
+    if not isinstance(kind, pl.Enum | pl.Categorical):
+        kind = pl.Categorical(pl.Categories.random())
+        cells = cells.cast(kind)
+    return [*kind.categories], cells.to_physical().to_numpy()
 
 
 def make_codec(column: CategoricalColumn | NumericColumn) -> Codec:
