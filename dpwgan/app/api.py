@@ -51,11 +51,11 @@ from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.header import check_header
 from dpwgan.table.packed import pack_model, unpack_model
-from dpwgan.table.pool import map_in_order
 from dpwgan.table.schema import CategoricalColumn, Schema
 from dpwgan.table.source import Piece, choose_step, make_piece
 from dpwgan.table.specs import parse_specs, read_specs
 from dpwgan.table.storage import cut
+from dpwgan.table.threads import map_in_order
 from dpwgan.table.workers import Team
 
 if TYPE_CHECKING:

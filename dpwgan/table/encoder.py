@@ -12,7 +12,6 @@ from dpwgan.table.encoded import EncodedTable, Span, lay_out_spans
 from dpwgan.table.findings import Findings
 from dpwgan.table.header import check_header
 from dpwgan.table.identifiers import make_identifiers
-from dpwgan.table.pool import map_in_order
 from dpwgan.table.schema import (
     CategoricalColumn,
     DerivedColumn,
@@ -23,6 +22,7 @@ from dpwgan.table.schema import (
 )
 from dpwgan.table.source import Piece, make_piece
 from dpwgan.table.storage import allocate, cut, let_go
+from dpwgan.table.threads import map_in_order
 from dpwgan.table.validation import check_cells
 
 # Rows that are turned from columns at a time.

@@ -6,11 +6,9 @@ CSV (`dpwgan.table.csv`) for every other name and for standard input.
 
 from pathlib import Path
 
-import polars as pl
-
 from dpwgan.table.arrays import open_arrays
 from dpwgan.table.csv import open_csv
-from dpwgan.table.forms import get_form
+from dpwgan.table.formats import get_format
 from dpwgan.table.parquet import open_parquet
 from dpwgan.table.schema import Schema
 from dpwgan.table.source import SourceTable
@@ -24,17 +22,9 @@ def open_table(path: str | Path, schema: Schema) -> SourceTable:
     Raises: InputError if the file is missing or cannot be opened; TransferError if reading breaks off or the archive is
       damaged; DataError if it is no such table, has no rows, or its header and the specs differ.
     """
-    form = get_form(path)
+    form = get_format(path)
     if form == "npz":
         return open_arrays(read_bytes(path), schema, name=say(path))
     if form == "parquet":
         return open_parquet(path, schema, name=say(path))
     return open_csv(path, schema)
-
-
-def read_table(path: str | Path, schema: Schema) -> pl.DataFrame:
-    """Reads a whole table as strings, in the order of its header.
-
-    Raises: as `open_table`.
-    """
-    return open_table(path, schema).frame()

@@ -48,7 +48,7 @@ class SourceTable:
 
     def frame(self) -> pl.DataFrame:
         """Parses the whole table: one string column a header name, cells as they stand, "" where empty."""
-        return pl.concat([piece.parse() for piece in self.pieces()])
+        return pl.concat(self.frames())
 
     def part(self, first: int, last: int) -> "SourceTable":
         """Gives the table of the rows from `first` to just before `last`; no piece without any of them is parsed."""
@@ -63,23 +63,10 @@ class SourceTable:
 
         return replace(self, records=last - first, pieces=pieces)
 
-    def frames(self, *, records: int | None = None) -> Iterator[pl.DataFrame]:
-        """Parses the table in order: in chunks of `records` records, the last one shorter, or as it comes."""
-        if records is None:
-            for piece in self.pieces():
-                yield piece.parse()
-            return
-        held: list[pl.DataFrame] = []
+    def frames(self) -> Iterator[pl.DataFrame]:
+        """Parses the table in order, a piece at a time."""
         for piece in self.pieces():
-            frame = piece.parse()
-            while sum(part.height for part in held) + frame.height >= records:
-                lacking = records - sum(part.height for part in held)
-                yield pl.concat([*held, frame.head(lacking)])
-                held, frame = [], frame.slice(lacking)
-            if frame.height:
-                held.append(frame)
-        if held:
-            yield pl.concat(held)
+            yield piece.parse()
 
 
 def choose_step(columns: int) -> int:

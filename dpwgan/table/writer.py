@@ -25,10 +25,10 @@ import polars as pl
 from dpwgan.errors import DpwganError, OutputError, TransferError
 from dpwgan.table.arrays import pack_table
 from dpwgan.table.csv import write_header, write_rows
-from dpwgan.table.forms import get_form
+from dpwgan.table.formats import get_format
 from dpwgan.table.parquet import ParquetWriter
-from dpwgan.table.pool import map_in_order
 from dpwgan.table.schema import Schema
+from dpwgan.table.threads import map_in_order
 
 # Beyond this an output held back for standard output goes to a temporary file.
 _MOST_HELD_IN_MEMORY = 1 << 26
@@ -324,7 +324,7 @@ def _write_rows(
     schema: Schema | None,
     threads: int | None,
 ) -> WrittenTable:
-    form = get_form(path)
+    form = get_format(path)
 
     def pack(text: bytes) -> bytes:
         # An archive may have many members, so that they can be made side by side. No name and no time is in them: equal

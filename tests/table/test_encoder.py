@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dpwgan.errors import DataError, DpwganError, SpecsError
 from dpwgan.table.encoded import EncodedTable, lay_out_spans
 from dpwgan.table.encoder import TableEncoder
-from dpwgan.table.reader import read_table
+from dpwgan.table.reader import open_table
 from dpwgan.table.schema import (
     CategoricalColumn,
     Column,
@@ -296,4 +296,4 @@ def test_every_cell_is_legal_when_a_method_gives_any_codes_and_numbers(tmp_path:
     encoder.encode(frame)
     written = write_table(tmp_path / "out.csv", [frame], header=HEADER)
     assert written.records == 50
-    assert read_table(tmp_path / "out.csv", SCHEMA).equals(frame.cast(pl.String))
+    assert open_table(tmp_path / "out.csv", SCHEMA).frame().equals(frame.cast(pl.String))
