@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from tests.data.images import draw_images, make_specs
 from tests.end_to_end.bad_inputs import write_good
 from tests.frozen.transcript import transcribed
+from tests.table.images import draw_images, make_specs
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "rand-hie"
 TABLES = ("rand-hie", "missing", "column")
@@ -108,7 +108,7 @@ def run_cases(method: str, *, only: str | None = None) -> dict[str, Any]:
 
 
 def _run(folder: Path, flags: tuple[str, ...]) -> dict[str, Any]:
-    from dpwgan import cli
+    from dpwgan.app import cli
 
     data = "data.npz" if (folder / "data.npz").exists() else "data.csv"
     paths = [str(folder / part) for part in (data, "out.csv", "specs.json")]

@@ -19,7 +19,7 @@ import numpy as np
 import dpwgan
 
 _SENSITIVITIES = ("sensitivity", "trace_bound")
-_NOT_OF_A_RUN = ("dpwgan.audit", "dpwgan.evaluate", "dpwgan.images")
+_NOT_OF_A_RUN = ("dpwgan.audit", "dpwgan.evaluate")
 
 
 def digest(*parts: Any) -> str:
@@ -31,7 +31,7 @@ def digest(*parts: Any) -> str:
 def import_all() -> None:
     """Imports whatever a run may import: a mechanism that is imported later would not be seen."""
     for module in pkgutil.walk_packages(dpwgan.__path__, "dpwgan."):
-        if not module.name.startswith(_NOT_OF_A_RUN):
+        if not module.name.startswith(_NOT_OF_A_RUN) and not module.name.endswith("__main__"):
             importlib.import_module(module.name)
 
 
@@ -41,15 +41,15 @@ def transcribed() -> Iterator[list[list[Any]]]:
     import_all()
     import tensorflow as tf
 
-    from dpwgan.accounting.ledger import Ledger
-    from dpwgan.mechanisms.discovery import select_categories
-    from dpwgan.mechanisms.exponential import select_by_exponential_mechanism
-    from dpwgan.mechanisms.gaussian import add_gaussian_noise
-    from dpwgan.mechanisms.laplace import add_laplace_noise
-    from dpwgan.mechanisms.wishart import add_wishart_noise
-    from dpwgan.training.gradient_penalty_step import PrivatePenaltyStep
-    from dpwgan.training.private_step import FusedStep
-    from dpwgan.training.reference_step import ReferenceStep
+    from dpwgan.critic.private_step import FusedStep
+    from dpwgan.critic.reference_step import ReferenceStep
+    from dpwgan.methods.published.gradient_penalty_step import PrivatePenaltyStep
+    from dpwgan.privacy.ledger import Ledger
+    from dpwgan.privacy.mechanisms.discovery import select_categories
+    from dpwgan.privacy.mechanisms.exponential import select_by_exponential_mechanism
+    from dpwgan.privacy.mechanisms.gaussian import add_gaussian_noise
+    from dpwgan.privacy.mechanisms.laplace import add_laplace_noise
+    from dpwgan.privacy.mechanisms.wishart import add_wishart_noise
 
     lines: list[list[Any]] = []
     charged: list[tuple[str, Any]] = []
