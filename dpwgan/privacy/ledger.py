@@ -1,5 +1,6 @@
 """The ledger: every act is reserved before the run, charged before it happens, and printed with its numbers."""
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -62,7 +63,7 @@ class Ledger:
       guarantee whatever it holds.
       With a `journal` that outlives the process, a run that goes on after it was killed starts with everything charged
       that may have happened: what was lost is not done again.
-      Not safe for use by several threads at once.
+      Not safe for use by several threads at once; and a process that was forked has a copy, which pays for nothing.
     """
 
     def __init__(
@@ -74,6 +75,7 @@ class Ledger:
         no_guarantee: bool = False,
         journal: Journal | None = None,
     ) -> None:
+        self._process = os.getpid()
         self.budget = budget
         self.journal = Journal() if journal is None else journal
         self.no_guarantee = no_guarantee
@@ -130,6 +132,8 @@ class Ledger:
                 f"{label}: {line.charged} of {line.reserved} reserved acts are charged; {count} more would pass "
                 "the reservation."
             )
+        if os.getpid() != self._process:
+            raise PrivacyError("This process was forked from the one that opened the ledger, and releases nothing.")
         line.charged += count
         self.journal.charge(label, count, event=line.event)
 
