@@ -220,8 +220,8 @@ def test_text_of_the_table_is_let_go_of_when_training_begins(
     held: list[bool] = []
     open_table, fit = pipeline.open_table, DpWgan.fit
 
-    def watched_open(*arguments: Any) -> Any:
-        table = open_table(*arguments)
+    def watched_open(*arguments: Any, **options: Any) -> Any:
+        table = open_table(*arguments, **options)
         texts.append(weakref.ref(table))
         return table
 
