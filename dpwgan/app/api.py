@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 import numpy as np
 import polars as pl
@@ -152,7 +152,8 @@ class Synthesizer:
     `dpwgan.app.config.SynthesisConfig`: method, accountant, neighbours, preset, settings, rows, seed, threads, memory,
     device, checkpoint, resume.
 
-    Privacy: only `fit` reads rows, and it may do so once: a second fit would be a second release.
+    Privacy: only `fit` reads rows, and it may do so once: a second fit would be a second release. Afterwards nothing is
+      kept of the streams that noise and batches were drawn from.
     Raises: UsageError, SpecsError, InputError.
     """
 
@@ -171,7 +172,7 @@ class Synthesizer:
         self.schema = _read_schema(specs, codebook=codebook)
         self._codebook_sha256 = _digest(codebook) if codebook is not None else None
         self.config = SynthesisConfig(epsilon=epsilon, delta=delta, **options)
-        self._streams: Streams | None = None
+        self._rng: np.random.Generator | None = None
         self._encoder: TableEncoder | None = None
         self._fitted: Any = None
         self._claim: Claim | None = None
@@ -183,6 +184,12 @@ class Synthesizer:
         """Makes a synthesizer from a schema and settings that are checked already; the codebook is only cited."""
         options = {name: getattr(config, name) for name in SynthesisConfig.__dataclass_fields__}
         return cls(schema, options.pop("epsilon"), options.pop("delta"), codebook=codebook, **options)
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        """Refuses to be pickled or copied. Raises: UsageError."""
+        raise UsageError(
+            "a synthesizer cannot be copied or pickled: save(folder) keeps what may be kept, load reads it"
+        )
 
     # ------------------------------------------------------------------------------------------------------------ plan
 
@@ -336,7 +343,7 @@ class Synthesizer:
                 self._fitted, certificate = self._fit(run, progress=progress, team=team)
         finally:
             ledger.journal.close()
-        self.schema, self._encoder, self._streams = schema, run.encoder, streams
+        self.schema, self._encoder, self._rng = schema, run.encoder, streams.model
         self._line_ending = run.line_ending
         rows, chosen_by = self.config.rows_and_reason
         self._claim = build_claim(
@@ -442,9 +449,9 @@ class Synthesizer:
         rows = claim.rows if rows is None else rows
         if rows < 1:
             raise UsageError("rows must be at least 1")
-        if self._streams is None:  # the claim is there, so it is
+        if self._rng is None:  # the claim is there, so it is
             raise UsageError("the synthesizer is not fitted yet")
-        fitted, rng = self._fitted, self._streams.model
+        fitted, rng = self._fitted, self._rng
 
         def make(part: tuple[slice, np.random.Generator]) -> pl.DataFrame:
             places, own = part
@@ -529,7 +536,7 @@ class Synthesizer:
         )
         self._fitted = load_synthesizer(folder / WEIGHTS_FOLDER)
         self._encoder = TableEncoder(description.schema, description.header)
-        self._streams = make_streams(seed)
+        self._rng = make_streams(seed).model
         self._line_ending = description.line_ending
         records = int(document["public"]["records"])
         self._claim = claim.for_output(rows=records, chosen_by=RECORDS, from_saved_model=True)

@@ -1,5 +1,6 @@
 """The ledger, and the one door between rows and what is released: charge, compute, add the noise that was charged."""
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
@@ -78,7 +79,7 @@ class Ledger:
       guarantee whatever it holds.
       With a `journal` that outlives the process, a run that goes on after it was killed starts with everything charged
       that may have happened: what was lost is not done again.
-      Not safe for use by several threads at once.
+      Not safe for use by several threads at once; and a process that was forked has a copy, which pays for nothing.
     """
 
     def __init__(
@@ -96,6 +97,7 @@ class Ledger:
 
         `observers` are shown everything that is released, before the noise as well: for audits.
         """
+        self._process = os.getpid()
         self.budget = budget
         self.journal = Journal() if journal is None else journal
         self.no_guarantee = no_guarantee
@@ -231,6 +233,8 @@ class Ledger:
                 f"{label}: {line.charged} of {reserved} reserved acts are charged; {count} more would pass the "
                 "reservation."
             )
+        if os.getpid() != self._process:
+            raise PrivacyError("This process was forked from the one that opened the ledger, and releases nothing.")
         line.charged += count
         self.journal.charge(label, count, event=line.release.event)
 
