@@ -16,7 +16,8 @@ from dpwgan.evaluate.tables import NOTICE
 
 EXIT_CODES = """\
 exit codes: 0 done; 2 usage; 65 a table does not fit SPECS; 66 an input is missing; 70 internal error; 73 an output
-cannot be created; 74 reading or writing broke off; 75 out of memory; 78 bad SPECS or codebook; 130, 143 stopped by
+cannot be created; 74 reading or writing broke off; 75 out of memory; 76 an audit did not see all of the
+ledger; 78 bad SPECS or codebook; 130, 143 stopped by
 SIGINT, SIGTERM."""
 
 

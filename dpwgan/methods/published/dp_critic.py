@@ -25,7 +25,6 @@ from dpwgan.privacy.choose import AccountantChoice, choose_accountant_for_family
 from dpwgan.privacy.events import Charge, Gaussian, Unprotected, gaussian, poisson_gaussian
 from dpwgan.privacy.journal import Arrays
 from dpwgan.privacy.ledger import Ledger
-from dpwgan.privacy.mechanisms.gaussian import add_gaussian_noise
 from dpwgan.privacy.randomness import Streams
 from dpwgan.privacy.release import Release
 from dpwgan.table.encoded import EncodedTable, TableShape
@@ -408,8 +407,7 @@ def _fit_images(
     from dpwgan.methods.published.labelled_players import LabelledPlayers
 
     def release() -> Arrays:
-        ledger.charge(CLASSES_LABEL)
-        shares, centre = release_classes(encoded, plan, rng=streams.noise)
+        shares, centre = release_classes(encoded, plan, ledger=ledger)
         return {"shares": shares, "centre": centre}
 
     released = ledger.keep(CLASSES_LABEL, release)
@@ -447,26 +445,20 @@ def _fit_images(
 
 
 def release_classes(
-    encoded: EncodedTable, plan: FormalPlan, *, rng: np.random.Generator
+    encoded: EncodedTable, plan: FormalPlan, *, ledger: Ledger
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """Releases the sizes of the classes, as shares, and the mean of all pictures' points.
 
-    Privacy: one Gaussian event. The caller has charged it. Making shares and a mean of it is post-processing, with the
-      public n.
+    Privacy: one Gaussian release. Making shares and a mean of it is post-processing, with the public n.
     Shapes: (classes,) and (dimension,).
     """
-    if plan.frame is None or plan.classes is None:
+    frame, records = plan.frame, plan.critic.shape.records
+    if frame is None:
         raise UsageError("only a table of images has classes")
-    noisy, _ = add_gaussian_noise(
-        sum_classes(encoded, plan.frame),
-        sensitivity=1.0,
-        noise_multiplier=plan.classes.noise_multiplier,
-        rng=rng,
-        replace_one_factor=plan.classes.replace_one_factor,
-    )
-    sizes, total = np.split(noisy, [plan.frame.grid.classes])
-    shares = project_on_simplex(sizes / _SIZES_PART, np.ones_like(sizes), total=float(encoded.records))
-    return shares / encoded.records, total * (REACH / _MEAN_PART / encoded.records)
+    noisy = ledger.release(CLASSES_LABEL, lambda: sum_classes(encoded, frame)).values
+    sizes, total = np.split(noisy, [frame.grid.classes])
+    shares = project_on_simplex(sizes / _SIZES_PART, np.ones_like(sizes), total=float(records))
+    return shares / records, total * (REACH / _MEAN_PART / records)
 
 
 def sum_classes(encoded: EncodedTable, frame: SmoothFrame) -> npt.NDArray[np.float64]:
