@@ -55,6 +55,7 @@ def test_command_audits_releases_alone_when_there_are_no_runs(
     assert document["guesses"] is None
     assert {line["label"] for line in document["releases"]["lines"]} == {
         "one-way counts",
+        "query selections",
         "query answers",
         "certificate",
     }
