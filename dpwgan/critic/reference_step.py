@@ -14,6 +14,7 @@ from dpwgan.critic.critic_update import CriticUpdate
 from dpwgan.critic.latents import LatentSource
 from dpwgan.critic.mlp import MlpGenerator
 from dpwgan.critic.plan import TrainingPlan
+from dpwgan.critic.rows import write_dense
 from dpwgan.table.encoded import EncodedTable
 
 # Without this the package imports all of its optimizers, and TensorFlow 1's estimators, before it gives two functions.
@@ -131,13 +132,4 @@ class ReferenceStep:
 
 def densify(encoded: EncodedTable, rows: npt.NDArray[np.int64]) -> tf.Tensor:
     """Writes the given rows out as dense one-hot rows. Shapes: (b,) to (b, width)."""
-    width = sum(span.width for span in encoded.spans)
-    dense = np.zeros((len(rows), width), np.float32)
-    for span in encoded.spans:
-        if span.head == "linear":
-            dense[:, span.start] = encoded.numbers[rows, span.source]
-        elif span.head == "sigmoid":
-            dense[:, span.start] = encoded.codes[rows, span.source]
-        else:
-            dense[np.arange(len(rows)), span.start + encoded.codes[rows, span.source]] = 1.0
-    return tf.constant(dense)
+    return write_dense(tf.constant(encoded.codes[rows]), tf.constant(encoded.numbers[rows]), encoded.spans)

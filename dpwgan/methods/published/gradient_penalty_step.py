@@ -11,7 +11,7 @@ from dpwgan.critic.tracing import compile_step
 from dpwgan.critic.weight_average import WeightAverage
 from dpwgan.methods.published.descent import Descent
 from dpwgan.methods.published.gradient_penalty import Match, penalties, record_losses, score_losses
-from dpwgan.methods.published.players import Inputs, Networks
+from dpwgan.methods.published.networks import Inputs, Networks
 
 # As published (Triastcyn and Faltings 2019, section 5.2).
 _MEAN_MEMORY = 0.0
@@ -24,15 +24,15 @@ _LEAST_PIECE, _MOST_PIECE = 16, 512
 class PlainPenaltyStep:
     """A critic step on rows as they are.
 
-    Privacy: none. Noise on the critic's features, if the players have it, is no mechanism: see `NoisyFeatures`.
+    Privacy: none. Noise on the critic's features, if the networks have it, is no mechanism: see `NoisyFeatures`.
     Source: Gulrajani et al. 2017, arXiv:1704.00028, Algorithm 1; Triastcyn and Faltings 2019, section 5.2.
     """
 
-    def __init__(self, players: Networks, *, batch_size: int, learning_rate: float) -> None:
-        self._players = players
+    def __init__(self, networks: Networks, *, batch_size: int, learning_rate: float) -> None:
+        self._networks = networks
         self._batch_size = batch_size
         self._adam = Adam(
-            players.critic_weights,
+            networks.critic_weights,
             learning_rate=learning_rate,
             mean_memory=_MEAN_MEMORY,
             square_memory=_SQUARE_MEMORY,
@@ -44,13 +44,13 @@ class PlainPenaltyStep:
         self._step(tf.constant(rows))
 
     def _trace(self, rows: tf.Tensor) -> None:
-        content, labels = self._players.read(rows)
-        generated = tf.stop_gradient(self._players.generate(self._players.draw(self._batch_size), labels))
-        match = Match(content, labels, generated, self._players.draw_mixing(self._batch_size))
+        content, labels = self._networks.read(rows)
+        generated = tf.stop_gradient(self._networks.generate(self._networks.draw(self._batch_size), labels))
+        match = Match(content, labels, generated, self._networks.draw_mixing(self._batch_size))
         with tf.GradientTape(watch_accessed_variables=False) as tape:
-            tape.watch(self._players.critic_weights)
-            loss = tf.reduce_mean(score_losses(self._players, match) + penalties(self._players, match))
-        self._adam.descend(tape.gradient(loss, self._players.critic_weights))
+            tape.watch(self._networks.critic_weights)
+            loss = tf.reduce_mean(score_losses(self._networks, match) + penalties(self._networks, match))
+        self._adam.descend(tape.gradient(loss, self._networks.critic_weights))
 
 
 class PrivatePenaltyStep:
@@ -66,15 +66,15 @@ class PrivatePenaltyStep:
     Source: Abadi et al. 2016, arXiv:1607.00133, Algorithm 1; Gulrajani et al. 2017, arXiv:1704.00028, Algorithm 1.
     """
 
-    def __init__(self, players: Networks, *, plan: TrainingPlan, descent: Descent, target_slope: float = 1.0) -> None:
-        """Traces nothing yet. `descent` moves the players' critic; `target_slope` as in `penalties`."""
-        self._players = players
+    def __init__(self, networks: Networks, *, plan: TrainingPlan, descent: Descent, target_slope: float = 1.0) -> None:
+        """Traces nothing yet. `descent` moves the networks' critic; `target_slope` as in `penalties`."""
+        self._networks = networks
         self._plan = plan
         self._target_slope = target_slope
-        self._sizes = [int(np.prod(weight.shape)) for weight in players.critic_weights]
+        self._sizes = [int(np.prod(weight.shape)) for weight in networks.critic_weights]
         self._rows_a_piece = max(_LEAST_PIECE, min(_MOST_PIECE, _PIECE_NUMBERS // sum(self._sizes)))
         self._descent = descent
-        inputs = [tf.TensorSpec([self._rows_a_piece, width], tf.float32) for width in players.input_widths]
+        inputs = [tf.TensorSpec([self._rows_a_piece, width], tf.float32) for width in networks.input_widths]
         self._piece = compile_step(
             self._clip_piece,
             input_signature=[
@@ -101,7 +101,7 @@ class PrivatePenaltyStep:
     @property
     def variables(self) -> list[tf.Variable]:
         """Everything that steps change, made of noisy sums: no row is in it."""
-        return [*self._players.critic_weights, *self._descent.variables]
+        return [*self._networks.critic_weights, *self._descent.variables]
 
     def clipped_sum(self, rows: npt.NDArray[np.int64], *, noise_rng: np.random.Generator) -> list[tf.Tensor]:
         """Limits how far one record can move the critic, then adds the records up.
@@ -111,14 +111,14 @@ class PrivatePenaltyStep:
           counts as zero.
         Shapes: `rows` (b,), b may be 0; the result is like the critic's weights.
         """
-        sums = [tf.zeros_like(weight) for weight in self._players.critic_weights]
+        sums = [tf.zeros_like(weight) for weight in self._networks.critic_weights]
         for start in range(0, len(rows), self._rows_a_piece):
             piece = rows[start : start + self._rows_a_piece]
             there = np.arange(self._rows_a_piece) < len(piece)
             padded = np.zeros(self._rows_a_piece, np.int64)
             padded[: len(piece)] = piece
             # Latents are normal; the uniforms of a table's generator come second.
-            latent, *others = self._players.input_widths
+            latent, *others = self._networks.input_widths
             inputs = (
                 noise_rng.standard_normal((self._rows_a_piece, latent), dtype=np.float32),
                 *(noise_rng.random((self._rows_a_piece, width), dtype=np.float32) for width in others),
@@ -139,27 +139,27 @@ class PrivatePenaltyStep:
         def of_one(record: Match) -> list[tf.Tensor]:
             alone = Match(*(part[tf.newaxis] for part in record))
             with tf.GradientTape(watch_accessed_variables=False) as tape:
-                tape.watch(self._players.critic_weights)
-                loss = record_losses(self._players, alone, target_slope=self._target_slope)
-            gradients: list[tf.Tensor] = tape.gradient(loss, self._players.critic_weights)
+                tape.watch(self._networks.critic_weights)
+                loss = record_losses(self._networks, alone, target_slope=self._target_slope)
+            gradients: list[tf.Tensor] = tape.gradient(loss, self._networks.critic_weights)
             return gradients
 
         return list(tf.vectorized_map(of_one, match))
 
     def _clip_piece(self, rows: tf.Tensor, there: tf.Tensor, inputs: Inputs, mixing: tf.Tensor) -> list[tf.Tensor]:
-        content, labels = self._players.read(rows)
-        generated = tf.stop_gradient(self._players.generate(inputs, labels))
+        content, labels = self._networks.read(rows)
+        generated = tf.stop_gradient(self._networks.generate(inputs, labels))
         gradients = self.differentiate(Match(content, labels, generated, mixing))
         return clip_and_sum(gradients, there=there, l2_clip_norm=self._plan.clip_target)
 
     def _move(self, noisy: list[tf.Tensor], *, share: tf.Tensor) -> None:
         batch = self._plan.generated_batch_size
-        inputs, labels = self._players.draw(batch), self._players.draw_labels(batch)
-        content = self._players.generate(inputs, labels)
+        inputs, labels = self._networks.draw(batch), self._networks.draw_labels(batch)
+        content = self._networks.generate(inputs, labels)
         with tf.GradientTape(watch_accessed_variables=False) as tape:
-            tape.watch(self._players.critic_weights)
-            loss = tf.reduce_mean(self._players.score(content, labels))
-        self._descent.descend(noisy, tape.gradient(loss, self._players.critic_weights), share=share)
+            tape.watch(self._networks.critic_weights)
+            loss = tf.reduce_mean(self._networks.score(content, labels))
+        self._descent.descend(noisy, tape.gradient(loss, self._networks.critic_weights), share=share)
 
 
 class ScoreClimb:
@@ -169,18 +169,18 @@ class ScoreClimb:
     """
 
     def __init__(
-        self, players: Networks, *, batch_size: int, learning_rate: float, average: float | None = None
+        self, networks: Networks, *, batch_size: int, learning_rate: float, average: float | None = None
     ) -> None:
         """Starts Adam. `average`: weight of the past in a running mean of the weights, which is kept if asked for."""
-        self._players = players
+        self._networks = networks
         self._batch_size = batch_size
         self._adam = Adam(
-            players.generator_weights,
+            networks.generator_weights,
             learning_rate=learning_rate,
             mean_memory=_MEAN_MEMORY,
             square_memory=_SQUARE_MEMORY,
         )
-        self._average = None if average is None else WeightAverage(players.generator_weights, keep=average)
+        self._average = None if average is None else WeightAverage(networks.generator_weights, keep=average)
         self._step = compile_step(self._trace, input_signature=[tf.TensorSpec([], tf.float32)])
 
     def __call__(self, *, learning_rate: float = 1.0) -> None:
@@ -195,14 +195,14 @@ class ScoreClimb:
     @property
     def variables(self) -> list[tf.Variable]:
         """Everything that steps change."""
-        return [*self._players.generator_weights, *self._adam.variables, *self.averaged]
+        return [*self._networks.generator_weights, *self._adam.variables, *self.averaged]
 
     def _trace(self, share: tf.Tensor) -> None:
-        inputs, labels = self._players.draw(self._batch_size), self._players.draw_labels(self._batch_size)
+        inputs, labels = self._networks.draw(self._batch_size), self._networks.draw_labels(self._batch_size)
         with tf.GradientTape(watch_accessed_variables=False) as tape:
-            tape.watch(self._players.generator_weights)
-            loss = -tf.reduce_mean(self._players.score(self._players.generate(inputs, labels), labels))
-        self._adam.descend(tape.gradient(loss, self._players.generator_weights), share=share)
+            tape.watch(self._networks.generator_weights)
+            loss = -tf.reduce_mean(self._networks.score(self._networks.generate(inputs, labels), labels))
+        self._adam.descend(tape.gradient(loss, self._networks.generator_weights), share=share)
         if self._average is not None:
             self._average.follow()
 

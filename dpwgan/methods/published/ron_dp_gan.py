@@ -36,7 +36,7 @@ from dpwgan.methods.published.dp_gan import (
     refuse_nothing_to_train_on,
     seen_shape,
 )
-from dpwgan.methods.published.published_gan import PublishedPlan, plan_published, play_published_table
+from dpwgan.methods.published.published_gan import PublishedPlan, plan_published, train_published_table
 from dpwgan.methods.published.refined_table import RefinedTable
 from dpwgan.methods.published.smooth_sampler import SmoothSampler
 from dpwgan.methods.ron_gauss import RonGauss, RonGaussPlan, RonGaussSettings, lay_out_releases
@@ -313,7 +313,7 @@ def _fit_images(
         discriminator, update = make_discriminator(steps, space, streams=streams)
         weights = play(points, steps, critic=discriminator, generator=generator, latents=latents, update=update, **run)
     else:
-        weights = play_published_table(points, plan, generator=generator, latents=latents, **run)
+        weights = train_published_table(points, plan, generator=generator, latents=latents, **run)
     return generator.to_sampler(weights)
 
 
@@ -361,5 +361,5 @@ def _fit_table(
         discriminator, _ = make_discriminator(steps, None, streams=streams)
         weights = play(groups, steps, critic=discriminator, generator=generator, latents=latents, **run)
     else:
-        weights = play_published_table(groups, plan, generator=generator, latents=latents, **run)
+        weights = train_published_table(groups, plan, generator=generator, latents=latents, **run)
     return generator.to_sampler(weights)

@@ -216,26 +216,29 @@ def test_sum_of_the_generators_microbatches_moves_by_twice_its_bound_when_the_di
     """What makes the published epsilon wrong: one record may turn the discriminator, and with it all gradients."""
     import tensorflow as tf
 
-    from dpwgan.methods.published.published_game import PublishedSteps
+    from dpwgan.methods.published.published_steps import PublishedSteps
 
     class Turned:
         generator_weights = (tf.Variable(tf.ones(3)),)
-        discriminator_weights = (tf.Variable([100.0]),)
+        critic_weights = (tf.Variable([100.0]),)
 
-        def draw(self, batch: int) -> tf.Tensor:
-            return tf.tile(self.generator_weights[0][tf.newaxis], [batch, 1])
+        def draw(self, batch: int) -> tuple[tf.Tensor, ...]:
+            return (tf.ones([batch, 1]),)
 
-        def read(self, rows: tf.Tensor) -> tf.Tensor:
-            return tf.zeros((2, 3))
+        def draw_labels(self, batch: int) -> tf.Tensor:
+            return tf.zeros([batch, 0])
 
-        def score(self, rows: tf.Tensor) -> tf.Tensor:
-            return self.discriminator_weights[0] * tf.reduce_sum(rows - 1.0, axis=1)
+        def generate(self, inputs: tuple[tf.Tensor, ...], labels: tf.Tensor) -> tf.Tensor:
+            return inputs[0] * self.generator_weights[0]
 
-    game = Turned()
+        def score(self, content: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
+            return self.critic_weights[0] * tf.reduce_sum(content - 1.0, axis=1)
+
+    networks: Any = Turned()
     rates: dict[str, Any] = {"learning_rate": 1e-3, "mean_memory": 0.5, "square_memory": 0.999}
-    steps = PublishedSteps(game, microbatches=5, microbatch=2, l2_clip_norm=1.5, **rates)
+    steps = PublishedSteps(networks, microbatches=5, microbatch=2, l2_clip_norm=1.5, **rates)
     here = steps.clipped_sum().numpy()
-    game.discriminator_weights[0].assign([-100.0])
+    networks.critic_weights[0].assign([-100.0])
     there = steps.clipped_sum().numpy()
     assert np.linalg.norm(here - there) == pytest.approx(2 * 5 * 1.5, rel=1e-5)
 
