@@ -18,8 +18,9 @@ from dpwgan.methods.published.published_gan import LAYER_NOISE, PublishedPlan, f
 from dpwgan.methods.published.smooth_sampler import SmoothSampler
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.choose import AccountantChoice
-from dpwgan.privacy.events import Charge, Event
+from dpwgan.privacy.events import Charge
 from dpwgan.privacy.randomness import Streams
+from dpwgan.privacy.release import Release
 from dpwgan.table.encoded import EncodedTable, TableShape
 
 if TYPE_CHECKING:
@@ -111,9 +112,9 @@ class DpGanPlan:
         return self.steps.choice
 
     @property
-    def charges(self) -> Sequence[tuple[str, Event, int, Mapping[str, Any]]]:
+    def releases(self) -> Sequence[Release]:
         """What to reserve in the ledger."""
-        return self.steps.charges
+        return self.steps.releases
 
     @property
     def memory_bytes(self) -> int:
