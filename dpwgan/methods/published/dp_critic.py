@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpwgan.critic.finite import refuse_unless_finite
-from dpwgan.critic.plan import TENSORFLOW_SECONDS, TrainingPlan, make_plan, plan_training
+from dpwgan.critic.plan import CRITIC_LABEL, TENSORFLOW_SECONDS, TrainingPlan, make_plan, plan_training
 from dpwgan.critic.sampler import MlpSampler
 from dpwgan.critic.settings import DpWganSettings
 from dpwgan.errors import UsageError
@@ -25,7 +25,6 @@ from dpwgan.privacy.choose import AccountantChoice, choose_accountant_for_family
 from dpwgan.privacy.events import Charge, Gaussian, Unprotected, gaussian, poisson_gaussian
 from dpwgan.privacy.journal import Arrays
 from dpwgan.privacy.ledger import Ledger
-from dpwgan.privacy.mechanisms.gaussian import add_gaussian_noise
 from dpwgan.privacy.randomness import Streams
 from dpwgan.privacy.release import Release
 from dpwgan.table.encoded import EncodedTable, TableShape
@@ -380,12 +379,14 @@ def _fit_table(
         hidden_critic=game.hidden_critic,
         rng=streams.model,
     )
+    steps = ledger.open(CRITIC_LABEL)
+    descent = AdamDescent(networks.critic_weights)
     train(
         plan.critic,
-        critic_step=PrivatePenaltyStep(networks, plan=plan.critic, descent=AdamDescent(networks.critic_weights)),
+        steps=steps,
+        critic_step=PrivatePenaltyStep(networks, plan=plan.critic, steps=steps, descent=descent),
         generator_step=ScoreClimb(networks, batch_size=_FORMAL_GENERATOR_BATCH, learning_rate=1.0),
         ledger=ledger,
-        streams=streams,
         progress=progress,
     )
     sampler = networks.make_sampler()
@@ -408,8 +409,7 @@ def _fit_images(
     from dpwgan.methods.published.labelled_networks import PointNetworks
 
     def release() -> Arrays:
-        ledger.charge(CLASSES_LABEL)
-        shares, centre = release_classes(encoded, plan, rng=streams.noise)
+        shares, centre = release_classes(encoded, frame, ledger=ledger)
         return {"shares": shares, "centre": centre}
 
     released = ledger.keep(CLASSES_LABEL, release)
@@ -423,11 +423,14 @@ def _fit_images(
         rng=streams.model,
     )
     climb = ScoreClimb(networks, batch_size=_IMAGE_GENERATOR_BATCH, learning_rate=1.0, average=_IMAGE_AVERAGE)
+    steps = ledger.open(CRITIC_LABEL)
     train(
         plan.critic,
+        steps=steps,
         critic_step=PrivatePenaltyStep(
             networks,
             plan=plan.critic,
+            steps=steps,
             descent=RememberedDescent(
                 networks.critic_weights,
                 memory=_IMAGE_MEMORY,
@@ -438,7 +441,6 @@ def _fit_images(
         ),
         generator_step=climb,
         ledger=ledger,
-        streams=streams,
         progress=progress,
     )
     sampler = networks.make_sampler(climb.averaged)
@@ -447,24 +449,15 @@ def _fit_images(
 
 
 def release_classes(
-    encoded: EncodedTable, plan: FormalPlan, *, rng: np.random.Generator
+    encoded: EncodedTable, frame: SmoothFrame, *, ledger: Ledger
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """Releases the sizes of the classes, as shares, and the mean of all pictures' points.
 
-    Privacy: one Gaussian event. The caller has charged it. Making shares and a mean of it is post-processing, with the
-      public n.
+    Privacy: one Gaussian release. Making shares and a mean of it is post-processing, with the public n.
     Shapes: (classes,) and (dimension,).
     """
-    if plan.frame is None or plan.classes is None:
-        raise UsageError("only a table of images has classes")
-    noisy, _ = add_gaussian_noise(
-        sum_classes(encoded, plan.frame),
-        sensitivity=1.0,
-        noise_multiplier=plan.classes.noise_multiplier,
-        rng=rng,
-        replace_one_factor=plan.classes.replace_one_factor,
-    )
-    sizes, total = np.split(noisy, [plan.frame.grid.classes])
+    noisy = ledger.release(CLASSES_LABEL, lambda: sum_classes(encoded, frame)).values
+    sizes, total = np.split(noisy, [frame.grid.classes])
     shares = project_on_simplex(sizes / _SIZES_PART, np.ones_like(sizes), total=float(encoded.records))
     return shares / encoded.records, total * (REACH / _MEAN_PART / encoded.records)
 

@@ -1,5 +1,7 @@
 """The steps of a Wasserstein GAN with a gradient penalty: on rows as they are, and with a private critic."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
@@ -12,6 +14,7 @@ from dpwgan.critic.weight_average import WeightAverage
 from dpwgan.methods.published.descent import Descent
 from dpwgan.methods.published.gradient_penalty import Match, penalties, record_losses, score_losses
 from dpwgan.methods.published.networks import Inputs, Networks
+from dpwgan.privacy.steps import Steps
 
 # As published (Triastcyn and Faltings 2019, section 5.2).
 _MEAN_MEMORY = 0.0
@@ -60,16 +63,18 @@ class PrivatePenaltyStep:
       the record, the weights and its own latents and mixing: its score, a generated row of its label, the point
       between both, and so the penalty. It is clipped jointly to C as one vector, after the penalty's gradient was
       added. Latents and mixing come from the noise stream, which nobody knows: each record may be thought to bring its
-      own, whatever the others in the batch are, and taking it out then moves the sum by at most C. Noise of stddev
-      sigma C is drawn whatever the batch holds. The scores of generated rows have no row in them, and need neither
+      own, whatever the others in the batch are, and taking it out then moves the sum by at most C. The noise that was
+      charged is drawn whatever the batch holds. The scores of generated rows have no row in them, and need neither
       clip nor noise. Charged by the caller before the call.
     Source: Abadi et al. 2016, arXiv:1607.00133, Algorithm 1; Gulrajani et al. 2017, arXiv:1704.00028, Algorithm 1.
     """
 
-    def __init__(self, networks: Networks, *, plan: TrainingPlan, descent: Descent, target_slope: float = 1.0) -> None:
+    def __init__(
+        self, networks: Networks, *, plan: TrainingPlan, steps: Steps, descent: Descent, target_slope: float = 1.0
+    ) -> None:
         """Traces nothing yet. `descent` moves the networks' critic; `target_slope` as in `penalties`."""
         self._networks = networks
-        self._plan = plan
+        self._plan, self._steps = plan, steps
         self._target_slope = target_slope
         self._sizes = [int(np.prod(weight.shape)) for weight in networks.critic_weights]
         self._rows_a_piece = max(_LEAST_PIECE, min(_MOST_PIECE, _PIECE_NUMBERS // sum(self._sizes)))
@@ -86,31 +91,31 @@ class PrivatePenaltyStep:
         )
         self._descend = compile_step(self._move)
 
-    def __call__(self, rows: npt.NDArray[np.int64], *, noise_rng: np.random.Generator, learning_rate: float) -> None:
-        """Takes one critic step on the given row numbers, with fresh noise from `noise_rng`."""
-        noise = noise_rng.standard_normal(sum(self._sizes), dtype=np.float32)
-        noise *= np.float32(self._plan.noise_multiplier * self._plan.l2_clip_norm)
-        pieces = np.split(noise, np.cumsum(self._sizes)[:-1])
+    def __call__(self, rows: npt.NDArray[np.int64], *, learning_rate: float) -> None:
+        """Takes one critic step on the given row numbers, with fresh noise."""
+        pieces = np.split(self._steps.draw_normal_numbers(sum(self._sizes)), np.cumsum(self._sizes)[:-1])
+        sums = self.clipped_sum(rows)
+        noisy = [total + piece.reshape(total.shape) for total, piece in zip(sums, pieces, strict=True)]
+        if self._steps.watched_row is not None:
+            alone = self.clipped_sum(np.array([self._steps.watched_row]))  # with latents of its own, as in a batch
+            self._steps.tell(self._sizes, _flatten(noisy), _flatten(sums), _flatten(alone))
         batch = np.float32(self._plan.expected_batch_size)
-        noisy = [
-            (total + piece.reshape(total.shape)) / batch
-            for total, piece in zip(self.clipped_sum(rows, noise_rng=noise_rng), pieces, strict=True)
-        ]
-        self._descend(noisy, share=tf.constant(learning_rate, tf.float32))
+        self._descend([part / batch for part in noisy], share=tf.constant(learning_rate, tf.float32))
 
     @property
     def variables(self) -> list[tf.Variable]:
         """Everything that steps change, made of noisy sums: no row is in it."""
         return [*self._networks.critic_weights, *self._descent.variables]
 
-    def clipped_sum(self, rows: npt.NDArray[np.int64], *, noise_rng: np.random.Generator) -> list[tf.Tensor]:
+    def clipped_sum(self, rows: npt.NDArray[np.int64]) -> list[tf.Tensor]:
         """Limits how far one record can move the critic, then adds the records up.
 
         Privacy: zeroing out a record moves the result by at most the plan's `l2_clip_norm` in L2, over all weights
-          jointly. No noise is added here; `noise_rng` draws latents and mixing. A record whose gradient is not finite
-          counts as zero.
+          jointly. No noise is added here; latents and mixing are secrets of the steps. A record whose gradient is not
+          finite counts as zero.
         Shapes: `rows` (b,), b may be 0; the result is like the critic's weights.
         """
+        secrets = self._steps.secrets
         sums = [tf.zeros_like(weight) for weight in self._networks.critic_weights]
         for start in range(0, len(rows), self._rows_a_piece):
             piece = rows[start : start + self._rows_a_piece]
@@ -120,10 +125,10 @@ class PrivatePenaltyStep:
             # Latents are normal; the uniforms of a table's generator come second.
             latent, *others = self._networks.input_widths
             inputs = (
-                noise_rng.standard_normal((self._rows_a_piece, latent), dtype=np.float32),
-                *(noise_rng.random((self._rows_a_piece, width), dtype=np.float32) for width in others),
+                secrets.standard_normal((self._rows_a_piece, latent), dtype=np.float32),
+                *(secrets.random((self._rows_a_piece, width), dtype=np.float32) for width in others),
             )
-            mixing = noise_rng.random(self._rows_a_piece, dtype=np.float32)
+            mixing = secrets.random(self._rows_a_piece, dtype=np.float32)
             parts = self._piece(
                 tf.constant(padded),
                 tf.constant(there),
@@ -205,6 +210,10 @@ class ScoreClimb:
         self._adam.descend(tape.gradient(loss, self._networks.generator_weights), share=share)
         if self._average is not None:
             self._average.follow()
+
+
+def _flatten(tensors: Sequence[tf.Tensor]) -> npt.NDArray[np.float32]:
+    return np.concatenate([np.ravel(tensor) for tensor in tensors])
 
 
 def clip_and_sum(gradients: list[tf.Tensor], *, there: tf.Tensor, l2_clip_norm: float) -> list[tf.Tensor]:

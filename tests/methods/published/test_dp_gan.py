@@ -20,7 +20,8 @@ from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.randomness import make_streams
 from dpwgan.table.encoded import EncodedTable, TableShape, lay_out_spans
 from dpwgan.table.schema import CategoricalColumn, ImageLayout, NumericColumn, Schema
-from tests.ledgers import make_release
+from tests.critic.tables import make_steps
+from tests.ledgers import make_release, open_for_plan
 from tests.methods.privacy_totals import epsilon_with_critic, total_rho
 from tests.methods.runs import make_table, refuse_illegal
 
@@ -76,10 +77,11 @@ def test_step_moves_by_the_clip_norm_at_most_when_a_record_is_taken_out_wherever
 
     encoded, shape = make_images() if images else (make_table(80), make_table(80).shape)
     made = make_plan("dp-gan", shape, l2_clip_norm=0.01, **(FAST if images else OF_TABLES))
-    critic, update = make_discriminator(made.steps, made.space, streams=make_streams(0))
+    steps, rng = make_steps(made.steps), np.random.default_rng(0)
+    critic, update = make_discriminator(made.steps, made.space, rng=rng, secrets=steps.secrets)
     points: Any = made.space.to_points(encoded) if images else encoded
-    unused: Any = None
-    step = FusedStep(points, critic=critic, generator=unused, latents=unused, plan=made.steps, update=update)  # type: ignore[arg-type]
+    parts: dict[str, Any] = {"critic": critic, "generator": None, "latents": None, "update": update}
+    step = FusedStep(points, plan=made.steps, steps=steps, **parts)
 
     def total(rows: Any) -> Any:
         return np.concatenate([np.ravel(part) for part in step.clipped_sums(tf.constant(rows))[0]])
@@ -92,11 +94,7 @@ def test_step_moves_by_the_clip_norm_at_most_when_a_record_is_taken_out_wherever
 
 
 def fit(name: str, encoded: EncodedTable, plan: Any) -> tuple[Any, Ledger, EncodedTable]:
-    choice = plan.choice
-    plain = isinstance(plan, PublishedPlan)
-    ledger = Ledger(BUDGET, accountant=choice.accountant, neighboring_relation=ZERO_OUT, no_guarantee=plain)
-    for release in plan.releases:
-        ledger.reserve(release)
+    ledger = open_for_plan(plan, budget=BUDGET, no_guarantee=isinstance(plan, PublishedPlan))
     fitted = get_method(name).fit(
         encoded, plan, streams=make_streams(1), ledger=ledger, progress=lambda *_: None, device="cpu"
     )

@@ -19,7 +19,7 @@ from dpwgan.methods.published.gradient_penalty_step import (
 from dpwgan.methods.published.networks import Networks
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from tests.critic.games import make_networks
-from tests.critic.tables import make_encoded
+from tests.critic.tables import make_encoded, make_steps
 
 PLAIN = ("images", "table")
 PRIVATE = ("points", "table")
@@ -42,7 +42,7 @@ def draw_match(networks: Networks, rows: Any) -> Match:
 
 
 def make_step(networks: Networks, *, plan: TrainingPlan, kind: Any = PrivatePenaltyStep, **more: Any) -> Any:
-    return kind(networks, plan=plan, descent=AdamDescent(networks.critic_weights), **more)
+    return kind(networks, plan=plan, steps=make_steps(plan), descent=AdamDescent(networks.critic_weights), **more)
 
 
 def take(match: Match, row: int) -> Match:
@@ -118,9 +118,9 @@ def test_sum_has_as_many_records_as_the_batch_when_pieces_do_not_divide_it() -> 
     networks = make_networks("table", records=1_200)
     step = make_step(networks, plan=make_plan(l2_clip_norm=1e-3))
     # With a tiny clip every record's part has the clip's length: as many records, as long a sum at most.
-    assert length(step.clipped_sum(np.arange(0), noise_rng=np.random.default_rng(1))) == 0
-    one = length(step.clipped_sum(np.arange(1), noise_rng=np.random.default_rng(1)))
-    many = length(step.clipped_sum(np.arange(1_100), noise_rng=np.random.default_rng(1)))
+    assert length(step.clipped_sum(np.arange(0))) == 0
+    one = length(step.clipped_sum(np.arange(1)))
+    many = length(step.clipped_sum(np.arange(1_100)))
     assert one == pytest.approx(1e-3, rel=1e-3)
     assert one < many <= 1_100 * 1e-3
 
@@ -142,9 +142,8 @@ def test_noise_of_a_step_has_its_stddev_when_the_batch_is_empty() -> None:
 
     plan = make_plan(l2_clip_norm=2.0)
     step = make_step(make_networks("table"), plan=plan, kind=Kept)
-    rng = np.random.default_rng(4)
     while sum(np.size(part) for part in step.seen) < 10_000:
-        step(np.arange(0), noise_rng=rng, learning_rate=1.0)
+        step(np.arange(0), learning_rate=1.0)
     noise = np.concatenate([np.ravel(part) for part in step.seen]) * plan.expected_batch_size
     ratio = np.mean(noise**2) / (2.0 * plan.noise_multiplier) ** 2
     # The mean square of 10,000 draws lies within 8% of the variance but for once in 10^7 times; 10% less noise is out.
@@ -173,7 +172,7 @@ def test_private_step_moves_the_critic_when_it_is_taken() -> None:
     networks = make_networks("table")
     before = [weight.numpy() for weight in networks.critic_weights]
     step = make_step(networks, plan=make_plan())
-    step(np.arange(10), noise_rng=np.random.default_rng(1), learning_rate=1e-2)
+    step(np.arange(10), learning_rate=1e-2)
     for old, new in zip(before, networks.critic_weights, strict=True):
         assert np.isfinite(new.numpy()).all()
         assert np.abs(new.numpy() - old).max() > 1e-4
@@ -186,7 +185,7 @@ def test_generated_half_is_a_mean_without_noise_when_a_step_is_taken() -> None:
 
     networks = make_networks("points")
     descent = Noted(networks.critic_weights)
-    step = PrivatePenaltyStep(networks, plan=make_plan(), descent=descent)
+    step = PrivatePenaltyStep(networks, plan=make_plan(), steps=make_steps(make_plan()), descent=descent)
     step._move([tf.zeros_like(weight) for weight in networks.critic_weights], share=tf.constant(1.0))
     batch = 4_000
     labels = networks.draw_labels(batch)

@@ -45,7 +45,7 @@ def test_training_ends_at_the_same_weights_when_the_noise_is_another() -> None:
     ends = []
     for noise_multiplier, seed in ((0.0, 1), (5.0, 2)):
         steps = make_steps("table", noise_multiplier=noise_multiplier, seed=seed)
-        networks = steps._players
+        networks = steps._networks
         before = [weight.numpy() for weight in networks.generator_weights]
         for start in (0, 8, 16):
             steps.train_discriminator(np.arange(start, start + 8))
