@@ -54,12 +54,13 @@ def test_pure_epsilons_add_to_the_budget_when_noise_is_laplace(
 ) -> None:
     plan = make_plan("ron-gauss", make_table(300).shape, epsilon=epsilon, relation=relation, label=label)
     total, histograms = 0.0, []
-    for _, event, count, details in plan.charges:
+    for release in plan.releases:
+        event, count = release.charge
         assert isinstance(event, (Laplace, Wishart))
         # Replaced: counts leave one cell and enter another; of matrices one goes and one comes.
         assert event.replace_one_factor == 2.0
         total += count * event.epsilon * (2.0 if relation is REPLACE_ONE else 1.0)
-        histograms.append(details.get("histograms"))
+        histograms.append(release.details.get("histograms"))
     assert total == pytest.approx(epsilon, rel=1e-6)
     assert total <= epsilon
     guarantee = reserve(plan).guarantee()
