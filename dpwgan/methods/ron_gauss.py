@@ -348,7 +348,7 @@ class RonGauss:
         )
         progress(1, 2, ledger.epsilon_spent())
         # From here on, up to the second release, all is made of the first one and of public randomness.
-        records = _share_out(measured.totals, records=encoded.records, classes=plan.classes)
+        records = _share_out(measured.totals, records=plan.shape.records, classes=plan.classes)
         drafts = [
             _draft(
                 coarsen(one_ways, records=max(1, round(size)), least_count=0.0),

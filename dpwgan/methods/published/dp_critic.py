@@ -388,6 +388,7 @@ def _fit_table(
         generator_step=ScoreClimb(networks, batch_size=_FORMAL_GENERATOR_BATCH, learning_rate=1.0),
         ledger=ledger,
         progress=progress,
+        records=encoded.records,
     )
     sampler = networks.make_sampler()
     refuse_unless_finite(sampler.weights)
@@ -409,7 +410,7 @@ def _fit_images(
     from dpwgan.methods.published.labelled_networks import PointNetworks
 
     def release() -> Arrays:
-        shares, centre = release_classes(encoded, frame, ledger=ledger)
+        shares, centre = release_classes(encoded, plan, ledger=ledger)
         return {"shares": shares, "centre": centre}
 
     released = ledger.keep(CLASSES_LABEL, release)
@@ -442,6 +443,7 @@ def _fit_images(
         generator_step=climb,
         ledger=ledger,
         progress=progress,
+        records=encoded.records,
     )
     sampler = networks.make_sampler(climb.averaged)
     refuse_unless_finite(sampler.weights)
@@ -449,17 +451,20 @@ def _fit_images(
 
 
 def release_classes(
-    encoded: EncodedTable, frame: SmoothFrame, *, ledger: Ledger
+    encoded: EncodedTable, plan: FormalPlan, *, ledger: Ledger
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """Releases the sizes of the classes, as shares, and the mean of all pictures' points.
 
     Privacy: one Gaussian release. Making shares and a mean of it is post-processing, with the public n.
     Shapes: (classes,) and (dimension,).
     """
+    frame, records = plan.frame, plan.critic.shape.records
+    if frame is None:
+        raise UsageError("only a table of images has classes")
     noisy = ledger.release(CLASSES_LABEL, lambda: sum_classes(encoded, frame)).values
     sizes, total = np.split(noisy, [frame.grid.classes])
-    shares = project_on_simplex(sizes / _SIZES_PART, np.ones_like(sizes), total=float(encoded.records))
-    return shares / encoded.records, total * (REACH / _MEAN_PART / encoded.records)
+    shares = project_on_simplex(sizes / _SIZES_PART, np.ones_like(sizes), total=float(records))
+    return shares / records, total * (REACH / _MEAN_PART / records)
 
 
 def sum_classes(encoded: EncodedTable, frame: SmoothFrame) -> npt.NDArray[np.float64]:

@@ -1,19 +1,21 @@
 """The method `dp-critic`: as published without a guarantee, and formal with one."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from dpwgan.errors import PrivacyError, UsageError
-from dpwgan.methods.published.dp_critic import CLASSES_LABEL, FormalPlan, release_classes, sum_classes
+from dpwgan.methods.published.dp_critic import FormalPlan, release_classes, sum_classes
 from dpwgan.methods.published.labelled_sampler import LabelledSampler
 from dpwgan.methods.registry import get_method
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.events import Gaussian, PoissonGaussian, Unprotected
 from dpwgan.table.encoded import EncodedTable, TableShape
-from tests import ledgers
 from tests.critic.games import make_images
+from tests.ledgers import open_for_plan
+from tests.ledgers import open_ledger as open_ledger_of
 from tests.methods.published.test_loss_noise_gan import make_plan, open_ledger
 from tests.methods.runs import fit, make_table
 
@@ -82,24 +84,23 @@ def test_formal_run_on_images_states_a_guarantee_and_draws_smooth_images_when_it
 def test_shares_are_a_distribution_when_the_noise_is_large() -> None:
     encoded, shape = make_images(60)
     plan = plan_formally(shape, epsilon=0.05)
-    assert plan.frame is not None
     for seed in range(5):
-        ledger = ledgers.open_for_plan(plan, source=seed)
-        shares, centre = release_classes(encoded, plan.frame, ledger=ledger)
-        assert ledger.charged[CLASSES_LABEL] == 1
+        shares, centre = release_classes(encoded, plan, ledger=open_for_plan(plan, source=seed))
         assert shares.min() >= 0
         assert shares.sum() == pytest.approx(1.0)
         assert np.isfinite(centre).all()
+    with pytest.raises(UsageError, match="has classes"):
+        release_classes(encoded, plan_formally(make_table(60).shape), ledger=open_for_plan(plan))
 
 
 def test_released_classes_are_their_shares_and_the_mean_picture_when_the_noise_is_small() -> None:
     encoded, shape = make_images(60)
-    frame = plan_formally(shape, epsilon=10.0).frame
-    assert frame is not None
-    tiny = ledgers.make_release(CLASSES_LABEL, Gaussian(noise_multiplier=1e-6, replace_one_factor=1.8))
-    shares, centre = release_classes(encoded, frame, ledger=ledgers.open_ledger([tiny]))
+    plan = plan_formally(shape, epsilon=10.0)
+    assert plan.frame is not None
+    tiny = replace(plan, classes=Gaussian(noise_multiplier=1e-6, replace_one_factor=1.8))
+    shares, centre = release_classes(encoded, tiny, ledger=open_ledger_of(tiny.releases))
     np.testing.assert_allclose(shares, np.bincount(encoded.codes[:, 0], minlength=3) / 60, atol=1e-4)
-    known = frame.to_points(encoded.numbers[:, list(frame.grid.sources)]).mean(axis=0)
+    known = plan.frame.to_points(encoded.numbers[:, list(plan.frame.grid.sources)]).mean(axis=0)
     np.testing.assert_allclose(centre, known, atol=1e-4)
 
 
