@@ -1,4 +1,4 @@
-"""The players of a private game on images: a quadratic critic of few coordinates, a generator of smooth images."""
+"""The networks of a private game on images: a quadratic critic of few coordinates, a generator of smooth images."""
 
 from collections.abc import Sequence
 
@@ -10,12 +10,12 @@ from dpwgan.critic.rows import RowReader
 from dpwgan.images.smooth_frame import SmoothFrame
 from dpwgan.methods.published.labelled_images import LabelledImages
 from dpwgan.methods.published.labelled_sampler import LabelledSampler
-from dpwgan.methods.published.players import Inputs, LabelledDraws
+from dpwgan.methods.published.networks import Inputs, LabelledNetworks
 from dpwgan.methods.published.quadratic import QuadraticCritic
 from dpwgan.table.encoded import EncodedTable
 
 
-class LabelledPlayers(LabelledDraws):
+class PointNetworks(LabelledNetworks):
     """As `Networks`. Content is points of the frame, as differences from a released mean picture.
 
     Privacy: `read` gives real rows to the caller, who has charged for them. Everything else sees none.
