@@ -382,7 +382,8 @@ class Synthesizer:
         """
         self._refuse_other_settings(run)
         with threadpool_limits(limits=self.config.threads):
-            tasks = run.run_plan.method.make_tasks(run.encoded, run.run_plan.plan, streams=run.streams)
+            method, plan = run.run_plan.method, run.run_plan.plan
+            tasks = method.make_tasks(run.encoded, plan, streams=run.streams, ledger=run.ledger)
             team.serve(tasks, charge=run.ledger.charge, charged=run.ledger.charged)
 
     def _refuse_other_settings(self, run: EncodedRun) -> None:

@@ -105,7 +105,7 @@ class SharedMethod(Protocol):
     def check_shared(self, plan: Any) -> None:
         """Raises: UsageError if what is planned needs all rows in one place."""
 
-    def make_tasks(self, encoded: EncodedTable, plan: Any, *, streams: Streams) -> Mapping[str, Task]:
+    def make_tasks(self, encoded: EncodedTable, plan: Any, *, streams: Streams, ledger: Ledger) -> Mapping[str, Task]:
         """Gives what another worker than the chief does with its own rows when asked.
 
         Privacy: exact sums, for the chief to put noise on; each is charged before it happens.

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpwgan.critic.plan import (
+    CRITIC_LABEL,
     SECONDS_A_ROW_CELL,
     TENSORFLOW_SECONDS,
     TrainingPlan,
@@ -337,14 +338,15 @@ class DpWgan:
                 "plan": critic_plan,
             }
             generator_step = AnchoredStep(**parts, losses=anchor.losses, weight=plan.settings.critic_weight)
+            parts["steps"] = steps = ledger.open(CRITIC_LABEL)
             train(
                 critic_plan,
+                steps=steps,
                 critic_step=(
                     FusedStep(groups, **parts) if team is None else SharedStep(groups, add_up=team.add_up, **parts)
                 ),
                 generator_step=generator_step,
                 ledger=ledger,
-                streams=streams,
                 progress=lambda done, of, epsilon: progress(anchor_ticks + done * critic_ticks // of, total, epsilon),
                 records=groups.records,
             )
@@ -386,7 +388,7 @@ class DpWgan:
                 generator=MlpGenerator(spans, latent=settings.latent, hidden=settings.hidden_generator, rng=rng),
                 latents=LatentSource(latent=settings.latent, width=plan.shape.width, rng=rng),
                 make_critic_step=CriticStep if team is None else partial(SharedStep, add_up=team.add_up),
-                streams=streams,
+                steps=ledger.open(CRITIC_LABEL),
                 ledger=ledger,
                 progress=progress,
             )
@@ -398,7 +400,7 @@ class DpWgan:
             raise UsageError("the reference engine needs all rows on one machine: several workers need the fused one")
 
     def make_tasks(
-        self, encoded: EncodedTable, plan: TrainingPlan | AnchoredPlan, *, streams: Streams
+        self, encoded: EncodedTable, plan: TrainingPlan | AnchoredPlan, *, streams: Streams, ledger: Ledger
     ) -> Mapping[str, Task]:
         """Gives what another worker than the chief does with its own rows when asked."""
         # Taking part means TensorFlow, which is imported by then.
@@ -412,9 +414,10 @@ class DpWgan:
             critic = Critic(rows.spans, hidden=hidden, weight_clip=clip, rng=streams.model)
             return ShareOfGradients(rows, critic=critic, plan=critic_plan)
 
+        steps = ledger.open(CRITIC_LABEL, with_noise=False)
         if isinstance(plan, TrainingPlan):
             alone = make_share(encoded, plan)
-            return {GRADIENTS_TASK: lambda argument, array: alone.sum_batch(array, rng=streams.batches)}
+            return {GRADIENTS_TASK: lambda argument, array: alone.sum_batch(array, steps=steps)}
         server = RowServer(encoded, plan.anchor.one_way_plan)
         shares: list[ShareOfGradients] = []
 
@@ -423,7 +426,7 @@ class DpWgan:
                 groups, layout = server.get_groups()
                 spans = lay_out_groups(plan.anchor.columns, layout.sizes)
                 shares.append(make_share(_as_table(groups, spans), plan.critic))
-            return shares[0].sum_batch(array, rng=streams.batches)
+            return shares[0].sum_batch(array, steps=steps)
 
         return {**server.tasks, GRADIENTS_TASK: sum_gradients}
 

@@ -73,6 +73,8 @@ class Independent:
     def check_shared(self, plan: AnchorPlan) -> None:
         """Has nothing to refuse: counts can always be added up."""
 
-    def make_tasks(self, encoded: EncodedTable, plan: AnchorPlan, *, streams: Streams) -> Mapping[str, Task]:
+    def make_tasks(
+        self, encoded: EncodedTable, plan: AnchorPlan, *, streams: Streams, ledger: Ledger
+    ) -> Mapping[str, Task]:
         """Gives what another worker than the chief does with its own rows when asked."""
         return RowServer(encoded, plan.one_way_plan).tasks

@@ -256,7 +256,9 @@ class QueryGan:
     def check_shared(self, plan: QueryGanPlan) -> None:
         """Has nothing to refuse: counts can always be added up, and so can a network's gradients."""
 
-    def make_tasks(self, encoded: EncodedTable, plan: QueryGanPlan, *, streams: Streams) -> Mapping[str, Task]:
+    def make_tasks(
+        self, encoded: EncodedTable, plan: QueryGanPlan, *, streams: Streams, ledger: Ledger
+    ) -> Mapping[str, Task]:
         """Gives what another worker than the chief does with its own rows when asked."""
         server = RowServer(encoded, plan.anchor.one_way_plan)
         if plan.settings.oracle == "marginals":

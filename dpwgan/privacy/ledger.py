@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
+import numpy as np
 import numpy.typing as npt
 
 from dpwgan.errors import PrivacyError
@@ -166,7 +167,7 @@ class Ledger:
         """
         line, source = self._find(label), self._get_source()
         self.charge(label)
-        exact = compute()
+        exact = [np.asarray(values) for values in compute()]
         noisy = [source.add_noise(line.release, values) for values in exact]
         for observer in self._observers:
             observer.on_release(line.release, exact=exact, noisy=noisy)

@@ -76,7 +76,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Audits a method on a table with canaries, and writes the bounds.
 
     Privacy: NOT private.
-    Raises: the errors of dpwgan.errors.
+    Raises: AuditError if part of what was reserved was not seen; else the errors of dpwgan.errors.
     """
     _check(arguments)
     config = SynthesisConfig(
@@ -203,11 +203,7 @@ def write_lines(document: Mapping[str, Any]) -> list[str]:
         f"{'shown every release: influence and noise measured':<52}{document['releases']['found']:>8.3f}"
         f"{document['claimed_epsilon']:>9.3f}",
     ]
-    lines += [
-        f"  {line['label'] + ', ' + str(line['releases']) + ' times':<50}{line['found']:>8.3f}"
-        f"{line['claimed_epsilon']:>9.3f}" + ("  <- passes its claim" if line["passes_the_claim"] else "")
-        for line in document["releases"]["lines"]
-    ]
+    lines += map(write_line, document["releases"]["lines"])
     guesses = document["guesses"]
     if guesses is not None:
         for title, bound in (
@@ -226,3 +222,13 @@ def write_lines(document: Mapping[str, Any]) -> list[str]:
         else "No bound passes its claim."
     )
     return [*lines, "", verdict, WHY_NO_GUARANTEE]
+
+
+def write_line(line: Mapping[str, Any]) -> str:
+    """Gives the text of one line of the ledger."""
+    found = "-" if line["found"] is None else f"{line['found']:.3f}"
+    said = "  <- passes its claim" if line["passes_the_claim"] else ""
+    if line["found"] is None:
+        said = "  seen, not bounded"
+    label = f"{line['label']}, {line['releases']} times"
+    return f"  {label:<50}{found:>8}{line['claimed_epsilon']:>9.3f}{said}"

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from dpwgan.critic.plan import TENSORFLOW_SECONDS, TrainingPlan, plan_training
+from dpwgan.critic.plan import CRITIC_LABEL, TENSORFLOW_SECONDS, TrainingPlan, plan_training
 from dpwgan.critic.sampler import MlpSampler
 from dpwgan.critic.settings import DpWganSettings
 from dpwgan.errors import UsageError
@@ -23,6 +23,8 @@ from dpwgan.privacy.release import Release
 from dpwgan.table.encoded import EncodedTable, TableShape
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from dpwgan.critic.plain_ascent import PlainAscent
     from dpwgan.methods.published.noisy import NoisyDiscriminator
     from dpwgan.methods.published.noisy_products import NoisyProducts
@@ -286,14 +288,14 @@ def generate_few(steps: TrainingPlan, space: CosineSpace | None) -> TrainingPlan
 
 
 def make_discriminator(
-    plan: TrainingPlan, space: CosineSpace | None, *, streams: Streams
+    plan: TrainingPlan, space: CosineSpace | None, *, rng: np.random.Generator, secrets: np.random.Generator
 ) -> tuple[NoisyDiscriminator | NoisyProducts, PlainAscent | None]:
     """Makes the private discriminator of rows, or of points of a space, and what makes its noisy sums weights."""
     from dpwgan.critic.plain_ascent import PlainAscent
     from dpwgan.methods.published.noisy import NoisyDiscriminator
     from dpwgan.methods.published.noisy_products import NoisyProducts
 
-    noise: dict[str, Any] = {"layer_noise": LAYER_NOISE, "rng": streams.model, "noise_rng": streams.noise}
+    noise: dict[str, Any] = {"layer_noise": LAYER_NOISE, "rng": rng, "secrets": secrets}
     if space is not None:
         products = NoisyProducts(features=space.features, classes=space.grid.classes, length=LENGTH, **noise)
         return products, PlainAscent(products, plan)
@@ -311,10 +313,11 @@ def _fit_private(
     from dpwgan.methods.published.smooth_images import SmoothGenerator
 
     settings, space, rng = plan.steps.settings, plan.space, streams.model
-    discriminator, update = make_discriminator(plan.steps, space, streams=streams)
+    steps = ledger.open(CRITIC_LABEL)
+    discriminator, update = make_discriminator(plan.steps, space, rng=rng, secrets=steps.secrets)
     shared: dict[str, Any] = {"latent": settings.latent, "hidden": settings.hidden_generator, "rng": rng}
     latents = LatentSource(latent=settings.latent, width=plan.steps.shape.width, rng=rng)
-    run: dict[str, Any] = {"streams": streams, "ledger": ledger, "progress": progress}
+    run: dict[str, Any] = {"steps": steps, "ledger": ledger, "progress": progress}
     if space is None:
         table = MlpGenerator(encoded.spans, **shared)
         weights = play(encoded, plan.steps, critic=discriminator, generator=table, latents=latents, **run)

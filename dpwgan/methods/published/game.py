@@ -15,8 +15,8 @@ from dpwgan.images.grid import ImageGrid, find_image_grid
 from dpwgan.table.encoded import EncodedTable, TableShape
 
 if TYPE_CHECKING:
+    from dpwgan.methods.published.networks import ImageNetworks, Perceptrons
     from dpwgan.methods.published.noisy_features import NoisyFeatures
-    from dpwgan.methods.published.players import Players
 
 MOST_BATCH = 100_000
 
@@ -167,7 +167,7 @@ def plan_game(
     return Game(shape=shape, settings=settings, grid=grid, batch_size=game.batch_size, steps=chosen, passes=passes)
 
 
-def build_players(
+def build_networks(
     encoded: EncodedTable,
     game: Game,
     *,
@@ -176,12 +176,12 @@ def build_players(
     rng: np.random.Generator,
     noisy_features: "NoisyFeatures | None" = None,
     activation_stddev: float = 0.0,
-) -> "Players":
+) -> "ImageNetworks | Perceptrons":
     """Draws the first weights of both networks and puts the rows on the device. Shapes: `shares` (classes,)."""
-    from dpwgan.methods.published.players import ImagePlayers, TablePlayers
+    from dpwgan.methods.published.networks import ImageNetworks, Perceptrons
 
     if game.grid is not None and shares is not None:
-        return ImagePlayers(
+        return ImageNetworks(
             encoded,
             game.grid,
             shares=shares,
@@ -191,7 +191,7 @@ def build_players(
             noisy_features=noisy_features,
             activation_stddev=activation_stddev,
         )
-    return TablePlayers(
+    return Perceptrons(
         encoded,
         latent=game.settings.latent,
         hidden_generator=game.hidden_generator,

@@ -7,7 +7,7 @@ from typing import Any
 
 from dpwgan.critic.sampler import MlpSampler
 from dpwgan.methods.base import Progress, refuse_unknown_settings
-from dpwgan.methods.published.game import GameSettings, build_players, plan_game
+from dpwgan.methods.published.game import GameSettings, build_networks, plan_game
 from dpwgan.methods.published.image_samplers import ConvSampler
 from dpwgan.methods.published.plain_game import PlainPlan, fit_plainly
 from dpwgan.privacy.budget import Budget, NeighboringRelation
@@ -113,11 +113,11 @@ class LossNoiseGan:
     ) -> ConvSampler | MlpSampler:
         """Trains. Privacy: none; every read is charged before it happens. Raises: as `fit_plainly`."""
 
-        def make_steps(players: Any) -> Any:
+        def make_steps(networks: Any) -> Any:
             from dpwgan.methods.published.loss_noise_step import LossNoiseSteps
 
             steps = LossNoiseSteps(
-                players,
+                networks,
                 batch_size=plan.game.batch_size,
                 noise_multiplier=plan.noise_multiplier,
                 generator_learning_rate=plan.game.settings.generator_learning_rate,
@@ -129,7 +129,7 @@ class LossNoiseGan:
         return fit_plainly(
             encoded,
             plan,
-            build=lambda shares: build_players(
+            build=lambda shares: build_networks(
                 encoded,
                 plan.game,
                 shares=shares,

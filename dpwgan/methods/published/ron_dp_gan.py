@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpwgan.critic.plan import choose_sampling_probability, choose_steps, make_plan
+from dpwgan.critic.plan import CRITIC_LABEL, choose_sampling_probability, choose_steps, make_plan
 from dpwgan.critic.settings import DpWganSettings
 from dpwgan.errors import DpwganError, UsageError
 from dpwgan.gaussians.projected_gaussian import ClassSampler
@@ -30,7 +30,7 @@ from dpwgan.methods.published.dp_gan import (
     seen_shape,
 )
 from dpwgan.methods.published.image_samplers import SmoothSampler
-from dpwgan.methods.published.published_gan import PublishedPlan, plan_published, play_published_table
+from dpwgan.methods.published.published_gan import PublishedPlan, plan_published, train_published_table
 from dpwgan.methods.published.refined_table import RefinedTable
 from dpwgan.methods.ron_gauss import (
     RonGauss,
@@ -288,13 +288,13 @@ def _fit_images(
     generator = SmoothGenerator(space, latent=latent, hidden=training.hidden_generator, prior=prior, rng=rng)
     latents = LatentSource(latent=latent, width=sum(span.width for span in space.point_spans), rng=rng)
     points = space.to_points(encoded)
-    run: dict[str, Any] = {"streams": streams, "ledger": ledger, "progress": progress}
+    run: dict[str, Any] = {"generator": generator, "latents": latents, "ledger": ledger, "progress": progress}
     if isinstance(plan, RonDpGanPlan):
-        steps = plan.game.steps
-        discriminator, update = make_discriminator(steps, space, streams=streams)
-        weights = play(points, steps, critic=discriminator, generator=generator, latents=latents, update=update, **run)
+        steps = ledger.open(CRITIC_LABEL)
+        discriminator, update = make_discriminator(plan.game.steps, space, rng=rng, secrets=steps.secrets)
+        weights = play(points, plan.game.steps, critic=discriminator, steps=steps, update=update, **run)
     else:
-        weights = play_published_table(points, plan, generator=generator, latents=latents, **run)
+        weights = train_published_table(points, plan, streams=streams, **run)
     return generator.to_sampler(weights)
 
 
@@ -336,11 +336,11 @@ def _fit_table(
     )
     shape = groups.shape
     latents = CodeSource(codes=_ROWS, width=shape.width, rng=rng)
-    run: dict[str, Any] = {"streams": streams, "ledger": ledger, "progress": progress}
+    run: dict[str, Any] = {"generator": generator, "latents": latents, "ledger": ledger, "progress": progress}
     if isinstance(plan, RonDpGanPlan):
-        steps = replace(plan.game.steps, shape=shape)
-        discriminator, _ = make_discriminator(steps, None, streams=streams)
-        weights = play(groups, steps, critic=discriminator, generator=generator, latents=latents, **run)
+        game, steps = replace(plan.game.steps, shape=shape), ledger.open(CRITIC_LABEL)
+        discriminator, _ = make_discriminator(game, None, rng=rng, secrets=steps.secrets)
+        weights = play(groups, game, critic=discriminator, steps=steps, **run)
     else:
-        weights = play_published_table(groups, plan, generator=generator, latents=latents, **run)
+        weights = train_published_table(groups, plan, streams=streams, **run)
     return generator.to_sampler(weights)
