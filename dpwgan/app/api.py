@@ -32,13 +32,13 @@ from dpwgan.app.saved_model import (
     WEIGHTS_FOLDER,
     ModelDescription,
     describe_column,
+    load_synthesizer,
     read_column,
     read_description,
     write_description,
 )
 from dpwgan.errors import DataError, InputError, OutputError, UsageError
 from dpwgan.methods.base import FittedSynthesizer
-from dpwgan.methods.registry import load_synthesizer
 from dpwgan.privacy.certificate import Certificate
 from dpwgan.privacy.journal import Arrays, Journal
 from dpwgan.privacy.ledger import Ledger

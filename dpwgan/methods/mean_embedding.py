@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from dpwgan.critic.center_fit import fit_centers
 from dpwgan.errors import UsageError
 from dpwgan.images.factor_images import FactorImages
 from dpwgan.images.image_grid import ImageGrid, locate_images
-from dpwgan.methods.base import Progress, refuse_unknown_settings
+from dpwgan.methods.base import Progress
 from dpwgan.methods.published.class_images import estimate_classes
 from dpwgan.methods.published.embeddings import (
     REPLACE_ONE_FACTOR,
@@ -19,6 +19,7 @@ from dpwgan.methods.published.embeddings import (
     choose_coefficients,
     measure_embedding,
 )
+from dpwgan.methods.settings import MeanEmbeddingSettings
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.choose import FamilyChoice, choose_accountant_for_family
 from dpwgan.privacy.events import Charge, Event, Gaussian, gaussian
@@ -40,25 +41,6 @@ _LEAST_COEFFICIENTS = 6
 # How many records' worth of signal an entry needs against the noise: see `choose_number`.
 _MOST_NOISE = 4.0
 _FIT_STEPS = 25
-
-
-@dataclass(frozen=True, kw_only=True)
-class MeanEmbeddingSettings:
-    """Settings; None stands for a choice that the plan makes from public facts.
-
-    `coefficients`: how many cosine coefficients of an image are embedded, at most. `fit_steps`: steps of gradient
-    descent on what was released.
-    Raises: UsageError for a value out of its range.
-    """
-
-    coefficients: int | None = None
-    fit_steps: int = _FIT_STEPS
-
-    def __post_init__(self) -> None:
-        if self.coefficients is not None and not 1 <= self.coefficients <= MOST_COEFFICIENTS:
-            raise UsageError(f"coefficients must be a whole number from 1 to {MOST_COEFFICIENTS:,}")
-        if self.fit_steps < 1:
-            raise UsageError("fit-steps must be at least 1")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,8 +118,7 @@ class MeanEmbedding:
 
     def make_settings(self, **asked: Any) -> MeanEmbeddingSettings:
         """Checks settings by name. Raises: UsageError."""
-        refuse_unknown_settings(self.name, asked, known={part.name for part in fields(MeanEmbeddingSettings)})
-        return MeanEmbeddingSettings(**asked)
+        return MeanEmbeddingSettings.make(self.name, asked)
 
     def plan(
         self,

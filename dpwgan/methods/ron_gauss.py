@@ -3,8 +3,8 @@
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -34,14 +34,14 @@ from dpwgan.images.projection import draw_projection, project_on_semidefinite
 from dpwgan.marginals.coarsening import MOST_CELLS, Coarsening, coarsen
 from dpwgan.marginals.one_ways import OneWayPlan, plan_one_ways
 from dpwgan.marginals.simplex import project_on_simplex
-from dpwgan.methods.base import Progress, refuse_unknown_settings
+from dpwgan.methods.base import Progress
 from dpwgan.methods.image_gaussian import (
     ImageGaussianPlan,
-    Projection,
     find_images,
     plan_image_gaussian,
     release_image_gaussian,
 )
+from dpwgan.methods.settings import RonGaussSettings
 from dpwgan.privacy.accountants.basic import BASIC
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.choose import FamilyChoice, choose_accountant_for_family
@@ -72,39 +72,6 @@ _MEAN_SHARE_OF_IMAGES = 0.55
 _MOST_NOISE = 4.0
 # Points longer than this many times their mean square length are shortened to it.
 _CLIP = 1.5
-
-
-@dataclass(frozen=True, kw_only=True)
-class RonGaussSettings:
-    """Settings of RON-Gauss; None stands for a choice that the plan makes from public facts.
-
-    `label`: the column whose classes get a Gaussian each; of images it is the layout's label unless one is named.
-    `projection_dimension`: dimensions of the orthonormal projection. `projection`: a random one, or, for images, the
-    lowest frequencies of the cosine transform. `noise`: laplace, with Wishart noise on matrices, is pure epsilon;
-    gaussian composes better.
-    `mean_share`: share of the budget that the one-way counts, or the means of images, get; of epsilon, or of rho for
-    Gaussian noise.
-    Raises: UsageError for a value out of its range.
-    """
-
-    label: str | None = None
-    projection_dimension: int | None = None
-    noise: Literal["laplace", "gaussian"] = "laplace"
-    mean_share: float | None = None
-    projection: Projection | None = None
-
-    def __post_init__(self) -> None:
-        dimension = self.projection_dimension
-        if dimension is not None and (
-            isinstance(dimension, bool) or not isinstance(dimension, int) or not 1 <= dimension <= MOST_DIMENSION
-        ):
-            raise UsageError(f"projection-dimension must be a whole number from 1 to {MOST_DIMENSION:,}")
-        if self.noise not in ("laplace", "gaussian"):
-            raise UsageError("noise must be laplace or gaussian")
-        if self.mean_share is not None and not 0.0 < self.mean_share < 1.0:
-            raise UsageError("mean-share must be above 0 and below 1")
-        if self.projection not in (None, "cosine", "random"):
-            raise UsageError("projection must be cosine or random")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -263,8 +230,7 @@ class RonGauss:
 
     def make_settings(self, **asked: Any) -> RonGaussSettings:
         """Checks settings by name. Raises: UsageError."""
-        refuse_unknown_settings(self.name, asked, known={part.name for part in fields(RonGaussSettings)})
-        return RonGaussSettings(**asked)
+        return RonGaussSettings.make(self.name, asked)
 
     def plan(
         self,

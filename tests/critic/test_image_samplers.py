@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from dpwgan.app.saved_model import load_synthesizer
 from dpwgan.errors import InputError
 from dpwgan.methods.published.conv_sampler import CONV_FILE
 from dpwgan.methods.published.labelled_sampler import LABELLED_FILE
-from dpwgan.methods.registry import load_synthesizer
 from dpwgan.table.encoded import EncodedTable
 from tests.methods.published import test_conv_generator as test_conv
 from tests.methods.published import test_labelled_images

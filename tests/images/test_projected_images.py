@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
+from dpwgan.app.saved_model import load_synthesizer
 from dpwgan.errors import DpwganError, InputError
 from dpwgan.images.clipped_gaussian import clip_moments, fit_clipped
 from dpwgan.images.projected_images import IMAGES_FILE, ImageMoments, ImageSampler, fit_pixels
-from dpwgan.methods.registry import load_synthesizer
 from tests.methods.images import encode_images
 
 PIXELS, P = 12, 4

@@ -9,11 +9,12 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from dpwgan.app.saved_model import load_synthesizer
 from dpwgan.errors import InputError, PrivacyError, UsageError
 from dpwgan.images.factor_images import FACTORS_FILE, FactorImages
 from dpwgan.methods import mean_embedding
 from dpwgan.methods.mean_embedding import EMBEDDING_LABEL, choose_number
-from dpwgan.methods.registry import get_method, load_synthesizer
+from dpwgan.methods.registry import get_method
 from dpwgan.privacy.budget import NeighboringRelation
 from dpwgan.table.arrays import make_table
 from dpwgan.table.encoded import EncodedTable, TableShape, lay_out_spans

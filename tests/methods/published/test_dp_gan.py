@@ -6,13 +6,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dpwgan.app.saved_model import load_synthesizer
 from dpwgan.errors import PrivacyError, UsageError
 from dpwgan.methods.published.dp_gan import DpGan
 from dpwgan.methods.published.published_gan import GENERATOR_CLIP, PublishedPlan, count_microbatches, provable_epsilon
 from dpwgan.methods.published.refined_table import RefinedTable
 from dpwgan.methods.published.ron_dp_gan import RonDpGan
 from dpwgan.methods.published.smooth_sampler import SmoothSampler
-from dpwgan.methods.registry import get_method, load_synthesizer
+from dpwgan.methods.registry import get_method
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.events import Gaussian, PoissonGaussian, Unprotected, gaussian
 from dpwgan.privacy.ledger import Ledger

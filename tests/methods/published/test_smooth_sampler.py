@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
+from dpwgan.app.saved_model import load_synthesizer
 from dpwgan.images.cosine_space import CosineSpace
 from dpwgan.methods.published.smooth_sampler import SmoothSampler
-from dpwgan.methods.registry import load_synthesizer
 from tests.methods.published.test_conv_generator import make_grid
 
 
