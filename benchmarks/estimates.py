@@ -34,7 +34,6 @@ METHODS: dict[str, list[str]] = {
     "ron-dp-gan": ["--method", "ron-dp-gan"],
     "dp-gan": ["--method", "dp-gan"],
     "dp-critic formal": ["--method", "dp-critic", "--formal"],
-    "mean-embedding": ["--method", "mean-embedding"],
 }
 
 

@@ -44,7 +44,7 @@ from benchmarks.utility import Cell, CellError, Children, Method, Record  # noqa
 RUN = ROOT / "run.py"
 SCORES = ROOT / "benchmarks" / "image_scores.py"
 
-METHODS = ("ron-gauss:label=label:noise=gaussian", "mean-embedding", "real", "one-ways")
+METHODS = ("ron-gauss:label=label:noise=gaussian", "real", "one-ways")
 REFERENCES = {
     "real": "the real training images (ceiling, not private)",
     "one-ways": "each pixel of the real images shuffled by itself (floor, not private)",

@@ -14,7 +14,6 @@ from dpwgan.app.claim import Claim, read_claim
 from dpwgan.critic.sampler import MlpSampler
 from dpwgan.errors import InputError
 from dpwgan.gaussians.projected_gaussian import PROJECTED_FILE, ClassSampler
-from dpwgan.images.factor_images import FACTORS_FILE, FactorImages
 from dpwgan.images.projected_images import IMAGES_FILE, ImageSampler
 from dpwgan.marginals.mixture_sampler import MIXTURE_FILE, MixtureSampler
 from dpwgan.methods.base import FittedSynthesizer
@@ -46,7 +45,6 @@ _KINDS: dict[str, type[Any]] = {
 # Which model lies in a folder is told by a file of its own; one that has none is a perceptron's.
 _SAMPLERS = (
     (MIXTURE_FILE, MixtureSampler),
-    (FACTORS_FILE, FactorImages),
     # A model with a prior holds the prior's files as well: the model's own come first.
     (REFINED_FILE, RefinedTable),
     (SMOOTH_FILE, SmoothSampler),

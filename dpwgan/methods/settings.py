@@ -167,21 +167,6 @@ class RonDpGanSettings(DpGanSettings):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MeanEmbeddingSettings(MethodSettings):
-    """Settings; None stands for a choice that the plan makes from public facts. Raises: UsageError."""
-
-    heading = "training: images"
-
-    coefficients: int | None = setting(
-        None,
-        "mean-embedding only: cosine coefficients of an image that are embedded, at most",
-        at_least=1,
-        at_most=1_024,
-    )
-    fit_steps: int = again(AnchorSettings, "fit_steps", 25)
-
-
-@dataclass(frozen=True, kw_only=True)
 class GameSettings(MethodSettings):
     """Settings of a published game of two networks; None stands for a choice that the plan makes from public facts.
 

@@ -10,8 +10,6 @@ from dpwgan.marginals.coarsening import coarsen
 from dpwgan.marginals.groups import GroupLayout
 from dpwgan.marginals.measurements import count_marginals, count_pairs
 from dpwgan.marginals.one_ways import count_one_ways, measure_one_ways, plan_one_ways
-from dpwgan.methods.published import embeddings
-from dpwgan.methods.published.embeddings import ImageFeatures, choose_coefficients, sum_products
 from dpwgan.table import encoded as encoded_module
 from dpwgan.table import storage
 from dpwgan.table.encoded import EncodedTable, lay_out_spans
@@ -51,20 +49,6 @@ def assert_same(one: Any, other: Any) -> None:
             assert_same(left, right)
     else:
         assert np.array_equal(one, other)
-
-
-def test_embedding_is_that_of_images_in_memory_when_they_are_on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = np.random.default_rng(0)
-    pixels, labels = rng.random((RECORDS, 6), dtype=np.float32), rng.integers(0, 3, (RECORDS, 1), dtype=np.int32)
-    sources = np.array([4, 1, 0, 5, 3, 2])
-    features = ImageFeatures(shape=(2, 3, 1), coefficients=choose_coefficients((2, 3, 1), most=4))
-    expected = sum_products(features, pixels[:, sources], labels[:, 0], classes=3)
-    numbers = storage.allocate(pixels.shape, np.float32, on_disk=True)
-    codes = storage.allocate(labels.shape, np.int32, on_disk=True)
-    numbers[:], codes[:] = pixels, labels
-    monkeypatch.setattr(embeddings, "_BLOCK", 7)
-    found = sum_products(features, numbers, codes[:, 0], classes=3, sources=sources)
-    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("chunk", [1, 7, 50, 1_000])

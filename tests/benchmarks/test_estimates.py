@@ -24,7 +24,7 @@ def test_time_said_lies_beside_time_taken_when_a_run_is_compared(folder: Path, t
 
 
 def test_nothing_is_compared_when_a_method_refuses_the_table(folder: Path, tmp_path: Path) -> None:
-    asked = {"planned": True, "timeout": 60.0, "scratch": tmp_path, "flags": []}
-    assert estimates.compare(folder, "mean-embedding", **asked) is None
+    asked = {"planned": True, "timeout": 60.0, "scratch": tmp_path, "flags": ["--codes", "8"]}
+    assert estimates.compare(folder, "independent", **asked) is None
     with pytest.raises(SystemExit, match="no table"):
         estimates.find_table(tmp_path / "empty")

@@ -223,12 +223,6 @@ CASES: tuple[Case, ...] = (
         ),
         arguments=args(flags=("--method", "dp-gan", "--hidden-critic", "8")),
     ),
-    refuse(
-        "no_images",
-        "a method for images on a table of other columns",
-        2,
-        arguments=args(flags=("--method", "mean-embedding")),
-    ),
     refuse("fit_without_anchor", "--codes without an anchor", 2, arguments=flags("--anchor", "none", "--codes", "8")),
     refuse("unknown_anchor", "an --anchor that does not exist", 2, arguments=flags("--anchor", "heavy")),
     refuse("ways_one", "--ways 1", 2, arguments=flags("--ways", "1")),

@@ -23,7 +23,6 @@ FAST: dict[str, dict[str, Any]] = {
     "query-gan": {"rounds": 2, "codes": 40, "fit_steps": 8},
     "independent": {},
     "ron-gauss": {},
-    "mean-embedding": {"coefficients": 10, "fit_steps": 3},
 }
 
 FAST_NETWORKS: dict[str, Any] = {"rounds": 2, "codes": 40}

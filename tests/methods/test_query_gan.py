@@ -150,7 +150,6 @@ def test_setting_is_refused_by_name_when_it_is_another_methods(name: str, settin
         "query-gan": {"oracle", "rounds"},
         "independent": set(),
         "ron-gauss": set(),
-        "mean-embedding": set(),
         "dp-critic": {"steps", "expected_batch_size"},
         "loss-noise-gan": {"steps", "expected_batch_size"},
         "dp-gan": {"steps", "expected_batch_size"},

@@ -9,9 +9,8 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from dpwgan.critic.heads import draw_one_hot
-from dpwgan.images.cosine_space import LENGTH, CosineSpace
+from dpwgan.images.cosine_space import CENTRE, LENGTH, CosineSpace
 from dpwgan.images.projected_images import ImageSampler
-from dpwgan.methods.published.embeddings import CENTRE
 from dpwgan.methods.published.smooth_sampler import SmoothSampler
 
 # What the first images are like without a prior: gray, and this far from it, in amplitudes.

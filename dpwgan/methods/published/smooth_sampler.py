@@ -10,10 +10,9 @@ import numpy.typing as npt
 
 from dpwgan.critic.sampler import draw_categories
 from dpwgan.errors import InputError
-from dpwgan.images.cosine_space import CosineSpace
+from dpwgan.images.cosine_space import CENTRE, CosineSpace
 from dpwgan.images.image_grid import ImageGrid
 from dpwgan.images.projected_images import ImageSampler
-from dpwgan.methods.published.embeddings import CENTRE
 from dpwgan.privacy.certificate import Certificate
 from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.pieces import cut
