@@ -113,10 +113,10 @@ class UnclippedCritic(Critic):
 
     def _clip(self, inputs: Inputs, *, l2_clip_norm: float) -> tuple[list[tf.Tensor], list[tf.Tensor], tf.Tensor]:
         kernels, biases = self.weights[::2], self.weights[1::2]
-        after = [self._activate(self._first_product(inputs, kernels[0]) + biases[0], layer=0, generated=False)]
+        after = [self._activate(self._first_product(inputs, kernels[0]) + biases[0], layer=0)]
         for layer, (kernel, bias) in enumerate(zip(kernels[1:-1], biases[1:], strict=True), start=1):
-            after.append(self._activate(after[-1] @ kernel + bias, layer=layer, generated=False))
-        errors = [self._last_error(inputs, after[-1], generated=False)]
+            after.append(self._activate(after[-1] @ kernel + bias, layer=layer))
+        errors = [self._last_error(inputs, after[-1])]
         for kernel, output in zip(reversed(kernels[1:]), reversed(after), strict=True):
             errors.insert(0, pass_back(tf.matmul(errors[0], kernel, transpose_b=True), output))
         return errors, after, inputs.dense

@@ -8,16 +8,21 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 import tensorflow as tf
 
 from dpwgan.table.encoded import Span
 
+if TYPE_CHECKING:
+    from dpwgan.critic.layer_noise import LayerNoise
+
 LEAK = 0.2
 
-Cells = tuple[tf.Tensor, tf.Tensor]
-"""Rows as encoded: codes (b, code columns) and numbers (b, number columns)."""
+Cells = tuple[tf.Tensor, ...]
+"""Rows as encoded: codes (b, code columns) and numbers (b, number columns); real ones also their noise (b, hidden
+units), for a critic whose layers have some."""
 
 Sums = list[tf.Tensor]
 """Like a critic's weights."""
@@ -25,13 +30,17 @@ Sums = list[tf.Tensor]
 
 @dataclass(frozen=True, kw_only=True)
 class Inputs:
-    """A batch as the first layer sees it: rows by index and dense numbers, or dense and `whole`; real or generated."""
+    """A batch as the first layer sees it: rows by index and dense numbers, or dense and `whole`; real or generated.
+
+    `noise`: what each real row brings along for every hidden layer, where layers have noise.
+    """
 
     dense: tf.Tensor
     indices: tf.Tensor | None
     squared_norm: tf.Tensor
     whole: bool = False
     generated: bool = False
+    noise: Sequence[tf.Tensor] = ()
 
 
 class Critic:
@@ -45,6 +54,8 @@ class Critic:
 
     divides = True
     """Whether sums over parts of a batch add up to the batch's: a row's does not depend on its place."""
+    layer_noise: "LayerNoise | None" = None
+    """The noise of the hidden layers, where they have any."""
 
     def __init__(
         self, spans: Sequence[Span], *, hidden: Sequence[int], weight_clip: float, rng: np.random.Generator
@@ -81,7 +92,7 @@ class Critic:
         weights = self.weights if weights is None else weights
         activation = dense
         for layer, (kernel, bias) in enumerate(zip(weights[:-1:2], weights[1::2], strict=True)):
-            activation = self._activate(activation @ kernel + bias, layer=layer, generated=True)
+            activation = self._activate(activation @ kernel + bias, layer=layer)
         return activation
 
     def score(self, dense: tf.Tensor, weights: Sequence[tf.Tensor] | None = None) -> tf.Tensor:
@@ -166,12 +177,12 @@ class Critic:
         """Gives what the sums are made of: clipped errors, activations, dense inputs, none but finite ones."""
         kernels, biases = self.weights[::2], self.weights[1::2]
         outputs = [self._rectify(self._first_product(inputs, kernels[0]) + biases[0])]
-        after = [self._perturb(outputs[0], layer=0, generated=inputs.generated)]
+        after = [self._perturb(outputs[0], layer=0, noise=inputs.noise)]
         for layer, (kernel, bias) in enumerate(zip(kernels[1:-1], biases[1:], strict=True), start=1):
             outputs.append(self._rectify(after[-1] @ kernel + bias))
-            after.append(self._perturb(outputs[-1], layer=layer, generated=inputs.generated))
+            after.append(self._perturb(outputs[-1], layer=layer, noise=inputs.noise))
         # Errors from the last layer back: d score / d (input of each activation).
-        errors = [self._last_error(inputs, after[-1], generated=inputs.generated)]
+        errors = [self._last_error(inputs, after[-1])]
         for kernel, output in zip(reversed(kernels[1:]), reversed(outputs), strict=True):
             errors.insert(0, pass_back(tf.matmul(errors[0], kernel, transpose_b=True), output))
         squared_norm = (inputs.squared_norm + 1.0) * square_rows(errors[0])
@@ -197,19 +208,19 @@ class Critic:
         sums.append(tf.matmul(activations[-1], errors[-1], transpose_a=True))
         return sums
 
-    def _activate(self, value: tf.Tensor, *, layer: int, generated: bool) -> tf.Tensor:
+    def _activate(self, value: tf.Tensor, *, layer: int, noise: Sequence[tf.Tensor] = ()) -> tf.Tensor:
         """Gives a hidden layer's output."""
-        return self._perturb(self._rectify(value), layer=layer, generated=generated)
+        return self._perturb(self._rectify(value), layer=layer, noise=noise)
 
     def _rectify(self, value: tf.Tensor) -> tf.Tensor:
         """Where a value is positive the slope is 1, else `LEAK`."""
         return tf.nn.leaky_relu(value, LEAK)
 
-    def _perturb(self, output: tf.Tensor, *, layer: int, generated: bool) -> tf.Tensor:
+    def _perturb(self, output: tf.Tensor, *, layer: int, noise: Sequence[tf.Tensor]) -> tf.Tensor:
         """Changes a hidden layer's output before the next one sees it; here not at all."""
         return output
 
-    def _last_error(self, inputs: Inputs, activation: tf.Tensor, *, generated: bool) -> tf.Tensor:
+    def _last_error(self, inputs: Inputs, activation: tf.Tensor) -> tf.Tensor:
         """Gives what a record's objective changes by with its score. Shapes: (b, hidden) to (b, 1)."""
         return tf.ones_like(activation[:, :1])
 

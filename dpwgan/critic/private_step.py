@@ -50,7 +50,7 @@ class FusedStep:
 
         `update`: what becomes of noisy sums; that of `CriticUpdate` where not given.
         """
-        self._read = RowReader(encoded)
+        self._reader = RowReader(encoded)
         self._replicas = Replicas(choose_devices(critic, plan))
         self._critic = critic
         self._generator = generator
@@ -142,9 +142,15 @@ class FusedStep:
         Shapes: `rows` (b,); the results are like the critic's weights.
         """
         if generated is None:
-            generated = self._read(rows[:0])
+            generated = self._reader(rows[:0])
         compute = partial(self._critic.clipped_sums, l2_clip_norm=self._plan.clip_target)
         return self._replicas.add_up(compute, self._read(rows), generated)
+
+    def _read(self, rows: tf.Tensor) -> Cells:
+        """Reads records, and the noise that each of them has in this step where the critic's layers have some."""
+        cells = self._reader(rows)
+        noise = self._critic.layer_noise
+        return cells if noise is None else (*cells, noise.of_records(rows))
 
     @property
     def _stddev(self) -> float:

@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from dpwgan.critic.plan import TENSORFLOW_SECONDS, TrainingPlan, plan_training
 from dpwgan.critic.sampler import MlpSampler
 from dpwgan.critic.settings import DpWganSettings
@@ -52,7 +50,7 @@ _IMAGE_GENERATED = 256
 # Cosines of an image that the discriminator sees, at most: the smoothest.
 _DIMENSION = 66
 # A number of the noise on the layers of a table's discriminator, drawn and added: measured on RAND HIE.
-_SECONDS_OF_NOISE = 2e-8
+_SECONDS_OF_NOISE = 1e-8
 _NOT_OF_IMAGES = ("hidden_critic", "weight_clip", "gradient_memory")
 
 
@@ -243,27 +241,20 @@ def generate_few(steps: TrainingPlan, space: CosineSpace | None) -> TrainingPlan
 
 
 def make_discriminator(
-    plan: TrainingPlan, space: CosineSpace | None, *, rng: np.random.Generator
+    plan: TrainingPlan, space: CosineSpace | None, *, streams: Streams
 ) -> tuple[NoisyDiscriminator | NoisyProducts, PlainAscent | None]:
     """Makes the private discriminator of rows, or of points of a space, and what makes its noisy sums weights."""
     from dpwgan.critic.plain_ascent import PlainAscent
     from dpwgan.methods.published.noisy import NoisyDiscriminator
     from dpwgan.methods.published.noisy_products import NoisyProducts
 
+    noise: dict[str, Any] = {"layer_noise": LAYER_NOISE, "rng": streams.model, "noise_rng": streams.noise}
     if space is not None:
-        products = NoisyProducts(
-            features=space.features, classes=space.grid.classes, length=LENGTH, layer_noise=LAYER_NOISE, rng=rng
-        )
+        products = NoisyProducts(features=space.features, classes=space.grid.classes, length=LENGTH, **noise)
         return products, PlainAscent(products, plan)
     settings = plan.settings
-    table = NoisyDiscriminator(
-        plan.shape.spans,
-        hidden=settings.hidden_critic,
-        weight_clip=settings.weight_clip,
-        layer_noise=LAYER_NOISE,
-        rng=rng,
-    )
-    return table, None
+    spans, hidden = plan.shape.spans, settings.hidden_critic
+    return NoisyDiscriminator(spans, hidden=hidden, weight_clip=settings.weight_clip, **noise), None
 
 
 def _fit_private(
@@ -275,7 +266,7 @@ def _fit_private(
     from dpwgan.methods.published.smooth_images import SmoothGenerator
 
     settings, space, rng = plan.steps.settings, plan.space, streams.model
-    discriminator, update = make_discriminator(plan.steps, space, rng=rng)
+    discriminator, update = make_discriminator(plan.steps, space, streams=streams)
     shared: dict[str, Any] = {"latent": settings.latent, "hidden": settings.hidden_generator, "rng": rng}
     latents = LatentSource(latent=settings.latent, width=plan.steps.shape.width, rng=rng)
     run: dict[str, Any] = {"streams": streams, "ledger": ledger, "progress": progress}

@@ -7,9 +7,9 @@ import numpy as np
 import tensorflow as tf
 
 from dpwgan.critic.critic import Cells, Critic, Inputs, Sums
+from dpwgan.critic.layer_noise import LayerNoise
+from dpwgan.errors import PrivacyError
 from dpwgan.table.encoded import Span
-
-_ROWS, _GENERATED = 0, 1
 
 
 class NoisyDiscriminator(Critic):
@@ -20,16 +20,15 @@ class NoisyDiscriminator(Critic):
     first, random score is not 0, and the two halves of the gradient would not cancel where the generator is right: a
     discriminator that is pulled to its first weights would hold the generator away from them.
     Each hidden activation gets independent Gaussian noise, drawn anew for every step.
-    Privacy: the noise of the layers protects nothing and is accounted for by nothing. It is drawn from the model
-      stream, independent of all rows; given it, a record's gradient is a function of that record alone, and is clipped
-      after the noise has passed through. So for every value of the layers' noise the clipped sum moves by at most C
-      when a record is zeroed out; a mixture, over noise independent of the rows, of (epsilon, delta)-DP releases is
-      (epsilon, delta)-DP.
+    Privacy: a record brings its noise along, a function of its number, the step and a key (`LayerNoise`). Given the
+      key its gradient is a function of that record alone, and is clipped after the noise has passed through. So for
+      every key the clipped sum moves by at most C when a record is zeroed out, wherever in the batch it was; a mixture,
+      over a key independent of the rows, of (epsilon, delta)-DP releases is (epsilon, delta)-DP.
     Shapes: as `Critic`.
     Source: Johnson 2019, section 4.1; the objective is that of Goodfellow et al. 2014, arXiv:1406.2661.
     """
 
-    divides = False  # what noise a row has goes by its place in the batch
+    divides = False  # generated rows have noise by their places
 
     def __init__(
         self,
@@ -39,16 +38,31 @@ class NoisyDiscriminator(Critic):
         weight_clip: float,
         layer_noise: float,
         rng: np.random.Generator,
+        noise_rng: np.random.Generator | None = None,
     ) -> None:
-        """Draws the first weights, and the key of the layers' noise. `layer_noise` is a stddev."""
+        """Draws the first weights, and the keys of the layers' noise. `layer_noise` is a stddev.
+
+        `noise_rng` is for one that sums clipped gradients of real rows: their noise is keyed by it.
+        """
         super().__init__(spans, hidden=hidden, weight_clip=weight_clip, rng=rng)
-        self._layer_noise = layer_noise
-        self._key = int(rng.integers(2**31))
-        self._passes = tf.Variable(0, dtype=tf.int32)
+        self.layer_noise: LayerNoise = LayerNoise(stddev=layer_noise, widths=hidden, rng=rng, noise_rng=noise_rng)
 
     def logit(self, dense: tf.Tensor) -> tf.Tensor:
         """Gives the logits of dense rows. Shapes: (b, width) to (b,)."""
         return self.score(dense) - self.score(dense, self.initial)
+
+    def clipped_sum_of_rows(
+        self, codes: tf.Tensor, numbers: tf.Tensor, noise: tf.Tensor | None = None, *, l2_clip_norm: float
+    ) -> Sums:
+        """Does as `Critic.clipped_sum_of_rows`, by the gradients of ln D.
+
+        Shapes: `noise`, which every record has to bring along, (b, hidden units), layer after layer.
+        Raises: PrivacyError without it.
+        """
+        if noise is None:
+            raise PrivacyError("Internal error: records came without the noise of their layers.")
+        inputs = replace(self.read_rows(codes, numbers), noise=tf.split(noise, self.layer_noise.widths, axis=1))
+        return self._clipped_sum(inputs, l2_clip_norm=l2_clip_norm)
 
     def clipped_sums(self, rows: Cells, generated: Cells, *, l2_clip_norm: float) -> tuple[Sums, Sums]:
         """Goes over real and generated rows one after the other: each half has an objective and noise of its own.
@@ -59,7 +73,7 @@ class NoisyDiscriminator(Critic):
         real = self.clipped_sum_of_rows(*rows, l2_clip_norm=l2_clip_norm)
         inputs = replace(self.read_rows(*generated), generated=True)
         fake = self._clipped_sum(inputs, l2_clip_norm=l2_clip_norm)
-        self._passes.assign_add(tf.minimum(tf.shape(generated[0])[0], 1))
+        self.layer_noise.advance(tf.minimum(tf.shape(generated[0])[0], 1))
         return real, fake
 
     def loss_of_generated(self, score: tf.Tensor) -> tf.Tensor:
@@ -67,26 +81,21 @@ class NoisyDiscriminator(Critic):
 
         Source: Goodfellow et al. 2014, section 3 (the objective whose gradient does not vanish).
         """
-        self._passes.assign_add(1)
+        self.layer_noise.advance()
         return tf.reduce_mean(tf.nn.softplus(-score))
 
-    def _perturb(self, output: tf.Tensor, *, layer: int, generated: bool) -> tf.Tensor:
-        if self._layer_noise == 0.0:
-            return output
-        # A counter and not a state: a record keeps its noise, whoever comes after it in the batch.
-        stream = 2 * layer + (_GENERATED if generated else _ROWS)
-        seed = tf.stack([tf.constant(self._key ^ stream, tf.int32), self._passes])
-        return output + self._layer_noise * tf.random.stateless_normal(tf.shape(output), seed)
+    def _perturb(self, output: tf.Tensor, *, layer: int, noise: Sequence[tf.Tensor]) -> tf.Tensor:
+        return output + (noise[layer] if noise else self.layer_noise.of_generated(tf.shape(output), layer=layer))
 
-    def _last_error(self, inputs: Inputs, activation: tf.Tensor, *, generated: bool) -> tf.Tensor:
+    def _last_error(self, inputs: Inputs, activation: tf.Tensor) -> tf.Tensor:
         logit = activation @ self.weights[-1] - self._first_score(inputs)
-        return tf.sigmoid(logit) if generated else tf.sigmoid(-logit)
+        return tf.sigmoid(logit) if inputs.generated else tf.sigmoid(-logit)
 
     def _first_score(self, inputs: Inputs) -> tf.Tensor:
         """Scores a batch by the first weights, through the same noise. Shapes: (b, 1)."""
         kernels, biases = self.initial[::2], self.initial[1::2]
         value = self._first_product(inputs, kernels[0]) + biases[0]
-        activation = self._activate(value, layer=0, generated=inputs.generated)
+        activation = self._activate(value, layer=0, noise=inputs.noise)
         for layer, (kernel, bias) in enumerate(zip(kernels[1:-1], biases[1:], strict=True), start=1):
-            activation = self._activate(activation @ kernel + bias, layer=layer, generated=inputs.generated)
+            activation = self._activate(activation @ kernel + bias, layer=layer, noise=inputs.noise)
         return activation @ kernels[-1]

@@ -4,10 +4,10 @@ import numpy as np
 import tensorflow as tf
 
 from dpwgan.critic.critic import Cells, Sums, clip_factors
+from dpwgan.critic.layer_noise import LayerNoise
 
 # What classes share gets half of a gradient's square, and what sets them apart the other half.
 _TOGETHER = 1.0
-_ROWS, _GENERATED = 0, 1
 
 
 class NoisyProducts:
@@ -19,25 +19,30 @@ class NoisyProducts:
     weights, so that for any generator there is one best discriminator, and 0 at first: every row begins at one half.
     h^T h is divided by `length` squared and by the root of 2, so that a row's gradient, 1 - D of it over all weights,
     is about one half as long where nothing is known: no row needs a clip that any other does not.
-    Privacy: as `NoisyDiscriminator`: the layer's noise is independent of the rows and accounted for by nothing, and
-      clipping comes after it. A record's gradient is in its class's block and the common one, clipped jointly.
+    Privacy: as `NoisyDiscriminator`: a record brings the layer's noise along, and clipping comes after it. A record's
+      gradient is in its class's block and the common one, clipped jointly.
     Shapes: `weights` are (classes, features, features) and (features, features).
     Source: Miyato and Koyama 2018, arXiv:1802.05637, equation 4 (projection discriminator); Johnson 2019, section 4.1
       (noise layers); Goodfellow et al. 2014, arXiv:1406.2661 (objective).
     """
 
     def __init__(
-        self, *, features: int, classes: int, length: float, layer_noise: float, rng: np.random.Generator
+        self,
+        *,
+        features: int,
+        classes: int,
+        length: float,
+        layer_noise: float,
+        rng: np.random.Generator,
+        noise_rng: np.random.Generator,
     ) -> None:
-        """Starts with weights of 0, and draws the key of the layer's noise. `layer_noise` is a stddev.
+        """Starts with weights of 0, and draws the keys of the layer's noise. `layer_noise` is a stddev.
 
         Units: `length` is that of a row's coordinates, in the unit of the noise.
         """
         self._classes = classes
         self._scale = float(1.0 / (length**2 * np.sqrt(1.0 + _TOGETHER**2)))
-        self._layer_noise = layer_noise
-        self._key = int(rng.integers(2**31))
-        self._passes = tf.Variable(0, dtype=tf.int32)
+        self.layer_noise = LayerNoise(stddev=layer_noise, widths=(features,), rng=rng, noise_rng=noise_rng)
         self.weights = [
             tf.Variable(tf.zeros((classes, features, features)), name="class_products"),
             tf.Variable(tf.zeros((features, features)), name="common_products"),
@@ -46,7 +51,7 @@ class NoisyProducts:
     def score(self, dense: tf.Tensor) -> tf.Tensor:
         """Gives the logits of generated rows. Shapes: (b, features + classes), the label one-hot, to (b,)."""
         coordinates, label = dense[:, : -self._classes], dense[:, -self._classes :]
-        hidden = self._add_noise(coordinates, generated=True)
+        hidden = self._perturb(coordinates)
         apart, common = self.weights
         # One product for all classes: gradients reach the label as well as the coordinates.
         by_class = tf.tensordot(hidden, apart, axes=[[1], [1]])
@@ -55,7 +60,7 @@ class NoisyProducts:
 
     def loss_of_generated(self, score: tf.Tensor) -> tf.Tensor:
         """Gives the mean of -ln D over generated rows. Shapes: (b,) to a number."""
-        self._passes.assign_add(1)
+        self.layer_noise.advance()
         return tf.reduce_mean(tf.nn.softplus(-score))
 
     def clipped_sums(self, rows: Cells, generated: Cells, *, l2_clip_norm: float) -> tuple[Sums, Sums]:
@@ -66,25 +71,29 @@ class NoisyProducts:
         real = self.clipped_sum_of_rows(*rows, l2_clip_norm=l2_clip_norm)
         return real, self.clipped_sum_of_generated(generated, l2_clip_norm=l2_clip_norm)
 
-    def clipped_sum_of_rows(self, codes: tf.Tensor, numbers: tf.Tensor, *, l2_clip_norm: float) -> Sums:
+    def clipped_sum_of_rows(
+        self, codes: tf.Tensor, numbers: tf.Tensor, noise: tf.Tensor, *, l2_clip_norm: float
+    ) -> Sums:
         """Limits how far one record can move the weights, then adds the records up.
 
         Privacy: zeroing out a record moves the result by at most `l2_clip_norm` in L2, over all weights jointly, but
           for the rounding of float32 sums. No noise is added here. A record whose gradient is not finite counts as
           zero.
-        Shapes: `codes` (b, 1), `numbers` (b, features), b may be 0; the result is like `weights`.
+        Shapes: `codes` (b, 1), `numbers` (b, features), b may be 0; `noise`, the records' own, like `numbers`; the
+          result is like `weights`.
         Source: Abadi et al. 2016, arXiv:1607.00133, Algorithm 1.
         """
-        return self._clipped_sum(codes, numbers, l2_clip_norm=l2_clip_norm, generated=False)
+        return self._clipped_sum(codes, numbers + noise, l2_clip_norm=l2_clip_norm, generated=False)
 
     def clipped_sum_of_generated(self, generated: Cells, *, l2_clip_norm: float) -> Sums:
         """Does the same for generated rows, and draws new noise for the next pass over some."""
-        sums = self._clipped_sum(*generated, l2_clip_norm=l2_clip_norm, generated=True)
-        self._passes.assign_add(tf.minimum(tf.shape(generated[0])[0], 1))
+        codes, numbers = generated
+        sums = self._clipped_sum(codes, self._perturb(numbers), l2_clip_norm=l2_clip_norm, generated=True)
+        self.layer_noise.advance(tf.minimum(tf.shape(codes)[0], 1))
         return sums
 
-    def _clipped_sum(self, codes: tf.Tensor, numbers: tf.Tensor, *, l2_clip_norm: float, generated: bool) -> Sums:
-        hidden, labels = self._add_noise(numbers, generated=generated), codes[:, 0]
+    def _clipped_sum(self, codes: tf.Tensor, hidden: tf.Tensor, *, l2_clip_norm: float, generated: bool) -> Sums:
+        labels = codes[:, 0]
         apart, common = self.weights
         of_label = tf.gather(apart, labels) + _TOGETHER * common
         logit = self._scale * tf.einsum("bp,bpq,bq->b", hidden, of_label, hidden)
@@ -100,7 +109,5 @@ class NoisyProducts:
         sums = tf.reshape(by_class, [self._classes, width, width])
         return [sums, _TOGETHER * tf.reduce_sum(sums, axis=0)]
 
-    def _add_noise(self, value: tf.Tensor, *, generated: bool) -> tf.Tensor:
-        # A counter and not a state: a record keeps its noise, whoever comes after it in the batch.
-        seed = tf.stack([tf.constant(self._key ^ (_GENERATED if generated else _ROWS), tf.int32), self._passes])
-        return value + self._layer_noise * tf.random.stateless_normal(tf.shape(value), seed)
+    def _perturb(self, generated: tf.Tensor) -> tf.Tensor:
+        return generated + self.layer_noise.of_generated(tf.shape(generated))

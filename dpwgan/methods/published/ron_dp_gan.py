@@ -306,7 +306,7 @@ def _fit_images(
     run: dict[str, Any] = {"streams": streams, "ledger": ledger, "progress": progress}
     if isinstance(plan, RonDpGanPlan):
         steps = plan.game.steps
-        discriminator, update = make_discriminator(steps, space, rng=rng)
+        discriminator, update = make_discriminator(steps, space, streams=streams)
         weights = play(points, steps, critic=discriminator, generator=generator, latents=latents, update=update, **run)
     else:
         weights = play_published_table(points, plan, generator=generator, latents=latents, **run)
@@ -354,7 +354,7 @@ def _fit_table(
     run: dict[str, Any] = {"streams": streams, "ledger": ledger, "progress": progress}
     if isinstance(plan, RonDpGanPlan):
         steps = replace(plan.game.steps, shape=shape)
-        discriminator, _ = make_discriminator(steps, None, rng=rng)
+        discriminator, _ = make_discriminator(steps, None, streams=streams)
         weights = play(groups, steps, critic=discriminator, generator=generator, latents=latents, **run)
     else:
         weights = play_published_table(groups, plan, generator=generator, latents=latents, **run)

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from dpwgan.app.saved_model import load_synthesizer
 from dpwgan.errors import PrivacyError, UsageError
@@ -64,6 +65,30 @@ def make_plan(
         neighboring_relation=relation,
         other_charges=others,
     )
+
+
+@pytest.mark.parametrize("images", [False, True])
+def test_step_moves_by_the_clip_norm_at_most_when_a_record_is_taken_out_wherever_it_is_in_the_batch(
+    images: bool,
+) -> None:
+    from dpwgan.critic.private_step import FusedStep
+    from dpwgan.methods.published.dp_gan import make_discriminator
+
+    encoded, shape = make_images() if images else (make_table(80), make_table(80).shape)
+    made = make_plan("dp-gan", shape, l2_clip_norm=0.01, **(FAST if images else OF_TABLES))
+    critic, update = make_discriminator(made.steps, made.space, streams=make_streams(0))
+    points: Any = made.space.to_points(encoded) if images else encoded
+    unused: Any = None
+    step = FusedStep(points, critic=critic, generator=unused, latents=unused, plan=made.steps, update=update)  # type: ignore[arg-type]
+
+    def total(rows: Any) -> Any:
+        return np.concatenate([np.ravel(part) for part in step.clipped_sums(tf.constant(rows))[0]])
+
+    batch = np.arange(3, 80, 2)
+    there = total(batch)
+    for place in (0, len(batch) // 2, len(batch) - 1):
+        moved = np.linalg.norm(there - total(np.delete(batch, place)))
+        assert 0 < moved <= made.steps.l2_clip_norm * (1 + 1e-4)
 
 
 def fit(name: str, encoded: EncodedTable, plan: Any) -> tuple[Any, Ledger, EncodedTable]:

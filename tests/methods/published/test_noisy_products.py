@@ -8,15 +8,20 @@ import pytest
 import tensorflow as tf
 
 from dpwgan.methods.published.noisy_products import NoisyProducts
-from tests.methods.published.test_noisy import flat
+from tests.methods.published.test_noisy import flat, influences
 
 CLIP, NOISE, LENGTH = 0.4, 0.7, 4.0
 FEATURES, CLASSES = 5, 3
 
 
-def make_discriminator(*, moved: bool = True) -> NoisyProducts:
+def make_discriminator(*, moved: bool = True, noise: float = NOISE) -> NoisyProducts:
     discriminator = NoisyProducts(
-        features=FEATURES, classes=CLASSES, length=LENGTH, layer_noise=NOISE, rng=np.random.default_rng(1)
+        features=FEATURES,
+        classes=CLASSES,
+        length=LENGTH,
+        layer_noise=noise,
+        rng=np.random.default_rng(1),
+        noise_rng=np.random.default_rng(4),
     )
     rng = np.random.default_rng(2)
     if moved:  # so that no probability is one half, and matrices are not symmetric
@@ -36,12 +41,17 @@ def take(rows: tuple[tf.Tensor, tf.Tensor], places: npt.NDArray[np.int64]) -> tu
     return tf.gather(rows[0], places), tf.gather(rows[1], places)
 
 
+def noise_of(discriminator: NoisyProducts, records: int, *, generated: bool = False) -> tf.Tensor:
+    if generated:
+        return discriminator.layer_noise.of_generated(tf.constant([records, FEATURES]))
+    return discriminator.layer_noise.of_records(tf.range(records, dtype=tf.int64))
+
+
 def gradients_row_by_row(
-    discriminator: NoisyProducts, rows: tuple[tf.Tensor, tf.Tensor], *, generated: bool
+    discriminator: NoisyProducts, rows: tuple[tf.Tensor, tf.Tensor], noise: tf.Tensor, *, generated: bool = False
 ) -> list[npt.NDArray[np.float64]]:
     """Each record's gradient of ln D, or of -ln(1 - D), by automatic differentiation of the formula as written."""
     codes, numbers = rows
-    noise = discriminator._add_noise(tf.zeros_like(numbers), generated=generated)
     found = []
     for row in range(len(codes)):
         hidden = (numbers + noise)[row]
@@ -59,18 +69,18 @@ def gradients_row_by_row(
 @pytest.mark.parametrize("clip", [CLIP, 1e3])
 def test_clipped_sum_is_that_of_automatic_gradients_when_the_layer_is_noisy(clip: float, generated: bool) -> None:
     discriminator, rows = make_discriminator(), make_rows(12)
-    gradients = gradients_row_by_row(discriminator, rows, generated=generated)
+    noise = noise_of(discriminator, 12, generated=generated)
+    gradients = gradients_row_by_row(discriminator, rows, noise, generated=generated)
     expected = np.sum([row * min(1.0, clip / np.linalg.norm(row)) for row in gradients], axis=0)
     if generated:
         found = discriminator.clipped_sum_of_generated(rows, l2_clip_norm=clip)
     else:
-        found = discriminator.clipped_sum_of_rows(*rows, l2_clip_norm=clip)
+        found = discriminator.clipped_sum_of_rows(*rows, noise, l2_clip_norm=clip)
     np.testing.assert_allclose(flat(found), expected, atol=1e-5)
 
 
 def test_score_is_the_logit_of_the_row_when_its_label_is_one_hot() -> None:
-    discriminator, (codes, numbers) = make_discriminator(), make_rows(6)
-    discriminator._layer_noise = 0.0
+    discriminator, (codes, numbers) = make_discriminator(noise=0.0), make_rows(6)
     dense = tf.concat([numbers, tf.one_hot(codes[:, 0], CLASSES)], axis=1)
     apart, common = (weight.numpy() for weight in discriminator.weights)
     expected = [
@@ -80,72 +90,74 @@ def test_score_is_the_logit_of_the_row_when_its_label_is_one_hot() -> None:
     np.testing.assert_allclose(discriminator.score(dense), expected, rtol=1e-4)
 
 
-def influences(discriminator: NoisyProducts, rows: tuple[tf.Tensor, tf.Tensor], total: Any) -> list[float]:
-    """How far each record moves the sum: the last place is the one to take, so that the others keep their noise."""
-    found, places = [], np.arange(len(rows[0]))
-    for row in places:
-        order = np.append(np.delete(places, row), row)
-        there, without = take(rows, order), take(rows, order[:-1])
-        found.append(float(np.linalg.norm(flat(total(discriminator, there)) - flat(total(discriminator, without)))))
-    return found
+def test_sum_moves_by_the_clip_norm_at_most_when_the_first_a_middle_or_the_last_image_is_taken_out() -> None:
+    discriminator, rows = make_discriminator(), make_rows(40)
+
+    def total(places: npt.NDArray[np.int64]) -> Any:
+        noise = discriminator.layer_noise.of_records(tf.constant(places))
+        return discriminator.clipped_sum_of_rows(*take(rows, places), noise, l2_clip_norm=CLIP)
+
+    moved = influences(total, 40)
+    assert np.all(moved <= CLIP * (1 + 1e-4))
+    assert np.max(moved) > 0.99 * CLIP
 
 
-def test_sum_moves_by_the_clip_norm_at_most_when_one_image_is_zeroed_out() -> None:
-    def total(model: NoisyProducts, rows: tuple[tf.Tensor, tf.Tensor]) -> Any:
-        return model.clipped_sum_of_rows(*rows, l2_clip_norm=CLIP)
+def test_sum_of_images_moves_further_when_a_twin_has_noise_by_place_or_clips_each_block_or_before_the_noise() -> None:
+    discriminator, rows = make_discriminator(), make_rows(20)
 
-    moved = influences(make_discriminator(), make_rows(40), total)
-    assert max(moved) <= CLIP * (1 + 1e-4)
-    assert max(moved) > 0.99 * CLIP
+    def gradients(places: npt.NDArray[np.int64], *, noise: float = 1.0) -> list[npt.NDArray[np.float64]]:
+        own = noise * tf.gather(noise_of(discriminator, 20), places)
+        return gradients_row_by_row(discriminator, take(rows, places), own)
 
+    def by_place(places: npt.NDArray[np.int64]) -> Any:
+        noise = noise_of(discriminator, len(places))
+        return discriminator.clipped_sum_of_rows(*take(rows, places), noise, l2_clip_norm=CLIP)
 
-def test_sum_of_images_moves_further_when_a_twin_clips_each_block_or_before_the_noise() -> None:
-    def by_block(model: NoisyProducts, rows: tuple[tf.Tensor, tf.Tensor]) -> Any:
-        gradients = gradients_row_by_row(model, rows, generated=False)
+    def by_block(places: npt.NDArray[np.int64]) -> Any:
         cut = CLASSES * FEATURES**2
-        parts = [part * min(1.0, CLIP / np.linalg.norm(part)) for row in gradients for part in np.split(row, [cut])]
+        parts = [
+            part * min(1.0, CLIP / np.linalg.norm(part)) for row in gradients(places) for part in np.split(row, [cut])
+        ]
         return [sum(parts[::2]), sum(parts[1::2])]
 
-    def before_the_noise(model: NoisyProducts, rows: tuple[tf.Tensor, tf.Tensor]) -> Any:
-        noisy = gradients_row_by_row(model, rows, generated=False)
-        model._layer_noise = 0.0
-        plain = gradients_row_by_row(model, rows, generated=False)
-        model._layer_noise = NOISE
-        return [sum(a * min(1.0, CLIP / np.linalg.norm(b)) for a, b in zip(noisy, plain, strict=True))]
+    def before_the_noise(places: npt.NDArray[np.int64]) -> Any:
+        pairs = zip(gradients(places), gradients(places, noise=0.0), strict=True)
+        return [sum(a * min(1.0, CLIP / np.linalg.norm(b)) for a, b in pairs)]
 
+    assert influences(by_place, 20)[0] > 1.2 * CLIP
     for twin in (by_block, before_the_noise):
-        assert max(influences(make_discriminator(), make_rows(20), twin)) > 1.2 * CLIP
+        assert np.max(influences(twin, 20)) > 1.2 * CLIP
 
 
 def test_record_counts_as_zero_when_its_numbers_are_not_finite() -> None:
     discriminator, (codes, numbers) = make_discriminator(), make_rows(4)
     broken = tf.concat([numbers[:3], [[np.inf, 0.0, np.nan, 1.0, 1.0]]], axis=0)
-    total = discriminator.clipped_sum_of_rows(codes, broken, l2_clip_norm=CLIP)
-    without = discriminator.clipped_sum_of_rows(codes[:3], numbers[:3], l2_clip_norm=CLIP)
+    noise = noise_of(discriminator, 4)
+    total = discriminator.clipped_sum_of_rows(codes, broken, noise, l2_clip_norm=CLIP)
+    without = discriminator.clipped_sum_of_rows(codes[:3], numbers[:3], noise[:3], l2_clip_norm=CLIP)
     np.testing.assert_allclose(flat(total), flat(without), atol=1e-6)
-    nothing = discriminator.clipped_sum_of_rows(codes[:0], numbers[:0], l2_clip_norm=CLIP)
+    nothing = discriminator.clipped_sum_of_rows(codes[:0], numbers[:0], noise[:0], l2_clip_norm=CLIP)
     assert np.all(flat(nothing) == 0.0)
 
 
 def test_every_row_has_a_gradient_of_about_one_half_when_nothing_is_known() -> None:
     discriminator, rows = make_discriminator(moved=False), make_rows(50)
-    discriminator._layer_noise = 0.0
-    lengths = [np.linalg.norm(row) for row in gradients_row_by_row(discriminator, rows, generated=False)]
+    lengths = [np.linalg.norm(row) for row in gradients_row_by_row(discriminator, rows, tf.zeros_like(rows[1]))]
     np.testing.assert_allclose(lengths, 0.5, rtol=1e-5)
 
 
-def test_noise_of_the_layer_has_its_stddev_and_is_fresh_when_a_step_has_passed() -> None:
+def test_noise_of_the_layer_is_fresh_when_a_step_has_passed() -> None:
     discriminator, rows = make_discriminator(), make_rows(4_000)
 
     def noise(*, generated: bool = False) -> npt.NDArray[np.float64]:
-        return np.ravel(discriminator._add_noise(tf.zeros((4_000, FEATURES)), generated=generated))
+        return np.ravel(noise_of(discriminator, 4_000, generated=generated))
 
     first = noise()
-    assert np.std(first) == pytest.approx(NOISE, rel=0.02)
-    discriminator.clipped_sums(rows, take(rows, np.zeros(0, np.int64)), l2_clip_norm=CLIP)
+    real = *rows, noise_of(discriminator, 4_000)
+    discriminator.clipped_sums(real, take(rows, np.zeros(0, np.int64)), l2_clip_norm=CLIP)
     np.testing.assert_array_equal(first, noise())  # a look at real rows alone is no step
     other = noise(generated=True)
-    discriminator.clipped_sums(rows, take(rows, np.arange(2)), l2_clip_norm=CLIP)
+    discriminator.clipped_sums(real, take(rows, np.arange(2)), l2_clip_norm=CLIP)
     later = noise()
     discriminator.loss_of_generated(tf.zeros(3))
     for one in (other, later, noise()):
