@@ -5,7 +5,6 @@ declared on the field that holds it, here or with its method's (`dpwgan.settings
 Nothing here is read from rows, so every default is independent of the data.
 """
 
-import difflib
 import math
 import os
 import re
@@ -20,11 +19,6 @@ from dpwgan.errors import InputError, UsageError
 from dpwgan.methods.registry import METHODS
 from dpwgan.settings import ENVIRONMENT_PREFIX, Setting, Settings, again, check_values, declared, setting
 from dpwgan.table.cluster import Cluster
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:  # the same parser under its earlier name
-    import tomli as tomllib
 
 # The headings of --help, in its order; those of the methods' own settings come after.
 PRIVACY = "privacy"
@@ -443,6 +437,12 @@ def read_config_file(path: Path) -> Given:
 
     Raises: InputError if it cannot be opened, UsageError if it is not TOML or a key is unknown, naming the key.
     """
+    # Imported where they are needed, as difflib is: --help and most runs are without.
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:  # the same parser under its earlier name
+        import tomli as tomllib
+
     try:
         with path.open("rb") as file:
             document = tomllib.load(file)
@@ -519,5 +519,7 @@ def lay_over(layers: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _hint(name: str, known: Iterable[str]) -> str:
+    import difflib
+
     close = difflib.get_close_matches(name, known, n=1)
     return f" (did you mean {close[0]}?)" if close else ""
