@@ -66,6 +66,10 @@ format: venv-dev ## Formats the code and mends what can be mended by itself
 	$(PY) -m ruff format .
 	$(PY) -m ruff check --fix .
 
+.PHONY: mutants
+mutants: venv-dev ## Breaks privacy-critical lines one at a time: a fast test must notice each
+	TF_CPP_MIN_LOG_LEVEL=3 $(PY) -m tests.mutants
+
 .PHONY: image
 image: ## Builds the container image with the engine of this machine
 	docker build --build-arg REVISION="$$(git rev-parse HEAD)" --build-arg CREATED="$$(date -u +%Y-%m-%dT%H:%M:%SZ)" \

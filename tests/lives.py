@@ -17,7 +17,7 @@ from dpwgan.app import api
 from dpwgan.app.api import Synthesizer
 from dpwgan.app.checkpoint import JOURNAL_FILE, Checkpoint
 from dpwgan.app.claim import Claim
-from dpwgan.marginals import anchor
+from dpwgan.marginals import anchor, queries
 from dpwgan.methods import query_gan
 from dpwgan.privacy.randomness import Streams, make_streams
 
@@ -135,7 +135,7 @@ def watched(lives: Lives) -> Iterator[None]:
         return Streams(noise=noise, batches=streams.batches, model=streams.model, seeded=streams.seeded)
 
     def asking(times: int) -> Callable[[], dict[str, int]]:
-        return lambda: {anchor.SELECTION_LABEL: times, anchor.ANSWER_LABEL: times}
+        return lambda: {queries.SELECTION_LABEL: times, queries.ANSWER_LABEL: times}
 
     discriminator = anchor.QueryDiscriminator
     patches: Sequence[tuple[Any, str, Any]] = (

@@ -13,7 +13,6 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -42,7 +41,7 @@ from dpwgan.methods.base import FittedSynthesizer
 from dpwgan.privacy.certificate import Certificate
 from dpwgan.privacy.journal import Arrays, Journal
 from dpwgan.privacy.ledger import Ledger
-from dpwgan.privacy.mechanisms.discovery import select_categories
+from dpwgan.privacy.noise_source import NoiseSource
 from dpwgan.privacy.randomness import Streams, branch, make_streams
 from dpwgan.table import frames
 from dpwgan.table.codebook import read_codebook
@@ -280,11 +279,11 @@ class Synthesizer:
     def _encode(self, table: Table, run_plan: RunPlan, *, journal: Journal, team: Team | None) -> EncodedRun:
         run_plan = resume_plan(run_plan, journal)
         announce(run_plan)
-        ledger = run_plan.open_ledger(journal)
         streams = make_streams(self.config.seed, life=journal.life, worker=0 if team is None else team.rank)
+        ledger = run_plan.open_ledger(journal, source=NoiseSource(noise=streams.noise, batches=streams.batches))
         schema = self.schema
         if run_plan.undiscovered:
-            schema = self._discover(table, run_plan, ledger=ledger, streams=streams)
+            schema = self._discover(table, run_plan, ledger=ledger)
             run_plan = run_plan.after_discovery(schema)
             run_plan.reserve_training(ledger)
         memory = run_plan.fit_into(choose_limit(self.config.memory))
@@ -305,7 +304,7 @@ class Synthesizer:
             streams=streams,
         )
 
-    def _discover(self, table: Table, run_plan: RunPlan, *, ledger: Ledger, streams: Streams) -> Schema:
+    def _discover(self, table: Table, run_plan: RunPlan, *, ledger: Ledger) -> Schema:
         """Finds the lists of cells that the specs leave to the data; those that were released before are kept.
 
         Lists that are waived are no release: they are read anew in each life of a run.
@@ -315,17 +314,14 @@ class Synthesizer:
             found = discover_domains(
                 table.frames(),
                 self.schema,
-                select=partial(select_categories, neighboring_relation=run_plan.relation),
-                reserved=run_plan.discoveries,
-                rng=streams.noise,
-                charge=lambda column: ledger.charge(discovery_label(column)),
+                select=lambda columns, count: ledger.discover([discovery_label(column) for column in columns], count),
             )
             columns = [describe_column(found.by_name[name]) for name in run_plan.discoveries]
             return {"columns": np.array(json.dumps(columns))}
 
         if not run_plan.discoveries:
             return discover_domains(table.frames(), self.schema)
-        kept = json.loads(str(ledger.release("lists of cells", discover)["columns"]))
+        kept = json.loads(str(ledger.keep("lists of cells", discover)["columns"]))
         released = {column.name: column for column in map(read_column, kept)}
         columns = tuple(released.get(column.name, column) for column in self.schema.columns)
         return discover_domains(table.frames(), replace(self.schema, columns=columns))
@@ -424,7 +420,7 @@ class Synthesizer:
             return {**pack_model(fitted), "certificate": np.array(text)}
 
         # What a method charges outside of acts of its own is of use only once its model is there.
-        files = dict(run.ledger.release("model", act))
+        files = dict(run.ledger.keep("model", act))
         certificate = json.loads(str(files.pop("certificate")))
         return unpack_model(files, load_synthesizer), None if certificate is None else Certificate(**certificate)
 

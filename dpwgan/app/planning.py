@@ -4,7 +4,7 @@ Privacy: sees the specs, the settings and the public n. No row is within reach o
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,7 +19,9 @@ from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.choose import AccountantChoice
 from dpwgan.privacy.events import StableSelection, Unprotected, stable_selection
 from dpwgan.privacy.journal import Journal, Spent
-from dpwgan.privacy.ledger import GIVEN_UP, Ledger
+from dpwgan.privacy.ledger import GIVEN_UP, Ledger, Observer
+from dpwgan.privacy.noise_source import NoiseSource
+from dpwgan.privacy.release import Release
 from dpwgan.table.encoded import TableShape, lay_out_spans
 from dpwgan.table.schema import CategoricalColumn, Column, Schema, UndiscoveredColumn
 from dpwgan.version import __version__
@@ -85,7 +87,7 @@ class RunPlan:
     @property
     def unprotected(self) -> Unprotected | None:
         """Why no guarantee can be stated, and what was published instead; None where one is stated."""
-        events = (event for _, event, _, _ in self.plan.charges)
+        events = (release.event for release in self.plan.releases)
         return next((event for event in events if isinstance(event, Unprotected)), None)
 
     @property
@@ -103,10 +105,17 @@ class RunPlan:
             ],
         }
 
-    def open_ledger(self, journal: Journal | None = None) -> Ledger:
+    def open_ledger(
+        self,
+        journal: Journal | None = None,
+        *,
+        source: NoiseSource | None = None,
+        observers: Sequence[Observer] = (),
+    ) -> Ledger:
         """Opens the ledger and reserves every act, so that one that cannot be paid for is refused here.
 
-        With the `journal` of an earlier life of the run, it starts with what that one charged.
+        `source`: where noise comes from; without one the ledger is there to be looked at. `observers` are shown what is
+        released. With the `journal` of an earlier life of the run, it starts with what that one charged.
         Raises: PrivacyError if the parts together would pass the budget; UsageError if another plan was charged.
         """
         ledger = Ledger(
@@ -115,19 +124,26 @@ class RunPlan:
             neighboring_relation=self.relation,
             no_guarantee=self.unprotected is not None,
             journal=journal,
+            source=source,
+            observers=observers,
         )
         for line in self.spent:
-            ledger.reserve(line.label, line.event, line.count, mechanism=GIVEN_UP)
+            ledger.reserve(
+                Release(label=line.label, event=line.event, times=line.count, mechanism=GIVEN_UP, sensitivity=1.0)
+            )
         for column, event in self.discoveries.items():
-            ledger.reserve(discovery_label(column), event, 1, mechanism="stable selection of a column's cells")
+            mechanism = "stable selection of a column's cells"
+            ledger.reserve(
+                Release(label=discovery_label(column), event=event, times=1, mechanism=mechanism, sensitivity=1.0)
+            )
         if not self.undiscovered:
             self.reserve_training(ledger)
         return ledger
 
     def reserve_training(self, ledger: Ledger) -> None:
         """Reserves the acts of the method. Raises: PrivacyError if they would pass the budget."""
-        for label, event, count, details in self.plan.charges:
-            ledger.reserve(label, event, count, **details)
+        for release in self.plan.releases:
+            ledger.reserve(release)
 
     def after_discovery(self, schema: Schema) -> "RunPlan":
         """Plans again with the lists of cells that were released, under the accountant that the ledger has already.

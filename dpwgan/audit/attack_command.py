@@ -3,15 +3,27 @@
 import argparse
 import time
 import zlib
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from dpwgan.app.logs import LOGGER
-from dpwgan.audit.attacks.base import AttackResult, AttackSettings, Game, SkippedAttack
-from dpwgan.audit.attacks.registry import ATTACKS
+from dpwgan.audit.attacks import anonymity, attribute, copies, inversion, membership
+from dpwgan.audit.attacks.base import Attack, AttackResult, AttackSettings, Game, SkippedAttack
 from dpwgan.audit.inputs import add_table_arguments, check_arguments, read_tables, show
 from dpwgan.errors import UsageError
+
+ATTACKS: Mapping[str, Attack] = {
+    copies.NAME: copies.count_copies,
+    membership.DISTANCE: membership.attack_by_distance,
+    membership.DENSITY_RATIO: membership.attack_by_density_ratio,
+    attribute.NAME: attribute.infer_attributes,
+    anonymity.SINGLING_OUT: anonymity.single_out,
+    anonymity.LINKABILITY: anonymity.link,
+    inversion.NAME: inversion.invert_classifier,
+}
+"""In the order in which they are played."""
 
 READING = (
     "An attack that beats its baseline shows a leak; one that does not shows that this attack found none, and no more."
@@ -105,7 +117,7 @@ def play(game: Game, name: str, *, seed: int) -> AttackResult | SkippedAttack:
 
 
 def write_lines(document: dict[str, Any]) -> list[str]:
-    """Gives the lines of text for the terminal."""
+    """The lines of text for the terminal."""
     sizes = document["tables"]
     lines = [
         f"{sizes['real']['rows']:,} training rows, {sizes['holdout']['rows']:,} hold-out rows, "

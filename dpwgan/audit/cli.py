@@ -5,19 +5,15 @@ Privacy: everything it writes holds statistics of the real rows that no epsilon 
 """
 
 import argparse
+import importlib
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol, cast
 
 from dpwgan.app.cli import Job, Parser, read_command, run_job
 from dpwgan.app.config import Voice
+from dpwgan.evaluate.cli import EXIT_CODES
 from dpwgan.evaluate.tables import NOTICE
-
-EXIT_CODES = """\
-exit codes: 0 done; 2 usage; 65 a table does not fit SPECS; 66 an input is missing; 70 internal error; 73 an output
-cannot be created; 74 reading or writing broke off; 75 out of memory; 78 bad SPECS or codebook; 130, 143 stopped by
-SIGINT, SIGTERM."""
 
 
 class Command(Protocol):
@@ -30,46 +26,27 @@ class Command(Protocol):
         """Does it. Raises: the errors of dpwgan.errors."""
 
 
-def _ex_post() -> Command:
-    from dpwgan.audit import ex_post_command
-
-    return ex_post_command
-
-
-def _attack() -> Command:
-    from dpwgan.audit import attack_command
-
-    return attack_command
-
-
-def _canaries() -> Command:
-    from dpwgan.audit.canaries import command
-
-    return command
-
-
-@dataclass(frozen=True)
-class _Entry:
-    summary: str
+class _Entry(NamedTuple):
+    module: str
     usage: str
-    load: Callable[[], Command]
+    summary: str
 
 
 COMMANDS: Mapping[str, _Entry] = {
     "ex-post": _Entry(
-        "estimate the expected privacy loss of one table: (mu, gamma), which is no guarantee",
+        "dpwgan.audit.ex_post_command",
         "REAL SYNTHETIC SPECS [options]",
-        _ex_post,
+        "estimate the expected privacy loss of one table: (mu, gamma), which is no guarantee",
     ),
     "attack": _Entry(
-        "play attacks against a table, beside the same attacks on rows that were held out",
+        "dpwgan.audit.attack_command",
         "REAL SYNTHETIC SPECS --holdout FILE [options]",
-        _attack,
+        "play attacks against a table, beside the same attacks on rows that were held out",
     ),
     "canaries": _Entry(
-        "train with and without canaries, and bound a method's epsilon from below",
+        "dpwgan.audit.canaries.command",
         "DATA SPECS --epsilon E [options]",
-        _canaries,
+        "train with and without canaries, and bound a method's epsilon from below",
     ),
 }
 
@@ -96,7 +73,7 @@ def parse(argv: Sequence[str]) -> tuple[Command, argparse.Namespace]:
         description=f"{entry.summary[0].upper()}{entry.summary[1:]}. NOT private: {NOTICE[0].lower() + NOTICE[1:]}",
         epilog=EXIT_CODES,
     )
-    command = entry.load()
+    command = cast(Command, importlib.import_module(entry.module))
     command.add_arguments(parser)
     return command, parser.parse_intermixed_args(list(argv[1:]))
 

@@ -44,7 +44,7 @@ class Embedding:
         return int(self.directions.shape[1])
 
     def place(self, points: Points, rng: np.random.Generator) -> Vectors:
-        """Gives the smoothed components of rows.
+        """Places rows among the principal components, with the smoothing noise.
 
         Shapes: n rows give (n, components).
         """
@@ -76,7 +76,7 @@ def fit_embedding(
 
 
 def count_width(points: Points, sizes: tuple[int, ...]) -> int:
-    """Gives how many coordinates a row has when it is written out."""
+    """Counts the coordinates of a row that is written out."""
     return sum(2 if numeric else size for numeric, size in zip(points.numeric, sizes, strict=True))
 
 

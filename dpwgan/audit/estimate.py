@@ -57,7 +57,7 @@ class PrivacyEstimate:
         return str(self)
 
     def describe(self) -> dict[str, Any]:
-        """Gives the estimate as a JSON document, in which the guarantee is null and the reason is said."""
+        """The estimate as a JSON document, in which the guarantee is null and the reason is said."""
         return {
             "kind": "estimate",
             "guarantee": None,

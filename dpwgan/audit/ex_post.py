@@ -130,13 +130,13 @@ def measure_losses(artificial: Vectors, real: Vectors, *, removed: int, neighbou
 
 
 def _change_of_size(rows: int, *, removed: int) -> float:
-    """Gives the mean of log(rows to be a neighbour after / before): a removed row is in the first sample alone."""
+    """The mean of log(rows to be a neighbour after / before): a removed row is in the first sample alone."""
     left = rows - removed
     return (removed * math.log(left) + left * math.log(left - 1)) / rows - math.log(rows - 1)
 
 
 def bound_losses(losses: Vectors, *, gamma: float = GAMMA) -> float:
-    """Gives mu, which a loss passes with probability at most gamma: mean + (upper semideviation) / sqrt(gamma).
+    """A bound mu that a loss passes with probability at most gamma: mean + (upper semideviation) / sqrt(gamma).
 
     From Pr(x >= E[x] + t) <= E[max(x - E[x], 0)^2] / t^2, with mean and semivariance taken from the sample.
     Units: as the losses.
@@ -149,7 +149,7 @@ def bound_losses(losses: Vectors, *, gamma: float = GAMMA) -> float:
 
 
 def bound_next_loss(losses: Vectors, *, gamma: float) -> float | None:
-    """Gives what the loss of one more row passes with probability at most gamma, given only this sample; None if no s.
+    """A bound that one more row's loss passes with probability at most gamma; None if the sample carries none.
 
     With Q^2 = (s+1)/s times the sample variance: Pr(|x - mean| >= k Q) <= floor((s+1)/s ((s-1)/k^2 + 1)) / (s+1), which
     never falls below 1/(s+1): s rows carry no smaller gamma.

@@ -1,6 +1,7 @@
 """`python -m dpwgan.audit ex-post`: the expected privacy loss of one table, estimated. No guarantee."""
 
 import argparse
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,35 +25,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_table_arguments(
         parser, holdout="real rows that were not trained on, whose own estimate stands beside it: the baseline"
     )
-    parser.add_argument(
-        "--gamma", metavar="P", type=float, default=GAMMA, help="chance that a loss passes mu (default 1e-5)"
-    )
-    parser.add_argument(
-        "--removed",
-        metavar="K",
-        type=int,
-        help="nearest artificial rows taken out for a real one (default: from the divergence)",
-    )
-    parser.add_argument(
-        "--neighbours", metavar="K", type=int, default=1, help="neighbours of the divergence estimate (default 1)"
-    )
-    parser.add_argument(
-        "--samples", metavar="N", type=int, default=1000, help="real rows taken out in turn (default 1000)"
-    )
-    parser.add_argument(
-        "--rows",
-        metavar="N",
-        type=int,
-        default=ROWS,
-        help="rows of the longer table to work on; the others are thinned alike (default 10000)",
-    )
-    parser.add_argument(
-        "--dimensions",
-        metavar="D",
-        type=int,
-        default=DIMENSIONS,
-        help="principal components of the synthetic rows to work in (default 8)",
-    )
+    for flag, metavar, kind, default, words in (
+        ("--gamma", "P", float, GAMMA, "chance that a loss passes mu (default 1e-5)"),
+        (
+            "--removed",
+            "K",
+            int,
+            None,
+            "artificial rows taken out for a real one (default: from the divergence)",
+        ),
+        ("--neighbours", "K", int, 1, "neighbours of the divergence estimate (default 1)"),
+        ("--samples", "N", int, 1000, "real rows taken out in turn (default 1000)"),
+        ("--rows", "N", int, ROWS, "rows of the longer table to work on; the others are thinned alike (default 10000)"),
+        ("--dimensions", "D", int, DIMENSIONS, "principal components of the synthetic rows to work in (default 8)"),
+    ):
+        parser.add_argument(flag, metavar=metavar, type=kind, default=default, help=words)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -107,12 +94,7 @@ def estimate_tables(
     if tables.holdout is None:
         return estimate, None
     # The same number taken out, or the two could not be compared.
-    same = EstimateSettings(
-        gamma=settings.gamma,
-        removed=int(estimate.measured["rows_removed_for_each"]),
-        neighbours=settings.neighbours,
-        samples=settings.samples,
-    )
+    same = replace(settings, removed=int(estimate.measured["rows_removed_for_each"]))
     holdout = embedding.place(lay_out_points(_cut(tables.holdout, real.rows, rng), tables.schema), rng)
     return estimate, estimate_privacy(holdout, artificial, settings=same, rng=rng)
 
@@ -128,7 +110,7 @@ def _cut(table: ComparedTable, rows: int, rng: np.random.Generator) -> ComparedT
 
 
 def write_lines(document: dict[str, Any], estimate: PrivacyEstimate) -> list[str]:
-    """Gives the lines of text for the terminal: the estimate as it prints itself, and what it is made of."""
+    """The lines of text for the terminal: the estimate as it prints itself, and what it is made of."""
     lines = [str(estimate), ""]
     columns = [("training rows", document["estimate"])]
     if document["holdout_estimate"] is not None:

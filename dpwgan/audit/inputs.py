@@ -29,7 +29,7 @@ class AuditedTables:
     schema: Schema
 
     def describe(self) -> dict[str, Any]:
-        """Gives the sizes of the tables as a JSON document."""
+        """The sizes of the tables as a JSON document."""
         return {
             "real": {"rows": self.real.rows, "columns": len(self.real.columns)},
             "synthetic": {"rows": self.synthetic.rows, "illegal_rows_left_out": self.synthetic.illegal},

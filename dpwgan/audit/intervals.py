@@ -5,7 +5,7 @@ Units: `confidence` is the probability of both sides together, so an interval wh
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -26,12 +26,12 @@ class Interval:
     upper: float
 
     def shift(self, by: float) -> "Interval":
-        """Gives the interval moved by a known number."""
+        """The interval moved by a known number."""
         return Interval(value=self.value + by, lower=self.lower + by, upper=self.upper + by)
 
     def describe(self) -> dict[str, float]:
-        """Gives the interval as a JSON document."""
-        return {"value": self.value, "lower": self.lower, "upper": self.upper}
+        """The interval as a JSON document."""
+        return asdict(self)
 
 
 def check_confidence(confidence: float) -> float:
@@ -42,7 +42,7 @@ def check_confidence(confidence: float) -> float:
 
 
 def bound_share(count: int, trials: int, *, confidence: float) -> Interval:
-    """Gives the share of successes in independent trials, with its exact interval.
+    """The share of successes in independent trials, with its exact interval.
 
     Source: Clopper and Pearson 1934.
     """
@@ -57,7 +57,7 @@ def bound_share(count: int, trials: int, *, confidence: float) -> Interval:
 def bound_share_difference(
     count: int, trials: int, other_count: int, other_trials: int, *, confidence: float
 ) -> Interval:
-    """Gives how much larger a share of successes is than that of an independent sample.
+    """How much larger a share of successes is than that of an independent sample.
 
     Holds its level where shares are near 0 or 1, where a normal approximation does not.
     Source: Newcombe 1998, "Interval estimation for the difference between independent proportions", method 10.
@@ -74,7 +74,7 @@ def bound_share_difference(
 
 
 def _score(count: int, trials: int, *, confidence: float) -> tuple[float, float, float]:
-    """Gives a share with its score interval. Source: Wilson 1927."""
+    """A share with its score interval. Source: Wilson 1927."""
     z = float(stats.norm.isf((1.0 - check_confidence(confidence)) / 2.0))
     share = count / trials
     middle = (share + z * z / (2 * trials)) / (1 + z * z / trials)
@@ -83,7 +83,7 @@ def _score(count: int, trials: int, *, confidence: float) -> tuple[float, float,
 
 
 def bound_mean(scores: Scores, *, confidence: float) -> Interval:
-    """Gives the mean of independent scores, with Student's interval.
+    """The mean of independent scores, with Student's interval.
 
     Shapes: (n,), n at least 2.
     """
@@ -96,7 +96,7 @@ def bound_mean(scores: Scores, *, confidence: float) -> Interval:
 
 
 def bound_mean_difference(scores: Scores, others: Scores, *, confidence: float) -> Interval:
-    """Gives how much larger the mean of independent scores is than that of another, independent sample.
+    """How much larger the mean of independent scores is than that of another, independent sample.
 
     Shapes: (n,) and (m,), both at least 2.
     Source: Welch 1947.
@@ -116,7 +116,7 @@ def bound_mean_difference(scores: Scores, others: Scores, *, confidence: float) 
 
 
 def bound_area(members: Scores, others: Scores, *, confidence: float) -> Interval:
-    """Gives the chance that a member scores above a non-member (the area under the ROC curve), ties counting half.
+    """The chance that a member scores above a non-member (the area under the ROC curve), ties counting half.
 
     Where every pair is told right or wrong the variance is 0 and says nothing; the interval is then that of as many
     trials as the smaller sample has rows.

@@ -35,7 +35,7 @@ class Points:
         return len(self.values)
 
     def take(self, rows: npt.NDArray[np.int64]) -> "Points":
-        """Gives the points of these rows, in this order."""
+        """The points of these rows, in this order."""
         return Points(values=self.values[rows], numeric=self.numeric)
 
 

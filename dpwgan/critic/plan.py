@@ -1,7 +1,7 @@
 """One plan makes sampler, clip, noise and event together, so that they cannot disagree. It sees public facts alone."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any
@@ -11,6 +11,7 @@ from dpwgan.errors import PrivacyError
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.choose import AccountantChoice, choose_accountant, choose_accountant_for_noise
 from dpwgan.privacy.events import Charge, PoissonGaussian, poisson_gaussian
+from dpwgan.privacy.release import Release
 from dpwgan.table.encoded import TableShape
 
 CRITIC_LABEL = "critic steps"
@@ -71,14 +72,18 @@ class TrainingPlan:
         return poisson_gaussian(sampling_probability=self.sampling_probability, noise_multiplier=self.noise_multiplier)
 
     @property
-    def charges(self) -> list[tuple[str, PoissonGaussian, int, Mapping[str, Any]]]:
-        """What to reserve in the ledger: label, event, count, and public details to print beside it."""
-        details = {
-            "mechanism": "Gaussian on the sum of clipped per-record gradients of the critic, over a Poisson sample",
-            "l2_clip_norm": self.l2_clip_norm,
-            "expected_batch_size": self.expected_batch_size,
-        }
-        return [(CRITIC_LABEL, self.event, self.steps, details)]
+    def releases(self) -> list[Release]:
+        """What to reserve in the ledger."""
+        return [
+            Release(
+                label=CRITIC_LABEL,
+                event=self.event,
+                times=self.steps,
+                mechanism="Gaussian on the sum of clipped per-record gradients of the critic, over a Poisson sample",
+                sensitivity=self.l2_clip_norm,
+                details={"l2_clip_norm": self.l2_clip_norm, "expected_batch_size": self.expected_batch_size},
+            )
+        ]
 
     @property
     def critic_weights(self) -> int:

@@ -10,7 +10,6 @@ import importlib.util
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -34,45 +33,20 @@ Says how good a synthetic table is, measured against the real rows. NOT private:
              three, one an epsilon) get the mean of the NIST 2018 scores; the other scores are those of the first
   SPECS      data-specs.json, as for the run that made the table"""
 
-EPILOG = """\
-Each score stands beside a floor (each column by itself) and a ceiling (real rows drawn with replacement).
-docs/evaluation.md says how to read them. The same seed gives the same scores.
-
+EXIT_CODES = """\
 exit codes: 0 done; 2 usage; 65 a table does not fit SPECS; 66 an input is missing; 70 internal error; 73 an output
 cannot be created; 74 reading or writing broke off; 75 out of memory; 78 bad SPECS or codebook; 130, 143 stopped by
 SIGINT, SIGTERM."""
 
+EPILOG = f"""\
+Each score stands beside a floor (each column by itself) and a ceiling (real rows drawn with replacement).
+docs/evaluation.md says how to read them. The same seed gives the same scores.
+
+{EXIT_CODES}"""
+
 CLAIM_SUFFIX = ".privacy.json"
-
-
-@dataclass(frozen=True, kw_only=True)
-class EvaluateConfig:
-    """One evaluation as asked for. Raises: UsageError if it would write over what it reads."""
-
-    real: str
-    synthetic: tuple[str, ...]
-    specs: str
-    holdout: str | None
-    codebook: str | None
-    html: str | None
-    json: str | None
-    seed: int
-    roles: Mapping[str, str]
-    quiet: bool
-
-    def __post_init__(self) -> None:
-        check_seed(self.seed)
-        if self.html is not None and self.html == self.json:
-            raise UsageError("--html and --json must not be the same file")
-        claims = [path + CLAIM_SUFFIX for path in self.synthetic]
-        read = [self.real, *self.synthetic, *claims, self.specs, self.holdout, self.codebook]
-        refuse_overwriting("--html", self.html, read=read)
-        refuse_overwriting("--json", self.json, read=read)
-
-    @property
-    def to_stdout(self) -> bool:
-        """Whether a document goes to stdout, so that the summary must not."""
-        return "-" in (self.html, self.json)
+ROLES = {"sex": "SEX", "city": "CITY", "wage": "INCWAGE"}
+"""Roles of columns in the third NIST score, and who plays them in the 1940 census."""
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -90,7 +64,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--html", metavar="FILE", help="write the report, one file that needs no network; - for stdout")
     parser.add_argument("--json", metavar="FILE", help="write every score as JSON; - for stdout")
     parser.add_argument("--seed", metavar="N", type=int, default=0, help="of all random draws (default 0)")
-    for role, column in (("sex", "SEX"), ("city", "CITY"), ("wage", "INCWAGE")):
+    for role, column in ROLES.items():
         parser.add_argument(
             f"--{role}", metavar="COLUMN", help=f"the column in the role {role} of the third NIST score ({column})"
         )
@@ -98,75 +72,85 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def parse(argv: Sequence[str]) -> EvaluateConfig:
-    """Turns the command line into one checked value. Raises: UsageError; SystemExit after --help and --version."""
-    given = vars(build_parser().parse_intermixed_args(list(argv)))
-    files: list[str] = given.pop("files")
+def parse(argv: Sequence[str]) -> argparse.Namespace:
+    """The checked arguments: `real`, `synthetic` (one path or more), `specs`, `roles` by name, and the flags.
+
+    Raises: UsageError, also if it would write over what it reads; SystemExit after --help and --version.
+    """
+    arguments = build_parser().parse_intermixed_args(list(argv))
+    files: list[str] = arguments.files
     if len(files) < 3 or not all(files):
         raise UsageError(
             f"REAL, SYNTHETIC and SPECS are three arguments or more, none of them empty, not {len(files)}; "
             "--help says more"
         )
-    roles = {role: name for role in ("sex", "city", "wage") if (name := given.pop(role)) is not None}
-    return EvaluateConfig(real=files[0], synthetic=tuple(files[1:-1]), specs=files[-1], roles=roles, **given)
+    arguments.real, *arguments.synthetic, arguments.specs = files
+    arguments.roles = {role: name for role in ROLES if (name := getattr(arguments, role)) is not None}
+    check_seed(arguments.seed)
+    if arguments.html is not None and arguments.html == arguments.json:
+        raise UsageError("--html and --json must not be the same file")
+    claims = [path + CLAIM_SUFFIX for path in arguments.synthetic]
+    read = [*files, *claims, arguments.holdout, arguments.codebook]
+    refuse_overwriting("--html", arguments.html, read=read)
+    refuse_overwriting("--json", arguments.json, read=read)
+    return arguments
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command and gives its exit code; every failure is one sentence on stderr. Raises: nothing."""
 
     def prepare() -> Job:
-        config = parse(sys.argv[1:] if argv is None else argv)
-        return Job(work=lambda: run(config), voice=Voice(quiet=config.quiet), to_stdout=config.to_stdout)
+        arguments = parse(sys.argv[1:] if argv is None else argv)
+        to_stdout = "-" in (arguments.html, arguments.json)
+        return Job(work=lambda: run(arguments), voice=Voice(quiet=arguments.quiet), to_stdout=to_stdout)
 
     return run_job(prepare)
 
 
-def run(config: EvaluateConfig) -> None:
+def run(arguments: argparse.Namespace) -> None:
     """Reads the tables, measures, and writes what was asked for.
 
     Raises: the errors of dpwgan.errors.
     """
-    from dpwgan.evaluate.legality import describe_legality
-    from dpwgan.evaluate.scores import RoleNames, evaluate
+    from dpwgan.evaluate.scores import RoleNames, describe_legality, evaluate
 
-    for path in (config.html, config.json):
+    for path in (arguments.html, arguments.json):
         if path is not None:
             check_writable(path)
-    if config.html is not None and importlib.util.find_spec("jinja2") is None:
+    if arguments.html is not None and importlib.util.find_spec("jinja2") is None:
         raise UsageError("--html needs the packages of requirements-evaluation.txt, which are not installed")
-    specs = read_specs(config.specs, codebook=config.codebook)
+    specs = read_specs(arguments.specs, codebook=arguments.codebook)
     LOGGER.info("reading the tables")
-    schema = discover_schema(config.real, specs)
-    real = read_compared(config.real, schema)
-    holdout = None if config.holdout is None else read_compared(config.holdout, schema)
-    synthetic = read_compared(config.synthetic[0], schema, illegal="leave out")
-    roles = RoleNames(**config.roles)
-    _check_roles(real, config.roles, roles)
-    claim, matches = read_claim(config.synthetic[0])
-    evaluation = evaluate(
+    schema = discover_schema(arguments.real, specs)
+    real = read_compared(arguments.real, schema)
+    holdout = None if arguments.holdout is None else read_compared(arguments.holdout, schema)
+    synthetic = read_compared(arguments.synthetic[0], schema, illegal="leave out")
+    roles = RoleNames(**arguments.roles)
+    _check_roles(real, arguments.roles, roles)
+    claim, matches = read_claim(arguments.synthetic[0])
+    document = evaluate(
         real,
         synthetic,
         legality=describe_legality(synthetic, schema),
         holdout=holdout,
         claim=claim,
         claim_matches=matches,
-        match=_score_match(config, schema, real, synthetic, roles),
-        seed=config.seed,
+        match=_score_match(arguments, schema, real, synthetic, roles),
+        seed=arguments.seed,
         roles=roles,
         say=lambda stage: LOGGER.info("measuring: %s", stage),
     )
-    document = evaluation.to_document()
     outputs: list[tuple[str, str]] = []
-    if config.html is not None:
+    if arguments.html is not None:
         from dpwgan.evaluate.report.page import render_report
 
         LOGGER.info("drawing the report")
-        outputs.append((config.html, render_report(document, real, synthetic)))
-    if config.json is not None:
-        outputs.append((config.json, json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False) + "\n"))
+        outputs.append((arguments.html, render_report(document, real, synthetic)))
+    if arguments.json is not None:
+        outputs.append((arguments.json, json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False) + "\n"))
     for path, text in outputs:
         write_bytes(path, text.encode())
-    if not config.to_stdout:
+    if "-" not in (arguments.html, arguments.json):
         sys.stdout.write("\n".join(write_summary(document)) + "\n")
         sys.stdout.flush()
 
@@ -188,19 +172,19 @@ def _check_roles(real: ComparedTable, asked: Mapping[str, str], roles: Any) -> N
 
 
 def _score_match(
-    config: EvaluateConfig, schema: Schema, real: ComparedTable, first: ComparedTable, roles: Any
+    arguments: argparse.Namespace, schema: Schema, real: ComparedTable, first: ComparedTable, roles: Any
 ) -> dict[str, Any] | None:
-    """Gives the NIST 2018 scores of several synthetic tables and their mean; None for a single one.
+    """The NIST 2018 scores of several synthetic tables and their mean; None for a single one.
 
     `first`: the first of them, which has been read already; the others are read one after another.
     """
-    if len(config.synthetic) == 1:
+    if len(arguments.synthetic) == 1:
         return None
     from dpwgan.evaluate.scores import Nist2018
 
-    questions = Nist2018(real, seed=config.seed, roles=roles)
+    questions = Nist2018(real, seed=arguments.seed, roles=roles)
     tables: list[dict[str, Any]] = []
-    for path in config.synthetic:
+    for path in arguments.synthetic:
         LOGGER.info("measuring: the NIST 2018 scores of every table")
         table = first if path == first.path else read_compared(path, schema, illegal="leave out")
         scores = questions.score(table)
@@ -249,7 +233,7 @@ _ROWS = (
 
 
 def write_summary(document: Mapping[str, Any]) -> list[str]:
-    """Gives the lines of text for the terminal: each headline score beside floor and ceiling."""
+    """The lines of text for the terminal: each headline score beside floor and ceiling."""
     tables, scores, legality = document["tables"], document["scores"], document["legality"]
     holdout = tables["holdout"]
     lines = [

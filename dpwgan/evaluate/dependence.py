@@ -14,13 +14,16 @@ from dpwgan.evaluate.tables import ComparedTable
 ROWS = 200_000
 """Of a longer table this many are drawn: a pair of columns then is known to about 0.002."""
 
+MAP_ROWS = 50_000
+"""The same for the report's maps: V is then known to about 0.005, less than a shade."""
+
 _DENSE_CELLS = 1 << 18
 
 Matrix = npt.NDArray[np.float64]
 
 
 def measure_dependence(table: ComparedTable, rng: np.random.Generator) -> Matrix:
-    """Gives for each pair of columns Cramer's V, the correlation ratio, or Pearson's correlation.
+    """How strongly each two columns hang together: Cramer's V, the correlation ratio, or Pearson's correlation.
 
     V (0 to 1, corrected for the number of rows) for two categorical columns; the correlation ratio (0 to 1) for a
     categorical column and a number; Pearson (-1 to 1) for two numbers. Numbers that are missing are left out of their
@@ -52,8 +55,24 @@ def measure_dependence(table: ComparedTable, rng: np.random.Generator) -> Matrix
     return result
 
 
+def map_dependence(table: ComparedTable) -> Matrix:
+    """Cramer's V of each two columns, of numbers between their buckets: one measure for every kind, for one map.
+
+    Shapes: (columns, columns), symmetric, 1 on the diagonal.
+    """
+    if table.rows > MAP_ROWS:
+        # The draw is the same each time, so that one table's picture is.
+        table = table.take(np.random.default_rng(0).choice(table.rows, MAP_ROWS, replace=False, shuffle=False))
+    cells = np.ascontiguousarray(table.cells.T, dtype=np.int64)
+    result = np.eye(len(cells))
+    for first, second in itertools.combinations(range(len(cells)), 2):
+        shape = table.columns[first].cells, table.columns[second].cells
+        result[first, second] = result[second, first] = measure_cramers_v(cells[first], cells[second], shape)
+    return result
+
+
 def measure_cramers_v(first: npt.NDArray[np.int64], second: npt.NDArray[np.int64], shape: tuple[int, int]) -> float:
-    """Gives Cramer's V of two columns of cells, corrected for the number of rows.
+    """Cramer's V of two columns of cells, corrected for the number of rows.
 
     Shapes: (n,) cells each, below `shape`.
     Source: Bergsma 2013, equations for the bias-corrected phi squared and numbers of rows and columns.
@@ -79,7 +98,7 @@ def measure_cramers_v(first: npt.NDArray[np.int64], second: npt.NDArray[np.int64
 
 
 def measure_correlation_ratio(cells: npt.NDArray[np.int64], numbers: npt.NDArray[np.float64], size: int) -> float:
-    """Gives the share of a number's spread that lies between the cells, as a square root.
+    """The share of a number's spread that lies between the cells, as a square root.
 
     Shapes: (n,) each; numbers that are NaN are left out.
     """
@@ -99,7 +118,7 @@ def measure_correlation_ratio(cells: npt.NDArray[np.int64], numbers: npt.NDArray
 
 
 def measure_pearson(first: npt.NDArray[np.float64], second: npt.NDArray[np.float64]) -> float:
-    """Gives Pearson's correlation of the rows in which both numbers are there; 0 where one of them is constant."""
+    """Pearson's correlation of the rows in which both numbers are there; 0 where one of them is constant."""
     there = ~(np.isnan(first) | np.isnan(second))
     x, y = first[there], second[there]
     if len(x) < 2:
@@ -110,7 +129,7 @@ def measure_pearson(first: npt.NDArray[np.float64], second: npt.NDArray[np.float
 
 
 def _measure_pearsons(numbers: Matrix) -> Matrix:
-    """Gives Pearson's correlation of all columns with each other; 1 with itself, 0 where one of two is constant.
+    """Pearson's correlation of all columns with each other; 1 with itself, 0 where one of two is constant.
 
     Shapes: (n, columns), none missing, to (columns, columns).
     """
@@ -127,7 +146,7 @@ def _measure_pearsons(numbers: Matrix) -> Matrix:
 
 
 def score_correlations(table: ComparedTable, real: Matrix, synthetic: Matrix) -> dict[str, float | None]:
-    """Gives the mean absolute difference over pairs of columns, for each kind of pair and for all; lower is better.
+    """How much dependence changed: the mean absolute difference, for each kind of pair and for all; lower is better.
 
     None where a table has no such pair.
     """

@@ -25,7 +25,7 @@ Sets = dict[int, list[tuple[int, ...]]]
 
 
 def draw_column_sets(columns: int) -> Sets:
-    """Gives the sets of one, two and three columns that the k-way scores look at: all, or 100 of them.
+    """Chooses the sets of one, two and three columns that the k-way scores look at: all, or 100 of them.
 
     They depend on the number of columns alone and on no seed, so that scores of one table can be compared.
     """
@@ -45,7 +45,7 @@ def draw_column_sets(columns: int) -> Sets:
 
 
 def measure_overlap(real: ComparedTable, synthetic: ComparedTable, columns: Sequence[int]) -> float:
-    """Gives the sum over a marginal's cells of the smaller share: 1 minus the total variation distance.
+    """How far two tables agree on a marginal: 1 minus the total variation distance, from 0 to 1.
 
     Shapes: the tables may have different numbers of rows.
     """
@@ -62,10 +62,10 @@ def _share(keys: npt.NDArray[np.int64], cells: int) -> npt.NDArray[np.float64]:
 
 
 def measure_agreement(real: ComparedTable, synthetic: ComparedTable, sets: Sets) -> dict[int, list[float]]:
-    """Gives the overlap of each set of columns, by size, in the order of `sets`."""
+    """How far two tables agree on each set of columns, by size, in the order of `sets`."""
     return {k: [measure_overlap(real, synthetic, chosen) for chosen in of_size] for k, of_size in sets.items()}
 
 
 def score_kway(agreement: dict[int, list[float]]) -> dict[str, float | None]:
-    """Gives kway_1, kway_2 and kway_3: 1000 times the mean overlap; None where the table has fewer columns."""
+    """The scores kway_1 to kway_3: 1000 times the mean agreement; None where the table has fewer columns."""
     return {f"kway_{k}": 1000.0 * float(np.mean(values)) if values else None for k, values in agreement.items()}

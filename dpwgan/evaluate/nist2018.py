@@ -38,7 +38,7 @@ def draw_triples(columns: int, rng: np.random.Generator) -> list[Triple]:
 
 
 def score_marginals(real: ComparedTable, synthetic: ComparedTable, triples: Sequence[Triple]) -> float:
-    """Gives 1,000,000 times the mean over the sets of 1 - half the sum over cells of |synthetic - real share|.
+    """Scores three-column marginals: 1,000,000 times the mean of 1 - half the sum of |synthetic - real share|.
 
     Source: match 3, scoring method 1.
     """
@@ -62,7 +62,7 @@ class Condition:
     radius: float = 0.0
 
     def keep(self, table: ComparedTable, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Gives those of the rows that satisfy the condition."""
+        """Keeps the rows that satisfy the condition."""
         numbers = table.numbers[rows, self.column]
         if self.accepted is not None:
             fits = self.accepted[table.cells[rows, self.column]]
@@ -107,7 +107,7 @@ def _draw_conjunction(real: ComparedTable, row: int, rng: np.random.Generator) -
 
 
 def score_conjunctions(real: ComparedTable, synthetic: ComparedTable, conjunctions: Sequence[Conjunction]) -> float:
-    """Gives 1,000,000 times 1 - RMS(ln synthetic share - ln real share) / ln 1000, at least 0.
+    """Scores conjunctions: 1,000,000 times 1 - RMS(ln synthetic share - ln real share) / ln 1000, at least 0.
 
     A synthetic share counts as 1e-6 at least. A conjunction of no column is satisfied by all rows of both tables.
     Source: match 3, scoring method 2.
@@ -168,8 +168,10 @@ def find_roles(table: ComparedTable, *, sex: str, city: str, wage: str) -> Roles
 
 
 def score_gini_and_pay_gap(real: ComparedTable, synthetic: ComparedTable, roles: Roles) -> float:
-    """Gives 500,000 times the root mean square of 1 - |difference of Gini indices| over the real table's cities, plus
-    500,000 times that of 1 - |difference of ranks| / (cities - 1), at least 0, where cities are ranked by pay gap.
+    """Scores the cities' Gini indices and their ranks by pay gap, half of 1,000,000 each.
+
+    500,000 times the root mean square over the real table's cities of 1 - |difference of Gini indices|, plus 500,000
+    times that of 1 - |difference of ranks| / (cities - 1), at least 0.
 
     A city's Gini index is 1 - 2 * the sum over its wages, rising, of (sum of the wages so far) / (number of wages *
     sum of all wages), and 1 where there is no wage above 0. Its pay gap is the mean wage of the first sex minus that of

@@ -20,7 +20,7 @@ _SMALLEST_SPREAD = 1e-9
 
 
 def score_first_component(real: Floats, synthetic: Floats) -> float:
-    """Gives the distance of two first components: 0 the same, sqrt(2) at right angles. Lower is better.
+    """The distance of two first components: 0 the same, sqrt(2) at right angles. Lower is better.
 
     A component has no sign, so the nearer of the two counts.
     Source: Johnson 2019, "Generating Privacy Preserving Synthetic Datasets", evaluation of RON-Gauss and DP-GAN: the
@@ -31,7 +31,7 @@ def score_first_component(real: Floats, synthetic: Floats) -> float:
 
 
 def find_first_component(table: ComparedTable) -> Floats:
-    """Gives the first principal component of the one-hot cells, each standardised; a cell that is constant has no part.
+    """The first principal component of the one-hot cells, each standardised; a cell that is constant has no part.
 
     Shapes: (sum of the columns' cells,), of norm 1.
     """

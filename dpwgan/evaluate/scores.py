@@ -5,14 +5,15 @@ Privacy: NOT private. The scores are statistics of the real rows, and no epsilon
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Any
 
 import numpy as np
 
-from dpwgan.evaluate import baselines, classifiers, dependence, detection, marginals, nist2018, principal
+from dpwgan.evaluate import classifiers, dependence, marginals, nist2018, principal
 from dpwgan.evaluate.tables import NOTICE, ComparedTable
+from dpwgan.table.schema import DerivedColumn, Schema
 
 WORST = 10
 """Triples that are named."""
@@ -31,47 +32,8 @@ class RoleNames:
     wage: str = "INCWAGE"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Evaluation:
-    """What was measured, ready to be written.
-
-    `scores` has "synthetic", "floor" and "ceiling", each with the same keys. `claim` is the file beside the synthetic
-    table as it stands, and `claim_matches` whether that claim names the digest of the table's bytes. `match` is the
-    mean over several synthetic tables, as the challenge took it over three epsilons.
-    """
-
-    tables: Mapping[str, Any]
-    claim: Mapping[str, Any] | None
-    seed: int
-    scores: Mapping[str, Any]
-    columns: tuple[Mapping[str, Any], ...]
-    triples: tuple[Mapping[str, Any], ...]
-    legality: Mapping[str, Any]
-    seconds: float
-    rows_per_second: float
-    claim_matches: bool | None = None
-    match: Mapping[str, Any] | None = field(default=None)
-
-    def to_document(self) -> dict[str, Any]:
-        """Gives what --json writes and the report shows: plain dictionaries, lists, numbers and strings."""
-        return {
-            "notice": NOTICE,
-            "tables": dict(self.tables),
-            "claim": None if self.claim is None else dict(self.claim),
-            "claim_matches": self.claim_matches,
-            "seed": self.seed,
-            "scores": dict(self.scores),
-            "columns": [dict(column) for column in self.columns],
-            "triples": [dict(triple) for triple in self.triples],
-            "legality": dict(self.legality),
-            "match": None if self.match is None else dict(self.match),
-            "seconds": self.seconds,
-            "rows_per_second": self.rows_per_second,
-        }
-
-
 def spawn_streams(seed: int) -> dict[str, np.random.SeedSequence]:
-    """Gives each purpose its own stream, so that one score's draws do not depend on another's."""
+    """A seed for each purpose, so that one score's draws do not depend on another's."""
     return dict(zip(PURPOSES, np.random.SeedSequence(seed).spawn(len(PURPOSES)), strict=True))
 
 
@@ -88,7 +50,7 @@ class Nist2018:
         self._roles = nist2018.find_roles(real, sex=roles.sex, city=roles.city, wage=roles.wage)
 
     def score(self, table: ComparedTable) -> dict[str, float | None]:
-        """Gives the three scores and the mean of those that the table has columns for; None for one that it has not."""
+        """The three scores of a table and their mean; None for a score that it has no columns for."""
         real = self._real
         scores = {
             "marginals": nist2018.score_marginals(real, table, self._triples) if self._triples else None,
@@ -115,7 +77,7 @@ class Workload:
         self._trial = classifiers.prepare_trial(real, holdout, self._draw("trial"))
 
     def score(self, table: ComparedTable) -> tuple[dict[str, Any], dict[int, list[float]]]:
-        """Gives a table's scores, and its agreement for each set of columns in `sets`."""
+        """All scores of a table, and its agreement with the real one for each set of columns in `sets`."""
         agreement = marginals.measure_agreement(self._real, table, self.sets)
         trained = classifiers.score_classifiers(table, self._trial, self._draw("classifiers"))
         depends = dependence.measure_dependence(table, self._draw("dependence"))
@@ -127,12 +89,39 @@ class Workload:
             "classifier_auc": _mean([trial["auc"] for trial in trained]),
             "classifier_auc_real": _mean([trial["auc_real"] for trial in trained]),
             "classifiers": trained,
-            "detection_auc": detection.score_detection(self._real, table, self._draw("detection")),
+            "detection_auc": classifiers.score_detection(self._real, table, self._draw("detection")),
         }
         return scores, agreement
 
     def _draw(self, purpose: str) -> np.random.Generator:
         return np.random.default_rng(self._streams[purpose])
+
+
+def make_floor(real: ComparedTable, *, rows: int, rng: np.random.Generator) -> ComparedTable:
+    """A table whose single columns are the real ones and nothing else is: each column shuffled by itself."""
+    cells = np.empty((rows, len(real.columns)), dtype=np.int32)
+    numbers = np.empty((rows, len(real.columns)), dtype=np.float64)
+    for place in range(len(real.columns)):
+        order = np.resize(rng.permutation(real.rows), rows)
+        cells[:, place], numbers[:, place] = real.cells[order, place], real.numbers[order, place]
+    return replace(real, cells=cells, numbers=numbers)
+
+
+def make_ceiling(real: ComparedTable, *, rows: int, rng: np.random.Generator) -> ComparedTable:
+    """Real rows drawn with replacement: as good as a table of that many rows can be expected to be."""
+    return real.take(rng.integers(real.rows, size=rows))
+
+
+def describe_legality(table: ComparedTable, schema: Schema) -> dict[str, Any]:
+    """How many rows hold a cell that the specs do not allow, how many derived cells do not follow, each broken rule."""
+    derived = {column.name for column in schema.columns if isinstance(column, DerivedColumn)}
+    return {
+        "rows": table.rows + table.illegal,
+        "illegal_rows": table.illegal,
+        "derived_columns": len(derived),
+        "derived_broken": sum(rows for column, _, rows in table.broken if column in derived),
+        "broken": [{"column": column, "rule": rule, "rows": rows} for column, rule, rows in table.broken],
+    }
 
 
 def evaluate(
@@ -147,11 +136,14 @@ def evaluate(
     seed: int = 0,
     roles: RoleNames | None = None,
     say: Say = lambda stage: None,
-) -> Evaluation:
+) -> dict[str, Any]:
     """Compares a synthetic table with the real one, and two tables made of real rows beside it.
 
-    The same seed gives the same scores. `say` is told what is being worked on.
-    Privacy: NOT private.
+    What comes back is what --json writes and the report shows: plain dictionaries, lists, numbers and strings. Its
+    "scores" has "synthetic", "floor" and "ceiling", each with the same keys. `claim` is the file beside the synthetic
+    table as it stands, `claim_matches` whether it names the digest of the table's bytes, `match` the scores of several
+    synthetic tables. The same seed gives the same scores. `say` is told what is being worked on.
+    Privacy: NOT private: the ceiling is made of real rows, the floor of their cells; neither is written.
     """
     start = time.perf_counter()
     work = Workload(real, holdout=holdout, seed=seed, roles=roles or RoleNames(), say=say)
@@ -159,38 +151,36 @@ def evaluate(
     of_synthetic, agreement = work.score(synthetic)
     streams = spawn_streams(seed)
     scores = {"synthetic": of_synthetic}
-    for name, make in (("floor", baselines.make_floor), ("ceiling", baselines.make_ceiling)):
+    for name, make in (("floor", make_floor), ("ceiling", make_ceiling)):
         say(f"the {name}")
         scores[name] = work.score(make(real, rows=synthetic.rows, rng=np.random.default_rng(streams[name])))[0]
     seconds = time.perf_counter() - start
     rows = real.rows + synthetic.rows + (holdout.rows if holdout is not None else 0)
-    triples = sorted(zip(agreement[3], work.sets[3], strict=True))[:WORST]
-    return Evaluation(
-        tables={
-            "real": _describe(real),
-            "synthetic": _describe(synthetic),
-            "holdout": None if holdout is None else _describe(holdout),
-        },
-        claim=claim,
-        claim_matches=claim_matches,
-        match=match,
-        seed=seed,
-        scores=scores,
-        columns=tuple(
+    tables = {"real": real, "synthetic": synthetic, "holdout": holdout}
+    return {
+        "notice": NOTICE,
+        "tables": {name: None if table is None else _describe(table) for name, table in tables.items()},
+        "claim": claim,
+        "claim_matches": claim_matches,
+        "seed": seed,
+        "scores": scores,
+        "columns": [
             {
                 "name": column.name,
                 "kind": column.kind,
                 "agreement": marginals.measure_overlap(real, synthetic, (place,)),
             }
             for place, column in enumerate(real.columns)
-        ),
-        triples=tuple(
-            {"columns": [real.columns[place].name for place in places], "agreement": value} for value, places in triples
-        ),
-        legality=legality,
-        seconds=seconds,
-        rows_per_second=rows / seconds,
-    )
+        ],
+        "triples": [
+            {"columns": [real.columns[place].name for place in places], "agreement": value}
+            for value, places in sorted(zip(agreement[3], work.sets[3], strict=True))[:WORST]
+        ],
+        "legality": legality,
+        "match": match,
+        "seconds": seconds,
+        "rows_per_second": rows / seconds,
+    }
 
 
 def _describe(table: ComparedTable) -> dict[str, Any]:

@@ -94,12 +94,12 @@ class ComparedTable:
         return tuple(column.cells for column in self.columns)
 
     def take(self, rows: npt.NDArray[np.int64]) -> "ComparedTable":
-        """Gives the table of these rows, in this order; `illegal` and `broken` stay those of the whole table."""
+        """The same table with these rows, in this order; `illegal` and `broken` stay those of the whole table."""
         return replace(self, cells=self.cells[rows], numbers=self.numbers[rows])
 
 
 def discover_schema(path: str | Path, schema: Schema) -> Schema:
-    """Gives columns whose list of cells the specs leave to the data the cells that occur in this, the real table.
+    """Lists the cells of columns whose list the specs leave to the data, as they occur in this, the real table.
 
     Privacy: NOT private.
     Raises: as `read_compared`.
@@ -173,7 +173,7 @@ def read_compared(
 
 
 def count_cells(table: ComparedTable, columns: Sequence[int]) -> npt.NDArray[np.int64]:
-    """Gives one key for each row: the place of its cells of these columns in the table of all their cells.
+    """Numbers the cells of a marginal: for each row, which combination of these columns' cells it has.
 
     Shapes: (n,) keys, each below the product of the columns' sizes.
     """
@@ -223,7 +223,7 @@ class _Categories:
         self.column = ComparedColumn(name=column.name, kind="categorical", labels=column.tokens, missing=absent)
 
     def read(self, seen: pl.Series) -> _Read:
-        """Gives each distinct cell its index, or -1, and the broken rules."""
+        """For each distinct cell its index, or -1, its number, and which rules it breaks."""
         codes = self._codec.encode(seen, Findings()).codes
         places = np.full(len(seen), -1, dtype=np.int32) if codes is None else codes
         return places, places.astype(np.float64), {NOT_LISTED: places < 0}
@@ -258,7 +258,7 @@ class _Buckets:
         )
 
     def read(self, seen: pl.Series) -> _Read:
-        """Gives each distinct cell its bucket, or -1, its number, or NaN, and the broken rules."""
+        """For each distinct cell its bucket, or -1, its number, or NaN, and which rules it breaks."""
         column = self._specs
         text = seen.str.strip_chars(BLANKS)
         is_number, values = read_numbers(text)

@@ -175,6 +175,16 @@ def measure_classes(
     return ClassOneWays(classes=tuple(measured), totals=totals, stddev=stddev)
 
 
+def counts_sensitivity(noise: Noise, *, histograms: int) -> float:
+    """Gives what a record moves of so many histograms together: in L1 under Laplace noise, else in L2."""
+    return float(histograms) if isinstance(noise, Laplace) else math.sqrt(histograms)
+
+
+def products_sensitivity(noise: MatrixNoise) -> float:
+    """Gives what a record moves of the sums of z z^T: a trace on the grid under Wishart noise, else a length."""
+    return float(RADIUS**2) if isinstance(noise, Wishart) else 1.0 + _ROUNDING
+
+
 def to_grid(points: Floats) -> Integers:
     """Puts points onto the whole numbers of the ball: clipped to norm 1, times `RADIUS`, rounded towards 0.
 

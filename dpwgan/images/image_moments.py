@@ -203,6 +203,18 @@ def measure_means(
     return ClassMeans(sums=released, stddev=stddev)
 
 
+def centre_sensitivity(noise: Noise, *, dimension: int) -> float:
+    """Gives what a record moves of sizes and sum together: on the grid in L1 under Laplace noise, else in L2."""
+    if isinstance(noise, Laplace):
+        return float(weigh_sizes(dimension, noise) + root_sensitivity(dimension))
+    return math.sqrt(2.0) + _ROUNDING
+
+
+def means_sensitivity(noise: Noise, *, dimension: int) -> float:
+    """Gives what a record moves of the classes' sums: on the grid in L1 under Laplace noise, else in L2."""
+    return float(root_sensitivity(dimension)) if isinstance(noise, Laplace) else 1.0 + _ROUNDING
+
+
 def _release(sums: Integers, *, l1: int, l2: float, noise: Noise, rng: np.random.Generator) -> tuple[Floats, float]:
     """Adds the noise of an event to whole numbers; gives them, and the noise's stddev, in lengths of the radius."""
     if isinstance(noise, Laplace):

@@ -6,7 +6,7 @@ it happens. What is not a release is made of releases.
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
@@ -24,23 +24,19 @@ from dpwgan.marginals.markov_tree import Edge, draw_first_codes, find_strongest_
 from dpwgan.marginals.measurements import MeasuredMarginals, answer_pairs
 from dpwgan.marginals.mixture import CodeGenerator, Mixture, fit
 from dpwgan.marginals.one_ways import OneWayPlan, measure_one_ways, plan_one_ways, unpack_one_ways
-from dpwgan.marginals.pairs import REPLACE_ONE_FACTOR, measure_moments
-from dpwgan.marginals.queries import (
-    ANSWER_REPLACE_ONE_FACTOR,
-    ANSWER_SENSITIVITY,
-    SELECTION_REPLACE_ONE_FACTOR,
-    QueryDiscriminator,
-)
+from dpwgan.marginals.pairs import MOMENTS_LABEL, measure_moments, plan_moments
+from dpwgan.marginals.queries import ANSWER_SENSITIVITY, QueryDiscriminator, plan_queries
 from dpwgan.marginals.settings import AnchorSettings
 from dpwgan.marginals.simplex import project_on_simplex
 from dpwgan.privacy.accountants.moments import MOMENTS
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.calibrate import noise_scale_for
 from dpwgan.privacy.choose import FamilyChoice, choose_accountant_for_family
-from dpwgan.privacy.events import Charge, Event, exponential_selection, gaussian
+from dpwgan.privacy.events import Charge, gaussian
 from dpwgan.privacy.journal import Arrays, Journal
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.randomness import Streams
+from dpwgan.privacy.release import Release
 from dpwgan.table.encoded import EncodedTable, TableShape
 from dpwgan.table.workers import Team, alone
 
@@ -51,9 +47,6 @@ GROUPS_TASK = "groups"
 """What workers are asked for: to put their own rows into groups, as every later task takes them."""
 
 ONE_WAYS_LABEL = "one-way counts"
-SELECTION_LABEL = "query selections"
-ANSWER_LABEL = "query answers"
-MOMENTS_LABEL = "two-way counts"
 
 # Shares of the budget, in units of zero-concentrated privacy (rho), which add up. One-ways are a part of every marginal
 # and say which groups are worth counting; a selection only has to find one of the worst marginals.
@@ -170,52 +163,17 @@ class AnchorPlan:
         return min(_INFORMATION_WEIGHT * strength, _MOST_STDDEVS_MOVED / self.answer_stddev)
 
     @property
-    def charges(self) -> list[tuple[str, Event, int, Mapping[str, Any]]]:
+    def releases(self) -> list[Release]:
         """What to reserve in the ledger."""
-        noise = self.one_ways_noise_multiplier
-        lines: list[tuple[str, Event, int, Mapping[str, Any]]] = [
-            (
-                ONE_WAYS_LABEL,
-                self.one_way_plan.make_event(noise_multiplier=noise),
-                1,
-                {
-                    "mechanism": "Gaussian noise on all one-way counts together",
-                    "histograms": self.one_way_plan.histograms,
-                    "stddev_of_a_count": noise * self.one_way_plan.sensitivity,
-                },
-            )
-        ]
+        lines = [self.one_way_plan.plan_release(ONE_WAYS_LABEL, noise_multiplier=self.one_ways_noise_multiplier)]
         if self.kind == "moments" and self.attributes > 1:
-            lines.append(
-                (
-                    MOMENTS_LABEL,
-                    gaussian(noise_multiplier=self.answer_noise_multiplier, replace_one_factor=REPLACE_ONE_FACTOR),
-                    1,
-                    {"mechanism": "Gaussian noise on all two-way counts together, pairs weighted by public sizes"},
-                )
-            )
+            lines.append(plan_moments(noise_multiplier=self.answer_noise_multiplier))
         if self.queries:
-            lines += [
-                (
-                    SELECTION_LABEL,
-                    exponential_selection(
-                        epsilon=self.selection_epsilon, replace_one_factor=SELECTION_REPLACE_ONE_FACTOR
-                    ),
-                    self.queries,
-                    {"mechanism": "exponential mechanism on the expected gains of answers", "score_sensitivity": 1.0},
-                ),
-                (
-                    ANSWER_LABEL,
-                    gaussian(
-                        noise_multiplier=self.answer_noise_multiplier, replace_one_factor=ANSWER_REPLACE_ONE_FACTOR
-                    ),
-                    self.queries,
-                    {
-                        "mechanism": "Gaussian noise on the counts of the selected marginal",
-                        "stddev_of_a_count": self.answer_noise_multiplier * ANSWER_SENSITIVITY,
-                    },
-                ),
-            ]
+            lines += plan_queries(
+                self.queries,
+                selection_epsilon=self.selection_epsilon,
+                answer_noise_multiplier=self.answer_noise_multiplier,
+            )
         return lines
 
     @property
@@ -361,7 +319,7 @@ def plan_anchor(
     anchor = lay_out_anchor(shape, kind=kind, settings=settings, **shared)
     choice = choose_accountant_for_family(
         accountant_rule,
-        charges=lambda scale: [(event, count) for _, event, count, _ in replace(anchor, scale=scale).charges],
+        charges=lambda scale: [release.charge for release in replace(anchor, scale=scale).releases],
         **shared,
     )
     return replace(anchor, scale=choice.noise_scale, family=choice)
@@ -413,22 +371,10 @@ def fit_anchor(
     add_up = alone if team is None else team.add_up
 
     def measure_first() -> Arrays:
-        ledger.charge(ONE_WAYS_LABEL)
-        released, _ = measure_one_ways(
-            encoded,
-            plan.one_way_plan,
-            noise_multiplier=plan.one_ways_noise_multiplier,
-            rng=streams.noise,
-            add_up=add_up,
-        )
-        return released.pack()
+        return measure_one_ways(encoded, plan.one_way_plan, ledger=ledger, label=ONE_WAYS_LABEL, add_up=add_up).pack()
 
-    one_ways = unpack_one_ways(
-        ledger.release(ONE_WAYS_LABEL, measure_first),
-        plan.one_way_plan,
-        noise_multiplier=plan.one_ways_noise_multiplier,
-    )
-    records = encoded.records if team is None else plan.shape.records
+    one_ways = unpack_one_ways(ledger.keep(ONE_WAYS_LABEL, measure_first), plan.one_way_plan)
+    records = plan.shape.records
     least_count = 0.0 if plan.fit_ticks == 0 else _LEAST_STDDEVS * plan.answer_stddev
     coarsening = coarsen(one_ways, records=records, least_count=least_count)
     layout = GroupLayout(coarsening.sizes)
@@ -463,10 +409,8 @@ def fit_anchor(
             measured=measured,
             most_ways=plan.ways,
             most_cells=plan.settings.most_cells,
-            selection_epsilon=plan.selection_epsilon,
-            answer_noise_multiplier=plan.answer_noise_multiplier,
-            rng=streams.noise,
             records=records,
+            ledger=ledger,
             add_up=add_up,
         )
         answers = _play_rounds(
@@ -475,19 +419,10 @@ def fit_anchor(
     else:
 
         def measure_pairs() -> Arrays:
-            ledger.charge(MOMENTS_LABEL)
-            measure_moments(
-                groups,
-                layout,
-                measured=measured,
-                noise_multiplier=plan.answer_noise_multiplier,
-                rng=streams.noise,
-                records=records,
-                add_up=add_up,
-            )
+            measure_moments(groups, layout, measured=measured, records=records, ledger=ledger, add_up=add_up)
             return measured.pack(itertools.combinations(range(layout.attributes), 2))
 
-        measured.unpack(ledger.release(MOMENTS_LABEL, measure_pairs))
+        measured.unpack(ledger.keep(MOMENTS_LABEL, measure_pairs))
         answers = start.denoise_pairs()
     logits = start.draw(start.find_tree(answers), codes=codes)
     generator = Mixture(layout.sizes, logits) if make_generator is None else make_generator(layout, logits)
@@ -512,18 +447,13 @@ def _play_rounds(
     measured, journal, rate = start.measured, ledger.journal, plan.settings.fit_learning_rate
 
     def ask_for_tree() -> Arrays:
-        # The tree's pairs are asked for one by one, all charged before the first.
-        ledger.charge(SELECTION_LABEL, plan.attributes - 1)
-        ledger.charge(ANSWER_LABEL, plan.attributes - 1)
         return measured.pack(discriminator.ask_for_tree(start.shares, stddevs=coarsening.stddevs))
 
-    tree: list[Edge] = [(left, right) for left, right in measured.unpack(ledger.release("tree", ask_for_tree))]
+    tree: list[Edge] = [(left, right) for left, right in measured.unpack(ledger.keep("tree", ask_for_tree))]
     codes = max(_LEAST_CODES, plan.choose_codes(start.layout.width) // 4)
     draft = Mixture(coarsening.sizes, start.draw(tree, codes=codes))
 
     def ask() -> Arrays:
-        ledger.charge(SELECTION_LABEL)
-        ledger.charge(ANSWER_LABEL)
         return measured.pack([discriminator.ask(draft.probabilities())])
 
     kept = journal.recall("draft")
@@ -533,7 +463,7 @@ def _play_rounds(
     for number in range(plan.rounds + 1):
         name = f"round {number}"
         if number > 0 and not journal.has_lost(name):
-            measured.unpack(ledger.release(name, ask, dispensable=True))
+            measured.unpack(ledger.keep(name, ask, dispensable=True))
             draft.forget()
         if number <= fitted:
             tick.skip(_ROUND_STEPS)

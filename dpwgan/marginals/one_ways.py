@@ -14,8 +14,9 @@ import numpy.typing as npt
 
 from dpwgan.errors import DpwganError
 from dpwgan.marginals.layout import Attribute, lay_out_attributes
-from dpwgan.privacy.events import Gaussian, gaussian
-from dpwgan.privacy.mechanisms.gaussian import add_gaussian_noise
+from dpwgan.privacy.events import gaussian
+from dpwgan.privacy.ledger import Ledger
+from dpwgan.privacy.release import Release
 from dpwgan.table.encoded import EncodedTable, Span
 from dpwgan.table.storage import cut, let_go
 from dpwgan.table.workers import AddUp, alone
@@ -60,9 +61,16 @@ class OneWayPlan:
         """L2 sensitivity of all histograms together under zero-out."""
         return math.sqrt(self.histograms)
 
-    def make_event(self, *, noise_multiplier: float) -> Gaussian:
-        """Gives the event of measuring this plan, for the ledger to reserve before."""
-        return gaussian(noise_multiplier=noise_multiplier, replace_one_factor=_REPLACE_ONE_FACTOR)
+    def plan_release(self, label: str, *, noise_multiplier: float) -> Release:
+        """Says what measuring this plan releases, for the ledger to reserve before."""
+        return Release(
+            label=label,
+            event=gaussian(noise_multiplier=noise_multiplier, replace_one_factor=_REPLACE_ONE_FACTOR),
+            times=1,
+            mechanism="Gaussian noise on all one-way counts together",
+            sensitivity=self.sensitivity,
+            details={"histograms": self.histograms, "stddev_of_a_count": noise_multiplier * self.sensitivity},
+        )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -78,7 +86,8 @@ class OneWays:
 
     def pack(self) -> dict[str, npt.NDArray[np.generic]]:
         """Gives all counts as arrays by name, for a checkpoint. Privacy: the release alone."""
-        return {"counts": np.concatenate([counts for histograms in self.histograms for counts in histograms])}
+        counts = np.concatenate([counts for histograms in self.histograms for counts in histograms])
+        return {"counts": counts, "stddev": np.array(self.stddev)}
 
     def get_codes(self, attribute: int) -> tuple[Counts, float]:
         """Gives the noisy counts of an attribute's codes, and their stddev: the mean over its histograms.
@@ -98,11 +107,9 @@ class OneWays:
         return tuple(histogram[codes:] for histogram in self.histograms[attribute])
 
 
-def unpack_one_ways(
-    arrays: Mapping[str, npt.NDArray[np.generic]], plan: OneWayPlan, *, noise_multiplier: float
-) -> OneWays:
-    """Gives back what `OneWays.pack` was given, under the same plan and noise."""
-    return _split(arrays["counts"].astype(np.float64), plan, noise_multiplier=noise_multiplier)
+def unpack_one_ways(arrays: Mapping[str, npt.NDArray[np.generic]], plan: OneWayPlan) -> OneWays:
+    """Gives back what `OneWays.pack` was given, under the same plan."""
+    return split_one_ways(arrays["counts"].astype(np.float64), plan, stddev=float(arrays["stddev"]))
 
 
 def plan_one_ways(spans: tuple[Span, ...]) -> OneWayPlan:
@@ -154,34 +161,20 @@ def count_all_one_ways(encoded: EncodedTable, plan: OneWayPlan) -> Counts:
 
 
 def measure_one_ways(
-    encoded: EncodedTable,
-    plan: OneWayPlan,
-    *,
-    noise_multiplier: float,
-    rng: np.random.Generator,
-    add_up: AddUp = alone,
-) -> tuple[OneWays, Gaussian]:
-    """Releases all histograms of the plan at once, with Gaussian noise.
+    encoded: EncodedTable, plan: OneWayPlan, *, ledger: Ledger, label: str, add_up: AddUp = alone
+) -> OneWays:
+    """Releases all histograms of the plan at once, as the ledger has them under `label`.
 
-    Privacy: one Gaussian event; L2 sensitivity sqrt(histograms) under zero-out and sqrt(2) times that under
-      replace-one (`OneWayPlan.histograms`), noise stddev `noise_multiplier` sqrt(histograms) on every count. The
-      caller has charged its ledger with `plan.make_event`. Where workers have the rows between them, their counts are
-      added up before the noise.
-    Units: `noise_multiplier` is noise stddev over the zero-out sensitivity.
-    Raises: PrivacyError if the noise multiplier is not finite and above 0; DpwganError, an internal error, if the
-      table is not laid out as in the plan.
+    Privacy: the sensitivity is `plan.sensitivity` under zero-out, and sqrt(2) times that under replace-one. Where
+      workers have the rows between them, their counts are added up before the noise.
+    Raises: PrivacyError from the ledger; DpwganError, an internal error, if the table is not laid out as in the plan.
     """
-    noisy, event = add_gaussian_noise(
-        add_up(ONE_WAYS_TASK, lambda: count_all_one_ways(encoded, plan)),
-        sensitivity=plan.sensitivity,
-        noise_multiplier=noise_multiplier,
-        rng=rng,
-        replace_one_factor=_REPLACE_ONE_FACTOR,
-    )
-    return _split(noisy, plan, noise_multiplier=noise_multiplier), event
+    noisy = ledger.release(label, lambda: add_up(ONE_WAYS_TASK, lambda: count_all_one_ways(encoded, plan)))
+    return split_one_ways(noisy.values, plan, stddev=noisy.stddev)
 
 
-def _split(noisy: Counts, plan: OneWayPlan, *, noise_multiplier: float) -> OneWays:
+def split_one_ways(noisy: Counts, plan: OneWayPlan, *, stddev: float) -> OneWays:
+    """Gives noisy counts, all in one vector, as the histograms of a plan."""
     sizes = [
         [attribute.codes + size for size in blocks]
         for attribute, blocks in zip(plan.attributes, plan.blocks, strict=True)
@@ -191,7 +184,7 @@ def _split(noisy: Counts, plan: OneWayPlan, *, noise_multiplier: float) -> OneWa
     return OneWays(
         plan=plan,
         histograms=tuple(tuple(next(released) for _ in histograms) for histograms in sizes),
-        stddev=noise_multiplier * plan.sensitivity,
+        stddev=stddev,
     )
 
 

@@ -6,11 +6,13 @@ import math
 import numpy as np
 
 from dpwgan.marginals.groups import GroupLayout
-from dpwgan.marginals.measurements import PAIRS_TASK, Groups, MeasuredMarginals, count_pairs
-from dpwgan.privacy.mechanisms.gaussian import add_gaussian_noise
+from dpwgan.marginals.measurements import PAIRS_TASK, Counts, Groups, MeasuredMarginals, count_pairs
+from dpwgan.privacy.events import gaussian
+from dpwgan.privacy.ledger import Ledger
+from dpwgan.privacy.release import Release
 from dpwgan.table.workers import AddUp, alone
 
-REPLACE_ONE_FACTOR = math.sqrt(2.0)
+MOMENTS_LABEL = "two-way counts"
 
 
 def weigh_pairs(layout: GroupLayout) -> dict[tuple[int, int], float]:
@@ -31,28 +33,37 @@ def measure_moments(
     layout: GroupLayout,
     *,
     measured: MeasuredMarginals,
-    noise_multiplier: float,
-    rng: np.random.Generator,
-    records: int | None = None,
+    records: int,
+    ledger: Ledger,
     add_up: AddUp = alone,
 ) -> None:
     """Releases every two-way marginal, each with noise by its weight, and adds the answers to `measured`.
 
-    Privacy: one Gaussian event. A record adds 1 to one cell of each pair; times the weights, whose squares add to 1, it
-      moves all of them together by 1 in L2 under zero-out, by sqrt(2) under replace-one. The caller has charged it.
-      Where `groups` are a worker's share of `records` rows, the counts of all are added up before the noise.
-    Units: `noise_multiplier` is noise stddev over that sensitivity.
-    Raises: PrivacyError if the noise multiplier is not finite and above 0.
+    Privacy: a record adds 1 to one cell of each pair; times the weights, whose squares add to 1, it moves all of them
+      together by 1 in L2 under zero-out, by sqrt(2) under replace-one: the reserved sensitivity is 1, whatever the
+      weights, which are of released sizes. Where `groups` are a worker's share of the `records` rows, the counts of all
+      are added up before the noise.
+    Raises: PrivacyError from the ledger.
     """
-    records = len(groups) if records is None else records
-    counts = add_up(PAIRS_TASK, lambda: count_pairs(groups, layout))
-    for (left, right), weight in weigh_pairs(layout).items():
-        block = counts[layout.get_slice(left), layout.get_slice(right)]
-        noisy, _ = add_gaussian_noise(
-            weight * block,
-            sensitivity=1.0,
-            noise_multiplier=noise_multiplier,
-            rng=rng,
-            replace_one_factor=REPLACE_ONE_FACTOR,
-        )
-        measured.add((left, right), noisy / (weight * records), stddev=noise_multiplier / (weight * records))
+    weights = weigh_pairs(layout)
+
+    def weigh() -> list[Counts]:
+        counts = add_up(PAIRS_TASK, lambda: count_pairs(groups, layout))
+        return [
+            weight * counts[layout.get_slice(left), layout.get_slice(right)]
+            for (left, right), weight in weights.items()
+        ]
+
+    for (pair, weight), noisy in zip(weights.items(), ledger.release_all(MOMENTS_LABEL, weigh), strict=True):
+        measured.add(pair, noisy.values / (weight * records), stddev=noisy.stddev / (weight * records))
+
+
+def plan_moments(*, noise_multiplier: float) -> Release:
+    """Says what `measure_moments` releases, for the ledger to reserve before."""
+    return Release(
+        label=MOMENTS_LABEL,
+        event=gaussian(noise_multiplier=noise_multiplier, replace_one_factor=math.sqrt(2.0)),
+        times=1,
+        mechanism="Gaussian noise on all two-way counts together, pairs weighted by public sizes",
+        sensitivity=1.0,
+    )

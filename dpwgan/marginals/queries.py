@@ -8,6 +8,7 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import numpy as np
 
@@ -26,9 +27,15 @@ from dpwgan.marginals.measurements import (
     count_pairs,
     join_marginals,
 )
-from dpwgan.privacy.mechanisms.exponential import select_by_exponential_mechanism
-from dpwgan.privacy.mechanisms.gaussian import add_gaussian_noise
+from dpwgan.privacy.events import exponential_selection, gaussian
+from dpwgan.privacy.ledger import Ledger
+from dpwgan.privacy.release import Release
 from dpwgan.table.workers import AddUp, alone
+
+AnyMarginal = TypeVar("AnyMarginal", bound=Marginal)
+
+SELECTION_LABEL = "query selections"
+ANSWER_LABEL = "query answers"
 
 SELECTION_SENSITIVITY = 1.0 + 1e-6
 """Zeroing out a record moves one cell of a marginal by 1, and by no more the gain expected there.
@@ -36,9 +43,9 @@ SELECTION_SENSITIVITY = 1.0 + 1e-6
 The rest is room for the rounding of sums in float64: some 1e-7 for 10^9 records.
 """
 
-SELECTION_REPLACE_ONE_FACTOR = 2.0
+_SELECTION_REPLACE_ONE_FACTOR = 2.0
 ANSWER_SENSITIVITY = 1.0
-ANSWER_REPLACE_ONE_FACTOR = math.sqrt(2.0)
+_ANSWER_REPLACE_ONE_FACTOR = math.sqrt(2.0)
 
 SPREAD = 1.0
 OUTLIER = 4.0
@@ -59,8 +66,8 @@ class QueryDiscriminator:
     The score of a marginal is how much nearer to the truth an answer is expected to bring its cells, added up
     (`expect_gains`). A few large errors among many small cells count, since an answer is drawn towards the generator's
     own where noise explains the difference.
-    Privacy: scores have sensitivity 1 under zero-out (2 under replace-one), an answer's counts 1 (sqrt 2). The caller
-      has charged a selection and an answer before each call of `ask`.
+    Privacy: scores have sensitivity 1 under zero-out (2 under replace-one), an answer's counts 1 (sqrt 2). Rows are
+      read within the ledger's selections and answers alone.
     Source: McKenna, Mullins, Sheldon, Miklau 2022, arXiv:2201.12677 (AIM: errors less expected noise, there for a
       marginal as a whole); Hardt, Ligett, McSherry 2012, arXiv:1012.4763 (MWEM: the game).
     """
@@ -73,27 +80,24 @@ class QueryDiscriminator:
         measured: MeasuredMarginals,
         most_ways: int,
         most_cells: int,
-        selection_epsilon: float,
-        answer_noise_multiplier: float,
-        rng: np.random.Generator,
-        records: int | None = None,
+        records: int,
+        ledger: Ledger,
         add_up: AddUp = alone,
     ) -> None:
         """Counts nothing yet: pairs are counted with the first question, larger marginals as they become candidates.
 
         `most_ways`: attributes in a marginal, 2 or more; `most_cells`: no pair with more cells is a candidate, but for
         those of the tree, and no larger marginal with more than an eighth of it. `records`: the public number of rows,
-        where `groups` are a worker's share of them and `add_up` adds up everybody's counts.
+        of which `groups` may be a worker's share; `add_up` adds up everybody's counts then.
         """
         self._groups = groups
         self._layout = layout
         self._measured = measured
         self._most_ways = most_ways
         self._most_cells = most_cells
-        self._epsilon = selection_epsilon
-        self._noise_multiplier = answer_noise_multiplier
-        self._rng = rng
-        self._records = len(groups) if records is None else records
+        self._ledger = ledger
+        self._stddev = ledger.find(ANSWER_LABEL).stddev
+        self._records = records
         self._add_up = add_up
         self._larger: dict[Marginal, Counts] = {}
 
@@ -122,11 +126,18 @@ class QueryDiscriminator:
             by_noise = np.hypot(np.outer(noise[left], shares[right]), np.outer(shares[left], noise[right]))
             return ONE_WAY_STDDEVS * by_noise
 
-        scores = self._score_pairs(lambda left, right: independent[left, right], explain=explain)
+        @functools.cache
+        def score() -> Counts:
+            """Scores all pairs, within the first selection."""
+            return self._score_pairs(lambda left, right: independent[left, right], explain=explain)
+
+        def score_edges(edges: Sequence[Edge]) -> list[float]:
+            return [float(score()[edge]) for edge in edges]
+
         forest, tree = Forest(self._layout.attributes), []
         for _ in range(self._layout.attributes - 1):
             edges = [edge for edge in self._all_pairs() if not forest.is_joined(edge)]
-            edge = edges[self._select([scores[edge] for edge in edges])]
+            edge = self._select(edges, functools.partial(score_edges, edges))
             forest.join(edge)
             tree.append(edge)
             left, right = (self._layout.get_slice(attribute) for attribute in edge)
@@ -137,22 +148,25 @@ class QueryDiscriminator:
         """Asks for the marginal on which the generator is worst: one selection and one answer."""
         # A row a group, as its products need it: laid out once, not once a block of groups.
         probabilities = np.asfortranarray(probabilities)
-        scores = self._score_pairs(functools.partial(answer_pairs, probabilities))
-        candidates: list[Marginal] = [
-            pair for pair in self._all_pairs() if self._layout.count_cells(pair) <= self._most_cells
-        ] or list(self._all_pairs())
-        values = [float(scores[pair]) for pair in candidates]
-        for marginal in self._find_larger():
-            counts = self._larger[marginal]
-            answers = answer_marginal(probabilities, marginal, self._layout)
-            candidates.append(marginal)
-            values.append(float(self._expect_gains(counts, answers).sum()))
-        marginal = candidates[self._select(values)]
+        pairs = [pair for pair in self._all_pairs() if self._layout.count_cells(pair) <= self._most_cells]
+        pairs, larger = pairs or self._all_pairs(), self._find_larger()
+
+        def score() -> list[float]:
+            scores = self._score_pairs(functools.partial(answer_pairs, probabilities))
+            self._count([marginal for marginal in larger if marginal not in self._larger])
+            answers = (answer_marginal(probabilities, marginal, self._layout) for marginal in larger)
+            gains = [
+                float(self._expect_gains(self._larger[marginal], answer).sum())
+                for marginal, answer in zip(larger, answers, strict=True)
+            ]
+            return [*(float(scores[pair]) for pair in pairs), *gains]
+
+        marginal = self._select([*pairs, *larger], score)
         self._answer(marginal, answer_marginal(probabilities, marginal, self._layout))
         return marginal
 
     def _find_larger(self) -> list[Marginal]:
-        """Lists the marginals of three attributes and more that are worth a look, and counts the new ones.
+        """Lists the marginals of three attributes and more that are worth a look.
 
         A marginal is on the list when each of its attributes has been asked for together with another of them: no other
         has ever shown what three know beyond two. Made of releases and public sizes alone.
@@ -170,13 +184,12 @@ class QueryDiscriminator:
                             grown.add(larger)
             found |= grown
             smaller = grown
-        new = sorted(found - self._larger.keys())
-        if new:
-            self._larger.update(self._count(new))
         return sorted(found)
 
-    def _count(self, marginals: Sequence[Marginal]) -> dict[Marginal, Counts]:
-        """Counts the records in every cell of the given marginals, in one pass over the rows."""
+    def _count(self, marginals: Sequence[Marginal]) -> None:
+        """Counts the records in every cell of further marginals, in one pass over the rows."""
+        if not marginals:
+            return
         flat = self._add_up(
             MARGINALS_TASK,
             lambda: join_marginals(count_marginals(self._groups, marginals, self._layout)),
@@ -184,9 +197,8 @@ class QueryDiscriminator:
         )
         pieces = np.split(flat, np.cumsum([self._layout.count_cells(marginal) for marginal in marginals])[:-1])
         shapes = [[self._layout.sizes[attribute] for attribute in marginal] for marginal in marginals]
-        return {
-            marginal: piece.reshape(shape) for marginal, piece, shape in zip(marginals, pieces, shapes, strict=True)
-        }
+        for marginal, piece, shape in zip(marginals, pieces, shapes, strict=True):
+            self._larger[marginal] = piece.reshape(shape)
 
     def _all_pairs(self) -> list[Edge]:
         return list(itertools.combinations(range(self._layout.attributes), 2))
@@ -229,36 +241,45 @@ class QueryDiscriminator:
         if explained is not None:
             errors -= explained
             np.maximum(errors, 0.0, out=errors)
-        return expect_gains(errors, expected, stddev=self._noise_multiplier * ANSWER_SENSITIVITY)
+        return expect_gains(errors, expected, stddev=self._stddev)
 
-    def _select(self, scores: Sequence[float]) -> int:
-        index, _ = select_by_exponential_mechanism(
-            np.asarray(scores, np.float64),
-            sensitivity=SELECTION_SENSITIVITY,
-            epsilon=self._epsilon,
-            rng=self._rng,
-            replace_one_factor=SELECTION_REPLACE_ONE_FACTOR,
-        )
-        return index
+    def _select(self, candidates: Sequence[AnyMarginal], score: Callable[[], Sequence[float]]) -> AnyMarginal:
+        return candidates[self._ledger.select(SELECTION_LABEL, score)]
 
     def _answer(self, marginal: Marginal, expected: Probabilities) -> None:
         """Releases a marginal's counts, and draws those that noise explains towards what the generator expected."""
-        if len(marginal) == 2:
+
+        def count() -> Counts:
+            if len(marginal) > 2:
+                return self._larger[marginal]
             left, right = (self._layout.get_slice(attribute) for attribute in marginal)
-            counts = self._pairs[left, right]
-        else:
-            counts = self._larger[marginal]
-        noisy, event = add_gaussian_noise(
-            counts,
+            return self._pairs[left, right]
+
+        noisy = self._ledger.release(ANSWER_LABEL, count)
+        drawn = draw_towards(noisy.values, expected.astype(np.float64) * self.records, stddev=noisy.stddev)
+        self._measured.add(marginal, drawn / self.records, stddev=noisy.stddev / self.records)
+
+
+def plan_queries(times: int, *, selection_epsilon: float, answer_noise_multiplier: float) -> list[Release]:
+    """Says what so many questions of a `QueryDiscriminator` release, for the ledger to reserve before."""
+    return [
+        Release(
+            label=SELECTION_LABEL,
+            event=exponential_selection(epsilon=selection_epsilon, replace_one_factor=_SELECTION_REPLACE_ONE_FACTOR),
+            times=times,
+            mechanism="exponential mechanism on the expected gains of answers",
+            sensitivity=SELECTION_SENSITIVITY,
+            details={"score_sensitivity": 1.0},
+        ),
+        Release(
+            label=ANSWER_LABEL,
+            event=gaussian(noise_multiplier=answer_noise_multiplier, replace_one_factor=_ANSWER_REPLACE_ONE_FACTOR),
+            times=times,
+            mechanism="Gaussian noise on the counts of the selected marginal",
             sensitivity=ANSWER_SENSITIVITY,
-            noise_multiplier=self._noise_multiplier,
-            rng=self._rng,
-            replace_one_factor=ANSWER_REPLACE_ONE_FACTOR,
-        )
-        stddev = event.noise_multiplier * ANSWER_SENSITIVITY
-        if SPREAD > 0:
-            noisy = draw_towards(noisy, expected.astype(np.float64) * self.records, stddev=stddev)
-        self._measured.add(marginal, noisy / self.records, stddev=stddev / self.records)
+            details={"stddev_of_a_count": answer_noise_multiplier * ANSWER_SENSITIVITY},
+        ),
+    ]
 
 
 def expect_gains(errors: Counts, expected: Counts, *, stddev: float) -> Counts:

@@ -9,9 +9,10 @@ import numpy as np
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.certificate import Certificate
 from dpwgan.privacy.choose import AccountantChoice
-from dpwgan.privacy.events import Charge, Event
+from dpwgan.privacy.events import Charge
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.randomness import Streams
+from dpwgan.privacy.release import Release
 from dpwgan.table.encoded import EncodedTable, TableShape
 from dpwgan.table.workers import Task, Team
 
@@ -27,8 +28,8 @@ class Plan(Protocol):
         """The accountant and why."""
 
     @property
-    def charges(self) -> Sequence[tuple[str, Event, int, Mapping[str, Any]]]:
-        """What to reserve in the ledger: label, event, count, details."""
+    def releases(self) -> Sequence[Release]:
+        """What to reserve in the ledger."""
 
     @property
     def memory_bytes(self) -> int:

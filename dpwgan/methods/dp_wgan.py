@@ -30,8 +30,9 @@ from dpwgan.methods.base import Progress
 from dpwgan.methods.settings import ALONE, AnchoredSettings
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.choose import AccountantChoice, choose_accountant_for_family
-from dpwgan.privacy.events import Charge, Event, poisson_gaussian
+from dpwgan.privacy.events import Charge, poisson_gaussian
 from dpwgan.privacy.randomness import Streams
+from dpwgan.privacy.release import Release
 from dpwgan.table.encoded import EncodedTable, Span, TableShape
 from dpwgan.table.workers import Numbers, Task, Team
 
@@ -63,9 +64,9 @@ class AnchoredPlan:
         return self.critic.choice
 
     @property
-    def charges(self) -> Sequence[tuple[str, Event, int, Mapping[str, Any]]]:
+    def releases(self) -> Sequence[Release]:
         """What to reserve in the ledger."""
-        return [*self.anchor.charges, *self.critic.charges]
+        return [*self.anchor.releases, *self.critic.releases]
 
     @property
     def memory_bytes(self) -> int:
@@ -144,7 +145,7 @@ def plan_anchored(
     def charges(scale: float) -> list[Charge]:
         anchored = replace(anchor, scale=scale / math.sqrt(1.0 - settings.critic_share))
         critic = poisson_gaussian(sampling_probability=probability, noise_multiplier=max(1.0, ratio * scale))
-        return [*((event, count) for _, event, count, _ in anchored.charges), (critic, steps)]
+        return [*(release.charge for release in anchored.releases), (critic, steps)]
 
     choice = choose_accountant_for_family(accountant_rule, charges=charges, **shared)
     scale = choice.noise_scale

@@ -7,7 +7,7 @@ its budget: it chooses the three events, `plan_image_gaussian` makes the rest of
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -20,6 +20,7 @@ from dpwgan.gaussians.class_moments import (
     Noise,
     bearable_dimension,
     measure_products,
+    products_sensitivity,
     shrink_noisy_eigenvalues,
     split_classes,
     sum_products,
@@ -31,16 +32,19 @@ from dpwgan.images.image_moments import (
     ClassMeans,
     ImageProjection,
     bend_basis,
+    centre_sensitivity,
     make_cosine_basis,
+    means_sensitivity,
     measure_centre,
     measure_means,
 )
 from dpwgan.images.projected_images import ImageMoments
 from dpwgan.images.projection import draw_projection, project_on_semidefinite
 from dpwgan.marginals.simplex import project_on_simplex
-from dpwgan.privacy.events import Event, Laplace, Wishart
+from dpwgan.privacy.events import Laplace, Wishart
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.randomness import Streams
+from dpwgan.privacy.release import Release
 from dpwgan.table.encoded import EncodedTable, Span, TableShape
 from dpwgan.table.schema import ImageLayout
 from dpwgan.table.storage import let_go
@@ -99,38 +103,35 @@ class ImageGaussianPlan:
         return self.layout.maximum - self.layout.minimum
 
     @property
-    def charges(self) -> list[tuple[str, Event, int, Mapping[str, Any]]]:
+    def releases(self) -> list[Release]:
         """What to reserve in the ledger."""
         kind = "Laplace" if isinstance(self.means, Laplace) else "Gaussian"
         of_matrix = "Wishart" if isinstance(self.covariance, Wishart) else "Gaussian"
         whose = f"each class of {self.label.column}" if self.by_class else f"all classes of {self.label.column}"
         return [
-            (
-                CENTRE_LABEL,
-                self.centre,
-                1,
-                {
-                    "mechanism": f"{kind} noise on the classes' sizes and the sum of all projected images, together",
-                    "dimension": self.centre_dimension,
-                },
+            Release(
+                label=CENTRE_LABEL,
+                event=self.centre,
+                times=1,
+                mechanism=f"{kind} noise on the classes' sizes and the sum of all projected images, together",
+                sensitivity=centre_sensitivity(self.centre, dimension=self.centre_dimension),
+                details={"dimension": self.centre_dimension},
             ),
-            (
-                MEANS_LABEL,
-                self.means,
-                1,
-                {
-                    "mechanism": f"{kind} noise on the classes' sums of projected images, all together",
-                    "dimension": self.means_dimension,
-                },
+            Release(
+                label=MEANS_LABEL,
+                event=self.means,
+                times=1,
+                mechanism=f"{kind} noise on the classes' sums of projected images, all together",
+                sensitivity=means_sensitivity(self.means, dimension=self.means_dimension),
+                details={"dimension": self.means_dimension},
             ),
-            (
-                COVARIANCE_LABEL,
-                self.covariance,
-                1,
-                {
-                    "mechanism": f"{of_matrix} noise on the projected images' covariance, {whose}",
-                    "dimension": self.covariance_dimension,
-                },
+            Release(
+                label=COVARIANCE_LABEL,
+                event=self.covariance,
+                times=1,
+                mechanism=f"{of_matrix} noise on the projected images' covariance, {whose}",
+                sensitivity=products_sensitivity(self.covariance),
+                details={"dimension": self.covariance_dimension},
             ),
         ]
 

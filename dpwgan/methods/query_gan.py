@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from dpwgan.errors import UsageError
 from dpwgan.marginals.anchor import (
     AnchorPlan,
     FittedAnchor,
@@ -25,29 +25,23 @@ from dpwgan.marginals.mixture_sampler import MixtureSampler
 from dpwgan.marginals.serving import RowServer
 from dpwgan.methods.base import Progress
 from dpwgan.methods.published.one_layer import (
-    ANSWER_LABEL as ONE_LAYER_ANSWER_LABEL,
-)
-from dpwgan.methods.published.one_layer import (
-    CERTIFICATE_LABEL as ONE_LAYER_CERTIFICATE_LABEL,
-)
-from dpwgan.methods.published.one_layer import (
     WEIGHTS_LABEL,
     OneLayerServer,
     OneLayerTerm,
     measure_one_layer,
     measure_one_layer_certificate,
-    one_layer_charges,
+    plan_one_layer,
     train_one_layer,
 )
 from dpwgan.methods.settings import QueryGanSettings
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.certificate import Certificate, bound_worst_error, gaussian_slack
 from dpwgan.privacy.choose import FamilyChoice, choose_accountant_for_family
-from dpwgan.privacy.events import Charge, Event, gaussian
+from dpwgan.privacy.events import Charge, gaussian
 from dpwgan.privacy.journal import Arrays
 from dpwgan.privacy.ledger import Ledger
-from dpwgan.privacy.mechanisms.gaussian import add_gaussian_noise
 from dpwgan.privacy.randomness import Streams
+from dpwgan.privacy.release import Release
 from dpwgan.table.encoded import EncodedTable, TableShape
 from dpwgan.table.workers import AddUp, Task, Team, alone
 
@@ -82,13 +76,13 @@ class QueryGanPlan:
 
     settings: QueryGanSettings
     anchor: AnchorPlan
-    extra: tuple[tuple[str, Event, int, Mapping[str, Any]], ...]
+    extra: tuple[Release, ...]
     choice: FamilyChoice
 
     @property
-    def charges(self) -> Sequence[tuple[str, Event, int, Mapping[str, Any]]]:
+    def releases(self) -> Sequence[Release]:
         """What to reserve in the ledger."""
-        return [*self.anchor.charges, *self.extra]
+        return [*self.anchor.releases, *self.extra]
 
     @property
     def memory_bytes(self) -> int:
@@ -108,9 +102,13 @@ class QueryGanPlan:
     @property
     def seconds(self) -> float:
         """Estimate of the time on two cores."""
-        rounds = sum(count for label, _, count, _ in self.extra if label == WEIGHTS_LABEL)
         cells = self.anchor.shape.records * self.anchor.attributes
-        return self.anchor.seconds + rounds * (_SECONDS_A_NETWORK + cells * _SECONDS_A_NETWORKS_CELL)
+        return self.anchor.seconds + self.networks * (_SECONDS_A_NETWORK + cells * _SECONDS_A_NETWORKS_CELL)
+
+    @property
+    def networks(self) -> int:
+        """Number of networks that are trained."""
+        return sum(release.times for release in self.extra if release.label == WEIGHTS_LABEL)
 
     def choose_codes(self, width: int) -> int:
         """Chooses how many codes play against networks. Privacy: of the number of groups, which is released."""
@@ -119,13 +117,6 @@ class QueryGanPlan:
     def summary(self) -> dict[str, Any]:
         """Gives the settings as JSON-able pairs."""
         return {"oracle": self.settings.oracle, **self.anchor.summary()}
-
-    def get_noise_multiplier(self, label: str) -> float:
-        """Gives the noise of one of the extra releases."""
-        for name, event, _, _ in self.extra:
-            if name == label:
-                return float(event.noise_multiplier)  # type: ignore[union-attr]
-        raise UsageError(f"the plan has no release named {label!r}")
 
 
 class QueryGan:
@@ -167,31 +158,25 @@ class QueryGan:
         anchor = lay_out_anchor(shape, kind="one-ways" if networks else "queries", settings=settings.fit, **shared)
         rounds = settings.fit.rounds or _ONE_LAYER_ROUNDS
 
-        def release(scale: float) -> tuple[AnchorPlan, tuple[tuple[str, Event, int, Mapping[str, Any]], ...]]:
+        def release(scale: float) -> tuple[AnchorPlan, tuple[Release, ...]]:
             if networks:
-                lines = one_layer_charges(
+                lines = plan_one_layer(
                     rounds,
+                    records=shape.records,
+                    synthetic_rows=settings.fit.codes or _ONE_LAYER_CODES,
                     attributes=anchor.attributes,
+                    regularization=_REGULARIZATION,
                     scale=scale * math.sqrt(1.5 * rounds / _ONE_LAYER_SHARE),
                 )
-                extra: tuple[tuple[str, Event, int, Mapping[str, Any]], ...] = tuple(
-                    (label, event, count, {"mechanism": "Gaussian noise", **details})
-                    for label, event, count, details in lines
-                )
-                return replace(anchor, scale=scale / math.sqrt(1.0 - _ONE_LAYER_SHARE)), extra
+                return replace(anchor, scale=scale / math.sqrt(1.0 - _ONE_LAYER_SHARE)), tuple(lines)
             if anchor.attributes < 2:
                 return replace(anchor, scale=scale), ()  # no pair, and nothing to certify
-            certificate = gaussian(
-                noise_multiplier=scale / math.sqrt(_CERTIFICATE_SHARE),
-                replace_one_factor=_CERTIFICATE_REPLACE_ONE_FACTOR,
-            )
-            details = {"mechanism": "Gaussian noise on the largest error of a cell of a two-way marginal"}
-            line: tuple[str, Event, int, Mapping[str, Any]] = (CERTIFICATE_LABEL, certificate, 1, details)
+            line = plan_certificate(noise_multiplier=scale / math.sqrt(_CERTIFICATE_SHARE), records=shape.records)
             return replace(anchor, scale=scale / math.sqrt(1.0 - _CERTIFICATE_SHARE)), (line,)
 
         def charges(scale: float) -> list[Charge]:
             plan, extra = release(scale)
-            return [(event, count) for _, event, count, _ in (*plan.charges, *extra)]
+            return [line.charge for line in (*plan.releases, *extra)]
 
         choice = choose_accountant_for_family(accountant_rule, charges=charges, **shared)
         planned, extra = release(choice.noise_scale)
@@ -230,7 +215,7 @@ class QueryGan:
             )
             probabilities, certificate = _keep_certified(
                 probabilities,
-                lambda: _certify_one_layer(fitted, plan, probabilities, streams=streams, ledger=ledger, add_up=add_up),
+                lambda: _certify_one_layer(fitted, plan, probabilities, ledger=ledger, add_up=add_up),
                 ledger=ledger,
             )
         elif not plan.extra:
@@ -239,15 +224,8 @@ class QueryGan:
             probabilities = fitted.generator.probabilities()
 
             def certify() -> Certificate:
-                ledger.charge(CERTIFICATE_LABEL)
                 return certify_pairs(
-                    fitted.groups,
-                    probabilities,
-                    fitted.layout,
-                    records=records,
-                    noise_multiplier=plan.get_noise_multiplier(CERTIFICATE_LABEL),
-                    rng=streams.noise,
-                    add_up=add_up,
+                    fitted.groups, probabilities, fitted.layout, records=records, ledger=ledger, add_up=add_up
                 )
 
             probabilities, certificate = _keep_certified(probabilities, certify, ledger=ledger)
@@ -278,8 +256,20 @@ def _keep_certified(
         text = json.dumps(asdict(certify()))
         return {"probabilities": probabilities, "certificate": np.array(text)}
 
-    kept = ledger.release(CERTIFICATE_LABEL, act, dispensable=True)
+    kept = ledger.keep(CERTIFICATE_LABEL, act, dispensable=True)
     return kept["probabilities"].astype(np.float32), Certificate(**json.loads(str(kept["certificate"])))
+
+
+def plan_certificate(*, noise_multiplier: float, records: int) -> Release:
+    """Says what `certify_pairs` releases, for the ledger to reserve before."""
+    return Release(
+        label=CERTIFICATE_LABEL,
+        event=gaussian(noise_multiplier=noise_multiplier, replace_one_factor=_CERTIFICATE_REPLACE_ONE_FACTOR),
+        times=1,
+        mechanism="Gaussian noise on the largest error of a cell of a two-way marginal",
+        # The rounding of float64 quotients is far below a millionth of 1/n.
+        sensitivity=(1.0 + 1e-6) / records,
+    )
 
 
 def certify_pairs(
@@ -288,36 +278,31 @@ def certify_pairs(
     layout: GroupLayout,
     *,
     records: int,
-    noise_multiplier: float,
-    rng: np.random.Generator,
+    ledger: Ledger,
     add_up: AddUp = alone,
 ) -> Certificate:
     """Releases a bound on the worst error of the generator over all cells of all two-way marginals of groups.
 
     Privacy: one number, the largest |share of records - share of generated rows| over all cells. One record moves each
       share by 1/n at most, so it moves the largest difference by 1/n at most, under zero-out and under replace-one. The
-      generator is final, made of earlier releases, and the caller has charged this one. Where `groups` are a worker's
-      share of `records` rows, everybody's counts are added up first.
-    Raises: PrivacyError if the noise multiplier is not finite and above 0.
+      generator is final, made of earlier releases. Where `groups` are a worker's share of `records` rows, everybody's
+      counts are added up first.
+    Raises: PrivacyError from the ledger.
     Source: Fine 2020, Definition of alpha-accuracy; `dpwgan.privacy.certificate`, Theorems 1 and 4.
     """
-    exact = probabilities.astype(np.float64)
-    counts = add_up(PAIRS_TASK, lambda: count_pairs(groups, layout))
-    differences = np.abs(counts / records - (exact.T @ exact) / len(exact))
-    for attribute in range(layout.attributes):
-        piece = layout.get_slice(attribute)
-        differences[piece, piece] = 0.0
-    # The rounding of float64 quotients is far below a millionth of 1/n.
-    sensitivity = (1.0 + 1e-6) / records
-    noisy, event = add_gaussian_noise(
-        [float(differences.max())],
-        sensitivity=sensitivity,
-        noise_multiplier=noise_multiplier,
-        rng=rng,
-        replace_one_factor=_CERTIFICATE_REPLACE_ONE_FACTOR,
-    )
-    slack = gaussian_slack(stddev=event.noise_multiplier * sensitivity, failure_probability=_FAILURE_PROBABILITY)
-    alpha = bound_worst_error(float(noisy[0]), slack=slack, largest_possible=1.0)
+
+    def find_worst() -> npt.NDArray[np.float64]:
+        exact = probabilities.astype(np.float64)
+        counts = add_up(PAIRS_TASK, lambda: count_pairs(groups, layout))
+        differences = np.abs(counts / records - (exact.T @ exact) / len(exact))
+        for attribute in range(layout.attributes):
+            piece = layout.get_slice(attribute)
+            differences[piece, piece] = 0.0
+        return np.array([differences.max()])
+
+    noisy = ledger.release(CERTIFICATE_LABEL, find_worst)
+    slack = gaussian_slack(stddev=noisy.stddev, failure_probability=_FAILURE_PROBABILITY)
+    alpha = bound_worst_error(noisy.value, slack=slack, largest_possible=1.0)
     return Certificate(
         kind="two-way marginals",
         statement=(
@@ -335,7 +320,7 @@ def _play_one_layer(
 ) -> Probabilities:
     """Trains one network after another against the generator, asks each for its mean over the rows, and refits."""
     layout, records = fitted.layout, plan.anchor.shape.records
-    rounds = next(count for label, _, count, _ in plan.extra if label == WEIGHTS_LABEL)
+    rounds = plan.networks
     first = fitted.generator.probabilities()
     logits = np.log(np.maximum(np.repeat(first, plan.choose_codes(layout.width), axis=0), 1e-9))
     logits += np.float32(0.1) * streams.model.standard_normal(logits.shape, dtype=np.float32)
@@ -344,34 +329,16 @@ def _play_one_layer(
     rate = plan.settings.fit.fit_learning_rate
 
     def ask() -> Arrays:
-        ledger.charge(WEIGHTS_LABEL)
-        weights, _ = train_one_layer(
-            fitted.groups,
-            generator.probabilities(),
-            sizes=layout.sizes,
-            regularization=_REGULARIZATION,
-            noise_multiplier=plan.get_noise_multiplier(WEIGHTS_LABEL),
-            rng=streams.noise,
-            records=records,
-            add_up=add_up,
-        )
-        ledger.charge(ONE_LAYER_ANSWER_LABEL)
-        term, _ = measure_one_layer(
-            fitted.groups,
-            weights,
-            sizes=layout.sizes,
-            records=records,
-            noise_multiplier=plan.get_noise_multiplier(ONE_LAYER_ANSWER_LABEL),
-            rng=streams.noise,
-            add_up=add_up,
-        )
+        shared: dict[str, Any] = {"sizes": layout.sizes, "records": records, "ledger": ledger, "add_up": add_up}
+        weights = train_one_layer(fitted.groups, generator.probabilities(), regularization=_REGULARIZATION, **shared)
+        term = measure_one_layer(fitted.groups, weights, **shared)
         return {"weights": term.weights, "target": np.array(term.target), "stddev": np.array(term.stddev)}
 
     for step in range(rounds):
         name = f"network {step + 1}"
         if ledger.journal.has_lost(name):
             continue
-        kept = ledger.release(name, ask, dispensable=True)
+        kept = ledger.keep(name, ask, dispensable=True)
         losses.append(
             OneLayerTerm(
                 weights=kept["weights"].astype(np.float64),
@@ -391,18 +358,15 @@ def _certify_one_layer(
     plan: QueryGanPlan,
     probabilities: Probabilities,
     *,
-    streams: Streams,
     ledger: Ledger,
     add_up: AddUp,
 ) -> Certificate:
-    ledger.charge(ONE_LAYER_CERTIFICATE_LABEL)
-    release, _ = measure_one_layer_certificate(
+    release = measure_one_layer_certificate(
         fitted.groups,
         probabilities,
         sizes=fitted.layout.sizes,
         records=plan.anchor.shape.records,
-        noise_multiplier=plan.get_noise_multiplier(ONE_LAYER_CERTIFICATE_LABEL),
-        rng=streams.noise,
+        ledger=ledger,
         add_up=add_up,
     )
     return Certificate(

@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -15,10 +15,12 @@ from dpwgan.gaussians.class_moments import (
     Noise,
     bearable_dimension,
     counts_replace_one_factor,
+    counts_sensitivity,
     covariance_replace_one_factor,
     leave_out,
     measure_classes,
     measure_products,
+    products_sensitivity,
     split_classes,
     sum_products,
 )
@@ -48,6 +50,7 @@ from dpwgan.privacy.choose import FamilyChoice, choose_accountant_for_family
 from dpwgan.privacy.events import Charge, Event, Gaussian, Laplace, Wishart, gaussian, laplace, wishart
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.randomness import Streams
+from dpwgan.privacy.release import Release
 from dpwgan.table.encoded import EncodedTable, Span, TableShape
 
 Floats = npt.NDArray[np.float64]
@@ -105,30 +108,29 @@ class RonGaussPlan:
         return self.counts.noise_multiplier
 
     @property
-    def charges(self) -> list[tuple[str, Event, int, Mapping[str, Any]]]:
+    def releases(self) -> list[Release]:
         """What to reserve in the ledger."""
         kind = "Laplace" if isinstance(self.counts, Laplace) else "Gaussian"
         of_matrix = "Wishart" if isinstance(self.covariance, Wishart) else "Gaussian"
+        histograms = self.one_way_plan.histograms + (self.label is not None)
         where = "" if self.label is None else f" of every class of {self.label.column}, and on the classes' sizes"
         return [
-            (
-                COUNTS_LABEL,
-                self.counts,
-                1,
-                {
-                    "mechanism": f"{kind} noise on all one-way counts together{where}",
-                    "histograms": self.one_way_plan.histograms + (self.label is not None),
-                },
+            Release(
+                label=COUNTS_LABEL,
+                event=self.counts,
+                times=1,
+                mechanism=f"{kind} noise on all one-way counts together{where}",
+                sensitivity=counts_sensitivity(self.counts, histograms=histograms),
+                details={"histograms": histograms},
             ),
-            (
-                COVARIANCE_LABEL,
-                self.covariance,
-                1,
-                {
-                    "mechanism": f"{of_matrix} noise on the projected rows' covariance"
-                    + ("" if self.label is None else ", of all classes together"),
-                    "dimension": self.dimension,
-                },
+            Release(
+                label=COVARIANCE_LABEL,
+                event=self.covariance,
+                times=1,
+                mechanism=f"{of_matrix} noise on the projected rows' covariance"
+                + ("" if self.label is None else ", of all classes together"),
+                sensitivity=products_sensitivity(self.covariance),
+                details={"dimension": self.dimension},
             ),
         ]
 
@@ -176,9 +178,9 @@ class RonGaussImagePlan:
     choice: FamilyChoice
 
     @property
-    def charges(self) -> list[tuple[str, Event, int, Mapping[str, Any]]]:
+    def releases(self) -> list[Release]:
         """What to reserve in the ledger."""
-        return self.images.charges
+        return self.images.releases
 
     @property
     def memory_bytes(self) -> int:

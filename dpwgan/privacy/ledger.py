@@ -1,15 +1,16 @@
-"""The ledger: every act is reserved before the run, charged before it happens, and printed with its numbers."""
+"""The ledger, and the one door between rows and what is released: charge, compute, add the noise that was charged."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, TypeVar
+
+import numpy.typing as npt
 
 from dpwgan.errors import PrivacyError
 from dpwgan.privacy.accountants.accountant import Accountant
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.events import (
     Charge,
-    Event,
     ExponentialSelection,
     Gaussian,
     Laplace,
@@ -21,6 +22,11 @@ from dpwgan.privacy.events import (
 )
 from dpwgan.privacy.guarantee import PrivacyGuarantee
 from dpwgan.privacy.journal import Arrays, Journal
+from dpwgan.privacy.noise_source import NoiseSource
+from dpwgan.privacy.release import Noisy, Release
+from dpwgan.privacy.steps import Steps, StepsObserver
+
+Chosen = TypeVar("Chosen")
 
 LOST = "lost to an interruption"
 """The detail of a line that counts acts which were charged, may have read rows, and gave nothing."""
@@ -36,28 +42,37 @@ _RELATION_WORDS = {
 }
 
 
+class Observer(StepsObserver, Protocol):
+    """Whoever is shown what goes through the door before its noise: an audit. What it sees is private."""
+
+    def on_release(self, release: Release, *, exact: Sequence[npt.NDArray[Any]], noisy: Sequence[Noisy]) -> None:
+        """Is told of arrays that were released together, and of what they were before."""
+
+    def on_selection(self, release: Release, *, exact: Any, chosen: Any) -> None:
+        """Is told what was selected, an index by scores or a column's cells by counts, and by what."""
+
+
 @dataclass
 class _Line:
-    """One kind of act: what it is, how often it may happen, and how often it has.
+    """A release, and how often it has happened; `earlier` of the charges were made before the process began."""
 
-    `earlier` of the charged ones were charged before the process began.
-    """
+    release: Release
+    charged: int
+    earlier: int
 
-    label: str
-    event: Event
-    mechanism: str
-    details: dict[str, Any]
-    reserved: int
-    charged: int = 0
-    earlier: int = 0
+    @property
+    def label(self) -> str:
+        return self.release.label
 
 
 class Ledger:
-    """Keeps one release within its budget.
+    """Keeps one run within its budget: nothing leaves the rows but through it, with the noise that it was charged for.
 
-    Privacy: `reserve` refuses what would take the total of all reservations past the budget; `charge` refuses an act
-      that was not reserved. Acts are reserved with public numbers and charged before they read a row, so whatever
-      happens in between, an error or an interrupt included, the release stays within the reserved total.
+    Privacy: `reserve` refuses what would take the total of all reservations past the budget. `release`, `select`,
+      `discover` and a step's token charge what was reserved, then have the exact values computed, and draw noise from
+      the reserved event and sensitivity: no caller says how much. Acts are reserved with public numbers and charged
+      before they read a row, so whatever happens in between, an error or an interrupt included, what is released stays
+      within the reserved total.
       One that is opened with `no_guarantee` takes unprotected acts as well, whose epsilon is infinite, and states no
       guarantee whatever it holds.
       With a `journal` that outlives the process, a run that goes on after it was killed starts with everything charged
@@ -73,48 +88,132 @@ class Ledger:
         neighboring_relation: NeighboringRelation,
         no_guarantee: bool = False,
         journal: Journal | None = None,
+        source: NoiseSource | None = None,
+        observers: Sequence[Observer] = (),
     ) -> None:
+        """Opens it. `source`: where noise comes from; without one nothing can be released, as in a check of a plan.
+
+        `observers` are shown everything that is released, before the noise as well: for audits.
+        """
         self.budget = budget
         self.journal = Journal() if journal is None else journal
         self.no_guarantee = no_guarantee
         self.accountant = accountant
         self.neighboring_relation = neighboring_relation
+        self._given_source, self._observers = source, observers
         self._lines: dict[str, _Line] = {}
         self._reserved_epsilon = 0.0
         self._shown_epsilon = 0.0
 
-    def reserve(self, label: str, event: Event, count: int, *, mechanism: str, **details: Any) -> None:
-        """Sets aside the cost of `count` acts before any of them happens.
+    def reserve(self, release: Release) -> None:
+        """Sets aside the cost of a release, all its times together, before any of them happens.
 
-        `mechanism` names what will be done; `details` are public facts to be printed beside it.
-        Raises: PrivacyError if the label is taken, the count is not a whole number of at least 1, the total of
+        Raises: PrivacyError if the label is taken, the times are not a whole number of at least 1, the total of
           everything reserved would pass the budget, or earlier lives of the run charged more. The ledger is then as it
           was.
         """
+        label, event, times = release.label, release.event, release.times
         if label in self._lines:
             raise PrivacyError(f"The ledger already holds a reservation named {label!r}.")
-        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-            raise PrivacyError(f"A reservation needs a whole number of acts of at least 1; it is {count!r}.")
-        charges = [*self._reserved(), (event, count)]
+        if isinstance(times, bool) or not isinstance(times, int) or times < 1:
+            raise PrivacyError(f"A reservation needs a whole number of acts of at least 1; it is {times!r}.")
         epsilon = self.accountant.get_epsilon(
-            charges, delta=self.budget.delta, neighboring_relation=self.neighboring_relation
+            [*self._reserved(), release.charge],
+            delta=self.budget.delta,
+            neighboring_relation=self.neighboring_relation,
         )
         if isinstance(event, Unprotected):
             if not self.no_guarantee:
-                raise PrivacyError(f"{mechanism} has no guarantee, and the ledger was opened to state one.")
+                raise PrivacyError(f"{release.mechanism} has no guarantee, and the ledger was opened to state one.")
         elif not self.no_guarantee and not epsilon <= self.budget.epsilon:
             raise PrivacyError(
-                f"Reserving {count} x {mechanism} would bring the total to epsilon {epsilon:.6g} at delta "
+                f"Reserving {times} x {release.mechanism} would bring the total to epsilon {epsilon:.6g} at delta "
                 f"{self.budget.delta:g} by the {self.accountant.name} accountant; the budget is "
                 f"{self.budget.epsilon:g}."
             )
         earlier = self.journal.count_charged(label, event=event)
-        if earlier > count:
-            raise PrivacyError(f"{label}: {earlier} acts were charged before, and only {count} are reserved.")
-        self._lines[label] = _Line(
-            label, event, mechanism, dict(details), reserved=count, charged=earlier, earlier=earlier
-        )
+        if earlier > times:
+            raise PrivacyError(f"{label}: {earlier} acts were charged before, and only {times} are reserved.")
+        self._lines[label] = _Line(release, charged=earlier, earlier=earlier)
         self._reserved_epsilon = epsilon
+
+    @property
+    def releases(self) -> tuple[Release, ...]:
+        """Everything that was reserved, in order."""
+        return tuple(line.release for line in self._lines.values())
+
+    def find(self, label: str) -> Release:
+        """Gives what was reserved under a label. Raises: PrivacyError if there is nothing of that name."""
+        return self._find(label).release
+
+    def release(self, label: str, compute: Callable[[], npt.NDArray[Any]]) -> Noisy:
+        """Releases an array: charges, then computes it, then adds the noise that was charged for.
+
+        Privacy: `compute` is called once, after the charge; the caller vouches that zeroing out a record moves what it
+          gives by no more than the reserved sensitivity, over all numbers jointly.
+        Raises: PrivacyError if it was not reserved or none is left, or what was reserved takes no such values; whatever
+          `compute` raises, the charge stands then.
+        """
+        return self.release_all(label, lambda: [compute()])[0]
+
+    def release_all(self, label: str, compute: Callable[[], Sequence[npt.NDArray[Any]]]) -> list[Noisy]:
+        """Releases several arrays as one: one charge, and the sensitivity is that of all of them jointly.
+
+        Privacy, Raises: as `release`.
+        """
+        line, source = self._find(label), self._get_source()
+        self.charge(label)
+        exact = compute()
+        noisy = [source.add_noise(line.release, values) for values in exact]
+        for observer in self._observers:
+            observer.on_release(line.release, exact=exact, noisy=noisy)
+        return noisy
+
+    def select(self, label: str, compute_scores: Callable[[], npt.ArrayLike]) -> int:
+        """Selects the candidate with one of the best scores: charges, computes the scores, draws; gives its index.
+
+        Privacy: as `release`; the candidates are public or released, and the same in number whatever the rows.
+        Raises: as `release`.
+        """
+        line, source = self._find(label), self._get_source()
+        self.charge(label)
+        scores = compute_scores()
+        return self._show(line, scores, source.select(line.release, scores))
+
+    def discover(
+        self, labels: Sequence[str], count: Callable[[], Sequence[Mapping[str, int]]]
+    ) -> list[tuple[str, ...]]:
+        """Gives the cells of some columns that occur often enough: charges all, counts them in one pass, selects.
+
+        Privacy: as `release`; one record adds 1 to one count of each column, which is charged by itself.
+        Raises: as `release`.
+        """
+        lines, source = [self._find(label) for label in labels], self._get_source()
+        for label in labels:
+            self.charge(label)
+        return [
+            self._show(
+                line, counts, source.discover(line.release, counts, neighboring_relation=self.neighboring_relation)
+            )
+            for line, counts in zip(lines, count(), strict=True)
+        ]
+
+    def open(self, label: str, *, with_noise: bool = True) -> Steps:
+        """Hands out the token by which steps are paid for and taken; nothing is charged yet.
+
+        `with_noise`: not on a worker that is not the chief.
+        Raises: PrivacyError if there is no reservation of that name, or the ledger has no source of noise.
+        """
+        line = self._find(label)
+        return Steps(
+            line.release,
+            source=self._get_source(),
+            charge=lambda steps: self.charge(label, steps),
+            count_charged=lambda: line.charged,
+            first=line.earlier,
+            with_noise=with_noise,
+            observers=self._observers,
+        )
 
     def charge(self, label: str, count: int = 1) -> None:
         """Notes that `count` acts are about to happen. To be called before the first of them reads a row.
@@ -125,13 +224,14 @@ class Ledger:
         line = self._find(label)
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:
             raise PrivacyError(f"A charge needs a whole number of acts of at least 1; it is {count!r}.")
-        if line.charged + count > line.reserved:
+        reserved = line.release.times
+        if line.charged + count > reserved:
             raise PrivacyError(
-                f"{label}: {line.charged} of {line.reserved} reserved acts are charged; {count} more would pass "
-                "the reservation."
+                f"{label}: {line.charged} of {reserved} reserved acts are charged; {count} more would pass the "
+                "reservation."
             )
         line.charged += count
-        self.journal.charge(label, count, event=line.event)
+        self.journal.charge(label, count, event=line.release.event)
 
     def count_earlier(self, label: str) -> int:
         """Gives how many acts of a reservation earlier lives of the run charged, and may have done.
@@ -140,10 +240,10 @@ class Ledger:
         """
         return self._find(label).earlier
 
-    def release(self, name: str, act: Callable[[], Arrays], *, dispensable: bool = False) -> Arrays:
+    def keep(self, name: str, act: Callable[[], Arrays], *, dispensable: bool = False) -> Arrays:
         """Does an act and keeps what it gives; where an earlier life of the run did it, gives what was kept.
 
-        Privacy: `act` charges this ledger before it reads rows, and what it gives is made of releases. It is not done
+        Privacy: `act` reads rows through this ledger alone, so that what it gives is made of releases. It is not done
           again if it was begun before and nothing was kept: it may have read rows then.
         `dispensable`: the caller has asked the journal whether the act is lost, and goes on without it if it is.
         Raises: PrivacyError if the act was begun before and what it gave is lost; whatever `act` raises.
@@ -169,10 +269,10 @@ class Ledger:
 
         It never falls, never passes what was reserved, and equals it once everything is charged.
         """
-        if all(line.charged == line.reserved for line in self._lines.values()):
+        if all(line.charged == line.release.times for line in self._lines.values()):
             self._shown_epsilon = self._reserved_epsilon
             return self._shown_epsilon
-        charged = [(line.event, line.charged) for line in self._lines.values() if line.charged]
+        charged = [(line.release.event, line.charged) for line in self._lines.values() if line.charged]
         if charged:
             epsilon = self.accountant.progress_accountant.get_epsilon(
                 charged, delta=self.budget.delta, neighboring_relation=self.neighboring_relation
@@ -198,7 +298,9 @@ class Ledger:
             raise PrivacyError("Nothing was reserved in the ledger, so there is no guarantee to state.")
         return PrivacyGuarantee(
             epsilon=self._reserved_epsilon,
-            delta=0.0 if all(isinstance(line.event, Pure) for line in self._lines.values()) else self.budget.delta,
+            delta=0.0
+            if all(isinstance(line.release.event, Pure) for line in self._lines.values())
+            else self.budget.delta,
             neighboring_relation=self.neighboring_relation,
             accountant=self.accountant.name,
             accountant_version=self.accountant.version,
@@ -210,9 +312,9 @@ class Ledger:
         return [
             {
                 "label": line.label,
-                "mechanism": line.mechanism,
-                **line.event.describe(),
-                "reserved": line.reserved,
+                "mechanism": line.release.mechanism,
+                **line.release.event.describe(),
+                "reserved": line.release.times,
                 "charged": line.charged,
                 "accountant": self.accountant.name,
                 "accountant_version": self.accountant.version,
@@ -223,7 +325,7 @@ class Ledger:
 
     def _describe(self, line: _Line) -> dict[str, Any]:
         lost = self.journal.count_lost(line.label)
-        return {**line.details, **({LOST: lost} if lost else {})}
+        return {**line.release.details, **({LOST: lost} if lost else {})}
 
     def _find(self, label: str) -> _Line:
         line = self._lines.get(label)
@@ -231,17 +333,27 @@ class Ledger:
             raise PrivacyError(f"The ledger holds no reservation named {label!r}.")
         return line
 
+    def _get_source(self) -> NoiseSource:
+        if self._given_source is None:
+            raise PrivacyError("The ledger was opened without a source of noise: nothing can be released.")
+        return self._given_source
+
+    def _show(self, line: _Line, exact: Any, chosen: Chosen) -> Chosen:
+        for observer in self._observers:
+            observer.on_selection(line.release, exact=exact, chosen=chosen)
+        return chosen
+
     def _reserved(self) -> list[Charge]:
-        return [(line.event, line.reserved) for line in self._lines.values()]
+        return [line.release.charge for line in self._lines.values()]
 
     def _assumptions(self) -> tuple[str, ...]:
-        events = [line.event for line in self._lines.values()]
+        events = [line.release.event for line in self._lines.values()]
         assumptions = [
             _RELATION_WORDS[self.neighboring_relation],
             "one person has one row; who has k rows is protected by group privacy for k only",
             "the number of rows, the specs, the settings and the code are public",
         ]
-        if any(line.mechanism == GIVEN_UP for line in self._lines.values()):
+        if any(line.release.mechanism == GIVEN_UP for line in self._lines.values()):
             assumptions.append(
                 "the run was killed and what was left of the budget planned anew; what killed it, and when, did not "
                 "depend on the rows"

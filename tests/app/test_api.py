@@ -12,14 +12,14 @@ import polars as pl
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from dpwgan.app import api
 from dpwgan.app.api import FrameTable, Synthesizer
 from dpwgan.app.planning import DISCOVERY_SHARE
-from dpwgan.errors import PrivacyError, UsageError
+from dpwgan.errors import UsageError
 from dpwgan.methods.dp_wgan import DpWgan
 from dpwgan.privacy.budget import NeighboringRelation
 from dpwgan.privacy.ledger import Ledger
-from dpwgan.privacy.randomness import Streams
+from dpwgan.privacy.noise_source import NoiseSource
+from dpwgan.privacy.release import Release
 from dpwgan.table.writer import write_table
 
 FAST = {
@@ -86,51 +86,22 @@ def test_every_discovery_is_charged_when_no_row_was_read_yet(acts: list[str]) ->
     ("neighbours", "relation"),
     [("zero-out", NeighboringRelation.ZERO_OUT), ("replace-one", NeighboringRelation.REPLACE_ONE)],
 )
-def test_mechanism_is_asked_for_what_the_ledger_reserved_when_lists_are_found(
+def test_lists_are_found_under_the_relation_and_budget_that_were_planned_when_discovered(
     acts: list[str], monkeypatch: pytest.MonkeyPatch, neighbours: str, relation: NeighboringRelation
 ) -> None:
-    asked: list[dict[str, Any]] = []
-    streams: list[Streams] = []
-    ledgers: list[Ledger] = []
-    select, make_streams, init = api.select_categories, api.make_streams, Ledger.__init__
+    asked: list[Release] = []
 
-    def watched_select(counts: Any, **options: Any) -> Any:
-        asked.append(options)
-        return select(counts, **options)
+    def discover(self: NoiseSource, release: Release, counts: Any, *, neighboring_relation: Any) -> tuple[str, ...]:
+        assert neighboring_relation is relation
+        asked.append(release)
+        return ()
 
-    def watched_streams(seed: int | None, *, life: int, worker: int) -> Streams:
-        streams.append(make_streams(seed, life=life, worker=worker))
-        return streams[-1]
-
-    def watched_init(self: Ledger, *arguments: Any, **options: Any) -> None:
-        ledgers.append(self)
-        init(self, *arguments, **options)
-
-    monkeypatch.setattr(api, "select_categories", watched_select)
-    monkeypatch.setattr(api, "make_streams", watched_streams)
-    monkeypatch.setattr(Ledger, "__init__", watched_init)
+    monkeypatch.setattr(NoiseSource, "discover", discover)
     fit(Synthesizer(SPECS, 8.0, 1e-6, neighbours=neighbours, settings=FAST), WatchedTable(acts))
     assert len(asked) == 2
-    assert len(ledgers) == 1
-    assert ledgers[0].neighboring_relation is relation
-    for options, item in zip(asked, ledgers[0].itemise(), strict=False):
-        assert options["neighboring_relation"] is relation
-        assert options["epsilon"] == item["epsilon"] == pytest.approx(8.0 * DISCOVERY_SHARE / 2)
-        assert options["delta"] == item["delta"] == pytest.approx(1e-6 * DISCOVERY_SHARE / 2)
-        assert options["rng"] is streams[0].noise
-
-
-def test_run_ends_when_the_mechanism_spends_more_than_was_reserved(
-    acts: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    select = api.select_categories
-
-    def overspend(counts: Any, *, epsilon: float, **options: Any) -> Any:
-        return select(counts, epsilon=3 * epsilon, **options)
-
-    monkeypatch.setattr(api, "select_categories", overspend)
-    with pytest.raises(PrivacyError, match="other than what was reserved"):
-        Synthesizer(SPECS, 8.0, settings=FAST).encode_table(WatchedTable(acts))
+    for release in asked:
+        assert release.event.epsilon == pytest.approx(8.0 * DISCOVERY_SHARE / 2)
+        assert release.event.delta == pytest.approx(1e-6 * DISCOVERY_SHARE / 2)
 
 
 def test_plan_is_refused_when_it_was_made_for_another_table_or_budget(acts: list[str]) -> None:

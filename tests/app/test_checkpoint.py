@@ -28,6 +28,7 @@ from dpwgan.privacy.events import (
 from dpwgan.privacy.journal import Arrays
 from dpwgan.privacy.ledger import LOST, Ledger
 from dpwgan.privacy.randomness import make_streams
+from tests.ledgers import make_release
 from tests.lives import ASKED, QUERIES, SPECS, Killed, die, live, make_frame, read_journal
 
 FACTS = {"epsilon": 1.0, "header": ["a", "b"]}
@@ -49,7 +50,7 @@ def open_ledger(journal: Checkpoint, *, event: Event = EVENT, count: int = 5) ->
         neighboring_relation=NeighboringRelation.ZERO_OUT,
         journal=journal,
     )
-    ledger.reserve("counts", event, count, mechanism="Gaussian noise")
+    ledger.reserve(make_release("counts", event, count, mechanism="Gaussian noise"))
     return ledger
 
 
@@ -71,16 +72,16 @@ def test_charge_is_on_the_disk_when_the_act_begins(tmp_path: Path) -> None:
         ]
         return {}
 
-    ledger.release("first", look)
+    ledger.keep("first", look)
 
 
 def test_release_is_given_again_and_not_done_again_when_it_was_kept(tmp_path: Path) -> None:
     first = begin(tmp_path)
     ledger = open_ledger(first)
-    assert float(ledger.release("first", act(ledger, 3.5))["value"]) == 3.5  # type: ignore[arg-type]
+    assert float(ledger.keep("first", act(ledger, 3.5))["value"]) == 3.5  # type: ignore[arg-type]
     first.close()
     again = open_ledger(resume(tmp_path))
-    assert float(again.release("first", act(again, 9.9))["value"]) == 3.5  # type: ignore[arg-type]
+    assert float(again.keep("first", act(again, 9.9))["value"]) == 3.5  # type: ignore[arg-type]
     assert again.itemise()[0]["charged"] == 1
     assert "details" not in again.itemise()[0]
 
@@ -94,14 +95,14 @@ def test_release_is_refused_when_it_was_begun_and_lost(tmp_path: Path) -> None:
         raise Killed
 
     with pytest.raises(Killed):
-        ledger.release("first", die)
+        ledger.keep("first", die)
     first.close()
     journal = resume(tmp_path)
     again = open_ledger(journal)
     assert journal.has_lost("first")
     assert journal.missing == ["first"]
     with pytest.raises(PrivacyError, match="not done twice"):
-        again.release("first", act(again))
+        again.keep("first", act(again))
     line = again.itemise()[0]
     assert (line["charged"], line["details"]) == (1, {LOST: 1})
 
@@ -109,7 +110,7 @@ def test_release_is_refused_when_it_was_begun_and_lost(tmp_path: Path) -> None:
 def test_ledger_refuses_more_than_was_reserved_when_earlier_lives_charged_some(tmp_path: Path) -> None:
     first = begin(tmp_path)
     ledger = open_ledger(first)
-    ledger.release("first", act(ledger, count=4))
+    ledger.keep("first", act(ledger, count=4))
     first.close()
     again = open_ledger(resume(tmp_path))
     assert again.count_earlier("counts") == 4
@@ -121,7 +122,7 @@ def test_ledger_refuses_more_than_was_reserved_when_earlier_lives_charged_some(t
 def test_checkpoint_is_refused_when_the_plan_is_another(tmp_path: Path) -> None:
     first = begin(tmp_path)
     ledger = open_ledger(first)
-    ledger.release("first", act(ledger, count=4))
+    ledger.keep("first", act(ledger, count=4))
     first.close()
     journal = resume(tmp_path)
     with pytest.raises(UsageError, match="planned other noise for its counts"):
@@ -133,8 +134,8 @@ def test_checkpoint_is_refused_when_the_plan_is_another(tmp_path: Path) -> None:
 def test_start_over_counts_all_charges_as_spent_when_a_plan_is_given_up(tmp_path: Path) -> None:
     first = begin(tmp_path)
     ledger = open_ledger(first)
-    ledger.release("first", act(ledger, count=2))
-    ledger.release("second", act(ledger))
+    ledger.keep("first", act(ledger, count=2))
+    ledger.keep("second", act(ledger))
     first.start_over()
     first.close()
     journal = resume(tmp_path)
@@ -213,7 +214,7 @@ def test_checkpoint_says_so_when_it_cannot_be_written(tmp_path: Path, monkeypatc
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(TransferError, match="the checkpoint cannot be written: No space left on device"):
-        ledger.release("first", act(ledger))
+        ledger.keep("first", act(ledger))
 
 
 def make_killed(folder: Path) -> None:

@@ -21,6 +21,7 @@ from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.choose import choose_nothing
 from dpwgan.privacy.events import PublishedClaim, Unprotected, gaussian
 from dpwgan.privacy.ledger import Ledger
+from tests.ledgers import make_release
 
 ZERO_OUT = NeighboringRelation.ZERO_OUT
 BUDGET = Budget(epsilon=1.0, delta=1e-6)
@@ -30,7 +31,7 @@ RAW = Unprotected(reason="rows reach the network as they are", published=PUBLISH
 
 def make_claim(guarantee: Any = RAW, *, seeded: bool = False) -> Claim:
     ledger = Ledger(BUDGET, accountant=MOMENTS, neighboring_relation=ZERO_OUT, no_guarantee=True)
-    ledger.reserve("steps", RAW, 5, mechanism="gradients of rows, without noise")
+    ledger.reserve(make_release("steps", RAW, 5, mechanism="gradients of rows, without noise"))
     ledger.charge("steps", 5)
     choice = choose_nothing("auto", budget=BUDGET, neighboring_relation=ZERO_OUT)
     return build_claim(
@@ -69,17 +70,17 @@ def test_every_accountant_gives_no_finite_epsilon_when_rows_are_unprotected(acco
 def test_ledger_refuses_unprotected_acts_when_it_is_to_state_a_guarantee() -> None:
     ledger = Ledger(BUDGET, accountant=MOMENTS, neighboring_relation=ZERO_OUT)
     with pytest.raises(PrivacyError, match="has no guarantee"):
-        ledger.reserve("steps", RAW, 1, mechanism="gradients")
+        ledger.reserve(make_release("steps", RAW, 1, mechanism="gradients"))
     assert ledger.itemise() == []
 
 
 def test_ledger_states_nothing_when_it_was_opened_for_no_guarantee() -> None:
     ledger = Ledger(BUDGET, accountant=MOMENTS, neighboring_relation=ZERO_OUT, no_guarantee=True)
-    ledger.reserve("counts", gaussian(noise_multiplier=50.0), 1, mechanism="counts")
+    ledger.reserve(make_release("counts", gaussian(noise_multiplier=50.0), 1, mechanism="counts"))
     ledger.charge("counts")
     with pytest.raises(PrivacyError, match="no guarantee"):
         ledger.guarantee()
-    ledger.reserve("steps", RAW, 1, mechanism="gradients")
+    ledger.reserve(make_release("steps", RAW, 1, mechanism="gradients"))
     assert ledger.epsilon_reserved() == math.inf
     ledger.charge("steps")
     with pytest.raises(PrivacyError, match="1 of 1"):

@@ -9,12 +9,13 @@ from dpwgan.gaussians.class_moments import count_labels, split_classes
 from dpwgan.marginals.coarsening import coarsen
 from dpwgan.marginals.groups import GroupLayout
 from dpwgan.marginals.measurements import count_marginals, count_pairs
-from dpwgan.marginals.one_ways import count_one_ways, measure_one_ways, plan_one_ways
+from dpwgan.marginals.one_ways import count_one_ways, plan_one_ways
 from dpwgan.table import encoded as encoded_module
 from dpwgan.table import storage
 from dpwgan.table.encoded import EncodedTable, lay_out_spans
 from dpwgan.table.schema import CategoricalColumn, NumericColumn, Schema
 from tests.counts import count_marginal
+from tests.marginals.tables import measure_one_ways
 
 SCHEMA = Schema(
     columns=(
@@ -56,7 +57,7 @@ def test_counts_are_those_of_a_table_in_memory_when_it_is_on_disk(monkeypatch: p
     inside, outside = make_table(on_disk=False), make_table(on_disk=True)
     plan = plan_one_ways(SPANS)
     expected_one_ways = count_one_ways(inside, plan)
-    one_ways, _ = measure_one_ways(inside, plan, noise_multiplier=0.1, rng=np.random.default_rng(0))
+    one_ways = measure_one_ways(inside, plan, noise_multiplier=0.1)
     coarsening = coarsen(one_ways, records=RECORDS, least_count=5.0)
     layout = GroupLayout(coarsening.sizes)
     expected_groups = coarsening.to_groups(inside)

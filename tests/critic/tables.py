@@ -12,6 +12,7 @@ from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.table.encoded import EncodedTable, lay_out_spans
 from dpwgan.table.schema import CategoricalColumn, NumericColumn, Schema
+from tests.ledgers import open_for_plan
 
 SCHEMA = Schema(
     columns=(
@@ -76,13 +77,6 @@ def make_plan(
     )
 
 
-def make_ledger(plan: TrainingPlan) -> Ledger:
-    """Opens a ledger with the plan's charges reserved."""
-    ledger = Ledger(
-        plan.choice.budget,
-        accountant=plan.choice.accountant,
-        neighboring_relation=NeighboringRelation.ZERO_OUT,
-    )
-    for label, event, count, details in plan.charges:
-        ledger.reserve(label, event, count, **details)
-    return ledger
+def make_ledger(plan: TrainingPlan, **more: Any) -> Ledger:
+    """Opens a ledger with the plan's releases reserved."""
+    return open_for_plan(plan, **more)

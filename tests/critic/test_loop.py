@@ -137,8 +137,8 @@ def test_training_goes_on_after_the_last_step_charged_when_it_was_killed(
             neighboring_relation=NeighboringRelation.ZERO_OUT,
             journal=journal,
         )
-        for label, event, count, details in plan.charges:
-            ledger.reserve(label, event, count, **details)
+        for release in plan.releases:
+            ledger.reserve(release)
         critic, generator = CountedSteps(), CountedSteps()
 
         def step(rows: Any, **more: Any) -> None:

@@ -72,8 +72,8 @@ def test_rounds_charge_nothing_and_read_no_rows_when_there_are_several_for_each_
     game = Game(steps=4, rounds=6)
     acts: list[str] = []
     ledger = Ledger(BUDGET, accountant=game.made.choice.accountant, neighboring_relation=NeighboringRelation.ZERO_OUT)
-    for label, event, count, details in game.made.charges:
-        ledger.reserve(label, event, count, **details)
+    for release in game.made.releases:
+        ledger.reserve(release)
     read, charge = game.step._read, ledger.charge
 
     def watch_read(rows: Any) -> Any:

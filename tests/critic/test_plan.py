@@ -29,7 +29,7 @@ def test_event_holds_the_numbers_that_sampler_and_noise_use_when_planned() -> No
     assert made.event.sampling_probability == made.sampling_probability == 1_024 / 39_073
     assert made.event.noise_multiplier == made.noise_multiplier
     assert made.expected_batch_size == pytest.approx(1_024)
-    assert [(label, event, count) for label, event, count, _ in made.charges] == [("critic steps", made.event, 100)]
+    assert [(release.label, *release.charge) for release in made.releases] == [("critic steps", made.event, 100)]
 
 
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 8.0])

@@ -5,8 +5,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from dpwgan.evaluate import classifiers, detection
-from dpwgan.evaluate.baselines import make_ceiling, make_floor
+from dpwgan.evaluate import classifiers
+from dpwgan.evaluate.scores import make_ceiling, make_floor
 from tests.evaluate.samples import draw_categorical, make_categorical, make_numeric
 
 SIZES = [3, 3, 3, 12]
@@ -82,11 +82,11 @@ def test_detection_is_half_for_the_same_rows_and_one_when_a_column_gives_the_tab
     # Half give or take 0.1: five standard errors of an AUC on 2,000 rows are 0.065, a false alarm below 1e-6.
     rng = RNG(0)
     first, second = (make_numeric(rng.uniform(0, 1, size=(2_000, 2)), minimum=0.0, maximum=1.0) for _ in range(2))
-    assert detection.score_detection(first, second, RNG(1)) == pytest.approx(0.5, abs=0.1)
+    assert classifiers.score_detection(first, second, RNG(1)) == pytest.approx(0.5, abs=0.1)
     rounded = dataclasses.replace(second, numbers=np.round(second.numbers, 1))
-    assert float(detection.score_detection(first, rounded, RNG(1)) or 0.0) > 0.9
+    assert float(classifiers.score_detection(first, rounded, RNG(1)) or 0.0) > 0.9
 
 
 def test_detection_has_no_score_when_there_are_hardly_any_rows() -> None:
     table = draw_categorical(1, rows=9, sizes=[3, 3])
-    assert detection.score_detection(table, table, RNG(0)) is None
+    assert classifiers.score_detection(table, table, RNG(0)) is None

@@ -29,6 +29,17 @@ def read_pair(folder: Path, seed: int, *, cities: int = 5) -> tuple[list[Row], l
     return [row[:-1] for row in real], [row[:-1] for row in synthetic], tables[0], tables[1]
 
 
+def read_cities(folder: Path, rows: list[Row], *, name: str = "a") -> ComparedTable:
+    specs = {column: SPECS[column] for column in ("SEX", "CITY", "INCWAGE")}
+    return read_compared(write_rows(folder / f"{name}.csv", rows, header=list(specs)), parse_specs(specs, sha256=""))
+
+
+def find_roles(table: ComparedTable) -> nist2018.Roles:
+    roles = nist2018.find_roles(table, sex="SEX", city="CITY", wage="INCWAGE")
+    assert roles is not None
+    return roles
+
+
 def write_condition(condition: nist2018.Condition, table: ComparedTable) -> tuple[str, set[str] | tuple[str, float]]:
     column = table.columns[condition.column]
     if condition.accepted is not None:
@@ -50,8 +61,7 @@ def test_three_scores_equal_a_brute_force_route_when_tables_are_random(tmp_path:
     expected = brute_force.score_conjunctions(real_rows, synthetic_rows, written, SCORED)
     assert is_close(nist2018.score_conjunctions(real, synthetic, conjunctions), expected, tolerance=1e-12)
 
-    roles = nist2018.find_roles(real, sex="SEX", city="CITY", wage="INCWAGE")
-    assert roles is not None
+    roles = find_roles(real)
     expected = brute_force.score_gini_and_pay_gap(real_rows, synthetic_rows, SCORED)
     assert is_close(nist2018.score_gini_and_pay_gap(real, synthetic, roles), expected, tolerance=1e-12)
 
@@ -70,8 +80,7 @@ def test_brute_force_route_disagrees_when_a_rule_of_either_is_broken(tmp_path: P
     assert not is_close(
         nist2018.score_conjunctions(real, synthetic, conjunctions), nist2018.score_conjunctions(real, synthetic, wrong)
     )
-    roles = nist2018.find_roles(real, sex="SEX", city="CITY", wage="INCWAGE")
-    assert roles is not None
+    roles = find_roles(real)
     turned = dataclasses.replace(roles, first_sex=roles.second_sex, second_sex=roles.first_sex)
     expected = brute_force.score_gini_and_pay_gap(real_rows, synthetic_rows, SCORED)
     assert is_close(nist2018.score_gini_and_pay_gap(real, synthetic, roles), expected, tolerance=1e-12)
@@ -82,8 +91,7 @@ def test_brute_force_route_disagrees_when_a_rule_of_either_is_broken(tmp_path: P
 def test_three_scores_are_a_million_when_the_table_is_the_real_one(tmp_path: Path) -> None:
     _, _, real, _ = read_pair(tmp_path, 1)
     rng = np.random.default_rng(0)
-    roles = nist2018.find_roles(real, sex="SEX", city="CITY", wage="INCWAGE")
-    assert roles is not None
+    roles = find_roles(real)
     assert is_close(nist2018.score_marginals(real, real, nist2018.draw_triples(len(real.columns), rng)), 1e6)
     assert is_close(nist2018.score_conjunctions(real, real, nist2018.draw_conjunctions(real, rng)), 1e6)
     assert is_close(nist2018.score_gini_and_pay_gap(real, real, roles), 1e6)
@@ -124,15 +132,8 @@ def test_gini_index_equals_a_hand_worked_case_when_wages_are_known() -> None:
 def test_gini_and_pay_gap_loses_a_city_when_the_synthetic_table_has_not_it(tmp_path: Path) -> None:
     # Two cities, one of them missing: both root mean squares are sqrt(1/2).
     rows = [["1", "0", "500"], ["2", "0", "100"], ["1", "1", "100"], ["2", "1", "500"]]
-    real, one = (
-        read_compared(
-            write_rows(tmp_path / f"{name}.csv", chosen, header=["SEX", "CITY", "INCWAGE"]),
-            parse_specs({name: SPECS[name] for name in ("SEX", "CITY", "INCWAGE")}, sha256=""),
-        )
-        for name, chosen in (("real", rows), ("one", rows[:2]))
-    )
-    roles = nist2018.find_roles(real, sex="SEX", city="CITY", wage="INCWAGE")
-    assert roles is not None
+    real, one = read_cities(tmp_path, rows, name="real"), read_cities(tmp_path, rows[:2], name="one")
+    roles = find_roles(real)
     assert is_close(nist2018.score_gini_and_pay_gap(real, one, roles), 1e6 * math.sqrt(0.5))
     # With the sexes' wages swapped the ranks are swapped too: the second half is lost, the first stays.
     swapped = dataclasses.replace(real, cells=real.cells[[1, 0, 3, 2]], numbers=real.numbers)
@@ -148,17 +149,13 @@ def test_gini_and_pay_gap_ranks_by_first_appearance_when_gaps_are_equal() -> Non
 
 
 def test_gini_and_pay_gap_is_whole_when_there_is_one_city_only(tmp_path: Path) -> None:
-    rows = [["1", "0", "500"], ["2", "0", "100"]]
-    schema = parse_specs({name: SPECS[name] for name in ("SEX", "CITY", "INCWAGE")}, sha256="")
-    real = read_compared(write_rows(tmp_path / "a.csv", rows, header=["SEX", "CITY", "INCWAGE"]), schema)
-    roles = nist2018.find_roles(real, sex="SEX", city="CITY", wage="INCWAGE")
-    assert roles is not None
-    assert nist2018.score_gini_and_pay_gap(real, real, roles) == 1e6
+    real = read_cities(tmp_path, [["1", "0", "500"], ["2", "0", "100"]])
+    assert nist2018.score_gini_and_pay_gap(real, real, find_roles(real)) == 1e6
 
 
 def test_roles_are_not_found_when_a_column_is_absent_or_of_another_kind(tmp_path: Path) -> None:
     _, _, real, _ = read_pair(tmp_path, 1)
-    assert nist2018.find_roles(real, sex="SEX", city="CITY", wage="INCWAGE") is not None
+    find_roles(real)
     assert nist2018.find_roles(real, sex="SEX", city="TOWN", wage="INCWAGE") is None
     assert nist2018.find_roles(real, sex="age", city="CITY", wage="INCWAGE") is None
     assert nist2018.find_roles(real, sex="SEX", city="CITY", wage="job") is None

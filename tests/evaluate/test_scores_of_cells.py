@@ -10,7 +10,7 @@ from scipy.stats import binomtest
 from scipy.stats.contingency import association
 
 from benchmarks import scores as benchmark
-from dpwgan.evaluate import baselines, dependence, marginals, principal
+from dpwgan.evaluate import dependence, marginals, principal, scores
 from tests.evaluate.samples import draw_categorical, is_close, make_categorical, make_numeric
 
 SIZES = [2, 3, 4, 2, 5, 3, 2, 6, 3, 2]
@@ -137,7 +137,7 @@ def test_dependence_is_known_from_part_of_the_rows_when_there_are_many(monkeypat
 
 def test_floor_keeps_single_columns_and_nothing_else_when_it_is_made() -> None:
     real = draw_categorical(1, rows=2_000, sizes=[3, 3, 3])
-    floor = baselines.make_floor(real, rows=2_000, rng=np.random.default_rng(0))
+    floor = scores.make_floor(real, rows=2_000, rng=np.random.default_rng(0))
     for place in range(3):
         assert Counter(floor.cells[:, place]) == Counter(real.cells[:, place])
     np.testing.assert_array_equal(floor.numbers, floor.cells)
@@ -149,8 +149,8 @@ def test_floor_keeps_single_columns_and_nothing_else_when_it_is_made() -> None:
 def test_baselines_have_the_rows_asked_for_and_real_cells_alone_when_made(rows: int) -> None:
     real = draw_categorical(2, rows=50, sizes=SIZES)
     whole = {tuple(row) for row in real.cells.tolist()}
-    ceiling = baselines.make_ceiling(real, rows=rows, rng=np.random.default_rng(1))
-    floor = baselines.make_floor(real, rows=rows, rng=np.random.default_rng(1))
+    ceiling = scores.make_ceiling(real, rows=rows, rng=np.random.default_rng(1))
+    floor = scores.make_floor(real, rows=rows, rng=np.random.default_rng(1))
     assert ceiling.rows == floor.rows == rows
     assert {tuple(row) for row in ceiling.cells.tolist()} <= whole
 
@@ -159,7 +159,7 @@ def test_baselines_have_the_rows_asked_for_and_real_cells_alone_when_made(rows: 
 def test_ceiling_draws_every_row_as_often_when_it_is_made() -> None:
     # Exact binomial test on the first row, false alarm 1e-6; the broken twin never draws it with replacement.
     real = make_categorical(np.arange(100)[:, None] == 0, [2])
-    ceiling = baselines.make_ceiling(real, rows=100_000, rng=np.random.default_rng(2))
+    ceiling = scores.make_ceiling(real, rows=100_000, rng=np.random.default_rng(2))
     assert binomtest(int(ceiling.cells.sum()), 100_000, 0.01).pvalue > 1e-6
     assert binomtest(1, 100_000, 0.01).pvalue < 1e-6
 

@@ -70,7 +70,7 @@ def transcribed() -> Iterator[list[list[Any]]]:
 
     def charge(ledger: Ledger, label: str, count: int = 1) -> None:
         charge_on(ledger, label, count)
-        charged.append((label, ledger._lines[label].event))
+        charged.append((label, ledger.find(label).event))
 
     def note_step(plan: Any, *sums: Any) -> None:
         note(charged[-1][1], float(plan.l2_clip_norm), digest(*sums))

@@ -4,8 +4,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from dpwgan.marginals import one_ways
+from dpwgan.marginals.one_ways import OneWayPlan, OneWays
 from dpwgan.table.encoded import EncodedTable, lay_out_spans
 from dpwgan.table.schema import CategoricalColumn, Column, NumericColumn, Schema
+from tests.ledgers import open_ledger
 
 COLUMNS: tuple[Column, ...] = (
     CategoricalColumn(name="letters", tokens=("a", "b", "c", "d", "N", ""), missing=("N", "")),
@@ -45,3 +48,9 @@ def make_encoded(records: int, *, seed: int, columns: Sequence[Column] = COLUMNS
             if span.role == "available":
                 available = codes[:, span.source] == span.categories - 1
     return EncodedTable(codes=codes, numbers=numbers, spans=spans)
+
+
+def measure_one_ways(encoded: EncodedTable, plan: OneWayPlan, *, noise_multiplier: float, seed: int = 0) -> OneWays:
+    """Releases the one-way counts of a plan, by a ledger of their own."""
+    ledger = open_ledger([plan.plan_release("counts", noise_multiplier=noise_multiplier)], source=seed)
+    return one_ways.measure_one_ways(encoded, plan, ledger=ledger, label="counts")

@@ -1,7 +1,7 @@
 """The anchor's plan: how the budget is shared out, what a public fact decides, and in which order rows are read."""
 
 import math
-from collections.abc import Callable
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -12,10 +12,7 @@ from dpwgan.errors import PrivacyError
 from dpwgan.marginals import anchor, one_ways, queries
 from dpwgan.marginals import pairs as moments
 from dpwgan.marginals.anchor import (
-    ANSWER_LABEL,
-    MOMENTS_LABEL,
     ONE_WAYS_LABEL,
-    SELECTION_LABEL,
     AnchorPlan,
     AnchorSettings,
     FittedAnchor,
@@ -23,11 +20,14 @@ from dpwgan.marginals.anchor import (
     plan_anchor,
 )
 from dpwgan.marginals.code_information import CodeInformation
+from dpwgan.marginals.pairs import MOMENTS_LABEL
+from dpwgan.marginals.queries import ANSWER_LABEL, SELECTION_LABEL
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.events import gaussian
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.randomness import make_streams
 from dpwgan.table.encoded import EncodedTable
+from tests.ledgers import Watcher, make_release, open_ledger, watch_reads
 from tests.methods.privacy_totals import total_rho
 from tests.methods.runs import NARROW, make_table, reserve
 
@@ -61,7 +61,7 @@ def fit(encoded: EncodedTable, plan: AnchorPlan, *, ledger: Ledger | None = None
 def test_releases_take_their_share_of_rho_when_added_up(kind: anchor.Kind, columns: list, share: float) -> None:
     plan = make_plan(make_table(300, columns=columns), kind=kind)
     plan = replace(plan, scale=plan.scale / math.sqrt(share))
-    rho = total_rho([(event, count) for _, event, count, _ in plan.charges], relation=ZERO_OUT)
+    rho = total_rho([release.charge for release in plan.releases], relation=ZERO_OUT)
     assert rho == pytest.approx(1 / (2 * plan.scale**2), rel=1e-9)
     assert rho == pytest.approx(share / (2 * plan.choice.noise_scale**2), rel=1e-9)
 
@@ -69,7 +69,9 @@ def test_releases_take_their_share_of_rho_when_added_up(kind: anchor.Kind, colum
 def test_lines_are_those_of_the_kind_when_reserved() -> None:
     encoded = make_table(300)
     attributes = len(NARROW)
-    lines = {kind: {label: count for label, _, count, _ in make_plan(encoded, kind=kind).charges} for kind in KINDS}
+    lines = {
+        kind: {release.label: release.times for release in make_plan(encoded, kind=kind).releases} for kind in KINDS
+    }
     assert lines["one-ways"] == {ONE_WAYS_LABEL: 1}
     assert lines["moments"] == {ONE_WAYS_LABEL: 1, MOMENTS_LABEL: 1}
     assert lines["queries"] == {
@@ -81,7 +83,7 @@ def test_lines_are_those_of_the_kind_when_reserved() -> None:
 
 def test_plan_depends_on_public_facts_alone_when_rows_differ() -> None:
     plans = [make_plan(make_table(300, seed=seed), settings=AnchorSettings()) for seed in (1, 2)]
-    assert plans[0].charges == plans[1].charges
+    assert plans[0].releases == plans[1].releases
     assert (plans[0].rounds, plans[0].ways) == (plans[1].rounds, plans[1].ways)
 
 
@@ -90,10 +92,10 @@ def test_other_charges_are_paid_first_when_there_are_some() -> None:
     others = [(gaussian(noise_multiplier=8.0), 1)]
     alone, beside = make_plan(encoded), make_plan(encoded, other_charges=others)
     assert beside.scale > alone.scale
-    ledger = Ledger(Budget(epsilon=1.0, delta=1e-5), accountant=beside.choice.accountant, neighboring_relation=ZERO_OUT)
-    ledger.reserve("first", *others[0], mechanism="other")
-    for label, event, count, details in beside.charges:
-        ledger.reserve(label, event, count, **details)
+    ledger = open_ledger([], budget=Budget(epsilon=1.0, delta=1e-5), accountant=beside.choice.accountant)
+    ledger.reserve(make_release("first", *others[0], mechanism="other"))
+    for release in beside.releases:
+        ledger.reserve(release)
     assert 0.99 < ledger.epsilon_reserved() <= 1.0
 
 
@@ -115,71 +117,18 @@ READS: list[tuple[Any, str]] = [
 ]
 """Where rows are turned into exact counts."""
 
-RELEASES: list[tuple[Any, str, str]] = [
-    (one_ways, "add_gaussian_noise", ONE_WAYS_LABEL),
-    (queries, "select_by_exponential_mechanism", SELECTION_LABEL),
-    (queries, "add_gaussian_noise", ANSWER_LABEL),
-]
-"""Where something leaves."""
-
-
-class OrderedLedger(Ledger):
-    """Keeps the order of charges among everything else that happened."""
-
-    def __init__(self, *args: Any, **more: Any) -> None:
-        super().__init__(*args, **more)
-        self.happened: list[str] = []
-
-    def charge(self, label: str, count: int = 1) -> None:
-        super().charge(label, count)
-        self.happened += [f"charge {label}"] * count
-
-    def watch(self, patch: pytest.MonkeyPatch, module: Any, name: str, *, says: str) -> None:
-        act: Callable[..., Any] = getattr(module, name)
-
-        def watched(*args: Any, **more: Any) -> Any:
-            if says == "read":
-                self.happened.append(says)
-            result = act(*args, **more)
-            if says != "read":
-                self.happened.append(says)
-            return result
-
-        patch.setattr(module, name, watched)
-
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_read_and_release_comes_after_its_charge_when_fitted(
-    kind: anchor.Kind, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_are_read_behind_the_door_alone_when_fitted(kind: anchor.Kind, monkeypatch: pytest.MonkeyPatch) -> None:
     encoded = make_table(300)
     # Marginals of three are counted too.
     plan = make_plan(encoded, kind=kind, settings=AnchorSettings(rounds=3, ways=3, codes=40, fit_steps=8))
-    ledger = reserve(plan, kind=OrderedLedger)
-    assert isinstance(ledger, OrderedLedger)
-    for module, name in READS:
-        ledger.watch(monkeypatch, module, name, says="read")
-    for module, name, label in RELEASES:
-        ledger.watch(monkeypatch, module, name, says=f"release {label}")
-    ledger.watch(monkeypatch, anchor, "measure_moments", says=f"release {MOMENTS_LABEL}")
+    watcher = Watcher()
+    ledger = reserve(plan, observers=[watcher])
+    reads = watch_reads(monkeypatch, ledger, watcher, READS)
     fit(encoded, plan, ledger=ledger)
-    paid = {label: 0 for label, _, _, _ in plan.charges}
-    done = dict(paid)
-    reads = 0
-    for event in ledger.happened:
-        word, _, label = event.partition(" ")
-        if word == "charge":
-            paid[label] += 1
-        elif word == "release":
-            done[label] += 1
-            assert done[label] <= paid[label], event
-        elif done != paid:
-            # Something has been charged and not happened yet: that is what the rows are read for.
-            reads += 1
-        else:
-            raise AssertionError(f"rows were counted with nothing charged, after {ledger.happened[:4]}")
-    assert reads >= 1 + (kind != "one-ways")
-    assert done == paid == {label: count for label, _, count, _ in plan.charges}
+    assert set(reads) == {release.label for release in plan.releases} - {ANSWER_LABEL}
+    assert Counter(watcher.order) == ledger.charged == {release.label: release.times for release in plan.releases}
     assert ledger.epsilon_spent() == ledger.epsilon_reserved()
 
 
@@ -189,15 +138,15 @@ def test_no_row_is_read_when_the_ledger_refuses(kind: anchor.Kind, monkeypatch: 
     plan = make_plan(encoded, kind=kind)
     # A ledger in which one act of each line is missing stops the fit there.
     choice = plan.choice
-    for missing in [label for label, _, _, _ in plan.charges]:
-        ledger = Ledger(choice.budget, accountant=choice.accountant, neighboring_relation=ZERO_OUT)
-        for label, event, count, details in plan.charges:
-            kept = count - (label == missing)
+    for missing in [release.label for release in plan.releases]:
+        ledger = open_ledger([], budget=choice.budget, accountant=choice.accountant)
+        for release in plan.releases:
+            kept = release.times - (release.label == missing)
             if kept:
-                ledger.reserve(label, event, kept, **details)
+                ledger.reserve(replace(release, times=kept))
         with pytest.raises(PrivacyError, match=missing):
             fit(encoded, plan, ledger=ledger)
-    ledger = Ledger(choice.budget, accountant=choice.accountant, neighboring_relation=ZERO_OUT)
+    ledger = open_ledger([], budget=choice.budget, accountant=choice.accountant)
     monkeypatch.setattr(one_ways, "count_one_ways", lambda *_: pytest.fail("rows were read"))
     with pytest.raises(PrivacyError, match=ONE_WAYS_LABEL):
         fit(encoded, plan, ledger=ledger)

@@ -12,12 +12,12 @@ from scipy import optimize, stats
 
 from dpwgan.errors import DpwganError, InputError, UsageError
 from dpwgan.marginals.coarsening import Coarsening, _merge_neighbours, coarsen
-from dpwgan.marginals.one_ways import measure_one_ways, plan_one_ways
+from dpwgan.marginals.one_ways import plan_one_ways
 from dpwgan.marginals.simplex import project_on_simplex
 from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.schema import CategoricalColumn, Column, NumericColumn, Schema
-from tests.marginals.tables import COLUMNS, SCHEMA, make_encoded
+from tests.marginals.tables import COLUMNS, SCHEMA, make_encoded, measure_one_ways
 
 FALSE_ALARM = 1e-6
 
@@ -26,9 +26,7 @@ def release(
     encoded: EncodedTable, *, stddev: float, least_count: float, seed: int = 0, most_cells: int = 128
 ) -> Coarsening:
     plan = plan_one_ways(encoded.spans)
-    one_ways, _ = measure_one_ways(
-        encoded, plan, noise_multiplier=stddev / plan.sensitivity, rng=np.random.default_rng(seed)
-    )
+    one_ways = measure_one_ways(encoded, plan, noise_multiplier=stddev / plan.sensitivity, seed=seed)
     return coarsen(one_ways, records=encoded.records, least_count=least_count, most_cells=most_cells)
 
 
@@ -284,8 +282,6 @@ def test_groups_are_refused_when_they_do_not_exist() -> None:
 )
 def test_coarsening_is_refused_when_a_number_is_out_of_range(change: dict[str, Any]) -> None:
     encoded = make_encoded(5, seed=1, columns=COLUMNS[:2])
-    one_ways, _ = measure_one_ways(
-        encoded, plan_one_ways(encoded.spans), noise_multiplier=1.0, rng=np.random.default_rng(0)
-    )
+    one_ways = measure_one_ways(encoded, plan_one_ways(encoded.spans), noise_multiplier=1.0)
     with pytest.raises(UsageError):
         coarsen(one_ways, **{"records": 5, "least_count": 1.0, **change})

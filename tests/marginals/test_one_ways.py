@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import secrets
 
 import numpy as np
 import pytest
@@ -10,11 +11,11 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dpwgan.errors import DpwganError, PrivacyError
-from dpwgan.marginals.one_ways import MOST_ROOT_BLOCKS, OneWayPlan, count_one_ways, measure_one_ways, plan_one_ways
+from dpwgan.marginals.one_ways import MOST_ROOT_BLOCKS, OneWayPlan, count_one_ways, plan_one_ways
 from dpwgan.privacy.events import gaussian
 from dpwgan.table.encoded import EncodedTable, lay_out_spans
 from dpwgan.table.schema import CategoricalColumn, NumericColumn, Schema
-from tests.marginals.tables import COLUMNS, make_encoded
+from tests.marginals.tables import COLUMNS, make_encoded, measure_one_ways
 
 FALSE_ALARM = 1e-6
 NARROW = [column for column in COLUMNS if column.name not in ("wide", "weight", "pay")]
@@ -79,7 +80,7 @@ def test_neighbours_are_no_further_apart_than_the_sensitivity_when_a_record_goes
         numbers=np.concatenate((other.numbers, encoded.numbers[1:])),
         spans=encoded.spans,
     )
-    event = plan.make_event(noise_multiplier=1.0)
+    event = plan.plan_release("counts", noise_multiplier=1.0).event
     moved = np.linalg.norm(counts - flatten(replaced, plan))
     assert moved <= plan.sensitivity * event.replace_one_factor * (1 + 1e-12)
 
@@ -101,7 +102,7 @@ def _passes_chi_square(noise: np.ndarray, *, stddev: float) -> bool:
 def _measure_noise(noise_multiplier: float) -> tuple[np.ndarray, float]:
     encoded = make_small(200, 3)
     plan = plan_one_ways(encoded.spans)
-    one_ways, _ = measure_one_ways(encoded, plan, noise_multiplier=noise_multiplier, rng=np.random.default_rng())
+    one_ways = measure_one_ways(encoded, plan, noise_multiplier=noise_multiplier, seed=secrets.randbits(32))
     released = np.concatenate([histogram for table in one_ways.histograms for histogram in table])
     return released - flatten(encoded, plan), plan.sensitivity
 
@@ -123,16 +124,17 @@ def test_the_check_of_noise_fails_when_noise_is_ten_percent_low() -> None:
 def test_event_is_the_planned_one_when_measured() -> None:
     encoded = make_small(10, 1)
     plan = plan_one_ways(encoded.spans)
-    one_ways, event = measure_one_ways(encoded, plan, noise_multiplier=3.0, rng=np.random.default_rng(0))
-    assert event == plan.make_event(noise_multiplier=3.0)
-    assert event == gaussian(noise_multiplier=3.0, replace_one_factor=math.sqrt(2))
+    one_ways = measure_one_ways(encoded, plan, noise_multiplier=3.0)
+    release = plan.plan_release("counts", noise_multiplier=3.0)
+    assert release.sensitivity == plan.sensitivity
+    assert release.event == gaussian(noise_multiplier=3.0, replace_one_factor=math.sqrt(2))
     assert one_ways.stddev == 3.0 * plan.sensitivity
 
 
 def test_codes_are_averaged_over_their_histograms_when_number_has_several() -> None:
     encoded = make_encoded(100, seed=2, columns=[PAY])
     plan = plan_one_ways(encoded.spans)
-    one_ways, _ = measure_one_ways(encoded, plan, noise_multiplier=1.0, rng=np.random.default_rng(0))
+    one_ways = measure_one_ways(encoded, plan, noise_multiplier=1.0)
     codes, stddev = one_ways.get_codes(0)
     assert plan.blocks == ((20, 316, 5_051),)
     assert codes == pytest.approx(sum(histogram[:2] for histogram in one_ways.histograms[0]) / 3)
@@ -144,6 +146,6 @@ def test_release_is_refused_when_table_or_noise_is_another() -> None:
     encoded = make_small(10, 1)
     other = plan_one_ways(lay_out_spans(Schema(columns=(CategoricalColumn(name="x", tokens=("a",)),), sha256="0")))
     with pytest.raises(DpwganError, match="not laid out as the plan"):
-        measure_one_ways(encoded, other, noise_multiplier=1.0, rng=np.random.default_rng(0))
+        measure_one_ways(encoded, other, noise_multiplier=1.0)
     with pytest.raises(PrivacyError):
-        measure_one_ways(encoded, plan_one_ways(encoded.spans), noise_multiplier=0.0, rng=np.random.default_rng(0))
+        measure_one_ways(encoded, plan_one_ways(encoded.spans), noise_multiplier=0.0)

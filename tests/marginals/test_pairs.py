@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dpwgan.errors import PrivacyError
-from dpwgan.marginals import pairs as moments
 from dpwgan.marginals.groups import GroupLayout
 from dpwgan.marginals.measurements import MeasuredMarginals
-from dpwgan.marginals.pairs import REPLACE_ONE_FACTOR, measure_moments, weigh_pairs
+from dpwgan.marginals.pairs import measure_moments, plan_moments, weigh_pairs
+from dpwgan.privacy.events import gaussian
 from tests.counts import count_marginal
+from tests.ledgers import Watcher, open_ledger
 from tests.marginals.groups import make_groups, replace_row
 
 FALSE_ALARM = 1e-6
@@ -25,30 +26,20 @@ LAYOUT = GroupLayout(SIZES)
 
 def measure(
     groups: npt.NDArray[np.int32], layout: GroupLayout, *, noise_multiplier: float, seed: int = 0
-) -> MeasuredMarginals:
-    measured = MeasuredMarginals(layout)
-    measure_moments(
-        groups, layout, measured=measured, noise_multiplier=noise_multiplier, rng=np.random.default_rng(seed)
-    )
-    return measured
+) -> tuple[MeasuredMarginals, Watcher]:
+    measured, watcher = MeasuredMarginals(layout), Watcher()
+    ledger = open_ledger([plan_moments(noise_multiplier=noise_multiplier)], source=seed, observers=[watcher])
+    measure_moments(groups, layout, measured=measured, records=len(groups), ledger=ledger)
+    return measured, watcher
 
 
-def watch_values(groups: npt.NDArray[np.int32]) -> npt.NDArray[np.float64]:
-    """Everything that is handed to the Gaussian mechanism in one release, side by side."""
-    seen: list[npt.NDArray[np.float64]] = []
-    add = moments.add_gaussian_noise
-
-    def watch(values: npt.NDArray[np.float64], **more: float) -> object:
-        assert more["sensitivity"] == 1.0
-        assert more["noise_multiplier"] == 7.0
-        assert more["replace_one_factor"] == REPLACE_ONE_FACTOR == math.sqrt(2)
-        seen.append(np.array(values).ravel())
-        return add(values, **more)  # type: ignore[arg-type]
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(moments, "add_gaussian_noise", watch)
-        measure(groups, LAYOUT, noise_multiplier=7.0)
-    return np.concatenate(seen)
+def find_values(groups: npt.NDArray[np.int32]) -> npt.NDArray[np.float64]:
+    """Everything that is given noise in one release, side by side."""
+    _, watcher = measure(groups, LAYOUT, noise_multiplier=7.0)
+    (release,) = watcher.releases
+    assert release.sensitivity == 1.0
+    assert release.event == gaussian(noise_multiplier=7.0, replace_one_factor=math.sqrt(2))
+    return np.concatenate([values.ravel() for values in watcher.exact])
 
 
 @pytest.mark.parametrize("sizes", [SIZES, (2, 2), (128, 2, 2, 30)])
@@ -79,17 +70,17 @@ def test_all_counts_together_move_by_no_more_than_the_sensitivity_when_a_record_
     rng = np.random.default_rng(seed)
     groups = make_groups(records, sizes=SIZES, seed=seed)
     row = int(rng.integers(records))
-    values = watch_values(groups)
+    values = find_values(groups)
     # A record that is zeroed out adds nothing to any count; how many records there are is public.
-    without = watch_values(np.delete(groups, row, axis=0)) if records > 1 else np.zeros_like(values)
-    changed = watch_values(replace_row(groups, row, by=rng.integers(0, SIZES)))
+    without = find_values(np.delete(groups, row, axis=0)) if records > 1 else np.zeros_like(values)
+    changed = find_values(replace_row(groups, row, by=rng.integers(0, SIZES)))
     assert np.linalg.norm(values - without) == pytest.approx(1.0, rel=1e-12)
     assert np.linalg.norm(values - changed) <= math.sqrt(2) * (1 + 1e-12)
 
 
 def test_replaced_record_reaches_the_sensitivity_when_it_leaves_every_cell() -> None:
     groups = np.zeros((5, 5), np.int32)
-    moved = watch_values(groups) - watch_values(replace_row(groups, 0, by=[2, 0, 3, 1, 4]))
+    moved = find_values(groups) - find_values(replace_row(groups, 0, by=[2, 0, 3, 1, 4]))
     assert np.linalg.norm(moved) == pytest.approx(math.sqrt(2))
 
 
@@ -103,7 +94,7 @@ def chi_square_rejects(normal: npt.NDArray[np.float64]) -> bool:
 def test_noise_has_the_variance_of_its_weight_when_measured_by_chi_square() -> None:
     layout = GroupLayout((70, 60, 20))
     groups = make_groups(300, sizes=layout.sizes, seed=2)
-    measured = measure(groups, layout, noise_multiplier=3.0, seed=3)
+    measured, _ = measure(groups, layout, noise_multiplier=3.0, seed=3)
     cells = {(0, 1): 4_200, (0, 2): 1_400, (1, 2): 1_200}
     norm = math.sqrt(sum(number ** (2 / 3) for number in cells.values()))
     normal = []
@@ -122,7 +113,7 @@ def test_noise_has_the_variance_of_its_weight_when_measured_by_chi_square() -> N
 
 def test_answers_weigh_by_their_own_noise_when_they_become_a_loss() -> None:
     groups = make_groups(300, sizes=SIZES, seed=4)
-    measured = measure(groups, LAYOUT, noise_multiplier=2.0)
+    measured, _ = measure(groups, LAYOUT, noise_multiplier=2.0)
     probabilities = np.full((1, LAYOUT.width), 0.0, np.float32)
     loss, _ = measured.loss_and_gradient(probabilities)
     expected = 0.0

@@ -16,16 +16,24 @@ from dpwgan.marginals import queries
 from dpwgan.marginals.groups import GroupLayout, Marginal
 from dpwgan.marginals.measurements import MeasuredMarginals, answer_marginal
 from dpwgan.marginals.queries import (
+    ANSWER_LABEL,
     LARGER_PART,
     ONE_WAY_STDDEVS,
     OUTLIER,
+    SELECTION_LABEL,
     SELECTION_SENSITIVITY,
     SPREAD,
     QueryDiscriminator,
     draw_towards,
     expect_gains,
+    plan_queries,
 )
+from dpwgan.privacy.events import exponential_selection, gaussian
+from dpwgan.privacy.noise_source import NoiseSource
+from dpwgan.privacy.randomness import make_streams
+from dpwgan.privacy.release import Release
 from tests.counts import count_marginal
+from tests.ledgers import Watcher, open_ledger
 from tests.marginals.groups import make_groups, make_probabilities, replace_row
 
 FALSE_ALARM = 1e-6
@@ -52,54 +60,35 @@ def make_discriminator(
     most_cells: int = 100_000,
     selection_epsilon: float = 1.0,
     answer_noise_multiplier: float = 2.0,
-    seed: int = 0,
+    source: NoiseSource | int = 0,
+    watcher: Watcher | None = None,
     kind: type[QueryDiscriminator] = QueryDiscriminator,
 ) -> QueryDiscriminator:
     measured = MeasuredMarginals(layout) if measured is None else measured
     for marginal in asked:
         measured.add(marginal, np.zeros([layout.sizes[attribute] for attribute in marginal]), stddev=1.0)
+    lines = plan_queries(10_000, selection_epsilon=selection_epsilon, answer_noise_multiplier=answer_noise_multiplier)
     return kind(
         groups,
         layout,
         measured=measured,
         most_ways=most_ways,
         most_cells=most_cells,
-        selection_epsilon=selection_epsilon,
-        answer_noise_multiplier=answer_noise_multiplier,
-        rng=np.random.default_rng(seed),
+        records=len(groups),
+        ledger=open_ledger(lines, source=source, observers=[] if watcher is None else [watcher]),
     )
 
 
-class Watch:
-    """Keeps what goes into the two mechanisms and what comes out of them."""
+class Selecting(NoiseSource):
+    """Selects one and the same candidate."""
 
-    def __init__(self, patch: pytest.MonkeyPatch) -> None:
-        self.order: list[str] = []
-        self.scores: list[npt.NDArray[np.float64]] = []
-        self.selected: list[int] = []
-        self.selection_settings: list[dict[str, Any]] = []
-        self.counts: list[npt.NDArray[np.float64]] = []
-        self.released: list[npt.NDArray[np.float64]] = []
-        self.answer_settings: list[dict[str, Any]] = []
-        self._select, self._answer = queries.select_by_exponential_mechanism, queries.add_gaussian_noise
-        patch.setattr(queries, "select_by_exponential_mechanism", self.select)
-        patch.setattr(queries, "add_gaussian_noise", self.answer)
+    def __init__(self, index: int) -> None:
+        streams = make_streams(1)
+        super().__init__(noise=streams.noise, batches=streams.batches)
+        self._index = index
 
-    def select(self, scores: npt.NDArray[np.float64], *, rng: np.random.Generator, **more: Any) -> Any:
-        self.order.append("select")
-        self.scores.append(np.array(scores))
-        self.selection_settings.append(more)
-        found = self._select(scores, rng=rng, **more)
-        self.selected.append(found[0])
-        return found
-
-    def answer(self, values: npt.NDArray[np.float64], *, rng: np.random.Generator, **more: Any) -> Any:
-        self.order.append("answer")
-        self.counts.append(np.array(values))
-        self.answer_settings.append(more)
-        noisy = self._answer(values, rng=rng, **more)
-        self.released.append(np.array(noisy[0]))
-        return noisy
+    def select(self, release: Release, scores: npt.ArrayLike) -> int:
+        return self._index
 
 
 def find_gain(error: float, expected: float, *, stddev: float) -> float:
@@ -124,11 +113,11 @@ def count_gain(
     return total
 
 
-def test_scores_are_expected_gains_when_computed_cell_by_cell(monkeypatch: pytest.MonkeyPatch) -> None:
-    watch = Watch(monkeypatch)
+def test_scores_are_expected_gains_when_computed_cell_by_cell() -> None:
+    watch = Watcher()
     groups = make_groups(60, sizes=SIZES, seed=1)
     probabilities = make_probabilities(7, sizes=SIZES, seed=2)
-    make_discriminator(groups, asked=[(0, 2), (2, 4)], most_ways=3).ask(probabilities)
+    make_discriminator(groups, asked=[(0, 2), (2, 4)], most_ways=3, watcher=watch).ask(probabilities)
     expected = [count_gain(groups, marginal, probabilities, stddev=2.0) for marginal in [*PAIRS, (0, 2, 4)]]
     assert watch.scores[0] == pytest.approx(np.array(expected), abs=1e-3)
 
@@ -139,9 +128,9 @@ def test_scores_are_the_same_when_they_are_taken_in_several_blocks(monkeypatch: 
     probabilities = make_probabilities(7, sizes=SIZES, seed=2)
     shares = [part.mean(axis=0) for part in np.split(probabilities, LAYOUT.starts[1:], axis=1)]
     monkeypatch.setattr(queries, "_BLOCK_CELLS", cells)
-    cut = [ask_once(make_discriminator(groups), part, shares) for part in (probabilities, None)]
+    cut = [ask_once(groups, part, shares) for part in (probabilities, None)]
     monkeypatch.undo()
-    whole = [ask_once(make_discriminator(groups), part, shares) for part in (probabilities, None)]
+    whole = [ask_once(groups, part, shares) for part in (probabilities, None)]
     assert np.hstack(cut) == pytest.approx(np.hstack(whole), rel=1e-12)
 
 
@@ -173,9 +162,8 @@ def test_tree_scores_leave_out_what_noise_of_one_ways_explains_when_computed_cel
     rng = np.random.default_rng(2)
     shares = [rng.dirichlet(np.ones(size)) for size in SIZES]
     stddevs = [rng.uniform(0.0, 3.0, size) for size in SIZES]
-    with pytest.MonkeyPatch.context() as patch:
-        watch = Watch(patch)
-        make_discriminator(groups, answer_noise_multiplier=0.5).ask_for_tree(shares, stddevs=stddevs)
+    watch = Watcher()
+    make_discriminator(groups, answer_noise_multiplier=0.5, watcher=watch).ask_for_tree(shares, stddevs=stddevs)
     expected = []
     for left, right in PAIRS:
         total = 0.0
@@ -190,17 +178,21 @@ def test_tree_scores_leave_out_what_noise_of_one_ways_explains_when_computed_cel
 
 
 def ask_once(
-    discriminator: QueryDiscriminator, probabilities: npt.NDArray[np.float32] | None, shares: list[npt.NDArray]
+    groups: npt.NDArray[np.int32],
+    probabilities: npt.NDArray[np.float32] | None,
+    shares: list[npt.NDArray],
+    **more: Any,
 ) -> npt.NDArray[np.float64]:
     """All scores of one selection; of the tree's first one where there are no codes yet."""
-    with pytest.MonkeyPatch.context() as patch:
-        watch = Watch(patch)
-        if probabilities is None:
-            discriminator.ask_for_tree(shares, stddevs=[np.full(len(share), 0.7) for share in shares])
-        else:
-            discriminator.ask(probabilities)
-    assert watch.selection_settings[0]["sensitivity"] == SELECTION_SENSITIVITY
-    return watch.scores[0]
+    watch = Watcher()
+    discriminator = make_discriminator(groups, watcher=watch, **more)
+    if probabilities is None:
+        discriminator.ask_for_tree(shares, stddevs=[np.full(len(share), 0.7) for share in shares])
+    else:
+        discriminator.ask(probabilities)
+    assert watch.releases[0].label == SELECTION_LABEL
+    assert watch.releases[0].sensitivity == SELECTION_SENSITIVITY
+    return np.array(watch.scores[0])
 
 
 @settings(deadline=None, max_examples=40)
@@ -216,11 +208,10 @@ def test_scores_move_by_no_more_than_their_sensitivity_when_a_record_goes_or_cha
     shares = [rng.dirichlet(np.ones(size)) for size in SIZES]
     asked = [tuple(sorted(rng.choice(5, 2, replace=False).tolist())) for _ in range(4)]
     more: dict[str, Any] = {"asked": asked, "most_ways": 4}
-    scores = ask_once(make_discriminator(groups, **more), probabilities, shares)
-    out = make_discriminator(np.delete(groups, row, axis=0), kind=ZeroedOut, **more)
-    without = ask_once(out, probabilities, shares)
+    scores = ask_once(groups, probabilities, shares, **more)
+    without = ask_once(np.delete(groups, row, axis=0), probabilities, shares, kind=ZeroedOut, **more)
     changed = replace_row(groups, row, by=rng.integers(0, SIZES))
-    replaced = ask_once(make_discriminator(changed, **more), probabilities, shares)
+    replaced = ask_once(changed, probabilities, shares, **more)
     assert len(scores) == len(without) == len(replaced) >= len(PAIRS)
     assert of_tree or len(scores) > len(PAIRS) or len(set(asked)) < 2 or not _touch(asked)
     assert np.max(np.abs(scores - without)) <= SELECTION_SENSITIVITY
@@ -238,10 +229,10 @@ def test_score_moves_by_its_sensitivity_when_a_cell_is_short_of_records() -> Non
     shares = [np.eye(size)[0] for size in SIZES]
     # Next to no noise: every error stands out of it.
     more: dict[str, Any] = {"answer_noise_multiplier": 1e-9}
-    scores = ask_once(make_discriminator(groups, **more), probabilities, shares)
-    without = ask_once(make_discriminator(groups[1:], kind=ZeroedOut, **more), probabilities, shares)
+    scores = ask_once(groups, probabilities, shares, **more)
+    without = ask_once(groups[1:], probabilities, shares, kind=ZeroedOut, **more)
     changed = replace_row(groups, 0, by=[1, 0, 1, 1, 1])
-    replaced = ask_once(make_discriminator(changed, **more), probabilities, shares)
+    replaced = ask_once(changed, probabilities, shares, **more)
     assert without - scores == pytest.approx(1.0)
     assert replaced - scores == pytest.approx(2.0)
 
@@ -253,10 +244,12 @@ def test_scores_hold_their_sensitivity_when_the_table_is_large_and_wide() -> Non
     groups = make_groups(200_000, sizes=sizes, seed=3)
     probabilities = make_probabilities(30, sizes=sizes, seed=4)
     shares: list[npt.NDArray] = []
-    scores = ask_once(make_discriminator(groups, layout=layout, most_cells=10**6), probabilities, shares)
+    scores = ask_once(groups, probabilities, shares, layout=layout, most_cells=10**6)
     for row in (0, 77):
-        without = make_discriminator(np.delete(groups, row, axis=0), layout=layout, most_cells=10**6, kind=ZeroedOut)
-        assert np.abs(scores - ask_once(without, probabilities, shares)).max() <= SELECTION_SENSITIVITY
+        without = ask_once(
+            np.delete(groups, row, axis=0), probabilities, shares, layout=layout, most_cells=10**6, kind=ZeroedOut
+        )
+        assert np.abs(scores - without).max() <= SELECTION_SENSITIVITY
 
 
 def chi_square_rejects(normal: npt.NDArray[np.float64]) -> bool:
@@ -267,10 +260,8 @@ def chi_square_rejects(normal: npt.NDArray[np.float64]) -> bool:
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("ways", [2, 3])
-def test_noise_of_an_answer_has_the_planned_variance_when_measured_by_chi_square(
-    ways: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    watch = Watch(monkeypatch)
+def test_noise_of_an_answer_has_the_planned_variance_when_measured_by_chi_square(ways: int) -> None:
+    watch = Watcher()
     sizes = (80, 80) if ways == 2 else (20, 20, 20)
     layout, everything = GroupLayout(sizes), tuple(range(ways))
     # Attributes that are independent but for the last one, which follows from the others: only all together are wrong.
@@ -278,13 +269,21 @@ def test_noise_of_an_answer_has_the_planned_variance_when_measured_by_chi_square
     groups[:, -1] = groups[:, :-1].sum(axis=1) % sizes[-1]
     asked = [] if ways == 2 else [(0, 1), (1, 2)]
     discriminator = make_discriminator(
-        groups, layout=layout, asked=asked, most_ways=ways, answer_noise_multiplier=3.0, selection_epsilon=50.0
+        groups,
+        layout=layout,
+        asked=asked,
+        most_ways=ways,
+        answer_noise_multiplier=3.0,
+        selection_epsilon=50.0,
+        watcher=watch,
     )
     codes = np.full((1, layout.width), 1 / sizes[0], np.float32)
     assert discriminator.ask(codes) == everything
-    normal = (watch.released[0] - count_marginal(groups, everything, layout)).ravel() / 3.0
-    assert watch.released[0].shape == sizes
-    assert watch.answer_settings == [{"sensitivity": 1.0, "noise_multiplier": 3.0, "replace_one_factor": math.sqrt(2)}]
+    normal = (watch.noisy[0] - count_marginal(groups, everything, layout)).ravel() / 3.0
+    assert watch.noisy[0].shape == sizes
+    answer = watch.releases[1]
+    assert answer.sensitivity == 1.0
+    assert answer.event == gaussian(noise_multiplier=3.0, replace_one_factor=math.sqrt(2))
     assert len(normal) >= 5_000
     assert not chi_square_rejects(normal)
     assert stats.kstest(normal, "norm").pvalue > FALSE_ALARM
@@ -293,16 +292,17 @@ def test_noise_of_an_answer_has_the_planned_variance_when_measured_by_chi_square
 
 
 @pytest.mark.parametrize("marginal", [(0, 2), (0, 2, 4)])
-def test_answer_is_the_share_of_records_when_there_is_hardly_any_noise(
-    marginal: Marginal, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_answer_is_the_share_of_records_when_there_is_hardly_any_noise(marginal: Marginal) -> None:
     groups = make_groups(400, sizes=SIZES, seed=6)
     measured = MeasuredMarginals(LAYOUT)
     discriminator = make_discriminator(
-        groups, measured=measured, asked=[(0, 2), (2, 4)], most_ways=3, answer_noise_multiplier=1e-3
+        groups,
+        measured=measured,
+        asked=[(0, 2), (2, 4)],
+        most_ways=3,
+        answer_noise_multiplier=1e-3,
+        source=Selecting([*PAIRS, (0, 2, 4)].index(marginal)),
     )
-    candidates = [*PAIRS, (0, 2, 4)]
-    monkeypatch.setattr(queries, "select_by_exponential_mechanism", lambda *_, **__: (candidates.index(marginal), None))
     assert discriminator.ask(make_probabilities(3, sizes=SIZES, seed=7)) == marginal
     # An answer of stddev 0.0025 of a share beside one of 1 that was there before.
     assert measured.get_shares(marginal) * 400 == pytest.approx(count_marginal(groups, marginal, LAYOUT), abs=0.02)
@@ -326,12 +326,12 @@ def test_candidates_are_drawn_by_the_exponential_law_when_asked_many_times(epsil
 
 @pytest.mark.parametrize("sizes", [(2,), (2, 3), SIZES, (4,) * 9])
 def test_tree_joins_everything_without_a_circle_when_asked_for(
-    sizes: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+    sizes: tuple[int, ...],
 ) -> None:
-    watch = Watch(monkeypatch)
+    watch = Watcher()
     layout, measured = GroupLayout(sizes), MeasuredMarginals(GroupLayout(sizes))
     groups = make_groups(100, sizes=sizes, seed=10)
-    discriminator = make_discriminator(groups, layout=layout, measured=measured, selection_epsilon=0.7)
+    discriminator = make_discriminator(groups, layout=layout, measured=measured, selection_epsilon=0.7, watcher=watch)
     shares = [count_marginal(groups, (attribute,), layout) / 100 for attribute in range(len(sizes))]
     tree = discriminator.ask_for_tree(shares, stddevs=[np.zeros(size) for size in layout.sizes])
     edges = len(sizes) - 1
@@ -342,9 +342,10 @@ def test_tree_joins_everything_without_a_circle_when_asked_for(
     for _ in tree:
         reached |= {end for edge in tree for end in edge if set(edge) & reached}
     assert reached == set(range(len(sizes)))
-    assert watch.order == ["select", "answer"] * edges
-    for chosen in watch.selection_settings:
-        assert chosen == {"sensitivity": SELECTION_SENSITIVITY, "epsilon": 0.7, "replace_one_factor": 2.0}
+    assert watch.order == [SELECTION_LABEL, ANSWER_LABEL] * edges
+    for selection in watch.releases[::2]:
+        assert selection.sensitivity == SELECTION_SENSITIVITY
+        assert selection.event == exponential_selection(epsilon=0.7, replace_one_factor=2.0)
     # After an edge, pairs inside a part are no candidates any more.
     assert [len(scores) for scores in watch.scores] == sorted((len(scores) for scores in watch.scores), reverse=True)
 
@@ -362,13 +363,14 @@ def test_tree_takes_the_pairs_that_hang_together_most_when_epsilon_is_large() ->
     )
 
 
-def test_each_question_is_one_selection_and_one_answer_when_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    watch = Watch(monkeypatch)
-    discriminator = make_discriminator(make_groups(50, sizes=SIZES, seed=12), most_ways=4, selection_epsilon=0.4)
+def test_each_question_is_one_selection_and_one_answer_when_asked() -> None:
+    watch = Watcher()
+    discriminator = make_discriminator(
+        make_groups(50, sizes=SIZES, seed=12), most_ways=4, selection_epsilon=0.4, watcher=watch
+    )
     for seed in range(6):
         discriminator.ask(make_probabilities(3, sizes=SIZES, seed=seed))
-    assert watch.order == ["select", "answer"] * 6
-    assert {chosen["epsilon"] for chosen in watch.selection_settings} == {0.4}
+    assert watch.order == [SELECTION_LABEL, ANSWER_LABEL] * 6
 
 
 def are_joined(marginal: Marginal, asked: Sequence[Marginal]) -> bool:
@@ -398,25 +400,28 @@ def test_larger_candidates_are_the_joined_ones_of_few_cells_when_listed(most_way
         assert discriminator._find_larger() == sorted(expected)
 
 
-def test_candidates_are_the_same_when_tables_differ_and_releases_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_candidates_are_the_same_when_tables_differ_and_releases_do_not() -> None:
     """What is asked of rows must be public before: two tables that share nothing but what was released."""
     lists = []
     for seed, records in ((1, 90), (2, 17)):
-        watch = Watch(monkeypatch)
+        watch = Watcher()
         discriminator = make_discriminator(
-            make_groups(records, sizes=SIZES, seed=seed), asked=[(0, 1), (1, 4), (2, 3)], most_ways=3, most_cells=240
+            make_groups(records, sizes=SIZES, seed=seed),
+            asked=[(0, 1), (1, 4), (2, 3)],
+            most_ways=3,
+            most_cells=240,
+            watcher=watch,
         )
         found = discriminator._find_larger()
         discriminator.ask(make_probabilities(3, sizes=SIZES, seed=0))
         lists.append((found, len(watch.scores[0])))
-        monkeypatch.undo()
     assert lists[0] == lists[1]
     assert lists[0][0] == [(0, 1, 4)]
 
 
-def test_pairs_of_many_cells_are_left_out_when_there_are_smaller_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    watch = Watch(monkeypatch)
-    discriminator = make_discriminator(make_groups(50, sizes=SIZES, seed=13), most_cells=8)
+def test_pairs_of_many_cells_are_left_out_when_there_are_smaller_ones() -> None:
+    watch = Watcher()
+    discriminator = make_discriminator(make_groups(50, sizes=SIZES, seed=13), most_cells=8, watcher=watch)
     asked = {discriminator.ask(make_probabilities(2, sizes=SIZES, seed=seed)) for seed in range(40)}
     small = [pair for pair in PAIRS if LAYOUT.count_cells(pair) <= 8]
     assert asked <= set(small)

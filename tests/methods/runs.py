@@ -14,6 +14,7 @@ from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.randomness import make_streams
 from dpwgan.table.encoded import EncodedTable, TableShape
 from dpwgan.table.schema import Column
+from tests.ledgers import open_for_plan
 from tests.marginals.tables import COLUMNS, make_encoded
 
 NARROW: list[Column] = [column for column in COLUMNS if column.name not in ("wide", "weight", "pay")]
@@ -62,13 +63,9 @@ def make_plan(
     )
 
 
-def reserve(plan: Any, *, kind: type[Ledger] = Ledger) -> Ledger:
-    """Opens a ledger with the plan's charges reserved."""
-    choice = plan.choice
-    ledger = kind(choice.budget, accountant=choice.accountant, neighboring_relation=choice.neighboring_relation)
-    for label, event, count, details in plan.charges:
-        ledger.reserve(label, event, count, **details)
-    return ledger
+def reserve(plan: Any, **more: Any) -> Ledger:
+    """Opens a ledger with the plan's releases reserved."""
+    return open_for_plan(plan, **more)
 
 
 def fit(name: str, encoded: EncodedTable, plan: Any, *, ledger: Ledger, records: int = 200, seed: int = 1) -> Run:

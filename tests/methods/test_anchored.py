@@ -2,24 +2,30 @@
 
 import functools
 import itertools
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from dpwgan.critic import loop
 from dpwgan.critic.plan import CRITIC_LABEL, TrainingPlan
 from dpwgan.errors import PrivacyError, UsageError
-from dpwgan.marginals import one_ways, queries
+from dpwgan.marginals import one_ways
 from dpwgan.marginals import pairs as moments
-from dpwgan.marginals.anchor import ANSWER_LABEL, MOMENTS_LABEL, ONE_WAYS_LABEL, SELECTION_LABEL
+from dpwgan.marginals.anchor import ONE_WAYS_LABEL
 from dpwgan.marginals.mixture_sampler import MixtureSampler
+from dpwgan.marginals.pairs import MOMENTS_LABEL
+from dpwgan.marginals.queries import ANSWER_LABEL, SELECTION_LABEL
 from dpwgan.methods.dp_wgan import AnchoredPlan
 from dpwgan.methods.registry import get_method
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.events import Charge, gaussian, poisson_gaussian
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.table.encoded import EncodedTable
+from tests.ledgers import Watcher, open_ledger, watch_reads
 from tests.methods.privacy_totals import epsilon_with_critic, total_rho
 from tests.methods.runs import NARROW, Run, fit, make_table, refuse_illegal, reserve
 
@@ -69,7 +75,7 @@ def make_shipped_plan(*, anchor: str, epsilon: float, relation: NeighboringRelat
 
 
 def get_charges(plan: AnchoredPlan) -> list[Charge]:
-    return [(event, count) for _, event, count, _ in plan.charges]
+    return [release.charge for release in plan.releases]
 
 
 def run(encoded: EncodedTable, **more: Any) -> Run:
@@ -197,35 +203,23 @@ class OrderedLedger(Ledger):
 
 @pytest.mark.parametrize("anchor", ANCHORS)
 def test_every_read_comes_after_its_charge_when_a_critic_follows(anchor: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from dpwgan.critic import loop
-
     encoded = make_table(40, columns=NARROW[:4])
     plan = make_plan(encoded, anchor=anchor)
-    ledger = reserve(plan, kind=OrderedLedger)
+    watcher, seen = Watcher(), Counter[str]()
+    ledger = reserve(plan, kind=OrderedLedger, observers=[watcher])
     assert isinstance(ledger, OrderedLedger)
     ledger.paid = []
-    done: dict[str, int] = {}
+    sample = loop.sample_poisson_rows
 
-    def watch(module: Any, name: str, label: str, *, counts: bool = True) -> None:
-        act = getattr(module, name)
+    def sample_charged(*args: Any, **more: Any) -> Any:
+        seen[CRITIC_LABEL] += 1
+        assert seen[CRITIC_LABEL] <= ledger.charged[CRITIC_LABEL]
+        return sample(*args, **more)
 
-        def watched(*args: Any, **more: Any) -> Any:
-            # It is the act that comes next, and there is a charge for it that no other act has used.
-            assert done.get(label, 0) < ledger.paid.count(label), name
-            result = act(*args, **more)
-            done[label] = done.get(label, 0) + counts
-            return result
-
-        monkeypatch.setattr(module, name, watched)
-
-    watch(one_ways, "count_one_ways", ONE_WAYS_LABEL, counts=False)
-    watch(one_ways, "add_gaussian_noise", ONE_WAYS_LABEL)
-    watch(queries, "select_by_exponential_mechanism", SELECTION_LABEL)
-    watch(queries, "add_gaussian_noise", ANSWER_LABEL)
-    watch(moments, "count_pairs", MOMENTS_LABEL)
-    watch(loop, "sample_poisson_rows", CRITIC_LABEL)
+    monkeypatch.setattr(loop, "sample_poisson_rows", sample_charged)
+    watch_reads(monkeypatch, ledger, watcher, [(one_ways, "count_one_ways"), (moments, "count_pairs")])
     fit("dp-wgan", encoded, plan, ledger=ledger)
-    assert done == {label: count for label, _, count, _ in plan.charges}
+    assert seen + Counter(watcher.order) == {release.label: release.times for release in plan.releases}
     # All steps are paid for after all of the anchor.
     assert ledger.paid[-plan.critic.steps :] == [CRITIC_LABEL] * plan.critic.steps
     assert CRITIC_LABEL not in ledger.paid[: -plan.critic.steps]
@@ -234,10 +228,8 @@ def test_every_read_comes_after_its_charge_when_a_critic_follows(anchor: str, mo
 def test_fit_stops_when_the_ledger_lacks_a_critic_step() -> None:
     encoded = make_table(40, columns=NARROW[:2])
     plan = make_plan(encoded)
-    choice = plan.choice
-    ledger = Ledger(choice.budget, accountant=choice.accountant, neighboring_relation=choice.neighboring_relation)
-    for label, event, count, details in plan.charges:
-        ledger.reserve(label, event, count - (label == CRITIC_LABEL), **details)
+    releases = [replace(release, times=release.times - (release.label == CRITIC_LABEL)) for release in plan.releases]
+    ledger = open_ledger(releases, budget=plan.choice.budget, accountant=plan.choice.accountant)
     with pytest.raises(PrivacyError, match=CRITIC_LABEL):
         fit("dp-wgan", encoded, plan, ledger=ledger)
 
@@ -335,7 +327,7 @@ def test_settings_are_the_papers_when_there_is_no_anchor() -> None:
         neighboring_relation=NeighboringRelation.ZERO_OUT,
     )
     assert isinstance(plan, TrainingPlan)
-    assert [label for label, _, _, _ in plan.charges] == [CRITIC_LABEL]
+    assert [release.label for release in plan.releases] == [CRITIC_LABEL]
     assert plan.settings.hidden_critic == (256, 256)
     assert method.make_settings().critic.hidden_critic == (64,)
 

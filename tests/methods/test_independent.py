@@ -40,14 +40,14 @@ def test_columns_are_independent_when_the_table_holds_two_that_are_the_same() ->
 @pytest.mark.parametrize("epsilon", [0.05, 1.0, 30.0])
 def test_noise_is_that_of_one_gaussian_when_the_whole_budget_is_its_own(epsilon: float) -> None:
     plan = make_plan("independent", make_table(300).shape, epsilon=epsilon, rule="pld")
-    ((_, event, count, _),) = plan.charges
+    (event, count) = plan.releases[0].charge
     assert count == 1
     rho = 1 / (2 * event.noise_multiplier**2)
     assert gaussian_delta(epsilon, rho=rho) <= 1e-5
     assert gaussian_delta(epsilon, rho=rho * 1.01) > 1e-5
     # Replacing a record moves one count down and another one up in each histogram.
     other = make_plan("independent", make_table(300).shape, epsilon=epsilon, rule="pld", relation=REPLACE_ONE)
-    ((_, replaced, _, _),) = other.charges
+    replaced = other.releases[0].event
     assert replaced.noise_multiplier == pytest.approx(math.sqrt(2) * event.noise_multiplier, rel=0.01)
 
 

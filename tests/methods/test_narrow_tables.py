@@ -29,6 +29,6 @@ def test_anchor_is_the_one_way_counts_when_there_is_one_column(kind: str) -> Non
         accountant_rule="moments",
         neighboring_relation=NeighboringRelation.ZERO_OUT,
     )
-    assert [label for label, _, _, _ in plan.charges] == [ONE_WAYS_LABEL]
+    assert [release.label for release in plan.releases] == [ONE_WAYS_LABEL]
     fitted = fit_anchor(encoded, plan, streams=make_streams(1), ledger=reserve(plan), progress=lambda *_: None)
     assert len(fitted.generator.probabilities()) == 1

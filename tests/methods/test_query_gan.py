@@ -1,7 +1,7 @@
 """QueryGAN and its baseline as whole runs: legal cells, totals by other formulas, and the certificate's rate."""
 
 import dataclasses
-import math
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -14,11 +14,13 @@ from scipy import stats
 from dpwgan.errors import PrivacyError, UsageError
 from dpwgan.marginals.groups import GroupLayout
 from dpwgan.methods import query_gan
-from dpwgan.methods.query_gan import CERTIFICATE_LABEL, certify_pairs
+from dpwgan.methods.published import one_layer
+from dpwgan.methods.query_gan import CERTIFICATE_LABEL, certify_pairs, plan_certificate
 from dpwgan.methods.registry import get_method
 from dpwgan.privacy.budget import NeighboringRelation
+from dpwgan.privacy.certificate import Certificate
 from dpwgan.privacy.events import gaussian
-from dpwgan.privacy.ledger import Ledger
+from tests.ledgers import Watcher, open_ledger, watch_reads
 from tests.marginals.groups import make_groups, make_probabilities, replace_row
 from tests.methods.privacy_totals import (
     epsilon_from_curve,
@@ -81,7 +83,7 @@ def test_total_is_that_of_other_formulas_when_accounted_by_moments(
     name, chosen = KINDS[kind]
     plan = make_plan(name, make_table(300).shape, epsilon=epsilon, relation=relation, **chosen)
     claimed = reserve(plan).guarantee().epsilon
-    charges = [(event, count) for _, event, count, _ in plan.charges]
+    charges = [release.charge for release in plan.releases]
     assert 0.99 * epsilon < claimed <= epsilon
     # zCDP alone, by two conversions: the claim is no more, and not much less, than the better one.
     rho = total_rho(charges, relation=relation)
@@ -105,7 +107,7 @@ def test_claim_is_no_less_than_its_gaussians_alone_prove_when_accounted_by_any_r
     guarantee = reserve(plan).guarantee()
     assert guarantee.accountant == rule
     assert 0.99 * epsilon < guarantee.epsilon <= epsilon
-    charges = [(event, count) for _, event, count, _ in plan.charges]
+    charges = [release.charge for release in plan.releases]
     rho, selections = split(charges, relation=relation)
     assert gaussian_delta(guarantee.epsilon, rho=rho) <= DELTA
     if rule == "pld" and not selections:
@@ -117,7 +119,7 @@ def test_budget_is_kept_when_others_were_paid_first() -> None:
     others = [(gaussian(noise_multiplier=9.0), 2)]
     for name in ("query-gan", "independent"):
         plan = make_plan(name, make_table(300).shape, others=others)
-        charges = [*others, *((event, count) for _, event, count, _ in plan.charges)]
+        charges = [*others, *(release.charge for release in plan.releases)]
         assert epsilon_from_curve(charges, delta=DELTA, relation=NeighboringRelation.ZERO_OUT) == pytest.approx(
             1.0, rel=5e-3
         )
@@ -157,61 +159,35 @@ def test_output_is_the_same_when_seed_and_rows_are_the_same() -> None:
     assert not np.array_equal(first.sampled.codes, run("query-gan", encoded, seed=6).sampled.codes)
 
 
-class OrderedLedger(Ledger):
-    """Keeps the order of charges among everything else that happened."""
-
-    happened: list[str]
-
-    def charge(self, label: str, count: int = 1) -> None:
-        super().charge(label, count)
-        self.happened.append(label)
+READS: list[tuple[Any, str]] = [
+    (query_gan, "count_pairs"),
+    (one_layer.OneHotRows, "sum_slopes"),
+    (one_layer.OneHotRows, "sum_scores"),
+    (one_layer.OneHotRows, "count_groups"),
+]
 
 
 @pytest.mark.parametrize("kind", ["marginals", "one-layer"])
-def test_rows_are_read_after_their_charge_when_networks_or_the_certificate_need_them(
+def test_rows_are_read_behind_the_door_alone_when_networks_or_the_certificate_need_them(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name, chosen = KINDS[kind]
     encoded = make_table(100, columns=NARROW[:3])
     plan = make_plan(name, encoded.shape, **chosen)
-    ledger = reserve(plan, kind=OrderedLedger)
-    assert isinstance(ledger, OrderedLedger)
-    ledger.happened = []
-    acts = {
-        "certify_pairs": query_gan.CERTIFICATE_LABEL,
-        "train_one_layer": query_gan.WEIGHTS_LABEL,
-        "measure_one_layer": query_gan.ONE_LAYER_ANSWER_LABEL,
-        "measure_one_layer_certificate": query_gan.ONE_LAYER_CERTIFICATE_LABEL,
-    }
-    seen: list[str] = []
-
-    def watch(function: str, label: str) -> None:
-        act = getattr(query_gan, function)
-
-        def watched(*args: Any, **more: Any) -> Any:
-            # The last thing that was charged is what is done now.
-            assert ledger.happened[-1] == label
-            seen.append(label)
-            return act(*args, **more)
-
-        monkeypatch.setattr(query_gan, function, watched)
-
-    for function, label in acts.items():
-        watch(function, label)
+    watcher = Watcher()
+    ledger = reserve(plan, observers=[watcher])
+    reads = watch_reads(monkeypatch, ledger, watcher, READS)
     fit(name, encoded, plan, ledger=ledger)
-    reserved = {label: count for label, _, count, _ in plan.extra}
-    assert {label: seen.count(label) for label in set(seen)} == reserved
+    assert set(reads) == {release.label for release in plan.extra}
+    assert Counter(watcher.order) == ledger.charged == {release.label: release.times for release in plan.releases}
     # The certificate is of the final generator: nothing is asked for after it.
-    assert ledger.happened[-1] == seen[-1] == (CERTIFICATE_LABEL if kind == "marginals" else seen[-1])
+    assert watcher.order[-1] == plan.extra[-1].label
 
 
 def test_fit_stops_when_the_ledger_has_no_certificate() -> None:
     encoded = make_table(100, columns=NARROW[:3])
     plan = make_plan("query-gan", encoded.shape)
-    choice = plan.choice
-    ledger = Ledger(choice.budget, accountant=choice.accountant, neighboring_relation=choice.neighboring_relation)
-    for label, event, count, details in plan.anchor.charges:
-        ledger.reserve(label, event, count, **details)
+    ledger = open_ledger(plan.anchor.releases, budget=plan.choice.budget, accountant=plan.choice.accountant)
     with pytest.raises(PrivacyError, match=CERTIFICATE_LABEL):
         fit("query-gan", encoded, plan, ledger=ledger)
 
@@ -250,10 +226,11 @@ def test_certificate_fails_no_more_often_than_it_says_when_run_again_and_again(
     slack, counts = query_gan.gaussian_slack, query_gan.count_pairs(groups, LAYOUT)
     monkeypatch.setattr(query_gan, "gaussian_slack", lambda **more: share * slack(**more))
     monkeypatch.setattr(query_gan, "count_pairs", lambda *_: counts)
-    rng = np.random.default_rng(3)
     runs, violations = 12_000, 0
+    release = plan_certificate(noise_multiplier=3.0, records=60)
+    ledger = open_ledger([dataclasses.replace(release, times=runs)], source=3)
     for _ in range(runs):
-        certificate = certify_pairs(groups, probabilities, LAYOUT, records=60, noise_multiplier=3.0, rng=rng)
+        certificate = certify_pairs(groups, probabilities, LAYOUT, records=60, ledger=ledger)
         assert certificate.failure_probability == 0.05
         violations += certificate.alpha < worst
     assert bool(violations > stats.binom.isf(FALSE_ALARM, runs, 0.05)) is broken
@@ -261,26 +238,26 @@ def test_certificate_fails_no_more_often_than_it_says_when_run_again_and_again(
     assert violations >= stats.binom.ppf(FALSE_ALARM, runs, 0.05)
 
 
-def watch_worst_error(
+def certify(
+    groups: npt.NDArray[np.int32],
+    probabilities: npt.NDArray[np.float32],
+    *,
+    records: int,
+    noise_multiplier: float = 2.0,
+) -> tuple[Certificate, Watcher]:
+    watcher = Watcher()
+    release = plan_certificate(noise_multiplier=noise_multiplier, records=records)
+    ledger = open_ledger([release], observers=[watcher])
+    return certify_pairs(groups, probabilities, LAYOUT, records=records, ledger=ledger), watcher
+
+
+def find_exact(
     groups: npt.NDArray[np.int32], probabilities: npt.NDArray[np.float32], *, records: int
 ) -> tuple[float, float]:
-    """What goes into the Gaussian mechanism, and with what sensitivity."""
-    seen: list[tuple[float, float]] = []
-    add = query_gan.add_gaussian_noise
-
-    def watch(values: list[float], *, sensitivity: float, replace_one_factor: float, **more: Any) -> Any:
-        assert len(values) == 1
-        assert replace_one_factor == 1.0
-        seen.append((values[0], sensitivity))
-        return add(values, sensitivity=sensitivity, replace_one_factor=replace_one_factor, **more)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(query_gan, "add_gaussian_noise", watch)
-        certify_pairs(
-            groups, probabilities, LAYOUT, records=records, noise_multiplier=2.0, rng=np.random.default_rng(0)
-        )
-    assert len(seen) == 1
-    return seen[0]
+    """What is given noise, and with what sensitivity."""
+    _, watcher = certify(groups, probabilities, records=records)
+    (exact,), (release,) = watcher.exact, watcher.releases
+    return float(exact[0]), release.sensitivity
 
 
 @settings(deadline=None, max_examples=60)
@@ -290,23 +267,21 @@ def test_worst_error_moves_by_no_more_than_one_record_when_a_record_goes_or_chan
     groups = make_groups(records, sizes=SIZES, seed=seed)
     probabilities = make_probabilities(5, sizes=SIZES, seed=seed)
     row = int(rng.integers(records))
-    worst, sensitivity = watch_worst_error(groups, probabilities, records=records)
+    worst, sensitivity = find_exact(groups, probabilities, records=records)
     assert worst == pytest.approx(find_worst_error(groups, probabilities, records=records), abs=1e-6)
     assert sensitivity == pytest.approx(1 / records, rel=1e-5)
-    without, _ = watch_worst_error(np.delete(groups, row, axis=0), probabilities, records=records)
-    changed, _ = watch_worst_error(replace_row(groups, row, by=rng.integers(0, SIZES)), probabilities, records=records)
+    without, _ = find_exact(np.delete(groups, row, axis=0), probabilities, records=records)
+    changed, _ = find_exact(replace_row(groups, row, by=rng.integers(0, SIZES)), probabilities, records=records)
     assert abs(worst - without) <= sensitivity
     assert abs(worst - changed) <= sensitivity
 
 
 def test_certificate_says_what_it_is_of_when_described() -> None:
-    certificate = certify_pairs(
+    certificate, _ = certify(
         make_groups(60, sizes=SIZES, seed=1),
         make_probabilities(5, sizes=SIZES, seed=2),
-        LAYOUT,
         records=60,
         noise_multiplier=1e6,
-        rng=np.random.default_rng(0),
     )
     described = certificate.describe()
     assert described["kind"] == "two-way marginals"
@@ -316,24 +291,13 @@ def test_certificate_says_what_it_is_of_when_described() -> None:
     assert 0 <= certificate.alpha <= 1
 
 
-def test_certificate_is_refused_when_there_is_no_noise() -> None:
-    with pytest.raises(PrivacyError, match="noise_multiplier"):
-        certify_pairs(
-            make_groups(5, sizes=SIZES, seed=1),
-            make_probabilities(5, sizes=SIZES, seed=2),
-            LAYOUT,
-            records=5,
-            noise_multiplier=math.inf,
-            rng=np.random.default_rng(0),
-        )
-
-
 def test_certificate_has_its_hundredth_of_the_budget_when_planned() -> None:
     plan = make_plan("query-gan", make_table(300).shape)
-    (label, event, count, _) = plan.extra[0]
-    assert (label, count) == (CERTIFICATE_LABEL, 1)
+    (release,) = plan.extra
+    event = release.event
+    assert (release.label, release.times) == (CERTIFICATE_LABEL, 1)
     assert event.replace_one_factor == 1.0  # as the act itself: see the neighbours' test above
-    whole = total_rho([(e, c) for _, e, c, _ in plan.charges], relation=NeighboringRelation.ZERO_OUT)
+    whole = total_rho([release.charge for release in plan.releases], relation=NeighboringRelation.ZERO_OUT)
     assert total_rho([(event, 1)], relation=NeighboringRelation.ZERO_OUT) == pytest.approx(0.01 * whole)
     assert whole == pytest.approx(1 / (2 * plan.choice.noise_scale**2))
     assert dataclasses.replace(plan.settings) == plan.settings

@@ -16,6 +16,7 @@ from dpwgan.methods.ron_gauss import (
 )
 from dpwgan.privacy.budget import NeighboringRelation
 from dpwgan.privacy.events import Laplace, Wishart, stable_selection
+from tests.ledgers import make_release
 from tests.methods.privacy_totals import gaussian_delta, total_rho
 from tests.methods.runs import NARROW, fit, make_plan, make_table, refuse_illegal, reserve, run
 
@@ -53,12 +54,13 @@ def test_pure_epsilons_add_to_the_budget_when_noise_is_laplace(
 ) -> None:
     plan = make_plan("ron-gauss", make_table(300).shape, epsilon=epsilon, relation=relation, label=label)
     total, histograms = 0.0, []
-    for _, event, count, details in plan.charges:
+    for release in plan.releases:
+        event, count = release.charge
         assert isinstance(event, (Laplace, Wishart))
         # Replaced: counts leave one cell and enter another; of matrices one goes and one comes.
         assert event.replace_one_factor == 2.0
         total += count * event.epsilon * (2.0 if relation is REPLACE_ONE else 1.0)
-        histograms.append(details.get("histograms"))
+        histograms.append(release.details.get("histograms"))
     assert total == pytest.approx(epsilon, rel=1e-6)
     assert total <= epsilon
     guarantee = reserve(plan).guarantee()
@@ -66,7 +68,7 @@ def test_pure_epsilons_add_to_the_budget_when_noise_is_laplace(
     assert total <= guarantee.epsilon <= epsilon
     assert guarantee.accountant == "basic"
     # The label's own histogram is one of them, as the sizes of the classes.
-    plain = make_plan("ron-gauss", make_table(300).shape).charges[0][3]["histograms"]
+    plain = make_plan("ron-gauss", make_table(300).shape).releases[0].details["histograms"]
     assert histograms[0] == plain
 
 
@@ -76,19 +78,19 @@ def test_noise_is_that_of_two_gaussians_when_asked_for(relation: NeighboringRela
     plan = make_plan(
         "ron-gauss", make_table(300).shape, epsilon=epsilon, relation=relation, rule="pld", noise="gaussian"
     )
-    rho = total_rho([(event, count) for _, event, count, _ in plan.charges], relation=relation)
+    rho = total_rho([release.charge for release in plan.releases], relation=relation)
     assert gaussian_delta(epsilon, rho=rho) <= 1e-5
     assert gaussian_delta(epsilon, rho=rho * 1.01) > 1e-5
-    assert all(event.replace_one_factor == math.sqrt(2) for _, event, _, _ in plan.charges)
+    assert all(release.event.replace_one_factor == math.sqrt(2) for release in plan.releases)
     assert reserve(plan).guarantee().delta == 1e-5
 
 
 def test_lists_of_cells_come_off_the_budget_when_they_are_paid_for() -> None:
     others = ((stable_selection(epsilon=0.25, delta=1e-7), 2),)
     plan = make_plan("ron-gauss", make_table(300).shape, others=others)
-    assert sum(event.epsilon for _, event, _, _ in plan.charges) == pytest.approx(0.5, rel=1e-6)
+    assert sum(release.event.epsilon for release in plan.releases) == pytest.approx(0.5, rel=1e-6)
     ledger = reserve(plan)
-    ledger.reserve("cells", others[0][0], 2, mechanism="selection")
+    ledger.reserve(make_release("cells", others[0][0], 2, mechanism="selection"))
     assert ledger.guarantee().delta == 1e-5
     with pytest.raises(PrivacyError, match="leave nothing"):
         make_plan("ron-gauss", make_table(300).shape, others=[(stable_selection(epsilon=1.0, delta=1e-7), 1)])
@@ -105,7 +107,7 @@ def test_noise_is_of_the_planned_scale_when_fitted(monkeypatch: pytest.MonkeyPat
     encoded = make_table(200)
     plan = make_plan("ron-gauss", encoded.shape)
     fit("ron-gauss", encoded, plan, ledger=reserve(plan))
-    assert told == [event for _, event, _, _ in plan.charges]
+    assert told == [release.event for release in plan.releases]
 
 
 def test_no_row_is_read_when_the_ledger_refuses() -> None:

@@ -57,7 +57,7 @@ def test_sampled_images_are_legal_when_rows_are_few_or_many(noise: str, records:
 def test_pure_epsilons_add_to_the_budget_when_noise_is_laplace(relation: NeighboringRelation, epsilon: float) -> None:
     plan = make_plan("ron-gauss", make_images(300)[1], epsilon=epsilon, relation=relation)
     total = 0.0
-    for _, event, count, _ in plan.charges:
+    for event, count in (release.charge for release in plan.releases):
         assert isinstance(event, (Laplace, Wishart))
         assert event.replace_one_factor == 2.0
         total += count * event.epsilon * (2.0 if relation is REPLACE_ONE else 1.0)
@@ -72,10 +72,10 @@ def test_noise_is_that_of_three_gaussians_when_asked_for(relation: NeighboringRe
     shape = make_images(300)[1]
     for epsilon in (0.05, 1.0, 30.0):
         plan = make_plan("ron-gauss", shape, epsilon=epsilon, relation=relation, rule="pld", noise="gaussian")
-        rho = total_rho([(event, count) for _, event, count, _ in plan.charges], relation=relation)
+        rho = total_rho([release.charge for release in plan.releases], relation=relation)
         assert gaussian_delta(epsilon, rho=rho) <= 1e-5
         # The covariance's factor is the lower one; no more is claimed for the means than 2.
-        factors = [event.replace_one_factor for _, event, _, _ in plan.charges]
+        factors = [release.event.replace_one_factor for release in plan.releases]
         assert factors == [MEANS_REPLACE_ONE_FACTOR, MEANS_REPLACE_ONE_FACTOR, math.sqrt(2)]
 
 
@@ -89,7 +89,7 @@ def test_noise_is_of_the_planned_scale_when_fitted(monkeypatch: pytest.MonkeyPat
     encoded, shape = make_images(100)
     plan = make_plan("ron-gauss", shape)
     fit("ron-gauss", encoded, plan, ledger=reserve(plan))
-    assert told == [event for _, event, _, _ in plan.charges]
+    assert told == [release.event for release in plan.releases]
 
 
 @pytest.mark.parametrize("label", LABELS)
@@ -145,7 +145,7 @@ def test_table_has_one_way_counts_as_ever_when_it_is_not_images_and_a_label_alon
     wide, _ = encode_images(np.zeros((5, 6, 6), np.uint8), np.zeros(5, np.int64), schema=more)
     with_other = replace(shape, spans=wide.spans, image=get_layout(more))
     assert find_images(with_other) is None
-    assert make_plan("ron-gauss", with_other).charges[0][0] == "one-way counts"
+    assert make_plan("ron-gauss", with_other).releases[0].label == "one-way counts"
     with pytest.raises(UsageError, match="every column is a pixel"):
         plan_image_gaussian(
             with_other, centre=laplace(epsilon=1.0), means=laplace(epsilon=1.0), covariance=wishart(epsilon=1.0)

@@ -17,6 +17,7 @@ from dpwgan.privacy.choose import (
 )
 from dpwgan.privacy.events import exponential_selection, gaussian, stable_selection
 from dpwgan.privacy.ledger import Ledger
+from tests.ledgers import make_release
 
 ZERO_OUT, REPLACE_ONE = NeighboringRelation.ZERO_OUT, NeighboringRelation.REPLACE_ONE
 DELTA = 39_073**-2
@@ -136,7 +137,7 @@ def test_family_is_at_most_the_epsilon_asked_for_when_it_is_calibrated(rule, eps
     assert less > epsilon
     ledger = Ledger(budget, accountant=accountant, neighboring_relation=relation)
     for number, (event, count) in enumerate(choice.charges()):
-        ledger.reserve(f"part {number}", event, count, mechanism="test")
+        ledger.reserve(make_release(f"part {number}", event, count, mechanism="test"))
     assert ledger.epsilon_reserved() == reported
 
 

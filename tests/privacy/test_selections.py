@@ -16,6 +16,7 @@ from dpwgan.privacy.accountants.pld import PLD, _Problem, _Selection, epsilon_on
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.events import exponential_selection, gaussian, poisson_gaussian
 from dpwgan.privacy.ledger import Ledger
+from tests.ledgers import make_release
 from tests.privacy.reference_events import to_dp_event
 
 ZERO_OUT, REPLACE_ONE = NeighboringRelation.ZERO_OUT, NeighboringRelation.REPLACE_ONE
@@ -211,7 +212,7 @@ def test_ledger_total_is_that_of_dp_accounting_when_mixed_events_are_composed_th
     ledger = Ledger(Budget(epsilon=10.0, delta=delta), accountant=MOMENTS, neighboring_relation=ZERO_OUT)
     reference = dp_accounting.rdp.RdpAccountant(orders=list(ORDERS))
     for number, (event, count) in enumerate(charges):
-        ledger.reserve(f"part {number}", event, count, mechanism="test")
+        ledger.reserve(make_release(f"part {number}", event, count, mechanism="test"))
         reference.compose(to_dp_event(event), count)
     expected = reference.get_epsilon(delta)
     # Selections this small have nearly the Renyi divergences of their zCDP, which is what the reference composes.

@@ -1,18 +1,16 @@
 """Lists of cells read from the data, waived or private."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 import polars as pl
 import pytest
 
-from dpwgan.errors import DataError, PrivacyError, SpecsError
-from dpwgan.privacy.events import StableSelection, stable_selection
+from dpwgan.errors import DataError, SpecsError
 from dpwgan.table.domains import discover_domains
 from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.schema import CategoricalColumn, NumericColumn, Schema, UndiscoveredColumn
 
-RESERVED = stable_selection(epsilon=0.5, delta=1e-6)
 PLAIN = NumericColumn(name="n", minimum=0, maximum=9, integer=True)
 
 
@@ -22,14 +20,13 @@ class Selection:
     def __init__(self) -> None:
         self.acts: list[object] = []
 
-    def charge(self, column: str) -> None:
-        self.acts.append(column)
-
     def __call__(
-        self, counts: Mapping[str, int], *, epsilon: float, delta: float, rng: np.random.Generator
-    ) -> tuple[tuple[str, ...], StableSelection]:
-        self.acts.append((dict(counts), epsilon, delta))
-        return tuple(cell for cell, rows in counts.items() if rows > 1), stable_selection(epsilon=epsilon, delta=delta)
+        self, columns: Sequence[str], count: Callable[[], Sequence[Mapping[str, int]]]
+    ) -> list[tuple[str, ...]]:
+        self.acts += columns
+        counts = count()
+        self.acts += map(dict, counts)
+        return [tuple(cell for cell, rows in each.items() if rows > 1) for each in counts]
 
 
 def make_schema(**keys: object) -> Schema:
@@ -69,12 +66,8 @@ def test_private_column_lists_what_is_released_when_charged_first() -> None:
         [frame[:2], frame[2:]],
         make_schema(privacy="private", missing=("?",)),
         select=selection,
-        reserved={"c": RESERVED},
-        rng=np.random.default_rng(1),
-        charge=selection.charge,
     )
-    assert selection.acts[0] == "c"
-    assert selection.acts[1] == ({"a": 2, "rare": 1, "b": 2}, 0.5, 1e-6)
+    assert selection.acts == ["c", {"a": 2, "rare": 1, "b": 2}]
     assert schema.columns[1] == CategoricalColumn(
         name="c", tokens=("a", "b", "?"), missing=("?",), domain="private", out_of_domain="missing"
     )
@@ -90,57 +83,26 @@ def test_cells_the_specs_rule_out_are_missing_when_the_list_is_private() -> None
         make_frame(["1", "1.0", "x", "2.5", ""]),
         make_schema(privacy="private", integer=True, missing=("N",)),
         select=selection,
-        reserved={"c": RESERVED},
-        rng=np.random.default_rng(1),
     )
-    assert selection.acts == [({"1": 2}, 0.5, 1e-6)]
+    assert selection.acts == ["c", {"1": 2}]
     assert schema.columns[1].tokens == ("1", "N")  # type: ignore[union-attr]
 
 
 def test_private_column_is_refused_when_it_has_no_missing_code() -> None:
     selection = Selection()
     with pytest.raises(SpecsError, match="missing code"):
-        discover_domains(make_frame(["a"]), make_schema(privacy="private"), select=selection, charge=selection.charge)
+        discover_domains(make_frame(["a"]), make_schema(privacy="private"), select=selection)
     assert selection.acts == []
 
 
-@pytest.mark.parametrize("reserved", [None, {}, {"other": RESERVED}])
-def test_private_column_is_refused_when_there_is_no_budget_for_it(reserved: dict[str, StableSelection] | None) -> None:
-    selection = Selection()
+def test_private_column_is_refused_when_there_is_no_budget_for_it() -> None:
     with pytest.raises(SpecsError, match="cannot be selected"):
-        discover_domains(
-            make_frame(["a"]),
-            make_schema(privacy="private", missing=("?",)),
-            select=selection,
-            reserved=reserved,
-            rng=np.random.default_rng(1),
-            charge=selection.charge,
-        )
-    assert selection.acts == []
-
-
-@pytest.mark.parametrize(("epsilon_factor", "delta_factor"), [(3, 1), (0.5, 1), (1, 2)])
-def test_private_column_is_refused_when_other_than_what_was_reserved_is_spent(
-    epsilon_factor: float, delta_factor: float
-) -> None:
-    def overspend(
-        counts: Mapping[str, int], *, epsilon: float, delta: float, rng: np.random.Generator
-    ) -> tuple[tuple[str, ...], StableSelection]:
-        return tuple(counts), stable_selection(epsilon=epsilon_factor * epsilon, delta=delta_factor * delta)
-
-    with pytest.raises(PrivacyError, match="other than what was reserved") as caught:
-        discover_domains(
-            make_frame(["S3CRET", "S3CRET"]),
-            make_schema(privacy="private", missing=("?",)),
-            select=overspend,
-            reserved={"c": RESERVED},
-            rng=np.random.default_rng(1),
-        )
-    assert "S3CRET" not in str(caught.value)
+        discover_domains(make_frame(["a"]), make_schema(privacy="private", missing=("?",)))
 
 
 def test_all_private_columns_are_charged_when_no_row_was_read_yet() -> None:
-    acts: list[str] = []
+    selection = Selection()
+    acts = selection.acts
 
     def read() -> Iterator[pl.DataFrame]:
         acts.append("read")
@@ -154,12 +116,9 @@ def test_all_private_columns_are_charged_when_no_row_was_read_yet() -> None:
     discover_domains(
         read(),
         Schema(columns=columns, sha256="0"),
-        select=Selection(),
-        reserved={"c": RESERVED, "d": RESERVED},
-        rng=np.random.default_rng(1),
-        charge=acts.append,
+        select=selection,
     )
-    assert acts == ["c", "d", "read"]
+    assert acts[:3] == ["c", "d", "read"]
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpwgan.audit.attacks.base import AttackResult, Game, SkippedAttack
-from dpwgan.audit.intervals import bound_share, bound_share_difference
+from dpwgan.audit.attacks.base import AttackResult, Game, SkippedAttack, judge_shares
 from dpwgan.evaluate.tables import ComparedTable
 
 if TYPE_CHECKING:
@@ -68,14 +67,15 @@ def single_out(game: Game, rng: np.random.Generator) -> AttackResult | SkippedAt
             seed=int(rng.integers(1 << 31)),
         ).evaluate(mode="multivariate")
         results = evaluator.results()
-    return _judge(
+    return judge_shares(
         game,
+        int(results.n_success),
+        trials,
+        round(float(results.n_control)),
+        trials,
         name=SINGLING_OUT,
         question="Does the synthetic table tell what only one person has?",
         measure="share of predicates, each true of one synthetic row, that are true of exactly one row",
-        successes=int(results.n_success),
-        controls=round(float(results.n_control)),
-        trials=trials,
         details={
             "different_rows_compared": rows,
             "columns_of_a_predicate": min(COLUMNS_OF_A_PREDICATE, len(game.real.columns)),
@@ -107,14 +107,15 @@ def link(game: Game, rng: np.random.Generator) -> AttackResult | SkippedAttack:
             ori=real, syn=synthetic, control=holdout, aux_cols=halves, n_attacks=trials, n_neighbors=LINKING_NEIGHBOURS
         ).evaluate(n_jobs=1)
         results = evaluator.results()
-    return _judge(
+    return judge_shares(
         game,
+        int(results.n_success),
+        trials,
+        int(results.n_control),
+        trials,
         name=LINKABILITY,
         question="Can two data sets about the same people be joined over the synthetic table?",
         measure="share of rows whose two halves have the same nearest synthetic row",
-        successes=int(results.n_success),
-        controls=int(results.n_control),
-        trials=trials,
         details={
             "halves": [sorted({game.synthetic.names[_place(name)] for name in half}) for half in halves],
             "by_guessing": min(1.0, LINKING_NEIGHBOURS / len(synthetic)),
@@ -122,33 +123,8 @@ def link(game: Game, rng: np.random.Generator) -> AttackResult | SkippedAttack:
     )
 
 
-def _judge(
-    game: Game,
-    *,
-    name: str,
-    question: str,
-    measure: str,
-    successes: int,
-    controls: int,
-    trials: int,
-    details: dict[str, Any],
-) -> AttackResult:
-    confidence = game.settings.confidence
-    return AttackResult(
-        name=name,
-        question=question,
-        measure=measure,
-        attacked_rows=trials,
-        success=bound_share(successes, trials, confidence=confidence),
-        baseline=bound_share(controls, trials, confidence=confidence),
-        excess=bound_share_difference(successes, trials, controls, trials, confidence=confidence),
-        confidence=confidence,
-        details=details,
-    )
-
-
 def _to_frame(game: Game, table: ComparedTable, *, missing_apart: bool) -> "pd.DataFrame":
-    """Gives a table the types that anonymeter tells columns by: text for categories, floats for numbers.
+    """A data frame with the types that anonymeter tells columns by: text for categories, floats for numbers.
 
     A missing number is a null, which its predicates know; or, with `missing_apart`, 0 and a category beside it, since
     its distances do not know nulls. Columns go by their place, as it gives some characters of names a meaning.

@@ -5,12 +5,12 @@ What it achieves on the second it would achieve without the synthetic table havi
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 
-from dpwgan.audit.intervals import Interval, check_confidence
+from dpwgan.audit.intervals import Interval, bound_share, bound_share_difference, check_confidence
 from dpwgan.audit.neighbours import Points, lay_out_points
 from dpwgan.errors import UsageError
 from dpwgan.evaluate.tables import ComparedTable
@@ -60,7 +60,7 @@ class Game:
                 raise UsageError(f"the {name} table has {rows} usable rows, and attacks need at least {FEWEST_ROWS}")
 
     def points(self, table: ComparedTable) -> Points:
-        """Gives the rows of one of the tables as points."""
+        """The rows of one of the tables as points."""
         return lay_out_points(table, self.schema)
 
     def draw(self, table: ComparedTable, rng: np.random.Generator, *, rows: int | None = None) -> ComparedTable:
@@ -94,19 +94,39 @@ class AttackResult:
         return self.excess.lower > 0.0
 
     def describe(self) -> dict[str, Any]:
-        """Gives the result as a JSON document."""
+        """The result as a JSON document."""
         return {
             "name": self.name,
             "question": self.question,
             "measure": self.measure,
             "attacked_rows": self.attacked_rows,
-            "success": self.success.describe(),
-            "baseline": self.baseline.describe(),
-            "excess": self.excess.describe(),
+            "success": asdict(self.success),
+            "baseline": asdict(self.baseline),
+            "excess": asdict(self.excess),
             "beats_baseline": self.beats_baseline,
             "false_alarm_rate": (1.0 - self.confidence) / 2.0,
             "details": dict(self.details),
         }
+
+
+def judge_shares(
+    game: Game, hits: int, trials: int, controls: int, control_trials: int, *, name: str, question: str, **more: Any
+) -> AttackResult:
+    """What an attack achieved that either succeeds or fails on a row, with intervals of shares.
+
+    `hits` of `trials` training rows, and `controls` of `control_trials` hold-out rows; `more` is `measure`, `details`.
+    """
+    confidence = game.settings.confidence
+    return AttackResult(
+        name=name,
+        question=question,
+        attacked_rows=trials,
+        success=bound_share(hits, trials, confidence=confidence),
+        baseline=bound_share(controls, control_trials, confidence=confidence),
+        excess=bound_share_difference(hits, trials, controls, control_trials, confidence=confidence),
+        confidence=confidence,
+        **more,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,7 +137,7 @@ class SkippedAttack:
     reason: str
 
     def describe(self) -> dict[str, Any]:
-        """Gives it as a JSON document."""
+        """The attack's name and why it was skipped, as a JSON document."""
         return {"name": self.name, "skipped": self.reason}
 
 
@@ -125,7 +145,7 @@ Attack = Callable[[Game, np.random.Generator], AttackResult | SkippedAttack]
 
 
 def choose_target(game: Game) -> int | None:
-    """Gives the column whose classifier is inverted: the one asked for, or the last of 2 to 50 categories.
+    """Chooses the column whose classifier is inverted: the one asked for, or the last of 2 to 50 categories.
 
     Raises: UsageError if the column asked for is not one of categories.
     """

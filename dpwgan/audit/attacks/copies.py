@@ -3,8 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from dpwgan.audit.attacks.base import AttackResult, Game
-from dpwgan.audit.intervals import bound_share, bound_share_difference
+from dpwgan.audit.attacks.base import AttackResult, Game, judge_shares
 from dpwgan.evaluate.tables import ComparedTable
 
 NAME = "exact copies"
@@ -17,22 +16,19 @@ def count_copies(game: Game, rng: np.random.Generator) -> AttackResult:
     share are copied by any good table, and held-out ones as often.
     Privacy: NOT private.
     """
-    confidence = game.settings.confidence
     real, synthetic, holdout = (_keys(table) for table in (game.real, game.synthetic, game.holdout))
     copied, by_chance = np.isin(real, synthetic), np.isin(holdout, synthetic)
     keys, inverse, times = np.unique(real, return_inverse=True, return_counts=True)
     alone = times[inverse] == 1
-    return AttackResult(
+    return judge_shares(
+        game,
+        int(copied.sum()),
+        len(real),
+        int(by_chance.sum()),
+        len(holdout),
         name=NAME,
         question="Do training rows stand in the synthetic table as they are?",
         measure="share of rows with an equal row in the synthetic table",
-        attacked_rows=len(real),
-        success=bound_share(int(copied.sum()), len(real), confidence=confidence),
-        baseline=bound_share(int(by_chance.sum()), len(holdout), confidence=confidence),
-        excess=bound_share_difference(
-            int(copied.sum()), len(real), int(by_chance.sum()), len(holdout), confidence=confidence
-        ),
-        confidence=confidence,
         details={
             "training_rows_copied": int(copied.sum()),
             "holdout_rows_copied": int(by_chance.sum()),
@@ -44,7 +40,7 @@ def count_copies(game: Game, rng: np.random.Generator) -> AttackResult:
 
 
 def _keys(table: ComparedTable) -> npt.NDArray[np.void]:
-    """Gives one value a row, equal where all cells are."""
+    """One key for each row, equal where all cells are."""
     # -0.0 and 0.0 are one number with two patterns of bits, and so is NaN.
     numbers = np.where(np.isnan(table.numbers), np.nan, table.numbers + 0.0)
     rows = np.ascontiguousarray(numbers)

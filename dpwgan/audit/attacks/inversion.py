@@ -108,7 +108,7 @@ class _Layout:
     numeric: npt.NDArray[np.bool_]
 
     def project(self, rows: Vectors) -> Vectors:
-        """Gives the nearest inputs that a mixture of rows could have: categories sum to 1, numbers lie in [0, 1]."""
+        """Moves rows to the nearest that a mixture could have: categories sum to 1, numbers lie in [0, 1]."""
         start = 0
         peak = np.sqrt(0.5)
         for size, numeric in zip(self.sizes, self.numeric, strict=True):
@@ -140,7 +140,7 @@ class _Network:
     classes: npt.NDArray[np.int32]
 
     def run(self, rows: Vectors) -> tuple[list[Vectors], Vectors]:
-        """Gives the inputs of every layer, and the probabilities of the classes."""
+        """The inputs of every layer, and the probabilities of the classes."""
         layers = [rows]
         for weights, biases in zip(self.weights[:-1], self.biases[:-1], strict=True):
             layers.append(np.maximum(layers[-1] @ weights + biases, 0.0))
@@ -152,7 +152,7 @@ class _Network:
         return layers, chances / chances.sum(axis=1, keepdims=True)
 
     def slope(self, rows: Vectors, number: int) -> Vectors:
-        """Gives the gradient, in the inputs, of the log-probability of one class. Shapes: (b, width) both."""
+        """The gradient, in the inputs, of the log-probability of one class. Shapes: (b, width) both."""
         layers, chances = self.run(rows)
         error = -chances
         error[:, number] += 1.0
@@ -163,7 +163,7 @@ class _Network:
         return np.asarray(error @ self.weights[0].T)
 
     def measure_accuracy(self, rows: Vectors, labels: npt.NDArray[np.int32]) -> float:
-        """Gives the share of rows whose class is the most probable one."""
+        """The share of rows whose class is the most probable one."""
         return float(np.mean(self.classes[self.run(rows)[1].argmax(axis=1)] == labels))
 
 
@@ -192,7 +192,7 @@ def _climb(network: _Network, number: int, layout: _Layout, rng: np.random.Gener
 
 
 def _find_owners(found: Vectors, pool: Vectors, rng: np.random.Generator) -> npt.NDArray[np.int64]:
-    """Gives the rows of the pool nearest to what was found, each once; a draw decides between twins."""
+    """Finds the rows of the pool nearest to the reconstructions, each once; a draw decides between twins."""
     order = rng.permutation(len(pool))
     # |a - b|^2 less |a|^2, which is the same for all of a row.
     apart = np.square(pool[order]).sum(axis=1)[None, :] - 2.0 * found @ pool[order].T
@@ -201,7 +201,7 @@ def _find_owners(found: Vectors, pool: Vectors, rng: np.random.Generator) -> npt
 
 
 def _project_to_simplex(rows: Vectors) -> Vectors:
-    """Gives the nearest distributions. Source: Duchi, Shalev-Shwartz, Singer, Chandra 2008, figure 1."""
+    """The nearest distributions. Source: Duchi, Shalev-Shwartz, Singer, Chandra 2008, figure 1."""
     ordered = -np.sort(-rows, axis=1)
     excess = np.cumsum(ordered, axis=1) - 1.0
     counts = np.arange(1, rows.shape[1] + 1)

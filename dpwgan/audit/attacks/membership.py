@@ -109,7 +109,7 @@ def _measure_few_alarms(
 
 
 def _part_ties(members: Scores, others: Scores, rng: np.random.Generator) -> tuple[Scores, Scores]:
-    """Gives scores of the same order, in which no two are equal."""
+    """The same scores as ranks, ties put in order by a draw."""
     scores = np.concatenate([members, others])
     places = np.empty(len(scores))
     places[np.lexsort((rng.random(len(scores)), scores))] = np.arange(len(scores))
@@ -117,5 +117,5 @@ def _part_ties(members: Scores, others: Scores, rng: np.random.Generator) -> tup
 
 
 def _quantile_above(scores: npt.NDArray[np.float64], rate: float) -> float:
-    """Gives a threshold that at most this share of the scores is above."""
+    """A threshold that at most this share of the scores is above."""
     return float(np.sort(scores)[::-1][int(rate * len(scores))])

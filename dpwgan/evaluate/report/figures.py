@@ -38,7 +38,7 @@ Shares = npt.NDArray[np.float64]
 
 
 def printable(text: str, *, most: int) -> str:
-    """Gives a text that cannot disturb the page around it: no control or direction characters, at most `most` long.
+    """A text that cannot disturb the page around it: no control or direction characters, at most `most` long.
 
     A longer one loses its middle, since names of one table often differ at the end only.
     """
@@ -66,14 +66,14 @@ class Scale:
     best: float
 
     def place(self, value: float) -> float:
-        """Gives how far to the right a value lies, from 0 to 1."""
+        """How far to the right a value lies, from 0 to 1."""
         if self.start == self.best:
             return 1.0
         return min(1.0, max(0.0, (value - self.start) / (self.best - self.start)))
 
 
 def choose_scale(values: Sequence[float], *, worst: float, best: float) -> Scale:
-    """Gives a scale that ends at the best possible score and starts at a round number not better than any value."""
+    """Chooses a scale from a round number that no value is worse than to the best possible score."""
     if worst == best or not values:
         return Scale(start=worst, best=best)
     farthest = max(abs(best - value) for value in values)
@@ -92,7 +92,7 @@ def draw_scale(
     `ends` are the numbers at both ends of the scale, `says` the text alternative.
     """
     left, right, line = 8.0, WIDTH - 8.0, 18.0
-    parts = [Markup('<path class="axis" d="M{} {}H{}"/>').format(left, line, right)]
+    parts = [_path("axis", f"M{left} {line}H{right}")]
 
     def at(value: float) -> float:
         return left + (right - left) * scale.place(value)
@@ -102,8 +102,7 @@ def draw_scale(
     if ceiling is not None:
         parts.append(draw_mark("ceiling", x=at(ceiling), y=line))
     parts.append(draw_mark("synthetic", x=at(synthetic), y=line))
-    parts.append(Markup('<text class="small" x="{}" y="42">{}</text>').format(left, ends[0]))
-    parts.append(Markup('<text class="small end" x="{}" y="42">{}</text>').format(right, ends[1]))
+    parts += [_text(left, 42, ends[0]), _text(right, 42, ends[1], "small end")]
     return _figure(parts, height=47, says=says)
 
 
@@ -142,21 +141,12 @@ def draw_bars(
     parts = []
     for place, (label, ours, theirs) in enumerate([*rows, rest] if rest else rows):
         y = place * row
-        parts.append(
-            Markup('<text x="{}" y="{:.1f}" class="end">{}<title>{}</title></text>').format(
-                left - 6, y + 15, printable(label, most=14), printable(label, most=120)
-            )
-        )
+        parts.append(_text(left - 6, y + 15, printable(label, most=14), "end", title=label))
         for name, share, top in (("real", ours, 3.0), ("synthetic", theirs, 12.5)):
             if place < len(rows):
-                parts.append(
-                    Markup('<rect class="bar {}" x="{}" y="{:.1f}" width="{:.1f}" height="8.5"/>').format(
-                        name, left, y + top, room * share / most
-                    )
-                )
-        numbers = f"{percent(ours)} / {percent(theirs)}"
-        parts.append(Markup('<text x="{}" y="{:.1f}" class="end small">{}</text>').format(WIDTH, y + 15, numbers))
-    parts.append(Markup('<path class="axis" d="M{} 0V{:.1f}"/>').format(left, len(rows) * row))
+                parts.append(_rect(f"bar {name}", left, y + top, room * share / most, 8.5))
+        parts.append(_text(WIDTH, y + 15, f"{percent(ours)} / {percent(theirs)}", "end small"))
+    parts.append(_path("axis", f"M{left} 0V{len(rows) * row:.1f}"))
     return _figure(parts, height=(len(rows) + bool(rest)) * row + 2, says=says)
 
 
@@ -181,28 +171,19 @@ def draw_profile(
     parts = []
     for part in (1.0, 0.25, 0.0625):
         y = bottom - height(part * most)
-        parts.append(Markup('<path class="grid" d="M{} {:.1f}H{}"/>').format(left, y, WIDTH))
-        parts.append(
-            Markup('<text class="small end" x="{}" y="{:.1f}">{}</text>').format(left - 4, y + 4, _tick(part * most))
-        )
+        parts += [_path("grid", f"M{left} {y:.1f}H{WIDTH}"), _text(left - 4, y + 4, _tick(part * most), "small end")]
     width = (right - left) / len(labels)
-    outline = _outline([height(share) for share in real], left=left, bottom=bottom, width=width)
-    parts.append(Markup('<path class="area real" d="{}z"/>').format(outline))
-    outline = _outline([height(share) for share in synthetic], left=left, bottom=bottom, width=width)
-    parts.append(Markup('<path class="line synthetic" d="{}"/>').format(outline))
-    parts.append(Markup('<path class="axis" d="M{} {}H{:.1f}"/>').format(left, bottom, right))
-    first, last = printable(labels[0], most=22), printable(labels[-1], most=22)
-    parts.append(Markup('<text class="small" x="{}" y="{}">{}</text>').format(left, bottom + 15, first))
-    parts.append(Markup('<text class="small end" x="{:.1f}" y="{}">{}</text>').format(right, bottom + 15, last))
+    for classes, drawn, closed in (("area real", real, "z"), ("line synthetic", synthetic, "")):
+        outline = _outline([height(share) for share in drawn], left=left, bottom=bottom, width=width)
+        parts.append(_path(classes, outline + closed))
+    parts.append(_path("axis", f"M{left} {bottom}H{right:.1f}"))
+    parts.append(_text(left, bottom + 15, printable(labels[0], most=22)))
+    parts.append(_text(right, bottom + 15, printable(labels[-1], most=22), "small end"))
     if missing is not None:
         for name, share, x in (("real", missing[0], right + 20), ("synthetic", missing[1], right + 37)):
-            parts.append(
-                Markup('<rect class="bar {}" x="{:.1f}" y="{:.1f}" width="15" height="{:.1f}"/>').format(
-                    name, x, bottom - height(share), height(share)
-                )
-            )
-        parts.append(Markup('<path class="axis" d="M{:.1f} {}H{}"/>').format(right + 14, bottom, WIDTH))
-        parts.append(Markup('<text class="small end" x="{}" y="{}">missing</text>').format(WIDTH, bottom + 15))
+            parts.append(_rect(f"bar {name}", x, bottom - height(share), 15, height(share)))
+        parts.append(_path("axis", f"M{right + 14:.1f} {bottom}H{WIDTH}"))
+        parts.append(_text(WIDTH, bottom + 15, "missing", "small end"))
     return _figure(parts, height=bottom + 20, says=says)
 
 
@@ -247,11 +228,9 @@ def draw_heat_map(matrix: Shares, names: Sequence[str], *, difference: bool, say
                 shades.setdefault(row_shades[start], []).append(f"M{start} {row}h{stop - start}v1h-{stop - start}z")
             start = stop
     parts = [
-        Markup('<rect class="field" x="{}" y="{}" width="{:.2f}" height="{:.2f}"/>').format(
-            left, top, side * count, side * count
-        ),
+        _rect("field", left, top, side * count, side * count),
         Markup('<g transform="translate({} {}) scale({:.4f})" shape-rendering="crispEdges">').format(left, top, side),
-        *(Markup('<path class="{}" d="{}"/>').format(name, "".join(paths)) for name, paths in sorted(shades.items())),
+        *(_path(name, "".join(paths)) for name, paths in sorted(shades.items())),
         Markup('</g><path class="diagonal" d="M{0} {1}l{2:.2f} {2:.2f}"/>').format(left, top, side * count),
     ]
     every = next(step for step in (1, 5, 10, 20, 50, 100, count) if step * side >= LEAST_APART or step == count)
@@ -259,18 +238,10 @@ def draw_heat_map(matrix: Shares, names: Sequence[str], *, difference: bool, say
         middle = side * (place + 0.5)
         numbered = place == 0 or (place + 1) % every == 0
         if numbered:
-            parts.append(
-                Markup('<text class="small middle" x="{:.1f}" y="{}">{}</text>').format(
-                    left + middle, top - 4, place + 1
-                )
-            )
+            parts.append(_text(left + middle, top - 4, str(place + 1), "small middle"))
         if named or numbered:
             text = f"{printable(names[place], most=12)} {place + 1}" if named else str(place + 1)
-            parts.append(
-                Markup('<text class="small end" x="{}" y="{:.1f}">{}<title>{}</title></text>').format(
-                    left - 4, top + middle + 4, text, printable(names[place], most=120)
-                )
-            )
+            parts.append(_text(left - 4, top + middle + 4, text, "small end", title=names[place]))
     return _figure(parts, height=top + side * count + 1, says=says)
 
 
@@ -286,19 +257,11 @@ def draw_heat_key(*, difference: bool) -> Markup:
         borders = [f"{step:g}" for step in DEPENDENCE_STEPS[1:-1]]
         says = "Key: the further from the background, the stronger the dependence, from 0 to 1."
     side = WIDTH / len(names)
-    parts = []
-    for place, name in enumerate(names):
-        parts.append(
-            Markup('<rect class="field {}" x="{:.2f}" y="1" width="{:.2f}" height="12"/>').format(
-                name, place * side + 0.5, side - 1
-            )
-        )
-    for place, border in enumerate(borders, start=1):
-        parts.append(Markup('<text class="tiny middle" x="{:.1f}" y="24">{}</text>').format(place * side, border))
+    parts = [_rect(f"field {name}", place * side + 0.5, 1, side - 1, 12) for place, name in enumerate(names)]
+    parts += [_text(place * side, 24, border, "tiny middle") for place, border in enumerate(borders, start=1)]
     if not difference:
         return _figure(parts, height=28, says=says)
-    parts.append(Markup('<text class="small" x="0" y="40">stronger in the real table</text>'))
-    parts.append(Markup('<text class="small end" x="{}" y="40">in the synthetic one</text>').format(WIDTH))
+    parts += [_text(0, 40, "stronger in the real table"), _text(WIDTH, 40, "in the synthetic one", "small end")]
     return _figure(parts, height=44, says=says)
 
 
@@ -314,7 +277,7 @@ def _shade(value: float, *, difference: bool) -> str:
 
 
 def _outline(heights: Sequence[float], *, left: float, bottom: float, width: float) -> str:
-    """Gives the steps of a profile as a path from the bottom left to the bottom right, in short relative moves."""
+    """The outline of a profile as an SVG path, from the bottom left to the bottom right."""
     moves, y = [f"M{left:g} {bottom:g}"], bottom
     run = 0.0
     x = 0.0  # what is written so far, rounded, so that rounding does not add up
@@ -334,6 +297,20 @@ def _tick(share: float) -> str:
     return (
         f"{100.0 * share:.1g}%" if share < 0.01 else f"{100.0 * share:.2g}%" if share < 0.1 else f"{100.0 * share:.0f}%"
     )
+
+
+def _text(x: float, y: float, words: str, classes: str = "small", *, title: str | None = None) -> Markup:
+    whole = "" if title is None else Markup("<title>{}</title>").format(printable(title, most=120))
+    return Markup('<text class="{}" x="{:.1f}" y="{:.1f}">{}{}</text>').format(classes, x, y, words, whole)
+
+
+def _rect(classes: str, x: float, y: float, width: float, height: float) -> Markup:
+    form = '<rect class="{}" x="{:.2f}" y="{:.2f}" width="{:.2f}" height="{:.2f}"/>'
+    return Markup(form).format(classes, x, y, width, height)
+
+
+def _path(classes: str, drawn: str) -> Markup:
+    return Markup('<path class="{}" d="{}"/>').format(classes, drawn)
 
 
 def _figure(parts: Sequence[Markup], *, height: float, says: str) -> Markup:

@@ -9,9 +9,9 @@ import itertools
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path, PurePath
-from typing import Any
+from typing import Any, NamedTuple
 
 import jinja2
 import numpy as np
@@ -20,8 +20,8 @@ from markupsafe import Markup
 
 from dpwgan.app.claim import round_up, validate_claim
 from dpwgan.errors import DpwganError
+from dpwgan.evaluate.dependence import map_dependence
 from dpwgan.evaluate.report import figures
-from dpwgan.evaluate.report.pairs import measure_pairs
 from dpwgan.evaluate.tables import ComparedColumn, ComparedTable
 
 FOLDER = Path(__file__).resolve().parent
@@ -38,8 +38,7 @@ Shares = npt.NDArray[np.float64]
 Matrix = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Headline:
+class Headline(NamedTuple):
     """A score that is shown at the top: where it stands in the document, and how it is to be read.
 
     Units: `worst` and `best` are the ends of the score's own scale; either may be the larger.
@@ -47,72 +46,72 @@ class Headline:
 
     path: tuple[str, ...]
     title: str
-    meaning: str
     worst: float
     best: float
     digits: int
+    meaning: str
 
 
 HEADLINES = (
     Headline(
-        path=("nist2018", "mean"),
-        title="NIST 2018 score",
-        meaning="The mean of the challenge's own scores; a table that answers every question as the real one does has "
-        "1,000,000.",
-        worst=0.0,
-        best=1e6,
-        digits=0,
+        ("nist2018", "mean"),
+        "NIST 2018 score",
+        0.0,
+        1e6,
+        0,
+        "The mean of the challenge's own scores; a table that "
+        "answers every question as the real one does has 1,000,000.",
     ),
     Headline(
-        path=("kway_1",),
-        title="Single columns",
-        meaning="How far the tables agree, in thousandths of the rows, when one column is counted at a time. The floor "
-        "has the real columns, so it is near 1,000 here.",
-        worst=0.0,
-        best=1000.0,
-        digits=1,
+        ("kway_1",),
+        "Single columns",
+        0.0,
+        1000.0,
+        1,
+        "How far the tables agree, in thousandths of the rows, when "
+        "one column is counted at a time. The floor has the real columns, so it is near 1,000 here.",
     ),
     Headline(
-        path=("kway_2",),
-        title="Pairs of columns",
-        meaning="The same for two columns at a time: does the synthetic table keep which cells occur together?",
-        worst=0.0,
-        best=1000.0,
-        digits=1,
+        ("kway_2",),
+        "Pairs of columns",
+        0.0,
+        1000.0,
+        1,
+        "The same for two columns at a time: does the synthetic table keep which cells occur together?",
     ),
     Headline(
-        path=("kway_3",),
-        title="Triples of columns",
-        meaning="The same for three columns at a time, which is harder: rare combinations count.",
-        worst=0.0,
-        best=1000.0,
-        digits=1,
+        ("kway_3",),
+        "Triples of columns",
+        0.0,
+        1000.0,
+        1,
+        "The same for three columns at a time, which is harder: rare combinations count.",
     ),
     Headline(
-        path=("classifier_auc",),
-        title="Training on it",
-        meaning="Models trained on the synthetic table and tested on real rows, mean area under the curve: 0.5 is "
-        "guessing, 1 is never wrong.",
-        worst=0.5,
-        best=1.0,
-        digits=3,
+        ("classifier_auc",),
+        "Training on it",
+        0.5,
+        1.0,
+        3,
+        "Models trained on the synthetic table and tested on "
+        "real rows, mean area under the curve: 0.5 is guessing, 1 is never wrong.",
     ),
     Headline(
-        path=("detection_auc",),
-        title="Telling them apart",
-        meaning="How well a model tells synthetic rows from real ones: 0.5 is guessing, which is what is wanted; 1 is "
-        "always right.",
-        worst=1.0,
-        best=0.5,
-        digits=3,
+        ("detection_auc",),
+        "Telling them apart",
+        1.0,
+        0.5,
+        3,
+        "How well a model tells synthetic rows from real "
+        "ones: 0.5 is guessing, which is what is wanted; 1 is always right.",
     ),
     Headline(
-        path=("pc1_distance",),
-        title="Main direction",
-        meaning="How far the direction in which the rows vary most has turned: 0 is not at all, 1.41 a right angle.",
-        worst=math.sqrt(2.0),
-        best=0.0,
-        digits=3,
+        ("pc1_distance",),
+        "Main direction",
+        math.sqrt(2.0),
+        0.0,
+        3,
+        "How far the direction in which the rows vary most has turned: 0 is not at all, 1.41 a right angle.",
     ),
 )
 
@@ -120,8 +119,8 @@ HEADLINES = (
 def render_report(document: Mapping[str, Any], real: ComparedTable, synthetic: ComparedTable) -> str:
     """Writes the evaluation as one HTML page that needs nothing but itself.
 
-    `document` is what `Evaluation.to_document` gives. Names and cells of tables may hold anything: they are escaped,
-    and the page's own policy forbids scripts and requests.
+    `document` is what `dpwgan.evaluate.scores.evaluate` returns. Names and cells of tables may hold anything: they are
+    escaped, and the page's own policy forbids scripts and requests.
 
     Privacy: NOT private: shares of real rows for every column and the dependence of every pair are in it.
     Shapes: both tables have the same columns; their numbers of rows may differ.
@@ -177,7 +176,7 @@ def write_agreement(share: float | None) -> str:
 
 
 def show_headline(headline: Headline, scores: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Gives what the page says about one score of the three tables, or None where it was not computed."""
+    """The page's words and figure for one score, or None where it was not computed."""
     values = {name: read_score(scores.get(name), headline.path) for name in ("synthetic", "floor", "ceiling")}
     found = values["synthetic"]
     if found is None:
@@ -261,28 +260,13 @@ SCORE_TITLES = {
 
 
 def list_scores(scores: Mapping[str, Any]) -> list[dict[str, str]]:
-    """Gives every single number of the scores, known ones by their titles, others by their keys."""
-    paths = [*SCORE_TITLES]
-    for table in scores.values():
-        paths += [path for path in find_numbers(table or {}) if path not in paths]
+    """One row of text for each number in the scores that was computed."""
     rows = []
-    for path in paths:
+    for path, title in SCORE_TITLES.items():
         values = {name: read_score(scores.get(name), path) for name in ("synthetic", "floor", "ceiling")}
         if any(value is not None for value in values.values()):
-            title = SCORE_TITLES.get(path) or ": ".join(key.replace("_", " ") for key in path).capitalize()
             rows.append({"title": title} | {name: write_short(value) for name, value in values.items()})
     return rows
-
-
-def find_numbers(values: Mapping[str, Any], path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
-    """Gives the paths to all numbers in nested mappings; lists are left out."""
-    found: list[tuple[str, ...]] = []
-    for key, value in values.items():
-        if isinstance(value, Mapping):
-            found += find_numbers(value, (*path, str(key)))
-        elif isinstance(value, int | float) and not isinstance(value, bool):
-            found.append((*path, str(key)))
-    return found
 
 
 def write_short(value: float | None) -> str:
@@ -293,18 +277,13 @@ def write_short(value: float | None) -> str:
 
 
 def list_legality(legality: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Gives the counts of rows and cells that the specs do not allow, in words, then each broken rule by its column."""
-    rows = []
-    for path in find_numbers(legality):
-        value: Any = legality
-        for key in path:
-            value = value[key]
-        rows.append({"column": "", "rule": ": ".join(key.replace("_", " ") for key in path), "rows": value})
-    return rows + [dict(entry) for entry in legality.get("broken") or ()]
+    """How many rows and cells the specs do not allow, then each broken rule by its column."""
+    counts = {key.replace("_", " "): value for key, value in legality.items() if key != "broken"}
+    return [*({"column": "", "rule": rule, "rows": value} for rule, value in counts.items()), *legality["broken"]]
 
 
 def show_classifiers(entries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Gives the mean of each classifier over all targets, and the targets that lose most by training on the table."""
+    """Each classifier's mean over all targets, and the targets that lose most by training on the synthetic table."""
     known = [entry for entry in entries if entry["auc"] is not None and entry["auc_real"] is not None]
     means = []
     for name in dict.fromkeys(entry["classifier"] for entry in known):
@@ -328,7 +307,7 @@ def show_classifiers(entries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def show_claim(claim: Mapping[str, Any] | None, *, matches: bool | None) -> dict[str, Any]:
-    """Gives what the page says about the claim that lies beside the synthetic table.
+    """The page's words about the claim that lies beside the synthetic table.
 
     `matches` says whether the claim names the digest of the synthetic table's bytes, None where it names none. A claim
     is only quoted if it is this table's and of the documented form; what merely looks like one promises nothing.
@@ -366,7 +345,7 @@ def show_claim(claim: Mapping[str, Any] | None, *, matches: bool | None) -> dict
 def show_column(
     place: int, column: ComparedColumn, agreement: float | None, *, real: ComparedTable, synthetic: ComparedTable
 ) -> dict[str, Any]:
-    """Gives one column's card: its figure, and in words its agreement and the cell that differs most."""
+    """One column's card: its figure, its agreement, and the cell that differs most."""
     ours, theirs = (count_shares(table, place, column.cells) for table in (real, synthetic))
     name = figures.printable(column.name, most=LONGEST_NAME)
     if column.kind != "categorical":
@@ -417,7 +396,7 @@ def draw_column(column: ComparedColumn, ours: Shares, theirs: Shares, *, says: s
 
 
 def count_shares(table: ComparedTable, place: int, cells: int) -> Shares:
-    """Gives the share of a table's rows in each cell of a column. Shapes: (cells,)."""
+    """The share of a table's rows in each cell of a column. Shapes: (cells,)."""
     counts = np.bincount(table.cells[:, place], minlength=cells)
     return np.asarray(counts / max(1, len(table.cells)), dtype=np.float64)
 
@@ -441,7 +420,7 @@ def describe_kind(column: ComparedColumn) -> str:
 
 
 def rank_columns(columns: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[dict[str, Any]]:
-    """Gives the columns that agree least, worst first."""
+    """The columns that agree least, worst first."""
     places = {name: place for place, name in enumerate(names)}
     ranked = sorted((c for c in columns if c["agreement"] is not None), key=lambda c: float(c["agreement"]))
     return [
@@ -454,10 +433,10 @@ def rank_columns(columns: Sequence[Mapping[str, Any]], names: Sequence[str]) -> 
 
 
 def show_dependence(real: ComparedTable, synthetic: ComparedTable) -> dict[str, Any] | None:
-    """Gives the three heat maps and the pairs that changed most; None for a single column."""
+    """The three heat maps of dependence and the pairs that changed most; None for a single column."""
     if len(real.columns) < 2:
         return None
-    ours, theirs = measure_pairs(real), measure_pairs(synthetic)
+    ours, theirs = map_dependence(real), map_dependence(synthetic)
     difference = theirs - ours
     pairs = rank_pairs(ours, theirs, real.names)
     maps = []
@@ -478,7 +457,7 @@ def show_dependence(real: ComparedTable, synthetic: ComparedTable) -> dict[str, 
 
 
 def rank_pairs(ours: Matrix, theirs: Matrix, names: Sequence[str]) -> list[dict[str, Any]]:
-    """Gives the pairs of columns whose dependence differs most between the tables, largest difference first."""
+    """The pairs of columns whose dependence differs most between the tables, largest difference first."""
     first, second = np.triu_indices(len(names), k=1)
     order = np.argsort(-np.abs(theirs - ours)[first, second], kind="stable")[:WORST]
     return [
@@ -493,7 +472,7 @@ def rank_pairs(ours: Matrix, theirs: Matrix, names: Sequence[str]) -> list[dict[
 
 
 def describe_matrix(title: str, matrix: Matrix, names: Sequence[str], *, signed: bool) -> str:
-    """Gives a heat map's text alternative: how many pairs, the middle one, the most extreme one."""
+    """A heat map in words: how many pairs, their median, the most extreme one."""
     first, second = np.triu_indices(len(names), k=1)
     values = matrix[first, second]
     peak = int(np.argmax(np.abs(values)))

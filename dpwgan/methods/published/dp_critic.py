@@ -1,7 +1,7 @@
 """A critic with noisy features. Triastcyn, Faltings 2019: Generating Artificial Data for Private Deep Learning."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,11 +23,12 @@ from dpwgan.methods.published.plain_game import PlainPlan, fit_plainly
 from dpwgan.methods.settings import DpCriticSettings
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.choose import AccountantChoice, choose_accountant_for_family, choose_nothing
-from dpwgan.privacy.events import Charge, Event, Gaussian, Unprotected, gaussian, poisson_gaussian
+from dpwgan.privacy.events import Charge, Gaussian, Unprotected, gaussian, poisson_gaussian
 from dpwgan.privacy.journal import Arrays
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.mechanisms.gaussian import add_gaussian_noise
 from dpwgan.privacy.randomness import Streams
+from dpwgan.privacy.release import Release
 from dpwgan.table.encoded import EncodedTable, TableShape
 from dpwgan.table.storage import cut, let_go
 
@@ -93,17 +94,20 @@ class FormalPlan:
         return self.critic.choice
 
     @property
-    def charges(self) -> list[tuple[str, Event, int, Mapping[str, Any]]]:
+    def releases(self) -> list[Release]:
         """What to reserve in the ledger."""
         mechanism = "Gaussian on the sum of clipped per-record gradients of the critic's loss, its penalty included"
-        label, event, steps, details = self.critic.charges[0]
-        charges: list[tuple[str, Event, int, Mapping[str, Any]]] = [
-            (label, event, steps, {**details, "mechanism": f"{mechanism}, over a Poisson sample"})
-        ]
-        if self.classes is not None:
-            mechanism = "Gaussian on the sizes of the classes and the sum of all pictures' points"
-            charges.insert(0, (CLASSES_LABEL, self.classes, 1, {"mechanism": mechanism}))
-        return charges
+        steps = replace(self.critic.releases[0], mechanism=f"{mechanism}, over a Poisson sample")
+        if self.classes is None:
+            return [steps]
+        classes = Release(
+            label=CLASSES_LABEL,
+            event=self.classes,
+            times=1,
+            mechanism="Gaussian on the sizes of the classes and the sum of all pictures' points",
+            sensitivity=1.0,
+        )
+        return [classes, steps]
 
     @property
     def memory_bytes(self) -> int:
@@ -376,7 +380,7 @@ def _fit_images(
         shares, centre = release_classes(encoded, plan, rng=streams.noise)
         return {"shares": shares, "centre": centre}
 
-    released = ledger.release(CLASSES_LABEL, release)
+    released = ledger.keep(CLASSES_LABEL, release)
     players = LabelledPlayers(
         encoded,
         frame,

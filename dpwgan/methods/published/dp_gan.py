@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +19,9 @@ from dpwgan.methods.published.smooth_sampler import SmoothSampler
 from dpwgan.methods.settings import DpGanSettings
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.choose import AccountantChoice
-from dpwgan.privacy.events import Charge, Event
+from dpwgan.privacy.events import Charge
 from dpwgan.privacy.randomness import Streams
+from dpwgan.privacy.release import Release
 from dpwgan.table.encoded import EncodedTable, TableShape
 
 if TYPE_CHECKING:
@@ -68,9 +69,9 @@ class DpGanPlan:
         return self.steps.choice
 
     @property
-    def charges(self) -> Sequence[tuple[str, Event, int, Mapping[str, Any]]]:
+    def releases(self) -> Sequence[Release]:
         """What to reserve in the ledger."""
-        return self.steps.charges
+        return self.steps.releases
 
     @property
     def memory_bytes(self) -> int:

@@ -44,7 +44,7 @@ the real fractions, with 0 for the bias; a convex function lies above its tangen
 at most sqrt(d)/n when a record is zeroed out and sqrt(2 d)/n when it is replaced (triangle inequality). So one
 Gaussian release of D, and Theorem 1 of `dpwgan.privacy.certificate`, bound all networks of all radii at once. The
 tangent at released weights would bound them too, but loses (c/2) R^2, about the squared length of their noise times
-(d + 1)/8, and the noise of a released loss; docs/one-layer.md compares the two.
+(d + 1)/8, and the noise of a released loss; docs/query-gan.md compares the two.
 
 Theorem 4 (the mean score of a mixture). Let z = w.x + b, with the attributes of x independent, |z| <= Z, and let f(t)
 be the product of their characteristic functions at t, times e^(i t b). With A = Z + a and h = 2 pi/A, the mean of
@@ -76,8 +76,9 @@ from dpwgan.methods.published.one_hot_rows import (
     find_starts,
 )
 from dpwgan.privacy.certificate import bound_worst_error, gaussian_slack
-from dpwgan.privacy.events import Gaussian, gaussian
-from dpwgan.privacy.mechanisms.gaussian import add_gaussian_noise
+from dpwgan.privacy.events import gaussian
+from dpwgan.privacy.ledger import Ledger
+from dpwgan.privacy.release import Release
 from dpwgan.table.workers import AddUp, Task, alone
 
 ProbabilityArray = npt.NDArray[np.floating[Any]]
@@ -115,12 +116,11 @@ def train_one_layer(
     *,
     sizes: Sequence[int],
     regularization: float,
-    noise_multiplier: float,
-    rng: np.random.Generator,
+    ledger: Ledger,
     records: int | None = None,
     synthetic_weights: npt.ArrayLike | None = None,
     add_up: AddUp = alone,
-) -> tuple[FloatArray, Gaussian]:
+) -> FloatArray:
     """Releases the weights of the one-layer network that best tells real rows from synthetic ones.
 
     Privacy: output perturbation, with the sensitivity of the module's Theorem 1 under zero-out and its factor under
@@ -132,7 +132,7 @@ def train_one_layer(
       adding up to 1, whose rows are taken as they are; `synthetic_weights` (m,), equal by default.
       The released weights (W + 1,).
     Units: `regularization` is the strength c of the penalty (c/2)|w|^2.
-    Raises: PrivacyError if a number or a shape is out of range.
+    Raises: PrivacyError if a number or a shape is out of range, or less was reserved than what a record moves here.
     Source: Chaudhuri, Monteleoni, Sarwate 2011, JMLR 12, Lemma 7 and Corollary 8, with Gaussian noise; approximate
       minimisers as in Wu et al. 2017, arXiv:1606.04722, and Iyengar et al. 2019 (IEEE S&P).
     """
@@ -147,7 +147,13 @@ def train_one_layer(
     tolerance = _gradient_tolerance(
         records=records, synthetic_rows=fake.shape[0], attributes=attributes, regularization=regularization
     )
-    found = _minimise(
+    sensitivity = weights_sensitivity(
+        records=records, synthetic_rows=fake.shape[0], attributes=attributes, regularization=regularization
+    )
+    if sensitivity > ledger.find(WEIGHTS_LABEL).sensitivity:
+        raise PrivacyError("The one-layer network can move further than was reserved for it.")
+    minimise = partial(
+        _minimise,
         real,
         fake,
         records=records,
@@ -157,15 +163,8 @@ def train_one_layer(
         tolerance=tolerance,
         add_up=add_up,
     )
-    return add_gaussian_noise(
-        found,
-        sensitivity=weights_sensitivity(
-            records=records, synthetic_rows=fake.shape[0], attributes=attributes, regularization=regularization
-        ),
-        noise_multiplier=noise_multiplier,
-        rng=rng,
-        replace_one_factor=weights_replace_one_factor(attributes),
-    )
+    weights: FloatArray = ledger.release(WEIGHTS_LABEL, minimise).values
+    return weights
 
 
 def weights_sensitivity(*, records: int, synthetic_rows: int, attributes: int, regularization: float) -> float:
@@ -233,15 +232,14 @@ def measure_one_layer(
     *,
     sizes: Sequence[int],
     records: int,
-    noise_multiplier: float,
-    rng: np.random.Generator,
+    ledger: Ledger,
     add_up: AddUp = alone,
-) -> tuple[OneLayerTerm, Gaussian]:
+) -> OneLayerTerm:
     """Releases the mean of f_w over the real rows.
 
     Privacy: with released weights, f_w lies between two public numbers, those of the least and the largest weight of
-      every attribute. Released is the sum of f_w less their middle, over the public n: zeroing out a record moves
-      that by at most half their distance over n (never more than 1/(2n)), replacing it by at most twice as much.
+      every attribute. Released is the sum of f_w less their middle, over half their distance: zeroing out a record
+      moves that by at most 1, the reserved sensitivity, whatever the weights; replacing it by at most twice as much.
       Where `real_groups` are a worker's share of `records` rows, everybody's sums are added up first.
     Shapes: `real_groups` (n, d); `weights` (W + 1,).
     Raises: PrivacyError if a number or a shape is out of range.
@@ -253,14 +251,16 @@ def measure_one_layer(
     low, high = special.expit(_sum_range(weights, sizes=sizes))
     middle, half = (low + high) / 2, (high - low) / 2
     real = OneHotRows(real_groups, sizes)
-    total = add_up(SCORES_TASK, lambda: real.sum_scores(weights, middle=middle), argument=middle, array=weights)
     # Equal weights leave a range of 0, where the mean is public; noise of some size is drawn all the same.
-    sensitivity = max(half, 1e-12) * (1 + _ROUNDING) / records
-    noisy, event = add_gaussian_noise(
-        total[0] / records, sensitivity=sensitivity, noise_multiplier=noise_multiplier, rng=rng
-    )
-    stddev = event.noise_multiplier * sensitivity
-    return OneLayerTerm(weights=weights, sizes=sizes, target=float(noisy + middle), stddev=stddev), event
+    most = max(half, 1e-12) * (1 + _ROUNDING)
+
+    def score() -> FloatArray:
+        total = add_up(SCORES_TASK, lambda: real.sum_scores(weights, middle=middle), argument=middle, array=weights)
+        scaled: FloatArray = total[:1] / most
+        return scaled
+
+    noisy, unit = ledger.release(ANSWER_LABEL, score), most / records
+    return OneLayerTerm(weights=weights, sizes=sizes, target=noisy.value * unit + middle, stddev=noisy.stddev * unit)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -307,11 +307,10 @@ def measure_one_layer_certificate(
     *,
     sizes: Sequence[int],
     records: int,
-    noise_multiplier: float,
-    rng: np.random.Generator,
+    ledger: Ledger,
     synthetic_weights: npt.ArrayLike | None = None,
     add_up: AddUp = alone,
-) -> tuple[OneLayerCertificate, Gaussian]:
+) -> OneLayerCertificate:
     """Releases the distance between the one-way fractions of the real rows and of an output that is final.
 
     Privacy: one number, which zeroing out a record moves by at most sqrt(d)/n, and replacing it by sqrt(2) times that.
@@ -325,36 +324,59 @@ def measure_one_layer_certificate(
     real = OneHotRows(real_groups, sizes)
     fake = _design(synthetic, sizes=sizes)
     generated = fake.T @ _shares(synthetic_weights, rows=fake.shape[0])
-    fractions = add_up(GROUP_COUNTS_TASK, real.count_groups) / records - generated[:-1]
-    sensitivity = math.sqrt(len(sizes)) / records * (1 + _ROUNDING)
-    noisy, event = add_gaussian_noise(
-        np.linalg.norm(fractions),
-        sensitivity=sensitivity,
-        noise_multiplier=noise_multiplier,
-        rng=rng,
-        replace_one_factor=math.sqrt(2),
-    )
-    stddev = event.noise_multiplier * sensitivity
-    return OneLayerCertificate(noisy_distance=float(noisy), stddev=stddev, attributes=len(sizes)), event
+
+    def measure() -> FloatArray:
+        fractions = add_up(GROUP_COUNTS_TASK, real.count_groups) / records - generated[:-1]
+        return np.array([np.linalg.norm(fractions)])
+
+    noisy = ledger.release(CERTIFICATE_LABEL, measure)
+    return OneLayerCertificate(noisy_distance=noisy.value, stddev=noisy.stddev, attributes=len(sizes))
 
 
-def one_layer_charges(rounds: int, *, attributes: int, scale: float) -> list[tuple[str, Gaussian, int, dict[str, Any]]]:
-    """Lists what a run of so many rounds has to reserve: label, event, count, details.
+def plan_one_layer(
+    rounds: int, *, records: int, synthetic_rows: int, attributes: int, regularization: float, scale: float
+) -> list[Release]:
+    """Lists what a run of so many rounds has to reserve.
 
     A round trains one network and asks it one question; the certificate is released once. All noise multipliers grow
-    with `scale`, which is that of the weights.
-    Raises: PrivacyError if there is no round or no attribute, or the scale is not finite and above 0.
+    with `scale`, which is that of the weights. `synthetic_rows`: how many there are at most.
+    Raises: PrivacyError if there is no round, record or attribute, or the scale is not finite and above 0.
     """
-    for name, value in (("rounds", rounds), ("attributes", attributes)):
+    for name, value in (("rounds", rounds), ("records", records), ("attributes", attributes)):
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise PrivacyError(f"{name} must be a whole number of at least 1; it is {value!r}.")
+    sensitivity = weights_sensitivity(
+        records=records, synthetic_rows=synthetic_rows, attributes=attributes, regularization=regularization
+    )
     weights = gaussian(noise_multiplier=scale, replace_one_factor=weights_replace_one_factor(attributes))
     answer = gaussian(noise_multiplier=ANSWER_NOISE_RATIO * scale)
     certificate = gaussian(noise_multiplier=CERTIFICATE_NOISE_RATIO * scale, replace_one_factor=math.sqrt(2))
+    mechanism = "Gaussian noise"
     return [
-        (WEIGHTS_LABEL, weights, rounds, {"released": "a one-layer network's weights", "attributes": attributes}),
-        (ANSWER_LABEL, answer, rounds, {"released": "the network's mean over the rows"}),
-        (CERTIFICATE_LABEL, certificate, 1, {"released": "the distance of all one-way fractions"}),
+        Release(
+            label=WEIGHTS_LABEL,
+            event=weights,
+            times=rounds,
+            mechanism=mechanism,
+            sensitivity=sensitivity,
+            details={"released": "a one-layer network's weights", "attributes": attributes},
+        ),
+        Release(
+            label=ANSWER_LABEL,
+            event=answer,
+            times=rounds,
+            mechanism=mechanism,
+            sensitivity=1.0,
+            details={"released": "the network's mean over the rows"},
+        ),
+        Release(
+            label=CERTIFICATE_LABEL,
+            event=certificate,
+            times=1,
+            mechanism=mechanism,
+            sensitivity=math.sqrt(attributes) / records * (1 + _ROUNDING),
+            details={"released": "the distance of all one-way fractions"},
+        ),
     ]
 
 

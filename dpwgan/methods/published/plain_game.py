@@ -1,7 +1,7 @@
 """What methods without a guarantee share: a plan of unprotected acts, and the run that goes with it."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,9 +13,10 @@ from dpwgan.methods.base import Progress
 from dpwgan.methods.published.conv_sampler import ConvSampler
 from dpwgan.methods.published.game import Game, count_classes
 from dpwgan.privacy.choose import NoChoice
-from dpwgan.privacy.events import Event, Unprotected
+from dpwgan.privacy.events import Unprotected
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.randomness import Streams
+from dpwgan.privacy.release import Release
 from dpwgan.table.encoded import EncodedTable
 
 if TYPE_CHECKING:
@@ -36,13 +37,20 @@ class PlainPlan:
     noise_multiplier: float
 
     @property
-    def charges(self) -> list[tuple[str, Event, int, Mapping[str, Any]]]:
+    def releases(self) -> list[Release]:
         """What to reserve in the ledger."""
-        steps = {"mechanism": self.mechanism, "batch_size": self.game.batch_size}
-        charges: list[tuple[str, Event, int, Mapping[str, Any]]] = [(STEPS_LABEL, self.event, self.game.steps, steps)]
-        if self.game.grid is not None:
-            charges.append((CLASSES_LABEL, self.event, 1, {"mechanism": "exact sizes of the classes of the label"}))
-        return charges
+        steps = Release(
+            label=STEPS_LABEL,
+            event=self.event,
+            times=self.game.steps,
+            mechanism=self.mechanism,
+            sensitivity=1.0,
+            details={"batch_size": self.game.batch_size},
+        )
+        if self.game.grid is None:
+            return [steps]
+        mechanism = "exact sizes of the classes of the label"
+        return [steps, replace(steps, label=CLASSES_LABEL, times=1, mechanism=mechanism, details={})]
 
     @property
     def memory_bytes(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +20,9 @@ from dpwgan.privacy.accountants.moments import MOMENTS
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.calibrate import noise_multiplier_for
 from dpwgan.privacy.choose import NoChoice, choose_nothing
-from dpwgan.privacy.events import Charge, Event, Gaussian, PublishedClaim, Unprotected
+from dpwgan.privacy.events import Charge, Gaussian, PublishedClaim, Unprotected
 from dpwgan.privacy.randomness import Streams
+from dpwgan.privacy.release import Release
 from dpwgan.table.encoded import EncodedTable, TableShape
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ class PublishedPlan:
     prior_share: float | None = None
 
     @property
-    def charges(self) -> Sequence[tuple[str, Event, int, Mapping[str, Any]]]:
+    def releases(self) -> Sequence[Release]:
         """What to note in the ledger."""
         event = Unprotected(
             reason=(
@@ -68,13 +69,19 @@ class PublishedPlan:
             published=self.claim,
         )
         details = {
-            "mechanism": "Adam on the discriminator, plain; Gaussian noise on the generator's clipped gradients",
             "l2_clip_norm": GENERATOR_CLIP,
             "microbatches": self.microbatches,
             "noise_multiplier": self.noise_multiplier,
         }
-        prior = [] if self.prior is None else list(self.prior.charges)
-        return [*prior, (GENERATOR_LABEL, event, self.steps, details)]
+        steps = Release(
+            label=GENERATOR_LABEL,
+            event=event,
+            times=self.steps,
+            mechanism="Adam on the discriminator, plain; Gaussian noise on the generator's clipped gradients",
+            sensitivity=GENERATOR_CLIP,
+            details=details,
+        )
+        return [*([] if self.prior is None else self.prior.releases), steps]
 
     @property
     def microbatches(self) -> int:
@@ -136,7 +143,7 @@ def plan_published(
     images = find_images(shape) is not None
     batch = min(BATCH, shape.records)
     steps = networks.steps or (_PUBLISHED_IMAGE_STEPS if images else _PUBLISHED_STEPS)
-    before = [*other_charges, *((event, count) for _, event, count, _ in (prior.charges if prior else ()))]
+    before = [*other_charges, *(release.charge for release in (prior.releases if prior else ()))]
     noise_multiplier = noise_multiplier_for(
         accountant=MOMENTS,
         budget=budget,

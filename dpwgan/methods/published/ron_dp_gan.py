@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -42,9 +42,10 @@ from dpwgan.methods.settings import DpGanSettings, RonDpGanSettings, RonGaussSet
 from dpwgan.privacy.accountants.moments import MOMENTS
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.choose import AccountantChoice, FamilyChoice, choose_accountant_for_family
-from dpwgan.privacy.events import Charge, Event, Gaussian, gaussian, poisson_gaussian
+from dpwgan.privacy.events import Charge, Gaussian, gaussian, poisson_gaussian
 from dpwgan.privacy.journal import Arrays
 from dpwgan.privacy.randomness import Streams
+from dpwgan.privacy.release import Release
 from dpwgan.table.encoded import EncodedTable, TableShape
 from dpwgan.table.packed import pack_model, unpack_model
 
@@ -81,9 +82,9 @@ class RonDpGanPlan:
         return self.game.choice
 
     @property
-    def charges(self) -> Sequence[tuple[str, Event, int, Mapping[str, Any]]]:
+    def releases(self) -> Sequence[Release]:
         """What to reserve in the ledger."""
-        return [*self.prior.charges, *self.game.charges]
+        return [*self.prior.releases, *self.game.releases]
 
     @property
     def memory_bytes(self) -> int:
@@ -295,7 +296,7 @@ def _fit_images(
             )
         )
 
-    prior = unpack_model(ledger.release(_PRIOR, release_prior), ImageSampler.load)
+    prior = unpack_model(ledger.keep(_PRIOR, release_prior), ImageSampler.load)
     latent = int(prior.loadings.shape[1])
     # As published, the discriminator sees every pixel.
     space = (plan.game.space if isinstance(plan, RonDpGanPlan) else None) or lay_out_all(images.shape)
@@ -341,7 +342,7 @@ def _fit_table(
     def release_prior() -> Arrays:
         return pack_model(RonGauss().fit(encoded, releases, streams=streams, ledger=ledger, progress=_quiet))
 
-    prior = unpack_model(ledger.release(_PRIOR, release_prior), ClassSampler.load)
+    prior = unpack_model(ledger.keep(_PRIOR, release_prior), ClassSampler.load)
     training = plan.game.steps.settings if isinstance(plan, RonDpGanPlan) else plan.networks
     generator = TableRefiner(prior, rows=_ROWS, hidden=training.hidden_generator, rng=rng)
     groups = EncodedTable(

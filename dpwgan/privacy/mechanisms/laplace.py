@@ -52,13 +52,22 @@ def add_laplace_noise(
     array = np.asarray(values)
     if array.dtype.kind not in "iu":
         raise PrivacyError("Only whole numbers can be released with discrete Laplace noise.")
-    scale = Fraction(sensitivity) / Fraction(event.epsilon)
+    parts, step = find_scale(sensitivity, event.epsilon)
+    noise = _sample(array.size, parts=parts, step=step, rng=rng).reshape(array.shape)
+    return array.astype(np.int64) + noise, parts / step, event
+
+
+def find_scale(sensitivity: float, epsilon: float) -> tuple[int, int]:
+    """Gives the noise's scale as parts of a step: sensitivity over epsilon, rounded up to the draws' grid.
+
+    Raises: PrivacyError if epsilon is too small for it.
+    """
+    scale = Fraction(sensitivity) / Fraction(epsilon)
     step = _STEPS if scale * _STEPS <= MOST_SCALE else 1
     parts = math.ceil(scale * step)
     if parts > MOST_SCALE:
-        raise PrivacyError(f"An epsilon of {event.epsilon:.3g} is too small for Laplace noise on these sums.")
-    noise = _sample(array.size, parts=parts, step=step, rng=rng).reshape(array.shape)
-    return array.astype(np.int64) + noise, parts / step, event
+        raise PrivacyError(f"An epsilon of {epsilon:.3g} is too small for Laplace noise on these sums.")
+    return parts, step
 
 
 def usable_decay(decay: float) -> float:

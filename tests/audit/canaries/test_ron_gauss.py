@@ -64,7 +64,7 @@ def watch_run(
         fit("ron-gauss", encoded, plan, ledger=reserve(plan), seed=seed)
     counts = class_moments.count_classes([encoded.take(present)], plan.one_way_plan, sized=False)
     without = {COUNTS_LABEL: counts, COVARIANCE_LABEL: sums[0]}
-    events = {label: event for label, event, _, _ in plan.charges}
+    events = {release.label: release.event for release in plan.releases}
     assert [epsilon for _, _, epsilon in told] == [events[label].epsilon for label in without]
     return {
         label: Worlds(there=there, null=null, sensitivity=sensitivity, epsilon=epsilon)

@@ -61,7 +61,7 @@ def _describe(place: int, *, hostile: bool) -> ComparedColumn:
 
 
 def make_document(real: ComparedTable, synthetic: ComparedTable, *, claim: Any = None) -> dict[str, Any]:
-    """Makes what Evaluation.to_document gives: scores made up, agreements counted."""
+    """Makes what `evaluate` gives: scores made up, agreements counted."""
 
     def scores(level: float) -> dict[str, Any]:
         return {

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dpwgan.evaluate.dependence import map_dependence
 from dpwgan.evaluate.report import page
-from dpwgan.evaluate.report.pairs import measure_pairs
 from dpwgan.evaluate.tables import ComparedColumn, ComparedTable
 from dpwgan.privacy.budget import NeighboringRelation
 from tests.app.test_claim import make_claim
@@ -239,7 +239,7 @@ def test_pairs_are_one_when_a_column_gives_another_away_and_zero_when_it_says_no
     rng = np.random.default_rng(3)
     first = rng.integers(0, 4, 60_000)
     table = make_columns(first, 3 - first, rng.integers(0, 4, 60_000), np.zeros(60_000))
-    found = measure_pairs(table)
+    found = map_dependence(table)
     np.testing.assert_array_equal(found, found.T)
     assert found[0, 1] == pytest.approx(1.0, abs=1e-3)
     # Chance alone gives V above 0.02 with probability below 1e-6: n V^2 is at most chi-square with 9 degrees over 3.

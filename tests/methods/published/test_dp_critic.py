@@ -35,7 +35,7 @@ def plan_formally(shape: TableShape, *, relation: NeighboringRelation = RELATION
 
 def test_plan_says_to_estimate_the_loss_when_there_is_no_guarantee() -> None:
     plan = make_plan("dp-critic", make_table(300).shape, critic_steps_per_generator_step=1)
-    _, event, _, _ = plan.charges[0]
+    event = plan.releases[0].event
     assert isinstance(event, Unprotected)
     assert "python -m dpwgan.audit ex-post" in event.reason
     assert event.published is None
@@ -49,7 +49,7 @@ def test_formal_plan_meets_the_budget_when_classes_are_released_too(
         plan = plan_formally(shape, relation=relation, epsilon=epsilon, steps=50)
         ledger = open_ledger(plan, no_guarantee=False)
         assert 0.5 * epsilon < ledger.epsilon_reserved() <= epsilon
-        kinds = [type(event) for _, event, _, _ in plan.charges]
+        kinds = [type(release.event) for release in plan.releases]
         assert kinds == [PoissonGaussian] if shape.image is None else [Gaussian, PoissonGaussian]
         assert plan.critic.clip_target < plan.critic.l2_clip_norm == (1.0 if shape.image is None else 3.0)
 

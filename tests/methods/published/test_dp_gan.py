@@ -21,6 +21,7 @@ from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.randomness import make_streams
 from dpwgan.table.encoded import EncodedTable, TableShape, lay_out_spans
 from dpwgan.table.schema import CategoricalColumn, ImageLayout, NumericColumn, Schema
+from tests.ledgers import make_release
 from tests.methods.privacy_totals import epsilon_with_critic, total_rho
 from tests.methods.runs import make_table, refuse_illegal
 
@@ -95,8 +96,8 @@ def fit(name: str, encoded: EncodedTable, plan: Any) -> tuple[Any, Ledger, Encod
     choice = plan.choice
     plain = isinstance(plan, PublishedPlan)
     ledger = Ledger(BUDGET, accountant=choice.accountant, neighboring_relation=ZERO_OUT, no_guarantee=plain)
-    for label, event, count, details in plan.charges:
-        ledger.reserve(label, event, count, **details)
+    for release in plan.releases:
+        ledger.reserve(release)
     fitted = get_method(name).fit(
         encoded, plan, streams=make_streams(1), ledger=ledger, progress=lambda *_: None, device="cpu"
     )
@@ -122,7 +123,7 @@ def test_charges_add_up_to_the_budget_when_they_are_added_up_anew(
 ) -> None:
     others = [(gaussian(noise_multiplier=30.0), 1)]
     plan = make_plan(name, get_tables()[kind][1], relation=relation, others=others, steps=30)
-    charges = [*others, *((event, count) for _, event, count, _ in plan.charges)]
+    charges = [*others, *(release.charge for release in plan.releases)]
     total = epsilon_with_critic(charges, delta=BUDGET.delta, relation=relation)
     assert total == pytest.approx(BUDGET.epsilon, rel=5e-3)
     kinds = [type(event) for event, _ in charges[1:]]
@@ -133,7 +134,7 @@ def test_charges_add_up_to_the_budget_when_they_are_added_up_anew(
 @pytest.mark.parametrize("share", [0.2, 0.8])
 def test_prior_gets_its_share_of_rho_when_one_is_asked_for(share: float) -> None:
     plan = make_plan("ron-dp-gan", make_table(3_000).shape, prior_share=share)
-    release = [(event, count) for _, event, count, _ in plan.prior.charges]
+    release = [release.charge for release in plan.prior.releases]
     rho = total_rho(release, relation=ZERO_OUT)
     steps = plan.game.steps
     # By the central limit: T steps at rate q are about one Gaussian of noise multiplier s / (q sqrt T).
@@ -173,7 +174,7 @@ def test_fit_gives_legal_rows_and_spends_what_was_reserved_when_the_discriminato
 def test_published_run_states_nothing_when_the_generator_has_the_noise(name: str, kind: str) -> None:
     encoded, shape = get_tables()[kind]
     plan = make_plan(name, shape, **PLAIN)
-    event = plan.charges[-1][1]
+    event = plan.releases[-1].event
     assert isinstance(event, Unprotected)
     assert event.published is not None
     assert event.published.epsilon == BUDGET.epsilon
@@ -181,7 +182,7 @@ def test_published_run_states_nothing_when_the_generator_has_the_noise(name: str
     assert event.published.provable_epsilon > 100 * BUDGET.epsilon
     with pytest.raises(PrivacyError, match="has no guarantee"):
         Ledger(BUDGET, accountant=plan.choice.accountant, neighboring_relation=ZERO_OUT).reserve(
-            "steps", event, 1, mechanism="steps"
+            make_release("steps", event, 1, mechanism="steps")
         )
     _, ledger, sampled = fit(name, encoded, plan)
     assert sampled.records == 70

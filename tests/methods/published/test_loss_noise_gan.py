@@ -38,8 +38,8 @@ def open_ledger(plan: Any, *, no_guarantee: bool = True) -> Ledger:
         neighboring_relation=choice.neighboring_relation,
         no_guarantee=no_guarantee,
     )
-    for label, event, count, details in plan.charges:
-        ledger.reserve(label, event, count, **details)
+    for release in plan.releases:
+        ledger.reserve(release)
     return ledger
 
 
@@ -63,7 +63,7 @@ def test_noise_is_the_papers_when_epsilon_is_one_of_its_table() -> None:
 
 def test_plan_names_the_published_epsilon_and_none_that_can_be_proved_when_asked() -> None:
     plan = make_plan("loss-noise-gan", make_table(300).shape, epsilon=2.5)
-    _, event, count, _ = plan.charges[0]
+    event, count = plan.releases[0].charge
     assert isinstance(event, Unprotected)
     assert "the gradient of a loss plus noise is the gradient of the loss" in event.reason
     assert event.published is not None

@@ -1,5 +1,6 @@
 import itertools
 import math
+import secrets
 
 import numpy as np
 import pytest
@@ -13,17 +14,13 @@ from dpwgan.methods.published.one_layer import (
     OneLayerServer,
     OneLayerTerm,
     iteration_bound,
-    measure_one_layer,
-    measure_one_layer_certificate,
-    one_layer_charges,
-    train_one_layer,
+    plan_one_layer,
     weights_replace_one_factor,
     weights_sensitivity,
 )
-from dpwgan.privacy.accountants.moments import MOMENTS
 from dpwgan.privacy.budget import Budget, NeighboringRelation
-from dpwgan.privacy.ledger import Ledger
 from dpwgan.table.workers import Team
+from tests.ledgers import Watcher, open_ledger
 from tests.methods.published.test_one_hot_rows import put_on_disk
 from tests.teams import run_team
 
@@ -64,16 +61,47 @@ def _minimum(real, fake, *, regularization, records=None, shares=None):
     return optimize.minimize(value, np.zeros(real.shape[1]), jac=slope, method="BFGS", options={"gtol": 1e-10}).x
 
 
-def _train(real, fake, *, sizes=SIZES, regularization=0.1, noise_multiplier=NO_NOISE, seed=1, **more):
-    return train_one_layer(
-        real,
-        fake,
-        sizes=sizes,
-        regularization=regularization,
-        noise_multiplier=noise_multiplier,
-        rng=np.random.default_rng(seed),
+def _open(real, synthetic_rows, *, sizes, records=None, regularization=0.1, scale=1.0, rounds=1, source=1, **more):
+    """A ledger for networks whose weights get noise of a scale."""
+    return open_ledger(
+        plan_one_layer(
+            rounds,
+            records=len(real) if records is None else records,
+            synthetic_rows=synthetic_rows,
+            attributes=len(sizes),
+            regularization=regularization,
+            scale=scale,
+        ),
+        source=source,
         **more,
-    )[0]
+    )
+
+
+def _train(real, fake, *, sizes=SIZES, regularization=0.1, noise_multiplier=NO_NOISE, seed=1, records=None, **more):
+    ledger = _open(
+        real,
+        len(fake),
+        sizes=sizes,
+        records=records,
+        regularization=regularization,
+        scale=noise_multiplier,
+        source=seed,
+    )
+    return one_layer.train_one_layer(
+        real, fake, sizes=sizes, regularization=regularization, records=records, ledger=ledger, **more
+    )
+
+
+def _measure(real, weights, *, sizes=SIZES, records, noise_multiplier=NO_NOISE, seed=1, **more):
+    scale = noise_multiplier / one_layer.ANSWER_NOISE_RATIO
+    ledger = _open(real, 1, sizes=sizes, records=records, scale=scale, source=seed)
+    return one_layer.measure_one_layer(real, weights, sizes=sizes, records=records, ledger=ledger, **more)
+
+
+def _certify(real, fake, *, sizes=SIZES, records, noise_multiplier=NO_NOISE, seed=1, **more):
+    scale = noise_multiplier / one_layer.CERTIFICATE_NOISE_RATIO
+    ledger = _open(real, len(fake), sizes=sizes, records=records, scale=scale, source=seed)
+    return one_layer.measure_one_layer_certificate(real, fake, sizes=sizes, records=records, ledger=ledger, **more)
 
 
 # Training
@@ -157,7 +185,6 @@ def test_the_check_of_the_sensitivity_fails_when_it_is_understated():
 
 
 def _fits_its_noise(stated_multiplier, drawn_multiplier, repeats=500):
-    rng = np.random.default_rng()
     real, fake = _rows(np.random.default_rng(7), 30), _rows(np.random.default_rng(8), 30)
     quiet = _train(real, fake)
     stddev = stated_multiplier * weights_sensitivity(
@@ -165,9 +192,7 @@ def _fits_its_noise(stated_multiplier, drawn_multiplier, repeats=500):
     )
     noise = []
     for _ in range(repeats):
-        released, _ = train_one_layer(
-            real, fake, sizes=SIZES, regularization=0.1, noise_multiplier=drawn_multiplier, rng=rng
-        )
+        released = _train(real, fake, noise_multiplier=drawn_multiplier, seed=secrets.randbits(64))
         noise.append((released - quiet) / stddev)
     total = np.sum(np.square(noise))
     freedom = np.size(noise)
@@ -270,9 +295,7 @@ def _weights(seed, length=2.0, sizes=SIZES):
 
 def test_target_is_the_mean_score_when_there_is_no_noise():
     real, weights = _rows(np.random.default_rng(11), 400), _weights(12)
-    term, _ = measure_one_layer(
-        real, weights, sizes=SIZES, records=400, noise_multiplier=NO_NOISE, rng=np.random.default_rng(1)
-    )
+    term = _measure(real, weights, records=400)
     assert term.target == pytest.approx(special.expit(_dense(real) @ weights).mean(), abs=1e-9)
 
 
@@ -281,9 +304,10 @@ def test_answers_stay_within_their_sensitivity_when_any_record_changes(length):
     weights = _weights(13, length)
     scores = special.expit(_dense(EVERY_ROW) @ weights)
     middle, half = (scores.max() + scores.min()) / 2, np.ptp(scores) / 2
-    term, event = measure_one_layer(
-        EVERY_ROW[:5], weights, sizes=SIZES, records=10, noise_multiplier=2.0, rng=np.random.default_rng(1)
-    )
+    term = _measure(EVERY_ROW[:5], weights, records=10, noise_multiplier=2.0)
+    event = plan_one_layer(1, records=10, synthetic_rows=1, attributes=len(SIZES), regularization=0.1, scale=1.0)[
+        1
+    ].event
     # A record adds (score - middle)/10, a null record nothing.
     assert np.max(np.abs(scores - middle)) / 10 <= term.stddev / 2.0
     assert np.ptp(scores) / 10 <= event.replace_one_factor * term.stddev / 2.0
@@ -293,8 +317,7 @@ def test_answers_stay_within_their_sensitivity_when_any_record_changes(length):
 
 def test_answers_of_neighbours_differ_by_a_scores_distance_from_the_middle_when_a_record_is_null():
     weights, real = _weights(14), EVERY_ROW[:9]
-    settings = {"sizes": SIZES, "records": 9, "noise_multiplier": NO_NOISE, "rng": np.random.default_rng(1)}
-    whole, without = (measure_one_layer(rows, weights, **settings)[0] for rows in (real, real[1:]))
+    whole, without = (_measure(rows, weights, records=9) for rows in (real, real[1:]))
     scores = special.expit(_dense(EVERY_ROW) @ weights)
     score = special.expit(_dense(real[:1]) @ weights)[0]
     middle = (scores.max() + scores.min()) / 2
@@ -433,11 +456,9 @@ def _breaches(failure_probability, *, with_slack, repeats=1_000):
     real, fake = _rows(rows, 60), _rows(rows, 50, power=0.2)
     radius = 1e-4
     best = math.log(2) - _loss(_best_network(real, fake, radius), _dense(real), _dense(fake))
-    rng, breaches = np.random.default_rng(), 0
+    breaches = 0
     for _ in range(repeats):
-        certificate, _ = measure_one_layer_certificate(
-            real, fake, sizes=SIZES, records=60, noise_multiplier=3.0, rng=rng
-        )
+        certificate = _certify(real, fake, records=60, noise_multiplier=3.0, seed=secrets.randbits(64))
         alpha = certificate.alpha(radius=radius, failure_probability=failure_probability)
         if not with_slack:
             alpha = radius / 4 * max(certificate.noisy_distance, 0.0)
@@ -461,20 +482,22 @@ def test_the_check_of_the_certificate_fails_when_there_is_no_slack():
 
 def test_distances_stay_within_their_sensitivity_when_any_record_changes():
     rng = np.random.default_rng(24)
-    settings = {"sizes": SIZES, "records": 6, "noise_multiplier": NO_NOISE, "rng": rng}
+    event = plan_one_layer(1, records=6, synthetic_rows=1, attributes=len(SIZES), regularization=0.1, scale=1.0)[
+        2
+    ].event
     zeroed, replaced = 0.0, 0.0
     for _ in range(5):
         real, fake = _rows(rng, 6), _rows(rng, 1)
-        certificate, event = measure_one_layer_certificate(real, fake, **settings)
+        certificate = _certify(real, fake, records=6)
         assert certificate.stddev == pytest.approx(NO_NOISE * math.sqrt(3) / 6)
         assert event.replace_one_factor == math.sqrt(2)
         whole = certificate.noisy_distance
         assert whole == pytest.approx(_distance(real, fake), abs=1e-9)
-        without = measure_one_layer_certificate(real[1:], fake, **settings)[0].noisy_distance
+        without = _certify(real[1:], fake, records=6).noisy_distance
         zeroed = max(zeroed, abs(whole - without))
         for other in EVERY_ROW:
             neighbour = np.vstack([real[1:], other])
-            distance = measure_one_layer_certificate(neighbour, fake, **settings)[0].noisy_distance
+            distance = _certify(neighbour, fake, records=6).noisy_distance
             replaced = max(replaced, abs(whole - distance))
     assert 0.5 * math.sqrt(3) / 6 < zeroed <= math.sqrt(3) / 6
     assert 0.5 * math.sqrt(6) / 6 < replaced <= math.sqrt(6) / 6
@@ -494,11 +517,10 @@ def test_alpha_is_within_what_a_loss_can_be_when_noise_is_wide():
 
 def _release_all(real, fake, *, noise_multiplier=NO_NOISE, seed=1, **more):
     """Everything that a round and a certificate release: weights, the mean score, the distance."""
-    settings = {"sizes": SIZES, "noise_multiplier": noise_multiplier, "rng": np.random.default_rng(seed), **more}
-    settings = {"records": len(real), **settings}
-    weights, _ = train_one_layer(real, fake, regularization=0.1, **settings)
-    term, _ = measure_one_layer(real, weights, **settings)
-    certificate, _ = measure_one_layer_certificate(real, fake, **settings)
+    settings = {"records": len(real), "noise_multiplier": noise_multiplier, "seed": seed, **more}
+    weights = _train(real, fake, **settings)
+    term = _measure(real, weights, **settings)
+    certificate = _certify(real, fake, **settings)
     return np.array([*weights, term.target, certificate.noisy_distance])
 
 
@@ -548,37 +570,37 @@ def test_the_check_of_several_workers_fails_when_rows_are_counted_twice():
 # Plan and refusals
 
 
-def test_charges_equal_the_acts_events_when_they_happen():
+def test_a_run_uses_up_what_was_reserved_when_every_round_is_played():
     rng = np.random.default_rng(25)
     real, fake = _rows(rng, 20), _rows(rng, 20)
-    scale = 7.0
-    ledger = Ledger(
-        Budget(epsilon=10.0, delta=1e-6), accountant=MOMENTS, neighboring_relation=NeighboringRelation.REPLACE_ONE
+    watcher = Watcher()
+    ledger = _open(
+        real,
+        20,
+        sizes=SIZES,
+        scale=7.0,
+        rounds=3,
+        budget=Budget(epsilon=10.0, delta=1e-6),
+        relation=NeighboringRelation.REPLACE_ONE,
+        observers=[watcher],
     )
-    planned = {}
-    for label, event, count, details in one_layer_charges(3, attributes=3, scale=scale):
-        ledger.reserve(label, event, count, mechanism="Gaussian mechanism", **details)
-        planned[label] = event
-    settings = {"sizes": SIZES, "rng": rng}
+    settings = {"sizes": SIZES, "records": 20, "ledger": ledger}
     for _ in range(3):
-        ledger.charge("one-layer weights")
-        weights, event = train_one_layer(
-            real,
-            fake,
-            regularization=0.1,
-            noise_multiplier=planned["one-layer weights"].noise_multiplier,
-            **settings,
-        )
-        assert event == planned["one-layer weights"]
-        ledger.charge("one-layer answer")
-        multiplier = planned["one-layer answer"].noise_multiplier
-        _, event = measure_one_layer(real, weights, records=20, noise_multiplier=multiplier, **settings)
-        assert event == planned["one-layer answer"]
-    ledger.charge("one-layer certificate")
-    multiplier = planned["one-layer certificate"].noise_multiplier
-    _, event = measure_one_layer_certificate(real, fake, records=20, noise_multiplier=multiplier, **settings)
-    assert event == planned["one-layer certificate"]
+        weights = one_layer.train_one_layer(real, fake, regularization=0.1, **settings)
+        one_layer.measure_one_layer(real, weights, **settings)
+    one_layer.measure_one_layer_certificate(real, fake, **settings)
     assert all(line["reserved"] == line["charged"] for line in ledger.itemise())
+    multipliers = [release.event.noise_multiplier for release in watcher.releases]
+    assert multipliers == [7.0, 28.0] * 3 + [14.0]
+
+
+def test_training_refuses_when_less_was_reserved_than_a_record_moves():
+    real = _rows(np.random.default_rng(25), 20)
+    watcher = Watcher()
+    ledger = _open(real, 20, sizes=SIZES, regularization=0.2, observers=[watcher])
+    with pytest.raises(PrivacyError, match="further than was reserved"):
+        one_layer.train_one_layer(real, real, sizes=SIZES, regularization=0.1, ledger=ledger)
+    assert sum(ledger.charged.values()) == 0
 
 
 @pytest.mark.parametrize(
@@ -586,7 +608,6 @@ def test_charges_equal_the_acts_events_when_they_happen():
     [
         ({"regularization": 0.0}, "regularization"),
         ({"regularization": math.nan}, "regularization"),
-        ({"noise_multiplier": 0.0}, "noise_multiplier"),
         ({"sizes": ()}, "at least one attribute"),
         ({"sizes": (3, 2)}, "must have 2 attributes"),
         ({"sizes": (3, 2, 3)}, "do not exist, in 1 rows"),
@@ -598,9 +619,9 @@ def test_charges_equal_the_acts_events_when_they_happen():
 )
 def test_training_refuses_when_a_number_is_out_of_range(change, words):
     real = np.array([[0, 0, 3], [1, 1, 0]], dtype=np.int32)
-    settings = {"sizes": SIZES, "regularization": 0.1, "noise_multiplier": 1.0, "rng": np.random.default_rng(1)}
+    ledger = _open(real, 2, sizes=SIZES)
     with pytest.raises(PrivacyError, match=words):
-        train_one_layer(real, real, **(settings | change))
+        one_layer.train_one_layer(real, real, **({"sizes": SIZES, "regularization": 0.1, "ledger": ledger} | change))
 
 
 @pytest.mark.parametrize(
@@ -627,4 +648,4 @@ def test_terms_certificates_and_charges_refuse_when_a_number_is_out_of_range():
             certificate.alpha(radius=radius, failure_probability=failure)
     for rounds, attributes, scale in ((0, 3, 1.0), (2, 0, 1.0), (True, 3, 1.0), (2, 3, 0.0)):
         with pytest.raises(PrivacyError):
-            one_layer_charges(rounds, attributes=attributes, scale=scale)
+            plan_one_layer(rounds, records=20, synthetic_rows=5, attributes=attributes, regularization=0.1, scale=scale)

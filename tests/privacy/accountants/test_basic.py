@@ -13,6 +13,7 @@ from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.events import exponential_selection, gaussian, laplace, poisson_gaussian, stable_selection
 from dpwgan.privacy.guarantee import PrivacyGuarantee
 from dpwgan.privacy.ledger import Ledger
+from tests.ledgers import make_release
 
 ZERO_OUT, REPLACE_ONE = NeighboringRelation.ZERO_OUT, NeighboringRelation.REPLACE_ONE
 ACCOUNTANTS = pytest.mark.parametrize("accountant", [BASIC, MOMENTS, AMORTIZED, PLD], ids=str)
@@ -48,7 +49,7 @@ def test_basic_accountant_has_no_epsilon_when_noise_is_gaussian(event):
     assert math.isinf(BASIC.get_epsilon([(event, 1)], delta=0.5, neighboring_relation=ZERO_OUT))
     with pytest.raises(PrivacyError):
         Ledger(Budget(epsilon=1e6, delta=0.5), accountant=BASIC, neighboring_relation=ZERO_OUT).reserve(
-            "counts", event, 1, mechanism="counts"
+            make_release("counts", event, 1, mechanism="counts")
         )
 
 
@@ -69,7 +70,7 @@ def test_laplace_event_is_refused_when_a_number_is_out_of_range(change):
 
 def test_guarantee_states_delta_zero_when_every_release_is_pure():
     ledger = Ledger(Budget(epsilon=1.0, delta=1e-6), accountant=BASIC, neighboring_relation=ZERO_OUT)
-    ledger.reserve("counts", CHARGES[0][0], 2, mechanism="Laplace noise")
+    ledger.reserve(make_release("counts", CHARGES[0][0], 2, mechanism="Laplace noise"))
     guarantee = ledger.guarantee()
     assert (guarantee.delta, guarantee.epsilon) == (0.0, pytest.approx(0.5))
     assert guarantee.replace_one() == (pytest.approx(1.0), 0.0)
@@ -77,7 +78,7 @@ def test_guarantee_states_delta_zero_when_every_release_is_pure():
     assert any("drawn exactly" in text for text in guarantee.assumptions)
     assert ledger.itemise()[0]["event"] == "laplace"
     # One line that is not pure, and delta is the budget's again.
-    ledger.reserve("cells", stable_selection(epsilon=0.1, delta=1e-7), 1, mechanism="selection")
+    ledger.reserve(make_release("cells", stable_selection(epsilon=0.1, delta=1e-7), 1, mechanism="selection"))
     assert ledger.guarantee().delta == 1e-6
 
 

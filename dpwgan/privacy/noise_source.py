@@ -1,0 +1,133 @@
+"""Where noise comes from: the one place that turns what was charged into noise, by the kind of its event."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpwgan.errors import PrivacyError
+from dpwgan.privacy.budget import NeighboringRelation
+from dpwgan.privacy.events import (
+    ExponentialSelection,
+    Gaussian,
+    Laplace,
+    PoissonGaussian,
+    StableSelection,
+    Wishart,
+)
+from dpwgan.privacy.mechanisms.discovery import select_categories
+from dpwgan.privacy.mechanisms.exponential import select_by_exponential_mechanism
+from dpwgan.privacy.mechanisms.gaussian import add_gaussian_noise
+from dpwgan.privacy.mechanisms.laplace import add_laplace_noise
+from dpwgan.privacy.mechanisms.normal_numbers import Floats, StepNoise, Words, draw_normal_numbers, draw_words
+from dpwgan.privacy.mechanisms.wishart import add_wishart_noise
+from dpwgan.privacy.poisson import sample_poisson_rows
+from dpwgan.privacy.release import Noisy, Release
+
+
+class NoiseSource:
+    """Noise, selections and batches of a run, drawn from its own two streams.
+
+    Privacy: each number that decides how much noise there is is read off the release, which the ledger has charged;
+      neither stream may be known to whoever sees what is released. An audit hands the ledger another source: one that
+      gives an earlier run's releases once more, or one that is broken on purpose.
+    """
+
+    def __init__(self, *, noise: np.random.Generator, batches: np.random.Generator) -> None:
+        self._noise, self._batches = noise, batches
+
+    def add_noise(self, release: Release, exact: npt.NDArray[Any]) -> Noisy:
+        """Gives exact values with noise of the release's event on each. Shapes: the values keep theirs.
+
+        Raises: PrivacyError if the event is one of another kind, or the values are not what its mechanism takes.
+        """
+        event, rng = release.event, self._noise
+        if isinstance(event, Gaussian):
+            values, _ = add_gaussian_noise(
+                exact,
+                sensitivity=release.sensitivity,
+                noise_multiplier=event.noise_multiplier,
+                rng=rng,
+                replace_one_factor=event.replace_one_factor,
+            )
+            return Noisy(values=values, stddev=release.stddev)
+        if isinstance(event, Laplace):
+            whole, _, _ = add_laplace_noise(
+                exact,
+                sensitivity=_to_whole(release),
+                epsilon=event.epsilon,
+                rng=rng,
+                replace_one_factor=event.replace_one_factor,
+            )
+            return Noisy(values=whole, stddev=release.stddev)
+        if isinstance(event, Wishart):
+            matrix, stddev, _ = add_wishart_noise(
+                exact,
+                trace_bound=_to_whole(release),
+                epsilon=event.epsilon,
+                rng=rng,
+                replace_one_factor=event.replace_one_factor,
+            )
+            return Noisy(values=matrix, stddev=stddev)
+        raise PrivacyError(f"{release.label}: no noise on numbers is known for what was charged.")
+
+    def select(self, release: Release, scores: npt.ArrayLike) -> int:
+        """Draws the index of a score by the exponential mechanism. Raises: PrivacyError as `add_noise`."""
+        if not isinstance(release.event, ExponentialSelection):
+            raise PrivacyError(f"{release.label}: what was charged is no selection.")
+        index, _ = select_by_exponential_mechanism(
+            scores,
+            sensitivity=release.sensitivity,
+            epsilon=release.event.epsilon,
+            rng=self._noise,
+            replace_one_factor=release.event.replace_one_factor,
+        )
+        return index
+
+    def discover(
+        self, release: Release, counts: Mapping[str, int], *, neighboring_relation: NeighboringRelation
+    ) -> tuple[str, ...]:
+        """Gives those of a column's cells that stable selection lets out. Raises: PrivacyError as `add_noise`."""
+        event = release.event
+        if not isinstance(event, StableSelection):
+            raise PrivacyError(f"{release.label}: what was charged is no discovery of cells.")
+        cells, _ = select_categories(
+            counts,
+            epsilon=event.epsilon,
+            delta=event.delta,
+            rng=self._noise,
+            neighboring_relation=neighboring_relation,
+        )
+        return cells
+
+    # ------------------------------------------------------------------------------------------- steps on batches
+
+    def get_stddev(self, release: Release) -> float:
+        """Gives the stddev of a step's noise. Units: those of the sums."""
+        return release.stddev
+
+    def draw_batch(self, release: Release, records: int) -> npt.NDArray[np.int64]:
+        """Draws a step's Poisson batch of so many records. Shapes: ascending row numbers, (b,); b may be 0."""
+        if not isinstance(release.event, PoissonGaussian):
+            raise PrivacyError(f"{release.label}: what was charged has no batches.")
+        return sample_poisson_rows(records, sampling_probability=release.event.sampling_probability, rng=self._batches)
+
+    def draw_words(self, release: Release, pairs: int, *, steps: int) -> Words:
+        """Draws what the noise of some steps is made of, as `draw_words` does. Shapes: (steps, 2, pairs)."""
+        return draw_words(pairs, rng=self._noise, sets=steps)
+
+    def draw_normal_numbers(self, release: Release, size: int, *, step_noise: StepNoise) -> Floats:
+        """Draws the noise of one step. Shapes: (size,). Units: those of the sums."""
+        return draw_normal_numbers(size, stddev=self.get_stddev(release), rng=self._noise, step_noise=step_noise)
+
+    @property
+    def secrets(self) -> np.random.Generator:
+        """The stream that noise comes from, for what else of a step nobody may know: what a record is met with."""
+        return self._noise
+
+
+def _to_whole(release: Release) -> int:
+    if release.sensitivity != int(release.sensitivity):
+        raise PrivacyError(f"{release.label}: the sensitivity of whole numbers is one as well.")
+    return int(release.sensitivity)

@@ -1,0 +1,134 @@
+"""Steps that were paid for: the token that alone can draw their batches and their noise."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from dpwgan.errors import PrivacyError
+from dpwgan.privacy.mechanisms.normal_numbers import Floats, StepNoise, Words
+from dpwgan.privacy.noise_source import NoiseSource
+from dpwgan.privacy.release import Release
+
+Numbers = npt.NDArray[np.floating[Any]]
+
+
+class StepsObserver(Protocol):
+    """Whoever is shown steps before their noise: an audit. What it sees is private."""
+
+    @property
+    def watched_row(self) -> int | None:
+        """The row whose influence on each step is to be told; None to be told of no step."""
+
+    def on_step(
+        self, release: Release, *, sizes: Sequence[int], noisy: Numbers, exact: Numbers, influence: Numbers
+    ) -> None:
+        """Is told of a step: its sums with noise and without, and what the watched row adds to them if it is drawn.
+
+        Shapes: all (number of weights,), of weight tensors of these `sizes`. Units: those of the sums.
+        """
+
+
+class Steps:
+    """A run's critic steps: charged in blocks, each before its batches are drawn.
+
+    Privacy: this alone knows the probability with which a record is in a batch, the stddev of the noise and what it is
+      drawn from, and reads them off what was reserved. It draws no batch and no noise beyond what is charged, no noise
+      for a batch that was not drawn, and no further batch before those drawn had theirs.
+      Where workers have the rows between them, each has steps of its own ledger, which is charged what the chief's is.
+      A worker's give batches of its own rows, and no noise: the chief adds it once.
+    """
+
+    def __init__(
+        self,
+        release: Release,
+        *,
+        source: NoiseSource,
+        charge: Callable[[int], None],
+        count_charged: Callable[[], int],
+        first: int,
+        with_noise: bool,
+        observers: Sequence[StepsObserver],
+    ) -> None:
+        """Is made by `Ledger.open`. `first`: how many steps earlier lives of the run were charged with."""
+        self.release, self.first = release, first
+        self._source, self._charge, self._count_charged = source, charge, count_charged
+        self._with_noise = with_noise
+        self._observers = [observer for observer in observers if observer.watched_row is not None]
+        self._batches = self._noises = first
+
+    def charge(self, steps: int) -> None:
+        """Pays for the next so many steps. Raises: PrivacyError if that many are not left; none of them may happen."""
+        self._charge(steps)
+
+    @property
+    def stddev(self) -> float:
+        """Stddev of the noise that is added to every number of a step's sum, in its unit."""
+        return self._source.get_stddev(self.release)
+
+    @property
+    def secrets(self) -> np.random.Generator:
+        """What else of a step nobody may know is drawn from this: latents that a record is met with, keys of layers.
+
+        Privacy: never the noise itself, which `draw_words` and `draw_normal_numbers` give.
+        """
+        return self._source.secrets
+
+    def draw_batches(self, records: int, *, steps: int = 1) -> list[npt.NDArray[np.int64]]:
+        """Draws which of so many records take part in each of the next steps.
+
+        Shapes: ascending row numbers, (b,) each; b may be 0.
+        Privacy: the sizes are private. Where several workers have the rows, `records` is how many are here.
+        Raises: PrivacyError if the steps are not charged, or a batch drawn before had no noise.
+        """
+        if self._with_noise and self._noises != self._batches:
+            raise PrivacyError(f"{self.release.label}: a batch was drawn before the noise of the one before it.")
+        self._batches = self._use(self._batches, steps)
+        return [self._source.draw_batch(self.release, records) for _ in range(steps)]
+
+    def draw_words(self, pairs: int, *, steps: int = 1) -> Words:
+        """Draws what the noise of some steps is made of: words, for whoever turns them into normal numbers.
+
+        Those of stddev `stddev`, as the `draw_words` of `normal_numbers` says. Shapes: (steps, 2, pairs).
+        Raises: PrivacyError if the batches of so many steps were not drawn before.
+        """
+        self._use_noise(steps)
+        return self._source.draw_words(self.release, pairs, steps=steps)
+
+    def draw_normal_numbers(self, size: int, *, step_noise: StepNoise = "plain") -> Floats:
+        """Draws the noise of one step: normal numbers of stddev `stddev`. Shapes: (size,).
+
+        Raises: PrivacyError if the batch of the step was not drawn before.
+        """
+        self._use_noise(1)
+        return self._source.draw_normal_numbers(self.release, size, step_noise=step_noise)
+
+    # ------------------------------------------------------------------------------------------------------- audits
+
+    @property
+    def watched_row(self) -> int | None:
+        """The row whose influence on each step somebody wants to be told; None where no step is watched."""
+        return next((observer.watched_row for observer in self._observers), None)
+
+    def tell(self, sizes: Sequence[int], noisy: Numbers, exact: Numbers, influence: Numbers) -> None:
+        """Tells whoever watches of a step, as `StepsObserver.on_step` says."""
+        for observer in self._observers:
+            observer.on_step(self.release, sizes=sizes, noisy=noisy, exact=exact, influence=influence)
+
+    def _use_noise(self, steps: int) -> None:
+        if not self._with_noise:
+            raise PrivacyError(f"{self.release.label}: the noise of shared steps is drawn by the chief alone.")
+        if self._noises + steps > self._batches:
+            raise PrivacyError(f"{self.release.label}: noise was asked for without a batch.")
+        self._noises += steps
+
+    def _use(self, used: int, steps: int) -> int:
+        if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
+            raise PrivacyError(f"Steps are taken by a whole number of at least 1; it is {steps!r}.")
+        charged = self._count_charged()
+        if used + steps > charged:
+            raise PrivacyError(
+                f"{self.release.label}: {used} of {charged} charged steps are taken; {steps} more would pass them."
+            )
+        return used + steps

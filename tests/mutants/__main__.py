@@ -1,0 +1,154 @@
+"""Breaks one privacy-critical line at a time and sees whether a fast test notices: `python -m tests.mutants`.
+
+`mutants.toml` beside this file lists them: a line of the package, what it is broken into, and the tests of `make check`
+that must fail then. A mutant lives in the import of one process, so no file changes. First all tests named are run on
+the code as it is: a test that fails anyway would notice everything.
+
+    python -m tests.mutants [--jobs N] [WORD...]     only mutants whose file or name has one of the words
+
+Exit code 0: all are caught; 1: some live, or a line to break is not there any more.
+"""
+
+import argparse
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import multiprocessing
+import os
+import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from types import CodeType, ModuleType
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+ROOT = Path(__file__).resolve().parents[2]
+LIST = Path(__file__).with_name("mutants.toml")
+FAST = "not slow and not statistical and not container and not browser"
+MOST_SECONDS = 120.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mutant:
+    """A line of a file of the package and what it is broken into. `tests`: those of which one must fail."""
+
+    name: str
+    file: str
+    line: str
+    broken: str
+    tests: tuple[str, ...]
+
+    @property
+    def module(self) -> str:
+        return self.file.removesuffix(".py").replace("/", ".")
+
+    def break_source(self) -> str:
+        """Gives the file's text, broken. Raises: ValueError unless the line is there exactly once."""
+        text = (ROOT / self.file).read_text(encoding="utf-8")
+        if text.count(self.line) != 1:
+            raise ValueError(f"{self.name}: the line is in {self.file} {text.count(self.line)} times, not once")
+        return text.replace(self.line, self.broken)
+
+
+def read_mutants(words: Sequence[str] = ()) -> list[Mutant]:
+    """Reads the list. `words`: only mutants whose name or file has one of them."""
+    document = tomllib.loads(LIST.read_text(encoding="utf-8"))
+    mutants = [Mutant(**{**entry, "tests": tuple(entry["tests"])}) for entry in document["mutant"]]
+    return [m for m in mutants if not words or any(word in m.name or word in m.file for word in words)]
+
+
+class _Loader(importlib.machinery.SourceFileLoader):
+    """Loads a module from a text that is not in its file."""
+
+    def __init__(self, module: str, path: str, text: str) -> None:
+        super().__init__(module, path)
+        self._text = text
+
+    def get_code(self, fullname: str) -> CodeType:
+        code = compile(self._text, self.path, "exec", dont_inherit=True)
+        assert isinstance(code, CodeType)
+        return code
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    """Finds the broken module where its import asks for the whole one."""
+
+    def __init__(self, mutant: Mutant) -> None:
+        self._mutant, self._text = mutant, mutant.break_source()
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if fullname != self._mutant.module:
+            return None
+        place = str(ROOT / self._mutant.file)
+        return importlib.util.spec_from_file_location(fullname, place, loader=_Loader(fullname, place, self._text))
+
+
+def _run_tests(mutant: Mutant | None, tests: Sequence[str]) -> None:
+    """Runs tests in this process, on broken code if there is a mutant, and ends it with pytest's exit code."""
+    sys.stdout.flush()
+    with open(os.devnull, "w") as sink:
+        os.dup2(sink.fileno(), 1)
+        os.dup2(sink.fileno(), 2)
+    if mutant is not None:
+        sys.meta_path.insert(0, _Finder(mutant))
+    import pytest
+
+    os._exit(int(pytest.main(["-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", FAST, *tests])))
+
+
+def run_tests(mutant: Mutant | None, tests: Sequence[str]) -> int | None:
+    """Runs tests in a process of their own; gives pytest's exit code, None if they took too long."""
+    child = multiprocessing.get_context("fork").Process(target=_run_tests, args=(mutant, tests))
+    child.start()
+    child.join(None if mutant is None else MOST_SECONDS)
+    if child.exitcode is None:
+        child.kill()
+        child.join()
+        return None
+    return child.exitcode
+
+
+def judge(mutant: Mutant) -> str:
+    """Says in a few words what became of a mutant; they begin with "lives" if no test noticed."""
+    code = run_tests(mutant, mutant.tests)
+    # 1: a test failed. All else, such as an import that failed, is no test's merit.
+    return {1: "caught", None: "caught: it hung"}.get(code, f"lives: pytest's exit code {code}")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the mutants asked for."""
+    parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__.partition("\n")[0])
+    parser.add_argument("words", nargs="*")
+    parser.add_argument("--jobs", type=int, default=2)
+    asked = parser.parse_args(arguments)
+    mutants = read_mutants(asked.words)
+    for mutant in mutants:
+        mutant.break_source()
+    # Imported once, before any process is forked; the package itself is imported by each.
+    for heavy in ("numpy", "scipy.stats", "pandas", "polars", "dp_accounting", "tensorflow", "pytest", "hypothesis"):
+        __import__(heavy)
+    started = time.monotonic()
+    every_test = sorted({test for mutant in mutants for test in mutant.tests})
+    code = run_tests(None, every_test)
+    if code != 0:
+        print(f"the tests do not pass on the code as it is (pytest's exit code {code}): {' '.join(every_test)}")
+        return 1
+    with ThreadPoolExecutor(asked.jobs) as pool:
+        outcomes = list(pool.map(judge, mutants))
+    for mutant, outcome in zip(mutants, outcomes, strict=True):
+        print(f"{outcome}: {mutant.name} ({mutant.file})")
+    living = sum(outcome.startswith("lives") for outcome in outcomes)
+    print(f"{len(mutants)} mutants, {living} live, {time.monotonic() - started:.0f} s")
+    return 1 if living else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

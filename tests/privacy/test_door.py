@@ -1,0 +1,314 @@
+"""The door: charge, compute, then the noise that was charged for, and nothing else; and the token for steps."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpwgan.errors import PrivacyError
+from dpwgan.privacy.budget import Budget, NeighboringRelation
+from dpwgan.privacy.events import (
+    Event,
+    exponential_selection,
+    gaussian,
+    laplace,
+    poisson_gaussian,
+    stable_selection,
+    wishart,
+)
+from dpwgan.privacy.ledger import Ledger
+from dpwgan.privacy.mechanisms.discovery import select_categories
+from dpwgan.privacy.mechanisms.exponential import select_by_exponential_mechanism
+from dpwgan.privacy.mechanisms.gaussian import add_gaussian_noise
+from dpwgan.privacy.mechanisms.laplace import add_laplace_noise
+from dpwgan.privacy.mechanisms.normal_numbers import draw_normal_numbers, draw_words
+from dpwgan.privacy.mechanisms.wishart import add_wishart_noise
+from dpwgan.privacy.poisson import sample_poisson_rows
+from dpwgan.privacy.randomness import make_streams
+from dpwgan.privacy.release import Release
+from dpwgan.privacy.steps import Steps
+from tests.ledgers import Watcher, make_release, open_ledger
+
+FALSE_ALARM = 1e-6
+COUNTS = np.arange(12).reshape(3, 4)
+STEP = poisson_gaussian(sampling_probability=0.25, noise_multiplier=2.0)
+
+
+def open_steps(times: int = 6, **more: Any) -> tuple[Ledger, Steps]:
+    ledger = open_ledger([make_release("steps", STEP, times, sensitivity=0.5)])
+    return ledger, ledger.open("steps", **more)
+
+
+# ------------------------------------------------------------------------------------------------------- one release
+
+
+@pytest.mark.parametrize(
+    ("event", "exact", "expected"),
+    [
+        (
+            gaussian(noise_multiplier=3.0, replace_one_factor=math.sqrt(2)),
+            COUNTS / 7,
+            lambda exact, rng: (
+                add_gaussian_noise(exact, sensitivity=5.0, noise_multiplier=3.0, rng=rng)[0],
+                15.0,
+            ),
+        ),
+        (
+            laplace(epsilon=0.3),
+            COUNTS,
+            lambda exact, rng: (
+                add_laplace_noise(exact, sensitivity=5, epsilon=0.3, rng=rng)[0],
+                math.sqrt(2) * add_laplace_noise(exact, sensitivity=5, epsilon=0.3, rng=rng)[1],
+            ),
+        ),
+        (
+            wishart(epsilon=0.3),
+            np.eye(3, dtype=np.int64),
+            lambda exact, rng: add_wishart_noise(exact, trace_bound=5, epsilon=0.3, rng=rng)[:2],
+        ),
+    ],
+    ids=["gaussian", "laplace", "wishart"],
+)
+def test_noise_is_that_of_the_reserved_event_when_released(event: Event, exact: Any, expected: Any) -> None:
+    watcher = Watcher()
+    ledger = open_ledger([make_release("counts", event, sensitivity=5.0)], source=7, observers=[watcher])
+    noisy = ledger.release("counts", lambda: exact)
+    values, stddev = expected(exact, make_streams(7).noise)
+    assert np.array_equal(noisy.values, values)
+    assert not np.array_equal(noisy.values, exact)
+    assert noisy.stddev == pytest.approx(stddev)
+    assert np.array_equal(watcher.exact[0], exact)
+    assert np.array_equal(watcher.noisy[0], noisy.values)
+    assert watcher.releases == [ledger.find("counts")]
+    assert not isinstance(event, type(gaussian(noise_multiplier=1.0))) or ledger.find("counts").stddev == stddev
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(("share", "broken"), [(1.0, False), (0.9, True)])
+def test_noise_has_the_reserved_variance_when_measured_by_chi_square(share: float, broken: bool) -> None:
+    """The twin charges for a tenth less noise than the test is told of."""
+    ledger = open_ledger([make_release("counts", gaussian(noise_multiplier=share * 3.0), sensitivity=2.0)])
+    normal = ledger.release("counts", lambda: np.zeros(20_000)).values / 6.0
+    statistic = float(np.square(normal).sum())
+    rejected = 2 * min(stats.chi2.cdf(statistic, 20_000), stats.chi2.sf(statistic, 20_000)) < FALSE_ALARM
+    assert bool(rejected) is broken
+
+
+def test_arrays_are_released_as_one_vector_when_they_are_released_together() -> None:
+    release = make_release("counts", gaussian(noise_multiplier=3.0), 2)
+    ledger = open_ledger([release], source=7)
+    parts = ledger.release_all("counts", lambda: [COUNTS, np.ones(5)])
+    together = open_ledger([release], source=7).release("counts", lambda: np.concatenate([COUNTS.ravel(), np.ones(5)]))
+    assert ledger.charged == {"counts": 1}
+    assert np.array_equal(np.concatenate([part.values.ravel() for part in parts]), together.values)
+    assert parts[0].values.shape == COUNTS.shape
+
+
+def test_selection_is_that_of_the_reserved_epsilon_when_selected() -> None:
+    scores = np.linspace(0.0, 60.0, 30)
+    watcher = Watcher()
+    release = make_release("selections", exponential_selection(epsilon=0.4), 200, sensitivity=3.0)
+    ledger = open_ledger([release], source=7, observers=[watcher])
+    rng = make_streams(7).noise
+    for _ in range(200):
+        chosen = ledger.select("selections", lambda: scores)
+        expected, _ = select_by_exponential_mechanism(scores, sensitivity=3.0, epsilon=0.4, rng=rng)
+        assert chosen == expected
+    assert len(set(watcher.chosen)) > 5
+    assert ledger.charged == {"selections": 200}
+
+
+@pytest.mark.parametrize("relation", list(NeighboringRelation))
+def test_cells_are_those_of_the_ledgers_relation_and_budget_when_discovered(relation: NeighboringRelation) -> None:
+    events = [stable_selection(epsilon=epsilon, delta=1e-4) for epsilon in (0.3, 0.9)]
+    lines = [make_release(f"cells {number}", event) for number, event in enumerate(events)]
+    ledger = open_ledger(lines, relation=relation, source=7, budget=Budget(epsilon=10.0, delta=1e-3))
+    counts = [{str(cell): cell for cell in range(80)} for _ in events]
+
+    def count() -> list[dict[str, int]]:
+        assert ledger.charged == {"cells 0": 1, "cells 1": 1}
+        return counts
+
+    rng = make_streams(7).noise
+    expected = [
+        select_categories(each, epsilon=event.epsilon, delta=1e-4, rng=rng, neighboring_relation=relation)[0]
+        for each, event in zip(counts, events, strict=True)
+    ]
+    assert ledger.discover(["cells 0", "cells 1"], count) == expected
+    assert expected[0] != expected[1]
+
+
+def refuse_to_compute() -> Any:
+    pytest.fail("rows were read")
+
+
+@pytest.mark.parametrize("act", ["release", "select"])
+def test_nothing_is_computed_when_it_was_not_charged(act: str) -> None:
+    event: Event = gaussian(noise_multiplier=1.0) if act == "release" else exponential_selection(epsilon=1.0)
+    ledger = open_ledger([make_release("line", event)])
+    door = getattr(ledger, act)
+
+    def compute() -> Any:
+        assert ledger.charged == {"line": 1}
+        return np.ones(2)
+
+    door("line", compute)
+    for label, words in (("line", "1 of 1"), ("other", "no reservation")):
+        with pytest.raises(PrivacyError, match=words):
+            door(label, refuse_to_compute)
+    blind = open_ledger([make_release("line", event)], source=None)
+    with pytest.raises(PrivacyError, match="without a source"):
+        getattr(blind, act)("line", refuse_to_compute)
+    assert blind.charged == {"line": 0}
+
+
+def test_a_charge_stands_when_computing_fails() -> None:
+    ledger = open_ledger([make_release("line", gaussian(noise_multiplier=1.0))])
+    with pytest.raises(ZeroDivisionError):
+        ledger.release("line", lambda: np.ones(1 // 0))
+    assert ledger.charged == {"line": 1}
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        exponential_selection(epsilon=1.0),
+        stable_selection(epsilon=1.0, delta=1e-9),
+        poisson_gaussian(sampling_probability=0.5, noise_multiplier=2.0),
+    ],
+    ids=lambda event: type(event).__name__,
+)
+def test_numbers_are_refused_when_another_kind_of_event_was_charged(event: Event) -> None:
+    ledger = open_ledger([make_release("line", event, 3)])
+    with pytest.raises(PrivacyError, match="no noise on numbers"):
+        ledger.release("line", lambda: np.ones(2))
+
+
+def test_selections_batches_and_cells_are_refused_when_a_gaussian_was_charged() -> None:
+    ledger = open_ledger([make_release("line", gaussian(noise_multiplier=2.0), 3)])
+    with pytest.raises(PrivacyError, match="no selection"):
+        ledger.select("line", lambda: np.ones(2))
+    with pytest.raises(PrivacyError, match="no discovery"):
+        ledger.discover(["line"], lambda: [{"a": 3}])
+    steps = ledger.open("line")
+    steps.charge(1)
+    with pytest.raises(PrivacyError, match="no batches"):
+        steps.draw_batches(5)
+
+
+@pytest.mark.parametrize("sensitivity", [0.0, -1.0, math.inf, math.nan])
+def test_release_is_refused_when_its_sensitivity_is_no_size(sensitivity: float) -> None:
+    with pytest.raises(PrivacyError, match="sensitivity"):
+        make_release("line", gaussian(noise_multiplier=1.0), sensitivity=sensitivity)
+
+
+def test_whole_numbers_are_refused_when_their_sensitivity_is_none() -> None:
+    ledger = open_ledger([make_release("line", laplace(epsilon=1.0), sensitivity=1.5)])
+    with pytest.raises(PrivacyError, match="whole numbers"):
+        ledger.release("line", lambda: COUNTS)
+
+
+def test_stddev_is_refused_when_the_event_has_none() -> None:
+    for event in (exponential_selection(epsilon=1.0), wishart(epsilon=1.0)):
+        with pytest.raises(PrivacyError, match="no stddev"):
+            _ = make_release("line", event).stddev
+    release = Release(label="l", event=STEP, times=1, mechanism="m", sensitivity=0.5)
+    assert release.stddev == 1.0
+
+
+# -------------------------------------------------------------------------------------------------------------- steps
+
+
+def test_batches_and_noise_are_those_of_what_was_reserved_when_steps_are_taken() -> None:
+    _, steps = open_steps()
+    streams = make_streams(1)
+    steps.charge(6)
+    expected = [sample_poisson_rows(500, sampling_probability=0.25, rng=streams.batches) for _ in range(3)]
+    for batch, rows in zip(steps.draw_batches(500, steps=3), expected, strict=True):
+        assert np.array_equal(batch, rows)
+    assert steps.stddev == 1.0
+    assert np.array_equal(steps.draw_words(10, steps=3), draw_words(10, rng=streams.noise, sets=3))
+    for step_noise in ("plain", "fast"):
+        steps.draw_batches(500)
+        drawn = steps.draw_normal_numbers(11, step_noise=step_noise)  # type: ignore[arg-type]
+        wanted = draw_normal_numbers(11, stddev=1.0, rng=streams.noise, step_noise=step_noise)  # type: ignore[arg-type]
+        assert np.array_equal(drawn, wanted)
+    assert steps.secrets.random() == streams.noise.random()
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(("share", "broken"), [(1.0, False), (1.05, True)])
+def test_batches_hold_each_row_as_often_as_reserved_when_many_are_drawn(share: float, broken: bool) -> None:
+    """The twin reserves a twentieth more than the test is told of: q times 1.05."""
+    event = poisson_gaussian(sampling_probability=0.25 * share, noise_multiplier=2.0)
+    steps = open_ledger([make_release("steps", event, 200)]).open("steps")
+    steps.charge(200)
+    drawn = 0
+    for _ in range(200):
+        drawn += len(steps.draw_batches(1_000)[0])
+        steps.draw_normal_numbers(1)
+    rejected = 2 * min(stats.binom.cdf(drawn, 200_000, 0.25), stats.binom.sf(drawn - 1, 200_000, 0.25)) < FALSE_ALARM
+    assert bool(rejected) is broken
+
+
+def test_steps_are_refused_when_they_were_not_charged() -> None:
+    ledger, steps = open_steps(5)
+    with pytest.raises(PrivacyError, match="0 of 0"):
+        steps.draw_batches(9)
+    steps.charge(2)
+    steps.draw_batches(9, steps=2)
+    steps.draw_words(3, steps=2)
+    with pytest.raises(PrivacyError, match="2 of 2 charged"):
+        steps.draw_batches(9)
+    steps.charge(3)
+    with pytest.raises(PrivacyError, match="2 of 5 charged"):
+        steps.draw_batches(9, steps=4)
+    with pytest.raises(PrivacyError, match="5 of 5 reserved"):
+        steps.charge(1)
+    with pytest.raises(PrivacyError, match="whole number"):
+        steps.draw_batches(9, steps=0)
+    assert ledger.charged == {"steps": 5}
+
+
+def test_batches_and_noise_take_turns_when_steps_are_taken() -> None:
+    _, steps = open_steps()
+    steps.charge(6)
+    with pytest.raises(PrivacyError, match="without a batch"):
+        steps.draw_normal_numbers(3)
+    steps.draw_batches(9, steps=2)
+    with pytest.raises(PrivacyError, match="before the noise"):
+        steps.draw_batches(9)
+    with pytest.raises(PrivacyError, match="without a batch"):
+        steps.draw_words(3, steps=3)
+    steps.draw_normal_numbers(3)
+    with pytest.raises(PrivacyError, match="before the noise"):
+        steps.draw_batches(9)
+    steps.draw_normal_numbers(3)
+    steps.draw_batches(9)
+
+
+def test_a_worker_draws_batches_and_no_noise_when_its_ledger_is_charged_with_the_chiefs_counts() -> None:
+    ledger, steps = open_steps(with_noise=False)
+    with pytest.raises(PrivacyError):
+        steps.draw_batches(9)
+    ledger.charge("steps", 3)
+    for _ in range(3):
+        steps.draw_batches(9)
+    with pytest.raises(PrivacyError, match="3 of 3 charged"):
+        steps.draw_batches(9)
+    for draw in (lambda: steps.draw_words(3), lambda: steps.draw_normal_numbers(3)):
+        with pytest.raises(PrivacyError, match="by the chief alone"):
+            draw()
+
+
+def test_steps_are_told_when_a_row_is_watched() -> None:
+    watcher, blind = Watcher(row=4), Watcher()
+    ledger = open_ledger([make_release("steps", STEP, 3)], observers=[blind, watcher])
+    steps = ledger.open("steps")
+    assert steps.watched_row == 4
+    steps.tell((2,), np.ones(2), np.zeros(2), np.ones(2))
+    assert len(watcher.steps) == 1
+    assert blind.steps == []
+    assert open_ledger([make_release("steps", STEP, 3)], observers=[blind]).open("steps").watched_row is None
