@@ -31,13 +31,13 @@ from dpwgan.app.saved_model import (
     WEIGHTS_FOLDER,
     ModelDescription,
     describe_column,
+    load_synthesizer,
     read_column,
     read_description,
     write_description,
 )
 from dpwgan.errors import DataError, InputError, OutputError, UsageError
 from dpwgan.methods.base import FittedSynthesizer
-from dpwgan.methods.registry import load_synthesizer
 from dpwgan.privacy.certificate import Certificate
 from dpwgan.privacy.journal import Arrays, Journal
 from dpwgan.privacy.ledger import Ledger
@@ -169,21 +169,27 @@ class Synthesizer:
         unknown = sorted(set(options) - set(SynthesisConfig.__dataclass_fields__))
         if unknown:
             raise UsageError(f"there is no option {unknown[0]}; training settings go into settings={{...}}")
-        self.schema = _read_schema(specs, codebook=codebook)
+        schema = _read_schema(specs, codebook=codebook)
+        self._begin(schema, SynthesisConfig(epsilon=epsilon, delta=delta, **options), codebook=codebook)
+
+    @classmethod
+    def from_config(
+        cls, schema: Schema, config: SynthesisConfig, *, codebook: str | os.PathLike[str] | None = None
+    ) -> "Synthesizer":
+        """Makes a synthesizer from a schema and settings that are checked already; the codebook is only cited."""
+        self = cls.__new__(cls)
+        self._begin(schema, config, codebook=codebook)
+        return self
+
+    def _begin(self, schema: Schema, config: SynthesisConfig, *, codebook: str | os.PathLike[str] | None) -> None:
+        self.schema, self.config = schema, config
         self._codebook_sha256 = _digest(codebook) if codebook is not None else None
-        self.config = SynthesisConfig(epsilon=epsilon, delta=delta, **options)
         self._rng: np.random.Generator | None = None
         self._encoder: TableEncoder | None = None
         self._fitted: Any = None
         self._claim: Claim | None = None
         self._line_ending = "\n"
         self._method = self.config.method
-
-    @classmethod
-    def from_config(cls, schema: Schema, config: SynthesisConfig, *, codebook: Path | None = None) -> "Synthesizer":
-        """Makes a synthesizer from a schema and settings that are checked already; the codebook is only cited."""
-        options = {name: getattr(config, name) for name in SynthesisConfig.__dataclass_fields__}
-        return cls(schema, options.pop("epsilon"), options.pop("delta"), codebook=codebook, **options)
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         """Refuses to be pickled or copied. Raises: UsageError."""

@@ -136,8 +136,6 @@ def test_a_record_moves_the_sum_of_classes_within_its_sensitivity_when_it_is_tak
     ("settings", "message"),
     [
         ({"l2_clip_norm": 2.0}, "clip-norm with --formal only"),
-        ({"formal": True, "l2_clip_norm": 0.0}, "l2_clip_norm must lie between"),
-        ({"formal": "yes"}, "formal must be true or false"),
     ],
 )
 def test_settings_are_refused_when_they_do_not_fit_together(settings: dict[str, Any], message: str) -> None:
