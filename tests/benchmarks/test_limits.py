@@ -20,6 +20,7 @@ from tests.counts import count_marginal
 from tests.critic.tables import make_encoded
 from tests.ledgers import make_release, open_ledger
 from tests.methods.runs import make_table, reserve
+from tests.rows import hold
 
 
 def fit(**settings: int) -> FittedAnchor:
@@ -32,18 +33,17 @@ def fit(**settings: int) -> FittedAnchor:
         accountant_rule="moments",
         neighboring_relation=NeighboringRelation.ZERO_OUT,
     )
-    return fit_anchor(
-        encoded, plan, streams=make_streams(3), ledger=reserve(plan), progress=lambda *_: None, make_generator=None
-    )
+    return fit_anchor(hold(encoded), plan, rng=make_streams(3).model, ledger=reserve(plan), progress=lambda *_: None)
 
 
 def find_errors(fitted: FittedAnchor) -> list[float]:
     """How far each answer of two columns or more is from the count, in records, at most."""
-    records = len(fitted.groups)
+    groups = fitted.rows.own.groups
+    records = len(groups)
     return [
         float(
             np.abs(
-                fitted.measured.get_shares(marginal) * records - count_marginal(fitted.groups, marginal, fitted.layout)
+                fitted.measured.get_shares(marginal) * records - count_marginal(groups, marginal, fitted.layout)
             ).max()
         )
         for marginal in fitted.measured

@@ -35,6 +35,7 @@ from dpwgan.privacy.release import Release
 from tests.counts import count_marginal
 from tests.ledgers import Watcher, open_ledger
 from tests.marginals.groups import make_groups, make_probabilities, replace_row
+from tests.rows import hold_groups
 
 FALSE_ALARM = 1e-6
 SIZES = (3, 1, 4, 2, 5)
@@ -47,7 +48,7 @@ class ZeroedOut(QueryDiscriminator):
 
     @property
     def records(self) -> int:
-        return len(self._groups) + 1
+        return len(self._rows.own.groups) + 1
 
 
 def make_discriminator(
@@ -69,12 +70,10 @@ def make_discriminator(
         measured.add(marginal, np.zeros([layout.sizes[attribute] for attribute in marginal]), stddev=1.0)
     lines = plan_queries(10_000, selection_epsilon=selection_epsilon, answer_noise_multiplier=answer_noise_multiplier)
     return kind(
-        groups,
-        layout,
+        hold_groups(groups, layout),
         measured=measured,
         most_ways=most_ways,
         most_cells=most_cells,
-        records=len(groups),
         ledger=open_ledger(lines, source=source, observers=[] if watcher is None else [watcher]),
     )
 

@@ -6,6 +6,7 @@ from dpwgan.marginals.anchor import ONE_WAYS_LABEL, AnchorSettings, fit_anchor, 
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.randomness import make_streams
 from tests.methods.runs import NARROW, make_table, refuse_illegal, reserve, run
+from tests.rows import hold
 
 
 @pytest.mark.parametrize("column", [NARROW[index].name for index in range(len(NARROW))])
@@ -30,5 +31,5 @@ def test_anchor_is_the_one_way_counts_when_there_is_one_column(kind: str) -> Non
         neighboring_relation=NeighboringRelation.ZERO_OUT,
     )
     assert [release.label for release in plan.releases] == [ONE_WAYS_LABEL]
-    fitted = fit_anchor(encoded, plan, streams=make_streams(1), ledger=reserve(plan), progress=lambda *_: None)
+    fitted = fit_anchor(hold(encoded), plan, rng=make_streams(1).model, ledger=reserve(plan), progress=lambda *_: None)
     assert len(fitted.generator.probabilities()) == 1

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dpwgan.errors import PrivacyError, UsageError
+from dpwgan.marginals import measurements
 from dpwgan.marginals.groups import GroupLayout
+from dpwgan.marginals.queries import SELECTION_LABEL
 from dpwgan.methods import query_gan
 from dpwgan.methods.published import one_layer
 from dpwgan.methods.query_gan import CERTIFICATE_LABEL, certify_pairs, plan_certificate
@@ -31,6 +33,7 @@ from tests.methods.privacy_totals import (
     total_rho,
 )
 from tests.methods.runs import NARROW, fit, make_plan, make_table, refuse_illegal, reserve, run
+from tests.rows import hold_groups
 
 FALSE_ALARM = 1e-6
 DELTA = 1e-5
@@ -161,7 +164,7 @@ def test_output_is_the_same_when_seed_and_rows_are_the_same() -> None:
 
 
 READS: list[tuple[Any, str]] = [
-    (query_gan, "count_pairs"),
+    (measurements, "count_pairs"),
     (one_layer.OneHotRows, "sum_slopes"),
     (one_layer.OneHotRows, "sum_scores"),
     (one_layer.OneHotRows, "count_groups"),
@@ -179,7 +182,7 @@ def test_rows_are_read_behind_the_door_alone_when_networks_or_the_certificate_ne
     ledger = reserve(plan, observers=[watcher])
     reads = watch_reads(monkeypatch, ledger, watcher, READS)
     fit(name, encoded, plan, ledger=ledger)
-    assert set(reads) == {release.label for release in plan.extra}
+    assert set(reads) - {SELECTION_LABEL} == {release.label for release in plan.extra}
     assert Counter(watcher.order) == ledger.charged == {release.label: release.times for release in plan.releases}
     # The certificate is of the final generator: nothing is asked for after it.
     assert watcher.order[-1] == plan.extra[-1].label
@@ -224,14 +227,14 @@ def test_certificate_fails_no_more_often_than_it_says_when_run_again_and_again(
     probabilities = make_probabilities(5, sizes=SIZES, seed=2)
     worst = find_worst_error(groups, probabilities, records=60)
     assert 0.05 < worst < 0.9
-    slack, counts = query_gan.gaussian_slack, query_gan.count_pairs(groups, LAYOUT)
+    slack, counts = query_gan.gaussian_slack, measurements.count_pairs(groups, LAYOUT)
     monkeypatch.setattr(query_gan, "gaussian_slack", lambda **more: share * slack(**more))
-    monkeypatch.setattr(query_gan, "count_pairs", lambda *_: counts)
+    monkeypatch.setattr(measurements, "count_pairs", lambda *_: counts)
     runs, violations = 12_000, 0
     release = plan_certificate(noise_multiplier=3.0, records=60)
     ledger = open_ledger([dataclasses.replace(release, times=runs)], source=3)
     for _ in range(runs):
-        certificate = certify_pairs(groups, probabilities, LAYOUT, records=60, ledger=ledger)
+        certificate = certify_pairs(hold_groups(groups, LAYOUT), probabilities, ledger=ledger)
         assert certificate.failure_probability == 0.05
         violations += certificate.alpha < worst
     assert bool(violations > stats.binom.isf(FALSE_ALARM, runs, 0.05)) is broken
@@ -249,7 +252,7 @@ def certify(
     watcher = Watcher()
     release = plan_certificate(noise_multiplier=noise_multiplier, records=records)
     ledger = open_ledger([release], observers=[watcher])
-    return certify_pairs(groups, probabilities, LAYOUT, records=records, ledger=ledger), watcher
+    return certify_pairs(hold_groups(groups, LAYOUT, records=records), probabilities, ledger=ledger), watcher
 
 
 def find_exact(

@@ -82,7 +82,7 @@ def audit_runs(
         record, streams = Record(), make_streams(None if seed is None else seed + run)
         source = NoiseSource(noise=streams.noise, batches=streams.batches)
         ledger = run_plan.open_ledger(source=source, observers=[record])
-        fitted = fit_watched(encoded.take(present), run_plan, ledger=ledger, streams=streams)
+        fitted = fit_watched(encoded.take(present), run_plan, ledger=ledger, model=streams.model)
         claimed = ledger.guarantee().epsilon
         coins.append(tossed)
         from_output.append(looks.score(fitted.sample(_ROWS_SEEN * encoded.records, rng=streams.model)))

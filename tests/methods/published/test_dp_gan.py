@@ -19,13 +19,13 @@ from dpwgan.methods.registry import get_method
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.events import Gaussian, PoissonGaussian, Unprotected, gaussian
 from dpwgan.privacy.ledger import Ledger
-from dpwgan.privacy.randomness import make_streams
 from dpwgan.table.encoded import EncodedTable, TableShape, lay_out_spans
 from dpwgan.table.schema import CategoricalColumn, ImageLayout, NumericColumn, Schema
 from tests.critic.tables import make_steps
 from tests.ledgers import make_release, open_for_plan
 from tests.methods.privacy_totals import epsilon_with_critic, total_rho
 from tests.methods.runs import make_table, refuse_illegal
+from tests.rows import make_run
 
 ZERO_OUT = NeighboringRelation.ZERO_OUT
 BUDGET = Budget(epsilon=2.0, delta=1e-5)
@@ -97,9 +97,7 @@ def test_step_moves_by_the_clip_norm_at_most_when_a_record_is_taken_out_wherever
 
 def fit(name: str, encoded: EncodedTable, plan: Any) -> tuple[Any, Ledger, EncodedTable]:
     ledger = open_for_plan(plan, budget=BUDGET, no_guarantee=isinstance(plan, PublishedPlan))
-    fitted = get_method(name).fit(
-        encoded, plan, streams=make_streams(1), ledger=ledger, progress=lambda *_: None, device="cpu"
-    )
+    fitted = get_method(name).fit(plan, make_run(encoded, ledger=ledger))
     parts = list(fitted.sample(70, rng=np.random.default_rng(2), chunk=40))
     sampled = EncodedTable(
         codes=np.concatenate([part.codes for part in parts]),
