@@ -11,10 +11,10 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import polars as pl
@@ -49,20 +49,16 @@ from dpwgan.table.domains import discover_domains
 from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.header import check_header
-from dpwgan.table.lines import Lines
-from dpwgan.table.numeric import write_all_numbers
 from dpwgan.table.packed import pack_model, unpack_model
-from dpwgan.table.pool import map_in_order
 from dpwgan.table.schema import CategoricalColumn, Schema
 from dpwgan.table.source import Piece, choose_step, make_piece
 from dpwgan.table.specs import parse_specs, read_specs
 from dpwgan.table.storage import cut
+from dpwgan.table.threads import map_in_order
 from dpwgan.table.workers import Team
 
 if TYPE_CHECKING:
     import pandas as pd
-
-Written = TypeVar("Written")
 
 
 class Table(Protocol):
@@ -431,33 +427,18 @@ class Synthesizer:
         Raises: UsageError before `fit`.
         """
         parts = list(self.sample_cells(rows))
-        return frames.to_pandas(write_all_numbers(pl.concat(parts)), self.schema)
+        return frames.to_pandas(pl.concat(parts), self.schema)
 
     def sample_cells(self, rows: int | None = None) -> Iterator[pl.DataFrame]:
         """Samples tables of cells, chunk by chunk, every cell checked against the specs.
 
-        Columns of whole numbers written plainly come as such, null where a cell is empty; all others as text.
+        Cells are text, of the type `pl.Enum` where the specs list them.
 
         Chunks are made side by side, by as many threads as the settings say, each with a stream of randomness of its
         own; what is made does not depend on how many there are.
         Raises: UsageError before `fit`; DpwganError if a cell is not legal, which would be an error of this tool.
         """
-        encoder = self._require_encoder()
-
-        def decode(chunks: Iterable[EncodedTable], rng: np.random.Generator, *, first_record: int) -> pl.DataFrame:
-            return pl.concat(encoder.decode_chunks(chunks, rng, first_record=first_record, numbers=True))
-
-        return self._sample(rows, decode)
-
-    def sample_lines(self, rows: int | None = None) -> Iterator[Lines]:
-        """Samples the same tables as lines of CSV, which end as those of the table fitted to.
-
-        Raises: as `sample_cells`.
-        """
-        return self._sample(rows, self._require_encoder().open_lines(line_ending=self._line_ending).write)
-
-    def _sample(self, rows: int | None, write: Callable[..., Written]) -> Iterator[Written]:
-        claim = self.claim()
+        encoder, claim = self._require_encoder(), self.claim()
         rows = claim.rows if rows is None else rows
         if rows < 1:
             raise UsageError("rows must be at least 1")
@@ -465,9 +446,10 @@ class Synthesizer:
             raise UsageError("the synthesizer is not fitted yet")
         fitted, rng = self._fitted, self._streams.model
 
-        def make(part: tuple[slice, np.random.Generator]) -> Written:
+        def make(part: tuple[slice, np.random.Generator]) -> pl.DataFrame:
             places, own = part
-            return write(fitted.sample(places.stop - places.start, rng=own), own, first_record=places.start)
+            chunks = fitted.sample(places.stop - places.start, rng=own)
+            return pl.concat(encoder.decode_chunks(chunks, own, first_record=places.start))
 
         parts = ((places, branch(rng)) for places in cut(rows, size=choose_step(len(self.header))))
         return map_in_order(make, parts, threads=self.config.threads)

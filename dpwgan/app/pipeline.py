@@ -24,7 +24,7 @@ from dpwgan.app.progress import duration, show_progress
 from dpwgan.app.teamwork import agree_on_charges, do_together, gather_team, open_together
 from dpwgan.errors import InputError, OutputError
 from dpwgan.privacy.journal import Journal
-from dpwgan.table.forms import check_form, get_form
+from dpwgan.table.formats import check_format, get_format
 from dpwgan.table.reader import open_table
 from dpwgan.table.schema import Schema
 from dpwgan.table.source import SourceTable
@@ -38,7 +38,7 @@ def run(config: RunConfig) -> None:
     Raises: the errors of dpwgan.errors; in each case no new output file is there.
     """
     schema = read_specs(config.specs, codebook=config.codebook)
-    check_form(config.output, schema)
+    check_format(config.output, schema)
     if config.cluster is None and not config.check:
         check_outputs(config)
     LOGGER.debug("reading the table")
@@ -83,7 +83,7 @@ def resample(config: ResampleConfig) -> None:
     """
     check_outputs(config)
     synthesizer = Synthesizer.load(config.model, seed=config.seed)
-    check_form(config.output, synthesizer.schema)
+    check_format(config.output, synthesizer.schema)
     write(synthesizer, synthesizer.claim(config.rows), config=config, save_model=None)
 
 
@@ -118,7 +118,7 @@ def read(path: str, schema: Schema) -> SourceTable:
         raise InputError(f"the table {path!r} does not exist") from None
     except (OSError, ValueError):
         raise InputError(f"the table {path!r} cannot be opened") from None
-    if get_form(path) == "npz":
+    if get_format(path) == "npz":
         check_memory(READ_FACTOR * size, limit=choose_limit(None))
     return open_table(path, schema)
 
@@ -201,8 +201,7 @@ def write(
             pass_point_of_no_return()
         return final.to_json().encode()
 
-    is_csv = get_form(config.output) == "csv"
-    chunks = synthesizer.sample_lines(claim.rows) if is_csv else synthesizer.sample_cells(claim.rows)
+    chunks = synthesizer.sample_cells(claim.rows)
     layout: dict[str, Any] = {
         "header": synthesizer.header,
         "line_ending": synthesizer.line_ending,

@@ -46,6 +46,15 @@ class OneWayPlan:
     blocks: tuple[tuple[int, ...], ...]
 
     @property
+    def cells(self) -> int:
+        """Number of counts in all histograms together."""
+        return sum(
+            attribute.codes + size
+            for attribute, blocks in zip(self.attributes, self.blocks, strict=True)
+            for size in blocks
+        )
+
+    @property
     def histograms(self) -> int:
         """Number of histograms: the squared L2 sensitivity of all of them together under zero-out.
 

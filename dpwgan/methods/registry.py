@@ -5,19 +5,17 @@ from pathlib import Path
 from dpwgan.critic.sampler import MlpSampler
 from dpwgan.errors import UsageError
 from dpwgan.gaussians.projected_gaussian import PROJECTED_FILE, ClassSampler
-from dpwgan.images.projected_images import IMAGES_FILE, ImageSampler
+from dpwgan.images.sampler import GaussianImages
 from dpwgan.marginals.mixture_sampler import MIXTURE_FILE, MixtureSampler
 from dpwgan.methods.base import FittedSynthesizer, Method
 from dpwgan.methods.dp_wgan import DpWgan
 from dpwgan.methods.independent import Independent
-from dpwgan.methods.published.conv_sampler import CONV_FILE, ConvSampler
 from dpwgan.methods.published.dp_critic import DpCritic
 from dpwgan.methods.published.dp_gan import DpGan
-from dpwgan.methods.published.labelled_sampler import LABELLED_FILE, LabelledSampler
+from dpwgan.methods.published.image_samplers import ConvSampler, LabelledSampler, SmoothSampler
 from dpwgan.methods.published.loss_noise_gan import LossNoiseGan
 from dpwgan.methods.published.refined_table import REFINED_FILE, RefinedTable
 from dpwgan.methods.published.ron_dp_gan import RonDpGan
-from dpwgan.methods.published.smooth_sampler import SMOOTH_FILE, SmoothSampler
 from dpwgan.methods.query_gan import QueryGan
 from dpwgan.methods.ron_gauss import RonGauss
 
@@ -37,11 +35,11 @@ _SAMPLERS = (
     (MIXTURE_FILE, MixtureSampler),
     # A model with a prior holds the prior's files as well: the model's own come first.
     (REFINED_FILE, RefinedTable),
-    (SMOOTH_FILE, SmoothSampler),
+    ("smooth.npz", SmoothSampler),
     (PROJECTED_FILE, ClassSampler),
-    (IMAGES_FILE, ImageSampler),
-    (CONV_FILE, ConvSampler),
-    (LABELLED_FILE, LabelledSampler),
+    ("image_gaussian.npz", GaussianImages),
+    ("convolutions.npz", ConvSampler),
+    ("labelled.npz", LabelledSampler),
 )
 
 

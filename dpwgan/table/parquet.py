@@ -111,8 +111,7 @@ class ParquetWriter:
             raise self._error
 
     def _type(self, cells: pl.Series) -> pl.Series:
-        empty = cells.replace({"": None}) if cells.dtype == pl.String else cells
-        return empty.cast(_TYPES[self._kinds[cells.name]])
+        return cells.cast(pl.String).replace({"": None}).cast(_TYPES[self._kinds[cells.name]])
 
     def _put(self, frame: pl.DataFrame | None) -> None:
         while self._thread.is_alive():

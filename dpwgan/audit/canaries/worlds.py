@@ -17,7 +17,7 @@ from dpwgan.critic import loop
 from dpwgan.marginals import one_ways, queries
 from dpwgan.marginals import pairs as moments
 from dpwgan.marginals.layout import lay_out_attributes
-from dpwgan.methods import image_gaussian, query_gan, ron_gauss
+from dpwgan.methods import query_gan, ron_gauss
 from dpwgan.methods.published import dp_critic
 from dpwgan.table.encoded import EncodedTable
 
@@ -38,7 +38,9 @@ _READERS_OF_GROUPS: tuple[tuple[Any, str], ...] = (
 _READERS_OF_TABLES: tuple[tuple[Any, str], ...] = (
     (one_ways, "count_one_ways"),
     (ron_gauss, "split_classes"),
-    (image_gaussian, "split_classes"),
+    (ron_gauss, "sum_centre"),
+    (ron_gauss, "sum_means"),
+    (ron_gauss, "sum_image_products"),
     (dp_critic, "sum_classes"),
 )
 """Everything that is handed the rows as an encoded table, as its first argument. A null record is in no class."""

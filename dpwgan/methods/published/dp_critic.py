@@ -13,12 +13,11 @@ from dpwgan.critic.plan import TENSORFLOW_SECONDS, TrainingPlan, make_plan, plan
 from dpwgan.critic.sampler import MlpSampler
 from dpwgan.critic.settings import DpWganSettings
 from dpwgan.errors import UsageError
-from dpwgan.images.smooth_frame import REACH, SmoothFrame
+from dpwgan.images.basis import REACH, SmoothFrame
 from dpwgan.marginals.simplex import project_on_simplex
 from dpwgan.methods.base import Progress, refuse_unknown_settings
-from dpwgan.methods.published.conv_sampler import ConvSampler
 from dpwgan.methods.published.game import Game, GameSettings, build_players, count_classes, plan_game
-from dpwgan.methods.published.labelled_sampler import LabelledSampler
+from dpwgan.methods.published.image_samplers import ConvSampler, LabelledSampler
 from dpwgan.methods.published.plain_game import PlainPlan, fit_plainly
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.choose import AccountantChoice, choose_accountant_for_family, choose_nothing

@@ -10,12 +10,11 @@ from dpwgan.critic.plan import TENSORFLOW_SECONDS, TrainingPlan, plan_training
 from dpwgan.critic.sampler import MlpSampler
 from dpwgan.critic.settings import DpWganSettings
 from dpwgan.errors import UsageError
-from dpwgan.images.cosine_space import LENGTH, CosineSpace
+from dpwgan.images.basis import LENGTH, CosineSpace
+from dpwgan.images.grid import find_images
 from dpwgan.methods.base import Progress, refuse_unknown_settings
-from dpwgan.methods.image_gaussian import find_images
-from dpwgan.methods.published.conv_sampler import ConvSampler
+from dpwgan.methods.published.image_samplers import ConvSampler, SmoothSampler
 from dpwgan.methods.published.published_gan import LAYER_NOISE, PublishedPlan, fit_published, plan_published
-from dpwgan.methods.published.smooth_sampler import SmoothSampler
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.choose import AccountantChoice
 from dpwgan.privacy.events import Charge

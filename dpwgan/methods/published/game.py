@@ -11,7 +11,7 @@ import numpy.typing as npt
 from dpwgan.critic.plan import TENSORFLOW_SECONDS
 from dpwgan.errors import UsageError
 from dpwgan.gaussians.class_moments import count_labels
-from dpwgan.images.image_grid import ImageGrid, find_image_grid
+from dpwgan.images.grid import ImageGrid, find_image_grid
 from dpwgan.table.encoded import EncodedTable, TableShape
 
 if TYPE_CHECKING:

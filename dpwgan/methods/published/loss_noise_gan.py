@@ -7,8 +7,8 @@ from typing import Any
 
 from dpwgan.critic.sampler import MlpSampler
 from dpwgan.methods.base import Progress, refuse_unknown_settings
-from dpwgan.methods.published.conv_sampler import ConvSampler
 from dpwgan.methods.published.game import GameSettings, build_players, plan_game
+from dpwgan.methods.published.image_samplers import ConvSampler
 from dpwgan.methods.published.plain_game import PlainPlan, fit_plainly
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.choose import choose_nothing

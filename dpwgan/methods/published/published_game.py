@@ -14,7 +14,7 @@ from dpwgan.critic.adam import Adam
 from dpwgan.critic.generator import LatentDraws
 from dpwgan.critic.rows import RowReader
 from dpwgan.critic.tracing import compile_step
-from dpwgan.images.image_grid import ImageGrid
+from dpwgan.images.grid import ImageGrid
 from dpwgan.methods.published.conv_critic import ConvCritic
 from dpwgan.methods.published.conv_generator import ConvGenerator
 from dpwgan.methods.published.noisy import NoisyDiscriminator

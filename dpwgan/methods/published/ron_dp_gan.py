@@ -12,18 +12,11 @@ import numpy as np
 from dpwgan.critic.plan import choose_sampling_probability, choose_steps, make_plan
 from dpwgan.critic.settings import DpWganSettings
 from dpwgan.errors import DpwganError, UsageError
-from dpwgan.gaussians.class_moments import counts_replace_one_factor, covariance_replace_one_factor
 from dpwgan.gaussians.projected_gaussian import ClassSampler
-from dpwgan.images.cosine_space import CosineSpace
-from dpwgan.images.image_moments import MEANS_REPLACE_ONE_FACTOR
-from dpwgan.images.projected_images import ImageSampler, fit_pixels
+from dpwgan.images.basis import CosineSpace
+from dpwgan.images.grid import find_images
+from dpwgan.images.sampler import GaussianImages
 from dpwgan.methods.base import Progress
-from dpwgan.methods.image_gaussian import (
-    ImageGaussianPlan,
-    find_images,
-    plan_image_gaussian,
-    release_image_gaussian,
-)
 from dpwgan.methods.published.dp_gan import (
     MOST_DIMENSION,
     DpGanPlan,
@@ -36,14 +29,22 @@ from dpwgan.methods.published.dp_gan import (
     refuse_nothing_to_train_on,
     seen_shape,
 )
+from dpwgan.methods.published.image_samplers import SmoothSampler
 from dpwgan.methods.published.published_gan import PublishedPlan, plan_published, play_published_table
 from dpwgan.methods.published.refined_table import RefinedTable
-from dpwgan.methods.published.smooth_sampler import SmoothSampler
-from dpwgan.methods.ron_gauss import RonGauss, RonGaussPlan, RonGaussSettings, lay_out_releases
+from dpwgan.methods.ron_gauss import (
+    RonGauss,
+    RonGaussImagePlan,
+    RonGaussPlan,
+    RonGaussSettings,
+    get_factors,
+    lay_out_releases,
+    share_out,
+)
 from dpwgan.privacy.accountants.moments import MOMENTS
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.choose import AccountantChoice, FamilyChoice, choose_accountant_for_family
-from dpwgan.privacy.events import Charge, Gaussian, gaussian, poisson_gaussian
+from dpwgan.privacy.events import Charge, poisson_gaussian
 from dpwgan.privacy.journal import Arrays
 from dpwgan.privacy.randomness import Streams
 from dpwgan.privacy.release import Release
@@ -55,8 +56,9 @@ if TYPE_CHECKING:
 
 # Of a budget the prior gets this share, in units of rho, and of that the counts, or means, theirs: see docs/dp-gan.md.
 PRIOR_SHARE = 0.7
-_COUNTS_SHARE = 0.6
-_CENTRE_SHARE, _MEANS_SHARE, _COVARIANCE_SHARE = 0.1, 0.5, 0.4
+_TABLE_SHARES = (0.6, 1.0 - 0.6)
+_IMAGE_SHARES = (0.1, 0.5, 0.4)
+_PRIOR_SETTINGS = RonGaussSettings(noise="gaussian", mean_share=_TABLE_SHARES[0])
 # Where the generator starts as the prior it has little to learn, and much to lose: a small network, few small steps.
 _TABLE_HIDDEN = (64,)
 _SETTINGS: dict[str, Any] = {
@@ -74,7 +76,7 @@ _SECONDS_OF_REFINING = 3.0
 class RonDpGanPlan:
     """A prior's releases and a private discriminator's steps under one accountant, fixed before a row is read."""
 
-    prior: RonGaussPlan | ImageGaussianPlan
+    prior: RonGaussPlan | RonGaussImagePlan
     game: DpGanPlan
     prior_share: float
 
@@ -229,7 +231,7 @@ class RonDpGan:
 
         run: dict[str, Any] = {"streams": streams, "ledger": ledger, "progress": progress}
         with on_device(device, threads=threads):
-            if isinstance(plan.prior, ImageGaussianPlan):
+            if isinstance(plan.prior, RonGaussImagePlan):
                 return _fit_images(encoded, plan, **run)
             return _fit_table(encoded, plan, **run)
 
@@ -240,33 +242,16 @@ def _counts_epochs(settings: DpGanSettings) -> bool:
 
 def _release(shape: TableShape, *, scale: float, share: float) -> list[Charge]:
     """Gives the charges of the prior's releases, at a noise scale of the whole."""
-    if find_images(shape) is not None:
-        parts: tuple[tuple[float, float], ...] = (
-            (_CENTRE_SHARE, MEANS_REPLACE_ONE_FACTOR),
-            (_MEANS_SHARE, MEANS_REPLACE_ONE_FACTOR),
-            (_COVARIANCE_SHARE, covariance_replace_one_factor(Gaussian)),
-        )
-    else:
-        parts = (
-            (_COUNTS_SHARE, counts_replace_one_factor(Gaussian)),
-            (1.0 - _COUNTS_SHARE, covariance_replace_one_factor(Gaussian)),
-        )
-    return [
-        (gaussian(noise_multiplier=scale / math.sqrt(share * part), replace_one_factor=factor), 1)
-        for part, factor in parts
-    ]
+    parts = _TABLE_SHARES if find_images(shape) is None else _IMAGE_SHARES
+    shares = [share * part for part in parts]
+    return share_out(scale, shares=shares, factors=get_factors(shape, _PRIOR_SETTINGS))
 
 
 def _plan_prior(
     shape: TableShape, choice: FamilyChoice, *, scale: float, share: float
-) -> RonGaussPlan | ImageGaussianPlan:
-    events = [event for event, _ in _release(shape, scale=scale, share=share) if isinstance(event, Gaussian)]
-    if find_images(shape) is not None:
-        centre, means, covariance = events
-        return plan_image_gaussian(shape, centre=centre, means=means, covariance=covariance)
-    counts, covariance = events
-    settings = RonGaussSettings(noise="gaussian", mean_share=_COUNTS_SHARE)
-    return lay_out_releases(shape, settings=settings, counts=counts, covariance=covariance, choice=choice)
+) -> RonGaussPlan | RonGaussImagePlan:
+    events = [event for event, _ in _release(shape, scale=scale, share=share)]
+    return lay_out_releases(shape, settings=_PRIOR_SETTINGS, events=events, choice=choice)
 
 
 _PRIOR = "prior"
@@ -289,19 +274,14 @@ def _fit_images(
     from dpwgan.methods.published.smooth_images import SmoothGenerator
 
     rng, images = streams.model, plan.prior
-    if not isinstance(images, ImageGaussianPlan):
+    if not isinstance(images, RonGaussImagePlan):
         raise DpwganError("Internal error: a prior of images was planned for a table.")
 
     def release_prior() -> Arrays:
-        moments = release_image_gaussian(encoded, images, streams=streams, ledger=ledger)
-        return pack_model(
-            fit_pixels(
-                moments, spans=encoded.spans, label=images.label, sources=np.array(images.sources), levels=images.levels
-            )
-        )
+        return pack_model(RonGauss().fit(encoded, images, streams=streams, ledger=ledger, progress=_quiet))
 
-    prior = unpack_model(ledger.keep(_PRIOR, release_prior), ImageSampler.load)
-    latent = int(prior.loadings.shape[1])
+    prior = unpack_model(ledger.keep(_PRIOR, release_prior), GaussianImages.load)
+    latent = prior.latent
     # As published, the discriminator sees every pixel.
     space = (plan.game.space if isinstance(plan, RonDpGanPlan) else None) or lay_out_all(images.shape)
     training = plan.game.steps.settings if isinstance(plan, RonDpGanPlan) else plan.networks

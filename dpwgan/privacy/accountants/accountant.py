@@ -26,6 +26,7 @@ from dpwgan.privacy.budget import NeighboringRelation
 from dpwgan.privacy.events import (
     Charge,
     DiscreteGaussian,
+    Event,
     ExponentialSelection,
     Gaussian,
     PoissonGaussian,
@@ -100,18 +101,19 @@ class Accountant(ABC):
         for event, count in charges:
             if isinstance(count, bool) or not isinstance(count, int) or count < 0:
                 raise PrivacyError(f"An event's count must be a whole number of at least 0; it is {count!r}.")
+            if count == 0 and isinstance(event, Event):
+                continue
             if isinstance(event, StableSelection):
                 selection_epsilon += count * event.epsilon
                 selection_delta += count * event.delta
             elif isinstance(event, Pure):
                 selection_epsilon += count * event.get_epsilon(neighboring_relation)
             elif isinstance(event, Unprotected):
-                selection_epsilon += math.inf if count else 0.0
-            elif isinstance(event, (PoissonGaussian, Gaussian, ExponentialSelection, DiscreteGaussian)):
-                if count and isinstance(event, DiscreteGaussian):
-                    counts[event] = counts.get(event, 0) + count
-                elif count:
-                    composed[event] = composed.get(event, 0) + count
+                selection_epsilon += math.inf
+            elif isinstance(event, DiscreteGaussian):
+                counts[event] = counts.get(event, 0) + count
+            elif isinstance(event, (PoissonGaussian, Gaussian, ExponentialSelection)):
+                composed[event] = composed.get(event, 0) + count
             else:
                 raise PrivacyError(f"The {self.name} accountant does not know the event {type(event).__name__}.")
         for event, count in sorted(counts.items(), key=lambda item: repr(item[0])):

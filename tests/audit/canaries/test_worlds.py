@@ -11,7 +11,7 @@ from dpwgan.audit.canaries.watch import Record, WatchedLedger, watched
 from dpwgan.audit.canaries.worlds import add_canaries, nulled
 from dpwgan.marginals import one_ways
 from dpwgan.marginals.layout import lay_out_attributes
-from dpwgan.methods import image_gaussian, ron_gauss
+from dpwgan.methods import ron_gauss
 from dpwgan.privacy.randomness import make_streams
 from dpwgan.table.encoded import EncodedTable
 from tests.audit.canaries.runs import METHODS, OF_IMAGES, make_plan, make_table
@@ -65,12 +65,11 @@ def test_null_record_is_in_no_class_when_rows_are_parted() -> None:
     label = next(span for span in encoded.spans if span.column == "letters")
     present = np.arange(encoded.records) % 3 > 0
     with nulled(present):
-        for module in (ron_gauss, image_gaussian):
-            tables = module.split_classes(encoded, label)
-            assert sum(table.records for table in tables) == present.sum()
-            for index, table in enumerate(tables):
-                mine = present & (encoded.codes[:, label.source] == index)
-                np.testing.assert_array_equal(table.numbers, encoded.numbers[mine])
+        tables = ron_gauss.split_classes(encoded, label)
+        assert sum(table.records for table in tables) == present.sum()
+        for index, table in enumerate(tables):
+            mine = present & (encoded.codes[:, label.source] == index)
+            np.testing.assert_array_equal(table.numbers, encoded.numbers[mine])
 
 
 def test_counts_are_those_of_the_rows_that_are_left_when_others_are_null() -> None:

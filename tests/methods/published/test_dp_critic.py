@@ -8,7 +8,7 @@ import pytest
 
 from dpwgan.errors import PrivacyError, UsageError
 from dpwgan.methods.published.dp_critic import FormalPlan, release_classes, sum_classes
-from dpwgan.methods.published.labelled_sampler import LabelledSampler
+from dpwgan.methods.published.image_samplers import LabelledSampler
 from dpwgan.methods.registry import get_method
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.events import Gaussian, PoissonGaussian, Unprotected

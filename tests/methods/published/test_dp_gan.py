@@ -1,6 +1,7 @@
 """DP-GAN and RON-DP-GAN: what they are charged, what is refused, what is published, and how they start."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,10 +10,10 @@ import tensorflow as tf
 
 from dpwgan.errors import PrivacyError, UsageError
 from dpwgan.methods.published.dp_gan import DpGan
+from dpwgan.methods.published.image_samplers import SmoothSampler
 from dpwgan.methods.published.published_gan import GENERATOR_CLIP, PublishedPlan, count_microbatches, provable_epsilon
 from dpwgan.methods.published.refined_table import RefinedTable
 from dpwgan.methods.published.ron_dp_gan import RonDpGan
-from dpwgan.methods.published.smooth_sampler import SmoothSampler
 from dpwgan.methods.registry import get_method, load_synthesizer
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.events import Gaussian, PoissonGaussian, Unprotected, gaussian
@@ -255,7 +256,7 @@ def test_ron_dp_gan_starts_as_its_prior_when_nothing_has_been_learnt() -> None:
     assert isinstance(fitted, SmoothSampler)
     assert fitted.prior is not None
     weights = [fitted.weights[0], *(np.zeros_like(weight) for weight in fitted.weights[1:])]
-    start = SmoothSampler(weights=tuple(weights), space=fitted.space, prior=fitted.prior)
+    start = replace(fitted, weights=tuple(weights))
     rows = next(start.sample(4_000, rng=np.random.default_rng(0)))
     alone = next(fitted.prior.sample(4_000, rng=np.random.default_rng(1)))
     np.testing.assert_allclose(rows.numbers.mean(axis=0), alone.numbers.mean(axis=0), atol=0.03)
