@@ -13,6 +13,7 @@ import argparse
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import linecache
 import multiprocessing
 import os
 import sys
@@ -82,6 +83,8 @@ class _Loader(importlib.machinery.SourceFileLoader):
         self._text = text
 
     def get_code(self, fullname: str) -> CodeType:
+        # TensorFlow reads functions again, from where their source is looked up: the broken text has to be there.
+        linecache.cache[self.path] = (len(self._text), None, self._text.splitlines(keepends=True), self.path)
         code = compile(self._text, self.path, "exec", dont_inherit=True)
         assert isinstance(code, CodeType)
         return code
