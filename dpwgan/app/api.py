@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 import numpy as np
 import polars as pl
@@ -31,13 +31,13 @@ from dpwgan.app.saved_model import (
     WEIGHTS_FOLDER,
     ModelDescription,
     describe_column,
+    load_synthesizer,
     read_column,
     read_description,
     write_description,
 )
 from dpwgan.errors import DataError, InputError, OutputError, UsageError
 from dpwgan.methods.base import FittedSynthesizer
-from dpwgan.methods.registry import load_synthesizer
 from dpwgan.privacy.certificate import Certificate
 from dpwgan.privacy.journal import Arrays, Journal
 from dpwgan.privacy.ledger import Ledger
@@ -152,7 +152,8 @@ class Synthesizer:
     `dpwgan.app.config.SynthesisConfig`: method, accountant, neighbours, preset, settings, rows, seed, threads, memory,
     device, checkpoint, resume.
 
-    Privacy: only `fit` reads rows, and it may do so once: a second fit would be a second release.
+    Privacy: only `fit` reads rows, and it may do so once: a second fit would be a second release. Afterwards nothing is
+      kept of the streams that noise and batches were drawn from.
     Raises: UsageError, SpecsError, InputError.
     """
 
@@ -168,21 +169,33 @@ class Synthesizer:
         unknown = sorted(set(options) - set(SynthesisConfig.__dataclass_fields__))
         if unknown:
             raise UsageError(f"there is no option {unknown[0]}; training settings go into settings={{...}}")
-        self.schema = _read_schema(specs, codebook=codebook)
+        schema = _read_schema(specs, codebook=codebook)
+        self._begin(schema, SynthesisConfig(epsilon=epsilon, delta=delta, **options), codebook=codebook)
+
+    @classmethod
+    def from_config(
+        cls, schema: Schema, config: SynthesisConfig, *, codebook: str | os.PathLike[str] | None = None
+    ) -> "Synthesizer":
+        """Makes a synthesizer from a schema and settings that are checked already; the codebook is only cited."""
+        self = cls.__new__(cls)
+        self._begin(schema, config, codebook=codebook)
+        return self
+
+    def _begin(self, schema: Schema, config: SynthesisConfig, *, codebook: str | os.PathLike[str] | None) -> None:
+        self.schema, self.config = schema, config
         self._codebook_sha256 = _digest(codebook) if codebook is not None else None
-        self.config = SynthesisConfig(epsilon=epsilon, delta=delta, **options)
-        self._streams: Streams | None = None
+        self._rng: np.random.Generator | None = None
         self._encoder: TableEncoder | None = None
         self._fitted: Any = None
         self._claim: Claim | None = None
         self._line_ending = "\n"
         self._method = self.config.method
 
-    @classmethod
-    def from_config(cls, schema: Schema, config: SynthesisConfig, *, codebook: Path | None = None) -> "Synthesizer":
-        """Makes a synthesizer from a schema and settings that are checked already; the codebook is only cited."""
-        options = {name: getattr(config, name) for name in SynthesisConfig.__dataclass_fields__}
-        return cls(schema, options.pop("epsilon"), options.pop("delta"), codebook=codebook, **options)
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        """Refuses to be pickled or copied. Raises: UsageError."""
+        raise UsageError(
+            "a synthesizer cannot be copied or pickled: save(folder) keeps what may be kept, load reads it"
+        )
 
     # ------------------------------------------------------------------------------------------------------------ plan
 
@@ -336,7 +349,7 @@ class Synthesizer:
                 self._fitted, certificate = self._fit(run, progress=progress, team=team)
         finally:
             ledger.journal.close()
-        self.schema, self._encoder, self._streams = schema, run.encoder, streams
+        self.schema, self._encoder, self._rng = schema, run.encoder, streams.model
         self._line_ending = run.line_ending
         rows, chosen_by = self.config.rows_and_reason
         self._claim = build_claim(
@@ -375,7 +388,8 @@ class Synthesizer:
         """
         self._refuse_other_settings(run)
         with threadpool_limits(limits=self.config.threads):
-            tasks = run.run_plan.method.make_tasks(run.encoded, run.run_plan.plan, streams=run.streams)
+            method, plan = run.run_plan.method, run.run_plan.plan
+            tasks = method.make_tasks(run.encoded, plan, streams=run.streams, ledger=run.ledger)
             team.serve(tasks, charge=run.ledger.charge, charged=run.ledger.charged)
 
     def _refuse_other_settings(self, run: EncodedRun) -> None:
@@ -442,9 +456,9 @@ class Synthesizer:
         rows = claim.rows if rows is None else rows
         if rows < 1:
             raise UsageError("rows must be at least 1")
-        if self._streams is None:  # the claim is there, so it is
+        if self._rng is None:  # the claim is there, so it is
             raise UsageError("the synthesizer is not fitted yet")
-        fitted, rng = self._fitted, self._streams.model
+        fitted, rng = self._fitted, self._rng
 
         def make(part: tuple[slice, np.random.Generator]) -> pl.DataFrame:
             places, own = part
@@ -529,7 +543,7 @@ class Synthesizer:
         )
         self._fitted = load_synthesizer(folder / WEIGHTS_FOLDER)
         self._encoder = TableEncoder(description.schema, description.header)
-        self._streams = make_streams(seed)
+        self._rng = make_streams(seed).model
         self._line_ending = description.line_ending
         records = int(document["public"]["records"])
         self._claim = claim.for_output(rows=records, chosen_by=RECORDS, from_saved_model=True)

@@ -42,7 +42,7 @@ def run(config: RunConfig) -> None:
     if config.cluster is None and not config.check:
         check_outputs(config)
     LOGGER.debug("reading the table")
-    table = read(config.data, schema)
+    table = read(config.data, schema, look_at_cells=not config.check)
     synthesizer = Synthesizer.from_config(schema, config.synthesis, codebook=config.codebook)
     run_plan = synthesizer.plan(records=table.records)
     memory = run_plan.fit_into(choose_limit(config.synthesis.memory))
@@ -107,8 +107,8 @@ def check_outputs(config: RunConfig | ResampleConfig) -> None:
         check_model_folder(config.save_model)
 
 
-def read(path: str, schema: Schema) -> SourceTable:
-    """Opens the table: header checked, rows counted, no cell parsed.
+def read(path: str, schema: Schema, *, look_at_cells: bool = True) -> SourceTable:
+    """Opens the table: header checked, rows counted, no cell parsed; `look_at_cells` as `open_table`.
 
     Raises: ResourceError for an .npz too large for the memory there is; else as `open_table`.
     """
@@ -120,7 +120,7 @@ def read(path: str, schema: Schema) -> SourceTable:
         raise InputError(f"the table {path!r} cannot be opened") from None
     if get_format(path) == "npz":
         check_memory(READ_FACTOR * size, limit=choose_limit(None))
-    return open_table(path, schema)
+    return open_table(path, schema, look_at_cells=look_at_cells)
 
 
 def show_check(run_plan: RunPlan, memory: MemoryPlan, *, voice: Voice) -> None:

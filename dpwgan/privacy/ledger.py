@@ -1,9 +1,11 @@
 """The ledger, and the one door between rows and what is released: charge, compute, add the noise that was charged."""
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
+import numpy as np
 import numpy.typing as npt
 
 from dpwgan.errors import PrivacyError
@@ -78,7 +80,7 @@ class Ledger:
       guarantee whatever it holds.
       With a `journal` that outlives the process, a run that goes on after it was killed starts with everything charged
       that may have happened: what was lost is not done again.
-      Not safe for use by several threads at once.
+      Not safe for use by several threads at once; and a process that was forked has a copy, which pays for nothing.
     """
 
     def __init__(
@@ -96,6 +98,7 @@ class Ledger:
 
         `observers` are shown everything that is released, before the noise as well: for audits.
         """
+        self._process = os.getpid()
         self.budget = budget
         self.journal = Journal() if journal is None else journal
         self.no_guarantee = no_guarantee
@@ -164,7 +167,7 @@ class Ledger:
         """
         line, source = self._find(label), self._get_source()
         self.charge(label)
-        exact = compute()
+        exact = [np.asarray(values) for values in compute()]
         noisy = [source.add_noise(line.release, values) for values in exact]
         for observer in self._observers:
             observer.on_release(line.release, exact=exact, noisy=noisy)
@@ -231,6 +234,8 @@ class Ledger:
                 f"{label}: {line.charged} of {reserved} reserved acts are charged; {count} more would pass the "
                 "reservation."
             )
+        if os.getpid() != self._process:
+            raise PrivacyError("This process was forked from the one that opened the ledger, and releases nothing.")
         line.charged += count
         self.journal.charge(label, count, event=line.release.event)
 

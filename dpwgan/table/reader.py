@@ -15,9 +15,10 @@ from dpwgan.table.source import SourceTable
 from dpwgan.table.stream import read_bytes, say
 
 
-def open_table(path: str | Path, schema: Schema) -> SourceTable:
-    """Reads a file and checks its form and its header, without parsing a cell.
+def open_table(path: str | Path, schema: Schema, *, look_at_cells: bool = True) -> SourceTable:
+    """Reads a file and checks its form and its header, without parsing a cell of CSV.
 
+    `look_at_cells`: whether those of Parquet, which have types, are gone over as well, as for a run and not for a plan.
     Privacy: of the rows only their number is used, which is public, and whether each has as many cells as the header.
     Raises: InputError if the file is missing or cannot be opened; TransferError if reading breaks off or the archive is
       damaged; DataError if it is no such table, has no rows, or its header and the specs differ.
@@ -26,5 +27,5 @@ def open_table(path: str | Path, schema: Schema) -> SourceTable:
     if form == "npz":
         return open_arrays(read_bytes(path), schema, name=say(path))
     if form == "parquet":
-        return open_parquet(path, schema, name=say(path))
+        return open_parquet(path, schema, name=say(path), look_at_cells=look_at_cells)
     return open_csv(path, schema)

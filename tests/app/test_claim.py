@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpwgan.app.api import Synthesizer
 from dpwgan.app.claim import (
     COUNTS_USE,
     NOT_PRIVATE,
@@ -353,6 +354,17 @@ def test_claim_page_explains_every_line_when_compared_with_the_text() -> None:
     assert title.startswith("Privacy claim of dpwgan")
     for line in lines:
         assert f"> {line.split()[0]}" in page, line
+
+
+def test_claim_page_shows_the_ledger_of_the_bundled_example_when_that_is_planned() -> None:
+    root = SCHEMA_PATH.parent.parent
+    example = root / "examples" / "rand-hie"
+    records = len((example / "data.csv").read_text().splitlines()) - 1
+    items = Synthesizer(example / "data-specs.json", 1.0).plan(records=records).open_ledger().itemise()
+    planned = describe_ledger([{**item, "charged": item["reserved"]} for item in items])
+    page = (root / "docs" / "claim.md").read_text(encoding="utf-8")
+    shown = page.split("> ledger:\n", 1)[1].split("\n\n", 1)[0].replace("\n> ", " ").removeprefix("> ")
+    assert shown.split() == " ".join(planned).split()
 
 
 def test_claim_text_holds_every_number_of_the_promise_when_it_is_written() -> None:
