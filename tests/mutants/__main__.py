@@ -1,8 +1,8 @@
 """Breaks one privacy-critical line at a time and sees whether a fast test notices: `python -m tests.mutants`.
 
 `mutants.toml` beside this file lists them: a line of the package, what it is broken into, and the tests of `make check`
-of which one must fail then. A mutant lives in the import of one process, so no file changes. Before, all tests named
-are run on the code as it is: a test that fails anyway would notice everything.
+of which one must fail then. A mutant lives in the import of one process, so no file of the package changes. Before,
+all tests named are run on the code as it is: a test that fails anyway would notice everything.
 
     python -m tests.mutants [--jobs N] [WORD...]     only mutants whose file or name has one of the words
 
@@ -13,10 +13,10 @@ import argparse
 import importlib.abc
 import importlib.machinery
 import importlib.util
-import linecache
 import multiprocessing
 import os
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -76,25 +76,25 @@ def read_mutants(words: Sequence[str] = ()) -> list[Mutant]:
 
 
 class _Loader(importlib.machinery.SourceFileLoader):
-    """Loads a module from a text that is not in its file."""
+    """Loads a module from another file than its own."""
 
-    def __init__(self, module: str, path: str, text: str) -> None:
+    def __init__(self, module: str, path: str, broken: Path) -> None:
         super().__init__(module, path)
-        self._text = text
+        self._broken = broken
 
     def get_code(self, fullname: str) -> CodeType:
-        # TensorFlow reads functions again, from where their source is looked up: the broken text has to be there.
-        linecache.cache[self.path] = (len(self._text), None, self._text.splitlines(keepends=True), self.path)
-        code = compile(self._text, self.path, "exec", dont_inherit=True)
+        # TensorFlow reads functions again, from the file that they are said to be compiled from.
+        code = compile(self._broken.read_text(encoding="utf-8"), self._broken, "exec", dont_inherit=True)
         assert isinstance(code, CodeType)
         return code
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Finds the broken module where its import asks for the whole one."""
+    """Finds the broken module, written into a folder of its own, where its import asks for the whole one."""
 
-    def __init__(self, mutant: Mutant) -> None:
-        self._mutant, self._text = mutant, mutant.break_source()
+    def __init__(self, mutant: Mutant, folder: Path) -> None:
+        self._mutant, self._broken = mutant, folder / "broken.py"
+        self._broken.write_text(mutant.break_source(), encoding="utf-8")
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -102,7 +102,7 @@ class _Finder(importlib.abc.MetaPathFinder):
         if fullname != self._mutant.module:
             return None
         place = str(ROOT / self._mutant.file)
-        return importlib.util.spec_from_file_location(fullname, place, loader=_Loader(fullname, place, self._text))
+        return importlib.util.spec_from_file_location(fullname, place, loader=_Loader(fullname, place, self._broken))
 
 
 class _Tell:
@@ -122,12 +122,14 @@ def _run_tests(mutant: Mutant | None, tests: Sequence[str], failed: Connection) 
     with open(os.devnull, "w") as sink:
         os.dup2(sink.fileno(), 1)
         os.dup2(sink.fileno(), 2)
-    if mutant is not None:
-        sys.meta_path.insert(0, _Finder(mutant))
     import pytest
 
-    options = ["-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", FAST]
-    os._exit(int(pytest.main([*options, *tests], plugins=[_Tell(failed)])))
+    with tempfile.TemporaryDirectory() as folder:
+        if mutant is not None:
+            sys.meta_path.insert(0, _Finder(mutant, Path(folder)))
+        options = ["-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", FAST]
+        code = int(pytest.main([*options, *tests], plugins=[_Tell(failed)]))
+    os._exit(code)
 
 
 def run_tests(mutant: Mutant | None, tests: Sequence[str]) -> tuple[int | None, str]:
