@@ -17,7 +17,6 @@ import numpy.typing as npt
 
 from dpwgan.app.planning import RunPlan
 from dpwgan.errors import DpwganError
-from dpwgan.gaussians import class_moments
 from dpwgan.marginals import one_ways, queries
 from dpwgan.marginals import pairs as moments
 from dpwgan.methods import query_gan
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 
 Numbers = npt.NDArray[np.float64]
 
-NOISY_MODULES = (one_ways, class_moments, moments, queries, one_layer, query_gan, dp_critic)
+NOISY_MODULES = (one_ways, moments, queries, one_layer, query_gan, dp_critic)
 """The modules that add Gaussian noise to what they counted."""
 
 
