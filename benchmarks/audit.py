@@ -27,11 +27,12 @@ import numpy as np  # noqa: E402
 from dpwgan.app.config import SynthesisConfig  # noqa: E402
 from dpwgan.app.planning import plan_run  # noqa: E402
 from dpwgan.audit.canaries.black_box import audit_runs  # noqa: E402
-from dpwgan.audit.canaries.broken import Bootstrap, broken  # noqa: E402
 from dpwgan.audit.canaries.command import read_encoded  # noqa: E402
 from dpwgan.audit.canaries.white_box import audit_releases  # noqa: E402
 from dpwgan.audit.canaries.worlds import add_canaries  # noqa: E402
+from dpwgan.privacy.noise_source import NoiseSource  # noqa: E402
 from dpwgan.table.specs import read_specs  # noqa: E402
+from tests.audit.canaries.broken import CLIPS, SOURCES, Bootstrap, broken_clip  # noqa: E402
 
 EXAMPLE = ROOT / "examples" / "rand-hie"
 FIT: dict[str, Any] = {"rounds": 5, "codes": 100, "fit_steps": 20}
@@ -96,8 +97,9 @@ def main() -> None:
             twins = [twin for audited, twin in TWINS if audited == name] if asked.twins != "none" else []
             for twin in [*([""] if asked.twins != "only" else []), *twins]:
                 begin = time.process_time()
-                with broken(twin) if twin else contextlib.nullcontext():
-                    shown = audit_releases(encoded, run_plan, canary=encoded.records - 1)
+                with broken_clip(twin) if twin in CLIPS else contextlib.nullcontext():
+                    source = SOURCES.get(twin, NoiseSource)
+                    shown = audit_releases(encoded, run_plan, canary=encoded.records - 1, make_source=source)
                     guessed = None
                     if not twin and asked.runs:
                         guessed = audit_runs(encoded, run_plan, canaries=asked.canaries, runs=asked.runs, rng=rng)
@@ -108,7 +110,10 @@ def main() -> None:
                     "claimed": shown.claimed,
                     "releases": shown.found,
                     "passing": [part.label for part in shown.lines if part.passes_the_claim],
-                    "lines": {part.label: [round(part.found, 3), round(part.claimed, 3)] for part in shown.lines},
+                    "lines": {
+                        part.label: [part.found and round(part.found, 3), round(part.claimed, 3)]
+                        for part in shown.lines
+                    },
                     "counts": guessed.from_counts.found if guessed and guessed.from_counts else None,
                     "output": guessed.from_output.found if guessed else None,
                     "seconds": round(time.process_time() - begin, 1),

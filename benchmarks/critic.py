@@ -40,9 +40,10 @@ import tensorflow as tf  # noqa: E402
 
 from benchmarks import scores  # noqa: E402
 from dpwgan.app.api import Synthesizer  # noqa: E402
-from dpwgan.app.config import OPTIONS  # noqa: E402
-from dpwgan.critic import critic, loop, private_step  # noqa: E402
+from dpwgan.app.config import TRAINING_OPTIONS  # noqa: E402
+from dpwgan.critic import critic, loop  # noqa: E402
 from dpwgan.methods import dp_wgan  # noqa: E402
+from dpwgan.privacy.noise_source import NoiseSource  # noqa: E402
 from dpwgan.table.encoded import Span  # noqa: E402
 
 SHOWN = ("kway_2", "kway_3", "hoc", "pc1_dist", "tstr_auc")
@@ -104,14 +105,6 @@ class ProjectedCritic(Plain):
         return real, fake
 
 
-class QuieterStep(private_step.FusedStep):
-    """A critic step with less noise than was charged for: no run of the product can do so."""
-
-    def __init__(self, noise: float, *arguments: Any, plan: Any, **more: Any) -> None:
-        quieter = dataclasses.replace(plan, noise_multiplier=noise * plan.noise_multiplier)
-        super().__init__(*arguments, plan=quieter, **more)
-
-
 @contextlib.contextmanager
 def experiment(*, projection: int | None = None, warm_start: float = 0.0, noise: float = 1.0) -> Iterator[None]:
     """Puts what is no setting of the tool in its place, inside the block."""
@@ -134,7 +127,9 @@ def experiment(*, projection: int | None = None, warm_start: float = 0.0, noise:
             projected = functools.partial(ProjectedCritic, dimension=projection)
             stack.enter_context(mock.patch.object(critic, "Critic", projected))
         if noise != 1.0:
-            stack.enter_context(mock.patch.object(private_step, "FusedStep", functools.partial(QuieterStep, noise)))
+            # No run of the product can have less noise than was charged for.
+            quieter = lambda source, release: noise * release.stddev  # noqa: E731
+            stack.enter_context(mock.patch.object(NoiseSource, "get_stddev", quieter))
         if warm_start:
             stack.enter_context(mock.patch.object(loop, "train", train_late))
         yield
@@ -145,7 +140,7 @@ def read_variant(text: str) -> tuple[dict[str, Any], dict[str, Any]]:
 
     Raises: ValueError for a name that is none; UsageError for a value.
     """
-    known = {option.name: option for option in OPTIONS if option.training}
+    known = {option.name: option for option in TRAINING_OPTIONS.values()}
     settings, experiments = {}, {}
     for part in text.split(":") if text != "default" else ():
         name, _, value = part.partition("=")

@@ -43,8 +43,10 @@ from dpwgan.critic.private_step import FusedStep  # noqa: E402
 from dpwgan.critic.settings import DpWganSettings  # noqa: E402
 from dpwgan.critic.tracing import compile_step  # noqa: E402
 from dpwgan.privacy.budget import Budget, NeighboringRelation  # noqa: E402
+from dpwgan.privacy.noise_source import NoiseSource  # noqa: E402
 from dpwgan.privacy.poisson import sample_poisson_rows  # noqa: E402
 from dpwgan.privacy.randomness import make_streams  # noqa: E402
+from dpwgan.privacy.steps import Steps  # noqa: E402
 from dpwgan.table.encoded import EncodedTable, Span, TableShape  # noqa: E402
 
 CASES = ((120, 64), (1300, 512), (1300, 4096), (9000, 512), (9000, 4096))
@@ -167,14 +169,21 @@ class PlainStep:
         self._generated = parts.plan.generated_batch_size
         self._update = CriticUpdate(parts.critic, parts.plan)
 
-    def draw_noise(self, noise_rng: np.random.Generator, *, steps: int) -> tf.Tensor:
+    def draw_noise(self, count: int) -> tf.Tensor:
         """Draws nothing."""
-        return tf.zeros((steps, 0))
+        return tf.zeros((count, 0))
 
     def trace(self, rows: tf.Tensor, drawn: tf.Tensor, learning_rate: tf.Tensor) -> None:
         """Does what a step does."""
         real, fake = self.halves(rows)
         self._update.apply(real, fake, generated=self._generated, learning_rate=learning_rate)
+
+
+class EndlessSteps(Steps):
+    """Steps of a benchmark, as many as it takes, with noise for batches that it makes up."""
+
+    def _use_noise(self, steps: int) -> None:
+        """Has nothing to refuse."""
 
 
 class _NoGenerator:
@@ -187,8 +196,8 @@ class _NoGenerator:
 def loop(plan: TrainingPlan, step: TracedCriticStep) -> Take:
     """Compiles steps of any kind into the loop that the product takes them in."""
     never = replace(plan, settings=replace(plan.settings, critic_steps_per_generator_step=2**30))
-    take, streams = CompiledLoop(never, critic_step=step, generator_step=_NoGenerator()), make_streams()
-    return lambda batches: take(batches, first=0, noise_rng=streams.noise)
+    take = CompiledLoop(never, critic_step=step, generator_step=_NoGenerator())
+    return lambda batches: take(batches, first=0)
 
 
 def make_twin(table: EncodedTable, plan: TrainingPlan) -> PlainStep:
@@ -266,7 +275,17 @@ def make_vectorized(table: EncodedTable, plan: TrainingPlan) -> Take:
 
 def make_private(table: EncodedTable, plan: TrainingPlan, **how: Any) -> FusedStep:
     """Makes the product's step."""
-    return FusedStep(table, **Parts(table, plan, **how).as_arguments)
+    streams = make_streams()
+    steps = EndlessSteps(
+        plan.releases[0],
+        source=NoiseSource(noise=streams.noise, batches=streams.batches),
+        charge=lambda count: None,
+        count_charged=lambda: 0,
+        first=0,
+        with_noise=True,
+        observers=(),
+    )
+    return FusedStep(table, steps=steps, **Parts(table, plan, **how).as_arguments)
 
 
 def make_steps(width: int, batch: int) -> tuple[TrainingPlan, int, dict[str, Take]]:

@@ -58,3 +58,9 @@ class SpecsError(DpwganError):
     """The specs or the codebook are not of the documented form."""
 
     exit_code = 78
+
+
+class AuditError(DpwganError):
+    """An audit could not see all of what it was to judge: what it says would be about something else."""
+
+    exit_code = 76

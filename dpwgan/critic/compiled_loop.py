@@ -23,8 +23,8 @@ class TracedCriticStep(Protocol):
     def most_at_once(self) -> int:
         """How many steps may have their noise drawn before the first of them is taken."""
 
-    def draw_noise(self, noise_rng: np.random.Generator, *, steps: int) -> tf.Tensor:
-        """Draws what the noise of some steps is made of. Shapes: (steps, ...)."""
+    def draw_noise(self, count: int) -> tf.Tensor:
+        """Draws what the noise of some steps is made of. Shapes: (count, ...)."""
 
     def trace(self, rows: tf.Tensor, drawn: tf.Tensor, learning_rate: tf.Tensor) -> None:
         """Does what a step does."""
@@ -42,7 +42,7 @@ class CompiledLoop:
     """Takes critic steps one after the other, and the generator's where they are due.
 
     To call a compiled step from Python costs about a millisecond, which is much of a small one: a loop pays it once.
-    Privacy: each step has a batch and noise of its own, which come in with the caller's charge for all of them.
+    Privacy: each step has a batch and noise of its own, which the caller has charged for together.
     Source: Srivastava and Alzantot 2019, Algorithm 2.
     """
 
@@ -64,13 +64,13 @@ class CompiledLoop:
             ],
         )
 
-    def __call__(self, batches: Sequence[npt.NDArray[np.int64]], *, first: int, noise_rng: np.random.Generator) -> None:
+    def __call__(self, batches: Sequence[npt.NDArray[np.int64]], *, first: int) -> None:
         """Takes a step on each batch of row numbers, (b,) each, the first of which is step `first` of the run."""
         shares = [self._plan.learning_share(step) for step in range(first, first + len(batches))]
         self._loop(
             tf.constant(np.concatenate(batches)),
             tf.constant(np.cumsum([0, *map(len, batches)])),
-            self._critic_step.draw_noise(noise_rng, steps=len(batches)),
+            self._critic_step.draw_noise(len(batches)),
             tf.constant(np.array(shares)),
             tf.constant(first),
         )

@@ -7,11 +7,13 @@ import tensorflow as tf
 class LatentSource:
     """Draws latent vectors and the uniforms that make hard rows of logits."""
 
-    def __init__(self, *, latent: int, width: int, rng: np.random.Generator) -> None:
-        """Seeds the device's generator from the model stream."""
+    def __init__(self, *, latent: int, width: int, rng: np.random.Generator | tf.random.Generator) -> None:
+        """Takes a generator on the device, or seeds one from the model stream."""
         self._latent = latent
         self._width = width
-        self._device_rng = tf.random.Generator.from_seed(int(rng.integers(2**63)), alg="philox")
+        if isinstance(rng, np.random.Generator):
+            rng = tf.random.Generator.from_seed(int(rng.integers(2**63)), alg="philox")
+        self._device_rng = rng
 
     def draw(self, batch: int) -> tuple[tf.Tensor, tf.Tensor]:
         """Gives standard normal latents (batch, latent) and uniforms in [0, 1), (batch, width)."""

@@ -34,13 +34,13 @@ class LayerNoise:
         stddev: float,
         widths: Sequence[int],
         rng: np.random.Generator,
-        noise_rng: np.random.Generator | None = None,
+        secrets: np.random.Generator | None = None,
     ) -> None:
-        """Draws both keys, that of generated rows from `rng`. Without `noise_rng` there is none for records."""
+        """Draws both keys, that of generated rows from `rng`. Without `secrets` there is none for records."""
         self.stddev = stddev
         self.widths = tuple(widths)
         self._generated_key = int(rng.integers(2**31))
-        self._key = None if noise_rng is None else noise_rng.bytes(_KEY_BYTES)
+        self._key = None if secrets is None else secrets.bytes(_KEY_BYTES)
         self._step = tf.Variable(0, dtype=tf.int32)
 
     def of_records(self, rows: tf.Tensor) -> tf.Tensor:

@@ -9,8 +9,7 @@ import numpy.typing as npt
 from dpwgan.critic.plan import CRITIC_LABEL, TrainingPlan
 from dpwgan.critic.weights import pack_variables, unpack_variables
 from dpwgan.privacy.ledger import Ledger
-from dpwgan.privacy.poisson import sample_poisson_rows
-from dpwgan.privacy.randomness import Streams
+from dpwgan.privacy.steps import Steps
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -25,13 +24,13 @@ _LEAST_CALLS = 20
 
 
 class CriticStep(Protocol):
-    """One private step on the rows of a batch: the fused engine or the reference engine."""
+    """One private step on the rows of a batch, with the noise of the run's steps."""
 
     @property
     def variables(self) -> Sequence["tf.Variable"]:
         """Everything that steps change, made of noisy sums: what a checkpoint keeps."""
 
-    def __call__(self, rows: npt.NDArray[np.int64], *, noise_rng: np.random.Generator, learning_rate: float) -> None:
+    def __call__(self, rows: npt.NDArray[np.int64], *, learning_rate: float) -> None:
         """Takes one critic step on the given row numbers."""
 
 
@@ -49,14 +48,14 @@ class GeneratorStep(Protocol):
 def train(
     plan: TrainingPlan,
     *,
+    steps: Steps,
     critic_step: CriticStep,
     generator_step: GeneratorStep,
     ledger: Ledger,
-    streams: Streams,
     progress: Progress,
     records: int | None = None,
 ) -> None:
-    """Runs all planned critic steps, with generator steps in between.
+    """Runs all planned critic steps, the ledger's `steps`, with generator steps in between.
 
     Some are taken at a time, in one compiled loop, where both kinds of steps can be compiled into it.
     `records`: how many rows are here, where several workers have the table's between them.
@@ -75,22 +74,14 @@ def train(
     kept = journal.recall(CRITIC_LABEL)
     if kept is not None:
         unpack_variables([*critic_step.variables, *generator_step.variables], kept)
-    first = ledger.count_earlier(CRITIC_LABEL)
     journal.begin(CRITIC_LABEL, dispensable=True)
-    for start in range(first, plan.steps, block):
+    for start in range(steps.first, plan.steps, block):
         stop = min(start + block, plan.steps)
-        ledger.charge(CRITIC_LABEL, stop - start)
+        steps.charge(stop - start)
         for step in range(start, stop, most):
             taken = min(step + most, stop)
-            batches = [
-                sample_poisson_rows(
-                    plan.shape.records if records is None else records,
-                    sampling_probability=plan.sampling_probability,
-                    rng=streams.batches,
-                )
-                for _ in range(step, taken)
-            ]
-            take(batches, first=step, noise_rng=streams.noise)
+            batches = steps.draw_batches(plan.shape.records if records is None else records, steps=taken - step)
+            take(batches, first=step)
             if taken // every > step // every or taken == plan.steps:
                 progress(taken, plan.steps, ledger.epsilon_spent())
         if journal.keeps:
@@ -109,10 +100,10 @@ def _choose_way(plan: TrainingPlan, critic_step: CriticStep, generator_step: Gen
             return CompiledLoop(plan, critic_step=critic_step, generator_step=generator_step), most
     settings = plan.settings
 
-    def take(batches: Sequence[npt.NDArray[np.int64]], *, first: int, noise_rng: np.random.Generator) -> None:
+    def take(batches: Sequence[npt.NDArray[np.int64]], *, first: int) -> None:
         for step, rows in enumerate(batches, start=first):
             share = plan.learning_share(step)
-            critic_step(rows, noise_rng=noise_rng, learning_rate=share * settings.critic_learning_rate)
+            critic_step(rows, learning_rate=share * settings.critic_learning_rate)
             if (step + 1) % settings.critic_steps_per_generator_step == 0:
                 for _ in range(settings.generator_steps):
                     generator_step(learning_rate=share * settings.generator_learning_rate)

@@ -6,15 +6,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpwgan.critic import private_step
 from dpwgan.critic.finite import refuse_unless_finite
 from dpwgan.critic.generator_round import GeneratorRound
 from dpwgan.critic.generator_step import GeneratorStep
 from dpwgan.critic.loop import CriticStep, Progress, train
 from dpwgan.critic.plain_ascent import PlainAscent
 from dpwgan.critic.plan import TrainingPlan
+from dpwgan.critic.private_step import FusedStep
 from dpwgan.privacy.ledger import Ledger
-from dpwgan.privacy.randomness import Streams
+from dpwgan.privacy.steps import Steps
 from dpwgan.table.encoded import EncodedTable
 
 
@@ -25,7 +25,7 @@ def play(
     critic: Any,
     generator: Any,
     latents: Any,
-    streams: Streams,
+    steps: Steps,
     ledger: Ledger,
     progress: Progress,
     make_critic_step: Callable[..., CriticStep] | None = None,
@@ -34,7 +34,7 @@ def play(
     """Trains both for the planned steps and gives the average of the generator's weights.
 
     `encoded` may be one worker's share of the rows, where `make_critic_step` makes a step that adds up everybody's.
-    `make_critic_step` is `FusedStep` where not given, as it is when the game starts: the audit watches that one.
+    `make_critic_step` is `FusedStep` where not given.
     With an `update` the critic's noisy sums go there, and it answers each step of the generator too, without rows.
 
     Privacy: steps are charged before their batches are drawn; the weights are post-processing.
@@ -42,14 +42,14 @@ def play(
     """
     parts: dict[str, Any] = {"critic": critic, "generator": generator, "latents": latents, "plan": plan}
     generator_step = GeneratorStep(**parts) if update is None else GeneratorRound(**parts, update=update)
-    make_step = make_critic_step or private_step.FusedStep
+    make_step = make_critic_step or FusedStep
     own: dict[str, Any] = {} if update is None else {"update": update}
     train(
         plan,
-        critic_step=make_step(encoded, **parts, **own),
+        steps=steps,
+        critic_step=make_step(encoded, **parts, **own, steps=steps),
         generator_step=generator_step,
         ledger=ledger,
-        streams=streams,
         progress=progress,
         records=encoded.records,
     )

@@ -16,7 +16,7 @@ from dpwgan.critic.plan import TrainingPlan
 from dpwgan.critic.replicas import Replicas, choose_devices
 from dpwgan.critic.rows import RowReader
 from dpwgan.critic.tracing import compile_step
-from dpwgan.privacy.mechanisms.normal_numbers import draw_normal_numbers, draw_words
+from dpwgan.privacy.steps import Steps
 from dpwgan.table.encoded import EncodedTable
 
 # Noise for several steps waits in memory until they are taken: no more of it than a core's caches hold, or nearly.
@@ -31,8 +31,8 @@ class FusedStep:
     """Algorithm 2 of the DP-WGAN paper, lines 3 to 14, exact where the paper is loose.
 
     Privacy: the batch is the one the caller drew by Poisson sampling; per-record gradients over all critic weights are
-      clipped jointly to C; the noise handed in has stddev sigma C, whatever the batch holds: an empty one is a step
-      of pure noise. Everything after the sum is post-processing. Charged by the caller before the call.
+      clipped jointly to C; the noise is the charged one of the run's `steps`, whatever the batch holds: an empty one is
+      a step of pure noise. Everything after the sum is post-processing. Charged by the caller before the call.
     Source: Srivastava and Alzantot 2019, Algorithm 2; Abadi et al. 2016, arXiv:1607.00133, Algorithm 1.
     """
 
@@ -44,6 +44,7 @@ class FusedStep:
         generator: RowGenerator,
         latents: LatentDraws,
         plan: TrainingPlan,
+        steps: Steps,
         update: CriticUpdate | PlainAscent | None = None,
     ) -> None:
         """Puts the encoded rows on the device, unless they are on disk, and traces nothing yet.
@@ -55,7 +56,7 @@ class FusedStep:
         self._critic = critic
         self._generator = generator
         self._latents = latents
-        self._plan = plan
+        self._plan, self._steps = plan, steps
         self._update = update or CriticUpdate(critic, plan)
         self._sizes = [int(np.prod(weight.shape)) for weight in critic.weights]
         pairs = [count_pairs(weight.shape) for weight in critic.weights]
@@ -74,16 +75,19 @@ class FusedStep:
             ],
         )
 
-    def __call__(self, rows: npt.NDArray[np.int64], *, noise_rng: np.random.Generator, learning_rate: float) -> None:
-        """Takes one critic step on the given row numbers, with fresh noise from `noise_rng`."""
-        drawn = self.draw_noise(noise_rng, steps=1)[0]
-        self._step(tf.constant(rows), drawn, tf.constant(learning_rate, tf.float32))
+    def __call__(self, rows: npt.NDArray[np.int64], *, learning_rate: float) -> None:
+        """Takes one critic step on the given row numbers, with fresh noise."""
+        self._step(tf.constant(rows), self.draw_noise(1)[0], tf.constant(learning_rate, tf.float32))
 
     def trace(self, rows: tf.Tensor, drawn: tf.Tensor, learning_rate: tf.Tensor) -> None:
         """Does what a step does, for whoever compiles it. Shapes: (b,), what `draw_noise` gives for it, a number."""
+        watched = self._steps.watched_row
+        influence = None if watched is None else self._measure_influence(rows, watched)
         cells = self._generator.cells(*self._latents.draw(self._plan.generated_batch_size))
         sums, generated_sums = self.clipped_sums(rows, cells)
-        self._finish(sums, generated_sums, drawn, learning_rate)
+        noisy = self._finish(sums, generated_sums, drawn, learning_rate)
+        if watched is not None:
+            tf.numpy_function(partial(self._steps.tell, self._sizes), [_flatten(noisy), _flatten(sums), influence], [])
 
     @property
     def noise_spec(self) -> tf.TensorSpec:
@@ -106,33 +110,26 @@ class FusedStep:
         """Everything that steps change, made of noisy sums: no row is in it."""
         return self._update.variables
 
-    def draw_noise(self, noise_rng: np.random.Generator, *, steps: int) -> tf.Tensor:
-        """Draws what the noise of some steps is made of. Shapes: (steps, ...), as `noise_spec` says."""
+    def draw_noise(self, count: int) -> tf.Tensor:
+        """Draws what the noise of some steps is made of. Shapes: (count, ...), as `noise_spec` says."""
         if self._by_words:
             # As it lies in memory: nothing else writes there.
-            words = draw_words(sum(self._pairs), rng=noise_rng, sets=steps)
+            words = self._steps.draw_words(sum(self._pairs), steps=count)
             return tf.experimental.dlpack.from_dlpack(words.__dlpack__())
-        draw = partial(
-            draw_normal_numbers,
-            sum(self._sizes),
-            stddev=self._stddev,
-            rng=noise_rng,
-            step_noise=self._plan.settings.step_noise,
-        )
-        return tf.constant(np.stack([draw() for _ in range(steps)]))
+        draw = partial(self._steps.draw_normal_numbers, sum(self._sizes), step_noise=self._plan.settings.step_noise)
+        return tf.constant(np.stack([draw() for _ in range(count)]))
 
     def make_noise(self, drawn: tf.Tensor) -> Sums:
         """Makes a step's noise of what was drawn for it.
 
-        Shapes: (2, pairs) words or (number of critic weights,) of noise, to those of the critic's weights. Units:
-          stddev sigma C.
+        Shapes: (2, pairs) words or (number of critic weights,) of noise, to those of the critic's weights.
         """
         shapes = [weight.shape for weight in self._critic.weights]
         if not self._by_words:
             return [tf.reshape(piece, shape) for piece, shape in zip(tf.split(drawn, self._sizes), shapes, strict=True)]
         words = tf.split(drawn, self._pairs, axis=1)[:-1]
         return [
-            make_normal_numbers(piece, shape=shape, stddev=self._stddev)
+            make_normal_numbers(piece, shape=shape, stddev=self._steps.stddev)
             for piece, shape in zip(words, shapes, strict=True)
         ]
 
@@ -152,12 +149,22 @@ class FusedStep:
         noise = self._critic.layer_noise
         return cells if noise is None else (*cells, noise.of_records(rows))
 
-    @property
-    def _stddev(self) -> float:
-        return self._plan.noise_multiplier * self._plan.l2_clip_norm
+    def _measure_influence(self, rows: tf.Tensor, watched: tf.Tensor) -> tf.Tensor:
+        """Gives what a record adds to the sum of a batch, before all others. Shapes: (b,) to (number of weights,)."""
+        others = tf.boolean_mask(rows, rows != watched)
+        there, without = (self.clipped_sums(batch)[0] for batch in (tf.concat([[watched], others], axis=0), others))
+        return _flatten(there) - _flatten(without)
 
-    def _add_and_move(self, sums: Sums, generated_sums: Sums, drawn: tf.Tensor, learning_rate: tf.Tensor) -> None:
-        """Does all that follows the sums, noise, its addition and the update: compiled, one pass over the weights."""
+    def _add_and_move(self, sums: Sums, generated_sums: Sums, drawn: tf.Tensor, learning_rate: tf.Tensor) -> Sums:
+        """Does all that follows the sums, noise, its addition and the update: compiled, one pass over the weights.
+
+        Gives the noisy sums where a step is watched, else nothing, for which they would have to be written down.
+        """
         noisy_sums = [total + noise for total, noise in zip(sums, self.make_noise(drawn), strict=True)]
         generated = self._plan.generated_batch_size
         self._update.apply(noisy_sums, generated_sums, generated=generated, learning_rate=learning_rate)
+        return [] if self._steps.watched_row is None else noisy_sums
+
+
+def _flatten(sums: Sums) -> tf.Tensor:
+    return tf.concat([tf.reshape(part, [-1]) for part in sums], axis=0)

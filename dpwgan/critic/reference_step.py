@@ -14,6 +14,8 @@ from dpwgan.critic.critic_update import CriticUpdate
 from dpwgan.critic.latents import LatentSource
 from dpwgan.critic.mlp import MlpGenerator
 from dpwgan.critic.plan import TrainingPlan
+from dpwgan.critic.rows import write_dense
+from dpwgan.privacy.steps import Steps
 from dpwgan.table.encoded import EncodedTable
 
 # Without this the package imports all of its optimizers, and TensorFlow 1's estimators, before it gives two functions.
@@ -31,24 +33,19 @@ class _Score(tf.keras.losses.Loss):
         return tf.squeeze(y_pred, axis=1)
 
 
-class _StreamNoiseQuery(GaussianSumQuery):
-    """A Gaussian sum whose noise comes from the run's own noise stream instead of TensorFlow's generator."""
+class _PaidNoiseQuery(GaussianSumQuery):
+    """A Gaussian sum whose noise comes from the run's own steps instead of TensorFlow's generator."""
 
-    def __init__(self, l2_norm_clip: float, stddev: float) -> None:
-        super().__init__(l2_norm_clip, stddev)
-        self.noise_rng: np.random.Generator | None = None
+    def __init__(self, l2_norm_clip: float, steps: Steps) -> None:
+        super().__init__(l2_norm_clip, steps.stddev)
+        self._steps = steps
 
     def get_noised_result(self, sample_state: Any, global_state: Any) -> Any:
         """Adds the noise; the event is the parent's, from its own two numbers."""
         _, state, event = super().get_noised_result(sample_state, global_state)
-        if self.noise_rng is None:
-            raise ValueError("the query was given no noise stream")
-        flat = self.noise_rng.standard_normal(sum(int(np.prod(v.shape)) for v in sample_state), dtype=np.float32)
-        pieces = np.split(flat, np.cumsum([int(np.prod(v.shape)) for v in sample_state])[:-1])
-        noised = [
-            value + global_state.stddev * piece.reshape(value.shape)
-            for value, piece in zip(sample_state, pieces, strict=True)
-        ]
+        sizes = [int(np.prod(value.shape)) for value in sample_state]
+        pieces = np.split(self._steps.draw_normal_numbers(sum(sizes)), np.cumsum(sizes)[:-1])
+        noised = [value + piece.reshape(value.shape) for value, piece in zip(sample_state, pieces, strict=True)]
         return noised, state, event
 
 
@@ -67,6 +64,7 @@ class ReferenceStep:
         generator: MlpGenerator,
         latents: LatentSource,
         plan: TrainingPlan,
+        steps: Steps,
     ) -> None:
         """Builds a Keras twin of the critic."""
         self._encoded = encoded
@@ -82,11 +80,11 @@ class ReferenceStep:
         self._twin = tf.keras.Sequential(layers)
         self._twin.compile(loss=_Score(reduction=tf.keras.losses.Reduction.SUM))
         self._registry = layer_registry.make_default_layer_registry()
-        self._query = _StreamNoiseQuery(plan.l2_clip_norm, plan.noise_multiplier * plan.l2_clip_norm)
+        self._query = _PaidNoiseQuery(plan.l2_clip_norm, steps)
 
-    def __call__(self, rows: npt.NDArray[np.int64], *, noise_rng: np.random.Generator, learning_rate: float) -> None:
-        """Takes one critic step on the given row numbers, with fresh noise from `noise_rng`."""
-        noisy = self.noisy_sums(rows, noise_rng=noise_rng)
+    def __call__(self, rows: npt.NDArray[np.int64], *, learning_rate: float) -> None:
+        """Takes one critic step on the given row numbers, with fresh noise."""
+        noisy = self.noisy_sums(rows)
         generated = self._plan.generated_batch_size
         fakes = tf.stop_gradient(self._generator.rows(*self._latents.draw(generated)))
         self._update.apply(
@@ -101,9 +99,8 @@ class ReferenceStep:
         """Everything that steps change, made of noisy sums: no row is in it."""
         return self._update.variables
 
-    def noisy_sums(self, rows: npt.NDArray[np.int64], *, noise_rng: np.random.Generator) -> list[tf.Tensor]:
+    def noisy_sums(self, rows: npt.NDArray[np.int64]) -> list[tf.Tensor]:
         """Clips, sums and noises through the query. The result is like the critic's weights."""
-        self._query.noise_rng = noise_rng
         state = self._query.initial_global_state()
         sample = self._query.initial_sample_state([tf.zeros_like(weight) for weight in self._critic.weights])
         sample = self._query.accumulate_preprocessed_record(sample, self.clipped_sum(densify(self._encoded, rows)))
@@ -131,13 +128,4 @@ class ReferenceStep:
 
 def densify(encoded: EncodedTable, rows: npt.NDArray[np.int64]) -> tf.Tensor:
     """Writes the given rows out as dense one-hot rows. Shapes: (b,) to (b, width)."""
-    width = sum(span.width for span in encoded.spans)
-    dense = np.zeros((len(rows), width), np.float32)
-    for span in encoded.spans:
-        if span.head == "linear":
-            dense[:, span.start] = encoded.numbers[rows, span.source]
-        elif span.head == "sigmoid":
-            dense[:, span.start] = encoded.codes[rows, span.source]
-        else:
-            dense[np.arange(len(rows)), span.start + encoded.codes[rows, span.source]] = 1.0
-    return tf.constant(dense)
+    return write_dense(tf.constant(encoded.codes[rows]), tf.constant(encoded.numbers[rows]), encoded.spans)

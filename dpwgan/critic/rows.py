@@ -1,10 +1,12 @@
 """Real rows for a compiled step: put on the device whole, or fetched from disk a batch at a time."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from dpwgan.table.encoded import EncodedTable
+from dpwgan.table.encoded import EncodedTable, Span
 
 
 class RowReader:
@@ -32,3 +34,19 @@ class RowReader:
     def _fetch(self, rows: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
         batch = self._encoded.take(rows)
         return batch.codes, batch.numbers
+
+
+def write_dense(codes: tf.Tensor, numbers: tf.Tensor, spans: Sequence[Span]) -> tf.Tensor:
+    """Writes encoded rows out: each span's cells beside those of the one before it, categories one-hot.
+
+    Shapes: (b, codes) and (b, numbers) to (b, width).
+    """
+    parts = []
+    for span in spans:
+        if span.head == "linear":
+            parts.append(numbers[:, span.source, tf.newaxis])
+        elif span.head == "sigmoid":
+            parts.append(tf.cast(codes[:, span.source, tf.newaxis], tf.float32))
+        else:
+            parts.append(tf.one_hot(codes[:, span.source], span.width))
+    return tf.concat(parts, axis=1)

@@ -10,8 +10,7 @@ from dpwgan.critic.generator import LatentDraws, RowGenerator
 from dpwgan.critic.plan import TrainingPlan
 from dpwgan.critic.rows import RowReader
 from dpwgan.critic.tracing import compile_step
-from dpwgan.privacy.mechanisms.normal_numbers import draw_normal_numbers
-from dpwgan.privacy.poisson import sample_poisson_rows
+from dpwgan.privacy.steps import Steps
 from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.workers import AddUp, Numbers
 
@@ -39,14 +38,12 @@ class ShareOfGradients:
         total: Numbers = self._sum(tf.constant(rows)).numpy()
         return total
 
-    def sum_batch(self, weights: Numbers, *, rng: np.random.Generator) -> Numbers:
+    def sum_batch(self, weights: Numbers, *, steps: Steps) -> Numbers:
         """Does the same for a Poisson batch drawn here, at the chief's weights. Shapes: all (number of weights,)."""
         pieces = np.split(weights.astype(np.float32), np.cumsum(count_entries(self._critic))[:-1])
         for weight, piece in zip(self._critic.weights, pieces, strict=True):
             weight.assign(piece.reshape(weight.shape))
-        return self.sum_rows(
-            sample_poisson_rows(self._records, sampling_probability=self._plan.sampling_probability, rng=rng)
-        )
+        return self.sum_rows(steps.draw_batches(self._records)[0])
 
     def _trace(self, rows: tf.Tensor) -> tf.Tensor:
         sums = self._critic.clipped_sum_of_rows(*self._read(rows), l2_clip_norm=self._plan.clip_target)
@@ -56,9 +53,9 @@ class ShareOfGradients:
 class SharedStep:
     """One critic step on the rows of all workers, taken by the chief.
 
-    Privacy: as `FusedStep`. The workers' sums are added up in float64; the chief alone draws the noise, of stddev
-      sigma C, and adds it to the total once, whatever the number of workers. So the noise depends on no other worker's
-      entropy or honesty, and the loss of a worker ends the run before anything is made of the step.
+    Privacy: as `FusedStep`. The workers' sums are added up in float64; the chief alone draws the noise
+      that was charged, and adds it to the total once, whatever the number of workers. So it depends on no other
+      worker's entropy or honesty, and the loss of a worker ends the run before anything is made of the step.
     Source: Srivastava and Alzantot 2019, Algorithm 2; Abadi et al. 2016, arXiv:1607.00133, Algorithm 1.
     """
 
@@ -70,12 +67,13 @@ class SharedStep:
         generator: RowGenerator,
         latents: LatentDraws,
         plan: TrainingPlan,
+        steps: Steps,
         add_up: AddUp,
     ) -> None:
         """Puts the chief's own rows on the device."""
         self._share = ShareOfGradients(encoded, critic=critic, plan=plan)
         self._critic, self._generator, self._latents, self._plan = critic, generator, latents, plan
-        self._add_up = add_up
+        self._steps, self._add_up = steps, add_up
         self._update = CriticUpdate(critic, plan)
         self._sizes = count_entries(critic)
         self._move = compile_step(
@@ -83,9 +81,9 @@ class SharedStep:
             input_signature=[tf.TensorSpec([sum(self._sizes)], tf.float32), tf.TensorSpec([], tf.float32)],
         )
 
-    def __call__(self, rows: npt.NDArray[np.int64], *, noise_rng: np.random.Generator, learning_rate: float) -> None:
+    def __call__(self, rows: npt.NDArray[np.int64], *, learning_rate: float) -> None:
         """Takes one critic step, on the given rows of the chief and a batch of every other worker's."""
-        noisy = self.noisy_sum(rows, noise_rng=noise_rng)
+        noisy = self.noisy_sum(rows)
         self._move(tf.constant(noisy, tf.float32), tf.constant(learning_rate, tf.float32))
 
     @property
@@ -93,13 +91,11 @@ class SharedStep:
         """Everything that steps change, made of noisy sums: no row is in it."""
         return self._update.variables
 
-    def noisy_sum(self, rows: npt.NDArray[np.int64], *, noise_rng: np.random.Generator) -> Numbers:
+    def noisy_sum(self, rows: npt.NDArray[np.int64]) -> Numbers:
         """Adds up the clipped sums of all workers and adds the noise. Shapes: (b,) to (number of critic weights,)."""
         weights = np.concatenate([weight.numpy().ravel() for weight in self._critic.weights])
         total = self._add_up(GRADIENTS_TASK, lambda: self._share.sum_rows(rows), array=weights)
-        stddev = self._plan.noise_multiplier * self._plan.l2_clip_norm
-        step_noise = self._plan.settings.step_noise
-        return total + draw_normal_numbers(total.size, stddev=stddev, rng=noise_rng, step_noise=step_noise)
+        return total + self._steps.draw_normal_numbers(total.size, step_noise=self._plan.settings.step_noise)
 
     def _trace(self, noisy: tf.Tensor, learning_rate: tf.Tensor) -> None:
         pieces = zip(tf.split(noisy, self._sizes), self._critic.weights, strict=True)

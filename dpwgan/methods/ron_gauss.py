@@ -9,7 +9,7 @@ share of its budget: it chooses the events, `lay_out_releases` makes the rest of
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -57,7 +57,8 @@ from dpwgan.images.sampler import GaussianImages, fit_pixels
 from dpwgan.marginals.coarsening import MOST_CELLS, Coarsening, coarsen
 from dpwgan.marginals.one_ways import OneWayPlan, plan_one_ways
 from dpwgan.marginals.simplex import project_on_simplex
-from dpwgan.methods.base import Progress, refuse_unknown_settings
+from dpwgan.methods.base import Progress
+from dpwgan.methods.settings import RonGaussSettings
 from dpwgan.privacy.accountants.basic import BASIC
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.choose import FamilyChoice, choose_accountant_for_family
@@ -68,7 +69,6 @@ from dpwgan.privacy.release import Release
 from dpwgan.table.encoded import EncodedTable, Span, TableShape
 
 Floats = npt.NDArray[np.float64]
-Projection = Literal["cosine", "random"]
 
 COUNTS_LABEL = "one-way counts"
 COVARIANCE_LABEL = "projected covariance"
@@ -95,39 +95,6 @@ _CLASS_DIMENSIONS = 64
 # The root of a pixel's mean square from its class's mean, at most: black and white halves have 0.5, photographs 0.25.
 _CONTRAST = 0.3
 _LEAST_CONTRAST = 0.1
-
-
-@dataclass(frozen=True, kw_only=True)
-class RonGaussSettings:
-    """Settings of RON-Gauss; None stands for a choice that the plan makes from public facts.
-
-    `label`: the column whose classes get a Gaussian each; of images it is the layout's label unless one is named.
-    `projection_dimension`: dimensions of the orthonormal projection. `projection`: a random one, or, for images, the
-    lowest frequencies of the cosine transform. `noise`: laplace, with Wishart noise on matrices, is pure epsilon;
-    gaussian composes better.
-    `mean_share`: share of the budget that the one-way counts, or the means of images, get; of epsilon, or of rho for
-    Gaussian noise.
-    Raises: UsageError for a value out of its range.
-    """
-
-    label: str | None = None
-    projection_dimension: int | None = None
-    noise: Literal["laplace", "gaussian"] = "laplace"
-    mean_share: float | None = None
-    projection: Projection | None = None
-
-    def __post_init__(self) -> None:
-        dimension = self.projection_dimension
-        if dimension is not None and (
-            isinstance(dimension, bool) or not isinstance(dimension, int) or not 1 <= dimension <= MOST_DIMENSION
-        ):
-            raise UsageError(f"projection-dimension must be a whole number from 1 to {MOST_DIMENSION:,}")
-        if self.noise not in ("laplace", "gaussian"):
-            raise UsageError("noise must be laplace or gaussian")
-        if self.mean_share is not None and not 0.0 < self.mean_share < 1.0:
-            raise UsageError("mean-share must be above 0 and below 1")
-        if self.projection not in (None, "cosine", "random"):
-            raise UsageError("projection must be cosine or random")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -246,7 +213,7 @@ class RonGaussImagePlan:
     by_class: bool
 
     @property
-    def projection(self) -> Projection:
+    def projection(self) -> Literal["cosine", "random"]:
         """What the basis is: the lowest frequencies, or random directions."""
         return self.settings.projection or "cosine"
 
@@ -345,8 +312,7 @@ class RonGauss:
 
     def make_settings(self, **asked: Any) -> RonGaussSettings:
         """Checks settings by name. Raises: UsageError."""
-        refuse_unknown_settings(self.name, asked, known={part.name for part in fields(RonGaussSettings)})
-        return RonGaussSettings(**asked)
+        return RonGaussSettings.make(self.name, asked)
 
     def plan(
         self,

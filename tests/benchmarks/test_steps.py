@@ -53,9 +53,9 @@ def test_private_step_is_the_product_s_when_it_is_timed(monkeypatch: pytest.Monk
     drawn: list[int] = []
     draw = FusedStep.draw_noise
 
-    def watch(self: FusedStep, noise_rng: np.random.Generator, *, steps: int) -> tf.Tensor:
-        drawn.append(steps)
-        return draw(self, noise_rng, steps=steps)
+    def watch(self: FusedStep, count: int) -> tf.Tensor:
+        drawn.append(count)
+        return draw(self, count)
 
     monkeypatch.setattr(FusedStep, "draw_noise", watch)
     _, at_once, made = steps.make_steps(40, 8)

@@ -6,8 +6,8 @@ import numpy as np
 
 from dpwgan.images.basis import SmoothFrame
 from dpwgan.images.grid import ImageGrid, find_image_grid
-from dpwgan.methods.published.labelled_players import LabelledPlayers
-from dpwgan.methods.published.players import ImagePlayers, TablePlayers
+from dpwgan.methods.published.labelled_networks import PointNetworks
+from dpwgan.methods.published.networks import ImageNetworks, Perceptrons
 from dpwgan.table.encoded import EncodedTable, TableShape, lay_out_spans
 from tests.critic.tables import make_encoded
 from tests.table.images import draw_images, make_schema
@@ -35,24 +35,24 @@ def make_grid(shape: TableShape) -> ImageGrid:
     return grid
 
 
-def make_players(kind: str, records: int = 40, **more: Any) -> ImagePlayers | LabelledPlayers | TablePlayers:
+def make_networks(kind: str, records: int = 40, **more: Any) -> ImageNetworks | PointNetworks | Perceptrons:
     """Makes both networks with biases that are not 0, which would hide mistakes."""
     rng = np.random.default_rng(3)
-    players: ImagePlayers | LabelledPlayers | TablePlayers
+    networks: ImageNetworks | PointNetworks | Perceptrons
     if kind == "images":
         encoded, shape = make_images(records)
-        players = ImagePlayers(
+        networks = ImageNetworks(
             encoded, make_grid(shape), shares=SHARES, latent=5, critic_filters=(3, 4), rng=rng, **more
         )
     elif kind == "points":
         encoded, shape = make_images(records)
         frame = SmoothFrame(grid=make_grid(shape), dimension=7)
         centre = frame.to_points(encoded.numbers[:, list(frame.grid.sources)]).mean(axis=0)
-        players = LabelledPlayers(encoded, frame, shares=SHARES, centre=centre, latent=5, hidden=6, rng=rng, **more)
+        networks = PointNetworks(encoded, frame, shares=SHARES, centre=centre, latent=5, hidden=6, rng=rng, **more)
     else:
-        players = TablePlayers(
+        networks = Perceptrons(
             make_encoded(records), latent=5, hidden_generator=(6,), hidden_critic=(7, 5), rng=rng, **more
         )
-    for weight in [*players.critic_weights, *players.generator_weights]:
+    for weight in [*networks.critic_weights, *networks.generator_weights]:
         weight.assign(weight + 0.1 * rng.standard_normal(weight.shape))
-    return players
+    return networks

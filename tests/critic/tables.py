@@ -1,6 +1,7 @@
 """A small table with every kind of span, and plans for it."""
 
 import functools
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -9,10 +10,12 @@ import numpy as np
 from dpwgan.critic.plan import TrainingPlan, plan_training
 from dpwgan.critic.settings import DpWganSettings
 from dpwgan.privacy.budget import Budget, NeighboringRelation
-from dpwgan.privacy.ledger import Ledger
+from dpwgan.privacy.ledger import Ledger, Observer
+from dpwgan.privacy.randomness import Streams
+from dpwgan.privacy.steps import Steps
 from dpwgan.table.encoded import EncodedTable, lay_out_spans
 from dpwgan.table.schema import CategoricalColumn, NumericColumn, Schema
-from tests.ledgers import open_for_plan
+from tests.ledgers import make_source, open_for_plan
 
 SCHEMA = Schema(
     columns=(
@@ -74,6 +77,26 @@ def make_plan(
         settings=replace(plan.settings, **chosen),
         l2_clip_norm=chosen.get("l2_clip_norm", plan.l2_clip_norm),
         noise_multiplier=plan.noise_multiplier if noise_multiplier is None else noise_multiplier,
+    )
+
+
+class FreeSteps(Steps):
+    """Steps of a test, as many as it takes, with noise for batches that it makes up."""
+
+    def _use_noise(self, steps: int) -> None:
+        """Has nothing to refuse."""
+
+
+def make_steps(plan: TrainingPlan, *, seed: int | Streams = 1, observers: Sequence[Observer] = ()) -> FreeSteps:
+    """Makes the token of a plan's steps, for steps that are not taken by the loop."""
+    return FreeSteps(
+        plan.releases[0],
+        source=make_source(seed),
+        charge=lambda steps: None,
+        count_charged=lambda: 10**9,
+        first=0,
+        with_noise=False,
+        observers=observers,
     )
 
 

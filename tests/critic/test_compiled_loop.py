@@ -8,20 +8,20 @@ import numpy.typing as npt
 import pytest
 import tensorflow as tf
 
-from dpwgan.critic import critic_update, loop, private_step
+from dpwgan.critic import critic_update, private_step
 from dpwgan.critic.compiled_loop import CompiledLoop
 from dpwgan.critic.critic import Critic
 from dpwgan.critic.generator_step import GeneratorStep
 from dpwgan.critic.latents import LatentSource
 from dpwgan.critic.loop import train
 from dpwgan.critic.mlp import MlpGenerator
-from dpwgan.critic.plan import TrainingPlan
+from dpwgan.critic.plan import CRITIC_LABEL, TrainingPlan
 from dpwgan.critic.private_step import FusedStep
 from dpwgan.errors import PrivacyError
-from dpwgan.privacy.randomness import make_streams
+from dpwgan.privacy.steps import Steps
 from dpwgan.table import storage
 from dpwgan.table.encoded import EncodedTable
-from tests.critic.tables import make_encoded, make_ledger, make_plan
+from tests.critic.tables import make_encoded, make_ledger, make_plan, make_steps
 
 BATCHES = [np.array([0, 3, 4, 50]), np.zeros(0, np.int64), np.arange(0, 100, 7), np.array([99]), np.arange(40)]
 
@@ -29,14 +29,15 @@ BATCHES = [np.array([0, 3, 4, 50]), np.zeros(0, np.int64), np.arange(0, 100, 7),
 class Game:
     """A critic's step and a generator's, drawn alike each time."""
 
-    def __init__(self, plan: TrainingPlan, *, encoded: EncodedTable | None = None) -> None:
+    def __init__(self, plan: TrainingPlan, *, encoded: EncodedTable | None = None, steps: Steps | None = None) -> None:
         encoded = encoded or make_encoded(100)
         rng, settings = np.random.default_rng(3), plan.settings
         critic = Critic(encoded.spans, hidden=settings.hidden_critic, weight_clip=1.0, rng=rng)
         generator = MlpGenerator(encoded.spans, latent=settings.latent, hidden=settings.hidden_generator, rng=rng)
         latents = LatentSource(latent=settings.latent, width=plan.shape.width, rng=np.random.default_rng(4))
         parts: dict[str, Any] = {"critic": critic, "generator": generator, "latents": latents, "plan": plan}
-        self.plan, self.critic_step, self.generator_step = plan, FusedStep(encoded, **parts), GeneratorStep(**parts)
+        self.plan, self.generator_step = plan, GeneratorStep(**parts)
+        self.critic_step = FusedStep(encoded, **parts, steps=steps or make_steps(plan))
         self.weights = [*critic.weights, *generator.weights, *self.generator_step.averaged_weights()]
 
     def take_singly(self, batches: list[npt.NDArray[np.int64]], drawn: tf.Tensor, *, first: int) -> None:
@@ -52,9 +53,9 @@ class Game:
 
     def take_together(self, batches: list[npt.NDArray[np.int64]], drawn: tf.Tensor, *, first: int) -> None:
         """Takes them in one call."""
-        self.critic_step.draw_noise = lambda noise_rng, *, steps: drawn[:steps]  # type: ignore[method-assign]
+        self.critic_step.draw_noise = lambda count: drawn[:count]  # type: ignore[method-assign]
         together = CompiledLoop(self.plan, critic_step=self.critic_step, generator_step=self.generator_step)
-        together(batches, first=first, noise_rng=np.random.default_rng(0))
+        together(batches, first=first)
 
     def flat(self) -> npt.NDArray[np.float64]:
         """Gives all weights."""
@@ -66,7 +67,7 @@ def differ(
 ) -> float:
     """Says how far both ways end apart, where the loop's noise may be spoilt."""
     apart, together = Game(plan), Game(plan)
-    drawn = apart.critic_step.draw_noise(np.random.default_rng(5), steps=len(BATCHES))
+    drawn = apart.critic_step.draw_noise(len(BATCHES))
     apart.take_singly(BATCHES, drawn, first=first)
     together.take_together(BATCHES, spoil(drawn), first=first)
     return float(np.max(np.abs(apart.flat() - together.flat())))
@@ -102,7 +103,7 @@ def test_loop_reads_the_same_rows_when_they_are_on_disk() -> None:
     ended = []
     for table in (encoded, mapped):
         game = Game(plan, encoded=table)
-        game.take_together(BATCHES, game.critic_step.draw_noise(np.random.default_rng(5), steps=5), first=0)
+        game.take_together(BATCHES, game.critic_step.draw_noise(5), first=0)
         ended.append(game.flat())
     np.testing.assert_allclose(*ended, atol=1e-6)
 
@@ -112,32 +113,33 @@ def run(
 ) -> tuple[Game, list[str]]:
     """Trains, and notes what happened in which order."""
     monkeypatch.setattr(private_step, "_MOST_AT_ONCE", most)
-    game, acts = Game(plan), []
-    ledger = ledger or make_ledger(plan)
-    charge, sample, draw = ledger.charge, loop.sample_poisson_rows, game.critic_step.draw_noise
+    ledger, acts = ledger or make_ledger(plan), []
+    steps = ledger.open(CRITIC_LABEL)
+    game = Game(plan, steps=steps)
+    charge, sample, draw = steps.charge, steps.draw_batches, game.critic_step.draw_noise
 
-    def watch_charge(label: str, count: int = 1) -> None:
-        charge(label, count)
+    def watch_charge(count: int) -> None:
+        charge(count)
         acts.extend(["charge"] * count)
 
-    def watch_sample(*arguments: Any, **more: Any) -> Any:
-        acts.append("sample")
-        return sample(*arguments, **more)
+    def watch_sample(records: int, *, steps: int) -> Any:
+        acts.extend(["sample"] * steps)
+        return sample(records, steps=steps)
 
-    def watch_draw(noise_rng: np.random.Generator, *, steps: int) -> Any:
-        acts.append(f"noise for {steps}")
-        return draw(noise_rng, steps=steps)
+    def watch_draw(count: int) -> Any:
+        acts.append(f"noise for {count}")
+        return draw(count)
 
     with monkeypatch.context() as patch:
-        patch.setattr(ledger, "charge", watch_charge)
-        patch.setattr(loop, "sample_poisson_rows", watch_sample)
+        patch.setattr(steps, "charge", watch_charge)
+        patch.setattr(steps, "draw_batches", watch_sample)
         patch.setattr(game.critic_step, "draw_noise", watch_draw)
         train(
             plan,
+            steps=steps,
             critic_step=game.critic_step,
             generator_step=game.generator_step,
             ledger=ledger,
-            streams=make_streams(1),
             progress=lambda done, of, epsilon: acts.append(f"told {done}"),
         )
     return game, acts

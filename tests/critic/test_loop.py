@@ -9,14 +9,13 @@ import pytest
 import tensorflow as tf
 
 from dpwgan.app.checkpoint import open_checkpoint
-from dpwgan.critic import loop
 from dpwgan.critic.loop import train
-from dpwgan.critic.plan import TrainingPlan
+from dpwgan.critic.plan import CRITIC_LABEL, TrainingPlan
 from dpwgan.errors import PrivacyError
 from dpwgan.privacy.budget import NeighboringRelation
 from dpwgan.privacy.ledger import LOST, Ledger
-from dpwgan.privacy.randomness import make_streams
 from tests.critic.tables import make_encoded, make_ledger, make_plan
+from tests.ledgers import make_source
 
 
 def run(
@@ -33,14 +32,15 @@ def run(
 
         return wrapped
 
-    monkeypatch.setattr(ledger, "charge", note("charge", ledger.charge))
-    monkeypatch.setattr(loop, "sample_poisson_rows", note("sample", loop.sample_poisson_rows))
+    steps = ledger.open(CRITIC_LABEL)
+    monkeypatch.setattr(steps, "charge", note("charge", steps.charge))
+    monkeypatch.setattr(steps, "draw_batches", note("sample", steps.draw_batches))
     train(
         plan,
-        critic_step=note("critic", lambda rows, **_: None),
+        steps=steps,
+        critic_step=note("critic", lambda rows, **_: steps.draw_normal_numbers(1)),
         generator_step=note("generator", lambda **_: None),
         ledger=ledger,
-        streams=make_streams(1),
         progress=lambda *numbers: told.append(numbers),
     )
     return told
@@ -89,27 +89,28 @@ def test_progress_is_told_of_a_spent_epsilon_within_the_budget_when_training(mon
     assert np.isfinite(spent).all()
 
 
-def test_batches_and_noise_come_from_their_own_streams_when_training(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("spend_less", [False, True])
+def test_steps_are_refused_when_noise_is_not_drawn_for_each_batch(spend_less: bool) -> None:
     plan = make_plan(make_encoded(100), steps=3)
-    streams = make_streams(1)
-    used: list[tuple[str, object]] = []
-    draw = loop.sample_poisson_rows
+    ledger = make_ledger(plan)
+    steps = ledger.open(CRITIC_LABEL)
+    taken: list[int] = []
 
-    def watch(*args: Any, rng: np.random.Generator, **more: Any) -> Any:
-        used.append(("batches", rng))
-        return draw(*args, rng=rng, **more)
+    def step(rows: Any, **_: Any) -> None:
+        taken.append(1)
+        for _ in range(0 if spend_less else 2):
+            steps.draw_normal_numbers(1)
 
-    monkeypatch.setattr(loop, "sample_poisson_rows", watch)
-    train(
-        plan,
-        critic_step=lambda rows, *, noise_rng, learning_rate: used.append(("noise", noise_rng)),
-        generator_step=lambda **_: None,
-        ledger=make_ledger(plan),
-        streams=streams,
-        progress=lambda *_: None,
-    )
-    assert len(used) == 6
-    assert all(rng is getattr(streams, name) for name, rng in used)
+    with pytest.raises(PrivacyError):
+        train(
+            plan,
+            steps=steps,
+            critic_step=step,  # type: ignore[arg-type]
+            generator_step=lambda **_: None,  # type: ignore[arg-type]
+            ledger=ledger,
+            progress=lambda *_: None,
+        )
+    assert len(taken) == 1
 
 
 class CountedSteps:
@@ -122,11 +123,11 @@ class CountedSteps:
         self.variables[0].assign_add(1.0)
 
 
-@pytest.mark.parametrize(("steps", "block", "killed_at"), [(100, 2, 0), (100, 2, 3), (120, 3, 7), (120, 3, 119)])
+@pytest.mark.parametrize(("planned", "block", "killed_at"), [(100, 2, 0), (100, 2, 3), (120, 3, 7), (120, 3, 119)])
 def test_training_goes_on_after_the_last_step_charged_when_it_was_killed(
-    tmp_path: Path, steps: int, block: int, killed_at: int
+    tmp_path: Path, planned: int, block: int, killed_at: int
 ) -> None:
-    plan = make_plan(make_encoded(100), steps=steps, critic_steps_per_generator_step=1, generator_steps=1)
+    plan = make_plan(make_encoded(100), steps=planned, critic_steps_per_generator_step=1, generator_steps=1)
     seen: list[int] = []
 
     def play(*, resume: bool, kill: int | None) -> tuple[CountedSteps, CountedSteps, Ledger]:
@@ -136,25 +137,28 @@ def test_training_goes_on_after_the_last_step_charged_when_it_was_killed(
             accountant=plan.choice.accountant,
             neighboring_relation=NeighboringRelation.ZERO_OUT,
             journal=journal,
+            source=make_source(1),
         )
         for release in plan.releases:
             ledger.reserve(release)
+        steps = ledger.open(CRITIC_LABEL)
         critic, generator = CountedSteps(), CountedSteps()
 
         def step(rows: Any, **more: Any) -> None:
             if len(seen) == kill:
                 raise KeyboardInterrupt
             seen.append(1)
+            steps.draw_normal_numbers(1)
             critic()
 
         step.variables = critic.variables  # type: ignore[attr-defined]
         try:
             train(
                 plan,
+                steps=steps,
                 critic_step=step,  # type: ignore[arg-type]
                 generator_step=generator,
                 ledger=ledger,
-                streams=make_streams(1),
                 progress=lambda *_: None,
             )
         finally:

@@ -8,13 +8,13 @@ import tensorflow as tf
 from dpwgan.critic import loop
 from dpwgan.critic.generator_round import GeneratorRound
 from dpwgan.critic.plain_ascent import PlainAscent
+from dpwgan.critic.plan import CRITIC_LABEL
 from dpwgan.critic.private_step import FusedStep
 from dpwgan.methods.published.dp_gan import make_discriminator
-from dpwgan.privacy.budget import NeighboringRelation
-from dpwgan.privacy.ledger import Ledger
-from dpwgan.privacy.randomness import make_streams
 from dpwgan.table.encoded import EncodedTable
-from tests.methods.published.test_dp_gan import BUDGET, make_images, make_plan
+from tests.critic.tables import make_steps
+from tests.ledgers import open_for_plan
+from tests.methods.published.test_dp_gan import make_images, make_plan
 from tests.methods.published.test_noisy import flat
 
 RATE = {"learning_rate": 0.01}
@@ -32,14 +32,14 @@ class Game:
         self.made = make_plan("dp-gan", shape, **settings)
         self.plan, space = self.made.steps, self.made.space
         assert space is not None
-        rng = np.random.default_rng(0)
-        self.critic, update = make_discriminator(self.plan, space, streams=make_streams(0))
+        rng, self.steps = np.random.default_rng(0), make_steps(self.plan)
+        self.critic, update = make_discriminator(self.plan, space, rng=rng, secrets=self.steps.secrets)
         assert isinstance(update, PlainAscent)
         self.update, self.points = update, space.to_points(encoded)
         generator = SmoothGenerator(space, latent=4, hidden=(8,), rng=rng)
         latents = LatentSource(latent=4, width=self.plan.shape.width, rng=rng)
         parts: dict[str, Any] = {"critic": self.critic, "generator": generator, "latents": latents, "plan": self.plan}
-        self.step = FusedStep(self.points, **parts, update=update)
+        self.step = FusedStep(self.points, **parts, steps=self.steps, update=update)
         self.round = GeneratorRound(**parts, update=update)
         self.generator = generator
 
@@ -71,18 +71,17 @@ def test_rounds_charge_nothing_and_read_no_rows_when_there_are_several_for_each_
     """The order of a whole game: one charge and one batch a step, however many rounds follow it."""
     game = Game(steps=4, rounds=6)
     acts: list[str] = []
-    ledger = Ledger(BUDGET, accountant=game.made.choice.accountant, neighboring_relation=NeighboringRelation.ZERO_OUT)
-    for release in game.made.releases:
-        ledger.reserve(release)
-    read, charge = game.step._read, ledger.charge
+    ledger = open_for_plan(game.made)
+    game.step._steps = steps = ledger.open(CRITIC_LABEL)
+    read, charge = game.step._read, steps.charge
 
     def watch_read(rows: Any) -> Any:
         acts.append("read")
         return read(rows)
 
-    def watch_charge(*arguments: Any, **more: Any) -> None:
+    def watch_charge(count: int) -> None:
         acts.append("charge")
-        charge(*arguments, **more)
+        charge(count)
 
     def watched_round(*, learning_rate: float) -> None:
         acts.append("round")
@@ -92,16 +91,16 @@ def test_rounds_charge_nothing_and_read_no_rows_when_there_are_several_for_each_
             np.testing.assert_array_equal(kept, was)  # what is known of rows is what steps have paid for
 
     watched_round.variables = game.round.variables  # type: ignore[attr-defined]
-    game.step._read, ledger.charge = watch_read, watch_charge  # type: ignore[assignment, method-assign]
+    game.step._read, steps.charge = watch_read, watch_charge  # type: ignore[method-assign]
     was = tf.config.functions_run_eagerly()
     tf.config.run_functions_eagerly(True)
     try:
         loop.train(
             game.plan,
+            steps=steps,
             critic_step=game.step,
             generator_step=watched_round,  # type: ignore[arg-type]
             ledger=ledger,
-            streams=make_streams(1),
             progress=lambda *_: None,
         )
     finally:
@@ -113,7 +112,7 @@ def test_rounds_charge_nothing_and_read_no_rows_when_there_are_several_for_each_
 def test_weights_are_the_same_when_rows_change_after_the_last_step_and_a_twin_that_reads_them_is_noticed() -> None:
     def play(*, change: bool, cheat: bool) -> Any:
         game = Game()
-        game.step(np.arange(30), noise_rng=np.random.default_rng(2), **RATE)
+        game.step(np.arange(30), **RATE)
         if change:
             numbers = np.zeros_like(game.points.numbers)
             table = EncodedTable(codes=game.points.codes, numbers=numbers, spans=game.points.spans)
@@ -139,7 +138,7 @@ def test_game_goes_on_where_it_stopped_when_its_variables_are_brought_back() -> 
     from dpwgan.critic.weights import pack_variables, unpack_variables
 
     first, second = Game(), Game()
-    first.step(np.arange(30), noise_rng=np.random.default_rng(2), **RATE)
+    first.step(np.arange(30), **RATE)
     first.round(**RATE)
     kept = pack_variables([*first.step.variables, *first.round.variables])
     unpack_variables([*second.step.variables, *second.round.variables], kept)

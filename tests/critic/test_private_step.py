@@ -1,6 +1,7 @@
 """The private step: both engines, the noise, the divisor, the empty batch."""
 
 import math
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,27 +17,28 @@ from dpwgan.critic.plan import TrainingPlan
 from dpwgan.critic.private_step import FusedStep
 from dpwgan.critic.reference_step import ReferenceStep
 from dpwgan.table.encoded import EncodedTable
-from tests.critic.tables import make_encoded, make_plan
+from tests.critic.tables import make_encoded, make_plan, make_steps
 
 ENGINES = {"fused": FusedStep, "reference": ReferenceStep}
 FALSE_ALARM = 1e-6
 
 
-def make_step(engine: str, encoded: EncodedTable, plan: TrainingPlan) -> FusedStep | ReferenceStep:
+def make_step(
+    engine: str, encoded: EncodedTable, plan: TrainingPlan, *, seed: int = 5, **more: Any
+) -> FusedStep | ReferenceStep:
     rng = np.random.default_rng(3)
     critic = Critic(encoded.spans, hidden=plan.settings.hidden_critic, weight_clip=plan.settings.weight_clip, rng=rng)
     generator = MlpGenerator(encoded.spans, latent=plan.settings.latent, hidden=plan.settings.hidden_generator, rng=rng)
     latents = LatentSource(latent=plan.settings.latent, width=plan.shape.width, rng=np.random.default_rng(4))
-    return ENGINES[engine](encoded, critic=critic, generator=generator, latents=latents, plan=plan)
+    steps = make_steps(plan, seed=seed, **more)
+    return ENGINES[engine](encoded, critic=critic, generator=generator, latents=latents, plan=plan, steps=steps)
 
 
 def flat(tensors: list[tf.Tensor]) -> npt.NDArray[np.float64]:
     return np.concatenate([np.asarray(tensor, np.float64).ravel() for tensor in tensors])
 
 
-def noisy_sums(
-    step: FusedStep | ReferenceStep, rows: npt.NDArray[np.int64], *, rng: np.random.Generator
-) -> npt.NDArray[np.float64]:
+def noisy_sums(step: FusedStep | ReferenceStep, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
     """What rows give away in one step, with the noise that the step itself draws."""
     seen: list[npt.NDArray[np.float64]] = []
     apply = step._update.apply
@@ -49,7 +51,7 @@ def noisy_sums(
     was = tf.config.functions_run_eagerly()
     tf.config.run_functions_eagerly(True)
     try:
-        step(rows, noise_rng=rng, learning_rate=0.01)
+        step(rows, learning_rate=0.01)
     finally:
         tf.config.run_functions_eagerly(was)
         step._update.apply = apply  # type: ignore[method-assign]
@@ -60,8 +62,8 @@ def test_engines_give_the_same_noisy_sums_when_batch_and_noise_are_the_same() ->
     encoded = make_encoded(200)
     plan = make_plan(encoded, l2_clip_norm=0.5, step_noise="plain")
     rows = np.array([0, 3, 4, 50, 51, 120, 199])
-    fused = noisy_sums(make_step("fused", encoded, plan), rows, rng=np.random.default_rng(5))
-    reference = noisy_sums(make_step("reference", encoded, plan), rows, rng=np.random.default_rng(5))
+    fused = noisy_sums(make_step("fused", encoded, plan), rows)
+    reference = noisy_sums(make_step("reference", encoded, plan), rows)
     assert np.max(np.abs(fused - reference)) <= 1e-5 * np.max(np.abs(reference))
 
 
@@ -72,10 +74,10 @@ def test_engines_reach_the_same_weights_when_they_take_the_same_steps(l2_clip_no
     plan = make_plan(encoded, l2_clip_norm=l2_clip_norm, noise_multiplier=1e-6, step_noise="plain")
     steps = {engine: make_step(engine, encoded, plan) for engine in ENGINES}
     rng = np.random.default_rng(6)
-    for number in range(4):
+    for _ in range(4):
         rows = np.flatnonzero(rng.random(200) < 0.2)
         for step in steps.values():
-            step(rows, noise_rng=np.random.default_rng(number), learning_rate=0.01)
+            step(rows, learning_rate=0.01)
     for mine, other in zip(steps["fused"]._critic.weights, steps["reference"]._critic.weights, strict=True):
         np.testing.assert_allclose(mine, other, atol=1e-5)
 
@@ -86,7 +88,7 @@ def test_step_is_pure_noise_when_the_batch_is_empty(engine: str) -> None:
     plan = make_plan(encoded)
     step = make_step(engine, encoded, plan)
     before = flat(step._critic.weights)
-    released = noisy_sums(step, np.zeros(0, np.int64), rng=np.random.default_rng(7))
+    released = noisy_sums(step, np.zeros(0, np.int64))
     assert np.all(released != 0.0)
     assert np.all(np.isfinite(flat(step._critic.weights)))
     assert np.any(flat(step._critic.weights) != before)
@@ -108,7 +110,7 @@ def test_noise_has_the_planned_variance_when_measured_by_chi_square(
     monkeypatch.setattr(critic_update, "_COMPILED_FROM", 0 if compiled else 10**18)
     encoded = make_encoded(200)
     plan = make_plan(encoded, hidden_critic=(200, 100), l2_clip_norm=0.3, step_noise=step_noise)
-    released = noisy_sums(make_step(engine, encoded, plan), np.zeros(0, np.int64), rng=np.random.default_rng(8))
+    released = noisy_sums(make_step(engine, encoded, plan), np.zeros(0, np.int64))
     stddev = plan.noise_multiplier * plan.l2_clip_norm
     assert len(released) >= 20_000
     assert not chi_square_rejects(released, stddev=stddev)
@@ -124,9 +126,8 @@ def test_noise_is_fresh_when_two_steps_share_a_stream(
 ) -> None:
     monkeypatch.setattr(critic_update, "_COMPILED_FROM", 0 if compiled else 10**18)
     encoded = make_encoded(200)
-    rng = np.random.default_rng(9)
     step = make_step(engine, encoded, make_plan(encoded))
-    one, other = (noisy_sums(step, np.zeros(0, np.int64), rng=rng) for _ in range(2))
+    one, other = (noisy_sums(step, np.zeros(0, np.int64)) for _ in range(2))
     assert abs(np.corrcoef(one, other)[0, 1]) < 5 / math.sqrt(len(one))
 
 
@@ -154,7 +155,7 @@ def test_weights_stay_inside_the_box_when_the_learning_rate_is_large() -> None:
     encoded = make_encoded(200)
     plan = make_plan(encoded, weight_clip=0.05)
     step = make_step("fused", encoded, plan)
-    step(np.arange(20), noise_rng=np.random.default_rng(0), learning_rate=10.0)
+    step(np.arange(20), learning_rate=10.0)
     assert np.max(np.abs(flat(step._critic.weights))) <= np.float32(0.05)
 
 
@@ -232,8 +233,8 @@ def test_update_moves_the_weights_alike_when_it_is_compiled(monkeypatch: pytest.
     for least in (0, 10**18):
         monkeypatch.setattr(critic_update, "_COMPILED_FROM", least)
         step = make_step("fused", encoded, plan)
-        for number in range(3):
-            step(np.arange(20), noise_rng=np.random.default_rng(number), learning_rate=0.01)
+        for _ in range(3):
+            step(np.arange(20), learning_rate=0.01)
         moved.append(flat(step._critic.weights))
     np.testing.assert_allclose(*moved, atol=1e-6)
     assert np.any(moved[0] != flat(step._critic.initial))
@@ -245,7 +246,7 @@ def test_each_weight_has_numbers_of_its_own_when_the_step_is_one_cluster(monkeyp
     # Odd numbers of rows and of columns, so that halves are not of one size.
     step = make_step("fused", encoded, make_plan(encoded, hidden_critic=(41, 13)))
     assert isinstance(step, FusedStep)
-    drawn = step.draw_noise(np.random.default_rng(1), steps=1)[0]
+    drawn = step.draw_noise(1)[0]
     assert drawn.dtype == tf.uint32
     noise = step.make_noise(drawn)
     assert [part.shape for part in noise] == [weight.shape for weight in step._critic.weights]
@@ -269,6 +270,6 @@ def test_weights_feel_noise_of_the_planned_size_when_the_step_is_one_cluster(
     assert isinstance(step, FusedStep)
     make_noise = step.make_noise
     step.make_noise = lambda drawn: [share * part for part in make_noise(drawn)]  # type: ignore[method-assign]
-    step(np.zeros(0, np.int64), noise_rng=np.random.default_rng(11), learning_rate=0.01)
+    step(np.zeros(0, np.int64), learning_rate=0.01)
     kept = flat(step._update._memory) * plan.expected_batch_size
     assert chi_square_rejects(kept, stddev=plan.noise_multiplier * plan.l2_clip_norm) is (share < 1.0)

@@ -9,17 +9,16 @@ import numpy.typing as npt
 import pytest
 from scipy import stats
 
-from dpwgan.critic import shared_step
 from dpwgan.critic.critic import Critic
 from dpwgan.critic.latents import LatentSource
 from dpwgan.critic.mlp import MlpGenerator
 from dpwgan.critic.plan import TrainingPlan
 from dpwgan.critic.shared_step import SharedStep, ShareOfGradients
-from dpwgan.privacy.poisson import sample_poisson_rows
+from dpwgan.privacy.noise_source import NoiseSource
 from dpwgan.privacy.randomness import make_streams
 from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.workers import Numbers
-from tests.critic.tables import make_encoded, make_plan
+from tests.critic.tables import make_encoded, make_plan, make_steps
 
 FALSE_ALARM = 1e-6
 RECORDS, TRIALS = 120, 600
@@ -45,7 +44,7 @@ class Rig:
         if rows_twice:
             self.rows[1] = np.arange(bounds[2])
         parts = [self.encoded.take(rows) for rows in self.rows]
-        self.rngs = [make_streams(7, worker=rank).batches for rank in range(size)]
+        self.tokens = [make_steps(self.plan, seed=make_streams(7, worker=rank)) for rank in range(size)]
         self.followers = [
             ShareOfGradients(part, critic=make_critic(part, self.plan), plan=self.plan) for part in parts[1:]
         ]
@@ -54,12 +53,19 @@ class Rig:
         generator = MlpGenerator(self.encoded.spans, latent=4, hidden=(6,), rng=np.random.default_rng(5))
         critic = make_critic(self.encoded, self.plan)
         self.step = SharedStep(
-            parts[0], critic=critic, generator=generator, latents=latents, plan=self.plan, add_up=self.add_up
+            parts[0],
+            critic=critic,
+            generator=generator,
+            latents=latents,
+            plan=self.plan,
+            steps=self.tokens[0],
+            add_up=self.add_up,
         )
 
     def add_up(self, task: str, own: Any, *, argument: Any = None, array: Any = None) -> Numbers:
         return own() + sum(
-            follower.sum_batch(array, rng=rng) for follower, rng in zip(self.followers, self.rngs[1:], strict=True)
+            follower.sum_batch(array, steps=steps)
+            for follower, steps in zip(self.followers, self.tokens[1:], strict=True)
         )
 
     def draw(self) -> Floats:
@@ -69,14 +75,8 @@ class Rig:
         """
         for share, rows in zip((self.step._share, *self.followers), self.rows, strict=True):
             share.sum_rows = _Sum(clip_rows()[rows])  # type: ignore[method-assign]
-        rng = make_streams(11).noise
-        probability = self.plan.sampling_probability
-        sums = []
-        for _ in range(TRIALS):
-            rows = sample_poisson_rows(self.own_records, sampling_probability=probability, rng=self.rngs[0])
-            noisy = self.step.noisy_sum(rows, noise_rng=rng)
-            sums.append(noisy)
-        return np.array(sums)
+        batches = self.tokens[0].draw_batches(self.own_records, steps=TRIALS)
+        return np.array([self.step.noisy_sum(rows) for rows in batches])
 
 
 class _Sum:
@@ -135,15 +135,17 @@ def test_steps_have_the_distribution_of_one_worker_when_rows_are_shared_out(size
 def test_broken_twin_is_told_apart_when_noise_or_rows_are_wrong(
     monkeypatch: pytest.MonkeyPatch, rig: dict[str, bool], noise_of: float
 ) -> None:
-    draw = shared_step.draw_normal_numbers
-    monkeypatch.setattr(shared_step, "draw_normal_numbers", lambda *size, **more: noise_of * draw(*size, **more))
+    draw = NoiseSource.draw_normal_numbers
+    monkeypatch.setattr(NoiseSource, "draw_normal_numbers", lambda *what, **more: noise_of * draw(*what, **more))
     assert min(p_values(Rig(4, **rig).draw())) < FALSE_ALARM
 
 
 def test_sum_is_that_of_all_rows_when_every_row_is_in_the_batch() -> None:
     whole, shared = Rig(1), Rig(3)
+    plan = make_plan(shared.encoded, hidden_critic=(3,), expected_batch_size=RECORDS, l2_clip_norm=0.1)
+    shared.tokens = [make_steps(plan) for _ in range(3)]
     for follower in shared.followers:
-        follower._plan = make_plan(shared.encoded, hidden_critic=(3,), expected_batch_size=RECORDS, l2_clip_norm=0.1)
+        follower._plan = plan
     weights = np.concatenate([weight.numpy().ravel() for weight in shared.step._critic.weights])
     own = np.arange(shared.own_records)
     total = shared.add_up("", lambda: shared.step._share.sum_rows(own), array=weights)
@@ -154,6 +156,6 @@ def test_sum_is_that_of_all_rows_when_every_row_is_in_the_batch() -> None:
 def test_step_moves_the_critic_when_batches_are_empty() -> None:
     rig = Rig(2)
     before = [weight.numpy().copy() for weight in rig.step._critic.weights]
-    rig.step(np.zeros(0, np.int64), noise_rng=np.random.default_rng(1), learning_rate=0.01)
+    rig.step(np.zeros(0, np.int64), learning_rate=0.01)
     assert any((weight.numpy() != old).any() for weight, old in zip(rig.step._critic.weights, before, strict=True))
     assert rig.followers[0].sum_rows(np.zeros(0, np.int64)).tolist() == [0.0] * sum(rig.step._sizes)

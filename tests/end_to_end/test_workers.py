@@ -87,8 +87,7 @@ def test_claim_is_the_same_when_workers_share_the_critic_steps(
         drawn.append(records)
         return sample_poisson_rows(records, **rest)
 
-    monkeypatch.setattr("dpwgan.critic.loop.sample_poisson_rows", watch)
-    monkeypatch.setattr("dpwgan.critic.shared_step.sample_poisson_rows", watch)
+    monkeypatch.setattr("dpwgan.privacy.noise_source.sample_poisson_rows", watch)
     assert run_threads(tmp_path, 2, settings=more) == [None] * 2
     assert set(drawn) == {30}  # each of both draws of its own half
     shared = json.loads((tmp_path / "out.csv.privacy.json").read_text())

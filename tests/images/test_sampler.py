@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
+from dpwgan.app.saved_model import load_synthesizer
 from dpwgan.errors import DpwganError, InputError
 from dpwgan.images.sampler import GaussianImages, clip_moments, fit_clipped, fit_pixels
-from dpwgan.methods.registry import load_synthesizer
 from tests.images.test_grid import make_grid
 
 PIXELS, P = 12, 4

@@ -131,11 +131,9 @@ def test_table_has_one_way_counts_as_ever_when_it_is_not_images_and_a_label_alon
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"projection": "wavelet"}, "projection must be cosine or random"),
         ({"projection_dimension": 37}, "from 1 to 36 for images of 36 pixels"),
         ({"label": "nowhere"}, "there is none named nowhere"),
         ({"label": "p0"}, "not of numbers"),
-        ({"mean_share": 0.0}, "mean-share must be above 0"),
     ],
 )
 def test_setting_is_refused_by_name_when_images_cannot_have_it(settings: dict, words: str) -> None:

@@ -16,12 +16,13 @@ from scipy import sparse
 
 from dpwgan.app.planning import RunPlan
 from dpwgan.audit.canaries.one_run import GuessBound, Scores, bound_by_scores
-from dpwgan.audit.canaries.watch import Release, WatchedLedger, fit_watched, watched
-from dpwgan.audit.canaries.worlds import Present, nulled
+from dpwgan.audit.canaries.watch import Record, Seen, fit_watched
+from dpwgan.audit.canaries.worlds import Present
 from dpwgan.errors import UsageError
 from dpwgan.marginals.anchor import ONE_WAYS_LABEL
 from dpwgan.marginals.layout import lay_out_attributes
 from dpwgan.marginals.one_ways import BRANCHING, OneWayPlan, count_one_ways
+from dpwgan.privacy.noise_source import NoiseSource
 from dpwgan.privacy.randomness import make_streams
 from dpwgan.table.encoded import EncodedTable
 
@@ -78,14 +79,14 @@ def audit_runs(
     for run in range(runs):
         tossed = rng.random(canaries) < 0.5
         present = np.concatenate([np.ones(base, bool), tossed])
-        ledger = WatchedLedger(run_plan.open_ledger())
-        streams = make_streams(None if seed is None else seed + run)
-        with nulled(present), watched(ledger) as record:
-            fitted = fit_watched(encoded, run_plan, ledger=ledger, streams=streams)
+        record, streams = Record(), make_streams(None if seed is None else seed + run)
+        source = NoiseSource(noise=streams.noise, batches=streams.batches)
+        ledger = run_plan.open_ledger(source=source, observers=[record])
+        fitted = fit_watched(encoded.take(present), run_plan, ledger=ledger, streams=streams)
         claimed = ledger.guarantee().epsilon
         coins.append(tossed)
         from_output.append(looks.score(fitted.sample(_ROWS_SEEN * encoded.records, rng=streams.model)))
-        counts = [release for release in record.releases if release.line == ONE_WAYS_LABEL]
+        counts = [seen for seen in record.seen if seen.line == ONE_WAYS_LABEL]
         anchor = getattr(run_plan.plan, "anchor", run_plan.plan)
         counted = getattr(anchor, "one_way_plan", None)
         # Counts class by class, or of a prior, are laid out in another way: they are left to the attack on releases.
@@ -185,7 +186,7 @@ def locate_one_ways(encoded: EncodedTable, plan: OneWayPlan) -> sparse.csr_matri
 
 
 def score_counts(
-    release: Release, encoded: EncodedTable, plan: OneWayPlan, *, noise_multiplier: float, canaries: int
+    seen: Seen, encoded: EncodedTable, plan: OneWayPlan, *, noise_multiplier: float, canaries: int
 ) -> Scores:
     """Scores the canaries by the noisy one-way counts: the best linear guess of each coin, given all counts.
 
@@ -196,9 +197,9 @@ def score_counts(
     base = np.arange(encoded.records) < encoded.records - canaries
     tables = count_one_ways(encoded.take(base), plan)
     known = np.concatenate([histogram for histograms in tables for histogram in histograms])
-    stddev = noise_multiplier * release.sensitivity
+    stddev = noise_multiplier * seen.sensitivity
     located = locate_one_ways(encoded.take(~base), plan)
-    rest = release.released * release.sensitivity - known - np.asarray(located.sum(axis=0)).ravel() / 2
+    rest = seen.released * seen.sensitivity - known - np.asarray(located.sum(axis=0)).ravel() / 2
     shared = np.asarray((located @ located.T).todense())
     scores: Scores = np.linalg.solve(shared / 4 + stddev**2 * np.eye(canaries), located @ rest / 4)
     return scores

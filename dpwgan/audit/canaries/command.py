@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from dpwgan.app.cli import check_seed, refuse_overwriting
-from dpwgan.app.config import OPTIONS, SynthesisConfig, read_delta, read_epsilon
+from dpwgan.app.config import TRAINING_OPTIONS, SynthesisConfig, read_delta, read_epsilon
 from dpwgan.app.logs import LOGGER
 from dpwgan.app.planning import RunPlan, plan_run
 from dpwgan.audit.canaries.black_box import RunsBound, audit_runs
@@ -39,7 +39,7 @@ WHY_NO_GUARANTEE = (
     "above."
 )
 
-_SETTINGS = tuple(option for option in OPTIONS if option.training and option.name not in ("preset", "engine"))
+_SETTINGS = tuple(option for option in TRAINING_OPTIONS.values() if option.name != "engine")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -68,15 +68,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quiet", action="store_true", help="say only what went wrong on stderr")
     training = parser.add_argument_group("training, as for a run")
     for option in _SETTINGS:
-        more: dict[str, Any] = {"metavar": "|".join(option.choices) if option.choices else option.metavar}
-        training.add_argument("--" + option.name, dest=option.key, help=option.help, **more)
+        training.add_argument("--" + option.name, dest=option.key, help=option.help, metavar=option.metavar)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Audits a method on a table with canaries, and writes the bounds.
 
     Privacy: NOT private.
-    Raises: the errors of dpwgan.errors.
+    Raises: AuditError if part of what was reserved was not seen; else the errors of dpwgan.errors.
     """
     _check(arguments)
     config = SynthesisConfig(
@@ -203,11 +202,7 @@ def write_lines(document: Mapping[str, Any]) -> list[str]:
         f"{'shown every release: influence and noise measured':<52}{document['releases']['found']:>8.3f}"
         f"{document['claimed_epsilon']:>9.3f}",
     ]
-    lines += [
-        f"  {line['label'] + ', ' + str(line['releases']) + ' times':<50}{line['found']:>8.3f}"
-        f"{line['claimed_epsilon']:>9.3f}" + ("  <- passes its claim" if line["passes_the_claim"] else "")
-        for line in document["releases"]["lines"]
-    ]
+    lines += map(write_line, document["releases"]["lines"])
     guesses = document["guesses"]
     if guesses is not None:
         for title, bound in (
@@ -226,3 +221,13 @@ def write_lines(document: Mapping[str, Any]) -> list[str]:
         else "No bound passes its claim."
     )
     return [*lines, "", verdict, WHY_NO_GUARANTEE]
+
+
+def write_line(line: Mapping[str, Any]) -> str:
+    """Gives the text of one line of the ledger."""
+    found = "-" if line["found"] is None else f"{line['found']:.3f}"
+    said = "  <- passes its claim" if line["passes_the_claim"] else ""
+    if line["found"] is None:
+        said = "  seen, not bounded"
+    label = f"{line['label']}, {line['releases']} times"
+    return f"  {label:<50}{found:>8}{line['claimed_epsilon']:>9.3f}{said}"

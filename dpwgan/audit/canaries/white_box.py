@@ -9,32 +9,26 @@ below. So the bound needs one or two runs where a black-box attacker needs tens 
 What it assumes: that the noise is Gaussian, centred and of one stddev within a line of the ledger (of the
 critic: within one weight tensor), independent of the rows. If the mechanism is what the ledger says, all of this
 holds, and the bound passes the claim with `failure_probability` at most. Noise used twice is looked for in the
-differences of neighbouring releases, from which it drops out. Selections are not counted, and neither is, in
-effect, what is drawn once and is one number: a stddev cannot be bounded by that.
+differences of neighbouring releases, from which it drops out. Selections and lists of cells are seen, but not bounded;
+neither is, in effect, what is drawn once and is one number: a stddev cannot be bounded by that. A line of the ledger of
+which fewer acts were seen than it holds fails the audit: its bounds would speak of something else than the run.
 """
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import stats
 
 from dpwgan.app.planning import RunPlan
 from dpwgan.audit.canaries.lower_bound import MOST_EPSILON, Signal, bound_stddev, epsilon_of_signals
-from dpwgan.audit.canaries.watch import (
-    Numbers,
-    Record,
-    Release,
-    WatchedLedger,
-    fit_watched,
-    group_by_line,
-    replayed,
-    watched,
-)
-from dpwgan.audit.canaries.worlds import nulled
+from dpwgan.audit.canaries.watch import MakeSource, Numbers, Record, Seen, fit_watched, replay
+from dpwgan.errors import AuditError
 from dpwgan.privacy.events import PoissonGaussian
+from dpwgan.privacy.noise_source import NoiseSource
 from dpwgan.privacy.randomness import Streams, make_streams
+from dpwgan.privacy.release import Release
 from dpwgan.table.encoded import EncodedTable
 
 
@@ -44,21 +38,22 @@ class LineBound:
 
     Units: `claimed_noise` and `measured_noise` are stddevs over sensitivities, the latter an upper bound; `influence`
     is the largest influence of the canary in one release, in sensitivities. `claimed` and `found` are epsilons of the
-    line by itself, at the claim's delta.
+    line by itself, at the claim's delta. The four that are measured are None for a line that was seen and is not
+    bounded.
     """
 
     label: str
     count: int
-    claimed_noise: float
-    measured_noise: float
-    influence: float
     claimed: float
-    found: float
+    claimed_noise: float | None = None
+    measured_noise: float | None = None
+    influence: float | None = None
+    found: float | None = None
 
     @property
     def passes_the_claim(self) -> bool:
         """Whether more was measured than the line may cost."""
-        return self.found > self.claimed
+        return self.found is not None and self.found > self.claimed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,39 +76,51 @@ class WhiteBoxBound:
 
 
 def audit_releases(
-    encoded: EncodedTable, run_plan: RunPlan, *, canary: int, failure_probability: float = 0.05, seed: int | None = None
+    encoded: EncodedTable,
+    run_plan: RunPlan,
+    *,
+    canary: int,
+    failure_probability: float = 0.05,
+    seed: int | None = None,
+    make_source: MakeSource = NoiseSource,
 ) -> WhiteBoxBound:
     """Fits once with the canary, replays the run with it null, and bounds epsilon from below.
 
     Privacy: reads rows twice and charges a ledger of its own: the result is a private statistic.
     `canary`: the row that comes and goes. `seed` makes the run repeatable; noise comes from the operating system else.
-    Raises: as the method's fit.
+    `make_source`: for tests of the audit, what makes another source of noise than the tool's.
+    Raises: AuditError if part of what the ledger holds was not seen; else as the method's fit.
     """
-    ledger = WatchedLedger(run_plan.open_ledger())
     streams = make_streams(seed)
     # The generator's draws decide nothing about privacy, and both worlds must share them.
-    model_seed, latent_seed = (int(seed) for seed in streams.model.integers(2**63, size=2))
-    # Watching a critic takes TensorFlow, whose import takes seconds.
-    has_critic = any(isinstance(event, PoissonGaussian) for _, event, _, _ in run_plan.plan.charges)
-    with watched(ledger, canary=canary if has_critic else None, seed=latent_seed) as record:
-        fit_watched(encoded, run_plan, ledger=ledger, streams=_with_model(streams, model_seed))
+    model_seed = int(streams.model.integers(2**63))
+    record = Record(canary=canary)
+    ledger = run_plan.open_ledger(source=make_source(noise=streams.noise, batches=streams.batches), observers=[record])
+    fit_watched(encoded, run_plan, ledger=ledger, streams=_with_model(streams, model_seed))
+    refuse_unseen(ledger.releases, record)
     influences: list[Numbers] = []
-    if record.releases:
-        present = np.ones(encoded.records, bool)
-        present[canary] = False
-        again = WatchedLedger(run_plan.open_ledger())
-        with nulled(present), replayed(record) as exact:
-            fit_watched(encoded, run_plan, ledger=again, streams=_with_model(streams, model_seed))
-        influences = [release.exact - without for release, without in zip(record.releases, exact, strict=True)]
+    if record.seen:
+        others = encoded.take(np.arange(encoded.records) != canary)
+        without = replay(others, run_plan, record, streams=_with_model(streams, model_seed))
+        influences = [seen.exact - other for seen, other in zip(record.seen, without, strict=True)]
     return bound_record(
         record, influences, run_plan, claimed=ledger.guarantee().epsilon, failure_probability=failure_probability
     )
 
 
+def refuse_unseen(releases: Sequence[Release], record: Record) -> None:
+    """Raises: AuditError for the lines of a ledger of which not every act went by the record."""
+    unseen = [
+        f"{release.label} ({record.times[release.label]} of {release.times})"
+        for release in releases
+        if record.times[release.label] != release.times
+    ]
+    if unseen:
+        raise AuditError(f"the audit did not see all that the ledger holds, and proves nothing: {', '.join(unseen)}")
+
+
 def _with_model(streams: Streams, seed: int) -> Streams:
-    return Streams(
-        noise=streams.noise, batches=streams.batches, model=np.random.default_rng(seed), seeded=streams.seeded
-    )
+    return replace(streams, model=np.random.default_rng(seed))
 
 
 def bound_record(
@@ -125,43 +132,42 @@ def bound_record(
     failure_probability: float,
 ) -> WhiteBoxBound:
     """Turns what was recorded into bounds. Each stddev bounded gets an equal part of the failure probability."""
-    lines = group_by_line(record.releases)
-    share = failure_probability / max(1, 2 * len(lines) + 2 * len(record.sizes))
-    choice = run_plan.choice
+    choice, releases = run_plan.choice, run_plan.plan.releases
+    noisy = {seen.line for seen in record.seen}
+    share = failure_probability / max(1, 2 * len(noisy) + 2 * len(record.sizes))
     delta = choice.budget.delta
-    found_signals: list[Signal] = []
+    signals: list[Signal] = []
     bounds: list[LineBound] = []
-    events = {label: (event, count) for label, event, count, _ in run_plan.plan.charges}
-    for label, (event, count) in events.items():
-        is_critic = isinstance(event, PoissonGaussian)
-        positions = lines.get(label, [])
-        if not positions and not (is_critic and record.steps):
-            continue  # a selection, or a line that no release was charged to
-        alternative = 0.0
+    for release in releases:
+        event, alternative = release.event, 0.0
+        claimed_alone = choice.accountant.get_epsilon(
+            [release.charge], delta=delta, neighboring_relation=choice.neighboring_relation
+        )
+        line = LineBound(label=release.label, count=record.times[release.label], claimed=claimed_alone)
         if isinstance(event, PoissonGaussian):
             signal, noise, influence, alternative = _measure_steps(record, event, share=share, delta=delta)
-        else:
+        elif release.label in noisy:
+            places = [place for place, seen in enumerate(record.seen) if seen.line == release.label]
             signal, noise, influence = _measure_releases(
-                [record.releases[i] for i in positions], [influences[i] for i in positions], share=share
+                [record.seen[place] for place in places], [influences[place] for place in places], share=share
             )
-        found_signals.append(signal)
+        else:
+            bounds.append(line)  # a selection
+            continue
+        signals.append(signal)
         bounds.append(
-            LineBound(
-                label=label,
-                count=signal.times if is_critic else len(positions),
+            replace(
+                line,
                 claimed_noise=float(event.noise_multiplier),
                 measured_noise=noise,
                 influence=influence,
-                claimed=choice.accountant.get_epsilon(
-                    [(event, count)], delta=delta, neighboring_relation=choice.neighboring_relation
-                ),
                 found=max(alternative, epsilon_of_signals([signal], delta=delta)),
             )
         )
     # A line by itself is part of the run: its bound is one of the run.
-    found = max((line.found for line in bounds), default=0.0)
-    if len(found_signals) > 1:
-        found = max(found, epsilon_of_signals(found_signals, delta=delta))
+    found = max((line.found for line in bounds if line.found is not None), default=0.0)
+    if len(signals) > 1:
+        found = max(found, epsilon_of_signals(signals, delta=delta))
     return WhiteBoxBound(
         found=found,
         claimed=claimed,
@@ -172,7 +178,7 @@ def bound_record(
 
 
 def _measure_releases(
-    releases: Sequence[Release], influences: Sequence[Numbers], *, share: float
+    releases: Sequence[Seen], influences: Sequence[Numbers], *, share: float
 ) -> tuple[Signal, float, float]:
     """Bounds a line of releases on all rows. Gives the signal in all, the noise's stddev and the largest influence.
 

@@ -2,29 +2,29 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from dpwgan.critic.finite import refuse_unless_finite
-from dpwgan.critic.plan import TENSORFLOW_SECONDS, TrainingPlan, make_plan, plan_training
+from dpwgan.critic.plan import CRITIC_LABEL, TENSORFLOW_SECONDS, TrainingPlan, make_plan, plan_training
 from dpwgan.critic.sampler import MlpSampler
 from dpwgan.critic.settings import DpWganSettings
 from dpwgan.errors import UsageError
 from dpwgan.images.basis import REACH, SmoothFrame
 from dpwgan.marginals.simplex import project_on_simplex
-from dpwgan.methods.base import Progress, refuse_unknown_settings
-from dpwgan.methods.published.game import Game, GameSettings, build_players, count_classes, plan_game
+from dpwgan.methods.base import Progress
+from dpwgan.methods.published.game import Game, build_networks, count_classes, plan_game
 from dpwgan.methods.published.image_samplers import ConvSampler, LabelledSampler
 from dpwgan.methods.published.plain_game import PlainPlan, fit_plainly
+from dpwgan.methods.settings import DpCriticSettings
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.choose import AccountantChoice, choose_accountant_for_family, choose_nothing
 from dpwgan.privacy.events import Charge, Gaussian, Unprotected, gaussian, poisson_gaussian
 from dpwgan.privacy.journal import Arrays
 from dpwgan.privacy.ledger import Ledger
-from dpwgan.privacy.mechanisms.gaussian import add_gaussian_noise
 from dpwgan.privacy.randomness import Streams
 from dpwgan.privacy.release import Release
 from dpwgan.table.encoded import EncodedTable, TableShape
@@ -41,9 +41,6 @@ REASON = (
 _FEATURE_CLIP_NORM = 1.0
 _FEATURE_NOISE = 1.5
 _BATCH = 64
-_CRITIC_STEPS = 5
-# The paper has 1e-4, for runs of many thousand generator steps; here there are hundreds.
-_LEARNING_RATE = 1e-3
 # A penalty takes gradients of gradients: the work of a generator step, and half as much again.
 _PASSES = 1.5
 _CRITIC_FILTERS = (32, 64)
@@ -53,8 +50,6 @@ _FORMAL_HIDDEN = (64, 64)
 _FORMAL_BATCH = 512
 _FORMAL_STEPS = 300
 _FORMAL_GENERATOR_BATCH = 128
-_FORMAL_CRITIC_RATE = 1e-3
-_FORMAL_GENERATOR_RATE = 5e-3
 _FORMAL_PASSES = 3.0
 _FORMAL_CLIP_NORM = 1.0
 _LEAST_NOISE = 1.0
@@ -77,25 +72,6 @@ _IMAGE_TARGET_SLOPE = 0.0
 _CLASSES_SHARE = 0.1
 _SIZES_PART = 0.5
 _MEAN_PART = math.sqrt(1.0 - _SIZES_PART**2)
-
-
-@dataclass(frozen=True, kw_only=True)
-class DpCriticSettings(GameSettings):
-    """Settings of the method. `formal`: whether the critic is trained privately; `l2_clip_norm` belongs to that.
-
-    Raises: UsageError for a value out of its range.
-    """
-
-    formal: bool = False
-    l2_clip_norm: float | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not isinstance(self.formal, bool):
-            raise UsageError("formal must be true or false")
-        # Outside these, squares of float32 numbers vanish or overflow, and with them the clip or the noise.
-        if self.l2_clip_norm is not None and not 1e-6 <= self.l2_clip_norm <= 1e6:
-            raise UsageError("l2_clip_norm must lie between 1e-06 and 1e+06")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,16 +155,7 @@ class DpCritic:
 
     def make_settings(self, **asked: Any) -> DpCriticSettings:
         """Checks settings by name. Raises: UsageError."""
-        formal = asked.get("formal", False)
-        refuse_unknown_settings(self.name, asked, known={part.name for part in fields(DpCriticSettings)})
-        if not formal and "l2_clip_norm" in asked:
-            raise UsageError(f"the method {self.name} has a clip-norm with --formal only")
-        defaults: dict[str, Any] = {
-            "critic_steps_per_generator_step": 1 if formal else _CRITIC_STEPS,
-            "generator_learning_rate": _FORMAL_GENERATOR_RATE if formal else _LEARNING_RATE,
-            "critic_learning_rate": _FORMAL_CRITIC_RATE if formal else _LEARNING_RATE,
-        }
-        return DpCriticSettings(**{**defaults, **asked})
+        return DpCriticSettings.make(self.name, asked)
 
     def plan(
         self,
@@ -257,7 +224,7 @@ class DpCritic:
                 noise_multiplier=_FEATURE_NOISE,
                 device_rng=make_device_rng(streams.noise),
             )
-            return build_players(
+            return build_networks(
                 encoded,
                 plan.game,
                 shares=shares,
@@ -266,12 +233,12 @@ class DpCritic:
                 noisy_features=noisy_features,
             )
 
-        def make_steps(players: Any) -> Any:
+        def make_steps(networks: Any) -> Any:
             from dpwgan.methods.published.gradient_penalty_step import PlainPenaltyStep, ScoreClimb
 
             return (
-                PlainPenaltyStep(players, batch_size=batch_size, learning_rate=settings.critic_learning_rate),
-                ScoreClimb(players, batch_size=batch_size, learning_rate=settings.generator_learning_rate),
+                PlainPenaltyStep(networks, batch_size=batch_size, learning_rate=settings.critic_learning_rate),
+                ScoreClimb(networks, batch_size=batch_size, learning_rate=settings.generator_learning_rate),
             )
 
         return fit_plainly(encoded, plan, build=build, make_steps=make_steps, **run)
@@ -369,25 +336,28 @@ def _fit_table(
     from dpwgan.critic.loop import train
     from dpwgan.methods.published.descent import AdamDescent
     from dpwgan.methods.published.gradient_penalty_step import PrivatePenaltyStep, ScoreClimb
-    from dpwgan.methods.published.players import TablePlayers
+    from dpwgan.methods.published.networks import Perceptrons
 
     game = plan.game
-    players = TablePlayers(
+    networks = Perceptrons(
         encoded,
         latent=game.settings.latent,
         hidden_generator=game.hidden_generator,
         hidden_critic=game.hidden_critic,
         rng=streams.model,
     )
+    steps = ledger.open(CRITIC_LABEL)
+    descent = AdamDescent(networks.critic_weights)
     train(
         plan.critic,
-        critic_step=PrivatePenaltyStep(players, plan=plan.critic, descent=AdamDescent(players.critic_weights)),
-        generator_step=ScoreClimb(players, batch_size=_FORMAL_GENERATOR_BATCH, learning_rate=1.0),
+        steps=steps,
+        critic_step=PrivatePenaltyStep(networks, plan=plan.critic, steps=steps, descent=descent),
+        generator_step=ScoreClimb(networks, batch_size=_FORMAL_GENERATOR_BATCH, learning_rate=1.0),
         ledger=ledger,
-        streams=streams,
         progress=progress,
+        records=encoded.records,
     )
-    sampler = players.make_sampler()
+    sampler = networks.make_sampler()
     refuse_unless_finite(sampler.weights)
     return sampler
 
@@ -404,15 +374,14 @@ def _fit_images(
     from dpwgan.critic.loop import train
     from dpwgan.methods.published.descent import RememberedDescent
     from dpwgan.methods.published.gradient_penalty_step import PrivatePenaltyStep, ScoreClimb
-    from dpwgan.methods.published.labelled_players import LabelledPlayers
+    from dpwgan.methods.published.labelled_networks import PointNetworks
 
     def release() -> Arrays:
-        ledger.charge(CLASSES_LABEL)
-        shares, centre = release_classes(encoded, plan, rng=streams.noise)
+        shares, centre = release_classes(encoded, plan, ledger=ledger)
         return {"shares": shares, "centre": centre}
 
     released = ledger.keep(CLASSES_LABEL, release)
-    players = LabelledPlayers(
+    networks = PointNetworks(
         encoded,
         frame,
         shares=released["shares"].astype(np.float64),
@@ -421,14 +390,17 @@ def _fit_images(
         hidden=_IMAGE_HIDDEN,
         rng=streams.model,
     )
-    climb = ScoreClimb(players, batch_size=_IMAGE_GENERATOR_BATCH, learning_rate=1.0, average=_IMAGE_AVERAGE)
+    climb = ScoreClimb(networks, batch_size=_IMAGE_GENERATOR_BATCH, learning_rate=1.0, average=_IMAGE_AVERAGE)
+    steps = ledger.open(CRITIC_LABEL)
     train(
         plan.critic,
+        steps=steps,
         critic_step=PrivatePenaltyStep(
-            players,
+            networks,
             plan=plan.critic,
+            steps=steps,
             descent=RememberedDescent(
-                players.critic_weights,
+                networks.critic_weights,
                 memory=_IMAGE_MEMORY,
                 pull=_IMAGE_PULL,
                 l2_clip_norm=plan.critic.l2_clip_norm,
@@ -437,35 +409,29 @@ def _fit_images(
         ),
         generator_step=climb,
         ledger=ledger,
-        streams=streams,
         progress=progress,
+        records=encoded.records,
     )
-    sampler = players.make_sampler(climb.averaged)
+    sampler = networks.make_sampler(climb.averaged)
     refuse_unless_finite(sampler.weights)
     return sampler
 
 
 def release_classes(
-    encoded: EncodedTable, plan: FormalPlan, *, rng: np.random.Generator
+    encoded: EncodedTable, plan: FormalPlan, *, ledger: Ledger
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """Releases the sizes of the classes, as shares, and the mean of all pictures' points.
 
-    Privacy: one Gaussian event. The caller has charged it. Making shares and a mean of it is post-processing, with the
-      public n.
+    Privacy: one Gaussian release. Making shares and a mean of it is post-processing, with the public n.
     Shapes: (classes,) and (dimension,).
     """
-    if plan.frame is None or plan.classes is None:
+    frame, records = plan.frame, plan.critic.shape.records
+    if frame is None:
         raise UsageError("only a table of images has classes")
-    noisy, _ = add_gaussian_noise(
-        sum_classes(encoded, plan.frame),
-        sensitivity=1.0,
-        noise_multiplier=plan.classes.noise_multiplier,
-        rng=rng,
-        replace_one_factor=plan.classes.replace_one_factor,
-    )
-    sizes, total = np.split(noisy, [plan.frame.grid.classes])
-    shares = project_on_simplex(sizes / _SIZES_PART, np.ones_like(sizes), total=float(encoded.records))
-    return shares / encoded.records, total * (REACH / _MEAN_PART / encoded.records)
+    noisy = ledger.release(CLASSES_LABEL, lambda: sum_classes(encoded, frame)).values
+    sizes, total = np.split(noisy, [frame.grid.classes])
+    shares = project_on_simplex(sizes / _SIZES_PART, np.ones_like(sizes), total=float(records))
+    return shares / records, total * (REACH / _MEAN_PART / records)
 
 
 def sum_classes(encoded: EncodedTable, frame: SmoothFrame) -> npt.NDArray[np.float64]:

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from dpwgan.methods.published.players import Networks
+from dpwgan.methods.published.networks import Networks
 
 PENALTY = 10.0
 """Weight of the penalty, lambda, as published."""
@@ -23,22 +23,22 @@ class Match(NamedTuple):
     mixing: tf.Tensor
 
 
-def score_losses(players: Networks, match: Match) -> tf.Tensor:
+def score_losses(networks: Networks, match: Match) -> tf.Tensor:
     """Gives the critic's loss without its penalty: the generated row's score less the real one's. Shapes: (b,)."""
-    real = players.score(match.content, match.labels)
-    return players.score(match.generated, match.labels) - real
+    real = networks.score(match.content, match.labels)
+    return networks.score(match.generated, match.labels) - real
 
 
-def record_losses(players: Networks, match: Match, *, target_slope: float = 1.0) -> tf.Tensor:
+def record_losses(networks: Networks, match: Match, *, target_slope: float = 1.0) -> tf.Tensor:
     """Gives what each record adds to the critic's loss: less its own score, and its penalty.
 
     The scores of generated rows are the rest of the loss, and no record is in them. Shapes: (b,).
     """
-    own = players.score(match.content, match.labels)
-    return penalties(players, match, target_slope=target_slope) - own
+    own = networks.score(match.content, match.labels)
+    return penalties(networks, match, target_slope=target_slope) - own
 
 
-def penalties(players: Networks, match: Match, *, target_slope: float = 1.0) -> tf.Tensor:
+def penalties(networks: Networks, match: Match, *, target_slope: float = 1.0) -> tf.Tensor:
     """Gives lambda (|slope| - target)^2 at a point between each real row and its generated one.
 
     The slope is the gradient of a row's score by that row's own content, so that a row's penalty depends on no other.
@@ -52,7 +52,7 @@ def penalties(players: Networks, match: Match, *, target_slope: float = 1.0) -> 
     between = mixing * match.content + (1.0 - mixing) * match.generated
     with tf.GradientTape(watch_accessed_variables=False) as tape:
         tape.watch(between)
-        scores = players.score(between, match.labels)
+        scores = networks.score(between, match.labels)
     slopes = tape.gradient(scores, between)
     squares = tf.reduce_sum(tf.square(slopes), axis=list(range(1, len(inner))))
     # The root is kept from 0, where its gradient is not finite.

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from dpwgan.critic.adam import Adam
 from dpwgan.critic.tracing import compile_step
-from dpwgan.methods.published.players import Inputs, Players
+from dpwgan.methods.published.networks import Inputs, Networks
 
 BOUND_SHARE = 0.7
 """The bound on a loss, as a share of the discriminator's loss on the batch before (section 3.4)."""
@@ -30,7 +30,7 @@ class LossNoiseSteps:
 
     def __init__(
         self,
-        players: Players,
+        networks: Networks,
         *,
         batch_size: int,
         noise_multiplier: float,
@@ -39,19 +39,19 @@ class LossNoiseSteps:
         noise_rng: np.random.Generator,
     ) -> None:
         """`noise_multiplier` is the paper's sigma: stddev over the bound C."""
-        self._players = players
+        self._networks = networks
         self._batch_size = batch_size
         self._noise_multiplier = noise_multiplier
         self._noise_rng = noise_rng
         self._generator_adam = Adam(
-            players.generator_weights,
+            networks.generator_weights,
             learning_rate=generator_learning_rate,
             mean_memory=_MEAN_MEMORY,
             square_memory=_GENERATOR_SQUARE_MEMORY,
             floor=_GENERATOR_FLOOR,
         )
         self._critic_adam = Adam(
-            players.critic_weights,
+            networks.critic_weights,
             learning_rate=critic_learning_rate,
             mean_memory=_MEAN_MEMORY,
             square_memory=_CRITIC_SQUARE_MEMORY,
@@ -78,26 +78,26 @@ class LossNoiseSteps:
         Shapes: a number, and a list like the generator's weights.
         """
         with tf.GradientTape(watch_accessed_variables=False) as tape:
-            tape.watch(self._players.generator_weights)
-            scores = self._players.score(self._players.generate(inputs, labels), labels)
+            tape.watch(self._networks.generator_weights)
+            scores = self._networks.score(self._networks.generate(inputs, labels), labels)
             clipped = clip_losses(tf.nn.softplus(-scores), bound=bound)
             stddev = self._noise_multiplier * bound
             loss = (tf.reduce_sum(clipped) + stddev * noise) / float(self._batch_size)
-        return loss, tape.gradient(loss, self._players.generator_weights)
+        return loss, tape.gradient(loss, self._networks.generator_weights)
 
     def _train_discriminator(self, rows: tf.Tensor) -> None:
-        content, labels = self._players.read(rows)
-        generated = tf.stop_gradient(self._players.generate(self._players.draw(self._batch_size), labels))
+        content, labels = self._networks.read(rows)
+        generated = tf.stop_gradient(self._networks.generate(self._networks.draw(self._batch_size), labels))
         with tf.GradientTape(watch_accessed_variables=False) as tape:
-            tape.watch(self._players.critic_weights)
-            on_real = tf.reduce_mean(tf.nn.softplus(-self._players.score(content, labels)))
-            on_generated = tf.reduce_mean(tf.nn.softplus(self._players.score(generated, labels)))
+            tape.watch(self._networks.critic_weights)
+            on_real = tf.reduce_mean(tf.nn.softplus(-self._networks.score(content, labels)))
+            on_generated = tf.reduce_mean(tf.nn.softplus(self._networks.score(generated, labels)))
             loss = 0.5 * (on_real + on_generated)
         self._bound.assign(BOUND_SHARE * on_generated)
-        self._critic_adam.descend(tape.gradient(loss, self._players.critic_weights))
+        self._critic_adam.descend(tape.gradient(loss, self._networks.critic_weights))
 
     def _train_generator(self, noise: tf.Tensor) -> None:
-        inputs, labels = self._players.draw(self._batch_size), self._players.draw_labels(self._batch_size)
+        inputs, labels = self._networks.draw(self._batch_size), self._networks.draw_labels(self._batch_size)
         _, gradients = self.differentiate_noisy_loss(inputs, labels, bound=self._bound, noise=noise)
         self._generator_adam.descend(gradients)
 

@@ -38,14 +38,14 @@ class NoisyDiscriminator(Critic):
         weight_clip: float,
         layer_noise: float,
         rng: np.random.Generator,
-        noise_rng: np.random.Generator | None = None,
+        secrets: np.random.Generator | None = None,
     ) -> None:
         """Draws the first weights, and the keys of the layers' noise. `layer_noise` is a stddev.
 
-        `noise_rng` is for one that sums clipped gradients of real rows: their noise is keyed by it.
+        `secrets` is for one that sums clipped gradients of real rows: their noise is keyed by it.
         """
         super().__init__(spans, hidden=hidden, weight_clip=weight_clip, rng=rng)
-        self.layer_noise: LayerNoise = LayerNoise(stddev=layer_noise, widths=hidden, rng=rng, noise_rng=noise_rng)
+        self.layer_noise: LayerNoise = LayerNoise(stddev=layer_noise, widths=hidden, rng=rng, secrets=secrets)
 
     def logit(self, dense: tf.Tensor) -> tf.Tensor:
         """Gives the logits of dense rows. Shapes: (b, width) to (b,)."""

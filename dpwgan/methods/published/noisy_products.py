@@ -34,7 +34,7 @@ class NoisyProducts:
         length: float,
         layer_noise: float,
         rng: np.random.Generator,
-        noise_rng: np.random.Generator,
+        secrets: np.random.Generator,
     ) -> None:
         """Starts with weights of 0, and draws the keys of the layer's noise. `layer_noise` is a stddev.
 
@@ -42,7 +42,7 @@ class NoisyProducts:
         """
         self._classes = classes
         self._scale = float(1.0 / (length**2 * np.sqrt(1.0 + _TOGETHER**2)))
-        self.layer_noise = LayerNoise(stddev=layer_noise, widths=(features,), rng=rng, noise_rng=noise_rng)
+        self.layer_noise = LayerNoise(stddev=layer_noise, widths=(features,), rng=rng, secrets=secrets)
         self.weights = [
             tf.Variable(tf.zeros((classes, features, features)), name="class_products"),
             tf.Variable(tf.zeros((features, features)), name="common_products"),

@@ -20,7 +20,7 @@ from dpwgan.privacy.release import Release
 from dpwgan.table.encoded import EncodedTable
 
 if TYPE_CHECKING:
-    from dpwgan.methods.published.players import Players
+    from dpwgan.methods.published.networks import ImageNetworks, Perceptrons
 
 CLASSES_LABEL = "unprotected class sizes"
 STEPS_LABEL = "unprotected critic steps"
@@ -80,8 +80,8 @@ def fit_plainly(
     encoded: EncodedTable,
     plan: PlainPlan,
     *,
-    build: "Callable[[npt.NDArray[np.float64] | None], Players]",
-    make_steps: "Callable[[Players], Steps]",
+    build: "Callable[[npt.NDArray[np.float64] | None], ImageNetworks | Perceptrons]",
+    make_steps: "Callable[[ImageNetworks | Perceptrons], Steps]",
     streams: Streams,
     ledger: Ledger,
     progress: Progress,
@@ -90,7 +90,7 @@ def fit_plainly(
 ) -> ConvSampler | MlpSampler:
     """Counts the classes of images, trains, and takes the generator out.
 
-    `build` makes the players, from the shares of the classes; `make_steps` the steps that they take.
+    `build` makes the networks, from the shares of the classes; `make_steps` the steps that they take.
     Privacy: none, but every read is charged before it happens.
     Raises: PrivacyError, ResourceError, UsageError.
     """
@@ -104,8 +104,8 @@ def fit_plainly(
         ledger.charge(CLASSES_LABEL)
         shares = count_classes(encoded, game.grid) / encoded.records
     with on_device(device, threads=threads):
-        players = build(shares)
-        critic_step, generator_step = make_steps(players)
+        networks = build(shares)
+        critic_step, generator_step = make_steps(networks)
         train_plainly(
             label=STEPS_LABEL,
             records=game.shape.records,
@@ -118,11 +118,11 @@ def fit_plainly(
             streams=streams,
             progress=progress,
         )
-    return take_sampler(players)
+    return take_sampler(networks)
 
 
-def take_sampler(players: "Players") -> ConvSampler | MlpSampler:
+def take_sampler(networks: "ImageNetworks | Perceptrons") -> ConvSampler | MlpSampler:
     """Takes the generator out of a game. Raises: UsageError if its weights are not finite."""
-    sampler = players.make_sampler()
+    sampler = networks.make_sampler()
     refuse_unless_finite(sampler.weights)
     return sampler

@@ -17,9 +17,9 @@ def train_plainly(
     records: int,
     batch_size: int,
     steps: int,
-    critic_steps_per_generator_step: int,
     critic_step: Callable[[npt.NDArray[np.int64]], None],
-    generator_step: Callable[[], None],
+    generator_step: Callable[[], None] | None = None,
+    critic_steps_per_generator_step: int = 1,
     ledger: Ledger,
     streams: Streams,
     progress: Callable[[int, int, float], None],
@@ -35,7 +35,7 @@ def train_plainly(
     for step in range(steps):
         ledger.charge(label)
         critic_step(streams.batches.choice(records, size=batch_size, replace=False, shuffle=False))
-        if (step + 1) % critic_steps_per_generator_step == 0:
+        if generator_step is not None and (step + 1) % critic_steps_per_generator_step == 0:
             generator_step()
         if (step + 1) % every == 0 or step + 1 == steps:
             progress(step + 1, steps, ledger.epsilon_spent())

@@ -25,6 +25,7 @@ from dpwgan.privacy.release import Release
 from dpwgan.table.encoded import EncodedTable, TableShape
 
 if TYPE_CHECKING:
+    from dpwgan.methods.published.networks import Networks
     from dpwgan.privacy.ledger import Ledger
 
 GENERATOR_LABEL = "generator and discriminator steps"
@@ -196,48 +197,50 @@ def fit_published(
     """Trains both networks, of a table or of images with convolutions. Privacy: none; each read is noted before it."""
     from dpwgan.critic.latents import LatentSource
     from dpwgan.critic.mlp import MlpGenerator
-    from dpwgan.methods.published.published_game import ImageRows
+    from dpwgan.methods.published.networks import ImageNetworks
 
-    networks, rng = plan.networks, streams.model
+    settings, rng = plan.networks, streams.model
     run: dict[str, Any] = {"streams": streams, "ledger": ledger, "progress": progress}
     grid = find_images(plan.shape)
     if grid is None or min(grid.shape[:2]) < LEAST_SIDE:
-        generator = MlpGenerator(encoded.spans, latent=networks.latent, hidden=networks.hidden_generator, rng=rng)
-        latents = LatentSource(latent=networks.latent, width=plan.shape.width, rng=rng)
-        weights = play_published_table(encoded, plan, generator=generator, latents=latents, **run)
+        generator = MlpGenerator(encoded.spans, latent=settings.latent, hidden=settings.hidden_generator, rng=rng)
+        latents = LatentSource(latent=settings.latent, width=plan.shape.width, rng=rng)
+        weights = train_published_table(encoded, plan, generator=generator, latents=latents, **run)
         return MlpSampler(weights=weights, spans=encoded.spans)
-    game = ImageRows(encoded, grid, latent=networks.latent, layer_noise=LAYER_NOISE, rng=rng)
-    weights = _play(game, plan, **run)
     shares = np.full(grid.classes, 1.0 / grid.classes)
-    return ConvSampler(weights=weights, shares=shares, grid=grid)
+    networks = ImageNetworks(
+        encoded, grid, shares=shares, latent=settings.latent, activation_stddev=LAYER_NOISE, rng=rng
+    )
+    _train(networks, plan, **run)
+    return networks.make_sampler()
 
 
-def play_published_table(
+def train_published_table(
     encoded: EncodedTable, plan: PublishedPlan, *, generator: Any, latents: Any, streams: Streams, **run: Any
 ) -> tuple[npt.NDArray[np.float32], ...]:
-    """Plays against a perceptron, and gives the generator's weights. Each step is noted before it reads rows."""
+    """Trains a generator against a perceptron, and gives its weights. Each step is noted before it reads rows."""
+    from dpwgan.methods.published.networks import TableNetworks
     from dpwgan.methods.published.noisy import NoisyDiscriminator
-    from dpwgan.methods.published.published_game import TableRows
 
+    hidden = plan.networks.hidden_critic
     discriminator = NoisyDiscriminator(
-        encoded.spans,
-        hidden=plan.networks.hidden_critic,
-        weight_clip=1e3,
-        layer_noise=LAYER_NOISE,
-        rng=streams.model,
+        encoded.spans, hidden=hidden, weight_clip=1e3, layer_noise=LAYER_NOISE, rng=streams.model
     )
-    game = TableRows(encoded, generator=generator, discriminator=discriminator, latents=latents)
-    return _play(game, plan, streams=streams, **run)
+    networks = TableNetworks(
+        encoded, generator=generator, critic=discriminator, latents=latents, score=discriminator.logit
+    )
+    return _train(networks, plan, streams=streams, **run)
 
 
-def _play(
-    game: Any, plan: PublishedPlan, *, streams: Streams, ledger: Ledger, progress: Progress
+def _train(
+    networks: Networks, plan: PublishedPlan, *, streams: Streams, ledger: Ledger, progress: Progress
 ) -> tuple[npt.NDArray[np.float32], ...]:
     from dpwgan.critic.finite import refuse_unless_finite
-    from dpwgan.methods.published.published_game import PublishedSteps
+    from dpwgan.methods.published.plain_loop import train_plainly
+    from dpwgan.methods.published.published_steps import PublishedSteps
 
     steps = PublishedSteps(
-        game,
+        networks,
         microbatches=plan.microbatches,
         microbatch=plan.batch // plan.microbatches,
         l2_clip_norm=GENERATOR_CLIP,
@@ -245,13 +248,16 @@ def _play(
         mean_memory=MEAN_MEMORY,
         square_memory=SQUARE_MEMORY,
     )
-    every = max(1, plan.steps // 50)
-    for step in range(plan.steps):
-        ledger.charge(GENERATOR_LABEL)
-        rows = streams.batches.choice(plan.shape.records, size=plan.batch, replace=False)
-        steps(rows, noise_rng=streams.noise, noise_multiplier=plan.noise_multiplier)
-        if (step + 1) % every == 0 or step + 1 == plan.steps:
-            progress(step + 1, plan.steps, ledger.epsilon_spent())
-    weights = tuple(weight.numpy() for weight in game.generator_weights)
+    train_plainly(
+        label=GENERATOR_LABEL,
+        records=plan.shape.records,
+        batch_size=plan.batch,
+        steps=plan.steps,
+        critic_step=lambda rows: steps(rows, noise_rng=streams.noise, noise_multiplier=plan.noise_multiplier),
+        ledger=ledger,
+        streams=streams,
+        progress=progress,
+    )
+    weights = tuple(weight.numpy() for weight in networks.generator_weights)
     refuse_unless_finite(weights)
     return weights

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpwgan.critic.plan import choose_sampling_probability, choose_steps, make_plan
+from dpwgan.critic.plan import CRITIC_LABEL, choose_sampling_probability, choose_steps, make_plan
 from dpwgan.critic.settings import DpWganSettings
 from dpwgan.errors import DpwganError, UsageError
 from dpwgan.gaussians.projected_gaussian import ClassSampler
@@ -20,27 +20,18 @@ from dpwgan.methods.base import Progress
 from dpwgan.methods.published.dp_gan import (
     MOST_DIMENSION,
     DpGanPlan,
-    DpGanSettings,
     complete_settings,
     generate_few,
     lay_out_space,
     make_discriminator,
-    make_dp_gan_settings,
     refuse_nothing_to_train_on,
     seen_shape,
 )
 from dpwgan.methods.published.image_samplers import SmoothSampler
-from dpwgan.methods.published.published_gan import PublishedPlan, plan_published, play_published_table
+from dpwgan.methods.published.published_gan import PublishedPlan, plan_published, train_published_table
 from dpwgan.methods.published.refined_table import RefinedTable
-from dpwgan.methods.ron_gauss import (
-    RonGauss,
-    RonGaussImagePlan,
-    RonGaussPlan,
-    RonGaussSettings,
-    get_factors,
-    lay_out_releases,
-    share_out,
-)
+from dpwgan.methods.ron_gauss import RonGauss, RonGaussImagePlan, RonGaussPlan, get_factors, lay_out_releases, share_out
+from dpwgan.methods.settings import DpGanSettings, RonDpGanSettings, RonGaussSettings
 from dpwgan.privacy.accountants.moments import MOMENTS
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.choose import AccountantChoice, FamilyChoice, choose_accountant_for_family
@@ -55,7 +46,6 @@ if TYPE_CHECKING:
     from dpwgan.privacy.ledger import Ledger
 
 # Of a budget the prior gets this share, in units of rho, and of that the counts, or means, theirs: see docs/dp-gan.md.
-PRIOR_SHARE = 0.7
 _TABLE_SHARES = (0.6, 1.0 - 0.6)
 _IMAGE_SHARES = (0.1, 0.5, 0.4)
 _PRIOR_SETTINGS = RonGaussSettings(noise="gaussian", mean_share=_TABLE_SHARES[0])
@@ -125,18 +115,16 @@ class RonDpGan:
     title = "DP-GAN with a RON-Gauss prior (RON-DP-GAN)"
     paper = "N. A. G. Johnson: Generating Privacy Preserving Synthetic Datasets, Princeton University, 2019"
 
-    def make_settings(self, **asked: Any) -> DpGanSettings:
+    def make_settings(self, **asked: Any) -> RonDpGanSettings:
         """Checks settings by name. Raises: UsageError."""
-        if "latent" in asked:
-            raise UsageError(f"the method {self.name} has no setting latent: the prior is the latent's law")
-        return make_dp_gan_settings(self.name, {"prior_share": PRIOR_SHARE, **asked})
+        return RonDpGanSettings.make(self.name, asked)
 
     def plan(
         self,
         shape: TableShape,
         budget: Budget,
         *,
-        settings: DpGanSettings,
+        settings: RonDpGanSettings,
         accountant_rule: str,
         neighboring_relation: NeighboringRelation,
         other_charges: Sequence[Charge] = (),
@@ -147,7 +135,7 @@ class RonDpGan:
         Raises: UsageError without a column to train on, PrivacyError if the budget cannot be met.
         """
         refuse_nothing_to_train_on(shape, method=self.name)
-        share = PRIOR_SHARE if settings.prior_share is None else settings.prior_share
+        share = settings.prior_share
         shared: dict[str, Any] = {
             "budget": budget,
             "neighboring_relation": neighboring_relation,
@@ -169,7 +157,7 @@ class RonDpGan:
                 accountant_rule=accountant_rule,
                 neighboring_relation=neighboring_relation,
                 other_charges=other_charges,
-                prior_share=settings.prior_share,
+                prior_share=share,
                 prior=_plan_prior(shape, choice, scale=choice.noise_scale, share=1.0),
             )
         space = lay_out_space(shape, settings)
@@ -288,13 +276,13 @@ def _fit_images(
     generator = SmoothGenerator(space, latent=latent, hidden=training.hidden_generator, prior=prior, rng=rng)
     latents = LatentSource(latent=latent, width=sum(span.width for span in space.point_spans), rng=rng)
     points = space.to_points(encoded)
-    run: dict[str, Any] = {"streams": streams, "ledger": ledger, "progress": progress}
+    run: dict[str, Any] = {"generator": generator, "latents": latents, "ledger": ledger, "progress": progress}
     if isinstance(plan, RonDpGanPlan):
-        steps = plan.game.steps
-        discriminator, update = make_discriminator(steps, space, streams=streams)
-        weights = play(points, steps, critic=discriminator, generator=generator, latents=latents, update=update, **run)
+        steps = ledger.open(CRITIC_LABEL)
+        discriminator, update = make_discriminator(plan.game.steps, space, rng=rng, secrets=steps.secrets)
+        weights = play(points, plan.game.steps, critic=discriminator, steps=steps, update=update, **run)
     else:
-        weights = play_published_table(points, plan, generator=generator, latents=latents, **run)
+        weights = train_published_table(points, plan, streams=streams, **run)
     return generator.to_sampler(weights)
 
 
@@ -336,11 +324,11 @@ def _fit_table(
     )
     shape = groups.shape
     latents = CodeSource(codes=_ROWS, width=shape.width, rng=rng)
-    run: dict[str, Any] = {"streams": streams, "ledger": ledger, "progress": progress}
+    run: dict[str, Any] = {"generator": generator, "latents": latents, "ledger": ledger, "progress": progress}
     if isinstance(plan, RonDpGanPlan):
-        steps = replace(plan.game.steps, shape=shape)
-        discriminator, _ = make_discriminator(steps, None, streams=streams)
-        weights = play(groups, steps, critic=discriminator, generator=generator, latents=latents, **run)
+        game, steps = replace(plan.game.steps, shape=shape), ledger.open(CRITIC_LABEL)
+        discriminator, _ = make_discriminator(game, None, rng=rng, secrets=steps.secrets)
+        weights = play(groups, game, critic=discriminator, steps=steps, **run)
     else:
-        weights = play_published_table(groups, plan, generator=generator, latents=latents, **run)
+        weights = train_published_table(groups, plan, streams=streams, **run)
     return generator.to_sampler(weights)

@@ -10,10 +10,10 @@ import pytest
 
 from dpwgan.audit.canaries import black_box
 from dpwgan.audit.canaries.black_box import audit_runs, find_buckets, locate_one_ways, score_counts
-from dpwgan.audit.canaries.broken import Bootstrap
-from dpwgan.audit.canaries.watch import Release
+from dpwgan.audit.canaries.watch import Seen
 from dpwgan.errors import UsageError
 from dpwgan.marginals.one_ways import count_one_ways, plan_one_ways
+from tests.audit.canaries.broken import Bootstrap
 from tests.audit.canaries.runs import make_plan, make_table
 
 FALSE_ALARM = 1e-6
@@ -40,7 +40,7 @@ def test_scores_of_counts_are_the_coins_when_there_is_next_to_no_noise() -> None
     coins = np.arange(12) % 3 == 0
     present[60:] = coins
     counts = count_all(encoded.take(present), plan) / plan.sensitivity
-    release = Release(line="", sensitivity=plan.sensitivity, exact=counts, released=counts)
+    release = Seen(line="", sensitivity=plan.sensitivity, exact=counts, released=counts)
     scores = score_counts(release, encoded, plan, noise_multiplier=1e-4, canaries=12)
     np.testing.assert_allclose(scores + 0.5, coins, atol=1e-3)
 

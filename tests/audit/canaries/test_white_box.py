@@ -6,18 +6,34 @@ Runs are seeded, so a test gives the same answer each time; each bound may be wr
 import contextlib
 import functools
 import math
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from dpwgan.audit.canaries.broken import TWINS, broken
 from dpwgan.audit.canaries.lower_bound import Signal, epsilon_of_signals
-from dpwgan.audit.canaries.watch import Release
-from dpwgan.audit.canaries.white_box import WhiteBoxBound, _epsilon_of_pairs, _measure_releases, audit_releases
+from dpwgan.audit.canaries.watch import Record, Seen
+from dpwgan.audit.canaries.white_box import (
+    WhiteBoxBound,
+    _epsilon_of_pairs,
+    _measure_releases,
+    audit_releases,
+    refuse_unseen,
+)
+from dpwgan.errors import AuditError
+from dpwgan.marginals.anchor import ONE_WAYS_LABEL
+from dpwgan.methods.independent import Independent
 from dpwgan.methods.registry import METHODS as REGISTRY
 from dpwgan.privacy.accountants.amortized import gaussian_epsilon
+from dpwgan.privacy.events import ExponentialSelection, exponential_selection, gaussian, poisson_gaussian
+from dpwgan.privacy.ledger import Ledger
+from dpwgan.privacy.noise_source import NoiseSource
+from dpwgan.table.encoded import EncodedTable
+from tests.audit.canaries.broken import CLIPS, SOURCES, TWINS, broken_clip
 from tests.audit.canaries.runs import METHODS, OF_IMAGES, make_plan, make_table
+from tests.ledgers import make_release, open_ledger
 
 FALSE_ALARM = 1e-6
 
@@ -26,8 +42,15 @@ FALSE_ALARM = 1e-6
 def audit(name: str, *, epsilon: float, twin: str = "") -> WhiteBoxBound:
     encoded = make_table(images=name in OF_IMAGES)
     run_plan = make_plan(name, encoded, epsilon=epsilon)
-    with broken(twin) if twin else contextlib.nullcontext():
-        return audit_releases(encoded, run_plan, canary=encoded.records - 1, failure_probability=FALSE_ALARM, seed=5)
+    with broken_clip(twin) if twin in CLIPS else contextlib.nullcontext():
+        return audit_releases(
+            encoded,
+            run_plan,
+            canary=encoded.records - 1,
+            failure_probability=FALSE_ALARM,
+            seed=5,
+            make_source=SOURCES.get(twin, NoiseSource),
+        )
 
 
 AUDITED_ELSEWHERE = {"ron-gauss"}
@@ -59,6 +82,7 @@ FORMAL = [
 @pytest.mark.parametrize(("name", "epsilon"), FORMAL)
 def test_bound_stays_below_the_claim_when_the_method_is_formal(name: str, epsilon: float) -> None:
     bound = audit(name, epsilon=epsilon)
+    releases = make_plan(name, make_table(images=name in OF_IMAGES), epsilon=epsilon).plan.releases
     assert not bound.passes_the_claim
     assert bound.claimed <= epsilon
     # It is not empty: few numbers and a tiny chance of being wrong leave this much of it.
@@ -73,7 +97,16 @@ def test_bound_stays_below_the_claim_when_the_method_is_formal(name: str, epsilo
         "ron-gauss, images": 0.3,
     }.get(name, 0.6)
     assert bound.found > least * bound.claimed
-    for line in bound.lines:
+    assert [line.label for line in bound.lines] == [release.label for release in releases]
+    for line, release in zip(bound.lines, releases, strict=True):
+        assert line.count == release.times
+        if isinstance(release.event, ExponentialSelection):
+            assert line.found is None
+            continue
+        assert line.found is not None
+        assert line.influence is not None
+        assert line.measured_noise is not None
+        assert line.claimed_noise is not None
         assert line.found <= line.claimed
         assert line.influence <= 1.0 + 1e-9
         assert line.measured_noise >= 0.99 * line.claimed_noise
@@ -124,16 +157,15 @@ def test_influences_are_the_sensitivities_when_counts_are_released() -> None:
     lines = {line.label: line for line in bound.lines}
     assert lines["one-way counts"].influence == pytest.approx(1.0)
     assert lines["critic steps"].influence == pytest.approx(1.0, abs=2e-3)
-    assert lines["two-way counts"].count == 15
+    assert lines["two-way counts"].count == 1
     assert lines["two-way counts"].influence < 1.0  # of one pair; all of them together:
     signal = gaussian_epsilon(np.array([1e-5]), noise_multiplier=lines["two-way counts"].claimed_noise)[0]
     assert lines["two-way counts"].found == pytest.approx(signal, rel=0.3)
 
 
-def make_releases(rng: np.random.Generator, *, count: int, size: int) -> list[Release]:
+def make_releases(rng: np.random.Generator, *, count: int, size: int) -> list[Seen]:
     return [
-        Release(line="", sensitivity=1.0, exact=np.zeros(size), released=rng.standard_normal(size))
-        for _ in range(count)
+        Seen(line="", sensitivity=1.0, exact=np.zeros(size), released=rng.standard_normal(size)) for _ in range(count)
     ]
 
 
@@ -176,5 +208,34 @@ def test_epsilon_of_pairs_stays_below_the_truth_when_the_noise_of_two_steps_is_f
 
 
 def test_twins_are_refused_when_there_is_none_of_that_name() -> None:
-    with pytest.raises(KeyError), broken("noise doubled"):
+    with pytest.raises(KeyError), broken_clip("noise doubled"):
         pass
+
+
+def test_audit_fails_when_it_did_not_see_a_line_of_the_ledger() -> None:
+    lines = [
+        make_release("counts", gaussian(noise_multiplier=9.0)),
+        make_release("selections", exponential_selection(epsilon=0.1), 2),
+        make_release("steps", poisson_gaussian(sampling_probability=0.1, noise_multiplier=9.0), 3),
+    ]
+    record = Record()
+    ledger = open_ledger(lines, observers=[record])
+    ledger.release("counts", lambda: np.ones(4))
+    ledger.select("selections", lambda: [1.0, 2.0])
+    with pytest.raises(AuditError, match=r"selections \(1 of 2\), steps \(0 of 3\)$"):
+        refuse_unseen(ledger.releases, record)
+    ledger.select("selections", lambda: [1.0, 2.0])
+    refuse_unseen(ledger.releases[:2], record)
+
+
+def test_audit_fails_when_a_method_charges_and_does_not_go_through_the_door() -> None:
+    class Beside(Independent):
+        """Charges for its counts, and lets them out by a way of its own."""
+
+        def fit(self, encoded: EncodedTable, plan: Any, *, ledger: Ledger, **more: Any) -> Any:
+            ledger.charge(ONE_WAYS_LABEL)
+
+    encoded = make_table()
+    run_plan = replace(make_plan("independent", encoded), method=Beside())
+    with pytest.raises(AuditError, match="one-way counts"):
+        audit_releases(encoded, run_plan, canary=0, seed=5)

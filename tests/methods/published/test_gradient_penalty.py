@@ -16,10 +16,10 @@ from dpwgan.methods.published.gradient_penalty_step import (
     ScoreClimb,
     clip_and_sum,
 )
-from dpwgan.methods.published.players import Networks
+from dpwgan.methods.published.networks import Networks
 from dpwgan.privacy.budget import Budget, NeighboringRelation
-from tests.critic.games import make_players
-from tests.critic.tables import make_encoded
+from tests.critic.games import make_networks
+from tests.critic.tables import make_encoded, make_steps
 
 PLAIN = ("images", "table")
 PRIVATE = ("points", "table")
@@ -35,14 +35,14 @@ def make_plan(*, l2_clip_norm: float = 1.0) -> TrainingPlan:
     )
 
 
-def draw_match(players: Networks, rows: Any) -> Match:
-    content, labels = players.read(tf.constant(rows))
+def draw_match(networks: Networks, rows: Any) -> Match:
+    content, labels = networks.read(tf.constant(rows))
     batch = len(rows)
-    return Match(content, labels, players.generate(players.draw(batch), labels), players.draw_mixing(batch))
+    return Match(content, labels, networks.generate(networks.draw(batch), labels), networks.draw_mixing(batch))
 
 
-def make_step(players: Networks, *, plan: TrainingPlan, kind: Any = PrivatePenaltyStep, **more: Any) -> Any:
-    return kind(players, plan=plan, descent=AdamDescent(players.critic_weights), **more)
+def make_step(networks: Networks, *, plan: TrainingPlan, kind: Any = PrivatePenaltyStep, **more: Any) -> Any:
+    return kind(networks, plan=plan, steps=make_steps(plan), descent=AdamDescent(networks.critic_weights), **more)
 
 
 def take(match: Match, row: int) -> Match:
@@ -55,8 +55,8 @@ def length(gradients: list[Any]) -> float:
 
 @pytest.mark.parametrize("kind", ["images", "points", "table"])
 def test_penalty_is_that_of_the_slope_by_differences_when_measured(kind: str) -> None:
-    players = make_players(kind)
-    match = draw_match(players, [1, 2])
+    networks = make_networks(kind)
+    match = draw_match(networks, [1, 2])
     mixing = match.mixing.numpy().reshape(-1, *[1] * (len(match.content.shape) - 1))
     between = mixing * match.content.numpy() + (1 - mixing) * match.generated.numpy()
     slopes = np.zeros(between.shape)
@@ -64,29 +64,29 @@ def test_penalty_is_that_of_the_slope_by_differences_when_measured(kind: str) ->
         up, down = between.copy(), between.copy()
         up[(slice(None), *place)] += 1e-2
         down[(slice(None), *place)] -= 1e-2
-        difference = players.score(tf.constant(up), match.labels) - players.score(tf.constant(down), match.labels)
+        difference = networks.score(tf.constant(up), match.labels) - networks.score(tf.constant(down), match.labels)
         slopes[(slice(None), *place)] = difference.numpy() / 2e-2
     norms = np.sqrt((slopes**2).reshape(2, -1).sum(axis=1))
     for target in (1.0, 0.0):
         known = PENALTY * (norms - target) ** 2
-        np.testing.assert_allclose(penalties(players, match, target_slope=target).numpy(), known, rtol=0.05)
+        np.testing.assert_allclose(penalties(networks, match, target_slope=target).numpy(), known, rtol=0.05)
 
 
 @pytest.mark.parametrize("kind", PRIVATE)
 def test_a_record_moves_the_clipped_sum_by_the_clip_norm_at_most_when_it_is_zeroed_out(kind: str) -> None:
     l2_clip_norm = 0.3
-    players, plan = make_players(kind), make_plan(l2_clip_norm=l2_clip_norm)
-    step = make_step(players, plan=plan)
-    for weight in players.critic_weights:  # steep enough for the penalty to matter
+    networks, plan = make_networks(kind), make_plan(l2_clip_norm=l2_clip_norm)
+    step = make_step(networks, plan=plan)
+    for weight in networks.critic_weights:  # steep enough for the penalty to matter
         weight.assign(2.5 * weight)
-    match = draw_match(players, np.arange(12))
-    assert penalties(players, match).numpy().max() > 1
+    match = draw_match(networks, np.arange(12))
+    assert penalties(networks, match).numpy().max() > 1
     gradients = step.differentiate(match)
     for row in range(3):  # each is the record's own, by another road
         with tf.GradientTape() as tape:
             alone = take(match, row)
-            loss = tf.reduce_sum(penalties(players, alone) - players.score(alone.content, alone.labels))
-        for one, other in zip(tape.gradient(loss, players.critic_weights), gradients, strict=True):
+            loss = tf.reduce_sum(penalties(networks, alone) - networks.score(alone.content, alone.labels))
+        for one, other in zip(tape.gradient(loss, networks.critic_weights), gradients, strict=True):
             np.testing.assert_allclose(other[row].numpy(), one.numpy(), rtol=1e-3, atol=1e-4 * length([one]))
 
     def add_up(rows: Any) -> list[Any]:
@@ -104,23 +104,23 @@ def test_a_record_moves_the_clipped_sum_by_the_clip_norm_at_most_when_it_is_zero
     late = []
     for row in range(12):
         with tf.GradientTape() as tape:
-            loss = tf.reduce_sum(players.score(match.content[row : row + 1], match.labels[row : row + 1]))
-        clipped = [gradient[tf.newaxis] for gradient in tape.gradient(loss, players.critic_weights)]
+            loss = tf.reduce_sum(networks.score(match.content[row : row + 1], match.labels[row : row + 1]))
+        clipped = [gradient[tf.newaxis] for gradient in tape.gradient(loss, networks.critic_weights)]
         clipped = clip_and_sum(clipped, there=tf.constant([True]), l2_clip_norm=plan.clip_target)
         with tf.GradientTape() as tape:
-            loss = tf.reduce_sum(penalties(players, take(match, row)))
-        extra = tape.gradient(loss, players.critic_weights, unconnected_gradients="zero")
+            loss = tf.reduce_sum(penalties(networks, take(match, row)))
+        extra = tape.gradient(loss, networks.critic_weights, unconnected_gradients="zero")
         late.append(length([one + other for one, other in zip(clipped, extra, strict=True)]))
     assert max(late) > 2 * l2_clip_norm
 
 
 def test_sum_has_as_many_records_as_the_batch_when_pieces_do_not_divide_it() -> None:
-    players = make_players("table", records=1_200)
-    step = make_step(players, plan=make_plan(l2_clip_norm=1e-3))
+    networks = make_networks("table", records=1_200)
+    step = make_step(networks, plan=make_plan(l2_clip_norm=1e-3))
     # With a tiny clip every record's part has the clip's length: as many records, as long a sum at most.
-    assert length(step.clipped_sum(np.arange(0), noise_rng=np.random.default_rng(1))) == 0
-    one = length(step.clipped_sum(np.arange(1), noise_rng=np.random.default_rng(1)))
-    many = length(step.clipped_sum(np.arange(1_100), noise_rng=np.random.default_rng(1)))
+    assert length(step.clipped_sum(np.arange(0))) == 0
+    one = length(step.clipped_sum(np.arange(1)))
+    many = length(step.clipped_sum(np.arange(1_100)))
     assert one == pytest.approx(1e-3, rel=1e-3)
     assert one < many <= 1_100 * 1e-3
 
@@ -141,10 +141,9 @@ def test_noise_of_a_step_has_its_stddev_when_the_batch_is_empty() -> None:
             self._descend = lambda noisy, *, share: self.seen.extend(noisy)
 
     plan = make_plan(l2_clip_norm=2.0)
-    step = make_step(make_players("table"), plan=plan, kind=Kept)
-    rng = np.random.default_rng(4)
+    step = make_step(make_networks("table"), plan=plan, kind=Kept)
     while sum(np.size(part) for part in step.seen) < 10_000:
-        step(np.arange(0), noise_rng=rng, learning_rate=1.0)
+        step(np.arange(0), learning_rate=1.0)
     noise = np.concatenate([np.ravel(part) for part in step.seen]) * plan.expected_batch_size
     ratio = np.mean(noise**2) / (2.0 * plan.noise_multiplier) ** 2
     # The mean square of 10,000 draws lies within 8% of the variance but for once in 10^7 times; 10% less noise is out.
@@ -154,27 +153,27 @@ def test_noise_of_a_step_has_its_stddev_when_the_batch_is_empty() -> None:
 
 @pytest.mark.parametrize("kind", PLAIN)
 def test_critic_tells_rows_apart_and_the_generator_climbs_when_both_step(kind: str) -> None:
-    players = make_players(kind)
-    critic_step = PlainPenaltyStep(players, batch_size=16, learning_rate=3e-3)
-    match = draw_match(players, np.arange(30))
-    before = float(tf.reduce_mean(score_losses(players, match)))
+    networks = make_networks(kind)
+    critic_step = PlainPenaltyStep(networks, batch_size=16, learning_rate=3e-3)
+    match = draw_match(networks, np.arange(30))
+    before = float(tf.reduce_mean(score_losses(networks, match)))
     for _ in range(20):
         critic_step(np.arange(16))
-    assert float(tf.reduce_mean(score_losses(players, match))) < before
-    inputs, labels = players.draw(30), players.draw_labels(30)
-    low = float(tf.reduce_mean(players.score(players.generate(inputs, labels), labels)))
-    generator_step = ScoreClimb(players, batch_size=16, learning_rate=3e-3)
+    assert float(tf.reduce_mean(score_losses(networks, match))) < before
+    inputs, labels = networks.draw(30), networks.draw_labels(30)
+    low = float(tf.reduce_mean(networks.score(networks.generate(inputs, labels), labels)))
+    generator_step = ScoreClimb(networks, batch_size=16, learning_rate=3e-3)
     for _ in range(30):
         generator_step()
-    assert float(tf.reduce_mean(players.score(players.generate(inputs, labels), labels))) > low
+    assert float(tf.reduce_mean(networks.score(networks.generate(inputs, labels), labels))) > low
 
 
 def test_private_step_moves_the_critic_when_it_is_taken() -> None:
-    players = make_players("table")
-    before = [weight.numpy() for weight in players.critic_weights]
-    step = make_step(players, plan=make_plan())
-    step(np.arange(10), noise_rng=np.random.default_rng(1), learning_rate=1e-2)
-    for old, new in zip(before, players.critic_weights, strict=True):
+    networks = make_networks("table")
+    before = [weight.numpy() for weight in networks.critic_weights]
+    step = make_step(networks, plan=make_plan())
+    step(np.arange(10), learning_rate=1e-2)
+    for old, new in zip(before, networks.critic_weights, strict=True):
         assert np.isfinite(new.numpy()).all()
         assert np.abs(new.numpy() - old).max() > 1e-4
 
@@ -184,13 +183,13 @@ def test_generated_half_is_a_mean_without_noise_when_a_step_is_taken() -> None:
         def descend(self, noisy: Any, generated: Any, *, share: Any) -> None:
             self.generated = generated
 
-    players = make_players("points")
-    descent = Noted(players.critic_weights)
-    step = PrivatePenaltyStep(players, plan=make_plan(), descent=descent)
-    step._move([tf.zeros_like(weight) for weight in players.critic_weights], share=tf.constant(1.0))
+    networks = make_networks("points")
+    descent = Noted(networks.critic_weights)
+    step = PrivatePenaltyStep(networks, plan=make_plan(), steps=make_steps(make_plan()), descent=descent)
+    step._move([tf.zeros_like(weight) for weight in networks.critic_weights], share=tf.constant(1.0))
     batch = 4_000
-    labels = players.draw_labels(batch)
-    content = players.generate(players.draw(batch), labels).numpy()
+    labels = networks.draw_labels(batch)
+    content = networks.generate(networks.draw(batch), labels).numpy()
     products = 0.35 * content.T @ content / batch
     stddevs = 0.35 * np.std(content[:, :, None] * content[:, None, :], axis=0)
     apart = np.abs(descent.generated[1].numpy() - products) / stddevs
@@ -198,8 +197,8 @@ def test_generated_half_is_a_mean_without_noise_when_a_step_is_taken() -> None:
 
 
 def test_record_is_alone_in_its_loss_when_others_are_there() -> None:
-    players = make_players("points")
-    match = draw_match(players, np.arange(6))
-    together = record_losses(players, match, target_slope=0.0).numpy()
-    alone = record_losses(players, take(match, 2), target_slope=0.0).numpy()
+    networks = make_networks("points")
+    match = draw_match(networks, np.arange(6))
+    together = record_losses(networks, match, target_slope=0.0).numpy()
+    alone = record_losses(networks, take(match, 2), target_slope=0.0).numpy()
     np.testing.assert_allclose(together[2:3], alone, rtol=1e-5)

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from dpwgan.app.saved_model import load_synthesizer
 from dpwgan.errors import InputError
 from dpwgan.images.basis import CosineSpace
 from dpwgan.methods.published.image_samplers import SmoothSampler
-from dpwgan.methods.registry import load_synthesizer
 from dpwgan.table.encoded import EncodedTable
 from tests.images.test_grid import make_grid
 from tests.methods.published import test_conv_generator as test_conv

@@ -5,12 +5,12 @@ import pytest
 import tensorflow as tf
 
 from dpwgan.methods.published.loss_noise_step import BOUND_SHARE, LossNoiseSteps, clip_losses
-from tests.critic.games import make_players
+from tests.critic.games import make_networks
 
 
 def make_steps(kind: str, *, noise_multiplier: float = 5.0, seed: int = 1) -> LossNoiseSteps:
     return LossNoiseSteps(
-        make_players(kind),
+        make_networks(kind),
         batch_size=8,
         noise_multiplier=noise_multiplier,
         generator_learning_rate=1e-3,
@@ -22,8 +22,8 @@ def make_steps(kind: str, *, noise_multiplier: float = 5.0, seed: int = 1) -> Lo
 @pytest.mark.parametrize("kind", ["images", "table"])
 @pytest.mark.parametrize("bound", [0.01, 0.6, 100.0])
 def test_gradients_are_the_same_bits_when_noise_is_added_to_the_loss(kind: str, bound: float) -> None:
-    steps, players = make_steps(kind), make_players(kind)
-    inputs, labels = players.draw(8), players.draw_labels(8)
+    steps, networks = make_steps(kind), make_networks(kind)
+    inputs, labels = networks.draw(8), networks.draw_labels(8)
 
     @tf.function
     def differentiate(noise: tf.Tensor) -> tuple[tf.Tensor, list[tf.Tensor]]:
@@ -45,12 +45,12 @@ def test_training_ends_at_the_same_weights_when_the_noise_is_another() -> None:
     ends = []
     for noise_multiplier, seed in ((0.0, 1), (5.0, 2)):
         steps = make_steps("table", noise_multiplier=noise_multiplier, seed=seed)
-        players = steps._players
-        before = [weight.numpy() for weight in players.generator_weights]
+        networks = steps._networks
+        before = [weight.numpy() for weight in networks.generator_weights]
         for start in (0, 8, 16):
             steps.train_discriminator(np.arange(start, start + 8))
             steps.train_generator()
-        ends.append([weight.numpy() for weight in players.generator_weights])
+        ends.append([weight.numpy() for weight in networks.generator_weights])
         assert any(np.any(one != other) for one, other in zip(before, ends[-1], strict=True))
     for end in ends[1:]:
         for one, other in zip(ends[0], end, strict=True):

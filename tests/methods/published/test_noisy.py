@@ -28,7 +28,7 @@ def make_discriminator(encoded: EncodedTable, *, layer_noise: float = NOISE, key
         weight_clip=5.0,
         layer_noise=layer_noise,
         rng=np.random.default_rng(1),
-        noise_rng=np.random.default_rng(key),
+        secrets=np.random.default_rng(key),
     )
     rng = np.random.default_rng(2)
     # Away from the first weights, so that no probability is one half.

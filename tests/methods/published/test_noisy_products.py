@@ -21,7 +21,7 @@ def make_discriminator(*, moved: bool = True, noise: float = NOISE) -> NoisyProd
         length=LENGTH,
         layer_noise=noise,
         rng=np.random.default_rng(1),
-        noise_rng=np.random.default_rng(4),
+        secrets=np.random.default_rng(4),
     )
     rng = np.random.default_rng(2)
     if moved:  # so that no probability is one half, and matrices are not symmetric

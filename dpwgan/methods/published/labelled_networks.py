@@ -1,4 +1,4 @@
-"""The players of a private game on images: a quadratic critic of few coordinates, a generator of smooth images."""
+"""The networks of a private game on images: a quadratic critic of few coordinates, a generator of smooth images."""
 
 from collections.abc import Sequence
 
@@ -9,13 +9,13 @@ import tensorflow as tf
 from dpwgan.critic.rows import RowReader
 from dpwgan.images.basis import SmoothFrame
 from dpwgan.methods.published.image_samplers import LabelledSampler
-from dpwgan.methods.published.players import Inputs, LabelledDraws
+from dpwgan.methods.published.networks import Inputs, LabelledNetworks
 from dpwgan.methods.published.quadratic import QuadraticCritic
 from dpwgan.methods.published.smooth_images import LabelledImages
 from dpwgan.table.encoded import EncodedTable
 
 
-class LabelledPlayers(LabelledDraws):
+class PointNetworks(LabelledNetworks):
     """As `Networks`. Content is points of the frame, as differences from a released mean picture.
 
     Privacy: `read` gives real rows to the caller, who has charged for them. Everything else sees none.

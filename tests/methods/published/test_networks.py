@@ -1,4 +1,4 @@
-"""Real rows, generated rows and scores of both kinds of players."""
+"""Real rows, generated rows and scores of both kinds of networks."""
 
 import numpy as np
 import pytest
@@ -8,44 +8,44 @@ from scipy import stats
 from dpwgan.critic.reference_step import densify
 from dpwgan.critic.sampler import MlpSampler
 from dpwgan.methods.published.image_samplers import ConvSampler
-from tests.critic.games import SHARES, make_images, make_players
+from tests.critic.games import SHARES, make_images, make_networks
 from tests.critic.tables import make_encoded
 
 
 def test_rows_of_a_table_are_dense_one_hot_rows_when_read() -> None:
     rows = np.array([3, 0, 17])
-    content, labels = make_players("table").read(tf.constant(rows))
+    content, labels = make_networks("table").read(tf.constant(rows))
     np.testing.assert_array_equal(content.numpy(), densify(make_encoded(40), rows).numpy())
     assert labels.shape == (3, 0)
 
 
 def test_rows_of_images_are_images_and_their_labels_when_read() -> None:
     encoded, _ = make_images(40)
-    content, labels = make_players("images").read(tf.constant([3, 0, 17]))
+    content, labels = make_networks("images").read(tf.constant([3, 0, 17]))
     np.testing.assert_array_equal(content.numpy().reshape(3, -1), encoded.numbers[[3, 0, 17]])
     np.testing.assert_array_equal(labels.numpy().argmax(axis=1), encoded.codes[[3, 0, 17], 0])
 
 
 @pytest.mark.parametrize("kind", ["images", "table"])
 def test_generated_content_is_scored_like_real_one_when_it_is_drawn(kind: str) -> None:
-    players = make_players(kind)
-    inputs, labels = players.draw(6), players.draw_labels(6)
-    assert tuple(part.shape[1] for part in inputs) == players.input_widths
-    generated = players.generate(inputs, labels)
-    real, _ = players.read(tf.range(6))
+    networks = make_networks(kind)
+    inputs, labels = networks.draw(6), networks.draw_labels(6)
+    assert tuple(part.shape[1] for part in inputs) == networks.input_widths
+    generated = networks.generate(inputs, labels)
+    real, _ = networks.read(tf.range(6))
     assert generated.shape == real.shape
-    assert players.score(generated, labels).shape == (6,)
-    assert players.draw_mixing(6).shape == (6,)
-    assert np.abs(players.draw(6)[0] - players.draw(6)[0]).max() > 0
+    assert networks.score(generated, labels).shape == (6,)
+    assert networks.draw_mixing(6).shape == (6,)
+    assert np.abs(networks.draw(6)[0] - networks.draw(6)[0]).max() > 0
 
 
 @pytest.mark.statistical
 def test_labels_fit_the_shares_when_drawn_on_the_device() -> None:
-    counts = make_players("images").draw_labels(5_000).numpy().sum(axis=0)
+    counts = make_networks("images").draw_labels(5_000).numpy().sum(axis=0)
     assert stats.chisquare(counts, 5_000 * SHARES).pvalue > 1e-6
     assert stats.chisquare(counts, 5_000 * SHARES[::-1]).pvalue < 1e-6
 
 
 def test_sampler_is_of_its_kind_when_the_game_is_over() -> None:
-    assert isinstance(make_players("images").make_sampler(), ConvSampler)
-    assert isinstance(make_players("table").make_sampler(), MlpSampler)
+    assert isinstance(make_networks("images").make_sampler(), ConvSampler)
+    assert isinstance(make_networks("table").make_sampler(), MlpSampler)

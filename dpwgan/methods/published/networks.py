@@ -1,19 +1,22 @@
-"""A generator, its critic and the rows that the critic reads, of images or of any other table, under one interface.
+"""Both networks of a GAN and the rows that one of them reads, of images or of any other table, under one interface.
 
 Content is what a critic reads: images, or dense encoded rows. Labels go beside it, one-hot; a table that is no table of
 images has none, and its label is a column like any other.
 """
 
-from collections.abc import Sequence
-from typing import Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
 from dpwgan.critic.critic import Critic
+from dpwgan.critic.generator import LatentDraws
+from dpwgan.critic.latents import LatentSource
 from dpwgan.critic.mlp import MlpGenerator
-from dpwgan.critic.rows import RowReader
+from dpwgan.critic.rows import RowReader, write_dense
 from dpwgan.critic.sampler import MlpSampler
 from dpwgan.images.grid import ImageGrid
 from dpwgan.methods.published.conv_critic import ConvCritic
@@ -29,67 +32,63 @@ Inputs = tuple[tf.Tensor, ...]
 _NO_WEIGHT_CLIP = 1e3
 
 
-class Networks(Protocol):
-    """Both networks of a game, and real rows.
+class Networks(ABC):
+    """A generator, its critic, and real rows, which are put on the device unless they are on disk.
 
     Privacy: `read` gives real rows to the caller, who has charged for them. Everything else sees none.
     """
 
-    generator_weights: list[tf.Variable]
-    critic_weights: list[tf.Variable]
+    generator_weights: Sequence[tf.Variable]
+    critic_weights: Sequence[tf.Variable]
     input_widths: tuple[int, ...]
+    _device_rng: tf.random.Generator
 
+    @abstractmethod
     def read(self, rows: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Gives content and labels of real rows. Shapes: (b,) to (b, ...) and (b, classes)."""
 
+    @abstractmethod
     def draw(self, batch: int) -> Inputs:
         """Draws random input on the device. Shapes: (batch, width) for each of `input_widths`."""
 
     def draw_mixing(self, batch: int) -> tf.Tensor:
         """Draws uniforms in [0, 1) on the device. Shapes: (batch,)."""
+        return self._device_rng.uniform([batch])
 
+    @abstractmethod
     def draw_labels(self, batch: int) -> tf.Tensor:
         """Draws labels by the shares of the classes. Shapes: (batch, classes)."""
 
+    @abstractmethod
     def generate(self, inputs: Inputs, labels: tf.Tensor) -> tf.Tensor:
         """Gives generated content for given labels. Shapes: (b, ...)."""
 
+    @abstractmethod
     def score(self, content: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
         """Scores content. Shapes: (b,)."""
 
 
-class Players(Networks, Protocol):
-    """The same, whose generator can be taken out of the game as it is."""
-
-    def make_sampler(self) -> ConvSampler | MlpSampler:
-        """Takes the generator out of the game."""
-
-
-class LabelledDraws:
-    """The random input of a game on images: latents, and labels by the shares of the classes."""
+class LabelledNetworks(Networks):
+    """Those whose rows have labels: the random input is latents, and labels by the shares of the classes."""
 
     def __init__(self, *, shares: npt.NDArray[np.float64], latent: int, rng: np.random.Generator) -> None:
         """Seeds the device's generator from the model stream. Shapes: `shares` (classes,), public or released."""
-        self._classes = len(shares)
+        self._shares = shares
         self._ends = tf.constant(np.cumsum(shares)[:-1] / np.sum(shares), tf.float32)
         self._device_rng = make_device_rng(rng)
-        self.input_widths: tuple[int, ...] = (latent,)
+        self.input_widths = (latent,)
 
     def draw(self, batch: int) -> Inputs:
         """Draws latents."""
         return (self._device_rng.normal([batch, self.input_widths[0]]),)
 
-    def draw_mixing(self, batch: int) -> tf.Tensor:
-        """Draws uniforms."""
-        return self._device_rng.uniform([batch])
-
     def draw_labels(self, batch: int) -> tf.Tensor:
         """Draws one-hot labels by the shares."""
         codes = tf.searchsorted(self._ends, self._device_rng.uniform([batch]), side="right")
-        return tf.one_hot(codes, self._classes)
+        return tf.one_hot(codes, len(self._shares))
 
 
-class ImagePlayers(LabelledDraws):
+class ImageNetworks(LabelledNetworks):
     """Networks with convolutions, conditioned on the label of an image."""
 
     def __init__(
@@ -99,19 +98,15 @@ class ImagePlayers(LabelledDraws):
         *,
         shares: npt.NDArray[np.float64],
         latent: int,
-        critic_filters: tuple[int, ...],
         rng: np.random.Generator,
+        critic_filters: tuple[int, ...] = (32, 64),
         noisy_features: NoisyFeatures | None = None,
         activation_stddev: float = 0.0,
     ) -> None:
-        """Puts the images on the device, unless they are on disk.
-
-        Shapes: `shares` (classes,), public, released or charged for.
-        """
+        """Draws the first weights. Shapes: `shares` (classes,), public, released or charged for."""
         super().__init__(shares=shares, latent=latent, rng=rng)
         self._read = RowReader(encoded)
         self._grid = grid
-        self._shares = shares
         self._generator = ConvGenerator(grid.shape, classes=grid.classes, latent=latent, rng=rng)
         self._critic = ConvCritic(
             grid.shape,
@@ -146,8 +141,48 @@ class ImagePlayers(LabelledDraws):
         return ConvSampler(weights=weights, shares=self._shares, grid=self._grid)
 
 
-class TablePlayers:
-    """Perceptrons on dense encoded rows."""
+class TableNetworks(Networks):
+    """Networks on dense encoded rows. Labels have no width: the label, if there is one, is a column like any other."""
+
+    def __init__(
+        self,
+        encoded: EncodedTable,
+        *,
+        generator: Any,
+        critic: Critic,
+        latents: LatentDraws,
+        score: Callable[[tf.Tensor], tf.Tensor] | None = None,
+    ) -> None:
+        """Takes both as they are. `score` is the critic's own where not given."""
+        self._read, self._spans = RowReader(encoded), encoded.spans
+        self._generator, self._latents = generator, latents
+        self._score = score or critic.score
+        self.generator_weights = generator.weights
+        self.critic_weights = critic.weights
+
+    def read(self, rows: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Gives dense rows."""
+        return write_dense(*self._read(rows), self._spans), tf.zeros([tf.shape(rows)[0], 0])
+
+    def draw(self, batch: int) -> Inputs:
+        """Draws latents, and the uniforms that make hard rows of logits."""
+        return self._latents.draw(batch)
+
+    def draw_labels(self, batch: int) -> tf.Tensor:
+        """Gives labels of no width."""
+        return tf.zeros([batch, 0])
+
+    def generate(self, inputs: Inputs, labels: tf.Tensor) -> tf.Tensor:
+        """Gives dense rows, ones and zeros."""
+        return self._generator.rows(*inputs)
+
+    def score(self, content: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
+        """Scores dense rows."""
+        return self._score(content)
+
+
+class Perceptrons(TableNetworks):
+    """A perceptron against a perceptron. With `noisy_features` the critic's last hidden layer is bounded and noised."""
 
     def __init__(
         self,
@@ -159,56 +194,18 @@ class TablePlayers:
         rng: np.random.Generator,
         noisy_features: NoisyFeatures | None = None,
     ) -> None:
-        """Puts the encoded rows on the device, unless they are on disk."""
+        """Draws the first weights."""
         spans = encoded.spans
-        self._read = RowReader(encoded)
-        self._spans = spans
+        width = sum(span.width for span in spans)
+        self.input_widths = (latent, width)
         self._device_rng = make_device_rng(rng)
-        self._generator = MlpGenerator(spans, latent=latent, hidden=hidden_generator, rng=rng)
-        self._critic = Critic(spans, hidden=hidden_critic, weight_clip=_NO_WEIGHT_CLIP, rng=rng)
-        self._noisy_features = noisy_features
-        self.generator_weights = self._generator.weights
-        self.critic_weights = self._critic.weights
-        self.input_widths: tuple[int, ...] = (latent, sum(span.width for span in spans))
+        latents = LatentSource(latent=latent, width=width, rng=self._device_rng)
+        generator = MlpGenerator(spans, latent=latent, hidden=hidden_generator, rng=rng)
+        critic = Critic(spans, hidden=hidden_critic, weight_clip=_NO_WEIGHT_CLIP, rng=rng)
 
-    def read(self, rows: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Gives dense rows, and labels of no width."""
-        codes, numbers = self._read(rows)
-        pieces = []
-        for span in self._spans:
-            if span.head == "linear":
-                pieces.append(numbers[:, span.source, tf.newaxis])
-            elif span.head == "sigmoid":
-                pieces.append(tf.cast(codes[:, span.source, tf.newaxis], tf.float32))
-            else:
-                pieces.append(tf.one_hot(codes[:, span.source], span.width))
-        return tf.concat(pieces, axis=1), tf.zeros([tf.shape(rows)[0], 0])
-
-    def draw(self, batch: int) -> Inputs:
-        """Draws latents, and the uniforms that make hard rows of logits."""
-        latent, width = self.input_widths
-        return self._device_rng.normal([batch, latent]), self._device_rng.uniform([batch, width])
-
-    def draw_mixing(self, batch: int) -> tf.Tensor:
-        """Draws uniforms."""
-        return self._device_rng.uniform([batch])
-
-    def draw_labels(self, batch: int) -> tf.Tensor:
-        """Gives labels of no width."""
-        return tf.zeros([batch, 0])
-
-    def generate(self, inputs: Inputs, labels: tf.Tensor) -> tf.Tensor:
-        """Gives dense rows, ones and zeros."""
-        del labels
-        return self._generator.rows(*inputs)
-
-    def score(self, content: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
-        """Scores dense rows."""
-        del labels
-        features = self._critic.features(content)
-        if self._noisy_features is not None:
-            features = self._noisy_features(features)
-        return tf.squeeze(features @ self.critic_weights[-1], axis=1)
+        super().__init__(encoded, generator=generator, critic=critic, latents=latents)
+        if noisy_features is not None:
+            self._score = lambda rows: tf.squeeze(noisy_features(critic.features(rows)) @ critic.weights[-1], axis=1)
 
     def make_sampler(self) -> MlpSampler:
         """Gives the generator's weights as plain arrays."""
