@@ -40,7 +40,7 @@ import tensorflow as tf  # noqa: E402
 
 from benchmarks import scores  # noqa: E402
 from dpwgan.app.api import Synthesizer  # noqa: E402
-from dpwgan.app.config import OPTIONS  # noqa: E402
+from dpwgan.app.config import TRAINING_OPTIONS  # noqa: E402
 from dpwgan.critic import critic, loop  # noqa: E402
 from dpwgan.methods import dp_wgan  # noqa: E402
 from dpwgan.privacy.noise_source import NoiseSource  # noqa: E402
@@ -140,7 +140,7 @@ def read_variant(text: str) -> tuple[dict[str, Any], dict[str, Any]]:
 
     Raises: ValueError for a name that is none; UsageError for a value.
     """
-    known = {option.name: option for option in OPTIONS if option.training}
+    known = {option.name: option for option in TRAINING_OPTIONS.values()}
     settings, experiments = {}, {}
     for part in text.split(":") if text != "default" else ():
         name, _, value = part.partition("=")

@@ -41,9 +41,9 @@ import pandas as pd  # noqa: E402
 
 from benchmarks import scores  # noqa: E402
 from dpwgan.app.api import Synthesizer  # noqa: E402
-from dpwgan.marginals import anchor, one_ways, queries  # noqa: E402
-from dpwgan.marginals import pairs as moments  # noqa: E402
-from dpwgan.privacy.events import gaussian  # noqa: E402
+from dpwgan.marginals import anchor, queries  # noqa: E402
+from dpwgan.privacy.noise_source import NoiseSource  # noqa: E402
+from dpwgan.privacy.release import Noisy, Release  # noqa: E402
 
 SHOWN = ("kway_1", "kway_2", "kway_3", "hoc", "pc1_dist", "tstr_auc")
 MORE = 4
@@ -53,15 +53,11 @@ MORE = 4
 def without_noise() -> Iterator[None]:
     """Makes every release of counts exact, and the fit act accordingly."""
 
-    def release(
-        values: Any, *, sensitivity: float, noise_multiplier: float, rng: Any, replace_one_factor: float
-    ) -> Any:
-        event = gaussian(noise_multiplier=noise_multiplier, replace_one_factor=replace_one_factor)
-        return np.asarray(values, np.float64).copy(), event
+    def release(source: NoiseSource, release: Release, exact: Any) -> Noisy:
+        return Noisy(values=np.asarray(exact, np.float64).copy(), stddev=release.stddev)
 
     with ExitStack() as stack:
-        for module in (one_ways, moments, queries):
-            stack.enter_context(mock.patch.object(module, "add_gaussian_noise", release))
+        stack.enter_context(mock.patch.object(NoiseSource, "add_noise", release))
         stack.enter_context(mock.patch.object(queries, "draw_towards", lambda noisy, expected, *, stddev: noisy))
         stack.enter_context(mock.patch.object(anchor, "_LEAST_STDDEVS", 0.0))
         weight = anchor._INFORMATION_WEIGHT / 10
@@ -73,10 +69,10 @@ def without_noise() -> Iterator[None]:
 def without_selection_error() -> Iterator[None]:
     """Makes every selection that of the largest score."""
 
-    def select(values: Any, *, sensitivity: float, epsilon: float, rng: Any, replace_one_factor: float) -> Any:
-        return int(np.argmax(values)), None
+    def select(source: NoiseSource, release: Release, scores: Any) -> int:
+        return int(np.argmax(scores))
 
-    with mock.patch.object(queries, "select_by_exponential_mechanism", select):
+    with mock.patch.object(NoiseSource, "select", select):
         yield
 
 

@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -35,13 +35,13 @@ from dpwgan.app.api import Synthesizer  # noqa: E402
 from dpwgan.marginals.coarsening import coarsen  # noqa: E402
 from dpwgan.marginals.groups import GroupLayout  # noqa: E402
 from dpwgan.marginals.measurements import count_pairs  # noqa: E402
-from dpwgan.marginals.one_ways import measure_one_ways, plan_one_ways  # noqa: E402
+from dpwgan.marginals.one_ways import plan_one_ways  # noqa: E402
 from dpwgan.table.encoder import TableEncoder  # noqa: E402
-from dpwgan.table.lines import Lines  # noqa: E402
 from dpwgan.table.reader import open_table  # noqa: E402
 from dpwgan.table.specs import read_specs  # noqa: E402
 from dpwgan.table.storage import cut  # noqa: E402
 from dpwgan.table.writer import write_table  # noqa: E402
+from tests.marginals.tables import measure_one_ways  # noqa: E402
 
 GOAL_OF_CSV = "<= 1.3"
 GOAL_OF_SAMPLING = "<= 60"
@@ -69,15 +69,11 @@ def read_with_polars(folder: Path) -> pl.DataFrame:
 def write_decoded(folder: Path, encoder: TableEncoder, encoded: Any) -> None:
     """Decodes, checks and writes rows; the encoder is there since they were read."""
     rng = np.random.default_rng(0)
-
-    lines = encoder.open_lines(line_ending="\n")
-
-    def chunks() -> Iterator[Lines]:
-        for rows in cut(encoded.records, size=CHUNK):
-            chunk = replace(encoded, codes=encoded.codes[rows], numbers=encoded.numbers[rows])
-            yield lines.write([chunk], rng, first_record=rows.start)
-
-    write_table(folder / "decoded.csv", chunks(), header=encoder.header)
+    chunks = (
+        replace(encoded, codes=encoded.codes[rows], numbers=encoded.numbers[rows])
+        for rows in cut(encoded.records, size=CHUNK)
+    )
+    write_table(folder / "decoded.csv", encoder.decode_chunks(chunks, rng), header=encoder.header)
 
 
 def write_frames(folder: Path, frame: pl.DataFrame) -> None:
@@ -127,7 +123,7 @@ def sample_rows(folder: Path, *, rows: int) -> tuple[float, float]:
     synthesizer = Synthesizer(schema, 1.0, method="independent")
     synthesizer.fit_encoded(synthesizer.encode_table(open_table(folder / "data.csv", schema)))
     cpu, wall = time.process_time(), time.perf_counter()
-    write_table(folder / "sampled.csv", synthesizer.sample_lines(rows), header=synthesizer.header)
+    write_table(folder / "sampled.csv", synthesizer.sample_cells(rows), header=synthesizer.header)
     return time.process_time() - cpu, time.perf_counter() - wall
 
 
@@ -135,8 +131,7 @@ def count_rows_of(folder: Path) -> None:
     """Does what the default method does with all rows, those being on disk."""
     encoded = read_encoded(folder, on_disk=True)
     plan = plan_one_ways(encoded.spans)
-    rng = np.random.default_rng(0)
-    one_ways, _ = measure_one_ways(encoded, plan, noise_multiplier=1.0, rng=rng)
+    one_ways = measure_one_ways(encoded, plan, noise_multiplier=1.0)
     # Groups of the same size whatever the number of rows, as the default method has them.
     coarsening = coarsen(one_ways, records=encoded.records, least_count=encoded.records / LEAST_SHARE)
     groups = coarsening.to_groups(encoded)

@@ -11,10 +11,10 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 import numpy as np
 import polars as pl
@@ -31,13 +31,13 @@ from dpwgan.app.saved_model import (
     WEIGHTS_FOLDER,
     ModelDescription,
     describe_column,
+    load_synthesizer,
     read_column,
     read_description,
     write_description,
 )
 from dpwgan.errors import DataError, InputError, OutputError, UsageError
 from dpwgan.methods.base import FittedSynthesizer
-from dpwgan.methods.registry import load_synthesizer
 from dpwgan.privacy.certificate import Certificate
 from dpwgan.privacy.journal import Arrays, Journal
 from dpwgan.privacy.ledger import Ledger
@@ -49,20 +49,16 @@ from dpwgan.table.domains import discover_domains
 from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.header import check_header
-from dpwgan.table.lines import Lines
-from dpwgan.table.numeric import write_all_numbers
 from dpwgan.table.packed import pack_model, unpack_model
-from dpwgan.table.pool import map_in_order
 from dpwgan.table.schema import CategoricalColumn, Schema
 from dpwgan.table.source import Piece, choose_step, make_piece
 from dpwgan.table.specs import parse_specs, read_specs
 from dpwgan.table.storage import cut
+from dpwgan.table.threads import map_in_order
 from dpwgan.table.workers import Team
 
 if TYPE_CHECKING:
     import pandas as pd
-
-Written = TypeVar("Written")
 
 
 class Table(Protocol):
@@ -156,7 +152,8 @@ class Synthesizer:
     `dpwgan.app.config.SynthesisConfig`: method, accountant, neighbours, preset, settings, rows, seed, threads, memory,
     device, checkpoint, resume.
 
-    Privacy: only `fit` reads rows, and it may do so once: a second fit would be a second release.
+    Privacy: only `fit` reads rows, and it may do so once: a second fit would be a second release. Afterwards nothing is
+      kept of the streams that noise and batches were drawn from.
     Raises: UsageError, SpecsError, InputError.
     """
 
@@ -172,21 +169,33 @@ class Synthesizer:
         unknown = sorted(set(options) - set(SynthesisConfig.__dataclass_fields__))
         if unknown:
             raise UsageError(f"there is no option {unknown[0]}; training settings go into settings={{...}}")
-        self.schema = _read_schema(specs, codebook=codebook)
+        schema = _read_schema(specs, codebook=codebook)
+        self._begin(schema, SynthesisConfig(epsilon=epsilon, delta=delta, **options), codebook=codebook)
+
+    @classmethod
+    def from_config(
+        cls, schema: Schema, config: SynthesisConfig, *, codebook: str | os.PathLike[str] | None = None
+    ) -> "Synthesizer":
+        """Makes a synthesizer from a schema and settings that are checked already; the codebook is only cited."""
+        self = cls.__new__(cls)
+        self._begin(schema, config, codebook=codebook)
+        return self
+
+    def _begin(self, schema: Schema, config: SynthesisConfig, *, codebook: str | os.PathLike[str] | None) -> None:
+        self.schema, self.config = schema, config
         self._codebook_sha256 = _digest(codebook) if codebook is not None else None
-        self.config = SynthesisConfig(epsilon=epsilon, delta=delta, **options)
-        self._streams: Streams | None = None
+        self._rng: np.random.Generator | None = None
         self._encoder: TableEncoder | None = None
         self._fitted: Any = None
         self._claim: Claim | None = None
         self._line_ending = "\n"
         self._method = self.config.method
 
-    @classmethod
-    def from_config(cls, schema: Schema, config: SynthesisConfig, *, codebook: Path | None = None) -> "Synthesizer":
-        """Makes a synthesizer from a schema and settings that are checked already; the codebook is only cited."""
-        options = {name: getattr(config, name) for name in SynthesisConfig.__dataclass_fields__}
-        return cls(schema, options.pop("epsilon"), options.pop("delta"), codebook=codebook, **options)
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        """Refuses to be pickled or copied. Raises: UsageError."""
+        raise UsageError(
+            "a synthesizer cannot be copied or pickled: save(folder) keeps what may be kept, load reads it"
+        )
 
     # ------------------------------------------------------------------------------------------------------------ plan
 
@@ -340,7 +349,7 @@ class Synthesizer:
                 self._fitted, certificate = self._fit(run, progress=progress, team=team)
         finally:
             ledger.journal.close()
-        self.schema, self._encoder, self._streams = schema, run.encoder, streams
+        self.schema, self._encoder, self._rng = schema, run.encoder, streams.model
         self._line_ending = run.line_ending
         rows, chosen_by = self.config.rows_and_reason
         self._claim = build_claim(
@@ -432,43 +441,29 @@ class Synthesizer:
         Raises: UsageError before `fit`.
         """
         parts = list(self.sample_cells(rows))
-        return frames.to_pandas(write_all_numbers(pl.concat(parts)), self.schema)
+        return frames.to_pandas(pl.concat(parts), self.schema)
 
     def sample_cells(self, rows: int | None = None) -> Iterator[pl.DataFrame]:
         """Samples tables of cells, chunk by chunk, every cell checked against the specs.
 
-        Columns of whole numbers written plainly come as such, null where a cell is empty; all others as text.
+        Cells are text, of the type `pl.Enum` where the specs list them.
 
         Chunks are made side by side, by as many threads as the settings say, each with a stream of randomness of its
         own; what is made does not depend on how many there are.
         Raises: UsageError before `fit`; DpwganError if a cell is not legal, which would be an error of this tool.
         """
-        encoder = self._require_encoder()
-
-        def decode(chunks: Iterable[EncodedTable], rng: np.random.Generator, *, first_record: int) -> pl.DataFrame:
-            return pl.concat(encoder.decode_chunks(chunks, rng, first_record=first_record, numbers=True))
-
-        return self._sample(rows, decode)
-
-    def sample_lines(self, rows: int | None = None) -> Iterator[Lines]:
-        """Samples the same tables as lines of CSV, which end as those of the table fitted to.
-
-        Raises: as `sample_cells`.
-        """
-        return self._sample(rows, self._require_encoder().open_lines(line_ending=self._line_ending).write)
-
-    def _sample(self, rows: int | None, write: Callable[..., Written]) -> Iterator[Written]:
-        claim = self.claim()
+        encoder, claim = self._require_encoder(), self.claim()
         rows = claim.rows if rows is None else rows
         if rows < 1:
             raise UsageError("rows must be at least 1")
-        if self._streams is None:  # the claim is there, so it is
+        if self._rng is None:  # the claim is there, so it is
             raise UsageError("the synthesizer is not fitted yet")
-        fitted, rng = self._fitted, self._streams.model
+        fitted, rng = self._fitted, self._rng
 
-        def make(part: tuple[slice, np.random.Generator]) -> Written:
+        def make(part: tuple[slice, np.random.Generator]) -> pl.DataFrame:
             places, own = part
-            return write(fitted.sample(places.stop - places.start, rng=own), own, first_record=places.start)
+            chunks = fitted.sample(places.stop - places.start, rng=own)
+            return pl.concat(encoder.decode_chunks(chunks, own, first_record=places.start))
 
         parts = ((places, branch(rng)) for places in cut(rows, size=choose_step(len(self.header))))
         return map_in_order(make, parts, threads=self.config.threads)
@@ -548,7 +543,7 @@ class Synthesizer:
         )
         self._fitted = load_synthesizer(folder / WEIGHTS_FOLDER)
         self._encoder = TableEncoder(description.schema, description.header)
-        self._streams = make_streams(seed)
+        self._rng = make_streams(seed).model
         self._line_ending = description.line_ending
         records = int(document["public"]["records"])
         self._claim = claim.for_output(rows=records, chosen_by=RECORDS, from_saved_model=True)
@@ -572,7 +567,7 @@ def check_model_folder(target: Path) -> None:
 
 
 def announce(run_plan: RunPlan) -> None:
-    """Says on the log which accountant was chosen for this epsilon and why, and what the others would have said.
+    """Says on the log which accountant was chosen and why; to who wants more, what the others would have said.
 
     Of a method without a guarantee it says why there is none, and what was published instead.
     """
@@ -583,9 +578,10 @@ def announce(run_plan: RunPlan) -> None:
             LOGGER.warning("%s", describe_published(unprotected.published.describe()))
         return
     accountant = run_plan.accountant
-    for number, line in enumerate(describe_accountant(accountant)):
-        fields = {"event": "accountant", "accountant": accountant} if number == 0 else {"event": "accountant"}
-        LOGGER.info("%s", line.strip(), extra={"fields": fields})
+    first, *more = describe_accountant(accountant, verbose=True)
+    LOGGER.info("%s", first, extra={"fields": {"event": "accountant", "accountant": accountant}})
+    for line in more:
+        LOGGER.debug("%s", line.strip(), extra={"fields": {"event": "accountant"}})
 
 
 def _read_schema(

@@ -61,12 +61,11 @@ NOT_COVERED = (
 )
 
 FLOATING_POINT = (
-    "The proofs speak of real numbers; noise is drawn and added in IEEE 754 floating point: gradients in single "
-    "precision, counts and other numbers in double; Laplace noise alone is whole numbers on whole numbers, drawn "
-    "exactly. Gradients are only seen through training, other noisy numbers "
-    "through the generator fitted to them, a certificate's raised to four digits; but a saved model may hold noisy "
-    "one-way counts, or means of them, as they are. An attack through the gaps between floating-point numbers is not "
-    "known to us on this path, and is not excluded."
+    "Discrete Gaussian and Laplace noise is whole numbers on whole numbers, drawn exactly. Of all other noise the "
+    "proofs speak of real numbers, and it is drawn and added in IEEE 754 floating point: on gradients in single "
+    "precision, on other numbers in double. Gradients are only seen through training, other numbers through the "
+    "generator fitted to them, a certificate's raised to four digits. An attack through the gaps between "
+    "floating-point numbers is not known to us on this path, and is not excluded."
 )
 
 ACCURACY = (
@@ -329,7 +328,7 @@ def round_up(value: float, *, digits: int) -> str:
 def _uses_of_records(ledger: Sequence[Mapping[str, Any]], *, delta_chosen_by: str, rows_chosen_by: str) -> list[str]:
     events = {item.get("event") for item in ledger}
     uses = [SAMPLING_USE] if "poisson_gaussian" in events else []
-    if events & {"gaussian", "exponential_selection", "laplace"}:
+    if events & {"gaussian", "discrete_gaussian", "exponential_selection", "laplace"}:
         uses.append(COUNTS_USE)
     if delta_chosen_by.startswith("default"):
         uses.append(DELTA_USE)
@@ -435,20 +434,21 @@ def _describe_certificate(certificate: Mapping[str, Any] | None) -> list[str]:
     ]
 
 
-def describe_accountant(accountant: Mapping[str, Any]) -> list[str]:
-    """Says which accountant was chosen and why, and what each of the others would have said."""
-    lines = [
-        f"accountant: {accountant['name']} ({accountant['version']}), rule {accountant['rule']}: {accountant['reason']}"
-    ]
+def describe_accountant(accountant: Mapping[str, Any], *, verbose: bool = False) -> list[str]:
+    """Says in a line which accountant was chosen and why, and what noise the others need; if `verbose`, in full.
+
+    In full are also what computed the numbers, and each other's epsilon for the noise that was used.
+    """
+    lines = [f"accountant: {accountant['name']}, rule {accountant['rule']}: {accountant['reason']}"]
+    if not verbose:
+        return lines
+    lines.append(f"  {accountant['name']} is {accountant['version']}")
     for other in accountant["alternatives"]:
         unit = "noise_scale" if "noise_scale" in other else "noise_multiplier"
         noise, words = other[unit], unit.replace("_", " ")
-        if noise is None or not math.isfinite(noise):
-            needed = f"would have met it with no {words}"
-        else:
-            needed = f"would have needed {words} {_show(noise)}"
+        needed = f"needs {words} {_show(noise)}" if noise is not None else f"cannot meet it with any {words}"
         lines.append(
-            f"  {other['name']} {needed}, and gives epsilon {_show_bound(other['epsilon'])} for the noise that was used"
+            f"  {other['name']} {needed}, and gives epsilon {_show_bound(other['epsilon'])} for the noise used"
         )
     return lines
 
@@ -477,6 +477,8 @@ _NOT_IN_LEDGER_LINES = ("label", "mechanism", "event", "accountant", "accountant
 def _say_key(key: str, item: Mapping[str, Any]) -> str:
     if key == "replace_one_factor":
         return "sensitivities that a replaced row can move it by"
+    if key == "cells":
+        return "counts that a row adds 1 to"
     if key == "epsilon" and item.get("event") == "exponential_selection":
         return "epsilon of each"
     return key.replace("_", " ")

@@ -13,6 +13,7 @@ import signal
 import sys
 import traceback
 import warnings
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -20,7 +21,13 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from dpwgan.app.config import (
+    FILES,
     OPTIONS,
+    PRIVACY,
+    RUN,
+    TABLE,
+    TRAINING,
+    TRAINING_OPTIONS,
     ResampleConfig,
     RunConfig,
     SynthesisConfig,
@@ -32,7 +39,9 @@ from dpwgan.app.config import (
 from dpwgan.app.interruption import Interrupted, Watch, interruptible
 from dpwgan.app.logs import LOGGER, speak
 from dpwgan.errors import DpwganError, InputError, ResourceError, TransferError, UsageError
-from dpwgan.table.cluster import Cluster, read_cluster
+from dpwgan.methods.registry import METHODS
+from dpwgan.settings import Settings, declared
+from dpwgan.table.cluster import read_cluster
 from dpwgan.version import __version__
 
 USAGE = """\
@@ -62,18 +71,6 @@ no such device, or a worker lost; 78 bad SPECS or codebook; 130, 143 stopped by 
 there is no new output file.
 Several machines share a run where TF_CONFIG names them: docs/scale.md.
 docs/errors.md has the sentence for each kind of bad input, docs/claim.md reads the claim line by line."""
-
-# Group and topic of options, in the order of --help.
-TITLES = {
-    ("privacy", ""): "privacy",
-    ("table", ""): "table",
-    ("training", ""): "training (defaults: the method's own, chosen without looking at rows)",
-    ("files", ""): "files",
-    ("run", ""): "run",
-    ("training", "marginals"): "training: marginals and the fit to them (query-gan, and dp-wgan's anchor)",
-    ("training", "gaussian"): "training: the Gaussian in a random projection (ron-gauss)",
-    ("training", "critic"): "training: critic and its generator (dp-wgan, dp-critic, loss-noise-gan)",
-}
 
 
 class Parser(argparse.ArgumentParser):
@@ -119,7 +116,7 @@ def refuse_overwriting(flag: str, target: str | None, *, read: Iterable[str | No
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """Builds the flat list of arguments from the table of options."""
+    """Builds the flat list of arguments from the settings, under their headings."""
     parser = Parser(
         prog="run.py",
         usage=USAGE,
@@ -128,18 +125,29 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"dpwgan {__version__}")
     parser.add_argument("positionals", nargs="*", help=argparse.SUPPRESS)
-    groups = {place: parser.add_argument_group(title) for place, title in TITLES.items()}
-    groups["files", ""].add_argument(
+    groups = {heading: parser.add_argument_group(title) for heading, title in _list_headings().items()}
+    groups[FILES].add_argument(
         "--config", metavar="FILE", default=argparse.SUPPRESS, help="TOML file of settings; flags win over it"
     )
-    for option in OPTIONS:
+    for option in OPTIONS.values():
         more: dict[str, Any] = {"dest": option.key, "default": argparse.SUPPRESS, "help": option.help}
-        if option.form == "true or false":
-            more.update(action="store_const", const="true")
-        else:
-            more["metavar"] = "|".join(option.choices) if option.choices else option.metavar
-        groups[option.group, option.topic].add_argument("--" + option.name, **more)
+        more.update({"action": "store_const", "const": "true"} if option.is_switch else {"metavar": option.metavar})
+        groups[option.heading].add_argument("--" + option.name, **more)
     return parser
+
+
+def _list_headings() -> dict[str, str]:
+    """Lists the headings with their titles, the longest of the methods' last; these say whose settings they head."""
+    sizes = Counter(option.heading for option in TRAINING_OPTIONS.values())
+    titles = {heading: heading for heading in (PRIVACY, TABLE, TRAINING, FILES, RUN)}
+    for heading in sorted(sizes, key=lambda heading: sizes[heading]):
+        methods = [
+            name
+            for name, entry in METHODS.items()
+            if any(option.heading == heading for option in declared(entry.settings).values())
+        ]
+        titles[heading] = f"{heading} ({', '.join(methods)})"
+    return titles
 
 
 def parse(argv: Sequence[str], *, environment: Mapping[str, str]) -> RunConfig | ResampleConfig:
@@ -149,21 +157,48 @@ def parse(argv: Sequence[str], *, environment: Mapping[str, str]) -> RunConfig |
     """
     # A number such as -1e-3 would be taken for a flag; with a space before it, it is a value that float() can read.
     texts = [" " + text if text.startswith("-") and _is_number(text) else text for text in argv]
-    given = vars(build_parser().parse_intermixed_args(texts))
-    positionals: list[str] = given.pop("positionals")
-    flags: dict[str, Any] = {}
-    for key, text in given.items():
-        flags[key] = text if key == "config" else _BY_KEY[key].read(text, origin="--" + _BY_KEY[key].name)
+    flags = vars(build_parser().parse_intermixed_args(texts))
+    positionals: list[str] = flags.pop("positionals")
     values, config_file = gather(flags, environment=environment)
-    voice = Voice(**{key: values.pop(key) for key in ("quiet", "verbose", "log_format") if key in values})
-    if "from_model" in values:
-        return _resample_config(positionals, flags, values, voice=voice, config_file=config_file)
+    shared: dict[str, Any] = {"voice": Voice(**_take(Voice, values)), "config_file": config_file}
+    if "model" in values:
+        if len(positionals) != 1 or not positionals[0]:
+            raise UsageError(
+                "with --from-model there is one positional, OUTPUT: rows, specs and budget are the model's own"
+            )
+        for key in flags.keys() - {"config"}:
+            if key not in declared(ResampleConfig):
+                raise UsageError(f"--{OPTIONS[key].name} has no effect with --from-model: the model is fitted already")
+        return ResampleConfig(output=positionals[0], **_take(ResampleConfig, values), **shared)
+    if not 4 <= len(positionals) <= 5:
+        raise UsageError(
+            f"DATA OUTPUT SPECS EPSILON [DELTA] are 4 or 5 arguments, not {len(positionals)}; --help says more"
+        )
+    data, output, specs, epsilon = positionals[:4]
+    if not (data and output and specs):
+        raise UsageError("DATA, OUTPUT and SPECS must not be empty")
+    synthesis = SynthesisConfig(
+        epsilon=read_epsilon(epsilon),
+        delta=read_delta(positionals[4]) if len(positionals) == 5 else None,
+        settings={key: values.pop(key) for key in TRAINING_OPTIONS if key in values},
+        **_take(SynthesisConfig, values),
+    )
     # A plan is made alone, whatever machines the run is to have.
     cluster = None if values.get("check") else read_cluster(environment)
-    return _run_config(positionals, values, voice=voice, config_file=config_file, cluster=cluster)
+    return RunConfig(
+        data=data,
+        output=output,
+        specs=Path(specs),
+        synthesis=synthesis,
+        cluster=cluster,
+        **_take(RunConfig, values),
+        **shared,
+    )
 
 
-_BY_KEY = {option.key: option for option in OPTIONS}
+def _take(owner: type[Settings], values: dict[str, Any]) -> dict[str, Any]:
+    """Takes out of `values` those that are a class's own."""
+    return {key: values.pop(key) for key in declared(owner) if key in values}
 
 
 def _is_number(text: str) -> bool:
@@ -172,74 +207,6 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _run_config(
-    positionals: list[str],
-    values: dict[str, Any],
-    *,
-    voice: Voice,
-    config_file: Path | None,
-    cluster: Cluster | None,
-) -> RunConfig:
-    if not 4 <= len(positionals) <= 5:
-        raise UsageError(
-            f"DATA OUTPUT SPECS EPSILON [DELTA] are 4 or 5 arguments, not {len(positionals)}; --help says more"
-        )
-    data, output, specs, epsilon = positionals[:4]
-    if not (data and output and specs):
-        raise UsageError("DATA, OUTPUT and SPECS must not be empty")
-    settings = {
-        option.key: values.pop(option.key)
-        for option in OPTIONS
-        if option.training and option.name != "preset" and option.key in values
-    }
-    run: dict[str, Any] = {key: values.pop(key) for key in ("check", "claim") if key in values}
-    for key in ("codebook", "save_model"):
-        if key in values:
-            run[key] = Path(values.pop(key))
-    if "checkpoint" in values:
-        values["checkpoint"] = Path(values["checkpoint"])
-    synthesis = SynthesisConfig(
-        epsilon=read_epsilon(epsilon),
-        delta=read_delta(positionals[4]) if len(positionals) == 5 else None,
-        settings=settings,
-        **values,
-    )
-    return RunConfig(
-        data=data,
-        output=output,
-        specs=Path(specs),
-        synthesis=synthesis,
-        config_file=config_file,
-        voice=voice,
-        cluster=cluster,
-        **run,
-    )
-
-
-_RESAMPLING = ("from_model", "rows", "claim", "seed", "quiet", "verbose", "log_format", "config")
-
-
-def _resample_config(
-    positionals: list[str],
-    flags: Mapping[str, Any],
-    values: Mapping[str, Any],
-    *,
-    voice: Voice,
-    config_file: Path | None,
-) -> ResampleConfig:
-    if len(positionals) != 1 or not positionals[0]:
-        raise UsageError(
-            "with --from-model there is one positional, OUTPUT: rows, specs and budget are the model's own"
-        )
-    for key in flags:
-        if key not in _RESAMPLING:
-            raise UsageError(f"--{_BY_KEY[key].name} has no effect with --from-model: the model is fitted already")
-    kept = {key: values[key] for key in ("rows", "claim", "seed") if key in values}
-    return ResampleConfig(
-        model=Path(values["from_model"]), output=positionals[0], voice=voice, config_file=config_file, **kept
-    )
 
 
 def main(argv: Sequence[str] | None = None, *, environment: Mapping[str, str] | None = None) -> int:

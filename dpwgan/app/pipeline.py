@@ -24,7 +24,7 @@ from dpwgan.app.progress import duration, show_progress
 from dpwgan.app.teamwork import agree_on_charges, do_together, gather_team, open_together
 from dpwgan.errors import InputError, OutputError
 from dpwgan.privacy.journal import Journal
-from dpwgan.table.forms import check_form, get_form
+from dpwgan.table.formats import check_format, get_format
 from dpwgan.table.reader import open_table
 from dpwgan.table.schema import Schema
 from dpwgan.table.source import SourceTable
@@ -38,11 +38,11 @@ def run(config: RunConfig) -> None:
     Raises: the errors of dpwgan.errors; in each case no new output file is there.
     """
     schema = read_specs(config.specs, codebook=config.codebook)
-    check_form(config.output, schema)
+    check_format(config.output, schema)
     if config.cluster is None and not config.check:
         check_outputs(config)
     LOGGER.debug("reading the table")
-    table = read(config.data, schema)
+    table = read(config.data, schema, look_at_cells=not config.check)
     synthesizer = Synthesizer.from_config(schema, config.synthesis, codebook=config.codebook)
     run_plan = synthesizer.plan(records=table.records)
     memory = run_plan.fit_into(choose_limit(config.synthesis.memory))
@@ -83,7 +83,7 @@ def resample(config: ResampleConfig) -> None:
     """
     check_outputs(config)
     synthesizer = Synthesizer.load(config.model, seed=config.seed)
-    check_form(config.output, synthesizer.schema)
+    check_format(config.output, synthesizer.schema)
     write(synthesizer, synthesizer.claim(config.rows), config=config, save_model=None)
 
 
@@ -107,8 +107,8 @@ def check_outputs(config: RunConfig | ResampleConfig) -> None:
         check_model_folder(config.save_model)
 
 
-def read(path: str, schema: Schema) -> SourceTable:
-    """Opens the table: header checked, rows counted, no cell parsed.
+def read(path: str, schema: Schema, *, look_at_cells: bool = True) -> SourceTable:
+    """Opens the table: header checked, rows counted, no cell parsed; `look_at_cells` as `open_table`.
 
     Raises: ResourceError for an .npz too large for the memory there is; else as `open_table`.
     """
@@ -118,9 +118,9 @@ def read(path: str, schema: Schema) -> SourceTable:
         raise InputError(f"the table {path!r} does not exist") from None
     except (OSError, ValueError):
         raise InputError(f"the table {path!r} cannot be opened") from None
-    if get_form(path) == "npz":
+    if get_format(path) == "npz":
         check_memory(READ_FACTOR * size, limit=choose_limit(None))
-    return open_table(path, schema)
+    return open_table(path, schema, look_at_cells=look_at_cells)
 
 
 def show_check(run_plan: RunPlan, memory: MemoryPlan, *, voice: Voice) -> None:
@@ -134,7 +134,7 @@ def show_check(run_plan: RunPlan, memory: MemoryPlan, *, voice: Voice) -> None:
         + (" (lists of cells are still to be read: a guess)" if document["width_is_a_guess"] else ""),
         f"asked: epsilon {run_plan.budget.epsilon:.6g}, delta {run_plan.budget.delta:.4g} "
         f"({run_plan.delta_chosen_by}), neighbours {run_plan.config.neighbours}",
-        *_describe_planned(run_plan, document),
+        *_describe_planned(run_plan, document, verbose=voice.verbose),
         "ledger, all of it reserved and nothing charged:",
         *describe_ledger(document["ledger"]),
         f"memory: {memory.describe()}",
@@ -145,11 +145,11 @@ def show_check(run_plan: RunPlan, memory: MemoryPlan, *, voice: Voice) -> None:
     print_out("\n".join(lines) + "\n")
 
 
-def _describe_planned(run_plan: RunPlan, document: Mapping[str, Any]) -> list[str]:
+def _describe_planned(run_plan: RunPlan, document: Mapping[str, Any], *, verbose: bool) -> list[str]:
     unprotected = run_plan.unprotected
     if unprotected is None:
         planned = f"planned: epsilon {round_up(document['epsilon_planned'], digits=6)}"
-        return [planned, *describe_accountant(run_plan.accountant)]
+        return [planned, *describe_accountant(run_plan.accountant, verbose=verbose)]
     published = unprotected.published
     return [
         f"planned: {NOT_PRIVATE}: {unprotected.reason}",
@@ -201,8 +201,7 @@ def write(
             pass_point_of_no_return()
         return final.to_json().encode()
 
-    is_csv = get_form(config.output) == "csv"
-    chunks = synthesizer.sample_lines(claim.rows) if is_csv else synthesizer.sample_cells(claim.rows)
+    chunks = synthesizer.sample_cells(claim.rows)
     layout: dict[str, Any] = {
         "header": synthesizer.header,
         "line_ending": synthesizer.line_ending,

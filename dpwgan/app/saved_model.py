@@ -11,7 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from dpwgan.app.claim import Claim, read_claim
+from dpwgan.critic.sampler import MlpSampler
 from dpwgan.errors import InputError
+from dpwgan.gaussians.projected_gaussian import PROJECTED_FILE, ClassSampler
+from dpwgan.images.sampler import GaussianImages
+from dpwgan.marginals.mixture_sampler import MIXTURE_FILE, MixtureSampler
+from dpwgan.methods.base import FittedSynthesizer
+from dpwgan.methods.published.image_samplers import ConvSampler, LabelledSampler, SmoothSampler
+from dpwgan.methods.published.refined_table import REFINED_FILE, RefinedTable
 from dpwgan.table.schema import (
     CategoricalColumn,
     Column,
@@ -33,6 +40,18 @@ _KINDS: dict[str, type[Any]] = {
     "derived": DerivedColumn,
     "identifier": IdentifierColumn,
 }
+# Which model lies in a folder is told by a file of its own; one that has none is a perceptron's.
+_SAMPLERS = (
+    (MIXTURE_FILE, MixtureSampler),
+    # A model with a prior holds the prior's files as well: the model's own come first.
+    (REFINED_FILE, RefinedTable),
+    ("smooth.npz", SmoothSampler),
+    (PROJECTED_FILE, ClassSampler),
+    ("image_gaussian.npz", GaussianImages),
+    ("convolutions.npz", ConvSampler),
+    ("labelled.npz", LabelledSampler),
+)
+
 _TUPLES = ("tokens", "missing", "edges")
 
 
@@ -118,3 +137,11 @@ def _read_layout(document: dict[str, Any] | None) -> ImageLayout | None:
     if document is None:
         return None
     return ImageLayout(**{**document, "shape": tuple(document["shape"]), "pixels": tuple(document["pixels"])})
+
+
+def load_synthesizer(directory: Path) -> FittedSynthesizer:
+    """Reads a fitted model back from its folder. Raises: InputError if it is missing or damaged."""
+    for file, sampler in _SAMPLERS:
+        if (directory / file).exists():
+            return sampler.load(directory)
+    return MlpSampler.load(directory)

@@ -35,8 +35,8 @@ Says how good a synthetic table is, measured against the real rows. NOT private:
 
 EXIT_CODES = """\
 exit codes: 0 done; 2 usage; 65 a table does not fit SPECS; 66 an input is missing; 70 internal error; 73 an output
-cannot be created; 74 reading or writing broke off; 75 out of memory; 78 bad SPECS or codebook; 130, 143 stopped by
-SIGINT, SIGTERM."""
+cannot be created; 74 reading or writing broke off; 75 out of memory; 76 an audit did not see its whole
+ledger; 78 bad SPECS or codebook; 130, 143 stopped by SIGINT, SIGTERM."""
 
 EPILOG = f"""\
 Each score stands beside a floor (each column by itself) and a ceiling (real rows drawn with replacement).

@@ -16,28 +16,36 @@ Sensitivities. For z in R^p of norm 1 or less, and the matrix z z^T that it adds
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dpwgan.marginals.one_ways import OneWayPlan, OneWays, count_one_ways
+from dpwgan.marginals.one_ways import OneWayPlan, OneWays, count_one_ways, split_one_ways
 from dpwgan.privacy.events import Gaussian, Laplace, Wishart
-from dpwgan.privacy.mechanisms.gaussian import add_gaussian_noise
-from dpwgan.privacy.mechanisms.laplace import add_laplace_noise
-from dpwgan.privacy.mechanisms.wishart import EDGE, add_wishart_noise, shrink_eigenvalues
+from dpwgan.privacy.mechanisms.wishart import EDGE, shrink_eigenvalues
+from dpwgan.privacy.release import Noisy
 from dpwgan.table.encoded import EncodedTable, Span
 from dpwgan.table.storage import allocate_beside, cut, let_go
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
-Groups = npt.NDArray[np.integer[Any]]
+Rows = npt.NDArray[Any]
 Noise = Laplace | Gaussian
 MatrixNoise = Wishart | Gaussian
 
 RADIUS = 2**15
 """The unit ball's radius in whole numbers: z is rounded towards 0 on a grid of this many parts of 1."""
+
+PURE_REPLACE_ONE_FACTOR = 2.0
+"""What one replaced record moves, over what one zeroed one does, under Laplace and Wishart noise: (2) and (5)."""
+
+COUNTS_REPLACE_ONE_FACTOR = COVARIANCE_REPLACE_ONE_FACTOR = math.sqrt(2.0)
+"""The same under Gaussian noise: (4) and (5)."""
+
+MOST_CLASSES = 128
+"""A label of more classes would leave few records to each, and all the noise."""
 
 _CHUNK = 1 << 16
 _CHUNK_BYTES = 1 << 24
@@ -45,26 +53,14 @@ _CHUNK_BYTES = 1 << 24
 _ROUNDING = 1e-9
 
 
-def counts_replace_one_factor(noise: type[Noise]) -> float:
-    """Gives what one replaced record moves one-way counts by, over what one zeroed one does: the module's (5)."""
-    return math.sqrt(2.0) if noise is Gaussian else 2.0
+def counts_sensitivity(noise: Noise, *, histograms: int) -> float:
+    """Gives what a record moves of so many histograms together: in L1 under Laplace noise, else in L2."""
+    return float(histograms) if isinstance(noise, Laplace) else math.sqrt(histograms)
 
 
-def covariance_replace_one_factor(noise: type[MatrixNoise]) -> float:
-    """Gives what one replaced record moves covariances by, over what one zeroed one does: the module's (2) and (4)."""
-    return math.sqrt(2.0) if noise is Gaussian else 2.0
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ClassOneWays:
-    """What was released of each class. Units: counts of records, with noise of stddev `stddev` on each.
-
-    `totals`: the noisy number of records of each class; None where there is one class, of public size.
-    """
-
-    classes: tuple[OneWays, ...]
-    totals: Floats | None
-    stddev: float
+def products_sensitivity(noise: MatrixNoise) -> float:
+    """Gives what a record moves of the sums of z z^T: a trace on the grid under Wishart noise, else a length."""
+    return float(RADIUS**2) if isinstance(noise, Wishart) else 1.0 + _ROUNDING
 
 
 def leave_out(spans: Sequence[Span], label: Span) -> tuple[Span, ...]:
@@ -132,57 +128,13 @@ def count_classes(tables: Sequence[EncodedTable], plan: OneWayPlan, *, sized: bo
     return counts
 
 
-def measure_classes(
-    tables: Sequence[EncodedTable], plan: OneWayPlan, *, sized: bool, noise: Noise, rng: np.random.Generator
-) -> ClassOneWays:
-    """Releases the one-way counts of all classes and, if `sized`, the sizes of the classes, at once.
+def read_classes(noisy: Noisy, plan: OneWayPlan, *, classes: int) -> tuple[list[OneWays], Floats]:
+    """Takes the counts of each class, and of the classes themselves if they are there, out of a release of such counts.
 
-    Privacy: one event, `noise`, with the sensitivities of the module's (5). The caller has charged its ledger with it.
-    Raises: PrivacyError from the mechanism.
+    Privacy: post-processing of `count_classes` with noise. Shapes: the latter (classes,), or (0,).
     """
-    counts = count_classes(tables, plan, sized=sized)
-    histograms = plan.histograms + sized
-    if isinstance(noise, Laplace):
-        noisy, scale, _ = add_laplace_noise(
-            counts,
-            sensitivity=histograms,
-            epsilon=noise.epsilon,
-            rng=rng,
-            replace_one_factor=noise.replace_one_factor,
-        )
-        released, stddev = noisy.astype(np.float64), math.sqrt(2.0) * scale
-    else:
-        stddev = noise.noise_multiplier * math.sqrt(histograms)
-        released, _ = add_gaussian_noise(
-            counts,
-            sensitivity=math.sqrt(histograms),
-            noise_multiplier=noise.noise_multiplier,
-            rng=rng,
-            replace_one_factor=noise.replace_one_factor,
-        )
-    sizes = [
-        attribute.codes + blocks
-        for attribute, runs in zip(plan.attributes, plan.blocks, strict=True)
-        for blocks in runs
-    ]
-    each = sum(sizes)
-    measured = []
-    for index in range(len(tables)):
-        pieces = iter(np.split(released[index * each : (index + 1) * each], np.cumsum(sizes)[:-1]))
-        histograms_of = tuple(tuple(next(pieces) for _ in runs) for runs in plan.blocks)
-        measured.append(OneWays(plan=plan, histograms=histograms_of, stddev=stddev))
-    totals = released[len(tables) * each :] if sized else None
-    return ClassOneWays(classes=tuple(measured), totals=totals, stddev=stddev)
-
-
-def counts_sensitivity(noise: Noise, *, histograms: int) -> float:
-    """Gives what a record moves of so many histograms together: in L1 under Laplace noise, else in L2."""
-    return float(histograms) if isinstance(noise, Laplace) else math.sqrt(histograms)
-
-
-def products_sensitivity(noise: MatrixNoise) -> float:
-    """Gives what a record moves of the sums of z z^T: a trace on the grid under Wishart noise, else a length."""
-    return float(RADIUS**2) if isinstance(noise, Wishart) else 1.0 + _ROUNDING
+    own, sizes = np.split(noisy.values.astype(np.float64), [classes * plan.cells])
+    return [split_one_ways(counts, plan, stddev=noisy.stddev) for counts in own.reshape(classes, -1)], sizes
 
 
 def to_grid(points: Floats) -> Integers:
@@ -204,7 +156,7 @@ def to_grid(points: Floats) -> Integers:
     return grid
 
 
-def sum_products(groups: Groups, to_points: Callable[[Groups], Floats], *, dimension: int) -> Integers:
+def sum_products(rows: Rows, to_points: Callable[[Rows], Floats], *, dimension: int) -> Integers:
     """Adds up z z^T over the rows' places on the grid, exactly. What it gives is not released.
 
     Privacy: sensitivities as the module's (1) to (4), in units of `RADIUS` squared. `to_points` must give each row's
@@ -213,55 +165,37 @@ def sum_products(groups: Groups, to_points: Callable[[Groups], Floats], *, dimen
     """
     total = np.zeros((dimension, dimension), np.int64)
     size = max(1, min(_CHUNK, _CHUNK_BYTES // (8 * dimension)))
-    for first in range(0, len(groups), size):
+    for piece in cut(len(rows), size=size):
         # Sums of 2^16 rows of products up to 2^30 are exact in doubles, whatever the order they are added in.
-        piece = to_grid(to_points(groups[first : first + size])).astype(np.float64)
-        total += np.rint(piece.T @ piece).astype(np.int64)
-        let_go(groups)
+        points = to_grid(to_points(rows[piece])).astype(np.float64)
+        total += np.rint(points.T @ points).astype(np.int64)
+        let_go(rows)
     return total
 
 
-def measure_products(sums: Sequence[Integers], *, noise: MatrixNoise, rng: np.random.Generator) -> tuple[Floats, ...]:
-    """Releases the sums of z z^T of all classes at once.
+def write_products(total: Integers, *, noise: MatrixNoise) -> npt.NDArray[Any]:
+    """Gives a sum of z z^T as what its noise is added to: under Gaussian noise half of it, as a vector of its length.
 
-    Privacy: one event, `noise`, with the sensitivities of the module's (1) to (4): a record is in one class only, so
-      that all classes cost what one does. The caller has charged its ledger with it.
-    Shapes: (p, p) each, p from class to class as it may be, 1 or more.
-    Units: of a row of norm 1: the sums are divided by `RADIUS` squared.
-    Raises: PrivacyError from the mechanism.
+    Privacy: sensitivities as the module's (1) to (4); a record is in one class only, so that all classes released
+      together cost what one does.
+    Units: whole numbers of the grid under Wishart noise, else of a row of norm 1.
     """
     if isinstance(noise, Wishart):
-        pure = [
-            add_wishart_noise(
-                matrix,
-                trace_bound=RADIUS**2,
-                epsilon=noise.epsilon,
-                rng=rng,
-                replace_one_factor=noise.replace_one_factor,
-            )[0]
-            for matrix in sums
-        ]
-        return tuple(matrix / RADIUS**2 for matrix in pure)
-    corners = [np.triu_indices(len(matrix)) for matrix in sums]
-    vector = np.concatenate([matrix[corner] for matrix, corner in zip(sums, corners, strict=True)])
-    beside = np.concatenate([np.where(rows == columns, 1.0, math.sqrt(2.0)) for rows, columns in corners])
-    noisy, _ = add_gaussian_noise(
-        vector / RADIUS**2 * beside,
-        sensitivity=1.0 + _ROUNDING,
-        noise_multiplier=noise.noise_multiplier,
-        rng=rng,
-        replace_one_factor=noise.replace_one_factor,
-    )
-    matrices = []
-    for part, (rows, columns) in zip(
-        np.split(noisy / beside, np.cumsum([len(rows) for rows, _ in corners])[:-1]), corners, strict=True
-    ):
-        size = int(rows[-1]) + 1
-        matrix = np.zeros((size, size))
-        matrix[rows, columns] = part
-        matrix[columns, rows] = part
-        matrices.append(matrix)
-    return tuple(matrices)
+        return total
+    rows, columns = np.triu_indices(len(total))
+    half: Floats = total[rows, columns] / RADIUS**2 * np.where(rows == columns, 1.0, math.sqrt(2.0))
+    return half
+
+
+def read_products(noisy: Noisy, *, dimension: int) -> Floats:
+    """Gives the noisy matrix of what `write_products` gave. Units: of a row of norm 1. Privacy: post-processing."""
+    if noisy.values.ndim == 2:
+        return np.asarray(noisy.values / RADIUS**2, np.float64)
+    matrix = np.zeros((dimension, dimension))
+    rows, columns = np.triu_indices(dimension)
+    matrix[rows, columns] = noisy.values / np.where(rows == columns, 1.0, math.sqrt(2.0))
+    matrix[columns, rows] = matrix[rows, columns]
+    return matrix
 
 
 def shrink_noisy_eigenvalues(values: Floats, *, noise: MatrixNoise) -> Floats:

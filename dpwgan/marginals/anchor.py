@@ -26,6 +26,7 @@ from dpwgan.marginals.mixture import CodeGenerator, Mixture, fit
 from dpwgan.marginals.one_ways import OneWayPlan, measure_one_ways, plan_one_ways, unpack_one_ways
 from dpwgan.marginals.pairs import MOMENTS_LABEL, measure_moments, plan_moments
 from dpwgan.marginals.queries import ANSWER_SENSITIVITY, QueryDiscriminator, plan_queries
+from dpwgan.marginals.settings import AnchorSettings
 from dpwgan.marginals.simplex import project_on_simplex
 from dpwgan.privacy.accountants.moments import MOMENTS
 from dpwgan.privacy.budget import Budget, NeighboringRelation
@@ -86,47 +87,6 @@ _SECONDS_A_PAIR = 1.5e-9
 # A code's group in a step of the fit, and a code's part in one count that is compared with an answer.
 _SECONDS_A_CELL = 1.6e-8
 _SECONDS_AN_ANSWER = 1.5e-10
-
-
-@dataclass(frozen=True, kw_only=True)
-class AnchorSettings:
-    """How marginals are chosen and fitted; None stands for a choice that the plan makes from public facts.
-
-    `rounds`: marginals asked for beyond those of the tree. `ways`: attributes in a marginal, at most. `most_cells`: the
-    public limit on a marginal's cells. `codes`: latent codes of the generator. `information_weight`: what a nat between
-    codes and columns weighs against one of a record's likelihood. `generator`: a table of codes, a multilayer
-    perceptron over fixed latents, or both added.
-    Raises: UsageError for a value out of its range.
-    """
-
-    rounds: int | None = None
-    ways: int | None = None
-    most_cells: int = 16_384
-    codes: int | None = None
-    fit_steps: int = 400
-    fit_learning_rate: float = 0.05
-    information_weight: float | None = None
-    generator: Literal["codes", "mlp", "codes+mlp"] = "codes"
-
-    def __post_init__(self) -> None:
-        for name, least, most in (
-            ("rounds", 0, 10_000),
-            ("ways", 2, 6),
-            ("most_cells", 4, 10_000_000),
-            ("codes", 2, 1_000_000),
-            ("fit_steps", 1, 1_000_000),
-        ):
-            value = getattr(self, name)
-            if value is None and name in ("rounds", "ways", "codes"):
-                continue
-            if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-                raise UsageError(f"{name.replace('_', '-')} must be a whole number from {least} to {most:,}")
-        if not (math.isfinite(self.fit_learning_rate) and 0 < self.fit_learning_rate <= 10):
-            raise UsageError("fit-learning-rate must be a number above 0 and at most 10")
-        if self.information_weight is not None and not 0 <= self.information_weight <= 1e3:
-            raise UsageError("information-weight must be a number from 0 to 1,000")
-        if self.generator not in ("codes", "mlp", "codes+mlp"):
-            raise UsageError("generator must be codes, mlp or codes+mlp")
 
 
 @dataclass(frozen=True, kw_only=True)

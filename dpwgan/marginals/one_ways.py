@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from dpwgan.errors import DpwganError
 from dpwgan.marginals.layout import Attribute, lay_out_attributes
-from dpwgan.privacy.events import gaussian
+from dpwgan.privacy.events import discrete_gaussian
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.release import Release
 from dpwgan.table.encoded import EncodedTable, Span
@@ -32,8 +32,6 @@ MOST_ROOT_BLOCKS = 256
 
 Counts = npt.NDArray[np.float64]
 
-_REPLACE_ONE_FACTOR = math.sqrt(2.0)
-
 
 @dataclass(frozen=True, kw_only=True)
 class OneWayPlan:
@@ -46,6 +44,15 @@ class OneWayPlan:
     spans: tuple[Span, ...]
     attributes: tuple[Attribute, ...]
     blocks: tuple[tuple[int, ...], ...]
+
+    @property
+    def cells(self) -> int:
+        """Number of counts in all histograms together."""
+        return sum(
+            attribute.codes + size
+            for attribute, blocks in zip(self.attributes, self.blocks, strict=True)
+            for size in blocks
+        )
 
     @property
     def histograms(self) -> int:
@@ -65,11 +72,10 @@ class OneWayPlan:
         """Says what measuring this plan releases, for the ledger to reserve before."""
         return Release(
             label=label,
-            event=gaussian(noise_multiplier=noise_multiplier, replace_one_factor=_REPLACE_ONE_FACTOR),
+            event=discrete_gaussian(noise_multiplier=noise_multiplier, cells=self.histograms),
             times=1,
-            mechanism="Gaussian noise on all one-way counts together",
+            mechanism="discrete Gaussian noise on all one-way counts together",
             sensitivity=self.sensitivity,
-            details={"histograms": self.histograms, "stddev_of_a_count": noise_multiplier * self.sensitivity},
         )
 
 

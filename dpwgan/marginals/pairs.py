@@ -64,6 +64,6 @@ def plan_moments(*, noise_multiplier: float) -> Release:
         label=MOMENTS_LABEL,
         event=gaussian(noise_multiplier=noise_multiplier, replace_one_factor=math.sqrt(2.0)),
         times=1,
-        mechanism="Gaussian noise on all two-way counts together, pairs weighted by public sizes",
+        mechanism="continuous Gaussian noise on all two-way counts together: weighted by public sizes, so not whole",
         sensitivity=1.0,
     )

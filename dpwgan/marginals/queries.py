@@ -27,7 +27,7 @@ from dpwgan.marginals.measurements import (
     count_pairs,
     join_marginals,
 )
-from dpwgan.privacy.events import exponential_selection, gaussian
+from dpwgan.privacy.events import discrete_gaussian, exponential_selection
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.release import Release
 from dpwgan.table.workers import AddUp, alone
@@ -45,7 +45,6 @@ The rest is room for the rounding of sums in float64: some 1e-7 for 10^9 records
 
 _SELECTION_REPLACE_ONE_FACTOR = 2.0
 ANSWER_SENSITIVITY = 1.0
-_ANSWER_REPLACE_ONE_FACTOR = math.sqrt(2.0)
 
 SPREAD = 1.0
 OUTLIER = 4.0
@@ -273,11 +272,10 @@ def plan_queries(times: int, *, selection_epsilon: float, answer_noise_multiplie
         ),
         Release(
             label=ANSWER_LABEL,
-            event=gaussian(noise_multiplier=answer_noise_multiplier, replace_one_factor=_ANSWER_REPLACE_ONE_FACTOR),
+            event=discrete_gaussian(noise_multiplier=answer_noise_multiplier, cells=1),
             times=times,
-            mechanism="Gaussian noise on the counts of the selected marginal",
+            mechanism="discrete Gaussian noise on the counts of the selected marginal",
             sensitivity=ANSWER_SENSITIVITY,
-            details={"stddev_of_a_count": answer_noise_multiplier * ANSWER_SENSITIVITY},
         ),
     ]
 

@@ -1,12 +1,11 @@
 """What every method offers: a plan from public facts, a fit that the ledger watches, and samples that need no rows."""
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from dpwgan.errors import UsageError
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.certificate import Certificate
 from dpwgan.privacy.choose import AccountantChoice
@@ -124,10 +123,3 @@ class SharedMethod(Protocol):
         team: Team | None = None,
     ) -> FittedSynthesizer:
         """Trains as `Method.fit`; with a team, on the rows of all workers, of which `encoded` are the chief's."""
-
-
-def refuse_unknown_settings(method: str, asked: Iterable[str], *, known: Container[str]) -> None:
-    """Raises: UsageError for the first setting that the method does not know."""
-    for name in asked:
-        if name not in known:
-            raise UsageError(f"the method {method} has no setting {name.replace('_', '-')}")

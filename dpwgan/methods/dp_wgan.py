@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,13 +20,13 @@ from dpwgan.critic.plan import (
     plan_training,
 )
 from dpwgan.critic.sampler import MlpSampler
-from dpwgan.critic.settings import DpWganSettings
 from dpwgan.errors import UsageError
-from dpwgan.marginals.anchor import AnchorPlan, AnchorSettings, choose_maker, fit_anchor, lay_out_anchor, on_one_thread
+from dpwgan.marginals.anchor import AnchorPlan, choose_maker, fit_anchor, lay_out_anchor, on_one_thread
 from dpwgan.marginals.groups import lay_out_groups
 from dpwgan.marginals.mixture_sampler import MixtureSampler
 from dpwgan.marginals.serving import RowServer
-from dpwgan.methods.base import Progress, refuse_unknown_settings
+from dpwgan.methods.base import Progress
+from dpwgan.methods.settings import ALONE, AnchoredSettings
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.choose import AccountantChoice
 from dpwgan.privacy.events import Charge
@@ -39,45 +39,11 @@ if TYPE_CHECKING:
     from dpwgan.privacy.ledger import Ledger
 
 
-# The critic's share of the budget beside an anchor, in units of rho: see docs/utility.md for what it buys.
-_CRITIC_SHARE = 0.02
-_CRITIC_WEIGHT = 1e-4
-_ANCHORED_STEPS = 200
-# Each step of the generator goes over all codes and all answers, and costs as much as many of the critic's.
-_ANCHORED_CRITIC_STEPS = 5
-_ANCHORED_HIDDEN = (64,)
-_ANCHORED_RATE = 0.01
-# What a critic without an anchor has: a generator of its own, a slow engine to compare, noise that is given.
-_ALONE = ("hidden_generator", "latent", "engine", "noise_multiplier")
 # What a code's group takes in a step of the generator beside a critic, in seconds of two cores: measured on the tables
 # of `AnchorPlan`, from 3,000 codes of 89 groups to 1,100 of 1,817.
 _SECONDS_A_CODE_CELL = 6e-8
 # How many steps of a fit a critic step takes as long as, for the progress bar.
 _TICKS_A_STEP = 2
-
-
-@dataclass(frozen=True, kw_only=True)
-class AnchoredSettings:
-    """Settings of the DP-WGAN: its critic's, and the anchor's that the generator is fitted to first.
-
-    `critic_share`: what the critic gets of the budget beside an anchor. `critic_weight`: weight of its score, in units
-    of log-likelihood a record, beside the anchor's.
-    Raises: UsageError for a value out of its range, or a setting of the anchor without an anchor.
-    """
-
-    anchor: Literal["queries", "moments", "none"] = "queries"
-    critic_share: float = _CRITIC_SHARE
-    critic_weight: float = _CRITIC_WEIGHT
-    critic: DpWganSettings = field(default_factory=DpWganSettings)
-    fit: AnchorSettings = field(default_factory=AnchorSettings)
-
-    def __post_init__(self) -> None:
-        if self.anchor not in ("queries", "moments", "none"):
-            raise UsageError("anchor must be queries, moments or none")
-        if not 0.0 < self.critic_share < 1.0:
-            raise UsageError("critic-share must lie above 0 and below 1")
-        if not 0.0 <= self.critic_weight <= 1e3:
-            raise UsageError("critic-weight must be a number from 0 to 1,000")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,7 +96,7 @@ class AnchoredPlan:
     def summary(self) -> dict[str, Any]:
         """Gives the settings as JSON-able pairs."""
         critic = self.critic.summary()
-        for name in (*_ALONE[:-1], "generator_weights", "critic_weights"):
+        for name in (*ALONE[:-1], "generator_weights", "critic_weights"):
             del critic[name]
         return {
             **self.anchor.summary(),
@@ -198,35 +164,7 @@ class DpWgan:
 
     def make_settings(self, **asked: Any) -> AnchoredSettings:
         """Checks settings by name. Raises: UsageError."""
-        own = {name: asked.pop(name) for name in ("anchor", "critic_share", "critic_weight") if name in asked}
-        anchor = own.get("anchor", "queries")
-        if anchor == "none" and len(own) > 1:
-            raise UsageError(f"without an anchor the method {self.name} has no critic-share and no critic-weight")
-        for_fit = {part.name for part in fields(AnchorSettings)}
-        for_critic = {part.name for part in fields(DpWganSettings)}
-        refuse_unknown_settings(self.name, asked, known=for_fit | for_critic)
-        for name in asked:
-            if anchor == "none" and name in for_fit:
-                raise UsageError(f"without an anchor the method {self.name} has no setting {name.replace('_', '-')}")
-        if anchor != "none":
-            for name in _ALONE:
-                if name in asked:
-                    raise UsageError(
-                        f"beside an anchor the method {self.name} has no setting {name.replace('_', '-')}: "
-                        "it needs the anchor none"
-                    )
-        critic: dict[str, Any] = {name: value for name, value in asked.items() if name in for_critic}
-        if anchor != "none":
-            critic = {
-                "hidden_critic": _ANCHORED_HIDDEN,
-                "generator_steps": 1,
-                "generator_learning_rate": _ANCHORED_RATE,
-                **critic,
-            }
-            if not {"steps", "epochs"} & critic.keys():
-                critic = {"critic_steps_per_generator_step": _ANCHORED_CRITIC_STEPS, **critic, "steps": _ANCHORED_STEPS}
-        fit = AnchorSettings(**{name: value for name, value in asked.items() if name in for_fit})
-        return AnchoredSettings(**own, critic=DpWganSettings(**critic), fit=fit)
+        return AnchoredSettings.make(self.name, asked)
 
     def plan(
         self,

@@ -3,14 +3,16 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dpwgan.marginals.anchor import AnchorPlan, AnchorSettings, fit_anchor, plan_anchor
+from dpwgan.marginals.anchor import AnchorPlan, fit_anchor, plan_anchor
 from dpwgan.marginals.mixture_sampler import MixtureSampler
 from dpwgan.marginals.serving import RowServer
-from dpwgan.methods.base import Progress, refuse_unknown_settings
+from dpwgan.marginals.settings import AnchorSettings
+from dpwgan.methods.base import Progress
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.events import Charge
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.randomness import Streams
+from dpwgan.settings import MethodSettings
 from dpwgan.table.encoded import EncodedTable, TableShape
 from dpwgan.table.workers import Task, Team
 
@@ -25,17 +27,16 @@ class Independent:
     title = "Independent noisy one-way marginals"
     paper = "none: a baseline of Gaussian noise on one-way counts (Dwork and Roth 2014, Appendix A)"
 
-    def make_settings(self, **asked: Any) -> AnchorSettings:
+    def make_settings(self, **asked: Any) -> MethodSettings:
         """Takes no settings. Raises: UsageError for any."""
-        refuse_unknown_settings(self.name, sorted(asked), known=())
-        return AnchorSettings()
+        return MethodSettings.make(self.name, asked)
 
     def plan(
         self,
         shape: TableShape,
         budget: Budget,
         *,
-        settings: AnchorSettings,
+        settings: MethodSettings,
         accountant_rule: str,
         neighboring_relation: NeighboringRelation,
         other_charges: Sequence[Charge] = (),
@@ -45,7 +46,7 @@ class Independent:
             shape,
             budget,
             kind="one-ways",
-            settings=settings,
+            settings=AnchorSettings(),
             accountant_rule=accountant_rule,
             neighboring_relation=neighboring_relation,
             other_charges=other_charges,

@@ -3,16 +3,14 @@
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, Literal
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dpwgan.errors import UsageError
 from dpwgan.marginals.anchor import (
     AnchorPlan,
-    AnchorSettings,
     FittedAnchor,
     choose_maker,
     fit_anchor,
@@ -25,7 +23,7 @@ from dpwgan.marginals.measurements import PAIRS_TASK, Groups, count_pairs
 from dpwgan.marginals.mixture import Mixture, fit
 from dpwgan.marginals.mixture_sampler import MixtureSampler
 from dpwgan.marginals.serving import RowServer
-from dpwgan.methods.base import Progress, refuse_unknown_settings
+from dpwgan.methods.base import Progress
 from dpwgan.methods.published.one_layer import (
     WEIGHTS_LABEL,
     OneLayerServer,
@@ -35,6 +33,7 @@ from dpwgan.methods.published.one_layer import (
     plan_one_layer,
     train_one_layer,
 )
+from dpwgan.methods.settings import QueryGanSettings
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.certificate import Certificate, bound_worst_error, gaussian_slack
 from dpwgan.privacy.choose import FamilyChoice, choose_accountant_for_family
@@ -69,18 +68,6 @@ _ONE_LAYER_CODES = 1_000
 _BYTES_OF_A_CODES_GROUP = 72
 # What a network takes beside rows, and for each of their cells: measured on RAND HIE and adult.
 _SECONDS_A_NETWORK, _SECONDS_A_NETWORKS_CELL = 1.7, 2.2e-6
-
-
-@dataclass(frozen=True, kw_only=True)
-class QueryGanSettings:
-    """Settings of QueryGAN: those of the fit, and which family of discriminators plays. Raises: UsageError."""
-
-    oracle: Literal["marginals", "one-layer"] = "marginals"
-    fit: AnchorSettings = field(default_factory=AnchorSettings)
-
-    def __post_init__(self) -> None:
-        if self.oracle not in ("marginals", "one-layer"):
-            raise UsageError("oracle must be marginals or one-layer")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,16 +136,7 @@ class QueryGan:
 
     def make_settings(self, **asked: Any) -> QueryGanSettings:
         """Checks settings by name. Raises: UsageError."""
-        known = {"oracle", *(part.name for part in fields(AnchorSettings))}
-        refuse_unknown_settings(self.name, asked, known=known)
-        oracle = {"oracle": asked.pop("oracle")} if "oracle" in asked else {}
-        if oracle.get("oracle") == "one-layer":
-            for name in asked:
-                if name not in ("rounds", "codes", "fit_learning_rate"):
-                    raise UsageError(f"with one-layer networks there is no setting {name.replace('_', '-')}")
-            if asked.get("rounds") == 0:
-                raise UsageError("one-layer networks need at least one round")
-        return QueryGanSettings(**oracle, fit=AnchorSettings(**asked))
+        return QueryGanSettings.make(self.name, asked)
 
     def plan(
         self,

@@ -1,60 +1,51 @@
-"""Every method by its name on the command line."""
+"""Every method by its name on the command line, with its settings: a method is loaded only when it is asked for."""
 
-from pathlib import Path
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-from dpwgan.critic.sampler import MlpSampler
 from dpwgan.errors import UsageError
-from dpwgan.gaussians.projected_gaussian import PROJECTED_FILE, ClassSampler
-from dpwgan.images.projected_images import IMAGES_FILE, ImageSampler
-from dpwgan.marginals.mixture_sampler import MIXTURE_FILE, MixtureSampler
-from dpwgan.methods.base import FittedSynthesizer, Method
-from dpwgan.methods.dp_wgan import DpWgan
-from dpwgan.methods.independent import Independent
-from dpwgan.methods.published.conv_sampler import CONV_FILE, ConvSampler
-from dpwgan.methods.published.dp_critic import DpCritic
-from dpwgan.methods.published.dp_gan import DpGan
-from dpwgan.methods.published.labelled_sampler import LABELLED_FILE, LabelledSampler
-from dpwgan.methods.published.loss_noise_gan import LossNoiseGan
-from dpwgan.methods.published.refined_table import REFINED_FILE, RefinedTable
-from dpwgan.methods.published.ron_dp_gan import RonDpGan
-from dpwgan.methods.published.smooth_sampler import SMOOTH_FILE, SmoothSampler
-from dpwgan.methods.query_gan import QueryGan
-from dpwgan.methods.ron_gauss import RonGauss
+from dpwgan.methods.settings import (
+    AnchoredSettings,
+    DpCriticSettings,
+    DpGanSettings,
+    GameSettings,
+    QueryGanSettings,
+    RonDpGanSettings,
+    RonGaussSettings,
+)
+from dpwgan.settings import MethodSettings
 
-METHODS: dict[str, type[Method]] = {
-    DpWgan.name: DpWgan,
-    QueryGan.name: QueryGan,
-    DpGan.name: DpGan,
-    RonDpGan.name: RonDpGan,
-    RonGauss.name: RonGauss,
-    DpCritic.name: DpCritic,
-    LossNoiseGan.name: LossNoiseGan,
-    Independent.name: Independent,
+if TYPE_CHECKING:
+    from dpwgan.methods.base import Method
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Where a method is, and its settings, which --help reads without loading the method."""
+
+    module: str
+    class_name: str
+    settings: type[MethodSettings]
+
+
+METHODS: Mapping[str, Entry] = {
+    "dp-wgan": Entry("dpwgan.methods.dp_wgan", "DpWgan", AnchoredSettings),
+    "query-gan": Entry("dpwgan.methods.query_gan", "QueryGan", QueryGanSettings),
+    "dp-gan": Entry("dpwgan.methods.published.dp_gan", "DpGan", DpGanSettings),
+    "ron-dp-gan": Entry("dpwgan.methods.published.ron_dp_gan", "RonDpGan", RonDpGanSettings),
+    "ron-gauss": Entry("dpwgan.methods.ron_gauss", "RonGauss", RonGaussSettings),
+    "dp-critic": Entry("dpwgan.methods.published.dp_critic", "DpCritic", DpCriticSettings),
+    "loss-noise-gan": Entry("dpwgan.methods.published.loss_noise_gan", "LossNoiseGan", GameSettings),
+    "independent": Entry("dpwgan.methods.independent", "Independent", MethodSettings),
 }
 
-# Which model lies in a folder is told by a file of its own; one that has none is a perceptron's.
-_SAMPLERS = (
-    (MIXTURE_FILE, MixtureSampler),
-    # A model with a prior holds the prior's files as well: the model's own come first.
-    (REFINED_FILE, RefinedTable),
-    (SMOOTH_FILE, SmoothSampler),
-    (PROJECTED_FILE, ClassSampler),
-    (IMAGES_FILE, ImageSampler),
-    (CONV_FILE, ConvSampler),
-    (LABELLED_FILE, LabelledSampler),
-)
 
-
-def get_method(name: str) -> Method:
-    """Finds a method by its name. Raises: UsageError for a name that is none."""
+def get_method(name: str) -> "Method":
+    """Gives the method of that name. Raises: UsageError for a name that is none."""
     if name not in METHODS:
         raise UsageError(f"there is no method of that name; there is {', '.join(METHODS)}")
-    return METHODS[name]()
-
-
-def load_synthesizer(directory: Path) -> FittedSynthesizer:
-    """Reads a fitted model back from its folder. Raises: InputError if it is missing or damaged."""
-    for file, sampler in _SAMPLERS:
-        if (directory / file).exists():
-            return sampler.load(directory)
-    return MlpSampler.load(directory)
+    entry = METHODS[name]
+    method: type[Method] = getattr(import_module(entry.module), entry.class_name)
+    return method()

@@ -159,9 +159,11 @@ def steps_for(
     neighboring_relation: NeighboringRelation,
     other_charges: Sequence[Charge] = (),
     at_most: int = MOST_STEPS,
+    near: int = 1,
 ) -> int:
     """Finds the largest number of critic steps, up to `at_most`, that fits the budget at a given noise; may be 0.
 
+    The search begins at `near`, which decides how soon it ends.
     Privacy: the answer was itself put to the accountant together with `other_charges`.
     Raises: PrivacyError if the other charges alone pass the budget.
     """
@@ -181,10 +183,13 @@ def steps_for(
         return 0
     if fits(at_most):
         return at_most
-    lower, upper = 1, 2
-    while upper < at_most and fits(upper):
-        lower, upper = upper, 2 * upper
-    upper = min(upper, at_most)
+    lower, upper = 1, at_most
+    guess, growth = max(2, near), 1.1 if near > 1 else 2.0
+    while guess < upper:
+        if not fits(guess):
+            upper = guess
+        else:
+            lower, guess, growth = guess, math.ceil(growth * guess), growth * growth
     while upper - lower > 1:
         middle = (lower + upper) // 2
         if fits(middle):

@@ -15,15 +15,13 @@ from dpwgan.privacy.calibrate import noise_multiplier_for, noise_scale_for, step
 from dpwgan.privacy.events import Charge, poisson_gaussian
 
 RULES = ("auto", "paper", "moments", "amortized", "pld")
-"""`auto`: of moments and amortized, the one that needs less noise. `paper`: a fixed threshold. The rest: that one."""
+"""`auto`: of all accountants, the one that needs least noise. `paper`: a fixed threshold. The rest: that one."""
 
 ACCOUNTANTS: dict[str, Accountant] = {accountant.name: accountant for accountant in (MOMENTS, AMORTIZED, PLD)}
 """Every accountant by its name."""
 
 PAPER_THRESHOLD = 0.7
 """The 2018 UCLANESL entry used the amortized accountant up to this epsilon, the moments accountant above it."""
-
-_AUTO = (MOMENTS, AMORTIZED)
 
 
 class Alternative(NamedTuple):
@@ -172,17 +170,16 @@ def choose_accountant_for_noise(
 ) -> CriticChoice:
     """Chooses the accountant for a given noise, and the largest number of steps with which it meets the budget.
 
-    `auto` takes, of moments and amortized, the one that allows more steps, and at a tie the one that reports less.
+    `auto` takes the one that allows most steps, and at a tie the one that reports least.
     The choice's `steps` is at most `at_most_steps`.
     Raises: UsageError for an unknown rule, PrivacyError if not one step fits the budget.
     """
     _refuse_unknown_rule(rule)
     setting = _Setting(budget=budget, relation=neighboring_relation, others=tuple(other_charges))
     event = poisson_gaussian(sampling_probability=sampling_probability, noise_multiplier=noise_multiplier)
-    # Counting steps asks an accountant some thirty times, so pld is counted only where it decides.
-    asked: tuple[Accountant, ...] = (*_AUTO, PLD) if rule == "pld" else _AUTO
-    steps: dict[Accountant, int] = {
-        accountant: steps_for(
+    steps: dict[Accountant, int] = {}
+    for accountant in ACCOUNTANTS.values() if rule in ("auto", PLD.name) else (MOMENTS, AMORTIZED):
+        steps[accountant] = steps_for(
             noise_multiplier=noise_multiplier,
             accountant=accountant,
             budget=budget,
@@ -190,11 +187,10 @@ def choose_accountant_for_noise(
             neighboring_relation=neighboring_relation,
             other_charges=setting.others,
             at_most=at_most_steps,
+            near=steps.get(MOMENTS, 1),
         )
-        for accountant in asked
-    }
     if rule == "auto":
-        chosen: Accountant = min(_AUTO, key=lambda a: (-steps[a], setting.ask(a, ((event, steps[a]),))))
+        chosen: Accountant = min(steps, key=lambda a: (-steps[a], setting.ask(a, ((event, steps[a]),))))
     else:
         chosen = _by_paper(budget) if rule == "paper" else get_accountant(rule)
     if steps[chosen] < 1:
@@ -211,7 +207,7 @@ def choose_accountant_for_noise(
         if accountant is not chosen
     }
     allowed = " and ".join(f"{count} by {accountant.name}" for accountant, count in steps.items())
-    why = _why(rule, chosen, budget, auto=f"of moments and amortized, {chosen.name} allows at least as many steps")
+    why = _why(rule, chosen, budget, auto=f"{chosen.name} allows most steps")
     return CriticChoice(
         **_conclude(rule, chosen, noise_multiplier, ((event, steps[chosen]),), setting, needs),
         sampling_probability=sampling_probability,
@@ -313,7 +309,7 @@ def _needed_by_critic(
 def _least(rule: str, budget: Budget, needs: Mapping[Accountant, _Need]) -> tuple[Accountant, float]:
     """Finds the accountant that the rule takes, and its noise. Raises: what that accountant refused with."""
     if rule == "auto":
-        chosen: Accountant = min(_AUTO, key=lambda accountant: needs[accountant].noise)
+        chosen: Accountant = min(needs, key=lambda accountant: needs[accountant].noise)
     else:
         chosen = _by_paper(budget) if rule == "paper" else get_accountant(rule)
     noise, refusal = needs[chosen]
@@ -375,7 +371,7 @@ def _why(rule: str, chosen: Accountant, budget: Budget, *, auto: str) -> str:
 def _reason_by_noise(
     rule: str, chosen: Accountant, budget: Budget, needs: Mapping[Accountant, _Need], *, unit: str
 ) -> str:
-    why = _why(rule, chosen, budget, auto=f"of moments and amortized, {chosen.name} needs less noise")
+    why = _why(rule, chosen, budget, auto=f"{chosen.name} needs least noise")
     words = ", ".join(
         f"{accountant.name} needs {need.noise:.4g}" if need.refusal is None else f"{accountant.name} cannot meet it"
         for accountant, need in needs.items()

@@ -72,6 +72,27 @@ class Gaussian(_Numbers):
 
 
 @dataclass(frozen=True, kw_only=True)
+class DiscreteGaussian(_Numbers):
+    """Counts of all records, released with discrete Gaussian noise: whole numbers on whole numbers.
+
+    Privacy: zeroing out a record takes 1 from at most `cells` of the counts and leaves the others; replacing one takes
+      1 from at most `cells` of them and adds 1 to at most as many. The noise z of each count is drawn independently,
+      with probability proportional to e^(-z^2 / (2 stddev^2)). `accountants.discrete_gaussian` has the proofs.
+    Units: `stddev` in counts; a number that `round_up_stddev` gave, so that it is drawn as it is.
+    Source: Canonne, Kamath, Steinke 2020, arXiv:2004.00010.
+    """
+
+    stddev: float
+    cells: int
+
+    def __post_init__(self) -> None:
+        if self.stddev != round_up_stddev(self.stddev):
+            raise PrivacyError("The stddev of discrete Gaussian noise must lie on its grid.")
+        if isinstance(self.cells, bool) or not isinstance(self.cells, int) or self.cells < 1:
+            raise PrivacyError(f"cells must be a whole number of at least 1; it is {self.cells!r}.")
+
+
+@dataclass(frozen=True, kw_only=True)
 class StableSelection(_Numbers):
     """A mechanism known only by its (epsilon, delta), such as the discovery of a column's categories.
 
@@ -194,7 +215,16 @@ class Unprotected:
         return {"event": "unprotected", "reason": self.reason}
 
 
-Event = PoissonGaussian | Gaussian | ExponentialSelection | StableSelection | Laplace | Wishart | Unprotected
+Event = (
+    PoissonGaussian
+    | Gaussian
+    | DiscreteGaussian
+    | ExponentialSelection
+    | StableSelection
+    | Laplace
+    | Wishart
+    | Unprotected
+)
 """Everything that the accountants can account for."""
 
 Charge = tuple[Event, int]
@@ -209,6 +239,24 @@ def poisson_gaussian(*, sampling_probability: float, noise_multiplier: float) ->
 def gaussian(*, noise_multiplier: float, replace_one_factor: float = 2.0) -> Gaussian:
     """Describes one noisy function of all records: a set of counts."""
     return Gaussian(noise_multiplier=float(noise_multiplier), replace_one_factor=float(replace_one_factor))
+
+
+def discrete_gaussian(*, noise_multiplier: float, cells: int) -> DiscreteGaussian:
+    """Describes one set of counts, of which a record moves `cells` by 1, with whole-number noise.
+
+    Units: `noise_multiplier` is noise stddev over the L2 sensitivity sqrt(cells); the stddev is rounded up.
+    """
+    return DiscreteGaussian(stddev=round_up_stddev(noise_multiplier * math.sqrt(cells)), cells=cells)
+
+
+def round_up_stddev(stddev: float) -> float:
+    """Rounds up to 32 significant bits, and to 2^-20 at least: a fraction of whole numbers that draws can be made of.
+
+    Raises: PrivacyError unless it is finite and above 0.
+    """
+    _refuse_unless_positive("stddev", stddev)
+    part, power = math.frexp(max(stddev, 2.0**-20))
+    return math.ldexp(math.ceil(math.ldexp(part, 32)), power - 32)
 
 
 def exponential_selection(*, epsilon: float, replace_one_factor: float = 2.0) -> ExponentialSelection:
@@ -247,6 +295,7 @@ def read_event(description: Mapping[str, str | float]) -> Event:
 _KINDS: Mapping[str, type[Any]] = {
     "poisson_gaussian": PoissonGaussian,
     "gaussian": Gaussian,
+    "discrete_gaussian": DiscreteGaussian,
     "exponential_selection": ExponentialSelection,
     "stable_selection": StableSelection,
     "laplace": Laplace,

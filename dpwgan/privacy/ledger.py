@@ -1,9 +1,11 @@
 """The ledger, and the one door between rows and what is released: charge, compute, add the noise that was charged."""
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
+import numpy as np
 import numpy.typing as npt
 
 from dpwgan.errors import PrivacyError
@@ -11,6 +13,7 @@ from dpwgan.privacy.accountants.accountant import Accountant
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.events import (
     Charge,
+    DiscreteGaussian,
     ExponentialSelection,
     Gaussian,
     Laplace,
@@ -77,7 +80,7 @@ class Ledger:
       guarantee whatever it holds.
       With a `journal` that outlives the process, a run that goes on after it was killed starts with everything charged
       that may have happened: what was lost is not done again.
-      Not safe for use by several threads at once.
+      Not safe for use by several threads at once; and a process that was forked has a copy, which pays for nothing.
     """
 
     def __init__(
@@ -95,6 +98,7 @@ class Ledger:
 
         `observers` are shown everything that is released, before the noise as well: for audits.
         """
+        self._process = os.getpid()
         self.budget = budget
         self.journal = Journal() if journal is None else journal
         self.no_guarantee = no_guarantee
@@ -163,7 +167,7 @@ class Ledger:
         """
         line, source = self._find(label), self._get_source()
         self.charge(label)
-        exact = compute()
+        exact = [np.asarray(values) for values in compute()]
         noisy = [source.add_noise(line.release, values) for values in exact]
         for observer in self._observers:
             observer.on_release(line.release, exact=exact, noisy=noisy)
@@ -230,6 +234,8 @@ class Ledger:
                 f"{label}: {line.charged} of {reserved} reserved acts are charged; {count} more would pass the "
                 "reservation."
             )
+        if os.getpid() != self._process:
+            raise PrivacyError("This process was forked from the one that opened the ledger, and releases nothing.")
         line.charged += count
         self.journal.charge(label, count, event=line.release.event)
 
@@ -365,10 +371,16 @@ class Ledger:
             )
         if any(isinstance(event, (PoissonGaussian, Gaussian)) for event in events):
             assumptions.append(
-                "what is released with Gaussian noise (sums of clipped gradients, counts, and the like) moves by no "
+                "what is released with Gaussian noise (sums of clipped gradients, and the like) moves by no "
                 "more than its sensitivity when one row is zeroed out, in L2 jointly over all its entries, and by no "
                 "more than the stated multiple of it, or twice as much, when one is replaced; the noise is independent "
                 "and unknown to whoever sees the release, and drawn in IEEE floating point"
+            )
+        if any(isinstance(event, DiscreteGaussian) for event in events):
+            assumptions.append(
+                "what is released with discrete Gaussian noise is counts of rows, of which zeroing out one row takes 1 "
+                "from no more than the stated number of cells, and replacing one also adds 1 to no more than as many; "
+                "the noise is whole numbers as well, drawn exactly, independent and unknown to whoever sees the release"
             )
         if any(isinstance(event, Laplace) for event in events):
             assumptions.append(

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from dpwgan.errors import PrivacyError
 from dpwgan.privacy.budget import NeighboringRelation
 from dpwgan.privacy.events import (
+    DiscreteGaussian,
     ExponentialSelection,
     Gaussian,
     Laplace,
@@ -17,6 +18,7 @@ from dpwgan.privacy.events import (
     Wishart,
 )
 from dpwgan.privacy.mechanisms.discovery import select_categories
+from dpwgan.privacy.mechanisms.discrete_gaussian import add_discrete_gaussian_noise
 from dpwgan.privacy.mechanisms.exponential import select_by_exponential_mechanism
 from dpwgan.privacy.mechanisms.gaussian import add_gaussian_noise
 from dpwgan.privacy.mechanisms.laplace import add_laplace_noise
@@ -52,6 +54,12 @@ class NoiseSource:
                 replace_one_factor=event.replace_one_factor,
             )
             return Noisy(values=values, stddev=release.stddev)
+        if isinstance(event, DiscreteGaussian):
+            counts = np.rint(exact).astype(np.int64)
+            if not np.array_equal(counts, exact):
+                raise PrivacyError(f"{release.label}: what was charged is noise on whole numbers.")
+            whole, stddev = add_discrete_gaussian_noise(counts, stddev=event.stddev, rng=rng)
+            return Noisy(values=whole.astype(np.float64), stddev=stddev)
         if isinstance(event, Laplace):
             whole, _, _ = add_laplace_noise(
                 exact,

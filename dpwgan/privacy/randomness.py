@@ -3,16 +3,50 @@
 Only the model may ever be replayed without harm. With `seed` all three are replayed, and the claim says NOT PRIVATE.
 """
 
+import os
 import secrets
+import weakref
 from dataclasses import dataclass
+from typing import NoReturn
 
 import numpy as np
 import randomgen
+
+from dpwgan.errors import UsageError
 
 NOISE_SOURCE = (
     "AES-128 counter generator (randomgen.AESCounter; OpenSSL's under keys it draws, for noise of critic steps), "
     "keyed with 128 bits of operating-system entropy"
 )
+
+
+class SecretGenerator(np.random.Generator):
+    """A generator of noise or batches, which stays in one process, and of which there is one.
+
+    Privacy: noise that is drawn twice, on two tables or at two states of a model, drops out of their difference. So the
+      generator is not copied or pickled, and where the process forks, the child's gets a new key from the operating
+      system before anything else is done there. A seeded one is for tests, is no secret, and keeps its key.
+    """
+
+    def __init__(self, *, key: int, seeded: bool) -> None:
+        super().__init__(randomgen.AESCounter(key=key))
+        if not seeded:
+            _SECRETS.add(self)
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        """Refuses to be pickled or copied. Raises: UsageError."""
+        raise UsageError("streams of noise cannot be copied or pickled: noise that is used twice protects nothing")
+
+
+_SECRETS: "weakref.WeakSet[SecretGenerator]" = weakref.WeakSet()
+
+
+def _change_keys() -> None:
+    for stream in list(_SECRETS):
+        stream.bit_generator.state = randomgen.AESCounter(key=secrets.randbits(128)).state
+
+
+os.register_at_fork(after_in_child=_change_keys)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,8 +77,10 @@ def make_streams(seed: int | None = None, *, life: int = 0, worker: int = 0) -> 
         place = (life, worker) if worker else (life,) if life else ()
         words = np.random.SeedSequence(seed, spawn_key=place).generate_state(6, dtype=np.uint64)
         keys = [int(words[2 * i]) << 64 | int(words[2 * i + 1]) for i in range(3)]
-    noise, batches, model = (np.random.Generator(randomgen.AESCounter(key=key)) for key in keys)
-    return Streams(noise=noise, batches=batches, model=model, seeded=seed is not None)
+    seeded = seed is not None
+    noise, batches = (SecretGenerator(key=key, seeded=seeded) for key in keys[:2])
+    model = np.random.Generator(randomgen.AESCounter(key=keys[2]))
+    return Streams(noise=noise, batches=batches, model=model, seeded=seeded)
 
 
 def branch(rng: np.random.Generator) -> np.random.Generator:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpwgan.errors import PrivacyError
-from dpwgan.privacy.events import Event, Gaussian, Laplace, PoissonGaussian
+from dpwgan.privacy.events import DiscreteGaussian, Event, Gaussian, Laplace, PoissonGaussian
 from dpwgan.privacy.mechanisms.laplace import find_scale
 
 
@@ -18,7 +18,8 @@ class Release:
     """One line of a plan: what is released, how often at most, and what one record can move of it.
 
     `mechanism` says in words what is done; `details` are public facts that the claim prints beside it.
-    Privacy: noise is `event` times `sensitivity`, and nothing else decides it. Whoever computes the exact values
+    Privacy: noise is `event` times `sensitivity`, and nothing else decides it; a discrete Gaussian holds its
+      stddev itself. Whoever computes the exact values
       vouches for the sensitivity under zero-out; the event holds how much more a replaced record can move.
     Units: `sensitivity` has the unit of what is released: L2 under Gaussian noise, L1 under Laplace noise, the trace
       under Wishart noise, the score of a selection. It is 1 where nothing has a unit: lists of cells, and what is not
@@ -50,6 +51,8 @@ class Release:
         """
         if isinstance(self.event, (Gaussian, PoissonGaussian)):
             return self.event.noise_multiplier * self.sensitivity
+        if isinstance(self.event, DiscreteGaussian):
+            return self.event.stddev
         if isinstance(self.event, Laplace):
             parts, step = find_scale(self.sensitivity, self.event.epsilon)
             return math.sqrt(2.0) * parts / step

@@ -126,7 +126,7 @@ def read_label_bytes(frame: pl.DataFrame, layout: ImageLayout) -> npt.NDArray[np
 
 
 def pack_table(frames: Iterable[pl.DataFrame], schema: Schema) -> tuple[int, bytes]:
-    """Packs a table of legal string cells into the bytes of an .npz file; gives the number of rows as well.
+    """Packs a table of legal cells into the bytes of an .npz file; gives the number of rows as well.
 
     Raises: DpwganError, an internal error, if the specs are not those of images; whatever `frames` raises.
     """
@@ -136,6 +136,7 @@ def pack_table(frames: Iterable[pl.DataFrame], schema: Schema) -> tuple[int, byt
     images: list[Pixels] = [np.empty((0, *layout.shape), dtype=np.uint8)]
     labels: list[str] = []
     for frame in frames:
+        frame = frame.cast(pl.String)
         images.append(read_images(frame, layout))
         labels += frame.get_column(layout.label).to_list()
     whole = choose_type(schema.by_name[layout.label], schema) == ("whole", False)

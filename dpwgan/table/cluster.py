@@ -4,7 +4,6 @@ TF_CONFIG is the variable by which TensorFlow's operators tell each worker of it
 """
 
 import json
-import socket
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -98,6 +97,8 @@ def wait_for_all(cluster: Cluster, *, patience: float = PATIENCE) -> None:
 
 
 def _listen(port: int) -> Any:
+    import socket  # not by --help, nor by a run that is alone
+
     try:
         return socket.create_server(("", port), backlog=1024)
     except OSError as error:
@@ -106,6 +107,8 @@ def _listen(port: int) -> Any:
 
 
 def _answers(address: str) -> bool:
+    import socket
+
     host, _, port = address.rpartition(":")
     with suppress(OSError), socket.create_connection((host.strip("[]"), int(port)), timeout=2.0):
         return True

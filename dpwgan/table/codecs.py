@@ -7,9 +7,9 @@
 
 import bisect
 import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from decimal import Decimal
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -20,21 +20,17 @@ from dpwgan.errors import DpwganError, SpecsError
 from dpwgan.table.encoded import EncodedTable, Span
 from dpwgan.table.findings import Findings
 from dpwgan.table.numerals import BLANKS, are_same_cell, read_number, read_numbers
-from dpwgan.table.numeric import read_plain
-from dpwgan.table.places import Places, choose_places
 from dpwgan.table.schema import CategoricalColumn, NumericColumn
-from dpwgan.table.written import WrittenNumbers
 
 Codes = npt.NDArray[np.int32]
 Numbers = npt.NDArray[np.float32]
 Missing = npt.NDArray[np.int32]
 Values = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
 Array = TypeVar("Array", bound=npt.NDArray[Any])
 
-# The whole numbers of a column are encoded beforehand where they are no more than take a piece of a table.
-_MOST_TABULATED = 1 << 17
-# Their cells are listed where they are few beside a piece's rows.
-_MOST_LISTED = 1 << 14
+# Steps are counted in int64, and doubles are cast to it.
+_MOST_STEPS = 1 << 62
 
 NOT_LISTED = "is not one of its legal cells"
 NOT_NUMBER = "is not a number"
@@ -66,41 +62,24 @@ class Codec(Protocol):
     def encode(self, cells: pl.Series, findings: Findings) -> EncodedCells:
         """Encodes (n,) cells; illegal ones are counted in `findings` and get any code."""
 
-    def decode(self, encoded: EncodedCells, rng: np.random.Generator, *, numbers: bool = False) -> pl.Series:
-        """Writes (n,) cells, each of them legal whatever the codes and numbers are.
-
-        With `numbers`, for a column of which every legal cell is empty or a whole number written plainly: as those
-        numbers, null where empty.
-        """
-
-    def list_cells(self) -> Sequence[str] | None:
-        """Gives every cell that is ever written, or None where they are too many."""
+    def decode(self, encoded: EncodedCells, rng: np.random.Generator) -> pl.Series:
+        """Writes (n,) cells as text, each of them legal whatever the codes and numbers are."""
 
     def get_canonical(self, cell: str) -> str | None:
         """Gives the legal cell that this one stands for, or None if it is illegal."""
 
-    def tabulate(self) -> "PlaceTable | None":
-        """Gives what becomes of each whole number that the column may hold, or None where they are too many."""
 
+def list_distinct(cells: pl.Series) -> tuple[list[str], npt.NDArray[np.uint32]]:
+    """Gives the different cells of a column of text, and the place of each row's cell among them.
 
-@dataclass(frozen=True, kw_only=True)
-class PlaceTable:
-    """What becomes of each whole number of a column, and of an empty cell, by place; `illegal` flags some."""
-
-    places: Places
-    encoded: EncodedCells
-    illegal: npt.NDArray[np.bool_]
-
-    def look_up(self, cells: pl.Series) -> EncodedCells | None:
-        """Encodes cells parsed as whole numbers, null where empty; gives None where one is illegal or not here."""
-        found = self.places.find(cells)
-        if found is None or (self.illegal.any() and self.illegal.take(found).any()):
-            return None
-        codes, numbers = self.encoded.codes, self.encoded.numbers
-        return EncodedCells(
-            codes=None if codes is None else codes.take(found),
-            numbers=None if numbers is None else numbers.take(found),
-        )
+    Shapes: (n,) cells to k different ones and (n,) places; cells of the type `pl.Enum` give every cell of their list.
+    """
+    kind = cells.dtype
+    if not isinstance(kind, pl.Enum | pl.Categorical):
+        kind = pl.Categorical(pl.Categories.random())
+        cells = cells.cast(kind)
+    # polars may keep a place for a cell that none has come to; no row points there.
+    return [cell or "" for cell in kind.categories], cells.to_physical().to_numpy()
 
 
 def make_codec(column: CategoricalColumn | NumericColumn) -> Codec:
@@ -127,7 +106,7 @@ class CategoricalCodec:
         if column.out_of_domain == "clamp" and not column.integer:
             raise SpecsError(f'Column {column.name!r}: "out_of_domain": "clamp" needs numbers, not a list of cells.')
         self._column = column
-        self._tokens = pl.Series(column.tokens, dtype=pl.String)
+        self._tokens = pl.Series(column.tokens, dtype=pl.Enum(column.tokens))
         self._by_text = {token: code for code, token in enumerate(column.tokens)}
         self._by_number: dict[Decimal, int] = {}
         if column.integer:
@@ -144,73 +123,22 @@ class CategoricalCodec:
             (number, code) for number, code in self._by_number.items() if column.tokens[code] not in column.missing
         )
 
-    @functools.cached_property
-    def _plain(self) -> pl.Series:
-        """The listed cells as numbers, where all of them are."""
-        return read_plain(self._tokens)
-
-    @functools.cached_property
-    def _table(self) -> tuple[Places, Codes]:
-        """The numbers that are listed, as far as they lie close together, and the code of each place."""
-        places = choose_places(self._by_number)
-        # No number is written so; what becomes of it becomes of every number that is not listed, unless each of them
-        # has a nearest one.
-        codes = np.full(places.count + 1, self._find("-"), np.int32)
-        for number, code in self._by_number.items():
-            whole = int(number)
-            if number == whole and 0 <= whole - places.first < places.count:
-                # Where two spellings of a number are listed, the plain one is meant.
-                codes[whole - places.first] = self._by_text.get(str(whole), code)
-        codes[places.count] = self._find("")
-        return places, codes
-
     def encode(self, cells: pl.Series, findings: Findings) -> EncodedCells:
         """Encodes (n,) cells as (n,) codes."""
-        if cells.dtype == pl.Enum:
-            # Parsed as the listed cells, null where empty.
-            codes = cells.to_physical().cast(pl.Int32).fill_null(self._find("")).to_numpy()
-        else:
-            codes = self._look_up_numbers(cells) if cells.dtype.is_integer() else self._look_up_texts(cells)
+        distinct, places = list_distinct(cells)
+        codes = np.array([self._find(cell) for cell in distinct], np.int32).take(places)
         if len(codes) and codes.min() < 0:
             findings.add(self._column.name, NOT_LISTED, int(np.count_nonzero(codes < 0)))
         return EncodedCells(codes=codes)
 
-    def decode(self, encoded: EncodedCells, rng: np.random.Generator, *, numbers: bool = False) -> pl.Series:
-        """Writes (n,) codes as the listed cells."""
-        codes = _check_codes(encoded.codes, self._column.name, len(self._tokens))
-        return (self._plain if numbers else self._tokens).gather(codes)
-
-    def list_cells(self) -> Sequence[str]:
-        """Gives the listed cells."""
-        return self._column.tokens
+    def decode(self, encoded: EncodedCells, rng: np.random.Generator) -> pl.Series:
+        """Writes (n,) codes as the listed cells, of the type `pl.Enum`."""
+        return self._tokens.gather(_check_codes(encoded.codes, self._column.name, len(self._tokens)))
 
     def get_canonical(self, cell: str) -> str | None:
         """Gives the listed cell that this one stands for, or None if it is illegal."""
         code = self._look_up(cell)
         return None if code is None else self._column.tokens[code]
-
-    def tabulate(self) -> PlaceTable | None:
-        """Gives what becomes of each whole number between those that are listed."""
-        places, codes = self._table
-        return PlaceTable(places=places, encoded=EncodedCells(codes=codes), illegal=codes < 0)
-
-    def _look_up_texts(self, cells: pl.Series) -> Codes:
-        seen = cells.unique().to_list()
-        codes: Codes = cells.replace_strict(seen, [self._find(cell) for cell in seen], return_dtype=pl.Int32).to_numpy()
-        return codes
-
-    def _look_up_numbers(self, cells: pl.Series) -> Codes:
-        """Finds the codes of cells that were parsed as whole numbers, null where empty."""
-        places, table = self._table
-        found = places.find(cells)
-        if found is not None:
-            codes = table.take(found)
-            if self._column.out_of_domain != "clamp" or not len(codes) or codes.min() >= 0:
-                return codes
-        seen, at = np.unique(cells.fill_null(places.first).to_numpy(), return_inverse=True)
-        codes = np.array([self._find(str(number)) for number in seen.tolist()], np.int32)[at]
-        codes[cells.is_null().to_numpy()] = self._find("")
-        return codes
 
     def _look_up(self, cell: str) -> int | None:
         code = self._by_text.get(cell)
@@ -239,6 +167,76 @@ class CategoricalCodec:
         return min(around, key=lambda listed: (abs(listed[0] - number), listed[0]))[1]
 
 
+@dataclass(frozen=True)
+class WrittenNumbers:
+    """The numbers that a column may write: whole multiples of a step, `low` to `high` of them.
+
+    The step is 1 for a column of whole numbers, else 10 to the power of minus `decimals`. Whole numbers stay exact in
+    training up to 2^24 numbers in the range, as a float32 carries them; beyond that they are rounded to its precision.
+    Raises: SpecsError if no such number lies in the range, or the range has too many of them to count.
+    """
+
+    column: NumericColumn
+    low: int = field(init=False)
+    high: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        low = self._count_steps(self.column.minimum, ROUND_CEILING)
+        high = self._count_steps(self.column.maximum, ROUND_FLOOR)
+        if low > high:
+            raise SpecsError(f"Column {self.column.name!r}: no number with the digits it may have lies in its range.")
+        if max(abs(low), abs(high)) > _MOST_STEPS:
+            raise SpecsError(f"Column {self.column.name!r}: its range holds more numbers than can be counted.")
+        object.__setattr__(self, "low", low)
+        object.__setattr__(self, "high", high)
+
+    @property
+    def steps_per_unit(self) -> int:
+        """How many steps make 1."""
+        return 1 if self.column.integer else int(10**self.column.decimals)
+
+    def find_nearest(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+        """Gives the nearest number that may be written, in steps; half a step goes to the even one.
+
+        Shapes: (n,) finite values to (n,) steps.
+        """
+        nearest = np.clip(np.rint(values * self.steps_per_unit), float(self.low), float(self.high))
+        steps: npt.NDArray[np.int64] = nearest.astype(np.int64)
+        # A double may be no end itself but the number beside it.
+        return (
+            steps if self.low == float(self.low) and self.high == float(self.high) else steps.clip(self.low, self.high)
+        )
+
+    def find_between(self, lower: float, upper: float, *, closed: bool) -> tuple[int, int]:
+        """Gives the first and last number, in steps, of [lower, upper), or of [lower, upper] if `closed`.
+
+        Where none lies between, both are the number nearest to the middle.
+        """
+        first = max(self._count_steps(lower, ROUND_CEILING), self.low)
+        last = self._count_steps(upper, ROUND_FLOOR) if closed else self._count_steps(upper, ROUND_CEILING) - 1
+        last = min(last, self.high)
+        if first > last:
+            middle = self.find_nearest(np.array([lower / 2 + upper / 2]))
+            return int(middle[0]), int(middle[0])
+        return first, last
+
+    def write(self, steps: npt.NDArray[np.int64]) -> pl.Series:
+        """Writes numbers, given in steps, with exactly `decimals` digits behind the point."""
+        decimals = self.column.decimals
+        cells: pl.Series = pl.Series(steps).cast(pl.String)
+        if decimals and self.column.integer:
+            cells = cells + ("." + "0" * decimals)
+        elif decimals:
+            digits = pl.Series(np.abs(steps)).cast(pl.String).str.zfill(decimals + 1)
+            sign = pl.Series(np.where(steps < 0, "-", ""), dtype=pl.String)
+            cells = sign + digits.str.head(-decimals) + "." + digits.str.tail(decimals)
+        return cells
+
+    def _count_steps(self, value: float, rounding: str) -> int:
+        # Through the decimal text of the double: 1.1 is then 11 tenths, not a hair more.
+        return int((Decimal(repr(float(value))) * self.steps_per_unit).to_integral_value(rounding=rounding))
+
+
 class _NumberReader:
     """Cells of a numeric column as which missing code they are, or else which number in the range."""
 
@@ -249,51 +247,21 @@ class _NumberReader:
         self._missing_numbers = [read_number(token) for token in column.missing]
         self._outside = f"is not between {_write_bound(column.minimum)} and {_write_bound(column.maximum)}"
 
-    def tabulate(self, encode: Callable[[Missing, Values], EncodedCells]) -> PlaceTable | None:
-        """Encodes every whole number that the column may hold, or gives None where they are too many."""
-        ends = self._column.minimum, self._column.maximum
-        places = choose_places([*ends, *(number for number in self._missing_numbers if number is not None)])
-        if places.count > _MOST_TABULATED or max(map(abs, ends)) > _MOST_TABULATED:
-            return None
-        missing, values, illegal = self._read(places.list_cells())
-        return PlaceTable(
-            places=places,
-            encoded=encode(missing, values),
-            illegal=np.logical_or.reduce([np.zeros(places.count + 1, np.bool_), *illegal.values()]),
-        )
-
-    def read(self, cells: pl.Series, findings: Findings) -> tuple[Missing, Values]:
-        """Gives (n,) indices into the missing codes, -1 where available, and (n,) numbers, the minimum elsewhere."""
-        missing, values, illegal = self._read(cells)
-        for rule, rows in illegal.items():
-            findings.add(self._column.name, rule, int(np.count_nonzero(rows)))
-        return missing, values
-
-    def _read(self, cells: pl.Series) -> tuple[Missing, Values, Mapping[str, npt.NDArray[np.bool_]]]:
-        """Does as `read`, and says for each rule that is told which cells break it."""
+    def read(self, cells: pl.Series) -> tuple[Missing, Values, Mapping[str, Flags]]:
+        """Gives (n,) indices into the missing codes, -1 where available; (n,) numbers, the minimum elsewhere; and by
+        each rule that is told which cells break it.
+        """
         column = self._column
-        if cells.dtype == pl.String:
-            text = cells.str.strip_chars(BLANKS)
-            is_number, values = read_numbers(text)
-        else:
-            is_number, text = cells.is_not_null().to_numpy(), None
-            values = np.where(is_number, cells.cast(pl.Float64).to_numpy(), 0.0)
+        text = cells.str.strip_chars(BLANKS)
+        is_number, values = read_numbers(text)
         missing = np.full(len(cells), -1, dtype=np.int32)
         # Backwards, so that the first of two codes for one cell wins.
         for index in reversed(range(len(column.missing))):
-            token = self._missing_text[index]
+            missing[(text == self._missing_text[index]).to_numpy()] = index
             number = self._missing_numbers[index]
-            if text is not None:
-                missing[(text == token).to_numpy()] = index
-            elif token == "":
-                # Of cells that were parsed as numbers the ones that are none are empty.
-                missing[~is_number] = index
             if number is not None:
                 missing[is_number & (values == float(number))] = index
         available = missing < 0
-        in_range = is_number & (values >= column.minimum) & (values <= column.maximum)
-        if text is None and cells.dtype.is_integer() and bool((in_range | ~available).all()):
-            return missing, np.where(available, values, column.minimum), {}
         illegal = {NOT_NUMBER: available & ~is_number}
         legal = available & is_number
         if column.integer:
@@ -337,47 +305,29 @@ class NumericCodec:
 
     def encode(self, cells: pl.Series, findings: Findings) -> EncodedCells:
         """Encodes (n,) cells."""
-        if cells.dtype.is_integer() and self._table is not None:
-            found = self._table.look_up(cells)
-            if found is not None:
-                return found
-        return self._encode(*self._reader.read(cells, findings))
+        distinct, places = list_distinct(cells)
+        missing, values, illegal = self._reader.read(pl.Series(distinct, dtype=pl.String))
+        for rule, rows in illegal.items():
+            findings.add(self._column.name, rule, int(np.count_nonzero(rows.take(places))))
+        encoded = self._encode(missing, values)
+        return EncodedCells(
+            codes=None if encoded.codes is None else encoded.codes.take(places),
+            numbers=None if encoded.numbers is None else encoded.numbers.take(places),
+        )
 
     def get_canonical(self, cell: str) -> str | None:
         """Gives the legal cell that this one stands for, or None if it is illegal."""
         return self._reader.get_canonical(cell)
 
-    def tabulate(self) -> PlaceTable | None:
-        """Gives what becomes of each whole number of the range, and between the missing codes."""
-        return self._table
-
-    @functools.cached_property
-    def _table(self) -> PlaceTable | None:
-        return self._reader.tabulate(self._encode)
-
-    def decode(self, encoded: EncodedCells, rng: np.random.Generator, *, numbers: bool = False) -> pl.Series:
+    def decode(self, encoded: EncodedCells, rng: np.random.Generator) -> pl.Series:
         """Writes (n,) numbers, or the missing codes where the codes say so."""
         missing, steps = self._decode(encoded, rng)
-        cells = pl.Series(steps) if numbers else self._written.write(steps)
-        return cells if missing is None else _put_missing(cells, missing, self._column)
-
-    def list_cells(self) -> Sequence[str] | None:
-        """Gives the numbers that may be written, and behind them the missing codes."""
-        if self._count > _MOST_LISTED:
-            return None
-        steps = np.arange(self._written.low, self._written.high + 1, dtype=np.int64)
-        return [*self._written.write(steps), *self._column.missing]
-
-    def choose(self, encoded: EncodedCells, rng: np.random.Generator) -> npt.NDArray[np.int64]:
-        """Decodes (n,) cells as their places in that list, each of them within it."""
-        missing, steps = self._decode(encoded, rng)
-        places = steps - self._written.low
-        return places if missing is None else np.where(missing < 0, places, self._count + missing)
-
-    @property
-    def _count(self) -> int:
-        """How many numbers may be written."""
-        return self._written.high - self._written.low + 1
+        cells = self._written.write(steps)
+        if missing is None:
+            return cells
+        tokens = pl.Series(self._column.missing, dtype=pl.String).gather(np.maximum(missing, 0))
+        written: pl.Series = tokens.zip_with(pl.Series(missing >= 0), cells)
+        return written
 
     def _encode(self, missing: Missing, values: Values) -> EncodedCells:
         """Encodes (n,) cells, each of which is a missing code, by its index, or with -1 a number."""
@@ -454,14 +404,6 @@ class BinCodec(NumericCodec):
         bins = np.minimum(codes, self._bins - 1)
         steps = rng.integers(self._first[bins], self._last[bins], endpoint=True)
         return (codes - self._bins if self._column.missing else None), steps
-
-
-def _put_missing(cells: pl.Series, missing: Missing, column: NumericColumn) -> pl.Series:
-    """Replaces the cells that are missing codes, by their index where it is not below 0."""
-    listed = pl.Series(column.missing, dtype=pl.String)
-    tokens = (listed if cells.dtype == pl.String else read_plain(listed)).gather(np.maximum(missing, 0))
-    merged: pl.Series = tokens.zip_with(pl.Series(missing >= 0), cells)
-    return merged
 
 
 def _check_codes(codes: Codes | None, column: str, limit: int) -> Codes:

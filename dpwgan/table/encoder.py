@@ -1,6 +1,5 @@
 """A whole table, both ways: string cells to the encoded table that a method sees, and back to legal rows."""
 
-import functools
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
@@ -11,12 +10,8 @@ from dpwgan.table.codecs import Codes, EncodedCells, Numbers, make_codec, take_c
 from dpwgan.table.derived import DerivedRule
 from dpwgan.table.encoded import EncodedTable, Span, lay_out_spans
 from dpwgan.table.findings import Findings
-from dpwgan.table.frames import choose_type
 from dpwgan.table.header import check_header
 from dpwgan.table.identifiers import make_identifiers
-from dpwgan.table.lines import LineWriter
-from dpwgan.table.lookup import NumberLookup
-from dpwgan.table.pool import map_in_order
 from dpwgan.table.schema import (
     CategoricalColumn,
     DerivedColumn,
@@ -27,6 +22,7 @@ from dpwgan.table.schema import (
 )
 from dpwgan.table.source import Piece, make_piece
 from dpwgan.table.storage import allocate, cut, let_go
+from dpwgan.table.threads import map_in_order
 from dpwgan.table.validation import check_cells
 
 # Rows that are turned from columns at a time.
@@ -91,19 +87,10 @@ class TableEncoder:
         codes = allocate((records, self._codes), np.int32, on_disk=on_disk)
         numbers = allocate((records, self._numbers), np.float32, on_disk=on_disk)
 
-        looks_up = True
-
         def encode(task: tuple[int, Piece]) -> Findings:
-            nonlocal looks_up
             first, piece = task
             rows, findings = slice(first, first + piece.records), Findings()
-            if looks_up and piece.text is not None:
-                if self._lookup.encode(piece.text, codes[rows], numbers[rows], findings):
-                    let_go(codes, numbers)
-                    return findings
-                # Some cell is not just a listed number; the same is to be expected of the rows that follow.
-                looks_up = False
-            frame = piece.parse_numbers()
+            frame = _find_distinct(piece.parse())
             # Column after column first: rows are written in blocks that stay in the processor's cache.
             code_columns = np.empty((self._codes, piece.records), np.int32)
             number_columns = np.empty((self._numbers, piece.records), np.float32)
@@ -123,22 +110,10 @@ class TableEncoder:
         findings.raise_if_any()
         return EncodedTable(codes=codes, numbers=numbers, spans=self.spans)
 
-    @functools.cached_property
-    def _whole(self) -> set[str]:
-        """The columns of which, and only of which, a number says how its cell is spelt."""
-        return {name for name in self._codecs if choose_type(self.schema.by_name[name], self.schema)[0] == "whole"}
+    def decode(self, encoded: EncodedTable, rng: np.random.Generator, *, first_record: int = 0) -> pl.DataFrame:
+        """Writes encoded rows as cells in the order of the header: legal ones, whatever the numbers are.
 
-    @functools.cached_property
-    def _lookup(self) -> NumberLookup:
-        return NumberLookup(self.header, codecs=self._codecs, spans=self.spans, rules=self._derived)
-
-    def decode(
-        self, encoded: EncodedTable, rng: np.random.Generator, *, first_record: int = 0, numbers: bool = False
-    ) -> pl.DataFrame:
-        """Writes encoded rows as string cells in the order of the header: legal ones, whatever the numbers are.
-
-        With `numbers` columns of whole numbers come as such, null where a cell is empty: the same cells, sooner.
-
+        Cells are text, of the type `pl.Enum` where the specs list them.
         `first_record` is the position of the first row in the whole output, where identifiers go on counting.
         `rng` is used for numbers drawn from bins.
         Raises: DpwganError, an internal error, if the encoded table is not laid out as this encoder's.
@@ -147,7 +122,7 @@ class TableEncoder:
         cells: dict[str, pl.Series] = {}
         for name, codec in self._codecs.items():
             part = take_column(encoded, self._spans_of[name])
-            cells[name] = codec.decode(part, rng, numbers=numbers and name in self._whole)
+            cells[name] = codec.decode(part, rng)
         for rule in self._derived:
             cells[rule.name] = rule.apply(cells[rule.source])
         for column in self._identifiers:
@@ -155,12 +130,7 @@ class TableEncoder:
         return pl.DataFrame({name: cells[name] for name in self.header})
 
     def decode_chunks(
-        self,
-        chunks: Iterable[EncodedTable],
-        rng: np.random.Generator,
-        *,
-        first_record: int = 0,
-        numbers: bool = False,
+        self, chunks: Iterable[EncodedTable], rng: np.random.Generator, *, first_record: int = 0
     ) -> Iterator[pl.DataFrame]:
         """Decodes and validates a table that comes in chunks, holding one of them at a time. Arguments as `decode`.
 
@@ -168,25 +138,10 @@ class TableEncoder:
         """
         first = first_record
         for chunk in chunks:
-            frame = self.decode(chunk, rng, first_record=first, numbers=numbers)
+            frame = self.decode(chunk, rng, first_record=first)
             self.validate(frame)
             first += frame.height
             yield frame
-
-    def open_lines(self, *, line_ending: str) -> LineWriter:
-        """Gives what writes encoded rows as lines of CSV: those of `decode_chunks`, as they stand in a file.
-
-        Raises: DpwganError, an internal error, if a cell that a column may write does not fit the specs.
-        """
-        return LineWriter(
-            self.header,
-            schema=self.schema,
-            codecs=self._codecs,
-            spans=self.spans,
-            rules=self._derived,
-            whole=self._whole,
-            line_ending=line_ending,
-        )
 
     def validate(self, frame: pl.DataFrame) -> None:
         """Checks every cell of an output table against the specs.
@@ -208,6 +163,13 @@ class TableEncoder:
         codes, numbers = encoded.codes.shape, encoded.numbers.shape
         if encoded.spans != self.spans or codes[1:] != (self._codes,) or numbers != (codes[0], self._numbers):
             raise DpwganError("Internal error: the encoded table is not laid out as its specs ask.")
+
+
+def _find_distinct(frame: pl.DataFrame) -> pl.DataFrame:
+    """Gives the same cells, the different ones of each column found once for all who ask (`list_distinct`)."""
+    # Categories of its own: what was read of one piece is forgotten with it.
+    texts = (cells.name for cells in frame.get_columns() if cells.dtype == pl.String)
+    return frame.cast({name: pl.Categorical(pl.Categories.random()) for name in texts})
 
 
 def _number(pieces: Iterable[Piece], *, records: int) -> Iterator[tuple[int, Piece]]:

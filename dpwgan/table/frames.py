@@ -92,7 +92,7 @@ def from_pandas(frame: pd.DataFrame, schema: Schema) -> pl.DataFrame:
 
 
 def to_pandas(frame: pl.DataFrame, schema: Schema) -> pd.DataFrame:
-    """Gives string cells the pandas types that the specs say they have; which, does not depend on the rows.
+    """Gives cells of text the pandas types that the specs say they have; which, does not depend on the rows.
 
     Whole numbers become int64, or Int64 with <NA> where an empty cell is legal; other numbers float64 with NaN for an
     empty cell. A column with cells that are no such numbers ("N", or "007", which an integer would spell otherwise)
@@ -101,7 +101,10 @@ def to_pandas(frame: pl.DataFrame, schema: Schema) -> pd.DataFrame:
     import pandas as pd
 
     return pd.DataFrame(
-        {name: _write_column(frame.get_column(name), schema.by_name[name], schema) for name in frame.columns}
+        {
+            name: _write_column(cells.cast(pl.String), schema.by_name[name], schema)
+            for name, cells in frame.to_dict().items()
+        }
     )
 
 

@@ -33,9 +33,10 @@ _TYPES = {"whole": pl.Int64, "real": pl.Float64, "text": pl.String}
 _PATIENCE = 0.5
 
 
-def open_parquet(path: str | Path, schema: Schema, *, name: str) -> SourceTable:
+def open_parquet(path: str | Path, schema: Schema, *, name: str, look_at_cells: bool = True) -> SourceTable:
     """Opens a Parquet file as a table of string cells. It is gone over once, so that what is wrong is told at once.
 
+    Without `look_at_cells` the names of the columns and the number of rows are read, which the file's last part holds.
     Privacy: a row's cells are a function of that row's values and the specs.
     Raises: DataError if it is not Parquet, has no rows, its columns and the specs differ, or a value does not say which
       cell it is; as `ByteStream` if it cannot be opened.
@@ -48,6 +49,7 @@ def open_parquet(path: str | Path, schema: Schema, *, name: str) -> SourceTable:
     )
     try:
         header = tuple(scanned().collect_schema())
+        records = int(scanned().select(pl.len()).collect().item())
     except (pl.exceptions.PolarsError, OSError):
         # Its own words may quote cells.
         raise DataError(f"{name} is not a Parquet file that can be read.") from None
@@ -68,11 +70,11 @@ def open_parquet(path: str | Path, schema: Schema, *, name: str) -> SourceTable:
         except (pl.exceptions.PolarsError, OSError):
             raise DataError(f"{name} is not a Parquet file that can be read.") from None
 
-    records, findings = 0, Findings()
-    for frame, found in read():
-        records += frame.height
-        findings.merge(found)
-    findings.raise_if_any()
+    if look_at_cells:
+        findings = Findings()
+        for _, found in read():
+            findings.merge(found)
+        findings.raise_if_any()
     if not records:
         raise DataError("The table has a header but no rows.")
     return SourceTable(header=header, records=records, pieces=lambda: (make_piece(frame) for frame, _ in read()))
@@ -111,8 +113,7 @@ class ParquetWriter:
             raise self._error
 
     def _type(self, cells: pl.Series) -> pl.Series:
-        empty = cells.replace({"": None}) if cells.dtype == pl.String else cells
-        return empty.cast(_TYPES[self._kinds[cells.name]])
+        return cells.cast(pl.String).replace({"": None}).cast(_TYPES[self._kinds[cells.name]])
 
     def _put(self, frame: pl.DataFrame | None) -> None:
         while self._thread.is_alive():

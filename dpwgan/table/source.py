@@ -16,28 +16,20 @@ _MOST_CELLS = 1 << 22
 class Piece:
     """Some rows of a table, next to each other, not yet parsed.
 
-    `parse` gives one column a header name: cells as they stand, "" where empty. `parse_numbers` may give a column whose
-    cells all write plain numbers as those numbers, null where a cell is empty. `text` is what they are parsed from,
-    where the specs say that every cell is a whole number or empty.
+    `parse` gives one column a header name: cells as they stand, "" where empty.
     """
 
     records: int
     parse: Callable[[], pl.DataFrame] = field(repr=False)
-    parse_numbers: Callable[[], pl.DataFrame] = field(repr=False)
-    text: bytes | None = field(default=None, repr=False)
 
     def part(self, first: int, last: int) -> "Piece":
         """Gives the rows from `first` to just before `last`."""
-        return Piece(
-            records=last - first,
-            parse=lambda: self.parse().slice(first, last - first),
-            parse_numbers=lambda: self.parse_numbers().slice(first, last - first),
-        )
+        return Piece(records=last - first, parse=lambda: self.parse().slice(first, last - first))
 
 
 def make_piece(frame: pl.DataFrame) -> Piece:
     """Makes a piece of rows that are parsed already."""
-    return Piece(records=frame.height, parse=lambda: frame, parse_numbers=lambda: frame)
+    return Piece(records=frame.height, parse=lambda: frame)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +48,7 @@ class SourceTable:
 
     def frame(self) -> pl.DataFrame:
         """Parses the whole table: one string column a header name, cells as they stand, "" where empty."""
-        return pl.concat([piece.parse() for piece in self.pieces()])
+        return pl.concat(self.frames())
 
     def part(self, first: int, last: int) -> "SourceTable":
         """Gives the table of the rows from `first` to just before `last`; no piece without any of them is parsed."""
@@ -71,23 +63,10 @@ class SourceTable:
 
         return replace(self, records=last - first, pieces=pieces)
 
-    def frames(self, *, records: int | None = None) -> Iterator[pl.DataFrame]:
-        """Parses the table in order: in chunks of `records` records, the last one shorter, or as it comes."""
-        if records is None:
-            for piece in self.pieces():
-                yield piece.parse()
-            return
-        held: list[pl.DataFrame] = []
+    def frames(self) -> Iterator[pl.DataFrame]:
+        """Parses the table in order, a piece at a time."""
         for piece in self.pieces():
-            frame = piece.parse()
-            while sum(part.height for part in held) + frame.height >= records:
-                lacking = records - sum(part.height for part in held)
-                yield pl.concat([*held, frame.head(lacking)])
-                held, frame = [], frame.slice(lacking)
-            if frame.height:
-                held.append(frame)
-        if held:
-            yield pl.concat(held)
+            yield piece.parse()
 
 
 def choose_step(columns: int) -> int:
@@ -106,6 +85,6 @@ def cut_pieces(cut: Callable[[int, int], pl.DataFrame], *, records: int, columns
             def parse(first: int = first, last: int = last) -> pl.DataFrame:
                 return cut(first, last)
 
-            yield Piece(records=last - first, parse=parse, parse_numbers=parse)
+            yield Piece(records=last - first, parse=parse)
 
     return pieces

@@ -7,18 +7,15 @@ import polars as pl
 
 from dpwgan.errors import DpwganError
 from dpwgan.table.findings import describe
-from dpwgan.table.numeric import write_numbers
 from dpwgan.table.schema import CategoricalColumn, DerivedColumn, IdentifierColumn, NumericColumn, Schema
 
 # Version 4, variant 1: RFC 9562, section 5.4.
-_PLAIN = re.compile(r"-?[1-9][0-9]{0,18}|0", re.ASCII)
 _UUID = r"^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$"
 
 
 def check_cells(frame: pl.DataFrame, schema: Schema) -> None:
     """Checks every output cell against the specs.
 
-    Columns of whole numbers may come as such, null where a cell is empty; they are written plainly.
     Categorical cells have to be listed; numbers have to be written plainly, with the column's digits and in its range;
     derived cells have to follow from the source cell beside them; identifiers have to count up or be distinct UUIDs.
 
@@ -28,14 +25,12 @@ def check_cells(frame: pl.DataFrame, schema: Schema) -> None:
     wrong: dict[tuple[str, str], int] = {}
     for column in schema.columns:
         cells = frame.get_column(column.name)
-        if cells.dtype.is_integer() and isinstance(column, CategoricalColumn | NumericColumn):
-            rule, rows = "is not one of its legal numbers", _count_bad_whole(cells, column)
-        elif cells.dtype != pl.String or cells.null_count():
+        if cells.dtype not in (pl.String, pl.Enum) or cells.null_count():
             rule, rows = "is not text", frame.height
         elif isinstance(column, CategoricalColumn):
-            rule, rows = "is not listed in the specs", int((~cells.is_in(list(column.tokens))).sum())
+            rule, rows = "is not listed in the specs", _count_bad_cells(cells, column)
         elif isinstance(column, NumericColumn):
-            rule, rows = "is not a number of the column's form and range", _count_bad_numbers(cells, column)
+            rule, rows = "is not a number of the column's form and range", _count_bad_cells(cells, column)
         elif isinstance(column, DerivedColumn):
             rule, rows = "does not follow from its source", _count_bad_derived(frame, column, schema)
         elif isinstance(column, IdentifierColumn):
@@ -48,15 +43,13 @@ def check_cells(frame: pl.DataFrame, schema: Schema) -> None:
         raise DpwganError(f"Internal error: the output does not fit the specs: {describe(wrong)}.")
 
 
-def _count_bad_whole(cells: pl.Series, column: CategoricalColumn | NumericColumn) -> int:
-    texts = column.tokens if isinstance(column, CategoricalColumn) else column.missing
-    legal = cells.is_in([int(text) for text in texts if _PLAIN.fullmatch(text)])
-    if isinstance(column, NumericColumn) and column.integer and not column.decimals:
-        legal |= (cells >= column.minimum) & (cells <= column.maximum)
-    return int((~legal.fill_null("" in texts)).sum())
+def _count_bad_cells(cells: pl.Series, column: CategoricalColumn | NumericColumn) -> int:
+    seen = cells.unique().cast(pl.String)
+    legal = seen.is_in(list(column.tokens)) if isinstance(column, CategoricalColumn) else _are_legal(seen, column)
+    return 0 if legal.all() else int(cells.cast(pl.String).is_in(seen.filter(~legal).to_list()).sum())
 
 
-def _count_bad_numbers(cells: pl.Series, column: NumericColumn) -> int:
+def _are_legal(cells: pl.Series, column: NumericColumn) -> pl.Series:
     if column.decimals:
         behind_point = f"0{{{column.decimals}}}" if column.integer else f"[0-9]{{{column.decimals}}}"
         form = rf"^-?(0|[1-9][0-9]*)\.{behind_point}$"
@@ -67,7 +60,7 @@ def _count_bad_numbers(cells: pl.Series, column: NumericColumn) -> int:
     legal = cells.str.contains(form) & in_range.fill_null(False)
     if column.missing:
         legal |= cells.is_in(list(column.missing))
-    return int((~legal).sum())
+    return legal
 
 
 def _count_bad_derived(frame: pl.DataFrame, column: DerivedColumn, schema: Schema) -> int:
@@ -75,10 +68,10 @@ def _count_bad_derived(frame: pl.DataFrame, column: DerivedColumn, schema: Schem
     if not isinstance(source, CategoricalColumn | NumericColumn):
         return frame.height
     pairs = frame.select(pl.col(column.source).alias("source"), pl.col(column.name).alias("derived"))
-    counts = pairs.group_by("source", "derived").len()
+    counts = pairs.group_by("source", "derived").len().cast({"source": pl.String, "derived": pl.String})
     return sum(
         rows
-        for cell, derived, rows in zip(write_numbers(counts["source"]), counts["derived"], counts["len"], strict=True)
+        for cell, derived, rows in zip(counts["source"], counts["derived"], counts["len"], strict=True)
         if not _follows(cell, derived, column, is_missing=cell in source.missing)
     )
 

@@ -5,12 +5,10 @@ A table and its claim are put in place together, the claim first, so that no tab
 """
 
 import contextlib
-import csv
 import errno
 import gzip
 import hashlib
 import io
-import itertools
 import os
 import secrets
 import stat
@@ -18,7 +16,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Protocol
 
@@ -26,12 +24,11 @@ import polars as pl
 
 from dpwgan.errors import DpwganError, OutputError, TransferError
 from dpwgan.table.arrays import pack_table
-from dpwgan.table.forms import get_form
-from dpwgan.table.lines import Lines
-from dpwgan.table.numeric import write_all_numbers
+from dpwgan.table.csv import write_header, write_rows
+from dpwgan.table.formats import get_format
 from dpwgan.table.parquet import ParquetWriter
-from dpwgan.table.pool import map_in_order
 from dpwgan.table.schema import Schema
+from dpwgan.table.threads import map_in_order
 
 # Beyond this an output held back for standard output goes to a temporary file.
 _MOST_HELD_IN_MEMORY = 1 << 26
@@ -69,7 +66,7 @@ class _Pending(Protocol):
 
 def write_table(
     path: str | Path,
-    frames: Iterable[pl.DataFrame | Lines],
+    frames: Iterable[pl.DataFrame],
     *,
     header: Sequence[str],
     line_ending: str = "\n",
@@ -78,9 +75,8 @@ def write_table(
 ) -> WrittenTable:
     """Writes a table that comes in chunks: CSV, gzipped if the path ends in .gz, or what .npz or .parquet asks for.
 
-    A chunk's columns hold text, or whole numbers, null where a cell is empty. In CSV cells are quoted only where they
-    have to be; there a chunk may also be lines as they stand. The other forms need `schema`, which says what types they
-    have; .npz is held in memory until it is whole. `threads` put chunks into bytes side by side, by default all cores.
+    In CSV cells are quoted only where they have to be. The other forms need `schema`, which says what types they have;
+    .npz is held in memory until it is whole. `threads` put chunks into bytes side by side, by default all cores.
     Raises: OutputError if the file cannot be created; TransferError if writing breaks off; whatever `frames` raises.
       In each case no file is left, and one that stood there before still does.
     """
@@ -106,7 +102,7 @@ def write_bytes(path: str | Path, data: bytes) -> None:
 
 def write_release(
     path: str | Path,
-    frames: Iterable[pl.DataFrame | Lines],
+    frames: Iterable[pl.DataFrame],
     *,
     header: Sequence[str],
     claim_path: str | Path,
@@ -321,68 +317,41 @@ class _HashedStream(io.RawIOBase):
 def _write_rows(
     pending: _Pending,
     path: str | Path,
-    frames: Iterable[pl.DataFrame | Lines],
+    frames: Iterable[pl.DataFrame],
     *,
     header: Sequence[str],
     line_ending: str,
     schema: Schema | None,
     threads: int | None,
 ) -> WrittenTable:
-    form = get_form(path)
-    is_packed = str(path).endswith(".gz")
+    form = get_format(path)
 
-    def pack(lines: Lines) -> Lines:
+    def pack(text: bytes) -> bytes:
         # An archive may have many members, so that they can be made side by side. No name and no time is in them: equal
         # rows make equal bytes.
-        if not is_packed:
-            return lines
-        return replace(lines, texts=[gzip.compress(b"".join(lines.texts), compresslevel=6, mtime=0)])
+        return gzip.compress(text, compresslevel=6, mtime=0) if str(path).endswith(".gz") else text
 
-    def write(chunk: pl.DataFrame | Lines) -> Lines:
-        return pack(chunk if isinstance(chunk, Lines) else _write_chunk(chunk, line_ending))
+    def write(frame: pl.DataFrame) -> tuple[int, bytes]:
+        return frame.height, pack(write_rows(frame, line_ending))
 
     records = 0
     with _HashedStream(pending) as stream:
         if form == "csv":
-            first = pack(Lines(records=0, texts=[_write_header(header, line_ending)]))
-            for lines in itertools.chain([first], map_in_order(write, frames, threads=threads)):
-                for text in lines.texts:
-                    stream.write(text)
-                records += lines.records
+            stream.write(pack(write_header(header, line_ending)))
+            for height, text in map_in_order(write, frames, threads=threads):
+                stream.write(text)
+                records += height
         elif schema is None:
             raise DpwganError(f"Internal error: a table was to be written as .{form} without its specs.")
         elif form == "npz":
-            records, data = pack_table(map(write_all_numbers, _require_cells(frames)), schema)
+            records, data = pack_table(frames, schema)
             stream.write(data)
         else:
             with ParquetWriter(stream, header, schema) as packer:  # type: ignore[arg-type]
-                for frame in _require_cells(frames):
+                for frame in frames:
                     packer.write(frame)
                     records += frame.height
     return WrittenTable(records=records, sha256=stream.digest.hexdigest())
-
-
-def _write_header(header: Sequence[str], line_ending: str) -> bytes:
-    line = io.StringIO(newline="")
-    csv.writer(line, lineterminator=line_ending).writerow(header)
-    return line.getvalue().encode()
-
-
-def _require_cells(chunks: Iterable[pl.DataFrame | Lines]) -> Iterator[pl.DataFrame]:
-    for chunk in chunks:
-        if isinstance(chunk, Lines):
-            raise DpwganError("Internal error: lines of CSV were to be written as another form.")
-        yield chunk
-
-
-def _write_chunk(frame: pl.DataFrame, line_ending: str) -> Lines:
-    # An empty string would be written as "", and a null as nothing. Nothing is what other programs write; only in a
-    # table of one column would it be a blank line, which readers skip.
-    without_empty = frame.with_columns(pl.when(pl.col(pl.String) != "").then(pl.col(pl.String)))
-    shown = without_empty if frame.width > 1 else write_all_numbers(frame)
-    written = io.BytesIO()
-    shown.write_csv(written, include_header=False, line_terminator=line_ending, quote_style="necessary")
-    return Lines(records=frame.height, texts=[written.getbuffer()])
 
 
 def _write_all(descriptor: int, data: bytes | memoryview) -> None:

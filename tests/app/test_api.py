@@ -4,7 +4,6 @@ import gc
 import weakref
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -20,7 +19,6 @@ from dpwgan.privacy.budget import NeighboringRelation
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.noise_source import NoiseSource
 from dpwgan.privacy.release import Release
-from dpwgan.table.writer import write_table
 
 FAST = {
     "anchor": "none",
@@ -154,23 +152,3 @@ def test_matrix_products_have_the_threads_asked_for_when_fitting() -> None:
         count()
     assert seen[0] == {1}
     assert seen[-1] == {2}
-
-
-def test_lines_are_those_of_the_cells_when_the_same_model_is_sampled(tmp_path: Path) -> None:
-    specs = {
-        **MEMBER,
-        "age": {"type": "integer", "min": 0, "max": 99},
-        "town": {"type": "enum", "values": ["a,b", "c"]},
-    }
-    cells = {"member": ["0", "1"] * 50, "age": [str(row) for row in range(100)], "town": ["c", "a,b"] * 50}
-    digests = []
-    for as_lines in (True, False):
-        synthesizer = Synthesizer(specs, 1.0, method="independent", seed=1)
-        synthesizer.fit_encoded(synthesizer.encode_table(FrameTable(pl.DataFrame(cells))))
-        rows = synthesizer.sample_lines(1000) if as_lines else synthesizer.sample_cells(1000)
-        written = write_table(tmp_path / "out.csv", rows, header=synthesizer.header)
-        assert written.records == 1000
-        digests.append(written.sha256)
-    assert digests[0] == digests[1]
-    with pytest.raises(UsageError, match="not fitted"):
-        Synthesizer(specs, 1.0).sample_lines()

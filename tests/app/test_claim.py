@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpwgan.app.api import Synthesizer
 from dpwgan.app.claim import (
     COUNTS_USE,
     NOT_PRIVATE,
@@ -20,6 +21,7 @@ from dpwgan.app.claim import (
     SCHEMA_PATH,
     Claim,
     build_claim,
+    describe_accountant,
     describe_ledger,
     read_claim,
     round_up,
@@ -28,7 +30,7 @@ from dpwgan.app.config import RECORDS
 from dpwgan.errors import DpwganError, InputError
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.certificate import Certificate
-from dpwgan.privacy.events import exponential_selection, gaussian, poisson_gaussian
+from dpwgan.privacy.events import discrete_gaussian, exponential_selection, poisson_gaussian
 from dpwgan.privacy.guarantee import PrivacyGuarantee
 
 
@@ -54,10 +56,9 @@ COUNTS = [
     ),
     make_line(
         "query answers",
-        "Gaussian noise on the counts of the selected marginal",
-        gaussian(noise_multiplier=100.0, replace_one_factor=math.sqrt(2)),
+        "discrete Gaussian noise on the counts of the selected marginal",
+        discrete_gaussian(noise_multiplier=100.0, cells=1),
         count=3,
-        stddev_of_a_count=100.0,
     ),
 ]
 CERTIFICATE = Certificate(
@@ -180,7 +181,8 @@ def test_claim_names_waived_columns_as_not_covered_when_there_are_some() -> None
 def test_claim_writes_null_when_an_accountant_gives_no_number() -> None:
     claim = make_claim(alternatives=[{"name": "pld", "noise_multiplier": math.inf, "epsilon": math.nan}])
     assert claim.document["accountant"]["alternatives"] == [{"name": "pld", "noise_multiplier": None, "epsilon": None}]
-    assert "pld would have met it with no noise multiplier, and gives epsilon none for the noise" in claim.to_text()
+    last = describe_accountant(claim.document["accountant"], verbose=True)[-1]
+    assert last == "  pld cannot meet it with any noise multiplier, and gives epsilon none for the noise used"
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(1.0000001, 1e-6), (0.5, 1.1e-6)])
@@ -280,9 +282,12 @@ def test_claim_is_refused_when_an_alternative_names_its_noise_twice() -> None:
 
 def test_proved_bounds_are_never_written_smaller_when_they_come_from_elsewhere() -> None:
     alternative = {"name": "pld", "noise_multiplier": 2.0, "epsilon": 0.98765432}
-    assert "gives epsilon 0.987655 for" in make_claim(alternatives=[alternative]).to_text()
     scaled = {"name": "pld", "noise_scale": 2.0, "epsilon": 0.98765432}
-    assert "would have needed noise scale 2, and gives epsilon 0.987655" in make_claim(alternatives=[scaled]).to_text()
+    lines = describe_accountant(make_claim(alternatives=[alternative, scaled]).document["accountant"], verbose=True)
+    assert lines[2:] == [
+        "  pld needs noise multiplier 2, and gives epsilon 0.987655 for the noise used",
+        "  pld needs noise scale 2, and gives epsilon 0.987655 for the noise used",
+    ]
     event = {"label": "cells of town", "mechanism": "stable selection", "epsilon": 0.01234561, "delta": 1.2345601e-9}
     assert describe_ledger([event]) == ["  cells of town: stable selection; epsilon 0.0123457, delta 1.23457e-09"]
 
@@ -293,8 +298,8 @@ def test_ledger_reads_as_words_when_its_lines_are_mixed() -> None:
         "charged 100, expected batch size 50",
         "  query selections: exponential mechanism on the expected gains of answers; epsilon of each 0.0123457, "
         "sensitivities that a replaced row can move it by 2, reserved 3, charged 3, score sensitivity 1",
-        "  query answers: Gaussian noise on the counts of the selected marginal; noise multiplier 100, "
-        "sensitivities that a replaced row can move it by 1.41421, reserved 3, charged 3, stddev of a count 100",
+        "  query answers: discrete Gaussian noise on the counts of the selected marginal; stddev 100, "
+        "counts that a row adds 1 to 1, reserved 3, charged 3",
     ]
 
 
@@ -351,6 +356,17 @@ def test_claim_page_explains_every_line_when_compared_with_the_text() -> None:
         assert f"> {line.split()[0]}" in page, line
 
 
+def test_claim_page_shows_the_ledger_of_the_bundled_example_when_that_is_planned() -> None:
+    root = SCHEMA_PATH.parent.parent
+    example = root / "examples" / "rand-hie"
+    records = len((example / "data.csv").read_text().splitlines()) - 1
+    items = Synthesizer(example / "data-specs.json", 1.0).plan(records=records).open_ledger().itemise()
+    planned = describe_ledger([{**item, "charged": item["reserved"]} for item in items])
+    page = (root / "docs" / "claim.md").read_text(encoding="utf-8")
+    shown = page.split("> ledger:\n", 1)[1].split("\n\n", 1)[0].replace("\n> ", " ").removeprefix("> ")
+    assert shown.split() == " ".join(planned).split()
+
+
 def test_claim_text_holds_every_number_of_the_promise_when_it_is_written() -> None:
     text = make_claim().to_text()
     for fragment in (
@@ -359,8 +375,7 @@ def test_claim_text_holds_every_number_of_the_promise_when_it_is_written() -> No
         "default: 1/n^2",
         "zero_out",
         "for replace-one: epsilon 1.98",
-        "accountant: moments (dp-accounting 0.4.3), rule auto: needs less noise",
-        "amortized would have needed noise multiplier 15, and gives epsilon 9",
+        "accountant: moments, rule auto: needs less noise",
         "critic steps: Poisson-sampled Gaussian; sampling probability 0.05, noise multiplier 2, reserved 100, "
         "charged 100, expected batch size 50",
         "1000 rows",

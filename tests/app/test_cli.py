@@ -69,8 +69,8 @@ def test_run_py_passes_the_exit_code_on_when_called_from_another_folder(tmp_path
 def test_help_names_every_option_and_exit_code_when_asked(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--help"]) == 0
     text = capsys.readouterr().out
-    for option in OPTIONS:
-        assert f"--{option.name}" in text
+    for option in OPTIONS.values():
+        assert f"\n  --{option.name}" in text
     for code in ("0 done", "2 usage", "65 ", "66 ", "69 ", "70 ", "73 ", "74 ", "75 ", "78 ", "130, 143"):
         assert code in text
     assert "DPWGAN_" in text
@@ -135,12 +135,17 @@ def test_from_model_takes_the_output_alone_when_parsed() -> None:
         ([*FIVE, "--unknown"], "Unrecognized arguments: --unknown"),
         ([*FIVE, "--row", "3"], "Unrecognized arguments"),
         ([*FIVE, "--rows"], "xpected one argument"),
-        ([*FIVE, "--rows", "-3"], "Rows must be at least 1"),
+        ([*FIVE, "--rows", "-3"], "--rows must be a whole number of at least 1"),
         ([*FIVE, "--rows", "1.5"], "--rows must be a whole number"),
         ([*FIVE, "--accountant", "rdp"], "--accountant must be one of"),
         ([*FIVE, "--log-format", "xml"], "--log-format must be one of"),
-        ([*FIVE, "--hidden-critic", "a,b"], "--hidden-critic must be widths"),
-        ([*FIVE, "--preset", "best"], "There is no preset of that name"),
+        (
+            [*FIVE, "--hidden-critic", "a,b"],
+            "--hidden-critic must be one or more whole numbers of at least 1",
+        ),
+        ([*FIVE, "--batch-size", "2000000"], "--batch-size must be a whole number from 1 to 1,000,000"),
+        ([*FIVE, "--method", "gan"], "--method must be one of dp-wgan, "),
+        ([*FIVE, "--preset", "best"], "--preset must be one of uclanesl-2019"),
         ([*FIVE, "--quiet", "--verbose"], "exclude each other"),
         (["data.csv", "out.csv", "specs.json", "-1e-3"], "Epsilon must be a finite number above 0"),
         (["data.csv", "out.csv", "specs.json", "-inf"], "Epsilon must be a finite number above 0"),
@@ -150,9 +155,9 @@ def test_from_model_takes_the_output_alone_when_parsed() -> None:
         (["--from-model", "m", "out.csv", "--steps", "3"], "--steps has no effect with --from-model"),
         (["--from-model", "m", "out.csv", "--device", "gpu"], "--device has no effect with --from-model"),
         (["--from-model", "m", "out.csv", "--check"], "--check has no effect with --from-model"),
-        ([*FIVE, "--threads", "0"], "Threads must be at least 1"),
+        ([*FIVE, "--threads", "0"], "--threads must be a whole number of at least 1"),
         ([*FIVE, "--memory", "much"], "--memory must be an amount such as 4GB or 800MB"),
-        ([*FIVE, "--memory", "0"], "Memory must be a finite number above 0"),
+        ([*FIVE, "--memory", "0"], "--memory must be an amount such as 4GB or 800MB"),
         (["--from-model", "m", "out.csv", "--memory", "4GB"], "--memory has no effect with --from-model"),
     ],
 )

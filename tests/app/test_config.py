@@ -2,15 +2,16 @@
 
 import math
 import os
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dpwgan.app.config import (
-    ACCOUNTANTS,
-    BY_NAME,
     OPTIONS,
     PRESETS,
+    TRAINING_OPTIONS,
     ResampleConfig,
     RunConfig,
     SynthesisConfig,
@@ -19,15 +20,12 @@ from dpwgan.app.config import (
     gather,
     read_config_file,
     read_delta,
-    read_environment,
     read_epsilon,
 )
-from dpwgan.critic.settings import DpWganSettings
 from dpwgan.errors import InputError, UsageError
-from dpwgan.marginals.anchor import AnchorSettings
-from dpwgan.methods.registry import METHODS
-from dpwgan.methods.ron_gauss import RonGaussSettings
+from dpwgan.methods.registry import METHODS, get_method
 from dpwgan.privacy.choose import RULES
+from dpwgan.settings import Setting, declared
 
 
 def make_run(tmp_path: Path, **changes: object) -> RunConfig:
@@ -72,35 +70,13 @@ def test_default_delta_stays_below_one_when_there_is_one_row() -> None:
     [
         ({"epsilon": math.nan}, "epsilon"),
         ({"delta": 1.0}, "fifth argument"),
-        ({"accountant": "rdp"}, "accountant must be one of"),
-        ({"neighbours": "add-one"}, "neighbours must be one of"),
-        ({"device": "tpu"}, "device must be one of"),
-        ({"rows": 0}, "rows must be at least 1"),
-        ({"threads": 0}, "threads must be at least 1"),
-        ({"seed": -1}, "seed must be at least 0"),
-        ({"preset": "best"}, "no preset of that name"),
+        ({"rows": 0}, "^rows must be a whole number of at least 1"),
+        ({"preset": "best"}, "preset must be one of uclanesl-2019"),
         ({"preset": "uclanesl-2019", "method": "query-gan"}, "the preset uclanesl-2019 is for the method dp-wgan"),
-        ({"settings": {"steps": 0}}, "steps must be at least 1"),
-        ({"settings": {"epochs": 0.0}}, "epochs must be a finite number above 0"),
-        ({"settings": {"weight_clip": math.inf}}, "weight-clip must be a finite number above 0"),
-        ({"settings": {"weight_pull": 1.0}}, "weight-pull must be at least 0 and below 1"),
-        ({"settings": {"hidden_critic": (256, 0)}}, "hidden-critic must be one or more widths"),
-        ({"settings": {"hidden_critic": ()}}, "hidden-critic must be one or more widths"),
-        ({"settings": {"engine": "fast"}}, "engine must be one of"),
-        ({"settings": {"anchor": "heavy"}}, "anchor must be one of queries, moments, none"),
-        ({"settings": {"oracle": "delphi"}}, "oracle must be one of marginals, one-layer"),
-        ({"settings": {"generator": "gan"}}, "generator must be one of codes, mlp, codes"),
-        ({"settings": {"critic_share": 1.0}}, "critic-share must be above 0 and below 1"),
-        ({"settings": {"critic_weight": -1.0}}, "critic-weight must be at least 0"),
-        ({"settings": {"rounds": -1}}, "rounds must be at least 0"),
-        ({"settings": {"ways": 1}}, "ways must be at least 2"),
-        ({"settings": {"most_cells": 3}}, "most-cells must be at least 4"),
-        ({"settings": {"codes": 1}}, "codes must be at least 2"),
-        ({"settings": {"fit_steps": 0}}, "fit-steps must be at least 1"),
-        ({"settings": {"fit_learning_rate": math.nan}}, "fit-learning-rate must be a finite number above 0"),
-        ({"settings": {"information_weight": -0.1}}, "information-weight must be at least 0"),
+        ({"settings": {"codes": 4}, "method": "dp-gan"}, "the method dp-gan has no setting codes"),
+        ({"settings": {"expected_batch_size": 4}, "method": "query-gan"}, "has no setting batch-size"),
         ({"settings": {"weight_clips": 3}}, "weight_clips .*did you mean weight_clip"),
-        ({"settings": {"steps": 3, "epochs": 1.0}}, "steps and epochs say the same thing"),
+        ({"settings": {"steps": 3, "epochs": 1.0}}, "steps and epochs exclude each other"),
     ],
 )
 def test_synthesis_config_refuses_a_value_when_it_cannot_be_acted_on(changes: dict, fragment: str) -> None:
@@ -147,38 +123,105 @@ def test_preset_yields_when_a_single_setting_is_given() -> None:
 
 
 def test_preset_settings_are_settings_that_exist_when_read_by_the_checker() -> None:
-    for settings, _ in PRESETS.values():
-        SynthesisConfig(epsilon=1.0, settings=settings(1.0))
+    for preset in PRESETS.values():
+        SynthesisConfig(epsilon=1.0, method=preset.method, settings=preset.choose(1.0))
 
 
-def test_every_setting_of_a_method_has_a_flag_when_compared() -> None:
-    critic = {option.key for option in OPTIONS if option.topic == "critic"}
-    marginals = {option.key for option in OPTIONS if option.topic == "marginals"}
-    others = {"anchor", "critic_share", "critic_weight", "formal", "private_part"}
-    assert critic == set(DpWganSettings.__dataclass_fields__) | others
-    assert marginals == set(AnchorSettings.__dataclass_fields__) | {"oracle"}
-    gaussian = {option.key for option in OPTIONS if option.topic == "gaussian"}
-    assert gaussian == set(RonGaussSettings.__dataclass_fields__) | {"prior_share"}
+def choose_value(option: Setting) -> Any:
+    """Gives a value that the setting may have, as text."""
+    number = 4 if option.bounds.get("below") is None else 0.5
+    return "true" if option.is_switch else option.choices[0] if option.choices else str(number)
+
+
+def choose_wrong_values(option: Setting) -> list[str]:
+    """Gives the texts next to what a setting may have: just beyond each of its bounds, or of another type."""
+    beyond = {"at_least": -1, "above": 0, "at_most": 1, "below": 0}
+    numbers = [str(bound + beyond[name]) for name, bound in option.bounds.items()]
+    return numbers or ["neither"]
+
+
+@pytest.mark.parametrize("option", [one for one in OPTIONS.values() if one.choices or one.bounds or one.is_switch])
+def test_setting_is_refused_by_the_name_it_was_given_under_when_it_is_out_of_bounds(
+    option: Setting, tmp_path: Path
+) -> None:
+    file = tmp_path / "settings.toml"
+    for text in choose_wrong_values(option):
+        with pytest.raises(UsageError, match=f"^--{option.name} must be {re.escape(option.form)}$"):
+            gather({option.key: text}, environment={})
+        if not option.flag_only:
+            with pytest.raises(UsageError, match=f"^{option.variable} must be "):
+                gather({}, environment={option.variable: text})
+            file.write_text(f"{option.name} = '{text}'")
+            with pytest.raises(UsageError, match=f"^{option.name} in the config file must be "):
+                gather({"config": str(file)}, environment={})
+
+
+def test_bounds_are_these_when_read_off_the_methods() -> None:
+    """Beyond those of weights, clip and noise the squares of float32 numbers vanish or overflow."""
+    forms = {
+        "rounds": "a whole number from 0 to 10,000",
+        "ways": "a whole number from 2 to 6",
+        "most_cells": "a whole number from 4 to 10,000,000",
+        "codes": "a whole number from 2 to 1,000,000",
+        "fit_steps": "a whole number from 1 to 1,000,000",
+        "fit_learning_rate": "a number above 0 and at most 10",
+        "information_weight": "a number from 0 to 1,000",
+        "critic_share": "a number above 0 and below 1",
+        "critic_weight": "a number from 0 to 1,000",
+        "prior_share": "a number above 0 and below 1",
+        "mean_share": "a number above 0 and below 1",
+        "projection_dimension": "a whole number from 1 to 1,024",
+        "expected_batch_size": "a whole number from 1 to 1,000,000",
+        "weight_clip": "a number from 1e-06 to 1000",
+        "l2_clip_norm": "a number from 1e-06 to 1e+06",
+        "noise_multiplier": "a number from 0.001 to 1e+09",
+        "epochs": "a finite number above 0",
+        **dict.fromkeys(("generator_learning_rate", "critic_learning_rate"), "a finite number above 0"),
+        **dict.fromkeys(("weight_pull", "gradient_memory", "generator_average"), "a number of at least 0 and below 1"),
+        **dict.fromkeys(("latent", "critic_steps_per_generator_step"), "a whole number of at least 1"),
+        **dict.fromkeys(("generator_steps", "steps"), "a whole number of at least 1"),
+        **dict.fromkeys(
+            ("hidden_critic", "hidden_generator"), "one or more whole numbers of at least 1, such as 256,128"
+        ),
+    }
+    assert {key: option.form for key, option in TRAINING_OPTIONS.items() if option.bounds} == forms
+
+
+@pytest.mark.parametrize("option", [*declared(SynthesisConfig).values(), *TRAINING_OPTIONS.values()])
+def test_keyword_is_refused_by_its_name_when_its_value_has_another_type(option: Setting) -> None:
+    asked: dict[str, Any] = {option.key: object()}
+    if option.key in TRAINING_OPTIONS:
+        method = next(name for name in METHODS if option.key in declared(METHODS[name].settings))
+        asked = {"method": method, "settings": asked}
+    with pytest.raises(UsageError, match=f"^{option.key} must be {re.escape(option.form)}$"):
+        SynthesisConfig(epsilon=1.0, **asked)
+
+
+def test_setting_is_held_to_the_bounds_of_the_method_when_two_methods_have_others() -> None:
+    flags = {"expected_batch_size": "200_000"}
+    assert gather(flags, environment={})[0] == {"expected_batch_size": 200_000}
+    with pytest.raises(UsageError, match=r"^--batch-size must be a whole number from 1 to 100,000$"):
+        gather({**flags, "method": "dp-critic"}, environment={})
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_every_setting_is_taken_or_refused_by_name_when_a_method_is_asked(method: str) -> None:
-    values = {"hidden_critic": (8,), "hidden_generator": (8,), "generator_average": 0.5, "weight_pull": 0.5}
-    values |= {"gradient_memory": 0.5, "critic_share": 0.5, "mean_share": 0.5, "formal": True, "prior_share": 0.5}
-    for option in OPTIONS:
-        if option.training and option.name != "preset":
-            value = values.get(option.key)
-            if value is None:
-                value = option.choices[0] if option.choices else option.parse("4")
+    own = declared(METHODS[method].settings)
+    assert get_method(method).name == method
+    assert type(get_method(method).make_settings()) is METHODS[method].settings
+    for option in TRAINING_OPTIONS.values():
+        value = own.get(option.key, option).read(choose_value(option), origin=option.name)
+        try:
+            get_method(method).make_settings(**{option.key: value})
+        except UsageError as error:
+            assert option.name in str(error) or option.key.replace("_", "-") in str(error)  # noqa: PT017
+        else:
             SynthesisConfig(epsilon=1.0, method=method, settings={option.key: value})
-            try:
-                METHODS[method]().make_settings(**{option.key: value})
-            except UsageError as error:
-                assert option.name in str(error)  # noqa: PT017
+            assert option.key in own
 
 
 def test_choices_are_those_of_the_accounting_when_compared() -> None:
-    assert ACCOUNTANTS == RULES
+    assert OPTIONS["accountant"].choices == RULES
 
 
 def test_layers_win_in_order_when_all_of_them_speak(tmp_path: Path) -> None:
@@ -216,7 +259,7 @@ def test_config_file_is_named_when_the_environment_points_to_it(tmp_path: Path) 
         ("steps = true", "steps in the config file must be a whole number"),
         ("quiet = 1", "quiet in the config file must be true or false"),
         ("device = 'tpu'", "device in the config file must be one of"),
-        ("weight-clip = inf", "weight-clip in the config file must be a finite number"),
+        ("weight-clip = inf", "weight-clip in the config file must be a number from 1e-06 to 1000"),
         ("batch-size = 3\nbatch_size = 4", "gives batch-size twice"),
         ("seed = 3", "seed changes what a run means"),
         ("check = true", "check changes what a run means"),
@@ -227,7 +270,7 @@ def test_config_file_is_refused_by_name_when_a_line_is_wrong(tmp_path: Path, tex
     file = tmp_path / "settings.toml"
     file.write_text(text)
     with pytest.raises(UsageError, match=fragment):
-        read_config_file(file)
+        gather({"config": str(file)}, environment={})
 
 
 def test_config_file_is_refused_when_it_is_not_there(tmp_path: Path) -> None:
@@ -247,15 +290,19 @@ def test_config_file_is_refused_when_it_is_not_there(tmp_path: Path) -> None:
 )
 def test_environment_is_refused_by_name_when_a_variable_is_wrong(name: str, text: str, fragment: str) -> None:
     with pytest.raises(UsageError, match=fragment):
-        read_environment({name: text})
+        gather({}, environment={name: text})
 
 
 def test_environment_counts_as_not_set_when_a_variable_is_empty() -> None:
-    assert read_environment({"DPWGAN_ROWS": "", "DPWGAN_QUIET": "1"}) == {"quiet": True}
+    values, _ = gather({}, environment={"DPWGAN_ROWS": "", "DPWGAN_QUIET": "1"})
+    assert values == {"quiet": True}
 
 
 def test_every_option_has_its_own_names_when_the_table_is_read() -> None:
-    assert len({option.name for option in OPTIONS}) == len({option.key for option in OPTIONS}) == len(OPTIONS)
+    assert len({option.name for option in OPTIONS.values()}) == len(OPTIONS)
+    for entry in METHODS.values():
+        for key, option in declared(entry.settings).items():
+            assert (option.name, option.kind) == (OPTIONS[key].name, OPTIONS[key].kind)
 
 
 @pytest.mark.parametrize("target", ["data.csv", "specs.json"])
@@ -323,10 +370,10 @@ def test_voice_is_refused_when_it_is_quiet_and_verbose() -> None:
     [("4GB", 4 << 30), ("800MB", 800 << 20), ("1.5 gib", 3 << 29), ("2k", 2048), ("12345", 12345), ("1TB", 1 << 40)],
 )
 def test_amount_is_read_when_it_has_any_usual_unit(text: str, amount: int) -> None:
-    assert BY_NAME["memory"].read(text, origin="--memory") == amount
+    assert OPTIONS["memory"].read(text, origin="--memory") == amount
 
 
 @pytest.mark.parametrize("text", ["", "GB", "4 4GB", "-1GB", "1e9", "4GB/s", "inf"])
 def test_amount_is_refused_when_it_is_none(text: str) -> None:
     with pytest.raises(UsageError, match="--memory must be an amount such as"):
-        BY_NAME["memory"].read(text, origin="--memory")
+        OPTIONS["memory"].read(text, origin="--memory")

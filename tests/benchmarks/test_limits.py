@@ -12,12 +12,13 @@ from benchmarks import critic, limits
 from dpwgan.critic import critic as networks
 from dpwgan.critic import loop
 from dpwgan.critic.reference_step import densify
-from dpwgan.marginals import anchor
 from dpwgan.marginals.anchor import AnchorSettings, FittedAnchor, fit_anchor, plan_anchor
 from dpwgan.privacy.budget import Budget, NeighboringRelation
+from dpwgan.privacy.events import exponential_selection
 from dpwgan.privacy.randomness import make_streams
 from tests.counts import count_marginal
 from tests.critic.tables import make_encoded
+from tests.ledgers import make_release, open_ledger
 from tests.methods.runs import make_table, reserve
 
 
@@ -60,10 +61,8 @@ def test_answers_are_exact_when_noise_is_off_and_not_when_it_is_on_again() -> No
 
 def test_the_best_is_selected_when_there_is_no_selection_error() -> None:
     with limits.without_selection_error():
-        index, _ = anchor.QueryDiscriminator._select.__globals__["select_by_exponential_mechanism"](
-            np.array([1.0, 5.0, 2.0]), sensitivity=1.0, epsilon=1e-9, rng=None, replace_one_factor=2.0
-        )
-    assert index == 1
+        ledger = open_ledger([make_release("line", exponential_selection(epsilon=1e-9))])
+        assert ledger.select("line", lambda: [1.0, 5.0, 2.0]) == 1
 
 
 def test_last_fit_has_more_codes_or_steps_when_it_is_given_them() -> None:

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from dpwgan.images.image_grid import ImageGrid, find_image_grid
-from dpwgan.images.smooth_frame import SmoothFrame
+from dpwgan.images.basis import SmoothFrame
+from dpwgan.images.grid import ImageGrid, find_image_grid
 from dpwgan.methods.published.labelled_networks import PointNetworks
 from dpwgan.methods.published.networks import ImageNetworks, Perceptrons
 from dpwgan.table.encoded import EncodedTable, TableShape, lay_out_spans

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import polars as pl
 import pytest
 
 import dpwgan
@@ -219,8 +220,8 @@ def test_text_of_the_table_is_let_go_of_when_training_begins(
     held: list[bool] = []
     open_table, fit = pipeline.open_table, DpWgan.fit
 
-    def watched_open(*arguments: Any) -> Any:
-        table = open_table(*arguments)
+    def watched_open(*arguments: Any, **options: Any) -> Any:
+        table = open_table(*arguments, **options)
         texts.append(weakref.ref(table))
         return table
 
@@ -256,6 +257,20 @@ def test_check_looks_at_no_cell_when_the_cells_are_bad(run: Run, tmp_path: Path)
     rows = "\n".join(f"{row},bad,bad,bad" for row in range(60))
     (tmp_path / "data.csv").write_text(f"{HEADER}\n{rows}\n")
     assert run("data.csv", "out.csv", "specs.json", "1.0", "--check", *FAST) == 0
+
+
+def test_check_reads_no_cell_of_parquet_when_all_but_the_files_last_part_is_lost(
+    run: Run, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    pl.read_csv(tmp_path / "data.csv", infer_schema=False).write_parquet(tmp_path / "data.parquet")
+    whole = (tmp_path / "data.parquet").read_bytes()
+    last = 8 + int.from_bytes(whole[-8:-4], "little")
+    (tmp_path / "data.parquet").write_bytes(whole[:4] + bytes(len(whole) - 4 - last) + whole[-last:])
+    assert run("data.parquet", "out.csv", "specs.json", "1.0", "--check", *FAST) == 0
+    assert "rows: 60" in capfd.readouterr().out
+    assert run("data.parquet", "out.csv", "specs.json", "1.0", *FAST) == 65
+    assert "not a Parquet file that can be read" in capfd.readouterr().err
+    assert not (tmp_path / "out.csv").exists()
 
 
 def test_check_plans_what_the_run_spends_when_both_are_asked(

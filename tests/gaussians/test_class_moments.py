@@ -1,6 +1,7 @@
 """The two releases of RON-Gauss: their sensitivities, on worst neighbours that are searched for, and plain sums."""
 
 import math
+import secrets
 from dataclasses import replace
 
 import numpy as np
@@ -9,19 +10,25 @@ from scipy import optimize, stats
 
 from dpwgan.errors import PrivacyError
 from dpwgan.gaussians.class_moments import (
+    COUNTS_REPLACE_ONE_FACTOR,
+    COVARIANCE_REPLACE_ONE_FACTOR,
+    PURE_REPLACE_ONE_FACTOR,
     RADIUS,
+    MatrixNoise,
     count_classes,
-    counts_replace_one_factor,
-    covariance_replace_one_factor,
-    measure_classes,
-    measure_products,
+    counts_sensitivity,
+    products_sensitivity,
+    read_classes,
+    read_products,
     shrink_noisy_eigenvalues,
     sum_products,
     to_grid,
+    write_products,
 )
 from dpwgan.marginals.one_ways import plan_one_ways
-from dpwgan.privacy.events import Gaussian, Laplace, Wishart, gaussian, laplace, wishart
+from dpwgan.privacy.events import Gaussian, Wishart, gaussian, laplace, wishart
 from dpwgan.table.encoded import EncodedTable
+from tests.ledgers import make_release, make_source
 from tests.marginals.tables import COLUMNS, make_encoded
 
 FALSE_ALARM = 1e-6
@@ -64,7 +71,11 @@ def search(p: int, *, noise: type, case: str, rng: np.random.Generator) -> float
 def test_covariance_moves_by_no_more_than_stated_when_neighbours_are_the_worst(noise: type, case: str) -> None:
     rng = np.random.default_rng(1)
     for p in DIMENSIONS:
-        stated = 1.0 if case == "zero-out" else covariance_replace_one_factor(noise)
+        stated = (
+            1.0
+            if case == "zero-out"
+            else (PURE_REPLACE_ONE_FACTOR if noise is Wishart else COVARIANCE_REPLACE_ONE_FACTOR)
+        )
         found = search(p, noise=noise, case=case, rng=rng)
         assert found <= stated * (1 + 1e-9)
         # It is not loose, but for numbers, of which one cannot be less than nothing.
@@ -110,8 +121,8 @@ def test_counts_move_by_what_is_stated_when_a_record_is_zeroed_or_replaced(label
         changed = count(replace(encoded, codes=codes, numbers=numbers), moved) - before
         most["L1"] = max(most["L1"], float(np.abs(changed).sum()))
         most["L2"] = max(most["L2"], math.sqrt(np.square(changed).sum()))
-    assert most["L1"] <= counts_replace_one_factor(Laplace) * histograms
-    assert most["L2"] <= counts_replace_one_factor(Gaussian) * math.sqrt(histograms) * (1 + 1e-12)
+    assert most["L1"] <= PURE_REPLACE_ONE_FACTOR * histograms
+    assert most["L2"] <= COUNTS_REPLACE_ONE_FACTOR * math.sqrt(histograms) * (1 + 1e-12)
     # Another class and other cells reach it; the twin, not doubled, is passed.
     assert most["L1"] > (1.99 if labelled else 1.5) * histograms
 
@@ -152,15 +163,20 @@ def test_sums_are_exact_when_there_are_more_rows_than_one_chunk() -> None:
     assert found.tolist() == [[rows * RADIUS**2]]
 
 
+def release_products(sums: list[np.ndarray], noise: MatrixNoise, *, seed: int | None = None) -> list[np.ndarray]:
+    source = make_source(secrets.randbits(32) if seed is None else seed)
+    release = make_release("products", noise, sensitivity=products_sensitivity(noise))
+    return [
+        read_products(source.add_noise(release, write_products(total, noise=noise)), dimension=len(total))
+        for total in sums
+    ]
+
+
 @pytest.mark.statistical
 def test_noise_of_covariances_has_the_stated_stddev_when_it_is_gaussian() -> None:
     """Chi-square on the sum of squares; the twin whose noise is 10% low fails. Of Wishart noise: test_wishart.py."""
     sizes = (40, 40, 30)
-    released = measure_products(
-        [np.zeros((size, size), np.int64) for size in sizes],
-        noise=gaussian(noise_multiplier=3.0),
-        rng=np.random.default_rng(),
-    )
+    released = release_products([np.zeros((size, size), np.int64) for size in sizes], gaussian(noise_multiplier=3.0))
     beside = np.concatenate([matrix[np.triu_indices(len(matrix), 1)] for matrix in released])
     for matrix, size in zip(released, sizes, strict=True):
         assert matrix.shape == (size, size)
@@ -175,7 +191,7 @@ def test_noise_of_covariances_has_the_stated_stddev_when_it_is_gaussian() -> Non
 def test_covariances_are_the_sums_when_noise_is_next_to_nothing(noise: Wishart | Gaussian) -> None:
     points = np.random.default_rng(11).integers(-100, 100, (20, 3))
     sums = [points[:12].T @ points[:12] * RADIUS, points[12:, :2].T @ points[12:, :2] * RADIUS]
-    released = measure_products(sums, noise=noise, rng=np.random.default_rng(12))
+    released = release_products(sums, noise, seed=12)
     for found, exact in zip(released, sums, strict=True):
         np.testing.assert_allclose(found, exact / RADIUS**2, atol=1e-6)
         values = np.linalg.eigvalsh(found)
@@ -188,13 +204,16 @@ def test_classes_are_measured_apart_when_there_are_labels() -> None:
     labels = np.random.default_rng(7).integers(0, 3, 200)
     for noise in (laplace(epsilon=1e6), gaussian(noise_multiplier=1e-9)):
         tables = [encoded.take(labels == index) for index in range(3)]
-        measured = measure_classes(tables, plan, sized=True, noise=noise, rng=np.random.default_rng(8))
-        np.testing.assert_allclose(measured.totals, np.bincount(labels, minlength=3), atol=1e-3)
-        for index, one_ways in enumerate(measured.classes):
+        counts = count_classes(tables, plan, sized=True)
+        sensitivity = counts_sensitivity(noise, histograms=plan.histograms + 1)
+        noisy = make_source(8).add_noise(make_release("counts", noise, sensitivity=sensitivity), counts)
+        measured, totals = read_classes(noisy, plan, classes=3)
+        np.testing.assert_allclose(totals, np.bincount(labels, minlength=3), atol=1e-3)
+        for index, one_ways in enumerate(measured):
             for column in range(len(plan.attributes)):
                 assert one_ways.histograms[column][0].sum() == pytest.approx((labels == index).sum(), abs=1e-2)
 
 
 def test_release_is_refused_when_epsilon_is_too_small_for_the_grid() -> None:
     with pytest.raises(PrivacyError, match="too small"):
-        measure_products([np.zeros((2, 2), np.int64)], noise=wishart(epsilon=1e-12), rng=np.random.default_rng(0))
+        release_products([np.zeros((2, 2), np.int64)], wishart(epsilon=1e-12))

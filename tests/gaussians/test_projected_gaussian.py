@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dpwgan.app.saved_model import load_synthesizer
 from dpwgan.errors import DpwganError, InputError
 from dpwgan.gaussians.class_moments import leave_out
 from dpwgan.gaussians.projected_gaussian import (
@@ -16,7 +17,6 @@ from dpwgan.gaussians.projected_gaussian import (
     ProjectedGaussian,
     fit_offsets,
 )
-from dpwgan.methods.registry import load_synthesizer
 from tests.methods.runs import make_table, refuse_illegal, run
 
 SHARES = (np.array([0.5, 0.3, 0.2]), np.array([1.0]), np.array([0.1, 0.0, 0.6, 0.3]), np.array([0.25, 0.75]))

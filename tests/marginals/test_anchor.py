@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpwgan.errors import PrivacyError, UsageError
+from dpwgan.errors import PrivacyError
 from dpwgan.marginals import anchor, one_ways, queries
 from dpwgan.marginals import pairs as moments
 from dpwgan.marginals.anchor import (
@@ -107,30 +107,6 @@ def test_more_is_asked_for_when_the_budget_is_larger() -> None:
     assert all(plan.ways == 2 for plan in plans)
     assert make_plan(encoded, settings=AnchorSettings(ways=4)).ways == 4
     assert make_plan(make_table(300, columns=NARROW[:2]), settings=AnchorSettings(ways=4)).ways == 2
-
-
-@pytest.mark.parametrize(
-    ("setting", "value"),
-    [
-        ("rounds", -1),
-        ("rounds", 1.5),
-        ("rounds", True),
-        ("ways", 1),
-        ("ways", 7),
-        ("most_cells", 3),
-        ("most_cells", None),
-        ("codes", 1),
-        ("fit_steps", 0),
-        ("fit_learning_rate", 0.0),
-        ("fit_learning_rate", math.nan),
-        ("information_weight", -0.1),
-        ("information_weight", math.nan),
-        ("generator", "forest"),
-    ],
-)
-def test_setting_is_refused_by_its_name_when_out_of_range(setting: str, value: Any) -> None:
-    with pytest.raises(UsageError, match=setting.replace("_", "-")):
-        AnchorSettings(**{setting: value})
 
 
 READS: list[tuple[Any, str]] = [

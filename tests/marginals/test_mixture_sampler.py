@@ -10,11 +10,11 @@ import numpy.typing as npt
 import pytest
 from scipy import stats
 
+from dpwgan.app.saved_model import load_synthesizer
 from dpwgan.errors import InputError
 from dpwgan.marginals.coarsening import Coarsening, coarsen
 from dpwgan.marginals.mixture_sampler import MIXTURE_FILE, MixtureSampler
 from dpwgan.marginals.one_ways import plan_one_ways
-from dpwgan.methods.registry import load_synthesizer
 from dpwgan.privacy.certificate import Certificate
 from dpwgan.table.encoded import EncodedTable
 from tests.marginals.groups import make_probabilities

@@ -12,7 +12,7 @@ from scipy import stats
 
 from dpwgan.errors import DpwganError, PrivacyError
 from dpwgan.marginals.one_ways import MOST_ROOT_BLOCKS, OneWayPlan, count_one_ways, plan_one_ways
-from dpwgan.privacy.events import gaussian
+from dpwgan.privacy.events import DiscreteGaussian, discrete_gaussian
 from dpwgan.table.encoded import EncodedTable, lay_out_spans
 from dpwgan.table.schema import CategoricalColumn, NumericColumn, Schema
 from tests.marginals.tables import COLUMNS, make_encoded, measure_one_ways
@@ -81,8 +81,12 @@ def test_neighbours_are_no_further_apart_than_the_sensitivity_when_a_record_goes
         spans=encoded.spans,
     )
     event = plan.plan_release("counts", noise_multiplier=1.0).event
-    moved = np.linalg.norm(counts - flatten(replaced, plan))
-    assert moved <= plan.sensitivity * event.replace_one_factor * (1 + 1e-12)
+    assert isinstance(event, DiscreteGaussian)
+    for neighbour, most in ((without, 0), (flatten(replaced, plan), event.cells)):
+        moved = neighbour - counts
+        assert set(moved) <= {-1, 0, 1}
+        assert np.sum(moved == -1) <= event.cells
+        assert np.sum(moved == 1) <= most
 
 
 def test_replace_one_bound_is_reached_when_a_record_changes_every_cell() -> None:
@@ -112,7 +116,9 @@ def test_noise_has_the_stddev_of_its_event_on_every_histogram_when_released() ->
     noise, sensitivity = _measure_noise(2.5)
     assert len(noise) > 5_000
     assert _passes_chi_square(noise, stddev=2.5 * sensitivity)
-    assert stats.kstest(noise / (2.5 * sensitivity), "norm").pvalue > FALSE_ALARM
+    # Whole numbers, spread over the cells that they stand for.
+    spread = noise + np.random.default_rng().uniform(-0.5, 0.5, noise.size)
+    assert stats.kstest(spread / (2.5 * sensitivity), "norm").pvalue > FALSE_ALARM
 
 
 @pytest.mark.statistical
@@ -127,8 +133,8 @@ def test_event_is_the_planned_one_when_measured() -> None:
     one_ways = measure_one_ways(encoded, plan, noise_multiplier=3.0)
     release = plan.plan_release("counts", noise_multiplier=3.0)
     assert release.sensitivity == plan.sensitivity
-    assert release.event == gaussian(noise_multiplier=3.0, replace_one_factor=math.sqrt(2))
-    assert one_ways.stddev == 3.0 * plan.sensitivity
+    assert release.event == discrete_gaussian(noise_multiplier=3.0, cells=plan.histograms)
+    assert one_ways.stddev == release.stddev == pytest.approx(3.0 * plan.sensitivity, rel=1e-9)
 
 
 def test_codes_are_averaged_over_their_histograms_when_number_has_several() -> None:

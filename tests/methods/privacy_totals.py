@@ -9,7 +9,7 @@ from scipy import optimize, special, stats
 
 from dpwgan.privacy.accountants.moments import ORDERS
 from dpwgan.privacy.budget import NeighboringRelation
-from dpwgan.privacy.events import Charge, ExponentialSelection, Gaussian, PoissonGaussian
+from dpwgan.privacy.events import Charge, DiscreteGaussian, ExponentialSelection, Gaussian, PoissonGaussian
 from tests.privacy.reference_events import to_dp_event
 
 
@@ -17,6 +17,10 @@ def split(charges: Sequence[Charge], *, relation: NeighboringRelation) -> tuple[
     """Gives the rho of all Gaussians, and each selection's range of losses with its count."""
     rho, ranges = 0.0, []
     for event, count in charges:
+        if isinstance(event, DiscreteGaussian):
+            moved = event.cells * (2 if relation is NeighboringRelation.REPLACE_ONE else 1)
+            rho += count * moved / (2 * event.stddev**2)
+            continue
         factor = event.replace_one_factor if relation is NeighboringRelation.REPLACE_ONE else 1.0  # type: ignore[union-attr]
         if isinstance(event, Gaussian):
             rho += count * factor**2 / (2 * event.noise_multiplier**2)

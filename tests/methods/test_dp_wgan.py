@@ -121,8 +121,3 @@ def test_tensor_float_32_is_off_when_a_device_is_prepared() -> None:
     tf.config.experimental.enable_tensor_float_32_execution(True)
     prepare_device("cpu", threads=None)
     assert not tf.config.experimental.tensor_float_32_execution_enabled()
-
-
-def test_registry_refuses_when_the_name_is_unknown() -> None:
-    with pytest.raises(UsageError):
-        get_method("gan")

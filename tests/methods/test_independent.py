@@ -10,6 +10,7 @@ from dpwgan.marginals.anchor import ONE_WAYS_LABEL
 from dpwgan.marginals.mixture_sampler import MixtureSampler
 from dpwgan.methods.registry import get_method
 from dpwgan.privacy.budget import NeighboringRelation
+from dpwgan.privacy.events import DiscreteGaussian
 from tests.methods.privacy_totals import gaussian_delta
 from tests.methods.runs import NARROW, make_plan, make_table, refuse_illegal, run
 
@@ -42,13 +43,16 @@ def test_noise_is_that_of_one_gaussian_when_the_whole_budget_is_its_own(epsilon:
     plan = make_plan("independent", make_table(300).shape, epsilon=epsilon, rule="pld")
     (event, count) = plan.releases[0].charge
     assert count == 1
-    rho = 1 / (2 * event.noise_multiplier**2)
+    assert isinstance(event, DiscreteGaussian)
+    rho = event.cells / (2 * event.stddev**2)
     assert gaussian_delta(epsilon, rho=rho) <= 1e-5
-    assert gaussian_delta(epsilon, rho=rho * 1.01) > 1e-5
+    # Where noise is about one count, what stands in for it costs a little.
+    assert gaussian_delta(epsilon, rho=rho * (1.01 if epsilon < 30 else 1.12)) > 1e-5
     # Replacing a record moves one count down and another one up in each histogram.
     other = make_plan("independent", make_table(300).shape, epsilon=epsilon, rule="pld", relation=REPLACE_ONE)
     replaced = other.releases[0].event
-    assert replaced.noise_multiplier == pytest.approx(math.sqrt(2) * event.noise_multiplier, rel=0.01)
+    assert isinstance(replaced, DiscreteGaussian)
+    assert replaced.stddev == pytest.approx(math.sqrt(2) * event.stddev, rel=0.01 if epsilon < 30 else 0.05)
 
 
 REPLACE_ONE = NeighboringRelation.REPLACE_ONE

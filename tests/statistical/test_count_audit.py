@@ -8,6 +8,7 @@ above it.
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,15 +17,19 @@ import pytest
 from scipy import stats
 
 from dpwgan.marginals import pairs as moments
-from dpwgan.marginals import queries
 from dpwgan.marginals.groups import GroupLayout
 from dpwgan.marginals.measurements import MeasuredMarginals, count_marginals, count_pairs
-from dpwgan.marginals.pairs import measure_moments
-from dpwgan.marginals.queries import QueryDiscriminator
+from dpwgan.marginals.pairs import measure_moments, plan_moments
+from dpwgan.marginals.queries import QueryDiscriminator, plan_queries
 from dpwgan.privacy.accountants.moments import MOMENTS
 from dpwgan.privacy.accountants.pld import PLD
 from dpwgan.privacy.budget import NeighboringRelation
-from dpwgan.privacy.events import Charge, exponential_selection, gaussian
+from dpwgan.privacy.events import Charge, ExponentialSelection
+from dpwgan.privacy.ledger import Ledger
+from dpwgan.privacy.noise_source import NoiseSource
+from dpwgan.privacy.randomness import make_streams
+from dpwgan.privacy.release import Noisy, Release
+from tests.ledgers import Watcher, open_ledger
 
 FALSE_ALARM = 1e-6
 DELTA = 1e-5
@@ -65,29 +70,27 @@ def make_worlds(relation: NeighboringRelation) -> tuple[Groups, Groups]:
     return without, np.vstack([OTHERS, [CANARY]]).astype(np.int32)
 
 
-def make_weaker_noise(module: Any, patch: pytest.MonkeyPatch, *, share: float) -> None:
-    """Leaves a share of the noise that the module draws."""
-    add = module.add_gaussian_noise
+class Weaker(NoiseSource):
+    """Leaves a share of the noise, and draws selections at a multiple of their epsilon."""
 
-    def weaker(values: npt.NDArray[np.float64], **more: Any) -> Any:
-        noisy, event = add(values, **more)
-        return values + share * (noisy - values), event
+    def __init__(self, *, seed: int, share: float = 1.0, factor: float = 1.0) -> None:
+        streams = make_streams(seed)
+        super().__init__(noise=streams.noise, batches=streams.batches)
+        self._share, self._factor = share, factor
 
-    patch.setattr(module, "add_gaussian_noise", weaker)
+    def add_noise(self, release: Release, exact: npt.NDArray[Any]) -> Noisy:
+        noisy = super().add_noise(release, exact)
+        return Noisy(values=exact + self._share * (noisy.values - exact), stddev=noisy.stddev)
+
+    def select(self, release: Release, scores: npt.ArrayLike) -> int:
+        assert isinstance(release.event, ExponentialSelection)
+        keener = replace(release.event, epsilon=self._factor * release.event.epsilon)
+        return super().select(replace(release, event=keener), scores)
 
 
-def watch_releases(module: Any, patch: pytest.MonkeyPatch) -> Releases:
-    """Keeps what the module's Gaussian mechanism gives."""
-    seen: Releases = []
-    add = module.add_gaussian_noise
-
-    def watch(values: npt.NDArray[np.float64], **more: Any) -> Any:
-        noisy = add(values, **more)
-        seen.append(np.array(noisy[0]).ravel())
-        return noisy
-
-    patch.setattr(module, "add_gaussian_noise", watch)
-    return seen
+def make_discriminator(groups: Groups, ledger: Ledger) -> TenRecords:
+    measured = MeasuredMarginals(LAYOUT)
+    return TenRecords(groups, LAYOUT, measured=measured, most_ways=2, most_cells=100, records=10, ledger=ledger)
 
 
 def compare(
@@ -137,10 +140,9 @@ def choose_threshold(share: float) -> float:
 def test_audit_of_moments_stays_below_the_claim_when_a_canary_comes_and_goes(
     relation: NeighboringRelation, share: float, broken: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    noise_multiplier = NOISE[relation]
-    make_weaker_noise(moments, monkeypatch, share=share)
-    seen = watch_releases(moments, monkeypatch)
-    rng = np.random.default_rng(1)
+    line = replace(plan_moments(noise_multiplier=NOISE[relation]), times=2 * TRIALS)
+    watcher = Watcher()
+    ledger = open_ledger([line], source=Weaker(seed=1, share=share), observers=[watcher])
 
     def count(groups: Groups) -> npt.NDArray[np.float64]:
         weight = math.sqrt(1 / 3)  # three pairs of as many cells each
@@ -153,16 +155,13 @@ def test_audit_of_moments_stays_below_the_claim_when_a_canary_comes_and_goes(
         pairs = count_pairs(groups, LAYOUT)
         monkeypatch.setattr(moments, "count_pairs", lambda *_: pairs)
         for _ in range(TRIALS):
-            seen.clear()
-            measure_moments(
-                groups, LAYOUT, measured=MeasuredMarginals(LAYOUT), noise_multiplier=noise_multiplier, rng=rng
-            )
-            stddev = share * noise_multiplier
-            ratios.append(compare(np.concatenate(seen), without=without, there=there, stddev=stddev))
+            watcher.noisy.clear()
+            measure_moments(groups, LAYOUT, measured=MeasuredMarginals(LAYOUT), records=10, ledger=ledger)
+            seen = np.concatenate([part.ravel() for part in watcher.noisy])
+            ratios.append(compare(seen, without=without, there=there, stddev=share * line.stddev))
         return ratios
 
-    event = gaussian(noise_multiplier=noise_multiplier, replace_one_factor=moments.REPLACE_ONE_FACTOR)
-    claimed = claim([(event, 1)], relation)
+    claimed = claim([(line.event, 1)], relation)
     assert 2.5 < claimed < 3.5
     found = audit(play, relation, threshold=choose_threshold(share))
     assert (found > claimed) is broken
@@ -173,25 +172,13 @@ def test_audit_of_moments_stays_below_the_claim_when_a_canary_comes_and_goes(
 @pytest.mark.parametrize("relation", [ZERO_OUT, REPLACE_ONE])
 @pytest.mark.parametrize(("share", "broken"), [(1.0, False), (1 / 3, True)])
 def test_audit_of_a_question_stays_below_the_claim_when_a_canary_comes_and_goes(
-    relation: NeighboringRelation, share: float, broken: bool, monkeypatch: pytest.MonkeyPatch
+    relation: NeighboringRelation, share: float, broken: bool
 ) -> None:
     """A selection and its answer: which pair was asked for gives the canary away, and so does what was answered."""
     noise_multiplier, selection_epsilon = NOISE[relation], 0.3
-    make_weaker_noise(queries, monkeypatch, share=share)
-    seen = watch_releases(queries, monkeypatch)
-    rng = np.random.default_rng(2)
-
-    def make(groups: Groups) -> TenRecords:
-        return TenRecords(
-            groups,
-            LAYOUT,
-            measured=MeasuredMarginals(LAYOUT),
-            most_ways=2,
-            most_cells=100,
-            selection_epsilon=selection_epsilon,
-            answer_noise_multiplier=noise_multiplier,
-            rng=rng,
-        )
+    lines = plan_queries(2 * TRIALS, selection_epsilon=selection_epsilon, answer_noise_multiplier=noise_multiplier)
+    watcher = Watcher()
+    ledger = open_ledger(lines, source=Weaker(seed=2, share=share), observers=[watcher])
 
     def find_law(groups: Groups) -> npt.NDArray[np.float64]:
         """How likely each pair is asked for, by explicit sums."""
@@ -208,22 +195,17 @@ def test_audit_of_a_question_stays_below_the_claim_when_a_canary_comes_and_goes(
 
     def play(groups: Groups) -> list[float]:
         ratios = []
-        discriminator = make(groups)
+        discriminator = make_discriminator(groups, ledger)
         for _ in range(TRIALS):
-            seen.clear()
+            watcher.noisy.clear()
             pair = discriminator.ask(CODES)
             index = PAIRS.index(pair)  # type: ignore[arg-type]
-            told = compare(seen[0], without=counts[0][pair], there=counts[1][pair], stddev=share * noise_multiplier)
+            seen = watcher.noisy[0].ravel()
+            told = compare(seen, without=counts[0][pair], there=counts[1][pair], stddev=share * noise_multiplier)
             ratios.append(math.log(laws[1][index] / laws[0][index]) + told)
         return ratios
 
-    charges: list[Charge] = [
-        (exponential_selection(epsilon=selection_epsilon, replace_one_factor=queries.SELECTION_REPLACE_ONE_FACTOR), 1),
-        (
-            gaussian(noise_multiplier=noise_multiplier, replace_one_factor=queries.ANSWER_REPLACE_ONE_FACTOR),
-            1,
-        ),
-    ]
+    charges: list[Charge] = [(line.event, 1) for line in lines]
     claimed = claim(charges, relation)
     assert 2.5 < claimed < 4.0
     found = audit(play, relation, threshold=choose_threshold(share))
@@ -233,33 +215,18 @@ def test_audit_of_a_question_stays_below_the_claim_when_a_canary_comes_and_goes(
 
 @pytest.mark.statistical
 @pytest.mark.parametrize(("factor", "broken"), [(1.0, False), (3.0, True)])
-def test_audit_of_a_selection_stays_below_the_claim_when_a_canary_comes_and_goes(
-    factor: float, broken: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_audit_of_a_selection_stays_below_the_claim_when_a_canary_comes_and_goes(factor: float, broken: bool) -> None:
     """The selection by itself: the twin draws at three times the epsilon that it was planned with."""
     planned = 1.0
-    draw = queries.select_by_exponential_mechanism
-
-    def keener(scores: npt.NDArray[np.float64], **more: Any) -> Any:
-        return draw(scores, **{**more, "epsilon": factor * more["epsilon"]})
-
-    monkeypatch.setattr(queries, "select_by_exponential_mechanism", keener)
-    rng = np.random.default_rng(3)
+    # Next to no noise on answers, so that a gain is the whole error.
+    lines = plan_queries(4 * TRIALS, selection_epsilon=planned, answer_noise_multiplier=1e-3)
+    ledger = open_ledger(lines, source=Weaker(seed=3, factor=factor))
     # Each generated row is (1, 1, 1). The canary makes the first pair's error smaller, and those of the others larger.
     codes = np.array([[0.0, 1.0, 0.0, 1.0, 0.0, 1.0]], np.float32)
     without, there = make_worlds(ZERO_OUT)
 
     def play(groups: Groups) -> npt.NDArray[np.bool_]:
-        discriminator = TenRecords(
-            groups,
-            LAYOUT,
-            measured=MeasuredMarginals(LAYOUT),
-            most_ways=2,
-            most_cells=100,
-            selection_epsilon=planned,
-            answer_noise_multiplier=1e-3,  # so that a gain is the whole error
-            rng=rng,
-        )
+        discriminator = make_discriminator(groups, ledger)
         return np.array([discriminator.ask(codes) != (0, 1) for _ in range(TRIALS)])
 
     found = max(

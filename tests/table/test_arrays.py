@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from dpwgan.errors import DataError, DpwganError, TransferError, UsageError
 from dpwgan.table.arrays import read_images, read_label_bytes
-from dpwgan.table.forms import check_form, get_form
-from dpwgan.table.reader import open_table, read_table
+from dpwgan.table.formats import check_format, get_format
+from dpwgan.table.reader import open_table
 from dpwgan.table.writer import write_table
 from tests.table.images import draw_images, get_layout, make_schema
 
@@ -43,14 +43,14 @@ def test_table_is_the_same_when_it_is_written_as_npz_csv_or_parquet(tmp_path: Pa
         table = open_table(tmp_path / name, schema)
         assert (table.header, table.records) == (tuple(frame.columns), len(rows))
         assert table.frame().equals(frame)
-        assert pl.concat(table.frames(records=2)).equals(frame)
+        assert pl.concat(table.frames()).equals(frame)
 
 
 def test_archive_holds_the_documented_arrays_when_written(tmp_path: Path) -> None:
     images, labels = draw_images(5, 2, 3)
     table = open_table(put(tmp_path, images=images, labels=labels), GRAY)
     assert table.frame()["p4"].to_list() == [str(value) for value in images[:, 1, 1]]
-    write_table(tmp_path / "out.npz", table.frames(records=2), header=table.header, schema=GRAY)
+    write_table(tmp_path / "out.npz", table.frames(), header=table.header, schema=GRAY)
     with np.load(tmp_path / "out.npz") as written:
         assert set(written) == {"images", "labels"}
         assert written["images"].dtype == np.uint8
@@ -104,7 +104,7 @@ def test_labels_have_the_type_that_the_specs_ask_for_when_written(
     write_table(tmp_path / "out.npz", [frame], header=frame.columns, schema=schema)
     with np.load(tmp_path / "out.npz") as written:
         assert written["labels"].dtype.kind == kind
-    assert read_table(tmp_path / "out.npz", schema).equals(frame)
+    assert open_table(tmp_path / "out.npz", schema).frame().equals(frame)
 
 
 IMAGES, LABELS = draw_images(4, 2, 3)
@@ -159,13 +159,13 @@ def test_npz_is_refused_when_the_specs_are_not_those_of_images_alone(tmp_path: P
     with pytest.raises(DataError, match=words):
         open_table(path, more)
     with pytest.raises(UsageError, match=words):
-        check_form("out.npz", more)
-    check_form("out.csv", more)
-    check_form("out.npz", GRAY)
+        check_format("out.npz", more)
+    check_format("out.csv", more)
+    check_format("out.npz", GRAY)
 
 
 def test_form_goes_by_the_end_of_the_name_when_asked() -> None:
-    assert [get_form(name) for name in ("a.npz", "A.NPZ", "a.parquet", "a.csv", "a.npz.gz", "-", "npz")] == [
+    assert [get_format(name) for name in ("a.npz", "A.NPZ", "a.parquet", "a.csv", "a.npz.gz", "-", "npz")] == [
         *("npz", "npz", "parquet", "csv", "csv", "csv", "csv")
     ]
 

@@ -6,9 +6,9 @@ from dataclasses import asdict
 import numpy as np
 import pytest
 
+from dpwgan.table.codecs import WrittenNumbers
 from dpwgan.table.encoded import MOST_LEVELS, Span, lay_out_spans
 from dpwgan.table.schema import CategoricalColumn, Column, NumericColumn, Schema
-from dpwgan.table.written import WrittenNumbers
 from tests.marginals.tables import COLUMNS, SPANS
 
 

@@ -16,7 +16,7 @@ from dpwgan.errors import DataError, DpwganError
 from dpwgan.table import writer
 from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.encoder import TableEncoder
-from dpwgan.table.reader import open_table, read_table
+from dpwgan.table.reader import open_table
 from dpwgan.table.schema import Schema
 from dpwgan.table.specs import parse_specs
 from dpwgan.table.writer import WrittenTable, write_table
@@ -60,7 +60,7 @@ def test_table_encodes_the_same_when_it_went_through_parquet_and_not_csv(tmp_pat
     assert pl.read_parquet(tmp_path / "out.parquet").dtypes == TYPES
     table = open_table(tmp_path / "out.parquet", SCHEMA)
     assert (table.header, table.records) == (tuple(SPECS), 40)
-    one, other = (encoder.encode(read_table(tmp_path / name, SCHEMA)) for name in ("out.csv", "out.parquet"))
+    one, other = (encoder.encode(open_table(tmp_path / name, SCHEMA).frame()) for name in ("out.csv", "out.parquet"))
     assert (one.codes == other.codes).all()
     assert (one.numbers == other.numbers).all()
 
@@ -86,7 +86,7 @@ def test_typed_column_is_spelt_by_its_values_when_read(
 ) -> None:
     schema = Schema(columns=(SCHEMA.by_name[column],), sha256="0")
     path = write(tmp_path / "data.parquet", pl.DataFrame({column: values}))
-    assert read_table(path, schema)[column].to_list() == cells
+    assert open_table(path, schema).frame()[column].to_list() == cells
 
 
 def test_file_is_refused_when_a_column_has_a_type_without_cells(tmp_path: Path) -> None:

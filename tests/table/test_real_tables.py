@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from dpwgan.table.encoder import TableEncoder
-from dpwgan.table.reader import open_table, read_table
+from dpwgan.table.reader import open_table
 from dpwgan.table.schema import CategoricalColumn, NumericColumn
 from dpwgan.table.specs import read_specs
 from dpwgan.table.writer import write_table
@@ -31,13 +31,16 @@ def test_real_table_comes_back_when_it_is_encoded_decoded_and_written(name: str,
     source = open_table(path, schema)
     assert (source.records, len(source.header)) == SHAPES[name]
     encoder = TableEncoder(schema, source.header)
-    encoded = encoder.encode_frames(source.frames(records=50_000), records=source.records)
+    encoded = encoder.encode_frames(source.frames(), records=source.records)
     decoded = encoder.decode(encoded, np.random.default_rng(1))
     encoder.validate(decoded)
+    decoded = decoded.cast(pl.String)
     write_table(tmp_path / "out.csv.gz", [decoded], header=source.header, line_ending=source.line_ending)
-    assert read_table(tmp_path / "out.csv.gz", schema).equals(decoded)
+    assert open_table(tmp_path / "out.csv.gz", schema).frame().equals(decoded)
     write_table(tmp_path / "out.parquet", [decoded], header=source.header, schema=schema)
-    typed, plain = (encoder.encode(read_table(tmp_path / f"out.{form}", schema)) for form in ("parquet", "csv.gz"))
+    typed, plain = (
+        encoder.encode(open_table(tmp_path / f"out.{form}", schema).frame()) for form in ("parquet", "csv.gz")
+    )
     assert (typed.codes == plain.codes).all()
     assert (typed.numbers == plain.numbers).all()
     frame = source.frame()

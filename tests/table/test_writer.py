@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from dpwgan.errors import OutputError, TransferError
 from dpwgan.table import writer
-from dpwgan.table.reader import read_table
+from dpwgan.table.reader import open_table
 from dpwgan.table.schema import CategoricalColumn, Schema
 from dpwgan.table.writer import WrittenTable, check_writable, write_bytes, write_release, write_table
 
@@ -75,7 +75,7 @@ def test_table_reads_back_when_its_cells_are_any_text(tmp_path: Path, rows: list
     frame = pl.DataFrame(rows, schema=dict.fromkeys(header, pl.String), orient="row")
     write_table(path, [frame], header=header, line_ending=line_ending)
     schema = Schema(columns=tuple(CategoricalColumn(name=name, tokens=("",)) for name in header), sha256="0")
-    assert [list(row) for row in read_table(path, schema).rows()] == rows
+    assert [list(row) for row in open_table(path, schema).frame().rows()] == rows
     with path.open(newline="", encoding="utf-8") as file:
         assert list(csv.reader(file))[1:] == rows
 

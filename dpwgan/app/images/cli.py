@@ -21,7 +21,7 @@ from dpwgan.errors import UsageError
 from dpwgan.images.idx import read_idx, write_idx
 from dpwgan.table.arrays import make_table, read_images, read_label_bytes
 from dpwgan.table.findings import count_rows
-from dpwgan.table.forms import check_form
+from dpwgan.table.formats import check_format
 from dpwgan.table.reader import open_table
 from dpwgan.table.schema import CategoricalColumn, ImageLayout, Schema
 from dpwgan.table.specs import read_specs
@@ -112,7 +112,7 @@ def from_idx(arguments: argparse.Namespace) -> None:
     Raises: the errors of dpwgan.errors.
     """
     schema, layout = _read_layout(arguments)
-    check_form(arguments.table, schema)
+    check_format(arguments.table, schema)
     check_writable(arguments.table)
     images = read_idx(read_bytes(arguments.images), name=f"The file {arguments.images!r}")
     labels = read_idx(read_bytes(arguments.labels), name=f"The file {arguments.labels!r}")
@@ -151,7 +151,8 @@ def make_sheet(arguments: argparse.Namespace) -> None:
     """
     schema, layout = _read_layout(arguments)
     check_writable(arguments.png)
-    frame = next(open_table(arguments.table, schema).frames(records=arguments.rows))
+    table = open_table(arguments.table, schema)
+    frame = table.part(0, min(arguments.rows, table.records)).frame()
     column = schema.by_name[layout.label]
     listed = column.tokens if isinstance(column, CategoricalColumn) else ()
     sheet = lay_out_sheet(

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from dpwgan.app.cli import check_seed, refuse_overwriting
-from dpwgan.app.config import OPTIONS, SynthesisConfig, read_delta, read_epsilon
+from dpwgan.app.config import TRAINING_OPTIONS, SynthesisConfig, read_delta, read_epsilon
 from dpwgan.app.logs import LOGGER
 from dpwgan.app.planning import RunPlan, plan_run
 from dpwgan.audit.canaries.black_box import RunsBound, audit_runs
@@ -39,7 +39,7 @@ WHY_NO_GUARANTEE = (
     "above."
 )
 
-_SETTINGS = tuple(option for option in OPTIONS if option.training and option.name not in ("preset", "engine"))
+_SETTINGS = tuple(option for option in TRAINING_OPTIONS.values() if option.name != "engine")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -68,8 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quiet", action="store_true", help="say only what went wrong on stderr")
     training = parser.add_argument_group("training, as for a run")
     for option in _SETTINGS:
-        more: dict[str, Any] = {"metavar": "|".join(option.choices) if option.choices else option.metavar}
-        training.add_argument("--" + option.name, dest=option.key, help=option.help, **more)
+        training.add_argument("--" + option.name, dest=option.key, help=option.help, metavar=option.metavar)
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,13 +13,13 @@ from dpwgan.critic.plan import CRITIC_LABEL, TENSORFLOW_SECONDS, TrainingPlan, p
 from dpwgan.critic.sampler import MlpSampler
 from dpwgan.critic.settings import DpWganSettings
 from dpwgan.errors import UsageError
-from dpwgan.images.smooth_frame import REACH, SmoothFrame
+from dpwgan.images.basis import REACH, SmoothFrame
 from dpwgan.marginals.simplex import project_on_simplex
-from dpwgan.methods.base import Progress, refuse_unknown_settings
-from dpwgan.methods.published.conv_sampler import ConvSampler
-from dpwgan.methods.published.game import Game, GameSettings, build_networks, count_classes, plan_game
-from dpwgan.methods.published.labelled_sampler import LabelledSampler
+from dpwgan.methods.base import Progress
+from dpwgan.methods.published.game import Game, build_networks, count_classes, plan_game
+from dpwgan.methods.published.image_samplers import ConvSampler, LabelledSampler
 from dpwgan.methods.published.plain_game import PlainPlan, fit_plainly
+from dpwgan.methods.settings import DpCriticSettings
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.choose import AccountantChoice, choose_nothing
 from dpwgan.privacy.events import Charge, Gaussian, Unprotected, gaussian
@@ -41,9 +41,6 @@ REASON = (
 _FEATURE_CLIP_NORM = 1.0
 _FEATURE_NOISE = 1.5
 _BATCH = 64
-_CRITIC_STEPS = 5
-# The paper has 1e-4, for runs of many thousand generator steps; here there are hundreds.
-_LEARNING_RATE = 1e-3
 # A penalty takes gradients of gradients: the work of a generator step, and half as much again.
 _PASSES = 1.5
 _CRITIC_FILTERS = (32, 64)
@@ -53,8 +50,6 @@ _FORMAL_HIDDEN = (64, 64)
 _FORMAL_BATCH = 512
 _FORMAL_STEPS = 300
 _FORMAL_GENERATOR_BATCH = 128
-_FORMAL_CRITIC_RATE = 1e-3
-_FORMAL_GENERATOR_RATE = 5e-3
 _FORMAL_PASSES = 3.0
 _FORMAL_CLIP_NORM = 1.0
 # What a row of images costs in a step, beside its pixels, on one core.
@@ -76,25 +71,6 @@ _IMAGE_TARGET_SLOPE = 0.0
 _CLASSES_SHARE = 0.1
 _SIZES_PART = 0.5
 _MEAN_PART = math.sqrt(1.0 - _SIZES_PART**2)
-
-
-@dataclass(frozen=True, kw_only=True)
-class DpCriticSettings(GameSettings):
-    """Settings of the method. `formal`: whether the critic is trained privately; `l2_clip_norm` belongs to that.
-
-    Raises: UsageError for a value out of its range.
-    """
-
-    formal: bool = False
-    l2_clip_norm: float | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not isinstance(self.formal, bool):
-            raise UsageError("formal must be true or false")
-        # Outside these, squares of float32 numbers vanish or overflow, and with them the clip or the noise.
-        if self.l2_clip_norm is not None and not 1e-6 <= self.l2_clip_norm <= 1e6:
-            raise UsageError("l2_clip_norm must lie between 1e-06 and 1e+06")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,16 +154,7 @@ class DpCritic:
 
     def make_settings(self, **asked: Any) -> DpCriticSettings:
         """Checks settings by name. Raises: UsageError."""
-        formal = asked.get("formal", False)
-        refuse_unknown_settings(self.name, asked, known={part.name for part in fields(DpCriticSettings)})
-        if not formal and "l2_clip_norm" in asked:
-            raise UsageError(f"the method {self.name} has a clip-norm with --formal only")
-        defaults: dict[str, Any] = {
-            "critic_steps_per_generator_step": 1 if formal else _CRITIC_STEPS,
-            "generator_learning_rate": _FORMAL_GENERATOR_RATE if formal else _LEARNING_RATE,
-            "critic_learning_rate": _FORMAL_CRITIC_RATE if formal else _LEARNING_RATE,
-        }
-        return DpCriticSettings(**{**defaults, **asked})
+        return DpCriticSettings.make(self.name, asked)
 
     def plan(
         self,

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from dpwgan.critic.plan import CRITIC_LABEL, TENSORFLOW_SECONDS, TrainingPlan, plan_training
 from dpwgan.critic.sampler import MlpSampler
 from dpwgan.critic.settings import DpWganSettings
 from dpwgan.errors import UsageError
-from dpwgan.images.cosine_space import LENGTH, CosineSpace
-from dpwgan.methods.base import Progress, refuse_unknown_settings
-from dpwgan.methods.image_gaussian import find_images
-from dpwgan.methods.published.conv_sampler import ConvSampler
+from dpwgan.images.basis import LENGTH, CosineSpace
+from dpwgan.images.grid import find_images
+from dpwgan.methods.base import Progress
+from dpwgan.methods.published.image_samplers import ConvSampler, SmoothSampler
 from dpwgan.methods.published.published_gan import LAYER_NOISE, PublishedPlan, fit_published, plan_published
-from dpwgan.methods.published.smooth_sampler import SmoothSampler
+from dpwgan.methods.settings import DpGanSettings
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.choose import AccountantChoice
 from dpwgan.privacy.events import Charge
@@ -54,50 +54,6 @@ _DIMENSION = 66
 # A number of the noise on the layers of a table's discriminator, drawn and added: measured on RAND HIE.
 _SECONDS_OF_NOISE = 1e-8
 _NOT_OF_IMAGES = ("hidden_critic", "weight_clip", "gradient_memory")
-
-_OF_PUBLISHED = ("hidden_critic", "hidden_generator", "latent", "steps")
-
-
-@dataclass(frozen=True, kw_only=True)
-class DpGanSettings:
-    """Settings of the DP-GAN.
-
-    `private_part`: whose gradients get noise. `training`: the networks' and the steps' settings by name, checked here;
-    what is not named is chosen by the plan. `projection_dimension`: coordinates of an image that the private
-    discriminator sees. `prior_share`: share of the budget that the latents' prior gets, in units of rho; None without.
-    Raises: UsageError for a value out of its range.
-    """
-
-    private_part: Literal["discriminator", "generator"] = "discriminator"
-    training: Mapping[str, Any]
-    projection_dimension: int | None = None
-    prior_share: float | None = None
-
-    def __post_init__(self) -> None:
-        if self.private_part not in ("discriminator", "generator"):
-            raise UsageError("private-part must be discriminator or generator")
-        dimension = self.projection_dimension
-        if dimension is not None and (
-            isinstance(dimension, bool) or not isinstance(dimension, int) or not 1 <= dimension <= MOST_DIMENSION
-        ):
-            raise UsageError(f"projection-dimension must be a whole number from 1 to {MOST_DIMENSION:,}")
-        if self.prior_share is not None and not 0.0 < self.prior_share < 1.0:
-            raise UsageError("prior-share must lie above 0 and below 1")
-        DpWganSettings(**self.training)
-
-
-def make_dp_gan_settings(method: str, asked: dict[str, Any]) -> DpGanSettings:
-    """Sorts and checks settings by name. Raises: UsageError."""
-    own = {name: asked.pop(name) for name in ("private_part", "projection_dimension", "prior_share") if name in asked}
-    refuse_unknown_settings(method, asked, known={part.name for part in fields(DpWganSettings)} - {"engine"})
-    plain = own.get("private_part") == "generator"
-    for name in asked:
-        if plain and name not in _OF_PUBLISHED:
-            said = name.replace("_", "-")
-            raise UsageError(f"with the private-part generator the method {method} has no setting {said}: as published")
-    if plain and "projection_dimension" in own:
-        raise UsageError(f"with the private-part generator the method {method} has no setting projection-dimension")
-    return DpGanSettings(**own, training=dict(asked))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,9 +132,7 @@ class DpGan:
 
     def make_settings(self, **asked: Any) -> DpGanSettings:
         """Checks settings by name. Raises: UsageError."""
-        if "prior_share" in asked:
-            raise UsageError(f"the method {self.name} has no setting prior-share")
-        return make_dp_gan_settings(self.name, asked)
+        return DpGanSettings.make(self.name, asked)
 
     def plan(
         self,

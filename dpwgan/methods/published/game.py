@@ -11,14 +11,13 @@ import numpy.typing as npt
 from dpwgan.critic.plan import TENSORFLOW_SECONDS
 from dpwgan.errors import UsageError
 from dpwgan.gaussians.class_moments import count_labels
-from dpwgan.images.image_grid import ImageGrid, find_image_grid
+from dpwgan.images.grid import ImageGrid, find_image_grid
+from dpwgan.methods.settings import GameSettings
 from dpwgan.table.encoded import EncodedTable, TableShape
 
 if TYPE_CHECKING:
     from dpwgan.methods.published.networks import ImageNetworks, Perceptrons
     from dpwgan.methods.published.noisy_features import NoisyFeatures
-
-MOST_BATCH = 100_000
 
 # Seconds on two cores that training may take by itself: the default number of steps follows from it.
 _SECONDS = 200.0
@@ -31,44 +30,6 @@ _SECONDS_A_PIXEL = 0.8e-6
 # --formal, and says how long they take.
 _PRODUCT_RATE, _MEASURED_RATE = 1e10, 1e11
 _SECONDS_A_SPAN = 3e-4
-
-
-@dataclass(frozen=True, kw_only=True)
-class GameSettings:
-    """Settings of such a method; None stands for a choice that the plan makes from public facts.
-
-    `label` may only name the label of a table of images. `expected_batch_size` is the number of rows that a critic
-    step reads. `hidden_critic`, `hidden_generator`: widths for tables; images have convolutions of their own.
-    Raises: UsageError for a value out of its range.
-    """
-
-    label: str | None = None
-    hidden_critic: tuple[int, ...] | None = None
-    hidden_generator: tuple[int, ...] | None = None
-    latent: int = 100
-    expected_batch_size: int | None = None
-    critic_steps_per_generator_step: int = 1
-    steps: int | None = None
-    generator_learning_rate: float = 1e-3
-    critic_learning_rate: float = 3e-4
-
-    def __post_init__(self) -> None:
-        for name in ("hidden_critic", "hidden_generator"):
-            widths = getattr(self, name)
-            if widths is not None and (
-                not widths or any(isinstance(w, bool) or not isinstance(w, int) or w < 1 for w in widths)
-            ):
-                raise UsageError(f"{name} must be one or more widths of at least 1")
-        for name in ("latent", "expected_batch_size", "critic_steps_per_generator_step", "steps"):
-            value = getattr(self, name)
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-                raise UsageError(f"{name} must be a whole number of at least 1")
-        if self.expected_batch_size is not None and self.expected_batch_size > MOST_BATCH:
-            raise UsageError(f"expected_batch_size must be at most {MOST_BATCH:,}")
-        for name in ("generator_learning_rate", "critic_learning_rate"):
-            value = getattr(self, name)
-            if not (math.isfinite(value) and value > 0):
-                raise UsageError(f"{name} must be a finite number above 0")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,11 +7,11 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from dpwgan.critic.rows import RowReader
-from dpwgan.images.smooth_frame import SmoothFrame
-from dpwgan.methods.published.labelled_images import LabelledImages
-from dpwgan.methods.published.labelled_sampler import LabelledSampler
+from dpwgan.images.basis import SmoothFrame
+from dpwgan.methods.published.image_samplers import LabelledSampler
 from dpwgan.methods.published.networks import Inputs, LabelledNetworks
 from dpwgan.methods.published.quadratic import QuadraticCritic
+from dpwgan.methods.published.smooth_images import LabelledImages
 from dpwgan.table.encoded import EncodedTable
 
 
@@ -65,5 +65,8 @@ class PointNetworks(LabelledNetworks):
     def make_sampler(self, weights: Sequence[tf.Variable]) -> LabelledSampler:
         """Gives weights of the generator, or their means, and the shares as plain arrays."""
         return LabelledSampler(
-            weights=tuple(weight.numpy() for weight in weights), shares=self._shares, frame=self._frame
+            grid=self._frame.grid,
+            shares=self._shares,
+            weights=tuple(weight.numpy() for weight in weights),
+            dimension=self._frame.dimension,
         )

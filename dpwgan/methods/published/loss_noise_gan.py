@@ -2,14 +2,14 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
 from typing import Any
 
 from dpwgan.critic.sampler import MlpSampler
-from dpwgan.methods.base import Progress, refuse_unknown_settings
-from dpwgan.methods.published.conv_sampler import ConvSampler
-from dpwgan.methods.published.game import GameSettings, build_networks, plan_game
+from dpwgan.methods.base import Progress
+from dpwgan.methods.published.game import build_networks, plan_game
+from dpwgan.methods.published.image_samplers import ConvSampler
 from dpwgan.methods.published.plain_game import PlainPlan, fit_plainly
+from dpwgan.methods.settings import GameSettings
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.choose import choose_nothing
 from dpwgan.privacy.events import Charge, PublishedClaim, Unprotected
@@ -34,11 +34,6 @@ _CRITIC_FILTERS = (32, 64)
 _ACTIVATION_STDDEV = math.sqrt(0.5)
 
 
-@dataclass(frozen=True, kw_only=True)
-class LossNoiseSettings(GameSettings):
-    """Settings of the method, as in `GameSettings`."""
-
-
 class LossNoiseGan:
     """A GAN whose generator's loss is clipped and noised, as published.
 
@@ -51,17 +46,16 @@ class LossNoiseGan:
     title = "GAN with noise on its loss, as published: no guarantee"
     paper = "C. Han, R. Xue: Differentially private GANs by adding noise to Discriminator's loss, 2021"
 
-    def make_settings(self, **asked: Any) -> LossNoiseSettings:
+    def make_settings(self, **asked: Any) -> GameSettings:
         """Checks settings by name. Raises: UsageError."""
-        refuse_unknown_settings(self.name, asked, known={part.name for part in fields(LossNoiseSettings)})
-        return LossNoiseSettings(**asked)
+        return GameSettings.make(self.name, asked)
 
     def plan(
         self,
         shape: TableShape,
         budget: Budget,
         *,
-        settings: LossNoiseSettings,
+        settings: GameSettings,
         accountant_rule: str,
         neighboring_relation: NeighboringRelation,
         other_charges: Sequence[Charge] = (),

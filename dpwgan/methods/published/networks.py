@@ -18,10 +18,10 @@ from dpwgan.critic.latents import LatentSource
 from dpwgan.critic.mlp import MlpGenerator
 from dpwgan.critic.rows import RowReader, write_dense
 from dpwgan.critic.sampler import MlpSampler
-from dpwgan.images.image_grid import ImageGrid
+from dpwgan.images.grid import ImageGrid
 from dpwgan.methods.published.conv_critic import ConvCritic
 from dpwgan.methods.published.conv_generator import ConvGenerator
-from dpwgan.methods.published.conv_sampler import ConvSampler
+from dpwgan.methods.published.image_samplers import ConvSampler
 from dpwgan.methods.published.noisy_features import NoisyFeatures, make_device_rng
 from dpwgan.table.encoded import EncodedTable
 

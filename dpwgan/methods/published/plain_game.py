@@ -10,8 +10,8 @@ import numpy.typing as npt
 from dpwgan.critic.finite import refuse_unless_finite
 from dpwgan.critic.sampler import MlpSampler
 from dpwgan.methods.base import Progress
-from dpwgan.methods.published.conv_sampler import ConvSampler
 from dpwgan.methods.published.game import Game, count_classes
+from dpwgan.methods.published.image_samplers import ConvSampler
 from dpwgan.privacy.choose import NoChoice
 from dpwgan.privacy.events import Unprotected
 from dpwgan.privacy.ledger import Ledger

@@ -12,10 +12,9 @@ import numpy.typing as npt
 
 from dpwgan.critic.sampler import MlpSampler
 from dpwgan.critic.settings import DpWganSettings
-from dpwgan.images.image_grid import LEAST_SIDE
+from dpwgan.images.grid import LEAST_SIDE, find_images
 from dpwgan.methods.base import Progress
-from dpwgan.methods.image_gaussian import find_images
-from dpwgan.methods.published.conv_sampler import ConvSampler
+from dpwgan.methods.published.image_samplers import ConvSampler
 from dpwgan.privacy.accountants.moments import MOMENTS
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.calibrate import noise_multiplier_for

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -12,38 +11,30 @@ import numpy as np
 from dpwgan.critic.plan import CRITIC_LABEL, plan_beside
 from dpwgan.critic.settings import DpWganSettings
 from dpwgan.errors import DpwganError, UsageError
-from dpwgan.gaussians.class_moments import counts_replace_one_factor, covariance_replace_one_factor
 from dpwgan.gaussians.projected_gaussian import ClassSampler
-from dpwgan.images.cosine_space import CosineSpace
-from dpwgan.images.image_moments import MEANS_REPLACE_ONE_FACTOR
-from dpwgan.images.projected_images import ImageSampler, fit_pixels
+from dpwgan.images.basis import CosineSpace
+from dpwgan.images.grid import find_images
+from dpwgan.images.sampler import GaussianImages
 from dpwgan.methods.base import Progress
-from dpwgan.methods.image_gaussian import (
-    ImageGaussianPlan,
-    find_images,
-    plan_image_gaussian,
-    release_image_gaussian,
-)
 from dpwgan.methods.published.dp_gan import (
     MOST_DIMENSION,
     DpGanPlan,
-    DpGanSettings,
     complete_settings,
     generate_few,
     lay_out_space,
     make_discriminator,
-    make_dp_gan_settings,
     refuse_nothing_to_train_on,
     seen_shape,
 )
+from dpwgan.methods.published.image_samplers import SmoothSampler
 from dpwgan.methods.published.published_gan import PublishedPlan, plan_published, train_published_table
 from dpwgan.methods.published.refined_table import RefinedTable
-from dpwgan.methods.published.smooth_sampler import SmoothSampler
-from dpwgan.methods.ron_gauss import RonGauss, RonGaussPlan, RonGaussSettings, lay_out_releases
+from dpwgan.methods.ron_gauss import RonGauss, RonGaussImagePlan, RonGaussPlan, get_factors, lay_out_releases, share_out
+from dpwgan.methods.settings import DpGanSettings, RonDpGanSettings, RonGaussSettings
 from dpwgan.privacy.accountants.moments import MOMENTS
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.choose import AccountantChoice, FamilyChoice, choose_accountant_for_family
-from dpwgan.privacy.events import Charge, Gaussian, gaussian
+from dpwgan.privacy.events import Charge
 from dpwgan.privacy.journal import Arrays
 from dpwgan.privacy.randomness import Streams
 from dpwgan.privacy.release import Release
@@ -54,9 +45,9 @@ if TYPE_CHECKING:
     from dpwgan.privacy.ledger import Ledger
 
 # Of a budget the prior gets this share, in units of rho, and of that the counts, or means, theirs: see docs/dp-gan.md.
-PRIOR_SHARE = 0.7
-_COUNTS_SHARE = 0.6
-_CENTRE_SHARE, _MEANS_SHARE, _COVARIANCE_SHARE = 0.1, 0.5, 0.4
+_TABLE_SHARES = (0.6, 1.0 - 0.6)
+_IMAGE_SHARES = (0.1, 0.5, 0.4)
+_PRIOR_SETTINGS = RonGaussSettings(noise="gaussian", mean_share=_TABLE_SHARES[0])
 # Where the generator starts as the prior it has little to learn, and much to lose: a small network, few small steps.
 _TABLE_HIDDEN = (64,)
 _SETTINGS: dict[str, Any] = {
@@ -74,7 +65,7 @@ _SECONDS_OF_REFINING = 3.0
 class RonDpGanPlan:
     """A prior's releases and a private discriminator's steps under one accountant, fixed before a row is read."""
 
-    prior: RonGaussPlan | ImageGaussianPlan
+    prior: RonGaussPlan | RonGaussImagePlan
     game: DpGanPlan
     prior_share: float
 
@@ -123,18 +114,16 @@ class RonDpGan:
     title = "DP-GAN with a RON-Gauss prior (RON-DP-GAN)"
     paper = "N. A. G. Johnson: Generating Privacy Preserving Synthetic Datasets, Princeton University, 2019"
 
-    def make_settings(self, **asked: Any) -> DpGanSettings:
+    def make_settings(self, **asked: Any) -> RonDpGanSettings:
         """Checks settings by name. Raises: UsageError."""
-        if "latent" in asked:
-            raise UsageError(f"the method {self.name} has no setting latent: the prior is the latent's law")
-        return make_dp_gan_settings(self.name, {"prior_share": PRIOR_SHARE, **asked})
+        return RonDpGanSettings.make(self.name, asked)
 
     def plan(
         self,
         shape: TableShape,
         budget: Budget,
         *,
-        settings: DpGanSettings,
+        settings: RonDpGanSettings,
         accountant_rule: str,
         neighboring_relation: NeighboringRelation,
         other_charges: Sequence[Charge] = (),
@@ -145,7 +134,7 @@ class RonDpGan:
         Raises: UsageError without a column to train on, PrivacyError if the budget cannot be met.
         """
         refuse_nothing_to_train_on(shape, method=self.name)
-        share = PRIOR_SHARE if settings.prior_share is None else settings.prior_share
+        share = settings.prior_share
         shared: dict[str, Any] = {
             "budget": budget,
             "neighboring_relation": neighboring_relation,
@@ -167,7 +156,7 @@ class RonDpGan:
                 accountant_rule=accountant_rule,
                 neighboring_relation=neighboring_relation,
                 other_charges=other_charges,
-                prior_share=settings.prior_share,
+                prior_share=share,
                 prior=_plan_prior(shape, choice, scale=choice.noise_scale, share=1.0),
             )
         space = lay_out_space(shape, settings)
@@ -210,7 +199,7 @@ class RonDpGan:
 
         run: dict[str, Any] = {"streams": streams, "ledger": ledger, "progress": progress}
         with on_device(device, threads=threads):
-            if isinstance(plan.prior, ImageGaussianPlan):
+            if isinstance(plan.prior, RonGaussImagePlan):
                 return _fit_images(encoded, plan, **run)
             return _fit_table(encoded, plan, **run)
 
@@ -221,33 +210,16 @@ def _counts_epochs(settings: DpGanSettings) -> bool:
 
 def _release(shape: TableShape, *, scale: float, share: float) -> list[Charge]:
     """Gives the charges of the prior's releases, at a noise scale of the whole."""
-    if find_images(shape) is not None:
-        parts: tuple[tuple[float, float], ...] = (
-            (_CENTRE_SHARE, MEANS_REPLACE_ONE_FACTOR),
-            (_MEANS_SHARE, MEANS_REPLACE_ONE_FACTOR),
-            (_COVARIANCE_SHARE, covariance_replace_one_factor(Gaussian)),
-        )
-    else:
-        parts = (
-            (_COUNTS_SHARE, counts_replace_one_factor(Gaussian)),
-            (1.0 - _COUNTS_SHARE, covariance_replace_one_factor(Gaussian)),
-        )
-    return [
-        (gaussian(noise_multiplier=scale / math.sqrt(share * part), replace_one_factor=factor), 1)
-        for part, factor in parts
-    ]
+    parts = _TABLE_SHARES if find_images(shape) is None else _IMAGE_SHARES
+    shares = [share * part for part in parts]
+    return share_out(scale, shares=shares, factors=get_factors(shape, _PRIOR_SETTINGS))
 
 
 def _plan_prior(
     shape: TableShape, choice: FamilyChoice, *, scale: float, share: float
-) -> RonGaussPlan | ImageGaussianPlan:
-    events = [event for event, _ in _release(shape, scale=scale, share=share) if isinstance(event, Gaussian)]
-    if find_images(shape) is not None:
-        centre, means, covariance = events
-        return plan_image_gaussian(shape, centre=centre, means=means, covariance=covariance)
-    counts, covariance = events
-    settings = RonGaussSettings(noise="gaussian", mean_share=_COUNTS_SHARE)
-    return lay_out_releases(shape, settings=settings, counts=counts, covariance=covariance, choice=choice)
+) -> RonGaussPlan | RonGaussImagePlan:
+    events = [event for event, _ in _release(shape, scale=scale, share=share)]
+    return lay_out_releases(shape, settings=_PRIOR_SETTINGS, events=events, choice=choice)
 
 
 _PRIOR = "prior"
@@ -270,19 +242,14 @@ def _fit_images(
     from dpwgan.methods.published.smooth_images import SmoothGenerator
 
     rng, images = streams.model, plan.prior
-    if not isinstance(images, ImageGaussianPlan):
+    if not isinstance(images, RonGaussImagePlan):
         raise DpwganError("Internal error: a prior of images was planned for a table.")
 
     def release_prior() -> Arrays:
-        moments = release_image_gaussian(encoded, images, streams=streams, ledger=ledger)
-        return pack_model(
-            fit_pixels(
-                moments, spans=encoded.spans, label=images.label, sources=np.array(images.sources), levels=images.levels
-            )
-        )
+        return pack_model(RonGauss().fit(encoded, images, streams=streams, ledger=ledger, progress=_quiet))
 
-    prior = unpack_model(ledger.keep(_PRIOR, release_prior), ImageSampler.load)
-    latent = int(prior.loadings.shape[1])
+    prior = unpack_model(ledger.keep(_PRIOR, release_prior), GaussianImages.load)
+    latent = prior.latent
     # As published, the discriminator sees every pixel.
     space = (plan.game.space if isinstance(plan, RonDpGanPlan) else None) or lay_out_all(images.shape)
     training = plan.game.steps.settings if isinstance(plan, RonDpGanPlan) else plan.networks

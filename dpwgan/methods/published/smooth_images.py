@@ -1,4 +1,7 @@
-"""The generator of images in few coordinates: a label, a latent, and a perceptron; or that beside a Gaussian prior."""
+"""Generators of images in few coordinates: perceptrons of latents and a label, which add up smooth pictures.
+
+Pixels are cut to [0, 1] as they are when rows are written; gradients pass through the cut.
+"""
 
 import math
 from collections.abc import Sequence
@@ -9,21 +12,69 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from dpwgan.critic.heads import draw_one_hot
-from dpwgan.images.cosine_space import CENTRE, LENGTH, CosineSpace
-from dpwgan.images.projected_images import ImageSampler
-from dpwgan.methods.published.smooth_sampler import SmoothSampler
+from dpwgan.images.basis import CENTRE, LENGTH, CosineSpace, SmoothFrame
+from dpwgan.images.sampler import GaussianImages
+from dpwgan.methods.published.image_samplers import SmoothSampler
 
 # What the first images are like without a prior: gray, and this far from it, in amplitudes.
 _FIRST_STDDEV = 0.5
 _LAST_LAYER_SCALE = 0.01
+# In points of a frame: a full picture is 10 away from a black one.
+_FIRST_POINTS_STDDEV = 2.0
+
+
+def _cut(pixels: tf.Tensor) -> tf.Tensor:
+    return pixels + tf.stop_gradient(tf.clip_by_value(pixels, 0.0, 1.0) - pixels)
+
+
+class LabelledImages:
+    """Maps latents and labels to points of a frame: pictures in few coordinates, as differences from the mean picture.
+
+    The perceptron has one hidden layer. The first pictures are the mean one, and smooth noise on it that falls with the
+    frequency.
+    Privacy: sees released numbers alone.
+    Shapes: `weights` are matrices and biases: (latent + classes, hidden), (hidden,), (hidden, dimension), (dimension,).
+    """
+
+    def __init__(
+        self,
+        frame: SmoothFrame,
+        *,
+        centre: npt.NDArray[np.float64],
+        latent: int,
+        hidden: int,
+        rng: np.random.Generator,
+    ) -> None:
+        """Draws the first weights (He et al. 2015, arXiv:1502.01852). Shapes: `centre` (dimension,), a point."""
+        inputs = latent + frame.grid.classes
+        basis, frequencies = frame.basis
+        self._basis = tf.constant(basis, tf.float32)
+        self._scale = frame.scale
+        self._centre = tf.constant(centre, tf.float32)
+        first = rng.standard_normal((inputs, hidden), dtype=np.float32) * np.float32(math.sqrt(2.0 / inputs))
+        # Amplitudes fall as 1/f in pictures of most things (Field 1987).
+        falls = (_FIRST_POINTS_STDDEV / math.sqrt(hidden) / (1.0 + frequencies)).astype(np.float32)
+        last = rng.standard_normal((hidden, len(basis)), dtype=np.float32) * falls
+        self.weights: list[tf.Variable] = [
+            tf.Variable(first),
+            tf.Variable(np.zeros(hidden, np.float32)),
+            tf.Variable(last),
+            tf.Variable(np.asarray(centre, np.float32)),
+        ]
+
+    def points(self, latents: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
+        """Draws a batch of points. Shapes: (b, latent) and one-hot (b, classes) to (b, dimension)."""
+        kernel, bias, last, offset = self.weights
+        hidden = tf.nn.relu(tf.concat([latents, labels], axis=1) @ kernel + bias)
+        pixels = ((hidden @ last + offset) / self._scale) @ self._basis
+        return tf.matmul(_cut(pixels), self._basis, transpose_b=True) * self._scale - self._centre
 
 
 class SmoothGenerator:
     """Draws a label and a latent; the image is what the perceptron makes of both, in a basis of smooth pictures.
 
     With a prior, the image is that of the prior for the same latent, and the perceptron's picture, next to 0, is
-    added: a generator that starts as RON-Gauss. Pixels are cut to [0, 1] as they are when rows are written; gradients
-    pass through the cut. Rows are points of the space, as the discriminator sees them.
+    added: a generator that starts as RON-Gauss. Rows are points of the space, as the discriminator sees them.
     Privacy: sees released numbers alone.
     Shapes: `weights` begins with the logits of the label (classes,), then alternates matrices and biases.
     """
@@ -34,20 +85,18 @@ class SmoothGenerator:
         *,
         latent: int,
         hidden: Sequence[int],
-        prior: ImageSampler | None = None,
+        prior: GaussianImages | None = None,
         rng: np.random.Generator,
     ) -> None:
         """Draws the first weights: smooth pictures without a prior, next to nothing with one."""
         self.space, self._prior = space, prior
-        self.latent = latent if prior is None else int(prior.loadings.shape[1])
+        self.latent = latent if prior is None else prior.latent
         shares = np.full(space.grid.classes, 1.0 / space.grid.classes) if prior is None else prior.shares
         # The network's output becomes pixels, and pixels points, each by one product.
         self._drawing = tf.constant(space.amplitudes[:, np.newaxis] * space.basis, tf.float32)
-        self._looking = tf.constant(space.basis.T * space.embedding.weights, tf.float32)
+        self._looking = tf.constant(space.basis.T * space.weights, tf.float32)
         if prior is not None:
-            self._locations = tf.constant(prior.locations, tf.float32)
-            self._spreads = tf.constant(prior.spreads, tf.float32)
-            self._loadings = tf.constant(prior.loadings, tf.float32)
+            self._locations, self._spreads, self._loadings = (tf.constant(part, tf.float32) for part in prior.weights)
         sizes = [self.latent + space.grid.classes, *hidden, space.dimension]
         self.weights: list[tf.Variable] = [tf.Variable(np.log(np.maximum(shares, 1e-6)).astype(np.float32))]
         for layer, (inputs, outputs) in enumerate(pairwise(sizes)):
@@ -73,8 +122,7 @@ class SmoothGenerator:
             pixels += CENTRE
         else:
             pixels += self._draw_prior(latents, tf.stop_gradient(label))
-        cut = pixels + tf.stop_gradient(tf.clip_by_value(pixels, 0.0, 1.0) - pixels)
-        return tf.concat([self._embed(cut), label], axis=1)
+        return tf.concat([self._embed(_cut(pixels)), label], axis=1)
 
     def cells(self, latents: tf.Tensor, uniforms: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Draws the same points as encoded ones. Shapes: as `rows`, to codes (b, 1) and numbers (b, features)."""
@@ -83,12 +131,19 @@ class SmoothGenerator:
 
     def to_sampler(self, weights: Sequence[npt.NDArray[np.float32]]) -> SmoothSampler:
         """Gives the sampler with these weights."""
-        return SmoothSampler(weights=tuple(weights), space=self.space, prior=self._prior)
+        chances = np.exp(weights[0].astype(np.float64) - weights[0].max())
+        return SmoothSampler(
+            grid=self.space.grid,
+            shares=chances / chances.sum(),
+            weights=tuple(weights),
+            dimension=self.space.most,
+            prior=self._prior,
+        )
 
     def _embed(self, pixels: tf.Tensor) -> tf.Tensor:
         """Gives points of images, as `CosineSpace.to_points` does of rows. Shapes: (b, pixels) to (b, features)."""
         scaled = (pixels - CENTRE) @ self._looking
-        whole = tf.pad(scaled, [[0, 0], [0, 1]], constant_values=self.space.embedding.constant)
+        whole = tf.pad(scaled, [[0, 0], [0, 1]], constant_values=self.space.constant)
         # The constant is never 0, so that no length is.
         return LENGTH * whole / tf.norm(whole, axis=1, keepdims=True)
 

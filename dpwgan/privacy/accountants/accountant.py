@@ -9,7 +9,8 @@ interleaved, its hockey-stick divergences are at most those of a run that starts
 bound V(x) on what follows it, x = ln of the factor, into sup E[V(x - loss)] over the pairs of laws that it may have.
 For a Gaussian moved by r_i that is the mean G V over N(r_i^2/2, r_i^2), since E V grows with the move. For any other
 act A, A G V = sup over pairs of a mean of a mean <= the mean of the sup = G A V. So the Gaussians may be moved to the
-front, where their means add up to the one of N(r^2/2, r^2). QED.
+front, where their means add up to the one of N(r^2/2, r^2). QED. The same holds of any act that one pair of laws
+dominates whatever came before, in place of the Gaussians: sets of counts with discrete noise are moved there first.
 """
 
 import math
@@ -20,9 +21,12 @@ from importlib import metadata
 from typing import ClassVar
 
 from dpwgan.errors import PrivacyError
+from dpwgan.privacy.accountants.discrete_gaussian import stand_in
 from dpwgan.privacy.budget import NeighboringRelation
 from dpwgan.privacy.events import (
     Charge,
+    DiscreteGaussian,
+    Event,
     ExponentialSelection,
     Gaussian,
     PoissonGaussian,
@@ -68,6 +72,10 @@ class Accountant(ABC):
         All events are different, and at most one is a Gaussian on all records.
         """
 
+    def _as_gaussian(self, event: DiscreteGaussian, count: int) -> tuple[Gaussian, float]:
+        """Gives a Gaussian that stands in for `count` releases of counts, and the c of the theorem that says so."""
+        return stand_in(event, count)
+
     def get_epsilon(
         self, charges: Sequence[Charge], *, delta: float, neighboring_relation: NeighboringRelation
     ) -> float:
@@ -77,6 +85,7 @@ class Accountant(ABC):
           added by basic composition, which holds for adaptive choices too: epsilon = their sum + what the other ones
           cost at the rest of delta. If they leave no delta for the others, the answer is infinite. If all others are
           exponential mechanisms, the sum of their epsilons is a bound as well, and the smaller one is given.
+          Counts with discrete noise are accounted for by a Gaussian and a c: (epsilon + 2 c, e^c delta) is what holds.
         Raises: PrivacyError for an unknown event, a negative or fractional count, or a delta outside (0, 1).
         Source: Dwork and Roth 2014, Theorem 3.16 (basic composition).
         """
@@ -86,29 +95,39 @@ class Accountant(ABC):
             raise PrivacyError("The neighbouring relation must be a NeighboringRelation.")
         selection_epsilon = 0.0
         selection_delta = 0.0
+        stand_in_cost = 0.0
         composed: dict[ComposedEvent, int] = {}
+        counts: dict[DiscreteGaussian, int] = {}
         for event, count in charges:
             if isinstance(count, bool) or not isinstance(count, int) or count < 0:
                 raise PrivacyError(f"An event's count must be a whole number of at least 0; it is {count!r}.")
+            if count == 0 and isinstance(event, Event):
+                continue
             if isinstance(event, StableSelection):
                 selection_epsilon += count * event.epsilon
                 selection_delta += count * event.delta
             elif isinstance(event, Pure):
                 selection_epsilon += count * event.get_epsilon(neighboring_relation)
             elif isinstance(event, Unprotected):
-                selection_epsilon += math.inf if count else 0.0
+                selection_epsilon += math.inf
+            elif isinstance(event, DiscreteGaussian):
+                counts[event] = counts.get(event, 0) + count
             elif isinstance(event, (PoissonGaussian, Gaussian, ExponentialSelection)):
-                if count:
-                    composed[event] = composed.get(event, 0) + count
+                composed[event] = composed.get(event, 0) + count
             else:
                 raise PrivacyError(f"The {self.name} accountant does not know the event {type(event).__name__}.")
+        for event, count in sorted(counts.items(), key=lambda item: repr(item[0])):
+            release, cost = self._as_gaussian(event, count)
+            composed[release] = composed.get(release, 0) + 1
+            stand_in_cost += cost
+        selection_epsilon += 2 * stand_in_cost
         selection_epsilon *= 1 + ROUNDING
         selection_delta *= 1 + ROUNDING
         # Sorted, so that the same charges in another order give the same floating-point number.
         ordered = merge_gaussians(sorted(composed.items(), key=lambda item: repr(item[0])))
         if not ordered:
             return selection_epsilon if selection_delta <= delta else math.inf
-        delta_left = delta - selection_delta
+        delta_left = (delta - selection_delta) * math.exp(-stand_in_cost)
         if delta_left <= 0:
             return math.inf
         composed_epsilon = self._composed_epsilon(ordered, delta=delta_left, neighboring_relation=neighboring_relation)

@@ -46,6 +46,8 @@ from dpwgan.privacy.accountants.amortized import gaussian_epsilon
 from dpwgan.privacy.accountants.moments import MOMENTS, replace_one_by_group
 from dpwgan.privacy.budget import NeighboringRelation
 from dpwgan.privacy.events import (
+    Charge,
+    DiscreteGaussian,
     ExponentialSelection,
     Gaussian,
     PoissonGaussian,
@@ -94,6 +96,19 @@ class PldAccountant(Accountant):
     def progress_accountant(self) -> Accountant:
         """The moments accountant: never refuses a number half-way, and is never below this one."""
         return MOMENTS
+
+    def get_epsilon(
+        self, charges: Sequence[Charge], *, delta: float, neighboring_relation: NeighboringRelation
+    ) -> float:
+        """Bounds the epsilon of all charges together at `delta`; see `Accountant.get_epsilon`.
+
+        Privacy: what stands in for counts with discrete noise costs more than they do where a stddev is about one
+          count. The moments accountant has them as they are, and the smaller of the two is given.
+        """
+        epsilon = super().get_epsilon(charges, delta=delta, neighboring_relation=neighboring_relation)
+        if not any(isinstance(event, DiscreteGaussian) for event, _ in charges):
+            return epsilon
+        return min(epsilon, MOMENTS.get_epsilon(charges, delta=delta, neighboring_relation=neighboring_relation))
 
     def _composed_epsilon(
         self, charges: Sequence[ComposedCharge], *, delta: float, neighboring_relation: NeighboringRelation

@@ -53,7 +53,7 @@ def add_laplace_noise(
     if array.dtype.kind not in "iu":
         raise PrivacyError("Only whole numbers can be released with discrete Laplace noise.")
     parts, step = find_scale(sensitivity, event.epsilon)
-    noise = _sample(array.size, parts=parts, step=step, rng=rng).reshape(array.shape)
+    noise = sample_two_sided(array.size, parts=parts, step=step, rng=rng).reshape(array.shape)
     return array.astype(np.int64) + noise, parts / step, event
 
 
@@ -92,17 +92,17 @@ def sample_discrete_laplace(size: int, *, decay: float, rng: np.random.Generator
     """
     if decay != usable_decay(decay):
         raise PrivacyError("The decay of discrete Laplace noise must lie on its grid.")
-    return _sample(size, parts=PARTS, step=round(decay * PARTS), rng=rng)
+    return sample_two_sided(size, parts=PARTS, step=round(decay * PARTS), rng=rng)
 
 
-def _sample(size: int, *, parts: int, step: int, rng: np.random.Generator) -> IntegerArray:
+def sample_two_sided(size: int, *, parts: int, step: int, rng: np.random.Generator) -> IntegerArray:
     """Draws independent whole numbers z with probability proportional to e^(-|z| step/parts), exactly."""
     result = np.zeros(size, dtype=np.int64)
     waiting = np.arange(size)
     while waiting.size:
         # u/t + v is geometric with e^-(1/t) steps; a u is kept with probability e^-(u/t).
         u = rng.integers(0, parts, size=waiting.size)
-        kept = _bernoulli_exp(u, parts, rng)
+        kept = bernoulli_exp(u, parts, rng)
         v = _count_exp_one(waiting.size, rng)
         magnitude = (u + parts * v) // step
         negative = rng.integers(0, 2, size=waiting.size) == 1
@@ -113,7 +113,7 @@ def _sample(size: int, *, parts: int, step: int, rng: np.random.Generator) -> In
     return result
 
 
-def _bernoulli_exp(numerators: IntegerArray, denominator: int, rng: np.random.Generator) -> npt.NDArray[np.bool_]:
+def bernoulli_exp(numerators: IntegerArray, denominator: int, rng: np.random.Generator) -> npt.NDArray[np.bool_]:
     """Draws True with probability e^-(numerator/denominator), for numerators of at most the denominator.
 
     Counts how many draws of probability g/1, g/2, g/3 ... succeed before the first failure; e^-g is the chance that
@@ -135,7 +135,7 @@ def _count_exp_one(size: int, rng: np.random.Generator) -> IntegerArray:
     counts = np.zeros(size, dtype=np.int64)
     running = np.arange(size)
     while running.size:
-        success = _bernoulli_exp(np.ones(running.size, dtype=np.int64), 1, rng)
+        success = bernoulli_exp(np.ones(running.size, dtype=np.int64), 1, rng)
         running = running[success]
         counts[running] += 1
     return counts

@@ -17,6 +17,9 @@ from dpwgan.audit.canaries.worlds import add_canaries
 from dpwgan.gaussians import class_moments
 from dpwgan.methods import ron_gauss
 from dpwgan.methods.ron_gauss import COUNTS_LABEL, COVARIANCE_LABEL
+from dpwgan.privacy.mechanisms.laplace import add_laplace_noise
+from dpwgan.privacy.mechanisms.wishart import add_wishart_noise
+from tests.ledgers import Watcher
 from tests.methods.runs import NARROW, fit, make_plan, make_table, reserve
 
 FALSE_ALARM = 1e-6
@@ -40,35 +43,25 @@ def watch_run(
     encoded = add_canaries(make_table(60, columns=columns), canaries=1, rng=np.random.default_rng(seed))
     present = np.arange(encoded.records) < encoded.records - 1
     plan = make_plan("ron-gauss", encoded.shape, epsilon=2.0, **settings)
-    told: list[tuple[np.ndarray, int, float]] = []
-    add, add_to_matrix = class_moments.add_laplace_noise, class_moments.add_wishart_noise
     add_up = ron_gauss.sum_products
     sums: list[np.ndarray] = []
-
-    def note(values: Any, *, sensitivity: int, epsilon: float, **more: Any) -> Any:
-        told.append((np.array(values), sensitivity, epsilon))
-        return add(values, sensitivity=sensitivity, epsilon=epsilon, **more)
-
-    def note_matrix(values: Any, *, trace_bound: int, epsilon: float, **more: Any) -> Any:
-        told.append((np.array(values), trace_bound, epsilon))
-        return add_to_matrix(values, trace_bound=trace_bound, epsilon=epsilon, **more)
 
     def both(groups: Any, to_points: Any, *, dimension: int) -> Any:
         sums.append(add_up(groups[present], to_points, dimension=dimension))
         return add_up(groups, to_points, dimension=dimension)
 
+    watcher = Watcher()
     with monkeypatch.context() as patch:
-        patch.setattr(class_moments, "add_laplace_noise", note)
-        patch.setattr(class_moments, "add_wishart_noise", note_matrix)
         patch.setattr(ron_gauss, "sum_products", both)
-        fit("ron-gauss", encoded, plan, ledger=reserve(plan), seed=seed)
+        fit("ron-gauss", encoded, plan, ledger=reserve(plan, observers=[watcher], source=seed), seed=seed)
     counts = class_moments.count_classes([encoded.take(present)], plan.one_way_plan, sized=False)
     without = {COUNTS_LABEL: counts, COVARIANCE_LABEL: sums[0]}
-    events = {release.label: release.event for release in plan.releases}
-    assert [epsilon for _, _, epsilon in told] == [events[label].epsilon for label in without]
+    assert watcher.order == list(without)
     return {
-        label: Worlds(there=there, null=null, sensitivity=sensitivity, epsilon=epsilon)
-        for (label, null), (there, sensitivity, epsilon) in zip(without.items(), told, strict=True)
+        line.label: Worlds(
+            there=there, null=without[line.label], sensitivity=int(line.sensitivity), epsilon=line.event.epsilon
+        )
+        for line, there in zip(watcher.releases, watcher.exact, strict=True)
     }
 
 
@@ -77,12 +70,11 @@ def draw_releases(values: np.ndarray, worlds: Worlds, *, noise: float, rng: np.r
     epsilon = worlds.epsilon / noise
     if worlds.there.ndim == 1:
         tiled = np.tile(values, (DRAWS, 1))
-        return class_moments.add_laplace_noise(tiled, sensitivity=worlds.sensitivity, epsilon=epsilon, rng=rng)[0]
+        return add_laplace_noise(tiled, sensitivity=worlds.sensitivity, epsilon=epsilon, rng=rng)[0]
     # Of one number the law is Laplace's, and so are the odds that the attacker goes by.
     matrix = values.reshape(1, 1)
     draws = [
-        class_moments.add_wishart_noise(matrix, trace_bound=worlds.sensitivity, epsilon=epsilon, rng=rng)[0][0]
-        for _ in range(DRAWS)
+        add_wishart_noise(matrix, trace_bound=worlds.sensitivity, epsilon=epsilon, rng=rng)[0][0] for _ in range(DRAWS)
     ]
     return np.array(draws)
 

@@ -8,7 +8,7 @@ import pytest
 
 from dpwgan.errors import PrivacyError, UsageError
 from dpwgan.methods.published.dp_critic import FormalPlan, release_classes, sum_classes
-from dpwgan.methods.published.labelled_sampler import LabelledSampler
+from dpwgan.methods.published.image_samplers import LabelledSampler
 from dpwgan.methods.registry import get_method
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.events import Gaussian, PoissonGaussian, Unprotected
@@ -136,8 +136,6 @@ def test_a_record_moves_the_sum_of_classes_within_its_sensitivity_when_it_is_tak
     ("settings", "message"),
     [
         ({"l2_clip_norm": 2.0}, "clip-norm with --formal only"),
-        ({"formal": True, "l2_clip_norm": 0.0}, "l2_clip_norm must lie between"),
-        ({"formal": "yes"}, "formal must be true or false"),
     ],
 )
 def test_settings_are_refused_when_they_do_not_fit_together(settings: dict[str, Any], message: str) -> None:

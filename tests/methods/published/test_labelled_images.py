@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from dpwgan.images.smooth_frame import REACH, SmoothFrame
-from dpwgan.methods.published.labelled_images import LabelledImages
-from dpwgan.methods.published.labelled_sampler import LabelledSampler
-from tests.methods.published.test_conv_generator import SHARES, draw_input, make_grid
+from dpwgan.images.basis import REACH, SmoothFrame
+from dpwgan.methods.published.image_samplers import LabelledSampler
+from dpwgan.methods.published.smooth_images import LabelledImages
+from tests.images.test_grid import make_grid
+from tests.methods.published.test_conv_generator import SHARES, draw_input
 
 DIMENSION = 6
 
@@ -27,7 +28,7 @@ def make_generator(image: tuple[int, int, int]) -> LabelledImages:
 
 def make_sampler(image: tuple[int, int, int] = (8, 9, 1)) -> LabelledSampler:
     weights = tuple(weight.numpy() for weight in make_generator(image).weights)
-    return LabelledSampler(weights=weights, shares=SHARES, frame=make_frame(image))
+    return LabelledSampler(grid=make_grid(image), shares=SHARES, weights=weights, dimension=DIMENSION)
 
 
 @pytest.mark.parametrize("image", [(8, 9, 1), (9, 8, 3)])

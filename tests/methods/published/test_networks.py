@@ -7,7 +7,7 @@ from scipy import stats
 
 from dpwgan.critic.reference_step import densify
 from dpwgan.critic.sampler import MlpSampler
-from dpwgan.methods.published.conv_sampler import ConvSampler
+from dpwgan.methods.published.image_samplers import ConvSampler
 from tests.critic.games import SHARES, make_images, make_networks
 from tests.critic.tables import make_encoded
 

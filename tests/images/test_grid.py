@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from dpwgan.errors import UsageError
-from dpwgan.images.image_grid import find_image_grid, locate_images
+from dpwgan.images.grid import ImageGrid, find_image_grid, find_images
 from dpwgan.table.encoded import TableShape, lay_out_spans
 from tests.critic.tables import make_encoded
 from tests.table.images import make_schema
@@ -15,6 +15,12 @@ from tests.table.images import make_schema
 def make_shape(*shape: int, **more: Any) -> TableShape:
     schema = make_schema(*shape, **more)
     return TableShape(records=50, spans=lay_out_spans(schema), image=schema.layout)
+
+
+def make_grid(shape: tuple[int, int, int]) -> ImageGrid:
+    grid = find_images(make_shape(*shape))
+    assert grid is not None
+    return grid
 
 
 def test_grid_gives_every_pixel_its_column_when_the_table_is_one_of_images() -> None:
@@ -55,6 +61,13 @@ def test_grid_is_refused_when_the_label_is_no_column_of_categories() -> None:
         for span in shape.spans
     )
     shape = replace(shape, spans=spans)
-    assert locate_images(shape) is None
+    assert find_images(shape) is None
     with pytest.raises(UsageError, match="m needs the label y to be a column of categories"):
         find_image_grid(shape, method="m")
+
+
+def test_images_are_found_unless_their_label_has_too_many_classes() -> None:
+    assert find_images(make_shape(8, 8, label={"type": "enum", "count": 128})) is not None
+    many = make_shape(8, 8, label={"type": "enum", "count": 129})
+    assert find_images(many) is None
+    assert find_image_grid(many, method="m") is not None

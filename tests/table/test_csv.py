@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dpwgan.errors import DataError, DpwganError, TransferError
-from dpwgan.table import records, stream
+from dpwgan.table import csv as csv_module
+from dpwgan.table import stream
 from dpwgan.table.reader import open_table
 from dpwgan.table.schema import Schema
 from tests.table.test_reader import AB, FAULTS, make_schema, put, quote_if_needed
@@ -44,15 +45,14 @@ def test_rows_are_those_of_pythons_reader_when_pieces_end_anywhere(
     text = "".join(",".join(map(quote_if_needed, row)) + ending for row in [["a", "b", "c"], *rows])
     data = (text + blank * ending).encode()
     monkeypatch.setattr(stream, "PIECE", piece)
-    monkeypatch.setattr(records, "SEGMENT", piece)
+    monkeypatch.setattr(csv_module, "SEGMENT", piece)
     path = put(tmp_path, gzip.compress(data) if packed else data)
     assert list(csv.reader(io.StringIO(text, newline="")))[1:] == rows
     table = open_table(path, ABC)
     assert table.records == len(rows)
     assert sum(part.records for part in table.pieces()) == len(rows)
     assert read(path, ABC) == rows
-    assert [list(row) for frame in table.frames(records=2) for row in frame.rows()] == rows
-    assert {frame.height for frame in list(table.frames(records=2))[:-1]} <= {2}
+    assert [list(row) for row in table.part(1, len(rows)).frames() for row in row.rows()] == rows[1:]
 
 
 @pytest.mark.parametrize("piece", [1, 5, 64])
@@ -63,7 +63,7 @@ def test_refusal_is_the_same_when_pieces_are_small(
     data, error, words = FAULTS[name]
     path = put(tmp_path, data)
     monkeypatch.setattr(stream, "PIECE", piece)
-    monkeypatch.setattr(records, "SEGMENT", piece)
+    monkeypatch.setattr(csv_module, "SEGMENT", piece)
     with pytest.raises(DpwganError) as raised:
         open_table(path, AB)
     assert isinstance(raised.value, error)
@@ -72,8 +72,8 @@ def test_refusal_is_the_same_when_pieces_are_small(
 
 def test_record_is_refused_when_it_has_no_end_in_sight(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream, "PIECE", 16)
-    monkeypatch.setattr(records, "SEGMENT", 16)
-    monkeypatch.setattr(records, "LONGEST_RECORD", 1 << 10)
+    monkeypatch.setattr(csv_module, "SEGMENT", 16)
+    monkeypatch.setattr(csv_module, "LONGEST_RECORD", 1 << 10)
     with pytest.raises(DataError, match="is a quote not closed"):
         open_table(put(tmp_path, b'a,b\n1,"' + b"1,2\n" * 1_000), AB)
 
@@ -103,7 +103,7 @@ def test_pipe_is_read_twice_when_it_can_be_read_once(tmp_path: Path) -> None:
 
 def test_damage_is_told_when_it_is_found_late_in_an_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream, "PIECE", 64)
-    monkeypatch.setattr(records, "SEGMENT", 64)
+    monkeypatch.setattr(csv_module, "SEGMENT", 64)
     whole = gzip.compress(b"a,b\n" + b"1,2\n" * 1_000)
     with pytest.raises(TransferError, match="cut short or damaged"):
         open_table(put(tmp_path, whole[:-4]), AB)
@@ -116,7 +116,34 @@ def test_damage_is_told_when_it_is_found_late_in_an_archive(tmp_path: Path, monk
 def test_record_is_found_ragged_when_it_has_any_number_of_cells_more(tmp_path: Path, width: int, more: int) -> None:
     header = ",".join(f"c{number}" for number in range(width))
     sound, ragged = "," * (width - 1), "," * (width - 1 + more)
-    found = records.find_records(stream.ByteStream(put(tmp_path, "\n".join([header, sound, ragged, sound]).encode())))
+    found = csv_module.find_records(
+        stream.ByteStream(put(tmp_path, "\n".join([header, sound, ragged, sound]).encode()))
+    )
     assert (found.count, found.ragged) == (4, 1)
-    found = records.find_records(stream.ByteStream(put(tmp_path, "\n".join([header, sound, sound]).encode())))
+    found = csv_module.find_records(stream.ByteStream(put(tmp_path, "\n".join([header, sound, sound]).encode())))
     assert (found.count, found.ragged) == (3, 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (b'a"b,c\n', "ends inside"),
+        (b'a""b,c\n', "2 quotes inside"),
+        (b'"a"b,c\n', "1 quotes inside"),
+        (b'"a" ,"c\n"\n', "1 quotes inside"),
+        (b' "a",c\n', "1 quotes inside"),
+        (b'"a","b\n', "ends inside"),
+        (b"a\rb\n", "1 carriage"),
+        (b'"a"\rb\n', "1 quotes inside"),
+        (b'"a\rb"\n', ""),
+        (b"a\r", ""),
+        (b'"""",""\n', ""),
+    ],
+)
+def test_text_is_refused_when_quotes_or_returns_stand_alone(tmp_path: Path, text: bytes, words: str) -> None:
+    source = stream.ByteStream(put(tmp_path, text))
+    if not words:
+        assert csv_module.find_records(source).count == 1
+        return
+    with pytest.raises(DataError, match=words):
+        csv_module.find_records(source)

@@ -3,17 +3,18 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
 
+from dpwgan.app.saved_model import load_synthesizer
 from dpwgan.errors import InputError
-from dpwgan.methods.published.conv_sampler import CONV_FILE
-from dpwgan.methods.published.labelled_sampler import LABELLED_FILE
-from dpwgan.methods.registry import load_synthesizer
+from dpwgan.images.basis import CosineSpace
+from dpwgan.methods.published.image_samplers import SmoothSampler
 from dpwgan.table.encoded import EncodedTable
+from tests.images.test_grid import make_grid
 from tests.methods.published import test_conv_generator as test_conv
 from tests.methods.published import test_labelled_images
 from tests.methods.published.test_conv_generator import SHARES
@@ -21,21 +22,17 @@ from tests.methods.published.test_conv_generator import SHARES
 FALSE_ALARM = 1e-6
 
 
-class Kind(NamedTuple):
-    """A sampler, its files, the part of it that the JSON file holds, and such a file that lacks something."""
+def make_smooth(image: tuple[int, int, int] = (8, 9, 1)) -> SmoothSampler:
+    rng, most = np.random.default_rng(2), 6
+    space = CosineSpace(grid=make_grid(image), most=most)
+    sizes = [(7, 5), (5,), (5, space.dimension), (space.dimension,)]
+    drawn = [rng.standard_normal(size).astype(np.float32) for size in sizes]
+    logits = np.log(SHARES).astype(np.float32)
+    return SmoothSampler(grid=space.grid, shares=SHARES, weights=(logits, *drawn), dimension=most)
 
-    make_sampler: Callable[..., Any]
-    arrays: str
-    document: str
-    part: str
-    cut: dict[str, Any]
 
-
-KINDS = [
-    Kind(test_conv.make_sampler, CONV_FILE, "convolutions.json", "grid", {"shape": [8]}),
-    Kind(test_labelled_images.make_sampler, LABELLED_FILE, "labelled.json", "frame", {"dimension": 8}),
-]
-every_kind = pytest.mark.parametrize("kind", KINDS, ids=["convolutions", "labelled"])
+KINDS = [test_conv.make_sampler, test_labelled_images.make_sampler, make_smooth]
+every_kind = pytest.mark.parametrize("make_sampler", KINDS, ids=["convolutions", "labelled", "smooth"])
 
 
 def gather(sampler: Any, records: int, *, chunk: int) -> EncodedTable:
@@ -49,8 +46,8 @@ def gather(sampler: Any, records: int, *, chunk: int) -> EncodedTable:
 
 @pytest.mark.statistical
 @every_kind
-def test_labels_fit_the_shares_when_counted_by_chi_square(kind: Kind) -> None:
-    drawn = gather(kind.make_sampler(), 5_001, chunk=1_000)
+def test_labels_fit_the_shares_when_counted_by_chi_square(make_sampler: Callable[..., Any]) -> None:
+    drawn = gather(make_sampler(), 5_001, chunk=1_000)
     assert drawn.records == 5_001
     assert drawn.numbers.shape == (5_001, 72)
     counts = np.bincount(drawn.codes[:, 0], minlength=3)
@@ -60,12 +57,14 @@ def test_labels_fit_the_shares_when_counted_by_chi_square(kind: Kind) -> None:
 
 
 @every_kind
-def test_saved_generator_draws_the_same_rows_when_it_is_read_back(tmp_path: Path, kind: Kind) -> None:
-    sampler = kind.make_sampler((9, 8, 3))
+def test_saved_generator_draws_the_same_rows_when_it_is_read_back(
+    tmp_path: Path, make_sampler: Callable[..., Any]
+) -> None:
+    sampler = make_sampler((9, 8, 3))
     sampler.save(tmp_path)
     again = load_synthesizer(tmp_path)
     assert type(again) is type(sampler)
-    assert getattr(again, kind.part) == getattr(sampler, kind.part)
+    assert (again.grid, again.dimension) == (sampler.grid, sampler.dimension)
     assert again.certificate is None
     first, second = gather(sampler, 10, chunk=4), gather(again, 10, chunk=4)
     np.testing.assert_array_equal(first.codes, second.codes)
@@ -74,12 +73,14 @@ def test_saved_generator_draws_the_same_rows_when_it_is_read_back(tmp_path: Path
 
 @every_kind
 @pytest.mark.parametrize("damage", ["document", "weights", "shares", "cut"])
-def test_saved_generator_is_refused_when_it_is_damaged(tmp_path: Path, kind: Kind, damage: str) -> None:
-    sampler = kind.make_sampler()
+def test_saved_generator_is_refused_when_it_is_damaged(
+    tmp_path: Path, make_sampler: Callable[..., Any], damage: str
+) -> None:
+    sampler = make_sampler()
     sampler.save(tmp_path)
-    arrays = tmp_path / kind.arrays
+    arrays, document = (tmp_path / f"{sampler.file}.{ending}" for ending in ("npz", "json"))
     if damage == "document":
-        (tmp_path / kind.document).write_text(json.dumps(kind.cut))
+        document.write_text(json.dumps({**json.loads(document.read_text()), "grid": {"shape": [8]}}))
     elif damage == "cut":
         arrays.write_bytes(arrays.read_bytes()[:100])
     elif damage == "weights":

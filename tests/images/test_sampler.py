@@ -2,36 +2,35 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy import integrate, stats
 
+from dpwgan.app.saved_model import load_synthesizer
 from dpwgan.errors import DpwganError, InputError
-from dpwgan.images.clipped_gaussian import clip_moments, fit_clipped
-from dpwgan.images.projected_images import IMAGES_FILE, ImageMoments, ImageSampler, fit_pixels
-from dpwgan.methods.registry import load_synthesizer
-from tests.methods.images import encode_images
+from dpwgan.images.sampler import GaussianImages, clip_moments, fit_clipped, fit_pixels
+from tests.images.test_grid import make_grid
 
 PIXELS, P = 12, 4
 
 
-def make_moments(*, classes: int = 3, shared: bool = True, seed: int = 1) -> ImageMoments:
+def make_moments(*, classes: int = 3, shared: bool = True, seed: int = 1) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(seed)
     basis = np.linalg.qr(rng.standard_normal((PIXELS, P)))[0].T
     factors = 0.3 * rng.standard_normal((1 if shared else classes, P, P))
-    return ImageMoments(
-        centre=np.full(PIXELS, 0.5),
-        basis=basis,
-        means=0.4 * rng.standard_normal((classes, P)),
-        covariances=factors @ factors.transpose(0, 2, 1),
-        shares=np.array([0.5, 0.3, 0.2])[:classes],
-    )
+    return {
+        "pictures": np.clip(0.5 + 0.4 * rng.standard_normal((classes, P)) @ basis, 0.0, 1.0),
+        "basis": basis,
+        "covariances": factors @ factors.transpose(0, 2, 1),
+        "shares": np.array([0.5, 0.3, 0.2])[:classes],
+    }
 
 
-def make_sampler(moments: ImageMoments) -> ImageSampler:
-    encoded, label = encode_images(np.zeros((1, 4, 3), np.uint8), np.zeros(1, np.int64))
-    return fit_pixels(moments, spans=encoded.spans, label=label, sources=np.arange(PIXELS)[::-1], levels=255)
+def make_sampler(moments: dict[str, np.ndarray]) -> GaussianImages:
+    grid = make_grid((4, 3, 1))
+    return fit_pixels(replace(grid, sources=grid.sources[::-1]), **moments)
 
 
 def test_clipped_moments_are_those_of_an_integral_when_worked_out() -> None:
@@ -63,15 +62,17 @@ def test_drawn_images_have_the_released_moments_when_sampled(shared: bool) -> No
     sampler = make_sampler(moments)
     (drawn,) = sampler.sample(60_000, rng=np.random.default_rng(2))
     labels, pixels = drawn.codes[:, 0], drawn.numbers[:, ::-1]
-    np.testing.assert_allclose(np.bincount(labels) / 60_000, moments.shares, atol=0.01)
+    np.testing.assert_allclose(np.bincount(labels) / 60_000, moments["shares"], atol=0.01)
     within = np.zeros(PIXELS)
-    for k, share in enumerate(moments.shares):
+    for k, share in enumerate(moments["shares"]):
         mine = pixels[labels == k]
-        np.testing.assert_allclose(mine.mean(axis=0), moments.pictures[k], atol=0.02)
+        np.testing.assert_allclose(mine.mean(axis=0), moments["pictures"][k], atol=0.02)
         within += share * mine.var(axis=0)
-    released = moments.covariances * moments.shares[:, np.newaxis, np.newaxis] if not shared else moments.covariances
-    asked = np.einsum("pi,pq,qi->i", moments.basis, released.sum(axis=0), moments.basis)
-    coins = moments.shares @ (moments.pictures * (1 - moments.pictures))
+    released = (
+        moments["covariances"] * moments["shares"][:, np.newaxis, np.newaxis] if not shared else moments["covariances"]
+    )
+    asked = np.einsum("pi,pq,qi->i", moments["basis"], released.sum(axis=0), moments["basis"])
+    coins = moments["shares"] @ (moments["pictures"] * (1 - moments["pictures"]))
     free = asked < 0.6 * coins  # elsewhere a pixel cannot vary so much
     assert free.sum() >= 5
     np.testing.assert_allclose(np.sqrt(within[free]), np.sqrt(asked[free]), rtol=0.1)
@@ -79,15 +80,6 @@ def test_drawn_images_have_the_released_moments_when_sampled(shared: bool) -> No
     assert drawn.numbers.min() >= 0
     assert drawn.numbers.max() <= 1
     np.testing.assert_allclose(drawn.numbers * 255, np.rint(drawn.numbers * 255), atol=1e-3)
-
-
-def test_points_have_the_moments_of_their_class_when_drawn() -> None:
-    moments = make_moments(shared=False)
-    labels = np.repeat([0, 2], 20_000)
-    points = moments.draw_points(labels, rng=np.random.default_rng(3))
-    for k in (0, 2):
-        np.testing.assert_allclose(points[labels == k].mean(axis=0), moments.means[k], atol=0.03)
-        np.testing.assert_allclose(np.cov(points[labels == k].T), moments.covariances[k], atol=0.05)
 
 
 def test_sampler_draws_the_same_when_it_was_saved_and_read(tmp_path: Path) -> None:
@@ -99,16 +91,23 @@ def test_sampler_draws_the_same_when_it_was_saved_and_read(tmp_path: Path) -> No
     for mine, theirs in zip(one, two, strict=True):
         np.testing.assert_array_equal(mine.codes, theirs.codes)
         np.testing.assert_array_equal(mine.numbers, theirs.numbers)
-    (tmp_path / IMAGES_FILE).write_bytes(b"damaged")
+    (tmp_path / "image_gaussian.npz").write_bytes(b"damaged")
     with pytest.raises(InputError, match="missing or damaged"):
         load_synthesizer(tmp_path)
 
 
 def test_arrays_are_refused_when_they_do_not_fit_together() -> None:
-    moments, sampler = make_moments(), make_sampler(make_moments())
-    for name, wrong in (("shares", np.ones(2) / 2), ("means", np.full((3, P), np.nan)), ("basis", np.zeros((2, 12)))):
+    sampler = make_sampler(make_moments())
+    locations, spreads, loadings = sampler.weights
+    wrong: list[dict[str, Any]] = [
+        {"shares": np.ones(3)},
+        {"shares": np.ones(2) / 2},
+        {"grid": replace(sampler.grid, sources=(0,) * PIXELS)},
+        {"grid": replace(sampler.grid, levels=0)},
+        {"weights": (locations * np.nan, spreads, loadings)},
+        {"weights": (locations, spreads[:2], loadings)},
+        {"weights": (locations, spreads, loadings[:, :, :2])},
+    ]
+    for changes in wrong:
         with pytest.raises(DpwganError, match="do not fit"):
-            replace(moments, **{name: wrong})
-    for name, wrong in (("shares", np.ones(3)), ("sources", np.zeros(PIXELS, np.int64)), ("levels", 0)):
-        with pytest.raises(DpwganError, match="do not fit"):
-            replace(sampler, **{name: wrong})
+            replace(sampler, **changes)

@@ -7,10 +7,10 @@ from dpwgan.errors import UsageError
 from dpwgan.table.arrays import find_misfit
 from dpwgan.table.schema import Schema
 
-Form = Literal["csv", "npz", "parquet"]
+Format = Literal["csv", "npz", "parquet"]
 
 
-def get_form(path: str | Path) -> Form:
+def get_format(path: str | Path) -> Format:
     """Gives the kind of file: .npz and .parquet by their names, CSV for every other name and for "-"."""
     name = str(path).lower()
     if name.endswith(".npz"):
@@ -18,11 +18,11 @@ def get_form(path: str | Path) -> Form:
     return "parquet" if name.endswith(".parquet") else "csv"
 
 
-def check_form(path: str | Path, schema: Schema) -> None:
+def check_format(path: str | Path, schema: Schema) -> None:
     """Makes sure that a table with these columns can be written in the kind of file that the name asks for.
 
     Raises: UsageError if it cannot.
     """
-    misfit = find_misfit(schema) if get_form(path) == "npz" else None
+    misfit = find_misfit(schema) if get_format(path) == "npz" else None
     if misfit is not None:
         raise UsageError(f"the output {str(path)!r} cannot be written: {misfit}")

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from dpwgan.table.pool import count_threads, map_in_order
+from dpwgan.table.threads import count_threads, map_in_order
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])

@@ -1,6 +1,7 @@
-"""The mean releases for images: worst neighbours that are searched for, exact sums, noise, and the public bases."""
+"""The mean releases for images: worst neighbours that are searched for, exact sums, and noise."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,21 +9,25 @@ import pytest
 from scipy import optimize, stats
 
 from dpwgan.errors import DpwganError
-from dpwgan.gaussians.class_moments import RADIUS, split_classes
-from dpwgan.images.image_moments import (
+from dpwgan.gaussians.class_moments import RADIUS
+from dpwgan.gaussians.projection import draw_projection
+from dpwgan.images.basis import make_cosine_basis
+from dpwgan.images.moments import (
     MEANS_REPLACE_ONE_FACTOR,
     ImageProjection,
-    bend_basis,
-    make_cosine_basis,
-    measure_centre,
-    measure_means,
+    centre_sensitivity,
+    means_sensitivity,
+    read_points,
     root_sensitivity,
+    sum_centre,
+    sum_means,
     sum_points,
     weigh_sizes,
 )
-from dpwgan.images.projection import draw_projection
 from dpwgan.privacy.events import Gaussian, Laplace, gaussian, laplace
 from dpwgan.table.encoded import EncodedTable
+from tests.images.test_grid import make_grid
+from tests.ledgers import make_release, make_source
 from tests.methods.images import encode_images
 
 FALSE_ALARM = 1e-6
@@ -35,7 +40,7 @@ def make_projection(p: int = 5, *, shape: tuple[int, int, int] = (4, 3, 1), rand
         basis, bands = draw_projection(pixels, p, rng=np.random.default_rng(5)).T, np.zeros(p, np.int64)
     else:
         basis, bands = make_cosine_basis(shape, dimension=p)
-    return ImageProjection(sources=np.arange(pixels), levels=255, basis=basis, bands=bands, random=random)
+    return ImageProjection(grid=make_grid(shape), basis=basis, bands=bands, random=random)
 
 
 def search(p: int, *, noise: type, case: str, weight: float, rng: np.random.Generator) -> float:
@@ -97,11 +102,11 @@ def test_sums_of_neighbours_differ_by_no_more_than_stated_when_a_picture_is_blac
     projection = make_projection(12)  # every direction that there is
     rng = np.random.default_rng(2)
     pictures = np.concatenate([rng.integers(0, 2, (60, 4, 3)) * 255, np.zeros((1, 4, 3)), np.full((1, 4, 3), 255)])
-    encoded, label = encode_images(pictures.astype(np.uint8), np.arange(62) % 3)
+    encoded, _ = encode_images(pictures.astype(np.uint8), np.arange(62) % 3)
     for centre, radius in ((0.0, projection.radius), (0.3 * rng.standard_normal(12), 0.6)):
 
         def add_up(table: EncodedTable, centre: Any = centre, radius: float = radius) -> np.ndarray:
-            return sum_points(split_classes(table, label), projection, centre=centre, radius=radius)
+            return sum_points(table, projection, centre=centre, radius=radius)
 
         before, l1, l2 = add_up(encoded), root_sensitivity(12), RADIUS
         lengths = []
@@ -124,11 +129,11 @@ def test_sums_of_neighbours_differ_by_no_more_than_stated_when_a_picture_is_blac
 def test_sums_equal_plain_loops_when_nothing_is_added() -> None:
     rng = np.random.default_rng(3)
     images, labels = rng.integers(0, 256, (50, 4, 3), dtype=np.uint8), rng.integers(0, 3, 50)
-    encoded, label = encode_images(images, labels)
+    encoded, _ = encode_images(images, labels)
     for random in (False, True):
         projection = make_projection(6, random=random)
         centre = 0.1 * rng.standard_normal(6)
-        found = sum_points(split_classes(encoded, label), projection, centre=centre, radius=0.9)
+        found = sum_points(encoded, projection, centre=centre, radius=0.9)
         expected = np.zeros((3, 6))
         for image, k in zip(images, labels, strict=True):
             point = (projection.basis @ (image.ravel() / 255 - 0.5) - centre) / 0.9
@@ -151,28 +156,33 @@ def test_point_of_a_row_is_the_same_to_the_last_bit_when_other_rows_differ() -> 
 def test_noise_has_the_stated_law_when_means_are_released(noise: Laplace | Gaussian) -> None:
     """Chi-square of the squares, two-sided; the twin whose noise is 10% low fails."""
     projection = make_projection(12)
-    encoded, label = encode_images(np.zeros((30, 4, 3), np.uint8), np.arange(30) % 3)
-    tables = split_classes(encoded, label)
-    rng, centre = np.random.default_rng(6), np.full(12, 0.1)
-    exact = sum_points(tables, projection, centre=centre, radius=2.0) / RADIUS
-    released = [measure_means(tables, projection, centre=centre, radius=2.0, noise=noise, rng=rng) for _ in range(400)]
-    draws = np.array([each.sums - exact for each in released]) / released[0].stddev
-    assert released[0].stddev == pytest.approx(
+    encoded, _ = encode_images(np.zeros((30, 4, 3), np.uint8), np.arange(30) % 3)
+    source, centre = make_source(6), np.full(12, 0.1)
+    exact = sum_means(encoded, projection, centre=centre, radius=2.0, noise=noise)
+    sensitivity = means_sensitivity(noise, dimension=12)
+    release = make_release("means", noise, sensitivity=sensitivity)
+    noisy = [source.add_noise(release, exact) for _ in range(400)]
+    means, stddev = zip(*(read_points(each, noise) for each in noisy), strict=True)
+    plain = sum_points(encoded, projection, centre=centre, radius=2.0) / RADIUS
+    assert stddev[0] == pytest.approx(
         math.sqrt(2) * math.sqrt(12) / 0.5 if isinstance(noise, Laplace) else 3.0, rel=1e-3
     )
-    refuse_other_law(draws, noise=noise)
+    refuse_other_law((np.array(means) - plain) / stddev[0], noise=noise)
     if isinstance(noise, Laplace):
         # Whole numbers on whole numbers: the release lies on the grid, exactly.
-        grid = released[0].sums * RADIUS
-        np.testing.assert_array_equal(grid, np.rint(grid))
-    first = [measure_centre(tables, projection, noise=noise, rng=rng) for _ in range(1_000)]
-    total = sum_points(tables, projection, centre=0.0, radius=projection.radius).sum(axis=0) / RADIUS
-    assert first[0].stddev == pytest.approx(
+        np.testing.assert_array_equal(means[0] * RADIUS, np.rint(means[0] * RADIUS))
+    exact = sum_centre(encoded, projection, noise=noise)
+    sensitivity = centre_sensitivity(noise, dimension=12)
+    release = make_release("centre", noise, sensitivity=sensitivity)
+    noisy = [source.add_noise(release, exact) for _ in range(1_000)]
+    first, stddev = zip(*(read_points(each, noise) for each in noisy), strict=True)
+    total = sum_points(encoded, projection, centre=0.0, radius=projection.radius).sum(axis=0) / RADIUS
+    assert stddev[0] == pytest.approx(
         math.sqrt(2) * 2 * math.sqrt(12) / 0.5 if isinstance(noise, Laplace) else 3.0 * math.sqrt(2), rel=1e-3
     )
     weight = math.sqrt(12) if isinstance(noise, Laplace) else 1.0
-    refuse_other_law(np.array([each.total - total for each in first]) / first[0].stddev, noise=noise)
-    sizes = (np.array([each.totals for each in first]) - 10) * weight / first[0].stddev
+    refuse_other_law((np.array(first)[:, 3:] - total) / stddev[0], noise=noise)
+    sizes = (np.array(first)[:, :3] - 10 * weight) / stddev[0]
     assert abs(float(np.square(sizes).mean()) - 1.0) < 0.3
 
 
@@ -185,41 +195,11 @@ def refuse_other_law(draws: np.ndarray, *, noise: Laplace | Gaussian) -> None:
     assert abs(0.81 * total - freedom) > reach
 
 
-def test_basis_turns_to_where_a_picture_varies_when_it_is_bent() -> None:
-    basis, _ = make_cosine_basis((6, 6, 1), dimension=8)
-    picture = np.zeros((6, 6))
-    picture[2:4] = 0.5
-    bent = bend_basis(basis, picture.ravel(), least_variance=0.01)
-    np.testing.assert_allclose(bent @ bent.T, np.eye(8), atol=1e-12)
-    energy = np.square(bent).sum(axis=0).reshape(6, 6)
-    assert energy[2:4].mean() > 2 * energy[[0, 1, 4, 5]].mean()
-    # A grey picture varies everywhere alike, and bends nothing.
-    np.testing.assert_allclose(bend_basis(basis, np.full(36, 0.5), least_variance=0.01), basis, atol=1e-12)
-
-
-def test_cosine_basis_is_orthonormal_and_its_first_picture_is_constant_when_made() -> None:
-    for shape in ((4, 3, 1), (5, 5, 3), (1, 6, 1), (7, 2, 3)):
-        pixels = math.prod(shape)
-        basis, bands = make_cosine_basis(shape, dimension=pixels)
-        np.testing.assert_allclose(basis @ basis.T, np.eye(pixels), atol=1e-12)
-        assert np.all(np.diff(bands) >= 0)
-        first = basis[0].reshape(shape)[..., 0]
-        np.testing.assert_allclose(first, first[0, 0])
-        np.testing.assert_array_equal(make_cosine_basis(shape, dimension=2)[0], basis[:2])
-
-
-def test_cosine_basis_is_that_of_another_library_when_all_frequencies_are_asked_for() -> None:
-    from scipy.fft import dctn
-
-    basis, _ = make_cosine_basis((4, 6, 1), dimension=24)
-    picture = np.random.default_rng(7).random((4, 6))
-    mine = np.sort(np.abs(basis @ picture.ravel()))
-    np.testing.assert_allclose(mine, np.sort(np.abs(dctn(picture, norm="ortho").ravel())), atol=1e-12)
-
-
 def test_projection_is_refused_when_it_does_not_fit_its_pixels() -> None:
     basis, bands = make_cosine_basis((2, 2, 1), dimension=2)
-    for wrong in ({"sources": np.arange(3)}, {"bands": bands[:1]}, {"basis": basis * 9}, {"levels": 2**40}):
-        parts = {"sources": np.arange(4), "levels": 255, "basis": basis, "bands": bands, **wrong}
+    grid = make_grid((2, 2, 1))
+    for wrong in ({"grid": replace(grid, levels=2**40)}, {"bands": bands[:1]}, {"basis": basis * 9}):
         with pytest.raises(DpwganError, match="does not fit"):
-            ImageProjection(**parts)
+            ImageProjection(**{"grid": grid, "basis": basis, "bands": bands, **wrong})
+    with pytest.raises(DpwganError, match="does not fit"):
+        ImageProjection(grid=make_grid((3, 1, 1)), basis=basis, bands=bands)

@@ -1,5 +1,6 @@
 """Where the pixels and the label of an image lie in an encoded table. Public facts alone."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -8,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpwgan.errors import UsageError
+from dpwgan.gaussians.class_moments import MOST_CLASSES
 from dpwgan.table.encoded import EncodedTable, Span, TableShape
 
 LEAST_SIDE = 8
@@ -16,16 +18,18 @@ LEAST_SIDE = 8
 
 @dataclass(frozen=True, kw_only=True)
 class ImageGrid:
-    """A table of images as networks read it: `EncodedTable.numbers` are the pixels, one column of codes the label.
+    """A table of images: `EncodedTable.numbers` are the pixels, one column of codes the label.
 
     Shapes: `shape` is (height, width, channels); `sources` gives the column of `numbers` for each entry of such an
       array, in its order.
+    Units: `levels` is the number of whole levels of a pixel above black.
     """
 
     shape: tuple[int, int, int]
     sources: tuple[int, ...]
     label: Span
     spans: tuple[Span, ...]
+    levels: int
 
     @property
     def classes(self) -> int:
@@ -34,7 +38,7 @@ class ImageGrid:
 
     def to_rows(self, pixels: npt.NDArray[np.floating[Any]], labels: npt.NDArray[np.integer[Any]]) -> EncodedTable:
         """Gives the rows of images. Shapes: (b, pixels) in [0, 1], in the order of `sources`, and (b,)."""
-        numbers = np.zeros(pixels.shape, np.float32)
+        numbers = np.empty(pixels.shape, np.float32)
         numbers[:, list(self.sources)] = pixels
         return EncodedTable(codes=labels[:, np.newaxis].astype(np.int32), numbers=numbers, spans=self.spans)
 
@@ -47,27 +51,28 @@ class ImageGrid:
             sources=tuple(document["sources"]),
             label=Span(**document["label"]),
             spans=tuple(Span(**span) for span in document["spans"]),
+            levels=int(document["levels"]),
         )
 
 
-def locate_images(shape: TableShape) -> ImageGrid | None:
-    """Finds pixels and label of images.
+def find_images(shape: TableShape, *, most_classes: float = MOST_CLASSES) -> ImageGrid | None:
+    """Finds the pixels and the label of a table of images; None for any other table.
 
-    None if the table has other columns besides, a pixel that is no number, or a label that is no column of categories.
+    That is one with other columns besides, pixels that are no numbers, or a label of too many classes.
     Privacy: sees the public shape only.
     """
     layout = shape.image
     if layout is None or len(shape.spans) != len(layout.pixels) + 1:
         return None
     by_column = {span.column: span for span in shape.spans}
-    label = by_column.get(layout.label)
-    if label is None or label.head == "linear" or label.role == "available":
+    label, pixels = by_column.get(layout.label), [by_column.get(name) for name in layout.pixels]
+    if label is None or label.head == "linear" or label.role == "available" or label.categories > most_classes:
         return None
-    pixels = [by_column.get(name) for name in layout.pixels]
     sources = tuple(span.source for span in pixels if span is not None and span.role == "number")
     if len(sources) != len(pixels):
         return None
-    return ImageGrid(shape=layout.shape, sources=sources, label=label, spans=shape.spans)
+    levels = layout.maximum - layout.minimum
+    return ImageGrid(shape=layout.shape, sources=sources, label=label, spans=shape.spans, levels=levels)
 
 
 def find_image_grid(shape: TableShape, *, method: str) -> ImageGrid | None:
@@ -91,7 +96,7 @@ def find_image_grid(shape: TableShape, *, method: str) -> ImageGrid | None:
             raise UsageError(
                 f"{method} takes images with one label; the column {span.column} is neither pixel nor label"
             )
-    grid = locate_images(shape)
+    grid = find_images(shape, most_classes=math.inf)
     if grid is None:
         raise UsageError(f"{method} needs the label {layout.label} to be a column of categories")
     return grid

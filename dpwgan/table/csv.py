@@ -1,0 +1,311 @@
+"""CSV as RFC 4180 has it: a table's form is checked before any parser sees it, and its rows are never held as a whole.
+
+Read are plain text and gzip (told by its first bytes, not by the name), UTF-8 with or without a byte order mark, LF or
+CRLF line endings, and cells that are quoted as a whole or not at all. The text is gone over twice, a piece at a time:
+once to count records, before anything private is done, and once to parse them. So a damaged file is refused by a rule
+of ours, and no parser's own message, which may quote the text, is ever needed.
+
+Blank lines at the end of the file are ignored. In a table of one column for which an empty cell is legal, every
+blank line is such a cell, those at the end included.
+Source: Shafranovich 2005, RFC 4180, section 2.
+"""
+
+import codecs
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from dpwgan.errors import DataError, DpwganError
+from dpwgan.table.findings import count_rows
+from dpwgan.table.header import check_header
+from dpwgan.table.schema import CategoricalColumn, NumericColumn, Schema, UndiscoveredColumn
+from dpwgan.table.source import Piece, SourceTable
+from dpwgan.table.stream import ByteStream
+
+LONGEST_RECORD = 1 << 26
+"""A record of more bytes than this is an open quote somewhere, or no table."""
+
+SEGMENT = 1 << 22
+"""Bytes that are parsed at a time: enough for a parser to be efficient, little beside what it makes of them."""
+
+_QUOTE, _COMMA, _NEWLINE, _RETURN = b'",\n\r'
+_UNREADABLE = "{name} is not a text in UTF-8."
+
+
+def open_csv(path: str | Path, schema: Schema) -> SourceTable:
+    """Opens a CSV file or standard input as a table, without parsing a cell.
+
+    Raises: as `dpwgan.table.reader.open_table`.
+    """
+    stream = ByteStream(path)
+    found = find_records(stream)
+    header = found.header
+    check_header(header, schema)
+    drops_blank = len(header) > 1 or not _may_be_empty(schema.by_name[header[0]])
+    records = found.count - 1 - found.blank * drops_blank
+    # Blank lines at the end are no records; they were counted as ragged where the header has more cells than one.
+    ragged = found.ragged - found.blank * (len(header) > 1)
+    if records < 1:
+        raise DataError("The table has a header but no rows.")
+    if ragged:
+        raise DataError(f"The table has {count_rows(ragged)} without exactly {len(header)} cells.")
+    return SourceTable(
+        header=header,
+        records=records,
+        line_ending=found.line_ending,
+        pieces=partial(_read_pieces, stream, found, records=records),
+    )
+
+
+@dataclass
+class Records:
+    """What is known of a CSV stream's records after one pass.
+
+    `mark_bytes` are those of a byte order mark before the header, `header_bytes` those of the header's line.
+    `segments` are (bytes, records) of runs of whole records, the header's and any blank lines at the end included.
+    `ragged` counts records without as many cells as the header; `blank` the blank lines at the end, which are among
+    them unless the header has one cell.
+    """
+
+    header: tuple[str, ...] = ()
+    line_ending: str = "\n"
+    mark_bytes: int = 0
+    header_bytes: int = 0
+    segments: list[tuple[int, int]] = field(default_factory=list)
+    ragged: int = 0
+    blank: int = 0
+    stray_quotes: int = 0
+    stray_returns: int = 0
+    open_quote: bool = False
+
+    @property
+    def count(self) -> int:
+        """Number of records, the header and blank lines included."""
+        return sum(records for _, records in self.segments)
+
+    def add(self, size: int, records: int) -> None:
+        """Adds whole records of so many bytes to those that are parsed together, or begins anew."""
+        if self.segments and self.segments[-1][0] + size <= SEGMENT:
+            before = self.segments.pop()
+            size, records = before[0] + size, before[1] + records
+        self.segments.append((size, records))
+
+
+def find_records(stream: ByteStream) -> Records:
+    """Goes over a CSV text once.
+
+    Raises: DataError if it is empty, no UTF-8, or breaks the rules of quoting; whatever reading raises.
+    """
+    found = Records()
+    is_blank = True
+    for segment in _cut(stream, found):
+        if not segment.isascii():
+            try:
+                segment.decode("utf-8")
+            except UnicodeDecodeError:
+                raise DataError(_UNREADABLE.format(name=stream.name)) from None
+        is_blank = is_blank and not segment.strip()
+        if not found.segments:
+            _read_header(segment, found)
+        _count_records(segment, found)
+    if is_blank:
+        raise DataError(f"{stream.name} is empty.")
+    _check_form(found)
+    return found
+
+
+def read_segments(stream: ByteStream, found: Records) -> Iterator[tuple[bytes, int]]:
+    """Goes over the text again: the bytes and the number of each segment's records, without the header.
+
+    Raises: DataError if the text is not the one that was gone over before; whatever reading raises.
+    """
+    sizes = [size for size, _ in found.segments]
+    sizes[0] += found.mark_bytes
+    texts = stream.pieces(sizes)
+    for index, (size, (_, records)) in enumerate(zip(sizes, found.segments, strict=True)):
+        text = next(texts, b"")
+        if len(text) != size:
+            raise DataError(f"{stream.name} was changed while it was read.")
+        if index == 0:
+            yield text[found.mark_bytes + found.header_bytes :], records - 1
+        else:
+            yield text, records
+
+
+def _cut(stream: ByteStream, found: Records) -> Iterator[bytes]:
+    """Cuts the text into segments of whole records."""
+    held = b""
+    for piece in _read_text(stream, found):
+        if b"\0" in piece:
+            raise DataError(_UNREADABLE.format(name=stream.name))
+        if held:
+            end = _find_end(held)
+            if end:
+                yield held[:end]
+            held = held[end:]
+            if len(held) > LONGEST_RECORD:
+                raise DataError(
+                    f"The table has a record of more than {LONGEST_RECORD >> 20} MB: is a quote not closed?"
+                )
+        held += piece
+    if held:
+        yield held
+
+
+def _find_end(text: bytes) -> int:
+    """Gives where the last whole record of a text ends, 0 where none does; the end of the text itself is none yet."""
+    if b'"' not in text:
+        return text.rfind(b"\n") + 1
+    # A line ending is one of a record where the number of quotes before it is even.
+    end = len(text)
+    quotes = text.count(b'"')
+    while (newline := text.rfind(b"\n", 0, end)) >= 0:
+        quotes -= text.count(b'"', newline, end)
+        if quotes % 2 == 0:
+            return newline + 1
+        end = newline
+    return 0
+
+
+def _read_text(stream: ByteStream, found: Records) -> Iterator[bytes]:
+    """Gives the text without its byte order mark."""
+    for index, piece in enumerate(stream.pieces()):
+        text = piece.removeprefix(codecs.BOM_UTF8) if index == 0 else piece
+        found.mark_bytes += len(piece) - len(text)
+        yield text
+
+
+def _read_header(segment: bytes, found: Records) -> None:
+    end = _find_first_end(segment)
+    line = segment[:end]
+    found.header_bytes = end
+    found.line_ending = "\r\n" if line.endswith(b"\r\n") else "\n"
+    try:
+        found.header = tuple(next(csv.reader(io.StringIO(line.decode(), newline=""), strict=True), []))
+    except csv.Error:  # it breaks the rules of quoting, which is told when all breaches are counted
+        found.header = ()
+
+
+def _find_first_end(segment: bytes) -> int:
+    end = 0
+    while True:
+        newline = segment.find(b"\n", end)
+        if newline < 0:
+            return len(segment)
+        end = newline + 1
+        if segment.count(b'"', 0, end) % 2 == 0:
+            return end
+
+
+def _count_records(segment: bytes, found: Records) -> None:
+    """Adds what is to be known of whole records."""
+    data = np.frombuffer(segment, np.uint8)
+    is_comma, is_newline, is_return = data == _COMMA, data == _NEWLINE, data == _RETURN
+    if b'"' in segment:
+        is_quote = data == _QUOTE
+        # 1 from an opening quote up to its closing one: outside of quotes the number of quotes so far is even.
+        inside = np.bitwise_xor.accumulate(is_quote.view(np.uint8))
+        quotes = np.flatnonzero(is_quote)
+        found.stray_quotes += _count_stray_quotes(data, quotes, inside[quotes])
+        found.open_quote = bool(inside[-1])
+        for flags in (is_comma, is_newline, is_return):
+            flags &= inside == 0
+    starts = np.append(0, np.flatnonzero(is_newline) + 1)
+    if starts[-1] == len(data):
+        starts = starts[:-1]
+    cells = np.add.reduceat(is_comma, starts, dtype=np.uint32) + 1
+    found.ragged += int(np.count_nonzero(cells != len(found.header)))
+    if is_return.any():
+        found.stray_returns += int(np.count_nonzero(_byte_at(data, np.flatnonzero(is_return) + 1) != _NEWLINE))
+    found.add(len(segment), len(starts))
+    first, second = _byte_at(data, starts), _byte_at(data, starts + 1)
+    filled = np.flatnonzero((first != _NEWLINE) & ((first != _RETURN) | (second != _NEWLINE)))
+    found.blank = len(starts) - 1 - int(filled[-1]) if len(filled) else found.blank + len(starts)
+
+
+def _byte_at(data: npt.NDArray[np.uint8], positions: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
+    """Reads bytes by position; beyond either end stands a newline, as if the text lay between two line endings."""
+    within = (positions >= 0) & (positions < len(data))
+    found = np.full(len(positions), _NEWLINE, dtype=np.uint8)
+    found[within] = data[positions[within]]
+    return found
+
+
+def _count_stray_quotes(
+    data: npt.NDArray[np.uint8], positions: npt.NDArray[np.int64], opens: npt.NDArray[np.uint8]
+) -> int:
+    if not len(positions):
+        return 0
+    border = np.zeros(256, dtype=bool)
+    border[[_QUOTE, _COMMA, _NEWLINE]] = True
+    before, after = _byte_at(data, positions - 1), _byte_at(data, positions + 1)
+    line_ends = (after == _RETURN) & (_byte_at(data, positions + 2) == _NEWLINE)
+    fits = np.where(opens == 1, border[before], border[after] | line_ends)
+    return int(np.count_nonzero(~fits))
+
+
+def _check_form(found: Records) -> None:
+    if found.open_quote:
+        raise DataError("The table ends inside a quoted cell.")
+    if found.stray_quotes:
+        raise DataError(f"The table has {found.stray_quotes:,} quotes inside cells that are not quoted as a whole.")
+    if found.stray_returns:
+        raise DataError(f"The table has {found.stray_returns:,} carriage returns outside quotes and line endings.")
+
+
+def _read_pieces(stream: ByteStream, found: Records, *, records: int) -> Iterator[Piece]:
+    for text, count in read_segments(stream, found):
+        if count > records:
+            text, count = text.rstrip(b"\r\n"), records
+        if count:
+            records -= count
+            yield Piece(records=count, parse=partial(_parse, text, found.header, count))
+
+
+def _parse(text: bytes, header: tuple[str, ...], records: int) -> pl.DataFrame:
+    """Gives every cell of whole records, whose form is known to be sound, as it stands."""
+    # The parser drops a byte order mark at the start of what it is given; one that opens a cell has to stay.
+    if text.startswith(codecs.BOM_UTF8):
+        text = codecs.BOM_UTF8 + text
+    types = dict.fromkeys(header, pl.String())
+    try:
+        frame = pl.read_csv(text, has_header=False, schema=types, empty_string_is_null=False)
+    except pl.exceptions.PolarsError:
+        # Its own words may quote cells.
+        raise DataError("The table cannot be parsed as CSV.") from None
+    if frame.shape != (records, len(header)):
+        raise DpwganError(f"The parser found {frame.height} records where the scan found {records}.")
+    return frame
+
+
+def _may_be_empty(column: object) -> bool:
+    if isinstance(column, CategoricalColumn):
+        return "" in column.tokens
+    return isinstance(column, NumericColumn | UndiscoveredColumn) and "" in column.missing
+
+
+def write_header(header: Sequence[str], line_ending: str) -> bytes:
+    """Gives the line of the names."""
+    line = io.StringIO(newline="")
+    csv.writer(line, lineterminator=line_ending).writerow(header)
+    return line.getvalue().encode()
+
+
+def write_rows(frame: pl.DataFrame, line_ending: str) -> bytes:
+    """Gives the lines of a frame of text; cells are quoted only where they have to be."""
+    # An empty string would be written as "", and a null as nothing. Nothing is what other programs write; only in a
+    # table of one column would it be a blank line, which readers skip.
+    if frame.width > 1:
+        empty = (cells.name for cells in frame if isinstance(cells.dtype, pl.Enum) and "" in cells.dtype.categories)
+        frame = frame.cast(dict.fromkeys(empty, pl.String))
+        frame = frame.with_columns(pl.when(pl.col(pl.String) != "").then(pl.col(pl.String)))
+    written = io.BytesIO()
+    frame.write_csv(written, include_header=False, line_terminator=line_ending, quote_style="necessary")
+    return written.getvalue()
