@@ -10,8 +10,8 @@ import tensorflow as tf
 from scipy import stats
 
 from dpwgan.critic.critic import LEAK
-from dpwgan.critic.reference_step import densify
 from dpwgan.critic.layer_noise import LayerNoise
+from dpwgan.critic.reference_step import densify
 from dpwgan.errors import PrivacyError
 from dpwgan.methods.published.noisy import NoisyDiscriminator
 from dpwgan.table.encoded import EncodedTable
