@@ -59,9 +59,9 @@ def open_steps(times: int = 6, **more: Any) -> tuple[Ledger, Steps]:
             ),
         ),
         (
-            discrete_gaussian(noise_multiplier=3.0, cells=4),
+            discrete_gaussian(noise_multiplier=3.0, cells=25),
             COUNTS,
-            lambda exact, rng: add_discrete_gaussian_noise(exact, stddev=6.0, rng=rng),
+            lambda exact, rng: add_discrete_gaussian_noise(exact, stddev=15.0, rng=rng),
         ),
         (
             laplace(epsilon=0.3),
@@ -222,6 +222,11 @@ def test_selections_batches_and_cells_are_refused_when_a_gaussian_was_charged() 
 def test_release_is_refused_when_its_sensitivity_is_no_size(sensitivity: float) -> None:
     with pytest.raises(PrivacyError, match="sensitivity"):
         make_release("line", gaussian(noise_multiplier=1.0), sensitivity=sensitivity)
+
+
+def test_counts_are_refused_when_their_sensitivity_is_another_than_their_events() -> None:
+    with pytest.raises(PrivacyError, match="the root of that"):
+        make_release("line", discrete_gaussian(noise_multiplier=1.0, cells=4), sensitivity=1.0)
 
 
 def test_whole_numbers_are_refused_when_their_sensitivity_is_none() -> None:
