@@ -20,7 +20,6 @@ from dpwgan.app.claim import (
     SAMPLING_USE,
     SCHEMA_PATH,
     Claim,
-    build_claim,
     describe_accountant,
     describe_ledger,
     read_claim,
@@ -30,22 +29,9 @@ from dpwgan.app.config import RECORDS
 from dpwgan.errors import DpwganError, InputError
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.certificate import Certificate
-from dpwgan.privacy.events import discrete_gaussian, exponential_selection, poisson_gaussian
-from dpwgan.privacy.guarantee import PrivacyGuarantee
+from dpwgan.privacy.events import discrete_gaussian, exponential_selection
+from tests.claims import CRITIC_STEPS, make_claim, make_line
 
-
-def make_line(label: str, mechanism: str, event: Any, *, count: int, **details: Any) -> dict[str, Any]:
-    rest = {"accountant": "moments", "accountant_version": "dp-accounting 0.4.3", "details": details}
-    return {"label": label, "mechanism": mechanism, **event.describe(), "reserved": count, "charged": count, **rest}
-
-
-CRITIC_STEPS = make_line(
-    "critic steps",
-    "Poisson-sampled Gaussian",
-    poisson_gaussian(sampling_probability=0.05, noise_multiplier=2.0),
-    count=100,
-    expected_batch_size=50,
-)
 COUNTS = [
     make_line(
         "query selections",
@@ -68,53 +54,6 @@ CERTIFICATE = Certificate(
     failure_probability=0.05,
     details={"cells": 120},
 )
-
-
-def make_claim(
-    *,
-    epsilon: float = 0.99,
-    delta: float = 1e-6,
-    relation: NeighboringRelation = NeighboringRelation.ZERO_OUT,
-    seeded: bool = False,
-    domains: dict[str, list[str]] | None = None,
-    asked: Budget | None = None,
-    alternatives: list[dict[str, Any]] | None = None,
-    ledger: list[dict[str, Any]] | None = None,
-    certificate: Certificate | None = None,
-) -> Claim:
-    return build_claim(
-        guarantee=PrivacyGuarantee(
-            epsilon=epsilon,
-            delta=delta,
-            neighboring_relation=relation,
-            accountant="moments",
-            accountant_version="dp-accounting 0.4.3",
-            assumptions=("Poisson sampling",),
-        ),
-        asked=asked or Budget(epsilon=1.0, delta=1e-6),
-        relation=relation,
-        delta_chosen_by="default: 1/n^2",
-        ledger=ledger if ledger is not None else [CRITIC_STEPS],
-        accountant={
-            "name": "moments",
-            "version": "dp-accounting 0.4.3",
-            "rule": "auto",
-            "reason": "needs less noise",
-            "alternatives": alternatives
-            if alternatives is not None
-            else [{"name": "amortized", "noise_multiplier": 15.0, "epsilon": 9.0}],
-        },
-        records=1000,
-        rows=1000,
-        rows_chosen_by="the public number of records",
-        specs_sha256="ab" * 32,
-        codebook_sha256=None,
-        domains=domains or {},
-        seeded=seeded,
-        method={"name": "dp-wgan", "title": "DP-WGAN", "paper": "Srivastava and Alzantot 2019"},
-        settings={"latent": 64, "hidden_critic": (256, 256)},
-        certificate=certificate,
-    )
 
 
 def test_claim_schema_is_itself_valid_when_read_from_the_specs_folder() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dpwgan.app import cli, interruption, pipeline
+from dpwgan.app import interruption, pipeline
 from dpwgan.app.cli import main, parse
 from dpwgan.app.config import OPTIONS, ResampleConfig, RunConfig
 from dpwgan.errors import (
@@ -89,23 +89,12 @@ def test_help_keeps_what_every_run_needs_first_when_methods_have_many_settings(
     assert max(len(line) for line in text.splitlines()) <= 120
 
 
-def test_version_is_said_when_asked(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--version"]) == 0
-    assert capsys.readouterr().out.startswith("dpwgan ")
-
-
 def test_positionals_come_in_the_documented_order_when_parsed() -> None:
     config = parse(FIVE, environment={})
     assert isinstance(config, RunConfig)
     assert (config.data, config.output, config.specs) == ("data.csv", "out.csv", Path("specs.json"))
     assert (config.synthesis.epsilon, config.synthesis.delta) == (1.0, 1e-6)
     assert config.claim_path == Path("out.csv.privacy.json")
-
-
-def test_delta_is_left_to_the_default_when_there_are_four_positionals() -> None:
-    config = parse(FIVE[:4], environment={})
-    assert isinstance(config, RunConfig)
-    assert config.synthesis.delta is None
 
 
 def test_flags_may_stand_anywhere_when_parsed() -> None:
@@ -290,22 +279,9 @@ def test_cli_keeps_its_exit_code_when_stderr_is_closed(monkeypatch: pytest.Monke
     assert main(FIVE[:3], environment={}) == 2
 
 
-def test_cli_passes_the_configuration_on_when_all_is_well(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[object] = []
-    monkeypatch.setattr(pipeline, "run", seen.append)
-    monkeypatch.setattr(pipeline, "resample", seen.append)
-    assert main(FIVE, environment={}) == 0
-    assert main(["--from-model", "m", "out.csv"], environment={}) == 0
-    assert [type(config) for config in seen] == [RunConfig, ResampleConfig]
-
-
 def test_tensorflow_is_told_to_be_silent_when_a_run_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TF_CPP_MIN_LOG_LEVEL", raising=False)
     seen: list[str | None] = []
     monkeypatch.setattr(pipeline, "run", lambda config: seen.append(os.environ.get("TF_CPP_MIN_LOG_LEVEL")))
     assert main(FIVE, environment={}) == 0
     assert seen == ["3"]
-
-
-def test_parser_has_no_default_of_its_own_when_nothing_is_given() -> None:
-    assert vars(cli.build_parser().parse_intermixed_args([])) == {"positionals": []}

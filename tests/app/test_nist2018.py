@@ -15,7 +15,6 @@ from dpwgan.table.codebook import read_codebook
 from dpwgan.table.encoded import TableShape, lay_out_spans
 from dpwgan.table.schema import CategoricalColumn, DerivedColumn, NumericColumn, Schema
 from dpwgan.table.specs import parse_specs, read_specs
-from tests.standin import draw_standin, write_standin
 
 ROOT = Path(__file__).resolve().parents[2]
 SHIPPED = ROOT / "specs" / "nist2018-match3.json"
@@ -70,12 +69,6 @@ def test_shipped_specs_treat_a_column_as_the_paper_does_when(schema: Schema, nam
     assert schema.by_name[name] == treatment
 
 
-def test_shipped_specs_derive_the_general_code_when_detailed_is_known(schema: Schema) -> None:
-    birthplace = schema.by_name["BPL"]
-    assert isinstance(birthplace, DerivedColumn)
-    assert [birthplace.derive(cell, available=True) for cell in ("100", "1610", "90021")] == ["1", "16", "900"]
-
-
 @pytest.mark.parametrize("name", ["SEA", "METAREAD", "COUNTY", "CITY", "MIGSEA5", "OCC"])
 def test_shipped_specs_keep_open_no_domain_when_the_paper_looked_elsewhere(schema: Schema, name: str) -> None:
     column = schema.by_name[name]
@@ -84,29 +77,6 @@ def test_shipped_specs_keep_open_no_domain_when_the_paper_looked_elsewhere(schem
 
 
 # --- stand-in table ---------------------------------------------------------------------------------------------------
-
-
-def test_standin_holds_legal_cells_and_derived_columns_hold(schema: Schema) -> None:
-    table = draw_standin(schema, records=500, seed=1)
-    assert list(table) == [column.name for column in schema.columns]
-    for column in schema.columns:
-        cells = table[column.name]
-        assert len(cells) == 500
-        if isinstance(column, CategoricalColumn):
-            assert set(cells) <= set(column.tokens)
-        elif isinstance(column, NumericColumn):
-            numbers = [int(cell) for cell in cells if cell not in column.missing]
-            assert column.minimum <= min(numbers)
-            assert max(numbers) <= column.maximum
-    assert table["BPL"] == [str(int(cell) // 100) for cell in table["BPLD"]]
-
-
-def test_standin_is_the_same_when_the_seed_is(schema: Schema, tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        write_standin(tmp_path / name, schema, records=20, seed=3)
-    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
-    assert len((tmp_path / "a").read_text().splitlines()) == 21
-    assert draw_standin(schema, records=20, seed=4) != draw_standin(schema, records=20, seed=3)
 
 
 # --- against the competitor pack --------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import pytest
 
 from dpwgan.app.config import Voice
 from dpwgan.app.logs import LOGGER, speak
-from dpwgan.app.progress import Lines, duration, ignore_progress, show_progress
+from dpwgan.app.progress import Lines, ignore_progress, show_progress
 
 
 class Terminal(io.StringIO):
@@ -93,8 +93,3 @@ def test_logs_hold_warnings_only_when_quiet() -> None:
         LOGGER.warning("said")
     LOGGER.warning("not said any more")
     assert stream.getvalue() == "dpwgan: warning: said\n"
-
-
-@pytest.mark.parametrize(("seconds", "text"), [(0.4, "0 s"), (89.0, "89 s"), (240.0, "4 min"), (9000.0, "2.5 h")])
-def test_duration_is_for_people_when_written(seconds: float, text: str) -> None:
-    assert duration(seconds) == text

@@ -10,7 +10,7 @@ import pytest
 from dpwgan.app.saved_model import DESCRIPTION_FILE, ModelDescription, read_description, write_description
 from dpwgan.errors import InputError
 from dpwgan.table.schema import CategoricalColumn, DerivedColumn, IdentifierColumn, ImageLayout, NumericColumn, Schema
-from tests.app.test_claim import make_claim
+from tests.claims import make_claim
 
 COLUMNS = (
     IdentifierColumn(name="id"),

@@ -98,14 +98,6 @@ def test_each_cell_is_run_scored_and_recorded_once_when_all_goes_well(
     assert capsys.readouterr().out == printed
 
 
-def test_median_and_range_are_printed_when_a_cell_is_run_more_than_once(
-    bench: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert start("--methods", "good", "real", "--epsilons", "1", "--runs", "2") == 0
-    assert len(read_records()) == 3, "the ceiling has no chance in it"
-    assert "0.000 (0.000 to 0.000)" in capsys.readouterr().out
-
-
 def test_method_without_a_guarantee_counts_only_when_it_was_asked_for_as_such(
     bench: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -159,10 +151,3 @@ def test_first_component_is_the_direction_of_most_spread_when_there_is_one() -> 
     points = 3 * rng.standard_normal((4000, 1)) * direction + 0.1 * rng.standard_normal((4000, 3)) + 7
     found = image_scores.find_component(points)
     assert abs(found @ direction) == pytest.approx(1.0, abs=1e-3)
-
-
-@pytest.mark.parametrize("flags", [["--methods", "good:seed=1"], ["--epsilons", "0"], ["--runs", "0"]])
-def test_command_is_refused_when_a_cell_cannot_be_run_so(bench: Path, flags: list[str]) -> None:
-    with pytest.raises(SystemExit) as stopped:
-        start(*flags)
-    assert stopped.value.code == 2

@@ -79,12 +79,6 @@ def test_conjunction_score_equals_its_definition_when_rows_are_tested_one_by_one
     assert scores.score_conjunctions(real, synthetic, SIZES) == pytest.approx(wanted, abs=1e-12)
 
 
-def test_conjunction_score_falls_to_zero_when_hardly_a_conjunction_has_a_row() -> None:
-    real, elsewhere = np.zeros((40, 30), dtype=np.int64), np.full((40, 30), 49)
-    assert scores.score_conjunctions(real, elsewhere, [50] * 30) == 0.0  # ln 1e-6 is twice ln 1e-3
-    assert scores.score_conjunctions(real, real, [50] * 30) == 1.0
-
-
 def test_first_component_equals_that_of_the_standardised_table_when_found_by_singular_values() -> None:
     real, synthetic = draw(7, 200, SIZES), draw(8, 150, [2, 3, 4, 1])  # the last column's second cell never occurs
     leading = []
@@ -173,17 +167,3 @@ def test_cells_are_numbered_by_the_specs_when_columns_are_of_other_kinds() -> No
     assert [number.code(cell) for cell in ("0", "1.99", "2", "64", "", "64.1")] == [0, 0, 1, 31, 32, -1]
     assert [small.code(cell) for cell in ("3", "4", "5", "6")] == [0, 1, 2, -1]
     assert [domain.size for domain in (listed, number, small)] == [3, 33, 3]
-
-
-def test_column_is_named_when_the_specs_alone_do_not_list_its_cells() -> None:
-    with pytest.raises(scores.TableError, match="column town"):
-        scores.read_domains({"town": {"type": "enum", "domain_from": "codebook"}})
-
-
-def test_tasks_name_a_target_and_ranges_when_read() -> None:
-    for table in json.loads(scores.TASKS_FILE.read_text()):
-        task = scores.read_task(table)
-        assert task is not None
-        assert task.target not in task.left_out
-        assert task.positive[0] <= task.positive[1]
-    assert scores.read_task("no such table") is None

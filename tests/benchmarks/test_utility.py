@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import os
 import subprocess
 import sys
 import textwrap
@@ -174,27 +173,6 @@ def test_resume_runs_a_cell_again_when_the_rows_have_changed(bench: Path) -> Non
     assert len(read_calls(bench)) == 2
 
 
-def test_results_are_refused_when_a_line_within_is_not_one(bench: Path) -> None:
-    Path("r.jsonl").write_text("nonsense\n" + json.dumps(make_record("good", 1.0, 900)) + "\n")
-    with pytest.raises(SystemExit, match=r"line 1 of r\.jsonl"):
-        start("--resume", "r.jsonl")
-
-
-def test_cells_at_once_share_the_cores_when_jobs_are_two(bench: Path) -> None:
-    assert start("--methods", "good", "--epsilons", "1 2 3", "--seeds", "1", "--jobs", "2", "--results", "r") == 0
-    share = str(max(1, len(os.sched_getaffinity(0)) // 2))
-    assert [call["flags"][-2:] for call in read_calls(bench)] == [["--threads", share]] * 3
-    assert len(utility.read_results(Path("r"))) == 3
-
-
-def test_monotone_takes_six_epsilons_and_passes_when_the_medians_rise(
-    bench: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert start("--methods", "good", "--seeds", "1", "--monotone", "--results", "r.jsonl") == 0
-    assert [call["flags"] for call in read_calls(bench)] == [["--method", "good", "--quiet"]] * 6
-    assert "| 0.05: 900.0, 0.3: 900.3, 1: 901.0, 3: 903.0, 8: 908.0, 30: 930.0 | yes |" in capsys.readouterr().out
-
-
 def test_monotone_fails_when_a_median_falls(bench: Path, capsys: pytest.CaptureFixture[str]) -> None:
     records = [make_record("good", epsilon, kway) for epsilon, kway in ((0.3, 900.0), (1.0, 899.0), (8.0, 950.0))]
     Path("r.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
@@ -203,42 +181,7 @@ def test_monotone_fails_when_a_median_falls(bench: Path, capsys: pytest.CaptureF
     assert utility.main(["--report", "r.jsonl"]) == 0
 
 
-def test_label_names_the_cells_when_given(bench: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    flags = ("--set", "steps=5", "--set", "anchor=none", "--label", "short")
-    assert start("--methods", "good:steps=9", "--epsilons", "1", "--seeds", "1", "--results", "r", *flags) == 0
-    assert read_calls(bench)[0]["flags"] == ["--method", "good", "--steps", "5", "--anchor", "none", "--quiet"]
-    assert "**good --steps 5 --anchor none (short)**" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    "flags",
-    [
-        ("--set", "seed=1"),
-        ("--methods", "good:check"),
-        ("--methods", "bootstrap:steps=1"),
-        ("--only", "elsewhere"),
-        ("--epsilons", "0"),
-        ("--epsilons", "nan"),
-        ("--seeds", "0"),
-        ("--results", "a", "--resume", "b"),
-    ],
-)
-def test_command_is_refused_when_it_cannot_be_meant(bench: Path, flags: tuple[str, ...]) -> None:
-    with pytest.raises(SystemExit) as stop:
-        start(*flags)
-    assert stop.value.code == 2
-    assert read_calls(bench) == []
-
-
 # -------------------------------------------------------------------------------------------------------- report
-
-
-def test_report_gives_median_and_range_when_cells_are_repeated() -> None:
-    records = [make_record("dp-wgan", 1.0, kway, place) for place, kway in enumerate((910.0, 970.0, 933.0))]
-    text = utility.report(records, PEERS)
-    assert "| 1 | **dp-wgan** | - | - | 933.0 (910.0 to 970.0) | - | 0.100 (0.100 to 0.100) |" in text
-    assert "| 1 | Same (2) |" in text
-    assert "High" not in text  # no cell of ours at its epsilon
 
 
 def test_goals_compare_with_the_best_peer_at_this_epsilon_or_below_when_judged() -> None:

@@ -81,20 +81,6 @@ def test_run_writes_legal_rows_and_a_valid_claim_when_all_is_well(
     assert all(item["charged"] == item["reserved"] for item in document["ledger"])
 
 
-@pytest.mark.parametrize("accountant", ["auto", "paper", "moments", "amortized", "pld"])
-def test_run_uses_the_accountant_that_was_asked_for_when_there_is_one(
-    run: Run, tmp_path: Path, accountant: str, capfd: pytest.CaptureFixture[str]
-) -> None:
-    assert run("data.csv", "out.csv", "specs.json", "1.0", "--accountant", accountant, *FAST) == 0
-    document = read_claim(tmp_path / "out.csv.privacy.json").document
-    assert document["accountant"]["rule"] == accountant
-    assert accountant in ("auto", "paper", document["accountant"]["name"])
-    assert document["guarantee"]["epsilon"] <= 1.0
-    err = capfd.readouterr().err
-    assert f"accountant: {document['accountant']['name']}" in err
-    assert "for the noise that was used" in err
-
-
 def test_writing_is_announced_when_training_is_done(run: Run, capfd: pytest.CaptureFixture[str]) -> None:
     assert run("data.csv", "out.csv", "specs.json", "1.0", "--method", "independent") == 0
     said = capfd.readouterr().err
@@ -301,11 +287,6 @@ def test_run_is_refused_when_a_gpu_is_asked_for_and_there_is_none(
     assert sorted(tmp_path.iterdir()) == before
 
 
-def test_delta_above_one_over_n_is_warned_about_when_asked_for(run: Run, capfd: pytest.CaptureFixture[str]) -> None:
-    assert run("data.csv", "out.csv", "specs.json", "1.0", "0.02", "--quiet", *FAST) == 0
-    assert "warning: delta 0.02 is above 1/n" in capfd.readouterr().err
-
-
 def test_no_output_appears_when_the_ledger_says_more_than_was_asked(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -387,16 +368,6 @@ def test_codebook_gives_the_list_and_is_cited_when_the_specs_ask(run: Run, tmp_p
     digest = hashlib.sha256((tmp_path / "codes.cbk").read_bytes()).hexdigest()
     assert document["public"]["codebook_sha256"] == digest
     check_rows(read_rows((tmp_path / "out.csv").read_text()), count=60)
-
-
-def test_preset_runs_when_single_settings_are_changed(run: Run, tmp_path: Path) -> None:
-    grow(tmp_path, rows=640)
-    arguments = ("data.csv", "out.csv", "specs.json", "8.0", "--preset", "uclanesl-2019", "--rows", "50")
-    assert run(*arguments, "--steps", "10", "--hidden-critic", "16", "--hidden-generator", "16") == 0
-    document = read_claim(tmp_path / "out.csv.privacy.json").document
-    assert document["guarantee"]["epsilon"] <= 8.0
-    assert document["method"]["settings"]["preset"] == "uclanesl-2019"
-    assert document["output"]["rows"] == 50
 
 
 def test_nothing_computed_from_rows_is_logged_when_verbose(

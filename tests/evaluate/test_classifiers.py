@@ -73,11 +73,6 @@ def test_classifiers_learn_less_when_the_table_is_the_floor() -> None:
         assert low["auc"] < high["auc"]
 
 
-def test_no_column_is_predicted_when_there_is_only_one() -> None:
-    trial = classifiers.prepare_trial(draw_categorical(1, rows=50, sizes=[3]), None, RNG(0))
-    assert trial.targets == ()
-
-
 def test_detection_is_half_for_the_same_rows_and_one_when_a_column_gives_the_table_away() -> None:
     # Half give or take 0.1: five standard errors of an AUC on 2,000 rows are 0.065, a false alarm below 1e-6.
     rng = RNG(0)
@@ -85,8 +80,3 @@ def test_detection_is_half_for_the_same_rows_and_one_when_a_column_gives_the_tab
     assert classifiers.score_detection(first, second, RNG(1)) == pytest.approx(0.5, abs=0.1)
     rounded = dataclasses.replace(second, numbers=np.round(second.numbers, 1))
     assert float(classifiers.score_detection(first, rounded, RNG(1)) or 0.0) > 0.9
-
-
-def test_detection_has_no_score_when_there_are_hardly_any_rows() -> None:
-    table = draw_categorical(1, rows=9, sizes=[3, 3])
-    assert classifiers.score_detection(table, table, RNG(0)) is None

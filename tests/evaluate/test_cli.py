@@ -261,14 +261,6 @@ def test_module_runs_and_speaks_on_stderr_when_started_as_a_program(folder: Path
     assert "measuring: the floor" in done.stderr
 
 
-def test_help_is_given_when_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["--help"]) == 0
-    out = capsys.readouterr().out
-    assert "NOT private" in out
-    for flag in ("--holdout", "--html", "--json", "--seed", "--sex", "--city", "--wage", "--codebook"):
-        assert flag in out
-
-
 def test_run_job_never_imports_the_evaluation_when_it_runs() -> None:
     code = (
         "import sys, dpwgan.app.cli, dpwgan.app.pipeline, dpwgan.methods.registry\n"

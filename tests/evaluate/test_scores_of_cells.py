@@ -1,6 +1,5 @@
 """k-way scores, principal component, dependence, baselines: against other routes and hand-worked cases."""
 
-import itertools
 import math
 from collections import Counter
 
@@ -29,23 +28,6 @@ def test_kway_scores_equal_the_benchmark_when_the_binning_is_the_same(
     assert all(is_close(float(found[name] or 0.0), value) for name, value in expected.items())
 
 
-def test_overlap_equals_a_loop_over_cells_when_it_is_counted_by_hand() -> None:
-    real, synthetic = draw_categorical(3, rows=90, sizes=SIZES), draw_categorical(4, rows=70, sizes=SIZES)
-    for columns in [(0,), (1, 4), (2, 7, 9)]:
-        ours, theirs = (
-            Counter(tuple(row[list(columns)]) for row in table.cells.tolist() for row in [np.array(row)])
-            for table in (real, synthetic)
-        )
-        expected = sum(min(ours[cell] / 90, theirs[cell] / 70) for cell in ours)
-        assert is_close(marginals.measure_overlap(real, synthetic, columns), expected)
-
-
-def test_kway_scores_are_none_when_there_are_too_few_columns() -> None:
-    real = draw_categorical(1, rows=20, sizes=[3, 2])
-    agreement = marginals.measure_agreement(real, real, marginals.draw_column_sets(2))
-    assert marginals.score_kway(agreement) == {"kway_1": 1000.0, "kway_2": 1000.0, "kway_3": None}
-
-
 @pytest.mark.parametrize("width", [2_000, 0])
 def test_first_component_equals_the_benchmark_when_the_binning_is_the_same(
     width: int, monkeypatch: pytest.MonkeyPatch
@@ -58,12 +40,6 @@ def test_first_component_equals_the_benchmark_when_the_binning_is_the_same(
     )
     expected = benchmark.score_first_component(real.cells.astype(np.int64), synthetic.cells.astype(np.int64), SIZES)
     assert is_close(found, expected, tolerance=1e-9 if width else 1e-4)
-
-
-def test_first_component_is_the_same_when_its_sign_is_turned() -> None:
-    component = principal.find_first_component(draw_categorical(1, rows=100, sizes=SIZES))
-    assert principal.score_first_component(component, -component) == pytest.approx(0.0, abs=1e-7)
-    assert principal.score_first_component(np.array([1.0, 0.0]), np.array([0.0, 1.0])) == pytest.approx(math.sqrt(2))
 
 
 def test_first_component_is_finite_when_every_column_is_constant() -> None:
@@ -162,10 +138,3 @@ def test_ceiling_draws_every_row_as_often_when_it_is_made() -> None:
     ceiling = scores.make_ceiling(real, rows=100_000, rng=np.random.default_rng(2))
     assert binomtest(int(ceiling.cells.sum()), 100_000, 0.01).pvalue > 1e-6
     assert binomtest(1, 100_000, 0.01).pvalue < 1e-6
-
-
-def test_sets_of_columns_are_all_or_a_hundred_when_drawn() -> None:
-    few, many = marginals.draw_column_sets(5), marginals.draw_column_sets(40)
-    assert few[3] == list(itertools.combinations(range(5), 3))
-    assert [len(many[k]) for k in (1, 2, 3)] == [40, 100, 100]
-    assert many == marginals.draw_column_sets(40)

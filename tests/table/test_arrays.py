@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dpwgan.errors import DataError, DpwganError, TransferError, UsageError
 from dpwgan.table.arrays import read_images, read_label_bytes
-from dpwgan.table.formats import check_format, get_format
+from dpwgan.table.formats import check_format
 from dpwgan.table.reader import open_table
 from dpwgan.table.writer import write_table
 from tests.table.images import draw_images, get_layout, make_schema
@@ -162,12 +162,6 @@ def test_npz_is_refused_when_the_specs_are_not_those_of_images_alone(tmp_path: P
         check_format("out.npz", more)
     check_format("out.csv", more)
     check_format("out.npz", GRAY)
-
-
-def test_form_goes_by_the_end_of_the_name_when_asked() -> None:
-    assert [get_format(name) for name in ("a.npz", "A.NPZ", "a.parquet", "a.csv", "a.npz.gz", "-", "npz")] == [
-        *("npz", "npz", "parquet", "csv", "csv", "csv", "csv")
-    ]
 
 
 def test_pixels_and_labels_are_refused_when_they_are_no_bytes() -> None:

@@ -1,11 +1,9 @@
 """Codebooks: what is read from them, and what is refused."""
 
-from pathlib import Path
-
 import pytest
 
-from dpwgan.errors import InputError, SpecsError
-from dpwgan.table.codebook import parse_codebook, read_codebook
+from dpwgan.errors import SpecsError
+from dpwgan.table.codebook import parse_codebook
 
 TEXT = (
     "Description: an extract\n"
@@ -69,18 +67,3 @@ def test_codebook_is_refused_when_it_is_something_else(content: bytes) -> None:
     with pytest.raises(SpecsError) as caught:
         parse_codebook(content)
     assert caught.value.exit_code == 78
-
-
-def test_codebook_is_refused_when_missing_or_a_folder(tmp_path: Path) -> None:
-    for path in (tmp_path / "none.cbk", tmp_path):
-        with pytest.raises(InputError) as caught:
-            read_codebook(path)
-        assert caught.value.exit_code == 66
-
-
-def test_codebook_cannot_be_changed_when_read() -> None:
-    codebook = parse_codebook(TEXT.encode())
-    with pytest.raises(TypeError):
-        codebook.labels["SEX"]["3"] = "x"  # type: ignore[index]
-    with pytest.raises(AttributeError):
-        codebook.sha256 = ""  # type: ignore[misc]

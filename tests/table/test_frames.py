@@ -15,7 +15,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpwgan.errors import DataError
-from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.frames import from_pandas, to_pandas
 from dpwgan.table.numerals import read_number
 from dpwgan.table.schema import (
@@ -256,30 +255,6 @@ def test_derived_cells_get_the_type_of_all_they_can_be_when_a_frame_goes_out(
 ) -> None:
     frame = to_pandas(pl.DataFrame({"c": ["2"], "d": [cell]}), make_schema(WHOLE, column))
     assert str(frame["d"].dtype) == dtype
-
-
-def test_frame_comes_back_when_it_goes_through_the_encoder() -> None:
-    schema = make_schema(
-        CategoricalColumn(name="word", tokens=("a", "b", ""), missing=("",)),
-        NumericColumn(name="age", minimum=0, maximum=120, integer=True),
-        NumericColumn(name="pay", minimum=0, maximum=100, integer=False, decimals=2, missing=("",)),
-        NumericColumn(name="count", minimum=0, maximum=9, integer=True, missing=("",)),
-        CategoricalColumn(name="flag", tokens=("0", "1"), integer=True),
-    )
-    before = pd.DataFrame(
-        {
-            "word": ["a", "b", None],
-            "age": [0, 50, 120],
-            "pay": [0.0, 99.25, np.nan],
-            "count": pd.array([1, None, 9], dtype="Int64"),
-            "flag": [0, 1, 1],
-        },
-        index=[7, 8, 9],
-    )
-    encoder = TableEncoder(schema, list(before.columns))
-    decoded = encoder.decode(encoder.encode(from_pandas(before, schema)), np.random.default_rng(1))
-    encoder.validate(decoded)
-    pd.testing.assert_frame_equal(to_pandas(decoded, schema), before.reset_index(drop=True))
 
 
 def test_pandas_is_not_imported_when_a_csv_is_read_and_written() -> None:

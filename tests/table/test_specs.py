@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpwgan.errors import InputError, SpecsError
+from dpwgan.errors import SpecsError
 from dpwgan.table.codebook import Codebook
 from dpwgan.table.schema import (
     CategoricalColumn,
@@ -189,10 +189,6 @@ def test_bins_each_hold_a_whole_number_when_integer(low: int, span: int, data: s
 def test_uuid_column_is_a_row_name_when_any_type(keys: dict[str, Any], start: int | None) -> None:
     schema = parse({"id": keys | {"uuid": True}, "x": {"type": "enum", "count": 2}})
     assert schema.by_name["id"] == IdentifierColumn(name="id", start=start)
-
-
-def test_uuid_false_changes_nothing_when_given() -> None:
-    assert parse_number({"min": 0, "max": 1, "uuid": False}).maximum == 1.0
 
 
 @pytest.mark.parametrize("privacy", ["private", "waived"])
@@ -407,12 +403,6 @@ def test_layout_gives_pixel_columns_in_its_place_when_specs_have_one() -> None:
     assert schema.layout == ImageLayout(shape=(2, 3, 1), pixels=pixels, minimum=0, maximum=255, label="y")
 
 
-def test_layout_is_the_same_when_its_defaults_are_written_out_or_not() -> None:
-    short = parse({"layout": LAYOUT | {"shape": [2, 3.0], "pixels": {"prefix": "p"}}, "y": LABEL})
-    long = parse({"layout": LAYOUT | {"pixels": {"prefix": "p", "from": 0, "min": 0, "max": 255}}, "y": LABEL})
-    assert short == long == parse({"layout": LAYOUT, "y": LABEL})
-
-
 def test_layout_counts_channels_and_range_when_it_says_so() -> None:
     pixels = {"prefix": "", "from": 7, "min": 1, "max": 16}
     schema = parse({"layout": LAYOUT | {"shape": [1, 2, 3], "pixels": pixels}, "y": LABEL})
@@ -569,13 +559,6 @@ def test_specs_file_is_refused_when(case: str, tmp_path: Path) -> None:
     assert caught.value.exit_code == 78
 
 
-def test_specs_file_is_refused_when_missing_or_a_folder(tmp_path: Path) -> None:
-    for path in (tmp_path / "none.json", tmp_path):
-        with pytest.raises(InputError) as caught:
-            read_specs(path)
-        assert caught.value.exit_code == 66
-
-
 @pytest.mark.parametrize(
     ("keys", "name", "sentence"),
     [
@@ -587,11 +570,6 @@ def test_specs_file_is_refused_when_missing_or_a_folder(tmp_path: Path) -> None:
 def test_codebook_domain_is_refused_when_it_does_not_fit(keys: dict[str, Any], name: str, sentence: str) -> None:
     with pytest.raises(SpecsError, match=sentence):
         parse_enum({"domain_from": "codebook"} | keys, name=name, codebook=CODEBOOK)
-
-
-def test_document_is_refused_when_a_column_has_no_string_for_a_name() -> None:
-    with pytest.raises(SpecsError, match="name every column by a string"):
-        parse({1: {"type": "enum", "count": 3}})
 
 
 scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from dpwgan.evaluate.report.page import render_report
-from tests.app.test_claim import make_claim
+from tests.claims import make_claim
 from tests.evaluate.report.samples import make_document, make_tables
 
 pytestmark = pytest.mark.browser

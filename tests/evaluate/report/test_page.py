@@ -16,7 +16,7 @@ from dpwgan.evaluate.dependence import map_dependence
 from dpwgan.evaluate.report import page
 from dpwgan.evaluate.tables import ComparedColumn, ComparedTable
 from dpwgan.privacy.budget import NeighboringRelation
-from tests.app.test_claim import make_claim
+from tests.claims import make_claim
 from tests.evaluate.report.samples import make_document, make_tables
 
 
@@ -253,28 +253,6 @@ def test_pairs_that_changed_most_come_first_when_ranked() -> None:
     ranked = page.rank_pairs(ours, theirs, ["a", "b", "c"])
     assert [entry["names"] for entry in ranked] == [("b", "c"), ("a", "b"), ("a", "c")]
     assert [entry["difference"] for entry in ranked] == ["+0.30", "\u22120.10", "+0.00"]
-
-
-@pytest.mark.parametrize(
-    ("labels", "rising"),
-    [(("1", "2", "10"), True), (("2", "1"), False), (("a", "b"), False), (("1", "1"), False), (("1", ""), False)],
-)
-def test_categories_count_as_rising_when_they_are_whole_numbers_in_order(labels: tuple[str, ...], rising: bool) -> None:
-    assert page.are_rising(labels) is rising
-
-
-@pytest.mark.parametrize(
-    ("label", "shown"),
-    [
-        ("6.88069 to 6.9607", "6.881 to 6.961"),
-        ("0 to 0.0080008", "0 to 0.008001"),
-        ("-99.0099 to 100", "-99.01 to 100"),
-        ("123456.25 to 1e-05", "123456.25 to 1e-05"),
-        ("missing", "missing"),
-    ],
-)
-def test_range_is_short_when_its_ends_have_many_digits(label: str, shown: str) -> None:
-    assert page.shorten_range(label) == shown
 
 
 def test_rare_categories_are_put_together_when_there_are_too_many_for_bars() -> None:
