@@ -16,9 +16,7 @@ from dpwgan.critic.plan import (
     SECONDS_A_ROW_CELL,
     TENSORFLOW_SECONDS,
     TrainingPlan,
-    choose_sampling_probability,
-    choose_steps,
-    make_plan,
+    plan_beside,
     plan_training,
 )
 from dpwgan.critic.sampler import MlpSampler
@@ -30,8 +28,8 @@ from dpwgan.marginals.serving import RowServer
 from dpwgan.methods.base import Progress
 from dpwgan.methods.settings import ALONE, AnchoredSettings
 from dpwgan.privacy.budget import Budget, NeighboringRelation
-from dpwgan.privacy.choose import AccountantChoice, choose_accountant_for_family
-from dpwgan.privacy.events import Charge, poisson_gaussian
+from dpwgan.privacy.choose import AccountantChoice
+from dpwgan.privacy.events import Charge
 from dpwgan.privacy.randomness import Streams
 from dpwgan.privacy.release import Release
 from dpwgan.table.encoded import EncodedTable, Span, TableShape
@@ -119,8 +117,6 @@ def plan_anchored(
 ) -> AnchoredPlan:
     """Fixes an anchor's releases and the critic's steps as one family of charges, under one accountant.
 
-    How the noise of a step stands to that of the anchor is fixed first, by the share that the critic is to have; then
-    all noise is scaled together until the budget is met.
     Privacy: sees public facts only. Raises: PrivacyError if the budget cannot be met.
     """
     shared: dict[str, Any] = {
@@ -135,33 +131,19 @@ def plan_anchored(
         share=1.0 - settings.critic_share,
         **shared,
     )
-    probability = choose_sampling_probability(shape, settings.critic)
-    steps = choose_steps(settings.critic, sampling_probability=probability)
-    if steps < settings.critic.critic_steps_per_generator_step:
-        raise UsageError("there are fewer critic steps than one generator step takes: the generator would stand still")
-    # A critic alone, with its share of rho: by a central limit T steps at rate q are about as private as one Gaussian
-    # release with this noise. Only the ratio rests on this; the budget is met by the accountant.
-    ratio = probability * math.sqrt(steps / settings.critic_share)
 
-    def charges(scale: float) -> list[Charge]:
-        anchored = replace(anchor, scale=scale / math.sqrt(1.0 - settings.critic_share))
-        critic = poisson_gaussian(sampling_probability=probability, noise_multiplier=max(1.0, ratio * scale))
-        return [*(release.charge for release in anchored.releases), (critic, steps)]
+    def scale_anchor(scale: float) -> AnchorPlan:
+        return replace(anchor, scale=scale / math.sqrt(1.0 - settings.critic_share))
 
-    choice = choose_accountant_for_family(accountant_rule, charges=charges, **shared)
-    scale = choice.noise_scale
-    return AnchoredPlan(
-        settings=settings,
-        anchor=replace(anchor, scale=scale / math.sqrt(1.0 - settings.critic_share)),
-        critic=make_plan(
-            shape,
-            settings.critic,
-            choice=choice,
-            steps=steps,
-            sampling_probability=probability,
-            noise_multiplier=max(1.0, ratio * scale),
-        ),
+    critic, choice = plan_beside(
+        shape,
+        settings=settings.critic,
+        share=settings.critic_share,
+        others=lambda scale: [release.charge for release in scale_anchor(scale).releases],
+        accountant_rule=accountant_rule,
+        **shared,
     )
+    return AnchoredPlan(settings=settings, anchor=scale_anchor(choice.noise_scale), critic=critic)
 
 
 class DpWgan:

@@ -158,7 +158,7 @@ def bound_record(
         bounds.append(
             replace(
                 line,
-                claimed_noise=float(event.noise_multiplier),
+                claimed_noise=release.stddev / release.sensitivity,
                 measured_noise=noise,
                 influence=influence,
                 found=max(alternative, epsilon_of_signals([signal], delta=delta)),

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpwgan.critic.finite import refuse_unless_finite
-from dpwgan.critic.plan import CRITIC_LABEL, TENSORFLOW_SECONDS, TrainingPlan, make_plan, plan_training
+from dpwgan.critic.plan import CRITIC_LABEL, TENSORFLOW_SECONDS, TrainingPlan, plan_beside, plan_training
 from dpwgan.critic.sampler import MlpSampler
 from dpwgan.critic.settings import DpWganSettings
 from dpwgan.errors import UsageError
@@ -21,8 +21,8 @@ from dpwgan.methods.published.image_samplers import ConvSampler, LabelledSampler
 from dpwgan.methods.published.plain_game import PlainPlan, fit_plainly
 from dpwgan.methods.settings import DpCriticSettings
 from dpwgan.privacy.budget import Budget, NeighboringRelation
-from dpwgan.privacy.choose import AccountantChoice, choose_accountant_for_family, choose_nothing
-from dpwgan.privacy.events import Charge, Gaussian, Unprotected, gaussian, poisson_gaussian
+from dpwgan.privacy.choose import AccountantChoice, choose_nothing
+from dpwgan.privacy.events import Charge, Gaussian, Unprotected, gaussian
 from dpwgan.privacy.journal import Arrays
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.randomness import Streams
@@ -52,7 +52,6 @@ _FORMAL_STEPS = 300
 _FORMAL_GENERATOR_BATCH = 128
 _FORMAL_PASSES = 3.0
 _FORMAL_CLIP_NORM = 1.0
-_LEAST_NOISE = 1.0
 # What a row of images costs in a step, beside its pixels, on one core.
 _SECONDS_A_ROW = 5e-5
 
@@ -273,36 +272,25 @@ def _plan_formally(
     if game.grid is None:
         plan = plan_training(shape, settings=critic, accountant_rule=rule, **shared)
         return FormalPlan(game=game, classes=None, frame=None, critic=plan)
-    probability = game.batch_size / shape.records
-    # A critic alone, with its share of rho: by a central limit T steps at rate q are about as private as one Gaussian
-    # release with this noise. Only the ratio rests on this; the budget is met by the accountant.
-    ratio = probability * math.sqrt(game.steps / (1 - _CLASSES_SHARE))
 
     def make_classes(scale: float) -> Gaussian:
         # Two records of unlike labels: the sizes' parts are at right angles, the points' as far apart as can be.
         farthest = math.sqrt(2.0 * _SIZES_PART**2 + 4.0 * _MEAN_PART**2)
         return gaussian(noise_multiplier=scale / math.sqrt(_CLASSES_SHARE), replace_one_factor=farthest)
 
-    def choose_noise(scale: float) -> float:
-        return max(_LEAST_NOISE, ratio * scale)
-
-    def charges(scale: float) -> list[Charge]:
-        step = poisson_gaussian(sampling_probability=probability, noise_multiplier=choose_noise(scale))
-        return [(make_classes(scale), 1), (step, game.steps)]
-
-    choice = choose_accountant_for_family(rule, charges=charges, **shared)
+    plan, choice = plan_beside(
+        shape,
+        settings=critic,
+        share=1 - _CLASSES_SHARE,
+        others=lambda scale: [(make_classes(scale), 1)],
+        accountant_rule=rule,
+        **shared,
+    )
     return FormalPlan(
         game=game,
         classes=make_classes(choice.noise_scale),
         frame=SmoothFrame(grid=game.grid, dimension=min(_DIMENSION, len(game.grid.sources))),
-        critic=make_plan(
-            shape,
-            critic,
-            choice=choice,
-            steps=game.steps,
-            sampling_probability=probability,
-            noise_multiplier=choose_noise(choice.noise_scale),
-        ),
+        critic=plan,
     )
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpwgan.critic.plan import CRITIC_LABEL, choose_sampling_probability, choose_steps, make_plan
+from dpwgan.critic.plan import CRITIC_LABEL, plan_beside
 from dpwgan.critic.settings import DpWganSettings
 from dpwgan.errors import DpwganError, UsageError
 from dpwgan.gaussians.projected_gaussian import ClassSampler
@@ -35,7 +34,7 @@ from dpwgan.methods.settings import DpGanSettings, RonDpGanSettings, RonGaussSet
 from dpwgan.privacy.accountants.moments import MOMENTS
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.choose import AccountantChoice, FamilyChoice, choose_accountant_for_family
-from dpwgan.privacy.events import Charge, poisson_gaussian
+from dpwgan.privacy.events import Charge
 from dpwgan.privacy.journal import Arrays
 from dpwgan.privacy.randomness import Streams
 from dpwgan.privacy.release import Release
@@ -166,36 +165,17 @@ class RonDpGan:
             defaults["hidden_critic"] = _TABLE_HIDDEN
         chosen = {**defaults, **settings.training}
         training = complete_settings(replace(settings, training=chosen), shape, space)
-        probability = choose_sampling_probability(shape, training)
-        steps = choose_steps(training, sampling_probability=probability)
-        if steps < training.critic_steps_per_generator_step:
-            raise UsageError("there are fewer steps than one generator step takes: the generator would stand still")
-        # By a central limit T steps at rate q are about as private as one Gaussian release of this noise. Only the
-        # ratio rests on this; the budget is met by the accountant.
-        ratio = probability * math.sqrt(steps / (1.0 - share))
-
-        def charges(scale: float) -> list[Charge]:
-            step = poisson_gaussian(sampling_probability=probability, noise_multiplier=max(1.0, ratio * scale))
-            return [*_release(shape, scale=scale, share=share), (step, steps)]
-
-        choice = choose_accountant_for_family(accountant_rule, charges=charges, **shared)
+        steps, choice = plan_beside(
+            seen_shape(shape, space),
+            settings=training,
+            share=1.0 - share,
+            others=lambda scale: _release(shape, scale=scale, share=share),
+            accountant_rule=accountant_rule,
+            **shared,
+        )
         return RonDpGanPlan(
             prior=_plan_prior(shape, choice, scale=choice.noise_scale, share=share),
-            game=DpGanPlan(
-                settings=settings,
-                steps=generate_few(
-                    make_plan(
-                        seen_shape(shape, space),
-                        training,
-                        choice=choice,
-                        steps=steps,
-                        sampling_probability=probability,
-                        noise_multiplier=max(1.0, ratio * choice.noise_scale),
-                    ),
-                    space,
-                ),
-                space=space,
-            ),
+            game=DpGanPlan(settings=settings, steps=generate_few(steps, space), space=space),
             prior_share=share,
         )
 

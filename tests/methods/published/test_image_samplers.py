@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +73,7 @@ def test_saved_generator_draws_the_same_rows_when_it_is_read_back(
 
 
 @every_kind
-@pytest.mark.parametrize("damage", ["document", "weights", "shares", "cut"])
+@pytest.mark.parametrize("damage", ["document", "version", "weights", "shares", "cut"])
 def test_saved_generator_is_refused_when_it_is_damaged(
     tmp_path: Path, make_sampler: Callable[..., Any], damage: str
 ) -> None:
@@ -81,6 +82,8 @@ def test_saved_generator_is_refused_when_it_is_damaged(
     arrays, document = (tmp_path / f"{sampler.file}.{ending}" for ending in ("npz", "json"))
     if damage == "document":
         document.write_text(json.dumps({**json.loads(document.read_text()), "grid": {"shape": [8]}}))
+    elif damage == "version":
+        document.write_text(json.dumps(asdict(sampler.grid)))
     elif damage == "cut":
         arrays.write_bytes(arrays.read_bytes()[:100])
     elif damage == "weights":

@@ -13,6 +13,7 @@ from dpwgan.privacy.events import Unprotected
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.table.encoded import EncodedTable, TableShape
 from tests.critic.games import make_images
+from tests.ledgers import open_for_plan
 from tests.methods.runs import Run, fit, make_table, refuse_illegal
 
 FAST = {"steps": 3, "expected_batch_size": 8, "latent": 4}
@@ -31,16 +32,7 @@ def make_plan(name: str, shape: TableShape, *, epsilon: float = 1.0, **settings:
 
 
 def open_ledger(plan: Any, *, no_guarantee: bool = True) -> Ledger:
-    choice = plan.choice
-    ledger = Ledger(
-        choice.budget,
-        accountant=choice.accountant,
-        neighboring_relation=choice.neighboring_relation,
-        no_guarantee=no_guarantee,
-    )
-    for release in plan.releases:
-        ledger.reserve(release)
-    return ledger
+    return open_for_plan(plan, no_guarantee=no_guarantee)
 
 
 def run(name: str, encoded: EncodedTable, shape: TableShape, **settings: Any) -> Run:
