@@ -17,15 +17,8 @@ from dpwgan.privacy.budget import NeighboringRelation
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.noise_source import NoiseSource
 from dpwgan.privacy.release import Release
+from tests.end_to_end.bad_inputs import SETTINGS as FAST
 
-FAST = {
-    "anchor": "none",
-    "steps": 3,
-    "expected_batch_size": 8,
-    "hidden_critic": (8,),
-    "hidden_generator": (8,),
-    "latent": 4,
-}
 MEMBER = {"member": {"type": "enum", "count": 2}}
 PAID = {"type": "enum", "values_from": "data", "domain_privacy": "private", "optional": True}
 SPECS = {**MEMBER, "town": PAID, "job": PAID}

@@ -41,7 +41,7 @@ def script() -> ModuleType:
 # --- as shipped -------------------------------------------------------------------------------------------------------
 
 
-def test_shipped_specs_treat_all_98_columns_from_public_facts(schema: Schema) -> None:
+def test_shipped_specs_treat_all_98_columns_from_public_facts(schema):
     kinds = [type(column) for column in schema.columns]
     assert len(kinds) == 98
     assert (kinds.count(CategoricalColumn), kinds.count(NumericColumn), kinds.count(DerivedColumn)) == (63, 20, 15)
@@ -49,7 +49,7 @@ def test_shipped_specs_treat_all_98_columns_from_public_facts(schema: Schema) ->
     assert all(keys["description"] for keys in json.loads(SHIPPED.read_text()).values())
 
 
-def test_shipped_specs_encode_as_wide_as_documented(schema: Schema) -> None:
+def test_shipped_specs_encode_as_wide_as_documented(schema):
     width = TableShape(records=0, spans=lay_out_spans(schema)).width
     assert width == 13_145
     assert "13,145" in (ROOT / "docs" / "specs.md").read_text()
@@ -65,12 +65,12 @@ def test_shipped_specs_encode_as_wide_as_documented(schema: Schema) -> None:
         ("EDUC", DerivedColumn(name="EDUC", source="EDUCD", floordiv=10)),
     ],
 )
-def test_shipped_specs_treat_a_column_as_the_paper_does_when(schema: Schema, name: str, treatment: object) -> None:
+def test_shipped_specs_treat_a_column_as_the_paper_does_when(schema, name, treatment):
     assert schema.by_name[name] == treatment
 
 
 @pytest.mark.parametrize("name", ["SEA", "METAREAD", "COUNTY", "CITY", "MIGSEA5", "OCC"])
-def test_shipped_specs_keep_open_no_domain_when_the_paper_looked_elsewhere(schema: Schema, name: str) -> None:
+def test_shipped_specs_keep_open_no_domain_when_the_paper_looked_elsewhere(schema, name):
     column = schema.by_name[name]
     assert isinstance(column, CategoricalColumn)
     assert len(column.tokens) > 200
@@ -83,7 +83,7 @@ def test_shipped_specs_keep_open_no_domain_when_the_paper_looked_elsewhere(schem
 
 
 @needs_pack
-def test_shipped_specs_are_what_the_script_builds(script: ModuleType, tmp_path: Path) -> None:
+def test_shipped_specs_are_what_the_script_builds(script, tmp_path):
     command = [
         sys.executable,
         str(ROOT / "scripts" / "build_nist2018_match3.py"),
@@ -96,7 +96,7 @@ def test_shipped_specs_are_what_the_script_builds(script: ModuleType, tmp_path: 
 
 
 @needs_pack
-def test_shipped_specs_accept_every_code_of_the_codebook_in_any_state(schema: Schema) -> None:
+def test_shipped_specs_accept_every_code_of_the_codebook_in_any_state(schema):
     codebook = read_codebook(PACK / "codebook.cbk")
     for column in schema.columns:
         codes = [str(int(code)) for code in codebook.labels.get(column.name, ())]
@@ -111,7 +111,7 @@ def test_shipped_specs_accept_every_code_of_the_codebook_in_any_state(schema: Sc
 
 
 @needs_pack
-def test_script_refuses_a_pair_when_the_codebook_contradicts_it(script: ModuleType) -> None:
+def test_script_refuses_a_pair_when_the_codebook_contradicts_it(script):
     challenge = json.loads((PACK / "colorado-specs.json").read_text())
     codebook = read_codebook(PACK / "codebook.cbk")
     challenge["RACE"]["maxval"] = 7
@@ -120,7 +120,7 @@ def test_script_refuses_a_pair_when_the_codebook_contradicts_it(script: ModuleTy
 
 
 @needs_pack
-def test_script_refuses_a_range_when_the_largest_code_is_beyond_it(script: ModuleType) -> None:
+def test_script_refuses_a_range_when_the_largest_code_is_beyond_it(script):
     challenge = json.loads((PACK / "colorado-specs.json").read_text())
     challenge["SEI"]["maxval"] = 97
     with pytest.raises(ValueError, match="SEI: the challenge's largest code 97 would be refused"):
@@ -128,7 +128,7 @@ def test_script_refuses_a_range_when_the_largest_code_is_beyond_it(script: Modul
 
 
 @needs_pack
-def test_script_fails_when_the_pack_lacks_a_file(tmp_path: Path) -> None:
+def test_script_fails_when_the_pack_lacks_a_file(tmp_path):
     shutil.copy(PACK / "colorado-specs.json", tmp_path)
     command = [sys.executable, str(SCRIPT), str(tmp_path), str(tmp_path / "out")]
     assert subprocess.run(command, capture_output=True, check=False).returncode != 0
@@ -136,13 +136,13 @@ def test_script_fails_when_the_pack_lacks_a_file(tmp_path: Path) -> None:
 
 
 @needs_pack
-def test_challenge_specs_are_refused_by_their_widest_columns_when_no_list_is_given() -> None:
+def test_challenge_specs_are_refused_by_their_widest_columns_when_no_list_is_given():
     with pytest.raises(SpecsError, match=r"'VALUEH' \(10000000\), 'INCWAGE' \(999999\), 'BPLD' \(90022\)"):
         read_specs(PACK / "colorado-specs.json")
 
 
 @needs_pack
-def test_challenge_specs_are_read_when_codebook_and_treatment_are_added() -> None:
+def test_challenge_specs_are_read_when_codebook_and_treatment_are_added():
     challenge = json.loads((PACK / "colorado-specs.json").read_text())
     codebook = read_codebook(PACK / "codebook.cbk")
     for name, keys in challenge.items():

@@ -19,12 +19,12 @@ def make(name: str = "a", values: tuple[float, ...] = (1.0, 2.0, 3.0), **more: A
 @pytest.mark.parametrize(
     ("goal", "met"), [("<= 2", True), ("<= 1.9", False), (">= 2", True), (">= 2.1", False), (None, None)]
 )
-def test_a_figure_says_whether_its_median_meets_the_goal_when_it_has_one(goal: str | None, met: bool | None) -> None:
+def test_a_figure_says_whether_its_median_meets_the_goal_when_it_has_one(goal, met):
     assert make(goal=goal).met is met
     assert ("**no**" in figures.describe(make(goal=goal))) is (met is False)
 
 
-def test_ratios_are_taken_round_by_round_when_both_slow_down_together() -> None:
+def test_ratios_are_taken_round_by_round_when_both_slow_down_together():
     figure = take_ratios("r", [2.0, 20.0, 4.0], [1.0, 10.0, 2.0])
     assert (figure.low, figure.median, figure.high, figure.runs) == (2.0, 2.0, 2.0, 3)
 
@@ -33,12 +33,12 @@ def test_ratios_are_taken_round_by_round_when_both_slow_down_together() -> None:
     ("other", "differs"),
     [((2.5, 3.0, 4.0), False), ((3.5, 4.0, 5.0), True), ((0.1, 0.2, 0.3), True), ((3.1,), False), ((3.3,), True)],
 )
-def test_figures_differ_when_their_spreads_do_not_meet(other: tuple[float, ...], differs: bool) -> None:
+def test_figures_differ_when_their_spreads_do_not_meet(other, differs):
     assert compare.differ(make(), make(values=other)) is differs
     assert compare.differ(make(values=other), make()) is differs
 
 
-def test_a_measured_command_gives_its_exit_code_and_what_it_said_when_it_fails() -> None:
+def test_a_measured_command_gives_its_exit_code_and_what_it_said_when_it_fails():
     run = processes.run_measured([sys.executable, "-c", "import sys; sys.stderr.write('no'); sys.exit(3)"])
     assert (run.exit_code, run.errors) == (3, "no")
     assert min(run.wall_s, run.cpu_s, run.peak_mb) > 0
@@ -53,7 +53,8 @@ def write_small(folder: Path, *, rows: int, **_: Any) -> None:
     write_specs(folder / "data-specs.json")
 
 
-def test_growth_is_measured_when_tables_are_tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.slow
+def test_growth_is_measured_when_tables_are_tiny(tmp_path, monkeypatch):
     monkeypatch.setattr(growth, "write_population", write_small)
     found = growth.measure([40, 80], [2], scratch=tmp_path, flags=SMALL)
     assert [case["rows"] for case in found["rows"]] == [40, 80]
@@ -61,16 +62,15 @@ def test_growth_is_measured_when_tables_are_tiny(tmp_path: Path, monkeypatch: py
     assert set(found["rows"][0]["stages"]) == {"read", "plan", "encode", "fit", "write", "draw", "rest"}
 
 
-def test_exponent_is_that_of_a_power_when_times_are_one() -> None:
+def test_exponent_is_that_of_a_power_when_times_are_one():
     sizes = [10.0, 100.0, 1_000.0]
     figure = growth.take_exponent("e", sizes, [3.0 * size**1.5 for size in sizes], "<= 1.5")
     assert figure.median == pytest.approx(1.5)
     assert figure.low == pytest.approx(1.5)
 
 
-def test_job_is_measured_and_a_peer_that_is_not_there_is_named_when_tables_are_tiny(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.slow
+def test_job_is_measured_and_a_peer_that_is_not_there_is_named_when_tables_are_tiny(tmp_path, monkeypatch):
     monkeypatch.setattr(job, "write_population", write_small)
     peers = f"gone=/no/such/peer {{data}}; fails={sys.executable} -c 'raise SystemExit(4)'; runs={sys.executable} -c 1"
     runs = job.measure(300, out_rows=600, scratch=tmp_path, flags=SMALL, peers=peers)
@@ -89,9 +89,7 @@ open(target, "w").write(json.dumps({"figures": [figure], "skipped": {"rival": "n
 """
 
 
-def test_all_parts_are_put_into_one_file_when_one_fails_and_one_is_not_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_all_parts_are_put_into_one_file_when_one_fails_and_one_is_not_there(tmp_path, monkeypatch):
     (tmp_path / "steps.py").write_text(PART)
     (tmp_path / "growth.py").write_text("raise SystemExit(3)")
     monkeypatch.setattr(bench, "HERE", tmp_path)

@@ -1,7 +1,5 @@
 """The made-up population of 1940: legal, of full width, its columns hanging together, the same for the same seed."""
 
-from pathlib import Path
-
 import polars as pl
 import pytest
 
@@ -18,13 +16,13 @@ def population() -> pl.DataFrame:
     return pl.concat(list(draw_pieces(SCHEMA, rows=ROWS, seed=3)))
 
 
-def test_every_cell_is_legal_when_a_population_is_drawn(population: pl.DataFrame) -> None:
+def test_every_cell_is_legal_when_a_population_is_drawn(population):
     assert population.width == 98
     encoded = TableEncoder(SCHEMA, tuple(population.columns)).encode_frames(iter([population]), records=ROWS)
     assert encoded.records == ROWS  # the encoder refuses an illegal cell
 
 
-def test_file_is_the_same_when_the_seed_is(tmp_path: Path) -> None:
+def test_file_is_the_same_when_the_seed_is(tmp_path):
     for name, seed in (("a", 7), ("b", 7), ("c", 8)):
         write_population(tmp_path / name, rows=300, seed=seed)
     read = {name: (tmp_path / name / "data.csv").read_bytes() for name in "abc"}

@@ -46,7 +46,7 @@ def find_errors(fitted: FittedAnchor) -> list[float]:
     ]
 
 
-def test_answers_are_exact_when_noise_is_off_and_not_when_it_is_on_again() -> None:
+def test_answers_are_exact_when_noise_is_off_and_not_when_it_is_on_again():
     with limits.without_noise():
         exact = find_errors(fit())
     assert exact
@@ -54,13 +54,13 @@ def test_answers_are_exact_when_noise_is_off_and_not_when_it_is_on_again() -> No
     assert min(find_errors(fit())) > 0.1
 
 
-def test_the_best_is_selected_when_there_is_no_selection_error() -> None:
+def test_the_best_is_selected_when_there_is_no_selection_error():
     with limits.without_selection_error():
         ledger = open_ledger([make_release("line", exponential_selection(epsilon=1e-9))])
         assert ledger.select("line", lambda: [1.0, 5.0, 2.0]) == 1
 
 
-def test_last_fit_has_more_codes_or_steps_when_it_is_given_them() -> None:
+def test_last_fit_has_more_codes_or_steps_when_it_is_given_them():
     plain = len(fit().generator.probabilities())
     with limits.with_more_codes():
         assert len(fit().generator.probabilities()) == limits.MORE * plain
@@ -70,7 +70,7 @@ def test_last_fit_has_more_codes_or_steps_when_it_is_given_them() -> None:
     assert AnchorSettings().fit_steps == steps
 
 
-def test_projected_critic_treats_rows_by_index_as_dense_ones_when_clipping() -> None:
+def test_projected_critic_treats_rows_by_index_as_dense_ones_when_clipping():
     encoded = make_encoded(40)
     projected = critic.ProjectedCritic(
         encoded.spans, dimension=6, hidden=(5, 4), weight_clip=1.0, rng=np.random.default_rng(1)
@@ -87,7 +87,7 @@ def test_projected_critic_treats_rows_by_index_as_dense_ones_when_clipping() -> 
     assert float(tf.reduce_sum(tf.abs(projected.score(dense)))) > 0
 
 
-def test_experiments_end_when_their_block_does() -> None:
+def test_experiments_end_when_their_block_does():
     plain, train = networks.Critic, loop.train
     with critic.experiment(projection=3, warm_start=0.5):
         assert networks.Critic is not plain

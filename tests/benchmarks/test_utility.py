@@ -100,9 +100,7 @@ def make_record(title: str, epsilon: float | None, kway_3: float, repetition: in
 # ------------------------------------------------------------------------------------------------------- running
 
 
-def test_each_cell_is_run_without_a_seed_and_recorded_when_all_goes_well(
-    bench: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_each_cell_is_run_without_a_seed_and_recorded_when_all_goes_well(bench, monkeypatch, capsys):
     monkeypatch.setenv("DPWGAN_STEPS", "1")
     code = start("--methods", "good:anchor=none bootstrap", "--epsilons", "1 6", "--seeds", "2", "--results", "r.jsonl")
     assert code == 0
@@ -134,9 +132,7 @@ def test_each_cell_is_run_without_a_seed_and_recorded_when_all_goes_well(
         ("claimless", "the claim cannot be read"),
     ],
 )
-def test_cell_is_reported_and_the_command_fails_when_its_run_does_not_count(
-    bench: Path, capsys: pytest.CaptureFixture[str], method: str, why: str
-) -> None:
+def test_cell_is_reported_and_the_command_fails_when_its_run_does_not_count(bench, capsys, method, why):
     assert start("--methods", method, "good", "--epsilons", "1", "--seeds", "1", "--results", "r.jsonl") == 1
     bad, good = (json.loads(line) for line in Path("r.jsonl").read_text().splitlines())
     assert (bad["ok"], bad["scores"]) == (False, {})
@@ -148,7 +144,7 @@ def test_cell_is_reported_and_the_command_fails_when_its_run_does_not_count(
     assert utility.main(["--report", "r.jsonl"]) == 1
 
 
-def test_resume_skips_what_is_finished_and_repeats_what_failed_when_broken_off(bench: Path) -> None:
+def test_resume_skips_what_is_finished_and_repeats_what_failed_when_broken_off(bench):
     asked = ("--methods", "good", "fails", "--epsilons", "1", "6", "--seeds", "1", "--resume", "r.jsonl")
     assert start(*asked) == 1
     assert len(read_calls(bench)) == 4
@@ -162,7 +158,7 @@ def test_resume_skips_what_is_finished_and_repeats_what_failed_when_broken_off(b
     assert all(json.loads(line) for line in Path("r.jsonl").read_text().splitlines())
 
 
-def test_resume_runs_a_cell_again_when_the_rows_have_changed(bench: Path) -> None:
+def test_resume_runs_a_cell_again_when_the_rows_have_changed(bench):
     asked = ("--methods", "good", "--epsilons", "1", "--seeds", "1", "--resume", "r.jsonl")
     assert start(*asked) == 0
     for path in sorted((bench / "tables" / "toy").iterdir()):
@@ -173,7 +169,7 @@ def test_resume_runs_a_cell_again_when_the_rows_have_changed(bench: Path) -> Non
     assert len(read_calls(bench)) == 2
 
 
-def test_monotone_fails_when_a_median_falls(bench: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_monotone_fails_when_a_median_falls(bench, capsys):
     records = [make_record("good", epsilon, kway) for epsilon, kway in ((0.3, 900.0), (1.0, 899.0), (8.0, 950.0))]
     Path("r.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
     assert utility.main(["--report", "r.jsonl", "--monotone"]) == 1
@@ -184,7 +180,7 @@ def test_monotone_fails_when_a_median_falls(bench: Path, capsys: pytest.CaptureF
 # -------------------------------------------------------------------------------------------------------- report
 
 
-def test_goals_compare_with_the_best_peer_at_this_epsilon_or_below_when_judged() -> None:
+def test_goals_compare_with_the_best_peer_at_this_epsilon_or_below_when_judged():
     best = {score: utility.find_best_peer(PEERS["figures"], score, 1.0) for score in utility.GOALS}  # type: ignore[arg-type]
     assert best["kway_3"] is not None
     assert best["pc1_dist"] is not None
@@ -199,13 +195,13 @@ def test_goals_compare_with_the_best_peer_at_this_epsilon_or_below_when_judged()
     assert "| 1 | independent |" not in text
 
 
-def test_report_compares_with_nobody_when_the_rows_are_others() -> None:
+def test_report_compares_with_nobody_when_the_rows_are_others():
     text = utility.report([make_record("dp-wgan", 1.0, 941.0, split_sha256="other")], PEERS)
     assert "No peer was measured on these rows" in text
     assert "Same" not in text
 
 
-def test_peers_file_holds_possible_figures_when_read() -> None:
+def test_peers_file_holds_possible_figures_when_read():
     peers = json.loads(utility.PEERS.read_text())
     assert peers["figures"]
     for figure in peers["figures"]:
@@ -219,7 +215,7 @@ def test_peers_file_holds_possible_figures_when_read() -> None:
 
 
 @pytest.mark.slow
-def test_product_itself_is_measured_when_the_command_is_run_on_a_tiny_table(tmp_path: Path) -> None:
+def test_product_itself_is_measured_when_the_command_is_run_on_a_tiny_table(tmp_path):
     write_table(tmp_path / "tables" / "toy")
     command = [sys.executable, str(Path(utility.__file__)), "--tables", str(tmp_path / "tables"), "--only", "toy"]
     command += ["--methods", "dp-wgan:steps=2", "one-ways", "--epsilons", "2", "--seeds", "1"]

@@ -20,6 +20,11 @@ FAST = (
     *("--anchor", "none", "--steps", "3", "--batch-size", "8"),
     *("--hidden-critic", "8", "--hidden-generator", "8", "--latent", "4"),
 )
+# The same for Python.
+SETTINGS: dict[str, Any] = {
+    **{"anchor": "none", "steps": 3, "expected_batch_size": 8},
+    **{"hidden_critic": (8,), "hidden_generator": (8,), "latent": 4},
+}
 SPECS: dict[str, Any] = {
     "colour": {"type": "enum", "values": ["red", "green", "blue, dark"]},
     "age": {"type": "integer", "min": 0, "max": 120},

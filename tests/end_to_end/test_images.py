@@ -46,11 +46,9 @@ def check_images(path: Path, *, rows: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "method",
-    [RON_GAUSS, INDEPENDENT, DP_GAN, RON_DP_GAN],
-    ids=["ron-gauss", "independent", "dp-gan", "ron-dp-gan"],
+    "method", [RON_GAUSS, INDEPENDENT, DP_GAN, RON_DP_GAN], ids=["ron-gauss", "independent", "dp-gan", "ron-dp-gan"]
 )
-def test_run_writes_legal_images_and_a_claim_when_the_table_is_npz(folder: Path, method: tuple[str, ...]) -> None:
+def test_run_writes_legal_images_and_a_claim_when_the_table_is_npz(folder, method):
     assert call(folder, "data.npz", "out.npz", "specs.json", "2.0", "--save-model", "model", *method) == 0
     check_images(folder / "out.npz", rows=60)
     document = read_claim(folder / "out.npz.privacy.json").document
@@ -64,7 +62,7 @@ def test_run_writes_legal_images_and_a_claim_when_the_table_is_npz(folder: Path,
     assert read_png((folder / "more.png").read_bytes()).shape[2] == 1
 
 
-def test_output_holds_the_same_images_when_only_the_form_of_the_files_differs(folder: Path) -> None:
+def test_output_holds_the_same_images_when_only_the_form_of_the_files_differs(folder):
     seeded = ("specs.json", "2.0", "--seed", "1", *RON_GAUSS)
     for form in ("npz", "csv", "parquet"):
         for other in ("npz", "csv", "parquet"):
@@ -79,9 +77,7 @@ def test_output_holds_the_same_images_when_only_the_form_of_the_files_differs(fo
     assert pl.read_parquet(folder / "csv.parquet").dtypes == [pl.Int64] * 37
 
 
-def test_run_names_a_pixel_and_no_cell_when_one_is_out_of_range(
-    folder: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_run_names_a_pixel_and_no_cell_when_one_is_out_of_range(folder, capfd):
     specs = make_specs(6, 6, 1)
     specs["layout"]["pixels"]["max"] = 240
     (folder / "specs.json").write_text(json.dumps(specs))

@@ -16,9 +16,7 @@ SIZES = [2, 3, 4, 2, 5, 3, 2, 6, 3, 2]
 
 
 @pytest.mark.parametrize("dense", [1 << 20, 1])
-def test_kway_scores_equal_the_benchmark_when_the_binning_is_the_same(
-    dense: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_kway_scores_equal_the_benchmark_when_the_binning_is_the_same(dense, monkeypatch):
     monkeypatch.setattr(marginals, "_DENSE_CELLS", dense)
     real, synthetic = draw_categorical(1, rows=300, sizes=SIZES), draw_categorical(2, rows=200, sizes=SIZES)
     agreement = marginals.measure_agreement(real, synthetic, marginals.draw_column_sets(len(SIZES)))
@@ -29,9 +27,7 @@ def test_kway_scores_equal_the_benchmark_when_the_binning_is_the_same(
 
 
 @pytest.mark.parametrize("width", [2_000, 0])
-def test_first_component_equals_the_benchmark_when_the_binning_is_the_same(
-    width: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_first_component_equals_the_benchmark_when_the_binning_is_the_same(width, monkeypatch):
     # Both routes: the matrix written down, and products alone, as for wide tables.
     monkeypatch.setattr(principal, "_DENSE_WIDTH", width)
     real, synthetic = draw_categorical(1, rows=300, sizes=SIZES), draw_categorical(2, rows=200, sizes=SIZES)
@@ -42,12 +38,12 @@ def test_first_component_equals_the_benchmark_when_the_binning_is_the_same(
     assert is_close(found, expected, tolerance=1e-9 if width else 1e-4)
 
 
-def test_first_component_is_finite_when_every_column_is_constant() -> None:
+def test_first_component_is_finite_when_every_column_is_constant():
     component = principal.find_first_component(make_categorical(np.zeros((5, 2)), [2, 3]))
     assert np.linalg.norm(component) == pytest.approx(1.0)
 
 
-def test_cramers_v_equals_the_uncorrected_one_of_scipy_when_rows_are_many() -> None:
+def test_cramers_v_equals_the_uncorrected_one_of_scipy_when_rows_are_many():
     # The correction is (k-1)(r-1)/(n-1) in phi squared: it is added back here, and the degrees are those of scipy.
     table = draw_categorical(5, rows=5_000, sizes=[3, 4])
     counts = np.zeros((3, 4), dtype=int)
@@ -58,16 +54,14 @@ def test_cramers_v_equals_the_uncorrected_one_of_scipy_when_rows_are_many() -> N
 
 
 @pytest.mark.parametrize("dense", [1 << 18, 1])
-def test_cramers_v_is_one_or_nothing_when_columns_are_equal_or_one_is_constant(
-    dense: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cramers_v_is_one_or_nothing_when_columns_are_equal_or_one_is_constant(dense, monkeypatch):
     monkeypatch.setattr(dependence, "_DENSE_CELLS", dense)
     cells = np.arange(300) % 4
     assert is_close(dependence.measure_cramers_v(cells, 3 - cells, (4, 4)), 1.0)
     assert dependence.measure_cramers_v(cells, np.zeros(300, dtype=np.int64), (4, 2)) == 0.0
 
 
-def test_correlation_ratio_equals_a_hand_worked_case_when_numbers_lie_in_two_groups() -> None:
+def test_correlation_ratio_equals_a_hand_worked_case_when_numbers_lie_in_two_groups():
     # Groups 0, 2 and 4, 6: between 4 * 4 = 16, all 9 + 1 + 1 + 9 = 20.
     numbers = np.array([0.0, 2.0, 4.0, 6.0, np.nan])
     cells = np.array([0, 0, 1, 1, 2])
@@ -76,7 +70,7 @@ def test_correlation_ratio_equals_a_hand_worked_case_when_numbers_lie_in_two_gro
     assert dependence.measure_correlation_ratio(cells, np.full(5, np.nan), 3) == 0.0
 
 
-def test_pearson_equals_numpy_when_missing_numbers_are_left_out() -> None:
+def test_pearson_equals_numpy_when_missing_numbers_are_left_out():
     rng = np.random.default_rng(0)
     first, second = rng.normal(size=(2, 50))
     second += first
@@ -87,7 +81,7 @@ def test_pearson_equals_numpy_when_missing_numbers_are_left_out() -> None:
     assert dependence.measure_pearson(first, np.full(50, 2.0)) == 0.0
 
 
-def test_correlations_score_nothing_when_the_table_is_the_real_one_and_tell_kinds_apart() -> None:
+def test_correlations_score_nothing_when_the_table_is_the_real_one_and_tell_kinds_apart():
     rng = np.random.default_rng(1)
     numbers = rng.uniform(0, 1, size=(400, 2))
     mixed = make_numeric(
@@ -102,7 +96,7 @@ def test_correlations_score_nothing_when_the_table_is_the_real_one_and_tell_kind
     assert float(lost["pearson"] or 0.0) > 0.7
 
 
-def test_dependence_is_known_from_part_of_the_rows_when_there_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dependence_is_known_from_part_of_the_rows_when_there_are_many(monkeypatch):
     table = draw_categorical(5, rows=4_000, sizes=[3, 3])
     whole = dependence.measure_dependence(table, np.random.default_rng(0))
     monkeypatch.setattr(dependence, "ROWS", 2_000)
@@ -111,7 +105,7 @@ def test_dependence_is_known_from_part_of_the_rows_when_there_are_many(monkeypat
     assert part[0, 1] == pytest.approx(whole[0, 1], abs=0.1)
 
 
-def test_floor_keeps_single_columns_and_nothing_else_when_it_is_made() -> None:
+def test_floor_keeps_single_columns_and_nothing_else_when_it_is_made():
     real = draw_categorical(1, rows=2_000, sizes=[3, 3, 3])
     floor = scores.make_floor(real, rows=2_000, rng=np.random.default_rng(0))
     for place in range(3):
@@ -122,7 +116,7 @@ def test_floor_keeps_single_columns_and_nothing_else_when_it_is_made() -> None:
 
 
 @pytest.mark.parametrize("rows", [1, 37, 5_000])
-def test_baselines_have_the_rows_asked_for_and_real_cells_alone_when_made(rows: int) -> None:
+def test_baselines_have_the_rows_asked_for_and_real_cells_alone_when_made(rows):
     real = draw_categorical(2, rows=50, sizes=SIZES)
     whole = {tuple(row) for row in real.cells.tolist()}
     ceiling = scores.make_ceiling(real, rows=rows, rng=np.random.default_rng(1))
@@ -132,7 +126,7 @@ def test_baselines_have_the_rows_asked_for_and_real_cells_alone_when_made(rows: 
 
 
 @pytest.mark.statistical
-def test_ceiling_draws_every_row_as_often_when_it_is_made() -> None:
+def test_ceiling_draws_every_row_as_often_when_it_is_made():
     # Exact binomial test on the first row, false alarm 1e-6; the broken twin never draws it with replacement.
     real = make_categorical(np.arange(100)[:, None] == 0, [2])
     ceiling = scores.make_ceiling(real, rows=100_000, rng=np.random.default_rng(2))
