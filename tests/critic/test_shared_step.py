@@ -151,6 +151,14 @@ def test_sum_is_that_of_all_rows_when_every_row_is_in_the_batch() -> None:
     total = shared.add_up("", lambda: shared.step._share.sum_rows(own), array=weights)
     assert total == pytest.approx(whole.step._share.sum_rows(np.arange(RECORDS)), rel=1e-3, abs=1e-6)
     assert total == pytest.approx(clip_rows().sum(axis=0), rel=1e-3, abs=1e-6)
+    assert np.linalg.norm(clip_rows(), axis=1).max() <= 0.1
+
+
+def test_noise_is_all_that_the_chief_drew_when_the_batch_is_empty() -> None:
+    rig = Rig(1)
+    noisy = rig.step.noisy_sum(np.zeros(0, np.int64))
+    drawn = make_steps(rig.plan, seed=make_streams(7)).draw_normal_numbers(noisy.size, step_noise="fast")
+    assert noisy == pytest.approx(drawn.astype(np.float64), rel=1e-6)
 
 
 def test_step_moves_the_critic_when_batches_are_empty() -> None:

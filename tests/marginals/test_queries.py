@@ -192,6 +192,7 @@ def ask_once(
         discriminator.ask(probabilities)
     assert watch.releases[0].label == SELECTION_LABEL
     assert watch.releases[0].sensitivity == SELECTION_SENSITIVITY
+    assert watch.releases[0].event.replace_one_factor == 2.0  # type: ignore[union-attr]
     return np.array(watch.scores[0])
 
 

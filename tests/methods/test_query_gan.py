@@ -292,6 +292,15 @@ def test_certificate_says_what_it_is_of_when_described() -> None:
     assert 0 <= certificate.alpha <= 1
 
 
+def test_certificate_is_the_released_error_and_its_slack_when_bounded() -> None:
+    groups, probabilities = make_groups(60, sizes=SIZES, seed=1), make_probabilities(5, sizes=SIZES, seed=2)
+    certificate, watcher = certify(groups, probabilities, records=60)
+    stddev = 2.0 * watcher.releases[0].sensitivity
+    # 1.6449 stddevs: the quantile that noise passes once in twenty times.
+    assert certificate.alpha == pytest.approx(watcher.noisy[0].item() + 1.644854 * stddev, rel=1e-5)
+    assert certificate.failure_probability == 0.05
+
+
 def test_certificate_has_its_hundredth_of_the_budget_when_planned() -> None:
     plan = make_plan("query-gan", make_table(300).shape)
     (release,) = plan.extra

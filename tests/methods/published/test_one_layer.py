@@ -482,15 +482,14 @@ def test_the_check_of_the_certificate_fails_when_there_is_no_slack():
 
 def test_distances_stay_within_their_sensitivity_when_any_record_changes():
     rng = np.random.default_rng(24)
-    event = plan_one_layer(1, records=6, synthetic_rows=1, attributes=len(SIZES), regularization=0.1, scale=1.0)[
-        2
-    ].event
+    release = plan_one_layer(1, records=6, synthetic_rows=1, attributes=3, regularization=0.1, scale=1.0)[2]
+    assert release.sensitivity == pytest.approx(math.sqrt(3) / 6)
     zeroed, replaced = 0.0, 0.0
     for _ in range(5):
         real, fake = _rows(rng, 6), _rows(rng, 1)
         certificate = _certify(real, fake, records=6)
         assert certificate.stddev == pytest.approx(NO_NOISE * math.sqrt(3) / 6)
-        assert event.replace_one_factor == math.sqrt(2)
+        assert release.event.replace_one_factor == math.sqrt(2)
         whole = certificate.noisy_distance
         assert whole == pytest.approx(_distance(real, fake), abs=1e-9)
         without = _certify(real[1:], fake, records=6).noisy_distance
