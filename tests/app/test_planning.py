@@ -114,12 +114,6 @@ def test_plan_is_refused_when_it_is_for_something_else(
         plan.refuse_unless_for(schema, records=records, config=config)
 
 
-def test_plan_names_the_alternatives_when_asked() -> None:
-    accountant = plan_run(make_schema(SEX), records=100, config=SynthesisConfig(epsilon=1.0, settings=FEW)).accountant
-    assert accountant["rule"] == "auto"
-    assert {accountant["name"], *(item["name"] for item in accountant["alternatives"])} >= {"moments", "amortized"}
-
-
 def test_plan_says_none_when_an_accountant_has_no_answer() -> None:
     plan = plan_run(make_schema(SEX), records=100, config=SynthesisConfig(epsilon=1.0, method="independent"))
     accountant = plan.choice.accountant
