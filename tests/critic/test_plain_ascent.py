@@ -14,7 +14,8 @@ from dpwgan.methods.published.dp_gan import make_discriminator
 from dpwgan.table.encoded import EncodedTable
 from tests.critic.tables import make_steps
 from tests.ledgers import open_for_plan
-from tests.methods.published.test_dp_gan import make_images, make_plan
+from tests.methods.images import make_images
+from tests.methods.published.test_dp_gan import make_plan
 from tests.methods.published.test_noisy import flat
 
 RATE = {"learning_rate": 0.01}
@@ -27,7 +28,7 @@ class Game:
         from dpwgan.critic.latents import LatentSource
         from dpwgan.methods.published.smooth_images import SmoothGenerator
 
-        encoded, shape = make_images()
+        encoded, shape = make_images(80, side=8)
         settings = {"steps": steps, "expected_batch_size": 40, "hidden_generator": (8,), "generator_steps": rounds}
         self.made = make_plan("dp-gan", shape, **settings)
         self.plan, space = self.made.steps, self.made.space

@@ -76,23 +76,10 @@ def test_the_only_category_is_drawn_when_there_is_one() -> None:
     assert codes.tolist() == [0] * 20
 
 
-def test_sampler_draws_the_same_rows_when_saved_and_loaded(tmp_path: Path) -> None:
-    sampler = make_sampler()
-    sampler.save(tmp_path)
-    again = MlpSampler.load(tmp_path)
-    np.testing.assert_array_equal(sample(sampler, 60).codes, sample(again, 60).codes)
-    assert again.spans == SPANS
-
-
-@pytest.mark.parametrize("damage", ["missing", "cut", "spans", "weights"])
+@pytest.mark.parametrize("damage", ["spans", "weights"])
 def test_load_refuses_when_the_saved_model_is_damaged(tmp_path: Path, damage: str) -> None:
     make_sampler().save(tmp_path)
-    if damage == "missing":
-        (tmp_path / "weights.npz").unlink()
-    elif damage == "cut":
-        whole = (tmp_path / "weights.npz").read_bytes()
-        (tmp_path / "weights.npz").write_bytes(whole[: len(whole) // 2])
-    elif damage == "spans":
+    if damage == "spans":
         (tmp_path / "spans.json").write_text("[]")
     else:
         np.savez(tmp_path / "weights.npz", np.zeros(3))

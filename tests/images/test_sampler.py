@@ -1,15 +1,13 @@
 """Images from clipped Gaussians: their moments, their classes, and the way to disk and back."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from dpwgan.app.saved_model import load_synthesizer
-from dpwgan.errors import DpwganError, InputError
+from dpwgan.errors import DpwganError
 from dpwgan.images.sampler import GaussianImages, clip_moments, fit_clipped, fit_pixels
 from tests.images.test_grid import make_grid
 
@@ -80,20 +78,6 @@ def test_drawn_images_have_the_released_moments_when_sampled(shared: bool) -> No
     assert drawn.numbers.min() >= 0
     assert drawn.numbers.max() <= 1
     np.testing.assert_allclose(drawn.numbers * 255, np.rint(drawn.numbers * 255), atol=1e-3)
-
-
-def test_sampler_draws_the_same_when_it_was_saved_and_read(tmp_path: Path) -> None:
-    sampler = make_sampler(make_moments(shared=False))
-    sampler.save(tmp_path)
-    loaded = load_synthesizer(tmp_path)
-    one, two = (list(each.sample(500, rng=np.random.default_rng(4), chunk=200)) for each in (sampler, loaded))
-    assert [part.records for part in one] == [200, 200, 100]
-    for mine, theirs in zip(one, two, strict=True):
-        np.testing.assert_array_equal(mine.codes, theirs.codes)
-        np.testing.assert_array_equal(mine.numbers, theirs.numbers)
-    (tmp_path / "image_gaussian.npz").write_bytes(b"damaged")
-    with pytest.raises(InputError, match="missing or damaged"):
-        load_synthesizer(tmp_path)
 
 
 def test_arrays_are_refused_when_they_do_not_fit_together() -> None:

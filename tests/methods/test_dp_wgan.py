@@ -10,8 +10,6 @@ from dpwgan.critic.device import prepare_device
 from dpwgan.critic.plan import TrainingPlan
 from dpwgan.errors import ResourceError, UsageError
 from dpwgan.methods.dp_wgan import DpWgan
-from dpwgan.methods.registry import get_method
-from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.randomness import make_streams
 from dpwgan.table.encoded import EncodedTable
 from tests.critic.tables import make_encoded, make_ledger, make_plan
@@ -77,18 +75,6 @@ def test_fit_repeats_exactly_when_seeded_alike() -> None:
     np.testing.assert_array_equal(one.codes, other.codes)
     np.testing.assert_array_equal(one.numbers, other.numbers)
     assert np.any(fit(encoded, plan, seed=4).numbers != one.numbers)
-
-
-def test_plan_needs_no_rows_when_made_by_the_method() -> None:
-    method = get_method("dp-wgan")
-    plan = method.plan(
-        make_encoded(500).shape,
-        Budget(epsilon=1.0, delta=1e-6),
-        settings=method.make_settings(steps=10),
-        accountant_rule="auto",
-        neighboring_relation=NeighboringRelation.REPLACE_ONE,
-    )
-    assert plan.choice.epsilon() <= 1.0
 
 
 def test_a_gpu_is_refused_when_there_is_none() -> None:

@@ -7,31 +7,16 @@ import pytest
 
 from dpwgan.errors import PrivacyError, UsageError
 from dpwgan.gaussians.projection import draw_projection, project_on_semidefinite
-from dpwgan.methods.registry import get_method
 from dpwgan.methods.ron_gauss import (
-    COUNTS_LABEL,
-    COVARIANCE_LABEL,
     choose_dimension,
 )
 from dpwgan.privacy.budget import NeighboringRelation
 from dpwgan.privacy.events import Laplace, Wishart, stable_selection
-from tests.ledgers import Watcher, make_release
-from tests.methods.images import make_images
+from tests.ledgers import make_release
 from tests.methods.privacy_totals import gaussian_delta, total_rho
-from tests.methods.runs import NARROW, fit, make_plan, make_table, refuse_illegal, reserve, run
+from tests.methods.runs import NARROW, make_plan, make_table, refuse_illegal, reserve, run
 
 ZERO_OUT, REPLACE_ONE = NeighboringRelation.ZERO_OUT, NeighboringRelation.REPLACE_ONE
-
-
-@pytest.mark.parametrize("columns", [NARROW, NARROW[:1], [NARROW[2]], [NARROW[4]], NARROW[:2]])
-@pytest.mark.parametrize("records", [1, 2, 300])
-@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
-def test_sampled_cells_are_legal_when_columns_and_rows_are_few_or_many(columns: list, records: int, noise: str) -> None:
-    done = run("ron-gauss", make_table(records, columns=columns), noise=noise)
-    refuse_illegal(done.sampled)
-    assert [line["label"] for line in done.ledger.itemise()] == [COUNTS_LABEL, COVARIANCE_LABEL]
-    assert all(line["charged"] == line["reserved"] == 1 for line in done.ledger.itemise())
-    assert [numbers[:2] for numbers in done.progress] == [(1, 2), (2, 2)]
 
 
 @pytest.mark.parametrize("label", ["letters", "two", "same", "hours"])
@@ -94,26 +79,6 @@ def test_lists_of_cells_come_off_the_budget_when_they_are_paid_for() -> None:
     assert ledger.guarantee().delta == 1e-5
     with pytest.raises(PrivacyError, match="leave nothing"):
         make_plan("ron-gauss", make_table(300).shape, others=[(stable_selection(epsilon=1.0, delta=1e-7), 1)])
-
-
-@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
-@pytest.mark.parametrize("images", [False, True])
-def test_releases_are_the_planned_ones_when_fitted(noise: str, images: bool) -> None:
-    table = make_table(200)
-    encoded, shape = make_images(100) if images else (table, table.shape)
-    plan = make_plan("ron-gauss", shape, noise=noise, **({} if images else {"label": "letters"}))
-    watcher = Watcher()
-    fit("ron-gauss", encoded, plan, ledger=reserve(plan, observers=[watcher]))
-    assert watcher.releases == plan.releases
-
-
-def test_no_row_is_read_when_the_ledger_refuses() -> None:
-    encoded = make_table(100)
-    plan = make_plan("ron-gauss", encoded.shape)
-    ledger = reserve(plan)
-    ledger.charge(COVARIANCE_LABEL)
-    with pytest.raises(PrivacyError, match="1 of 1"):
-        fit("ron-gauss", encoded, plan, ledger=ledger)
 
 
 @pytest.mark.parametrize(
@@ -197,11 +162,3 @@ def test_dimension_grows_with_rows_and_budget_when_it_is_chosen() -> None:
     assert found[0] < found[-1]
     events = [make_plan("ron-gauss", shape, noise=noise).covariance for noise in ("laplace", "gaussian")]
     assert all(choose_dimension(1, event) == 1 and choose_dimension(1e12, event) == 1_024 for event in events)
-
-
-def test_settings_are_told_when_the_plan_is_summed_up() -> None:
-    summary = make_plan("ron-gauss", make_table(300).shape, label="two").summary()
-    assert summary["label"] == "two"
-    assert summary["noise"] == "laplace"
-    assert summary["projection_dimension"] >= 1
-    assert get_method("ron-gauss").title

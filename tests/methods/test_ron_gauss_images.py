@@ -89,13 +89,6 @@ def test_no_row_is_read_when_the_ledger_refuses(label: str, monkeypatch: pytest.
     assert read == READS[: LABELS.index(label)]
 
 
-def test_rows_are_the_same_when_the_seed_is() -> None:
-    one, two, other = (run(200, seed=seed, noise="gaussian").sampled for seed in (1, 1, 2))
-    np.testing.assert_array_equal(one.numbers, two.numbers)
-    np.testing.assert_array_equal(one.codes, two.codes)
-    assert not np.array_equal(one.numbers, other.numbers)
-
-
 @pytest.mark.parametrize("settings", [{}, {"noise": "gaussian"}, {"projection": "random", "projection_dimension": 36}])
 def test_classes_look_like_themselves_when_the_budget_is_large(settings: dict) -> None:
     """Class k of the tables of the tests is bright in row k, counted round."""

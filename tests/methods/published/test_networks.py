@@ -8,8 +8,9 @@ from scipy import stats
 from dpwgan.critic.reference_step import densify
 from dpwgan.critic.sampler import MlpSampler
 from dpwgan.methods.published.image_samplers import ConvSampler
-from tests.critic.games import SHARES, make_images, make_networks
+from tests.critic.games import SHARES, make_networks
 from tests.critic.tables import make_encoded
+from tests.methods.images import make_images
 
 
 def test_rows_of_a_table_are_dense_one_hot_rows_when_read() -> None:
@@ -20,7 +21,7 @@ def test_rows_of_a_table_are_dense_one_hot_rows_when_read() -> None:
 
 
 def test_rows_of_images_are_images_and_their_labels_when_read() -> None:
-    encoded, _ = make_images(40)
+    encoded, _ = make_images(40, side=8)
     content, labels = make_networks("images").read(tf.constant([3, 0, 17]))
     np.testing.assert_array_equal(content.numpy().reshape(3, -1), encoded.numbers[[3, 0, 17]])
     np.testing.assert_array_equal(labels.numpy().argmax(axis=1), encoded.codes[[3, 0, 17], 0])
