@@ -16,6 +16,7 @@ from dpwgan.privacy.events import DiscreteGaussian, discrete_gaussian
 from dpwgan.table.encoded import EncodedTable, lay_out_spans
 from dpwgan.table.schema import CategoricalColumn, NumericColumn, Schema
 from tests.marginals.tables import COLUMNS, make_encoded, measure_one_ways
+from tests.normal_law import has_variance
 
 FALSE_ALARM = 1e-6
 NARROW = [column for column in COLUMNS if column.name not in ("wide", "weight", "pay")]
@@ -97,12 +98,6 @@ def test_replace_one_bound_is_reached_when_a_record_changes_every_cell() -> None
     assert np.linalg.norm(flatten(low, plan) - flatten(high, plan)) == pytest.approx(math.sqrt(2) * plan.sensitivity)
 
 
-def _passes_chi_square(noise: np.ndarray, *, stddev: float) -> bool:
-    statistic = float(np.sum((noise / stddev) ** 2))
-    low, high = stats.chi2.ppf([FALSE_ALARM / 2, 1 - FALSE_ALARM / 2], df=noise.size)
-    return bool(low <= statistic <= high)
-
-
 def _measure_noise(noise_multiplier: float) -> tuple[np.ndarray, float]:
     encoded = make_small(200, 3)
     plan = plan_one_ways(encoded.spans)
@@ -115,7 +110,7 @@ def _measure_noise(noise_multiplier: float) -> tuple[np.ndarray, float]:
 def test_noise_has_the_stddev_of_its_event_on_every_histogram_when_released() -> None:
     noise, sensitivity = _measure_noise(2.5)
     assert len(noise) > 5_000
-    assert _passes_chi_square(noise, stddev=2.5 * sensitivity)
+    assert has_variance(noise, stddev=2.5 * sensitivity)
     # Whole numbers, spread over the cells that they stand for.
     spread = noise + np.random.default_rng().uniform(-0.5, 0.5, noise.size)
     assert stats.kstest(spread / (2.5 * sensitivity), "norm").pvalue > FALSE_ALARM
@@ -124,7 +119,7 @@ def test_noise_has_the_stddev_of_its_event_on_every_histogram_when_released() ->
 @pytest.mark.statistical
 def test_the_check_of_noise_fails_when_noise_is_ten_percent_low() -> None:
     noise, sensitivity = _measure_noise(0.9 * 2.5)
-    assert not _passes_chi_square(noise, stddev=2.5 * sensitivity)
+    assert not has_variance(noise, stddev=2.5 * sensitivity)
 
 
 def test_event_is_the_planned_one_when_measured() -> None:

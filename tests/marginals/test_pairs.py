@@ -18,6 +18,7 @@ from dpwgan.privacy.events import gaussian
 from tests.counts import count_marginal
 from tests.ledgers import Watcher, open_ledger
 from tests.marginals.groups import make_groups, replace_row
+from tests.normal_law import has_variance
 
 FALSE_ALARM = 1e-6
 SIZES = (3, 1, 4, 2, 5)
@@ -84,12 +85,6 @@ def test_replaced_record_reaches_the_sensitivity_when_it_leaves_every_cell() -> 
     assert np.linalg.norm(moved) == pytest.approx(math.sqrt(2))
 
 
-def chi_square_rejects(normal: npt.NDArray[np.float64]) -> bool:
-    """Two-sided test that the numbers are centred and Gaussian of variance 1, false alarm 1e-6."""
-    statistic = float(np.sum(normal**2))
-    return bool(2 * min(stats.chi2.cdf(statistic, len(normal)), stats.chi2.sf(statistic, len(normal))) < FALSE_ALARM)
-
-
 @pytest.mark.statistical
 def test_noise_has_the_variance_of_its_weight_when_measured_by_chi_square() -> None:
     layout = GroupLayout((70, 60, 20))
@@ -103,12 +98,12 @@ def test_noise_has_the_variance_of_its_weight_when_measured_by_chi_square() -> N
         normal.append(noise.ravel() * number ** (1 / 3) / norm / 3.0)
     together = np.concatenate(normal)
     assert len(together) >= 5_000
-    assert not chi_square_rejects(together)
+    assert has_variance(together)
     assert stats.kstest(together, "norm").pvalue > FALSE_ALARM
     # Pairs are not noisy together: Pearson's r of two halves has stddev 1 / root of their length.
     assert abs(np.corrcoef(together[:3_400], together[3_400:])[0, 1]) < 5 / math.sqrt(3_400)
     # The twin: noise a tenth too low must be found out, on as few as 5,000 numbers.
-    assert chi_square_rejects(0.9 * together[:5_000])
+    assert not has_variance(0.9 * together[:5_000])
 
 
 def test_answers_weigh_by_their_own_noise_when_they_become_a_loss() -> None:

@@ -43,9 +43,9 @@ CASES = [
     (variant, table)
     for variant, (method, _) in VARIANTS.items()
     for table in TABLES
-    if table in ("every kind", "one row")
+    if table == "every kind"
     or (method in OF_IMAGES if table == "images" else method in ("independent", "query-gan", "ron-gauss"))
-    or (table != "images" and variant in ("dp-wgan, queries", "dp-wgan, moments"))
+    or (table == "one row" and variant == "dp-wgan, queries")
 ]
 FORMAL = [name for name in VARIANTS if not name.endswith("published") and name != "loss-noise-gan"]
 # Their perceptron's numbers are cut to their range, and missing ones to nothing, when rows are decoded.
@@ -105,7 +105,7 @@ def test_rows_are_legal_and_what_was_planned_is_charged_when_a_method_runs(
     else:
         with pytest.raises(PrivacyError):
             done.ledger.guarantee()
-    assert (done.fitted.certificate is None) is (not variant.startswith("query-gan"))
+    assert (done.fitted.certificate is not None) is any("certificate" in label for label in planned)
     # A model that is saved and loaded draws the same rows, and others when the seed is another.
     done.fitted.save(tmp_path)
     first, again, other = (
@@ -121,7 +121,7 @@ def test_rows_are_legal_and_what_was_planned_is_charged_when_a_method_runs(
         refuse_damaged(tmp_path)
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("variant", [variant for variant in FORMAL if "mlp" not in variant])
 def test_fit_stops_before_a_release_when_it_was_spent(variant: str) -> None:
     encoded, shape = TABLES["images" if VARIANTS[variant][0] == "ron-gauss" else "every kind"]
     plan = make_variant(variant, shape)

@@ -270,8 +270,6 @@ def test_samplers_agree_with_the_networks_when_weights_and_draws_are_the_same() 
     ("name", "settings", "words"),
     [
         ("dp-gan", {"prior_share": 0.5}, "prior-share"),
-        ("dp-gan", {"engine": "reference"}, "engine"),
-        ("dp-gan", {"rounds": 3}, "rounds"),
         ("dp-gan", {"private_part": "generator", "l2_clip_norm": 1.0}, "clip-norm: as published"),
         ("dp-gan", {"private_part": "generator", "projection_dimension": 3}, "projection-dimension"),
         ("ron-dp-gan", {"latent": 3}, "latent"),
