@@ -30,6 +30,9 @@ def test_event_holds_the_numbers_that_sampler_and_noise_use_when_planned() -> No
     assert made.event.noise_multiplier == made.noise_multiplier
     assert made.expected_batch_size == pytest.approx(1_024)
     assert [(release.label, *release.charge) for release in made.releases] == [("critic steps", made.event, 100)]
+    assert made.releases[0].sensitivity == made.l2_clip_norm
+    # Room for what float32 sums of 1,024 rows may be off by: a ten-thousandth, and 5e-8 a row.
+    assert made.clip_target == pytest.approx(made.l2_clip_norm * (1 - 1e-4 - 1_024 * 5e-8), rel=1e-9)
 
 
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 8.0])

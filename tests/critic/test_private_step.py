@@ -246,6 +246,7 @@ def test_each_weight_has_numbers_of_its_own_when_the_step_is_one_cluster(monkeyp
     assert [part.shape for part in noise] == [weight.shape for weight in step._critic.weights]
     numbers = np.abs(flat(noise))
     assert len(np.unique(numbers)) > 0.99 * len(numbers)
+    assert np.mean(numbers**2) == pytest.approx((step._plan.noise_multiplier * step._plan.l2_clip_norm) ** 2, rel=0.12)
     # The twin: a step that begins anew with each weight would give some of them the same.
     twin = np.abs(flat([part.numpy().ravel()[:10] for part in [noise[0]] * len(noise)]))
     assert len(np.unique(twin)) < 0.99 * len(twin)

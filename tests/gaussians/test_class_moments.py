@@ -83,6 +83,9 @@ def test_covariance_moves_by_no_more_than_stated_when_neighbours_are_the_worst(n
         # The twin: what zeroing a record moves is passed by what replacing one does.
         if case == "other class":
             assert found > 1.3
+    # What is reserved is that of a record of norm 1, in units of the grid or of the record.
+    assert products_sensitivity(wishart(epsilon=1.0)) == RADIUS**2
+    assert 1.0 < products_sensitivity(gaussian(noise_multiplier=1.0)) < 1.0 + 1e-6
 
 
 @pytest.mark.parametrize("p", [5, 8, 16])
@@ -114,6 +117,8 @@ def test_counts_move_by_what_is_stated_when_a_record_is_zeroed_or_replaced(label
         zeroed = count(less, labels[kept]) - before
         assert np.abs(zeroed).sum() == histograms
         assert np.square(zeroed).sum() == histograms
+        assert counts_sensitivity(laplace(epsilon=1.0), histograms=histograms) == histograms
+        assert counts_sensitivity(gaussian(noise_multiplier=1.0), histograms=histograms) == math.sqrt(histograms)
         other = make_encoded(1, seed=100 + row, columns=NARROW)
         codes, numbers = encoded.codes.copy(), encoded.numbers.copy()
         codes[row], numbers[row] = other.codes[0], other.numbers[0]

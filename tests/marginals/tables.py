@@ -9,6 +9,7 @@ from dpwgan.marginals.one_ways import OneWayPlan, OneWays
 from dpwgan.table.encoded import EncodedTable, lay_out_spans
 from dpwgan.table.schema import CategoricalColumn, Column, NumericColumn, Schema
 from tests.ledgers import open_ledger
+from tests.rows import hold
 
 COLUMNS: tuple[Column, ...] = (
     CategoricalColumn(name="letters", tokens=("a", "b", "c", "d", "N", ""), missing=("N", "")),
@@ -56,4 +57,4 @@ def make_encoded(
 def measure_one_ways(encoded: EncodedTable, plan: OneWayPlan, *, noise_multiplier: float, seed: int = 0) -> OneWays:
     """Releases the one-way counts of a plan, by a ledger of their own."""
     ledger = open_ledger([plan.plan_release("counts", noise_multiplier=noise_multiplier)], source=seed)
-    return one_ways.measure_one_ways(encoded, plan, ledger=ledger, label="counts")
+    return one_ways.measure_one_ways(hold(encoded), plan, ledger=ledger, label="counts")

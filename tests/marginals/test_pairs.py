@@ -19,6 +19,7 @@ from tests.counts import count_marginal
 from tests.ledgers import Watcher, open_ledger
 from tests.marginals.groups import make_groups, replace_row
 from tests.normal_law import has_variance
+from tests.rows import hold_groups
 
 FALSE_ALARM = 1e-6
 SIZES = (3, 1, 4, 2, 5)
@@ -30,7 +31,7 @@ def measure(
 ) -> tuple[MeasuredMarginals, Watcher]:
     measured, watcher = MeasuredMarginals(layout), Watcher()
     ledger = open_ledger([plan_moments(noise_multiplier=noise_multiplier)], source=seed, observers=[watcher])
-    measure_moments(groups, layout, measured=measured, records=len(groups), ledger=ledger)
+    measure_moments(hold_groups(groups, layout), measured=measured, ledger=ledger)
     return measured, watcher
 
 

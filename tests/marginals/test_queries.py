@@ -36,6 +36,7 @@ from tests.counts import count_marginal
 from tests.ledgers import Watcher, open_ledger
 from tests.marginals.groups import make_groups, make_probabilities, replace_row
 from tests.normal_law import has_variance
+from tests.rows import hold_groups
 
 FALSE_ALARM = 1e-6
 SIZES = (3, 1, 4, 2, 5)
@@ -48,7 +49,7 @@ class ZeroedOut(QueryDiscriminator):
 
     @property
     def records(self) -> int:
-        return len(self._groups) + 1
+        return len(self._rows.own.groups) + 1
 
 
 def make_discriminator(
@@ -70,12 +71,10 @@ def make_discriminator(
         measured.add(marginal, np.zeros([layout.sizes[attribute] for attribute in marginal]), stddev=1.0)
     lines = plan_queries(10_000, selection_epsilon=selection_epsilon, answer_noise_multiplier=answer_noise_multiplier)
     return kind(
-        groups,
-        layout,
+        hold_groups(groups, layout),
         measured=measured,
         most_ways=most_ways,
         most_cells=most_cells,
-        records=len(groups),
         ledger=open_ledger(lines, source=source, observers=[] if watcher is None else [watcher]),
     )
 
@@ -193,6 +192,7 @@ def ask_once(
         discriminator.ask(probabilities)
     assert watch.releases[0].label == SELECTION_LABEL
     assert watch.releases[0].sensitivity == SELECTION_SENSITIVITY
+    assert watch.releases[0].event.replace_one_factor == 2.0  # type: ignore[union-attr]
     return np.array(watch.scores[0])
 
 

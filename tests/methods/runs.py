@@ -11,11 +11,11 @@ from dpwgan.methods.registry import get_method
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.events import Charge, Unprotected
 from dpwgan.privacy.ledger import Ledger
-from dpwgan.privacy.randomness import make_streams
 from dpwgan.table.encoded import EncodedTable, TableShape
 from dpwgan.table.schema import Column
 from tests.ledgers import open_for_plan
 from tests.marginals.tables import COLUMNS, make_encoded
+from tests.rows import make_run
 
 NARROW: list[Column] = [column for column in COLUMNS if column.name not in ("wide", "weight", "pay")]
 """Columns of every kind whose cells are few."""
@@ -112,12 +112,7 @@ def fit(name: str, encoded: EncodedTable, plan: Any, *, ledger: Ledger, records:
     """Fits and samples."""
     told: list[tuple[int, int, float]] = []
     fitted = get_method(name).fit(
-        encoded,
-        plan,
-        streams=make_streams(seed),
-        ledger=ledger,
-        progress=lambda *numbers: told.append(numbers),
-        device="cpu",
+        plan, make_run(encoded, ledger=ledger, seed=seed, progress=lambda *numbers: told.append(numbers))
     )
     parts = list(fitted.sample(records, rng=np.random.default_rng(seed), chunk=150))
     sampled = EncodedTable(

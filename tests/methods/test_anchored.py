@@ -10,8 +10,7 @@ import pytest
 
 from dpwgan.critic.plan import CRITIC_LABEL, TrainingPlan
 from dpwgan.errors import UsageError
-from dpwgan.marginals import one_ways
-from dpwgan.marginals import pairs as moments
+from dpwgan.marginals import measurements, one_ways
 from dpwgan.marginals.mixture_sampler import MixtureSampler
 from dpwgan.methods.dp_wgan import AnchoredPlan
 from dpwgan.methods.registry import get_method
@@ -144,7 +143,7 @@ def test_every_read_comes_after_its_charge_when_a_critic_follows(anchor: str, mo
         return sample(*args)
 
     monkeypatch.setattr(NoiseSource, "draw_batch", sample_charged)
-    watch_reads(monkeypatch, ledger, watcher, [(one_ways, "count_one_ways"), (moments, "count_pairs")])
+    watch_reads(monkeypatch, ledger, watcher, [(one_ways, "count_one_ways"), (measurements, "count_pairs")])
     fit("dp-wgan", encoded, plan, ledger=ledger)
     assert seen + Counter(watcher.order) == {release.label: release.times for release in plan.releases}
     # All steps are paid for after all of the anchor.

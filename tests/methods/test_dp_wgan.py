@@ -10,21 +10,14 @@ from dpwgan.critic.device import prepare_device
 from dpwgan.critic.plan import TrainingPlan
 from dpwgan.errors import ResourceError, UsageError
 from dpwgan.methods.dp_wgan import DpWgan
-from dpwgan.privacy.randomness import make_streams
 from dpwgan.table.encoded import EncodedTable
 from tests.critic.tables import make_encoded, make_ledger, make_plan
+from tests.rows import make_run
 
 
 def fit(encoded: EncodedTable, plan: TrainingPlan, *, seed: int = 1) -> EncodedTable:
     ledger = make_ledger(plan)
-    fitted = DpWgan().fit(
-        encoded,
-        plan,
-        streams=make_streams(seed),
-        ledger=ledger,
-        progress=lambda *_: None,
-        device="cpu",
-    )
+    fitted = DpWgan().fit(plan, make_run(encoded, ledger=ledger, seed=seed))
     assert ledger.itemise()[0]["charged"] == plan.steps
     parts = list(fitted.sample(2_000, rng=np.random.default_rng(0)))
     return EncodedTable(
@@ -85,14 +78,7 @@ def test_a_gpu_is_refused_when_there_is_none() -> None:
     encoded = make_encoded(50)
     plan = make_plan(encoded, steps=2)
     with pytest.raises(ResourceError):
-        DpWgan().fit(
-            encoded,
-            plan,
-            streams=make_streams(1),
-            ledger=make_ledger(plan),
-            progress=lambda *_: None,
-            device="gpu",
-        )
+        DpWgan().fit(plan, make_run(encoded, ledger=make_ledger(plan), device="gpu"))
 
 
 def test_fit_refuses_when_training_ends_in_numbers_that_are_not_finite() -> None:

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dpwgan.errors import UsageError
+from dpwgan.marginals import measurements
 from dpwgan.marginals.groups import GroupLayout
+from dpwgan.marginals.queries import SELECTION_LABEL
 from dpwgan.methods import query_gan
 from dpwgan.methods.published import one_layer
 from dpwgan.methods.query_gan import CERTIFICATE_LABEL, certify_pairs, plan_certificate
@@ -30,6 +32,7 @@ from tests.methods.privacy_totals import (
     total_rho,
 )
 from tests.methods.runs import NARROW, fit, make_plan, make_table, reserve
+from tests.rows import hold_groups
 
 FALSE_ALARM = 1e-6
 DELTA = 1e-5
@@ -103,7 +106,7 @@ def test_setting_of_marginals_is_refused_by_name_when_networks_play(setting: str
 
 
 READS: list[tuple[Any, str]] = [
-    (query_gan, "count_pairs"),
+    (measurements, "count_pairs"),
     (one_layer.OneHotRows, "sum_slopes"),
     (one_layer.OneHotRows, "sum_scores"),
     (one_layer.OneHotRows, "count_groups"),
@@ -121,7 +124,7 @@ def test_rows_are_read_behind_the_door_alone_when_networks_or_the_certificate_ne
     ledger = reserve(plan, observers=[watcher])
     reads = watch_reads(monkeypatch, ledger, watcher, READS)
     fit(name, encoded, plan, ledger=ledger)
-    assert set(reads) == {release.label for release in plan.extra}
+    assert set(reads) - {SELECTION_LABEL} == {release.label for release in plan.extra}
     assert Counter(watcher.order) == ledger.charged == {release.label: release.times for release in plan.releases}
     # The certificate is of the final generator: nothing is asked for after it.
     assert watcher.order[-1] == plan.extra[-1].label
@@ -158,14 +161,14 @@ def test_certificate_fails_no_more_often_than_it_says_when_run_again_and_again(
     probabilities = make_probabilities(5, sizes=SIZES, seed=2)
     worst = find_worst_error(groups, probabilities, records=60)
     assert 0.05 < worst < 0.9
-    slack, counts = query_gan.gaussian_slack, query_gan.count_pairs(groups, LAYOUT)
+    slack, counts = query_gan.gaussian_slack, measurements.count_pairs(groups, LAYOUT)
     monkeypatch.setattr(query_gan, "gaussian_slack", lambda **more: share * slack(**more))
-    monkeypatch.setattr(query_gan, "count_pairs", lambda *_: counts)
+    monkeypatch.setattr(measurements, "count_pairs", lambda *_: counts)
     runs, violations = 12_000, 0
     release = plan_certificate(noise_multiplier=3.0, records=60)
     ledger = open_ledger([dataclasses.replace(release, times=runs)], source=3)
     for _ in range(runs):
-        certificate = certify_pairs(groups, probabilities, LAYOUT, records=60, ledger=ledger)
+        certificate = certify_pairs(hold_groups(groups, LAYOUT), probabilities, ledger=ledger)
         assert certificate.failure_probability == 0.05
         violations += certificate.alpha < worst
     assert bool(violations > stats.binom.isf(FALSE_ALARM, runs, 0.05)) is broken
@@ -183,7 +186,7 @@ def certify(
     watcher = Watcher()
     release = plan_certificate(noise_multiplier=noise_multiplier, records=records)
     ledger = open_ledger([release], observers=[watcher])
-    return certify_pairs(groups, probabilities, LAYOUT, records=records, ledger=ledger), watcher
+    return certify_pairs(hold_groups(groups, LAYOUT, records=records), probabilities, ledger=ledger), watcher
 
 
 def find_exact(
@@ -224,6 +227,15 @@ def test_certificate_says_what_it_is_of_when_described() -> None:
     assert described["details"]["cells"] == 3 + 12 + 6 + 4 + 2 + 8
     # No share is off by more than 1, whatever the noise.
     assert 0 <= certificate.alpha <= 1
+
+
+def test_certificate_is_the_released_error_and_its_slack_when_bounded() -> None:
+    groups, probabilities = make_groups(60, sizes=SIZES, seed=1), make_probabilities(5, sizes=SIZES, seed=2)
+    certificate, watcher = certify(groups, probabilities, records=60)
+    stddev = 2.0 * watcher.releases[0].sensitivity
+    # 1.6449 stddevs: the quantile that noise passes once in twenty times.
+    assert certificate.alpha == pytest.approx(watcher.noisy[0].item() + 1.644854 * stddev, rel=1e-5)
+    assert certificate.failure_probability == 0.05
 
 
 def test_certificate_has_its_hundredth_of_the_budget_when_planned() -> None:

@@ -127,6 +127,10 @@ def test_steps_are_as_many_as_fit_when_noise_is_given(accountant):
     assert steps > 100
     assert reported(steps) <= 2.0 < reported(steps + 1)
     assert steps_for(**settings, at_most=17) == 17
+    others = [(stable_selection(epsilon=1.0, delta=DELTA / 2), 1)]
+    fewer = steps_for(**settings, other_charges=others)
+    assert 0 < fewer < steps
+    assert accountant.get_epsilon([*others, (event, fewer)], delta=DELTA, neighboring_relation=ZERO_OUT) <= 2.0
     assert steps_for(**settings, at_most=steps + 1) == steps
     assert steps_for(**settings, at_most=0) == 0
 

@@ -11,6 +11,7 @@ from dpwgan.errors import PrivacyError
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.events import (
     Event,
+    discrete_gaussian,
     exponential_selection,
     gaussian,
     laplace,
@@ -18,8 +19,10 @@ from dpwgan.privacy.events import (
     stable_selection,
     wishart,
 )
+from dpwgan.privacy.journal import Journal
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.mechanisms.discovery import select_categories
+from dpwgan.privacy.mechanisms.discrete_gaussian import add_discrete_gaussian_noise
 from dpwgan.privacy.mechanisms.exponential import select_by_exponential_mechanism
 from dpwgan.privacy.mechanisms.gaussian import add_gaussian_noise
 from dpwgan.privacy.mechanisms.laplace import add_laplace_noise
@@ -56,6 +59,11 @@ def open_steps(times: int = 6, **more: Any) -> tuple[Ledger, Steps]:
             ),
         ),
         (
+            discrete_gaussian(noise_multiplier=3.0, cells=25),
+            COUNTS,
+            lambda exact, rng: add_discrete_gaussian_noise(exact, stddev=15.0, rng=rng),
+        ),
+        (
             laplace(epsilon=0.3),
             COUNTS,
             lambda exact, rng: (
@@ -69,7 +77,7 @@ def open_steps(times: int = 6, **more: Any) -> tuple[Ledger, Steps]:
             lambda exact, rng: add_wishart_noise(exact, trace_bound=5, epsilon=0.3, rng=rng)[:2],
         ),
     ],
-    ids=["gaussian", "laplace", "wishart"],
+    ids=["gaussian", "discrete", "laplace", "wishart"],
 )
 def test_noise_is_that_of_the_reserved_event_when_released(event: Event, exact: Any, expected: Any) -> None:
     watcher = Watcher()
@@ -164,6 +172,18 @@ def test_nothing_is_computed_when_it_was_not_charged(act: str) -> None:
     assert blind.charged == {"line": 0}
 
 
+def test_charges_are_those_of_their_own_line_when_there_are_several() -> None:
+    others = [make_release(label, gaussian(noise_multiplier=1.0), 9) for label in ("first", "last")]
+    lines = [make_release("counts", gaussian(noise_multiplier=1.0), 9), make_release("steps", STEP, 9)]
+    lines.append(make_release("selections", exponential_selection(epsilon=1.0), 9))
+    ledger = open_ledger([others[0], *lines, others[1]])
+    ledger.release("counts", lambda: COUNTS)
+    for _ in range(2):
+        ledger.select("selections", lambda: np.ones(2))
+    ledger.open("steps").charge(3)
+    assert ledger.charged == {"first": 0, "counts": 1, "steps": 3, "selections": 2, "last": 0}
+
+
 def test_a_charge_stands_when_computing_fails() -> None:
     ledger = open_ledger([make_release("line", gaussian(noise_multiplier=1.0))])
     with pytest.raises(ZeroDivisionError):
@@ -202,6 +222,11 @@ def test_selections_batches_and_cells_are_refused_when_a_gaussian_was_charged() 
 def test_release_is_refused_when_its_sensitivity_is_no_size(sensitivity: float) -> None:
     with pytest.raises(PrivacyError, match="sensitivity"):
         make_release("line", gaussian(noise_multiplier=1.0), sensitivity=sensitivity)
+
+
+def test_counts_are_refused_when_their_sensitivity_is_another_than_their_events() -> None:
+    with pytest.raises(PrivacyError, match="the root of that"):
+        make_release("line", discrete_gaussian(noise_multiplier=1.0, cells=4), sensitivity=1.0)
 
 
 def test_whole_numbers_are_refused_when_their_sensitivity_is_none() -> None:
@@ -270,6 +295,20 @@ def test_steps_are_refused_when_they_were_not_charged() -> None:
     with pytest.raises(PrivacyError, match="whole number"):
         steps.draw_batches(9, steps=0)
     assert ledger.charged == {"steps": 5}
+
+
+def test_steps_that_an_earlier_life_charged_are_not_taken_again_when_a_run_goes_on() -> None:
+    class Told(Journal):
+        charged = {"steps": 4}  # noqa: RUF012
+
+    steps = open_ledger([make_release("steps", STEP, 6)], journal=Told()).open("steps")
+    assert steps.first == 4
+    with pytest.raises(PrivacyError, match="4 of 4 charged"):
+        steps.draw_batches(9)
+    steps.charge(2)
+    steps.draw_batches(9, steps=2)
+    with pytest.raises(PrivacyError, match="6 of 6 reserved"):
+        steps.charge(1)
 
 
 def test_batches_and_noise_take_turns_when_steps_are_taken() -> None:

@@ -62,6 +62,12 @@ def test_neighbouring_records_are_drawn_independently_when_batches_are_many() ->
     assert stats.binomtest(together, trials, probability**2).pvalue > FALSE_ALARM
 
 
+def test_every_record_and_every_size_come_as_often_as_stated_when_batches_are_many_under_one_seed() -> None:
+    counts, sizes = draw_sizes(records=6, probability=0.3, trials=20_000)
+    assert counts / 20_000 == pytest.approx(np.full(6, 0.3), abs=0.01)
+    assert sizes.var() == pytest.approx(6 * 0.3 * 0.7, rel=0.05)
+
+
 def test_batch_is_the_whole_table_when_the_probability_is_one() -> None:
     rows = sample_poisson_rows(7, sampling_probability=1.0, rng=np.random.default_rng(0))
     assert rows.tolist() == list(range(7))

@@ -10,7 +10,7 @@ import pytest
 import randomgen
 
 from dpwgan.errors import UsageError
-from dpwgan.privacy.randomness import Streams, make_streams
+from dpwgan.privacy.randomness import Streams, branch, make_streams
 from tests.forks import do_in_child
 
 
@@ -21,6 +21,28 @@ def first_numbers(streams: Streams) -> list[float]:
 def test_streams_repeat_when_seeded_alike() -> None:
     assert first_numbers(make_streams(7)) == first_numbers(make_streams(7))
     assert make_streams(7).seeded
+
+
+def test_streams_are_others_when_a_seeded_run_has_another_life_or_worker() -> None:
+    numbers = [
+        number
+        for life in range(3)
+        for worker in range(3)
+        for number in first_numbers(make_streams(7, life=life, worker=worker))
+    ]
+    assert len(set(numbers)) == len(numbers)
+
+
+def test_branch_has_all_128_bits_of_its_key_when_made() -> None:
+    class Bits:
+        """A stream whose next 128 bits are known."""
+
+        def integers(self, high: int, *, size: int, dtype: object) -> list[int]:
+            assert (high, size) == (1 << 64, 2)
+            return [5, 7]
+
+    known = np.random.Generator(randomgen.AESCounter(key=7 << 64 | 5))
+    assert branch(Bits()).random() == known.random()  # type: ignore[arg-type]
 
 
 def test_streams_differ_when_not_seeded() -> None:

@@ -41,7 +41,7 @@ def test_scores_of_counts_are_the_coins_when_there_is_next_to_no_noise() -> None
     present[60:] = coins
     counts = count_all(encoded.take(present), plan) / plan.sensitivity
     release = Seen(line="", sensitivity=plan.sensitivity, exact=counts, released=counts)
-    scores = score_counts(release, encoded, plan, noise_multiplier=1e-4, canaries=12)
+    scores = score_counts(release, encoded, plan, stddev=1e-4 * plan.sensitivity, canaries=12)
     np.testing.assert_allclose(scores + 0.5, coins, atol=1e-3)
 
 

@@ -22,7 +22,7 @@ def test_fit_is_the_same_when_it_is_watched(name: str) -> None:
     for observers in ([Record(canary=encoded.records - 1)], []):
         streams = make_streams(3)
         ledger = run_plan.open_ledger(source=make_source(streams), observers=observers)
-        fitted: Any = fit_watched(encoded, run_plan, ledger=ledger, streams=streams)
+        fitted: Any = fit_watched(encoded, run_plan, ledger=ledger, model=streams.model)
         parts += fitted.sample(50, rng=np.random.default_rng(0))
     np.testing.assert_array_equal(parts[0].codes, parts[1].codes)
     np.testing.assert_array_equal(parts[0].numbers, parts[1].numbers)

@@ -132,14 +132,25 @@ def test_a_record_counts_as_zero_when_its_gradient_is_not_finite() -> None:
     np.testing.assert_allclose(total.numpy(), [9.0, 12.0], rtol=1e-5)
 
 
+class Kept(PrivatePenaltyStep):
+    """Keeps noisy gradients instead of going along them."""
+
+    def __init__(self, *parts: Any, **more: Any) -> None:
+        super().__init__(*parts, **more)
+        self.seen: list[Any] = []
+        self._descend = lambda noisy, *, share: self.seen.extend(noisy)
+
+
+def test_noise_of_a_step_is_what_was_drawn_for_it_when_the_batch_is_empty() -> None:
+    plan = make_plan(l2_clip_norm=2.0)
+    step = make_step(make_networks("table"), plan=plan, kind=Kept)
+    step(np.arange(0), learning_rate=1.0)
+    noise = np.concatenate([np.ravel(part) for part in step.seen]) * plan.expected_batch_size
+    np.testing.assert_allclose(noise, make_steps(plan).draw_normal_numbers(noise.size), rtol=1e-5)
+
+
 @pytest.mark.statistical
 def test_noise_of_a_step_has_its_stddev_when_the_batch_is_empty() -> None:
-    class Kept(PrivatePenaltyStep):
-        def __init__(self, *parts: Any, **more: Any) -> None:
-            super().__init__(*parts, **more)
-            self.seen: list[Any] = []
-            self._descend = lambda noisy, *, share: self.seen.extend(noisy)
-
     plan = make_plan(l2_clip_norm=2.0)
     step = make_step(make_networks("table"), plan=plan, kind=Kept)
     while sum(np.size(part) for part in step.seen) < 10_000:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,7 @@ def test_labels_fit_the_shares_when_counted_by_chi_square(make_sampler: Callable
 
 
 @every_kind
-@pytest.mark.parametrize("damage", ["document", "weights", "shares"])
+@pytest.mark.parametrize("damage", ["document", "version", "weights", "shares"])
 def test_saved_generator_is_refused_when_it_is_damaged(
     tmp_path: Path, make_sampler: Callable[..., Any], damage: str
 ) -> None:
@@ -66,6 +67,8 @@ def test_saved_generator_is_refused_when_it_is_damaged(
     arrays, document = (tmp_path / f"{sampler.file}.{ending}" for ending in ("npz", "json"))
     if damage == "document":
         document.write_text(json.dumps({**json.loads(document.read_text()), "grid": {"shape": [8]}}))
+    elif damage == "version":
+        document.write_text(json.dumps(asdict(sampler.grid)))
     elif damage == "weights":
         np.savez(arrays, *sampler.weights[:3], shares=SHARES)
     else:

@@ -10,6 +10,7 @@ import tensorflow as tf
 from scipy import stats
 
 from dpwgan.critic.critic import LEAK
+from dpwgan.critic.layer_noise import LayerNoise
 from dpwgan.critic.reference_step import densify
 from dpwgan.errors import PrivacyError
 from dpwgan.methods.published.noisy import NoisyDiscriminator
@@ -158,6 +159,17 @@ def test_records_are_refused_when_their_noise_does_not_come_with_them() -> None:
     )
     with pytest.raises(PrivacyError):
         published.layer_noise.of_records(tf.range(3, dtype=tf.int64))
+
+
+def test_key_of_the_records_noise_has_128_bits_when_drawn() -> None:
+    class Key:
+        """A stream whose next bytes are known."""
+
+        def bytes(self, size: int) -> bytes:
+            assert size == 16
+            return bytes(range(16))
+
+    assert LayerNoise(stddev=1.0, widths=(3,), rng=np.random.default_rng(1), secrets=Key())._key == bytes(range(16))  # type: ignore[arg-type]
 
 
 def test_noise_of_the_layers_has_its_stddev_and_is_fresh_when_a_step_has_passed() -> None:
