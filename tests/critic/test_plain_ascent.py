@@ -45,7 +45,7 @@ class Game:
         self.generator = generator
 
 
-def test_weights_go_by_the_mean_of_all_noisy_halves_and_the_last_generated_one_when_steps_have_passed() -> None:
+def test_weights_go_by_the_mean_of_all_noisy_halves_and_the_last_generated_one_when_steps_have_passed():
     game = Game(steps=16)
     plan, rng = game.plan, np.random.default_rng(1)
     expected = [np.zeros(weight.shape) for weight in game.critic.weights]
@@ -68,7 +68,7 @@ def test_weights_go_by_the_mean_of_all_noisy_halves_and_the_last_generated_one_w
         np.testing.assert_allclose(found, weight, rtol=1e-4, atol=1e-4)
 
 
-def test_rounds_charge_nothing_and_read_no_rows_when_there_are_several_for_each_step() -> None:
+def test_rounds_charge_nothing_and_read_no_rows_when_there_are_several_for_each_step():
     """The order of a whole game: one charge and one batch a step, however many rounds follow it."""
     game = Game(steps=4, rounds=6)
     acts: list[str] = []
@@ -110,7 +110,7 @@ def test_rounds_charge_nothing_and_read_no_rows_when_there_are_several_for_each_
     assert all(line["charged"] == line["reserved"] for line in ledger.itemise())
 
 
-def test_weights_are_the_same_when_rows_change_after_the_last_step_and_a_twin_that_reads_them_is_noticed() -> None:
+def test_weights_are_the_same_when_rows_change_after_the_last_step_and_a_twin_that_reads_them_is_noticed():
     def play(*, change: bool, cheat: bool) -> Any:
         game = Game()
         game.step(np.arange(30), **RATE)
@@ -135,7 +135,7 @@ def test_weights_are_the_same_when_rows_change_after_the_last_step_and_a_twin_th
     assert np.any(play(change=False, cheat=True) != play(change=True, cheat=True))
 
 
-def test_game_goes_on_where_it_stopped_when_its_variables_are_brought_back() -> None:
+def test_game_goes_on_where_it_stopped_when_its_variables_are_brought_back():
     from dpwgan.critic.weights import pack_variables, unpack_variables
 
     first, second = Game(), Game()

@@ -42,14 +42,14 @@ def sample_groups(sampler: MixtureSampler, records: int, *, seed: int, chunk: in
 
 
 @pytest.mark.parametrize(("records", "chunk", "sizes"), [(0, 5, []), (1, 5, [1]), (5, 5, [5]), (13, 5, [5, 5, 3])])
-def test_chunks_hold_all_rows_when_sampled(records: int, chunk: int, sizes: list[int]) -> None:
+def test_chunks_hold_all_rows_when_sampled(records, chunk, sizes):
     parts = list(make_sampler().sample(records, rng=np.random.default_rng(0), chunk=chunk))
     assert [part.records for part in parts] == sizes
     assert all(isinstance(part, EncodedTable) for part in parts)
 
 
 @pytest.mark.parametrize("records", [3, 20, 21, 2_000])
-def test_codes_come_up_evenly_when_rows_are_fewer_or_more_than_codes(records: int) -> None:
+def test_codes_come_up_evenly_when_rows_are_fewer_or_more_than_codes(records):
     """Each code has a group of its own in one attribute, so that its rows can be counted."""
     sampler = make_sampler()
     codes = sampler.coarsening.sizes[0]
@@ -63,7 +63,7 @@ def test_codes_come_up_evenly_when_rows_are_fewer_or_more_than_codes(records: in
 
 
 @pytest.mark.parametrize("records", [7, 5_000])
-def test_marginals_are_the_mixtures_when_rows_are_many(records: int) -> None:
+def test_marginals_are_the_mixtures_when_rows_are_many(records):
     sampler = make_sampler()
     total = np.zeros(sampler.coarsening.width)
     runs = 70_000 // records if records < 100 else 4
@@ -79,7 +79,7 @@ def test_marginals_are_the_mixtures_when_rows_are_many(records: int) -> None:
 
 @pytest.mark.statistical
 @pytest.mark.parametrize(("broken", "records"), [(False, 6), (False, 45), (True, 6)])
-def test_each_row_has_the_mixtures_law_when_drawn_again_and_again(broken: bool, records: int) -> None:
+def test_each_row_has_the_mixtures_law_when_drawn_again_and_again(broken, records):
     """Chi-square of the first and the last row's pair of groups over repeated draws, which are independent.
 
     The twin draws from a mixture of which one code in 20 is missing.
@@ -100,7 +100,7 @@ def test_each_row_has_the_mixtures_law_when_drawn_again_and_again(broken: bool, 
     assert any(rejected) is broken
 
 
-def test_sampler_holds_codes_and_groups_alone_when_looked_into() -> None:
+def test_sampler_holds_codes_and_groups_alone_when_looked_into():
     """What it refers to, all the way down, has the size of codes and of cells, and never of rows."""
     records = 601
     coarsening = make_coarsening(records)
@@ -155,7 +155,7 @@ def _make_negative(probabilities: npt.NDArray[np.float32]) -> npt.NDArray[np.flo
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_saved_sampler_is_refused_when_it_is_damaged(damage: str, tmp_path: Path) -> None:
+def test_saved_sampler_is_refused_when_it_is_damaged(damage, tmp_path):
     make_sampler().save(tmp_path)
     DAMAGES[damage](tmp_path)
     with pytest.raises(InputError, match="damaged"):

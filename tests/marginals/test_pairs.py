@@ -45,7 +45,7 @@ def find_values(groups: npt.NDArray[np.int32]) -> npt.NDArray[np.float64]:
 
 
 @pytest.mark.parametrize("sizes", [SIZES, (2, 2), (128, 2, 2, 30)])
-def test_weights_are_the_best_of_one_norm_when_compared_with_others(sizes: tuple[int, ...]) -> None:
+def test_weights_are_the_best_of_one_norm_when_compared_with_others(sizes):
     layout = GroupLayout(sizes)
     weights = weigh_pairs(layout)
     assert list(weights) == list(itertools.combinations(range(len(sizes)), 2))
@@ -60,15 +60,13 @@ def test_weights_are_the_best_of_one_norm_when_compared_with_others(sizes: tuple
             assert (cells / chosen).sum() <= (cells / other).sum() * (1 + 1e-12)
 
 
-def test_no_pair_is_weighed_when_there_is_one_attribute() -> None:
+def test_no_pair_is_weighed_when_there_is_one_attribute():
     assert weigh_pairs(GroupLayout((4,))) == {}
 
 
 @settings(deadline=None, max_examples=40)
 @given(st.integers(1, 30), st.integers(0, 2**31))
-def test_all_counts_together_move_by_no_more_than_the_sensitivity_when_a_record_goes_or_changes(
-    records: int, seed: int
-) -> None:
+def test_all_counts_together_move_by_no_more_than_the_sensitivity_when_a_record_goes_or_changes(records, seed):
     rng = np.random.default_rng(seed)
     groups = make_groups(records, sizes=SIZES, seed=seed)
     row = int(rng.integers(records))
@@ -80,14 +78,14 @@ def test_all_counts_together_move_by_no_more_than_the_sensitivity_when_a_record_
     assert np.linalg.norm(values - changed) <= math.sqrt(2) * (1 + 1e-12)
 
 
-def test_replaced_record_reaches_the_sensitivity_when_it_leaves_every_cell() -> None:
+def test_replaced_record_reaches_the_sensitivity_when_it_leaves_every_cell():
     groups = np.zeros((5, 5), np.int32)
     moved = find_values(groups) - find_values(replace_row(groups, 0, by=[2, 0, 3, 1, 4]))
     assert np.linalg.norm(moved) == pytest.approx(math.sqrt(2))
 
 
 @pytest.mark.statistical
-def test_noise_has_the_variance_of_its_weight_when_measured_by_chi_square() -> None:
+def test_noise_has_the_variance_of_its_weight_when_measured_by_chi_square():
     layout = GroupLayout((70, 60, 20))
     groups = make_groups(300, sizes=layout.sizes, seed=2)
     measured, _ = measure(groups, layout, noise_multiplier=3.0, seed=3)
@@ -107,7 +105,7 @@ def test_noise_has_the_variance_of_its_weight_when_measured_by_chi_square() -> N
     assert not has_variance(0.9 * together[:5_000])
 
 
-def test_answers_weigh_by_their_own_noise_when_they_become_a_loss() -> None:
+def test_answers_weigh_by_their_own_noise_when_they_become_a_loss():
     groups = make_groups(300, sizes=SIZES, seed=4)
     measured, _ = measure(groups, LAYOUT, noise_multiplier=2.0)
     probabilities = np.full((1, LAYOUT.width), 0.0, np.float32)
@@ -119,6 +117,6 @@ def test_answers_weigh_by_their_own_noise_when_they_become_a_loss() -> None:
     assert loss == pytest.approx(expected, rel=1e-4)
 
 
-def test_release_is_refused_when_the_noise_is_none() -> None:
+def test_release_is_refused_when_the_noise_is_none():
     with pytest.raises(PrivacyError, match="noise_multiplier"):
         measure(make_groups(5, sizes=SIZES, seed=0), LAYOUT, noise_multiplier=0.0)

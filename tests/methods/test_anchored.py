@@ -64,9 +64,7 @@ def run(encoded: EncodedTable, **more: Any) -> Run:
     ],
 )
 @pytest.mark.parametrize("epsilon", [0.05, 1.0, 30.0])
-def test_budget_is_met_by_one_accountant_when_planned_by_any_rule(
-    anchor: str, relation: NeighboringRelation, rule: str, epsilon: float
-) -> None:
+def test_budget_is_met_by_one_accountant_when_planned_by_any_rule(anchor, relation, rule, epsilon):
     """The anchor and the critic are two phases of one run: neither may be calibrated by an accountant of its own."""
     plan = make_shipped_plan(anchor=anchor, epsilon=epsilon, relation=relation, rule=rule)
     guarantee = reserve(plan).guarantee()
@@ -90,9 +88,7 @@ def test_budget_is_met_by_one_accountant_when_planned_by_any_rule(
 @pytest.mark.parametrize("anchor", ANCHORS)
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("epsilon", [0.05, 1.0, 30.0])
-def test_total_is_that_of_other_formulas_when_accounted_by_moments(
-    anchor: str, relation: NeighboringRelation, epsilon: float
-) -> None:
+def test_total_is_that_of_other_formulas_when_accounted_by_moments(anchor, relation, epsilon):
     plan = make_shipped_plan(anchor=anchor, epsilon=epsilon, relation=relation, rule="moments")
     claimed = reserve(plan).guarantee().epsilon
     again = epsilon_with_critic(get_charges(plan), delta=DELTA, relation=relation)
@@ -105,9 +101,7 @@ def test_total_is_that_of_other_formulas_when_accounted_by_moments(
 @pytest.mark.parametrize("records", [1, 3, 5_000])
 @pytest.mark.parametrize("columns", [NARROW[:1], NARROW[:2]])
 @pytest.mark.parametrize("anchor", ANCHORS)
-def test_total_is_that_of_other_formulas_when_columns_and_rows_are_few_or_the_sample_is_small(
-    anchor: str, columns: list, records: int
-) -> None:
+def test_total_is_that_of_other_formulas_when_columns_and_rows_are_few_or_the_sample_is_small(anchor, columns, records):
     # One record is a sample of everything; of 5,000, twenty are.
     plan = make_plan(make_table(records, columns=columns), anchor=anchor)
     claimed = reserve(plan).guarantee().epsilon
@@ -128,7 +122,7 @@ class OrderedLedger(Ledger):
 
 
 @pytest.mark.parametrize("anchor", ANCHORS)
-def test_every_read_comes_after_its_charge_when_a_critic_follows(anchor: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_read_comes_after_its_charge_when_a_critic_follows(anchor, monkeypatch):
     encoded = make_table(40, columns=NARROW[:4])
     plan = make_plan(encoded, anchor=anchor)
     watcher, seen = Watcher(), Counter[str]()
@@ -176,9 +170,7 @@ def fit_and_watch(
     return before, after, scores[0], scores[1]
 
 
-def test_anchor_is_kept_when_the_critic_weighs_nothing_and_left_when_it_weighs_much(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_anchor_is_kept_when_the_critic_weighs_nothing_and_left_when_it_weighs_much(monkeypatch):
     encoded = make_table(400, columns=NARROW[:3])
     before, kept, first, last = fit_and_watch(encoded, monkeypatch=monkeypatch, critic_weight=0.0)
     assert last <= 1.05 * first
@@ -198,9 +190,7 @@ def test_anchor_is_kept_when_the_critic_weighs_nothing_and_left_when_it_weighs_m
 @pytest.mark.parametrize(
     ("setting", "value"), [("latent", 8), ("hidden_generator", (8,)), ("engine", "fused"), ("noise_multiplier", 2.0)]
 )
-def test_setting_of_the_lone_critic_is_refused_by_name_when_there_is_an_anchor(
-    anchor: str, setting: str, value: Any
-) -> None:
+def test_setting_of_the_lone_critic_is_refused_by_name_when_there_is_an_anchor(anchor, setting, value):
     method = get_method("dp-wgan")
     with pytest.raises(UsageError, match=f"{setting.replace('_', '-')}: it needs the anchor none"):
         method.make_settings(anchor=anchor, **{setting: value})
@@ -222,19 +212,19 @@ def test_setting_of_the_lone_critic_is_refused_by_name_when_there_is_an_anchor(
         ("generator", "mlp"),
     ],
 )
-def test_setting_of_the_fit_is_refused_by_name_when_there_is_no_anchor(setting: str, value: Any) -> None:
+def test_setting_of_the_fit_is_refused_by_name_when_there_is_no_anchor(setting, value):
     method = get_method("dp-wgan")
     with pytest.raises(UsageError, match=f"without an anchor.*{setting.replace('_', '-')}"):
         method.make_settings(anchor="none", **{setting: value})
     assert getattr(method.make_settings(**{setting: value}).fit, setting) == value
 
 
-def test_steps_are_refused_when_too_few_for_one_generator_step() -> None:
+def test_steps_are_refused_when_too_few_for_one_generator_step():
     with pytest.raises(UsageError, match="generator would stand still"):
         make_plan(make_table(40), steps=3, critic_steps_per_generator_step=4)
 
 
-def test_settings_are_the_papers_when_there_is_no_anchor() -> None:
+def test_settings_are_the_papers_when_there_is_no_anchor():
     method = get_method("dp-wgan")
     plan = plan_run("dp-wgan", make_table(40).shape, anchor="none", steps=5)
     assert isinstance(plan, TrainingPlan)

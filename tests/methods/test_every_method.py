@@ -67,14 +67,12 @@ def refuse_damaged(folder: Path) -> None:
         file.write_bytes(content)
 
 
-def test_every_method_of_the_registry_is_run() -> None:
+def test_every_method_of_the_registry_is_run():
     assert {method for method, _ in VARIANTS.values()} == set(METHODS)
 
 
 @pytest.mark.parametrize(("variant", "table"), CASES)
-def test_rows_are_legal_and_what_was_planned_is_charged_when_a_method_runs(
-    variant: str, table: str, tmp_path: Path
-) -> None:
+def test_rows_are_legal_and_what_was_planned_is_charged_when_a_method_runs(variant, table, tmp_path):
     encoded, shape = TABLES[table]
     plan, watcher = make_variant(variant, shape), Watcher()
     done = fit(VARIANTS[variant][0], encoded, plan, ledger=reserve(plan, observers=[watcher]))
@@ -122,7 +120,7 @@ def test_rows_are_legal_and_what_was_planned_is_charged_when_a_method_runs(
 
 
 @pytest.mark.parametrize("variant", [variant for variant in FORMAL if "mlp" not in variant])
-def test_fit_stops_before_a_release_when_it_was_spent(variant: str) -> None:
+def test_fit_stops_before_a_release_when_it_was_spent(variant):
     encoded, shape = TABLES["images" if VARIANTS[variant][0] == "ron-gauss" else "every kind"]
     plan = make_variant(variant, shape)
     for spent in range(len(plan.releases)):
@@ -136,7 +134,7 @@ def test_fit_stops_before_a_release_when_it_was_spent(variant: str) -> None:
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_no_guarantee_is_opened_when_a_method_has_none(variant: str) -> None:
+def test_no_guarantee_is_opened_when_a_method_has_none(variant):
     plan = make_variant(variant, TABLES["every kind"][1])
     if variant in FORMAL:
         assert open_for_plan(plan, no_guarantee=False).guarantee().epsilon <= 1.0
@@ -148,9 +146,7 @@ def test_no_guarantee_is_opened_when_a_method_has_none(variant: str) -> None:
 @pytest.mark.parametrize("epsilon", [0.01, 0.1, 1.0, 10.0, 100.0])
 @pytest.mark.parametrize("relation", list(NeighboringRelation))
 @pytest.mark.parametrize("method", METHODS)
-def test_claim_is_no_more_than_was_asked_for_when_a_method_is_planned(
-    method: str, relation: NeighboringRelation, epsilon: float
-) -> None:
+def test_claim_is_no_more_than_was_asked_for_when_a_method_is_planned(method, relation, epsilon):
     shape = replace(TABLES["every kind"][1], records=3_000)
     for variant in (name for name in FORMAL if VARIANTS[name][0] == method and "mlp" not in name):
         for rule in (
@@ -172,7 +168,7 @@ def test_claim_is_no_more_than_was_asked_for_when_a_method_is_planned(
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_plan_says_what_it_costs_when_asked(variant: str) -> None:
+def test_plan_says_what_it_costs_when_asked(variant):
     method, _ = VARIANTS[variant]
     for table in ("every kind", *(["images"] if method in OF_IMAGES else [])):
         shape = TABLES[table][1]
@@ -184,7 +180,7 @@ def test_plan_says_what_it_costs_when_asked(variant: str) -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_setting_is_refused_by_name_when_it_is_another_methods(method: str) -> None:
+def test_setting_is_refused_by_name_when_it_is_another_methods(method):
     own = set(declared(METHODS[method].settings))
     strange = {key for entry in METHODS.values() for key in declared(entry.settings)} - own
     assert strange

@@ -12,7 +12,7 @@ from tests.methods.privacy_totals import gaussian_delta
 from tests.methods.runs import NARROW, make_plan, make_table, run
 
 
-def test_columns_are_independent_when_the_table_holds_two_that_are_the_same() -> None:
+def test_columns_are_independent_when_the_table_holds_two_that_are_the_same():
     encoded = make_table(3_000, columns=[NARROW[0], NARROW[3]])
     encoded.codes[:, 0] %= 5
     encoded.codes[:, 1] = encoded.codes[:, 0]
@@ -27,7 +27,7 @@ def test_columns_are_independent_when_the_table_holds_two_that_are_the_same() ->
 
 
 @pytest.mark.parametrize("epsilon", [0.05, 1.0, 30.0])
-def test_noise_is_that_of_one_gaussian_when_the_whole_budget_is_its_own(epsilon: float) -> None:
+def test_noise_is_that_of_one_gaussian_when_the_whole_budget_is_its_own(epsilon):
     plan = make_plan("independent", make_table(300).shape, epsilon=epsilon, rule="pld")
     (event, count) = plan.releases[0].charge
     assert count == 1

@@ -48,9 +48,7 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("epsilon", EPSILONS)
-def test_total_is_that_of_other_formulas_when_accounted_by_moments(
-    kind: str, relation: NeighboringRelation, epsilon: float
-) -> None:
+def test_total_is_that_of_other_formulas_when_accounted_by_moments(kind, relation, epsilon):
     name, chosen = KINDS[kind]
     plan = make_plan(name, make_table(300).shape, epsilon=epsilon, relation=relation, **chosen)
     claimed = reserve(plan).guarantee().epsilon
@@ -69,9 +67,7 @@ def test_total_is_that_of_other_formulas_when_accounted_by_moments(
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("rule", ["moments", "amortized", "pld"])
 @pytest.mark.parametrize("epsilon", [0.05, 1.0, 30.0])
-def test_claim_is_no_less_than_its_gaussians_alone_prove_when_accounted_by_any_rule(
-    kind: str, relation: NeighboringRelation, rule: str, epsilon: float
-) -> None:
+def test_claim_is_no_less_than_its_gaussians_alone_prove_when_accounted_by_any_rule(kind, relation, rule, epsilon):
     """The exact curve of the Gaussians of a run, which any sound claim about more than them must lie above."""
     name, chosen = KINDS[kind]
     plan = make_plan(name, make_table(300).shape, epsilon=epsilon, relation=relation, rule=rule, **chosen)
@@ -88,7 +84,7 @@ def test_claim_is_no_less_than_its_gaussians_alone_prove_when_accounted_by_any_r
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_rows_are_all_that_grows_when_a_table_has_more_of_them(kind: str) -> None:
+def test_rows_are_all_that_grows_when_a_table_has_more_of_them(kind):
     name, chosen = KINDS[kind]
     shape = make_table(300).shape
     less, more = (make_plan(name, dataclasses.replace(shape, records=records), **chosen) for records in (300, 300_000))
@@ -100,7 +96,7 @@ def test_rows_are_all_that_grows_when_a_table_has_more_of_them(kind: str) -> Non
 
 
 @pytest.mark.parametrize("setting", ["ways", "fit_steps", "most_cells", "generator"])
-def test_setting_of_marginals_is_refused_by_name_when_networks_play(setting: str) -> None:
+def test_setting_of_marginals_is_refused_by_name_when_networks_play(setting):
     with pytest.raises(UsageError, match=setting.replace("_", "-")):
         get_method("query-gan").make_settings(oracle="one-layer", **{setting: 3})
 
@@ -114,9 +110,7 @@ READS: list[tuple[Any, str]] = [
 
 
 @pytest.mark.parametrize("kind", ["marginals", "one-layer"])
-def test_rows_are_read_behind_the_door_alone_when_networks_or_the_certificate_need_them(
-    kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_are_read_behind_the_door_alone_when_networks_or_the_certificate_need_them(kind, monkeypatch):
     name, chosen = KINDS[kind]
     encoded = make_table(100, columns=NARROW[:3])
     plan = make_plan(name, encoded.shape, **chosen)
@@ -150,9 +144,7 @@ def find_worst_error(groups: npt.NDArray[np.int32], probabilities: npt.NDArray[n
 
 @pytest.mark.statistical
 @pytest.mark.parametrize(("share", "broken"), [(1.0, False), (0.9, True), (0.0, True)])
-def test_certificate_fails_no_more_often_than_it_says_when_run_again_and_again(
-    share: float, broken: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_certificate_fails_no_more_often_than_it_says_when_run_again_and_again(share, broken, monkeypatch):
     """Violations are binomial at most; their count passes the bound with probability 1e-6.
 
     The twins have nine tenths of the slack, and none.
@@ -200,7 +192,7 @@ def find_exact(
 
 @settings(deadline=None, max_examples=60)
 @given(st.integers(1, 30), st.integers(0, 2**31))
-def test_worst_error_moves_by_no_more_than_one_record_when_a_record_goes_or_changes(records: int, seed: int) -> None:
+def test_worst_error_moves_by_no_more_than_one_record_when_a_record_goes_or_changes(records, seed):
     rng = np.random.default_rng(seed)
     groups = make_groups(records, sizes=SIZES, seed=seed)
     probabilities = make_probabilities(5, sizes=SIZES, seed=seed)
@@ -214,7 +206,7 @@ def test_worst_error_moves_by_no_more_than_one_record_when_a_record_goes_or_chan
     assert abs(worst - changed) <= sensitivity
 
 
-def test_certificate_says_what_it_is_of_when_described() -> None:
+def test_certificate_says_what_it_is_of_when_described():
     certificate, _ = certify(
         make_groups(60, sizes=SIZES, seed=1),
         make_probabilities(5, sizes=SIZES, seed=2),
@@ -229,7 +221,7 @@ def test_certificate_says_what_it_is_of_when_described() -> None:
     assert 0 <= certificate.alpha <= 1
 
 
-def test_certificate_is_the_released_error_and_its_slack_when_bounded() -> None:
+def test_certificate_is_the_released_error_and_its_slack_when_bounded():
     groups, probabilities = make_groups(60, sizes=SIZES, seed=1), make_probabilities(5, sizes=SIZES, seed=2)
     certificate, watcher = certify(groups, probabilities, records=60)
     stddev = 2.0 * watcher.releases[0].sensitivity
@@ -238,7 +230,7 @@ def test_certificate_is_the_released_error_and_its_slack_when_bounded() -> None:
     assert certificate.failure_probability == 0.05
 
 
-def test_certificate_has_its_hundredth_of_the_budget_when_planned() -> None:
+def test_certificate_has_its_hundredth_of_the_budget_when_planned():
     plan = make_plan("query-gan", make_table(300).shape)
     (release,) = plan.extra
     event = release.event

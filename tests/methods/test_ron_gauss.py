@@ -21,11 +21,11 @@ ZERO_OUT, REPLACE_ONE = NeighboringRelation.ZERO_OUT, NeighboringRelation.REPLAC
 
 @pytest.mark.parametrize("label", ["letters", "two", "same", "hours"])
 @pytest.mark.parametrize("records", [1, 200])
-def test_sampled_cells_are_legal_when_each_class_has_a_gaussian(label: str, records: int) -> None:
+def test_sampled_cells_are_legal_when_each_class_has_a_gaussian(label, records):
     refuse_illegal(run("ron-gauss", make_table(records), label=label).sampled)
 
 
-def test_cells_of_all_kinds_are_legal_when_ranges_are_wide() -> None:
+def test_cells_of_all_kinds_are_legal_when_ranges_are_wide():
     from tests.marginals.tables import COLUMNS
 
     refuse_illegal(run("ron-gauss", make_table(100, columns=COLUMNS)).sampled)
@@ -34,9 +34,7 @@ def test_cells_of_all_kinds_are_legal_when_ranges_are_wide() -> None:
 @pytest.mark.parametrize("relation", [ZERO_OUT, REPLACE_ONE])
 @pytest.mark.parametrize("label", [None, "letters"])
 @pytest.mark.parametrize("epsilon", [0.05, 1.0, 30.0])
-def test_pure_epsilons_add_to_the_budget_when_noise_is_laplace(
-    relation: NeighboringRelation, label: str | None, epsilon: float
-) -> None:
+def test_pure_epsilons_add_to_the_budget_when_noise_is_laplace(relation, label, epsilon):
     plan = make_plan("ron-gauss", make_table(300).shape, epsilon=epsilon, relation=relation, label=label)
     total, histograms = 0.0, []
     for release in plan.releases:
@@ -59,7 +57,7 @@ def test_pure_epsilons_add_to_the_budget_when_noise_is_laplace(
 
 @pytest.mark.parametrize("relation", [ZERO_OUT, REPLACE_ONE])
 @pytest.mark.parametrize("epsilon", [0.05, 1.0, 30.0])
-def test_noise_is_that_of_two_gaussians_when_asked_for(relation: NeighboringRelation, epsilon: float) -> None:
+def test_noise_is_that_of_two_gaussians_when_asked_for(relation, epsilon):
     plan = make_plan(
         "ron-gauss", make_table(300).shape, epsilon=epsilon, relation=relation, rule="pld", noise="gaussian"
     )
@@ -70,7 +68,7 @@ def test_noise_is_that_of_two_gaussians_when_asked_for(relation: NeighboringRela
     assert reserve(plan).guarantee().delta == 1e-5
 
 
-def test_lists_of_cells_come_off_the_budget_when_they_are_paid_for() -> None:
+def test_lists_of_cells_come_off_the_budget_when_they_are_paid_for():
     others = ((stable_selection(epsilon=0.25, delta=1e-7), 2),)
     plan = make_plan("ron-gauss", make_table(300).shape, others=others)
     assert sum(release.event.epsilon for release in plan.releases) == pytest.approx(0.5, rel=1e-6)
@@ -91,12 +89,12 @@ def test_lists_of_cells_come_off_the_budget_when_they_are_paid_for() -> None:
         ({"rounds": 3}, "ron-gauss has no setting rounds"),
     ],
 )
-def test_setting_is_refused_by_name_when_it_cannot_be_had(settings: dict, words: str) -> None:
+def test_setting_is_refused_by_name_when_it_cannot_be_had(settings, words):
     with pytest.raises(UsageError, match=words):
         make_plan("ron-gauss", make_table(100).shape, **settings)
 
 
-def test_label_is_refused_when_nothing_is_beside_it_or_it_has_too_many_classes() -> None:
+def test_label_is_refused_when_nothing_is_beside_it_or_it_has_too_many_classes():
     from dpwgan.table.schema import CategoricalColumn
 
     with pytest.raises(UsageError, match="besides its label"):
@@ -106,7 +104,7 @@ def test_label_is_refused_when_nothing_is_beside_it_or_it_has_too_many_classes()
         make_plan("ron-gauss", make_table(10, columns=[many, NARROW[0]]).shape, label="many")
 
 
-def test_columns_hang_together_when_the_table_holds_two_that_are_the_same() -> None:
+def test_columns_hang_together_when_the_table_holds_two_that_are_the_same():
     encoded = make_table(3_000, columns=[NARROW[0], NARROW[3], NARROW[4]])
     encoded.codes[:, 0] %= 5
     encoded.codes[:, 1] = encoded.codes[:, 0]
@@ -120,7 +118,7 @@ def test_columns_hang_together_when_the_table_holds_two_that_are_the_same() -> N
     assert np.mean(done.sampled.codes[:, 0] == done.sampled.codes[:, 1]) > 0.9
 
 
-def test_numbers_hang_together_when_one_rises_with_the_other() -> None:
+def test_numbers_hang_together_when_one_rises_with_the_other():
     encoded = make_table(5_000, columns=[NARROW[4], NARROW[5]])
     encoded.codes[:] = 1  # available
     encoded.numbers[:, 1] = encoded.numbers[:, 0]
@@ -131,7 +129,7 @@ def test_numbers_hang_together_when_one_rises_with_the_other() -> None:
     assert np.corrcoef(ranks[there].T)[0, 1] > 0.7
 
 
-def test_projection_is_orthonormal_when_drawn() -> None:
+def test_projection_is_orthonormal_when_drawn():
     rng = np.random.default_rng(1)
     for width, dimension in ((5, 5), (30, 7), (1, 1), (4, 0)):
         found = draw_projection(width, dimension, rng=rng)
@@ -140,7 +138,7 @@ def test_projection_is_orthonormal_when_drawn() -> None:
     assert abs(signs.sum()) < 120  # six stddevs: no side is preferred, which QR alone does
 
 
-def test_nearest_semidefinite_matrix_is_found_when_eigenvalues_are_negative() -> None:
+def test_nearest_semidefinite_matrix_is_found_when_eigenvalues_are_negative():
     rng = np.random.default_rng(2)
     noisy = rng.standard_normal((6, 6))
     noisy += noisy.T
@@ -155,7 +153,7 @@ def test_nearest_semidefinite_matrix_is_found_when_eigenvalues_are_negative() ->
     np.testing.assert_allclose(project_on_semidefinite(done) @ project_on_semidefinite(done).T, done, atol=1e-12)
 
 
-def test_dimension_grows_with_rows_and_budget_when_it_is_chosen() -> None:
+def test_dimension_grows_with_rows_and_budget_when_it_is_chosen():
     shape = make_table(300).shape
     found = [make_plan("ron-gauss", shape, epsilon=epsilon).dimension for epsilon in (0.01, 1.0, 100.0)]
     assert found == sorted(found)

@@ -36,7 +36,7 @@ def run(records: int, *, seed: int = 1, drawn: int = 200, **settings: Any) -> Ru
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
 @pytest.mark.parametrize("records", [1, 2, 300])
 @pytest.mark.parametrize("projection", ["cosine", "random", None])
-def test_sampled_images_are_legal_when_rows_are_few_or_many(noise: str, records: int, projection: str | None) -> None:
+def test_sampled_images_are_legal_when_rows_are_few_or_many(noise, records, projection):
     done = run(records, noise=noise, projection=projection)
     refuse_illegal(done.sampled)
     assert [line["label"] for line in done.ledger.itemise()] == LABELS
@@ -47,7 +47,7 @@ def test_sampled_images_are_legal_when_rows_are_few_or_many(noise: str, records:
 
 @pytest.mark.parametrize("relation", [ZERO_OUT, REPLACE_ONE])
 @pytest.mark.parametrize("epsilon", [0.05, 1.0, 30.0])
-def test_pure_epsilons_add_to_the_budget_when_noise_is_laplace(relation: NeighboringRelation, epsilon: float) -> None:
+def test_pure_epsilons_add_to_the_budget_when_noise_is_laplace(relation, epsilon):
     plan = make_plan("ron-gauss", make_images(300)[1], epsilon=epsilon, relation=relation)
     total = 0.0
     for event, count in (release.charge for release in plan.releases):
@@ -61,7 +61,7 @@ def test_pure_epsilons_add_to_the_budget_when_noise_is_laplace(relation: Neighbo
 
 
 @pytest.mark.parametrize("relation", [ZERO_OUT, REPLACE_ONE])
-def test_noise_is_that_of_three_gaussians_when_asked_for(relation: NeighboringRelation) -> None:
+def test_noise_is_that_of_three_gaussians_when_asked_for(relation):
     shape = make_images(300)[1]
     for epsilon in (0.05, 1.0, 30.0):
         plan = make_plan("ron-gauss", shape, epsilon=epsilon, relation=relation, rule="pld", noise="gaussian")
@@ -73,7 +73,7 @@ def test_noise_is_that_of_three_gaussians_when_asked_for(relation: NeighboringRe
 
 
 @pytest.mark.parametrize("label", LABELS)
-def test_no_row_is_read_when_the_ledger_refuses(label: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_row_is_read_when_the_ledger_refuses(label, monkeypatch):
     encoded, shape = make_images(50)
     plan = make_plan("ron-gauss", shape)
     ledger = reserve(plan)
@@ -90,7 +90,7 @@ def test_no_row_is_read_when_the_ledger_refuses(label: str, monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("settings", [{}, {"noise": "gaussian"}, {"projection": "random", "projection_dimension": 36}])
-def test_classes_look_like_themselves_when_the_budget_is_large(settings: dict) -> None:
+def test_classes_look_like_themselves_when_the_budget_is_large(settings):
     """Class k of the tables of the tests is bright in row k, counted round."""
     sampled = run(3_000, epsilon=30.0, drawn=3_000, **settings).sampled
     pixels, labels = sampled.numbers.reshape(-1, 6, 6), sampled.codes[:, 0]
@@ -101,7 +101,7 @@ def test_classes_look_like_themselves_when_the_budget_is_large(settings: dict) -
         assert abs(others.mean() - 30 / 255) < 0.06
 
 
-def test_label_is_that_of_the_layout_when_none_is_named() -> None:
+def test_label_is_that_of_the_layout_when_none_is_named():
     shape = make_images(300)[1]
     assert make_plan("ron-gauss", shape).grid.label.column == "y"
     summary = make_plan("ron-gauss", shape, label="y", noise="gaussian").summary()
@@ -111,7 +111,7 @@ def test_label_is_that_of_the_layout_when_none_is_named() -> None:
     assert set(summary["projection_dimension"]) == {"centre", "means", "covariance"}
 
 
-def test_table_has_one_way_counts_as_ever_when_it_is_not_images_and_a_label_alone() -> None:
+def test_table_has_one_way_counts_as_ever_when_it_is_not_images_and_a_label_alone():
     shape = make_images(300)[1]
     assert find_images(replace(shape, image=None)) is None
     more = make_schema(6, 6, 1, other={"type": "enum", "count": 2})
@@ -129,12 +129,12 @@ def test_table_has_one_way_counts_as_ever_when_it_is_not_images_and_a_label_alon
         ({"label": "p0"}, "not of numbers"),
     ],
 )
-def test_setting_is_refused_by_name_when_images_cannot_have_it(settings: dict, words: str) -> None:
+def test_setting_is_refused_by_name_when_images_cannot_have_it(settings, words):
     with pytest.raises(UsageError, match=words):
         make_plan("ron-gauss", make_images(100)[1], **settings)
 
 
-def test_cosine_projection_is_refused_when_the_table_is_no_image() -> None:
+def test_cosine_projection_is_refused_when_the_table_is_no_image():
     from tests.methods.runs import NARROW, make_table
 
     with pytest.raises(UsageError, match="the projection cosine is for images"):
@@ -143,7 +143,7 @@ def test_cosine_projection_is_refused_when_the_table_is_no_image() -> None:
     assert isinstance(NARROW[0], CategoricalColumn)
 
 
-def test_dimensions_grow_with_rows_and_budget_and_classes_part_when_there_is_enough_of_both() -> None:
+def test_dimensions_grow_with_rows_and_budget_and_classes_part_when_there_is_enough_of_both():
     shape = make_images(300)[1]
     wide = replace(shape, records=10**6)
     sizes = [
@@ -156,7 +156,7 @@ def test_dimensions_grow_with_rows_and_budget_and_classes_part_when_there_is_eno
     assert make_plan("ron-gauss", replace(shape, records=10**9), epsilon=10.0).by_class
 
 
-def test_means_are_released_ones_when_noise_is_little_and_of_all_when_it_is_all() -> None:
+def test_means_are_released_ones_when_noise_is_little_and_of_all_when_it_is_all():
     rng = np.random.default_rng(1)
     truth, records, bands = rng.standard_normal((3, 8)) / 5, np.array([50.0, 30.0, 20.0]), np.arange(8) // 3
     sums = truth * records[:, np.newaxis]
@@ -172,7 +172,7 @@ def test_means_are_released_ones_when_noise_is_little_and_of_all_when_it_is_all(
     assert np.isfinite(shrink_means(sums, np.array([100.0, 0.0, 0.0]), bands, stddev=1e3, total=100.0)).all()
 
 
-def test_covariance_is_nearer_to_the_truth_when_noise_is_taken_off() -> None:
+def test_covariance_is_nearer_to_the_truth_when_noise_is_taken_off():
     rng = np.random.default_rng(2)
     truth = np.diag(np.concatenate(([300.0, 100.0], np.full(28, 3.0))))
     bands = np.arange(30) // 5
@@ -186,7 +186,7 @@ def test_covariance_is_nearer_to_the_truth_when_noise_is_taken_off() -> None:
     assert np.linalg.norm(found - truth) < 0.8 * np.linalg.norm(plain @ plain.T - truth)
 
 
-def test_centre_is_the_released_one_when_noise_is_little_and_grey_when_it_is_all() -> None:
+def test_centre_is_the_released_one_when_noise_is_little_and_grey_when_it_is_all():
     truth, bands = np.random.default_rng(4).standard_normal(9) / 3, np.arange(9) // 3
     np.testing.assert_allclose(shrink_centre(truth, bands, variance=1e-18), truth, atol=1e-9)
     assert not shrink_centre(truth, bands, variance=400.0).any()

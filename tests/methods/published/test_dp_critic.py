@@ -27,7 +27,7 @@ def plan_formally(shape: TableShape, **more: Any) -> FormalPlan:
     return plan
 
 
-def test_plan_says_to_estimate_the_loss_when_there_is_no_guarantee() -> None:
+def test_plan_says_to_estimate_the_loss_when_there_is_no_guarantee():
     plan = make_plan("dp-critic", make_table(300).shape, critic_steps_per_generator_step=1)
     event = plan.releases[0].event
     assert isinstance(event, Unprotected)
@@ -36,9 +36,7 @@ def test_plan_says_to_estimate_the_loss_when_there_is_no_guarantee() -> None:
 
 
 @pytest.mark.parametrize(("relation", "epsilon"), [(RELATIONS[0], 0.05), (RELATIONS[1], 1.0)])
-def test_formal_plan_meets_the_budget_when_classes_are_released_too(
-    relation: NeighboringRelation, epsilon: float
-) -> None:
+def test_formal_plan_meets_the_budget_when_classes_are_released_too(relation, epsilon):
     for shape in (make_images(60, side=8)[1], make_table(3_000).shape):
         plan = plan_formally(shape, relation=relation, epsilon=epsilon, steps=50)
         ledger = open_for_plan(plan)
@@ -48,7 +46,7 @@ def test_formal_plan_meets_the_budget_when_classes_are_released_too(
         assert plan.critic.clip_target < plan.critic.l2_clip_norm == (1.0 if shape.image is None else 3.0)
 
 
-def test_shares_are_a_distribution_when_the_noise_is_large() -> None:
+def test_shares_are_a_distribution_when_the_noise_is_large():
     encoded, shape = make_images(60, side=8)
     plan = plan_formally(shape, epsilon=0.05)
     for seed in range(5):
@@ -60,7 +58,7 @@ def test_shares_are_a_distribution_when_the_noise_is_large() -> None:
         release_classes(encoded, plan_formally(make_table(60).shape), ledger=open_for_plan(plan))
 
 
-def test_released_classes_are_their_shares_and_the_mean_picture_when_the_noise_is_small() -> None:
+def test_released_classes_are_their_shares_and_the_mean_picture_when_the_noise_is_small():
     encoded, shape = make_images(60, side=8)
     plan = plan_formally(shape, epsilon=10.0)
     assert plan.frame is not None
@@ -72,9 +70,7 @@ def test_released_classes_are_their_shares_and_the_mean_picture_when_the_noise_i
 
 
 @pytest.mark.parametrize("brightness", [1.0, 5.0])
-def test_a_record_moves_the_sum_of_classes_within_its_sensitivity_when_it_is_taken_out_or_replaced(
-    brightness: float,
-) -> None:
+def test_a_record_moves_the_sum_of_classes_within_its_sensitivity_when_it_is_taken_out_or_replaced(brightness):
     """The worst records: white and black, of unlike labels; and pixels that no specs allow, which are shortened."""
     encoded, _ = make_images(3, side=8)
     plan = plan_formally(make_images(60, side=8)[1])
@@ -105,12 +101,12 @@ def test_a_record_moves_the_sum_of_classes_within_its_sensitivity_when_it_is_tak
         ({"l2_clip_norm": 2.0}, "clip-norm with --formal only"),
     ],
 )
-def test_settings_are_refused_when_they_do_not_fit_together(settings: dict[str, Any], message: str) -> None:
+def test_settings_are_refused_when_they_do_not_fit_together(settings, message):
     with pytest.raises(UsageError, match=message):
         get_method("dp-critic").make_settings(**settings)
 
 
-def test_formal_summary_tells_noise_and_batch_when_asked() -> None:
+def test_formal_summary_tells_noise_and_batch_when_asked():
     summary = plan_formally(make_images(60, side=8)[1]).summary()
     assert summary["formal"]
     assert summary["noise_multiplier"] > 0

@@ -44,9 +44,7 @@ def make_plan(name: str, shape: TableShape, **more: Any) -> Any:
 
 
 @pytest.mark.parametrize("images", [False, True])
-def test_step_moves_by_the_clip_norm_at_most_when_a_record_is_taken_out_wherever_it_is_in_the_batch(
-    images: bool,
-) -> None:
+def test_step_moves_by_the_clip_norm_at_most_when_a_record_is_taken_out_wherever_it_is_in_the_batch(images):
     from dpwgan.critic.private_step import FusedStep
     from dpwgan.methods.published.dp_gan import make_discriminator
 
@@ -81,9 +79,7 @@ def get_tables() -> dict[str, tuple[EncodedTable, TableShape]]:
 @pytest.mark.parametrize("relation", list(NeighboringRelation))
 @pytest.mark.parametrize("kind", ["table", "images"])
 @pytest.mark.parametrize("name", METHODS)
-def test_charges_add_up_to_the_budget_when_they_are_added_up_anew(
-    name: str, kind: str, relation: NeighboringRelation
-) -> None:
+def test_charges_add_up_to_the_budget_when_they_are_added_up_anew(name, kind, relation):
     others = [(gaussian(noise_multiplier=30.0), 1)]
     plan = make_plan(name, get_tables()[kind][1], relation=relation, others=others, steps=30)
     charges = [*others, *(release.charge for release in plan.releases)]
@@ -95,7 +91,7 @@ def test_charges_add_up_to_the_budget_when_they_are_added_up_anew(
 
 
 @pytest.mark.parametrize("share", [0.2, 0.8])
-def test_prior_gets_its_share_of_rho_when_one_is_asked_for(share: float) -> None:
+def test_prior_gets_its_share_of_rho_when_one_is_asked_for(share):
     plan = make_plan("ron-dp-gan", make_table(3_000).shape, prior_share=share)
     release = [release.charge for release in plan.prior.releases]
     rho = total_rho(release, relation=ZERO_OUT)
@@ -111,7 +107,7 @@ def test_prior_gets_its_share_of_rho_when_one_is_asked_for(share: float) -> None
 
 @pytest.mark.parametrize("kind", ["table", "images"])
 @pytest.mark.parametrize("name", METHODS)
-def test_published_run_states_nothing_when_the_generator_has_the_noise(name: str, kind: str) -> None:
+def test_published_run_states_nothing_when_the_generator_has_the_noise(name, kind):
     encoded, shape = get_tables()[kind]
     plan = make_plan(name, shape, **PLAIN)
     event = plan.releases[-1].event
@@ -132,9 +128,7 @@ def test_published_run_states_nothing_when_the_generator_has_the_noise(name: str
 
 
 @pytest.mark.parametrize(("noise", "steps", "microbatches"), [(1.1, 50, 50), (40.0, 3, 2), (300.0, 10, 5)])
-def test_provable_epsilon_is_an_upper_bound_when_compared_with_the_exact_curve(
-    noise: float, steps: int, microbatches: int
-) -> None:
+def test_provable_epsilon_is_an_upper_bound_when_compared_with_the_exact_curve(noise, steps, microbatches):
     from dpwgan.privacy.accountants.moments import MOMENTS
 
     delta = 1e-5
@@ -154,7 +148,7 @@ def test_provable_epsilon_is_an_upper_bound_when_compared_with_the_exact_curve(
         assert found < accountant < 1.2 * found
 
 
-def test_sum_of_the_generators_microbatches_moves_by_twice_its_bound_when_the_discriminator_turns_round() -> None:
+def test_sum_of_the_generators_microbatches_moves_by_twice_its_bound_when_the_discriminator_turns_round():
     """What makes the published epsilon wrong: one record may turn the discriminator, and with it all gradients."""
     import tensorflow as tf
 
@@ -185,13 +179,13 @@ def test_sum_of_the_generators_microbatches_moves_by_twice_its_bound_when_the_di
     assert np.linalg.norm(here - there) == pytest.approx(2 * 5 * 1.5, rel=1e-5)
 
 
-def test_microbatches_are_fifty_when_a_batch_has_a_hundred_rows() -> None:
+def test_microbatches_are_fifty_when_a_batch_has_a_hundred_rows():
     assert count_microbatches(100) == 50
     assert count_microbatches(7) == 3
     assert count_microbatches(1) == 1
 
 
-def test_ron_dp_gan_starts_as_its_prior_when_nothing_has_been_learnt() -> None:
+def test_ron_dp_gan_starts_as_its_prior_when_nothing_has_been_learnt():
     import tensorflow as tf
 
     encoded, shape = make_images(80, side=8)
@@ -216,7 +210,7 @@ def test_ron_dp_gan_starts_as_its_prior_when_nothing_has_been_learnt() -> None:
     del tf
 
 
-def test_samplers_agree_with_the_networks_when_weights_and_draws_are_the_same() -> None:
+def test_samplers_agree_with_the_networks_when_weights_and_draws_are_the_same():
     import tensorflow as tf
 
     from dpwgan.methods.published.smooth_images import SmoothGenerator
@@ -275,13 +269,13 @@ def test_samplers_agree_with_the_networks_when_weights_and_draws_are_the_same() 
         ("ron-dp-gan", {"latent": 3}, "latent"),
     ],
 )
-def test_settings_are_refused_when_the_method_has_none_of_them(name: str, settings: dict[str, Any], words: str) -> None:
+def test_settings_are_refused_when_the_method_has_none_of_them(name, settings, words):
     with pytest.raises(UsageError, match=words):
         get_method(name).make_settings(**settings)
 
 
 @pytest.mark.parametrize("method", [DpGan, RonDpGan])
-def test_plan_is_refused_when_it_asks_for_what_the_table_has_not(method: Any) -> None:
+def test_plan_is_refused_when_it_asks_for_what_the_table_has_not(method):
     with pytest.raises(UsageError, match="needs a column"):
         make_plan(method.name, TableShape(records=10, spans=()))
     with pytest.raises(UsageError, match="projection-dimension is for images"):

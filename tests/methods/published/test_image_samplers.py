@@ -1,9 +1,7 @@
 """Samplers of images of drawn labels: whatever the network is, labels follow the shares, and files are as they were."""
 
 import json
-from collections.abc import Callable
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -47,7 +45,7 @@ def gather(sampler: Any, records: int, *, chunk: int) -> EncodedTable:
 
 @pytest.mark.statistical
 @every_kind
-def test_labels_fit_the_shares_when_counted_by_chi_square(make_sampler: Callable[..., Any]) -> None:
+def test_labels_fit_the_shares_when_counted_by_chi_square(make_sampler):
     drawn = gather(make_sampler(), 5_001, chunk=1_000)
     assert drawn.records == 5_001
     assert drawn.numbers.shape == (5_001, 72)
@@ -59,9 +57,7 @@ def test_labels_fit_the_shares_when_counted_by_chi_square(make_sampler: Callable
 
 @every_kind
 @pytest.mark.parametrize("damage", ["document", "version", "weights", "shares"])
-def test_saved_generator_is_refused_when_it_is_damaged(
-    tmp_path: Path, make_sampler: Callable[..., Any], damage: str
-) -> None:
+def test_saved_generator_is_refused_when_it_is_damaged(tmp_path, make_sampler, damage):
     sampler = make_sampler()
     sampler.save(tmp_path)
     arrays, document = (tmp_path / f"{sampler.file}.{ending}" for ending in ("npz", "json"))

@@ -21,7 +21,7 @@ def make_plan(name: str, shape: TableShape, **settings: Any) -> Any:
     return plan_run(name, shape, rule="auto", **{**FAST, **settings})
 
 
-def test_noise_is_the_papers_when_epsilon_is_one_of_its_table() -> None:
+def test_noise_is_the_papers_when_epsilon_is_one_of_its_table():
     # Source: Han and Xue 2021, Table 1: q = 600/60,000 (SVHN 700/73,257), T = 10,000, delta = 1e-5.
     for rows, batch, epsilon, sigma in (
         (60_000, 600, 6.786, 1.0),
@@ -34,7 +34,7 @@ def test_noise_is_the_papers_when_epsilon_is_one_of_its_table() -> None:
         assert found == pytest.approx(sigma, rel=1e-3)
 
 
-def test_plan_names_the_published_epsilon_and_none_that_can_be_proved_when_asked() -> None:
+def test_plan_names_the_published_epsilon_and_none_that_can_be_proved_when_asked():
     plan = make_plan("loss-noise-gan", make_table(300).shape, epsilon=2.5)
     event, count = plan.releases[0].charge
     assert isinstance(event, Unprotected)
@@ -54,13 +54,13 @@ def test_plan_names_the_published_epsilon_and_none_that_can_be_proved_when_asked
     ],
 )
 @pytest.mark.parametrize("name", METHODS)
-def test_settings_are_refused_when_they_cannot_be_acted_on(name: str, settings: dict[str, Any], message: str) -> None:
+def test_settings_are_refused_when_they_cannot_be_acted_on(name, settings, message):
     with pytest.raises(UsageError, match=message):
         make_plan(name, make_table(60).shape, **settings)
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_label_is_the_images_own_when_it_is_named(name: str) -> None:
+def test_label_is_the_images_own_when_it_is_named(name):
     _, shape = make_images(60, side=8)
     more = {"critic_steps_per_generator_step": 1}
     assert make_plan(name, shape, label="y", **more).summary() == make_plan(name, shape, **more).summary()
@@ -71,7 +71,7 @@ def test_label_is_the_images_own_when_it_is_named(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_steps_fit_into_minutes_when_they_are_chosen(name: str) -> None:
+def test_steps_fit_into_minutes_when_they_are_chosen(name):
     for shape in (make_table(300).shape, make_images(60, side=28)[1], make_images(60, side=8)[1]):
         plan = plan_run(name, shape, rule="auto")
         assert plan.seconds < 300
