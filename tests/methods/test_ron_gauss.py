@@ -7,12 +7,14 @@ import pytest
 
 from dpwgan.errors import PrivacyError, UsageError
 from dpwgan.gaussians.projection import draw_projection, project_on_semidefinite
+from dpwgan.images.moments import MEANS_REPLACE_ONE_FACTOR
 from dpwgan.methods.ron_gauss import (
     choose_dimension,
 )
 from dpwgan.privacy.budget import NeighboringRelation
 from dpwgan.privacy.events import Laplace, Wishart, stable_selection
 from tests.ledgers import make_release
+from tests.methods.images import make_images
 from tests.methods.privacy_totals import gaussian_delta, total_rho
 from tests.methods.runs import NARROW, make_plan, make_table, refuse_illegal, reserve, run
 
@@ -31,41 +33,44 @@ def test_cells_of_all_kinds_are_legal_when_ranges_are_wide():
     refuse_illegal(run("ron-gauss", make_table(100, columns=COLUMNS)).sampled)
 
 
+SHAPES = {"table": make_table(300).shape, "images": make_images(300)[1]}
+
+
 @pytest.mark.parametrize("relation", [ZERO_OUT, REPLACE_ONE])
-@pytest.mark.parametrize("label", [None, "letters"])
+@pytest.mark.parametrize(("kind", "settings"), [("table", {}), ("table", {"label": "letters"}), ("images", {})])
 @pytest.mark.parametrize("epsilon", [0.05, 1.0, 30.0])
-def test_pure_epsilons_add_to_the_budget_when_noise_is_laplace(relation, label, epsilon):
-    plan = make_plan("ron-gauss", make_table(300).shape, epsilon=epsilon, relation=relation, label=label)
-    total, histograms = 0.0, []
-    for release in plan.releases:
-        event, count = release.charge
+def test_pure_epsilons_add_to_the_budget_when_noise_is_laplace(relation, kind, settings, epsilon):
+    plan = make_plan("ron-gauss", SHAPES[kind], epsilon=epsilon, relation=relation, **settings)
+    total = 0.0
+    for event, count in (release.charge for release in plan.releases):
         assert isinstance(event, (Laplace, Wishart))
         # Replaced: counts leave one cell and enter another; of matrices one goes and one comes.
         assert event.replace_one_factor == 2.0
         total += count * event.epsilon * (2.0 if relation is REPLACE_ONE else 1.0)
-        histograms.append(release.details.get("histograms"))
     assert total == pytest.approx(epsilon, rel=1e-6)
-    assert total <= epsilon
     guarantee = reserve(plan).guarantee()
-    assert guarantee.delta == 0.0
+    assert (guarantee.delta, guarantee.accountant) == (0.0, "basic")
     assert total <= guarantee.epsilon <= epsilon
-    assert guarantee.accountant == "basic"
     # The label's own histogram is one of them, as the sizes of the classes.
-    plain = make_plan("ron-gauss", make_table(300).shape).releases[0].details["histograms"]
-    assert histograms[0] == plain
+    plain = make_plan("ron-gauss", SHAPES[kind]).releases[0].details
+    assert plan.releases[0].details.get("histograms") == plain.get("histograms")
 
 
 @pytest.mark.parametrize("relation", [ZERO_OUT, REPLACE_ONE])
+@pytest.mark.parametrize("kind", SHAPES)
 @pytest.mark.parametrize("epsilon", [0.05, 1.0, 30.0])
-def test_noise_is_that_of_two_gaussians_when_asked_for(relation, epsilon):
-    plan = make_plan(
-        "ron-gauss", make_table(300).shape, epsilon=epsilon, relation=relation, rule="pld", noise="gaussian"
-    )
+def test_noise_is_that_of_gaussians_when_asked_for(relation, kind, epsilon):
+    plan = make_plan("ron-gauss", SHAPES[kind], epsilon=epsilon, relation=relation, rule="pld", noise="gaussian")
     rho = total_rho([release.charge for release in plan.releases], relation=relation)
     assert gaussian_delta(epsilon, rho=rho) <= 1e-5
-    assert gaussian_delta(epsilon, rho=rho * 1.01) > 1e-5
-    assert all(release.event.replace_one_factor == math.sqrt(2) for release in plan.releases)
     assert reserve(plan).guarantee().delta == 1e-5
+    factors = [release.event.replace_one_factor for release in plan.releases]
+    if kind == "table":
+        assert gaussian_delta(epsilon, rho=rho * 1.01) > 1e-5
+        assert factors == [math.sqrt(2)] * 2
+    else:
+        # The covariance's factor is the lower one; no more is claimed for the means than 2.
+        assert factors == [MEANS_REPLACE_ONE_FACTOR, MEANS_REPLACE_ONE_FACTOR, math.sqrt(2)]
 
 
 def test_lists_of_cells_come_off_the_budget_when_they_are_paid_for():

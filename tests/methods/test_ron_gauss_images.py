@@ -10,14 +10,13 @@ import pytest
 from dpwgan.errors import PrivacyError, UsageError
 from dpwgan.gaussians.projection import project_on_semidefinite
 from dpwgan.images.grid import find_images
-from dpwgan.images.moments import MEANS_REPLACE_ONE_FACTOR, shrink_centre, shrink_covariance, shrink_means
+from dpwgan.images.moments import shrink_centre, shrink_covariance, shrink_means
 from dpwgan.methods import ron_gauss
 from dpwgan.methods.ron_gauss import CENTRE_LABEL, IMAGE_COVARIANCE_LABEL, MEANS_LABEL
 from dpwgan.privacy.budget import NeighboringRelation
-from dpwgan.privacy.events import Laplace, Wishart, gaussian
+from dpwgan.privacy.events import gaussian
 from dpwgan.table.schema import CategoricalColumn
 from tests.methods.images import encode_images, make_images
-from tests.methods.privacy_totals import gaussian_delta, total_rho
 from tests.methods.runs import Run, fit, make_plan, refuse_illegal, reserve
 from tests.table.images import get_layout, make_schema
 
@@ -43,33 +42,6 @@ def test_sampled_images_are_legal_when_rows_are_few_or_many(noise, records, proj
     assert all(line["charged"] == line["reserved"] == 1 for line in done.ledger.itemise())
     assert [numbers[:2] for numbers in done.progress] == [(1, 3), (2, 3), (3, 3)]
     assert done.progress[-1][2] == pytest.approx(done.ledger.epsilon_reserved())
-
-
-@pytest.mark.parametrize("relation", [ZERO_OUT, REPLACE_ONE])
-@pytest.mark.parametrize("epsilon", [0.05, 1.0, 30.0])
-def test_pure_epsilons_add_to_the_budget_when_noise_is_laplace(relation, epsilon):
-    plan = make_plan("ron-gauss", make_images(300)[1], epsilon=epsilon, relation=relation)
-    total = 0.0
-    for event, count in (release.charge for release in plan.releases):
-        assert isinstance(event, (Laplace, Wishart))
-        assert event.replace_one_factor == 2.0
-        total += count * event.epsilon * (2.0 if relation is REPLACE_ONE else 1.0)
-    assert total == pytest.approx(epsilon, rel=1e-6)
-    guarantee = reserve(plan).guarantee()
-    assert guarantee.delta == 0.0
-    assert total <= guarantee.epsilon <= epsilon
-
-
-@pytest.mark.parametrize("relation", [ZERO_OUT, REPLACE_ONE])
-def test_noise_is_that_of_three_gaussians_when_asked_for(relation):
-    shape = make_images(300)[1]
-    for epsilon in (0.05, 1.0, 30.0):
-        plan = make_plan("ron-gauss", shape, epsilon=epsilon, relation=relation, rule="pld", noise="gaussian")
-        rho = total_rho([release.charge for release in plan.releases], relation=relation)
-        assert gaussian_delta(epsilon, rho=rho) <= 1e-5
-        # The covariance's factor is the lower one; no more is claimed for the means than 2.
-        factors = [release.event.replace_one_factor for release in plan.releases]
-        assert factors == [MEANS_REPLACE_ONE_FACTOR, MEANS_REPLACE_ONE_FACTOR, math.sqrt(2)]
 
 
 @pytest.mark.parametrize("label", LABELS)
