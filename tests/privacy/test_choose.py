@@ -159,6 +159,17 @@ def test_family_of_gaussians_is_calibrated_exactly_when_amortized_knows_their_cu
     assert {item.accountant: item.noise for item in choice.alternatives}[MOMENTS] > choice.noise_scale
 
 
+def test_family_is_noisier_when_other_charges_come_off_first():
+    budget = Budget(epsilon=1.0, delta=DELTA)
+    settings = {"budget": budget, "charges": _queries, "neighboring_relation": ZERO_OUT}
+    selection = (stable_selection(epsilon=0.1, delta=DELTA / 10), 1)
+    alone = choose_accountant_for_family("auto", **settings)
+    after = choose_accountant_for_family("auto", other_charges=[selection], **settings)
+    assert after.noise_scale > alone.noise_scale
+    assert after.charges()[0] == selection
+    assert after.epsilon() <= 1.0
+
+
 def test_family_is_refused_when_no_scale_is_enough():
     def stubborn(scale):
         return [(gaussian(noise_multiplier=1.0), 1), (exponential_selection(epsilon=1 / scale), 1)]
