@@ -91,7 +91,7 @@ def test_lists_of_cells_come_off_the_budget_when_they_are_paid_for():
         ({"label": "age"}, "must be a column of categories"),
         ({"label": "rate"}, "must be a column of categories"),
         ({"projection_dimension": 1_000}, "at most 23"),
-        ({"rounds": 3}, "ron-gauss has no setting rounds"),
+        ({"projection": "cosine"}, "the projection cosine is for images"),
     ],
 )
 def test_setting_is_refused_by_name_when_it_cannot_be_had(settings, words):

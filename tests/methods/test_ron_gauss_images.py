@@ -15,7 +15,6 @@ from dpwgan.methods import ron_gauss
 from dpwgan.methods.ron_gauss import CENTRE_LABEL, IMAGE_COVARIANCE_LABEL, MEANS_LABEL
 from dpwgan.privacy.budget import NeighboringRelation
 from dpwgan.privacy.events import gaussian
-from dpwgan.table.schema import CategoricalColumn
 from tests.methods.images import encode_images, make_images
 from tests.methods.runs import Run, fit, make_plan, refuse_illegal, reserve
 from tests.table.images import get_layout, make_schema
@@ -73,16 +72,6 @@ def test_classes_look_like_themselves_when_the_budget_is_large(settings):
         assert abs(others.mean() - 30 / 255) < 0.06
 
 
-def test_label_is_that_of_the_layout_when_none_is_named():
-    shape = make_images(300)[1]
-    assert make_plan("ron-gauss", shape).grid.label.column == "y"
-    summary = make_plan("ron-gauss", shape, label="y", noise="gaussian").summary()
-    assert summary["label"] == "y"
-    assert summary["projection"] == "cosine"
-    assert summary["mean_share"] == 0.55
-    assert set(summary["projection_dimension"]) == {"centre", "means", "covariance"}
-
-
 def test_table_has_one_way_counts_as_ever_when_it_is_not_images_and_a_label_alone():
     shape = make_images(300)[1]
     assert find_images(replace(shape, image=None)) is None
@@ -104,15 +93,6 @@ def test_table_has_one_way_counts_as_ever_when_it_is_not_images_and_a_label_alon
 def test_setting_is_refused_by_name_when_images_cannot_have_it(settings, words):
     with pytest.raises(UsageError, match=words):
         make_plan("ron-gauss", make_images(100)[1], **settings)
-
-
-def test_cosine_projection_is_refused_when_the_table_is_no_image():
-    from tests.methods.runs import NARROW, make_table
-
-    with pytest.raises(UsageError, match="the projection cosine is for images"):
-        make_plan("ron-gauss", make_table(100).shape, projection="cosine")
-    assert make_plan("ron-gauss", make_table(100).shape, projection="random").summary()["projection"] == "random"
-    assert isinstance(NARROW[0], CategoricalColumn)
 
 
 def test_dimensions_grow_with_rows_and_budget_and_classes_part_when_there_is_enough_of_both():

@@ -9,16 +9,13 @@ import pytest
 from dpwgan.errors import UsageError
 from dpwgan.methods.published.dp_critic import FormalPlan, release_classes, sum_classes
 from dpwgan.methods.registry import get_method
-from dpwgan.privacy.budget import NeighboringRelation
-from dpwgan.privacy.events import Gaussian, PoissonGaussian, Unprotected
+from dpwgan.privacy.events import Gaussian, Unprotected
 from dpwgan.table.encoded import EncodedTable, TableShape
 from tests.ledgers import open_for_plan, open_ledger
 from tests.methods.images import make_images
 from tests.methods.published.test_loss_noise_gan import make_plan
 from tests.methods.runs import make_plan as plan_run
 from tests.methods.runs import make_table
-
-RELATIONS = tuple(NeighboringRelation)
 
 
 def plan_formally(shape: TableShape, **more: Any) -> FormalPlan:
@@ -33,17 +30,6 @@ def test_plan_says_to_estimate_the_loss_when_there_is_no_guarantee():
     assert isinstance(event, Unprotected)
     assert "python -m dpwgan.audit ex-post" in event.reason
     assert event.published is None
-
-
-@pytest.mark.parametrize(("relation", "epsilon"), [(RELATIONS[0], 0.05), (RELATIONS[1], 1.0)])
-def test_formal_plan_meets_the_budget_when_classes_are_released_too(relation, epsilon):
-    for shape in (make_images(60, side=8)[1], make_table(3_000).shape):
-        plan = plan_formally(shape, relation=relation, epsilon=epsilon, steps=50)
-        ledger = open_for_plan(plan)
-        assert 0.5 * epsilon < ledger.epsilon_reserved() <= epsilon
-        kinds = [type(release.event) for release in plan.releases]
-        assert kinds == [PoissonGaussian] if shape.image is None else [Gaussian, PoissonGaussian]
-        assert plan.critic.clip_target < plan.critic.l2_clip_norm == (1.0 if shape.image is None else 3.0)
 
 
 def test_shares_are_a_distribution_when_the_noise_is_large():
@@ -104,13 +90,3 @@ def test_a_record_moves_the_sum_of_classes_within_its_sensitivity_when_it_is_tak
 def test_settings_are_refused_when_they_do_not_fit_together(settings, message):
     with pytest.raises(UsageError, match=message):
         get_method("dp-critic").make_settings(**settings)
-
-
-def test_formal_summary_tells_noise_and_batch_when_asked():
-    summary = plan_formally(make_images(60, side=8)[1]).summary()
-    assert summary["formal"]
-    assert summary["noise_multiplier"] > 0
-    assert summary["classes_noise_multiplier"] > 0
-    assert summary["label"] == "y"
-    assert summary["l2_clip_norm"] == 3.0
-    assert summary["coordinates"] == 48
