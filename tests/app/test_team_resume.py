@@ -49,7 +49,11 @@ def check(folder: Path, lives: TeamLives) -> dict[str, Any]:
     # A network that was lost in its training is asked nothing.
     unasked = charged["one-layer weights"] - charged["one-layer answer"]
     assert unasked <= add_up(claim, LOST)["one-layer weights"]
-    assert add_up(claim, "reserved") == charged + Counter({"one-layer answer": unasked})
+    # So is a marginal whose selection was lost.
+    unanswered = charged["query selections"] - charged["query answers"]
+    assert 0 <= unanswered <= add_up(claim, LOST)["query selections"]
+    left = Counter({"one-layer answer": unasked, "query answers": unanswered})
+    assert add_up(claim, "reserved") == charged + left
     assert claim["randomness"]["seeded"] or 0.9 < claim["guarantee"]["epsilon"] <= 1.0
     assert len((folder / "out.csv").read_text().splitlines()) == len(ROWS) + 1
     return claim
