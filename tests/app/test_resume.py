@@ -154,7 +154,7 @@ def test_rest_of_the_budget_is_planned_anew_when_what_is_needed_was_lost(tmp_pat
     assert labels[0] == "one-way counts (plan 1)"
     assert labels[-4:] == ["one-way counts", "query selections", "query answers", "certificate"]
     first, again = (line for line in document["ledger"] if line["label"].startswith("one-way counts"))
-    assert again["noise_multiplier"] > first["noise_multiplier"]
+    assert again["stddev"] > first["stddev"]
     assert document["guarantee"]["epsilon"] <= ASKED
     assert any("planned anew" in said for said in document["accountant"]["assumptions"])
 
