@@ -126,7 +126,7 @@ def p_values(steps: Floats) -> tuple[float, float]:
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("size", [1, 2, 4])
-def test_steps_have_the_distribution_of_one_worker_when_rows_are_shared_out(size: int) -> None:
+def test_steps_have_the_distribution_of_one_worker_when_rows_are_shared_out(size):
     assert min(p_values(Rig(size).draw())) > FALSE_ALARM
 
 
@@ -140,15 +140,13 @@ def test_steps_have_the_distribution_of_one_worker_when_rows_are_shared_out(size
         pytest.param({"rows_twice": True}, 1.0, id="two workers have the same rows"),
     ],
 )
-def test_broken_twin_is_told_apart_when_noise_or_rows_are_wrong(
-    monkeypatch: pytest.MonkeyPatch, rig: dict[str, bool], noise_of: float
-) -> None:
+def test_broken_twin_is_told_apart_when_noise_or_rows_are_wrong(monkeypatch, rig, noise_of):
     draw = NoiseSource.draw_normal_numbers
     monkeypatch.setattr(NoiseSource, "draw_normal_numbers", lambda *what, **more: noise_of * draw(*what, **more))
     assert min(p_values(Rig(4, **rig).draw())) < FALSE_ALARM
 
 
-def test_sum_is_that_of_all_rows_when_every_row_is_in_the_batch() -> None:
+def test_sum_is_that_of_all_rows_when_every_row_is_in_the_batch():
     whole, shared = Rig(1), Rig(3)
     plan = make_plan(shared.encoded, hidden_critic=(3,), expected_batch_size=RECORDS, l2_clip_norm=0.1)
     for follower in shared.followers:
@@ -162,14 +160,14 @@ def test_sum_is_that_of_all_rows_when_every_row_is_in_the_batch() -> None:
     assert np.linalg.norm(clip_rows(), axis=1).max() <= 0.1
 
 
-def test_noise_is_all_that_the_chief_drew_when_the_batch_is_empty() -> None:
+def test_noise_is_all_that_the_chief_drew_when_the_batch_is_empty():
     rig = Rig(1)
     noisy = rig.step.noisy_sum(np.zeros(0, np.int64))
     drawn = make_steps(rig.plan, seed=make_streams(7)).draw_normal_numbers(noisy.size, step_noise="fast")
     assert noisy == pytest.approx(drawn.astype(np.float64), rel=1e-6)
 
 
-def test_step_moves_the_critic_when_batches_are_empty() -> None:
+def test_step_moves_the_critic_when_batches_are_empty():
     rig = Rig(2)
     before = [weight.numpy().copy() for weight in rig.step._critic.weights]
     rig.step(np.zeros(0, np.int64), learning_rate=0.01)

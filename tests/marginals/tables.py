@@ -30,8 +30,10 @@ SCHEMA = Schema(columns=COLUMNS, sha256="0" * 64)
 SPANS = lay_out_spans(SCHEMA)
 
 
-def make_encoded(records: int, *, seed: int, columns: Sequence[Column] = COLUMNS) -> EncodedTable:
-    """Draws legal rows; numbers are anywhere in their range, its ends included, as a column may hold them."""
+def make_encoded(
+    records: int, *, seed: int, columns: Sequence[Column] = COLUMNS, uniform: bool = False
+) -> EncodedTable:
+    """Draws legal rows; numbers are anywhere in their range, its ends included, or uniform."""
     rng = np.random.default_rng(seed)
     spans = lay_out_spans(Schema(columns=tuple(columns), sha256="0" * 64))
     linear = sum(span.head == "linear" for span in spans)
@@ -40,8 +42,9 @@ def make_encoded(records: int, *, seed: int, columns: Sequence[Column] = COLUMNS
     available = np.ones(records, bool)
     for span in spans:
         if span.head == "linear":
-            drawn = rng.beta(0.3, 1.0, records).astype(np.float32)
-            drawn = np.where(rng.random(records) < 0.3, np.round(drawn * 4) / 4, drawn)
+            drawn = (rng.random(records) if uniform else rng.beta(0.3, 1.0, records)).astype(np.float32)
+            if not uniform:
+                drawn = np.where(rng.random(records) < 0.3, np.round(drawn * 4) / 4, drawn)
             numbers[:, span.source] = np.where(available, drawn, 0)
             available = np.ones(records, bool)
         else:

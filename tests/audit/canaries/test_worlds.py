@@ -15,7 +15,7 @@ from tests.ledgers import make_source
 
 
 @pytest.mark.parametrize("name", ["dp-wgan, none", "query-gan"])
-def test_fit_is_the_same_when_it_is_watched(name: str) -> None:
+def test_fit_is_the_same_when_it_is_watched(name):
     encoded = make_table()
     run_plan = make_plan(name, encoded)
     parts: list[EncodedTable] = []
@@ -28,7 +28,7 @@ def test_fit_is_the_same_when_it_is_watched(name: str) -> None:
     np.testing.assert_array_equal(parts[0].numbers, parts[1].numbers)
 
 
-def test_canaries_are_any_legal_cells_when_they_are_drawn() -> None:
+def test_canaries_are_any_legal_cells_when_they_are_drawn():
     encoded = make_table(records=10, canaries=5_000)
     drawn = encoded.take(np.arange(encoded.records) >= 10)
     for attribute in lay_out_attributes(encoded.spans):

@@ -52,9 +52,7 @@ def get_variance(weights: np.ndarray) -> float:
     ],
     ids=["gaussian", "discrete", "discrete-small", "laplace", "laplace-small", "wishart", "plain", "fast"],
 )
-def test_noise_has_its_variance_and_no_part_comes_twice_when_drawn(
-    draw: Callable[[np.random.Generator], np.ndarray], variance: float
-) -> None:
+def test_noise_has_its_variance_and_no_part_comes_twice_when_drawn(draw, variance):
     drawn = np.asarray(draw(np.random.default_rng(1)), np.float64)
     assert abs(drawn.mean()) < 5 * math.sqrt(variance / drawn.size)
     assert np.mean(np.square(drawn)) == pytest.approx(variance, rel=0.03)
