@@ -80,7 +80,7 @@ def test_ledgers_hold_every_read_of_every_worker_when_one_is_killed_at_any_momen
         folder = prepare(tmp_path / str(moment))
         lives = live(folder, [(moment // 2 % 2, moment)], **QUERIES)
         lost.update(add_up(check(folder, lives), LOST))
-    assert {"one-way counts", "query answers"} <= set(+lost)
+    assert {"one-way counts", "query selections"} <= set(+lost)
 
 
 def test_ledgers_hold_every_read_when_a_worker_is_killed_while_a_network_is_trained(tmp_path: Path) -> None:
