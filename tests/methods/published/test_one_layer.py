@@ -525,9 +525,10 @@ def test_alpha_is_within_what_a_loss_can_be_when_noise_is_wide():
 # Rows on disk, and rows of several workers
 
 
-def _release_all(real, fake, *, noise_multiplier=NO_NOISE, seed=1, **more):
+def _release_all(real, fake, *, noise_multiplier=NO_NOISE, seed=1):
     """Everything that a round and a certificate release: weights, the mean score, the distance."""
-    settings = {"records": len(real), "noise_multiplier": noise_multiplier, "seed": seed, **more}
+    real = _hold(real)
+    settings = {"records": real.records, "noise_multiplier": noise_multiplier, "seed": seed}
     weights = _train(real, fake, **settings)
     term = _measure(real, weights, **settings)
     certificate = _certify(real, fake, **settings)
@@ -554,7 +555,7 @@ def _release_together(real, fake, *, size, rows_twice=False):
         if not team.leads:
             return serve(groups, team=team, ledger=ledger)
         rows = SharedRows(groups, records=records, team=team, ledger=ledger).derive(ONE_HOT)
-        released = _release_all(rows, fake, noise_multiplier=3.0, records=records)
+        released = _release_all(rows, fake, noise_multiplier=3.0)
         team.dismiss()
         return released
 
