@@ -17,7 +17,7 @@ from dpwgan.errors import DataError, PrivacyError, UsageError
 from dpwgan.methods.registry import get_method
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.choose import AccountantChoice
-from dpwgan.privacy.events import StableSelection, Unprotected, stable_selection
+from dpwgan.privacy.events import DiscreteGaussian, StableSelection, Unprotected, stable_selection
 from dpwgan.privacy.journal import Journal, Spent
 from dpwgan.privacy.ledger import GIVEN_UP, Ledger, Observer
 from dpwgan.privacy.noise_source import NoiseSource
@@ -128,9 +128,12 @@ class RunPlan:
             observers=observers,
         )
         for line in self.spent:
-            ledger.reserve(
-                Release(label=line.label, event=line.event, times=line.count, mechanism=GIVEN_UP, sensitivity=1.0)
+            # What was given up is not drawn again: only noise on whole counts has a sensitivity to agree with.
+            cells = line.event.cells if isinstance(line.event, DiscreteGaussian) else 1
+            lost = Release(
+                label=line.label, event=line.event, times=line.count, mechanism=GIVEN_UP, sensitivity=math.sqrt(cells)
             )
+            ledger.reserve(lost)
         for column, event in self.discoveries.items():
             mechanism = "stable selection of a column's cells"
             ledger.reserve(
