@@ -68,7 +68,7 @@ format: venv-dev ## Formats the code and mends what can be mended by itself
 
 .PHONY: mutants
 mutants: venv-dev ## Breaks privacy-critical lines one at a time: a fast test must notice each
-	TF_CPP_MIN_LOG_LEVEL=3 $(PY) -m tests.mutants
+	$(PY) -m tests.mutants
 
 .PHONY: image
 image: ## Builds the container image with the engine of this machine

@@ -3,7 +3,7 @@
 import json
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +13,7 @@ from unittest.mock import patch
 from dpwgan.app.api import EncodedRun, Synthesizer
 from dpwgan.app.checkpoint import JOURNAL_FILE
 from dpwgan.privacy.ledger import Ledger
-from dpwgan.table.workers import Numbers, Team
+from dpwgan.table.workers import Numbers, Task, Team
 from tests.lives import Killed, read_journal
 from tests.teams import ThreadWorkers, make_workers, run_threads
 
@@ -92,16 +92,13 @@ def watched(lives: TeamLives) -> Iterator[None]:
 
         return add_up(self, task, read, **more)
 
-    def serve_watched(self: Team, tasks: Mapping[str, Any], **more: Any) -> None:
-        def watch(name: str, task: Any) -> Any:
-            def read(argument: Any, array: Numbers) -> Any:
-                if name != "groups":  # which gives nothing back
-                    lives.note(self.rank, name)
-                return task(argument, array)
+    def serve_watched(self: Team, do: Task, **more: Any) -> None:
+        def read(name: str, argument: Any, array: Numbers) -> Any:
+            if "place" not in argument:  # else rows are written otherwise, and nothing is given back
+                lives.note(self.rank, name)
+            return do(name, argument, array)
 
-            return read
-
-        serve(self, {name: watch(name, task) for name, task in tasks.items()}, **more)
+        serve(self, read, **more)
 
     patches: Sequence[tuple[Any, str, Any]] = (
         (Synthesizer, "fit_encoded", fit_watched),

@@ -66,16 +66,16 @@ def _names(node: ast.stmt) -> list[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_everything_named_exists_when_a_page_is_read(page: Path) -> None:
+def test_everything_named_exists_when_a_page_is_read(page):
     assert find_broken(page, page.read_text(encoding="utf-8")) == []
 
 
-def test_every_page_exists_when_code_names_it() -> None:
+def test_every_page_exists_when_code_names_it():
     named = {(path.name, page) for path in CODE for page in PAGE.findall(path.read_text(encoding="utf-8"))}
     assert [(file, page) for file, page in sorted(named) if not (ROOT / page).exists()] == []
 
 
-def test_every_page_is_in_the_index_when_the_index_is_read() -> None:
+def test_every_page_is_in_the_index_when_the_index_is_read():
     index = (ROOT / "docs/README.md").read_text(encoding="utf-8")
     assert [
         page.name for page in ROOT.glob("docs/*.md") if f"({page.name})" not in index and page.name != "README.md"
@@ -94,5 +94,5 @@ def test_every_page_is_in_the_index_when_the_index_is_read() -> None:
         "run `python -m dpwgan.nothing`",
     ],
 )
-def test_it_is_told_when_a_page_names_what_is_not_there(text: str) -> None:
+def test_it_is_told_when_a_page_names_what_is_not_there(text):
     assert len(find_broken(ROOT / "docs/privacy.md", text)) == 1

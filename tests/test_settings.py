@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import pytest
 
@@ -58,7 +58,7 @@ class Outer(MethodSettings):
         ("steps", "1_000", 1_000),
     ],
 )
-def test_value_is_read_when_it_has_the_type_of_its_field(key: str, given: object, value: object) -> None:
+def test_value_is_read_when_it_has_the_type_of_its_field(key, given, value):
     read = declared(Outer)[key].read(given, origin="--it")
     assert read == value
     assert type(read) is type(value)
@@ -91,7 +91,7 @@ def test_value_is_read_when_it_has_the_type_of_its_field(key: str, given: object
         ("rate", "inf", "a finite number above 0"),
     ],
 )
-def test_value_is_refused_with_what_is_expected_when_it_is_none(key: str, given: object, form: str) -> None:
+def test_value_is_refused_with_what_is_expected_when_it_is_none(key, given, form):
     with pytest.raises(UsageError) as caught:
         declared(Outer)[key].read(given, origin="--it")
     assert str(caught.value) == f"--it must be {form}"
@@ -110,12 +110,12 @@ def test_value_is_refused_with_what_is_expected_when_it_is_none(key: str, given:
         ({"other": 1}, "^the method outer has no setting other$"),
     ],
 )
-def test_python_is_refused_by_its_keyword_when_a_value_cannot_be_acted_on(asked: dict[str, Any], fragment: str) -> None:
+def test_python_is_refused_by_its_keyword_when_a_value_cannot_be_acted_on(asked, fragment):
     with pytest.raises(UsageError, match=fragment):
         Outer.make("outer", asked)
 
 
-def test_setting_has_the_names_of_its_field_when_none_are_given() -> None:
+def test_setting_has_the_names_of_its_field_when_none_are_given():
     options = declared(Outer)
     assert list(options)[-2:] == ["steps", "rate"]
     steps, share = options["steps"], options["share"]
@@ -124,7 +124,7 @@ def test_setting_has_the_names_of_its_field_when_none_are_given() -> None:
     assert (options["widths"].metavar, options["marginals"].metavar) == ("N[,N...]", "NAME,NAME[;...]")
 
 
-def test_setting_is_the_same_but_for_its_changes_when_it_is_declared_again() -> None:
+def test_setting_is_the_same_but_for_its_changes_when_it_is_declared_again():
     @dataclass(frozen=True, kw_only=True)
     class Narrow(MethodSettings):
         steps: int = again(Inner, "steps", 7, at_most=10)

@@ -37,7 +37,7 @@ from dpwgan.app.saved_model import (
     write_description,
 )
 from dpwgan.errors import DataError, InputError, OutputError, UsageError
-from dpwgan.methods.base import FittedSynthesizer
+from dpwgan.methods.base import FittedSynthesizer, Run
 from dpwgan.privacy.certificate import Certificate
 from dpwgan.privacy.journal import Arrays, Journal
 from dpwgan.privacy.ledger import Ledger
@@ -50,6 +50,7 @@ from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.header import check_header
 from dpwgan.table.packed import pack_model, unpack_model
+from dpwgan.table.rows import HeldRows, Rows, SharedRows, serve
 from dpwgan.table.schema import CategoricalColumn, Schema
 from dpwgan.table.source import Piece, choose_step, make_piece
 from dpwgan.table.specs import parse_specs, read_specs
@@ -388,9 +389,7 @@ class Synthesizer:
         """
         self._refuse_other_settings(run)
         with threadpool_limits(limits=self.config.threads):
-            method, plan = run.run_plan.method, run.run_plan.plan
-            tasks = method.make_tasks(run.encoded, plan, streams=run.streams, ledger=run.ledger)
-            team.serve(tasks, charge=run.ledger.charge, charged=run.ledger.charged)
+            serve(run.encoded, team=team, ledger=run.ledger)
 
     def _refuse_other_settings(self, run: EncodedRun) -> None:
         if run.run_plan.config != self.config:
@@ -402,16 +401,19 @@ class Synthesizer:
         """Fits the method, or gives what an earlier life of the run fitted and did not get to write."""
 
         def fit() -> FittedSynthesizer:
-            fitted: FittedSynthesizer = run.run_plan.method.fit(
-                run.encoded,
-                run.run_plan.plan,
-                streams=run.streams,
-                ledger=run.ledger,
+            plan, ledger = run.run_plan, run.ledger
+            rows: Rows[EncodedTable] = HeldRows(run.encoded, records=plan.shape.records, ledger=ledger)
+            if team is not None:
+                rows = SharedRows(run.encoded, records=plan.shape.records, ledger=ledger, team=team)
+            whole = Run(
+                ledger=ledger,
+                rows=rows,
+                model=run.streams.model,
                 progress=progress,
                 device=self.config.device,
                 threads=self.config.threads,
-                **({} if team is None else {"team": team}),
             )
+            fitted: FittedSynthesizer = plan.method.fit(plan.plan, whole)
             return fitted
 
         if not run.ledger.journal.keeps:

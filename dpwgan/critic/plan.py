@@ -1,15 +1,21 @@
 """One plan makes sampler, clip, noise and event together, so that they cannot disagree. It sees public facts alone."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any
 
 from dpwgan.critic.settings import DpWganSettings
-from dpwgan.errors import PrivacyError
+from dpwgan.errors import PrivacyError, UsageError
 from dpwgan.privacy.budget import Budget, NeighboringRelation
-from dpwgan.privacy.choose import AccountantChoice, choose_accountant, choose_accountant_for_noise
+from dpwgan.privacy.choose import (
+    AccountantChoice,
+    FamilyChoice,
+    choose_accountant,
+    choose_accountant_for_family,
+    choose_accountant_for_noise,
+)
 from dpwgan.privacy.events import Charge, PoissonGaussian, poisson_gaussian
 from dpwgan.privacy.release import Release
 from dpwgan.table.encoded import TableShape
@@ -29,6 +35,8 @@ _LEAST_GENERATED = 256
 _GENERATED_CELLS = 2**21
 # Learning rates fall by the same factor each step, to this share of what they were.
 _LAST_RATE = 0.02
+# Beside other releases a step has at least as much noise as its clip norm: with less, sampling amplifies little.
+_LEAST_NOISE = 1.0
 _ROUNDING = 1e-4
 _ROUNDING_A_ROW = 5e-8
 
@@ -200,6 +208,57 @@ def plan_training(
         sampling_probability=sampling_probability,
         noise_multiplier=choice.noise_multiplier,
     )
+
+
+def plan_beside(
+    shape: TableShape,
+    *,
+    settings: DpWganSettings,
+    share: float,
+    others: Callable[[float], Sequence[Charge]],
+    budget: Budget,
+    accountant_rule: str,
+    neighboring_relation: NeighboringRelation,
+    other_charges: Sequence[Charge] = (),
+) -> tuple[TrainingPlan, FamilyChoice]:
+    """Fixes a critic's steps and what is released beside them as one family of charges, under one accountant.
+
+    How the noise of a step stands to that of the others is fixed first, by the `share` of the budget that the critic is
+    to have, in units of rho; then all noise is scaled together until the budget is met. `others` gives what is charged
+    beside it at a scale; the choice that comes with the plan has the one that was found.
+    Privacy: sees public facts only. Raises: UsageError for too few steps, PrivacyError if the budget cannot be met.
+    """
+    probability = choose_sampling_probability(shape, settings)
+    steps = choose_steps(settings, sampling_probability=probability)
+    if steps < settings.critic_steps_per_generator_step:
+        raise UsageError("there are fewer critic steps than one generator step takes: the generator would stand still")
+    # By a central limit T steps at rate q are about as private as one Gaussian release with this noise. Only the ratio
+    # rests on this; the budget is met by the accountant.
+    ratio = probability * math.sqrt(steps / share)
+
+    def choose_noise(scale: float) -> float:
+        return max(_LEAST_NOISE, ratio * scale)
+
+    def charges(scale: float) -> list[Charge]:
+        step = poisson_gaussian(sampling_probability=probability, noise_multiplier=choose_noise(scale))
+        return [*others(scale), (step, steps)]
+
+    choice = choose_accountant_for_family(
+        accountant_rule,
+        charges=charges,
+        budget=budget,
+        neighboring_relation=neighboring_relation,
+        other_charges=other_charges,
+    )
+    plan = make_plan(
+        shape,
+        settings,
+        choice=choice,
+        steps=steps,
+        sampling_probability=probability,
+        noise_multiplier=choose_noise(choice.noise_scale),
+    )
+    return plan, choice
 
 
 def make_plan(

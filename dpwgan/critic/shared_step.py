@@ -12,10 +12,8 @@ from dpwgan.critic.rows import RowReader
 from dpwgan.critic.tracing import compile_step
 from dpwgan.privacy.steps import Steps
 from dpwgan.table.encoded import EncodedTable
-from dpwgan.table.workers import AddUp, Numbers
-
-GRADIENTS_TASK = "gradients"
-"""What workers are asked for: the clipped sum over a Poisson batch of their own rows, at weights that come along."""
+from dpwgan.table.rows import Rows, Sum
+from dpwgan.table.workers import Numbers
 
 
 class ShareOfGradients:
@@ -26,11 +24,12 @@ class ShareOfGradients:
       worker's sum by C at most, and with it the total. No noise is added here.
     """
 
-    def __init__(self, encoded: EncodedTable, *, critic: Critic, plan: TrainingPlan) -> None:
-        """Puts the worker's rows on the device, unless they are on disk."""
+    def __init__(self, encoded: EncodedTable, *, critic: Critic, l2_clip_norm: float, steps: Steps) -> None:
+        """Puts the worker's rows on the device, unless they are on disk. `steps`: of the worker's own ledger."""
         self._read = RowReader(encoded)
-        self._critic, self._plan = critic, plan
+        self._critic, self._l2_clip_norm, self._steps = critic, l2_clip_norm, steps
         self._records = encoded.records
+        self._batch: npt.NDArray[np.int64] | None = None
         self._sum = compile_step(self._trace, input_signature=[tf.TensorSpec([None], tf.int64)])
 
     def sum_rows(self, rows: npt.NDArray[np.int64]) -> Numbers:
@@ -38,16 +37,28 @@ class ShareOfGradients:
         total: Numbers = self._sum(tf.constant(rows)).numpy()
         return total
 
-    def sum_batch(self, weights: Numbers, *, steps: Steps) -> Numbers:
-        """Does the same for a Poisson batch drawn here, at the chief's weights. Shapes: all (number of weights,)."""
+    def take(self, rows: npt.NDArray[np.int64]) -> None:
+        """Sets the batch of the next sum: the chief's, which its training loop has drawn."""
+        self._batch = rows
+
+    def sum_batch(self, weights: Numbers) -> Numbers:
+        """Does the same for a Poisson batch, drawn here unless taken, at the chief's weights.
+
+        Shapes: all (number of weights,).
+        """
         pieces = np.split(weights.astype(np.float32), np.cumsum(count_entries(self._critic))[:-1])
         for weight, piece in zip(self._critic.weights, pieces, strict=True):
             weight.assign(piece.reshape(weight.shape))
-        return self.sum_rows(steps.draw_batches(self._records)[0])
+        batch, self._batch = self._batch, None
+        return self.sum_rows(self._steps.draw_batches(self._records)[0] if batch is None else batch)
 
     def _trace(self, rows: tf.Tensor) -> tf.Tensor:
-        sums = self._critic.clipped_sum_of_rows(*self._read(rows), l2_clip_norm=self._plan.clip_target)
+        sums = self._critic.clipped_sum_of_rows(*self._read(rows), l2_clip_norm=self._l2_clip_norm)
         return tf.cast(tf.concat([tf.reshape(total, [-1]) for total in sums], axis=0), tf.float64)
+
+
+GRADIENTS = Sum[ShareOfGradients]("gradients", lambda share, argument, weights: share.sum_batch(weights))
+"""The clipped sum over a Poisson batch of each worker's own rows, at weights that come along."""
 
 
 class SharedStep:
@@ -61,19 +72,18 @@ class SharedStep:
 
     def __init__(
         self,
-        encoded: EncodedTable,
+        shares: Rows[ShareOfGradients],
         *,
         critic: Critic,
         generator: RowGenerator,
         latents: LatentDraws,
         plan: TrainingPlan,
         steps: Steps,
-        add_up: AddUp,
     ) -> None:
-        """Puts the chief's own rows on the device."""
-        self._share = ShareOfGradients(encoded, critic=critic, plan=plan)
+        """Takes no step yet."""
+        self._shares = shares
         self._critic, self._generator, self._latents, self._plan = critic, generator, latents, plan
-        self._steps, self._add_up = steps, add_up
+        self._steps = steps
         self._update = CriticUpdate(critic, plan)
         self._sizes = count_entries(critic)
         self._move = compile_step(
@@ -94,7 +104,8 @@ class SharedStep:
     def noisy_sum(self, rows: npt.NDArray[np.int64]) -> Numbers:
         """Adds up the clipped sums of all workers and adds the noise. Shapes: (b,) to (number of critic weights,)."""
         weights = np.concatenate([weight.numpy().ravel() for weight in self._critic.weights])
-        total = self._add_up(GRADIENTS_TASK, lambda: self._share.sum_rows(rows), array=weights)
+        self._shares.own.take(rows)
+        total = self._shares.sum(GRADIENTS, array=weights)
         return total + self._steps.draw_normal_numbers(total.size, step_noise=self._plan.settings.step_noise)
 
     def _trace(self, noisy: tf.Tensor, learning_rate: tf.Tensor) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtr
 
-from dpwgan.errors import DpwganError
+from dpwgan.errors import DpwganError, InputError
 from dpwgan.gaussians.projection import project_on_semidefinite
 from dpwgan.gaussians.shares import are_shares, draw_labels
 from dpwgan.images.grid import ImageGrid
@@ -96,6 +96,8 @@ class ImageSampler:
         """Reads a saved model. Raises: InputError if it is missing or damaged."""
         with reading_saved():
             document = json.loads((directory / f"{cls.file}.json").read_text())
+            if document.keys() != {"grid", "dimension", "prior"}:
+                raise InputError("the saved model of images was written by another version of the tool, or is damaged")
             with np.load(directory / f"{cls.file}.npz", allow_pickle=False) as archive:
                 return cls(
                     grid=ImageGrid.read(document["grid"]),

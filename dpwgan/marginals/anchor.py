@@ -16,12 +16,12 @@ import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
 from dpwgan.errors import UsageError
-from dpwgan.marginals.coarsening import MOST_CELLS, Coarsening, coarsen
+from dpwgan.marginals.coarsening import GROUPS, MOST_CELLS, Coarsening, coarsen
 from dpwgan.marginals.code_information import CodeInformation
-from dpwgan.marginals.groups import GroupLayout, lay_out_groups
+from dpwgan.marginals.groups import GroupLayout
 from dpwgan.marginals.loss import Probabilities, ReleasedLoss
 from dpwgan.marginals.markov_tree import Edge, draw_first_codes, find_strongest_tree
-from dpwgan.marginals.measurements import MeasuredMarginals, answer_pairs
+from dpwgan.marginals.measurements import GroupedRows, MeasuredMarginals, answer_pairs
 from dpwgan.marginals.mixture import CodeGenerator, Mixture, fit
 from dpwgan.marginals.one_ways import OneWayPlan, measure_one_ways, plan_one_ways, unpack_one_ways
 from dpwgan.marginals.pairs import MOMENTS_LABEL, measure_moments, plan_moments
@@ -35,16 +35,12 @@ from dpwgan.privacy.choose import FamilyChoice, choose_accountant_for_family
 from dpwgan.privacy.events import Charge, gaussian
 from dpwgan.privacy.journal import Arrays, Journal
 from dpwgan.privacy.ledger import Ledger
-from dpwgan.privacy.randomness import Streams
 from dpwgan.privacy.release import Release
 from dpwgan.table.encoded import EncodedTable, TableShape
-from dpwgan.table.workers import Team, alone
+from dpwgan.table.rows import Rows
 
 Kind = Literal["queries", "moments", "one-ways"]
 Progress = Callable[[int, int, float], None]
-
-GROUPS_TASK = "groups"
-"""What workers are asked for: to put their own rows into groups, as every later task takes them."""
 
 ONE_WAYS_LABEL = "one-way counts"
 
@@ -72,7 +68,6 @@ _ROUND_STEPS = 20
 _PROGRESS_CALLS = 100
 # How often a checkpoint takes down the generator while it is fitted for the last time.
 _KEEPS = 10
-_MLP_HIDDEN = (256, 256)
 
 # Time, measured as CPU seconds of two busy cores on the tables adult, ACS, IPUMS, RAND HIE and made-up censuses of 98
 # columns, at epsilon 1, by benchmarks/estimates.py. Groups that a number had, and that columns of many codes had: all
@@ -327,14 +322,18 @@ def plan_anchor(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FittedAnchor:
-    """A generator fitted to its releases. `groups` are the rows: for further discriminators, never for the output."""
+    """A generator fitted to its releases. `rows` are for further discriminators, never for the output."""
 
     coarsening: Coarsening
-    layout: GroupLayout
     measured: MeasuredMarginals
     information: CodeInformation
     generator: CodeGenerator
-    groups: npt.NDArray[np.int32]
+    rows: Rows[GroupedRows]
+
+    @property
+    def layout(self) -> GroupLayout:
+        """Where each attribute's groups lie."""
+        return self.rows.own.layout
 
     @property
     def losses(self) -> list[ReleasedLoss]:
@@ -352,35 +351,31 @@ def on_one_thread() -> AbstractContextManager[Any]:
 
 
 def fit_anchor(
-    encoded: EncodedTable,
+    rows: Rows[EncodedTable],
     plan: AnchorPlan,
     *,
-    streams: Streams,
+    rng: np.random.Generator,
     ledger: Ledger,
     progress: Progress,
     make_generator: Callable[[GroupLayout, npt.NDArray[np.float32]], CodeGenerator] | None = None,
-    team: Team | None = None,
 ) -> FittedAnchor:
     """Measures one-ways and marginals, and fits the generator to them.
 
-    `make_generator` makes a generator of first logits; None takes a table of codes. With a `team`, `encoded` is the
-    chief's share of the rows, and everybody's counts are added up before anything is done with them.
+    `make_generator` makes a generator of first logits; None takes a table of codes. `rng` draws the
+    first codes.
     Privacy: each release is charged before it reads rows; the rest is post-processing.
     Raises: PrivacyError from the ledger.
     """
-    add_up = alone if team is None else team.add_up
 
     def measure_first() -> Arrays:
-        return measure_one_ways(encoded, plan.one_way_plan, ledger=ledger, label=ONE_WAYS_LABEL, add_up=add_up).pack()
+        return measure_one_ways(rows, plan.one_way_plan, ledger=ledger, label=ONE_WAYS_LABEL).pack()
 
     one_ways = unpack_one_ways(ledger.keep(ONE_WAYS_LABEL, measure_first), plan.one_way_plan)
     records = plan.shape.records
     least_count = 0.0 if plan.fit_ticks == 0 else _LEAST_STDDEVS * plan.answer_stddev
     coarsening = coarsen(one_ways, records=records, least_count=least_count)
-    layout = GroupLayout(coarsening.sizes)
-    if team is not None:
-        team.tell(GROUPS_TASK, argument=coarsening.to_document())
-    groups = coarsening.to_groups(encoded)
+    grouped = rows.derive(GROUPS, coarsening.to_document())
+    layout = grouped.own.layout
     shares = [np.maximum(part, 1e-9) / np.maximum(part, 1e-9).sum() for part in coarsening.probabilities]
     measured = MeasuredMarginals(layout)
     for attribute, (counts, stddevs) in enumerate(zip(coarsening.counts, coarsening.stddevs, strict=True)):
@@ -389,13 +384,12 @@ def fit_anchor(
     losses: list[ReleasedLoss] = [measured, information]
     parts: dict[str, Any] = {
         "coarsening": coarsening,
-        "layout": layout,
         "measured": measured,
         "information": information,
-        "groups": groups,
+        "rows": grouped,
     }
     codes = plan.choose_codes(layout.width)
-    start = _Start(layout, measured, shares=shares, plan=plan, records=records, rng=streams.model)
+    start = _Start(layout, measured, shares=shares, plan=plan, records=records, rng=rng)
     if plan.fit_ticks == 0:
         logits = np.log(np.concatenate(shares)).astype(np.float32)[np.newaxis]
         generator: CodeGenerator = Mixture(layout.sizes, logits)
@@ -404,14 +398,11 @@ def fit_anchor(
     tick = _Ticker(plan.fit_ticks, ledger=ledger, progress=progress)
     if plan.kind == "queries":
         discriminator = QueryDiscriminator(
-            groups,
-            layout,
+            grouped,
             measured=measured,
             most_ways=plan.ways,
             most_cells=plan.settings.most_cells,
-            records=records,
             ledger=ledger,
-            add_up=add_up,
         )
         answers = _play_rounds(
             discriminator, start, plan=plan, coarsening=coarsening, losses=losses, ledger=ledger, tick=tick
@@ -419,7 +410,7 @@ def fit_anchor(
     else:
 
         def measure_pairs() -> Arrays:
-            measure_moments(groups, layout, measured=measured, records=records, ledger=ledger, add_up=add_up)
+            measure_moments(grouped, measured=measured, ledger=ledger)
             return measured.pack(itertools.combinations(range(layout.attributes), 2))
 
         measured.unpack(ledger.keep(MOMENTS_LABEL, measure_pairs))
@@ -578,26 +569,3 @@ class _Start:
         noisy = self.measured.get_shares(pair).astype(np.float64)
         projected: npt.NDArray[np.float64] = project_on_simplex(noisy.ravel(), np.ones(noisy.size), total=1.0)
         return projected.reshape(noisy.shape)
-
-
-def choose_maker(
-    plan: AnchorPlan, *, rng: np.random.Generator, device: str, threads: int | None
-) -> Callable[[GroupLayout, npt.NDArray[np.float32]], CodeGenerator] | None:
-    """Gives what makes the generator that the settings ask for, or None for a table of codes, which needs no more.
-
-    Raises: ResourceError if the device is not there.
-    """
-    kind = plan.settings.generator
-    if kind == "codes":
-        return None
-    # TensorFlow takes seconds to import, and a table of codes does without it.
-    from dpwgan.critic.device import prepare_device
-
-    prepare_device(device, threads=threads)
-    from dpwgan.critic.tensor_mixture import TensorMixture
-
-    def make(layout: GroupLayout, logits: npt.NDArray[np.float32]) -> CodeGenerator:
-        spans = lay_out_groups(plan.columns, layout.sizes)
-        return TensorMixture(spans, logits, table=kind != "mlp", hidden=_MLP_HIDDEN, rng=rng)
-
-    return make

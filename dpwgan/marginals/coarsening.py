@@ -13,11 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from dpwgan.errors import DpwganError, InputError, UsageError
+from dpwgan.marginals.groups import GroupLayout
 from dpwgan.marginals.layout import Attribute, lay_out_attributes
+from dpwgan.marginals.measurements import GroupedRows
 from dpwgan.marginals.number_tree import NumberTree
 from dpwgan.marginals.one_ways import OneWays
 from dpwgan.marginals.simplex import project_on_simplex
 from dpwgan.table.encoded import EncodedTable, Span
+from dpwgan.table.rows import Derivation
 from dpwgan.table.storage import allocate_beside, cut, let_go
 
 Floats = npt.NDArray[np.float64]
@@ -236,6 +239,15 @@ class Coarsening:
             )
         except (DpwganError, KeyError, TypeError, ValueError, OverflowError) as error:
             raise InputError(f"the saved groups of cells are missing or damaged ({type(error).__name__})") from None
+
+
+def _group(encoded: EncodedTable, document: dict[str, Any]) -> GroupedRows:
+    coarsening = Coarsening.from_document(document)
+    return GroupedRows(coarsening.to_groups(encoded), GroupLayout(coarsening.sizes))
+
+
+GROUPS = Derivation[EncodedTable, GroupedRows]("groups", lambda encoded, document, ledger: _group(encoded, document))
+"""Rows as groups of cells, by the document of a `Coarsening`."""
 
 
 def coarsen(one_ways: OneWays, *, records: int, least_count: float, most_cells: int = MOST_CELLS) -> Coarsening:

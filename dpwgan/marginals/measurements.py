@@ -11,6 +11,7 @@ from scipy import sparse
 from dpwgan.marginals.groups import GroupLayout, Marginal
 from dpwgan.marginals.loss import Probabilities
 from dpwgan.marginals.row_products import add_rows, multiply_rows
+from dpwgan.table.rows import Sum
 from dpwgan.table.storage import cut, let_go
 
 Counts = npt.NDArray[np.float64]
@@ -19,9 +20,12 @@ Groups = npt.NDArray[np.int32]
 # What attributes that are counted together may have in cells. Few more than all groups: they are in memory squared.
 _BUNDLE_CELLS = 32
 
-PAIRS_TASK = "pairs"
-MARGINALS_TASK = "marginals"
-"""What workers are asked for: `count_pairs` and `count_marginals` of their own rows."""
+
+class GroupedRows(NamedTuple):
+    """Rows whose every attribute holds a group of cells. Shapes: `groups` (n, attributes)."""
+
+    groups: Groups
+    layout: GroupLayout
 
 
 def count_pairs(groups: Groups, layout: GroupLayout) -> Counts:
@@ -109,9 +113,16 @@ def count_marginals(groups: Groups, marginals: Sequence[Marginal], layout: Group
     }
 
 
-def join_marginals(counts: Mapping[Marginal, Counts]) -> Counts:
+def _join_marginals(rows: GroupedRows, marginals: Sequence[Marginal]) -> Counts:
     """Gives the counts of some marginals in one vector, in their order."""
+    counts = count_marginals(rows.groups, [tuple(marginal) for marginal in marginals], rows.layout)
     return np.concatenate([cells.ravel() for cells in counts.values()])
+
+
+PAIRS = Sum[GroupedRows]("pairs", lambda rows, argument, array: count_pairs(*rows))
+"""`count_pairs`."""
+MARGINALS = Sum[GroupedRows]("marginals", lambda rows, marginals, array: _join_marginals(rows, marginals))
+"""`count_marginals` of a list of marginals, in one vector."""
 
 
 def answer_pairs(probabilities: Probabilities, left: slice = slice(None), right: slice = slice(None)) -> Probabilities:

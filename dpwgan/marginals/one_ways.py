@@ -18,11 +18,8 @@ from dpwgan.privacy.events import discrete_gaussian
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.release import Release
 from dpwgan.table.encoded import EncodedTable, Span
+from dpwgan.table.rows import Rows, Sum
 from dpwgan.table.storage import cut, let_go
-from dpwgan.table.workers import AddUp, alone
-
-ONE_WAYS_TASK = "one-ways"
-"""What workers are asked for: `count_all_one_ways` of their own rows."""
 
 BRANCHING = 16
 """How many blocks of levels make one block of the next coarser histogram."""
@@ -158,24 +155,25 @@ def count_one_ways(encoded: EncodedTable, plan: OneWayPlan) -> tuple[tuple[Count
     return tuple(tables)
 
 
-def count_all_one_ways(encoded: EncodedTable, plan: OneWayPlan) -> Counts:
-    """Does the same and gives all histograms in one vector, in the order of the plan.
-
-    Privacy, Raises: as `count_one_ways`.
-    """
-    return np.concatenate([histogram for histograms in count_one_ways(encoded, plan) for histogram in histograms])
+def _join_one_ways(encoded: EncodedTable) -> Counts:
+    """Gives all histograms in one vector. The table has all public facts that they are planned from."""
+    counts = count_one_ways(encoded, plan_one_ways(encoded.spans))
+    return np.concatenate([histogram for histograms in counts for histogram in histograms])
 
 
-def measure_one_ways(
-    encoded: EncodedTable, plan: OneWayPlan, *, ledger: Ledger, label: str, add_up: AddUp = alone
-) -> OneWays:
+ONE_WAYS = Sum[EncodedTable]("one-ways", lambda encoded, argument, array: _join_one_ways(encoded))
+"""`count_one_ways`, all histograms in one vector, in the order of the plan."""
+
+
+def measure_one_ways(rows: Rows[EncodedTable], plan: OneWayPlan, *, ledger: Ledger, label: str) -> OneWays:
     """Releases all histograms of the plan at once, as the ledger has them under `label`.
 
-    Privacy: the sensitivity is `plan.sensitivity` under zero-out, and sqrt(2) times that under replace-one. Where
-      workers have the rows between them, their counts are added up before the noise.
+    Privacy: the sensitivity is `plan.sensitivity` under zero-out, and sqrt(2) times that under replace-one.
     Raises: PrivacyError from the ledger; DpwganError, an internal error, if the table is not laid out as in the plan.
     """
-    noisy = ledger.release(label, lambda: add_up(ONE_WAYS_TASK, lambda: count_all_one_ways(encoded, plan)))
+    if plan_one_ways(rows.own.spans) != plan:
+        raise DpwganError("Internal error: the encoded table is not laid out as the plan of its counts.")
+    noisy = ledger.release(label, lambda: rows.sum(ONE_WAYS))
     return split_one_ways(noisy.values, plan, stddev=noisy.stddev)
 
 

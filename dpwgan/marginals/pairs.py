@@ -6,11 +6,11 @@ import math
 import numpy as np
 
 from dpwgan.marginals.groups import GroupLayout
-from dpwgan.marginals.measurements import PAIRS_TASK, Counts, Groups, MeasuredMarginals, count_pairs
+from dpwgan.marginals.measurements import PAIRS, Counts, GroupedRows, MeasuredMarginals
 from dpwgan.privacy.events import gaussian
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.release import Release
-from dpwgan.table.workers import AddUp, alone
+from dpwgan.table.rows import Rows
 
 MOMENTS_LABEL = "two-way counts"
 
@@ -28,27 +28,19 @@ def weigh_pairs(layout: GroupLayout) -> dict[tuple[int, int], float]:
     return dict(zip(pairs, weights.tolist(), strict=True))
 
 
-def measure_moments(
-    groups: Groups,
-    layout: GroupLayout,
-    *,
-    measured: MeasuredMarginals,
-    records: int,
-    ledger: Ledger,
-    add_up: AddUp = alone,
-) -> None:
+def measure_moments(rows: Rows[GroupedRows], *, measured: MeasuredMarginals, ledger: Ledger) -> None:
     """Releases every two-way marginal, each with noise by its weight, and adds the answers to `measured`.
 
     Privacy: a record adds 1 to one cell of each pair; times the weights, whose squares add to 1, it moves all of them
       together by 1 in L2 under zero-out, by sqrt(2) under replace-one: the reserved sensitivity is 1, whatever the
-      weights, which are of released sizes. Where `groups` are a worker's share of the `records` rows, the counts of all
-      are added up before the noise.
+      weights, which are of released sizes.
     Raises: PrivacyError from the ledger.
     """
+    layout, records = rows.own.layout, rows.records
     weights = weigh_pairs(layout)
 
     def weigh() -> list[Counts]:
-        counts = add_up(PAIRS_TASK, lambda: count_pairs(groups, layout))
+        counts = rows.sum(PAIRS)
         return [
             weight * counts[layout.get_slice(left), layout.get_slice(right)]
             for (left, right), weight in weights.items()

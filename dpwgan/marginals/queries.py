@@ -12,25 +12,22 @@ from typing import TypeVar
 
 import numpy as np
 
-from dpwgan.marginals.groups import GroupLayout, Marginal
+from dpwgan.marginals.groups import Marginal
 from dpwgan.marginals.loss import Probabilities
 from dpwgan.marginals.markov_tree import Edge, Forest
 from dpwgan.marginals.measurements import (
-    MARGINALS_TASK,
-    PAIRS_TASK,
+    MARGINALS,
+    PAIRS,
     Counts,
-    Groups,
+    GroupedRows,
     MeasuredMarginals,
     answer_marginal,
     answer_pairs,
-    count_marginals,
-    count_pairs,
-    join_marginals,
 )
 from dpwgan.privacy.events import discrete_gaussian, exponential_selection
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.release import Release
-from dpwgan.table.workers import AddUp, alone
+from dpwgan.table.rows import Rows
 
 AnyMarginal = TypeVar("AnyMarginal", bound=Marginal)
 
@@ -73,42 +70,36 @@ class QueryDiscriminator:
 
     def __init__(
         self,
-        groups: Groups,
-        layout: GroupLayout,
+        rows: Rows[GroupedRows],
         *,
         measured: MeasuredMarginals,
         most_ways: int,
         most_cells: int,
-        records: int,
         ledger: Ledger,
-        add_up: AddUp = alone,
     ) -> None:
         """Counts nothing yet: pairs are counted with the first question, larger marginals as they become candidates.
 
         `most_ways`: attributes in a marginal, 2 or more; `most_cells`: no pair with more cells is a candidate, but for
-        those of the tree, and no larger marginal with more than an eighth of it. `records`: the public number of rows,
-        of which `groups` may be a worker's share; `add_up` adds up everybody's counts then.
+        those of the tree, and no larger marginal with more than an eighth of it.
         """
-        self._groups = groups
-        self._layout = layout
+        self._rows = rows
+        self._layout = rows.own.layout
         self._measured = measured
         self._most_ways = most_ways
         self._most_cells = most_cells
         self._ledger = ledger
         self._stddev = ledger.find(ANSWER_LABEL).stddev
-        self._records = records
-        self._add_up = add_up
         self._larger: dict[Marginal, Counts] = {}
 
     @property
     def records(self) -> int:
         """The public number of records."""
-        return self._records
+        return self._rows.records
 
     @functools.cached_property
     def _pairs(self) -> Counts:
         """All pairs, exactly. They are counted when a question needs them first, which has been charged by then."""
-        return self._add_up(PAIRS_TASK, lambda: count_pairs(self._groups, self._layout))
+        return self._rows.sum(PAIRS)
 
     def ask_for_tree(self, one_ways: Sequence[Counts], *, stddevs: Sequence[Counts]) -> list[Edge]:
         """Asks for one pair after another that joins two parts of the table, until all hangs together.
@@ -189,11 +180,7 @@ class QueryDiscriminator:
         """Counts the records in every cell of further marginals, in one pass over the rows."""
         if not marginals:
             return
-        flat = self._add_up(
-            MARGINALS_TASK,
-            lambda: join_marginals(count_marginals(self._groups, marginals, self._layout)),
-            argument=marginals,
-        )
+        flat = self._rows.sum(MARGINALS, argument=marginals)
         pieces = np.split(flat, np.cumsum([self._layout.count_cells(marginal) for marginal in marginals])[:-1])
         shapes = [[self._layout.sizes[attribute] for attribute in marginal] for marginal in marginals]
         for marginal, piece, shape in zip(marginals, pieces, shapes, strict=True):

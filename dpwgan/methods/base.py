@@ -1,6 +1,7 @@
 """What every method offers: a plan from public facts, a fit that the ledger watches, and samples that need no rows."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -11,13 +12,28 @@ from dpwgan.privacy.certificate import Certificate
 from dpwgan.privacy.choose import AccountantChoice
 from dpwgan.privacy.events import Charge
 from dpwgan.privacy.ledger import Ledger
-from dpwgan.privacy.randomness import Streams
 from dpwgan.privacy.release import Release
 from dpwgan.table.encoded import EncodedTable, TableShape
-from dpwgan.table.workers import Task, Team
+from dpwgan.table.rows import Rows
 
 Progress = Callable[[int, int, float], None]
 """Told of steps done, steps in all and epsilon spent: public numbers."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Run:
+    """All that a fit gets: the rows, the ledger that every read of them goes by, and what is public.
+
+    Privacy: noise and batches come from the ledger, which draws them by what was charged. `model` draws weights, latent
+      vectors and first codes: post-processing, no secrecy needed.
+    """
+
+    ledger: Ledger
+    rows: Rows[EncodedTable]
+    model: np.random.Generator
+    progress: Progress
+    device: str = "auto"
+    threads: int | None = None
 
 
 class Plan(Protocol):
@@ -83,43 +99,13 @@ class Method(Protocol):
     ) -> Plan:
         """Fixes everything that decides privacy and cost. Privacy: sees the public shape only."""
 
-    def fit(
-        self,
-        encoded: EncodedTable,
-        plan: Any,
-        *,
-        streams: Streams,
-        ledger: Ledger,
-        progress: Progress,
-        device: str = "auto",
-        threads: int | None = None,
-    ) -> FittedSynthesizer:
+    def fit(self, plan: Any, run: Run) -> FittedSynthesizer:
         """Trains. Privacy: every read of rows was reserved in the ledger and is charged before it happens."""
 
 
 @runtime_checkable
 class SharedMethod(Protocol):
-    """What a method offers besides where several workers may have the rows between them."""
+    """A method that reads rows by sums alone, so that several workers may have them between them."""
 
     def check_shared(self, plan: Any) -> None:
         """Raises: UsageError if what is planned needs all rows in one place."""
-
-    def make_tasks(self, encoded: EncodedTable, plan: Any, *, streams: Streams, ledger: Ledger) -> Mapping[str, Task]:
-        """Gives what another worker than the chief does with its own rows when asked.
-
-        Privacy: exact sums, for the chief to put noise on; each is charged before it happens.
-        """
-
-    def fit(
-        self,
-        encoded: EncodedTable,
-        plan: Any,
-        *,
-        streams: Streams,
-        ledger: Ledger,
-        progress: Progress,
-        device: str = "auto",
-        threads: int | None = None,
-        team: Team | None = None,
-    ) -> FittedSynthesizer:
-        """Trains as `Method.fit`; with a team, on the rows of all workers, of which `encoded` are the chief's."""

@@ -3,41 +3,39 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from dpwgan.critic.plan import (
     CRITIC_LABEL,
     SECONDS_A_ROW_CELL,
     TENSORFLOW_SECONDS,
     TrainingPlan,
-    choose_sampling_probability,
-    choose_steps,
-    make_plan,
+    plan_beside,
     plan_training,
 )
 from dpwgan.critic.sampler import MlpSampler
-from dpwgan.errors import UsageError
-from dpwgan.marginals.anchor import AnchorPlan, choose_maker, fit_anchor, lay_out_anchor, on_one_thread
+from dpwgan.errors import PrivacyError, UsageError
+from dpwgan.marginals.anchor import AnchorPlan, fit_anchor, lay_out_anchor, on_one_thread
 from dpwgan.marginals.groups import lay_out_groups
+from dpwgan.marginals.measurements import GroupedRows
 from dpwgan.marginals.mixture_sampler import MixtureSampler
-from dpwgan.marginals.serving import RowServer
-from dpwgan.methods.base import Progress
+from dpwgan.methods.base import Run
+from dpwgan.methods.generators import choose_maker
 from dpwgan.methods.settings import ALONE, AnchoredSettings
 from dpwgan.privacy.budget import Budget, NeighboringRelation
-from dpwgan.privacy.choose import AccountantChoice, choose_accountant_for_family
-from dpwgan.privacy.events import Charge, poisson_gaussian
-from dpwgan.privacy.randomness import Streams
+from dpwgan.privacy.choose import AccountantChoice
+from dpwgan.privacy.events import Charge
 from dpwgan.privacy.release import Release
-from dpwgan.table.encoded import EncodedTable, Span, TableShape
-from dpwgan.table.workers import Numbers, Task, Team
+from dpwgan.table.encoded import EncodedTable, TableShape
+from dpwgan.table.rows import Derivation, Rows
 
 if TYPE_CHECKING:
+    from dpwgan.critic.loop import CriticStep
+    from dpwgan.critic.shared_step import ShareOfGradients
     from dpwgan.privacy.ledger import Ledger
 
 
@@ -119,8 +117,6 @@ def plan_anchored(
 ) -> AnchoredPlan:
     """Fixes an anchor's releases and the critic's steps as one family of charges, under one accountant.
 
-    How the noise of a step stands to that of the anchor is fixed first, by the share that the critic is to have; then
-    all noise is scaled together until the budget is met.
     Privacy: sees public facts only. Raises: PrivacyError if the budget cannot be met.
     """
     shared: dict[str, Any] = {
@@ -135,33 +131,19 @@ def plan_anchored(
         share=1.0 - settings.critic_share,
         **shared,
     )
-    probability = choose_sampling_probability(shape, settings.critic)
-    steps = choose_steps(settings.critic, sampling_probability=probability)
-    if steps < settings.critic.critic_steps_per_generator_step:
-        raise UsageError("there are fewer critic steps than one generator step takes: the generator would stand still")
-    # A critic alone, with its share of rho: by a central limit T steps at rate q are about as private as one Gaussian
-    # release with this noise. Only the ratio rests on this; the budget is met by the accountant.
-    ratio = probability * math.sqrt(steps / settings.critic_share)
 
-    def charges(scale: float) -> list[Charge]:
-        anchored = replace(anchor, scale=scale / math.sqrt(1.0 - settings.critic_share))
-        critic = poisson_gaussian(sampling_probability=probability, noise_multiplier=max(1.0, ratio * scale))
-        return [*(release.charge for release in anchored.releases), (critic, steps)]
+    def scale_anchor(scale: float) -> AnchorPlan:
+        return replace(anchor, scale=scale / math.sqrt(1.0 - settings.critic_share))
 
-    choice = choose_accountant_for_family(accountant_rule, charges=charges, **shared)
-    scale = choice.noise_scale
-    return AnchoredPlan(
-        settings=settings,
-        anchor=replace(anchor, scale=scale / math.sqrt(1.0 - settings.critic_share)),
-        critic=make_plan(
-            shape,
-            settings.critic,
-            choice=choice,
-            steps=steps,
-            sampling_probability=probability,
-            noise_multiplier=max(1.0, ratio * scale),
-        ),
+    critic, choice = plan_beside(
+        shape,
+        settings=settings.critic,
+        share=settings.critic_share,
+        others=lambda scale: [release.charge for release in scale_anchor(scale).releases],
+        accountant_rule=accountant_rule,
+        **shared,
     )
+    return AnchoredPlan(settings=settings, anchor=scale_anchor(choice.noise_scale), critic=critic)
 
 
 class DpWgan:
@@ -200,135 +182,87 @@ class DpWgan:
             return plan_training(shape, budget, settings=settings.critic, other_charges=other_charges, **shared)
         return plan_anchored(shape, budget, settings=settings, other_charges=other_charges, **shared)
 
-    def fit(
-        self,
-        encoded: EncodedTable,
-        plan: TrainingPlan | AnchoredPlan,
-        *,
-        streams: Streams,
-        ledger: Ledger,
-        progress: Progress,
-        device: str = "auto",
-        threads: int | None = None,
-        team: Team | None = None,
-    ) -> MlpSampler | MixtureSampler:
+    def fit(self, plan: TrainingPlan | AnchoredPlan, run: Run) -> MlpSampler | MixtureSampler:
         """Fits the anchor if there is one, then trains critic and generator for the planned steps.
 
-        With a `team`, `encoded` is the chief's share of the rows.
         Privacy: each release and each critic step is charged before it reads rows.
         Raises: PrivacyError, ResourceError, UsageError.
         """
-        run: dict[str, Any] = {"streams": streams, "ledger": ledger, "progress": progress, "team": team}
         if isinstance(plan, AnchoredPlan):
-            return self._fit_anchored(encoded, plan, device=device, threads=threads, **run)
-        return self._fit_alone(encoded, plan, device=device, threads=threads, **run)
+            return self._fit_anchored(plan, run)
+        return self._fit_alone(plan, run)
 
-    def _fit_anchored(
-        self,
-        encoded: EncodedTable,
-        plan: AnchoredPlan,
-        *,
-        streams: Streams,
-        ledger: Ledger,
-        progress: Progress,
-        device: str,
-        threads: int | None,
-        team: Team | None,
-    ) -> MixtureSampler:
+    def _fit_anchored(self, plan: AnchoredPlan, run: Run) -> MixtureSampler:
         # TensorFlow takes seconds to import; a plan must not pay for it.
         from dpwgan.critic.anchored_step import AnchoredStep
         from dpwgan.critic.critic import Critic
         from dpwgan.critic.device import on_device
         from dpwgan.critic.finite import refuse_unless_finite
         from dpwgan.critic.loop import train
-        from dpwgan.critic.private_step import FusedStep
-        from dpwgan.critic.shared_step import SharedStep
         from dpwgan.critic.tensor_mixture import CodeSource, TensorMixture
 
         anchor_ticks, critic_ticks = plan.anchor.fit_ticks, _TICKS_A_STEP * plan.critic.steps
         total = anchor_ticks + critic_ticks
-        with on_device(device, threads=threads), on_one_thread():
+        rng, ledger, progress = run.model, run.ledger, run.progress
+        with on_device(run.device, threads=run.threads), on_one_thread():
             anchor = fit_anchor(
-                encoded,
+                run.rows,
                 plan.anchor,
-                streams=streams,
+                rng=rng,
                 ledger=ledger,
                 progress=lambda done, of, epsilon: progress(done * anchor_ticks // of, total, epsilon),
-                make_generator=choose_maker(plan.anchor, rng=streams.model, device=device, threads=threads),
-                team=team,
+                make_generator=choose_maker(plan.anchor, rng=rng, device=run.device, threads=run.threads),
             )
             spans = lay_out_groups(plan.anchor.columns, anchor.layout.sizes)
             shape = TableShape(records=plan.critic.shape.records, spans=spans)
             critic_plan = replace(plan.critic, shape=shape)
-            groups = _as_table(anchor.groups, spans)
+            tables = anchor.rows.derive(TABLE_OF_GROUPS, plan.anchor.columns)
             settings = critic_plan.settings
-            critic = Critic(spans, hidden=settings.hidden_critic, weight_clip=settings.weight_clip, rng=streams.model)
+            critic = Critic(spans, hidden=settings.hidden_critic, weight_clip=settings.weight_clip, rng=rng)
             if isinstance(anchor.generator, TensorMixture):
                 generator = anchor.generator
             else:
                 logits = np.log(np.maximum(anchor.generator.probabilities(), 1e-9))
-                generator = TensorMixture(spans, logits, rng=streams.model)
-            latents = CodeSource(codes=generator.codes, width=shape.width, rng=streams.model)
-            parts: dict[str, Any] = {
-                "critic": critic,
-                "generator": generator,
-                "latents": latents,
-                "plan": critic_plan,
-            }
-            generator_step = AnchoredStep(**parts, losses=anchor.losses, weight=plan.settings.critic_weight)
+                generator = TensorMixture(spans, logits, rng=rng)
+            latents = CodeSource(codes=generator.codes, width=shape.width, rng=rng)
+            parts: dict[str, Any] = {"critic": critic, "generator": generator, "latents": latents}
+            generator_step = AnchoredStep(
+                **parts, plan=critic_plan, losses=anchor.losses, weight=plan.settings.critic_weight
+            )
             parts["steps"] = steps = ledger.open(CRITIC_LABEL)
             train(
                 critic_plan,
                 steps=steps,
-                critic_step=(
-                    FusedStep(groups, **parts) if team is None else SharedStep(groups, add_up=team.add_up, **parts)
-                ),
+                critic_step=_make_critic_step(tables, critic_plan, **parts),
                 generator_step=generator_step,
                 ledger=ledger,
                 progress=lambda done, of, epsilon: progress(anchor_ticks + done * critic_ticks // of, total, epsilon),
-                records=groups.records,
+                records=tables.own.records,
             )
         probabilities = generator_step.averaged_probabilities()
         refuse_unless_finite([probabilities])
         return MixtureSampler(probabilities=probabilities, coarsening=anchor.coarsening)
 
-    def _fit_alone(
-        self,
-        encoded: EncodedTable,
-        plan: TrainingPlan,
-        *,
-        streams: Streams,
-        ledger: Ledger,
-        progress: Progress,
-        device: str,
-        threads: int | None,
-        team: Team | None,
-    ) -> MlpSampler:
+    def _fit_alone(self, plan: TrainingPlan, run: Run) -> MlpSampler:
         # TensorFlow takes seconds to import; a plan must not pay for it.
         from dpwgan.critic.critic import Critic
         from dpwgan.critic.device import on_device
         from dpwgan.critic.latents import LatentSource
         from dpwgan.critic.mlp import MlpGenerator
         from dpwgan.critic.private_game import play
-        from dpwgan.critic.shared_step import SharedStep
 
-        if plan.settings.engine == "reference":
-            from dpwgan.critic.reference_step import ReferenceStep as CriticStep
-        else:
-            from dpwgan.critic.private_step import FusedStep as CriticStep  # type: ignore[assignment]
-
-        settings, spans, rng = plan.settings, plan.shape.spans, streams.model
-        with on_device(device, threads=threads):
+        settings, spans, rng = plan.settings, plan.shape.spans, run.model
+        with on_device(run.device, threads=run.threads):
             weights = play(
-                encoded,
+                run.rows.own,
                 plan,
                 critic=Critic(spans, hidden=settings.hidden_critic, weight_clip=settings.weight_clip, rng=rng),
                 generator=MlpGenerator(spans, latent=settings.latent, hidden=settings.hidden_generator, rng=rng),
                 latents=LatentSource(latent=settings.latent, width=plan.shape.width, rng=rng),
-                make_critic_step=CriticStep if team is None else partial(SharedStep, add_up=team.add_up),
-                steps=ledger.open(CRITIC_LABEL),
-                ledger=ledger,
-                progress=progress,
+                make_critic_step=lambda encoded, *, plan, **parts: _make_critic_step(run.rows, plan, **parts),
+                steps=run.ledger.open(CRITIC_LABEL),
+                ledger=run.ledger,
+                progress=run.progress,
             )
         return MlpSampler(weights=weights, spans=spans)
 
@@ -337,38 +271,49 @@ class DpWgan:
         if isinstance(plan, TrainingPlan) and plan.settings.engine == "reference":
             raise UsageError("the reference engine needs all rows on one machine: several workers need the fused one")
 
-    def make_tasks(
-        self, encoded: EncodedTable, plan: TrainingPlan | AnchoredPlan, *, streams: Streams, ledger: Ledger
-    ) -> Mapping[str, Task]:
-        """Gives what another worker than the chief does with its own rows when asked."""
-        # Taking part means TensorFlow, which is imported by then.
-        from dpwgan.critic.critic import Critic
-        from dpwgan.critic.shared_step import GRADIENTS_TASK, ShareOfGradients
 
-        def make_share(rows: EncodedTable, critic_plan: TrainingPlan) -> ShareOfGradients:
-            settings = critic_plan.settings
-            hidden, clip = settings.hidden_critic, settings.weight_clip
-            # Its first weights are never used: the chief's come with each question.
-            critic = Critic(rows.spans, hidden=hidden, weight_clip=clip, rng=streams.model)
-            return ShareOfGradients(rows, critic=critic, plan=critic_plan)
+def _make_critic_step(rows: Rows[EncodedTable], plan: TrainingPlan, **parts: Any) -> CriticStep:
+    """Makes the step that reads rows where they lie, by the engine that was asked for."""
+    if rows.shared:
+        from dpwgan.critic.shared_step import SharedStep
 
-        steps = ledger.open(CRITIC_LABEL, with_noise=False)
-        if isinstance(plan, TrainingPlan):
-            alone = make_share(encoded, plan)
-            return {GRADIENTS_TASK: lambda argument, array: alone.sum_batch(array, steps=steps)}
-        server = RowServer(encoded, plan.anchor.one_way_plan)
-        shares: list[ShareOfGradients] = []
+        settings = plan.settings
+        shares = rows.derive(SHARES, [settings.hidden_critic, settings.weight_clip, plan.clip_target])
+        return SharedStep(shares, plan=plan, **parts)
+    if plan.settings.engine == "reference":
+        from dpwgan.critic.reference_step import ReferenceStep
 
-        def sum_gradients(argument: Any, array: Numbers) -> Numbers:
-            if not shares:  # the groups are there with the first step
-                groups, layout = server.get_groups()
-                spans = lay_out_groups(plan.anchor.columns, layout.sizes)
-                shares.append(make_share(_as_table(groups, spans), plan.critic))
-            return shares[0].sum_batch(array, steps=steps)
+        return ReferenceStep(rows.own, plan=plan, **parts)
+    from dpwgan.critic.private_step import FusedStep
 
-        return {**server.tasks, GRADIENTS_TASK: sum_gradients}
+    return FusedStep(rows.own, plan=plan, **parts)
 
 
-def _as_table(groups: npt.NDArray[np.int32], spans: tuple[Span, ...]) -> EncodedTable:
+def _make_share(encoded: EncodedTable, argument: Any, ledger: Ledger | None) -> ShareOfGradients:
+    """Makes what clips and sums gradients of a worker's own rows.
+
+    Raises: PrivacyError if the chief would clip them to more than this worker reserved.
+    """
+    from dpwgan.critic.critic import Critic
+    from dpwgan.critic.shared_step import ShareOfGradients
+
+    hidden, weight_clip, l2_clip_norm = argument
+    if ledger is None or l2_clip_norm > ledger.find(CRITIC_LABEL).sensitivity:
+        raise PrivacyError("The chief would clip gradients to more than this worker reserved.")
+    # Its first weights are never used: the chief's come with each question.
+    critic = Critic(encoded.spans, hidden=tuple(hidden), weight_clip=weight_clip, rng=np.random.default_rng(0))
+    steps = ledger.open(CRITIC_LABEL, with_noise=False)
+    return ShareOfGradients(encoded, critic=critic, l2_clip_norm=l2_clip_norm, steps=steps)
+
+
+def _as_table(rows: GroupedRows, columns: Sequence[str]) -> EncodedTable:
     """Gives rows of groups as a table of categories, which the critic beside an anchor reads."""
-    return EncodedTable(codes=groups, numbers=np.zeros((len(groups), 0), np.float32), spans=spans)
+    spans = lay_out_groups(columns, rows.layout.sizes)
+    return EncodedTable(codes=rows.groups, numbers=np.zeros((len(rows.groups), 0), np.float32), spans=spans)
+
+
+TABLE_OF_GROUPS = Derivation[GroupedRows, EncodedTable](
+    "table of groups", lambda rows, columns, ledger: _as_table(rows, columns)
+)
+SHARES: Derivation[EncodedTable, Any] = Derivation("shares of gradients", _make_share)
+"""What clips and sums gradients of everybody's own rows, at a critic's widths, its clip and that of gradients."""

@@ -1,20 +1,16 @@
 """Independent noisy one-way marginals: the baseline that every other method has to beat, and nothing of a paper."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from dpwgan.marginals.anchor import AnchorPlan, fit_anchor, plan_anchor
 from dpwgan.marginals.mixture_sampler import MixtureSampler
-from dpwgan.marginals.serving import RowServer
 from dpwgan.marginals.settings import AnchorSettings
-from dpwgan.methods.base import Progress
+from dpwgan.methods.base import Run
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.events import Charge
-from dpwgan.privacy.ledger import Ledger
-from dpwgan.privacy.randomness import Streams
 from dpwgan.settings import MethodSettings
-from dpwgan.table.encoded import EncodedTable, TableShape
-from dpwgan.table.workers import Task, Team
+from dpwgan.table.encoded import TableShape
 
 
 class Independent:
@@ -52,30 +48,10 @@ class Independent:
             other_charges=other_charges,
         )
 
-    def fit(
-        self,
-        encoded: EncodedTable,
-        plan: AnchorPlan,
-        *,
-        streams: Streams,
-        ledger: Ledger,
-        progress: Progress,
-        device: str = "auto",
-        threads: int | None = None,
-        team: Team | None = None,
-    ) -> MixtureSampler:
-        """Releases the one-way counts. Privacy: charged before rows are read. Raises: PrivacyError.
-
-        `device` and `threads` have nothing to do here.
-        """
-        fitted = fit_anchor(encoded, plan, streams=streams, ledger=ledger, progress=progress, team=team)
+    def fit(self, plan: AnchorPlan, run: Run) -> MixtureSampler:
+        """Releases the one-way counts. Privacy: charged before rows are read. Raises: PrivacyError."""
+        fitted = fit_anchor(run.rows, plan, rng=run.model, ledger=run.ledger, progress=run.progress)
         return MixtureSampler(probabilities=fitted.generator.probabilities(), coarsening=fitted.coarsening)
 
     def check_shared(self, plan: AnchorPlan) -> None:
         """Has nothing to refuse: counts can always be added up."""
-
-    def make_tasks(
-        self, encoded: EncodedTable, plan: AnchorPlan, *, streams: Streams, ledger: Ledger
-    ) -> Mapping[str, Task]:
-        """Gives what another worker than the chief does with its own rows when asked."""
-        return RowServer(encoded, plan.one_way_plan).tasks

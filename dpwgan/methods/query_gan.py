@@ -2,8 +2,9 @@
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,21 +13,19 @@ import numpy.typing as npt
 from dpwgan.marginals.anchor import (
     AnchorPlan,
     FittedAnchor,
-    choose_maker,
     fit_anchor,
     lay_out_anchor,
     on_one_thread,
 )
-from dpwgan.marginals.groups import GroupLayout
 from dpwgan.marginals.loss import Probabilities, ReleasedLoss
-from dpwgan.marginals.measurements import PAIRS_TASK, Groups, count_pairs
+from dpwgan.marginals.measurements import PAIRS, GroupedRows
 from dpwgan.marginals.mixture import Mixture, fit
 from dpwgan.marginals.mixture_sampler import MixtureSampler
-from dpwgan.marginals.serving import RowServer
-from dpwgan.methods.base import Progress
+from dpwgan.methods.base import Run
+from dpwgan.methods.generators import choose_maker
+from dpwgan.methods.published.one_hot_rows import ONE_HOT, OneHotRows
 from dpwgan.methods.published.one_layer import (
     WEIGHTS_LABEL,
-    OneLayerServer,
     OneLayerTerm,
     measure_one_layer,
     measure_one_layer_certificate,
@@ -40,10 +39,9 @@ from dpwgan.privacy.choose import FamilyChoice, choose_accountant_for_family
 from dpwgan.privacy.events import Charge, gaussian
 from dpwgan.privacy.journal import Arrays
 from dpwgan.privacy.ledger import Ledger
-from dpwgan.privacy.randomness import Streams
 from dpwgan.privacy.release import Release
-from dpwgan.table.encoded import EncodedTable, TableShape
-from dpwgan.table.workers import AddUp, Task, Team, alone
+from dpwgan.table.encoded import TableShape
+from dpwgan.table.rows import Rows
 
 CERTIFICATE_LABEL = "certificate"
 
@@ -182,66 +180,35 @@ class QueryGan:
         planned, extra = release(choice.noise_scale)
         return QueryGanPlan(settings=settings, anchor=planned, extra=extra, choice=choice)
 
-    def fit(
-        self,
-        encoded: EncodedTable,
-        plan: QueryGanPlan,
-        *,
-        streams: Streams,
-        ledger: Ledger,
-        progress: Progress,
-        device: str = "auto",
-        threads: int | None = None,
-        team: Team | None = None,
-    ) -> MixtureSampler:
+    def fit(self, plan: QueryGanPlan, run: Run) -> MixtureSampler:
         """Plays the game and certifies its end. Privacy: every release is charged before. Raises: PrivacyError."""
-        make_generator = choose_maker(plan.anchor, rng=streams.model, device=device, threads=threads)
+        ledger, progress = run.ledger, run.progress
+        make_generator = choose_maker(plan.anchor, rng=run.model, device=run.device, threads=run.threads)
         # One-ways alone are no progress to show where networks follow.
         networks = plan.settings.oracle == "one-layer"
         with on_one_thread():
             fitted = fit_anchor(
-                encoded,
+                run.rows,
                 plan.anchor,
-                streams=streams,
+                rng=run.model,
                 ledger=ledger,
                 progress=(lambda done, of, epsilon: None) if networks else progress,
                 make_generator=make_generator,
-                team=team,
             )
-        records, add_up = plan.anchor.shape.records, alone if team is None else team.add_up
         if networks:
-            probabilities = _play_one_layer(
-                fitted, plan, streams=streams, ledger=ledger, progress=progress, add_up=add_up
-            )
-            probabilities, certificate = _keep_certified(
-                probabilities,
-                lambda: _certify_one_layer(fitted, plan, probabilities, ledger=ledger, add_up=add_up),
-                ledger=ledger,
-            )
+            real = fitted.rows.derive(ONE_HOT)
+            probabilities = _play_one_layer(fitted, plan, run, real=real)
+            certify = partial(_certify_one_layer, real, probabilities, ledger=ledger)
         elif not plan.extra:
             return MixtureSampler(probabilities=fitted.generator.probabilities(), coarsening=fitted.coarsening)
         else:
             probabilities = fitted.generator.probabilities()
-
-            def certify() -> Certificate:
-                return certify_pairs(
-                    fitted.groups, probabilities, fitted.layout, records=records, ledger=ledger, add_up=add_up
-                )
-
-            probabilities, certificate = _keep_certified(probabilities, certify, ledger=ledger)
+            certify = partial(certify_pairs, fitted.rows, probabilities, ledger=ledger)
+        probabilities, certificate = _keep_certified(probabilities, certify, ledger=ledger)
         return MixtureSampler(probabilities=probabilities, coarsening=fitted.coarsening, certificate=certificate)
 
     def check_shared(self, plan: QueryGanPlan) -> None:
         """Has nothing to refuse: counts can always be added up, and so can a network's gradients."""
-
-    def make_tasks(
-        self, encoded: EncodedTable, plan: QueryGanPlan, *, streams: Streams, ledger: Ledger
-    ) -> Mapping[str, Task]:
-        """Gives what another worker than the chief does with its own rows when asked."""
-        server = RowServer(encoded, plan.anchor.one_way_plan)
-        if plan.settings.oracle == "marginals":
-            return server.tasks
-        return {**server.tasks, **OneLayerServer(server.get_groups).tasks}
 
 
 def _keep_certified(
@@ -274,29 +241,20 @@ def plan_certificate(*, noise_multiplier: float, records: int) -> Release:
     )
 
 
-def certify_pairs(
-    groups: Groups,
-    probabilities: Probabilities,
-    layout: GroupLayout,
-    *,
-    records: int,
-    ledger: Ledger,
-    add_up: AddUp = alone,
-) -> Certificate:
+def certify_pairs(rows: Rows[GroupedRows], probabilities: Probabilities, *, ledger: Ledger) -> Certificate:
     """Releases a bound on the worst error of the generator over all cells of all two-way marginals of groups.
 
     Privacy: one number, the largest |share of records - share of generated rows| over all cells. One record moves each
       share by 1/n at most, so it moves the largest difference by 1/n at most, under zero-out and under replace-one. The
-      generator is final, made of earlier releases. Where `groups` are a worker's share of `records` rows, everybody's
-      counts are added up first.
+      generator is final, made of earlier releases.
     Raises: PrivacyError from the ledger.
     Source: Fine 2020, Definition of alpha-accuracy; `dpwgan.privacy.certificate`, Theorems 1 and 4.
     """
+    layout = rows.own.layout
 
     def find_worst() -> npt.NDArray[np.float64]:
         exact = probabilities.astype(np.float64)
-        counts = add_up(PAIRS_TASK, lambda: count_pairs(groups, layout))
-        differences = np.abs(counts / records - (exact.T @ exact) / len(exact))
+        differences = np.abs(rows.sum(PAIRS) / rows.records - (exact.T @ exact) / len(exact))
         for attribute in range(layout.attributes):
             piece = layout.get_slice(attribute)
             differences[piece, piece] = 0.0
@@ -317,23 +275,20 @@ def certify_pairs(
     )
 
 
-def _play_one_layer(
-    fitted: FittedAnchor, plan: QueryGanPlan, *, streams: Streams, ledger: Ledger, progress: Progress, add_up: AddUp
-) -> Probabilities:
+def _play_one_layer(fitted: FittedAnchor, plan: QueryGanPlan, run: Run, *, real: Rows[OneHotRows]) -> Probabilities:
     """Trains one network after another against the generator, asks each for its mean over the rows, and refits."""
-    layout, records = fitted.layout, plan.anchor.shape.records
+    layout, ledger = fitted.layout, run.ledger
     rounds = plan.networks
     first = fitted.generator.probabilities()
     logits = np.log(np.maximum(np.repeat(first, plan.choose_codes(layout.width), axis=0), 1e-9))
-    logits += np.float32(0.1) * streams.model.standard_normal(logits.shape, dtype=np.float32)
+    logits += np.float32(0.1) * run.model.standard_normal(logits.shape, dtype=np.float32)
     generator = Mixture(layout.sizes, logits.astype(np.float32))
     losses: list[ReleasedLoss] = [fitted.measured]
     rate = plan.settings.fit.fit_learning_rate
 
     def ask() -> Arrays:
-        shared: dict[str, Any] = {"sizes": layout.sizes, "records": records, "ledger": ledger, "add_up": add_up}
-        weights = train_one_layer(fitted.groups, generator.probabilities(), regularization=_REGULARIZATION, **shared)
-        term = measure_one_layer(fitted.groups, weights, **shared)
+        weights = train_one_layer(real, generator.probabilities(), regularization=_REGULARIZATION, ledger=ledger)
+        term = measure_one_layer(real, weights, ledger=ledger)
         return {"weights": term.weights, "target": np.array(term.target), "stddev": np.array(term.stddev)}
 
     for step in range(rounds):
@@ -351,26 +306,12 @@ def _play_one_layer(
         )
         generator.forget()
         fit(generator, losses, steps=_ONE_LAYER_STEPS, learning_rate=rate, last_rate=rate / 10)
-        progress(step + 1, rounds, ledger.epsilon_spent())
+        run.progress(step + 1, rounds, ledger.epsilon_spent())
     return generator.probabilities()
 
 
-def _certify_one_layer(
-    fitted: FittedAnchor,
-    plan: QueryGanPlan,
-    probabilities: Probabilities,
-    *,
-    ledger: Ledger,
-    add_up: AddUp,
-) -> Certificate:
-    release = measure_one_layer_certificate(
-        fitted.groups,
-        probabilities,
-        sizes=fitted.layout.sizes,
-        records=plan.anchor.shape.records,
-        ledger=ledger,
-        add_up=add_up,
-    )
+def _certify_one_layer(real: Rows[OneHotRows], probabilities: Probabilities, *, ledger: Ledger) -> Certificate:
+    release = measure_one_layer_certificate(real, probabilities, ledger=ledger)
     return Certificate(
         kind="one-layer networks",
         statement=(

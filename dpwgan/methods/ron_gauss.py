@@ -57,14 +57,12 @@ from dpwgan.images.sampler import GaussianImages, fit_pixels
 from dpwgan.marginals.coarsening import MOST_CELLS, Coarsening, coarsen
 from dpwgan.marginals.one_ways import OneWayPlan, plan_one_ways
 from dpwgan.marginals.simplex import project_on_simplex
-from dpwgan.methods.base import Progress
+from dpwgan.methods.base import Run
 from dpwgan.methods.settings import RonGaussSettings
 from dpwgan.privacy.accountants.basic import BASIC
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.choose import FamilyChoice, choose_accountant_for_family
 from dpwgan.privacy.events import Charge, Event, Gaussian, Laplace, Wishart, gaussian, laplace, wishart
-from dpwgan.privacy.ledger import Ledger
-from dpwgan.privacy.randomness import Streams
 from dpwgan.privacy.release import Release
 from dpwgan.table.encoded import EncodedTable, Span, TableShape
 
@@ -349,25 +347,15 @@ class RonGauss:
         events = [event for event, _ in choice.chosen_charges]
         return lay_out_releases(shape, settings=settings, events=events, choice=choice)
 
-    def fit(
-        self,
-        encoded: EncodedTable,
-        plan: RonGaussPlan | RonGaussImagePlan,
-        *,
-        streams: Streams,
-        ledger: Ledger,
-        progress: Progress,
-        device: str = "auto",
-        threads: int | None = None,
-    ) -> ClassSampler | GaussianImages:
+    def fit(self, plan: RonGaussPlan | RonGaussImagePlan, run: Run) -> ClassSampler | GaussianImages:
         """Measures counts, or means, and covariances. Privacy: each release is charged before it reads rows.
 
         `device` and `threads` have nothing to do here.
         Raises: PrivacyError from the ledger.
         """
         if isinstance(plan, RonGaussImagePlan):
-            return _fit_images(encoded, plan, streams=streams, ledger=ledger, progress=progress)
-        return _fit_table(encoded, plan, streams=streams, ledger=ledger, progress=progress)
+            return _fit_images(plan, run)
+        return _fit_table(plan, run)
 
 
 # ------------------------------------------------------------------------------------------------------------- plans
@@ -516,9 +504,8 @@ def _most_width(plan: OneWayPlan, *, ranks: bool = False) -> int:
 # ------------------------------------------------------------------------------------------------------------ a table
 
 
-def _fit_table(
-    encoded: EncodedTable, plan: RonGaussPlan, *, streams: Streams, ledger: Ledger, progress: Progress
-) -> ClassSampler:
+def _fit_table(plan: RonGaussPlan, run: Run) -> ClassSampler:
+    encoded, ledger, progress = run.rows.own, run.ledger, run.progress
     tables: list[EncodedTable] = []
 
     def count() -> npt.NDArray[np.int64]:
@@ -533,7 +520,7 @@ def _fit_table(
     if plan.label is not None:
         records = project_on_simplex(totals, np.ones(plan.classes), total=float(encoded.records))
     drafts = [
-        _draft(coarsen(one_ways, records=max(1, round(size)), least_count=0.0), plan, records=size, rng=streams.model)
+        _draft(coarsen(one_ways, records=max(1, round(size)), least_count=0.0), plan, records=size, rng=run.model)
         for one_ways, size in zip(measured, records, strict=True)
     ]
     seen = [index for index, draft in enumerate(drafts) if draft.dimension > 0]
@@ -546,7 +533,7 @@ def _fit_table(
         index: read_products(noisy, dimension=drafts[index].dimension)
         for index, noisy in zip(seen, released, strict=True)
     }
-    models = tuple(draft.finish(matrices.get(index), rng=streams.model) for index, draft in enumerate(drafts))
+    models = tuple(draft.finish(matrices.get(index), rng=run.model) for index, draft in enumerate(drafts))
     progress(2, 2, ledger.epsilon_spent())
     return ClassSampler(spans=encoded.spans, label=plan.label, shares=records / records.sum(), models=models)
 
@@ -611,11 +598,10 @@ def _draft(coarsening: Coarsening, plan: RonGaussPlan, *, records: float, rng: n
 # ------------------------------------------------------------------------------------------------------------- images
 
 
-def _fit_images(
-    encoded: EncodedTable, plan: RonGaussImagePlan, *, streams: Streams, ledger: Ledger, progress: Progress
-) -> GaussianImages:
+def _fit_images(plan: RonGaussImagePlan, run: Run) -> GaussianImages:
+    encoded, ledger, progress = run.rows.own, run.ledger, run.progress
     grid, total = plan.grid, float(plan.shape.records)
-    projection = _make_projection(plan, rng=streams.model)
+    projection = _make_projection(plan, rng=run.model)
     first = projection.take(plan.centre_dimension)
     noisy = ledger.release(CENTRE_LABEL, lambda: sum_centre(encoded, first, noise=plan.centre))
     progress(1, 3, ledger.epsilon_spent())

@@ -25,7 +25,7 @@ from dpwgan.privacy.events import (
 )
 from dpwgan.privacy.guarantee import PrivacyGuarantee
 from dpwgan.privacy.journal import Arrays, Journal
-from dpwgan.privacy.noise_source import NoiseSource
+from dpwgan.privacy.noise_source import NoiseSource, PlainStreams
 from dpwgan.privacy.release import Noisy, Release
 from dpwgan.privacy.steps import Steps, StepsObserver
 
@@ -218,6 +218,15 @@ class Ledger:
             with_noise=with_noise,
             observers=self._observers,
         )
+
+    def lend_streams(self, label: str) -> PlainStreams:
+        """Gives what a method without a guarantee draws noise and batches from, for acts that protect nothing.
+
+        Raises: PrivacyError if what was reserved under that name is protected, and so is drawn by the ledger alone.
+        """
+        if not isinstance(self._find(label).release.event, Unprotected):
+            raise PrivacyError(f"{label}: what is protected has its noise and batches drawn by the ledger.")
+        return self._get_source().streams
 
     def charge(self, label: str, count: int = 1) -> None:
         """Notes that `count` acts are about to happen. To be called before the first of them reads a row.

@@ -1,7 +1,7 @@
 """Where noise comes from: the one place that turns what was charged into noise, by the kind of its event."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,13 @@ from dpwgan.privacy.mechanisms.normal_numbers import Floats, StepNoise, Words, d
 from dpwgan.privacy.mechanisms.wishart import add_wishart_noise
 from dpwgan.privacy.poisson import sample_poisson_rows
 from dpwgan.privacy.release import Noisy, Release
+
+
+class PlainStreams(NamedTuple):
+    """A run's two secret streams as they are, for what is not protected."""
+
+    noise: np.random.Generator
+    batches: np.random.Generator
 
 
 class NoiseSource:
@@ -133,6 +140,11 @@ class NoiseSource:
     def secrets(self) -> np.random.Generator:
         """The stream that noise comes from, for what else of a step nobody may know: what a record is met with."""
         return self._noise
+
+    @property
+    def streams(self) -> PlainStreams:
+        """Both streams, for acts that protect nothing: `Ledger.lend_streams` gives them to no others."""
+        return PlainStreams(noise=self._noise, batches=self._batches)
 
 
 def _to_whole(release: Release) -> int:

@@ -24,7 +24,7 @@ class Release:
     Units: `sensitivity` has the unit of what is released: L2 under Gaussian noise, L1 under Laplace noise, the trace
       under Wishart noise, the score of a selection. It is 1 where nothing has a unit: lists of cells, and what is not
       protected at all.
-    Raises: PrivacyError for a sensitivity that is not finite and above 0.
+    Raises: PrivacyError for a sensitivity that is not finite and above 0, or not that of an event which has one too.
     """
 
     label: str
@@ -37,6 +37,8 @@ class Release:
     def __post_init__(self) -> None:
         if not (math.isfinite(self.sensitivity) and self.sensitivity > 0):
             raise PrivacyError(f"sensitivity must be finite and above 0; it is {self.sensitivity!r}.")
+        if isinstance(self.event, DiscreteGaussian) and self.sensitivity != math.sqrt(self.event.cells):
+            raise PrivacyError(f"{self.label}: a record in {self.event.cells} counts moves them by the root of that.")
 
     @property
     def charge(self) -> tuple[Event, int]:

@@ -19,8 +19,8 @@ import numpy.typing as npt
 from dpwgan.errors import DpwganError, UsageError
 
 Numbers = npt.NDArray[np.float64]
-Task = Callable[[Any, Numbers], npt.NDArray[Any] | None]
-"""What a worker does when asked: an argument of JSON and an array in, a sum over its own rows out, if any is asked."""
+Task = Callable[[str, Any, Numbers], Numbers | None]
+"""What a worker does when asked: a task's name, an argument of JSON and an array in, a sum over its own rows out."""
 
 _DISMISSED = ""
 
@@ -45,23 +45,6 @@ class Workers(Protocol):
 
         Raises: ResourceError if a worker is lost.
         """
-
-
-class AddUp(Protocol):
-    """Adds up what a task gives over everybody's rows."""
-
-    def __call__(
-        self, task: str, own: Callable[[], Numbers], *, argument: Any = None, array: Numbers | None = None
-    ) -> Numbers:
-        """Gives the sum over all workers; `own` computes this one's part, while the others do theirs.
-
-        Shapes: that of what `own` gives. Raises: ResourceError if a worker is lost.
-        """
-
-
-def alone(task: str, own: Callable[[], Numbers], *, argument: Any = None, array: Numbers | None = None) -> Numbers:
-    """Gives what `own` computes: all rows are here."""
-    return own()
 
 
 class Team:
@@ -136,7 +119,10 @@ class Team:
     def add_up(
         self, task: str, own: Callable[[], Numbers], *, argument: Any = None, array: Numbers | None = None
     ) -> Numbers:
-        """Asks all workers for a task's sum over their rows, as `AddUp` says. For the chief."""
+        """Gives the sum over all workers; `own` computes this one's part, while the others do theirs. For the chief.
+
+        Shapes: that of what `own` gives. Raises: ResourceError if a worker is lost.
+        """
         values = np.zeros(0) if array is None else np.asarray(array, np.float64).ravel()
         self._say({"task": task, "argument": argument, "charged": dict(self._get_charged())}, values)
         result = own()
@@ -159,11 +145,10 @@ class Team:
 
     # --------------------------------------------------------------------------------------------------- all the others
 
-    def serve(
-        self, tasks: Mapping[str, Task], *, charge: Callable[[str, int], None], charged: Mapping[str, int]
-    ) -> None:
+    def serve(self, do: Task, *, charge: Callable[[str, int], None], charged: Mapping[str, int]) -> None:
         """Does what the chief asks for until it dismisses this worker.
 
+        `do` gives None where nothing is asked back.
         `charged`: what both ledgers hold already, label by label, where the run goes on after it was killed.
         Privacy: what the chief has charged since the last question is charged here first, against what this worker
           reserved by its own plan.
@@ -181,7 +166,7 @@ class Team:
                 if count > done.get(label, 0):
                     charge(label, count - done.get(label, 0))
                     done[label] = count
-            answer = tasks[command["task"]](command["argument"], values)
+            answer = do(command["task"], command["argument"], values)
             if answer is not None:
                 self._workers.add(np.asarray(answer, np.float64).ravel())
 

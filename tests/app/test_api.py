@@ -1,7 +1,5 @@
 """The road from a table to a model: what is charged, asked and held, in which order."""
 
-import gc
-import weakref
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -19,15 +17,8 @@ from dpwgan.privacy.budget import NeighboringRelation
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.noise_source import NoiseSource
 from dpwgan.privacy.release import Release
+from tests.end_to_end.bad_inputs import SETTINGS as FAST
 
-FAST = {
-    "anchor": "none",
-    "steps": 3,
-    "expected_batch_size": 8,
-    "hidden_critic": (8,),
-    "hidden_generator": (8,),
-    "latent": 4,
-}
 MEMBER = {"member": {"type": "enum", "count": 2}}
 PAID = {"type": "enum", "values_from": "data", "domain_privacy": "private", "optional": True}
 SPECS = {**MEMBER, "town": PAID, "job": PAID}
@@ -119,25 +110,6 @@ def test_plan_is_refused_when_it_was_made_for_another_table_or_budget(acts: list
     with pytest.raises(UsageError, match="other settings"):
         synthesizer.fit_encoded(replace(run, run_plan=richer))
     assert "fit" not in acts
-
-
-def test_table_is_let_go_of_when_it_is_encoded(acts: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    held: list[bool] = []
-    table = WatchedTable(acts)
-    reference = weakref.ref(table)
-
-    def fit(self: DpWgan, *arguments: Any, **options: Any) -> None:
-        gc.collect()
-        held.append(reference() is not None)
-        raise Fitted
-
-    monkeypatch.setattr(DpWgan, "fit", fit)
-    synthesizer = Synthesizer(SPECS, 8.0, settings=FAST)
-    run = synthesizer.encode_table(table)
-    del table
-    with pytest.raises(Fitted):
-        synthesizer.fit_encoded(run)
-    assert held == [False]
 
 
 def test_matrix_products_have_the_threads_asked_for_when_fitting() -> None:

@@ -62,7 +62,7 @@ def act(ledger: Ledger, value: float = 1.0, count: int = 1) -> Callable[[], Arra
     return count_rows
 
 
-def test_charge_is_on_the_disk_when_the_act_begins(tmp_path: Path) -> None:
+def test_charge_is_on_the_disk_when_the_act_begins(tmp_path):
     ledger = open_ledger(begin(tmp_path / "run"))
 
     def look() -> Arrays:
@@ -75,7 +75,7 @@ def test_charge_is_on_the_disk_when_the_act_begins(tmp_path: Path) -> None:
     ledger.keep("first", look)
 
 
-def test_release_is_given_again_and_not_done_again_when_it_was_kept(tmp_path: Path) -> None:
+def test_release_is_given_again_and_not_done_again_when_it_was_kept(tmp_path):
     first = begin(tmp_path)
     ledger = open_ledger(first)
     assert float(ledger.keep("first", act(ledger, 3.5))["value"]) == 3.5  # type: ignore[arg-type]
@@ -86,7 +86,7 @@ def test_release_is_given_again_and_not_done_again_when_it_was_kept(tmp_path: Pa
     assert "details" not in again.itemise()[0]
 
 
-def test_release_is_refused_when_it_was_begun_and_lost(tmp_path: Path) -> None:
+def test_release_is_refused_when_it_was_begun_and_lost(tmp_path):
     first = begin(tmp_path)
     ledger = open_ledger(first)
 
@@ -107,7 +107,7 @@ def test_release_is_refused_when_it_was_begun_and_lost(tmp_path: Path) -> None:
     assert (line["charged"], line["details"]) == (1, {LOST: 1})
 
 
-def test_ledger_refuses_more_than_was_reserved_when_earlier_lives_charged_some(tmp_path: Path) -> None:
+def test_ledger_refuses_more_than_was_reserved_when_earlier_lives_charged_some(tmp_path):
     first = begin(tmp_path)
     ledger = open_ledger(first)
     ledger.keep("first", act(ledger, count=4))
@@ -119,7 +119,7 @@ def test_ledger_refuses_more_than_was_reserved_when_earlier_lives_charged_some(t
         again.charge("counts")
 
 
-def test_checkpoint_is_refused_when_the_plan_is_another(tmp_path: Path) -> None:
+def test_checkpoint_is_refused_when_the_plan_is_another(tmp_path):
     first = begin(tmp_path)
     ledger = open_ledger(first)
     ledger.keep("first", act(ledger, count=4))
@@ -131,7 +131,7 @@ def test_checkpoint_is_refused_when_the_plan_is_another(tmp_path: Path) -> None:
         open_ledger(journal, count=3)
 
 
-def test_start_over_counts_all_charges_as_spent_when_a_plan_is_given_up(tmp_path: Path) -> None:
+def test_start_over_counts_all_charges_as_spent_when_a_plan_is_given_up(tmp_path):
     first = begin(tmp_path)
     ledger = open_ledger(first)
     ledger.keep("first", act(ledger, count=2))
@@ -153,9 +153,7 @@ def test_start_over_counts_all_charges_as_spent_when_a_plan_is_given_up(tmp_path
         ({"header": ["b", "a"], "seed": 1, "rows": 3}, r"has another header, seed and rows: "),
     ],
 )
-def test_checkpoint_names_what_differs_when_another_run_is_to_go_on(
-    tmp_path: Path, facts: dict[str, Any], sentence: str
-) -> None:
+def test_checkpoint_names_what_differs_when_another_run_is_to_go_on(tmp_path, facts, sentence):
     journal = begin(tmp_path)
     journal.charge("counts", 1, event=EVENT)
     journal.close()
@@ -164,7 +162,7 @@ def test_checkpoint_names_what_differs_when_another_run_is_to_go_on(
     assert resume(tmp_path).life == 1
 
 
-def test_checkpoint_is_refused_when_another_process_has_it(tmp_path: Path) -> None:
+def test_checkpoint_is_refused_when_another_process_has_it(tmp_path):
     first = begin(tmp_path)
     first.charge("counts", 1, event=EVENT)
     with pytest.raises(UsageError, match="another process is working on the run"):
@@ -173,7 +171,7 @@ def test_checkpoint_is_refused_when_another_process_has_it(tmp_path: Path) -> No
     assert resume(tmp_path).life == 1
 
 
-def test_checkpoint_is_refused_when_the_folder_is_no_place_for_it(tmp_path: Path) -> None:
+def test_checkpoint_is_refused_when_the_folder_is_no_place_for_it(tmp_path):
     (tmp_path / "file").write_text("")
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "notes").write_text("")
@@ -195,18 +193,18 @@ def test_checkpoint_is_refused_when_the_folder_is_no_place_for_it(tmp_path: Path
     begin(tmp_path / "empty").close()
 
 
-def test_folder_can_be_used_again_when_a_run_failed_before_it_charged_anything(tmp_path: Path) -> None:
+def test_folder_can_be_used_again_when_a_run_failed_before_it_charged_anything(tmp_path):
     begin(tmp_path).close()
     begin(tmp_path).close()
 
 
-def test_files_are_for_the_owner_alone_when_a_run_is_kept(tmp_path: Path) -> None:
+def test_files_are_for_the_owner_alone_when_a_run_is_kept(tmp_path):
     live(tmp_path / "run", [])
     assert stat.S_IMODE((tmp_path / "run").stat().st_mode) == 0o700
     assert {stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "run").iterdir()} == {0o600}
 
 
-def test_checkpoint_says_so_when_it_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_checkpoint_says_so_when_it_cannot_be_written(tmp_path, monkeypatch):
     ledger = open_ledger(begin(tmp_path))
 
     def full(descriptor: int) -> None:
@@ -229,7 +227,7 @@ def go_on(folder: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("damage", ["flip", "half", "empty"])
-def test_run_is_refused_when_a_file_is_damaged(tmp_path: Path, damage: str) -> None:
+def test_run_is_refused_when_a_file_is_damaged(tmp_path, damage):
     make_killed(tmp_path)
     names = sorted(path.name for path in tmp_path.iterdir() if path.name != "lock")
     assert len(names) == 8
@@ -249,7 +247,7 @@ def test_run_is_refused_when_a_file_is_damaged(tmp_path: Path, damage: str) -> N
         (tmp_path / name).write_bytes(whole)
 
 
-def test_run_is_refused_when_a_release_is_put_in_place_of_another(tmp_path: Path) -> None:
+def test_run_is_refused_when_a_release_is_put_in_place_of_another(tmp_path):
     make_killed(tmp_path)
     one, other = sorted(tmp_path.glob("plan-1-round-*"))[:2]
     other.write_bytes(one.read_bytes())
@@ -257,7 +255,7 @@ def test_run_is_refused_when_a_release_is_put_in_place_of_another(tmp_path: Path
         go_on(tmp_path)
 
 
-def test_release_counts_as_lost_when_its_file_is_gone(tmp_path: Path) -> None:
+def test_release_counts_as_lost_when_its_file_is_gone(tmp_path):
     make_killed(tmp_path)
     next(tmp_path.glob("plan-1-round-2-*")).unlink()
     ledger = go_on(tmp_path)
@@ -265,7 +263,7 @@ def test_release_counts_as_lost_when_its_file_is_gone(tmp_path: Path) -> None:
     assert ledger["query answers"]["charged"] == ledger["query answers"]["reserved"]
 
 
-def test_run_is_refused_when_the_journal_is_gone(tmp_path: Path) -> None:
+def test_run_is_refused_when_the_journal_is_gone(tmp_path):
     make_killed(tmp_path)
     (tmp_path / JOURNAL_FILE).unlink()
     with pytest.raises(InputError, match="is damaged"):
@@ -287,7 +285,7 @@ def test_run_is_refused_when_the_journal_is_gone(tmp_path: Path) -> None:
         ({"rows_left": 200}, "number of rows"),
     ],
 )
-def test_run_is_refused_when_the_command_line_is_another(tmp_path: Path, changed: dict[str, Any], words: str) -> None:
+def test_run_is_refused_when_the_command_line_is_another(tmp_path, changed, words):
     die(tmp_path, 12)
     options = {"specs": SPECS, "epsilon": ASKED, **QUERIES, **changed}
     frame = make_frame().head(options.pop("rows_left", None) or len(make_frame()))
@@ -295,7 +293,7 @@ def test_run_is_refused_when_the_command_line_is_another(tmp_path: Path, changed
         Synthesizer(**options, checkpoint=tmp_path, resume=True).fit(frame)
 
 
-def test_run_goes_on_when_threads_device_and_rows_are_others(tmp_path: Path) -> None:
+def test_run_goes_on_when_threads_device_and_rows_are_others(tmp_path):
     live(tmp_path, [])
     again = Synthesizer(SPECS, ASKED, checkpoint=tmp_path, resume=True, threads=1, device="cpu", rows=7, **QUERIES).fit(
         make_frame()
@@ -307,7 +305,7 @@ TOWN = {"type": "enum", "values_from": "data", "domain_privacy": "private", "opt
 LISTS = {**SPECS, "town": TOWN}
 
 
-def test_lists_of_cells_are_not_released_again_when_a_run_goes_on(tmp_path: Path) -> None:
+def test_lists_of_cells_are_not_released_again_when_a_run_goes_on(tmp_path):
     frame = make_frame().assign(town=["north"] * 150 + ["south"] * 61)
     options: dict[str, Any] = {"checkpoint": tmp_path, **QUERIES}
     first = Synthesizer(LISTS, 8.0, **options).fit(frame)
@@ -328,17 +326,17 @@ def test_lists_of_cells_are_not_released_again_when_a_run_goes_on(tmp_path: Path
         wishart(epsilon=0.4, replace_one_factor=2.0),
     ],
 )
-def test_event_comes_back_when_it_is_read_from_its_description(event: Event) -> None:
+def test_event_comes_back_when_it_is_read_from_its_description(event):
     assert read_event(json.loads(json.dumps(event.describe()))) == event
 
 
 @pytest.mark.parametrize("description", [{}, {"event": "magic"}, {"event": "gaussian", "noise_multiplier": 1.0}])
-def test_event_is_refused_when_the_description_is_of_none(description: dict[str, Any]) -> None:
+def test_event_is_refused_when_the_description_is_of_none(description):
     with pytest.raises(PrivacyError, match="not the description of an event"):
         read_event(description)
 
 
-def test_streams_differ_when_a_seeded_run_has_another_life() -> None:
+def test_streams_differ_when_a_seeded_run_has_another_life():
     drawn = [make_streams(5, life=life).noise.integers(2**63) for life in range(4)]
     assert len(set(drawn)) == 4
     assert drawn[0] == make_streams(5).noise.integers(2**63)

@@ -4,7 +4,6 @@ import copy
 import json
 import math
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -20,7 +19,6 @@ from dpwgan.app.claim import (
     SAMPLING_USE,
     SCHEMA_PATH,
     Claim,
-    build_claim,
     describe_accountant,
     describe_ledger,
     read_claim,
@@ -30,22 +28,9 @@ from dpwgan.app.config import RECORDS
 from dpwgan.errors import DpwganError, InputError
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.certificate import Certificate
-from dpwgan.privacy.events import discrete_gaussian, exponential_selection, poisson_gaussian
-from dpwgan.privacy.guarantee import PrivacyGuarantee
+from dpwgan.privacy.events import discrete_gaussian, exponential_selection
+from tests.claims import CRITIC_STEPS, make_claim, make_line
 
-
-def make_line(label: str, mechanism: str, event: Any, *, count: int, **details: Any) -> dict[str, Any]:
-    rest = {"accountant": "moments", "accountant_version": "dp-accounting 0.4.3", "details": details}
-    return {"label": label, "mechanism": mechanism, **event.describe(), "reserved": count, "charged": count, **rest}
-
-
-CRITIC_STEPS = make_line(
-    "critic steps",
-    "Poisson-sampled Gaussian",
-    poisson_gaussian(sampling_probability=0.05, noise_multiplier=2.0),
-    count=100,
-    expected_batch_size=50,
-)
 COUNTS = [
     make_line(
         "query selections",
@@ -70,58 +55,11 @@ CERTIFICATE = Certificate(
 )
 
 
-def make_claim(
-    *,
-    epsilon: float = 0.99,
-    delta: float = 1e-6,
-    relation: NeighboringRelation = NeighboringRelation.ZERO_OUT,
-    seeded: bool = False,
-    domains: dict[str, list[str]] | None = None,
-    asked: Budget | None = None,
-    alternatives: list[dict[str, Any]] | None = None,
-    ledger: list[dict[str, Any]] | None = None,
-    certificate: Certificate | None = None,
-) -> Claim:
-    return build_claim(
-        guarantee=PrivacyGuarantee(
-            epsilon=epsilon,
-            delta=delta,
-            neighboring_relation=relation,
-            accountant="moments",
-            accountant_version="dp-accounting 0.4.3",
-            assumptions=("Poisson sampling",),
-        ),
-        asked=asked or Budget(epsilon=1.0, delta=1e-6),
-        relation=relation,
-        delta_chosen_by="default: 1/n^2",
-        ledger=ledger if ledger is not None else [CRITIC_STEPS],
-        accountant={
-            "name": "moments",
-            "version": "dp-accounting 0.4.3",
-            "rule": "auto",
-            "reason": "needs less noise",
-            "alternatives": alternatives
-            if alternatives is not None
-            else [{"name": "amortized", "noise_multiplier": 15.0, "epsilon": 9.0}],
-        },
-        records=1000,
-        rows=1000,
-        rows_chosen_by="the public number of records",
-        specs_sha256="ab" * 32,
-        codebook_sha256=None,
-        domains=domains or {},
-        seeded=seeded,
-        method={"name": "dp-wgan", "title": "DP-WGAN", "paper": "Srivastava and Alzantot 2019"},
-        settings={"latent": 64, "hidden_critic": (256, 256)},
-        certificate=certificate,
-    )
-
-
-def test_claim_schema_is_itself_valid_when_read_from_the_specs_folder() -> None:
+def test_claim_schema_is_itself_valid_when_read_from_the_specs_folder():
     jsonschema.Draft202012Validator.check_schema(json.loads(SCHEMA_PATH.read_text()))
 
 
-def test_claim_states_all_of_the_promise_when_it_is_made() -> None:
+def test_claim_states_all_of_the_promise_when_it_is_made():
     document = make_claim().document
     guarantee = document["guarantee"]
     assert guarantee["definition"] == "(epsilon, delta)-differential privacy"
@@ -140,19 +78,19 @@ def test_claim_states_all_of_the_promise_when_it_is_made() -> None:
     assert any("saved model" in item for item in document["covered"])
 
 
-def test_claim_says_what_follows_for_replace_one_when_calibrated_for_zero_out() -> None:
+def test_claim_says_what_follows_for_replace_one_when_calibrated_for_zero_out():
     replace = make_claim().document["guarantee"]["for_replace_one"]
     assert replace["epsilon"] == pytest.approx(2 * 0.99)
     assert replace["delta"] == pytest.approx((1 + math.exp(0.99)) * 1e-6)
 
 
-def test_claim_says_the_same_numbers_for_replace_one_when_calibrated_for_it() -> None:
+def test_claim_says_the_same_numbers_for_replace_one_when_calibrated_for_it():
     claim = make_claim(relation=NeighboringRelation.REPLACE_ONE)
     replace = claim.document["guarantee"]["for_replace_one"]
     assert (replace["epsilon"], replace["delta"]) == (0.99, 1e-6)
 
 
-def test_claim_says_that_nothing_follows_for_replace_one_when_its_delta_would_reach_one() -> None:
+def test_claim_says_that_nothing_follows_for_replace_one_when_its_delta_would_reach_one():
     claim = make_claim(epsilon=20.0, asked=Budget(epsilon=20.0, delta=1e-6))
     replace = claim.document["guarantee"]["for_replace_one"]
     assert replace["epsilon"] is None
@@ -160,7 +98,7 @@ def test_claim_says_that_nothing_follows_for_replace_one_when_its_delta_would_re
     assert "nothing follows" in claim.to_text()
 
 
-def test_claim_is_stamped_when_a_seed_was_given() -> None:
+def test_claim_is_stamped_when_a_seed_was_given():
     claim = make_claim(seeded=True)
     assert claim.document["guarantee"] is None
     assert claim.document["why_no_guarantee"].startswith(NOT_PRIVATE)
@@ -169,16 +107,17 @@ def test_claim_is_stamped_when_a_seed_was_given() -> None:
     assert NOT_PRIVATE in claim.to_text()
 
 
-def test_claim_names_waived_columns_as_not_covered_when_there_are_some() -> None:
+def test_claim_names_waived_columns_as_not_covered_when_there_are_some():
     claim = make_claim(domains={"waived": ["CITY", "SEA"], "private": ["OCC"], "codebook": ["SEX"]})
     assert claim.document["columns"]["domains_waived"] == ["CITY", "SEA"]
     assert any("CITY, SEA" in item for item in claim.document["not_covered"])
+    assert claim.document["statement"].endswith("This does not cover which cells occur in CITY, SEA.")
     text = claim.to_text()
     assert "WAIVED, not covered: CITY, SEA" in text
     assert "paid for: OCC" in text
 
 
-def test_claim_writes_null_when_an_accountant_gives_no_number() -> None:
+def test_claim_writes_null_when_an_accountant_gives_no_number():
     claim = make_claim(alternatives=[{"name": "pld", "noise_multiplier": math.inf, "epsilon": math.nan}])
     assert claim.document["accountant"]["alternatives"] == [{"name": "pld", "noise_multiplier": None, "epsilon": None}]
     last = describe_accountant(claim.document["accountant"], verbose=True)[-1]
@@ -186,7 +125,7 @@ def test_claim_writes_null_when_an_accountant_gives_no_number() -> None:
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(1.0000001, 1e-6), (0.5, 1.1e-6)])
-def test_claim_is_refused_when_more_was_spent_than_asked(epsilon: float, delta: float) -> None:
+def test_claim_is_refused_when_more_was_spent_than_asked(epsilon, delta):
     with pytest.raises(DpwganError, match="than was asked for") as caught:
         make_claim(epsilon=epsilon, delta=delta)
     assert caught.value.exit_code == 70
@@ -232,14 +171,14 @@ def put(value: Any, *path: str) -> Callable[[dict], None]:
         put({**CERTIFICATE.describe(), "failure_probability": 0.9}, "certificate"),
     ],
 )
-def test_claim_is_refused_when_a_part_is_missing_or_wrong(change: Callable[[dict], None]) -> None:
+def test_claim_is_refused_when_a_part_is_missing_or_wrong(change):
     document = copy.deepcopy(dict(make_claim().document))
     change(document)
     with pytest.raises(DpwganError):
         Claim(document=document)
 
 
-def test_claim_reads_back_when_it_was_written(tmp_path: Path) -> None:
+def test_claim_reads_back_when_it_was_written(tmp_path):
     claim = make_claim()
     path = tmp_path / "claim.json"
     path.write_text(claim.to_json(), encoding="utf-8")
@@ -247,14 +186,14 @@ def test_claim_reads_back_when_it_was_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", "{", '{"claim_version": 1}'])
-def test_claim_is_refused_when_the_file_is_damaged(tmp_path: Path, text: str) -> None:
+def test_claim_is_refused_when_the_file_is_damaged(tmp_path, text):
     path = tmp_path / "claim.json"
     path.write_text(text)
     with pytest.raises(InputError, match="damaged"):
         read_claim(path)
 
 
-def test_claim_keeps_its_promise_when_more_rows_are_sampled() -> None:
+def test_claim_keeps_its_promise_when_more_rows_are_sampled():
     claim = make_claim()
     more = claim.for_output(rows=7, chosen_by="asked for", from_saved_model=True)
     assert more.rows == 7
@@ -264,7 +203,7 @@ def test_claim_keeps_its_promise_when_more_rows_are_sampled() -> None:
     assert claim.for_file(sha256="cd" * 32).document["output"]["sha256"] == "cd" * 32
 
 
-def test_claim_lists_what_the_records_were_used_for_when_the_output_changes() -> None:
+def test_claim_lists_what_the_records_were_used_for_when_the_output_changes():
     claim = make_claim()
     uses = list(claim.document["public"]["uses_of_records"])
     assert ROWS_USE in uses
@@ -275,12 +214,12 @@ def test_claim_lists_what_the_records_were_used_for_when_the_output_changes() ->
     assert claim.document["public"]["uses_of_records"] == uses
 
 
-def test_claim_is_refused_when_an_alternative_names_its_noise_twice() -> None:
+def test_claim_is_refused_when_an_alternative_names_its_noise_twice():
     with pytest.raises(DpwganError, match="alternatives"):
         make_claim(alternatives=[{"name": "pld", "noise_scale": 2.0, "noise_multiplier": 2.0, "epsilon": 1.0}])
 
 
-def test_proved_bounds_are_never_written_smaller_when_they_come_from_elsewhere() -> None:
+def test_proved_bounds_are_never_written_smaller_when_they_come_from_elsewhere():
     alternative = {"name": "pld", "noise_multiplier": 2.0, "epsilon": 0.98765432}
     scaled = {"name": "pld", "noise_scale": 2.0, "epsilon": 0.98765432}
     lines = describe_accountant(make_claim(alternatives=[alternative, scaled]).document["accountant"], verbose=True)
@@ -292,7 +231,7 @@ def test_proved_bounds_are_never_written_smaller_when_they_come_from_elsewhere()
     assert describe_ledger([event]) == ["  cells of town: stable selection; epsilon 0.0123457, delta 1.23457e-09"]
 
 
-def test_ledger_reads_as_words_when_its_lines_are_mixed() -> None:
+def test_ledger_reads_as_words_when_its_lines_are_mixed():
     assert describe_ledger([CRITIC_STEPS, *COUNTS]) == [
         "  critic steps: Poisson-sampled Gaussian; sampling probability 0.05, noise multiplier 2, reserved 100, "
         "charged 100, expected batch size 50",
@@ -307,16 +246,14 @@ def test_ledger_reads_as_words_when_its_lines_are_mixed() -> None:
     ("ledger", "uses"),
     [([CRITIC_STEPS], {SAMPLING_USE}), (COUNTS, {COUNTS_USE}), ([CRITIC_STEPS, *COUNTS], {SAMPLING_USE, COUNTS_USE})],
 )
-def test_claim_says_what_the_records_were_used_for_when_the_ledger_holds_counts(
-    ledger: list[dict[str, Any]], uses: set[str]
-) -> None:
+def test_claim_says_what_the_records_were_used_for_when_the_ledger_holds_counts(ledger, uses):
     claim = make_claim(ledger=ledger)
     again = claim.for_output(rows=7, chosen_by="asked for", from_saved_model=True)
     for document in (claim.document, again.document):
         assert set(document["public"]["uses_of_records"]) & {SAMPLING_USE, COUNTS_USE} == uses
 
 
-def test_claim_states_the_certificate_apart_from_the_promise_when_there_is_one() -> None:
+def test_claim_states_the_certificate_apart_from_the_promise_when_there_is_one():
     claim = make_claim(certificate=CERTIFICATE)
     assert claim.document["certificate"]["alpha"] == 0.004322
     assert claim.document["guarantee"] == make_claim().document["guarantee"]
@@ -328,19 +265,19 @@ def test_claim_states_the_certificate_apart_from_the_promise_when_there_is_one()
     assert "accuracy" not in make_claim().to_text()
 
 
-def test_claim_never_overstates_its_confidence_when_the_failure_probability_is_tiny() -> None:
+def test_claim_never_overstates_its_confidence_when_the_failure_probability_is_tiny():
     certificate = Certificate(kind="k", statement="s", alpha=0.5, failure_probability=1e-12)
     text = make_claim(certificate=certificate).to_text()
     assert "with confidence 99.9999%, for alpha = 0.5: s (k)\n" in text
 
 
-def test_claim_keeps_its_certificate_when_more_rows_are_sampled() -> None:
+def test_claim_keeps_its_certificate_when_more_rows_are_sampled():
     claim = make_claim(certificate=CERTIFICATE)
     more = claim.for_output(rows=7, chosen_by="asked for", from_saved_model=True).for_file(sha256="cd" * 32)
     assert more.document["certificate"] == CERTIFICATE.describe()
 
 
-def test_claim_without_the_key_is_still_read_when_it_was_saved_before_certificates(tmp_path: Path) -> None:
+def test_claim_without_the_key_is_still_read_when_it_was_saved_before_certificates(tmp_path):
     document = dict(make_claim().document)
     del document["certificate"]
     path = tmp_path / "claim.json"
@@ -348,7 +285,7 @@ def test_claim_without_the_key_is_still_read_when_it_was_saved_before_certificat
     assert read_claim(path).to_text() == make_claim().to_text()
 
 
-def test_claim_page_explains_every_line_when_compared_with_the_text() -> None:
+def test_claim_page_explains_every_line_when_compared_with_the_text():
     page = (SCHEMA_PATH.parent.parent / "docs" / "claim.md").read_text(encoding="utf-8")
     title, *lines = make_claim(ledger=[CRITIC_STEPS, *COUNTS], certificate=CERTIFICATE).to_text().splitlines()
     assert title.startswith("Privacy claim of dpwgan")
@@ -356,7 +293,7 @@ def test_claim_page_explains_every_line_when_compared_with_the_text() -> None:
         assert f"> {line.split()[0]}" in page, line
 
 
-def test_claim_page_shows_the_ledger_of_the_bundled_example_when_that_is_planned() -> None:
+def test_claim_page_shows_the_ledger_of_the_bundled_example_when_that_is_planned():
     root = SCHEMA_PATH.parent.parent
     example = root / "examples" / "rand-hie"
     records = len((example / "data.csv").read_text().splitlines()) - 1
@@ -367,7 +304,7 @@ def test_claim_page_shows_the_ledger_of_the_bundled_example_when_that_is_planned
     assert shown.split() == " ".join(planned).split()
 
 
-def test_claim_text_holds_every_number_of_the_promise_when_it_is_written() -> None:
+def test_claim_text_holds_every_number_of_the_promise_when_it_is_written():
     text = make_claim().to_text()
     for fragment in (
         "epsilon 0.99 spent of 1 asked",
@@ -391,7 +328,7 @@ def test_claim_text_holds_every_number_of_the_promise_when_it_is_written() -> No
 
 @settings(max_examples=200)
 @given(value=st.floats(1e-300, 1e300), digits=st.integers(1, 9))
-def test_bound_is_never_written_smaller_than_it_is_when_rounded(value: float, digits: int) -> None:
+def test_bound_is_never_written_smaller_than_it_is_when_rounded(value, digits):
     written = float(round_up(value, digits=digits))
     # 17 digits would be exact; reading the decimal back may be off by half a unit in the last place of a float.
     assert written >= value * (1 - 2**-52)

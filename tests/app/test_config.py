@@ -10,7 +10,6 @@ import pytest
 
 from dpwgan.app.config import (
     OPTIONS,
-    PRESETS,
     TRAINING_OPTIONS,
     ResampleConfig,
     RunConfig,
@@ -18,11 +17,9 @@ from dpwgan.app.config import (
     Voice,
     default_delta,
     gather,
-    read_config_file,
     read_delta,
-    read_epsilon,
 )
-from dpwgan.errors import InputError, UsageError
+from dpwgan.errors import UsageError
 from dpwgan.methods.registry import METHODS, get_method
 from dpwgan.privacy.choose import RULES
 from dpwgan.settings import Setting, declared
@@ -38,30 +35,18 @@ def make_run(tmp_path: Path, **changes: object) -> RunConfig:
     return RunConfig(**{**fields, **changes})
 
 
-@pytest.mark.parametrize("text", ["abc", "", "nan", "inf", "-inf", "0", "-1", "-1e-3", "1,0", "1 2"])
-def test_epsilon_is_refused_when_it_is_no_finite_number_above_zero(text: str) -> None:
-    with pytest.raises(UsageError, match="epsilon"):
-        read_epsilon(text)
-
-
-@pytest.mark.parametrize("text", ["abc", "nan", "inf", "0", "-1e-9"])
-def test_delta_is_refused_when_it_is_no_number_between_zero_and_one(text: str) -> None:
-    with pytest.raises(UsageError, match="delta"):
-        read_delta(text)
-
-
 @pytest.mark.parametrize("text", ["1", "15", "98", "1e300"])
-def test_delta_names_the_harness_when_it_looks_like_a_column_count(text: str) -> None:
+def test_delta_names_the_harness_when_it_looks_like_a_column_count(text):
     with pytest.raises(UsageError, match=r"fifth argument is delta.*number of columns"):
         read_delta(text)
 
 
 @pytest.mark.parametrize("records", [2, 3, 100, 661_968])
-def test_default_delta_is_one_over_n_squared_when_there_are_two_rows_or_more(records: int) -> None:
+def test_default_delta_is_one_over_n_squared_when_there_are_two_rows_or_more(records):
     assert default_delta(records) == 1 / records**2
 
 
-def test_default_delta_stays_below_one_when_there_is_one_row() -> None:
+def test_default_delta_stays_below_one_when_there_is_one_row():
     assert default_delta(1) == 0.25
 
 
@@ -79,17 +64,12 @@ def test_default_delta_stays_below_one_when_there_is_one_row() -> None:
         ({"settings": {"steps": 3, "epochs": 1.0}}, "steps and epochs exclude each other"),
     ],
 )
-def test_synthesis_config_refuses_a_value_when_it_cannot_be_acted_on(changes: dict, fragment: str) -> None:
+def test_synthesis_config_refuses_a_value_when_it_cannot_be_acted_on(changes, fragment):
     with pytest.raises(UsageError, match=fragment):
         SynthesisConfig(**{"epsilon": 1.0, **changes})
 
 
-def test_synthesis_config_cannot_be_changed_when_it_is_made() -> None:
-    with pytest.raises(AttributeError):
-        SynthesisConfig(epsilon=1.0).epsilon = 2.0  # type: ignore[misc]
-
-
-def test_preset_has_the_published_settings_when_epsilon_passes_the_border() -> None:
+def test_preset_has_the_published_settings_when_epsilon_passes_the_border():
     low = SynthesisConfig(epsilon=5.0, preset="uclanesl-2019")
     high = SynthesisConfig(epsilon=5.1, preset="uclanesl-2019")
     assert low.training == {
@@ -114,17 +94,12 @@ def test_preset_has_the_published_settings_when_epsilon_passes_the_border() -> N
     assert low.rows_and_reason == (1_000_000, "preset uclanesl-2019")
 
 
-def test_preset_yields_when_a_single_setting_is_given() -> None:
+def test_preset_yields_when_a_single_setting_is_given():
     config = SynthesisConfig(epsilon=1.0, preset="uclanesl-2019", settings={"steps": 7, "latent": 3}, rows=5)
     assert config.training["steps"] == 7
     assert "epochs" not in config.training
     assert config.training["latent"] == 3
     assert config.rows_and_reason == (5, "asked for")
-
-
-def test_preset_settings_are_settings_that_exist_when_read_by_the_checker() -> None:
-    for preset in PRESETS.values():
-        SynthesisConfig(epsilon=1.0, method=preset.method, settings=preset.choose(1.0))
 
 
 def choose_value(option: Setting) -> Any:
@@ -141,9 +116,7 @@ def choose_wrong_values(option: Setting) -> list[str]:
 
 
 @pytest.mark.parametrize("option", [one for one in OPTIONS.values() if one.choices or one.bounds or one.is_switch])
-def test_setting_is_refused_by_the_name_it_was_given_under_when_it_is_out_of_bounds(
-    option: Setting, tmp_path: Path
-) -> None:
+def test_setting_is_refused_by_the_name_it_was_given_under_when_it_is_out_of_bounds(option, tmp_path):
     file = tmp_path / "settings.toml"
     for text in choose_wrong_values(option):
         with pytest.raises(UsageError, match=f"^--{option.name} must be {re.escape(option.form)}$"):
@@ -156,7 +129,7 @@ def test_setting_is_refused_by_the_name_it_was_given_under_when_it_is_out_of_bou
                 gather({"config": str(file)}, environment={})
 
 
-def test_bounds_are_these_when_read_off_the_methods() -> None:
+def test_bounds_are_these_when_read_off_the_methods():
     """Beyond those of weights, clip and noise the squares of float32 numbers vanish or overflow."""
     forms = {
         "rounds": "a whole number from 0 to 10,000",
@@ -188,7 +161,7 @@ def test_bounds_are_these_when_read_off_the_methods() -> None:
 
 
 @pytest.mark.parametrize("option", [*declared(SynthesisConfig).values(), *TRAINING_OPTIONS.values()])
-def test_keyword_is_refused_by_its_name_when_its_value_has_another_type(option: Setting) -> None:
+def test_keyword_is_refused_by_its_name_when_its_value_has_another_type(option):
     asked: dict[str, Any] = {option.key: object()}
     if option.key in TRAINING_OPTIONS:
         method = next(name for name in METHODS if option.key in declared(METHODS[name].settings))
@@ -197,7 +170,7 @@ def test_keyword_is_refused_by_its_name_when_its_value_has_another_type(option: 
         SynthesisConfig(epsilon=1.0, **asked)
 
 
-def test_setting_is_held_to_the_bounds_of_the_method_when_two_methods_have_others() -> None:
+def test_setting_is_held_to_the_bounds_of_the_method_when_two_methods_have_others():
     flags = {"expected_batch_size": "200_000"}
     assert gather(flags, environment={})[0] == {"expected_batch_size": 200_000}
     with pytest.raises(UsageError, match=r"^--batch-size must be a whole number from 1 to 100,000$"):
@@ -205,7 +178,7 @@ def test_setting_is_held_to_the_bounds_of_the_method_when_two_methods_have_other
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_every_setting_is_taken_or_refused_by_name_when_a_method_is_asked(method: str) -> None:
+def test_every_setting_is_taken_or_refused_by_name_when_a_method_is_asked(method):
     own = declared(METHODS[method].settings)
     assert get_method(method).name == method
     assert type(get_method(method).make_settings()) is METHODS[method].settings
@@ -220,11 +193,11 @@ def test_every_setting_is_taken_or_refused_by_name_when_a_method_is_asked(method
             assert option.key in own
 
 
-def test_choices_are_those_of_the_accounting_when_compared() -> None:
+def test_choices_are_those_of_the_accounting_when_compared():
     assert OPTIONS["accountant"].choices == RULES
 
 
-def test_layers_win_in_order_when_all_of_them_speak(tmp_path: Path) -> None:
+def test_layers_win_in_order_when_all_of_them_speak(tmp_path):
     file = tmp_path / "settings.toml"
     file.write_text('rows = 1\nthreads = 1\ndevice = "cpu"\nhidden-critic = [8, 4]\nlatent = 2\n')
     values, path = gather(
@@ -234,14 +207,14 @@ def test_layers_win_in_order_when_all_of_them_speak(tmp_path: Path) -> None:
     assert path == file
 
 
-def test_layers_replace_epochs_when_a_later_one_gives_steps(tmp_path: Path) -> None:
+def test_layers_replace_epochs_when_a_later_one_gives_steps(tmp_path):
     file = tmp_path / "settings.toml"
     file.write_text("epochs = 3\nquiet = true\n")
     values, _ = gather({"config": str(file), "steps": 9, "verbose": True}, environment={})
     assert values == {"steps": 9, "verbose": True}
 
 
-def test_config_file_is_named_when_the_environment_points_to_it(tmp_path: Path) -> None:
+def test_config_file_is_named_when_the_environment_points_to_it(tmp_path):
     file = tmp_path / "settings.toml"
     file.write_text("batch_size = 12\n")
     values, path = gather({}, environment={"DPWGAN_CONFIG": str(file)})
@@ -266,16 +239,11 @@ def test_config_file_is_named_when_the_environment_points_to_it(tmp_path: Path) 
         ("steps = ", "not TOML"),
     ],
 )
-def test_config_file_is_refused_by_name_when_a_line_is_wrong(tmp_path: Path, text: str, fragment: str) -> None:
+def test_config_file_is_refused_by_name_when_a_line_is_wrong(tmp_path, text, fragment):
     file = tmp_path / "settings.toml"
     file.write_text(text)
     with pytest.raises(UsageError, match=fragment):
         gather({"config": str(file)}, environment={})
-
-
-def test_config_file_is_refused_when_it_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="config file"):
-        read_config_file(tmp_path / "none.toml")
 
 
 @pytest.mark.parametrize(
@@ -288,17 +256,17 @@ def test_config_file_is_refused_when_it_is_not_there(tmp_path: Path) -> None:
         ("DPWGAN_QUIET", "maybe", "DPWGAN_QUIET must be true or false"),
     ],
 )
-def test_environment_is_refused_by_name_when_a_variable_is_wrong(name: str, text: str, fragment: str) -> None:
+def test_environment_is_refused_by_name_when_a_variable_is_wrong(name, text, fragment):
     with pytest.raises(UsageError, match=fragment):
         gather({}, environment={name: text})
 
 
-def test_environment_counts_as_not_set_when_a_variable_is_empty() -> None:
+def test_environment_counts_as_not_set_when_a_variable_is_empty():
     values, _ = gather({}, environment={"DPWGAN_ROWS": "", "DPWGAN_QUIET": "1"})
     assert values == {"quiet": True}
 
 
-def test_every_option_has_its_own_names_when_the_table_is_read() -> None:
+def test_every_option_has_its_own_names_when_the_table_is_read():
     assert len({option.name for option in OPTIONS.values()}) == len(OPTIONS)
     for entry in METHODS.values():
         for key, option in declared(entry.settings).items():
@@ -306,7 +274,7 @@ def test_every_option_has_its_own_names_when_the_table_is_read() -> None:
 
 
 @pytest.mark.parametrize("target", ["data.csv", "specs.json"])
-def test_run_is_refused_when_the_output_is_an_input(tmp_path: Path, target: str) -> None:
+def test_run_is_refused_when_the_output_is_an_input(tmp_path, target):
     for name in ("data.csv", "specs.json"):
         (tmp_path / name).write_text("x")
     (tmp_path / "symbolic").symlink_to(tmp_path / target)
@@ -319,19 +287,14 @@ def test_run_is_refused_when_the_output_is_an_input(tmp_path: Path, target: str)
             make_run(tmp_path, claim=str(tmp_path / name))
 
 
-def test_run_is_refused_when_two_outputs_are_one_file(tmp_path: Path) -> None:
+def test_run_is_refused_when_two_outputs_are_one_file(tmp_path):
     with pytest.raises(UsageError, match="output and claim are the same file"):
         make_run(tmp_path, claim=str(tmp_path / "out.csv"))
     with pytest.raises(UsageError, match="output and saved model are the same file"):
         make_run(tmp_path, save_model=tmp_path / "out.csv")
 
 
-def test_run_is_refused_when_output_and_claim_both_want_stdout(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="both go to stdout"):
-        make_run(tmp_path, output="-", claim="-")
-
-
-def test_run_is_refused_when_the_claim_would_be_lost(tmp_path: Path) -> None:
+def test_run_is_refused_when_the_claim_would_be_lost(tmp_path):
     with pytest.raises(UsageError, match="claim would be lost"):
         make_run(tmp_path, output="-", voice=Voice(quiet=True))
 
@@ -348,19 +311,17 @@ def test_run_is_refused_when_the_claim_would_be_lost(tmp_path: Path) -> None:
         ("/dev/null", "c.json", "c.json"),
     ],
 )
-def test_claim_goes_beside_the_output_when_no_path_is_given(
-    tmp_path: Path, output: str, claim: str | None, path: str | None
-) -> None:
+def test_claim_goes_beside_the_output_when_no_path_is_given(tmp_path, output, claim, path):
     config = make_run(tmp_path, output=output, claim=claim)
     assert config.claim_path == (Path(path) if path is not None else None)
 
 
-def test_resampling_is_refused_when_the_output_lies_in_the_model(tmp_path: Path) -> None:
+def test_resampling_is_refused_when_the_output_lies_in_the_model(tmp_path):
     with pytest.raises(UsageError, match="inside the saved model"):
         ResampleConfig(model=tmp_path, output=str(tmp_path / "out.csv"))
 
 
-def test_voice_is_refused_when_it_is_quiet_and_verbose() -> None:
+def test_voice_is_refused_when_it_is_quiet_and_verbose():
     with pytest.raises(UsageError, match="exclude each other"):
         Voice(quiet=True, verbose=True)
 
@@ -369,11 +330,11 @@ def test_voice_is_refused_when_it_is_quiet_and_verbose() -> None:
     ("text", "amount"),
     [("4GB", 4 << 30), ("800MB", 800 << 20), ("1.5 gib", 3 << 29), ("2k", 2048), ("12345", 12345), ("1TB", 1 << 40)],
 )
-def test_amount_is_read_when_it_has_any_usual_unit(text: str, amount: int) -> None:
+def test_amount_is_read_when_it_has_any_usual_unit(text, amount):
     assert OPTIONS["memory"].read(text, origin="--memory") == amount
 
 
 @pytest.mark.parametrize("text", ["", "GB", "4 4GB", "-1GB", "1e9", "4GB/s", "inf"])
-def test_amount_is_refused_when_it_is_none(text: str) -> None:
+def test_amount_is_refused_when_it_is_none(text):
     with pytest.raises(UsageError, match="--memory must be an amount such as"):
         OPTIONS["memory"].read(text, origin="--memory")

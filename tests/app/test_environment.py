@@ -50,26 +50,26 @@ def installed(project: Path) -> list[str]:
     return [line.split()[-1] for line in log.read_text().splitlines()] if log.exists() else []
 
 
-def test_environment_is_made_once_when_asked_for_twice(project: Path) -> None:
+def test_environment_is_made_once_when_asked_for_twice(project):
     assert set_up(project, "run").returncode == 0
     again = set_up(project, "run")
     assert (again.returncode, again.stderr) == (0, "")
     assert installed(project) == ["requirements.txt"]
 
 
-def test_environment_is_added_to_when_the_tools_are_asked_for(project: Path) -> None:
+def test_environment_is_added_to_when_the_tools_are_asked_for(project):
     for kind in ("run", "dev", "dev", "evaluation", "run"):
         assert set_up(project, kind).returncode == 0
     assert installed(project) == ["requirements.txt", "requirements-evaluation.txt", "requirements-dev.txt"]
 
 
-def test_environment_has_no_tools_when_only_the_evaluation_is_asked_for(project: Path) -> None:
+def test_environment_has_no_tools_when_only_the_evaluation_is_asked_for(project):
     for _ in range(2):
         assert set_up(project, "evaluation").returncode == 0
     assert installed(project) == ["requirements.txt", "requirements-evaluation.txt"]
 
 
-def test_tools_are_added_anew_when_what_the_evaluation_needs_changes(project: Path) -> None:
+def test_tools_are_added_anew_when_what_the_evaluation_needs_changes(project):
     set_up(project, "dev")
     (project / "requirements-evaluation.txt").write_text("-r requirements.txt\ntwo==3\n")
     assert set_up(project, "run").returncode == 0
@@ -78,7 +78,7 @@ def test_tools_are_added_anew_when_what_the_evaluation_needs_changes(project: Pa
     assert installed(project)[3:] == ["requirements-evaluation.txt", "requirements-dev.txt"]
 
 
-def test_environment_is_made_anew_when_the_requirements_change(project: Path) -> None:
+def test_environment_is_made_anew_when_the_requirements_change(project):
     set_up(project, "dev")
     (project / "requirements.txt").write_text("one==2\n")
     (project / ".venv" / "old").touch()
@@ -88,7 +88,7 @@ def test_environment_is_made_anew_when_the_requirements_change(project: Path) ->
     assert installed(project) == [*both, "requirements.txt"]
 
 
-def test_environment_is_made_anew_when_the_install_broke_off(project: Path) -> None:
+def test_environment_is_made_anew_when_the_install_broke_off(project):
     (project / "fail-pip").touch()
     assert set_up(project, "run").returncode != 0
     (project / "fail-pip").unlink()
@@ -96,14 +96,14 @@ def test_environment_is_made_anew_when_the_install_broke_off(project: Path) -> N
     assert installed(project) == ["requirements.txt", "requirements.txt"]
 
 
-def test_environment_is_made_anew_when_the_project_has_moved(project: Path) -> None:
+def test_environment_is_made_anew_when_the_project_has_moved(project):
     set_up(project, "run")
     moved = project.rename(project.with_name("moved"))
     assert set_up(moved, "run").returncode == 0
     assert installed(moved) == ["requirements.txt", "requirements.txt"]
 
 
-def test_environment_is_refused_when_its_folder_holds_something_else(project: Path) -> None:
+def test_environment_is_refused_when_its_folder_holds_something_else(project):
     (project / "mine").mkdir()
     (project / "mine" / "thesis.txt").touch()
     refused = set_up(project, "run", "mine")

@@ -9,6 +9,8 @@ import pytest
 from dpwgan.app.config import SynthesisConfig
 from dpwgan.app.planning import DISCOVERY_SHARE, SECONDS_A_CELL, START_SECONDS, discovery_label, plan_run
 from dpwgan.errors import DataError, PrivacyError, UsageError
+from dpwgan.privacy.events import gaussian
+from dpwgan.privacy.journal import Spent
 from dpwgan.table.schema import CategoricalColumn, Schema, UndiscoveredColumn
 
 SEX = CategoricalColumn(name="sex", tokens=("1", "2"))
@@ -112,12 +114,6 @@ def test_plan_is_refused_when_it_is_for_something_else(
         plan.refuse_unless_for(schema, records=records, config=config)
 
 
-def test_plan_names_the_alternatives_when_asked() -> None:
-    accountant = plan_run(make_schema(SEX), records=100, config=SynthesisConfig(epsilon=1.0, settings=FEW)).accountant
-    assert accountant["rule"] == "auto"
-    assert {accountant["name"], *(item["name"] for item in accountant["alternatives"])} >= {"moments", "amortized"}
-
-
 def test_plan_says_none_when_an_accountant_has_no_answer() -> None:
     plan = plan_run(make_schema(SEX), records=100, config=SynthesisConfig(epsilon=1.0, method="independent"))
     accountant = plan.choice.accountant
@@ -161,3 +157,14 @@ def test_plan_is_refused_when_it_cannot_be_made() -> None:
         plan_run(make_schema(SEX), records=9, config=SynthesisConfig(epsilon=1.0, method="magic"))
     with pytest.raises(PrivacyError):
         plan_run(make_schema(SEX), records=9, config=SynthesisConfig(epsilon=1e-9, delta=1e-15, settings=FEW))
+    broken = SynthesisConfig(epsilon=1.0, method="dp-gan", settings={"private_part": "generator"})
+    with pytest.raises(UsageError, match="runs only with --no-guarantee"):
+        plan_run(make_schema(SEX), records=100, config=broken)
+
+
+def test_what_was_spent_comes_off_the_budget_when_a_run_is_planned_anew() -> None:
+    config = SynthesisConfig(epsilon=1.0, method="independent")
+    spent = (Spent(label="counts (plan 1)", event=gaussian(noise_multiplier=20.0), count=1),)
+    whole, rest = (plan_run(make_schema(SEX), records=100, config=config, spent=past) for past in ((), spent))
+    assert rest.choice.noise > whole.choice.noise
+    assert rest.open_ledger().epsilon_reserved() <= 1.0

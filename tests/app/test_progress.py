@@ -7,7 +7,7 @@ import pytest
 
 from dpwgan.app.config import Voice
 from dpwgan.app.logs import LOGGER, speak
-from dpwgan.app.progress import Lines, duration, ignore_progress, show_progress
+from dpwgan.app.progress import Lines, ignore_progress, show_progress
 
 
 class Terminal(io.StringIO):
@@ -15,7 +15,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_lines_come_once_a_tenth_when_steps_pass() -> None:
+def test_lines_come_once_a_tenth_when_steps_pass():
     stream, now = io.StringIO(), [0.0]
     with speak(stream=stream):
         lines = Lines(clock=lambda: now[0])
@@ -28,7 +28,7 @@ def test_lines_come_once_a_tenth_when_steps_pass() -> None:
     assert said[-1] == "dpwgan: step 95 of 95 (100%), epsilon spent so far 0.95, about 0 s left"
 
 
-def test_first_line_says_no_time_when_a_run_goes_on_where_it_was() -> None:
+def test_first_line_says_no_time_when_a_run_goes_on_where_it_was():
     stream, now = io.StringIO(), [0.0]
     with speak(stream=stream):
         lines = Lines(clock=lambda: now[0])
@@ -41,7 +41,7 @@ def test_first_line_says_no_time_when_a_run_goes_on_where_it_was() -> None:
     ]
 
 
-def test_lines_are_json_when_asked() -> None:
+def test_lines_are_json_when_asked():
     stream = io.StringIO()
     with speak(log_format="json", stream=stream):
         Lines()(5, 10, 0.25)
@@ -50,7 +50,7 @@ def test_lines_are_json_when_asked() -> None:
     assert event["seconds_left"] is None
 
 
-def test_progress_is_a_bar_when_stderr_is_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_is_a_bar_when_stderr_is_a_terminal(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     stream = Terminal()
     with show_progress(Voice(), stream=stream) as progress:
@@ -62,13 +62,13 @@ def test_progress_is_a_bar_when_stderr_is_a_terminal(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("voice", [Voice(), Voice(log_format="json")])
-def test_progress_is_lines_when_the_terminal_cannot_redraw(monkeypatch: pytest.MonkeyPatch, voice: Voice) -> None:
+def test_progress_is_lines_when_the_terminal_cannot_redraw(monkeypatch, voice):
     monkeypatch.setenv("TERM", "dumb")
     with show_progress(voice, stream=Terminal()) as progress:
         assert isinstance(progress, Lines)
 
 
-def test_progress_has_no_colour_when_no_color_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_has_no_colour_when_no_color_is_set(monkeypatch):
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv("NO_COLOR", "1")
     stream = Terminal()
@@ -78,7 +78,7 @@ def test_progress_has_no_colour_when_no_color_is_set(monkeypatch: pytest.MonkeyP
     assert "\x1b[9" not in stream.getvalue()
 
 
-def test_progress_is_nothing_when_quiet() -> None:
+def test_progress_is_nothing_when_quiet():
     stream = Terminal()
     with show_progress(Voice(quiet=True), stream=stream) as progress:
         assert progress is ignore_progress
@@ -86,15 +86,10 @@ def test_progress_is_nothing_when_quiet() -> None:
     assert stream.getvalue() == ""
 
 
-def test_logs_hold_warnings_only_when_quiet() -> None:
+def test_logs_hold_warnings_only_when_quiet():
     stream = io.StringIO()
     with speak(quiet=True, stream=stream):
         LOGGER.info("not said")
         LOGGER.warning("said")
     LOGGER.warning("not said any more")
     assert stream.getvalue() == "dpwgan: warning: said\n"
-
-
-@pytest.mark.parametrize(("seconds", "text"), [(0.4, "0 s"), (89.0, "89 s"), (240.0, "4 min"), (9000.0, "2.5 h")])
-def test_duration_is_for_people_when_written(seconds: float, text: str) -> None:
-    assert duration(seconds) == text

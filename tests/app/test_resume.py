@@ -18,10 +18,10 @@ from dpwgan.privacy.ledger import LOST
 from tests.lives import ASKED, QUERIES, RECORDS, SPECS, Lives, die, live, make_frame, read_journal
 
 
-def add_up(claim: Claim, key: str) -> Counter[str]:
+def add_up(claim: Claim | Mapping[str, Any], key: str) -> Counter[str]:
     """Adds up a number of the ledger's lines by what they were reserved for, whichever plan reserved it."""
     total: Counter[str] = Counter()
-    for line in claim.document["ledger"]:
+    for line in (claim.document if isinstance(claim, Claim) else claim)["ledger"]:
         number = line.get("details", {}).get(LOST, 0) if key == LOST else line[key]
         total[line["label"].partition(" (plan")[0]] += number
     return total

@@ -10,7 +10,7 @@ import pytest
 from dpwgan.app.saved_model import DESCRIPTION_FILE, ModelDescription, read_description, write_description
 from dpwgan.errors import InputError
 from dpwgan.table.schema import CategoricalColumn, DerivedColumn, IdentifierColumn, ImageLayout, NumericColumn, Schema
-from tests.app.test_claim import make_claim
+from tests.claims import make_claim
 
 COLUMNS = (
     IdentifierColumn(name="id"),
@@ -29,7 +29,7 @@ DESCRIPTION = ModelDescription(
 )
 
 
-def test_description_comes_back_as_it_was_when_written(tmp_path: Path) -> None:
+def test_description_comes_back_as_it_was_when_written(tmp_path):
     write_description(tmp_path, DESCRIPTION, claim=make_claim())
     assert read_description(tmp_path) == (DESCRIPTION, make_claim())
 
@@ -50,14 +50,14 @@ IMAGES = ModelDescription(
 )
 
 
-def test_layout_comes_back_as_it_was_when_the_table_holds_images(tmp_path: Path) -> None:
+def test_layout_comes_back_as_it_was_when_the_table_holds_images(tmp_path):
     write_description(tmp_path, IMAGES, claim=make_claim())
     assert read_description(tmp_path)[0] == IMAGES
     change("layout", None)(tmp_path)
     assert read_description(tmp_path)[0].schema.layout is None
 
 
-def test_description_is_read_when_it_was_written_before_there_were_layouts(tmp_path: Path) -> None:
+def test_description_is_read_when_it_was_written_before_there_were_layouts(tmp_path):
     write_description(tmp_path, DESCRIPTION, claim=make_claim())
     path = tmp_path / DESCRIPTION_FILE
     document = json.loads(path.read_text())
@@ -67,7 +67,7 @@ def test_description_is_read_when_it_was_written_before_there_were_layouts(tmp_p
 
 
 @pytest.mark.parametrize("layout", [{}, {"shape": [2, 1, 1]}, {**asdict(IMAGES.schema.layout), "label": "z"}, [1]])
-def test_description_is_refused_when_its_layout_is_damaged(tmp_path: Path, layout: object) -> None:
+def test_description_is_refused_when_its_layout_is_damaged(tmp_path, layout):
     write_description(tmp_path, IMAGES, claim=make_claim())
     change("layout", layout)(tmp_path)
     with pytest.raises(InputError, match="damaged"):
@@ -95,9 +95,7 @@ def change(key: str, value: object) -> Callable[[Path], None]:
         (change("header", ["other"]), "damaged"),
     ],
 )
-def test_description_is_refused_when_it_is_damaged(
-    tmp_path: Path, damage: Callable[[Path], object], fragment: str
-) -> None:
+def test_description_is_refused_when_it_is_damaged(tmp_path, damage, fragment):
     write_description(tmp_path, DESCRIPTION, claim=make_claim())
     damage(tmp_path)
     with pytest.raises(InputError, match=fragment):

@@ -14,7 +14,7 @@ from dpwgan.errors import ResourceError
 from dpwgan.privacy.journal import ToldJournal
 from dpwgan.privacy.ledger import LOST
 from dpwgan.table.workers import Team
-from tests.app.test_resume import charge_late
+from tests.app.test_resume import add_up, charge_late
 from tests.end_to_end.bad_inputs import ROWS, write_good
 from tests.lives import Killed
 from tests.team_lives import MortalWorkers, TeamLives, live, read_claim
@@ -33,14 +33,6 @@ CRITIC: dict[str, Any] = {
 }
 # Facts, readiness, the journal in two, readiness, charges, and a question in two: then the first counts are added up.
 FIRST_SUM = 8
-
-
-def add_up(claim: Mapping[str, Any], key: str) -> Counter[str]:
-    total: Counter[str] = Counter()
-    for line in claim["ledger"]:
-        number = line.get("details", {}).get(LOST, 0) if key == LOST else line[key]
-        total[line["label"].partition(" (plan")[0]] += number
-    return total
 
 
 def check(folder: Path, lives: TeamLives) -> dict[str, Any]:

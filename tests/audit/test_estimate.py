@@ -3,23 +3,11 @@ import math
 
 import pytest
 
-from dpwgan.app.claim import build_claim
 from dpwgan.audit.estimate import NO_GUARANTEE, PrivacyEstimate
 from dpwgan.errors import PrivacyError
-from dpwgan.privacy.budget import Budget, NeighboringRelation
-from dpwgan.privacy.events import gaussian
 from dpwgan.privacy.guarantee import PrivacyGuarantee
+from tests.claims import make_claim, make_guarantee
 
-LINE = {
-    "label": "counts",
-    "mechanism": "Gaussian noise",
-    **gaussian(noise_multiplier=10.0).describe(),
-    "reserved": 1,
-    "charged": 1,
-    "accountant": "moments",
-    "accountant_version": "1",
-    "details": {},
-}
 FIELDS = {"mu": 1.5, "gamma": 1e-5, "quantity": "a loss", "method": "counting", "caveats": ("One table only.",)}
 
 
@@ -50,48 +38,14 @@ def test_estimate_shares_no_base_and_no_field_with_a_guarantee_when_types_are_co
     assert not hasattr(PrivacyEstimate(**FIELDS), "delta")
 
 
-def claim_with(guarantee):
-    return build_claim(
-        guarantee=guarantee,
-        asked=Budget(epsilon=2.0, delta=1e-5),
-        relation=NeighboringRelation.ZERO_OUT,
-        delta_chosen_by="asked for",
-        ledger=[LINE],
-        accountant={
-            "name": "moments",
-            "version": "1",
-            "rule": "auto",
-            "reason": "it needs less noise",
-            "alternatives": [{"name": "amortized", "noise_multiplier": 15.0, "epsilon": 9.0}],
-        },
-        records=100,
-        rows=100,
-        rows_chosen_by="asked for",
-        specs_sha256="0" * 64,
-        codebook_sha256=None,
-        domains={},
-        seeded=False,
-        method={"name": "independent", "title": "t", "paper": "p"},
-        settings={},
-    )
-
-
 def test_claim_is_not_built_when_an_estimate_is_given_for_its_guarantee():
     with pytest.raises(AttributeError):
-        claim_with(PrivacyEstimate(**FIELDS))
+        make_claim(guarantee=PrivacyEstimate(**FIELDS))
 
 
 def test_claim_is_built_when_a_guarantee_is_given_for_its_guarantee():
     """The twin of the test above: the estimate is the only thing that was wrong there."""
-    guarantee = PrivacyGuarantee(
-        epsilon=1.0,
-        delta=1e-6,
-        neighboring_relation=NeighboringRelation.ZERO_OUT,
-        accountant="moments",
-        accountant_version="1",
-        assumptions=("one row a person",),
-    )
-    assert claim_with(guarantee).private
+    assert make_claim(guarantee=make_guarantee()).private
 
 
 def test_estimate_has_a_null_guarantee_and_its_caveats_when_described():

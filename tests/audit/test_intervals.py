@@ -8,7 +8,6 @@ from dpwgan.audit.intervals import (
     bound_mean_difference,
     bound_share,
     bound_share_difference,
-    check_confidence,
 )
 from dpwgan.errors import UsageError
 
@@ -98,12 +97,6 @@ def test_area_misses_one_half_as_rarely_as_it_says_when_scores_know_nothing():
     allowed = stats.binom.isf(1e-6, 2000, 0.06)
     assert misses <= allowed
     assert halved > allowed
-
-
-@pytest.mark.parametrize("confidence", [0.5, 1.0, -1.0, float("nan")])
-def test_confidence_is_refused_when_it_is_none(confidence):
-    with pytest.raises(UsageError):
-        check_confidence(confidence)
 
 
 def test_samples_are_refused_when_they_are_too_small():

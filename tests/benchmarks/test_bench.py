@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from benchmarks import bench, compare, figures, growth, job, processes, startup
-from benchmarks.figures import Figure, read_figures, take_figure, take_ratios, write_results
+from benchmarks import bench, compare, figures, growth, job, processes
+from benchmarks.figures import Figure, read_figures, take_figure, take_ratios
 from tests.evaluate.samples import draw_rows, write_rows, write_specs
 
 
@@ -19,78 +19,29 @@ def make(name: str = "a", values: tuple[float, ...] = (1.0, 2.0, 3.0), **more: A
 @pytest.mark.parametrize(
     ("goal", "met"), [("<= 2", True), ("<= 1.9", False), (">= 2", True), (">= 2.1", False), (None, None)]
 )
-def test_a_figure_says_whether_its_median_meets_the_goal_when_it_has_one(goal: str | None, met: bool | None) -> None:
+def test_a_figure_says_whether_its_median_meets_the_goal_when_it_has_one(goal, met):
     assert make(goal=goal).met is met
     assert ("**no**" in figures.describe(make(goal=goal))) is (met is False)
 
 
-def test_ratios_are_taken_round_by_round_when_both_slow_down_together() -> None:
+def test_ratios_are_taken_round_by_round_when_both_slow_down_together():
     figure = take_ratios("r", [2.0, 20.0, 4.0], [1.0, 10.0, 2.0])
     assert (figure.low, figure.median, figure.high, figure.runs) == (2.0, 2.0, 2.0, 3)
-
-
-def test_figures_come_back_as_they_were_when_they_are_stored_and_read(tmp_path: Path) -> None:
-    path = tmp_path / "folder" / "results.json"
-    kept = [make("a", goal="<= 2"), make("b")]
-    write_results(path, kept, skipped={"peer": "not there"}, threads=1)
-    document = json.loads(path.read_text())
-    assert read_figures(document) == kept
-    assert read_figures(document["figures"]) == kept
-    assert document["skipped"] == {"peer": "not there"}
-    assert {"cpu", "cores", "memory_gib", "load_average"} <= document["machine"].keys()
-    assert "numpy" in document["versions"]
-    assert set(document["figures"][0]) == {"name", "unit", "median", "low", "high", "runs", "goal"}
 
 
 @pytest.mark.parametrize(
     ("other", "differs"),
     [((2.5, 3.0, 4.0), False), ((3.5, 4.0, 5.0), True), ((0.1, 0.2, 0.3), True), ((3.1,), False), ((3.3,), True)],
 )
-def test_figures_differ_when_their_spreads_do_not_meet(other: tuple[float, ...], differs: bool) -> None:
+def test_figures_differ_when_their_spreads_do_not_meet(other, differs):
     assert compare.differ(make(), make(values=other)) is differs
     assert compare.differ(make(values=other), make()) is differs
 
 
-def test_comparison_names_what_one_file_has_alone_when_files_are_not_alike() -> None:
-    rows = compare.compare([make("both"), make("first")], [make("second"), make("both", (4.0, 5.0))])
-    assert rows == [
-        "| both | 2 (1-3) s | 4.5 (4-5) s | 2.25 | **differs** |",
-        "| first | 2 (1-3) s |  |  |  |",
-        "| second |  | 2 (1-3) s |  |  |",
-    ]
-
-
-def test_comparison_is_printed_with_both_machines_when_two_files_are_given(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    paths = [tmp_path / "a.json", tmp_path / "b.json"]
-    for path in paths:
-        write_results(path, [make()])
-    monkeypatch.setattr(sys, "argv", ["compare.py", *map(str, paths)])
-    compare.main()
-    assert "| a | 2 (1-3) s | 2 (1-3) s | 1 |  |" in capsys.readouterr().out
-    paths[1].write_text("{}")
-    with pytest.raises(SystemExit, match="no file of results"):
-        compare.main()
-
-
-def test_a_measured_command_gives_its_exit_code_and_what_it_said_when_it_fails() -> None:
+def test_a_measured_command_gives_its_exit_code_and_what_it_said_when_it_fails():
     run = processes.run_measured([sys.executable, "-c", "import sys; sys.stderr.write('no'); sys.exit(3)"])
     assert (run.exit_code, run.errors) == (3, "no")
     assert min(run.wall_s, run.cpu_s, run.peak_mb) > 0
-
-
-def test_start_up_is_measured_when_there_is_no_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    target = tmp_path / "out.json"
-    monkeypatch.setattr(sys, "argv", ["startup.py", "--rounds", "1", "--json", str(target)])
-    startup.main()
-    document = json.loads(target.read_text())
-    assert [figure.name for figure in read_figures(document)] == [
-        "start-up: --help",
-        "start-up: --version",
-        "start-up: usage error",
-    ]
-    assert "--check" in document["skipped"]
 
 
 SMALL = ["--method", "independent"]
@@ -102,7 +53,8 @@ def write_small(folder: Path, *, rows: int, **_: Any) -> None:
     write_specs(folder / "data-specs.json")
 
 
-def test_growth_is_measured_when_tables_are_tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.slow
+def test_growth_is_measured_when_tables_are_tiny(tmp_path, monkeypatch):
     monkeypatch.setattr(growth, "write_population", write_small)
     found = growth.measure([40, 80], [2], scratch=tmp_path, flags=SMALL)
     assert [case["rows"] for case in found["rows"]] == [40, 80]
@@ -110,16 +62,15 @@ def test_growth_is_measured_when_tables_are_tiny(tmp_path: Path, monkeypatch: py
     assert set(found["rows"][0]["stages"]) == {"read", "plan", "encode", "fit", "write", "draw", "rest"}
 
 
-def test_exponent_is_that_of_a_power_when_times_are_one() -> None:
+def test_exponent_is_that_of_a_power_when_times_are_one():
     sizes = [10.0, 100.0, 1_000.0]
     figure = growth.take_exponent("e", sizes, [3.0 * size**1.5 for size in sizes], "<= 1.5")
     assert figure.median == pytest.approx(1.5)
     assert figure.low == pytest.approx(1.5)
 
 
-def test_job_is_measured_and_a_peer_that_is_not_there_is_named_when_tables_are_tiny(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.slow
+def test_job_is_measured_and_a_peer_that_is_not_there_is_named_when_tables_are_tiny(tmp_path, monkeypatch):
     monkeypatch.setattr(job, "write_population", write_small)
     peers = f"gone=/no/such/peer {{data}}; fails={sys.executable} -c 'raise SystemExit(4)'; runs={sys.executable} -c 1"
     runs = job.measure(300, out_rows=600, scratch=tmp_path, flags=SMALL, peers=peers)
@@ -127,10 +78,6 @@ def test_job_is_measured_and_a_peer_that_is_not_there_is_named_when_tables_are_t
     assert [figure.name for figure in runs["peers"]] == ["whole job, runs", "whole job, runs, peak memory"]
     made = job.make_figures(runs["whole"], runs["tenth"], runs["out"], rows=300)
     assert sum(figure.goal is not None for figure in made) == 5
-
-
-def test_peers_are_skipped_with_a_reason_when_none_is_named(tmp_path: Path) -> None:
-    assert job.run_peers(tmp_path, " ") == ([], {"peers": "BENCH_PEERS names none"})
 
 
 PART = """
@@ -142,9 +89,7 @@ open(target, "w").write(json.dumps({"figures": [figure], "skipped": {"rival": "n
 """
 
 
-def test_all_parts_are_put_into_one_file_when_one_fails_and_one_is_not_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_all_parts_are_put_into_one_file_when_one_fails_and_one_is_not_there(tmp_path, monkeypatch):
     (tmp_path / "steps.py").write_text(PART)
     (tmp_path / "growth.py").write_text("raise SystemExit(3)")
     monkeypatch.setattr(bench, "HERE", tmp_path)
@@ -159,18 +104,3 @@ def test_all_parts_are_put_into_one_file_when_one_fails_and_one_is_not_there(
         "growth": "ended with exit code 3",
         "tables": "there is no such script",
     }
-
-
-@pytest.mark.parametrize(
-    ("given", "split"),
-    [
-        ([], ([], [])),
-        (["--quick"], (["--quick"], [])),
-        (["--quick", "--", "--steps", "3"], (["--quick"], ["--steps", "3"])),
-        (["--", "--", "x"], ([], ["--", "x"])),
-    ],
-)
-def test_command_line_is_split_when_a_part_of_it_is_the_programs(
-    given: list[str], split: tuple[list[str], list[str]]
-) -> None:
-    assert figures.split_arguments(given) == split

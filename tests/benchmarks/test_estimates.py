@@ -15,7 +15,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_time_said_lies_beside_time_taken_when_a_run_is_compared(folder: Path, tmp_path: Path) -> None:
+def test_time_said_lies_beside_time_taken_when_a_run_is_compared(folder, tmp_path):
     case = estimates.compare(folder, "independent", planned=False, timeout=60.0, scratch=tmp_path, flags=[])
     assert case is not None
     assert (case["table"], case["method"], case["records"]) == (folder.name, "independent", 40)
@@ -23,7 +23,7 @@ def test_time_said_lies_beside_time_taken_when_a_run_is_compared(folder: Path, t
     assert "fit" in case["stages"]
 
 
-def test_nothing_is_compared_when_a_method_refuses_the_table(folder: Path, tmp_path: Path) -> None:
+def test_nothing_is_compared_when_a_method_refuses_the_table(folder, tmp_path):
     asked = {"planned": True, "timeout": 60.0, "scratch": tmp_path, "flags": ["--codes", "8"]}
     assert estimates.compare(folder, "independent", **asked) is None
     with pytest.raises(SystemExit, match="no table"):

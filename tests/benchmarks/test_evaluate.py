@@ -1,7 +1,6 @@
 """The measurement of time and memory: it runs the command as users do, and says what it measured."""
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -10,7 +9,7 @@ from tests.evaluate.samples import draw_rows, write_rows, write_specs
 
 
 @pytest.mark.slow
-def test_measurement_gives_time_and_memory_when_a_folder_holds_a_table(tmp_path: Path) -> None:
+def test_measurement_gives_time_and_memory_when_a_folder_holds_a_table(tmp_path):
     folder, work = tmp_path / "table", tmp_path / "work"
     folder.mkdir()
     work.mkdir()
@@ -24,6 +23,6 @@ def test_measurement_gives_time_and_memory_when_a_folder_holds_a_table(tmp_path:
     json.dumps(measured)
 
 
-def test_measurement_names_the_folder_when_it_holds_no_table(tmp_path: Path) -> None:
+def test_measurement_names_the_folder_when_it_holds_no_table(tmp_path):
     with pytest.raises(FileNotFoundError, match="holds no data"):
         evaluate.find_data(tmp_path)

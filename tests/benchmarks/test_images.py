@@ -68,9 +68,8 @@ def read_records() -> list[dict[str, Any]]:
     return [json.loads(line) for line in Path("r.jsonl").read_text().splitlines()]
 
 
-def test_each_cell_is_run_scored_and_recorded_once_when_all_goes_well(
-    bench: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.mark.slow
+def test_each_cell_is_run_scored_and_recorded_once_when_all_goes_well(bench, capsys):
     flags = ["--methods", "good:label=y", "real", "one-ways", "--epsilons", "1 3", "--sheets", "sheets"]
     assert start(*flags) == 0
     records = {(record["method"], record["epsilon"]): record for record in read_records()}
@@ -98,17 +97,7 @@ def test_each_cell_is_run_scored_and_recorded_once_when_all_goes_well(
     assert capsys.readouterr().out == printed
 
 
-def test_median_and_range_are_printed_when_a_cell_is_run_more_than_once(
-    bench: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert start("--methods", "good", "real", "--epsilons", "1", "--runs", "2") == 0
-    assert len(read_records()) == 3, "the ceiling has no chance in it"
-    assert "0.000 (0.000 to 0.000)" in capsys.readouterr().out
-
-
-def test_method_without_a_guarantee_counts_only_when_it_was_asked_for_as_such(
-    bench: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_method_without_a_guarantee_counts_only_when_it_was_asked_for_as_such(bench, capsys):
     assert start("--methods", "gan:no-guarantee", "gan", "--epsilons", "2") == 1
     counted, other = read_records()
     assert counted["ok"]
@@ -120,16 +109,13 @@ def test_method_without_a_guarantee_counts_only_when_it_was_asked_for_as_such(
 @pytest.mark.parametrize(
     ("method", "why"),
     [
-        ("fails", "run.py ended with 69: dpwgan: error: The budget cannot be met."),
         ("overspends", "the claim spends epsilon 1.01 of 1.0"),
         ("seeded", "the run was seeded"),
         ("illegal", "48 of 48 images have a label that the specs do not allow"),
         ("floats", "another shape or type"),
     ],
 )
-def test_cell_is_reported_and_the_command_fails_when_its_run_does_not_count(
-    bench: Path, capsys: pytest.CaptureFixture[str], method: str, why: str
-) -> None:
+def test_cell_is_reported_and_the_command_fails_when_its_run_does_not_count(bench, capsys, method, why):
     assert start("--methods", method, "--epsilons", "1") == 1
     (record,) = read_records()
     assert not record["ok"]
@@ -137,7 +123,7 @@ def test_cell_is_reported_and_the_command_fails_when_its_run_does_not_count(
     assert why in capsys.readouterr().out
 
 
-def test_split_is_the_same_each_time_and_gives_every_image_to_one_part(tmp_path: Path) -> None:
+def test_split_is_the_same_each_time_and_gives_every_image_to_one_part(tmp_path):
     pixels, labels = draw()
     parts = []
     for name in ("a", "b"):
@@ -153,16 +139,9 @@ def test_split_is_the_same_each_time_and_gives_every_image_to_one_part(tmp_path:
     assert {row.tobytes() + bytes([int(label)]) for row, label in zip(*found, strict=True)} == both
 
 
-def test_first_component_is_the_direction_of_most_spread_when_there_is_one() -> None:
+def test_first_component_is_the_direction_of_most_spread_when_there_is_one():
     rng = np.random.default_rng(1)
     direction = np.array([0.6, 0.0, -0.8])
     points = 3 * rng.standard_normal((4000, 1)) * direction + 0.1 * rng.standard_normal((4000, 3)) + 7
     found = image_scores.find_component(points)
     assert abs(found @ direction) == pytest.approx(1.0, abs=1e-3)
-
-
-@pytest.mark.parametrize("flags", [["--methods", "good:seed=1"], ["--epsilons", "0"], ["--runs", "0"]])
-def test_command_is_refused_when_a_cell_cannot_be_run_so(bench: Path, flags: list[str]) -> None:
-    with pytest.raises(SystemExit) as stopped:
-        start(*flags)
-    assert stopped.value.code == 2

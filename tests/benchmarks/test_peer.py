@@ -2,7 +2,6 @@
 
 import json
 import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,14 +20,12 @@ from benchmarks import peer
         ({"type": "integer", "min": 1, "max": 9, "missing": [0, 99]}, ["0", "99", "1"], [20, 21, 0], 22),
     ],
 )
-def test_cells_are_coded_by_the_specs_alone_when_a_column_is_read(
-    rule: dict[str, Any], cells: list[str], codes: list[int], size: int
-) -> None:
+def test_cells_are_coded_by_the_specs_alone_when_a_column_is_read(rule, cells, codes, size):
     found, most = peer.code_column(pd.Series(cells), rule)
     assert (list(found), most) == (codes, size)
 
 
-def test_tool_is_given_codes_and_sizes_when_it_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_tool_is_given_codes_and_sizes_when_it_runs(monkeypatch, tmp_path):
     given: dict[str, Any] = {}
 
     def run(table: pd.DataFrame, sizes: dict[str, int], **more: Any) -> pd.DataFrame:

@@ -5,10 +5,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_every_figure_is_written_when_tables_are_tiny(tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_every_figure_is_written_when_tables_are_tiny(tmp_path):
     target = tmp_path / "tables.json"
     subprocess.run(
         [sys.executable, str(ROOT / "benchmarks/tables.py"), "--quick", "--json", str(target)],

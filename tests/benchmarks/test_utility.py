@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import os
 import subprocess
 import sys
 import textwrap
@@ -101,9 +100,7 @@ def make_record(title: str, epsilon: float | None, kway_3: float, repetition: in
 # ------------------------------------------------------------------------------------------------------- running
 
 
-def test_each_cell_is_run_without_a_seed_and_recorded_when_all_goes_well(
-    bench: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_each_cell_is_run_without_a_seed_and_recorded_when_all_goes_well(bench, monkeypatch, capsys):
     monkeypatch.setenv("DPWGAN_STEPS", "1")
     code = start("--methods", "good:anchor=none bootstrap", "--epsilons", "1 6", "--seeds", "2", "--results", "r.jsonl")
     assert code == 0
@@ -135,9 +132,7 @@ def test_each_cell_is_run_without_a_seed_and_recorded_when_all_goes_well(
         ("claimless", "the claim cannot be read"),
     ],
 )
-def test_cell_is_reported_and_the_command_fails_when_its_run_does_not_count(
-    bench: Path, capsys: pytest.CaptureFixture[str], method: str, why: str
-) -> None:
+def test_cell_is_reported_and_the_command_fails_when_its_run_does_not_count(bench, capsys, method, why):
     assert start("--methods", method, "good", "--epsilons", "1", "--seeds", "1", "--results", "r.jsonl") == 1
     bad, good = (json.loads(line) for line in Path("r.jsonl").read_text().splitlines())
     assert (bad["ok"], bad["scores"]) == (False, {})
@@ -149,7 +144,7 @@ def test_cell_is_reported_and_the_command_fails_when_its_run_does_not_count(
     assert utility.main(["--report", "r.jsonl"]) == 1
 
 
-def test_resume_skips_what_is_finished_and_repeats_what_failed_when_broken_off(bench: Path) -> None:
+def test_resume_skips_what_is_finished_and_repeats_what_failed_when_broken_off(bench):
     asked = ("--methods", "good", "fails", "--epsilons", "1", "6", "--seeds", "1", "--resume", "r.jsonl")
     assert start(*asked) == 1
     assert len(read_calls(bench)) == 4
@@ -163,7 +158,7 @@ def test_resume_skips_what_is_finished_and_repeats_what_failed_when_broken_off(b
     assert all(json.loads(line) for line in Path("r.jsonl").read_text().splitlines())
 
 
-def test_resume_runs_a_cell_again_when_the_rows_have_changed(bench: Path) -> None:
+def test_resume_runs_a_cell_again_when_the_rows_have_changed(bench):
     asked = ("--methods", "good", "--epsilons", "1", "--seeds", "1", "--resume", "r.jsonl")
     assert start(*asked) == 0
     for path in sorted((bench / "tables" / "toy").iterdir()):
@@ -174,28 +169,7 @@ def test_resume_runs_a_cell_again_when_the_rows_have_changed(bench: Path) -> Non
     assert len(read_calls(bench)) == 2
 
 
-def test_results_are_refused_when_a_line_within_is_not_one(bench: Path) -> None:
-    Path("r.jsonl").write_text("nonsense\n" + json.dumps(make_record("good", 1.0, 900)) + "\n")
-    with pytest.raises(SystemExit, match=r"line 1 of r\.jsonl"):
-        start("--resume", "r.jsonl")
-
-
-def test_cells_at_once_share_the_cores_when_jobs_are_two(bench: Path) -> None:
-    assert start("--methods", "good", "--epsilons", "1 2 3", "--seeds", "1", "--jobs", "2", "--results", "r") == 0
-    share = str(max(1, len(os.sched_getaffinity(0)) // 2))
-    assert [call["flags"][-2:] for call in read_calls(bench)] == [["--threads", share]] * 3
-    assert len(utility.read_results(Path("r"))) == 3
-
-
-def test_monotone_takes_six_epsilons_and_passes_when_the_medians_rise(
-    bench: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert start("--methods", "good", "--seeds", "1", "--monotone", "--results", "r.jsonl") == 0
-    assert [call["flags"] for call in read_calls(bench)] == [["--method", "good", "--quiet"]] * 6
-    assert "| 0.05: 900.0, 0.3: 900.3, 1: 901.0, 3: 903.0, 8: 908.0, 30: 930.0 | yes |" in capsys.readouterr().out
-
-
-def test_monotone_fails_when_a_median_falls(bench: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_monotone_fails_when_a_median_falls(bench, capsys):
     records = [make_record("good", epsilon, kway) for epsilon, kway in ((0.3, 900.0), (1.0, 899.0), (8.0, 950.0))]
     Path("r.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
     assert utility.main(["--report", "r.jsonl", "--monotone"]) == 1
@@ -203,45 +177,10 @@ def test_monotone_fails_when_a_median_falls(bench: Path, capsys: pytest.CaptureF
     assert utility.main(["--report", "r.jsonl"]) == 0
 
 
-def test_label_names_the_cells_when_given(bench: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    flags = ("--set", "steps=5", "--set", "anchor=none", "--label", "short")
-    assert start("--methods", "good:steps=9", "--epsilons", "1", "--seeds", "1", "--results", "r", *flags) == 0
-    assert read_calls(bench)[0]["flags"] == ["--method", "good", "--steps", "5", "--anchor", "none", "--quiet"]
-    assert "**good --steps 5 --anchor none (short)**" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    "flags",
-    [
-        ("--set", "seed=1"),
-        ("--methods", "good:check"),
-        ("--methods", "bootstrap:steps=1"),
-        ("--only", "elsewhere"),
-        ("--epsilons", "0"),
-        ("--epsilons", "nan"),
-        ("--seeds", "0"),
-        ("--results", "a", "--resume", "b"),
-    ],
-)
-def test_command_is_refused_when_it_cannot_be_meant(bench: Path, flags: tuple[str, ...]) -> None:
-    with pytest.raises(SystemExit) as stop:
-        start(*flags)
-    assert stop.value.code == 2
-    assert read_calls(bench) == []
-
-
 # -------------------------------------------------------------------------------------------------------- report
 
 
-def test_report_gives_median_and_range_when_cells_are_repeated() -> None:
-    records = [make_record("dp-wgan", 1.0, kway, place) for place, kway in enumerate((910.0, 970.0, 933.0))]
-    text = utility.report(records, PEERS)
-    assert "| 1 | **dp-wgan** | - | - | 933.0 (910.0 to 970.0) | - | 0.100 (0.100 to 0.100) |" in text
-    assert "| 1 | Same (2) |" in text
-    assert "High" not in text  # no cell of ours at its epsilon
-
-
-def test_goals_compare_with_the_best_peer_at_this_epsilon_or_below_when_judged() -> None:
+def test_goals_compare_with_the_best_peer_at_this_epsilon_or_below_when_judged():
     best = {score: utility.find_best_peer(PEERS["figures"], score, 1.0) for score in utility.GOALS}  # type: ignore[arg-type]
     assert best["kway_3"] is not None
     assert best["pc1_dist"] is not None
@@ -256,13 +195,13 @@ def test_goals_compare_with_the_best_peer_at_this_epsilon_or_below_when_judged()
     assert "| 1 | independent |" not in text
 
 
-def test_report_compares_with_nobody_when_the_rows_are_others() -> None:
+def test_report_compares_with_nobody_when_the_rows_are_others():
     text = utility.report([make_record("dp-wgan", 1.0, 941.0, split_sha256="other")], PEERS)
     assert "No peer was measured on these rows" in text
     assert "Same" not in text
 
 
-def test_peers_file_holds_possible_figures_when_read() -> None:
+def test_peers_file_holds_possible_figures_when_read():
     peers = json.loads(utility.PEERS.read_text())
     assert peers["figures"]
     for figure in peers["figures"]:
@@ -276,7 +215,7 @@ def test_peers_file_holds_possible_figures_when_read() -> None:
 
 
 @pytest.mark.slow
-def test_product_itself_is_measured_when_the_command_is_run_on_a_tiny_table(tmp_path: Path) -> None:
+def test_product_itself_is_measured_when_the_command_is_run_on_a_tiny_table(tmp_path):
     write_table(tmp_path / "tables" / "toy")
     command = [sys.executable, str(Path(utility.__file__)), "--tables", str(tmp_path / "tables"), "--only", "toy"]
     command += ["--methods", "dp-wgan:steps=2", "one-ways", "--epsilons", "2", "--seeds", "1"]

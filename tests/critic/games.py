@@ -8,23 +8,11 @@ from dpwgan.images.basis import SmoothFrame
 from dpwgan.images.grid import ImageGrid, find_image_grid
 from dpwgan.methods.published.labelled_networks import PointNetworks
 from dpwgan.methods.published.networks import ImageNetworks, Perceptrons
-from dpwgan.table.encoded import EncodedTable, TableShape, lay_out_spans
+from dpwgan.table.encoded import TableShape
 from tests.critic.tables import make_encoded
-from tests.table.images import draw_images, make_schema
+from tests.methods.images import make_images
 
 SHARES = np.array([0.5, 0.2, 0.3])
-
-
-def make_images(records: int, *, side: int = 8, seed: int = 0) -> tuple[EncodedTable, TableShape]:
-    """Draws a table of images of three classes, and its shape."""
-    schema = make_schema(side, side)
-    images, labels = draw_images(records, side, side, seed=seed)
-    encoded = EncodedTable(
-        codes=labels.astype(np.int32)[:, None],
-        numbers=(images.reshape(records, -1) / 255).astype(np.float32),
-        spans=lay_out_spans(schema),
-    )
-    return encoded, TableShape(records=records, spans=encoded.spans, image=schema.layout)
 
 
 def make_grid(shape: TableShape) -> ImageGrid:
@@ -40,12 +28,12 @@ def make_networks(kind: str, records: int = 40, **more: Any) -> ImageNetworks | 
     rng = np.random.default_rng(3)
     networks: ImageNetworks | PointNetworks | Perceptrons
     if kind == "images":
-        encoded, shape = make_images(records)
+        encoded, shape = make_images(records, side=8)
         networks = ImageNetworks(
             encoded, make_grid(shape), shares=SHARES, latent=5, critic_filters=(3, 4), rng=rng, **more
         )
     elif kind == "points":
-        encoded, shape = make_images(records)
+        encoded, shape = make_images(records, side=8)
         frame = SmoothFrame(grid=make_grid(shape), dimension=7)
         centre = frame.to_points(encoded.numbers[:, list(frame.grid.sources)]).mean(axis=0)
         networks = PointNetworks(encoded, frame, shares=SHARES, centre=centre, latent=5, hidden=6, rng=rng, **more)

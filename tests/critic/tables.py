@@ -5,17 +5,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from dpwgan.critic.plan import TrainingPlan, plan_training
 from dpwgan.critic.settings import DpWganSettings
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.ledger import Ledger, Observer
 from dpwgan.privacy.randomness import Streams
 from dpwgan.privacy.steps import Steps
-from dpwgan.table.encoded import EncodedTable, lay_out_spans
+from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.schema import CategoricalColumn, NumericColumn, Schema
 from tests.ledgers import make_source, open_for_plan
+from tests.marginals import tables
 
 SCHEMA = Schema(
     columns=(
@@ -33,20 +32,7 @@ SCHEMA = Schema(
 
 def make_encoded(records: int, *, seed: int = 0) -> EncodedTable:
     """Draws a table with every kind of span, legal in every cell."""
-    rng = np.random.default_rng(seed)
-    spans = lay_out_spans(SCHEMA)
-    codes = np.zeros((records, sum(span.head != "linear" for span in spans)), np.int32)
-    numbers = np.zeros((records, sum(span.head == "linear" for span in spans)), np.float32)
-    available = np.ones(records, bool)
-    for span in spans:
-        if span.head == "linear":
-            numbers[:, span.source] = rng.random(records) * available
-            available = np.ones(records, bool)
-        else:
-            codes[:, span.source] = rng.integers(0, span.categories, records)
-            if span.role == "available":
-                available = codes[:, span.source] == span.categories - 1
-    return EncodedTable(codes=codes, numbers=numbers, spans=spans)
+    return tables.make_encoded(records, seed=seed, columns=SCHEMA.columns, uniform=True)
 
 
 @functools.cache

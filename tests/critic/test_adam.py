@@ -8,9 +8,7 @@ from dpwgan.critic.adam import Adam
 
 
 @pytest.mark.parametrize("betas", [(0.0, 0.9), (0.5, 0.999)])
-def test_adam_moves_weights_as_another_library_does_when_the_gradients_are_the_same(
-    betas: tuple[float, float],
-) -> None:
+def test_adam_moves_weights_as_another_library_does_when_the_gradients_are_the_same(betas):
     rng = np.random.default_rng(1)
     first = [rng.standard_normal((3, 4)).astype(np.float32), rng.standard_normal(4).astype(np.float32)]
     mine, known = ([tf.Variable(weight) for weight in first] for _ in range(2))

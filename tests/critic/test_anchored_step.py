@@ -59,7 +59,7 @@ def make_step(
     return step, critic
 
 
-def test_step_is_that_of_the_fit_when_the_critic_weighs_nothing() -> None:
+def test_step_is_that_of_the_fit_when_the_critic_weighs_nothing():
     beside, alone, loss = make_generator(), make_generator(), make_loss()
     step, _ = make_step(beside, losses=[loss], weight=0.0)
     for _ in range(3):
@@ -82,7 +82,7 @@ def score(critic: Critic, probabilities: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize(("weight", "rises"), [(1.0, True), (0.0, False)])
-def test_critic_says_more_when_it_weighs_something(weight: float, rises: bool) -> None:
+def test_critic_says_more_when_it_weighs_something(weight, rises):
     generator = make_generator()
     step, critic = make_step(generator, losses=[], weight=weight)
     before = score(critic, generator.probabilities())
@@ -92,14 +92,14 @@ def test_critic_says_more_when_it_weighs_something(weight: float, rises: bool) -
 
 
 @pytest.mark.parametrize(("pull", "moves"), [(0.3, False), (0.0, True)])
-def test_first_critic_moves_nothing_when_it_is_taken_off(pull: float, moves: bool) -> None:
+def test_first_critic_moves_nothing_when_it_is_taken_off(pull, moves):
     generator = make_generator()
     step, _ = make_step(generator, losses=[], weight=1.0, taught=False, weight_pull=pull)
     step(learning_rate=0.05)
     assert bool(np.any(generator.probabilities() != make_generator().probabilities())) is moves
 
 
-def test_probabilities_are_those_of_the_averaged_weights_when_asked_for() -> None:
+def test_probabilities_are_those_of_the_averaged_weights_when_asked_for():
     generator, keep = make_generator(), 0.75
     step, _ = make_step(generator, losses=[make_loss()], weight=1e-3, generator_average=keep)
     average = LOGITS.astype(np.float64)

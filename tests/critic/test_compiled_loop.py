@@ -77,21 +77,21 @@ def differ(
     ("compiled", "every", "times"), [(False, 1, 3), (False, 2, 1), (False, 9, 1), (True, 1, 1), (True, 5, 2)]
 )
 def test_loop_ends_on_the_weights_of_single_calls_when_batches_and_noise_are_the_same(
-    monkeypatch: pytest.MonkeyPatch, compiled: bool, every: int, times: int
-) -> None:
+    monkeypatch, compiled, every, times
+):
     monkeypatch.setattr(critic_update, "_COMPILED_FROM", 0 if compiled else 10**18)
     plan = make_plan(make_encoded(100), steps=40, critic_steps_per_generator_step=every, generator_steps=times)
     assert differ(plan) <= 1e-6
 
 
 @pytest.mark.parametrize("compiled", [False, True])
-def test_a_loop_that_uses_noise_twice_is_noticed(monkeypatch: pytest.MonkeyPatch, compiled: bool) -> None:
+def test_a_loop_that_uses_noise_twice_is_noticed(monkeypatch, compiled):
     monkeypatch.setattr(critic_update, "_COMPILED_FROM", 0 if compiled else 10**18)
     plan = make_plan(make_encoded(100), steps=40)
     assert differ(plan, spoil=lambda drawn: tf.repeat(drawn[:1], len(BATCHES), axis=0)) > 1e-3
 
 
-def test_loop_reads_the_same_rows_when_they_are_on_disk() -> None:
+def test_loop_reads_the_same_rows_when_they_are_on_disk():
     encoded = make_encoded(100)
     plan = make_plan(encoded, steps=40, step_noise="plain")
     arrays = []
@@ -145,9 +145,7 @@ def run(
     return game, acts
 
 
-def test_steps_are_charged_before_any_batch_of_theirs_is_drawn_when_they_are_taken_together(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_steps_are_charged_before_any_batch_of_theirs_is_drawn_when_they_are_taken_together(monkeypatch):
     plan = make_plan(make_encoded(100), steps=100)
     _, acts = run(plan, monkeypatch, most=3)
     three = [*["charge"] * 3, *["sample"] * 3, "noise for 3"]
@@ -156,14 +154,14 @@ def test_steps_are_charged_before_any_batch_of_theirs_is_drawn_when_they_are_tak
     assert (acts.count("charge"), acts.count("sample")) == (100, 100)
 
 
-def test_training_ends_on_the_same_weights_when_steps_are_taken_together(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_training_ends_on_the_same_weights_when_steps_are_taken_together(monkeypatch):
     plan = make_plan(make_encoded(100), steps=70, step_noise="plain", critic_steps_per_generator_step=3)
     (one, acts), (many, _) = (run(plan, monkeypatch, most=most) for most in (1, 20))
     assert acts.count("noise for 1") == 70
     np.testing.assert_allclose(one.flat(), many.flat(), atol=1e-5)
 
 
-def test_no_batch_is_drawn_when_the_ledger_refuses_the_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_batch_is_drawn_when_the_ledger_refuses_the_steps(monkeypatch):
     plan = make_plan(make_encoded(100), steps=60)
     ledger = make_ledger(plan)
     run(plan, monkeypatch, most=3, ledger=ledger)
@@ -171,7 +169,7 @@ def test_no_batch_is_drawn_when_the_ledger_refuses_the_steps(monkeypatch: pytest
         run(plan, monkeypatch, most=3, ledger=ledger)
 
 
-def test_noise_of_several_steps_stays_within_some_megabytes_when_the_critic_is_large() -> None:
+def test_noise_of_several_steps_stays_within_some_megabytes_when_the_critic_is_large():
     small, large = (Game(make_plan(make_encoded(100), hidden_critic=(size, size))) for size in (8, 1_500))
     assert small.critic_step.most_at_once == private_step._MOST_AT_ONCE
     assert large.critic_step.most_at_once == 1

@@ -53,9 +53,7 @@ def length(tensors: list[tf.Tensor] | list[Array]) -> float:
 
 @pytest.mark.parametrize("hidden", [(7,), (7, 5), (6, 5, 4)])
 @pytest.mark.parametrize("l2_clip_norm", [0.05, 1.0, 2.5, 1e6])
-def test_clipped_sum_equals_a_float64_loop_when_rows_are_fed_by_index(
-    hidden: tuple[int, ...], l2_clip_norm: float
-) -> None:
+def test_clipped_sum_equals_a_float64_loop_when_rows_are_fed_by_index(hidden, l2_clip_norm):
     encoded, critic = make_encoded(50), make_critic(hidden=hidden)
     dense = densify(encoded, np.arange(50)).numpy().astype(np.float64)
     clipped = [clip_jointly(gradient_of_one_row(critic, row), l2_clip_norm=l2_clip_norm) for row in dense]
@@ -71,7 +69,7 @@ def test_clipped_sum_equals_a_float64_loop_when_rows_are_fed_by_index(
         np.testing.assert_allclose(other, wanted, rtol=1e-4, atol=1e-5 * length(expected))
 
 
-def test_clipped_sum_is_zero_when_the_batch_is_empty() -> None:
+def test_clipped_sum_is_zero_when_the_batch_is_empty():
     encoded, critic = make_encoded(3), make_critic()
     sums = critic.clipped_sum_of_rows(
         tf.constant(encoded.codes[:0]), tf.constant(encoded.numbers[:0]), l2_clip_norm=1.0
@@ -87,9 +85,7 @@ def test_clipped_sum_is_zero_when_the_batch_is_empty() -> None:
     scale=st.floats(0.01, 30.0),
     gone=st.integers(0, 19),
 )
-def test_clipped_sum_moves_by_at_most_the_clip_norm_when_a_record_is_zeroed_out(
-    seed: int, l2_clip_norm: float, scale: float, gone: int
-) -> None:
+def test_clipped_sum_moves_by_at_most_the_clip_norm_when_a_record_is_zeroed_out(seed, l2_clip_norm, scale, gone):
     encoded, critic = make_encoded(20, seed=seed), make_critic(seed=seed)
     for weight in critic.weights:
         weight.assign(scale * weight)
@@ -107,7 +103,7 @@ def test_clipped_sum_moves_by_at_most_the_clip_norm_when_a_record_is_zeroed_out(
     assert length(total(np.array([gone]))) <= l2_clip_norm * (1 + 1e-5)
 
 
-def test_joint_clip_keeps_the_bound_when_a_clip_of_each_tensor_would_break_it() -> None:
+def test_joint_clip_keeps_the_bound_when_a_clip_of_each_tensor_would_break_it():
     encoded, critic = make_encoded(20), make_critic()
     l2_clip_norm = 0.01
     row = densify(encoded, np.array([4])).numpy()[0].astype(np.float64)
@@ -119,12 +115,12 @@ def test_joint_clip_keeps_the_bound_when_a_clip_of_each_tensor_would_break_it() 
     assert length(twin) > 2 * l2_clip_norm
 
 
-def test_clip_factor_is_zero_when_the_norm_is_not_finite() -> None:
+def test_clip_factor_is_zero_when_the_norm_is_not_finite():
     factors = clip_factors(tf.constant([4.0, np.inf, np.nan, 0.0]), l2_clip_norm=1.0)
     np.testing.assert_allclose(factors, [0.5, 0.0, 0.0, 1.0], rtol=1e-6)
 
 
-def test_clipped_sum_counts_a_record_as_zero_when_its_gradient_is_not_finite() -> None:
+def test_clipped_sum_counts_a_record_as_zero_when_its_gradient_is_not_finite():
     encoded, critic = make_encoded(6), make_critic()
     numbers = encoded.numbers.copy()
     numbers[2, 0] = np.inf
@@ -135,7 +131,7 @@ def test_clipped_sum_counts_a_record_as_zero_when_its_gradient_is_not_finite() -
         np.testing.assert_allclose(total, wanted, rtol=1e-5, atol=1e-6)
 
 
-def test_score_rises_along_the_gradient_when_a_small_step_is_taken() -> None:
+def test_score_rises_along_the_gradient_when_a_small_step_is_taken():
     encoded, critic = make_encoded(8), make_critic()
     dense = densify(encoded, np.arange(8))
     before = float(tf.reduce_sum(critic.score(dense)))
@@ -148,9 +144,7 @@ def test_score_rises_along_the_gradient_when_a_small_step_is_taken() -> None:
 
 @pytest.mark.parametrize("sizes", [(20, 12), (0, 12), (20, 0), (0, 0)])
 @pytest.mark.parametrize("broken", [False, True])
-def test_both_halves_have_the_sums_they_would_have_apart_when_they_are_clipped_at_once(
-    sizes: tuple[int, int], broken: bool
-) -> None:
+def test_both_halves_have_the_sums_they_would_have_apart_when_they_are_clipped_at_once(sizes, broken):
     critic = make_critic()
     halves = []
     for seed, records in enumerate(sizes):

@@ -22,7 +22,7 @@ def soften(logits: tf.Tensor) -> tf.Tensor:
     return tf.concat([_apply_head(logit, span) for logit, span in pieces], axis=1)
 
 
-def test_heads_give_probabilities_and_numbers_when_logits_are_any() -> None:
+def test_heads_give_probabilities_and_numbers_when_logits_are_any():
     logits = tf.constant(np.random.default_rng(0).normal(0, 5, (40, WIDTH)).astype(np.float32))
     soft = soften(logits).numpy()
     for span in SPANS:
@@ -35,7 +35,7 @@ def test_heads_give_probabilities_and_numbers_when_logits_are_any() -> None:
             np.testing.assert_allclose(piece, logits[:, span.start : span.start + 1] + 0.5, rtol=1e-6)
 
 
-def test_drawn_rows_look_like_encoded_ones_when_logits_are_any() -> None:
+def test_drawn_rows_look_like_encoded_ones_when_logits_are_any():
     rows = draw(tf.constant(np.random.default_rng(1).normal(0, 2, (500, WIDTH)).astype(np.float32))).numpy()
     for index, span in enumerate(SPANS):
         piece = rows[:, span.start : span.start + span.width]
@@ -50,14 +50,14 @@ def test_drawn_rows_look_like_encoded_ones_when_logits_are_any() -> None:
             assert np.any(piece[flag > 0.5] != 0.0)
 
 
-def test_drawn_categories_follow_the_softmax_when_rows_are_many() -> None:
+def test_drawn_categories_follow_the_softmax_when_rows_are_many():
     logits = np.zeros((20_000, WIDTH), np.float32)
     logits[:, 0] = np.log(4.0)  # the first span has five categories: one half, and four eighths
     shares = draw(tf.constant(logits)).numpy()[:, :5].mean(axis=0)
     np.testing.assert_allclose(shares, [0.5, 0.125, 0.125, 0.125, 0.125], atol=0.02)
 
 
-def test_gradient_passes_through_the_draw_as_through_the_probabilities_when_rows_are_hard() -> None:
+def test_gradient_passes_through_the_draw_as_through_the_probabilities_when_rows_are_hard():
     logits = tf.constant(np.random.default_rng(2).normal(0, 1, (30, WIDTH)).astype(np.float32))
     direction = tf.constant(np.random.default_rng(3).normal(0, 1, (30, WIDTH)).astype(np.float32))
     available = [index for index, span in enumerate(SPANS) if span.role == "available"]
@@ -74,13 +74,13 @@ def test_gradient_passes_through_the_draw_as_through_the_probabilities_when_rows
     assert np.all(np.isfinite(through))
 
 
-def test_draw_stays_finite_when_uniforms_are_at_their_ends() -> None:
+def test_draw_stays_finite_when_uniforms_are_at_their_ends():
     logits = tf.zeros((2, WIDTH))
     uniforms = tf.stack([tf.zeros(WIDTH), tf.fill([WIDTH], np.float32(1 - 2**-24))])
     assert np.all(np.isfinite(draw_rows(logits, uniforms, SPANS)))
 
 
-def test_cells_are_the_rows_as_encoded_when_they_are_drawn_of_the_same_numbers() -> None:
+def test_cells_are_the_rows_as_encoded_when_they_are_drawn_of_the_same_numbers():
     logits = tf.constant(np.random.default_rng(4).normal(0, 2, (200, WIDTH)).astype(np.float32))
     uniforms = tf.constant(np.random.default_rng(5).random((200, WIDTH), dtype=np.float32))
     codes, numbers = draw_cells(logits, uniforms, SPANS)
@@ -89,7 +89,7 @@ def test_cells_are_the_rows_as_encoded_when_they_are_drawn_of_the_same_numbers()
     np.testing.assert_allclose(densify(encoded, np.arange(200)), rows, atol=1e-6)
 
 
-def test_cells_have_no_columns_when_spans_are_of_one_kind() -> None:
+def test_cells_have_no_columns_when_spans_are_of_one_kind():
     one_hot = [span for span in SPANS if span.head == "softmax"][:1]
     codes, numbers = draw_cells(tf.zeros((3, one_hot[0].width)), tf.fill((3, one_hot[0].width), 0.5), one_hot)
     assert codes.shape == (3, 1)

@@ -1,7 +1,6 @@
 """The loop: charge first, fixed steps, learning rates, and what progress is told."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -46,21 +45,21 @@ def run(
     return told
 
 
-def test_every_step_is_charged_before_its_batch_is_drawn_when_training(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_step_is_charged_before_its_batch_is_drawn_when_training(monkeypatch):
     plan = make_plan(make_encoded(100), steps=3, generator_steps=1)
     events: list[str] = []
     run(plan, events, monkeypatch)
     assert events == ["charge", "sample", "critic", "generator"] * 3
 
 
-def test_training_takes_exactly_the_planned_steps_when_batches_are_empty(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_training_takes_exactly_the_planned_steps_when_batches_are_empty(monkeypatch):
     plan = make_plan(make_encoded(100), steps=40, expected_batch_size=1)
     events: list[str] = []
     run(plan, events, monkeypatch)
     assert events.count("critic") == 40
 
 
-def test_ledger_refuses_when_a_step_more_than_planned_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ledger_refuses_when_a_step_more_than_planned_is_taken(monkeypatch):
     plan = make_plan(make_encoded(100), steps=3)
     ledger = make_ledger(plan)
     events: list[str] = []
@@ -72,14 +71,14 @@ def test_ledger_refuses_when_a_step_more_than_planned_is_taken(monkeypatch: pyte
     assert "critic" not in events
 
 
-def test_generator_steps_once_when_several_critic_steps_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_generator_steps_once_when_several_critic_steps_are_asked_for(monkeypatch):
     plan = make_plan(make_encoded(100), steps=10, critic_steps_per_generator_step=5, generator_steps=2)
     events: list[str] = []
     run(plan, events, monkeypatch)
     assert events.count("generator") == 4
 
 
-def test_progress_is_told_of_a_spent_epsilon_within_the_budget_when_training(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_is_told_of_a_spent_epsilon_within_the_budget_when_training(monkeypatch):
     plan = make_plan(make_encoded(100), steps=20)
     told = run(plan, [], monkeypatch)
     spent = [epsilon for _, _, epsilon in told]
@@ -90,7 +89,7 @@ def test_progress_is_told_of_a_spent_epsilon_within_the_budget_when_training(mon
 
 
 @pytest.mark.parametrize("spend_less", [False, True])
-def test_steps_are_refused_when_noise_is_not_drawn_for_each_batch(spend_less: bool) -> None:
+def test_steps_are_refused_when_noise_is_not_drawn_for_each_batch(spend_less):
     plan = make_plan(make_encoded(100), steps=3)
     ledger = make_ledger(plan)
     steps = ledger.open(CRITIC_LABEL)
@@ -124,9 +123,7 @@ class CountedSteps:
 
 
 @pytest.mark.parametrize(("planned", "block", "killed_at"), [(100, 2, 0), (100, 2, 3), (120, 3, 7), (120, 3, 119)])
-def test_training_goes_on_after_the_last_step_charged_when_it_was_killed(
-    tmp_path: Path, planned: int, block: int, killed_at: int
-) -> None:
+def test_training_goes_on_after_the_last_step_charged_when_it_was_killed(tmp_path, planned, block, killed_at):
     plan = make_plan(make_encoded(100), steps=planned, critic_steps_per_generator_step=1, generator_steps=1)
     seen: list[int] = []
 

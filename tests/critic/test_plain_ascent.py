@@ -14,7 +14,8 @@ from dpwgan.methods.published.dp_gan import make_discriminator
 from dpwgan.table.encoded import EncodedTable
 from tests.critic.tables import make_steps
 from tests.ledgers import open_for_plan
-from tests.methods.published.test_dp_gan import make_images, make_plan
+from tests.methods.images import make_images
+from tests.methods.published.test_dp_gan import make_plan
 from tests.methods.published.test_noisy import flat
 
 RATE = {"learning_rate": 0.01}
@@ -27,7 +28,7 @@ class Game:
         from dpwgan.critic.latents import LatentSource
         from dpwgan.methods.published.smooth_images import SmoothGenerator
 
-        encoded, shape = make_images()
+        encoded, shape = make_images(80, side=8)
         settings = {"steps": steps, "expected_batch_size": 40, "hidden_generator": (8,), "generator_steps": rounds}
         self.made = make_plan("dp-gan", shape, **settings)
         self.plan, space = self.made.steps, self.made.space
@@ -44,7 +45,7 @@ class Game:
         self.generator = generator
 
 
-def test_weights_go_by_the_mean_of_all_noisy_halves_and_the_last_generated_one_when_steps_have_passed() -> None:
+def test_weights_go_by_the_mean_of_all_noisy_halves_and_the_last_generated_one_when_steps_have_passed():
     game = Game(steps=16)
     plan, rng = game.plan, np.random.default_rng(1)
     expected = [np.zeros(weight.shape) for weight in game.critic.weights]
@@ -67,7 +68,7 @@ def test_weights_go_by_the_mean_of_all_noisy_halves_and_the_last_generated_one_w
         np.testing.assert_allclose(found, weight, rtol=1e-4, atol=1e-4)
 
 
-def test_rounds_charge_nothing_and_read_no_rows_when_there_are_several_for_each_step() -> None:
+def test_rounds_charge_nothing_and_read_no_rows_when_there_are_several_for_each_step():
     """The order of a whole game: one charge and one batch a step, however many rounds follow it."""
     game = Game(steps=4, rounds=6)
     acts: list[str] = []
@@ -109,7 +110,7 @@ def test_rounds_charge_nothing_and_read_no_rows_when_there_are_several_for_each_
     assert all(line["charged"] == line["reserved"] for line in ledger.itemise())
 
 
-def test_weights_are_the_same_when_rows_change_after_the_last_step_and_a_twin_that_reads_them_is_noticed() -> None:
+def test_weights_are_the_same_when_rows_change_after_the_last_step_and_a_twin_that_reads_them_is_noticed():
     def play(*, change: bool, cheat: bool) -> Any:
         game = Game()
         game.step(np.arange(30), **RATE)
@@ -134,7 +135,7 @@ def test_weights_are_the_same_when_rows_change_after_the_last_step_and_a_twin_th
     assert np.any(play(change=False, cheat=True) != play(change=True, cheat=True))
 
 
-def test_game_goes_on_where_it_stopped_when_its_variables_are_brought_back() -> None:
+def test_game_goes_on_where_it_stopped_when_its_variables_are_brought_back():
     from dpwgan.critic.weights import pack_variables, unpack_variables
 
     first, second = Game(), Game()

@@ -30,30 +30,30 @@ def differ(one: list[float], other: list[float]) -> float:
     return float(np.max(np.abs(np.subtract(one, other))) / np.max(np.abs(one)))
 
 
-def test_both_devices_multiply_when_there_are_two() -> None:
+def test_both_devices_multiply_when_there_are_two():
     found = look()["devices"]
     assert "CPU:1" not in found["one"]
     assert {"CPU:0", "CPU:1"} <= set(found["two"])
 
 
-def test_steps_are_taken_one_at_a_time_when_there_are_two() -> None:
+def test_steps_are_taken_one_at_a_time_when_there_are_two():
     found = look()["at once"]
     assert found["one"] > found["two"] == 1
 
 
 @pytest.mark.parametrize("batch", ["many", "one", "none"])
-def test_noisy_sums_are_those_of_one_device_when_there_are_two(batch: str) -> None:
+def test_noisy_sums_are_those_of_one_device_when_there_are_two(batch):
     found = look()[batch]
     assert differ(found["one"], found["two"]) < 1e-5
 
 
 @pytest.mark.parametrize("batch", ["many", "one", "none"])
-def test_broken_twin_is_told_apart_when_each_device_adds_noise(batch: str) -> None:
+def test_broken_twin_is_told_apart_when_each_device_adds_noise(batch):
     found = look()[batch]
     assert differ(found["one"], found["twin"]) > 0.1
 
 
-def test_weights_are_those_of_one_device_when_steps_are_taken_on_two() -> None:
+def test_weights_are_those_of_one_device_when_steps_are_taken_on_two():
     found = look()["weights"]
     assert differ(found["one"], found["two"]) < 1e-3
     assert differ(found["one"], found["twin"]) > 1e-3  # which has not taken the steps
@@ -68,9 +68,7 @@ def test_weights_are_those_of_one_device_when_steps_are_taken_on_two() -> None:
         pytest.param("/device:CPU:0", True, 4096, ["/device:CPU:0"], id="no GPU asked for"),
     ],
 )
-def test_all_gpus_are_chosen_when_a_step_is_worth_it(
-    monkeypatch: pytest.MonkeyPatch, device: str, divides: bool, batch: int, chosen: list[str]
-) -> None:
+def test_all_gpus_are_chosen_when_a_step_is_worth_it(monkeypatch, device, divides, batch, chosen):
     gpus = [SimpleNamespace(name=f"/device:GPU:{number}") for number in range(2)]
     monkeypatch.setattr(replicas.tf.config, "list_logical_devices", lambda kind: gpus)
     critic = SimpleNamespace(weights=[SimpleNamespace(device=device)], **({"divides": True} if divides else {}))

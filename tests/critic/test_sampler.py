@@ -1,7 +1,5 @@
 """Rows from a trained generator: distribution, shapes, and the way to a folder and back."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -32,7 +30,7 @@ def sample(sampler: MlpSampler, records: int, *, seed: int = 1, chunk: int = 100
 
 
 @pytest.mark.parametrize("records", [1, 99, 100, 101, 350])
-def test_sampler_gives_exactly_the_rows_asked_for_when_chunks_do_not_divide_them(records: int) -> None:
+def test_sampler_gives_exactly_the_rows_asked_for_when_chunks_do_not_divide_them(records):
     encoded = sample(make_sampler(), records)
     assert encoded.records == records
     for span in SPANS:
@@ -42,7 +40,7 @@ def test_sampler_gives_exactly_the_rows_asked_for_when_chunks_do_not_divide_them
             assert column.max() < span.categories
 
 
-def test_sampler_gives_the_generators_logits_when_the_latents_are_the_same() -> None:
+def test_sampler_gives_the_generators_logits_when_the_latents_are_the_same():
     generator = MlpGenerator(SPANS, latent=4, hidden=(6,), rng=np.random.default_rng(0))
     encoded = sample(make_sampler(), 50)
     latents = np.random.default_rng(1).standard_normal((50, 4), dtype=np.float32)
@@ -56,7 +54,7 @@ def test_sampler_gives_the_generators_logits_when_the_latents_are_the_same() -> 
 
 @pytest.mark.statistical
 @pytest.mark.parametrize(("head", "logits"), [("softmax", [0.0, 1.0, -2.0, 0.5]), ("sigmoid", [0.7])])
-def test_drawn_categories_fit_the_head_when_counted_by_chi_square(head: str, logits: list[float]) -> None:
+def test_drawn_categories_fit_the_head_when_counted_by_chi_square(head, logits):
     n = 40_000
     codes = draw_categories(np.tile(np.float32(logits), (n, 1)), head=head, rng=np.random.default_rng(2))  # type: ignore[arg-type]
     odds = np.exp(logits) if head == "softmax" else np.array([1.0, np.exp(logits[0])])
@@ -71,28 +69,15 @@ def test_drawn_categories_fit_the_head_when_counted_by_chi_square(head: str, log
     assert p_value(odds) < FALSE_ALARM
 
 
-def test_the_only_category_is_drawn_when_there_is_one() -> None:
+def test_the_only_category_is_drawn_when_there_is_one():
     codes = draw_categories(np.zeros((20, 1), np.float32), head="softmax", rng=np.random.default_rng(0))
     assert codes.tolist() == [0] * 20
 
 
-def test_sampler_draws_the_same_rows_when_saved_and_loaded(tmp_path: Path) -> None:
-    sampler = make_sampler()
-    sampler.save(tmp_path)
-    again = MlpSampler.load(tmp_path)
-    np.testing.assert_array_equal(sample(sampler, 60).codes, sample(again, 60).codes)
-    assert again.spans == SPANS
-
-
-@pytest.mark.parametrize("damage", ["missing", "cut", "spans", "weights"])
-def test_load_refuses_when_the_saved_model_is_damaged(tmp_path: Path, damage: str) -> None:
+@pytest.mark.parametrize("damage", ["spans", "weights"])
+def test_load_refuses_when_the_saved_model_is_damaged(tmp_path, damage):
     make_sampler().save(tmp_path)
-    if damage == "missing":
-        (tmp_path / "weights.npz").unlink()
-    elif damage == "cut":
-        whole = (tmp_path / "weights.npz").read_bytes()
-        (tmp_path / "weights.npz").write_bytes(whole[: len(whole) // 2])
-    elif damage == "spans":
+    if damage == "spans":
         (tmp_path / "spans.json").write_text("[]")
     else:
         np.savez(tmp_path / "weights.npz", np.zeros(3))

@@ -13,10 +13,11 @@ from dpwgan.critic.critic import Critic
 from dpwgan.critic.latents import LatentSource
 from dpwgan.critic.mlp import MlpGenerator
 from dpwgan.critic.plan import TrainingPlan
-from dpwgan.critic.shared_step import SharedStep, ShareOfGradients
+from dpwgan.critic.shared_step import GRADIENTS, SharedStep, ShareOfGradients
 from dpwgan.privacy.noise_source import NoiseSource
 from dpwgan.privacy.randomness import make_streams
 from dpwgan.table.encoded import EncodedTable
+from dpwgan.table.rows import HeldRows, Sum
 from dpwgan.table.workers import Numbers
 from tests.critic.tables import make_encoded, make_plan, make_steps
 
@@ -29,8 +30,20 @@ def make_critic(encoded: EncodedTable, plan: TrainingPlan) -> Critic:
     return Critic(encoded.spans, hidden=plan.settings.hidden_critic, weight_clip=1.0, rng=np.random.default_rng(3))
 
 
+class Everybody(HeldRows[ShareOfGradients]):
+    """The shares of a chief and its followers in one process, who are asked one after the other."""
+
+    def __init__(self, own: ShareOfGradients, followers: list[ShareOfGradients]) -> None:
+        super().__init__(own, records=RECORDS)
+        self.followers = followers
+
+    def sum(self, task: Sum[ShareOfGradients], *, argument: Any = None, array: Any = None) -> Numbers:
+        parts = [task.compute(share, argument, array) for share in (self.own, *self.followers)]
+        return np.sum(parts, axis=0)  # type: ignore[no-any-return]
+
+
 class Rig:
-    """A chief and its followers in one process, who are asked one after the other; `add_up` may be a broken twin."""
+    """A chief and its followers."""
 
     def __init__(self, size: int, *, rows_twice: bool = False) -> None:
         self.encoded = make_encoded(RECORDS)
@@ -45,27 +58,22 @@ class Rig:
             self.rows[1] = np.arange(bounds[2])
         parts = [self.encoded.take(rows) for rows in self.rows]
         self.tokens = [make_steps(self.plan, seed=make_streams(7, worker=rank)) for rank in range(size)]
-        self.followers = [
-            ShareOfGradients(part, critic=make_critic(part, self.plan), plan=self.plan) for part in parts[1:]
+        own, *self.followers = [
+            ShareOfGradients(part, critic=make_critic(part, self.plan), l2_clip_norm=self.plan.clip_target, steps=steps)
+            for part, steps in zip(parts, self.tokens, strict=True)
         ]
+        self.everybody = Everybody(own, self.followers)
         self.own_records = parts[0].records
         latents = LatentSource(latent=4, width=self.plan.shape.width, rng=np.random.default_rng(4))
         generator = MlpGenerator(self.encoded.spans, latent=4, hidden=(6,), rng=np.random.default_rng(5))
         critic = make_critic(self.encoded, self.plan)
         self.step = SharedStep(
-            parts[0],
+            self.everybody,
             critic=critic,
             generator=generator,
             latents=latents,
             plan=self.plan,
             steps=self.tokens[0],
-            add_up=self.add_up,
-        )
-
-    def add_up(self, task: str, own: Any, *, argument: Any = None, array: Any = None) -> Numbers:
-        return own() + sum(
-            follower.sum_batch(array, steps=steps)
-            for follower, steps in zip(self.followers, self.tokens[1:], strict=True)
         )
 
     def draw(self) -> Floats:
@@ -73,7 +81,7 @@ class Rig:
 
         Rows' clipped gradients are computed once and for all: that a sum is the sum of them is tested below.
         """
-        for share, rows in zip((self.step._share, *self.followers), self.rows, strict=True):
+        for share, rows in zip((self.everybody.own, *self.followers), self.rows, strict=True):
             share.sum_rows = _Sum(clip_rows()[rows])  # type: ignore[method-assign]
         batches = self.tokens[0].draw_batches(self.own_records, steps=TRIALS)
         return np.array([self.step.noisy_sum(rows) for rows in batches])
@@ -93,7 +101,7 @@ class _Sum:
 def clip_rows() -> Floats:
     """The clipped gradient of each row by itself. Shapes: (rows, weights)."""
     rig = Rig(1)
-    return np.array([rig.step._share.sum_rows(np.array([row])) for row in range(RECORDS)])
+    return np.array([rig.everybody.own.sum_rows(np.array([row])) for row in range(RECORDS)])
 
 
 @functools.cache
@@ -118,7 +126,7 @@ def p_values(steps: Floats) -> tuple[float, float]:
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("size", [1, 2, 4])
-def test_steps_have_the_distribution_of_one_worker_when_rows_are_shared_out(size: int) -> None:
+def test_steps_have_the_distribution_of_one_worker_when_rows_are_shared_out(size):
     assert min(p_values(Rig(size).draw())) > FALSE_ALARM
 
 
@@ -132,28 +140,34 @@ def test_steps_have_the_distribution_of_one_worker_when_rows_are_shared_out(size
         pytest.param({"rows_twice": True}, 1.0, id="two workers have the same rows"),
     ],
 )
-def test_broken_twin_is_told_apart_when_noise_or_rows_are_wrong(
-    monkeypatch: pytest.MonkeyPatch, rig: dict[str, bool], noise_of: float
-) -> None:
+def test_broken_twin_is_told_apart_when_noise_or_rows_are_wrong(monkeypatch, rig, noise_of):
     draw = NoiseSource.draw_normal_numbers
     monkeypatch.setattr(NoiseSource, "draw_normal_numbers", lambda *what, **more: noise_of * draw(*what, **more))
     assert min(p_values(Rig(4, **rig).draw())) < FALSE_ALARM
 
 
-def test_sum_is_that_of_all_rows_when_every_row_is_in_the_batch() -> None:
+def test_sum_is_that_of_all_rows_when_every_row_is_in_the_batch():
     whole, shared = Rig(1), Rig(3)
     plan = make_plan(shared.encoded, hidden_critic=(3,), expected_batch_size=RECORDS, l2_clip_norm=0.1)
-    shared.tokens = [make_steps(plan) for _ in range(3)]
     for follower in shared.followers:
-        follower._plan = plan
+        follower._steps = make_steps(plan)
     weights = np.concatenate([weight.numpy().ravel() for weight in shared.step._critic.weights])
     own = np.arange(shared.own_records)
-    total = shared.add_up("", lambda: shared.step._share.sum_rows(own), array=weights)
-    assert total == pytest.approx(whole.step._share.sum_rows(np.arange(RECORDS)), rel=1e-3, abs=1e-6)
+    shared.everybody.own.take(own)
+    total = shared.everybody.sum(GRADIENTS, array=weights)
+    assert total == pytest.approx(whole.everybody.own.sum_rows(np.arange(RECORDS)), rel=1e-3, abs=1e-6)
     assert total == pytest.approx(clip_rows().sum(axis=0), rel=1e-3, abs=1e-6)
+    assert np.linalg.norm(clip_rows(), axis=1).max() <= 0.1
 
 
-def test_step_moves_the_critic_when_batches_are_empty() -> None:
+def test_noise_is_all_that_the_chief_drew_when_the_batch_is_empty():
+    rig = Rig(1)
+    noisy = rig.step.noisy_sum(np.zeros(0, np.int64))
+    drawn = make_steps(rig.plan, seed=make_streams(7)).draw_normal_numbers(noisy.size, step_noise="fast")
+    assert noisy == pytest.approx(drawn.astype(np.float64), rel=1e-6)
+
+
+def test_step_moves_the_critic_when_batches_are_empty():
     rig = Rig(2)
     before = [weight.numpy().copy() for weight in rig.step._critic.weights]
     rig.step(np.zeros(0, np.int64), learning_rate=0.01)

@@ -29,7 +29,7 @@ def make_mixture(kind: str, *, codes: int = 60) -> TensorMixture:
     return TensorMixture(SPANS, logits, table=table, hidden=hidden, latent=8, rng=np.random.default_rng(2))
 
 
-def test_groups_have_slices_side_by_side_when_laid_out() -> None:
+def test_groups_have_slices_side_by_side_when_laid_out():
     assert [(span.column, span.start, span.width, span.categories) for span in SPANS] == [
         ("a", 0, 3, 3),
         ("b", 3, 1, 1),
@@ -39,7 +39,7 @@ def test_groups_have_slices_side_by_side_when_laid_out() -> None:
     assert {span.head for span in SPANS} == {"softmax"}
 
 
-def test_probabilities_are_those_of_the_numpy_mixture_when_the_table_is_the_same() -> None:
+def test_probabilities_are_those_of_the_numpy_mixture_when_the_table_is_the_same():
     logits = make_logits(60, seed=1)
     mixture = TensorMixture(SPANS, logits, rng=np.random.default_rng(0))
     assert mixture.codes == 60
@@ -48,7 +48,7 @@ def test_probabilities_are_those_of_the_numpy_mixture_when_the_table_is_the_same
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_probabilities_add_to_one_when_the_generator_is_of_any_kind(kind: str) -> None:
+def test_probabilities_add_to_one_when_the_generator_is_of_any_kind(kind):
     probabilities = make_mixture(kind).probabilities()
     assert probabilities.shape == (60, LAYOUT.width)
     for attribute in range(len(SIZES)):
@@ -56,7 +56,7 @@ def test_probabilities_add_to_one_when_the_generator_is_of_any_kind(kind: str) -
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_fit_lowers_the_loss_when_the_generator_is_of_any_kind(kind: str) -> None:
+def test_fit_lowers_the_loss_when_the_generator_is_of_any_kind(kind):
     groups = make_groups(500, sizes=SIZES, seed=3)
     measured = MeasuredMarginals(LAYOUT)
     for pair in itertools.combinations(range(len(SIZES)), 2):
@@ -68,7 +68,7 @@ def test_fit_lowers_the_loss_when_the_generator_is_of_any_kind(kind: str) -> Non
     assert after < before / 20
 
 
-def test_step_moves_table_and_perceptron_when_both_are_added() -> None:
+def test_step_moves_table_and_perceptron_when_both_are_added():
     mixture = make_mixture("codes+mlp")
     before = [weight.numpy().copy() for weight in mixture.weights]
     assert len(before) == 1 + 4
@@ -77,13 +77,13 @@ def test_step_moves_table_and_perceptron_when_both_are_added() -> None:
     assert all(np.any(weight.numpy() != old) for weight, old in zip(mixture.weights, before, strict=True))
 
 
-def test_perceptron_starts_at_the_mean_of_the_logits_when_it_is_alone() -> None:
+def test_perceptron_starts_at_the_mean_of_the_logits_when_it_is_alone():
     logits = make_logits(60, seed=1)
     expected = Mixture(SIZES, logits.mean(axis=0, keepdims=True)).probabilities()
     assert make_mixture("mlp").probabilities() == pytest.approx(np.repeat(expected, 60, axis=0), abs=0.1)
 
 
-def test_rows_are_one_hot_and_follow_their_codes_when_drawn() -> None:
+def test_rows_are_one_hot_and_follow_their_codes_when_drawn():
     mixture = make_mixture("codes", codes=3)
     source = CodeSource(codes=3, width=LAYOUT.width, rng=np.random.default_rng(5))
     indices, uniforms = source.draw(30_000)

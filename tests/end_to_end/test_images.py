@@ -7,7 +7,6 @@ import numpy as np
 import polars as pl
 import pytest
 
-from dpwgan.app import cli
 from dpwgan.app.claim import read_claim
 from dpwgan.app.images import cli as images_cli
 from dpwgan.table.reader import open_table
@@ -15,6 +14,7 @@ from dpwgan.table.specs import read_specs
 from dpwgan.table.writer import write_table
 from tests.app.images.test_png import read_png
 from tests.end_to_end.bad_inputs import inside
+from tests.end_to_end.test_methods import call
 from tests.table.images import draw_images, make_specs
 
 RON_GAUSS = ("--method", "ron-gauss", "--label", "y", "--projection-dimension", "3")
@@ -37,11 +37,6 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def call(folder: Path, *arguments: str) -> int:
-    with inside(folder):
-        return cli.main(list(arguments), environment={})
-
-
 def check_images(path: Path, *, rows: int) -> None:
     with np.load(path) as written:
         assert written["images"].shape == (rows, 6, 6)
@@ -51,11 +46,9 @@ def check_images(path: Path, *, rows: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "method",
-    [RON_GAUSS, INDEPENDENT, DP_GAN, RON_DP_GAN],
-    ids=["ron-gauss", "independent", "dp-gan", "ron-dp-gan"],
+    "method", [RON_GAUSS, INDEPENDENT, DP_GAN, RON_DP_GAN], ids=["ron-gauss", "independent", "dp-gan", "ron-dp-gan"]
 )
-def test_run_writes_legal_images_and_a_claim_when_the_table_is_npz(folder: Path, method: tuple[str, ...]) -> None:
+def test_run_writes_legal_images_and_a_claim_when_the_table_is_npz(folder, method):
     assert call(folder, "data.npz", "out.npz", "specs.json", "2.0", "--save-model", "model", *method) == 0
     check_images(folder / "out.npz", rows=60)
     document = read_claim(folder / "out.npz.privacy.json").document
@@ -69,7 +62,7 @@ def test_run_writes_legal_images_and_a_claim_when_the_table_is_npz(folder: Path,
     assert read_png((folder / "more.png").read_bytes()).shape[2] == 1
 
 
-def test_output_holds_the_same_images_when_only_the_form_of_the_files_differs(folder: Path) -> None:
+def test_output_holds_the_same_images_when_only_the_form_of_the_files_differs(folder):
     seeded = ("specs.json", "2.0", "--seed", "1", *RON_GAUSS)
     for form in ("npz", "csv", "parquet"):
         for other in ("npz", "csv", "parquet"):
@@ -84,35 +77,11 @@ def test_output_holds_the_same_images_when_only_the_form_of_the_files_differs(fo
     assert pl.read_parquet(folder / "csv.parquet").dtypes == [pl.Int64] * 37
 
 
-def test_run_is_refused_before_anything_is_done_when_the_output_cannot_be_npz(
-    folder: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    (folder / "specs.json").write_text(json.dumps(make_specs(6, 6, 1, row={"type": "string", "uuid": True})))
-    before = sorted(folder.iterdir())
-    assert call(folder, "data.csv", "out.npz", "specs.json", "2.0", *RON_GAUSS) == 2
-    assert "the specs have 1 other column, the first of them 'row'" in capfd.readouterr().err
-    assert sorted(folder.iterdir()) == before
-
-
-def test_run_names_a_pixel_and_no_cell_when_one_is_out_of_range(
-    folder: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_run_names_a_pixel_and_no_cell_when_one_is_out_of_range(folder, capfd):
     specs = make_specs(6, 6, 1)
     specs["layout"]["pixels"]["max"] = 240
     (folder / "specs.json").write_text(json.dumps(specs))
     assert call(folder, "data.npz", "out.npz", "specs.json", "2.0", *RON_GAUSS) == 65
     err = capfd.readouterr().err
     assert "with a cell that is not between 0 and 240" in err
-    assert not (folder / "out.npz").exists()
-
-
-def test_default_method_says_that_memory_is_short_when_pixels_are_many(
-    folder: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    (folder / "specs.json").write_text(json.dumps(make_specs(28, 28)))
-    np.savez(folder / "data.npz", images=np.zeros((60, 28, 28), dtype=np.uint8), labels=np.zeros(60, dtype=np.int64))
-    assert call(folder, "data.npz", "out.npz", "specs.json", "2.0", "--memory", "8GB") == 75
-    err = capfd.readouterr().err
-    assert "of memory and may use 8.0 GB" in err
-    assert err.count("error") == 1
     assert not (folder / "out.npz").exists()

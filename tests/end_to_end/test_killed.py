@@ -75,9 +75,7 @@ def add_up_lost(claim: dict[str, Any]) -> dict[str, int]:
         pytest.param(CRITIC, "critic-steps", 5, {"critic steps": 1}, id="in-a-critic-step"),
     ],
 )
-def test_run_goes_on_when_it_was_killed(
-    tmp_path: Path, arguments: tuple[str, ...], name: str, after: int, lost: dict[str, int]
-) -> None:
+def test_run_goes_on_when_it_was_killed(tmp_path, arguments, name, after, lost):
     write_good(tmp_path)
     code = run(tmp_path, *arguments, before=("-c", KILLED, name, str(after)))
     assert code == -signal.SIGKILL

@@ -109,14 +109,6 @@ def test_check_says_where_the_rows_will_lie_when_they_do_not_fit(run: Run, capfd
     assert "; the rows are kept on disk, about 0.0 GB in TMPDIR" in capfd.readouterr().out
 
 
-def test_run_is_refused_when_a_batch_does_not_fit(run: Run, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    assert run("data.csv", "out.csv", *ARGUMENTS, *FAST, "--memory", "100MB") == 75
-    err = capfd.readouterr().err
-    assert err.count("\n") == 1
-    assert "The run needs about 0.7 GB of memory and may use 0.1 GB" in err
-    assert not (tmp_path / "out.csv").exists()
-
-
 def test_run_ends_in_one_sentence_when_the_disk_has_no_room_for_the_rows(
     run: Run, tmp_path: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

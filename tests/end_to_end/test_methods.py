@@ -33,20 +33,6 @@ METHODS: dict[str, tuple[str, ...]] = {
     "independent": ("--method", "independent"),
     "dp-critic-formal": ("--method", "dp-critic", "--formal", "--steps", "2", "--batch-size", "8", "--latent", "4"),
 }
-LABELS = {
-    "dp-wgan": {"one-way counts", "query selections", "query answers", "critic steps"},
-    "dp-wgan-moments": {"one-way counts", "two-way counts", "critic steps"},
-    "dp-wgan-alone": {"critic steps"},
-    "query-gan": {"one-way counts", "query selections", "query answers", "certificate"},
-    "query-gan-one-layer": {"one-way counts", "one-layer weights", "one-layer answer", "one-layer certificate"},
-    "dp-gan": {"critic steps"},
-    "ron-dp-gan": {"one-way counts", "projected covariance", "critic steps"},
-    "ron-gauss": {"one-way counts", "projected covariance"},
-    "ron-gauss-gaussian": {"one-way counts", "projected covariance"},
-    "ron-gauss-classes": {"one-way counts", "projected covariance"},
-    "independent": {"one-way counts"},
-    "dp-critic-formal": {"critic steps"},
-}
 ORDERS = [*np.arange(1.1, 11, 0.1), *range(11, 64), *(2**power for power in range(6, 15))]
 
 PURE = ("laplace", "wishart")
@@ -92,8 +78,6 @@ def test_method_writes_legal_rows_and_a_valid_claim_when_all_is_well(name: str, 
     check_rows(read_table(tmp_path / "out.csv"), count=60)
     claim = read_claim(tmp_path / "out.csv.privacy.json")
     document = claim.document
-    assert {line["label"] for line in document["ledger"]} == LABELS.get(name, LABELS["query-gan"])
-    assert all(line["charged"] == line["reserved"] for line in document["ledger"])
     certified = document["method"]["name"] == "query-gan"
     assert (document["certificate"] is not None) == certified == ("accuracy: with confidence 95%" in claim.to_text())
 

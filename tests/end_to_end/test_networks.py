@@ -33,9 +33,7 @@ def check_images(path: Path, *, rows: int) -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_claim_is_null_with_the_reason_when_a_method_without_a_guarantee_is_asked_for(
-    method: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_claim_is_null_with_the_reason_when_a_method_without_a_guarantee_is_asked_for(method, tmp_path, capfd):
     write_good(tmp_path)
     asked = ("data.csv", "out.csv", "specs.json", "2.0", "--method", method, *SHORT)
     assert call(tmp_path, *asked) == 2
@@ -55,9 +53,7 @@ def test_claim_is_null_with_the_reason_when_a_method_without_a_guarantee_is_aske
 
 
 @pytest.mark.parametrize("method", [("loss-noise-gan", "--no-guarantee"), ("dp-critic", "--formal")], ids=str)
-def test_images_are_legal_and_can_be_drawn_again_when_networks_made_them(
-    method: tuple[str, ...], tmp_path: Path
-) -> None:
+def test_images_are_legal_and_can_be_drawn_again_when_networks_made_them(method, tmp_path):
     write_images(tmp_path)
     asked = ("data.npz", "out.npz", "specs.json", "2.0", *SHORT, "--label", "y", "--save-model", "model")
     assert call(tmp_path, *asked, "--method", *method) == 0
@@ -72,16 +68,14 @@ def test_images_are_legal_and_can_be_drawn_again_when_networks_made_them(
     check_images(tmp_path / "more.npz", rows=50)
 
 
-def test_formal_and_no_guarantee_are_refused_when_given_together(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_formal_and_no_guarantee_are_refused_when_given_together(tmp_path, capfd):
     write_good(tmp_path)
     asked = ("data.csv", "out.csv", "specs.json", "2.0", "--method", "dp-critic", "--formal", "--no-guarantee")
     assert call(tmp_path, *asked) == 2
     assert "leave it out" in capfd.readouterr().err
 
 
-def test_formal_run_on_images_goes_on_with_what_was_kept_when_it_was_stopped(tmp_path: Path) -> None:
+def test_formal_run_on_images_goes_on_with_what_was_kept_when_it_was_stopped(tmp_path):
     class Stopped(Exception):
         """Stands for the end of the process."""
 

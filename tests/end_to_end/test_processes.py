@@ -37,9 +37,7 @@ def start(folder: Path, *arguments: str, **more: object) -> "subprocess.Popen[st
         pytest.param(signal.SIGINT, 130, '"accountant"', id="SIGINT-before-training"),
     ],
 )
-def test_run_stops_and_leaves_nothing_when_a_signal_comes(
-    tmp_path: Path, number: signal.Signals, code: int, sign: str
-) -> None:
+def test_run_stops_and_leaves_nothing_when_a_signal_comes(tmp_path, number, code, sign):
     write_good(tmp_path)
     before = sorted(path.name for path in tmp_path.iterdir())
     process = start(tmp_path, "data.csv", "out.csv", "specs.json", "1", *LONG, "--log-format", "json")
@@ -58,7 +56,7 @@ def test_run_stops_and_leaves_nothing_when_a_signal_comes(
     assert sorted(path.name for path in tmp_path.iterdir()) == before
 
 
-def test_run_leaves_nothing_when_the_disk_is_full(tmp_path: Path) -> None:
+def test_run_leaves_nothing_when_the_disk_is_full(tmp_path):
     write_good(tmp_path)
     before = sorted(path.name for path in tmp_path.iterdir())
 
@@ -74,7 +72,7 @@ def test_run_leaves_nothing_when_the_disk_is_full(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == before
 
 
-def test_run_says_so_when_the_reader_of_stdout_goes_away(tmp_path: Path) -> None:
+def test_run_says_so_when_the_reader_of_stdout_goes_away(tmp_path):
     write_good(tmp_path)
     read_end, write_end = os.pipe()
     os.close(read_end)
@@ -92,7 +90,7 @@ def test_run_says_so_when_the_reader_of_stdout_goes_away(tmp_path: Path) -> None
     assert "Traceback" not in err
 
 
-def test_run_reads_stdin_and_writes_stdout_when_both_are_dashes(tmp_path: Path) -> None:
+def test_run_reads_stdin_and_writes_stdout_when_both_are_dashes(tmp_path):
     write_good(tmp_path)
     process = start(tmp_path, "-", "-", "specs.json", "1.0", *FAST, "--claim", "claim.json", "--rows", "7")
     out, err = process.communicate(input=(tmp_path / "data.csv").read_text(), timeout=120)

@@ -47,9 +47,7 @@ def list_names(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize(("method", "size"), [("query-gan", 3), ("independent", 2)])
-def test_table_is_the_same_to_the_byte_when_workers_only_count(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, size: int
-) -> None:
+def test_table_is_the_same_to_the_byte_when_workers_only_count(tmp_path, monkeypatch, method, size):
     write_good(tmp_path)
     asked: dict[str, Any] = {"method": method, "settings": METHODS[method], "seed": 1}
     table, claim = run_alone(tmp_path, **asked)
@@ -60,7 +58,7 @@ def test_table_is_the_same_to_the_byte_when_workers_only_count(
     assert shared["method"]["settings"] == {**claim["method"]["settings"], "workers": size}
 
 
-def test_claim_is_the_same_when_workers_share_the_training_of_one_layer_networks(tmp_path: Path) -> None:
+def test_claim_is_the_same_when_workers_share_the_training_of_one_layer_networks(tmp_path):
     write_good(tmp_path)
     asked: dict[str, Any] = {"method": "query-gan", "settings": {"oracle": "one-layer", "rounds": 2, "codes": 20}}
     _, claim = run_alone(tmp_path, **asked, seed=1)
@@ -74,9 +72,7 @@ def test_claim_is_the_same_when_workers_share_the_training_of_one_layer_networks
 
 
 @pytest.mark.parametrize("anchor", ["queries", "moments", "none"])
-def test_claim_is_the_same_when_workers_share_the_critic_steps(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, anchor: str
-) -> None:
+def test_claim_is_the_same_when_workers_share_the_critic_steps(tmp_path, monkeypatch, anchor):
     write_good(tmp_path)
     alone = {"anchor": "none", "steps": 3, "expected_batch_size": 8, "hidden_critic": (4,), "hidden_generator": (4,)}
     more = {"anchor": anchor, **METHODS["dp-wgan"]}
@@ -98,7 +94,7 @@ def test_claim_is_the_same_when_workers_share_the_critic_steps(
         assert shared[part] == claim[part]
 
 
-def test_all_exit_alike_when_one_share_breaks_the_specs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_exit_alike_when_one_share_breaks_the_specs(tmp_path, monkeypatch):
     write_good(tmp_path)
     (tmp_path / "data.csv").write_text("\n".join((HEADER, *ROWS[:-1], "mauve,1,1.0,0")) + "\n")
     before = list_names(tmp_path)
@@ -109,14 +105,14 @@ def test_all_exit_alike_when_one_share_breaks_the_specs(tmp_path: Path, monkeypa
     assert list_names(tmp_path) == before
 
 
-def test_all_refuse_when_workers_were_told_different_budgets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_refuse_when_workers_were_told_different_budgets(tmp_path, monkeypatch):
     write_good(tmp_path)
     ends = run_threads(tmp_path, 2, method="independent", epsilons=[1.0, 2.0])
     assert {str(end) for end in ends} == {"the workers do not agree on the budget: give all of them the same"}
     assert [end.exit_code for end in ends] == [2, 2]
 
 
-def test_all_refuse_when_workers_have_different_codebooks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_refuse_when_workers_have_different_codebooks(tmp_path, monkeypatch):
     write_good(tmp_path)
     specs = json.loads((tmp_path / "specs.json").read_text())
     (tmp_path / "specs.json").write_text(json.dumps({**specs, "member": {"type": "enum", "domain_from": "codebook"}}))
@@ -129,7 +125,7 @@ def test_all_refuse_when_workers_have_different_codebooks(tmp_path: Path, monkey
     assert ends == [None, None]
 
 
-def test_all_exit_alike_when_the_chief_cannot_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_exit_alike_when_the_chief_cannot_write(tmp_path, monkeypatch):
     write_good(tmp_path)
 
     def fail(*_: Any, **__: Any) -> None:
@@ -148,9 +144,7 @@ def test_all_exit_alike_when_the_chief_cannot_write(tmp_path: Path, monkeypatch:
         pytest.param({"checkpoint": "kept", "resume": True}, 2, "holds no run to resume", id="resume"),
     ],
 )
-def test_all_end_at_once_when_the_chief_is_refused_its_folders(
-    tmp_path: Path, asked: dict[str, Any], code: int, sentence: str
-) -> None:
+def test_all_end_at_once_when_the_chief_is_refused_its_folders(tmp_path, asked, code, sentence):
     write_good(tmp_path)
     before = list_names(tmp_path)
     with inside(tmp_path):
@@ -161,7 +155,7 @@ def test_all_end_at_once_when_the_chief_is_refused_its_folders(
     assert list_names(tmp_path) == before
 
 
-def test_plan_is_made_alone_when_only_checking(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_plan_is_made_alone_when_only_checking(tmp_path, capsys):
     write_good(tmp_path)
     environment = {"TF_CONFIG": json.dumps(configure(find_ports(2), 1))}
     with inside(tmp_path):
@@ -201,7 +195,7 @@ def finish(processes: "list[subprocess.Popen[str]]") -> list[str]:
 
 
 @pytest.mark.slow
-def test_two_processes_give_the_table_of_one_when_they_only_count(tmp_path: Path) -> None:
+def test_two_processes_give_the_table_of_one_when_they_only_count(tmp_path):
     write_good(tmp_path)
     table, _ = run_alone(tmp_path, method="query-gan", settings=QUERIES, seed=1)
     flags = ("--rounds", "2", "--fit-steps", "10", "--codes", "20", "--seed", "1")
@@ -213,7 +207,7 @@ def test_two_processes_give_the_table_of_one_when_they_only_count(tmp_path: Path
 
 
 @pytest.mark.slow
-def test_four_processes_give_a_table_and_one_claim_when_they_train(tmp_path: Path) -> None:
+def test_four_processes_give_a_table_and_one_claim_when_they_train(tmp_path):
     write_good(tmp_path)
     processes = start(tmp_path, 4, "--rounds", "2", "--fit-steps", "10", "--codes", "20", "--steps", "20")
     said = finish(processes)
@@ -227,7 +221,7 @@ def test_four_processes_give_a_table_and_one_claim_when_they_train(tmp_path: Pat
 
 @pytest.mark.slow
 @pytest.mark.parametrize("lost", [0, 1])
-def test_the_others_stop_and_nothing_is_written_when_a_worker_is_killed(tmp_path: Path, lost: int) -> None:
+def test_the_others_stop_and_nothing_is_written_when_a_worker_is_killed(tmp_path, lost):
     write_good(tmp_path)
     before = list_names(tmp_path)
     # FAST but long: the later flag wins.
@@ -247,7 +241,7 @@ def test_the_others_stop_and_nothing_is_written_when_a_worker_is_killed(tmp_path
 
 
 @pytest.mark.slow
-def test_two_processes_end_when_the_chief_cannot_write_there(tmp_path: Path) -> None:
+def test_two_processes_end_when_the_chief_cannot_write_there(tmp_path):
     write_good(tmp_path)
     processes = start(tmp_path, 2, "--method", "independent", output="none/out.csv")
     said = finish(processes)
@@ -257,7 +251,7 @@ def test_two_processes_end_when_the_chief_cannot_write_there(tmp_path: Path) -> 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("lost", [0, 1])
-def test_run_goes_on_and_counts_lost_steps_when_a_process_was_killed_in_them(tmp_path: Path, lost: int) -> None:
+def test_run_goes_on_and_counts_lost_steps_when_a_process_was_killed_in_them(tmp_path, lost):
     write_good(tmp_path)
     steps = 100
     flags = ("--rounds", "1", "--codes", "20", "--fit-steps", "4", "--steps", str(steps), "--checkpoint", "kept")

@@ -2,7 +2,6 @@
 
 import itertools
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +11,8 @@ from dpwgan.evaluate.tables import ComparedColumn, ComparedTable
 from tests.table.images import draw_images, make_specs
 
 
-def test_every_score_is_given_when_tables_are_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.slow
+def test_every_score_is_given_when_tables_are_images(tmp_path, monkeypatch):
     monkeypatch.setattr(classifiers, "CLASSIFIERS", ("naive_bayes",))
     (tmp_path / "specs.json").write_text(json.dumps(make_specs(6, 6, 1)))
     for seed, name in enumerate(("real", "made", "holdout")):
@@ -33,7 +33,7 @@ def test_every_score_is_given_when_tables_are_images(tmp_path: Path, monkeypatch
 
 
 @pytest.mark.parametrize("columns", [300, 785])
-def test_sets_are_all_different_when_there_are_too_many_to_list(columns: int) -> None:
+def test_sets_are_all_different_when_there_are_too_many_to_list(columns):
     sets = marginals.draw_column_sets(columns)
     for k in (1, 2, 3):
         assert len(set(sets[k])) == len(sets[k]) == marginals.SETS
@@ -42,7 +42,7 @@ def test_sets_are_all_different_when_there_are_too_many_to_list(columns: int) ->
     assert sets == marginals.draw_column_sets(columns)
 
 
-def test_correlations_are_those_of_single_pairs_when_taken_in_one_product() -> None:
+def test_correlations_are_those_of_single_pairs_when_taken_in_one_product():
     rng = np.random.default_rng(1)
     numbers = rng.standard_normal((400, 6)) @ rng.standard_normal((6, 6))
     numbers[:, 2] = 0.1  # constant

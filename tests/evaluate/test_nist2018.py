@@ -48,7 +48,7 @@ def write_condition(condition: nist2018.Condition, table: ComparedTable) -> tupl
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_three_scores_equal_a_brute_force_route_when_tables_are_random(tmp_path: Path, seed: int) -> None:
+def test_three_scores_equal_a_brute_force_route_when_tables_are_random(tmp_path, seed):
     real_rows, synthetic_rows, real, synthetic = read_pair(tmp_path, seed, cities=3 + seed % 3)
     rng = np.random.default_rng(seed)
     triples = nist2018.draw_triples(len(real.columns), rng)
@@ -66,7 +66,7 @@ def test_three_scores_equal_a_brute_force_route_when_tables_are_random(tmp_path:
     assert is_close(nist2018.score_gini_and_pay_gap(real, synthetic, roles), expected, tolerance=1e-12)
 
 
-def test_brute_force_route_disagrees_when_a_rule_of_either_is_broken(tmp_path: Path) -> None:
+def test_brute_force_route_disagrees_when_a_rule_of_either_is_broken(tmp_path):
     # The test of the test above: other buckets, other distances and other sexes are all noticed.
     real_rows, synthetic_rows, real, synthetic = read_pair(tmp_path, 3)
     rng = np.random.default_rng(3)
@@ -88,21 +88,7 @@ def test_brute_force_route_disagrees_when_a_rule_of_either_is_broken(tmp_path: P
     assert gaps[0] != gaps[1]
 
 
-def test_three_scores_are_a_million_when_the_table_is_the_real_one(tmp_path: Path) -> None:
-    _, _, real, _ = read_pair(tmp_path, 1)
-    rng = np.random.default_rng(0)
-    roles = find_roles(real)
-    assert is_close(nist2018.score_marginals(real, real, nist2018.draw_triples(len(real.columns), rng)), 1e6)
-    assert is_close(nist2018.score_conjunctions(real, real, nist2018.draw_conjunctions(real, rng)), 1e6)
-    assert is_close(nist2018.score_gini_and_pay_gap(real, real, roles), 1e6)
-
-
-def test_marginals_score_nothing_when_no_cell_is_shared() -> None:
-    real, other = (make_categorical(np.full((4, 3), cell), [2, 2, 2]) for cell in (0, 1))
-    assert nist2018.score_marginals(real, other, [(0, 1, 2)]) == 0.0
-
-
-def test_conjunctions_score_a_third_when_one_of_a_thousandth_share_is_never_met_at_a_tenth() -> None:
+def test_conjunctions_score_a_third_when_one_of_a_thousandth_share_is_never_met_at_a_tenth():
     # real share 1/10, synthetic 0 -> counts as 1e-6: ln(1e-1 / 1e-6) / ln 1000 = 5/3, below 0 and so 0;
     # real share 1, synthetic 0.1: ln 10 / ln 1000 = 1/3, so 2/3 of a million.
     real = make_categorical([[0]] * 10, [2])
@@ -113,15 +99,7 @@ def test_conjunctions_score_a_third_when_one_of_a_thousandth_share_is_never_met_
     assert nist2018.score_conjunctions(tenth, none, [condition]) == 0.0
 
 
-def test_conjunctions_floor_a_share_at_a_millionth_when_nothing_is_met() -> None:
-    # ln(1e-6 / 1e-5) = -ln 10, a third of ln 1000, for a real share of 1e-5.
-    real = make_categorical(np.arange(100_000)[:, None] == 0, [2])
-    none = make_categorical(np.zeros((10, 1)), [2])
-    rare = (nist2018.Condition(column=0, accepted=np.array([False, True])),)
-    assert is_close(nist2018.score_conjunctions(real, none, [rare]), 1e6 * 2 / 3)
-
-
-def test_gini_index_equals_a_hand_worked_case_when_wages_are_known() -> None:
+def test_gini_index_equals_a_hand_worked_case_when_wages_are_known():
     # Wages 1, 3: 1 - 2 * (1 + 4) / (2 * 4) = -0.25; equal wages of two: 1 - 2 * 3/4 = -0.5; none above 0: 1.
     assert nist2018._measure_gini(np.array([1.0, 3.0])) == pytest.approx(-0.25)
     assert nist2018._measure_gini(np.array([2.0, 2.0])) == pytest.approx(-0.5)
@@ -129,7 +107,7 @@ def test_gini_index_equals_a_hand_worked_case_when_wages_are_known() -> None:
     assert nist2018._measure_gini(np.array([])) == 1.0
 
 
-def test_gini_and_pay_gap_loses_a_city_when_the_synthetic_table_has_not_it(tmp_path: Path) -> None:
+def test_gini_and_pay_gap_loses_a_city_when_the_synthetic_table_has_not_it(tmp_path):
     # Two cities, one of them missing: both root mean squares are sqrt(1/2).
     rows = [["1", "0", "500"], ["2", "0", "100"], ["1", "1", "100"], ["2", "1", "500"]]
     real, one = read_cities(tmp_path, rows, name="real"), read_cities(tmp_path, rows[:2], name="one")
@@ -141,19 +119,19 @@ def test_gini_and_pay_gap_loses_a_city_when_the_synthetic_table_has_not_it(tmp_p
     assert is_close(nist2018.score_gini_and_pay_gap(real, turned, roles), 500_000.0)
 
 
-def test_gini_and_pay_gap_ranks_by_first_appearance_when_gaps_are_equal() -> None:
+def test_gini_and_pay_gap_ranks_by_first_appearance_when_gaps_are_equal():
     table = make_categorical([[0, 2, 0], [1, 2, 0], [0, 0, 0], [1, 0, 0], [0, 1, 0], [1, 1, 0]], [2, 3, 1])
     table = dataclasses.replace(table, numbers=np.column_stack([table.cells[:, :2], np.full(6, 7.0)]))
     roles = nist2018.Roles(sex=0, city=1, wage=2, first_sex=0, second_sex=1)
     assert nist2018._describe_cities(table, roles).rank == {2: 0, 0: 1, 1: 2}
 
 
-def test_gini_and_pay_gap_is_whole_when_there_is_one_city_only(tmp_path: Path) -> None:
+def test_gini_and_pay_gap_is_whole_when_there_is_one_city_only(tmp_path):
     real = read_cities(tmp_path, [["1", "0", "500"], ["2", "0", "100"]])
     assert nist2018.score_gini_and_pay_gap(real, real, find_roles(real)) == 1e6
 
 
-def test_roles_are_not_found_when_a_column_is_absent_or_of_another_kind(tmp_path: Path) -> None:
+def test_roles_are_not_found_when_a_column_is_absent_or_of_another_kind(tmp_path):
     _, _, real, _ = read_pair(tmp_path, 1)
     find_roles(real)
     assert nist2018.find_roles(real, sex="SEX", city="TOWN", wage="INCWAGE") is None
@@ -162,7 +140,7 @@ def test_roles_are_not_found_when_a_column_is_absent_or_of_another_kind(tmp_path
     assert nist2018.find_roles(real, sex="flat", city="CITY", wage="INCWAGE") is None
 
 
-def test_roles_take_the_first_two_available_cells_when_the_sexes_are_not_coded_1_and_2(tmp_path: Path) -> None:
+def test_roles_take_the_first_two_available_cells_when_the_sexes_are_not_coded_1_and_2(tmp_path):
     specs = {
         "sex": {"type": "enum", "values": ["f", "m"], "missing": ["?"]},
         "CITY": SPECS["CITY"],
@@ -176,13 +154,13 @@ def test_roles_take_the_first_two_available_cells_when_the_sexes_are_not_coded_1
     assert (roles.first_sex, roles.second_sex) == (0, 1)
 
 
-def test_triples_are_of_three_different_columns_when_drawn() -> None:
+def test_triples_are_of_three_different_columns_when_drawn():
     triples = nist2018.draw_triples(4, np.random.default_rng(0))
     assert len(triples) == 100
     assert all(len(set(triple)) == 3 for triple in triples)
 
 
-def test_conjunctions_hold_their_own_row_when_drawn(tmp_path: Path) -> None:
+def test_conjunctions_hold_their_own_row_when_drawn(tmp_path):
     _, _, real, _ = read_pair(tmp_path, 2)
     conjunctions = nist2018.draw_conjunctions(real, np.random.default_rng(5))
     everything = np.arange(real.rows)
@@ -205,14 +183,14 @@ def count_parts(chance: float) -> tuple[int, int]:
 
 
 @pytest.mark.statistical
-def test_conjunctions_take_a_tenth_of_the_columns_when_drawn() -> None:
+def test_conjunctions_take_a_tenth_of_the_columns_when_drawn():
     # Exact binomial test, false alarm 1e-6. The seed is fixed, so that it either always or never passes.
     assert binomtest(*count_parts(nist2018.KEPT), 0.1).pvalue > 1e-6
     assert binomtest(*count_parts(0.14), 0.1).pvalue < 1e-6  # the broken twin: 40% too many
 
 
 @pytest.mark.statistical
-def test_conjunctions_accept_one_cell_as_often_as_the_rule_says_when_a_column_has_four() -> None:
+def test_conjunctions_accept_one_cell_as_often_as_the_rule_says_when_a_column_has_four():
     # The first further draw repeats the row's cell with probability 1/4: then one cell is accepted.
     # Exact binomial test, false alarm 1e-6; the broken twin holds the count against 1/3.
     real = draw_categorical(0, rows=20_000, sizes=[4] * 40)
@@ -223,7 +201,7 @@ def test_conjunctions_accept_one_cell_as_often_as_the_rule_says_when_a_column_ha
 
 
 @pytest.mark.statistical
-def test_marginals_stay_within_sampling_error_when_the_seed_changes() -> None:
+def test_marginals_stay_within_sampling_error_when_the_seed_changes():
     # The mean over all triples is exact; a mean of 100 draws lies within the Hoeffding bound of it. 20 seeds, all
     # together a false alarm of 1e-6. The broken twin draws among the first four columns alone, which agree.
     real = draw_categorical(1, rows=3_000, sizes=[3] * 8)

@@ -68,7 +68,7 @@ def search(p: int, *, noise: type, case: str, rng: np.random.Generator) -> float
 
 @pytest.mark.parametrize("noise", [Wishart, Gaussian])
 @pytest.mark.parametrize("case", ["zero-out", "replace-one", "other class"])
-def test_covariance_moves_by_no_more_than_stated_when_neighbours_are_the_worst(noise: type, case: str) -> None:
+def test_covariance_moves_by_no_more_than_stated_when_neighbours_are_the_worst(noise, case):
     rng = np.random.default_rng(1)
     for p in DIMENSIONS:
         stated = (
@@ -83,10 +83,13 @@ def test_covariance_moves_by_no_more_than_stated_when_neighbours_are_the_worst(n
         # The twin: what zeroing a record moves is passed by what replacing one does.
         if case == "other class":
             assert found > 1.3
+    # What is reserved is that of a record of norm 1, in units of the grid or of the record.
+    assert products_sensitivity(wishart(epsilon=1.0)) == RADIUS**2
+    assert 1.0 < products_sensitivity(gaussian(noise_multiplier=1.0)) < 1.0 + 1e-6
 
 
 @pytest.mark.parametrize("p", [5, 8, 16])
-def test_published_sensitivity_is_passed_when_neighbours_are_the_worst(p: int) -> None:
+def test_published_sensitivity_is_passed_when_neighbours_are_the_worst(p):
     """The twin: 2 sqrt p for noise on all p^2 entries, one record replaced, as published; see docs/ron-gauss.md."""
     half = p // 2
     z = np.where(np.arange(p) < half, 1.0, 0.0) / math.sqrt(half)
@@ -96,7 +99,7 @@ def test_published_sensitivity_is_passed_when_neighbours_are_the_worst(p: int) -
 
 
 @pytest.mark.parametrize("labelled", [False, True])
-def test_counts_move_by_what_is_stated_when_a_record_is_zeroed_or_replaced(labelled: bool) -> None:
+def test_counts_move_by_what_is_stated_when_a_record_is_zeroed_or_replaced(labelled):
     encoded = make_encoded(40, seed=3, columns=NARROW)
     plan = plan_one_ways(encoded.spans)
     labels = np.arange(40) % 3 if labelled else np.zeros(40, int)
@@ -114,6 +117,8 @@ def test_counts_move_by_what_is_stated_when_a_record_is_zeroed_or_replaced(label
         zeroed = count(less, labels[kept]) - before
         assert np.abs(zeroed).sum() == histograms
         assert np.square(zeroed).sum() == histograms
+        assert counts_sensitivity(laplace(epsilon=1.0), histograms=histograms) == histograms
+        assert counts_sensitivity(gaussian(noise_multiplier=1.0), histograms=histograms) == math.sqrt(histograms)
         other = make_encoded(1, seed=100 + row, columns=NARROW)
         codes, numbers = encoded.codes.copy(), encoded.numbers.copy()
         codes[row], numbers[row] = other.codes[0], other.numbers[0]
@@ -127,7 +132,7 @@ def test_counts_move_by_what_is_stated_when_a_record_is_zeroed_or_replaced(label
     assert most["L1"] > (1.99 if labelled else 1.5) * histograms
 
 
-def test_rows_lie_in_the_ball_when_they_are_put_on_the_grid() -> None:
+def test_rows_lie_in_the_ball_when_they_are_put_on_the_grid():
     rng = np.random.default_rng(4)
     points = rng.standard_normal((2_000, 7)) * rng.exponential(0.5, (2_000, 1))
     points[:4] = [[1, 0, 0, 0, 0, 0, 0], [1e300] * 7, [np.nan] * 7, [0.6, 0.8, 0, 0, 0, 0, 0]]
@@ -143,7 +148,7 @@ def test_rows_lie_in_the_ball_when_they_are_put_on_the_grid() -> None:
         np.testing.assert_array_equal(to_grid(points[row : row + 1])[0], grid[row])
 
 
-def test_sums_equal_plain_loops_when_nothing_is_added() -> None:
+def test_sums_equal_plain_loops_when_nothing_is_added():
     points = np.random.default_rng(5).standard_normal((300, 4)) * 0.4
     found = sum_products(np.arange(300)[:, np.newaxis], lambda rows: points[rows[:, 0]], dimension=4)
     expected = np.zeros((4, 4))
@@ -157,7 +162,7 @@ def test_sums_equal_plain_loops_when_nothing_is_added() -> None:
     assert found.tolist() == [[sum(z[i] * z[j] for z in exact) for j in range(4)] for i in range(4)]
 
 
-def test_sums_are_exact_when_there_are_more_rows_than_one_chunk() -> None:
+def test_sums_are_exact_when_there_are_more_rows_than_one_chunk():
     rows = 70_001
     found = sum_products(np.zeros((rows, 1), np.int32), lambda groups: np.ones((len(groups), 1)), dimension=1)
     assert found.tolist() == [[rows * RADIUS**2]]
@@ -173,7 +178,7 @@ def release_products(sums: list[np.ndarray], noise: MatrixNoise, *, seed: int | 
 
 
 @pytest.mark.statistical
-def test_noise_of_covariances_has_the_stated_stddev_when_it_is_gaussian() -> None:
+def test_noise_of_covariances_has_the_stated_stddev_when_it_is_gaussian():
     """Chi-square on the sum of squares; the twin whose noise is 10% low fails. Of Wishart noise: test_wishart.py."""
     sizes = (40, 40, 30)
     released = release_products([np.zeros((size, size), np.int64) for size in sizes], gaussian(noise_multiplier=3.0))
@@ -188,7 +193,7 @@ def test_noise_of_covariances_has_the_stated_stddev_when_it_is_gaussian() -> Non
 
 
 @pytest.mark.parametrize("noise", [wishart(epsilon=1e9), gaussian(noise_multiplier=1e-9)])
-def test_covariances_are_the_sums_when_noise_is_next_to_nothing(noise: Wishart | Gaussian) -> None:
+def test_covariances_are_the_sums_when_noise_is_next_to_nothing(noise):
     points = np.random.default_rng(11).integers(-100, 100, (20, 3))
     sums = [points[:12].T @ points[:12] * RADIUS, points[12:, :2].T @ points[12:, :2] * RADIUS]
     released = release_products(sums, noise, seed=12)
@@ -198,7 +203,7 @@ def test_covariances_are_the_sums_when_noise_is_next_to_nothing(noise: Wishart |
         np.testing.assert_allclose(shrink_noisy_eigenvalues(values, noise=noise), values, atol=1e-5)
 
 
-def test_classes_are_measured_apart_when_there_are_labels() -> None:
+def test_classes_are_measured_apart_when_there_are_labels():
     encoded = make_encoded(200, seed=6, columns=NARROW)
     plan = plan_one_ways(encoded.spans)
     labels = np.random.default_rng(7).integers(0, 3, 200)
@@ -214,6 +219,6 @@ def test_classes_are_measured_apart_when_there_are_labels() -> None:
                 assert one_ways.histograms[column][0].sum() == pytest.approx((labels == index).sum(), abs=1e-2)
 
 
-def test_release_is_refused_when_epsilon_is_too_small_for_the_grid() -> None:
+def test_release_is_refused_when_epsilon_is_too_small_for_the_grid():
     with pytest.raises(PrivacyError, match="too small"):
         release_products([np.zeros((2, 2), np.int64)], wishart(epsilon=1e-12))

@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,7 +16,7 @@ from dpwgan.gaussians.projected_gaussian import (
     ProjectedGaussian,
     fit_offsets,
 )
-from tests.methods.runs import make_table, refuse_illegal, run
+from tests.methods.runs import make_table, run
 
 SHARES = (np.array([0.5, 0.3, 0.2]), np.array([1.0]), np.array([0.1, 0.0, 0.6, 0.3]), np.array([0.25, 0.75]))
 COORDINATES = Coordinates(probabilities=SHARES, is_rank=(False, True, True, True))
@@ -32,7 +31,7 @@ def covariance_of_independent_columns() -> np.ndarray:
     return result
 
 
-def test_points_are_centred_and_as_spread_as_the_columns_when_shares_are_known() -> None:
+def test_points_are_centred_and_as_spread_as_the_columns_when_shares_are_known():
     assert [(piece.start, piece.stop) for piece in COORDINATES.slices] == [(0, 3), (3, 3), (3, 4), (4, 5)]
     for shares, points in zip(SHARES, COORDINATES.points, strict=True):
         np.testing.assert_allclose(shares @ points, 0, atol=1e-15)
@@ -42,7 +41,7 @@ def test_points_are_centred_and_as_spread_as_the_columns_when_shares_are_known()
     assert COORDINATES.variance == pytest.approx(np.trace(expected))
 
 
-def test_projection_equals_a_product_when_points_are_written_out() -> None:
+def test_projection_equals_a_product_when_points_are_written_out():
     rng = np.random.default_rng(1)
     groups = np.stack([rng.integers(0, len(shares), 50) for shares in SHARES], axis=1)
     matrix = rng.standard_normal((5, 2))
@@ -57,7 +56,7 @@ def make_sampler(**settings: object) -> ClassSampler:
 
 
 @pytest.mark.statistical
-def test_drawn_points_have_the_stated_stddevs_when_dimensions_are_few() -> None:
+def test_drawn_points_have_the_stated_stddevs_when_dimensions_are_few():
     """400,000 draws: a stddev is off by 5 in 1,000 at most, five of its own stddevs."""
     model = make_sampler(projection_dimension=3, noise="gaussian").models[0]
     draws = model.draw_points(400_000, rng=np.random.default_rng(2))
@@ -66,7 +65,7 @@ def test_drawn_points_have_the_stated_stddevs_when_dimensions_are_few() -> None:
     np.testing.assert_allclose(np.cov(inside.T), model.factor @ model.factor.T, rtol=0.02, atol=0.01)
 
 
-def test_groups_have_the_released_shares_when_drawn() -> None:
+def test_groups_have_the_released_shares_when_drawn():
     table = make_table(2_000)
     table.codes[:, 0] = np.where(np.arange(2_000) % 8 < 6, 0, table.codes[:, 0])  # three quarters in one cell
     fitted = run("ron-gauss", table, epsilon=30.0, projection_dimension=23, noise="gaussian").fitted
@@ -88,32 +87,14 @@ def test_groups_have_the_released_shares_when_drawn() -> None:
     assert np.isfinite(fit_offsets(model, rng=np.random.default_rng(4))).all()
 
 
-@pytest.mark.parametrize("settings", [{}, {"label": "letters"}, {"label": "two", "noise": "gaussian"}])
-def test_sampler_draws_the_same_when_it_was_saved_and_loaded(settings: dict, tmp_path: Path) -> None:
-    fitted = make_sampler(**settings)
-    fitted.save(tmp_path)
-    loaded = load_synthesizer(tmp_path)
-    assert isinstance(loaded, ClassSampler)
-    assert loaded.certificate is None
-    (one,), (other,) = (list(each.sample(300, rng=np.random.default_rng(5))) for each in (fitted, loaded))
-    np.testing.assert_array_equal(one.codes, other.codes)
-    np.testing.assert_array_equal(one.numbers, other.numbers)
-    assert [part.records for part in loaded.sample(25, rng=np.random.default_rng(6), chunk=10)] == [10, 10, 5]
-    refuse_illegal(one)
-
-
-@pytest.mark.parametrize("damage", ["archive", "json", "key", "width", "classes", "number", "label"])
-def test_saved_model_is_refused_when_it_is_damaged(damage: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("damage", ["key", "width", "classes", "number", "label"])
+def test_saved_model_is_refused_when_it_is_damaged(damage, tmp_path):
     make_sampler().save(tmp_path)
     columns = tmp_path / "projected.json"
     document = json.loads(columns.read_text())
     with np.load(tmp_path / PROJECTED_FILE) as archive:
         arrays = dict(archive)
-    if damage == "archive":
-        (tmp_path / PROJECTED_FILE).write_bytes(b"PK nothing")
-    elif damage == "json":
-        columns.write_text("{")
-    elif damage == "key":
+    if damage == "key":
         columns.write_text(json.dumps({"spans": []}))
     elif damage == "label":
         columns.write_text(json.dumps({**document, "label": 99}))
@@ -127,7 +108,7 @@ def test_saved_model_is_refused_when_it_is_damaged(damage: str, tmp_path: Path) 
         load_synthesizer(tmp_path)
 
 
-def test_column_leaves_no_gap_when_it_is_left_out() -> None:
+def test_column_leaves_no_gap_when_it_is_left_out():
     spans = make_table(3).spans
     for span in spans:
         if span.head == "linear" or span.role == "available":
@@ -141,7 +122,7 @@ def test_column_leaves_no_gap_when_it_is_left_out() -> None:
         assert [s.start for s in inner] == ends[:-1]
 
 
-def test_model_is_refused_when_its_arrays_do_not_fit() -> None:
+def test_model_is_refused_when_its_arrays_do_not_fit():
     model = make_sampler().models[0]
     assert isinstance(model, ProjectedGaussian)
     with pytest.raises(DpwganError, match="fit together"):

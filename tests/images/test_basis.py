@@ -34,14 +34,14 @@ def draw_extremes(shape: tuple[int, int, int]) -> npt.NDArray[np.float64]:
 
 
 @pytest.mark.parametrize("shape", [(8, 8, 1), (8, 9, 3)])
-def test_points_are_of_one_length_when_images_are_of_any_kind(shape: tuple[int, int, int]) -> None:
+def test_points_are_of_one_length_when_images_are_of_any_kind(shape):
     lengths = np.linalg.norm(CosineSpace(grid=make_grid(shape), most=12).embed(draw_extremes(shape)), axis=1)
     assert lengths.max() <= LENGTH
     assert lengths.min() > LENGTH * (1 - 1e-9)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_colour_basis_is_orthonormal_and_lowest_come_first_when_made(shape: tuple[int, int, int]) -> None:
+def test_colour_basis_is_orthonormal_and_lowest_come_first_when_made(shape):
     waves, orders = make_colour_basis(shape, most=10)
     np.testing.assert_allclose(waves @ waves.T, np.eye(len(waves)), atol=1e-12)
     assert 1 <= len(waves) == len(orders) <= 10
@@ -51,18 +51,18 @@ def test_colour_basis_is_orthonormal_and_lowest_come_first_when_made(shape: tupl
 
 
 @pytest.mark.parametrize("most", [1, 2, 3, 5])
-def test_at_most_so_many_frequencies_are_chosen_when_few_are_asked_for(most: int) -> None:
+def test_at_most_so_many_frequencies_are_chosen_when_few_are_asked_for(most):
     assert len(make_colour_basis((9, 9, 3), most=most)[1]) in range(1, most + 1)
 
 
-def test_bases_are_those_of_another_library_when_all_frequencies_are_asked_for() -> None:
+def test_bases_are_those_of_another_library_when_all_frequencies_are_asked_for():
     picture = np.random.default_rng(7).random((4, 6))
     theirs = np.sort(np.abs(dctn(picture, norm="ortho").ravel()))
     for basis, _ in (make_cosine_basis((4, 6, 1), dimension=24), make_colour_basis((4, 6, 1), most=24)):
         np.testing.assert_allclose(np.sort(np.abs(basis @ picture.ravel())), theirs, atol=1e-12)
 
 
-def test_basis_turns_to_where_a_picture_varies_when_it_is_bent() -> None:
+def test_basis_turns_to_where_a_picture_varies_when_it_is_bent():
     basis, _ = make_cosine_basis((6, 6, 1), dimension=8)
     picture = np.zeros((6, 6))
     picture[2:4] = 0.5
@@ -74,7 +74,7 @@ def test_basis_turns_to_where_a_picture_varies_when_it_is_bent() -> None:
     np.testing.assert_allclose(bend_basis(basis, np.full(36, 0.5), least_variance=0.01), basis, atol=1e-12)
 
 
-def test_cosine_basis_is_orthonormal_and_its_first_picture_is_constant_when_made() -> None:
+def test_cosine_basis_is_orthonormal_and_its_first_picture_is_constant_when_made():
     for shape in ((4, 3, 1), (5, 5, 3), (1, 6, 1), (7, 2, 3)):
         pixels = math.prod(shape)
         basis, bands = make_cosine_basis(shape, dimension=pixels)

@@ -34,14 +34,14 @@ def run(line: str) -> int:
 
 
 @pytest.mark.parametrize("table", ["t.npz", "t.csv", "t.csv.gz", "t.parquet"])
-def test_idx_files_come_back_as_they_were_when_they_went_through_a_table(folder: Path, table: str) -> None:
+def test_idx_files_come_back_as_they_were_when_they_went_through_a_table(folder, table):
     assert run(f"from-idx images.idx.gz labels.idx {table}") == 0
     assert run(f"to-idx {table} again.idx.gz again.idx") == 0
     assert (folder / "again.idx.gz").read_bytes() == (folder / "images.idx.gz").read_bytes()
     assert (folder / "again.idx").read_bytes() == (folder / "labels.idx").read_bytes()
 
 
-def test_coloured_idx_files_come_back_as_they_were_when_they_went_through_a_table(folder: Path) -> None:
+def test_coloured_idx_files_come_back_as_they_were_when_they_went_through_a_table(folder):
     images, labels = draw_images(5, 2, 2, 3)
     (folder / "specs.json").write_text(json.dumps(make_specs(2, 2, 3)))
     (folder / "images.idx").write_bytes(write_idx(images))
@@ -53,7 +53,7 @@ def test_coloured_idx_files_come_back_as_they_were_when_they_went_through_a_tabl
     assert read_png((folder / "t.png").read_bytes()).shape[2] == 3
 
 
-def test_sheet_shows_the_first_rows_by_class_when_asked(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_sheet_shows_the_first_rows_by_class_when_asked(folder, capfd):
     assert run("from-idx images.idx.gz labels.idx t.npz") == 0
     capfd.readouterr()
     assert run("sheet t.npz t.png --rows 12 --scale 1") == 0
@@ -68,9 +68,7 @@ def test_sheet_shows_the_first_rows_by_class_when_asked(folder: Path, capfd: pyt
     assert capfd.readouterr().err.splitlines() == [f"dpwgan: line {k + 1}: class '{k}'" for k in range(3)]
 
 
-def test_sheet_names_no_class_that_the_specs_do_not_list_when_the_table_has_one(
-    folder: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_sheet_names_no_class_that_the_specs_do_not_list_when_the_table_has_one(folder, capfd):
     pixels = [f"p{number}" for number in range(12)]
     (folder / "t.csv").write_text("\n".join([",".join([*pixels, "y"]), "7," * 12 + "1", "9," * 12 + "S3CRET"]) + "\n")
     assert run("sheet t.csv t.png") == 0
@@ -98,9 +96,7 @@ def test_sheet_names_no_class_that_the_specs_do_not_list_when_the_table_has_one(
         ("turn t.csv", 2, "the first argument must be one of from-idx, to-idx, sheet"),
     ],
 )
-def test_command_is_refused_in_one_sentence_when(
-    folder: Path, capfd: pytest.CaptureFixture[str], line: str, code: int, words: str
-) -> None:
+def test_command_is_refused_in_one_sentence_when(folder, capfd, line, code, words):
     before = sorted(folder.iterdir())
     assert run(line) == code
     err = capfd.readouterr().err
@@ -109,9 +105,7 @@ def test_command_is_refused_in_one_sentence_when(
     assert sorted(folder.iterdir()) == before
 
 
-def test_command_is_refused_when_the_specs_have_no_layout_or_other_columns(
-    folder: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_command_is_refused_when_the_specs_have_no_layout_or_other_columns(folder, capfd):
     (folder / "specs.json").write_text(json.dumps({"y": {"type": "enum", "count": 3}}))
     assert run("from-idx images.idx.gz labels.idx t.npz") == 2
     assert "have no 'layout'" in capfd.readouterr().err
@@ -122,7 +116,7 @@ def test_command_is_refused_when_the_specs_have_no_layout_or_other_columns(
     assert "the header does not have 'age'" in capfd.readouterr().err
 
 
-def test_help_names_every_command_when_run_as_a_module() -> None:
+def test_help_names_every_command_when_run_as_a_module():
     done = subprocess.run(
         [sys.executable, "-m", "dpwgan.images", "--help"], cwd=ROOT, capture_output=True, text=True, check=True
     )
@@ -131,7 +125,7 @@ def test_help_names_every_command_when_run_as_a_module() -> None:
 
 
 @pytest.mark.skipif(not MNIST.is_dir(), reason="the MNIST test images are not at ../shared/data/mnist10k")
-def test_mnist_comes_back_as_it_was_when_it_went_through_npz(folder: Path) -> None:
+def test_mnist_comes_back_as_it_was_when_it_went_through_npz(folder):
     specs = make_specs(28, 28, 1, label={"type": "enum", "count": 10})
     (folder / "specs.json").write_text(json.dumps(specs))
     sources = [MNIST / "t10k-images-idx3-ubyte.gz", MNIST / "t10k-labels-idx1-ubyte.gz"]

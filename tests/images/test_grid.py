@@ -23,7 +23,7 @@ def make_grid(shape: tuple[int, int, int]) -> ImageGrid:
     return grid
 
 
-def test_grid_gives_every_pixel_its_column_when_the_table_is_one_of_images() -> None:
+def test_grid_gives_every_pixel_its_column_when_the_table_is_one_of_images():
     shape = make_shape(8, 9, 3)
     grid = find_image_grid(shape, method="m")
     assert grid is not None
@@ -35,7 +35,7 @@ def test_grid_gives_every_pixel_its_column_when_the_table_is_one_of_images() -> 
     assert grid.label.column == "y"
 
 
-def test_grid_is_none_when_the_table_is_no_table_of_images() -> None:
+def test_grid_is_none_when_the_table_is_no_table_of_images():
     assert find_image_grid(make_encoded(5).shape, method="m") is None
 
 
@@ -49,12 +49,12 @@ def test_grid_is_none_when_the_table_is_no_table_of_images() -> None:
         ),
     ],
 )
-def test_grid_is_refused_when_the_images_do_not_fit(shape: TableShape, message: str) -> None:
+def test_grid_is_refused_when_the_images_do_not_fit(shape, message):
     with pytest.raises(UsageError, match=message):
         find_image_grid(shape, method="m")
 
 
-def test_grid_is_refused_when_the_label_is_no_column_of_categories() -> None:
+def test_grid_is_refused_when_the_label_is_no_column_of_categories():
     shape = make_shape(8, 8)
     spans = tuple(
         replace(span, head="linear", role="number", categories=0) if span.column == "y" else span
@@ -66,7 +66,7 @@ def test_grid_is_refused_when_the_label_is_no_column_of_categories() -> None:
         find_image_grid(shape, method="m")
 
 
-def test_images_are_found_unless_their_label_has_too_many_classes() -> None:
+def test_images_are_found_unless_their_label_has_too_many_classes():
     assert find_images(make_shape(8, 8, label={"type": "enum", "count": 128})) is not None
     many = make_shape(8, 8, label={"type": "enum", "count": 129})
     assert find_images(many) is None

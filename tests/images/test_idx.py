@@ -4,20 +4,19 @@ import gzip
 import struct
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from dpwgan.errors import DataError, DpwganError, TransferError
+from dpwgan.errors import DataError, TransferError
 from dpwgan.images.idx import read_idx, write_idx
 
 BYTES = arrays.arrays(np.uint8, arrays.array_shapes(min_dims=1, max_dims=4, min_side=0, max_side=4))
 
 
 @given(BYTES, st.booleans())
-def test_idx_file_reads_back_when_it_holds_any_bytes(array: npt.NDArray[np.uint8], packed: bool) -> None:
+def test_idx_file_reads_back_when_it_holds_any_bytes(array, packed):
     data = write_idx(array, packed=packed)
     again = read_idx(data, name="it")
     assert again.shape == array.shape
@@ -25,7 +24,7 @@ def test_idx_file_reads_back_when_it_holds_any_bytes(array: npt.NDArray[np.uint8
     assert write_idx(again, packed=packed) == data
 
 
-def test_idx_file_has_the_documented_bytes_when_written() -> None:
+def test_idx_file_has_the_documented_bytes_when_written():
     # The MNIST page: 0x00000803 for images, 0x00000801 for labels, then big-endian lengths.
     images = np.arange(12, dtype=np.uint8).reshape(2, 3, 2)
     assert write_idx(images) == bytes.fromhex("00000803 00000002 00000003 00000002") + bytes(range(12))
@@ -46,11 +45,11 @@ def test_idx_file_has_the_documented_bytes_when_written() -> None:
         (gzip.compress(bytes(99), mtime=0)[:-9], TransferError, "cut short or damaged"),
     ],
 )
-def test_idx_file_is_refused_when(data: bytes, error: type[DpwganError], words: str) -> None:
+def test_idx_file_is_refused_when(data, error, words):
     with pytest.raises(error, match=words):
         read_idx(data, name="it")
 
 
-def test_array_is_refused_when_it_has_no_dimension() -> None:
+def test_array_is_refused_when_it_has_no_dimension():
     with pytest.raises(DataError, match="0 dimensions"):
         write_idx(np.array(3, dtype=np.uint8))

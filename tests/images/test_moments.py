@@ -78,7 +78,7 @@ def search(p: int, *, noise: type, case: str, weight: float, rng: np.random.Gene
 @pytest.mark.parametrize("noise", [Laplace, Gaussian])
 @pytest.mark.parametrize("case", ["zero-out", "replace-one", "other class"])
 @pytest.mark.parametrize("first", [True, False])
-def test_means_move_by_no_more_than_stated_when_neighbours_are_the_worst(noise: type, case: str, first: bool) -> None:
+def test_means_move_by_no_more_than_stated_when_neighbours_are_the_worst(noise, case, first):
     rng = np.random.default_rng(1)
     for p in DIMENSIONS:
         root = math.sqrt(p)
@@ -97,7 +97,7 @@ def test_means_move_by_no_more_than_stated_when_neighbours_are_the_worst(noise: 
             assert p == 1 or noise is Gaussian or found > (weight + 1) * 1.05
 
 
-def test_sums_of_neighbours_differ_by_no_more_than_stated_when_a_picture_is_black_or_white() -> None:
+def test_sums_of_neighbours_differ_by_no_more_than_stated_when_a_picture_is_black_or_white():
     """The whole way from pixels to sums, on pictures at the ends of their range, which are the longest."""
     projection = make_projection(12)  # every direction that there is
     rng = np.random.default_rng(2)
@@ -126,7 +126,7 @@ def test_sums_of_neighbours_differ_by_no_more_than_stated_when_a_picture_is_blac
         assert min(lengths) > 0.999 * l2
 
 
-def test_sums_equal_plain_loops_when_nothing_is_added() -> None:
+def test_sums_equal_plain_loops_when_nothing_is_added():
     rng = np.random.default_rng(3)
     images, labels = rng.integers(0, 256, (50, 4, 3), dtype=np.uint8), rng.integers(0, 3, 50)
     encoded, _ = encode_images(images, labels)
@@ -141,7 +141,7 @@ def test_sums_equal_plain_loops_when_nothing_is_added() -> None:
         np.testing.assert_allclose(found / RADIUS, expected, atol=50 * 2 / RADIUS)
 
 
-def test_point_of_a_row_is_the_same_to_the_last_bit_when_other_rows_differ() -> None:
+def test_point_of_a_row_is_the_same_to_the_last_bit_when_other_rows_differ():
     rng = np.random.default_rng(4)
     projection = make_projection(40, shape=(8, 8, 1), random=True)
     numbers = (rng.integers(0, 256, (500, 64)) / 255).astype(np.float32)
@@ -153,7 +153,7 @@ def test_point_of_a_row_is_the_same_to_the_last_bit_when_other_rows_differ() -> 
 
 
 @pytest.mark.parametrize("noise", [laplace(epsilon=0.5), gaussian(noise_multiplier=3.0)])
-def test_noise_has_the_stated_law_when_means_are_released(noise: Laplace | Gaussian) -> None:
+def test_noise_has_the_stated_law_when_means_are_released(noise):
     """Chi-square of the squares, two-sided; the twin whose noise is 10% low fails."""
     projection = make_projection(12)
     encoded, _ = encode_images(np.zeros((30, 4, 3), np.uint8), np.arange(30) % 3)
@@ -195,7 +195,7 @@ def refuse_other_law(draws: np.ndarray, *, noise: Laplace | Gaussian) -> None:
     assert abs(0.81 * total - freedom) > reach
 
 
-def test_projection_is_refused_when_it_does_not_fit_its_pixels() -> None:
+def test_projection_is_refused_when_it_does_not_fit_its_pixels():
     basis, bands = make_cosine_basis((2, 2, 1), dimension=2)
     grid = make_grid((2, 2, 1))
     for wrong in ({"grid": replace(grid, levels=2**40)}, {"bands": bands[:1]}, {"basis": basis * 9}):

@@ -1,15 +1,13 @@
 """Images from clipped Gaussians: their moments, their classes, and the way to disk and back."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from dpwgan.app.saved_model import load_synthesizer
-from dpwgan.errors import DpwganError, InputError
+from dpwgan.errors import DpwganError
 from dpwgan.images.sampler import GaussianImages, clip_moments, fit_clipped, fit_pixels
 from tests.images.test_grid import make_grid
 
@@ -33,7 +31,7 @@ def make_sampler(moments: dict[str, np.ndarray]) -> GaussianImages:
     return fit_pixels(replace(grid, sources=grid.sources[::-1]), **moments)
 
 
-def test_clipped_moments_are_those_of_an_integral_when_worked_out() -> None:
+def test_clipped_moments_are_those_of_an_integral_when_worked_out():
     for location, spread in ((0.2, 0.3), (-1.0, 0.6), (0.5, 2.0), (1.3, 0.2), (0.5, 0.01)):
         law = stats.norm(location, spread)
         mean = integrate.quad(law.sf, 0, 1, points=[min(max(location, 0), 1)])[0]
@@ -43,7 +41,7 @@ def test_clipped_moments_are_those_of_an_integral_when_worked_out() -> None:
         assert found[1][0] == pytest.approx(square - mean**2, abs=1e-8)
 
 
-def test_clipped_gaussians_have_the_asked_moments_when_fitted() -> None:
+def test_clipped_gaussians_have_the_asked_moments_when_fitted():
     means, shares = np.meshgrid([0.005, 0.05, 0.3, 0.5, 0.8, 0.99], [0.02, 0.1, 0.3, 0.6, 0.9])
     variances = shares * means * (1 - means)
     found, spread = clip_moments(*fit_clipped(means, variances))
@@ -57,7 +55,7 @@ def test_clipped_gaussians_have_the_asked_moments_when_fitted() -> None:
 
 
 @pytest.mark.parametrize("shared", [True, False])
-def test_drawn_images_have_the_released_moments_when_sampled(shared: bool) -> None:
+def test_drawn_images_have_the_released_moments_when_sampled(shared):
     moments = make_moments(shared=shared)
     sampler = make_sampler(moments)
     (drawn,) = sampler.sample(60_000, rng=np.random.default_rng(2))
@@ -82,21 +80,7 @@ def test_drawn_images_have_the_released_moments_when_sampled(shared: bool) -> No
     np.testing.assert_allclose(drawn.numbers * 255, np.rint(drawn.numbers * 255), atol=1e-3)
 
 
-def test_sampler_draws_the_same_when_it_was_saved_and_read(tmp_path: Path) -> None:
-    sampler = make_sampler(make_moments(shared=False))
-    sampler.save(tmp_path)
-    loaded = load_synthesizer(tmp_path)
-    one, two = (list(each.sample(500, rng=np.random.default_rng(4), chunk=200)) for each in (sampler, loaded))
-    assert [part.records for part in one] == [200, 200, 100]
-    for mine, theirs in zip(one, two, strict=True):
-        np.testing.assert_array_equal(mine.codes, theirs.codes)
-        np.testing.assert_array_equal(mine.numbers, theirs.numbers)
-    (tmp_path / "image_gaussian.npz").write_bytes(b"damaged")
-    with pytest.raises(InputError, match="missing or damaged"):
-        load_synthesizer(tmp_path)
-
-
-def test_arrays_are_refused_when_they_do_not_fit_together() -> None:
+def test_arrays_are_refused_when_they_do_not_fit_together():
     sampler = make_sampler(make_moments())
     locations, spreads, loadings = sampler.weights
     wrong: list[dict[str, Any]] = [

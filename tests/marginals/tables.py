@@ -9,6 +9,7 @@ from dpwgan.marginals.one_ways import OneWayPlan, OneWays
 from dpwgan.table.encoded import EncodedTable, lay_out_spans
 from dpwgan.table.schema import CategoricalColumn, Column, NumericColumn, Schema
 from tests.ledgers import open_ledger
+from tests.rows import hold
 
 COLUMNS: tuple[Column, ...] = (
     CategoricalColumn(name="letters", tokens=("a", "b", "c", "d", "N", ""), missing=("N", "")),
@@ -29,8 +30,10 @@ SCHEMA = Schema(columns=COLUMNS, sha256="0" * 64)
 SPANS = lay_out_spans(SCHEMA)
 
 
-def make_encoded(records: int, *, seed: int, columns: Sequence[Column] = COLUMNS) -> EncodedTable:
-    """Draws legal rows; numbers are anywhere in their range, its ends included, as a column may hold them."""
+def make_encoded(
+    records: int, *, seed: int, columns: Sequence[Column] = COLUMNS, uniform: bool = False
+) -> EncodedTable:
+    """Draws legal rows; numbers are anywhere in their range, its ends included, or uniform."""
     rng = np.random.default_rng(seed)
     spans = lay_out_spans(Schema(columns=tuple(columns), sha256="0" * 64))
     linear = sum(span.head == "linear" for span in spans)
@@ -39,8 +42,9 @@ def make_encoded(records: int, *, seed: int, columns: Sequence[Column] = COLUMNS
     available = np.ones(records, bool)
     for span in spans:
         if span.head == "linear":
-            drawn = rng.beta(0.3, 1.0, records).astype(np.float32)
-            drawn = np.where(rng.random(records) < 0.3, np.round(drawn * 4) / 4, drawn)
+            drawn = (rng.random(records) if uniform else rng.beta(0.3, 1.0, records)).astype(np.float32)
+            if not uniform:
+                drawn = np.where(rng.random(records) < 0.3, np.round(drawn * 4) / 4, drawn)
             numbers[:, span.source] = np.where(available, drawn, 0)
             available = np.ones(records, bool)
         else:
@@ -53,4 +57,4 @@ def make_encoded(records: int, *, seed: int, columns: Sequence[Column] = COLUMNS
 def measure_one_ways(encoded: EncodedTable, plan: OneWayPlan, *, noise_multiplier: float, seed: int = 0) -> OneWays:
     """Releases the one-way counts of a plan, by a ledger of their own."""
     ledger = open_ledger([plan.plan_release("counts", noise_multiplier=noise_multiplier)], source=seed)
-    return one_ways.measure_one_ways(encoded, plan, ledger=ledger, label="counts")
+    return one_ways.measure_one_ways(hold(encoded), plan, ledger=ledger, label="counts")

@@ -47,9 +47,7 @@ def find(coarsening: Coarsening, column: str) -> int:
     st.sampled_from([2, 5, 128]),
     st.integers(0, 2**31),
 )
-def test_groups_come_back_when_rows_are_drawn_from_them(
-    records: int, stddev: float, least_count: float, most_cells: int, seed: int
-) -> None:
+def test_groups_come_back_when_rows_are_drawn_from_them(records, stddev, least_count, most_cells, seed):
     columns = [column for column in COLUMNS if column.name not in ("wide", "weight")]
     encoded = make_encoded(records, seed=seed, columns=columns)
     coarsening = release(encoded, stddev=stddev, least_count=least_count, seed=seed, most_cells=most_cells)
@@ -73,7 +71,7 @@ def test_groups_come_back_when_rows_are_drawn_from_them(
         assert drawn.numbers.max() <= 1
 
 
-def test_drawn_rows_decode_to_legal_cells_when_columns_are_of_every_dialect() -> None:
+def test_drawn_rows_decode_to_legal_cells_when_columns_are_of_every_dialect():
     encoded = make_encoded(3_000, seed=4)
     coarsening = release(encoded, stddev=3.0, least_count=20.0)
     encoder = TableEncoder(SCHEMA, [column.name for column in COLUMNS])
@@ -91,7 +89,7 @@ def test_drawn_rows_decode_to_legal_cells_when_columns_are_of_every_dialect() ->
     assert np.array_equal(coarsening.to_groups(again)[:, narrow], coarsening.to_groups(drawn)[:, narrow])
 
 
-def test_income_keeps_its_zeros_median_and_tail_when_it_is_skewed() -> None:
+def test_income_keeps_its_zeros_median_and_tail_when_it_is_skewed():
     rng = np.random.default_rng(8)
     records = 30_000
     income = np.where(rng.random(records) < 0.4, 0, np.minimum(np.exp(rng.normal(10, 1, records)), 1e6)).astype(int)
@@ -132,19 +130,19 @@ def _draw_pool(shares: list[float], *, records: int) -> tuple[np.ndarray, np.nda
 
 
 @pytest.mark.statistical
-def test_merged_categories_come_back_at_their_released_shares_when_drawn() -> None:
+def test_merged_categories_come_back_at_their_released_shares_when_drawn():
     observed, expected = _draw_pool([300, 200, 100, 50, 30, 20, 10], records=50_000)
     # Noise of stddev 0.01 on counts of 10 and more moves the shares by far less than 50,000 draws can show.
     assert _chi_square(observed, expected) < stats.chi2.isf(FALSE_ALARM, df=6)
 
 
 @pytest.mark.statistical
-def test_the_check_of_shares_fails_when_merged_categories_are_drawn_evenly() -> None:
+def test_the_check_of_shares_fails_when_merged_categories_are_drawn_evenly():
     observed, expected = _draw_pool([1.0] * 7, records=50_000)
     assert _chi_square(observed, expected) > stats.chi2.isf(FALSE_ALARM, df=6)
 
 
-def test_rare_cells_share_what_is_left_evenly_when_they_hold_nothing_but_noise() -> None:
+def test_rare_cells_share_what_is_left_evenly_when_they_hold_nothing_but_noise():
     tokens = tuple(f"{letter}{digit}" for letter in "abcdefghij" for digit in range(10))
     column = CategoricalColumn(name="code", tokens=tokens)
     _, encoded = encode(column, ["a0"] * 5_000 + ["c4"] * 400)
@@ -171,13 +169,11 @@ def test_rare_cells_share_what_is_left_evenly_when_they_hold_nothing_but_noise()
         ([0, 0], 0, [0, 1]),
     ],
 )
-def test_small_neighbours_are_merged_when_cells_have_an_order(
-    counts: list[float], least_count: float, labels: list[int]
-) -> None:
+def test_small_neighbours_are_merged_when_cells_have_an_order(counts, least_count, labels):
     assert _merge_neighbours(counts, least_count).tolist() == labels
 
 
-def test_missing_codes_are_merged_with_each_other_only_when_they_are_rare() -> None:
+def test_missing_codes_are_merged_with_each_other_only_when_they_are_rare():
     column = CategoricalColumn(name="x", tokens=("a", "b", "c", "N", "M", ""), missing=("N", "M", ""))
     _, encoded = encode(column, ["a"] * 900 + ["b"] * 5 + ["c"] * 5 + ["N"] * 5 + ["M"] * 5 + [""] * 300)
     coarsening = release(encoded, stddev=0.1, least_count=50.0)
@@ -187,7 +183,7 @@ def test_missing_codes_are_merged_with_each_other_only_when_they_are_rare() -> N
     assert coarsening.stddevs[0] == pytest.approx(0.1 * np.sqrt([1, 2, 2, 1]))
 
 
-def test_ordered_categories_are_merged_with_neighbours_when_they_are_rare() -> None:
+def test_ordered_categories_are_merged_with_neighbours_when_they_are_rare():
     column = CategoricalColumn(name="x", tokens=tuple("123456789"))
     cells = [
         token for token, count in zip("123456789", [90, 8, 8, 8, 90, 1, 90, 8, 8], strict=True) for _ in range(count)
@@ -198,9 +194,7 @@ def test_ordered_categories_are_merged_with_neighbours_when_they_are_rare() -> N
 
 @settings(deadline=None)
 @given(st.lists(st.floats(-100, 100), min_size=1, max_size=6), st.integers(0, 2**31))
-def test_projection_is_the_nearest_point_of_the_simplex_when_compared_with_a_solver(
-    values: list[float], seed: int
-) -> None:
+def test_projection_is_the_nearest_point_of_the_simplex_when_compared_with_a_solver(values, seed):
     counts = np.array(values)
     variances = np.random.default_rng(seed).uniform(0.5, 4.0, len(counts))
     projected = project_on_simplex(counts, variances, total=50.0)
@@ -215,7 +209,7 @@ def test_projection_is_the_nearest_point_of_the_simplex_when_compared_with_a_sol
     assert projected == pytest.approx(np.maximum(counts - excess * variances, 0.0), abs=1e-6)
 
 
-def test_probabilities_are_those_of_the_records_when_there_is_hardly_any_noise() -> None:
+def test_probabilities_are_those_of_the_records_when_there_is_hardly_any_noise():
     encoded = make_encoded(20_000, seed=2)
     coarsening = release(encoded, stddev=0.05, least_count=10.0)
     groups = coarsening.to_groups(encoded)
@@ -227,7 +221,7 @@ def test_probabilities_are_those_of_the_records_when_there_is_hardly_any_noise()
         assert np.abs(probabilities - truth / 20_000).sum() < 0.01
 
 
-def test_coarsening_is_the_same_when_it_is_saved_and_read() -> None:
+def test_coarsening_is_the_same_when_it_is_saved_and_read():
     encoded = make_encoded(2_000, seed=5)
     coarsening = release(encoded, stddev=5.0, least_count=30.0)
     document = json.loads(json.dumps(coarsening.to_document(), allow_nan=False))
@@ -257,14 +251,14 @@ def _damage(document: dict[str, Any], name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["attributes", "spans", "starts", "groups", "weights", "counts"])
-def test_saved_groups_are_refused_when_they_are_damaged(name: str) -> None:
+def test_saved_groups_are_refused_when_they_are_damaged(name):
     document = release(make_encoded(500, seed=5), stddev=5.0, least_count=30.0).to_document()
     _damage(document, name)
     with pytest.raises(InputError, match="missing or damaged"):
         Coarsening.from_document(document)
 
 
-def test_groups_are_refused_when_they_do_not_exist() -> None:
+def test_groups_are_refused_when_they_do_not_exist():
     encoded = make_encoded(50, seed=5)
     coarsening = release(encoded, stddev=5.0, least_count=30.0)
     groups = coarsening.to_groups(encoded)
@@ -280,7 +274,7 @@ def test_groups_are_refused_when_they_do_not_exist() -> None:
 @pytest.mark.parametrize(
     "change", [{"records": 0}, {"least_count": -1.0}, {"least_count": float("nan")}, {"most_cells": 1}], ids=str
 )
-def test_coarsening_is_refused_when_a_number_is_out_of_range(change: dict[str, Any]) -> None:
+def test_coarsening_is_refused_when_a_number_is_out_of_range(change):
     encoded = make_encoded(5, seed=1, columns=COLUMNS[:2])
     one_ways = measure_one_ways(encoded, plan_one_ways(encoded.spans), noise_multiplier=1.0)
     with pytest.raises(UsageError):

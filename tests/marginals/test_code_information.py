@@ -32,20 +32,20 @@ def add_up_information(probabilities: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize("spread", [0.1, 2.0, 50.0])
-def test_information_is_that_of_a_plain_sum_when_computed_in_float64(spread: float) -> None:
+def test_information_is_that_of_a_plain_sum_when_computed_in_float64(spread):
     probabilities = make_mixture(30, spread=spread).probabilities()
     value, _ = CodeInformation(weight=2.5).loss_and_gradient(probabilities)
     assert value == pytest.approx(2.5 * add_up_information(probabilities), rel=1e-4, abs=1e-6)
 
 
-def test_information_is_nothing_when_codes_are_alike_and_the_entropy_when_each_says_one_thing() -> None:
+def test_information_is_nothing_when_codes_are_alike_and_the_entropy_when_each_says_one_thing():
     alike = np.repeat(make_mixture(1).probabilities(), 6, axis=0)
     assert CodeInformation(weight=1.0).loss_and_gradient(alike)[0] == pytest.approx(0.0, abs=1e-6)
     certain = np.eye(4, dtype=np.float32)
     assert CodeInformation(weight=1.0).loss_and_gradient(certain)[0] == pytest.approx(np.log(4.0), rel=1e-6)
 
 
-def test_gradient_is_that_of_finite_differences_when_probabilities_move_within_an_attribute() -> None:
+def test_gradient_is_that_of_finite_differences_when_probabilities_move_within_an_attribute():
     probabilities = make_mixture(5).probabilities().astype(np.float64)
     gradient = CodeInformation(weight=3.0).loss_and_gradient(probabilities.astype(np.float32))[1]
     for code in range(5):
@@ -63,7 +63,7 @@ def test_gradient_is_that_of_finite_differences_when_probabilities_move_within_a
             assert gradient[code, first] - gradient[code, last] == pytest.approx(expected, abs=1e-4)
 
 
-def test_gradient_is_added_to_others_alike_when_it_is_taken_in_several_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gradient_is_added_to_others_alike_when_it_is_taken_in_several_blocks(monkeypatch):
     probabilities, information = make_mixture(5).probabilities(), CodeInformation(weight=3.0)
     expected = information.loss_and_gradient(probabilities)[1]
     others = np.random.default_rng(2).standard_normal((LAYOUT.width, 5)).astype(np.float32)
@@ -74,7 +74,7 @@ def test_gradient_is_added_to_others_alike_when_it_is_taken_in_several_blocks(mo
         assert np.array_equal(into, others + expected.T)
 
 
-def test_single_columns_stay_as_measured_when_only_information_pulls() -> None:
+def test_single_columns_stay_as_measured_when_only_information_pulls():
     """The pull is towards what the mixture says on the whole, which an entropy of codes would change."""
     mixture = make_mixture(200)
     before = mixture.probabilities().mean(axis=0)
@@ -86,7 +86,7 @@ def test_single_columns_stay_as_measured_when_only_information_pulls() -> None:
     assert np.abs(after.mean(axis=0) - before).max() < 0.1
 
 
-def test_information_is_at_least_the_total_correlation_when_rows_are_drawn_from_the_mixture() -> None:
+def test_information_is_at_least_the_total_correlation_when_rows_are_drawn_from_the_mixture():
     """The bound that its docstring names, over all cells of the joint law."""
     probabilities = make_mixture(12, spread=3.0).probabilities().astype(np.float64)
     joint = np.zeros(SIZES)

@@ -1,7 +1,6 @@
 """First codes from a tree of pairs, and systematic draws: each row's law, and how little counts are off."""
 
 import itertools
-from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +19,7 @@ FALSE_ALARM = 1e-6
 Floats = npt.NDArray[np.float64]
 
 
-def test_forest_says_who_is_joined_when_edges_are_added() -> None:
+def test_forest_says_who_is_joined_when_edges_are_added():
     forest = Forest(5)
     assert not forest.is_joined((0, 1))
     for edge in ((0, 1), (2, 3), (1, 3)):
@@ -38,7 +37,7 @@ def is_spanning(edges: tuple[Edge, ...], *, attributes: int) -> bool:
 
 @settings(deadline=None, max_examples=30)
 @given(st.integers(2, 5), st.integers(0, 2**31))
-def test_tree_is_the_strongest_of_all_when_every_one_is_tried(attributes: int, seed: int) -> None:
+def test_tree_is_the_strongest_of_all_when_every_one_is_tried(attributes, seed):
     pairs = list(itertools.combinations(range(attributes), 2))
     strengths = dict(zip(pairs, np.random.default_rng(seed).normal(size=len(pairs)).tolist(), strict=True))
     tree = find_strongest_tree(strengths, attributes=attributes)
@@ -51,16 +50,14 @@ def test_tree_is_the_strongest_of_all_when_every_one_is_tried(attributes: int, s
     assert sum(strengths[edge] for edge in tree) == pytest.approx(best)
 
 
-def test_forest_is_what_is_left_when_pairs_do_not_reach_everything() -> None:
+def test_forest_is_what_is_left_when_pairs_do_not_reach_everything():
     assert find_strongest_tree({(0, 1): 1.0, (2, 3): 2.0}, attributes=5) == [(2, 3), (0, 1)]
     assert find_strongest_tree({}, attributes=1) == []
 
 
 @settings(deadline=None, max_examples=60)
 @given(st.integers(0, 300), st.integers(1, 6), st.integers(1, 7), st.integers(0, 2**31))
-def test_counts_are_off_by_at_most_one_in_each_group_when_drawn(
-    rows: int, groups: int, categories: int, seed: int
-) -> None:
+def test_counts_are_off_by_at_most_one_in_each_group_when_drawn(rows, groups, categories, seed):
     rng = np.random.default_rng(seed)
     table = rng.dirichlet(np.full(categories, 0.3), groups)
     chosen = rng.integers(0, groups, rows)
@@ -73,7 +70,7 @@ def test_counts_are_off_by_at_most_one_in_each_group_when_drawn(
         assert np.abs(counts - inside.sum() * table[group]).max() <= 1 + 1e-9
 
 
-def test_no_category_of_probability_zero_is_drawn_when_others_have_all() -> None:
+def test_no_category_of_probability_zero_is_drawn_when_others_have_all():
     table = np.array([[0.0, 1.0, 0.0], [0.5, 0.0, 0.5], [1.0, 0.0, 0.0]])
     chosen = np.random.default_rng(1).integers(0, 3, 5_000)
     drawn = draw_systematically(table, chosen, rng=np.random.default_rng(2))
@@ -89,9 +86,7 @@ def draw_by_rank(table: Floats, groups: npt.NDArray[np.int64], *, rng: np.random
 
 @pytest.mark.statistical
 @pytest.mark.parametrize(("draw", "broken"), [(draw_systematically, False), (draw_by_rank, True)])
-def test_each_row_has_its_groups_distribution_when_drawn_again_and_again(
-    draw: Callable[..., npt.NDArray[np.int64]], broken: bool
-) -> None:
+def test_each_row_has_its_groups_distribution_when_drawn_again_and_again(draw, broken):
     """Chi-square of one row over repeated draws, which are independent; the bound is shared out among the rows."""
     rng = np.random.default_rng(3)
     table = np.array([[0.5, 0.3, 0.2], [0.1, 0.1, 0.8]])
@@ -119,7 +114,7 @@ def make_tree() -> tuple[GroupLayout, list[Edge], list[Floats], dict[Edge, Float
     return layout, tree, shares, pairs
 
 
-def test_codes_hold_the_trees_pairs_when_drawn_from_it() -> None:
+def test_codes_hold_the_trees_pairs_when_drawn_from_it():
     layout, tree, shares, pairs = make_tree()
     codes = 4_000
 
@@ -144,7 +139,7 @@ def test_codes_hold_the_trees_pairs_when_drawn_from_it() -> None:
         assert probabilities[:, layout.get_slice(leaf)] == pytest.approx(expected, abs=0.05)
 
 
-def test_tree_pairs_are_met_when_records_are_drawn_along_it() -> None:
+def test_tree_pairs_are_met_when_records_are_drawn_along_it():
     """Down a tree, a pair's counts are off by what its parent's are, times a conditional, and one more."""
     _, tree, shares, pairs = make_tree()
     rng = np.random.default_rng(6)
@@ -159,7 +154,7 @@ def test_tree_pairs_are_met_when_records_are_drawn_along_it() -> None:
         assert np.abs(counts - codes * pairs[left, right]).max() <= 2 + 1e-9
 
 
-def test_every_attribute_gets_codes_when_the_tree_leaves_some_out() -> None:
+def test_every_attribute_gets_codes_when_the_tree_leaves_some_out():
     layout = GroupLayout((3, 2, 4))
     shares = [np.array([0.2, 0.3, 0.5]), np.array([0.6, 0.4]), np.full(4, 0.25)]
 

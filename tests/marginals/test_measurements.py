@@ -45,7 +45,7 @@ def answer_by_loop(probabilities: npt.NDArray[np.floating], marginal: Marginal) 
     return answers
 
 
-def test_layout_says_where_groups_lie_when_sizes_differ() -> None:
+def test_layout_says_where_groups_lie_when_sizes_differ():
     assert (LAYOUT.width, LAYOUT.attributes, LAYOUT.starts) == (15, 5, (0, 3, 4, 8, 10))
     assert LAYOUT.get_slice(2) == slice(4, 8)
     assert LAYOUT.count_cells((0, 2, 4)) == 60
@@ -61,7 +61,7 @@ def test_layout_says_where_groups_lie_when_sizes_differ() -> None:
 
 
 @pytest.mark.parametrize("marginal", MARGINALS)
-def test_counts_are_those_of_a_loop_when_every_row_is_looked_at(marginal: Marginal) -> None:
+def test_counts_are_those_of_a_loop_when_every_row_is_looked_at(marginal):
     groups = make_groups(211, sizes=SIZES, seed=1)
     expected = count_by_loop(groups, marginal)
     assert np.array_equal(count_marginal(groups, marginal, LAYOUT), expected)
@@ -76,7 +76,7 @@ def test_counts_are_those_of_a_loop_when_every_row_is_looked_at(marginal: Margin
 
 
 @pytest.mark.parametrize("records", [0, 1, (1 << 16) + 3])
-def test_pairs_are_counted_as_one_by_one_when_rows_fill_no_chunk_or_more_than_one(records: int) -> None:
+def test_pairs_are_counted_as_one_by_one_when_rows_fill_no_chunk_or_more_than_one(records):
     groups = make_groups(records, sizes=SIZES, seed=2)
     pairs = count_pairs(groups, LAYOUT)
     for left, right in itertools.combinations(range(5), 2):
@@ -85,7 +85,7 @@ def test_pairs_are_counted_as_one_by_one_when_rows_fill_no_chunk_or_more_than_on
 
 
 @pytest.mark.parametrize("marginal", MARGINALS)
-def test_answers_are_those_of_explicit_sums_when_codes_are_random(marginal: Marginal) -> None:
+def test_answers_are_those_of_explicit_sums_when_codes_are_random(marginal):
     probabilities = make_probabilities(17, sizes=SIZES, seed=3)
     expected = answer_by_loop(probabilities, marginal)
     assert answer_marginal(probabilities, marginal, LAYOUT) == pytest.approx(expected, abs=1e-6)
@@ -96,9 +96,7 @@ def test_answers_are_those_of_explicit_sums_when_codes_are_random(marginal: Marg
 
 
 @pytest.mark.parametrize("sizes", [(40, 33), (2,) * 9, (6, 5, 2, 31, 1, 4, 32, 3), (1, 1, 1)])
-def test_pairs_are_counted_as_one_by_one_when_few_or_many_attributes_are_counted_together(
-    sizes: tuple[int, ...],
-) -> None:
+def test_pairs_are_counted_as_one_by_one_when_few_or_many_attributes_are_counted_together(sizes):
     layout, groups = GroupLayout(sizes), make_groups(300, sizes=sizes, seed=13)
     pairs = count_pairs(groups, layout)
     for left, right in itertools.product(range(len(sizes)), repeat=2):
@@ -107,7 +105,7 @@ def test_pairs_are_counted_as_one_by_one_when_few_or_many_attributes_are_counted
         assert np.array_equal(pairs[layout.get_slice(left), layout.get_slice(right)], expected)
 
 
-def test_answers_are_a_part_of_all_pairs_when_some_groups_are_asked_for() -> None:
+def test_answers_are_a_part_of_all_pairs_when_some_groups_are_asked_for():
     probabilities = make_probabilities(17, sizes=SIZES, seed=14)
     part = answer_pairs(probabilities, slice(2, 5), slice(7, 15))
     assert part == pytest.approx(answer_pairs(probabilities)[2:5, 7:15], abs=1e-6)
@@ -135,9 +133,7 @@ def loss_by_loop(probabilities: Floats, said: dict[Marginal, tuple]) -> float:
 
 
 @pytest.mark.parametrize("marginals", [[marginal] for marginal in MARGINALS[::2]] + [MARGINALS])
-def test_loss_slopes_as_finite_differences_do_when_marginals_have_one_to_four_attributes(
-    marginals: list[Marginal],
-) -> None:
+def test_loss_slopes_as_finite_differences_do_when_marginals_have_one_to_four_attributes(marginals):
     measured, said = measure(marginals, seed=4)
     assert list(measured) == marginals
     assert len(measured) == len(marginals)
@@ -184,9 +180,7 @@ def turn_shares(said: dict[Marginal, tuple], marginal: Marginal) -> dict[Margina
 
 
 @pytest.mark.parametrize("chosen", [MARGINALS, MARGINALS[::-2], [(0, 4), (1, 2), (1, 3), (1, 4), (2, 3, 4)]])
-def test_slope_in_float32_is_that_of_a_loop_in_float64_when_pairs_do_and_do_not_lie_side_by_side(
-    chosen: list[Marginal],
-) -> None:
+def test_slope_in_float32_is_that_of_a_loop_in_float64_when_pairs_do_and_do_not_lie_side_by_side(chosen):
     measured, said = measure(chosen, seed=8)
     probabilities = make_probabilities(40, sizes=SIZES, seed=9)
     exact = probabilities.astype(np.float64)
@@ -207,7 +201,7 @@ def test_slope_in_float32_is_that_of_a_loop_in_float64_when_pairs_do_and_do_not_
                 assert np.abs(slope - broken).max() > 2e-5 * size, (twin, marginal)
 
 
-def test_loss_is_that_of_all_answers_when_some_come_after_it_was_taken() -> None:
+def test_loss_is_that_of_all_answers_when_some_come_after_it_was_taken():
     marginals: list[Marginal] = [(0,), (0, 2), (0, 3), (0, 2, 4)]
     probabilities = make_probabilities(6, sizes=SIZES, seed=12)
     whole, _ = measure(marginals, seed=11)
@@ -224,7 +218,7 @@ def test_loss_is_that_of_all_answers_when_some_come_after_it_was_taken() -> None
     assert copied.loss_and_gradient(probabilities)[0] == whole.loss_and_gradient(probabilities)[0]
 
 
-def test_marginal_is_the_mean_by_precision_when_it_is_measured_again() -> None:
+def test_marginal_is_the_mean_by_precision_when_it_is_measured_again():
     rng = np.random.default_rng(6)
     measured = MeasuredMarginals(LAYOUT)
     answers, stddevs = rng.normal(0.3, 0.1, (3, 3, 4)), np.array([0.5, 0.1, 0.2])
@@ -242,7 +236,7 @@ def test_marginal_is_the_mean_by_precision_when_it_is_measured_again() -> None:
 
 @settings(deadline=None, max_examples=40)
 @given(st.integers(1, 30), st.integers(0, 2**31))
-def test_marginals_move_by_no_more_than_the_sensitivity_when_a_record_goes_or_changes(records: int, seed: int) -> None:
+def test_marginals_move_by_no_more_than_the_sensitivity_when_a_record_goes_or_changes(records, seed):
     rng = np.random.default_rng(seed)
     groups = make_groups(records, sizes=SIZES, seed=seed)
     row = int(rng.integers(records))
@@ -259,7 +253,7 @@ def test_marginals_move_by_no_more_than_the_sensitivity_when_a_record_goes_or_ch
             assert np.linalg.norm((pairs["real"] - pairs["new"])[left, right]) <= np.sqrt(2)
 
 
-def test_replaced_record_reaches_the_sensitivity_when_it_leaves_every_cell() -> None:
+def test_replaced_record_reaches_the_sensitivity_when_it_leaves_every_cell():
     groups = np.zeros((5, 5), np.int32)
     changed = replace_row(groups, 0, by=[2, 0, 3, 1, 4])
     for marginal in MARGINALS:

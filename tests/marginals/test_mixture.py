@@ -33,7 +33,7 @@ def soften(logits: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
 
 
 @pytest.mark.parametrize("spread", [0.0, 2.0, 1e4])
-def test_probabilities_add_to_one_in_each_attribute_when_logits_are_small_or_huge(spread: float) -> None:
+def test_probabilities_add_to_one_in_each_attribute_when_logits_are_small_or_huge(spread):
     probabilities = make_mixture(50, seed=1, spread=spread).probabilities()
     assert probabilities.dtype == np.float32
     assert probabilities.min() >= 0
@@ -42,12 +42,12 @@ def test_probabilities_add_to_one_in_each_attribute_when_logits_are_small_or_hug
         assert sums == pytest.approx(np.ones(50), abs=1e-6)
 
 
-def test_probabilities_are_softmaxes_when_computed_in_float64() -> None:
+def test_probabilities_are_softmaxes_when_computed_in_float64():
     mixture = make_mixture(50, seed=2)
     assert mixture.probabilities() == pytest.approx(soften(mixture.logits), abs=1e-6)
 
 
-def test_step_goes_along_the_slope_of_the_softmax_when_compared_with_finite_differences() -> None:
+def test_step_goes_along_the_slope_of_the_softmax_when_compared_with_finite_differences():
     """Adam's first step only shows signs; a second loss, linear in the logits, shows the slope it was given."""
     mixture = make_mixture(4, seed=3, spread=1.0)
     logits = mixture.logits.astype(np.float64)
@@ -74,7 +74,7 @@ def test_step_goes_along_the_slope_of_the_softmax_when_compared_with_finite_diff
     assert slope == pytest.approx(expected, abs=1e-5)
 
 
-def test_steps_are_those_of_adam_when_computed_in_float64() -> None:
+def test_steps_are_those_of_adam_when_computed_in_float64():
     mixture = make_mixture(5, seed=5)
     rng = np.random.default_rng(6)
     logits = mixture.logits.astype(np.float64)
@@ -98,7 +98,7 @@ def test_steps_are_those_of_adam_when_computed_in_float64() -> None:
 
 
 @pytest.mark.parametrize("cells", [1, 20, 35])
-def test_steps_are_the_same_when_they_are_taken_in_several_blocks(monkeypatch: pytest.MonkeyPatch, cells: int) -> None:
+def test_steps_are_the_same_when_they_are_taken_in_several_blocks(monkeypatch, cells):
     whole = make_mixture(5, seed=11)
     monkeypatch.setattr(mixture_module, "_BLOCK_CELLS", cells)
     cut = make_mixture(5, seed=11)
@@ -112,7 +112,7 @@ def test_steps_are_the_same_when_they_are_taken_in_several_blocks(monkeypatch: p
     assert len(whole._blocks) == 1 < len(cut._blocks)
 
 
-def test_fit_goes_on_as_if_it_had_not_stopped_when_it_is_packed_between() -> None:
+def test_fit_goes_on_as_if_it_had_not_stopped_when_it_is_packed_between():
     groups = make_groups(200, sizes=SIZES, seed=13)
     losses = [measure_exactly(groups), CodeInformation(weight=0.01)]
     rates = {"steps": 12, "learning_rate": 0.1, "last_rate": 0.01}
@@ -137,7 +137,7 @@ def measure_exactly(groups: npt.NDArray[np.int32]) -> MeasuredMarginals:
     return measured
 
 
-def test_fit_reaches_every_pair_when_there_is_no_noise() -> None:
+def test_fit_reaches_every_pair_when_there_is_no_noise():
     groups = make_groups(500, sizes=SIZES, seed=7)
     measured, mixture = measure_exactly(groups), make_mixture(100, seed=8)
     ticks: list[int] = []
@@ -149,7 +149,7 @@ def test_fit_reaches_every_pair_when_there_is_no_noise() -> None:
     assert len(ticks) == 1_500
 
 
-def test_fit_adds_losses_and_lowers_its_rate_when_there_are_several() -> None:
+def test_fit_adds_losses_and_lowers_its_rate_when_there_are_several():
     class Recorder:
         """A generator that keeps what it is told."""
 
@@ -180,7 +180,7 @@ def test_fit_adds_losses_and_lowers_its_rate_when_there_are_several() -> None:
     assert recorder.told[-1] == (0.0, 0.1)
 
 
-def test_next_step_is_a_first_one_when_adam_has_forgotten() -> None:
+def test_next_step_is_a_first_one_when_adam_has_forgotten():
     upstream = np.random.default_rng(9).standard_normal((5, LAYOUT.width)).astype(np.float32)
     used, fresh = make_mixture(5, seed=10), make_mixture(5, seed=10)
     for _ in range(3):

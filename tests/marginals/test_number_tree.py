@@ -33,7 +33,7 @@ def make_design(levels: int, histograms: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize(("levels", "histograms"), [(1, 1), (7, 1), (32, 2), (37, 2), (300, 3), (257, 3)])
-def test_estimates_are_those_of_least_squares_when_every_level_is_told_apart(levels: int, histograms: int) -> None:
+def test_estimates_are_those_of_least_squares_when_every_level_is_told_apart(levels, histograms):
     rng = np.random.default_rng(levels)
     counts = rng.permutation(levels) * 100.0 + 500.0
     blocks = [block + rng.normal(0, 2.0, block.shape) for block in fold_blocks(counts, histograms=histograms)]
@@ -72,9 +72,7 @@ def partitions(start: int, size: int) -> Iterator[list[tuple[int, int]]]:
 
 @settings(deadline=None, max_examples=60)
 @given(st.lists(st.sampled_from([0.0, 1.0, 2.0, 9.0, -3.0]), min_size=8, max_size=8), st.sampled_from([0.5, 1.0, 3.0]))
-def test_partition_has_the_least_penalised_squares_when_compared_with_every_other(
-    counts: list[float], stddev: float
-) -> None:
+def test_partition_has_the_least_penalised_squares_when_compared_with_every_other(counts, stddev):
     values = np.array(counts)
 
     def price(parts: list[tuple[int, int]]) -> float:
@@ -88,9 +86,7 @@ def test_partition_has_the_least_penalised_squares_when_compared_with_every_othe
 
 @settings(deadline=None, max_examples=60)
 @given(st.integers(1, 700), st.integers(1, 3), st.floats(0.1, 1e4), st.integers(0, 2**31))
-def test_intervals_cover_all_levels_with_all_records_when_split(
-    levels: int, histograms: int, stddev: float, seed: int
-) -> None:
+def test_intervals_cover_all_levels_with_all_records_when_split(levels, histograms, stddev, seed):
     rng = np.random.default_rng(seed)
     counts = rng.poisson(rng.choice([0, 1, 300], levels))
     blocks = [block + rng.normal(0, stddev, block.shape) for block in fold_blocks(counts, histograms=histograms)]
@@ -105,14 +101,14 @@ def test_intervals_cover_all_levels_with_all_records_when_split(
     assert np.all(intervals.variances > 0)
 
 
-def test_few_intervals_are_found_when_there_is_nothing_but_noise() -> None:
+def test_few_intervals_are_found_when_there_is_nothing_but_noise():
     rng = np.random.default_rng(5)
     blocks = [rng.normal(0, 50.0, block.shape) for block in fold_blocks(np.zeros(1 << 16), histograms=3)]
     intervals = NumberTree(blocks, stddev=50.0).split(total=1_000.0, most_count=np.inf)
     assert len(intervals.starts) < 300
 
 
-def test_lone_level_is_found_when_it_stands_out_of_a_wide_empty_range() -> None:
+def test_lone_level_is_found_when_it_stands_out_of_a_wide_empty_range():
     counts = np.zeros(1 << 16)
     counts[40_961] = 1_000.0
     rng = np.random.default_rng(6)

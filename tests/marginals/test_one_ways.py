@@ -16,6 +16,7 @@ from dpwgan.privacy.events import DiscreteGaussian, discrete_gaussian
 from dpwgan.table.encoded import EncodedTable, lay_out_spans
 from dpwgan.table.schema import CategoricalColumn, NumericColumn, Schema
 from tests.marginals.tables import COLUMNS, make_encoded, measure_one_ways
+from tests.normal_law import has_variance
 
 FALSE_ALARM = 1e-6
 NARROW = [column for column in COLUMNS if column.name not in ("wide", "weight", "pay")]
@@ -34,7 +35,7 @@ def take(encoded: EncodedTable, rows: np.ndarray) -> EncodedTable:
     return EncodedTable(codes=encoded.codes[rows], numbers=encoded.numbers[rows], spans=encoded.spans)
 
 
-def test_numbers_have_a_tree_of_histograms_when_they_have_many_levels() -> None:
+def test_numbers_have_a_tree_of_histograms_when_they_have_many_levels():
     encoded = make_encoded(1, seed=0)
     plan = plan_one_ways(encoded.spans)
     blocks = {attribute.column: found for attribute, found in zip(plan.attributes, plan.blocks, strict=True)}
@@ -49,7 +50,7 @@ def test_numbers_have_a_tree_of_histograms_when_they_have_many_levels() -> None:
 
 @settings(deadline=None, max_examples=30)
 @given(st.integers(1, 30), st.integers(0, 2**31))
-def test_every_record_adds_one_cell_to_each_histogram_when_counted(records: int, seed: int) -> None:
+def test_every_record_adds_one_cell_to_each_histogram_when_counted(records, seed):
     encoded = make_small(records, seed)
     plan = plan_one_ways(encoded.spans)
     for table in count_one_ways(encoded, plan):
@@ -66,9 +67,7 @@ def test_every_record_adds_one_cell_to_each_histogram_when_counted(records: int,
 
 @settings(deadline=None, max_examples=50)
 @given(st.integers(2, 20), st.integers(0, 2**31))
-def test_neighbours_are_no_further_apart_than_the_sensitivity_when_a_record_goes_or_changes(
-    records: int, seed: int
-) -> None:
+def test_neighbours_are_no_further_apart_than_the_sensitivity_when_a_record_goes_or_changes(records, seed):
     encoded = make_small(records, seed)
     plan = plan_one_ways(encoded.spans)
     counts = flatten(encoded, plan)
@@ -89,18 +88,12 @@ def test_neighbours_are_no_further_apart_than_the_sensitivity_when_a_record_goes
         assert np.sum(moved == 1) <= most
 
 
-def test_replace_one_bound_is_reached_when_a_record_changes_every_cell() -> None:
+def test_replace_one_bound_is_reached_when_a_record_changes_every_cell():
     column = NumericColumn(name="x", minimum=0, maximum=100_000, integer=True)
     low, high = make_encoded(1, seed=0, columns=[column]), make_encoded(1, seed=0, columns=[column])
     low.numbers[:], high.numbers[:] = 0.0, 1.0
     plan = plan_one_ways(low.spans)
     assert np.linalg.norm(flatten(low, plan) - flatten(high, plan)) == pytest.approx(math.sqrt(2) * plan.sensitivity)
-
-
-def _passes_chi_square(noise: np.ndarray, *, stddev: float) -> bool:
-    statistic = float(np.sum((noise / stddev) ** 2))
-    low, high = stats.chi2.ppf([FALSE_ALARM / 2, 1 - FALSE_ALARM / 2], df=noise.size)
-    return bool(low <= statistic <= high)
 
 
 def _measure_noise(noise_multiplier: float) -> tuple[np.ndarray, float]:
@@ -112,22 +105,22 @@ def _measure_noise(noise_multiplier: float) -> tuple[np.ndarray, float]:
 
 
 @pytest.mark.statistical
-def test_noise_has_the_stddev_of_its_event_on_every_histogram_when_released() -> None:
+def test_noise_has_the_stddev_of_its_event_on_every_histogram_when_released():
     noise, sensitivity = _measure_noise(2.5)
     assert len(noise) > 5_000
-    assert _passes_chi_square(noise, stddev=2.5 * sensitivity)
+    assert has_variance(noise, stddev=2.5 * sensitivity)
     # Whole numbers, spread over the cells that they stand for.
     spread = noise + np.random.default_rng().uniform(-0.5, 0.5, noise.size)
     assert stats.kstest(spread / (2.5 * sensitivity), "norm").pvalue > FALSE_ALARM
 
 
 @pytest.mark.statistical
-def test_the_check_of_noise_fails_when_noise_is_ten_percent_low() -> None:
+def test_the_check_of_noise_fails_when_noise_is_ten_percent_low():
     noise, sensitivity = _measure_noise(0.9 * 2.5)
-    assert not _passes_chi_square(noise, stddev=2.5 * sensitivity)
+    assert not has_variance(noise, stddev=2.5 * sensitivity)
 
 
-def test_event_is_the_planned_one_when_measured() -> None:
+def test_event_is_the_planned_one_when_measured():
     encoded = make_small(10, 1)
     plan = plan_one_ways(encoded.spans)
     one_ways = measure_one_ways(encoded, plan, noise_multiplier=3.0)
@@ -137,7 +130,7 @@ def test_event_is_the_planned_one_when_measured() -> None:
     assert one_ways.stddev == release.stddev == pytest.approx(3.0 * plan.sensitivity, rel=1e-9)
 
 
-def test_codes_are_averaged_over_their_histograms_when_number_has_several() -> None:
+def test_codes_are_averaged_over_their_histograms_when_number_has_several():
     encoded = make_encoded(100, seed=2, columns=[PAY])
     plan = plan_one_ways(encoded.spans)
     one_ways = measure_one_ways(encoded, plan, noise_multiplier=1.0)
@@ -148,7 +141,7 @@ def test_codes_are_averaged_over_their_histograms_when_number_has_several() -> N
     assert [len(blocks) for blocks in one_ways.get_blocks(0)] == [20, 316, 5_051]
 
 
-def test_release_is_refused_when_table_or_noise_is_another() -> None:
+def test_release_is_refused_when_table_or_noise_is_another():
     encoded = make_small(10, 1)
     other = plan_one_ways(lay_out_spans(Schema(columns=(CategoricalColumn(name="x", tokens=("a",)),), sha256="0")))
     with pytest.raises(DpwganError, match="not laid out as the plan"):

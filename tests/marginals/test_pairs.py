@@ -18,6 +18,8 @@ from dpwgan.privacy.events import gaussian
 from tests.counts import count_marginal
 from tests.ledgers import Watcher, open_ledger
 from tests.marginals.groups import make_groups, replace_row
+from tests.normal_law import has_variance
+from tests.rows import hold_groups
 
 FALSE_ALARM = 1e-6
 SIZES = (3, 1, 4, 2, 5)
@@ -29,7 +31,7 @@ def measure(
 ) -> tuple[MeasuredMarginals, Watcher]:
     measured, watcher = MeasuredMarginals(layout), Watcher()
     ledger = open_ledger([plan_moments(noise_multiplier=noise_multiplier)], source=seed, observers=[watcher])
-    measure_moments(groups, layout, measured=measured, records=len(groups), ledger=ledger)
+    measure_moments(hold_groups(groups, layout), measured=measured, ledger=ledger)
     return measured, watcher
 
 
@@ -43,7 +45,7 @@ def find_values(groups: npt.NDArray[np.int32]) -> npt.NDArray[np.float64]:
 
 
 @pytest.mark.parametrize("sizes", [SIZES, (2, 2), (128, 2, 2, 30)])
-def test_weights_are_the_best_of_one_norm_when_compared_with_others(sizes: tuple[int, ...]) -> None:
+def test_weights_are_the_best_of_one_norm_when_compared_with_others(sizes):
     layout = GroupLayout(sizes)
     weights = weigh_pairs(layout)
     assert list(weights) == list(itertools.combinations(range(len(sizes)), 2))
@@ -58,15 +60,13 @@ def test_weights_are_the_best_of_one_norm_when_compared_with_others(sizes: tuple
             assert (cells / chosen).sum() <= (cells / other).sum() * (1 + 1e-12)
 
 
-def test_no_pair_is_weighed_when_there_is_one_attribute() -> None:
+def test_no_pair_is_weighed_when_there_is_one_attribute():
     assert weigh_pairs(GroupLayout((4,))) == {}
 
 
 @settings(deadline=None, max_examples=40)
 @given(st.integers(1, 30), st.integers(0, 2**31))
-def test_all_counts_together_move_by_no_more_than_the_sensitivity_when_a_record_goes_or_changes(
-    records: int, seed: int
-) -> None:
+def test_all_counts_together_move_by_no_more_than_the_sensitivity_when_a_record_goes_or_changes(records, seed):
     rng = np.random.default_rng(seed)
     groups = make_groups(records, sizes=SIZES, seed=seed)
     row = int(rng.integers(records))
@@ -78,20 +78,14 @@ def test_all_counts_together_move_by_no_more_than_the_sensitivity_when_a_record_
     assert np.linalg.norm(values - changed) <= math.sqrt(2) * (1 + 1e-12)
 
 
-def test_replaced_record_reaches_the_sensitivity_when_it_leaves_every_cell() -> None:
+def test_replaced_record_reaches_the_sensitivity_when_it_leaves_every_cell():
     groups = np.zeros((5, 5), np.int32)
     moved = find_values(groups) - find_values(replace_row(groups, 0, by=[2, 0, 3, 1, 4]))
     assert np.linalg.norm(moved) == pytest.approx(math.sqrt(2))
 
 
-def chi_square_rejects(normal: npt.NDArray[np.float64]) -> bool:
-    """Two-sided test that the numbers are centred and Gaussian of variance 1, false alarm 1e-6."""
-    statistic = float(np.sum(normal**2))
-    return bool(2 * min(stats.chi2.cdf(statistic, len(normal)), stats.chi2.sf(statistic, len(normal))) < FALSE_ALARM)
-
-
 @pytest.mark.statistical
-def test_noise_has_the_variance_of_its_weight_when_measured_by_chi_square() -> None:
+def test_noise_has_the_variance_of_its_weight_when_measured_by_chi_square():
     layout = GroupLayout((70, 60, 20))
     groups = make_groups(300, sizes=layout.sizes, seed=2)
     measured, _ = measure(groups, layout, noise_multiplier=3.0, seed=3)
@@ -103,15 +97,15 @@ def test_noise_has_the_variance_of_its_weight_when_measured_by_chi_square() -> N
         normal.append(noise.ravel() * number ** (1 / 3) / norm / 3.0)
     together = np.concatenate(normal)
     assert len(together) >= 5_000
-    assert not chi_square_rejects(together)
+    assert has_variance(together)
     assert stats.kstest(together, "norm").pvalue > FALSE_ALARM
     # Pairs are not noisy together: Pearson's r of two halves has stddev 1 / root of their length.
     assert abs(np.corrcoef(together[:3_400], together[3_400:])[0, 1]) < 5 / math.sqrt(3_400)
     # The twin: noise a tenth too low must be found out, on as few as 5,000 numbers.
-    assert chi_square_rejects(0.9 * together[:5_000])
+    assert not has_variance(0.9 * together[:5_000])
 
 
-def test_answers_weigh_by_their_own_noise_when_they_become_a_loss() -> None:
+def test_answers_weigh_by_their_own_noise_when_they_become_a_loss():
     groups = make_groups(300, sizes=SIZES, seed=4)
     measured, _ = measure(groups, LAYOUT, noise_multiplier=2.0)
     probabilities = np.full((1, LAYOUT.width), 0.0, np.float32)
@@ -123,6 +117,6 @@ def test_answers_weigh_by_their_own_noise_when_they_become_a_loss() -> None:
     assert loss == pytest.approx(expected, rel=1e-4)
 
 
-def test_release_is_refused_when_the_noise_is_none() -> None:
+def test_release_is_refused_when_the_noise_is_none():
     with pytest.raises(PrivacyError, match="noise_multiplier"):
         measure(make_groups(5, sizes=SIZES, seed=0), LAYOUT, noise_multiplier=0.0)

@@ -35,6 +35,8 @@ from dpwgan.privacy.release import Release
 from tests.counts import count_marginal
 from tests.ledgers import Watcher, open_ledger
 from tests.marginals.groups import make_groups, make_probabilities, replace_row
+from tests.normal_law import has_variance
+from tests.rows import hold_groups
 
 FALSE_ALARM = 1e-6
 SIZES = (3, 1, 4, 2, 5)
@@ -47,7 +49,7 @@ class ZeroedOut(QueryDiscriminator):
 
     @property
     def records(self) -> int:
-        return len(self._groups) + 1
+        return len(self._rows.own.groups) + 1
 
 
 def make_discriminator(
@@ -69,12 +71,10 @@ def make_discriminator(
         measured.add(marginal, np.zeros([layout.sizes[attribute] for attribute in marginal]), stddev=1.0)
     lines = plan_queries(10_000, selection_epsilon=selection_epsilon, answer_noise_multiplier=answer_noise_multiplier)
     return kind(
-        groups,
-        layout,
+        hold_groups(groups, layout),
         measured=measured,
         most_ways=most_ways,
         most_cells=most_cells,
-        records=len(groups),
         ledger=open_ledger(lines, source=source, observers=[] if watcher is None else [watcher]),
     )
 
@@ -113,7 +113,7 @@ def count_gain(
     return total
 
 
-def test_scores_are_expected_gains_when_computed_cell_by_cell() -> None:
+def test_scores_are_expected_gains_when_computed_cell_by_cell():
     watch = Watcher()
     groups = make_groups(60, sizes=SIZES, seed=1)
     probabilities = make_probabilities(7, sizes=SIZES, seed=2)
@@ -123,7 +123,7 @@ def test_scores_are_expected_gains_when_computed_cell_by_cell() -> None:
 
 
 @pytest.mark.parametrize("cells", [1, 12, 1_000])
-def test_scores_are_the_same_when_they_are_taken_in_several_blocks(monkeypatch: pytest.MonkeyPatch, cells: int) -> None:
+def test_scores_are_the_same_when_they_are_taken_in_several_blocks(monkeypatch, cells):
     groups = make_groups(60, sizes=SIZES, seed=1)
     probabilities = make_probabilities(7, sizes=SIZES, seed=2)
     shares = [part.mean(axis=0) for part in np.split(probabilities, LAYOUT.starts[1:], axis=1)]
@@ -136,7 +136,7 @@ def test_scores_are_the_same_when_they_are_taken_in_several_blocks(monkeypatch: 
 
 @pytest.mark.statistical
 @pytest.mark.parametrize(("error", "expected"), [(0.0, 100.0), (30.0, 100.0), (5.0, 2.0), (200.0, 3.0), (60.0, 40.0)])
-def test_expected_gain_is_that_of_answers_drawn_back_when_many_are_drawn(error: float, expected: float) -> None:
+def test_expected_gain_is_that_of_answers_drawn_back_when_many_are_drawn(error, expected):
     """Against 200,000 answers with noise; within a tenth of the noise, which is what leaving out the cut costs."""
     noisy = expected + error + 10.0 * np.random.default_rng(11).standard_normal(200_000)
     drawn = draw_towards(noisy, np.full(200_000, expected), stddev=10.0)
@@ -148,16 +148,14 @@ def test_expected_gain_is_that_of_answers_drawn_back_when_many_are_drawn(error: 
 
 
 @given(st.floats(0, 1e6), st.floats(0, 1e6), st.floats(0, 1), st.floats(1e-3, 1e4))
-def test_gain_moves_by_no_more_than_the_error_when_it_moves(
-    error: float, expected: float, step: float, stddev: float
-) -> None:
+def test_gain_moves_by_no_more_than_the_error_when_it_moves(error, expected, step, stddev):
     before, after = (
         float(expect_gains(np.array([size]), np.array([expected]), stddev=stddev)[0]) for size in (error, error + step)
     )
     assert -1e-9 <= after - before <= step + 1e-9
 
 
-def test_tree_scores_leave_out_what_noise_of_one_ways_explains_when_computed_cell_by_cell() -> None:
+def test_tree_scores_leave_out_what_noise_of_one_ways_explains_when_computed_cell_by_cell():
     groups = make_groups(60, sizes=SIZES, seed=1)
     rng = np.random.default_rng(2)
     shares = [rng.dirichlet(np.ones(size)) for size in SIZES]
@@ -192,14 +190,13 @@ def ask_once(
         discriminator.ask(probabilities)
     assert watch.releases[0].label == SELECTION_LABEL
     assert watch.releases[0].sensitivity == SELECTION_SENSITIVITY
+    assert watch.releases[0].event.replace_one_factor == 2.0  # type: ignore[union-attr]
     return np.array(watch.scores[0])
 
 
 @settings(deadline=None, max_examples=40)
 @given(st.integers(2, 40), st.integers(0, 2**31), st.booleans())
-def test_scores_move_by_no_more_than_their_sensitivity_when_a_record_goes_or_changes(
-    records: int, seed: int, of_tree: bool
-) -> None:
+def test_scores_move_by_no_more_than_their_sensitivity_when_a_record_goes_or_changes(records, seed, of_tree):
     rng = np.random.default_rng(seed)
     groups = make_groups(records, sizes=SIZES, seed=seed)
     row = int(rng.integers(records))
@@ -222,7 +219,7 @@ def _touch(asked: Sequence[Marginal]) -> bool:
     return any(len(set(one) & set(other)) == 1 for one, other in itertools.combinations(asked, 2))
 
 
-def test_score_moves_by_its_sensitivity_when_a_cell_is_short_of_records() -> None:
+def test_score_moves_by_its_sensitivity_when_a_cell_is_short_of_records():
     groups = np.zeros((9, 5), np.int32)
     probabilities = np.zeros((1, LAYOUT.width), np.float32)
     probabilities[0, list(LAYOUT.starts)] = 1.0
@@ -237,7 +234,7 @@ def test_score_moves_by_its_sensitivity_when_a_cell_is_short_of_records() -> Non
     assert replaced - scores == pytest.approx(2.0, abs=1e-5)
 
 
-def test_scores_hold_their_sensitivity_when_the_table_is_large_and_wide() -> None:
+def test_scores_hold_their_sensitivity_when_the_table_is_large_and_wide():
     """Where sums are long enough to be rounded: the room above 1 is for that, and must be more than is used."""
     sizes = (300, 300)
     layout = GroupLayout(sizes)
@@ -252,15 +249,9 @@ def test_scores_hold_their_sensitivity_when_the_table_is_large_and_wide() -> Non
         assert np.abs(scores - without).max() <= SELECTION_SENSITIVITY
 
 
-def chi_square_rejects(normal: npt.NDArray[np.float64]) -> bool:
-    """Two-sided test that centred Gaussian numbers have variance 1, false alarm 1e-6."""
-    statistic = float(np.sum(normal**2))
-    return bool(2 * min(stats.chi2.cdf(statistic, len(normal)), stats.chi2.sf(statistic, len(normal))) < FALSE_ALARM)
-
-
 @pytest.mark.statistical
 @pytest.mark.parametrize("ways", [2, 3])
-def test_noise_of_an_answer_has_the_planned_variance_when_measured_by_chi_square(ways: int) -> None:
+def test_noise_of_an_answer_has_the_planned_variance_when_measured_by_chi_square(ways):
     watch = Watcher()
     sizes = (80, 80) if ways == 2 else (20, 20, 20)
     layout, everything = GroupLayout(sizes), tuple(range(ways))
@@ -285,14 +276,14 @@ def test_noise_of_an_answer_has_the_planned_variance_when_measured_by_chi_square
     assert answer.sensitivity == 1.0
     assert answer.event == gaussian(noise_multiplier=3.0, replace_one_factor=math.sqrt(2))
     assert len(normal) >= 5_000
-    assert not chi_square_rejects(normal)
+    assert has_variance(normal)
     assert stats.kstest(normal, "norm").pvalue > FALSE_ALARM
     # The twin: noise a tenth too low must be found out, on as few as 5,000 numbers.
-    assert chi_square_rejects(0.9 * normal[:5_000])
+    assert not has_variance(0.9 * normal[:5_000])
 
 
 @pytest.mark.parametrize("marginal", [(0, 2), (0, 2, 4)])
-def test_answer_is_the_share_of_records_when_there_is_hardly_any_noise(marginal: Marginal) -> None:
+def test_answer_is_the_share_of_records_when_there_is_hardly_any_noise(marginal):
     groups = make_groups(400, sizes=SIZES, seed=6)
     measured = MeasuredMarginals(LAYOUT)
     discriminator = make_discriminator(
@@ -310,7 +301,7 @@ def test_answer_is_the_share_of_records_when_there_is_hardly_any_noise(marginal:
 
 @pytest.mark.statistical
 @pytest.mark.parametrize(("epsilon", "broken"), [(0.3, False), (0.6, True)])
-def test_candidates_are_drawn_by_the_exponential_law_when_asked_many_times(epsilon: float, broken: bool) -> None:
+def test_candidates_are_drawn_by_the_exponential_law_when_asked_many_times(epsilon, broken):
     """Against the law for an epsilon of 0.3, from scores counted by loops; the twin spends twice that on a draw."""
     groups = make_groups(30, sizes=SIZES, seed=8)
     probabilities = make_probabilities(3, sizes=SIZES, seed=9)
@@ -325,9 +316,7 @@ def test_candidates_are_drawn_by_the_exponential_law_when_asked_many_times(epsil
 
 
 @pytest.mark.parametrize("sizes", [(2,), (2, 3), SIZES, (4,) * 9])
-def test_tree_joins_everything_without_a_circle_when_asked_for(
-    sizes: tuple[int, ...],
-) -> None:
+def test_tree_joins_everything_without_a_circle_when_asked_for(sizes):
     watch = Watcher()
     layout, measured = GroupLayout(sizes), MeasuredMarginals(GroupLayout(sizes))
     groups = make_groups(100, sizes=sizes, seed=10)
@@ -350,7 +339,7 @@ def test_tree_joins_everything_without_a_circle_when_asked_for(
     assert [len(scores) for scores in watch.scores] == sorted((len(scores) for scores in watch.scores), reverse=True)
 
 
-def test_tree_takes_the_pairs_that_hang_together_most_when_epsilon_is_large() -> None:
+def test_tree_takes_the_pairs_that_hang_together_most_when_epsilon_is_large():
     rng = np.random.default_rng(11)
     first = rng.integers(0, 3, 3_000)
     other = rng.integers(0, 4, 3_000)
@@ -363,7 +352,7 @@ def test_tree_takes_the_pairs_that_hang_together_most_when_epsilon_is_large() ->
     )
 
 
-def test_each_question_is_one_selection_and_one_answer_when_asked() -> None:
+def test_each_question_is_one_selection_and_one_answer_when_asked():
     watch = Watcher()
     discriminator = make_discriminator(
         make_groups(50, sizes=SIZES, seed=12), most_ways=4, selection_epsilon=0.4, watcher=watch
@@ -384,7 +373,7 @@ def are_joined(marginal: Marginal, asked: Sequence[Marginal]) -> bool:
 
 @pytest.mark.parametrize("most_ways", [2, 3, 4])
 @pytest.mark.parametrize("most_cells", [4, 240, 10_000])
-def test_larger_candidates_are_the_joined_ones_of_few_cells_when_listed(most_ways: int, most_cells: int) -> None:
+def test_larger_candidates_are_the_joined_ones_of_few_cells_when_listed(most_ways, most_cells):
     rng = np.random.default_rng(most_ways * most_cells)
     for trial in range(15):
         ways = [tuple(sorted(rng.choice(5, int(rng.integers(1, 4)), replace=False).tolist())) for _ in range(4)]
@@ -400,7 +389,7 @@ def test_larger_candidates_are_the_joined_ones_of_few_cells_when_listed(most_way
         assert discriminator._find_larger() == sorted(expected)
 
 
-def test_candidates_are_the_same_when_tables_differ_and_releases_do_not() -> None:
+def test_candidates_are_the_same_when_tables_differ_and_releases_do_not():
     """What is asked of rows must be public before: two tables that share nothing but what was released."""
     lists = []
     for seed, records in ((1, 90), (2, 17)):
@@ -419,7 +408,7 @@ def test_candidates_are_the_same_when_tables_differ_and_releases_do_not() -> Non
     assert lists[0][0] == [(0, 1, 4)]
 
 
-def test_pairs_of_many_cells_are_left_out_when_there_are_smaller_ones() -> None:
+def test_pairs_of_many_cells_are_left_out_when_there_are_smaller_ones():
     watch = Watcher()
     discriminator = make_discriminator(make_groups(50, sizes=SIZES, seed=13), most_cells=8, watcher=watch)
     asked = {discriminator.ask(make_probabilities(2, sizes=SIZES, seed=seed)) for seed in range(40)}
@@ -432,7 +421,7 @@ def test_pairs_of_many_cells_are_left_out_when_there_are_smaller_ones() -> None:
     assert lone.ask(make_probabilities(2, sizes=(9, 9), seed=0)) == (0, 1)
 
 
-def test_larger_marginal_is_asked_for_when_only_it_is_wrong() -> None:
+def test_larger_marginal_is_asked_for_when_only_it_is_wrong():
     """Three coins whose parity is even: every pair looks independent, and the generator has every pair right."""
     rng = np.random.default_rng(15)
     two = rng.integers(0, 2, (4_000, 2))
@@ -446,7 +435,7 @@ def test_larger_marginal_is_asked_for_when_only_it_is_wrong() -> None:
     assert discriminator.ask(codes) == (0, 1, 2)
 
 
-def test_noisy_count_is_a_posterior_mean_when_it_lies_near_what_was_expected() -> None:
+def test_noisy_count_is_a_posterior_mean_when_it_lies_near_what_was_expected():
     """By integration over a fine grid: a count normal around the expected one, seen through normal noise."""
     counts = np.linspace(-200.0, 300.0, 200_001)
     for expected, noisy in ((50.0, 55.0), (50.0, 35.0), (3.0, 10.0), (1.0, -8.0)):
@@ -456,7 +445,7 @@ def test_noisy_count_is_a_posterior_mean_when_it_lies_near_what_was_expected() -
         assert drawn[0] == pytest.approx(mean, rel=1e-4, abs=1e-4)
 
 
-def test_noisy_count_stays_between_when_it_is_drawn() -> None:
+def test_noisy_count_stays_between_when_it_is_drawn():
     rng = np.random.default_rng(16)
     expected = np.concatenate(([0.0] * 500, rng.gamma(0.5, 200.0, 1_500)))
     noisy = expected + rng.normal(0, 40.0, 2_000)

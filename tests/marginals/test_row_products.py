@@ -17,7 +17,7 @@ def draw(*shape: int, seed: int, dtype: Any) -> npt.NDArray[Any]:
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(("a", "b", "codes"), SHAPES)
-def test_products_are_those_of_a_loop_when_rows_are_a_part_of_others(a: int, b: int, codes: int, dtype: Any) -> None:
+def test_products_are_those_of_a_loop_when_rows_are_a_part_of_others(a, b, codes, dtype):
     rows = draw(a + b + 2, codes, seed=1, dtype=dtype)
     left, right = rows[1 : 1 + a], rows[1 + a : 1 + a + b]
     less = draw(a, b, seed=2, dtype=dtype)
@@ -35,9 +35,7 @@ def test_products_are_those_of_a_loop_when_rows_are_a_part_of_others(a: int, b: 
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(("a", "b", "codes"), SHAPES)
-def test_sums_are_added_in_place_when_they_belong_to_a_part_of_an_array(
-    a: int, b: int, codes: int, dtype: Any, order: Any
-) -> None:
+def test_sums_are_added_in_place_when_they_belong_to_a_part_of_an_array(a, b, codes, dtype, order):
     weights = np.asarray(draw(a, b, seed=3, dtype=dtype), order=order)
     rows = draw(b + 1, codes, seed=4, dtype=dtype)[1:]
     into = draw(a + 2, codes, seed=5, dtype=dtype)

@@ -9,24 +9,61 @@ import numpy as np
 from dpwgan.methods.base import FittedSynthesizer
 from dpwgan.methods.registry import get_method
 from dpwgan.privacy.budget import Budget, NeighboringRelation
-from dpwgan.privacy.events import Charge
+from dpwgan.privacy.events import Charge, Unprotected
 from dpwgan.privacy.ledger import Ledger
-from dpwgan.privacy.randomness import make_streams
 from dpwgan.table.encoded import EncodedTable, TableShape
 from dpwgan.table.schema import Column
 from tests.ledgers import open_for_plan
 from tests.marginals.tables import COLUMNS, make_encoded
+from tests.rows import make_run
 
 NARROW: list[Column] = [column for column in COLUMNS if column.name not in ("wide", "weight", "pay")]
 """Columns of every kind whose cells are few."""
 
-FAST: dict[str, dict[str, Any]] = {
-    "query-gan": {"rounds": 2, "codes": 40, "fit_steps": 8},
-    "independent": {},
-    "ron-gauss": {},
-}
+_FIT: dict[str, Any] = {"codes": 30, "fit_steps": 8}
+_STEPS: dict[str, Any] = {"steps": 4, "expected_batch_size": 8, "hidden_generator": (8,), "hidden_critic": (6,)}
+_PUBLISHED: dict[str, Any] = {"private_part": "generator", "steps": 2, "hidden_generator": (8,), "hidden_critic": (6,)}
+_ANCHORED: dict[str, Any] = {**_FIT, "steps": 4, "expected_batch_size": 20, "hidden_critic": (8,)}
 
+# What makes the fit of a method short, where other settings do not say otherwise.
+FAST: dict[str, dict[str, Any]] = {"query-gan": {"rounds": 2, "codes": 40, "fit_steps": 8}}
 FAST_NETWORKS: dict[str, Any] = {"rounds": 2, "codes": 40}
+
+VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
+    "dp-wgan, queries": ("dp-wgan", {"rounds": 1, **_ANCHORED}),
+    "dp-wgan, mlp": ("dp-wgan", {"rounds": 1, "generator": "mlp", **_ANCHORED}),
+    "dp-wgan, codes+mlp": ("dp-wgan", {"rounds": 1, "generator": "codes+mlp", **_ANCHORED}),
+    "dp-wgan, moments": ("dp-wgan", {"anchor": "moments", **_ANCHORED}),
+    "dp-wgan, none": ("dp-wgan", {"anchor": "none", "latent": 4, **_STEPS}),
+    "query-gan, codes": ("query-gan", {}),
+    "query-gan, mlp": ("query-gan", {"generator": "mlp"}),
+    "query-gan, codes+mlp": ("query-gan", {"generator": "codes+mlp"}),
+    "query-gan, one-layer": ("query-gan", {"oracle": "one-layer"}),
+    "independent": ("independent", {}),
+    "ron-gauss, laplace": ("ron-gauss", {}),
+    "ron-gauss, gaussian": ("ron-gauss", {"noise": "gaussian"}),
+    "dp-gan": ("dp-gan", {"latent": 4, **_STEPS}),
+    "dp-gan, published": ("dp-gan", _PUBLISHED),
+    "ron-dp-gan": ("ron-dp-gan", _STEPS),
+    "ron-dp-gan, published": ("ron-dp-gan", _PUBLISHED),
+    "dp-critic, formal": ("dp-critic", {"formal": True, "latent": 4, **_STEPS}),
+    "dp-critic, published": ("dp-critic", {"critic_steps_per_generator_step": 1, "latent": 4, **_STEPS}),
+    "loss-noise-gan": ("loss-noise-gan", {"critic_steps_per_generator_step": 1, "latent": 4, **_STEPS}),
+}
+"""Every way in which a method of the registry makes rows, and settings with which it takes a moment."""
+
+OF_IMAGES = {"independent", "ron-gauss", "dp-gan", "ron-dp-gan", "dp-critic", "loss-noise-gan"}
+"""Methods that do with a table of images what is their own."""
+
+
+def make_variant(variant: str, shape: TableShape, **more: Any) -> Any:
+    """Plans a run of a variant; images take some networks of their own size."""
+    name, settings = VARIANTS[variant]
+    if shape.image is not None:
+        settings = {key: value for key, value in settings.items() if not key.startswith("hidden_c")}
+        if name in ("dp-critic", "loss-noise-gan"):
+            settings = {key: value for key, value in settings.items() if not key.startswith("hidden_")}
+    return make_plan(name, shape, **settings, **more)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +93,9 @@ def make_plan(
     return method.plan(
         shape,
         Budget(epsilon=epsilon, delta=delta),
-        settings=method.make_settings(**{**(FAST_NETWORKS if "oracle" in settings else FAST[name]), **settings}),
+        settings=method.make_settings(
+            **{**(FAST_NETWORKS if "oracle" in settings else FAST.get(name, {})), **settings}
+        ),
         accountant_rule=rule,
         neighboring_relation=relation,
         other_charges=others,
@@ -64,20 +103,16 @@ def make_plan(
 
 
 def reserve(plan: Any, **more: Any) -> Ledger:
-    """Opens a ledger with the plan's releases reserved."""
-    return open_for_plan(plan, **more)
+    """Opens a ledger with the plan's releases reserved, for no guarantee where there can be none."""
+    unprotected = any(isinstance(release.event, Unprotected) for release in plan.releases)
+    return open_for_plan(plan, **{"no_guarantee": unprotected, **more})
 
 
 def fit(name: str, encoded: EncodedTable, plan: Any, *, ledger: Ledger, records: int = 200, seed: int = 1) -> Run:
     """Fits and samples."""
     told: list[tuple[int, int, float]] = []
     fitted = get_method(name).fit(
-        encoded,
-        plan,
-        streams=make_streams(seed),
-        ledger=ledger,
-        progress=lambda *numbers: told.append(numbers),
-        device="cpu",
+        plan, make_run(encoded, ledger=ledger, seed=seed, progress=lambda *numbers: told.append(numbers))
     )
     parts = list(fitted.sample(records, rng=np.random.default_rng(seed), chunk=150))
     sampled = EncodedTable(

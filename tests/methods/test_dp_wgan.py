@@ -1,7 +1,5 @@
 """The method as a whole, on a small table: what it learns, what it charges, and that both engines run."""
 
-from types import ModuleType
-
 import numpy as np
 import pytest
 
@@ -10,23 +8,14 @@ from dpwgan.critic.device import prepare_device
 from dpwgan.critic.plan import TrainingPlan
 from dpwgan.errors import ResourceError, UsageError
 from dpwgan.methods.dp_wgan import DpWgan
-from dpwgan.methods.registry import get_method
-from dpwgan.privacy.budget import Budget, NeighboringRelation
-from dpwgan.privacy.randomness import make_streams
 from dpwgan.table.encoded import EncodedTable
 from tests.critic.tables import make_encoded, make_ledger, make_plan
+from tests.rows import make_run
 
 
 def fit(encoded: EncodedTable, plan: TrainingPlan, *, seed: int = 1) -> EncodedTable:
     ledger = make_ledger(plan)
-    fitted = DpWgan().fit(
-        encoded,
-        plan,
-        streams=make_streams(seed),
-        ledger=ledger,
-        progress=lambda *_: None,
-        device="cpu",
-    )
+    fitted = DpWgan().fit(plan, make_run(encoded, ledger=ledger, seed=seed))
     assert ledger.itemise()[0]["charged"] == plan.steps
     parts = list(fitted.sample(2_000, rng=np.random.default_rng(0)))
     return EncodedTable(
@@ -40,8 +29,8 @@ def fit(encoded: EncodedTable, plan: TrainingPlan, *, seed: int = 1) -> EncodedT
     ("engine", "module", "step"), [("fused", private_step, "FusedStep"), ("reference", reference_step, "ReferenceStep")]
 )
 def test_the_engine_asked_for_trains_and_samples_when_the_table_has_every_kind_of_span(
-    engine: str, module: ModuleType, step: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    engine, module, step, monkeypatch
+):
     made: list[object] = []
     build = getattr(module, step)
 
@@ -57,7 +46,7 @@ def test_the_engine_asked_for_trains_and_samples_when_the_table_has_every_kind_o
     assert np.all(np.isfinite(sampled.numbers))
 
 
-def test_marginals_are_learnt_when_the_table_is_lopsided() -> None:
+def test_marginals_are_learnt_when_the_table_is_lopsided():
     encoded = make_encoded(3_000)
     five = encoded.spans[0]
     codes = encoded.codes.copy()
@@ -70,28 +59,7 @@ def test_marginals_are_learnt_when_the_table_is_lopsided() -> None:
     assert 0.7 < share < 0.95
 
 
-def test_fit_repeats_exactly_when_seeded_alike() -> None:
-    encoded = make_encoded(200)
-    plan = make_plan(encoded, steps=5)
-    one, other = fit(encoded, plan, seed=3), fit(encoded, plan, seed=3)
-    np.testing.assert_array_equal(one.codes, other.codes)
-    np.testing.assert_array_equal(one.numbers, other.numbers)
-    assert np.any(fit(encoded, plan, seed=4).numbers != one.numbers)
-
-
-def test_plan_needs_no_rows_when_made_by_the_method() -> None:
-    method = get_method("dp-wgan")
-    plan = method.plan(
-        make_encoded(500).shape,
-        Budget(epsilon=1.0, delta=1e-6),
-        settings=method.make_settings(steps=10),
-        accountant_rule="auto",
-        neighboring_relation=NeighboringRelation.REPLACE_ONE,
-    )
-    assert plan.choice.epsilon() <= 1.0
-
-
-def test_a_gpu_is_refused_when_there_is_none() -> None:
+def test_a_gpu_is_refused_when_there_is_none():
     import tensorflow as tf
 
     if tf.config.list_physical_devices("GPU"):
@@ -99,23 +67,16 @@ def test_a_gpu_is_refused_when_there_is_none() -> None:
     encoded = make_encoded(50)
     plan = make_plan(encoded, steps=2)
     with pytest.raises(ResourceError):
-        DpWgan().fit(
-            encoded,
-            plan,
-            streams=make_streams(1),
-            ledger=make_ledger(plan),
-            progress=lambda *_: None,
-            device="gpu",
-        )
+        DpWgan().fit(plan, make_run(encoded, ledger=make_ledger(plan), device="gpu"))
 
 
-def test_fit_refuses_when_training_ends_in_numbers_that_are_not_finite() -> None:
+def test_fit_refuses_when_training_ends_in_numbers_that_are_not_finite():
     encoded = make_encoded(50)
     with pytest.raises(UsageError, match="not finite"):
         fit(encoded, make_plan(encoded, steps=5, generator_learning_rate=1e30))
 
 
-def test_tensor_float_32_is_off_when_a_device_is_prepared() -> None:
+def test_tensor_float_32_is_off_when_a_device_is_prepared():
     import tensorflow as tf
 
     tf.config.experimental.enable_tensor_float_32_execution(True)

@@ -1,8 +1,8 @@
 """Breaks one privacy-critical line at a time and sees whether a fast test notices: `python -m tests.mutants`.
 
 `mutants.toml` beside this file lists them: a line of the package, what it is broken into, and the tests of `make check`
-that must fail then. A mutant lives in the import of one process, so no file changes. First all tests named are run on
-the code as it is: a test that fails anyway would notice everything.
+of which one must fail then. A mutant lives in the import of one process, so no file of the package changes. Before,
+all tests named are run on the code as it is: a test that fails anyway would notice everything.
 
     python -m tests.mutants [--jobs N] [WORD...]     only mutants whose file or name has one of the words
 
@@ -16,12 +16,15 @@ import importlib.util
 import multiprocessing
 import os
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from multiprocessing.connection import Connection
 from pathlib import Path
 from types import CodeType, ModuleType
+from typing import Any
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -32,6 +35,10 @@ ROOT = Path(__file__).resolve().parents[2]
 LIST = Path(__file__).with_name("mutants.toml")
 FAST = "not slow and not statistical and not container and not browser"
 MOST_SECONDS = 120.0
+
+# What tests import, once for all of them, before any process is forked; the package itself is imported by each.
+_HEAVY = ("numpy", "scipy.stats", "scipy.sparse", "pandas", "polars", "jsonschema", "pytest", "hypothesis")
+_TRAINING = ("tests/critic", "tests/methods", "tests/app", "tests/audit")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +54,11 @@ class Mutant:
     @property
     def module(self) -> str:
         return self.file.removesuffix(".py").replace("/", ".")
+
+    @property
+    def trains(self) -> bool:
+        """Whether its tests may import TensorFlow."""
+        return any(test.startswith(_TRAINING) for test in self.tests)
 
     def break_source(self) -> str:
         """Gives the file's text, broken. Raises: ValueError unless the line is there exactly once."""
@@ -64,23 +76,25 @@ def read_mutants(words: Sequence[str] = ()) -> list[Mutant]:
 
 
 class _Loader(importlib.machinery.SourceFileLoader):
-    """Loads a module from a text that is not in its file."""
+    """Loads a module from another file than its own."""
 
-    def __init__(self, module: str, path: str, text: str) -> None:
+    def __init__(self, module: str, path: str, broken: Path) -> None:
         super().__init__(module, path)
-        self._text = text
+        self._broken = broken
 
     def get_code(self, fullname: str) -> CodeType:
-        code = compile(self._text, self.path, "exec", dont_inherit=True)
+        # TensorFlow reads functions again, from the file that they are said to be compiled from.
+        code = compile(self._broken.read_text(encoding="utf-8"), self._broken, "exec", dont_inherit=True)
         assert isinstance(code, CodeType)
         return code
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Finds the broken module where its import asks for the whole one."""
+    """Finds the broken module, written into a folder of its own, where its import asks for the whole one."""
 
-    def __init__(self, mutant: Mutant) -> None:
-        self._mutant, self._text = mutant, mutant.break_source()
+    def __init__(self, mutant: Mutant, folder: Path) -> None:
+        self._mutant, self._broken = mutant, folder / "broken.py"
+        self._broken.write_text(mutant.break_source(), encoding="utf-8")
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -88,66 +102,92 @@ class _Finder(importlib.abc.MetaPathFinder):
         if fullname != self._mutant.module:
             return None
         place = str(ROOT / self._mutant.file)
-        return importlib.util.spec_from_file_location(fullname, place, loader=_Loader(fullname, place, self._text))
+        return importlib.util.spec_from_file_location(fullname, place, loader=_Loader(fullname, place, self._broken))
 
 
-def _run_tests(mutant: Mutant | None, tests: Sequence[str]) -> None:
+class _Tell:
+    """Tells the parent process which test failed."""
+
+    def __init__(self, failed: Connection) -> None:
+        self._failed = failed
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        if report.failed:
+            self._failed.send(report.nodeid)
+
+
+def _run_tests(mutant: Mutant | None, tests: Sequence[str], failed: Connection) -> None:
     """Runs tests in this process, on broken code if there is a mutant, and ends it with pytest's exit code."""
     sys.stdout.flush()
     with open(os.devnull, "w") as sink:
         os.dup2(sink.fileno(), 1)
         os.dup2(sink.fileno(), 2)
-    if mutant is not None:
-        sys.meta_path.insert(0, _Finder(mutant))
     import pytest
 
-    os._exit(int(pytest.main(["-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", FAST, *tests])))
+    with tempfile.TemporaryDirectory() as folder:
+        if mutant is not None:
+            sys.meta_path.insert(0, _Finder(mutant, Path(folder)))
+        options = ["-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", FAST]
+        code = int(pytest.main([*options, *tests], plugins=[_Tell(failed)]))
+    os._exit(code)
 
 
-def run_tests(mutant: Mutant | None, tests: Sequence[str]) -> int | None:
-    """Runs tests in a process of their own; gives pytest's exit code, None if they took too long."""
-    child = multiprocessing.get_context("fork").Process(target=_run_tests, args=(mutant, tests))
+def run_tests(mutant: Mutant | None, tests: Sequence[str]) -> tuple[int | None, str]:
+    """Runs tests in a process of their own; gives pytest's exit code, None if they took too long, and what failed."""
+    context = multiprocessing.get_context("fork")
+    failed, end = context.Pipe(duplex=False)
+    child = context.Process(target=_run_tests, args=(mutant, tests, end))
     child.start()
     child.join(None if mutant is None else MOST_SECONDS)
     if child.exitcode is None:
         child.kill()
         child.join()
-        return None
-    return child.exitcode
+        return None, ""
+    return child.exitcode, failed.recv() if failed.poll() else ""
 
 
-def judge(mutant: Mutant) -> str:
-    """Says in a few words what became of a mutant; they begin with "lives" if no test noticed."""
-    code = run_tests(mutant, mutant.tests)
+def judge(mutant: Mutant) -> bool:
+    """Says what became of a mutant, and whether a test noticed it."""
+    started = time.monotonic()
+    code, test = run_tests(mutant, mutant.tests)
     # 1: a test failed. All else, such as an import that failed, is no test's merit.
-    return {1: "caught", None: "caught: it hung"}.get(code, f"lives: pytest's exit code {code}")
+    outcome = {1: f"caught by {test}", None: "caught: it hung"}.get(code, f"LIVES: pytest's exit code {code}")
+    print(f"{time.monotonic() - started:5.1f} s  {mutant.name} ({mutant.file}): {outcome}", flush=True)
+    return code in (1, None)
+
+
+def judge_all(mutants: Sequence[Mutant], *, jobs: int) -> list[bool] | None:
+    """Judges mutants, if all their tests pass on the code as it is; else says which does not, and gives None."""
+    tests = sorted({test for mutant in mutants for test in mutant.tests})
+    with ThreadPoolExecutor(jobs) as pool:
+        for code, test in pool.map(lambda part: run_tests(None, part), [t for t in (tests[::2], tests[1::2]) if t]):
+            if code != 0:
+                print(f"the tests do not pass on the code as it is (pytest's exit code {code}): {test}")
+                return None
+        return list(pool.map(judge, mutants))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the mutants asked for."""
+    """Runs the mutants asked for, those that need no TensorFlow first."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__.partition("\n")[0])
     parser.add_argument("words", nargs="*")
     parser.add_argument("--jobs", type=int, default=2)
     asked = parser.parse_args(arguments)
-    mutants = read_mutants(asked.words)
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    started, mutants = time.monotonic(), read_mutants(asked.words)
     for mutant in mutants:
         mutant.break_source()
-    # Imported once, before any process is forked; the package itself is imported by each.
-    for heavy in ("numpy", "scipy.stats", "pandas", "polars", "dp_accounting", "tensorflow", "pytest", "hypothesis"):
-        __import__(heavy)
-    started = time.monotonic()
-    every_test = sorted({test for mutant in mutants for test in mutant.tests})
-    code = run_tests(None, every_test)
-    if code != 0:
-        print(f"the tests do not pass on the code as it is (pytest's exit code {code}): {' '.join(every_test)}")
-        return 1
-    with ThreadPoolExecutor(asked.jobs) as pool:
-        outcomes = list(pool.map(judge, mutants))
-    for mutant, outcome in zip(mutants, outcomes, strict=True):
-        print(f"{outcome}: {mutant.name} ({mutant.file})")
-    living = sum(outcome.startswith("lives") for outcome in outcomes)
-    print(f"{len(mutants)} mutants, {living} live, {time.monotonic() - started:.0f} s")
-    return 1 if living else 0
+    caught: list[bool] = []
+    for training, heavy in ((False, _HEAVY), (True, ("tensorflow",))):
+        chosen = [mutant for mutant in mutants if mutant.trains is training]
+        for name in heavy if chosen else ():
+            __import__(name)
+        outcomes = judge_all(chosen, jobs=asked.jobs) if chosen else []
+        if outcomes is None:
+            return 1
+        caught += outcomes
+    print(f"{len(caught)} mutants, {caught.count(False)} live, {time.monotonic() - started:.0f} s")
+    return 0 if all(caught) else 1
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from dpwgan.errors import PrivacyError
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.events import (
     Event,
+    discrete_gaussian,
     exponential_selection,
     gaussian,
     laplace,
@@ -18,8 +19,10 @@ from dpwgan.privacy.events import (
     stable_selection,
     wishart,
 )
+from dpwgan.privacy.journal import Journal
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.mechanisms.discovery import select_categories
+from dpwgan.privacy.mechanisms.discrete_gaussian import add_discrete_gaussian_noise
 from dpwgan.privacy.mechanisms.exponential import select_by_exponential_mechanism
 from dpwgan.privacy.mechanisms.gaussian import add_gaussian_noise
 from dpwgan.privacy.mechanisms.laplace import add_laplace_noise
@@ -56,6 +59,11 @@ def open_steps(times: int = 6, **more: Any) -> tuple[Ledger, Steps]:
             ),
         ),
         (
+            discrete_gaussian(noise_multiplier=3.0, cells=25),
+            COUNTS,
+            lambda exact, rng: add_discrete_gaussian_noise(exact, stddev=15.0, rng=rng),
+        ),
+        (
             laplace(epsilon=0.3),
             COUNTS,
             lambda exact, rng: (
@@ -69,9 +77,9 @@ def open_steps(times: int = 6, **more: Any) -> tuple[Ledger, Steps]:
             lambda exact, rng: add_wishart_noise(exact, trace_bound=5, epsilon=0.3, rng=rng)[:2],
         ),
     ],
-    ids=["gaussian", "laplace", "wishart"],
+    ids=["gaussian", "discrete", "laplace", "wishart"],
 )
-def test_noise_is_that_of_the_reserved_event_when_released(event: Event, exact: Any, expected: Any) -> None:
+def test_noise_is_that_of_the_reserved_event_when_released(event, exact, expected):
     watcher = Watcher()
     ledger = open_ledger([make_release("counts", event, sensitivity=5.0)], source=7, observers=[watcher])
     noisy = ledger.release("counts", lambda: exact)
@@ -87,7 +95,7 @@ def test_noise_is_that_of_the_reserved_event_when_released(event: Event, exact: 
 
 @pytest.mark.statistical
 @pytest.mark.parametrize(("share", "broken"), [(1.0, False), (0.9, True)])
-def test_noise_has_the_reserved_variance_when_measured_by_chi_square(share: float, broken: bool) -> None:
+def test_noise_has_the_reserved_variance_when_measured_by_chi_square(share, broken):
     """The twin charges for a tenth less noise than the test is told of."""
     ledger = open_ledger([make_release("counts", gaussian(noise_multiplier=share * 3.0), sensitivity=2.0)])
     normal = ledger.release("counts", lambda: np.zeros(20_000)).values / 6.0
@@ -96,7 +104,7 @@ def test_noise_has_the_reserved_variance_when_measured_by_chi_square(share: floa
     assert bool(rejected) is broken
 
 
-def test_arrays_are_released_as_one_vector_when_they_are_released_together() -> None:
+def test_arrays_are_released_as_one_vector_when_they_are_released_together():
     release = make_release("counts", gaussian(noise_multiplier=3.0), 2)
     ledger = open_ledger([release], source=7)
     parts = ledger.release_all("counts", lambda: [COUNTS, np.ones(5)])
@@ -106,7 +114,7 @@ def test_arrays_are_released_as_one_vector_when_they_are_released_together() -> 
     assert parts[0].values.shape == COUNTS.shape
 
 
-def test_selection_is_that_of_the_reserved_epsilon_when_selected() -> None:
+def test_selection_is_that_of_the_reserved_epsilon_when_selected():
     scores = np.linspace(0.0, 60.0, 30)
     watcher = Watcher()
     release = make_release("selections", exponential_selection(epsilon=0.4), 200, sensitivity=3.0)
@@ -121,7 +129,7 @@ def test_selection_is_that_of_the_reserved_epsilon_when_selected() -> None:
 
 
 @pytest.mark.parametrize("relation", list(NeighboringRelation))
-def test_cells_are_those_of_the_ledgers_relation_and_budget_when_discovered(relation: NeighboringRelation) -> None:
+def test_cells_are_those_of_the_ledgers_relation_and_budget_when_discovered(relation):
     events = [stable_selection(epsilon=epsilon, delta=1e-4) for epsilon in (0.3, 0.9)]
     lines = [make_release(f"cells {number}", event) for number, event in enumerate(events)]
     ledger = open_ledger(lines, relation=relation, source=7, budget=Budget(epsilon=10.0, delta=1e-3))
@@ -145,7 +153,7 @@ def refuse_to_compute() -> Any:
 
 
 @pytest.mark.parametrize("act", ["release", "select"])
-def test_nothing_is_computed_when_it_was_not_charged(act: str) -> None:
+def test_nothing_is_computed_when_it_was_not_charged(act):
     event: Event = gaussian(noise_multiplier=1.0) if act == "release" else exponential_selection(epsilon=1.0)
     ledger = open_ledger([make_release("line", event)])
     door = getattr(ledger, act)
@@ -164,7 +172,19 @@ def test_nothing_is_computed_when_it_was_not_charged(act: str) -> None:
     assert blind.charged == {"line": 0}
 
 
-def test_a_charge_stands_when_computing_fails() -> None:
+def test_charges_are_those_of_their_own_line_when_there_are_several():
+    others = [make_release(label, gaussian(noise_multiplier=1.0), 9) for label in ("first", "last")]
+    lines = [make_release("counts", gaussian(noise_multiplier=1.0), 9), make_release("steps", STEP, 9)]
+    lines.append(make_release("selections", exponential_selection(epsilon=1.0), 9))
+    ledger = open_ledger([others[0], *lines, others[1]])
+    ledger.release("counts", lambda: COUNTS)
+    for _ in range(2):
+        ledger.select("selections", lambda: np.ones(2))
+    ledger.open("steps").charge(3)
+    assert ledger.charged == {"first": 0, "counts": 1, "steps": 3, "selections": 2, "last": 0}
+
+
+def test_a_charge_stands_when_computing_fails():
     ledger = open_ledger([make_release("line", gaussian(noise_multiplier=1.0))])
     with pytest.raises(ZeroDivisionError):
         ledger.release("line", lambda: np.ones(1 // 0))
@@ -180,13 +200,13 @@ def test_a_charge_stands_when_computing_fails() -> None:
     ],
     ids=lambda event: type(event).__name__,
 )
-def test_numbers_are_refused_when_another_kind_of_event_was_charged(event: Event) -> None:
+def test_numbers_are_refused_when_another_kind_of_event_was_charged(event):
     ledger = open_ledger([make_release("line", event, 3)])
     with pytest.raises(PrivacyError, match="no noise on numbers"):
         ledger.release("line", lambda: np.ones(2))
 
 
-def test_selections_batches_and_cells_are_refused_when_a_gaussian_was_charged() -> None:
+def test_selections_batches_and_cells_are_refused_when_a_gaussian_was_charged():
     ledger = open_ledger([make_release("line", gaussian(noise_multiplier=2.0), 3)])
     with pytest.raises(PrivacyError, match="no selection"):
         ledger.select("line", lambda: np.ones(2))
@@ -199,18 +219,23 @@ def test_selections_batches_and_cells_are_refused_when_a_gaussian_was_charged() 
 
 
 @pytest.mark.parametrize("sensitivity", [0.0, -1.0, math.inf, math.nan])
-def test_release_is_refused_when_its_sensitivity_is_no_size(sensitivity: float) -> None:
+def test_release_is_refused_when_its_sensitivity_is_no_size(sensitivity):
     with pytest.raises(PrivacyError, match="sensitivity"):
         make_release("line", gaussian(noise_multiplier=1.0), sensitivity=sensitivity)
 
 
-def test_whole_numbers_are_refused_when_their_sensitivity_is_none() -> None:
+def test_counts_are_refused_when_their_sensitivity_is_another_than_their_events():
+    with pytest.raises(PrivacyError, match="the root of that"):
+        make_release("line", discrete_gaussian(noise_multiplier=1.0, cells=4), sensitivity=1.0)
+
+
+def test_whole_numbers_are_refused_when_their_sensitivity_is_none():
     ledger = open_ledger([make_release("line", laplace(epsilon=1.0), sensitivity=1.5)])
     with pytest.raises(PrivacyError, match="whole numbers"):
         ledger.release("line", lambda: COUNTS)
 
 
-def test_stddev_is_refused_when_the_event_has_none() -> None:
+def test_stddev_is_refused_when_the_event_has_none():
     for event in (exponential_selection(epsilon=1.0), wishart(epsilon=1.0)):
         with pytest.raises(PrivacyError, match="no stddev"):
             _ = make_release("line", event).stddev
@@ -221,7 +246,7 @@ def test_stddev_is_refused_when_the_event_has_none() -> None:
 # -------------------------------------------------------------------------------------------------------------- steps
 
 
-def test_batches_and_noise_are_those_of_what_was_reserved_when_steps_are_taken() -> None:
+def test_batches_and_noise_are_those_of_what_was_reserved_when_steps_are_taken():
     _, steps = open_steps()
     streams = make_streams(1)
     steps.charge(6)
@@ -240,7 +265,7 @@ def test_batches_and_noise_are_those_of_what_was_reserved_when_steps_are_taken()
 
 @pytest.mark.statistical
 @pytest.mark.parametrize(("share", "broken"), [(1.0, False), (1.05, True)])
-def test_batches_hold_each_row_as_often_as_reserved_when_many_are_drawn(share: float, broken: bool) -> None:
+def test_batches_hold_each_row_as_often_as_reserved_when_many_are_drawn(share, broken):
     """The twin reserves a twentieth more than the test is told of: q times 1.05."""
     event = poisson_gaussian(sampling_probability=0.25 * share, noise_multiplier=2.0)
     steps = open_ledger([make_release("steps", event, 200)]).open("steps")
@@ -253,7 +278,7 @@ def test_batches_hold_each_row_as_often_as_reserved_when_many_are_drawn(share: f
     assert bool(rejected) is broken
 
 
-def test_steps_are_refused_when_they_were_not_charged() -> None:
+def test_steps_are_refused_when_they_were_not_charged():
     ledger, steps = open_steps(5)
     with pytest.raises(PrivacyError, match="0 of 0"):
         steps.draw_batches(9)
@@ -272,7 +297,21 @@ def test_steps_are_refused_when_they_were_not_charged() -> None:
     assert ledger.charged == {"steps": 5}
 
 
-def test_batches_and_noise_take_turns_when_steps_are_taken() -> None:
+def test_steps_that_an_earlier_life_charged_are_not_taken_again_when_a_run_goes_on():
+    class Told(Journal):
+        charged = {"steps": 4}  # noqa: RUF012
+
+    steps = open_ledger([make_release("steps", STEP, 6)], journal=Told()).open("steps")
+    assert steps.first == 4
+    with pytest.raises(PrivacyError, match="4 of 4 charged"):
+        steps.draw_batches(9)
+    steps.charge(2)
+    steps.draw_batches(9, steps=2)
+    with pytest.raises(PrivacyError, match="6 of 6 reserved"):
+        steps.charge(1)
+
+
+def test_batches_and_noise_take_turns_when_steps_are_taken():
     _, steps = open_steps()
     steps.charge(6)
     with pytest.raises(PrivacyError, match="without a batch"):
@@ -289,7 +328,7 @@ def test_batches_and_noise_take_turns_when_steps_are_taken() -> None:
     steps.draw_batches(9)
 
 
-def test_a_worker_draws_batches_and_no_noise_when_its_ledger_is_charged_with_the_chiefs_counts() -> None:
+def test_a_worker_draws_batches_and_no_noise_when_its_ledger_is_charged_with_the_chiefs_counts():
     ledger, steps = open_steps(with_noise=False)
     with pytest.raises(PrivacyError):
         steps.draw_batches(9)
@@ -303,7 +342,7 @@ def test_a_worker_draws_batches_and_no_noise_when_its_ledger_is_charged_with_the
             draw()
 
 
-def test_steps_are_told_when_a_row_is_watched() -> None:
+def test_steps_are_told_when_a_row_is_watched():
     watcher, blind = Watcher(row=4), Watcher()
     ledger = open_ledger([make_release("steps", STEP, 3)], observers=[blind, watcher])
     steps = ledger.open("steps")

@@ -9,28 +9,29 @@ from dpwgan.privacy.events import discrete_gaussian, exponential_selection, gaus
 from tests.privacy.reference_events import to_dp_event
 
 
-@pytest.mark.parametrize("probability", [0.0, -0.1, 1.01, math.nan])
-def test_sampled_event_is_refused_when_probability_is_out_of_range(probability):
+@pytest.mark.parametrize(
+    ("make", "settings"),
+    [
+        *(
+            (poisson_gaussian, {"sampling_probability": q, "noise_multiplier": 1.0})
+            for q in (0.0, -0.1, 1.01, math.nan)
+        ),
+        *((gaussian, {"noise_multiplier": noise}) for noise in (0.0, -1.0, math.nan, math.inf)),
+        *(
+            (poisson_gaussian, {"sampling_probability": 0.1, "noise_multiplier": noise})
+            for noise in (0.0, -1.0, math.nan, math.inf)
+        ),
+        # A replaced record counts no less than one that is zeroed out.
+        (gaussian, {"noise_multiplier": 1.0, "replace_one_factor": 0.5}),
+        (stable_selection, {"epsilon": 1.0, "delta": 0.0}),
+        (exponential_selection, {"epsilon": 0.0}),
+        (exponential_selection, {"epsilon": math.inf}),
+        (exponential_selection, {"epsilon": 1.0, "replace_one_factor": 2.5}),
+    ],
+)
+def test_event_is_refused_when_a_number_is_out_of_range(make, settings):
     with pytest.raises(PrivacyError):
-        poisson_gaussian(sampling_probability=probability, noise_multiplier=1.0)
-
-
-@pytest.mark.parametrize("noise", [0.0, -1.0, math.nan, math.inf])
-def test_event_is_refused_when_noise_is_not_finite_and_above_zero(noise):
-    with pytest.raises(PrivacyError):
-        gaussian(noise_multiplier=noise)
-    with pytest.raises(PrivacyError):
-        poisson_gaussian(sampling_probability=0.1, noise_multiplier=noise)
-
-
-def test_gaussian_event_is_refused_when_a_replaced_record_counts_less_than_a_zeroed_one():
-    with pytest.raises(PrivacyError):
-        gaussian(noise_multiplier=1.0, replace_one_factor=0.5)
-
-
-def test_selection_event_is_refused_when_delta_is_zero():
-    with pytest.raises(PrivacyError):
-        stable_selection(epsilon=1.0, delta=0.0)
+        make(**settings)
 
 
 def test_every_event_is_json_when_described():
@@ -50,9 +51,3 @@ def test_events_are_those_of_dp_accounting_when_translated():
     assert to_dp_event(gaussian(noise_multiplier=3)) == dp_accounting.GaussianDpEvent(3.0)
     # The Gaussian of the same zCDP: 1/(2 s^2) = epsilon^2 / 8.
     assert to_dp_event(exponential_selection(epsilon=0.5)) == dp_accounting.GaussianDpEvent(4.0)
-
-
-@pytest.mark.parametrize("change", [{"epsilon": 0.0}, {"epsilon": math.inf}, {"replace_one_factor": 2.5}])
-def test_exponential_selection_is_refused_when_a_number_is_out_of_range(change):
-    with pytest.raises(PrivacyError):
-        exponential_selection(**{"epsilon": 1.0, **change})

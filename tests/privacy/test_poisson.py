@@ -25,7 +25,7 @@ def draw_sizes(*, records: int, probability: float, trials: int, fixed: bool = F
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("probability", [0.003, 0.05, 0.4, 0.97])
-def test_every_record_is_drawn_equally_often_when_batches_are_many(probability: float) -> None:
+def test_every_record_is_drawn_equally_often_when_batches_are_many(probability):
     records, trials = 50, 4_000
     counts, _ = draw_sizes(records=records, probability=probability, trials=trials)
     variance = trials * probability * (1 - probability)
@@ -35,7 +35,7 @@ def test_every_record_is_drawn_equally_often_when_batches_are_many(probability: 
 
 
 @pytest.mark.statistical
-def test_batch_sizes_are_binomial_when_drawn_by_gaps_and_a_fixed_size_is_found_out() -> None:
+def test_batch_sizes_are_binomial_when_drawn_by_gaps_and_a_fixed_size_is_found_out():
     records, probability, trials = 60, 0.1, 3_000
     expected = stats.binom.pmf(np.arange(16), records, probability) * trials
 
@@ -52,7 +52,7 @@ def test_batch_sizes_are_binomial_when_drawn_by_gaps_and_a_fixed_size_is_found_o
 
 
 @pytest.mark.statistical
-def test_neighbouring_records_are_drawn_independently_when_batches_are_many() -> None:
+def test_neighbouring_records_are_drawn_independently_when_batches_are_many():
     rng = np.random.default_rng(2)
     together = 0
     trials, probability = 20_000, 0.3
@@ -62,18 +62,24 @@ def test_neighbouring_records_are_drawn_independently_when_batches_are_many() ->
     assert stats.binomtest(together, trials, probability**2).pvalue > FALSE_ALARM
 
 
-def test_batch_is_the_whole_table_when_the_probability_is_one() -> None:
+def test_every_record_and_every_size_come_as_often_as_stated_when_batches_are_many_under_one_seed():
+    counts, sizes = draw_sizes(records=6, probability=0.3, trials=20_000)
+    assert counts / 20_000 == pytest.approx(np.full(6, 0.3), abs=0.01)
+    assert sizes.var() == pytest.approx(6 * 0.3 * 0.7, rel=0.05)
+
+
+def test_batch_is_the_whole_table_when_the_probability_is_one():
     rows = sample_poisson_rows(7, sampling_probability=1.0, rng=np.random.default_rng(0))
     assert rows.tolist() == list(range(7))
 
 
-def test_batch_may_be_empty_when_the_probability_is_small() -> None:
+def test_batch_may_be_empty_when_the_probability_is_small():
     rng = np.random.default_rng(0)
     sizes = [len(sample_poisson_rows(10, sampling_probability=1e-4, rng=rng)) for _ in range(200)]
     assert min(sizes) == 0
 
 
-def test_rows_ascend_without_repeats_when_drawn_from_a_large_table() -> None:
+def test_rows_ascend_without_repeats_when_drawn_from_a_large_table():
     rows = sample_poisson_rows(1_000_000, sampling_probability=0.01, rng=np.random.default_rng(0))
     assert np.all(np.diff(rows) > 0)
     assert rows[0] >= 0
@@ -82,6 +88,6 @@ def test_rows_ascend_without_repeats_when_drawn_from_a_large_table() -> None:
     assert rows[-1] > 990_000  # the tail of the table takes part
 
 
-def test_gaps_do_not_overflow_when_the_probability_is_tiny() -> None:
+def test_gaps_do_not_overflow_when_the_probability_is_tiny():
     rows = sample_poisson_rows(5, sampling_probability=1e-15, rng=np.random.default_rng(0))
     assert len(rows) == 0

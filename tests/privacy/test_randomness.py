@@ -3,14 +3,13 @@
 import copy
 import pickle
 import secrets
-from collections.abc import Callable
 
 import numpy as np
 import pytest
 import randomgen
 
 from dpwgan.errors import UsageError
-from dpwgan.privacy.randomness import Streams, make_streams
+from dpwgan.privacy.randomness import Streams, branch, make_streams
 from tests.forks import do_in_child
 
 
@@ -18,18 +17,40 @@ def first_numbers(streams: Streams) -> list[float]:
     return [float(rng.random()) for rng in (streams.noise, streams.batches, streams.model)]
 
 
-def test_streams_repeat_when_seeded_alike() -> None:
+def test_streams_repeat_when_seeded_alike():
     assert first_numbers(make_streams(7)) == first_numbers(make_streams(7))
     assert make_streams(7).seeded
 
 
-def test_streams_differ_when_not_seeded() -> None:
+def test_streams_are_others_when_a_seeded_run_has_another_life_or_worker():
+    numbers = [
+        number
+        for life in range(3)
+        for worker in range(3)
+        for number in first_numbers(make_streams(7, life=life, worker=worker))
+    ]
+    assert len(set(numbers)) == len(numbers)
+
+
+def test_branch_has_all_128_bits_of_its_key_when_made():
+    class Bits:
+        """A stream whose next 128 bits are known."""
+
+        def integers(self, high: int, *, size: int, dtype: object) -> list[int]:
+            assert (high, size) == (1 << 64, 2)
+            return [5, 7]
+
+    known = np.random.Generator(randomgen.AESCounter(key=7 << 64 | 5))
+    assert branch(Bits()).random() == known.random()  # type: ignore[arg-type]
+
+
+def test_streams_differ_when_not_seeded():
     one, other = make_streams(), make_streams()
     assert not one.seeded
     assert set(first_numbers(one)).isdisjoint(first_numbers(other))
 
 
-def test_streams_have_keys_of_their_own_when_not_seeded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_streams_have_keys_of_their_own_when_not_seeded(monkeypatch):
     asked: list[int] = []
 
     def watch(bits: int) -> int:
@@ -42,14 +63,14 @@ def test_streams_have_keys_of_their_own_when_not_seeded(monkeypatch: pytest.Monk
     assert asked == [128, 128, 128]
 
 
-def test_streams_of_one_run_are_unrelated_when_drawn_at_length() -> None:
+def test_streams_of_one_run_are_unrelated_when_drawn_at_length():
     streams = make_streams(7)
     noise, batches, model = (rng.standard_normal(20_000) for rng in (streams.noise, streams.batches, streams.model))
     for one, other in ((noise, batches), (noise, model), (batches, model)):
         assert abs(np.corrcoef(one, other)[0, 1]) < 5 / np.sqrt(20_000)
 
 
-def test_noise_does_not_follow_numpys_global_seed_when_that_is_set() -> None:
+def test_noise_does_not_follow_numpys_global_seed_when_that_is_set():
     np.random.seed(0)
     one = first_numbers(make_streams())
     np.random.seed(0)
@@ -57,7 +78,7 @@ def test_noise_does_not_follow_numpys_global_seed_when_that_is_set() -> None:
 
 
 @pytest.mark.parametrize("drawn_before", [0, 3])
-def test_child_draws_other_noise_when_the_process_forks_after_streams_are_made(drawn_before: int) -> None:
+def test_child_draws_other_noise_when_the_process_forks_after_streams_are_made(drawn_before):
     streams, seeded = make_streams(), make_streams(7)
     plain = np.random.Generator(randomgen.AESCounter(key=1))
     for _ in range(drawn_before):
@@ -78,9 +99,7 @@ def test_child_draws_other_noise_when_the_process_forks_after_streams_are_made(d
 
 @pytest.mark.parametrize("copied", [pickle.dumps, copy.copy, copy.deepcopy])
 @pytest.mark.parametrize("seed", [None, 7])
-def test_noise_is_refused_to_whoever_wants_a_copy_of_its_generator(
-    seed: int | None, copied: Callable[[object], object]
-) -> None:
+def test_noise_is_refused_to_whoever_wants_a_copy_of_its_generator(seed, copied):
     streams = make_streams(seed)
     for generator in (streams.noise, streams.batches):
         with pytest.raises(UsageError, match="cannot be copied"):

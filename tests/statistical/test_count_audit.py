@@ -117,7 +117,7 @@ def claim(charges: Sequence[Charge], relation: NeighboringRelation) -> float:
 
 
 @pytest.mark.parametrize(("hits", "false_alarms"), [(0, 0), (8_000, 8_000), (8_000, 0), (400, 20)])
-def test_lower_bound_is_below_what_was_seen_when_runs_are_few(hits: int, false_alarms: int) -> None:
+def test_lower_bound_is_below_what_was_seen_when_runs_are_few(hits, false_alarms):
     said_without, said_with = np.arange(TRIALS) < false_alarms, np.arange(TRIALS) < hits
     found = lower_bound_on_epsilon(said_without, said_with)
     assert found < math.log(max(hits, 1e-9) / max(false_alarms, 1e-9)) or hits == false_alarms == TRIALS
@@ -137,9 +137,7 @@ def choose_threshold(share: float) -> float:
 @pytest.mark.statistical
 @pytest.mark.parametrize("relation", [ZERO_OUT, REPLACE_ONE])
 @pytest.mark.parametrize(("share", "broken"), [(1.0, False), (1 / 3, True)])
-def test_audit_of_moments_stays_below_the_claim_when_a_canary_comes_and_goes(
-    relation: NeighboringRelation, share: float, broken: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_audit_of_moments_stays_below_the_claim_when_a_canary_comes_and_goes(relation, share, broken, monkeypatch):
     line = replace(plan_moments(noise_multiplier=NOISE[relation]), times=2 * TRIALS)
     watcher = Watcher()
     ledger = open_ledger([line], source=Weaker(seed=1, share=share), observers=[watcher])
@@ -171,9 +169,7 @@ def test_audit_of_moments_stays_below_the_claim_when_a_canary_comes_and_goes(
 @pytest.mark.statistical
 @pytest.mark.parametrize("relation", [ZERO_OUT, REPLACE_ONE])
 @pytest.mark.parametrize(("share", "broken"), [(1.0, False), (1 / 3, True)])
-def test_audit_of_a_question_stays_below_the_claim_when_a_canary_comes_and_goes(
-    relation: NeighboringRelation, share: float, broken: bool
-) -> None:
+def test_audit_of_a_question_stays_below_the_claim_when_a_canary_comes_and_goes(relation, share, broken):
     """A selection and its answer: which pair was asked for gives the canary away, and so does what was answered."""
     noise_multiplier, selection_epsilon = NOISE[relation], 0.3
     lines = plan_queries(2 * TRIALS, selection_epsilon=selection_epsilon, answer_noise_multiplier=noise_multiplier)
@@ -215,7 +211,7 @@ def test_audit_of_a_question_stays_below_the_claim_when_a_canary_comes_and_goes(
 
 @pytest.mark.statistical
 @pytest.mark.parametrize(("factor", "broken"), [(1.0, False), (3.0, True)])
-def test_audit_of_a_selection_stays_below_the_claim_when_a_canary_comes_and_goes(factor: float, broken: bool) -> None:
+def test_audit_of_a_selection_stays_below_the_claim_when_a_canary_comes_and_goes(factor, broken):
     """The selection by itself: the twin draws at three times the epsilon that it was planned with."""
     planned = 1.0
     # Next to no noise on answers, so that a gain is the whole error.

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dpwgan.errors import DataError, DpwganError, TransferError, UsageError
 from dpwgan.table.arrays import read_images, read_label_bytes
-from dpwgan.table.formats import check_format, get_format
+from dpwgan.table.formats import check_format
 from dpwgan.table.reader import open_table
 from dpwgan.table.writer import write_table
 from tests.table.images import draw_images, get_layout, make_schema
@@ -29,7 +29,7 @@ def put(folder: Path, name: str = "data.npz", **arrays: Any) -> Path:
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=12)
 @given(st.data())
-def test_table_is_the_same_when_it_is_written_as_npz_csv_or_parquet(tmp_path: Path, data: st.DataObject) -> None:
+def test_table_is_the_same_when_it_is_written_as_npz_csv_or_parquet(tmp_path, data):
     schema = data.draw(
         st.sampled_from([GRAY, COLOURED, make_schema(3, 2, label={"type": "enum", "values": ["a", "ß"]})])
     )
@@ -46,7 +46,7 @@ def test_table_is_the_same_when_it_is_written_as_npz_csv_or_parquet(tmp_path: Pa
         assert pl.concat(table.frames()).equals(frame)
 
 
-def test_archive_holds_the_documented_arrays_when_written(tmp_path: Path) -> None:
+def test_archive_holds_the_documented_arrays_when_written(tmp_path):
     images, labels = draw_images(5, 2, 3)
     table = open_table(put(tmp_path, images=images, labels=labels), GRAY)
     assert table.frame()["p4"].to_list() == [str(value) for value in images[:, 1, 1]]
@@ -59,7 +59,7 @@ def test_archive_holds_the_documented_arrays_when_written(tmp_path: Path) -> Non
         assert (written["labels"] == labels).all()
 
 
-def test_images_have_channels_last_when_they_are_coloured(tmp_path: Path) -> None:
+def test_images_have_channels_last_when_they_are_coloured(tmp_path):
     images = np.arange(12, dtype=np.uint8).reshape(2, 1, 2, 3)
     table = open_table(put(tmp_path, images=images, labels=np.array([0, 1])), COLOURED)
     assert table.frame().row(1) == ("6", "7", "8", "9", "10", "11", "1")
@@ -68,14 +68,14 @@ def test_images_have_channels_last_when_they_are_coloured(tmp_path: Path) -> Non
         assert (written["images"] == images).all()
 
 
-def test_channel_of_gray_images_may_be_written_out_when_read(tmp_path: Path) -> None:
+def test_channel_of_gray_images_may_be_written_out_when_read(tmp_path):
     images, labels = draw_images(4, 2, 3)
     flat = open_table(put(tmp_path, images=images, labels=labels), GRAY).frame()
     deep = open_table(put(tmp_path, images=images[..., None], labels=labels.astype(">u2")), GRAY).frame()
     assert flat.equals(deep)
 
 
-def test_archive_is_the_same_when_the_same_rows_are_written_twice(tmp_path: Path) -> None:
+def test_archive_is_the_same_when_the_same_rows_are_written_twice(tmp_path):
     images, labels = draw_images(4, 2, 3)
     table = open_table(put(tmp_path, images=images, labels=labels), GRAY)
     digests = [
@@ -94,9 +94,7 @@ def test_archive_is_the_same_when_the_same_rows_are_written_twice(tmp_path: Path
         ({"type": "enum", "values": ["0", "x"]}, "U"),
     ],
 )
-def test_labels_have_the_type_that_the_specs_ask_for_when_written(
-    tmp_path: Path, label: dict[str, Any], kind: str
-) -> None:
+def test_labels_have_the_type_that_the_specs_ask_for_when_written(tmp_path, label, kind):
     # Every row says 0, so that the rows could not tell.
     schema = make_schema(1, 2, label=label)
     token = schema.by_name["y"].tokens[0]  # type: ignore[union-attr]
@@ -126,7 +124,7 @@ FAULTS: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("case", FAULTS)
-def test_archive_is_refused_in_one_sentence_when(tmp_path: Path, case: str) -> None:
+def test_archive_is_refused_in_one_sentence_when(tmp_path, case):
     arrays, words = FAULTS[case]
     with pytest.raises(DataError) as caught:
         open_table(put(tmp_path, **arrays), GRAY)
@@ -134,7 +132,7 @@ def test_archive_is_refused_in_one_sentence_when(tmp_path: Path, case: str) -> N
     assert str(caught.value).endswith(".")
 
 
-def test_archive_is_refused_when_it_is_none_or_damaged(tmp_path: Path) -> None:
+def test_archive_is_refused_when_it_is_none_or_damaged(tmp_path):
     whole = put(tmp_path, images=IMAGES, labels=LABELS).read_bytes()
     single = io.BytesIO()
     np.save(single, IMAGES)
@@ -152,7 +150,7 @@ def test_archive_is_refused_when_it_is_none_or_damaged(tmp_path: Path) -> None:
         assert "'" + str(tmp_path / "bad.npz") in str(caught.value)
 
 
-def test_npz_is_refused_when_the_specs_are_not_those_of_images_alone(tmp_path: Path) -> None:
+def test_npz_is_refused_when_the_specs_are_not_those_of_images_alone(tmp_path):
     path = put(tmp_path, images=IMAGES, labels=LABELS)
     more = make_schema(2, 3, sex={"type": "enum", "count": 2}, age={"type": "integer", "min": 0, "max": 9})
     words = "the specs have 2 other columns, the first of them 'sex'"
@@ -164,13 +162,7 @@ def test_npz_is_refused_when_the_specs_are_not_those_of_images_alone(tmp_path: P
     check_format("out.npz", GRAY)
 
 
-def test_form_goes_by_the_end_of_the_name_when_asked() -> None:
-    assert [get_format(name) for name in ("a.npz", "A.NPZ", "a.parquet", "a.csv", "a.npz.gz", "-", "npz")] == [
-        *("npz", "npz", "parquet", "csv", "csv", "csv", "csv")
-    ]
-
-
-def test_pixels_and_labels_are_refused_when_they_are_no_bytes() -> None:
+def test_pixels_and_labels_are_refused_when_they_are_no_bytes():
     frame = pl.DataFrame({f"p{number}": ["0", "255", "7.0"] for number in range(6)} | {"y": ["0", "2", "255"]})
     layout = get_layout(GRAY)
     assert read_images(frame, layout)[:, 0, 0, 0].tolist() == [0, 255, 7]
@@ -182,7 +174,7 @@ def test_pixels_and_labels_are_refused_when_they_are_no_bytes() -> None:
         read_label_bytes(bad, layout)
 
 
-def test_rows_do_not_show_when_a_table_of_images_is_printed(tmp_path: Path) -> None:
+def test_rows_do_not_show_when_a_table_of_images_is_printed(tmp_path):
     table = open_table(put(tmp_path, images=IMAGES, labels=LABELS), GRAY)
     assert json.dumps(str(IMAGES[0, 0, 0])) not in repr(table)
     assert "array" not in repr(table)

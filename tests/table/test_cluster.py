@@ -20,11 +20,11 @@ def config(cluster: Any, role: Any = "worker", index: Any = 0) -> dict[str, str]
     "environment",
     [{}, {"TF_CONFIG": ""}, {"TF_CONFIG": "{}"}, config({"worker": ["a:1"]}), config({"chief": ["a:1"]}, "chief")],
 )
-def test_cluster_is_none_when_there_is_one_worker(environment: dict[str, str]) -> None:
+def test_cluster_is_none_when_there_is_one_worker(environment):
     assert read_cluster(environment) is None
 
 
-def test_chief_comes_first_when_the_cluster_has_one() -> None:
+def test_chief_comes_first_when_the_cluster_has_one():
     jobs = {"worker": ["b:2", "c:3"], "chief": ["a:1"]}
     assert read_cluster(config(jobs, "chief")) == Cluster(addresses=("a:1", "b:2", "c:3"), rank=0)
     assert read_cluster(config(jobs, "worker", 1)) == Cluster(addresses=("a:1", "b:2", "c:3"), rank=2)
@@ -48,12 +48,12 @@ def test_chief_comes_first_when_the_cluster_has_one() -> None:
         pytest.param(config({"worker": ["a:1", "b:99999"]}), id="a port that is none"),
     ],
 )
-def test_cluster_is_refused_when_it_is_not_of_the_form(environment: dict[str, str]) -> None:
+def test_cluster_is_refused_when_it_is_not_of_the_form(environment):
     with pytest.raises(UsageError, match="TF_CONFIG"):
         read_cluster(environment)
 
 
-def test_wait_ends_when_all_workers_are_there() -> None:
+def test_wait_ends_when_all_workers_are_there():
     addresses = tuple(f"127.0.0.1:{port}" for port in find_ports(3))
     ended: list[int] = []
 
@@ -79,13 +79,13 @@ def test_wait_ends_when_all_workers_are_there() -> None:
     assert sorted(ended) == [0, 1, 2]
 
 
-def test_wait_names_the_missing_worker_when_it_does_not_come() -> None:
+def test_wait_names_the_missing_worker_when_it_does_not_come():
     here, there = find_ports(2)
     with pytest.raises(ResourceError, match=rf"within 0 s; missing: 1 \(127.0.0.1:{there}\)"):
         wait_for_all(Cluster(addresses=(f"127.0.0.1:{here}", f"127.0.0.1:{there}"), rank=0), patience=0.01)
 
 
-def test_wait_says_so_when_the_own_port_is_taken() -> None:
+def test_wait_says_so_when_the_own_port_is_taken():
     with socket.create_server(("", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(ResourceError, match=f"cannot listen on its port {port}"):

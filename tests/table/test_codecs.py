@@ -55,25 +55,25 @@ class TestCategories:
     )
 
     @given(st.lists(st.sampled_from(TEXT.tokens)))
-    def test_cells_come_back_exactly_when_they_are_listed(self, cells: list[str]) -> None:
+    def test_cells_come_back_exactly_when_they_are_listed(self, cells):
         assert round_trip(self.TEXT, cells) == cells
 
-    def test_cell_is_refused_when_its_spelling_is_another(self) -> None:
+    def test_cell_is_refused_when_its_spelling_is_another(self):
         assert get_refusal(self.TEXT, ["a", "A", "b", "3", " a"]) == (
             "The table does not fit the specs: column 'c': 4 rows with a cell that is not one of its legal cells."
         )
 
-    def test_spellings_are_one_cell_when_the_column_is_of_whole_numbers(self) -> None:
+    def test_spellings_are_one_cell_when_the_column_is_of_whole_numbers(self):
         cells = ["3", "03", "3.0", " 3", "+3", "3e0", "0.3e1", "1.", "010", "-2.0", "99.0", "N", ""]
         assert round_trip(self.WHOLE, cells) == ["03"] * 7 + ["1", "10", "-2", "99", "N", ""]
 
     @pytest.mark.parametrize("cell", ["3.5", "nan", "inf", "٣", "1_0", " N", " ", "1e999", "2", "S3CRET"])
-    def test_cell_is_refused_when_no_listed_number_is_meant(self, cell: str) -> None:
+    def test_cell_is_refused_when_no_listed_number_is_meant(self, cell):
         message = get_refusal(self.WHOLE, ["1", cell])
         assert "1 row with" in message
         assert cell.strip() == "" or repr(cell) not in message
 
-    def test_nearest_listed_number_is_taken_when_the_rule_is_clamp(self) -> None:
+    def test_nearest_listed_number_is_taken_when_the_rule_is_clamp(self):
         column = CategoricalColumn(
             name="c", tokens=("1", "5", "99"), missing=("99",), integer=True, out_of_domain="clamp"
         )
@@ -82,15 +82,12 @@ class TestCategories:
         ]  # fmt: skip
         assert "1 row with" in get_refusal(column, ["x"])
 
-    def test_missing_code_is_taken_when_the_rule_is_missing(self) -> None:
+    def test_missing_code_is_taken_when_the_rule_is_missing(self):
         column = CategoricalColumn(name="c", tokens=("a", "?", ""), missing=("?", ""), out_of_domain="missing")
         assert round_trip(column, ["a", "b", ""]) == ["a", "?", ""]
 
-    def test_column_is_constant_when_it_lists_one_cell(self) -> None:
-        assert round_trip(CategoricalColumn(name="c", tokens=("only",)), ["only"] * 3) == ["only"] * 3
-
     @pytest.mark.parametrize("codes", [[5], [-1]])
-    def test_code_is_refused_when_it_is_beyond_the_list(self, codes: list[int]) -> None:
+    def test_code_is_refused_when_it_is_beyond_the_list(self, codes):
         with pytest.raises(DpwganError, match="beyond its 5 categories"):
             decode(self.TEXT, codes)
 
@@ -100,26 +97,19 @@ class TestNumbers:
     PAY = NumericColumn(name="pay", minimum=-100, maximum=1e6, integer=False, decimals=1, missing=("9999999", "N", ""))
 
     @given(st.lists(st.integers(0, 120)))
-    def test_whole_numbers_come_back_exactly_when_the_range_is_small(self, values: list[int]) -> None:
+    def test_whole_numbers_come_back_exactly_when_the_range_is_small(self, values):
         cells = [str(value) for value in values]
         assert round_trip(self.AGE, cells) == cells
 
     @given(st.lists(st.integers(0, 1 << 23)))
-    def test_whole_numbers_come_back_exactly_when_a_float32_can_tell_them_apart(self, values: list[int]) -> None:
+    def test_whole_numbers_come_back_exactly_when_a_float32_can_tell_them_apart(self, values):
         column = NumericColumn(name="n", minimum=0, maximum=1 << 23, integer=True)
         cells = [str(value) for value in values]
         assert round_trip(column, cells) == cells
 
     @settings(deadline=None)
-    @given(
-        low=st.floats(-1e6, 1e6),
-        width=st.floats(0.01, 1e6),
-        share=st.floats(0, 1),
-        decimals=st.integers(0, 4),
-    )
-    def test_number_comes_back_within_its_precision_when_it_is_in_range(
-        self, low: float, width: float, share: float, decimals: int
-    ) -> None:
+    @given(low=st.floats(-1e6, 1e6), width=st.floats(0.01, 1e6), share=st.floats(0, 1), decimals=st.integers(0, 4))
+    def test_number_comes_back_within_its_precision_when_it_is_in_range(self, low, width, share, decimals):
         high = low + width
         if math.ceil(low * 10**decimals) + 1 > math.floor(high * 10**decimals):
             return
@@ -130,14 +120,7 @@ class TestNumbers:
         assert abs(float(cell) - value) <= 1.01 * 10**-decimals + width * 2.0**-23
         assert len(cell.partition(".")[2]) == decimals
 
-    def test_numbers_are_scaled_to_one_when_encoded(self) -> None:
-        encoded = encode(self.AGE, ["0", " 60 ", "120.0", "1.2e2"])
-        assert encoded.codes is None
-        assert encoded.numbers is not None
-        assert encoded.numbers.dtype == np.float32
-        assert encoded.numbers.tolist() == [0, 0.5, 1, 1]
-
-    def test_missing_codes_come_first_and_available_last_when_a_number_may_be_missing(self) -> None:
+    def test_missing_codes_come_first_and_available_last_when_a_number_may_be_missing(self):
         encoded = encode(self.PAY, ["N", "9999999.0", "", " ", "-100", "9999999"])
         assert encoded.codes is not None
         assert encoded.numbers is not None
@@ -145,7 +128,7 @@ class TestNumbers:
         assert encoded.numbers.tolist() == [0] * 6
         assert decode(self.PAY, encoded.codes, encoded.numbers) == ["N", "9999999", "", "", "-100.0", "9999999"]
 
-    def test_missing_code_wins_when_it_lies_in_the_range(self) -> None:
+    def test_missing_code_wins_when_it_lies_in_the_range(self):
         column = NumericColumn(name="x", minimum=0, maximum=99, integer=True, missing=("99",))
         assert encode(column, ["99", "99.0", "98"]).codes.tolist() == [0, 0, 1]  # type: ignore[union-attr]
 
@@ -165,17 +148,17 @@ class TestNumbers:
             ("121", "is not between 0 and 120"),
         ],
     )
-    def test_cell_is_refused_with_its_rule_when_it_is_illegal(self, cell: str, rule: str) -> None:
+    def test_cell_is_refused_with_its_rule_when_it_is_illegal(self, cell, rule):
         assert get_refusal(self.AGE, ["5", cell, cell]) == (
             f"The table does not fit the specs: column 'age': 2 rows with a cell that {rule}."
         )
 
-    def test_nearest_number_is_taken_when_the_rule_is_clamp(self) -> None:
+    def test_nearest_number_is_taken_when_the_rule_is_clamp(self):
         column = NumericColumn(name="x", minimum=0.5, maximum=9.5, integer=True, out_of_domain="clamp")
         assert round_trip(column, ["0", "-5", "1e308", "-1e999", "3.4", "9.5"]) == ["1", "1", "9", "1", "3", "9"]
         assert "is not a number" in get_refusal(column, ["nan"])
 
-    def test_missing_code_is_taken_when_the_rule_is_missing(self) -> None:
+    def test_missing_code_is_taken_when_the_rule_is_missing(self):
         column = NumericColumn(name="x", minimum=0, maximum=9, integer=True, missing=("N", ""), out_of_domain="missing")
         assert round_trip(column, ["10", "abc", "1.5", "inf", "", "9"]) == ["N", "N", "N", "N", "", "9"]
 
@@ -192,18 +175,16 @@ class TestNumbers:
             (0, 4e18, 0, "0", "4000000000000000000"),
         ],
     )
-    def test_output_stays_in_range_when_the_method_gives_anything(
-        self, minimum: float, maximum: float, decimals: int, lowest: str, highest: str
-    ) -> None:
+    def test_output_stays_in_range_when_the_method_gives_anything(self, minimum, maximum, decimals, lowest, highest):
         column = NumericColumn(name="x", minimum=minimum, maximum=maximum, integer=False, decimals=decimals)
         numbers = [-math.inf, -3e38, -0.1, 0, 1, 1.5, 3e38, math.inf, math.nan]
         assert decode(column, numbers=numbers) == [lowest] * 4 + [highest] * 4 + [lowest]
 
-    def test_whole_numbers_have_a_point_when_the_column_has_decimals(self) -> None:
+    def test_whole_numbers_have_a_point_when_the_column_has_decimals(self):
         column = NumericColumn(name="x", minimum=-10, maximum=20000, integer=True, decimals=1)
         assert round_trip(column, ["15400.0", "15400", "-10"]) == ["15400.0", "15400.0", "-10.0"]
 
-    def test_number_has_no_sign_when_it_is_zero(self) -> None:
+    def test_number_has_no_sign_when_it_is_zero(self):
         column = NumericColumn(name="x", minimum=-1, maximum=1, integer=False, decimals=2)
         assert round_trip(column, ["-0.001", "0", "-0"]) == ["0.00"] * 3
 
@@ -219,7 +200,7 @@ class TestNumbers:
             CategoricalColumn(name="x", tokens=("a",), out_of_domain="missing"),
         ],
     )
-    def test_column_is_refused_when_its_rules_cannot_be_met(self, column: CategoricalColumn | NumericColumn) -> None:
+    def test_column_is_refused_when_its_rules_cannot_be_met(self, column):
         with pytest.raises(SpecsError, match="'x'"):
             make_codec(column)
 
@@ -227,13 +208,13 @@ class TestNumbers:
 class TestBins:
     AGE = NumericColumn(name="age", minimum=0, maximum=100, integer=True, edges=(0, 18, 65, 100), missing=("N", "999"))
 
-    def test_bin_holds_its_lower_edge_when_encoded(self) -> None:
+    def test_bin_holds_its_lower_edge_when_encoded(self):
         encoded = encode(self.AGE, ["0", "17", "18", "64", "65", "100", "N", "999.0"])
         assert encoded.numbers is None
         assert encoded.codes is not None
         assert encoded.codes.tolist() == [0, 0, 1, 1, 2, 2, 3, 4]
 
-    def test_every_number_of_a_bin_is_drawn_and_no_other_when_decoded(self) -> None:
+    def test_every_number_of_a_bin_is_drawn_and_no_other_when_decoded(self):
         cells = decode(self.AGE, np.repeat([0, 1, 2, 3, 4], 3000))
         assert sorted(map(int, set(cells[:3000]))) == list(range(18))
         assert sorted(map(int, set(cells[3000:6000]))) == list(range(18, 65))
@@ -242,24 +223,24 @@ class TestBins:
         assert set(cells[12000:]) == {"999"}
 
     @given(st.lists(st.integers(0, 100)))
-    def test_bin_is_the_same_when_a_decoded_number_is_encoded_again(self, values: list[int]) -> None:
+    def test_bin_is_the_same_when_a_decoded_number_is_encoded_again(self, values):
         codes = encode(self.AGE, [str(value) for value in values]).codes
         assert codes is not None
         again = encode(self.AGE, decode(self.AGE, codes)).codes
         assert again is not None
         assert again.tolist() == codes.tolist()
 
-    def test_reals_keep_their_digits_and_bin_when_decoded(self) -> None:
+    def test_reals_keep_their_digits_and_bin_when_decoded(self):
         column = NumericColumn(name="x", minimum=0, maximum=1, integer=False, decimals=2, edges=(0, 0.255, 1))
         cells = decode(column, np.repeat([0, 1], 4000))
         assert set(cells[:4000]) == {f"{step / 100:.2f}" for step in range(26)}
         assert set(cells[4000:]) == {f"{step / 100:.2f}" for step in range(26, 101)}
 
-    def test_nearest_number_is_written_when_a_bin_holds_none(self) -> None:
+    def test_nearest_number_is_written_when_a_bin_holds_none(self):
         column = NumericColumn(name="x", minimum=0, maximum=2, integer=True, edges=(0, 0.2, 0.4, 2))
         assert decode(column, [1, 1]) == ["0", "0"]
 
-    def test_drawing_is_even_when_a_bin_holds_several_numbers(self) -> None:
+    def test_drawing_is_even_when_a_bin_holds_several_numbers(self):
         # Chi-square with 17 degrees of freedom: above 75 by chance about once in 1e8. The twin draws one number more.
         cells = np.array(decode(self.AGE, np.zeros(18_000, dtype=np.int32))).astype(int)
         twin = np.where(np.arange(18_000) % 18 == 0, 3, cells)

@@ -33,14 +33,8 @@ def read(path: Path, schema: Schema) -> list[list[str]]:
     packed=st.booleans(),
 )
 def test_rows_are_those_of_pythons_reader_when_pieces_end_anywhere(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    rows: list[list[str]],
-    crlf: bool,
-    blank: int,
-    piece: int,
-    packed: bool,
-) -> None:
+    tmp_path, monkeypatch, rows, crlf, blank, piece, packed
+):
     ending = "\r\n" if crlf else "\n"
     text = "".join(",".join(map(quote_if_needed, row)) + ending for row in [["a", "b", "c"], *rows])
     data = (text + blank * ending).encode()
@@ -57,9 +51,7 @@ def test_rows_are_those_of_pythons_reader_when_pieces_end_anywhere(
 
 @pytest.mark.parametrize("piece", [1, 5, 64])
 @pytest.mark.parametrize("name", FAULTS)
-def test_refusal_is_the_same_when_pieces_are_small(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, piece: int
-) -> None:
+def test_refusal_is_the_same_when_pieces_are_small(tmp_path, monkeypatch, name, piece):
     data, error, words = FAULTS[name]
     path = put(tmp_path, data)
     monkeypatch.setattr(stream, "PIECE", piece)
@@ -70,7 +62,7 @@ def test_refusal_is_the_same_when_pieces_are_small(
     assert words in str(raised.value)
 
 
-def test_record_is_refused_when_it_has_no_end_in_sight(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_record_is_refused_when_it_has_no_end_in_sight(tmp_path, monkeypatch):
     monkeypatch.setattr(stream, "PIECE", 16)
     monkeypatch.setattr(csv_module, "SEGMENT", 16)
     monkeypatch.setattr(csv_module, "LONGEST_RECORD", 1 << 10)
@@ -78,7 +70,7 @@ def test_record_is_refused_when_it_has_no_end_in_sight(tmp_path: Path, monkeypat
         open_table(put(tmp_path, b'a,b\n1,"' + b"1,2\n" * 1_000), AB)
 
 
-def test_table_is_refused_when_it_changes_between_counting_and_parsing(tmp_path: Path) -> None:
+def test_table_is_refused_when_it_changes_between_counting_and_parsing(tmp_path):
     path = put(tmp_path, b"a,b\n1,2\n1,2\n")
     table = open_table(path, AB)
     path.write_bytes(b"a,b\n1,2\n")
@@ -86,7 +78,7 @@ def test_table_is_refused_when_it_changes_between_counting_and_parsing(tmp_path:
         table.frame()
 
 
-def test_pipe_is_read_twice_when_it_can_be_read_once(tmp_path: Path) -> None:
+def test_pipe_is_read_twice_when_it_can_be_read_once(tmp_path):
     import os
     import threading
 
@@ -101,7 +93,7 @@ def test_pipe_is_read_twice_when_it_can_be_read_once(tmp_path: Path) -> None:
             assert table.frame().rows() == [("1", "2"), ("2", "1")]
 
 
-def test_damage_is_told_when_it_is_found_late_in_an_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_damage_is_told_when_it_is_found_late_in_an_archive(tmp_path, monkeypatch):
     monkeypatch.setattr(stream, "PIECE", 64)
     monkeypatch.setattr(csv_module, "SEGMENT", 64)
     whole = gzip.compress(b"a,b\n" + b"1,2\n" * 1_000)
@@ -113,7 +105,7 @@ def test_damage_is_told_when_it_is_found_late_in_an_archive(tmp_path: Path, monk
 
 @pytest.mark.parametrize("width", [2, 3, 256, 257, 300])
 @pytest.mark.parametrize("more", [-1, 1, 256, 65_536])
-def test_record_is_found_ragged_when_it_has_any_number_of_cells_more(tmp_path: Path, width: int, more: int) -> None:
+def test_record_is_found_ragged_when_it_has_any_number_of_cells_more(tmp_path, width, more):
     header = ",".join(f"c{number}" for number in range(width))
     sound, ragged = "," * (width - 1), "," * (width - 1 + more)
     found = csv_module.find_records(
@@ -140,7 +132,7 @@ def test_record_is_found_ragged_when_it_has_any_number_of_cells_more(tmp_path: P
         (b'"""",""\n', ""),
     ],
 )
-def test_text_is_refused_when_quotes_or_returns_stand_alone(tmp_path: Path, text: bytes, words: str) -> None:
+def test_text_is_refused_when_quotes_or_returns_stand_alone(tmp_path, text, words):
     source = stream.ByteStream(put(tmp_path, text))
     if not words:
         assert csv_module.find_records(source).count == 1

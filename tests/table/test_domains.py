@@ -38,7 +38,7 @@ def make_frame(cells: list[str]) -> pl.DataFrame:
     return pl.DataFrame({"n": ["1"] * len(cells), "c": cells})
 
 
-def test_waived_column_lists_every_cell_in_order_when_read() -> None:
+def test_waived_column_lists_every_cell_in_order_when_read():
     schema = discover_domains(
         make_frame(["b", "a", "10", "9", "", "b"]), make_schema(privacy="waived", missing=("?", ""))
     )
@@ -51,7 +51,7 @@ def test_waived_column_lists_every_cell_in_order_when_read() -> None:
     )
 
 
-def test_spellings_are_merged_when_the_column_is_of_whole_numbers() -> None:
+def test_spellings_are_merged_when_the_column_is_of_whole_numbers():
     frame = make_frame(["3", "03", "3.0", "10", "-1", "0999"])
     schema = discover_domains(frame, make_schema(privacy="waived", integer=True, missing=("999",)))
     assert schema.columns[1].tokens == ("-1", "3", "10", "999")  # type: ignore[union-attr]
@@ -59,14 +59,10 @@ def test_spellings_are_merged_when_the_column_is_of_whole_numbers() -> None:
     assert encoded.codes[:, 0].tolist() == [1, 1, 1, 2, 0, 3]
 
 
-def test_private_column_lists_what_is_released_when_charged_first() -> None:
+def test_private_column_lists_what_is_released_when_charged_first():
     selection = Selection()
     frame = make_frame(["a", "a", "rare", "b", "b", "?"])
-    schema = discover_domains(
-        [frame[:2], frame[2:]],
-        make_schema(privacy="private", missing=("?",)),
-        select=selection,
-    )
+    schema = discover_domains([frame[:2], frame[2:]], make_schema(privacy="private", missing=("?",)), select=selection)
     assert selection.acts == ["c", {"a": 2, "rare": 1, "b": 2}]
     assert schema.columns[1] == CategoricalColumn(
         name="c", tokens=("a", "b", "?"), missing=("?",), domain="private", out_of_domain="missing"
@@ -77,7 +73,7 @@ def test_private_column_lists_what_is_released_when_charged_first() -> None:
     assert "rare" not in encoder.decode(encoded, np.random.default_rng(1))["c"].to_list()
 
 
-def test_cells_the_specs_rule_out_are_missing_when_the_list_is_private() -> None:
+def test_cells_the_specs_rule_out_are_missing_when_the_list_is_private():
     selection = Selection()
     schema = discover_domains(
         make_frame(["1", "1.0", "x", "2.5", ""]),
@@ -88,19 +84,19 @@ def test_cells_the_specs_rule_out_are_missing_when_the_list_is_private() -> None
     assert schema.columns[1].tokens == ("1", "N")  # type: ignore[union-attr]
 
 
-def test_private_column_is_refused_when_it_has_no_missing_code() -> None:
+def test_private_column_is_refused_when_it_has_no_missing_code():
     selection = Selection()
     with pytest.raises(SpecsError, match="missing code"):
         discover_domains(make_frame(["a"]), make_schema(privacy="private"), select=selection)
     assert selection.acts == []
 
 
-def test_private_column_is_refused_when_there_is_no_budget_for_it() -> None:
+def test_private_column_is_refused_when_there_is_no_budget_for_it():
     with pytest.raises(SpecsError, match="cannot be selected"):
         discover_domains(make_frame(["a"]), make_schema(privacy="private", missing=("?",)))
 
 
-def test_all_private_columns_are_charged_when_no_row_was_read_yet() -> None:
+def test_all_private_columns_are_charged_when_no_row_was_read_yet():
     selection = Selection()
     acts = selection.acts
 
@@ -113,11 +109,7 @@ def test_all_private_columns_are_charged_when_no_row_was_read_yet() -> None:
         UndiscoveredColumn(name="c", privacy="private", missing=("?",)),
         UndiscoveredColumn(name="d", privacy="private", missing=("?",)),
     )
-    discover_domains(
-        read(),
-        Schema(columns=columns, sha256="0"),
-        select=selection,
-    )
+    discover_domains(read(), Schema(columns=columns, sha256="0"), select=selection)
     assert acts[:3] == ["c", "d", "read"]
 
 
@@ -129,14 +121,12 @@ def test_all_private_columns_are_charged_when_no_row_was_read_yet() -> None:
         ([str(cell) for cell in range(11)], {}, "more than 10 distinct cells"),
     ],
 )
-def test_waived_column_is_refused_when_its_cells_cannot_be_listed(
-    cells: list[str], keys: dict[str, object], words: str
-) -> None:
+def test_waived_column_is_refused_when_its_cells_cannot_be_listed(cells, keys, words):
     with pytest.raises(DataError, match=words) as raised:
         discover_domains(make_frame(cells), make_schema(privacy="waived", **keys), most_categories=10)
     assert "S3CRET" not in str(raised.value)
 
 
-def test_schema_stays_as_it_is_when_nothing_is_left_to_discover() -> None:
+def test_schema_stays_as_it_is_when_nothing_is_left_to_discover():
     schema = Schema(columns=(PLAIN,), sha256="0")
     assert discover_domains(make_frame(["a"]), schema) == schema

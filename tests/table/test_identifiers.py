@@ -6,14 +6,14 @@ from dpwgan.table.identifiers import make_identifiers
 from dpwgan.table.schema import IdentifierColumn
 
 
-def test_numbers_count_on_when_chunks_follow_each_other() -> None:
+def test_numbers_count_on_when_chunks_follow_each_other():
     column = IdentifierColumn(name="id", start=100)
     assert make_identifiers(column, first_record=0, records=2).to_list() == ["100", "101"]
     assert make_identifiers(column, first_record=2, records=2).to_list() == ["102", "103"]
     assert make_identifiers(column, first_record=4, records=0).to_list() == []
 
 
-def test_names_are_distinct_random_uuids_when_no_start_is_given() -> None:
+def test_names_are_distinct_random_uuids_when_no_start_is_given():
     column = IdentifierColumn(name="id")
     names = [
         *make_identifiers(column, first_record=0, records=500),

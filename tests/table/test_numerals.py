@@ -29,7 +29,7 @@ TEXTS = [
 
 
 @pytest.mark.parametrize(("cell", "value"), NUMBERS.items())
-def test_number_is_read_when_it_is_an_ascii_numeral(cell: str, value: float) -> None:
+def test_number_is_read_when_it_is_an_ascii_numeral(cell, value):
     assert read_number(cell) == Decimal(repr(value))
     is_number, values = read_numbers(pl.Series([cell]))
     assert is_number[0]
@@ -37,7 +37,7 @@ def test_number_is_read_when_it_is_an_ascii_numeral(cell: str, value: float) -> 
 
 
 @pytest.mark.parametrize("cell", TEXTS)
-def test_number_is_refused_when_the_cell_is_anything_else(cell: str) -> None:
+def test_number_is_refused_when_the_cell_is_anything_else(cell):
     assert read_number(cell) is None
     is_number, values = read_numbers(pl.Series([cell]))
     assert not is_number[0]
@@ -45,7 +45,7 @@ def test_number_is_refused_when_the_cell_is_anything_else(cell: str) -> None:
 
 
 @pytest.mark.parametrize("cell", ["1e999", "1e999999999", "1e99999999999999999999999", "-1e400"])
-def test_number_is_infinite_when_it_is_beyond_every_double(cell: str) -> None:
+def test_number_is_infinite_when_it_is_beyond_every_double(cell):
     is_number, values = read_numbers(pl.Series([cell]))
     assert is_number[0]
     assert abs(values[0]) == float("inf")
@@ -53,7 +53,7 @@ def test_number_is_infinite_when_it_is_beyond_every_double(cell: str) -> None:
 
 
 @given(st.text(alphabet="0123456789+-.eE_ \tnaif٣", max_size=8))
-def test_one_cell_and_a_column_of_cells_agree_when_the_cell_is_any_text(cell: str) -> None:
+def test_one_cell_and_a_column_of_cells_agree_when_the_cell_is_any_text(cell):
     number = read_number(cell)
     is_number, values = read_numbers(pl.Series([cell], dtype=pl.String))
     if number is None:
@@ -63,7 +63,7 @@ def test_one_cell_and_a_column_of_cells_agree_when_the_cell_is_any_text(cell: st
         assert values[0] == float(number)
 
 
-def test_cells_are_the_same_when_they_write_one_number() -> None:
+def test_cells_are_the_same_when_they_write_one_number():
     assert are_same_cell("9999", "9999.0")
     assert are_same_cell("?", "?")
     assert not are_same_cell("?", " ?")

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dpwgan.errors import DataError, DpwganError, InputError, TransferError
+from dpwgan.errors import DataError, InputError, TransferError
 from dpwgan.table.reader import open_table
 from dpwgan.table.schema import CategoricalColumn, Column, NumericColumn, Schema
 
@@ -56,9 +56,7 @@ def quote_if_needed(cell: str) -> str:
         (b'a,b\n"x\ry","x\r\ny"\r\n', [("x\ry", "x\r\ny")]),
     ],
 )
-def test_table_keeps_every_cell_as_it_stands_when_the_form_is_sound(
-    tmp_path: Path, data: bytes, rows: list[tuple[str, ...]]
-) -> None:
+def test_table_keeps_every_cell_as_it_stands_when_the_form_is_sound(tmp_path, data, rows):
     for path in (put(tmp_path, data), put(tmp_path, gzip.compress(data), "packed.bin")):
         assert open_table(path, AB).frame().rows() == rows
         assert open_table(path, AB).records == len(rows)
@@ -69,9 +67,7 @@ def test_table_keeps_every_cell_as_it_stands_when_the_form_is_sound(
     rows=st.lists(st.lists(st.text(alphabet='ab,"\n\r é\ufeff#', max_size=4), min_size=2, max_size=2), min_size=1),
     crlf=st.booleans(),
 )
-def test_table_equals_what_pythons_reader_gives_when_cells_are_any_text(
-    tmp_path: Path, rows: list[list[str]], crlf: bool
-) -> None:
+def test_table_equals_what_pythons_reader_gives_when_cells_are_any_text(tmp_path, rows, crlf):
     ending = "\r\n" if crlf else "\n"
     text = "".join(",".join(map(quote_if_needed, row)) + ending for row in [["a", "b"], *rows])
     table = open_table(put(tmp_path, text.encode()), AB)
@@ -80,12 +76,12 @@ def test_table_equals_what_pythons_reader_gives_when_cells_are_any_text(
     assert [list(row) for row in table.frame().rows()] == rows
 
 
-def test_header_is_read_when_names_are_quoted(tmp_path: Path) -> None:
+def test_header_is_read_when_names_are_quoted(tmp_path):
     path = put(tmp_path, b'\xef\xbb\xbf"a b","c,d"\r\n1,2\r\n')
     assert open_table(path, make_schema("a b", "c,d")).header == ("a b", "c,d")
 
 
-def test_blank_lines_are_cells_when_the_only_column_may_be_empty(tmp_path: Path) -> None:
+def test_blank_lines_are_cells_when_the_only_column_may_be_empty(tmp_path):
     path = put(tmp_path, b'a\n1\n\n""\n\n')
     may = make_schema(a=CategoricalColumn(name="a", tokens=("1", ""), missing=("",)))
     assert open_table(path, may).frame().rows() == [("1",), ("",), ("",), ("",)]
@@ -94,7 +90,7 @@ def test_blank_lines_are_cells_when_the_only_column_may_be_empty(tmp_path: Path)
     assert open_table(path, make_schema("a")).frame().rows() == [("1",), ("",), ("",)]
 
 
-def test_standard_input_is_read_once_when_the_path_is_a_dash(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_standard_input_is_read_once_when_the_path_is_a_dash(monkeypatch):
     for data in (b"a,b\n1,2\n", gzip.compress(b"a,b\n1,2\n")):
         monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(data)))
         table = open_table("-", AB)
@@ -102,7 +98,7 @@ def test_standard_input_is_read_once_when_the_path_is_a_dash(monkeypatch: pytest
         assert table.frame().rows() == [("1", "2")]
 
 
-def test_table_equals_what_pythons_reader_gives_when_it_is_long_and_full_of_line_endings(tmp_path: Path) -> None:
+def test_table_equals_what_pythons_reader_gives_when_it_is_long_and_full_of_line_endings(tmp_path):
     # Long enough for the parser to cut it up among its threads.
     rng = random.Random(1)
     rows = [["".join(rng.choices('ab,"\n\r é', k=rng.randrange(12))) for _ in range(2)] for _ in range(60_000)]
@@ -140,9 +136,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize(("data", "error", "words"), FAULTS.values(), ids=FAULTS)
-def test_table_is_refused_in_one_sentence_when_its_form_is_not_sound(
-    tmp_path: Path, data: bytes, error: type[DpwganError], words: str
-) -> None:
+def test_table_is_refused_in_one_sentence_when_its_form_is_not_sound(tmp_path, data, error, words):
     path = put(tmp_path, data)
     with pytest.raises(error) as raised:
         open_table(path, AB).frame()
@@ -153,7 +147,7 @@ def test_table_is_refused_in_one_sentence_when_its_form_is_not_sound(
         open_table(path, AB)
 
 
-def test_all_faults_of_a_header_are_named_in_one_sentence_when_there_are_several(tmp_path: Path) -> None:
+def test_all_faults_of_a_header_are_named_in_one_sentence_when_there_are_several(tmp_path):
     with pytest.raises(DataError) as raised:
         open_table(put(tmp_path, b"a,b,a,x\n1,2,3,4\n"), make_schema("a", "b", "c"))
     assert str(raised.value) == (
@@ -162,7 +156,7 @@ def test_all_faults_of_a_header_are_named_in_one_sentence_when_there_are_several
     )
 
 
-def test_input_is_refused_when_it_cannot_be_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_input_is_refused_when_it_cannot_be_opened(tmp_path, monkeypatch):
     with pytest.raises(InputError, match="does not exist"):
         open_table(tmp_path / "none.csv", AB)
     with pytest.raises(InputError, match="is a directory"):
@@ -177,13 +171,13 @@ def test_input_is_refused_when_it_cannot_be_opened(tmp_path: Path, monkeypatch: 
         open_table(path, AB)
 
 
-def test_input_is_refused_when_standard_input_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_input_is_refused_when_standard_input_is_closed(monkeypatch):
     monkeypatch.setattr(sys, "stdin", None)
     with pytest.raises(InputError, match="closed"):
         open_table("-", AB)
 
 
-def test_reading_is_told_to_break_off_when_the_disk_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reading_is_told_to_break_off_when_the_disk_fails(tmp_path, monkeypatch):
     def fail(self: Path, mode: str) -> bytes:
         raise OSError(5, os.strerror(5))
 
@@ -193,7 +187,7 @@ def test_reading_is_told_to_break_off_when_the_disk_fails(tmp_path: Path, monkey
         open_table(path, AB)
 
 
-def test_parser_words_never_reach_the_user_when_it_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parser_words_never_reach_the_user_when_it_fails(tmp_path, monkeypatch):
     table = open_table(put(tmp_path, b"a,b\n1,2\n"), AB)
 
     def fail(*args: object, **keys: object) -> None:
@@ -206,5 +200,5 @@ def test_parser_words_never_reach_the_user_when_it_fails(tmp_path: Path, monkeyp
     assert raised.value.__suppress_context__
 
 
-def test_source_table_shows_no_rows_when_it_is_printed(tmp_path: Path) -> None:
+def test_source_table_shows_no_rows_when_it_is_printed(tmp_path):
     assert SECRET not in repr(open_table(put(tmp_path, b"a,b\nS3CRET,2\n"), AB))

@@ -22,7 +22,7 @@ SHAPES = {"adult": (48_842, 15), "acs-national-2019": (27_253, 24), "ipums-micro
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_real_table_comes_back_when_it_is_encoded_decoded_and_written(name: str, tmp_path: Path) -> None:
+def test_real_table_comes_back_when_it_is_encoded_decoded_and_written(name, tmp_path):
     folder = TABLES / name
     path = next(iter(sorted(folder.glob("data.csv*"))), None)
     if path is None:

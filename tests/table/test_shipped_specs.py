@@ -2,7 +2,6 @@
 
 import gzip
 import hashlib
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize("path", ["specs/nist2018-match3.json", "examples/rand-hie/data-specs.json"])
-def test_codes_come_back_when_sampled_rows_are_encoded_again(path: str) -> None:
+def test_codes_come_back_when_sampled_rows_are_encoded_again(path):
     schema = read_specs(ROOT / path)
     assert not any(isinstance(column, UndiscoveredColumn) for column in schema.columns)
     encoder = TableEncoder(schema, [column.name for column in schema.columns])
@@ -61,9 +60,7 @@ def quote(data: bytes) -> bytes:
     ],
     ids=["as it is", "CRLF", "byte order mark", "quoted", "no last line ending", "blank lines", "gzip"],
 )
-def test_example_table_is_encoded_as_ever_when_its_file_is_written_another_way(
-    tmp_path: Path, change: Callable[[bytes], bytes]
-) -> None:
+def test_example_table_is_encoded_as_ever_when_its_file_is_written_another_way(tmp_path, change):
     folder = ROOT / "examples/rand-hie"
     schema = read_specs(folder / "data-specs.json")
     (tmp_path / "data.csv").write_bytes(change((folder / "data.csv").read_bytes()))

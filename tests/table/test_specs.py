@@ -3,7 +3,6 @@
 import itertools
 import json
 import re
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpwgan.errors import InputError, SpecsError
+from dpwgan.errors import SpecsError
 from dpwgan.table.codebook import Codebook
 from dpwgan.table.schema import (
     CategoricalColumn,
@@ -60,7 +59,7 @@ def parse_derived(source: dict[str, Any], keys: dict[str, Any]) -> DerivedColumn
 # --- what is read -----------------------------------------------------------------------------------------------------
 
 
-def test_schema_file_is_valid_and_documents_every_key() -> None:
+def test_schema_file_is_valid_and_documents_every_key():
     from jsonschema import Draft202012Validator
 
     form = json.loads(SCHEMA_PATH.read_text())
@@ -72,13 +71,13 @@ def test_schema_file_is_valid_and_documents_every_key() -> None:
     assert all(part["description"] for part in (*layout.values(), *layout["pixels"]["properties"].values()))
 
 
-def test_enum_reads_codes_from_zero_when_maxval_or_count() -> None:
+def test_enum_reads_codes_from_zero_when_maxval_or_count():
     expected = CategoricalColumn(name="C", tokens=("0", "1", "2"), integer=True)
     assert parse_enum({"maxval": 2}) == expected
     assert parse_enum({"count": 3}) == expected
 
 
-def test_enum_keeps_tokens_and_order_when_values() -> None:
+def test_enum_keeps_tokens_and_order_when_values():
     column = parse_enum({"values": ["b", "a", 7], "missing": ["?"], "optional": True})
     assert column.tokens == ("b", "a", "7", "?", "")
     assert column.missing == ("?", "")
@@ -89,21 +88,21 @@ def test_enum_keeps_tokens_and_order_when_values() -> None:
     ("values", "integer"),
     [([1, 2], True), (["01", "02"], True), (["1", "01"], False), (["1", "x"], False), (["1.0"], False), ([-1], True)],
 )
-def test_enum_is_integer_when_its_values_are_distinct_whole_numbers(values: list[Any], integer: bool) -> None:
+def test_enum_is_integer_when_its_values_are_distinct_whole_numbers(values, integer):
     assert parse_enum({"values": values}).integer is integer
 
 
-def test_enum_moves_codes_when_implied_list_has_missing_ones() -> None:
+def test_enum_moves_codes_when_implied_list_has_missing_ones():
     column = parse_enum({"maxval": 3, "missing": [0, 9]})
     assert column.tokens == ("1", "2", "3", "0", "9")
     assert column.missing == ("0", "9")
 
 
-def test_enum_is_written_with_leading_zeros_when_width() -> None:
+def test_enum_is_written_with_leading_zeros_when_width():
     assert parse_enum({"count": 3, "width": 2, "missing": [2]}).tokens == ("00", "01", "02")
 
 
-def test_codebook_enum_drops_only_codes_above_when_maxval() -> None:
+def test_codebook_enum_drops_only_codes_above_when_maxval():
     whole = parse_enum({"domain_from": "codebook"}, codebook=CODEBOOK)
     assert whole.tokens == ("0", "1", "10", "999")
     assert whole.domain == "codebook"
@@ -114,7 +113,7 @@ def test_codebook_enum_drops_only_codes_above_when_maxval() -> None:
     assert not letters.integer
 
 
-def test_codebook_enum_reads_file_when_given(tmp_path: Path) -> None:
+def test_codebook_enum_reads_file_when_given(tmp_path):
     (tmp_path / "c.cbk").write_text(" SEX\t\tSex\n1\t\tMale\n2\t\tFemale\n")
     (tmp_path / "s.json").write_text('\ufeff{"SEX": {"type": "enum", "domain_from": "codebook"}}', encoding="utf-8")
     schema = read_specs(tmp_path / "s.json", codebook=tmp_path / "c.cbk")
@@ -122,7 +121,7 @@ def test_codebook_enum_reads_file_when_given(tmp_path: Path) -> None:
     assert re.fullmatch("[0-9a-f]{64}", schema.sha256)
 
 
-def test_number_reads_range_when_nist_2018() -> None:
+def test_number_reads_range_when_nist_2018():
     column = parse_number({"optional": True, "min": 0, "max": 9})
     assert column == NumericColumn(name="C", minimum=0.0, maximum=9.0, integer=True, missing=("",))
     assert parse_number({"optional": False, "min": -3, "max": -3}).missing == ()
@@ -131,11 +130,11 @@ def test_number_reads_range_when_nist_2018() -> None:
 @pytest.mark.parametrize(
     ("low", "high", "decimals"), [(0, 1, 6), (0, 0, 6), (16, 53000, 2), (-2e7, 5, 0), (0, 1e-3, 9), (0, 1e-300, 17)]
 )
-def test_float_has_six_digits_when_decimals_are_not_given(low: float, high: float, decimals: int) -> None:
+def test_float_has_six_digits_when_decimals_are_not_given(low, high, decimals):
     assert parse_number({"type": "float", "min": low, "max": high}).decimals == decimals
 
 
-def test_missing_codes_are_written_as_the_column_when_numbers() -> None:
+def test_missing_codes_are_written_as_the_column_when_numbers():
     assert parse_number({"min": 0, "max": 9999, "missing": [9998, "N"], "decimals": 1}).missing == ("9998.0", "N")
     assert parse_number({"type": "float", "min": 0, "max": 9, "missing": [-1, 99.5]}).missing == (
         "-1.000000",
@@ -143,30 +142,30 @@ def test_missing_codes_are_written_as_the_column_when_numbers() -> None:
     )
 
 
-def test_missing_codes_come_once_with_empty_last_when_given_twice_over() -> None:
+def test_missing_codes_come_once_with_empty_last_when_given_twice_over():
     assert parse_number({"min": 0, "max": 9, "missing": ["", "N"], "optional": True}).missing == ("N", "")
 
 
-def test_wide_enum_is_number_or_missing_when_treated_as() -> None:
+def test_wide_enum_is_number_or_missing_when_treated_as():
     column = parse_one({"type": "enum", "maxval": 9_999_999, "treat_as": "number-or-missing", "missing": [9_999_998]})
     assert column == NumericColumn(
         name="C", minimum=0.0, maximum=9_999_998.0, integer=True, missing=("9999998", "9999999")
     )
 
 
-def test_enum_is_taken_at_its_word_when_at_the_limit_or_listed() -> None:
+def test_enum_is_taken_at_its_word_when_at_the_limit_or_listed():
     assert len(parse_enum({"count": MAX_CATEGORIES}).tokens) == MAX_CATEGORIES
     assert len(parse_enum({"values": list(range(MAX_CATEGORIES + 1))}).tokens) == MAX_CATEGORIES + 1
 
 
-def test_bins_span_the_range_when_given_as_borders_or_count() -> None:
+def test_bins_span_the_range_when_given_as_borders_or_count():
     assert parse_number({"min": 0, "max": 9, "bins": [0, 3, 9]}).edges == (0.0, 3.0, 9.0)
     assert parse_number({"min": 0, "max": 9, "bins": 3}).edges == (0.0, 3.0, 6.0, 9.0)
     assert parse_number({"type": "float", "min": 0, "max": 1, "bins": 4}).edges == (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
 @given(st.integers(-1000, 1000), st.integers(1, 500), st.data())
-def test_bins_each_hold_a_whole_number_when_integer(low: int, span: int, data: st.DataObject) -> None:
+def test_bins_each_hold_a_whole_number_when_integer(low, span, data):
     bins = data.draw(st.integers(1, span))
     edges = parse_number({"min": low, "max": low + span, "bins": bins}).edges
     assert edges is not None
@@ -186,17 +185,13 @@ def test_bins_each_hold_a_whole_number_when_integer(low: int, span: int, data: s
         ({"type": "float", "min": 0, "max": 1}, None),
     ],
 )
-def test_uuid_column_is_a_row_name_when_any_type(keys: dict[str, Any], start: int | None) -> None:
+def test_uuid_column_is_a_row_name_when_any_type(keys, start):
     schema = parse({"id": keys | {"uuid": True}, "x": {"type": "enum", "count": 2}})
     assert schema.by_name["id"] == IdentifierColumn(name="id", start=start)
 
 
-def test_uuid_false_changes_nothing_when_given() -> None:
-    assert parse_number({"min": 0, "max": 1, "uuid": False}).maximum == 1.0
-
-
 @pytest.mark.parametrize("privacy", ["private", "waived"])
-def test_values_from_data_stays_open_when_terms_are_given(privacy: str) -> None:
+def test_values_from_data_stays_open_when_terms_are_given(privacy):
     keys = {"type": "enum", "values_from": "data", "domain_privacy": privacy}
     assert parse_one(keys) == UndiscoveredColumn(name="C", privacy=privacy)  # type: ignore[arg-type]
     assert parse_one(keys | {"maxval": 10**6, "optional": True}) == UndiscoveredColumn(
@@ -207,13 +202,13 @@ def test_values_from_data_stays_open_when_terms_are_given(privacy: str) -> None:
     )
 
 
-def test_out_of_domain_is_kept_when_it_can_be_obeyed() -> None:
+def test_out_of_domain_is_kept_when_it_can_be_obeyed():
     assert parse_enum({"count": 3, "out_of_domain": "clamp"}).out_of_domain == "clamp"
     assert parse_number({"min": 0, "max": 3, "out_of_domain": "clamp"}).out_of_domain == "clamp"
     assert parse_enum({"values": ["a"], "missing": ["?"], "out_of_domain": "missing"}).out_of_domain == "missing"
 
 
-def test_columns_keep_the_order_of_the_file_when_one_is_derived_from_a_later_one() -> None:
+def test_columns_keep_the_order_of_the_file_when_one_is_derived_from_a_later_one():
     schema = parse({"D": {"derived": {"from": "S", "floordiv": 10}}, "S": {"type": "enum", "count": 30}})
     assert [column.name for column in schema.columns] == ["D", "S"]
 
@@ -228,14 +223,12 @@ def test_columns_keep_the_order_of_the_file_when_one_is_derived_from_a_later_one
         ({"multiply": 10}, "9007199254740993", "90071992547409930"),
     ],
 )
-def test_derived_column_computes_whole_numbers_when_multiply_or_floordiv(
-    rule: dict[str, int], cell: str, derived: str
-) -> None:
+def test_derived_column_computes_whole_numbers_when_multiply_or_floordiv(rule, cell, derived):
     column = parse_derived({"type": "integer", "min": -9, "max": 99999}, {"derived": {"from": "S"} | rule})
     assert column.derive(cell, available=True) == derived
 
 
-def test_derived_column_writes_its_own_style_when_width_or_decimals() -> None:
+def test_derived_column_writes_its_own_style_when_width_or_decimals():
     source = {"type": "integer", "min": -9, "max": 99999, "missing": ["N"]}
     column = parse_derived(source, {"derived": {"from": "S", "floordiv": 10, "missing": 99}, "width": 3})
     assert [column.derive(cell, available=cell != "N") for cell in ("75", "-5", "N")] == ["007", "-001", "099"]
@@ -243,7 +236,7 @@ def test_derived_column_writes_its_own_style_when_width_or_decimals() -> None:
     assert [column.derive(cell, available=cell != "N") for cell in ("75", "N")] == ["150.0", "N"]
 
 
-def test_derived_column_maps_cells_when_map() -> None:
+def test_derived_column_maps_cells_when_map():
     source = {"type": "enum", "values": ["a", "b"], "missing": ["?"]}
     column = parse_derived(source, {"type": "enum", "derived": {"from": "S", "map": {"a": 1, "b": "x", "?": ""}}})
     assert [column.derive(cell, available=cell != "?") for cell in ("a", "b", "?")] == ["1", "x", ""]
@@ -251,7 +244,7 @@ def test_derived_column_maps_cells_when_map() -> None:
     assert column.derive("?", available=False) == "?"
 
 
-def test_derived_column_may_keep_its_own_domain_when_it_holds_the_image() -> None:
+def test_derived_column_may_keep_its_own_domain_when_it_holds_the_image():
     wide = {"type": "integer", "min": 0, "max": 99999}
     column = parse_derived(wide, {"type": "integer", "min": 0, "max": 999, "derived": {"from": "S", "floordiv": 100}})
     assert column.floordiv == 100
@@ -259,7 +252,7 @@ def test_derived_column_may_keep_its_own_domain_when_it_holds_the_image() -> Non
     assert parse_derived(codes, {"type": "enum", "maxval": 3, "derived": {"from": "S", "floordiv": 10}}).width == 0
 
 
-def test_derived_column_follows_an_open_domain_when_its_cells_are_whole_numbers() -> None:
+def test_derived_column_follows_an_open_domain_when_its_cells_are_whole_numbers():
     source = {"type": "enum", "maxval": 6560, "values_from": "data", "domain_privacy": "waived"}
     assert parse_derived(source, {"derived": {"from": "S", "floordiv": 10}}).source == "S"
 
@@ -274,14 +267,14 @@ def test_derived_column_follows_an_open_domain_when_its_cells_are_whole_numbers(
         max_size=5,
     )
 )
-def test_any_names_and_cells_survive_when_written_as_json(document: dict[str, Any]) -> None:
+def test_any_names_and_cells_survive_when_written_as_json(document):
     schema = parse(load_document(json.dumps(document).encode()))
     assert {column.name: list(column.tokens) for column in schema.columns} == {  # type: ignore[union-attr]
         name: keys["values"] for name, keys in document.items()
     }
 
 
-def test_documentation_shows_specs_that_are_read() -> None:
+def test_documentation_shows_specs_that_are_read():
     text = (SCHEMA_PATH.parent.parent / "docs" / "specs.md").read_text()
     example = text.split("```json\n")[1].split("```")[0]
     codebook = Codebook(labels={"born": {"00100": "Alabama", "45300": "Germany"}}, sha256="0")
@@ -299,14 +292,12 @@ INTEGER = {"type": "integer", "min": 0, "max": 9}
 
 REFUSED_COLUMNS: dict[str, tuple[dict[str, Any], str]] = {
     "no type": ({"count": 3}, "the key 'type' is missing"),
-    "unknown type": ({"type": "number"}, "'type' must be one of enum, integer, float, string"),
     "misspelt key": ({"type": "enum", "maxvall": 3}, "unknown key 'maxvall' (did you mean 'maxval'?)"),
     "unknown key": ({"type": "enum", "count": 3, "zzz": 1}, "unknown key 'zzz'"),
     "wrong type of count": ({"type": "enum", "count": "3"}, "'count' must be a whole number"),
     "boolean count": ({"type": "enum", "count": True}, "'count' must be a whole number"),
     "count 0": ({"type": "enum", "count": 0}, "'count' must be at least 1"),
     "negative maxval": ({"type": "enum", "maxval": -1}, "'maxval' must be at least 0"),
-    "no domain": ({"type": "enum"}, "an enum needs one of"),
     "two domains": ({"type": "enum", "count": 3, "maxval": 2}, "'count' and 'maxval' are both given"),
     "count and values": ({"type": "enum", "count": 1, "values": [0]}, "'count' and 'values' are both given"),
     "empty values": ({"type": "enum", "values": []}, "'values' must have at least 1 item"),
@@ -329,7 +320,6 @@ REFUSED_COLUMNS: dict[str, tuple[dict[str, Any], str]] = {
     "values on integer": (INTEGER | {"values": [1]}, "'values' does not go with the type 'integer'"),
     "no min": ({"type": "integer", "max": 3}, "'min' is missing: the range of a number must be public"),
     "no max": ({"type": "float", "min": 3}, "'max' is missing: the range of a number must be public"),
-    "min above max": ({"type": "integer", "min": 4, "max": 3}, "'min' is above 'max'"),
     "min nan": ({"type": "float", "min": float("nan"), "max": 3}, "'min' must be finite"),
     "max inf": ({"type": "float", "min": 0, "max": float("inf")}, "'max' must be finite"),
     "max of 400 digits": ({"type": "integer", "min": 0, "max": 10**400}, "'max' must be finite"),
@@ -373,7 +363,6 @@ REFUSED_COLUMNS: dict[str, tuple[dict[str, Any], str]] = {
         "'values_from' and 'out_of_domain' are both given",
     ),
     "domain from elsewhere": (DATA | {"values_from": "web"}, "'values_from' must be 'data'"),
-    "no codebook": ({"type": "enum", "domain_from": "codebook"}, "none is given (--codebook)"),
     "codebook and values": (
         {"type": "enum", "domain_from": "codebook", "values": [1]},
         "'domain_from' and 'values' are both given",
@@ -383,7 +372,7 @@ REFUSED_COLUMNS: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("case", REFUSED_COLUMNS)
-def test_column_is_refused_by_name_and_key_when(case: str) -> None:
+def test_column_is_refused_by_name_and_key_when(case):
     keys, sentence = REFUSED_COLUMNS[case]
     with pytest.raises(SpecsError) as caught:
         parse({"GOOD": {"type": "enum", "count": 2}, "BAD": keys})
@@ -399,7 +388,7 @@ LAYOUT: dict[str, Any] = {"kind": "image", "shape": [2, 3, 1], "pixels": {"prefi
 LABEL = {"type": "enum", "count": 10}
 
 
-def test_layout_gives_pixel_columns_in_its_place_when_specs_have_one() -> None:
+def test_layout_gives_pixel_columns_in_its_place_when_specs_have_one():
     schema = parse({"a": ENUM, "layout": LAYOUT, "y": LABEL})
     pixels = ("p0", "p1", "p2", "p3", "p4", "p5")
     assert tuple(schema.by_name) == ("a", *pixels, "y")
@@ -407,13 +396,7 @@ def test_layout_gives_pixel_columns_in_its_place_when_specs_have_one() -> None:
     assert schema.layout == ImageLayout(shape=(2, 3, 1), pixels=pixels, minimum=0, maximum=255, label="y")
 
 
-def test_layout_is_the_same_when_its_defaults_are_written_out_or_not() -> None:
-    short = parse({"layout": LAYOUT | {"shape": [2, 3.0], "pixels": {"prefix": "p"}}, "y": LABEL})
-    long = parse({"layout": LAYOUT | {"pixels": {"prefix": "p", "from": 0, "min": 0, "max": 255}}, "y": LABEL})
-    assert short == long == parse({"layout": LAYOUT, "y": LABEL})
-
-
-def test_layout_counts_channels_and_range_when_it_says_so() -> None:
+def test_layout_counts_channels_and_range_when_it_says_so():
     pixels = {"prefix": "", "from": 7, "min": 1, "max": 16}
     schema = parse({"layout": LAYOUT | {"shape": [1, 2, 3], "pixels": pixels}, "y": LABEL})
     assert schema.layout is not None
@@ -421,7 +404,7 @@ def test_layout_counts_channels_and_range_when_it_says_so() -> None:
     assert schema.by_name["12"] == NumericColumn(name="12", minimum=1.0, maximum=16.0, integer=True)
 
 
-def test_layout_column_is_a_column_when_it_has_a_type_or_is_derived() -> None:
+def test_layout_column_is_a_column_when_it_has_a_type_or_is_derived():
     schema = parse({"layout": ENUM, "x": ENUM})
     assert schema.layout is None
     assert schema.by_name["layout"] == CategoricalColumn(name="layout", tokens=("0", "1", "2"), integer=True)
@@ -431,7 +414,7 @@ def test_layout_column_is_a_column_when_it_has_a_type_or_is_derived() -> None:
         parse({"layout": ENUM | LAYOUT})
 
 
-def test_pixel_is_a_source_when_another_column_is_derived_from_it() -> None:
+def test_pixel_is_a_source_when_another_column_is_derived_from_it():
     schema = parse({"layout": LAYOUT, "y": LABEL, "dark": {"derived": {"from": "p3", "floordiv": 128}}})
     assert isinstance(schema.by_name["dark"], DerivedColumn)
 
@@ -467,7 +450,7 @@ REFUSED_LAYOUTS: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("case", REFUSED_LAYOUTS)
-def test_layout_is_refused_in_one_sentence_when(case: str) -> None:
+def test_layout_is_refused_in_one_sentence_when(case):
     changes, sentence = REFUSED_LAYOUTS[case]
     layout = {key: value for key, value in (LAYOUT | changes).items() if value is not ...}
     others = {"q0": {"type": "integer", "min": 0, "max": 9}, "r1": ENUM | {"uuid": True}, "r2": ENUM}
@@ -508,7 +491,7 @@ REFUSED_DERIVATIONS: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("case", REFUSED_DERIVATIONS)
-def test_derived_column_is_refused_by_name_when(case: str) -> None:
+def test_derived_column_is_refused_by_name_when(case):
     source, derived, sentence = REFUSED_DERIVATIONS[case]
     with pytest.raises(SpecsError) as caught:
         parse({"GOOD": {"type": "enum", "count": 2}, "BAD": {"derived": derived}, "S": source})
@@ -527,13 +510,13 @@ def test_derived_column_is_refused_by_name_when(case: str) -> None:
         ({"type": "enum", "values_from": "data", "domain_privacy": "waived"}, "'values_from' and 'derived'"),
     ],
 )
-def test_derived_column_is_refused_when_its_own_keys_contradict(keys: dict[str, Any], sentence: str) -> None:
+def test_derived_column_is_refused_when_its_own_keys_contradict(keys, sentence):
     with pytest.raises(SpecsError) as caught:
         parse({"BAD": keys | {"derived": {"from": "S", "floordiv": 2}}, "S": ENUM})
     assert sentence in str(caught.value)
 
 
-def test_widest_columns_are_named_when_enums_pass_the_limit() -> None:
+def test_widest_columns_are_named_when_enums_pass_the_limit():
     wide = {f"W{index}": {"type": "enum", "count": MAX_CATEGORIES + index} for index in range(8)}
     with pytest.raises(SpecsError) as caught:
         parse(wide)
@@ -546,34 +529,22 @@ REFUSED_FILES: dict[str, tuple[bytes, str]] = {
     "empty": (b"", "not JSON"),
     "binary": (b"\x1f\x8b\x08\0\xff", "not UTF-8"),
     "a table": (b"a,b\n1,2\n", "not JSON: Expecting value at line 1"),
-    "a list": (b'[{"type": "enum", "count": 3}]', "one JSON object"),
     "null": (b"null", "one JSON object"),
-    "empty object": (b"{}", "name no column"),
-    "nan": (b'{"A": {"type": "float", "min": NaN, "max": 1}}', "hold NaN"),
     "infinity": (b'{"A": {"type": "float", "min": 0, "max": Infinity}}', "hold Infinity"),
     "1e999": (b'{"A": {"type": "float", "min": 0, "max": 1e999}}', "too large for a double"),
-    "column twice": (b'{"A": {"type": "enum", "count": 3}, "A": {"type": "enum", "count": 3}}', "name 'A' twice"),
     "key twice": (b'{"A": {"type": "enum", "count": 3, "count": 4}}', "name 'count' twice"),
     "deep": (b'{"A": ' + b"[" * 100_000, "not JSON"),
     "number of 5,000 digits": (b'{"A": {"type": "enum", "count": ' + b"9" * 5000 + b"}}", "not JSON"),
-    "only row names": (b'{"A": {"type": "string", "uuid": true}}', "nothing to train"),
 }
 
 
 @pytest.mark.parametrize("case", REFUSED_FILES)
-def test_specs_file_is_refused_when(case: str, tmp_path: Path) -> None:
+def test_specs_file_is_refused_when(case, tmp_path):
     content, sentence = REFUSED_FILES[case]
     (tmp_path / "specs.json").write_bytes(content)
     with pytest.raises(SpecsError, match=re.escape(sentence)) as caught:
         read_specs(tmp_path / "specs.json")
     assert caught.value.exit_code == 78
-
-
-def test_specs_file_is_refused_when_missing_or_a_folder(tmp_path: Path) -> None:
-    for path in (tmp_path / "none.json", tmp_path):
-        with pytest.raises(InputError) as caught:
-            read_specs(path)
-        assert caught.value.exit_code == 66
 
 
 @pytest.mark.parametrize(
@@ -584,14 +555,9 @@ def test_specs_file_is_refused_when_missing_or_a_folder(tmp_path: Path) -> None:
         ({"maxval": 3}, "L", "are not whole numbers"),
     ],
 )
-def test_codebook_domain_is_refused_when_it_does_not_fit(keys: dict[str, Any], name: str, sentence: str) -> None:
+def test_codebook_domain_is_refused_when_it_does_not_fit(keys, name, sentence):
     with pytest.raises(SpecsError, match=sentence):
         parse_enum({"domain_from": "codebook"} | keys, name=name, codebook=CODEBOOK)
-
-
-def test_document_is_refused_when_a_column_has_no_string_for_a_name() -> None:
-    with pytest.raises(SpecsError, match="name every column by a string"):
-        parse({1: {"type": "enum", "count": 3}})
 
 
 scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
@@ -615,7 +581,7 @@ KEYS = tuple(json.loads(SCHEMA_PATH.read_text())["$defs"]["column"]["properties"
     )
     | anything
 )
-def test_any_document_is_a_schema_or_a_specs_error_when_made_up(document: Any) -> None:
+def test_any_document_is_a_schema_or_a_specs_error_when_made_up(document):
     sentence = "."
     try:
         parse(document)

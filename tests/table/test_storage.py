@@ -42,12 +42,6 @@ def test_empty_array_lies_in_memory_when_there_is_nothing_to_keep() -> None:
     assert not storage.is_on_disk(storage.allocate((10, 0), np.float32, on_disk=True))
 
 
-def test_chunks_cover_every_row_once_when_they_are_cut() -> None:
-    for records in (0, 1, 7, 8, 20):
-        rows = [row for part in storage.cut(records, size=7) for row in range(records)[part]]
-        assert rows == list(range(records))
-
-
 def test_one_sentence_is_said_when_the_disk_is_full(scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*arguments: int) -> None:
         raise OSError(28, os.strerror(28))

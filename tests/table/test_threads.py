@@ -9,7 +9,7 @@ from dpwgan.table.threads import count_threads, map_in_order
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
-def test_results_come_in_order_when_later_tasks_are_done_first(threads: int) -> None:
+def test_results_come_in_order_when_later_tasks_are_done_first(threads):
     later = threading.Event()
 
     def work(task: int) -> int:
@@ -22,7 +22,7 @@ def test_results_come_in_order_when_later_tasks_are_done_first(threads: int) -> 
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-def test_tasks_are_taken_as_they_are_needed_when_there_are_many(threads: int) -> None:
+def test_tasks_are_taken_as_they_are_needed_when_there_are_many(threads):
     taken: list[int] = []
 
     def tasks() -> Iterator[int]:
@@ -39,7 +39,7 @@ def test_tasks_are_taken_as_they_are_needed_when_there_are_many(threads: int) ->
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_no_task_is_begun_when_one_before_has_failed_and_was_asked_for(threads: int) -> None:
+def test_no_task_is_begun_when_one_before_has_failed_and_was_asked_for(threads):
     begun: list[int] = []
 
     def work(task: int) -> int:
@@ -54,6 +54,6 @@ def test_no_task_is_begun_when_one_before_has_failed_and_was_asked_for(threads: 
     assert len(begun) < 10
 
 
-def test_threads_are_those_asked_for_when_there_is_a_number() -> None:
+def test_threads_are_those_asked_for_when_there_is_a_number():
     assert count_threads(3) == 3
     assert count_threads(None) >= 1

@@ -4,10 +4,14 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from dpwgan.errors import PrivacyError, ResourceError, UsageError
-from dpwgan.table.workers import LostPeerError, Team, alone
+from dpwgan.table.rows import Derivation, HeldRows, Rows, SharedRows, Sum
+from dpwgan.table.rows import serve as serve_rows
+from dpwgan.table.workers import LostPeerError, Numbers, Team
+from tests.ledgers import open_ledger
 from tests.teams import run_team
 
 ROWS = np.arange(23.0)
@@ -17,12 +21,12 @@ def serve(
     team: Team, *, charges: list[tuple[str, int]] | None = None, charged: Mapping[str, int] | None = None
 ) -> None:
     first, last = team.get_rows(len(ROWS))
-    tasks = {
-        "sum": lambda argument, array: np.array([ROWS[first:last].sum() * argument, *array]),
-        "note": lambda argument, array: None,
-    }
+
+    def do(task: str, argument: Any, array: Numbers) -> Numbers | None:
+        return np.array([ROWS[first:last].sum() * argument, *array]) if task == "sum" else None
+
     noted = [] if charges is None else charges
-    team.serve(tasks, charge=lambda label, count: noted.append((label, count)), charged=dict(charged or {}))
+    team.serve(do, charge=lambda label, count: noted.append((label, count)), charged=dict(charged or {}))
 
 
 @pytest.mark.parametrize("size", [2, 3, 5])
@@ -47,8 +51,30 @@ def test_sum_is_that_of_all_rows_when_the_chief_asks(size: int) -> None:
     assert run_team(size, job)[0].tolist() == [3 * ROWS.sum(), size * 0.5, size * 0.25]
 
 
-def test_one_worker_gives_its_own_sum_when_it_is_alone() -> None:
-    assert alone("sum", lambda: ROWS, argument=1) is ROWS
+ADD = Sum[npt.NDArray[np.float64]]("add", lambda rows, argument, array: np.array([rows.sum() * argument, *array]))
+RAISE = Derivation[npt.NDArray[np.float64], npt.NDArray[np.float64]]("raise", lambda rows, power, ledger: rows**power)
+
+
+def sum_and_raise(rows: Rows[npt.NDArray[np.float64]]) -> list[float]:
+    """Sums rows, their squares, the squares of these, and the rows again."""
+    squares = rows.derive(RAISE, 2)
+    fourth = squares.derive(RAISE, 2)
+    return [float(part.sum(ADD, argument=3, array=np.zeros(2))[0]) for part in (rows, squares, fourth, rows)]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_sums_are_those_of_all_rows_when_they_are_here_or_shared(size: int) -> None:
+    def job(team: Team) -> Any:
+        own, ledger = ROWS[slice(*team.get_rows(len(ROWS)))], open_ledger([])
+        if not team.leads:
+            return serve_rows(own, team=team, ledger=ledger)
+        found = sum_and_raise(SharedRows(own, records=len(ROWS), team=team, ledger=ledger))
+        team.dismiss()
+        return found
+
+    here = sum_and_raise(HeldRows(ROWS, records=len(ROWS)))
+    assert here == [3 * (ROWS**power).sum() for power in (1, 2, 4, 1)]
+    assert run_team(size, job) == [here, *[None] * (size - 1)]
 
 
 def test_others_charge_what_the_chief_charged_when_they_are_asked() -> None:
@@ -97,7 +123,7 @@ def test_no_row_is_read_when_a_worker_has_not_reserved_what_the_chief_charged() 
 
     def job(team: Team) -> None:
         if not team.leads:
-            team.serve({"sum": lambda *_: read.append("rows")}, charge=refuse, charged={})  # type: ignore[func-returns-value]
+            team.serve(lambda *_: read.append("rows"), charge=refuse, charged={})  # type: ignore[func-returns-value]
         team.follow(lambda: {"more": 1})
         team.add_up("sum", lambda: np.zeros(1))
 

@@ -40,7 +40,7 @@ def fail_after(frames: int, error: BaseException) -> Iterator[pl.DataFrame]:
     raise error
 
 
-def test_table_is_written_with_few_quotes_when_it_comes_in_chunks(tmp_path: Path) -> None:
+def test_table_is_written_with_few_quotes_when_it_comes_in_chunks(tmp_path):
     path = tmp_path / "out.csv"
     written = write_table(path, [FRAME, FRAME], header=["a", 'b "c"'])
     assert path.read_bytes() == b'a,"b ""c"""\n1,"x,y"\n2,\n1,"x,y"\n2,\n'
@@ -48,13 +48,13 @@ def test_table_is_written_with_few_quotes_when_it_comes_in_chunks(tmp_path: Path
     assert list_files(tmp_path) == ["out.csv"]
 
 
-def test_line_endings_are_those_asked_for_when_the_input_had_crlf(tmp_path: Path) -> None:
+def test_line_endings_are_those_asked_for_when_the_input_had_crlf(tmp_path):
     path = tmp_path / "out.csv"
     write_table(path, [FRAME], header=["a", "b"], line_ending="\r\n")
     assert path.read_bytes() == b'a,b\r\n1,"x,y"\r\n2,\r\n'
 
 
-def test_archive_is_the_same_when_the_same_rows_are_written_twice(tmp_path: Path) -> None:
+def test_archive_is_the_same_when_the_same_rows_are_written_twice(tmp_path):
     digests = [write_table(tmp_path / name, [FRAME], header=["a", "b"]).sha256 for name in ("p.csv.gz", "q.csv.gz")]
     assert digests[0] == digests[1] == hashlib.sha256((tmp_path / "p.csv.gz").read_bytes()).hexdigest()
     assert gzip.decompress((tmp_path / "p.csv.gz").read_bytes()) == b'a,b\n1,"x,y"\n2,\n'
@@ -69,7 +69,7 @@ def test_archive_is_the_same_when_the_same_rows_are_written_twice(tmp_path: Path
     ),
     st.sampled_from(["\n", "\r\n"]),
 )
-def test_table_reads_back_when_its_cells_are_any_text(tmp_path: Path, rows: list[list[str]], line_ending: str) -> None:
+def test_table_reads_back_when_its_cells_are_any_text(tmp_path, rows, line_ending):
     header = ["a", "b", "c"][: len(rows[0])]
     path = tmp_path / "out.csv"
     frame = pl.DataFrame(rows, schema=dict.fromkeys(header, pl.String), orient="row")
@@ -80,7 +80,7 @@ def test_table_reads_back_when_its_cells_are_any_text(tmp_path: Path, rows: list
         assert list(csv.reader(file))[1:] == rows
 
 
-def test_folder_is_left_as_it_was_when_the_rows_break_off(tmp_path: Path) -> None:
+def test_folder_is_left_as_it_was_when_the_rows_break_off(tmp_path):
     path = tmp_path / "out.csv"
     for error in (ValueError("x"), KeyboardInterrupt(), SystemExit(143)):
         with pytest.raises(type(error)):
@@ -95,9 +95,7 @@ def test_folder_is_left_as_it_was_when_the_rows_break_off(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("call", ["write", "fsync", "close"])
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])
-def test_transfer_breaks_off_without_a_trace_when_the_disk_is_full(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, code: int
-) -> None:
+def test_transfer_breaks_off_without_a_trace_when_the_disk_is_full(tmp_path, monkeypatch, call, code):
     real: Callable[..., object] = getattr(os, call)
 
     def fail(descriptor: int, *rest: object) -> object:
@@ -142,7 +140,7 @@ def run_limited(folder: Path, body: str, *, limit: int = 1 << 16) -> subprocess.
     )
 
 
-def test_real_file_is_removed_when_it_may_not_grow(tmp_path: Path) -> None:
+def test_real_file_is_removed_when_it_may_not_grow(tmp_path):
     done = run_limited(tmp_path, 'write_table(folder / "out.csv", [frame] * 3, header=["a"])')
     assert done.returncode == 74, done.stderr
     assert "broke off" in done.stderr
@@ -150,7 +148,7 @@ def test_real_file_is_removed_when_it_may_not_grow(tmp_path: Path) -> None:
     assert list_files(tmp_path) == []
 
 
-def test_neither_table_nor_claim_appears_when_the_claim_does_not_fit(tmp_path: Path) -> None:
+def test_neither_table_nor_claim_appears_when_the_claim_does_not_fit(tmp_path):
     body = (
         'write_release(folder / "out.csv", [frame[:9]], header=["a"], claim_path=folder / "out.json",'
         ' make_claim=lambda written: b"x" * 200_000)'
@@ -161,7 +159,7 @@ def test_neither_table_nor_claim_appears_when_the_claim_does_not_fit(tmp_path: P
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
-def test_no_file_is_left_when_a_signal_comes_in_the_middle_of_writing(tmp_path: Path, sent: signal.Signals) -> None:
+def test_no_file_is_left_when_a_signal_comes_in_the_middle_of_writing(tmp_path, sent):
     code = f"""
         import signal, sys, time
         import polars as pl
@@ -188,7 +186,7 @@ def test_no_file_is_left_when_a_signal_comes_in_the_middle_of_writing(tmp_path: 
     assert list_files(tmp_path) == []
 
 
-def test_output_is_refused_when_it_cannot_be_created(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_output_is_refused_when_it_cannot_be_created(tmp_path, monkeypatch):
     with pytest.raises(OutputError, match="folder does not exist"):
         check_writable(tmp_path / "none" / "out.csv")
     with pytest.raises(OutputError, match="is a folder"):
@@ -209,7 +207,7 @@ def test_output_is_refused_when_it_cannot_be_created(tmp_path: Path, monkeypatch
             act(tmp_path / "out.csv")
 
 
-def test_output_is_refused_when_the_folder_may_not_be_written_by_this_user() -> None:
+def test_output_is_refused_when_the_folder_may_not_be_written_by_this_user():
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o555)
         # Root may write anywhere, so it becomes somebody else first.
@@ -229,7 +227,7 @@ def test_output_is_refused_when_the_folder_may_not_be_written_by_this_user() -> 
         assert list_files(Path(folder)) == []
 
 
-def test_check_leaves_nothing_when_the_output_can_be_created(tmp_path: Path) -> None:
+def test_check_leaves_nothing_when_the_output_can_be_created(tmp_path):
     check_writable(tmp_path / "out.csv")
     assert list_files(tmp_path) == []
     (tmp_path / "out.csv").write_bytes(b"before")
@@ -238,7 +236,7 @@ def test_check_leaves_nothing_when_the_output_can_be_created(tmp_path: Path) -> 
     check_writable("-")
 
 
-def test_rights_are_those_of_a_new_file_or_of_the_one_replaced(tmp_path: Path) -> None:
+def test_rights_are_those_of_a_new_file_or_of_the_one_replaced(tmp_path):
     mask = os.umask(0o027)
     try:
         path = tmp_path / "out.csv"
@@ -251,7 +249,7 @@ def test_rights_are_those_of_a_new_file_or_of_the_one_replaced(tmp_path: Path) -
         os.umask(mask)
 
 
-def test_rows_are_for_their_owner_alone_when_they_are_not_yet_complete(tmp_path: Path) -> None:
+def test_rows_are_for_their_owner_alone_when_they_are_not_yet_complete(tmp_path):
     def look() -> Iterator[pl.DataFrame]:
         (passing,) = tmp_path.iterdir()
         assert stat.S_IMODE(passing.stat().st_mode) == 0o600
@@ -260,7 +258,7 @@ def test_rows_are_for_their_owner_alone_when_they_are_not_yet_complete(tmp_path:
     write_table(tmp_path / "out.csv", look(), header=["a", "b"])
 
 
-def test_file_is_replaced_and_not_the_link_when_the_output_is_a_link(tmp_path: Path) -> None:
+def test_file_is_replaced_and_not_the_link_when_the_output_is_a_link(tmp_path):
     (tmp_path / "real").mkdir()
     (tmp_path / "link.csv").symlink_to(tmp_path / "real" / "out.csv")
     write_bytes(tmp_path / "link.csv", b"x")
@@ -268,7 +266,7 @@ def test_file_is_replaced_and_not_the_link_when_the_output_is_a_link(tmp_path: P
     assert (tmp_path / "real" / "out.csv").read_bytes() == b"x"
 
 
-def test_device_is_written_into_when_the_output_is_one(tmp_path: Path) -> None:
+def test_device_is_written_into_when_the_output_is_one(tmp_path):
     before = os.stat("/dev/null")
     write_table("/dev/null", [FRAME], header=["a", "b"])
     assert os.stat("/dev/null").st_ino == before.st_ino
@@ -283,18 +281,18 @@ def test_device_is_written_into_when_the_output_is_one(tmp_path: Path) -> None:
     assert stat.S_ISFIFO(pipe.stat().st_mode)
 
 
-def test_standard_output_gets_all_rows_when_all_are_good(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+def test_standard_output_gets_all_rows_when_all_are_good(capfdbinary):
     write_table("-", [FRAME, FRAME], header=["a", "b"])
     assert capfdbinary.readouterr().out == b'a,b\n1,"x,y"\n2,\n1,"x,y"\n2,\n'
 
 
-def test_standard_output_gets_nothing_when_a_later_row_is_bad(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+def test_standard_output_gets_nothing_when_a_later_row_is_bad(capfdbinary):
     with pytest.raises(ValueError, match="bad"):
         write_table("-", fail_after(2, ValueError("bad")), header=["a", "b"])
     assert capfdbinary.readouterr().out == b""
 
 
-def test_transfer_breaks_off_when_the_reader_of_standard_output_is_gone() -> None:
+def test_transfer_breaks_off_when_the_reader_of_standard_output_is_gone():
     code = """
         import sys
         import polars as pl
@@ -323,7 +321,7 @@ def test_transfer_breaks_off_when_the_reader_of_standard_output_is_gone() -> Non
         assert process.wait(timeout=60) == 74
 
 
-def test_claim_is_made_of_what_was_written_and_both_appear_when_all_is_well(tmp_path: Path) -> None:
+def test_claim_is_made_of_what_was_written_and_both_appear_when_all_is_well(tmp_path):
     seen: list[WrittenTable] = []
 
     def make_claim(written: WrittenTable) -> bytes:
@@ -337,7 +335,7 @@ def test_claim_is_made_of_what_was_written_and_both_appear_when_all_is_well(tmp_
     assert list_files(tmp_path) == ["out.csv", "out.json"]
 
 
-def test_neither_appears_when_the_claim_cannot_be_made_or_placed(tmp_path: Path) -> None:
+def test_neither_appears_when_the_claim_cannot_be_made_or_placed(tmp_path):
     def refuse(written: WrittenTable) -> bytes:
         raise ValueError("not valid")
 
@@ -351,9 +349,7 @@ def test_neither_appears_when_the_claim_cannot_be_made_or_placed(tmp_path: Path)
 
 
 @pytest.mark.parametrize("fails", [1, 2])
-def test_no_table_stands_without_a_claim_when_putting_in_place_fails(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: int
-) -> None:
+def test_no_table_stands_without_a_claim_when_putting_in_place_fails(tmp_path, monkeypatch, fails):
     real, calls = os.rename, 0
 
     def rename(source: str, target: str) -> None:
@@ -371,14 +367,14 @@ def test_no_table_stands_without_a_claim_when_putting_in_place_fails(
     assert list_files(tmp_path) == []
 
 
-def test_no_claim_is_left_when_a_device_takes_nothing(tmp_path: Path) -> None:
+def test_no_claim_is_left_when_a_device_takes_nothing(tmp_path):
     with pytest.raises(TransferError, match="No space left"):
         write_release("/dev/full", [FRAME], header=["a", "b"], claim_path=tmp_path / "c", make_claim=lambda _: b"{}")
     assert list_files(tmp_path) == []
     assert stat.S_ISCHR(os.stat("/dev/full").st_mode)
 
 
-def test_claim_stays_when_a_reader_has_seen_some_of_the_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_claim_stays_when_a_reader_has_seen_some_of_the_rows(tmp_path, monkeypatch):
     real, calls = os.write, 0
 
     def write(descriptor: int, data: bytes) -> int:
@@ -394,9 +390,7 @@ def test_claim_stays_when_a_reader_has_seen_some_of_the_rows(tmp_path: Path, mon
     assert list_files(tmp_path) == ["c"]
 
 
-def test_pipe_for_the_claim_is_not_removed_when_the_table_cannot_be_placed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pipe_for_the_claim_is_not_removed_when_the_table_cannot_be_placed(tmp_path, monkeypatch):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
@@ -413,13 +407,13 @@ def test_pipe_for_the_claim_is_not_removed_when_the_table_cannot_be_placed(
     assert list_files(tmp_path) == ["pipe"]
 
 
-def test_name_beside_the_target_fits_when_the_targets_is_long(tmp_path: Path) -> None:
+def test_name_beside_the_target_fits_when_the_targets_is_long(tmp_path):
     path = tmp_path / ("é" * 120 + ".csv")
     write_bytes(path, b"x")
     assert list_files(tmp_path) == [path.name]
 
 
-def test_header_reads_back_when_names_hold_any_text(tmp_path: Path) -> None:
+def test_header_reads_back_when_names_hold_any_text(tmp_path):
     header = ['a,"b"', "c\nd"]
     write_table(tmp_path / "out.csv", [pl.DataFrame({"x": ["1"], "y": ["2"]})], header=header)
     assert next(csv.reader(io.StringIO((tmp_path / "out.csv").read_text(), newline=""))) == header

@@ -82,21 +82,21 @@ def audit_runs(
         record, streams = Record(), make_streams(None if seed is None else seed + run)
         source = NoiseSource(noise=streams.noise, batches=streams.batches)
         ledger = run_plan.open_ledger(source=source, observers=[record])
-        fitted = fit_watched(encoded.take(present), run_plan, ledger=ledger, streams=streams)
+        fitted = fit_watched(encoded.take(present), run_plan, ledger=ledger, model=streams.model)
         claimed = ledger.guarantee().epsilon
         coins.append(tossed)
         from_output.append(looks.score(fitted.sample(_ROWS_SEEN * encoded.records, rng=streams.model)))
-        counts = [seen for seen in record.seen if seen.line == ONE_WAYS_LABEL]
+        counts = [place for place, seen in enumerate(record.seen) if seen.line == ONE_WAYS_LABEL]
         anchor = getattr(run_plan.plan, "anchor", run_plan.plan)
         counted = getattr(anchor, "one_way_plan", None)
         # Counts class by class, or of a prior, are laid out in another way: they are left to the attack on releases.
         if counts and counted is not None and counted.spans == encoded.spans:
             from_counts.append(
                 score_counts(
-                    counts[0],
+                    record.seen[counts[0]],
                     encoded,
                     counted,
-                    noise_multiplier=anchor.one_ways_noise_multiplier,
+                    stddev=record.noisy[counts[0]].stddev,
                     canaries=canaries,
                 )
             )
@@ -185,19 +185,16 @@ def locate_one_ways(encoded: EncodedTable, plan: OneWayPlan) -> sparse.csr_matri
     return sparse.csr_matrix((ones, (rows, located.ravel())), shape=(len(located), start))
 
 
-def score_counts(
-    seen: Seen, encoded: EncodedTable, plan: OneWayPlan, *, noise_multiplier: float, canaries: int
-) -> Scores:
+def score_counts(seen: Seen, encoded: EncodedTable, plan: OneWayPlan, *, stddev: float, canaries: int) -> Scores:
     """Scores the canaries by the noisy one-way counts: the best linear guess of each coin, given all counts.
 
     What the rows beside the canaries add is known and taken off; where canaries share cells, their parts are told
     apart as far as the noise lets them.
-    Shapes: (canaries,).
+    Shapes: (canaries,). Units: `stddev`, of the counts' noise, in counts.
     """
     base = np.arange(encoded.records) < encoded.records - canaries
     tables = count_one_ways(encoded.take(base), plan)
     known = np.concatenate([histogram for histograms in tables for histogram in histograms])
-    stddev = noise_multiplier * seen.sensitivity
     located = locate_one_ways(encoded.take(~base), plan)
     rest = seen.released * seen.sensitivity - known - np.asarray(located.sum(axis=0)).ravel() / 2
     shared = np.asarray((located @ located.T).todense())

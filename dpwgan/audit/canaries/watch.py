@@ -15,11 +15,13 @@ import numpy.typing as npt
 
 from dpwgan.app.planning import RunPlan
 from dpwgan.errors import DpwganError
+from dpwgan.methods.base import Run
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.noise_source import NoiseSource
 from dpwgan.privacy.randomness import Streams
 from dpwgan.privacy.release import Noisy, Release
 from dpwgan.table.encoded import EncodedTable
+from dpwgan.table.rows import HeldRows
 
 Numbers = npt.NDArray[np.float64]
 MakeSource = Callable[..., NoiseSource]
@@ -135,32 +137,34 @@ class Replay(NoiseSource):
         raise ReplayEnded
 
 
-def fit_watched(encoded: EncodedTable, run_plan: RunPlan, *, ledger: Ledger, streams: Streams) -> Any:
+def fit_watched(encoded: EncodedTable, run_plan: RunPlan, *, ledger: Ledger, model: np.random.Generator) -> Any:
     """Fits as a run does, but tells nobody how far it is.
 
     A table of fewer rows than were planned for has null records for the others: rows that add nothing to any sum.
     Privacy: reads rows, and charges `ledger` alone.
     Raises: as the method's fit.
     """
-    return run_plan.method.fit(
-        encoded,
-        run_plan.plan,
-        streams=streams,
+    run = Run(
         ledger=ledger,
+        rows=HeldRows(encoded, records=run_plan.shape.records, ledger=ledger),
+        model=model,
         progress=lambda done, of, epsilon: None,
         device=run_plan.config.device,
         threads=run_plan.config.threads,
     )
+    return run_plan.method.fit(run_plan.plan, run)
 
 
-def replay(encoded: EncodedTable, run_plan: RunPlan, record: Record, *, streams: Streams) -> list[Numbers]:
+def replay(
+    encoded: EncodedTable, run_plan: RunPlan, record: Record, *, model: np.random.Generator, streams: Streams
+) -> list[Numbers]:
     """Gives what another table, of the same history, would have had noise added to. Units: sensitivities.
 
     Privacy: private numbers. Raises: DpwganError, an internal error, if the run took another way.
     """
     source = Replay(record, streams)
     with suppress(ReplayEnded):
-        fit_watched(encoded, run_plan, ledger=run_plan.open_ledger(source=source), streams=streams)
+        fit_watched(encoded, run_plan, ledger=run_plan.open_ledger(source=source), model=model)
     if len(source.exact) != len(record.seen):
         raise DpwganError("Internal error: a replayed run released less.")
     return source.exact

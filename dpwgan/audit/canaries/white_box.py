@@ -27,7 +27,7 @@ from dpwgan.audit.canaries.watch import MakeSource, Numbers, Record, Seen, fit_w
 from dpwgan.errors import AuditError
 from dpwgan.privacy.events import PoissonGaussian
 from dpwgan.privacy.noise_source import NoiseSource
-from dpwgan.privacy.randomness import Streams, make_streams
+from dpwgan.privacy.randomness import make_streams
 from dpwgan.privacy.release import Release
 from dpwgan.table.encoded import EncodedTable
 
@@ -96,12 +96,12 @@ def audit_releases(
     model_seed = int(streams.model.integers(2**63))
     record = Record(canary=canary)
     ledger = run_plan.open_ledger(source=make_source(noise=streams.noise, batches=streams.batches), observers=[record])
-    fit_watched(encoded, run_plan, ledger=ledger, streams=_with_model(streams, model_seed))
+    fit_watched(encoded, run_plan, ledger=ledger, model=np.random.default_rng(model_seed))
     refuse_unseen(ledger.releases, record)
     influences: list[Numbers] = []
     if record.seen:
         others = encoded.take(np.arange(encoded.records) != canary)
-        without = replay(others, run_plan, record, streams=_with_model(streams, model_seed))
+        without = replay(others, run_plan, record, model=np.random.default_rng(model_seed), streams=streams)
         influences = [seen.exact - other for seen, other in zip(record.seen, without, strict=True)]
     return bound_record(
         record, influences, run_plan, claimed=ledger.guarantee().epsilon, failure_probability=failure_probability
@@ -117,10 +117,6 @@ def refuse_unseen(releases: Sequence[Release], record: Record) -> None:
     ]
     if unseen:
         raise AuditError(f"the audit did not see all that the ledger holds, and proves nothing: {', '.join(unseen)}")
-
-
-def _with_model(streams: Streams, seed: int) -> Streams:
-    return replace(streams, model=np.random.default_rng(seed))
 
 
 def bound_record(
@@ -158,7 +154,7 @@ def bound_record(
         bounds.append(
             replace(
                 line,
-                claimed_noise=float(event.noise_multiplier),
+                claimed_noise=release.stddev / release.sensitivity,
                 measured_noise=noise,
                 influence=influence,
                 found=max(alternative, epsilon_of_signals([signal], delta=delta)),

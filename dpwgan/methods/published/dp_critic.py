@@ -9,23 +9,22 @@ import numpy as np
 import numpy.typing as npt
 
 from dpwgan.critic.finite import refuse_unless_finite
-from dpwgan.critic.plan import CRITIC_LABEL, TENSORFLOW_SECONDS, TrainingPlan, make_plan, plan_training
+from dpwgan.critic.plan import CRITIC_LABEL, TENSORFLOW_SECONDS, TrainingPlan, plan_beside, plan_training
 from dpwgan.critic.sampler import MlpSampler
 from dpwgan.critic.settings import DpWganSettings
 from dpwgan.errors import UsageError
 from dpwgan.images.basis import REACH, SmoothFrame
 from dpwgan.marginals.simplex import project_on_simplex
-from dpwgan.methods.base import Progress
+from dpwgan.methods.base import Run
 from dpwgan.methods.published.game import Game, build_networks, count_classes, plan_game
 from dpwgan.methods.published.image_samplers import ConvSampler, LabelledSampler
-from dpwgan.methods.published.plain_game import PlainPlan, fit_plainly
+from dpwgan.methods.published.plain_game import STEPS_LABEL, PlainPlan, fit_plainly
 from dpwgan.methods.settings import DpCriticSettings
 from dpwgan.privacy.budget import Budget, NeighboringRelation
-from dpwgan.privacy.choose import AccountantChoice, choose_accountant_for_family, choose_nothing
-from dpwgan.privacy.events import Charge, Gaussian, Unprotected, gaussian, poisson_gaussian
+from dpwgan.privacy.choose import AccountantChoice, choose_nothing
+from dpwgan.privacy.events import Charge, Gaussian, Unprotected, gaussian
 from dpwgan.privacy.journal import Arrays
 from dpwgan.privacy.ledger import Ledger
-from dpwgan.privacy.randomness import Streams
 from dpwgan.privacy.release import Release
 from dpwgan.table.encoded import EncodedTable, TableShape
 from dpwgan.table.storage import cut, let_go
@@ -52,7 +51,6 @@ _FORMAL_STEPS = 300
 _FORMAL_GENERATOR_BATCH = 128
 _FORMAL_PASSES = 3.0
 _FORMAL_CLIP_NORM = 1.0
-_LEAST_NOISE = 1.0
 # What a row of images costs in a step, beside its pixels, on one core.
 _SECONDS_A_ROW = 5e-5
 
@@ -193,27 +191,10 @@ class DpCritic:
             noise_multiplier=_FEATURE_NOISE,
         )
 
-    def fit(
-        self,
-        encoded: EncodedTable,
-        plan: PlainPlan | FormalPlan,
-        *,
-        streams: Streams,
-        ledger: Ledger,
-        progress: Progress,
-        device: str = "auto",
-        threads: int | None = None,
-    ) -> ConvSampler | LabelledSampler | MlpSampler:
+    def fit(self, plan: PlainPlan | FormalPlan, run: Run) -> ConvSampler | LabelledSampler | MlpSampler:
         """Trains. Privacy: every read is charged before it happens. Raises: PrivacyError, ResourceError, UsageError."""
-        run: dict[str, Any] = {
-            "streams": streams,
-            "ledger": ledger,
-            "progress": progress,
-            "device": device,
-            "threads": threads,
-        }
         if isinstance(plan, FormalPlan):
-            return _fit_formally(encoded, plan, **run)
+            return _fit_formally(plan, run)
         settings, batch_size = plan.game.settings, plan.game.batch_size
 
         def build(shares: npt.NDArray[np.float64] | None) -> Any:
@@ -222,14 +203,14 @@ class DpCritic:
             noisy_features = NoisyFeatures(
                 l2_clip_norm=_FEATURE_CLIP_NORM,
                 noise_multiplier=_FEATURE_NOISE,
-                device_rng=make_device_rng(streams.noise),
+                device_rng=make_device_rng(run.ledger.lend_streams(STEPS_LABEL).noise),
             )
             return build_networks(
-                encoded,
+                run.rows.own,
                 plan.game,
                 shares=shares,
                 critic_filters=_CRITIC_FILTERS,
-                rng=streams.model,
+                rng=run.model,
                 noisy_features=noisy_features,
             )
 
@@ -241,7 +222,7 @@ class DpCritic:
                 ScoreClimb(networks, batch_size=batch_size, learning_rate=settings.generator_learning_rate),
             )
 
-        return fit_plainly(encoded, plan, build=build, make_steps=make_steps, **run)
+        return fit_plainly(plan, run, build=build, make_steps=make_steps)
 
 
 def _plan_formally(
@@ -273,36 +254,25 @@ def _plan_formally(
     if game.grid is None:
         plan = plan_training(shape, settings=critic, accountant_rule=rule, **shared)
         return FormalPlan(game=game, classes=None, frame=None, critic=plan)
-    probability = game.batch_size / shape.records
-    # A critic alone, with its share of rho: by a central limit T steps at rate q are about as private as one Gaussian
-    # release with this noise. Only the ratio rests on this; the budget is met by the accountant.
-    ratio = probability * math.sqrt(game.steps / (1 - _CLASSES_SHARE))
 
     def make_classes(scale: float) -> Gaussian:
         # Two records of unlike labels: the sizes' parts are at right angles, the points' as far apart as can be.
         farthest = math.sqrt(2.0 * _SIZES_PART**2 + 4.0 * _MEAN_PART**2)
         return gaussian(noise_multiplier=scale / math.sqrt(_CLASSES_SHARE), replace_one_factor=farthest)
 
-    def choose_noise(scale: float) -> float:
-        return max(_LEAST_NOISE, ratio * scale)
-
-    def charges(scale: float) -> list[Charge]:
-        step = poisson_gaussian(sampling_probability=probability, noise_multiplier=choose_noise(scale))
-        return [(make_classes(scale), 1), (step, game.steps)]
-
-    choice = choose_accountant_for_family(rule, charges=charges, **shared)
+    plan, choice = plan_beside(
+        shape,
+        settings=critic,
+        share=1 - _CLASSES_SHARE,
+        others=lambda scale: [(make_classes(scale), 1)],
+        accountant_rule=rule,
+        **shared,
+    )
     return FormalPlan(
         game=game,
         classes=make_classes(choice.noise_scale),
         frame=SmoothFrame(grid=game.grid, dimension=min(_DIMENSION, len(game.grid.sources))),
-        critic=make_plan(
-            shape,
-            critic,
-            choice=choice,
-            steps=game.steps,
-            sampling_probability=probability,
-            noise_multiplier=choose_noise(choice.noise_scale),
-        ),
+        critic=plan,
     )
 
 
@@ -310,41 +280,27 @@ def _choose_image_batch(records: int) -> int:
     return max(1, min(_MOST_IMAGE_BATCH, round(_IMAGE_SHARE_OF_TABLE * records)))
 
 
-def _fit_formally(
-    encoded: EncodedTable,
-    plan: FormalPlan,
-    *,
-    streams: Streams,
-    ledger: Ledger,
-    progress: Progress,
-    device: str,
-    threads: int | None,
-) -> LabelledSampler | MlpSampler:
+def _fit_formally(plan: FormalPlan, run: Run) -> LabelledSampler | MlpSampler:
     # TensorFlow takes seconds to import; a plan must not pay for it.
     from dpwgan.critic.device import on_device
 
-    run: dict[str, Any] = {"streams": streams, "ledger": ledger, "progress": progress}
-    with on_device(device, threads=threads):
-        if plan.frame is None:
-            return _fit_table(encoded, plan, **run)
-        return _fit_images(encoded, plan, frame=plan.frame, **run)
+    with on_device(run.device, threads=run.threads):
+        return _fit_table(plan, run) if plan.frame is None else _fit_images(plan, run, frame=plan.frame)
 
 
-def _fit_table(
-    encoded: EncodedTable, plan: FormalPlan, *, streams: Streams, ledger: Ledger, progress: Progress
-) -> MlpSampler:
+def _fit_table(plan: FormalPlan, run: Run) -> MlpSampler:
     from dpwgan.critic.loop import train
     from dpwgan.methods.published.descent import AdamDescent
     from dpwgan.methods.published.gradient_penalty_step import PrivatePenaltyStep, ScoreClimb
     from dpwgan.methods.published.networks import Perceptrons
 
-    game = plan.game
+    game, encoded, ledger = plan.game, run.rows.own, run.ledger
     networks = Perceptrons(
         encoded,
         latent=game.settings.latent,
         hidden_generator=game.hidden_generator,
         hidden_critic=game.hidden_critic,
-        rng=streams.model,
+        rng=run.model,
     )
     steps = ledger.open(CRITIC_LABEL)
     descent = AdamDescent(networks.critic_weights)
@@ -354,7 +310,7 @@ def _fit_table(
         critic_step=PrivatePenaltyStep(networks, plan=plan.critic, steps=steps, descent=descent),
         generator_step=ScoreClimb(networks, batch_size=_FORMAL_GENERATOR_BATCH, learning_rate=1.0),
         ledger=ledger,
-        progress=progress,
+        progress=run.progress,
         records=encoded.records,
     )
     sampler = networks.make_sampler()
@@ -362,19 +318,13 @@ def _fit_table(
     return sampler
 
 
-def _fit_images(
-    encoded: EncodedTable,
-    plan: FormalPlan,
-    *,
-    frame: SmoothFrame,
-    streams: Streams,
-    ledger: Ledger,
-    progress: Progress,
-) -> LabelledSampler:
+def _fit_images(plan: FormalPlan, run: Run, *, frame: SmoothFrame) -> LabelledSampler:
     from dpwgan.critic.loop import train
     from dpwgan.methods.published.descent import RememberedDescent
     from dpwgan.methods.published.gradient_penalty_step import PrivatePenaltyStep, ScoreClimb
     from dpwgan.methods.published.labelled_networks import PointNetworks
+
+    encoded, ledger = run.rows.own, run.ledger
 
     def release() -> Arrays:
         shares, centre = release_classes(encoded, plan, ledger=ledger)
@@ -388,7 +338,7 @@ def _fit_images(
         centre=released["centre"].astype(np.float64),
         latent=plan.game.settings.latent,
         hidden=_IMAGE_HIDDEN,
-        rng=streams.model,
+        rng=run.model,
     )
     climb = ScoreClimb(networks, batch_size=_IMAGE_GENERATOR_BATCH, learning_rate=1.0, average=_IMAGE_AVERAGE)
     steps = ledger.open(CRITIC_LABEL)
@@ -409,7 +359,7 @@ def _fit_images(
         ),
         generator_step=climb,
         ledger=ledger,
-        progress=progress,
+        progress=run.progress,
         records=encoded.records,
     )
     sampler = networks.make_sampler(climb.averaged)

@@ -12,16 +12,15 @@ from dpwgan.critic.settings import DpWganSettings
 from dpwgan.errors import UsageError
 from dpwgan.images.basis import LENGTH, CosineSpace
 from dpwgan.images.grid import find_images
-from dpwgan.methods.base import Progress
+from dpwgan.methods.base import Run
 from dpwgan.methods.published.image_samplers import ConvSampler, SmoothSampler
 from dpwgan.methods.published.published_gan import LAYER_NOISE, PublishedPlan, fit_published, plan_published
 from dpwgan.methods.settings import DpGanSettings
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.choose import AccountantChoice
 from dpwgan.privacy.events import Charge
-from dpwgan.privacy.randomness import Streams
 from dpwgan.privacy.release import Release
-from dpwgan.table.encoded import EncodedTable, TableShape
+from dpwgan.table.encoded import TableShape
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from dpwgan.critic.plain_ascent import PlainAscent
     from dpwgan.methods.published.noisy import NoisyDiscriminator
     from dpwgan.methods.published.noisy_products import NoisyProducts
-    from dpwgan.privacy.ledger import Ledger
 
 MOST_DIMENSION = 1_024
 """The most coordinates of an image that a discriminator sees."""
@@ -162,17 +160,7 @@ class DpGan:
         )
         return DpGanPlan(settings=settings, steps=generate_few(steps, space), space=space)
 
-    def fit(
-        self,
-        encoded: EncodedTable,
-        plan: DpGanPlan | PublishedPlan,
-        *,
-        streams: Streams,
-        ledger: Ledger,
-        progress: Progress,
-        device: str = "auto",
-        threads: int | None = None,
-    ) -> MlpSampler | SmoothSampler | ConvSampler:
+    def fit(self, plan: DpGanPlan | PublishedPlan, run: Run) -> MlpSampler | SmoothSampler | ConvSampler:
         """Trains both networks for the planned steps. Privacy: each step is charged before it reads rows.
 
         Raises: PrivacyError, ResourceError, UsageError.
@@ -180,11 +168,10 @@ class DpGan:
         # TensorFlow takes seconds to import; a plan must not pay for it.
         from dpwgan.critic.device import on_device
 
-        run: dict[str, Any] = {"streams": streams, "ledger": ledger, "progress": progress}
-        with on_device(device, threads=threads):
+        with on_device(run.device, threads=run.threads):
             if isinstance(plan, PublishedPlan):
-                return fit_published(encoded, plan, **run)
-            return _fit_private(encoded, plan, **run)
+                return fit_published(plan, run)
+            return _fit_private(plan, run)
 
 
 def refuse_nothing_to_train_on(shape: TableShape, *, method: str) -> None:
@@ -259,25 +246,23 @@ def make_discriminator(
     return NoisyDiscriminator(spans, hidden=hidden, weight_clip=settings.weight_clip, **noise), None
 
 
-def _fit_private(
-    encoded: EncodedTable, plan: DpGanPlan, *, streams: Streams, ledger: Ledger, progress: Progress
-) -> MlpSampler | SmoothSampler:
+def _fit_private(plan: DpGanPlan, run: Run) -> MlpSampler | SmoothSampler:
     from dpwgan.critic.latents import LatentSource
     from dpwgan.critic.mlp import MlpGenerator
     from dpwgan.critic.private_game import play
     from dpwgan.methods.published.smooth_images import SmoothGenerator
 
-    settings, space, rng = plan.steps.settings, plan.space, streams.model
-    steps = ledger.open(CRITIC_LABEL)
+    settings, space, rng = plan.steps.settings, plan.space, run.model
+    encoded, steps = run.rows.own, run.ledger.open(CRITIC_LABEL)
     discriminator, update = make_discriminator(plan.steps, space, rng=rng, secrets=steps.secrets)
     shared: dict[str, Any] = {"latent": settings.latent, "hidden": settings.hidden_generator, "rng": rng}
     latents = LatentSource(latent=settings.latent, width=plan.steps.shape.width, rng=rng)
-    run: dict[str, Any] = {"steps": steps, "ledger": ledger, "progress": progress}
+    game: dict[str, Any] = {"steps": steps, "ledger": run.ledger, "progress": run.progress}
     if space is None:
         table = MlpGenerator(encoded.spans, **shared)
-        weights = play(encoded, plan.steps, critic=discriminator, generator=table, latents=latents, **run)
+        weights = play(encoded, plan.steps, critic=discriminator, generator=table, latents=latents, **game)
         return MlpSampler(weights=weights, spans=encoded.spans)
     images = SmoothGenerator(space, **shared)
     points = space.to_points(encoded)
-    weights = play(points, plan.steps, critic=discriminator, generator=images, latents=latents, update=update, **run)
+    weights = play(points, plan.steps, critic=discriminator, generator=images, latents=latents, update=update, **game)
     return images.to_sampler(weights)

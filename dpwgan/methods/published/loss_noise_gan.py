@@ -5,17 +5,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from dpwgan.critic.sampler import MlpSampler
-from dpwgan.methods.base import Progress
+from dpwgan.methods.base import Run
 from dpwgan.methods.published.game import build_networks, plan_game
 from dpwgan.methods.published.image_samplers import ConvSampler
-from dpwgan.methods.published.plain_game import PlainPlan, fit_plainly
+from dpwgan.methods.published.plain_game import STEPS_LABEL, PlainPlan, fit_plainly
 from dpwgan.methods.settings import GameSettings
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.choose import choose_nothing
 from dpwgan.privacy.events import Charge, PublishedClaim, Unprotected
-from dpwgan.privacy.ledger import Ledger
-from dpwgan.privacy.randomness import Streams
-from dpwgan.table.encoded import EncodedTable, TableShape
+from dpwgan.table.encoded import TableShape
 
 REASON = (
     "the gradient of a loss plus noise is the gradient of the loss, so that the noise changes nothing that is trained, "
@@ -94,17 +92,7 @@ class LossNoiseGan:
             noise_multiplier=noise_multiplier,
         )
 
-    def fit(
-        self,
-        encoded: EncodedTable,
-        plan: PlainPlan,
-        *,
-        streams: Streams,
-        ledger: Ledger,
-        progress: Progress,
-        device: str = "auto",
-        threads: int | None = None,
-    ) -> ConvSampler | MlpSampler:
+    def fit(self, plan: PlainPlan, run: Run) -> ConvSampler | MlpSampler:
         """Trains. Privacy: none; every read is charged before it happens. Raises: as `fit_plainly`."""
 
         def make_steps(networks: Any) -> Any:
@@ -116,27 +104,22 @@ class LossNoiseGan:
                 noise_multiplier=plan.noise_multiplier,
                 generator_learning_rate=plan.game.settings.generator_learning_rate,
                 critic_learning_rate=plan.game.settings.critic_learning_rate,
-                noise_rng=streams.noise,
+                noise_rng=run.ledger.lend_streams(STEPS_LABEL).noise,
             )
             return steps.train_discriminator, steps.train_generator
 
         return fit_plainly(
-            encoded,
             plan,
+            run,
             build=lambda shares: build_networks(
-                encoded,
+                run.rows.own,
                 plan.game,
                 shares=shares,
                 critic_filters=_CRITIC_FILTERS,
-                rng=streams.model,
+                rng=run.model,
                 activation_stddev=_ACTIVATION_STDDEV,
             ),
             make_steps=make_steps,
-            streams=streams,
-            ledger=ledger,
-            progress=progress,
-            device=device,
-            threads=threads,
         )
 
 

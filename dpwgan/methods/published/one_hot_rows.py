@@ -11,6 +11,8 @@ import numpy.typing as npt
 from scipy import sparse, special
 
 from dpwgan.errors import DpwganError, PrivacyError
+from dpwgan.marginals.measurements import GroupedRows
+from dpwgan.table.rows import Derivation, Sum
 from dpwgan.table.storage import allocate_beside, cut, let_go
 
 FloatArray = npt.NDArray[np.float64]
@@ -31,8 +33,13 @@ class OneHotRows:
 
     def __init__(self, groups: GroupArray, sizes: Sequence[int]) -> None:
         check_groups(groups, sizes=sizes, name="The real rows")
-        self._groups, self._sizes = groups, tuple(sizes)
+        self._groups, self.sizes = groups, tuple(sizes)
         self._curvature: FloatArray | None = None
+
+    @property
+    def count(self) -> int:
+        """How many rows are here."""
+        return len(self._groups)
 
     def sum_slopes(self, weights: FloatArray) -> FloatArray:
         """Adds up s x, where s = sigmoid(-w.x) is the slope of a row's logistic loss ln(1 + e^(-w.x)).
@@ -69,13 +76,22 @@ class OneHotRows:
 
     def count_groups(self) -> FloatArray:
         """Counts the rows in each group. Shapes: the result (W,)."""
-        total = np.zeros(sum(self._sizes))
+        total = np.zeros(sum(self.sizes))
         for _, block in self._cut():
             total += block.T @ np.ones(block.shape[0])
         return total
 
     def _cut(self) -> Iterator[tuple[slice, sparse.csr_matrix]]:
-        return cut_one_hot(self._groups, self._sizes)
+        return cut_one_hot(self._groups, self.sizes)
+
+
+ONE_HOT = Derivation[GroupedRows, OneHotRows](
+    "one-hot rows", lambda rows, argument, ledger: OneHotRows(rows.groups, rows.layout.sizes)
+)
+SLOPES = Sum[OneHotRows]("one-layer slopes", lambda rows, argument, weights: rows.sum_slopes(weights))
+CURVATURE = Sum[OneHotRows]("one-layer curvature", lambda rows, argument, vector: rows.multiply_curvature(vector))
+SCORES = Sum[OneHotRows]("one-layer scores", lambda rows, middle, weights: rows.sum_scores(weights, middle=middle))
+GROUP_COUNTS = Sum[OneHotRows]("one-layer counts", lambda rows, argument, array: rows.count_groups())
 
 
 def cut_one_hot(groups: GroupArray, sizes: Sequence[int]) -> Iterator[tuple[slice, sparse.csr_matrix]]:

@@ -56,7 +56,7 @@ z), which is at most e^(Z - A m): together no more than e^-a/(1 - e^-A). What is
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -66,8 +66,11 @@ import numpy.typing as npt
 from scipy import sparse, special
 
 from dpwgan.errors import PrivacyError
-from dpwgan.marginals.groups import GroupLayout
 from dpwgan.methods.published.one_hot_rows import (
+    CURVATURE,
+    GROUP_COUNTS,
+    SCORES,
+    SLOPES,
     FloatArray,
     GroupArray,
     OneHotRows,
@@ -79,15 +82,11 @@ from dpwgan.privacy.certificate import bound_worst_error, gaussian_slack
 from dpwgan.privacy.events import gaussian
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.release import Release
-from dpwgan.table.workers import AddUp, Task, alone
+from dpwgan.table.rows import Rows
 
 ProbabilityArray = npt.NDArray[np.floating[Any]]
 
 WEIGHTS_LABEL, ANSWER_LABEL, CERTIFICATE_LABEL = "one-layer weights", "one-layer answer", "one-layer certificate"
-
-SLOPES_TASK, CURVATURE_TASK = "one-layer slopes", "one-layer curvature"
-SCORES_TASK, GROUP_COUNTS_TASK = "one-layer scores", "one-layer counts"
-"""What workers are asked for: the sums of `OneHotRows` over their own rows."""
 
 ANSWER_NOISE_RATIO = 4.0
 """Noise multiplier of an answer over that of the weights: one number bears more noise than W, and so costs 1/16."""
@@ -111,24 +110,19 @@ _ROUNDING = 1e-9
 
 
 def train_one_layer(
-    real_groups: GroupArray,
+    real: Rows[OneHotRows],
     synthetic: GroupArray | ProbabilityArray,
     *,
-    sizes: Sequence[int],
     regularization: float,
     ledger: Ledger,
-    records: int | None = None,
     synthetic_weights: npt.ArrayLike | None = None,
-    add_up: AddUp = alone,
 ) -> FloatArray:
     """Releases the weights of the one-layer network that best tells real rows from synthetic ones.
 
     Privacy: output perturbation, with the sensitivity of the module's Theorem 1 under zero-out and its factor under
-      replace-one in the event. `records` is the public number of rows, by default that of `real_groups`, from which
-      null records may have been left out; `synthetic` must have been released or be post-processing. Where
-      `real_groups` are a worker's share of `records` rows, everybody's sums are added up: the objective is that of all
-      rows, minimised by this worker, which alone adds the noise.
-    Shapes: `real_groups` (n, d), `synthetic` (m, d) whole numbers, or (m, W) probabilities with each attribute's
+      replace-one in the event. `synthetic` must have been released or be post-processing. The objective is that of all
+      rows, wherever they lie, minimised by this process, which alone adds the noise.
+    Shapes: `synthetic` (m, d) whole numbers, or (m, W) probabilities with each attribute's
       adding up to 1, whose rows are taken as they are; `synthetic_weights` (m,), equal by default.
       The released weights (W + 1,).
     Units: `regularization` is the strength c of the penalty (c/2)|w|^2.
@@ -138,9 +132,7 @@ def train_one_layer(
     """
     if not (math.isfinite(regularization) and regularization > 0):
         raise PrivacyError(f"regularization must be finite and above 0; it is {regularization!r}.")
-    sizes = _checked_sizes(sizes)
-    records = _checked_records(real_groups, records)
-    real = OneHotRows(real_groups, sizes)
+    sizes, records = _checked_rows(real)
     fake = _design(synthetic, sizes=sizes)
     fake_shares = _shares(synthetic_weights, rows=fake.shape[0])
     attributes = len(sizes)
@@ -156,12 +148,9 @@ def train_one_layer(
         _minimise,
         real,
         fake,
-        records=records,
         fake_shares=fake_shares,
-        attributes=attributes,
         regularization=regularization,
         tolerance=tolerance,
-        add_up=add_up,
     )
     weights: FloatArray = ledger.release(WEIGHTS_LABEL, minimise).values
     return weights
@@ -227,35 +216,29 @@ class OneLayerTerm:
 
 
 def measure_one_layer(
-    real_groups: GroupArray,
+    real: Rows[OneHotRows],
     weights: npt.NDArray[np.floating[Any]],
     *,
-    sizes: Sequence[int],
-    records: int,
     ledger: Ledger,
-    add_up: AddUp = alone,
 ) -> OneLayerTerm:
     """Releases the mean of f_w over the real rows.
 
     Privacy: with released weights, f_w lies between two public numbers, those of the least and the largest weight of
       every attribute. Released is the sum of f_w less their middle, over half their distance: zeroing out a record
       moves that by at most 1, the reserved sensitivity, whatever the weights; replacing it by at most twice as much.
-      Where `real_groups` are a worker's share of `records` rows, everybody's sums are added up first.
-    Shapes: `real_groups` (n, d); `weights` (W + 1,).
+    Shapes: `weights` (W + 1,).
     Raises: PrivacyError if a number or a shape is out of range.
     Source: Dwork and Roth 2014, Appendix A.
     """
-    sizes = _checked_sizes(sizes)
-    records = _checked_records(real_groups, records)
+    sizes, records = _checked_rows(real)
     weights = _checked_weights(weights, sizes=sizes)
     low, high = special.expit(_sum_range(weights, sizes=sizes))
     middle, half = (low + high) / 2, (high - low) / 2
-    real = OneHotRows(real_groups, sizes)
     # Equal weights leave a range of 0, where the mean is public; noise of some size is drawn all the same.
     most = max(half, 1e-12) * (1 + _ROUNDING)
 
     def score() -> FloatArray:
-        total = add_up(SCORES_TASK, lambda: real.sum_scores(weights, middle=middle), argument=middle, array=weights)
+        total = real.sum(SCORES, argument=float(middle), array=weights)
         scaled: FloatArray = total[:1] / most
         return scaled
 
@@ -302,31 +285,25 @@ class OneLayerCertificate:
 
 
 def measure_one_layer_certificate(
-    real_groups: GroupArray,
+    real: Rows[OneHotRows],
     synthetic: GroupArray | ProbabilityArray,
     *,
-    sizes: Sequence[int],
-    records: int,
     ledger: Ledger,
     synthetic_weights: npt.ArrayLike | None = None,
-    add_up: AddUp = alone,
 ) -> OneLayerCertificate:
     """Releases the distance between the one-way fractions of the real rows and of an output that is final.
 
     Privacy: one number, which zeroing out a record moves by at most sqrt(d)/n, and replacing it by sqrt(2) times that.
-      Where `real_groups` are a worker's share of `records` rows, everybody's counts are added up first.
     Shapes: as in `train_one_layer`. Probabilities certify the rows drawn from them in the mean over all draws.
     Raises: PrivacyError if a number or a shape is out of range.
     Source: the module's Theorem 3.
     """
-    sizes = _checked_sizes(sizes)
-    records = _checked_records(real_groups, records)
-    real = OneHotRows(real_groups, sizes)
+    sizes, records = _checked_rows(real)
     fake = _design(synthetic, sizes=sizes)
     generated = fake.T @ _shares(synthetic_weights, rows=fake.shape[0])
 
     def measure() -> FloatArray:
-        fractions = add_up(GROUP_COUNTS_TASK, real.count_groups) / records - generated[:-1]
+        fractions = real.sum(GROUP_COUNTS) / records - generated[:-1]
         return np.array([np.linalg.norm(fractions)])
 
     noisy = ledger.release(CERTIFICATE_LABEL, measure)
@@ -380,34 +357,6 @@ def plan_one_layer(
     ]
 
 
-class OneLayerServer:
-    """What a worker does with its own rows when the chief trains, asks or certifies a network.
-
-    Privacy: exact sums, for the chief to put noise on; the caller charges before each task. A network in training is
-      seen by all workers before its noise, as the sums are.
-    """
-
-    def __init__(self, get_groups: Callable[[], tuple[GroupArray, GroupLayout]]) -> None:
-        self._get_groups = get_groups
-        self._rows: OneHotRows | None = None
-
-    @property
-    def tasks(self) -> Mapping[str, Task]:
-        """What can be asked for, by name."""
-        return {
-            SLOPES_TASK: lambda argument, weights: self._get_rows().sum_slopes(weights),
-            CURVATURE_TASK: lambda argument, direction: self._get_rows().multiply_curvature(direction),
-            SCORES_TASK: lambda middle, weights: self._get_rows().sum_scores(weights, middle=middle),
-            GROUP_COUNTS_TASK: lambda argument, array: self._get_rows().count_groups(),
-        }
-
-    def _get_rows(self) -> OneHotRows:
-        if self._rows is None:
-            groups, layout = self._get_groups()
-            self._rows = OneHotRows(groups, layout.sizes)
-        return self._rows
-
-
 def iteration_bound(*, attributes: int, regularization: float, tolerance: float) -> int:
     """Computes N, the number of steps after which no table leaves the solver short of its tolerance.
 
@@ -429,24 +378,21 @@ def _gradient_tolerance(*, records: int, synthetic_rows: int, attributes: int, r
 
 
 def _minimise(
-    real: OneHotRows,
+    real: Rows[OneHotRows],
     fake: sparse.csr_matrix,
     *,
-    records: int,
     fake_shares: FloatArray,
-    attributes: int,
     regularization: float,
     tolerance: float,
-    add_up: AddUp,
 ) -> FloatArray:
     """Finds weights where the gradient of J is at most `tolerance` long, by the module's Theorem 2.
 
     No W x W matrix is formed: a product with the Hessian costs four sparse products, and one pass over the real rows.
     """
-    weights = np.zeros(fake.shape[1])
+    weights, attributes, records = np.zeros(fake.shape[1]), len(real.own.sizes), real.records
     for _ in range(iteration_bound(attributes=attributes, regularization=regularization, tolerance=tolerance / 2) + 1):
         fake_scores = special.expit(fake @ weights)
-        slopes = add_up(SLOPES_TASK, partial(real.sum_slopes, weights), array=weights)
+        slopes = real.sum(SLOPES, array=weights)
         gradient = fake.T @ (fake_shares * fake_scores / 2) - slopes / (2 * records) + regularization * weights
         length = float(np.linalg.norm(gradient))
         if length <= tolerance / 2:
@@ -459,7 +405,7 @@ def _minimise(
         residual = -gradient
         conjugate, squared = residual.copy(), length**2
         for _ in range(2 * weights.size):
-            bent = add_up(CURVATURE_TASK, partial(real.multiply_curvature, conjugate), array=conjugate)
+            bent = real.sum(CURVATURE, array=conjugate)
             product = bent / (2 * records) + fake.T @ (fake_curvature * (fake @ conjugate)) + regularization * conjugate
             size = squared / float(conjugate @ product)
             direction += size * conjugate
@@ -580,12 +526,12 @@ def _checked_sizes(sizes: Sequence[int]) -> tuple[int, ...]:
     return checked
 
 
-def _checked_records(real_groups: GroupArray, records: int | None) -> int:
-    rows = int(np.shape(real_groups)[0])
-    records = rows if records is None else records
-    if isinstance(records, bool) or not isinstance(records, int) or records < max(rows, 1):
+def _checked_rows(real: Rows[OneHotRows]) -> tuple[tuple[int, ...], int]:
+    """Gives the attributes' sizes and the public number of records."""
+    records = real.records
+    if isinstance(records, bool) or not isinstance(records, int) or records < max(real.own.count, 1):
         raise PrivacyError("records must be a whole number, and no less than the number of real rows.")
-    return records
+    return real.own.sizes, records
 
 
 def _checked_weights(weights: npt.NDArray[np.floating[Any]], *, sizes: tuple[int, ...]) -> FloatArray:

@@ -9,15 +9,12 @@ import numpy.typing as npt
 
 from dpwgan.critic.finite import refuse_unless_finite
 from dpwgan.critic.sampler import MlpSampler
-from dpwgan.methods.base import Progress
+from dpwgan.methods.base import Run
 from dpwgan.methods.published.game import Game, count_classes
 from dpwgan.methods.published.image_samplers import ConvSampler
 from dpwgan.privacy.choose import NoChoice
 from dpwgan.privacy.events import Unprotected
-from dpwgan.privacy.ledger import Ledger
-from dpwgan.privacy.randomness import Streams
 from dpwgan.privacy.release import Release
-from dpwgan.table.encoded import EncodedTable
 
 if TYPE_CHECKING:
     from dpwgan.methods.published.networks import ImageNetworks, Perceptrons
@@ -77,16 +74,11 @@ Steps = tuple[Callable[[npt.NDArray[np.int64]], None], Callable[[], None]]
 
 
 def fit_plainly(
-    encoded: EncodedTable,
     plan: PlainPlan,
+    run: Run,
     *,
     build: "Callable[[npt.NDArray[np.float64] | None], ImageNetworks | Perceptrons]",
     make_steps: "Callable[[ImageNetworks | Perceptrons], Steps]",
-    streams: Streams,
-    ledger: Ledger,
-    progress: Progress,
-    device: str,
-    threads: int | None,
 ) -> ConvSampler | MlpSampler:
     """Counts the classes of images, trains, and takes the generator out.
 
@@ -98,12 +90,12 @@ def fit_plainly(
     from dpwgan.critic.device import on_device
     from dpwgan.methods.published.plain_loop import train_plainly
 
-    game = plan.game
+    game, encoded, ledger = plan.game, run.rows.own, run.ledger
     shares = None
     if game.grid is not None:
         ledger.charge(CLASSES_LABEL)
         shares = count_classes(encoded, game.grid) / encoded.records
-    with on_device(device, threads=threads):
+    with on_device(run.device, threads=run.threads):
         networks = build(shares)
         critic_step, generator_step = make_steps(networks)
         train_plainly(
@@ -115,8 +107,7 @@ def fit_plainly(
             critic_step=critic_step,
             generator_step=generator_step,
             ledger=ledger,
-            streams=streams,
-            progress=progress,
+            progress=run.progress,
         )
     return take_sampler(networks)
 

@@ -6,7 +6,6 @@ import numpy as np
 import numpy.typing as npt
 
 from dpwgan.privacy.ledger import Ledger
-from dpwgan.privacy.randomness import Streams
 
 _PROGRESS_CALLS = 100
 
@@ -21,7 +20,6 @@ def train_plainly(
     generator_step: Callable[[], None] | None = None,
     critic_steps_per_generator_step: int = 1,
     ledger: Ledger,
-    streams: Streams,
     progress: Callable[[int, int, float], None],
 ) -> None:
     """Runs `steps` critic steps, each on `batch_size` rows drawn without replacement, and generator steps in between.
@@ -31,10 +29,11 @@ def train_plainly(
     Raises: PrivacyError from the ledger.
     Source: Goodfellow et al. 2014, arXiv:1406.2661, Algorithm 1.
     """
+    batches = ledger.lend_streams(label).batches
     every = max(1, steps // _PROGRESS_CALLS)
     for step in range(steps):
         ledger.charge(label)
-        critic_step(streams.batches.choice(records, size=batch_size, replace=False, shuffle=False))
+        critic_step(batches.choice(records, size=batch_size, replace=False, shuffle=False))
         if generator_step is not None and (step + 1) % critic_steps_per_generator_step == 0:
             generator_step()
         if (step + 1) % every == 0 or step + 1 == steps:

@@ -13,20 +13,18 @@ import numpy.typing as npt
 from dpwgan.critic.sampler import MlpSampler
 from dpwgan.critic.settings import DpWganSettings
 from dpwgan.images.grid import LEAST_SIDE, find_images
-from dpwgan.methods.base import Progress
+from dpwgan.methods.base import Run
 from dpwgan.methods.published.image_samplers import ConvSampler
 from dpwgan.privacy.accountants.moments import MOMENTS
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.calibrate import noise_multiplier_for
 from dpwgan.privacy.choose import NoChoice, choose_nothing
 from dpwgan.privacy.events import Charge, Gaussian, PublishedClaim, Unprotected
-from dpwgan.privacy.randomness import Streams
 from dpwgan.privacy.release import Release
 from dpwgan.table.encoded import EncodedTable, TableShape
 
 if TYPE_CHECKING:
     from dpwgan.methods.published.networks import Networks
-    from dpwgan.privacy.ledger import Ledger
 
 GENERATOR_LABEL = "generator and discriminator steps"
 SOURCE = "Johnson 2019, chapter 4: noise on the generator's gradients alone"
@@ -191,32 +189,29 @@ def provable_epsilon(
     return rho + 2 * math.sqrt(rho * math.log(1 / delta))
 
 
-def fit_published(
-    encoded: EncodedTable, plan: PublishedPlan, *, streams: Streams, ledger: Ledger, progress: Progress
-) -> MlpSampler | ConvSampler:
+def fit_published(plan: PublishedPlan, run: Run) -> MlpSampler | ConvSampler:
     """Trains both networks, of a table or of images with convolutions. Privacy: none; each read is noted before it."""
     from dpwgan.critic.latents import LatentSource
     from dpwgan.critic.mlp import MlpGenerator
     from dpwgan.methods.published.networks import ImageNetworks
 
-    settings, rng = plan.networks, streams.model
-    run: dict[str, Any] = {"streams": streams, "ledger": ledger, "progress": progress}
+    encoded, settings, rng = run.rows.own, plan.networks, run.model
     grid = find_images(plan.shape)
     if grid is None or min(grid.shape[:2]) < LEAST_SIDE:
         generator = MlpGenerator(encoded.spans, latent=settings.latent, hidden=settings.hidden_generator, rng=rng)
         latents = LatentSource(latent=settings.latent, width=plan.shape.width, rng=rng)
-        weights = train_published_table(encoded, plan, generator=generator, latents=latents, **run)
+        weights = train_published_table(encoded, plan, run, generator=generator, latents=latents)
         return MlpSampler(weights=weights, spans=encoded.spans)
     shares = np.full(grid.classes, 1.0 / grid.classes)
     networks = ImageNetworks(
         encoded, grid, shares=shares, latent=settings.latent, activation_stddev=LAYER_NOISE, rng=rng
     )
-    _train(networks, plan, **run)
+    _train(networks, plan, run)
     return networks.make_sampler()
 
 
 def train_published_table(
-    encoded: EncodedTable, plan: PublishedPlan, *, generator: Any, latents: Any, streams: Streams, **run: Any
+    encoded: EncodedTable, plan: PublishedPlan, run: Run, *, generator: Any, latents: Any
 ) -> tuple[npt.NDArray[np.float32], ...]:
     """Trains a generator against a perceptron, and gives its weights. Each step is noted before it reads rows."""
     from dpwgan.methods.published.networks import TableNetworks
@@ -224,17 +219,15 @@ def train_published_table(
 
     hidden = plan.networks.hidden_critic
     discriminator = NoisyDiscriminator(
-        encoded.spans, hidden=hidden, weight_clip=1e3, layer_noise=LAYER_NOISE, rng=streams.model
+        encoded.spans, hidden=hidden, weight_clip=1e3, layer_noise=LAYER_NOISE, rng=run.model
     )
     networks = TableNetworks(
         encoded, generator=generator, critic=discriminator, latents=latents, score=discriminator.logit
     )
-    return _train(networks, plan, streams=streams, **run)
+    return _train(networks, plan, run)
 
 
-def _train(
-    networks: Networks, plan: PublishedPlan, *, streams: Streams, ledger: Ledger, progress: Progress
-) -> tuple[npt.NDArray[np.float32], ...]:
+def _train(networks: Networks, plan: PublishedPlan, run: Run) -> tuple[npt.NDArray[np.float32], ...]:
     from dpwgan.critic.finite import refuse_unless_finite
     from dpwgan.methods.published.plain_loop import train_plainly
     from dpwgan.methods.published.published_steps import PublishedSteps
@@ -248,15 +241,15 @@ def _train(
         mean_memory=MEAN_MEMORY,
         square_memory=SQUARE_MEMORY,
     )
+    noise = run.ledger.lend_streams(GENERATOR_LABEL).noise
     train_plainly(
         label=GENERATOR_LABEL,
         records=plan.shape.records,
         batch_size=plan.batch,
         steps=plan.steps,
-        critic_step=lambda rows: steps(rows, noise_rng=streams.noise, noise_multiplier=plan.noise_multiplier),
-        ledger=ledger,
-        streams=streams,
-        progress=progress,
+        critic_step=lambda rows: steps(rows, noise_rng=noise, noise_multiplier=plan.noise_multiplier),
+        ledger=run.ledger,
+        progress=run.progress,
     )
     weights = tuple(weight.numpy() for weight in networks.generator_weights)
     refuse_unless_finite(weights)

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpwgan.critic.plan import CRITIC_LABEL, choose_sampling_probability, choose_steps, make_plan
+from dpwgan.critic.plan import CRITIC_LABEL, plan_beside
 from dpwgan.critic.settings import DpWganSettings
 from dpwgan.errors import DpwganError, UsageError
 from dpwgan.gaussians.projected_gaussian import ClassSampler
 from dpwgan.images.basis import CosineSpace
 from dpwgan.images.grid import find_images
 from dpwgan.images.sampler import GaussianImages
-from dpwgan.methods.base import Progress
+from dpwgan.methods.base import Run
 from dpwgan.methods.published.dp_gan import (
     MOST_DIMENSION,
     DpGanPlan,
@@ -35,15 +34,14 @@ from dpwgan.methods.settings import DpGanSettings, RonDpGanSettings, RonGaussSet
 from dpwgan.privacy.accountants.moments import MOMENTS
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.choose import AccountantChoice, FamilyChoice, choose_accountant_for_family
-from dpwgan.privacy.events import Charge, poisson_gaussian
+from dpwgan.privacy.events import Charge
 from dpwgan.privacy.journal import Arrays
-from dpwgan.privacy.randomness import Streams
 from dpwgan.privacy.release import Release
 from dpwgan.table.encoded import EncodedTable, TableShape
 from dpwgan.table.packed import pack_model, unpack_model
 
 if TYPE_CHECKING:
-    from dpwgan.privacy.ledger import Ledger
+    pass
 
 # Of a budget the prior gets this share, in units of rho, and of that the counts, or means, theirs: see docs/dp-gan.md.
 _TABLE_SHARES = (0.6, 1.0 - 0.6)
@@ -166,50 +164,21 @@ class RonDpGan:
             defaults["hidden_critic"] = _TABLE_HIDDEN
         chosen = {**defaults, **settings.training}
         training = complete_settings(replace(settings, training=chosen), shape, space)
-        probability = choose_sampling_probability(shape, training)
-        steps = choose_steps(training, sampling_probability=probability)
-        if steps < training.critic_steps_per_generator_step:
-            raise UsageError("there are fewer steps than one generator step takes: the generator would stand still")
-        # By a central limit T steps at rate q are about as private as one Gaussian release of this noise. Only the
-        # ratio rests on this; the budget is met by the accountant.
-        ratio = probability * math.sqrt(steps / (1.0 - share))
-
-        def charges(scale: float) -> list[Charge]:
-            step = poisson_gaussian(sampling_probability=probability, noise_multiplier=max(1.0, ratio * scale))
-            return [*_release(shape, scale=scale, share=share), (step, steps)]
-
-        choice = choose_accountant_for_family(accountant_rule, charges=charges, **shared)
+        steps, choice = plan_beside(
+            seen_shape(shape, space),
+            settings=training,
+            share=1.0 - share,
+            others=lambda scale: _release(shape, scale=scale, share=share),
+            accountant_rule=accountant_rule,
+            **shared,
+        )
         return RonDpGanPlan(
             prior=_plan_prior(shape, choice, scale=choice.noise_scale, share=share),
-            game=DpGanPlan(
-                settings=settings,
-                steps=generate_few(
-                    make_plan(
-                        seen_shape(shape, space),
-                        training,
-                        choice=choice,
-                        steps=steps,
-                        sampling_probability=probability,
-                        noise_multiplier=max(1.0, ratio * choice.noise_scale),
-                    ),
-                    space,
-                ),
-                space=space,
-            ),
+            game=DpGanPlan(settings=settings, steps=generate_few(steps, space), space=space),
             prior_share=share,
         )
 
-    def fit(
-        self,
-        encoded: EncodedTable,
-        plan: RonDpGanPlan | PublishedPlan,
-        *,
-        streams: Streams,
-        ledger: Ledger,
-        progress: Progress,
-        device: str = "auto",
-        threads: int | None = None,
-    ) -> RefinedTable | SmoothSampler:
+    def fit(self, plan: RonDpGanPlan | PublishedPlan, run: Run) -> RefinedTable | SmoothSampler:
         """Releases the prior, then trains both networks. Privacy: each read of rows is charged before it happens.
 
         Raises: PrivacyError, ResourceError, UsageError.
@@ -217,11 +186,10 @@ class RonDpGan:
         # TensorFlow takes seconds to import; a plan must not pay for it.
         from dpwgan.critic.device import on_device
 
-        run: dict[str, Any] = {"streams": streams, "ledger": ledger, "progress": progress}
-        with on_device(device, threads=threads):
+        with on_device(run.device, threads=run.threads):
             if isinstance(plan.prior, RonGaussImagePlan):
-                return _fit_images(encoded, plan, **run)
-            return _fit_table(encoded, plan, **run)
+                return _fit_images(plan, run)
+            return _fit_table(plan, run)
 
 
 def _counts_epochs(settings: DpGanSettings) -> bool:
@@ -249,24 +217,17 @@ def _quiet(done: int, of: int, epsilon: float) -> None:
     """Stands for the progress of the prior, which is over in seconds."""
 
 
-def _fit_images(
-    encoded: EncodedTable,
-    plan: RonDpGanPlan | PublishedPlan,
-    *,
-    streams: Streams,
-    ledger: Ledger,
-    progress: Progress,
-) -> SmoothSampler:
+def _fit_images(plan: RonDpGanPlan | PublishedPlan, run: Run) -> SmoothSampler:
     from dpwgan.critic.latents import LatentSource
     from dpwgan.critic.private_game import play
     from dpwgan.methods.published.smooth_images import SmoothGenerator
 
-    rng, images = streams.model, plan.prior
+    encoded, ledger, rng, images = run.rows.own, run.ledger, run.model, plan.prior
     if not isinstance(images, RonGaussImagePlan):
         raise DpwganError("Internal error: a prior of images was planned for a table.")
 
     def release_prior() -> Arrays:
-        return pack_model(RonGauss().fit(encoded, images, streams=streams, ledger=ledger, progress=_quiet))
+        return pack_model(RonGauss().fit(images, replace(run, progress=_quiet)))
 
     prior = unpack_model(ledger.keep(_PRIOR, release_prior), GaussianImages.load)
     latent = prior.latent
@@ -276,13 +237,14 @@ def _fit_images(
     generator = SmoothGenerator(space, latent=latent, hidden=training.hidden_generator, prior=prior, rng=rng)
     latents = LatentSource(latent=latent, width=sum(span.width for span in space.point_spans), rng=rng)
     points = space.to_points(encoded)
-    run: dict[str, Any] = {"generator": generator, "latents": latents, "ledger": ledger, "progress": progress}
+    networks: dict[str, Any] = {"generator": generator, "latents": latents}
+    told: dict[str, Any] = {"ledger": ledger, "progress": run.progress}
     if isinstance(plan, RonDpGanPlan):
         steps = ledger.open(CRITIC_LABEL)
         discriminator, update = make_discriminator(plan.game.steps, space, rng=rng, secrets=steps.secrets)
-        weights = play(points, plan.game.steps, critic=discriminator, steps=steps, update=update, **run)
+        weights = play(points, plan.game.steps, critic=discriminator, steps=steps, update=update, **networks, **told)
     else:
-        weights = train_published_table(points, plan, streams=streams, **run)
+        weights = train_published_table(points, plan, run, **networks)
     return generator.to_sampler(weights)
 
 
@@ -294,25 +256,18 @@ def lay_out_all(shape: TableShape) -> CosineSpace:
     return CosineSpace(grid=grid, most=min(len(grid.sources), MOST_DIMENSION))
 
 
-def _fit_table(
-    encoded: EncodedTable,
-    plan: RonDpGanPlan | PublishedPlan,
-    *,
-    streams: Streams,
-    ledger: Ledger,
-    progress: Progress,
-) -> RefinedTable:
+def _fit_table(plan: RonDpGanPlan | PublishedPlan, run: Run) -> RefinedTable:
     from dpwgan.critic.private_game import play
     from dpwgan.critic.tensor_mixture import CodeSource
     from dpwgan.methods.published.table_refiner import TableRefiner
 
-    rng = streams.model
+    encoded, ledger, rng = run.rows.own, run.ledger, run.model
     if not isinstance(plan.prior, RonGaussPlan):
         raise DpwganError("Internal error: a prior of a table was planned for images.")
     releases = plan.prior
 
     def release_prior() -> Arrays:
-        return pack_model(RonGauss().fit(encoded, releases, streams=streams, ledger=ledger, progress=_quiet))
+        return pack_model(RonGauss().fit(releases, replace(run, progress=_quiet)))
 
     prior = unpack_model(ledger.keep(_PRIOR, release_prior), ClassSampler.load)
     training = plan.game.steps.settings if isinstance(plan, RonDpGanPlan) else plan.networks
@@ -324,11 +279,12 @@ def _fit_table(
     )
     shape = groups.shape
     latents = CodeSource(codes=_ROWS, width=shape.width, rng=rng)
-    run: dict[str, Any] = {"generator": generator, "latents": latents, "ledger": ledger, "progress": progress}
+    networks: dict[str, Any] = {"generator": generator, "latents": latents}
+    told: dict[str, Any] = {"ledger": ledger, "progress": run.progress}
     if isinstance(plan, RonDpGanPlan):
         game, steps = replace(plan.game.steps, shape=shape), ledger.open(CRITIC_LABEL)
         discriminator, _ = make_discriminator(game, None, rng=rng, secrets=steps.secrets)
-        weights = play(groups, game, critic=discriminator, steps=steps, **run)
+        weights = play(groups, game, critic=discriminator, steps=steps, **networks, **told)
     else:
-        weights = train_published_table(groups, plan, streams=streams, **run)
+        weights = train_published_table(groups, plan, run, **networks)
     return generator.to_sampler(weights)

@@ -18,7 +18,7 @@ def draw(rows: int, *, channels: int = 1) -> np.ndarray:
 
 
 @given(st.lists(st.sampled_from("abc?"), min_size=1, max_size=60))
-def test_every_image_stands_once_on_a_line_of_its_class_when_laid_out(labels: list[str]) -> None:
+def test_every_image_stands_once_on_a_line_of_its_class_when_laid_out(labels):
     sheet = lay_out_sheet(draw(len(labels)), labels, order="cba", scale=SCALE)
     high, wide = HEIGHT * SCALE + GAP, WIDTH * SCALE + GAP
     found = []
@@ -37,17 +37,17 @@ def test_every_image_stands_once_on_a_line_of_its_class_when_laid_out(labels: li
     assert sheet.classes[-1][2] * high + GAP == sheet.pixels.shape[0]
 
 
-def test_line_is_cut_when_a_class_is_longer() -> None:
+def test_line_is_cut_when_a_class_is_longer():
     sheet = lay_out_sheet(draw(MOST_ACROSS * 2 + 1, channels=3), ["a"] * (MOST_ACROSS * 2 + 1), order=("a", "b"))
     assert sheet.classes == (("a", 1, 3),)
     assert sheet.pixels.shape == (GAP + 3 * (HEIGHT + GAP), GAP + MOST_ACROSS * (WIDTH + GAP), 3)
 
 
 @pytest.mark.parametrize(("value", "shown"), [(0, 0), (8, 128), (16, 255), (17, 255)])
-def test_pixels_fill_the_range_when_stretched(value: int, shown: int) -> None:
+def test_pixels_fill_the_range_when_stretched(value, shown):
     assert stretch(np.array([value], dtype=np.uint8), minimum=0, maximum=16).tolist() == [shown]
 
 
-def test_pixels_stay_as_they_are_when_their_range_is_a_byte() -> None:
+def test_pixels_stay_as_they_are_when_their_range_is_a_byte():
     pixels = np.arange(256, dtype=np.uint8)
     assert (stretch(pixels, minimum=0, maximum=255) == pixels).all()

@@ -23,7 +23,7 @@ def count_all(encoded: Any, plan: Any) -> Any:
     return np.concatenate([one for tables in count_one_ways(encoded, plan) for one in tables])
 
 
-def test_rows_are_located_where_they_are_counted_when_numbers_have_trees_of_histograms() -> None:
+def test_rows_are_located_where_they_are_counted_when_numbers_have_trees_of_histograms():
     encoded = make_table(records=30, canaries=10)
     plan = plan_one_ways(encoded.spans)
     assert max(len(blocks) for blocks in plan.blocks) > 1
@@ -33,7 +33,7 @@ def test_rows_are_located_where_they_are_counted_when_numbers_have_trees_of_hist
         np.testing.assert_array_equal(np.asarray(located[row].todense()).ravel(), counted)
 
 
-def test_scores_of_counts_are_the_coins_when_there_is_next_to_no_noise() -> None:
+def test_scores_of_counts_are_the_coins_when_there_is_next_to_no_noise():
     encoded = make_table(records=60, canaries=12)
     plan = plan_one_ways(encoded.spans)
     present = np.ones(encoded.records, bool)
@@ -41,11 +41,11 @@ def test_scores_of_counts_are_the_coins_when_there_is_next_to_no_noise() -> None
     present[60:] = coins
     counts = count_all(encoded.take(present), plan) / plan.sensitivity
     release = Seen(line="", sensitivity=plan.sensitivity, exact=counts, released=counts)
-    scores = score_counts(release, encoded, plan, noise_multiplier=1e-4, canaries=12)
+    scores = score_counts(release, encoded, plan, stddev=1e-4 * plan.sensitivity, canaries=12)
     np.testing.assert_allclose(scores + 0.5, coins, atol=1e-3)
 
 
-def test_scores_of_an_output_equal_plain_loops() -> None:
+def test_scores_of_an_output_equal_plain_loops():
     encoded, canaries = make_table(records=40, canaries=6), 6
     output = make_table(records=70, canaries=0, seed=9)
     found = black_box._Looks(encoded, base=40, rng=np.random.default_rng(0)).score([output])
@@ -65,7 +65,7 @@ def test_scores_of_an_output_equal_plain_loops() -> None:
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("name", ["independent", "ron-gauss, gaussian"])
-def test_bounds_stay_below_the_claim_when_the_method_is_formal(name: str) -> None:
+def test_bounds_stay_below_the_claim_when_the_method_is_formal(name):
     encoded = make_table(canaries=100)
     for epsilon in (1.0, 8.0):
         bound = audit_runs(
@@ -83,7 +83,7 @@ def test_bounds_stay_below_the_claim_when_the_method_is_formal(name: str) -> Non
 
 
 @pytest.mark.statistical
-def test_bound_passes_the_claim_when_rows_are_handed_out_again() -> None:
+def test_bound_passes_the_claim_when_rows_are_handed_out_again():
     """Against 8 it cannot be more than what all right guesses would give: e^8 guesses are not made here."""
     encoded = make_table(canaries=200)
     shared: dict[str, Any] = {"canaries": 200, "runs": 4, "failure_probability": 1e-3, "seed": 2}
@@ -101,7 +101,7 @@ def test_bound_passes_the_claim_when_rows_are_handed_out_again() -> None:
 
 
 @pytest.mark.statistical
-def test_bound_by_counts_passes_a_small_claim_when_the_budget_is_larger_than_claimed() -> None:
+def test_bound_by_counts_passes_a_small_claim_when_the_budget_is_larger_than_claimed():
     """The twin: a run that spends 100 and claims 1. One that spends twice its claim would not be caught by guesses."""
     encoded = make_table(canaries=300)
     bound = audit_runs(
@@ -119,7 +119,7 @@ def test_bound_by_counts_passes_a_small_claim_when_the_budget_is_larger_than_cla
 
 
 @pytest.mark.parametrize("name", ["ron-dp-gan", "ron-gauss, label"])
-def test_guesses_are_of_the_output_alone_when_counts_are_not_of_the_whole_table(name: str) -> None:
+def test_guesses_are_of_the_output_alone_when_counts_are_not_of_the_whole_table(name):
     encoded = make_table(canaries=20)
     bound = audit_runs(encoded, make_plan(name, encoded), canaries=20, runs=1, rng=np.random.default_rng(5), seed=5)
     assert bound.from_counts is None
@@ -127,7 +127,7 @@ def test_guesses_are_of_the_output_alone_when_counts_are_not_of_the_whole_table(
 
 
 @pytest.mark.parametrize(("canaries", "runs"), [(0, 1), (20, 0), (420, 1)])
-def test_audit_refuses_runs_that_cannot_be_made(canaries: int, runs: int) -> None:
+def test_audit_refuses_runs_that_cannot_be_made(canaries, runs):
     encoded = make_table(canaries=20)
     with pytest.raises(UsageError):
         audit_runs(

@@ -26,9 +26,7 @@ def files(tmp_path: Path) -> tuple[str, str]:
     return str(tmp_path / "data.csv"), str(tmp_path / "specs.json")
 
 
-def test_command_says_claim_and_bounds_when_a_method_is_audited(
-    files: tuple[str, str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_command_says_claim_and_bounds_when_a_method_is_audited(files, tmp_path, capfd):
     target = tmp_path / "audit.json"
     arguments = ["canaries", *files, "--method", "independent", "--epsilon", "2", "--canaries", "30", "--seed", "2"]
     assert main([*arguments, "--json", str(target), "--quiet"]) == 0
@@ -46,9 +44,7 @@ def test_command_says_claim_and_bounds_when_a_method_is_audited(
     assert not document["passes_the_claim"]
 
 
-def test_command_audits_releases_alone_when_there_are_no_runs(
-    files: tuple[str, str], capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_command_audits_releases_alone_when_there_are_no_runs(files, capfd):
     arguments = ["canaries", *files, "--method", "query-gan", "--rounds", "1", "--codes", "20", "--fit-steps", "2"]
     assert main([*arguments, "--epsilon", "1", "--runs", "0", "--canaries", "1", "--json", "-", "--quiet"]) == 0
     document = json.loads(capfd.readouterr().out)
@@ -69,29 +65,27 @@ def test_command_audits_releases_alone_when_there_are_no_runs(
         (["--epsilon", "1", "--canaries", "0"], 2, "--canaries must be at least 1"),
         (["--epsilon", "1", "--runs", "-1"], 2, "--runs"),
         (["--epsilon", "1", "--runs", "1", "--canaries", "1"], 2, "two canaries"),
-        (["--epsilon", "1", "--method", "nonsense"], 2, "no method of that name"),
+        (["--epsilon", "1", "--method", "nonsense"], 2, "Method must be one of"),
         (["--epsilon", "1", "--method", "independent", "--rounds", "3"], 2, "no setting rounds"),
         (["--epsilon", "1", "--seed", "-1"], 2, "--seed"),
-        (["--epsilon", "1", "--method", "bootstrap"], 2, "no method of that name"),
+        (["--epsilon", "1", "--method", "bootstrap"], 2, "Method must be one of"),
         (["--epsilon", "1", "--method", "ron-gauss"], 2, "--noise gaussian"),
         (["--epsilon", "1", "--method", "ron-gauss", "--label", "letter"], 2, "--noise gaussian"),
     ],
 )
-def test_command_refuses_what_it_cannot_act_on(
-    files: tuple[str, str], capfd: pytest.CaptureFixture[str], arguments: list[str], code: int, words: str
-) -> None:
+def test_command_refuses_what_it_cannot_act_on(files, capfd, arguments, code, words):
     assert main(["canaries", *files, *arguments]) == code
     assert words in capfd.readouterr().err
 
 
-def test_command_refuses_to_write_over_what_it_reads(files: tuple[str, str], capfd: pytest.CaptureFixture[str]) -> None:
+def test_command_refuses_to_write_over_what_it_reads(files, capfd):
     assert main(["canaries", *files, "--epsilon", "1", "--json", files[0]]) == 2
     assert main(["canaries", "-", files[1], "--epsilon", "1"]) == 2
     assert main(["canaries", "/nowhere.csv", files[1], "--epsilon", "1", "--quiet"]) == 66
     assert "write over" in capfd.readouterr().err
 
 
-def test_no_bound_is_said_to_pass_when_a_line_does_not() -> None:
+def test_no_bound_is_said_to_pass_when_a_line_does_not():
     document = {
         "method": "m",
         "claimed_epsilon": 1.0,
@@ -114,12 +108,12 @@ def test_no_bound_is_said_to_pass_when_a_line_does_not() -> None:
     assert "No bound passes its claim." in "\n".join(command.write_lines(document))
 
 
-def test_nothing_is_patched_in_the_package() -> None:
+def test_nothing_is_patched_in_the_package():
     sources = Path(command.__file__).resolve().parents[2].rglob("*.py")
     assert [path.name for path in sources if "mock" in path.read_text()] == []
 
 
-def test_a_line_that_was_seen_and_not_bounded_says_so() -> None:
+def test_a_line_that_was_seen_and_not_bounded_says_so():
     line = {
         "label": "query selections",
         "releases": 2,

@@ -31,8 +31,8 @@ FALSE_ALARM = 1e-6
     [(1000, 100, 75, 1e-4, 0.673), (100_000, 1510, 1439, 1e-5, 2.675)],
 )
 def test_bound_is_the_published_one_when_the_numbers_are_those_of_the_paper(
-    canaries: int, guesses: int, correct: int, delta: float, published: float
-) -> None:
+    canaries, guesses, correct, delta, published
+):
     """Source: arXiv:2305.08846, Appendix D (the example beneath the code) and section 7 (Figure 11)."""
     found = bound_by_guesses(correct, guesses=guesses, canaries=canaries, delta=delta, failure_probability=0.05)
     assert found == pytest.approx(published, abs=1e-3)
@@ -52,7 +52,7 @@ def count_exactly(correct: int, *, guesses: int, canaries: int, odds: Fraction, 
 
 @pytest.mark.parametrize("delta", [Fraction(0), Fraction(1, 10_000), Fraction(1, 50)])
 @pytest.mark.parametrize("odds", [Fraction(1), Fraction(3, 2), Fraction(20)])
-def test_p_value_equals_sums_of_fractions_when_guesses_are_few(odds: Fraction, delta: Fraction) -> None:
+def test_p_value_equals_sums_of_fractions_when_guesses_are_few(odds, delta):
     for canaries, guesses in ((1, 1), (7, 5), (12, 12)):
         for correct in range(guesses + 1):
             found = p_value_of_guesses(
@@ -65,9 +65,7 @@ def test_p_value_equals_sums_of_fractions_when_guesses_are_few(odds: Fraction, d
 @pytest.mark.parametrize("delta", [1e-5, 1e-3, 0.05])
 @pytest.mark.parametrize("epsilon", [0.0, 0.7, 3.0])
 @pytest.mark.parametrize("canaries", [1, 10, 200])
-def test_p_value_is_above_the_truth_when_a_mechanism_uses_up_its_delta(
-    canaries: int, epsilon: float, delta: float
-) -> None:
+def test_p_value_is_above_the_truth_when_a_mechanism_uses_up_its_delta(canaries, epsilon, delta):
     """Two mechanisms that are (epsilon, delta)-DP, worked out exactly: each coin told with probability delta by itself,
     or all of them at once; randomised response of epsilon otherwise."""
     accuracy = 1 / (1 + math.exp(-epsilon))
@@ -79,7 +77,7 @@ def test_p_value_is_above_the_truth_when_a_mechanism_uses_up_its_delta(
         assert bound >= together * (1 - 1e-9)
 
 
-def test_p_value_without_its_delta_is_too_small_when_a_mechanism_uses_up_its_delta() -> None:
+def test_p_value_without_its_delta_is_too_small_when_a_mechanism_uses_up_its_delta():
     """The broken twin: a bound that forgets delta."""
     truth = stats.binom.sf(199, 200, 0.05 + 0.95 / (1 + math.exp(-0.7)))
     assert p_value_of_guesses(200, guesses=200, canaries=200, epsilon=0.7, delta=0.0) < truth
@@ -87,9 +85,7 @@ def test_p_value_without_its_delta_is_too_small_when_a_mechanism_uses_up_its_del
 
 @pytest.mark.statistical
 @pytest.mark.parametrize(("guesses", "epsilon"), [(40, 0.5), (400, 2.0)])
-def test_bound_passes_epsilon_as_seldom_as_stated_when_coins_are_told_by_randomised_response(
-    guesses: int, epsilon: float
-) -> None:
+def test_bound_passes_epsilon_as_seldom_as_stated_when_coins_are_told_by_randomised_response(guesses, epsilon):
     audits, failure_probability = 2_000, 0.05
     rng = np.random.default_rng(1)
     correct, times = np.unique(rng.binomial(guesses, 1 / (1 + math.exp(-epsilon)), audits), return_counts=True)
@@ -107,7 +103,7 @@ def test_bound_passes_epsilon_as_seldom_as_stated_when_coins_are_told_by_randomi
 
 
 @pytest.mark.statistical
-def test_bound_stays_below_epsilon_when_many_canaries_are_released_with_gaussian_noise() -> None:
+def test_bound_stays_below_epsilon_when_many_canaries_are_released_with_gaussian_noise():
     """2,000 coins, each with noise of its own; with a tenth of the noise the bound passes the same epsilon."""
     delta, canaries = 1e-10, 2_000  # 2 m delta has to be far below the failure probability
     rng = np.random.default_rng(2)
@@ -123,7 +119,7 @@ def test_bound_stays_below_epsilon_when_many_canaries_are_released_with_gaussian
             assert bound.found <= bound.most
 
 
-def test_guesses_are_made_for_both_ends_when_scores_say_all() -> None:
+def test_guesses_are_made_for_both_ends_when_scores_say_all():
     present = np.arange(100) % 2 == 0
     shared = {"delta": 0.0, "failure_probability": 0.04, "rng": np.random.default_rng(0)}
     bound = bound_by_scores(present.astype(float), present, **shared)  # type: ignore[arg-type]
@@ -136,14 +132,14 @@ def test_guesses_are_made_for_both_ends_when_scores_say_all() -> None:
         bound_by_scores(np.zeros(1), np.zeros(1, bool), **shared)  # type: ignore[arg-type]
 
 
-def test_ties_are_broken_by_chance_when_all_scores_are_the_same() -> None:
+def test_ties_are_broken_by_chance_when_all_scores_are_the_same():
     present = np.arange(1_000) >= 500  # in the order of the scores, guesses would all be right
     bound = bound_by_scores(np.zeros(1_000), present, delta=0.0, failure_probability=1e-6, rng=np.random.default_rng(3))
     assert bound.found == 0.0
 
 
 @pytest.mark.parametrize(("hits", "false_alarms"), [(90, 3), (200, 0), (0, 0), (200, 200)])
-def test_two_worlds_bound_solves_binomial_tails_when_trials_are_few(hits: int, false_alarms: int) -> None:
+def test_two_worlds_bound_solves_binomial_tails_when_trials_are_few(hits, false_alarms):
     """Each end of Clopper and Pearson's is where a plain binomial tail has half the failure probability."""
     trials, failure = 200, 0.05
     found = bound_by_two_worlds(
@@ -163,13 +159,13 @@ def test_two_worlds_bound_solves_binomial_tails_when_trials_are_few(hits: int, f
     assert found < math.log(trials)
 
 
-def test_two_worlds_bound_is_nothing_when_delta_explains_all_hits() -> None:
+def test_two_worlds_bound_is_nothing_when_delta_explains_all_hits():
     numbers = {"hits": 5, "trials_with": 100, "false_alarms": 0, "trials_without": 100, "failure_probability": 0.05}
     assert bound_by_two_worlds(delta=0.1, **numbers) == 0.0  # type: ignore[arg-type]
 
 
 @pytest.mark.statistical
-def test_bound_on_a_stddev_fails_as_seldom_as_stated_when_noise_is_gaussian() -> None:
+def test_bound_on_a_stddev_fails_as_seldom_as_stated_when_noise_is_gaussian():
     squares = np.random.default_rng(4).chisquare(7, 20_000)
     found = np.array([bound_stddev(s, samples=7, failure_probability=0.05) for s in squares[:4_000]])
     assert np.count_nonzero(found < 1.0) <= stats.binom.isf(FALSE_ALARM, 4_000, 0.05)
@@ -178,7 +174,7 @@ def test_bound_on_a_stddev_fails_as_seldom_as_stated_when_noise_is_gaussian() ->
 
 
 @pytest.mark.parametrize("strength", [0.05, 0.5, 2.0])
-def test_epsilon_of_a_signal_is_that_of_one_gaussian_when_it_is_split(strength: float) -> None:
+def test_epsilon_of_a_signal_is_that_of_one_gaussian_when_it_is_split(strength):
     exact = float(gaussian_epsilon(np.array([1e-6]), noise_multiplier=1 / strength)[0])
     split = [Signal(strength / 2, 1.0, 3), Signal(strength / 2, 1.0, 1)]
     assert exact * (1 - 1e-6) <= epsilon_of_signals(split, delta=1e-6) <= exact
@@ -209,7 +205,7 @@ def integrate_step(epsilon: float, *, strength: float, probability: float) -> fl
 
 
 @pytest.mark.parametrize(("strength", "probability"), [(0.8, 0.2), (2.0, 0.05)])
-def test_epsilon_of_a_step_is_the_integral_from_below_when_it_is_sampled(strength: float, probability: float) -> None:
+def test_epsilon_of_a_step_is_the_integral_from_below_when_it_is_sampled(strength, probability):
     delta = 1e-4
     exact = optimize.brentq(
         lambda e: integrate_step(e, strength=strength, probability=probability) - delta, 1e-3, 20.0, xtol=1e-6
@@ -218,7 +214,7 @@ def test_epsilon_of_a_step_is_the_integral_from_below_when_it_is_sampled(strengt
     assert exact - 5e-3 <= found <= exact + 1e-6
 
 
-def test_epsilon_of_steps_is_a_little_below_the_tools_own_when_they_are_composed_with_counts() -> None:
+def test_epsilon_of_steps_is_a_little_below_the_tools_own_when_they_are_composed_with_counts():
     charges = [
         (poisson_gaussian(sampling_probability=0.1, noise_multiplier=4.0), 150),
         (gaussian(noise_multiplier=8.0), 2),
@@ -238,6 +234,6 @@ def test_epsilon_of_steps_is_a_little_below_the_tools_own_when_they_are_composed
         {"correct": 1, "guesses": 2, "canaries": 5, "epsilon": 1.0, "delta": 1.0},
     ],
 )
-def test_p_value_refuses_numbers_that_do_not_fit_together(numbers: dict[str, float]) -> None:
+def test_p_value_refuses_numbers_that_do_not_fit_together(numbers):
     with pytest.raises(UsageError):
         p_value_of_guesses(**numbers)  # type: ignore[arg-type]

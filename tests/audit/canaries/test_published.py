@@ -90,7 +90,7 @@ def play(
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("published", [1.0, 3.0])
-def test_audit_passes_the_published_epsilon_when_the_generator_is_the_private_part(published: float) -> None:
+def test_audit_passes_the_published_epsilon_when_the_generator_is_the_private_part(published):
     """Clip and noise on the generator's microbatches: every one of them moves with the discriminator's weights.
 
     Source: the DP-GAN with a private generator, epsilon 1 to 3, 50 microbatches, clip norm 1.5 (shared privacy page,
@@ -121,7 +121,7 @@ def test_audit_passes_the_published_epsilon_when_the_generator_is_the_private_pa
 
 
 @pytest.mark.statistical
-def test_audit_stays_below_epsilon_when_records_are_clipped_one_by_one() -> None:
+def test_audit_stays_below_epsilon_when_records_are_clipped_one_by_one():
     """The sound twin: the same attack on one step that clips each record's gradient of the discriminator."""
     noise = 4.0
     direction = np.full(PIXELS, 1 / math.sqrt(PIXELS))
@@ -153,7 +153,7 @@ def slope_of_noisy_loss(
 
 
 @pytest.mark.statistical
-def test_audit_passes_the_published_epsilon_when_the_noise_is_added_to_the_loss() -> None:
+def test_audit_passes_the_published_epsilon_when_the_noise_is_added_to_the_loss():
     """Noise on the loss has no gradient: what the generator takes from a step is exact, whatever sigma is.
 
     Source: the loss-noise GAN, sigma 1, (6.786, 1e-5) by its Eq. 19: 2 q sqrt(T ln(1/delta)) / sigma.

@@ -106,9 +106,7 @@ def bound_epsilon(worlds: Worlds, *, noise: float = 1.0) -> float:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_influence_of_a_canary_is_within_the_sensitivity_when_it_is_null(
-    seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_influence_of_a_canary_is_within_the_sensitivity_when_it_is_null(seed, monkeypatch):
     worlds = watch_run(monkeypatch, seed=seed)
     counts, covariance = worlds[COUNTS_LABEL], worlds[COVARIANCE_LABEL]
     # One semidefinite matrix of rank 1, of trace within the bound.
@@ -122,9 +120,7 @@ def test_influence_of_a_canary_is_within_the_sensitivity_when_it_is_null(
 @pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.parametrize("label", [COUNTS_LABEL, COVARIANCE_LABEL])
-def test_bound_stays_below_the_claim_and_passes_it_when_noise_is_halved(
-    label: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bound_stays_below_the_claim_and_passes_it_when_noise_is_halved(label, monkeypatch):
     """One column and one dimension: all of the canary's influence is on one number, where guesses are best."""
     runs = [watch_run(monkeypatch, seed=seed, columns=NARROW[:1], projection_dimension=1)[label] for seed in range(12)]
     worlds = max(runs, key=lambda each: np.abs(each.there - each.null).sum() / each.sensitivity)

@@ -61,7 +61,7 @@ NOT_AUDITED = {"loss-noise-gan"}
 """It promises nothing that could be audited; neither does dp-critic but for its --formal."""
 
 
-def test_every_method_of_the_registry_is_audited() -> None:
+def test_every_method_of_the_registry_is_audited():
     assert {method for method, _ in METHODS.values()} | AUDITED_ELSEWHERE | NOT_AUDITED == set(REGISTRY)
 
 
@@ -80,7 +80,7 @@ FORMAL = [
 
 @pytest.mark.statistical
 @pytest.mark.parametrize(("name", "epsilon"), FORMAL)
-def test_bound_stays_below_the_claim_when_the_method_is_formal(name: str, epsilon: float) -> None:
+def test_bound_stays_below_the_claim_when_the_method_is_formal(name, epsilon):
     bound = audit(name, epsilon=epsilon)
     releases = make_plan(name, make_table(images=name in OF_IMAGES), epsilon=epsilon).plan.releases
     assert not bound.passes_the_claim
@@ -136,7 +136,7 @@ CAUGHT = [
 
 @pytest.mark.statistical
 @pytest.mark.parametrize(("name", "twin", "epsilon"), CAUGHT)
-def test_bound_passes_the_claim_when_the_mechanism_is_broken(name: str, twin: str, epsilon: float) -> None:
+def test_bound_passes_the_claim_when_the_mechanism_is_broken(name, twin, epsilon):
     bound = audit(name, epsilon=epsilon, twin=twin)
     assert bound.found > bound.claimed
     assert bound.passes_the_claim
@@ -144,7 +144,7 @@ def test_bound_passes_the_claim_when_the_mechanism_is_broken(name: str, twin: st
 
 @pytest.mark.slow
 @pytest.mark.statistical
-def test_a_line_passes_its_claim_when_the_critic_beside_an_anchor_is_broken() -> None:
+def test_a_line_passes_its_claim_when_the_critic_beside_an_anchor_is_broken():
     """The critic's share is small beside an anchor: its twin shows in its own line where the whole hides it."""
     bound = audit("dp-wgan, queries", epsilon=1.0, twin="clipping per tensor")
     passing = [line.label for line in bound.lines if line.passes_the_claim]
@@ -152,7 +152,7 @@ def test_a_line_passes_its_claim_when_the_critic_beside_an_anchor_is_broken() ->
     assert bound.passes_the_claim
 
 
-def test_influences_are_the_sensitivities_when_counts_are_released() -> None:
+def test_influences_are_the_sensitivities_when_counts_are_released():
     bound = audit("dp-wgan, moments", epsilon=1.0)
     lines = {line.label: line for line in bound.lines}
     assert lines["one-way counts"].influence == pytest.approx(1.0)
@@ -170,7 +170,7 @@ def make_releases(rng: np.random.Generator, *, count: int, size: int) -> list[Se
 
 
 @pytest.mark.statistical
-def test_signal_is_too_strong_as_seldom_as_stated_when_noise_is_what_it_claims_to_be() -> None:
+def test_signal_is_too_strong_as_seldom_as_stated_when_noise_is_what_it_claims_to_be():
     """1,000 lines of six releases of four numbers; each of the two bounds of a line may fail one time in twenty."""
     rng = np.random.default_rng(6)
     influences = [np.eye(4)[i % 4] for i in range(6)]
@@ -182,7 +182,7 @@ def test_signal_is_too_strong_as_seldom_as_stated_when_noise_is_what_it_claims_t
     assert failures <= stats.binom.isf(FALSE_ALARM, 1_000, 0.1)
 
 
-def test_signal_is_found_in_differences_when_noise_is_used_twice() -> None:
+def test_signal_is_found_in_differences_when_noise_is_used_twice():
     rng = np.random.default_rng(7)
     releases = make_releases(rng, count=6, size=4)
     twice = [releases[i - i % 2] for i in range(6)]
@@ -197,7 +197,7 @@ def test_signal_is_found_in_differences_when_noise_is_used_twice() -> None:
 
 
 @pytest.mark.statistical
-def test_epsilon_of_pairs_stays_below_the_truth_when_the_noise_of_two_steps_is_fresh() -> None:
+def test_epsilon_of_pairs_stays_below_the_truth_when_the_noise_of_two_steps_is_fresh():
     """The difference of two steps has sqrt 2 of the noise of either; all the steps together show more than it."""
     for strength, rate, pairs in ((0.5, 0.1, 50), (3.0, 0.3, 10), (5.0, 0.5, 1)):
         found = _epsilon_of_pairs(strength / math.sqrt(2), rate=rate * (1 - rate), pairs=pairs, delta=1e-6)
@@ -207,12 +207,12 @@ def test_epsilon_of_pairs_stays_below_the_truth_when_the_noise_of_two_steps_is_f
     assert _epsilon_of_pairs(1e6, rate=0.1, pairs=0, delta=1e-6) == 0.0
 
 
-def test_twins_are_refused_when_there_is_none_of_that_name() -> None:
+def test_twins_are_refused_when_there_is_none_of_that_name():
     with pytest.raises(KeyError), broken_clip("noise doubled"):
         pass
 
 
-def test_audit_fails_when_it_did_not_see_a_line_of_the_ledger() -> None:
+def test_audit_fails_when_it_did_not_see_a_line_of_the_ledger():
     lines = [
         make_release("counts", gaussian(noise_multiplier=9.0)),
         make_release("selections", exponential_selection(epsilon=0.1), 2),
@@ -228,7 +228,7 @@ def test_audit_fails_when_it_did_not_see_a_line_of_the_ledger() -> None:
     refuse_unseen(ledger.releases[:2], record)
 
 
-def test_audit_fails_when_a_method_charges_and_does_not_go_through_the_door() -> None:
+def test_audit_fails_when_a_method_charges_and_does_not_go_through_the_door():
     class Beside(Independent):
         """Charges for its counts, and lets them out by a way of its own."""
 

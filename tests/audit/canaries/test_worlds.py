@@ -15,20 +15,20 @@ from tests.ledgers import make_source
 
 
 @pytest.mark.parametrize("name", ["dp-wgan, none", "query-gan"])
-def test_fit_is_the_same_when_it_is_watched(name: str) -> None:
+def test_fit_is_the_same_when_it_is_watched(name):
     encoded = make_table()
     run_plan = make_plan(name, encoded)
     parts: list[EncodedTable] = []
     for observers in ([Record(canary=encoded.records - 1)], []):
         streams = make_streams(3)
         ledger = run_plan.open_ledger(source=make_source(streams), observers=observers)
-        fitted: Any = fit_watched(encoded, run_plan, ledger=ledger, streams=streams)
+        fitted: Any = fit_watched(encoded, run_plan, ledger=ledger, model=streams.model)
         parts += fitted.sample(50, rng=np.random.default_rng(0))
     np.testing.assert_array_equal(parts[0].codes, parts[1].codes)
     np.testing.assert_array_equal(parts[0].numbers, parts[1].numbers)
 
 
-def test_canaries_are_any_legal_cells_when_they_are_drawn() -> None:
+def test_canaries_are_any_legal_cells_when_they_are_drawn():
     encoded = make_table(records=10, canaries=5_000)
     drawn = encoded.take(np.arange(encoded.records) >= 10)
     for attribute in lay_out_attributes(encoded.spans):

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from dpwgan.evaluate.report.page import render_report
-from tests.app.test_claim import make_claim
+from tests.claims import make_claim
 from tests.evaluate.report.samples import make_document, make_tables
 
 pytestmark = pytest.mark.browser
@@ -92,9 +92,7 @@ def scrolls_sideways(page: Any) -> bool:
 
 @pytest.mark.parametrize("name", PAGES)
 @pytest.mark.parametrize("viewport", [WIDE, PHONE], ids=["wide", "phone"])
-def test_page_opens_by_itself_and_fits_when_the_screen_is_wide_or_narrow(
-    browser: Any, folder: Path, name: str, viewport: dict[str, int]
-) -> None:
+def test_page_opens_by_itself_and_fits_when_the_screen_is_wide_or_narrow(browser, folder, name, viewport):
     path = folder / f"{name}.html"
     seen = visit(browser, path, viewport=viewport)
     assert seen.requests == [path.as_uri()]
@@ -107,7 +105,7 @@ def test_page_opens_by_itself_and_fits_when_the_screen_is_wide_or_narrow(
     seen.page.context.close()
 
 
-def test_every_link_leads_somewhere_when_followed(browser: Any, folder: Path) -> None:
+def test_every_link_leads_somewhere_when_followed(browser, folder):
     seen = visit(browser, folder / "hostile.html", viewport=PHONE)
     targets = seen.page.eval_on_selector_all("a", "links => links.map(link => link.getAttribute('href'))")
     assert targets
@@ -115,7 +113,7 @@ def test_every_link_leads_somewhere_when_followed(browser: Any, folder: Path) ->
     seen.page.context.close()
 
 
-def test_page_is_whole_when_scripts_are_switched_off(browser: Any, folder: Path) -> None:
+def test_page_is_whole_when_scripts_are_switched_off(browser, folder):
     seen = visit(browser, folder / "plain.html", viewport=PHONE, java_script_enabled=False)
     figures = seen.page.locator("svg.figure")
     assert figures.count() > 20
@@ -127,7 +125,7 @@ def test_page_is_whole_when_scripts_are_switched_off(browser: Any, folder: Path)
     seen.page.context.close()
 
 
-def test_page_turns_dark_when_the_reader_asks_for_it(browser: Any, folder: Path) -> None:
+def test_page_turns_dark_when_the_reader_asks_for_it(browser, folder):
     colours = {}
     for scheme in ("light", "dark"):
         seen = visit(browser, folder / "plain.html", viewport=WIDE, color_scheme=scheme)
@@ -137,7 +135,7 @@ def test_page_turns_dark_when_the_reader_asks_for_it(browser: Any, folder: Path)
     assert colours == {"light": "rgb(255, 255, 255)", "dark": "rgb(18, 22, 26)"}
 
 
-def test_page_prints_in_light_colours_when_the_reader_asks_for_dark(browser: Any, folder: Path) -> None:
+def test_page_prints_in_light_colours_when_the_reader_asks_for_dark(browser, folder):
     seen = visit(browser, folder / "plain.html", viewport=WIDE, color_scheme="dark")
     seen.page.emulate_media(media="print")
     assert seen.page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
@@ -149,7 +147,7 @@ def test_page_prints_in_light_colours_when_the_reader_asks_for_dark(browser: Any
     seen.page.context.close()
 
 
-def test_recorder_sees_what_must_not_be_when_a_page_is_bad(browser: Any, folder: Path, tmp_path: Path) -> None:
+def test_recorder_sees_what_must_not_be_when_a_page_is_bad(browser, folder, tmp_path):
     """The broken twin: without the policy and the escaping, each of the checks above would fail."""
     text = (folder / "plain.html").read_text(encoding="utf-8")
     start, end = text.index('<meta http-equiv="Content-Security'), text.index('<meta name="viewport"')

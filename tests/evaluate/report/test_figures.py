@@ -43,14 +43,14 @@ def height_at(corners: list[tuple[float, float]], x: float) -> float:
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_printable_gives_short_text_without_control_characters_when_text_is_hostile(text: str) -> None:
+def test_printable_gives_short_text_without_control_characters_when_text_is_hostile(text):
     shown = figures.printable(text, most=20)
     assert 0 < len(shown) <= 20
     assert shown.isprintable()
     shown.encode("utf-8")
 
 
-def test_printable_keeps_both_ends_when_a_name_is_long() -> None:
+def test_printable_keeps_both_ends_when_a_name_is_long():
     first, second = (figures.printable("the_same_long_beginning" + end, most=15) for end in ("_A", "_B"))
     assert first != second
     assert first.startswith("the_same_")
@@ -59,7 +59,7 @@ def test_printable_keeps_both_ends_when_a_name_is_long() -> None:
 
 @settings(deadline=None)
 @given(st.floats(min_value=1e-12, max_value=1.0))
-def test_percent_never_shows_nothing_when_there_is_something(share: float) -> None:
+def test_percent_never_shows_nothing_when_there_is_something(share):
     assert float(figures.percent(share).strip("<%")) > 0.0
 
 
@@ -68,7 +68,7 @@ def test_percent_never_shows_nothing_when_there_is_something(share: float) -> No
     values=st.lists(st.floats(min_value=0.0, max_value=1.0), min_size=1, max_size=3),
     ends=st.sampled_from([(0.0, 1.0), (1.0, 0.0), (0.5, 1.0), (1.0, 0.5)]),
 )
-def test_scale_puts_better_to_the_right_when_either_end_is_best(values: list[float], ends: tuple[float, float]) -> None:
+def test_scale_puts_better_to_the_right_when_either_end_is_best(values, ends):
     worst, best = ends
     inside = [min(max(value, min(ends)), max(ends)) for value in values]
     scale = figures.choose_scale(inside, worst=worst, best=best)
@@ -82,7 +82,7 @@ def test_scale_puts_better_to_the_right_when_either_end_is_best(values: list[flo
 
 @settings(max_examples=30, deadline=None)
 @given(real=SHARES, data=st.data())
-def test_profile_has_a_step_for_each_cell_when_shares_are_any(real: list[float], data: st.DataObject) -> None:
+def test_profile_has_a_step_for_each_cell_when_shares_are_any(real, data):
     synthetic = data.draw(st.lists(st.floats(0.0, 1.0), min_size=len(real), max_size=len(real)))
     labels = [str(cell) for cell in range(len(real))]
     figure = figures.draw_profile(labels, np.array(real), np.array(synthetic), missing=None, says="x")
@@ -98,7 +98,7 @@ def test_profile_has_a_step_for_each_cell_when_shares_are_any(real: list[float],
             assert bottom - height_at(corners, x) == pytest.approx(tallest * (share / most) ** 0.5, abs=0.11)
 
 
-def test_bars_are_as_long_as_their_shares_when_drawn() -> None:
+def test_bars_are_as_long_as_their_shares_when_drawn():
     real, synthetic = np.array([0.6, 0.3, 0.1]), np.array([0.4, 0.2, 0.0])
     figure = figures.draw_bars(["a", "b", "c"], real, synthetic, rest=("2 others", 0.0, 0.4), says="x")
     bars = [element for element in read_svg(figure).iter("rect")]
@@ -111,7 +111,7 @@ def test_bars_are_as_long_as_their_shares_when_drawn() -> None:
 
 @settings(deadline=None)
 @given(cells=st.integers(1, 1000))
-def test_merged_neighbours_add_up_when_there_are_too_many(cells: int) -> None:
+def test_merged_neighbours_add_up_when_there_are_too_many(cells):
     real = np.arange(cells, dtype=float)
     labels, merged, other = figures.merge_neighbours([str(cell) for cell in range(cells)], real, real[::-1])
     assert len(labels) == len(merged) == len(other) <= figures.MOST_STEPS
@@ -142,7 +142,7 @@ def shade_plainly(value: float, *, difference: bool) -> str:
 
 @pytest.mark.parametrize("difference", [False, True])
 @pytest.mark.parametrize("count", [2, 10, 98])
-def test_heat_map_shades_every_pair_when_drawn_in_runs(count: int, difference: bool) -> None:
+def test_heat_map_shades_every_pair_when_drawn_in_runs(count, difference):
     rng = np.random.default_rng(count)
     matrix = rng.uniform(-1.0 if difference else 0.0, 1.0, (count, count)) ** 3
     matrix[0, 1], matrix[1, 0] = 0.0, 0.05  # on a border
@@ -156,7 +156,7 @@ def test_heat_map_shades_every_pair_when_drawn_in_runs(count: int, difference: b
 
 
 @pytest.mark.parametrize("count", [2, 16, 17, 60, 98, 300])
-def test_heat_map_numbers_do_not_run_into_each_other_when_there_are_many(count: int) -> None:
+def test_heat_map_numbers_do_not_run_into_each_other_when_there_are_many(count):
     figure = figures.draw_heat_map(np.eye(count), ["name"] * count, difference=False, says="x")
     texts = [element for element in read_svg(figure).iter("text")]
     top = sorted(float(str(t.get("x"))) for t in texts if "middle" in str(t.get("class")))
@@ -183,7 +183,7 @@ def draw_all(labels: list[str]) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", list(draw_all(["a", "b"])))
-def test_figure_stays_one_picture_with_a_text_alternative_when_names_are_hostile(name: str) -> None:
+def test_figure_stays_one_picture_with_a_text_alternative_when_names_are_hostile(name):
     root = read_svg(draw_all(list(HOSTILE))[name])
     assert root.get("role") == "img"
     assert root.get("aria-label")

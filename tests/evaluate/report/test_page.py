@@ -16,7 +16,7 @@ from dpwgan.evaluate.dependence import map_dependence
 from dpwgan.evaluate.report import page
 from dpwgan.evaluate.tables import ComparedColumn, ComparedTable
 from dpwgan.privacy.budget import NeighboringRelation
-from tests.app.test_claim import make_claim
+from tests.claims import make_claim
 from tests.evaluate.report.samples import make_document, make_tables
 
 
@@ -58,7 +58,7 @@ def read_claim_section(text: str) -> str:
     return Reader(section.group()).text
 
 
-def test_page_holds_nothing_that_runs_or_reaches_out_when_names_are_hostile() -> None:
+def test_page_holds_nothing_that_runs_or_reaches_out_when_names_are_hostile():
     text = render(columns=22, hostile=True)
     reader = Reader(text)
     assert {tag for tag, _ in reader.tags} <= {tag for tag, _ in Reader(render(columns=22)).tags}
@@ -74,14 +74,14 @@ def test_page_holds_nothing_that_runs_or_reaches_out_when_names_are_hostile() ->
     assert [tag for tag, _ in reader.tags].count("style") == 1
 
 
-def test_page_shows_hostile_names_as_they_stand_when_they_are_short() -> None:
+def test_page_shows_hostile_names_as_they_stand_when_they_are_short():
     reader = Reader(render(columns=22, hostile=True))
     assert "<script>document.title='owned'</script>" in reader.text
     assert "{{ 7*7 }}{% raw %}&amp;&lt;" in reader.text
     assert "A" * 100 not in reader.text
 
 
-def test_policy_allows_the_one_style_sheet_and_nothing_else_when_read_by_a_browser() -> None:
+def test_policy_allows_the_one_style_sheet_and_nothing_else_when_read_by_a_browser():
     text = render()
     policy = next(a["content"] for _, a in Reader(text).tags if a.get("http-equiv") == "Content-Security-Policy")
     style = re.search(r"<style>(.*?)</style>", text, flags=re.DOTALL)
@@ -90,11 +90,11 @@ def test_policy_allows_the_one_style_sheet_and_nothing_else_when_read_by_a_brows
     assert str(policy).split("; ")[:2] == ["default-src 'none'", f"style-src 'sha256-{digest}'"]
 
 
-def test_page_is_the_same_when_made_twice() -> None:
+def test_page_is_the_same_when_made_twice():
     assert render(columns=9) == render(columns=9)
 
 
-def test_page_carries_the_notice_and_no_folder_when_made() -> None:
+def test_page_carries_the_notice_and_no_folder_when_made():
     text = render()
     assert Reader(text).text.count("Contains private statistics, not covered by epsilon.") >= 2
     assert "Do not release this page" in Reader(text).text
@@ -102,7 +102,7 @@ def test_page_carries_the_notice_and_no_folder_when_made() -> None:
     assert "synthetic.csv" in text
 
 
-def test_every_column_has_a_card_with_its_agreement_when_there_are_many() -> None:
+def test_every_column_has_a_card_with_its_agreement_when_there_are_many():
     real, synthetic = make_tables(columns=23)
     document = make_document(real, synthetic)
     text = page.render_report(document, real, synthetic)
@@ -116,7 +116,7 @@ def test_every_column_has_a_card_with_its_agreement_when_there_are_many() -> Non
         assert "Largest difference" in html.unescape(says.group(1))
 
 
-def test_worst_columns_come_first_and_link_to_their_cards_when_ranked() -> None:
+def test_worst_columns_come_first_and_link_to_their_cards_when_ranked():
     real, synthetic = make_tables(columns=23)
     document = make_document(real, synthetic)
     ranked = page.rank_columns(document["columns"], real.names)
@@ -125,7 +125,7 @@ def test_worst_columns_come_first_and_link_to_their_cards_when_ranked() -> None:
     assert [real.names[entry["number"] - 1] for entry in ranked] == [entry["name"] for entry in ranked]
 
 
-def test_page_is_written_when_scores_are_missing_and_columns_are_few() -> None:
+def test_page_is_written_when_scores_are_missing_and_columns_are_few():
     for columns in (1, 2):
         real, synthetic = make_tables(columns=columns, rows=3)
         document = make_document(real, synthetic)
@@ -136,7 +136,7 @@ def test_page_is_written_when_scores_are_missing_and_columns_are_few() -> None:
         assert ('id="dependence"' in text) == (columns > 1)
 
 
-def test_page_stays_small_when_the_table_has_98_columns() -> None:
+def test_page_stays_small_when_the_table_has_98_columns():
     rng = np.random.default_rng(5)
     labels = tuple(f"{k} to {k + 1}" for k in range(100))
     columns = tuple(ComparedColumn(name=f"column_{k}", kind="number", labels=labels) for k in range(98))
@@ -147,7 +147,7 @@ def test_page_stays_small_when_the_table_has_98_columns() -> None:
     assert len(text.encode()) < 5_000_000
 
 
-def test_claim_gives_epsilon_with_all_that_belongs_to_it_when_it_is_valid() -> None:
+def test_claim_gives_epsilon_with_all_that_belongs_to_it_when_it_is_valid():
     claim = json.loads(make_claim(epsilon=0.987654321).to_json())
     shown = read_claim_section(render(claim=claim))
     assert claim["statement"] in shown
@@ -159,7 +159,7 @@ def test_claim_gives_epsilon_with_all_that_belongs_to_it_when_it_is_valid() -> N
     assert "this report" in shown
 
 
-def test_claim_names_the_other_relation_when_it_was_calibrated_for_it() -> None:
+def test_claim_names_the_other_relation_when_it_was_calibrated_for_it():
     claim = json.loads(make_claim(relation=NeighboringRelation.REPLACE_ONE).to_json())
     assert "replace_one" in read_claim_section(render(claim=claim))
 
@@ -174,9 +174,7 @@ def test_claim_names_the_other_relation_when_it_was_calibrated_for_it() -> None:
         (json.loads(make_claim().to_json()), None, "Check that this claim belongs to the table."),
     ],
 )
-def test_claim_is_a_warning_when_there_is_no_guarantee_to_rely_on(
-    claim: dict[str, Any] | None, matches: bool | None, warning: str
-) -> None:
+def test_claim_is_a_warning_when_there_is_no_guarantee_to_rely_on(claim, matches, warning):
     real, synthetic = make_tables(columns=3)
     document = make_document(real, synthetic, claim=claim) | {"claim_matches": matches}
     text = page.render_report(document, real, synthetic)
@@ -186,7 +184,7 @@ def test_claim_is_a_warning_when_there_is_no_guarantee_to_rely_on(
         assert "Treat" in read_claim_section(text)
 
 
-def test_claim_of_spent_more_than_asked_is_not_shown_when_edited_by_hand() -> None:
+def test_claim_of_spent_more_than_asked_is_not_shown_when_edited_by_hand():
     claim = copy.deepcopy(json.loads(make_claim().to_json()))
     claim["budget"]["epsilon_spent"] = 9.0
     assert "No valid claim." in read_claim_section(render(claim=claim))
@@ -204,19 +202,17 @@ def test_claim_of_spent_more_than_asked_is_not_shown_when_edited_by_hand() -> No
         (0.5, None, 0.4, 1.0, ""),
     ],
 )
-def test_way_between_floor_and_ceiling_is_told_when_they_are_apart(
-    found: float, floor: float | None, ceiling: float | None, whole: float, says: str
-) -> None:
+def test_way_between_floor_and_ceiling_is_told_when_they_are_apart(found, floor, ceiling, whole, says):
     assert page.describe_way(found, floor=floor, ceiling=ceiling, whole=whole) == says
 
 
-def test_agreement_is_100_percent_only_when_it_is_all() -> None:
+def test_agreement_is_100_percent_only_when_it_is_all():
     assert page.write_agreement(1.0) == "100.0%"
     assert page.write_agreement(0.99999) == "99.9%"
     assert page.write_agreement(0.123) == "12.3%"
 
 
-def test_several_tables_are_listed_with_their_mean_when_given() -> None:
+def test_several_tables_are_listed_with_their_mean_when_given():
     real, synthetic = make_tables(columns=3)
     tables = [
         {"file": f"epsilon<{epsilon}.csv", "rows": 400, "illegal_rows": 0, "nist2018": {"mean": 1000.0 * place}}
@@ -235,7 +231,7 @@ def make_columns(*cells: Any, size: int = 4) -> ComparedTable:
     return ComparedTable(columns=columns, cells=stacked, numbers=stacked.astype(float), path="x.csv")
 
 
-def test_pairs_are_one_when_a_column_gives_another_away_and_zero_when_it_says_nothing() -> None:
+def test_pairs_are_one_when_a_column_gives_another_away_and_zero_when_it_says_nothing():
     rng = np.random.default_rng(3)
     first = rng.integers(0, 4, 60_000)
     table = make_columns(first, 3 - first, rng.integers(0, 4, 60_000), np.zeros(60_000))
@@ -247,7 +243,7 @@ def test_pairs_are_one_when_a_column_gives_another_away_and_zero_when_it_says_no
     assert found[0, 3] == 0.0
 
 
-def test_pairs_that_changed_most_come_first_when_ranked() -> None:
+def test_pairs_that_changed_most_come_first_when_ranked():
     ours = np.array([[1.0, 0.9, 0.2], [0.9, 1.0, 0.0], [0.2, 0.0, 1.0]])
     theirs = np.array([[1.0, 0.8, 0.2], [0.8, 1.0, 0.3], [0.2, 0.3, 1.0]])
     ranked = page.rank_pairs(ours, theirs, ["a", "b", "c"])
@@ -255,29 +251,7 @@ def test_pairs_that_changed_most_come_first_when_ranked() -> None:
     assert [entry["difference"] for entry in ranked] == ["+0.30", "\u22120.10", "+0.00"]
 
 
-@pytest.mark.parametrize(
-    ("labels", "rising"),
-    [(("1", "2", "10"), True), (("2", "1"), False), (("a", "b"), False), (("1", "1"), False), (("1", ""), False)],
-)
-def test_categories_count_as_rising_when_they_are_whole_numbers_in_order(labels: tuple[str, ...], rising: bool) -> None:
-    assert page.are_rising(labels) is rising
-
-
-@pytest.mark.parametrize(
-    ("label", "shown"),
-    [
-        ("6.88069 to 6.9607", "6.881 to 6.961"),
-        ("0 to 0.0080008", "0 to 0.008001"),
-        ("-99.0099 to 100", "-99.01 to 100"),
-        ("123456.25 to 1e-05", "123456.25 to 1e-05"),
-        ("missing", "missing"),
-    ],
-)
-def test_range_is_short_when_its_ends_have_many_digits(label: str, shown: str) -> None:
-    assert page.shorten_range(label) == shown
-
-
-def test_rare_categories_are_put_together_when_there_are_too_many_for_bars() -> None:
+def test_rare_categories_are_put_together_when_there_are_too_many_for_bars():
     real, synthetic = make_tables(columns=4)
     text = page.render_report(make_document(real, synthetic), real, synthetic)
     card = re.search(r'id="column-4">.*?</article>', text, flags=re.DOTALL)

@@ -53,12 +53,12 @@ def distance(first: str, second: str, simulation: list[list[float]]) -> float:
     return float(np.linalg.norm(np.subtract(*(to_lab(np.array(simulation) @ to_linear(c)) for c in (first, second)))))
 
 
-def test_contrast_is_what_the_standard_says_when_colours_are_known() -> None:
+def test_contrast_is_what_the_standard_says_when_colours_are_known():
     assert contrast("#000000", "#ffffff") == pytest.approx(21.0)
     assert contrast("#777777", "#ffffff") == pytest.approx(4.48, abs=0.01)
 
 
-def test_red_and_green_fall_together_when_simulated() -> None:
+def test_red_and_green_fall_together_when_simulated():
     assert distance("#b56a00", "#6f8f00", SIMULATIONS["deuteranopia"]) < 15
     assert distance("#b56a00", "#6f8f00", np.eye(3).tolist()) > 40
 
@@ -72,12 +72,12 @@ def test_red_and_green_fall_together_when_simulated() -> None:
         *((mark, "page", 3.0) for mark in ("real", "synthetic")),
     ],
 )
-def test_contrast_is_enough_when_text_or_mark_is_on_its_ground(theme: str, ink: str, ground: str, least: float) -> None:
+def test_contrast_is_enough_when_text_or_mark_is_on_its_ground(theme, ink, ground, least):
     assert contrast(PALETTES[theme][ink], PALETTES[theme][ground]) >= least
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("eye", list(SIMULATIONS))
-def test_real_and_synthetic_are_told_apart_when_seen_by_a_colour_blind_eye(theme: str, eye: str) -> None:
+def test_real_and_synthetic_are_told_apart_when_seen_by_a_colour_blind_eye(theme, eye):
     palette = PALETTES[theme]
     assert distance(palette["real"], palette["synthetic"], SIMULATIONS[eye]) > 40

@@ -32,7 +32,7 @@ def draw_input(batch: int, *, seed: int = 3) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize("image", [(8, 8, 1), (9, 13, 3), (28, 28, 1), (10, 11, 1), (32, 32, 3)])
-def test_generator_and_sampler_make_the_same_images_when_sides_are_of_any_length(image: tuple[int, int, int]) -> None:
+def test_generator_and_sampler_make_the_same_images_when_sides_are_of_any_length(image):
     latents, labels = draw_input(7)
     images = make_generator(image).images(tf.constant(latents), tf.constant(labels)).numpy()
     assert images.shape == (7, *image)
@@ -43,7 +43,7 @@ def test_generator_and_sampler_make_the_same_images_when_sides_are_of_any_length
     np.testing.assert_allclose(drawn, images, rtol=1e-3, atol=1e-4)
 
 
-def test_images_differ_when_only_the_label_does() -> None:
+def test_images_differ_when_only_the_label_does():
     generator = make_generator((8, 8, 1))
     latents, _ = draw_input(1)
     of = [generator.images(tf.constant(latents), tf.one_hot([label], 3)).numpy() for label in range(3)]
@@ -51,7 +51,7 @@ def test_images_differ_when_only_the_label_does() -> None:
     assert np.abs(of[1] - of[2]).max() > 1e-3
 
 
-def test_an_image_does_not_depend_on_the_others_when_they_are_drawn_together() -> None:
+def test_an_image_does_not_depend_on_the_others_when_they_are_drawn_together():
     latents, labels = draw_input(6)
     generator = make_generator((9, 9, 1))
     together = generator.images(tf.constant(latents), tf.constant(labels)).numpy()
@@ -59,6 +59,6 @@ def test_an_image_does_not_depend_on_the_others_when_they_are_drawn_together() -
     np.testing.assert_allclose(together[2:3], alone, rtol=1e-4, atol=1e-5)
 
 
-def test_generator_is_refused_when_its_filters_cannot_be_grouped() -> None:
+def test_generator_is_refused_when_its_filters_cannot_be_grouped():
     with pytest.raises(ValueError, match="multiples of 4"):
         ConvGenerator((8, 8, 1), classes=2, latent=3, filters=(6, 4), rng=np.random.default_rng(0))

@@ -13,7 +13,7 @@ def make_weights() -> list[tf.Variable]:
     return [tf.Variable([1.0, -2.0]), tf.Variable([[3.0], [0.5]])]
 
 
-def test_step_is_the_mean_of_all_noisy_halves_and_the_last_generated_one_when_memory_is_long() -> None:
+def test_step_is_the_mean_of_all_noisy_halves_and_the_last_generated_one_when_memory_is_long():
     weights = make_weights()
     # Four weights and a clip norm of 2: a clipped record that is spread evenly is 1 in each.
     descent = RememberedDescent(weights, memory=0.9, pull=0.25, l2_clip_norm=2.0)
@@ -32,7 +32,7 @@ def test_step_is_the_mean_of_all_noisy_halves_and_the_last_generated_one_when_me
     np.testing.assert_allclose(found, known, rtol=1e-4)
 
 
-def test_critic_comes_to_rest_when_both_halves_agree() -> None:
+def test_critic_comes_to_rest_when_both_halves_agree():
     weights = make_weights()
     descent = RememberedDescent(weights, memory=0.9, pull=0.25, l2_clip_norm=2.0)
     half = [tf.ones_like(weight) for weight in weights]
@@ -41,7 +41,7 @@ def test_critic_comes_to_rest_when_both_halves_agree() -> None:
     assert max(np.abs(weight.numpy()).max() for weight in weights) < 1e-4
 
 
-def test_descent_goes_on_as_it_would_have_when_its_variables_are_brought_back() -> None:
+def test_descent_goes_on_as_it_would_have_when_its_variables_are_brought_back():
     def take(weights: list[tf.Variable], descent: RememberedDescent, number: float) -> None:
         parts = [tf.fill(weight.shape, number) for weight in weights]
         descent.descend(parts, [0.1 * part for part in parts], share=SHARE)

@@ -6,36 +6,25 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpwgan.errors import PrivacyError, UsageError
+from dpwgan.errors import UsageError
 from dpwgan.methods.published.dp_critic import FormalPlan, release_classes, sum_classes
-from dpwgan.methods.published.image_samplers import LabelledSampler
 from dpwgan.methods.registry import get_method
-from dpwgan.privacy.budget import Budget, NeighboringRelation
-from dpwgan.privacy.events import Gaussian, PoissonGaussian, Unprotected
+from dpwgan.privacy.events import Gaussian, Unprotected
 from dpwgan.table.encoded import EncodedTable, TableShape
-from tests.critic.games import make_images
-from tests.ledgers import open_for_plan
-from tests.ledgers import open_ledger as open_ledger_of
-from tests.methods.published.test_loss_noise_gan import make_plan, open_ledger
-from tests.methods.runs import fit, make_table
-
-RELATIONS = tuple(NeighboringRelation)
+from tests.ledgers import open_for_plan, open_ledger
+from tests.methods.images import make_images
+from tests.methods.published.test_loss_noise_gan import make_plan
+from tests.methods.runs import make_plan as plan_run
+from tests.methods.runs import make_table
 
 
-def plan_formally(shape: TableShape, *, relation: NeighboringRelation = RELATIONS[0], **settings: Any) -> FormalPlan:
-    method = get_method("dp-critic")
-    plan = method.plan(
-        shape,
-        Budget(epsilon=settings.pop("epsilon", 1.0), delta=1e-5),
-        settings=method.make_settings(formal=True, **settings),
-        accountant_rule="moments",
-        neighboring_relation=relation,
-    )
+def plan_formally(shape: TableShape, **more: Any) -> FormalPlan:
+    plan = plan_run("dp-critic", shape, formal=True, **more)
     assert isinstance(plan, FormalPlan)
     return plan
 
 
-def test_plan_says_to_estimate_the_loss_when_there_is_no_guarantee() -> None:
+def test_plan_says_to_estimate_the_loss_when_there_is_no_guarantee():
     plan = make_plan("dp-critic", make_table(300).shape, critic_steps_per_generator_step=1)
     event = plan.releases[0].event
     assert isinstance(event, Unprotected)
@@ -43,46 +32,8 @@ def test_plan_says_to_estimate_the_loss_when_there_is_no_guarantee() -> None:
     assert event.published is None
 
 
-@pytest.mark.parametrize(("relation", "epsilon"), [(RELATIONS[0], 0.05), (RELATIONS[1], 1.0)])
-def test_formal_plan_meets_the_budget_when_classes_are_released_too(
-    relation: NeighboringRelation, epsilon: float
-) -> None:
-    for shape in (make_images(60)[1], make_table(3_000).shape):
-        plan = plan_formally(shape, relation=relation, epsilon=epsilon, steps=50)
-        ledger = open_ledger(plan, no_guarantee=False)
-        assert 0.5 * epsilon < ledger.epsilon_reserved() <= epsilon
-        kinds = [type(release.event) for release in plan.releases]
-        assert kinds == [PoissonGaussian] if shape.image is None else [Gaussian, PoissonGaussian]
-        assert plan.critic.clip_target < plan.critic.l2_clip_norm == (1.0 if shape.image is None else 3.0)
-
-
-def test_formal_run_states_a_guarantee_and_draws_rows_when_it_is_done() -> None:
-    encoded = make_table(60)
-    plan = plan_formally(encoded.shape, steps=3, expected_batch_size=8, latent=4)
-    ledger = open_ledger(plan, no_guarantee=False)
-    done = fit("dp-critic", encoded, plan, ledger=ledger, records=50)
-    assert all(line["charged"] == line["reserved"] for line in ledger.itemise())
-    assert ledger.guarantee().epsilon <= 1.0
-    assert done.sampled.records == 50
-    with pytest.raises(PrivacyError):
-        ledger.charge("critic steps")
-
-
-def test_formal_run_on_images_states_a_guarantee_and_draws_smooth_images_when_it_is_done() -> None:
-    encoded, shape = make_images(60)
-    plan = plan_formally(shape, steps=3, expected_batch_size=8, latent=4)
-    ledger = open_ledger(plan, no_guarantee=False)
-    done = fit("dp-critic", encoded, plan, ledger=ledger, records=50)
-    assert [line["charged"] for line in ledger.itemise()] == [1, 3]
-    assert ledger.guarantee().epsilon <= 1.0
-    assert isinstance(done.fitted, LabelledSampler)
-    assert done.sampled.records == 50
-    assert done.sampled.numbers.min() >= 0
-    assert done.sampled.numbers.max() <= 1
-
-
-def test_shares_are_a_distribution_when_the_noise_is_large() -> None:
-    encoded, shape = make_images(60)
+def test_shares_are_a_distribution_when_the_noise_is_large():
+    encoded, shape = make_images(60, side=8)
     plan = plan_formally(shape, epsilon=0.05)
     for seed in range(5):
         shares, centre = release_classes(encoded, plan, ledger=open_for_plan(plan, source=seed))
@@ -93,24 +44,22 @@ def test_shares_are_a_distribution_when_the_noise_is_large() -> None:
         release_classes(encoded, plan_formally(make_table(60).shape), ledger=open_for_plan(plan))
 
 
-def test_released_classes_are_their_shares_and_the_mean_picture_when_the_noise_is_small() -> None:
-    encoded, shape = make_images(60)
+def test_released_classes_are_their_shares_and_the_mean_picture_when_the_noise_is_small():
+    encoded, shape = make_images(60, side=8)
     plan = plan_formally(shape, epsilon=10.0)
     assert plan.frame is not None
     tiny = replace(plan, classes=Gaussian(noise_multiplier=1e-6, replace_one_factor=1.8))
-    shares, centre = release_classes(encoded, tiny, ledger=open_ledger_of(tiny.releases))
+    shares, centre = release_classes(encoded, tiny, ledger=open_ledger(tiny.releases))
     np.testing.assert_allclose(shares, np.bincount(encoded.codes[:, 0], minlength=3) / 60, atol=1e-4)
     known = plan.frame.to_points(encoded.numbers[:, list(plan.frame.grid.sources)]).mean(axis=0)
     np.testing.assert_allclose(centre, known, atol=1e-4)
 
 
 @pytest.mark.parametrize("brightness", [1.0, 5.0])
-def test_a_record_moves_the_sum_of_classes_within_its_sensitivity_when_it_is_taken_out_or_replaced(
-    brightness: float,
-) -> None:
+def test_a_record_moves_the_sum_of_classes_within_its_sensitivity_when_it_is_taken_out_or_replaced(brightness):
     """The worst records: white and black, of unlike labels; and pixels that no specs allow, which are shortened."""
-    encoded, _ = make_images(3)
-    plan = plan_formally(make_images(60)[1])
+    encoded, _ = make_images(3, side=8)
+    plan = plan_formally(make_images(60, side=8)[1])
     assert plan.frame is not None
     assert plan.classes is not None
     white = EncodedTable(
@@ -138,16 +87,6 @@ def test_a_record_moves_the_sum_of_classes_within_its_sensitivity_when_it_is_tak
         ({"l2_clip_norm": 2.0}, "clip-norm with --formal only"),
     ],
 )
-def test_settings_are_refused_when_they_do_not_fit_together(settings: dict[str, Any], message: str) -> None:
+def test_settings_are_refused_when_they_do_not_fit_together(settings, message):
     with pytest.raises(UsageError, match=message):
         get_method("dp-critic").make_settings(**settings)
-
-
-def test_formal_summary_tells_noise_and_batch_when_asked() -> None:
-    summary = plan_formally(make_images(60)[1]).summary()
-    assert summary["formal"]
-    assert summary["noise_multiplier"] > 0
-    assert summary["classes_noise_multiplier"] > 0
-    assert summary["label"] == "y"
-    assert summary["l2_clip_norm"] == 3.0
-    assert summary["coordinates"] == 48

@@ -8,24 +8,24 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from dpwgan.app.saved_model import load_synthesizer
 from dpwgan.errors import PrivacyError, UsageError
 from dpwgan.methods.published.dp_gan import DpGan
 from dpwgan.methods.published.image_samplers import SmoothSampler
-from dpwgan.methods.published.published_gan import GENERATOR_CLIP, PublishedPlan, count_microbatches, provable_epsilon
+from dpwgan.methods.published.published_gan import GENERATOR_CLIP, count_microbatches, provable_epsilon
 from dpwgan.methods.published.refined_table import RefinedTable
 from dpwgan.methods.published.ron_dp_gan import RonDpGan
 from dpwgan.methods.registry import get_method
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.events import Gaussian, PoissonGaussian, Unprotected, gaussian
 from dpwgan.privacy.ledger import Ledger
-from dpwgan.privacy.randomness import make_streams
-from dpwgan.table.encoded import EncodedTable, TableShape, lay_out_spans
-from dpwgan.table.schema import CategoricalColumn, ImageLayout, NumericColumn, Schema
+from dpwgan.table.encoded import EncodedTable, TableShape
 from tests.critic.tables import make_steps
-from tests.ledgers import make_release, open_for_plan
+from tests.ledgers import make_release
+from tests.methods.images import make_images
 from tests.methods.privacy_totals import epsilon_with_critic, total_rho
-from tests.methods.runs import make_table, refuse_illegal
+from tests.methods.runs import fit as fit_run
+from tests.methods.runs import make_plan as plan_run
+from tests.methods.runs import make_table, reserve
 
 ZERO_OUT = NeighboringRelation.ZERO_OUT
 BUDGET = Budget(epsilon=2.0, delta=1e-5)
@@ -39,45 +39,16 @@ PLAIN: dict[str, Any] = {"private_part": "generator", "steps": 2, "hidden_critic
 METHODS = ["dp-gan", "ron-dp-gan"]
 
 
-def make_images(records: int = 80, *, side: int = 8) -> tuple[EncodedTable, TableShape]:
-    names = tuple(f"p{index}" for index in range(side * side))
-    pixels = [NumericColumn(name=name, minimum=0, maximum=255, integer=True) for name in names]
-    schema = Schema(
-        columns=(CategoricalColumn(name="digit", tokens=("0", "1", "2")), *pixels),
-        sha256="0" * 64,
-        layout=ImageLayout(shape=(side, side, 1), pixels=names, minimum=0, maximum=255, label="digit"),
-    )
-    rng = np.random.default_rng(0)
-    spans = lay_out_spans(schema)
-    labels = rng.integers(0, 3, records).astype(np.int32)
-    numbers = np.clip(rng.normal(0.2 + 0.2 * labels[:, np.newaxis], 0.2, (records, side * side)), 0, 1)
-    numbers = (np.rint(numbers * 255) / 255).astype(np.float32)
-    table = EncodedTable(codes=labels[:, np.newaxis], numbers=numbers, spans=spans)
-    return table, TableShape(records=records, spans=spans, image=schema.layout)
-
-
-def make_plan(
-    name: str, shape: TableShape, *, relation: NeighboringRelation = ZERO_OUT, others: Any = (), **settings: Any
-) -> Any:
-    method = get_method(name)
-    return method.plan(
-        shape,
-        BUDGET,
-        settings=method.make_settings(**settings),
-        accountant_rule="moments",
-        neighboring_relation=relation,
-        other_charges=others,
-    )
+def make_plan(name: str, shape: TableShape, **more: Any) -> Any:
+    return plan_run(name, shape, epsilon=BUDGET.epsilon, **more)
 
 
 @pytest.mark.parametrize("images", [False, True])
-def test_step_moves_by_the_clip_norm_at_most_when_a_record_is_taken_out_wherever_it_is_in_the_batch(
-    images: bool,
-) -> None:
+def test_step_moves_by_the_clip_norm_at_most_when_a_record_is_taken_out_wherever_it_is_in_the_batch(images):
     from dpwgan.critic.private_step import FusedStep
     from dpwgan.methods.published.dp_gan import make_discriminator
 
-    encoded, shape = make_images() if images else (make_table(80), make_table(80).shape)
+    encoded, shape = make_images(80, side=8) if images else (make_table(80), make_table(80).shape)
     made = make_plan("dp-gan", shape, l2_clip_norm=0.01, **(FAST if images else OF_TABLES))
     steps, rng = make_steps(made.steps), np.random.default_rng(0)
     critic, update = make_discriminator(made.steps, made.space, rng=rng, secrets=steps.secrets)
@@ -96,30 +67,19 @@ def test_step_moves_by_the_clip_norm_at_most_when_a_record_is_taken_out_wherever
 
 
 def fit(name: str, encoded: EncodedTable, plan: Any) -> tuple[Any, Ledger, EncodedTable]:
-    ledger = open_for_plan(plan, budget=BUDGET, no_guarantee=isinstance(plan, PublishedPlan))
-    fitted = get_method(name).fit(
-        encoded, plan, streams=make_streams(1), ledger=ledger, progress=lambda *_: None, device="cpu"
-    )
-    parts = list(fitted.sample(70, rng=np.random.default_rng(2), chunk=40))
-    sampled = EncodedTable(
-        codes=np.concatenate([part.codes for part in parts]),
-        numbers=np.concatenate([part.numbers for part in parts]),
-        spans=encoded.spans,
-    )
-    return fitted, ledger, sampled
+    done = fit_run(name, encoded, plan, ledger=reserve(plan), records=70)
+    return done.fitted, done.ledger, done.sampled
 
 
 def get_tables() -> dict[str, tuple[EncodedTable, TableShape]]:
     table = make_table(200)
-    return {"table": (table, table.shape), "images": make_images()}
+    return {"table": (table, table.shape), "images": make_images(80, side=8)}
 
 
 @pytest.mark.parametrize("relation", list(NeighboringRelation))
 @pytest.mark.parametrize("kind", ["table", "images"])
 @pytest.mark.parametrize("name", METHODS)
-def test_charges_add_up_to_the_budget_when_they_are_added_up_anew(
-    name: str, kind: str, relation: NeighboringRelation
-) -> None:
+def test_charges_add_up_to_the_budget_when_they_are_added_up_anew(name, kind, relation):
     others = [(gaussian(noise_multiplier=30.0), 1)]
     plan = make_plan(name, get_tables()[kind][1], relation=relation, others=others, steps=30)
     charges = [*others, *(release.charge for release in plan.releases)]
@@ -131,7 +91,7 @@ def test_charges_add_up_to_the_budget_when_they_are_added_up_anew(
 
 
 @pytest.mark.parametrize("share", [0.2, 0.8])
-def test_prior_gets_its_share_of_rho_when_one_is_asked_for(share: float) -> None:
+def test_prior_gets_its_share_of_rho_when_one_is_asked_for(share):
     plan = make_plan("ron-dp-gan", make_table(3_000).shape, prior_share=share)
     release = [release.charge for release in plan.prior.releases]
     rho = total_rho(release, relation=ZERO_OUT)
@@ -147,30 +107,7 @@ def test_prior_gets_its_share_of_rho_when_one_is_asked_for(share: float) -> None
 
 @pytest.mark.parametrize("kind", ["table", "images"])
 @pytest.mark.parametrize("name", METHODS)
-def test_fit_gives_legal_rows_and_spends_what_was_reserved_when_the_discriminator_is_private(
-    name: str, kind: str, tmp_path: Any
-) -> None:
-    encoded, shape = get_tables()[kind]
-    plan = make_plan(name, shape, **(OF_TABLES if kind == "table" else FAST))
-    fitted, ledger, sampled = fit(name, encoded, plan)
-    if kind == "table" and name == "dp-gan":
-        # Numbers of a perceptron are cut to their range when they are written.
-        sampled = EncodedTable(codes=sampled.codes, numbers=np.clip(sampled.numbers, 0, 1), spans=sampled.spans)
-        assert sampled.records == 70
-    else:
-        refuse_illegal(sampled)
-    assert ledger.guarantee().epsilon <= BUDGET.epsilon
-    assert all(line["charged"] == line["reserved"] for line in ledger.itemise())
-    fitted.save(tmp_path)
-    again = next(load_synthesizer(tmp_path).sample(20, rng=np.random.default_rng(3), chunk=20))
-    once = next(fitted.sample(20, rng=np.random.default_rng(3), chunk=20))
-    np.testing.assert_array_equal(again.codes, once.codes)
-    np.testing.assert_allclose(again.numbers, once.numbers, atol=1e-6)
-
-
-@pytest.mark.parametrize("kind", ["table", "images"])
-@pytest.mark.parametrize("name", METHODS)
-def test_published_run_states_nothing_when_the_generator_has_the_noise(name: str, kind: str) -> None:
+def test_published_run_states_nothing_when_the_generator_has_the_noise(name, kind):
     encoded, shape = get_tables()[kind]
     plan = make_plan(name, shape, **PLAIN)
     event = plan.releases[-1].event
@@ -191,9 +128,7 @@ def test_published_run_states_nothing_when_the_generator_has_the_noise(name: str
 
 
 @pytest.mark.parametrize(("noise", "steps", "microbatches"), [(1.1, 50, 50), (40.0, 3, 2), (300.0, 10, 5)])
-def test_provable_epsilon_is_an_upper_bound_when_compared_with_the_exact_curve(
-    noise: float, steps: int, microbatches: int
-) -> None:
+def test_provable_epsilon_is_an_upper_bound_when_compared_with_the_exact_curve(noise, steps, microbatches):
     from dpwgan.privacy.accountants.moments import MOMENTS
 
     delta = 1e-5
@@ -213,7 +148,7 @@ def test_provable_epsilon_is_an_upper_bound_when_compared_with_the_exact_curve(
         assert found < accountant < 1.2 * found
 
 
-def test_sum_of_the_generators_microbatches_moves_by_twice_its_bound_when_the_discriminator_turns_round() -> None:
+def test_sum_of_the_generators_microbatches_moves_by_twice_its_bound_when_the_discriminator_turns_round():
     """What makes the published epsilon wrong: one record may turn the discriminator, and with it all gradients."""
     import tensorflow as tf
 
@@ -244,16 +179,16 @@ def test_sum_of_the_generators_microbatches_moves_by_twice_its_bound_when_the_di
     assert np.linalg.norm(here - there) == pytest.approx(2 * 5 * 1.5, rel=1e-5)
 
 
-def test_microbatches_are_fifty_when_a_batch_has_a_hundred_rows() -> None:
+def test_microbatches_are_fifty_when_a_batch_has_a_hundred_rows():
     assert count_microbatches(100) == 50
     assert count_microbatches(7) == 3
     assert count_microbatches(1) == 1
 
 
-def test_ron_dp_gan_starts_as_its_prior_when_nothing_has_been_learnt() -> None:
+def test_ron_dp_gan_starts_as_its_prior_when_nothing_has_been_learnt():
     import tensorflow as tf
 
-    encoded, shape = make_images()
+    encoded, shape = make_images(80, side=8)
     fitted, _, _ = fit("ron-dp-gan", encoded, make_plan("ron-dp-gan", shape, **FAST))
     assert isinstance(fitted, SmoothSampler)
     assert fitted.prior is not None
@@ -275,13 +210,13 @@ def test_ron_dp_gan_starts_as_its_prior_when_nothing_has_been_learnt() -> None:
     del tf
 
 
-def test_samplers_agree_with_the_networks_when_weights_and_draws_are_the_same() -> None:
+def test_samplers_agree_with_the_networks_when_weights_and_draws_are_the_same():
     import tensorflow as tf
 
     from dpwgan.methods.published.smooth_images import SmoothGenerator
     from dpwgan.methods.published.table_refiner import TableRefiner
 
-    encoded, shape = make_images()
+    encoded, shape = make_images(80, side=8)
     fitted, _, _ = fit("ron-dp-gan", encoded, make_plan("ron-dp-gan", shape, **FAST))
     generator = SmoothGenerator(fitted.space, latent=5, hidden=(8,), prior=fitted.prior, rng=np.random.default_rng(0))
     for mine, theirs in zip(generator.weights, fitted.weights, strict=True):
@@ -329,36 +264,24 @@ def test_samplers_agree_with_the_networks_when_weights_and_draws_are_the_same() 
     ("name", "settings", "words"),
     [
         ("dp-gan", {"prior_share": 0.5}, "prior-share"),
-        ("dp-gan", {"engine": "reference"}, "engine"),
-        ("dp-gan", {"rounds": 3}, "rounds"),
         ("dp-gan", {"private_part": "generator", "l2_clip_norm": 1.0}, "clip-norm: as published"),
         ("dp-gan", {"private_part": "generator", "projection_dimension": 3}, "projection-dimension"),
         ("ron-dp-gan", {"latent": 3}, "latent"),
     ],
 )
-def test_settings_are_refused_when_the_method_has_none_of_them(name: str, settings: dict[str, Any], words: str) -> None:
+def test_settings_are_refused_when_the_method_has_none_of_them(name, settings, words):
     with pytest.raises(UsageError, match=words):
         get_method(name).make_settings(**settings)
 
 
 @pytest.mark.parametrize("method", [DpGan, RonDpGan])
-def test_plan_is_refused_when_it_asks_for_what_the_table_has_not(method: Any) -> None:
+def test_plan_is_refused_when_it_asks_for_what_the_table_has_not(method):
     with pytest.raises(UsageError, match="needs a column"):
         make_plan(method.name, TableShape(records=10, spans=()))
     with pytest.raises(UsageError, match="projection-dimension is for images"):
         make_plan(method.name, make_table(50).shape, projection_dimension=3)
     with pytest.raises(UsageError, match="at most 64"):
-        make_plan(method.name, make_images()[1], projection_dimension=65)
+        make_plan(method.name, make_images(80, side=8)[1], projection_dimension=65)
     for setting in ({"hidden_critic": (6,)}, {"weight_clip": 1.0}, {"gradient_memory": 0.5}):
         with pytest.raises(UsageError, match="discriminator of images has no setting"):
-            make_plan(method.name, make_images()[1], **setting)
-
-
-@pytest.mark.parametrize("name", METHODS)
-def test_plan_says_what_it_costs_when_asked(name: str) -> None:
-    for _, shape in get_tables().values():
-        for settings in ({}, {"private_part": "generator"}):
-            plan = make_plan(name, shape, **settings)
-            assert plan.memory_bytes > 0
-            assert 0 < plan.seconds < 3_000
-            assert plan.summary()["private_part"] == settings.get("private_part", "discriminator")
+            make_plan(method.name, make_images(80, side=8)[1], **setting)

@@ -54,7 +54,7 @@ def length(gradients: list[Any]) -> float:
 
 
 @pytest.mark.parametrize("kind", ["images", "points", "table"])
-def test_penalty_is_that_of_the_slope_by_differences_when_measured(kind: str) -> None:
+def test_penalty_is_that_of_the_slope_by_differences_when_measured(kind):
     networks = make_networks(kind)
     match = draw_match(networks, [1, 2])
     mixing = match.mixing.numpy().reshape(-1, *[1] * (len(match.content.shape) - 1))
@@ -73,7 +73,7 @@ def test_penalty_is_that_of_the_slope_by_differences_when_measured(kind: str) ->
 
 
 @pytest.mark.parametrize("kind", PRIVATE)
-def test_a_record_moves_the_clipped_sum_by_the_clip_norm_at_most_when_it_is_zeroed_out(kind: str) -> None:
+def test_a_record_moves_the_clipped_sum_by_the_clip_norm_at_most_when_it_is_zeroed_out(kind):
     l2_clip_norm = 0.3
     networks, plan = make_networks(kind), make_plan(l2_clip_norm=l2_clip_norm)
     step = make_step(networks, plan=plan)
@@ -114,7 +114,7 @@ def test_a_record_moves_the_clipped_sum_by_the_clip_norm_at_most_when_it_is_zero
     assert max(late) > 2 * l2_clip_norm
 
 
-def test_sum_has_as_many_records_as_the_batch_when_pieces_do_not_divide_it() -> None:
+def test_sum_has_as_many_records_as_the_batch_when_pieces_do_not_divide_it():
     networks = make_networks("table", records=1_200)
     step = make_step(networks, plan=make_plan(l2_clip_norm=1e-3))
     # With a tiny clip every record's part has the clip's length: as many records, as long a sum at most.
@@ -125,21 +125,32 @@ def test_sum_has_as_many_records_as_the_batch_when_pieces_do_not_divide_it() -> 
     assert one < many <= 1_100 * 1e-3
 
 
-def test_a_record_counts_as_zero_when_its_gradient_is_not_finite() -> None:
+def test_a_record_counts_as_zero_when_its_gradient_is_not_finite():
     gradients = [tf.constant([[3.0, 4.0], [np.inf, 1.0], [np.nan, 0.0], [30.0, 40.0], [1.0, 1.0]])]
     there = tf.constant([True, True, True, True, False])
     (total,) = clip_and_sum(gradients, there=there, l2_clip_norm=10.0)
     np.testing.assert_allclose(total.numpy(), [9.0, 12.0], rtol=1e-5)
 
 
-@pytest.mark.statistical
-def test_noise_of_a_step_has_its_stddev_when_the_batch_is_empty() -> None:
-    class Kept(PrivatePenaltyStep):
-        def __init__(self, *parts: Any, **more: Any) -> None:
-            super().__init__(*parts, **more)
-            self.seen: list[Any] = []
-            self._descend = lambda noisy, *, share: self.seen.extend(noisy)
+class Kept(PrivatePenaltyStep):
+    """Keeps noisy gradients instead of going along them."""
 
+    def __init__(self, *parts: Any, **more: Any) -> None:
+        super().__init__(*parts, **more)
+        self.seen: list[Any] = []
+        self._descend = lambda noisy, *, share: self.seen.extend(noisy)
+
+
+def test_noise_of_a_step_is_what_was_drawn_for_it_when_the_batch_is_empty():
+    plan = make_plan(l2_clip_norm=2.0)
+    step = make_step(make_networks("table"), plan=plan, kind=Kept)
+    step(np.arange(0), learning_rate=1.0)
+    noise = np.concatenate([np.ravel(part) for part in step.seen]) * plan.expected_batch_size
+    np.testing.assert_allclose(noise, make_steps(plan).draw_normal_numbers(noise.size), rtol=1e-5)
+
+
+@pytest.mark.statistical
+def test_noise_of_a_step_has_its_stddev_when_the_batch_is_empty():
     plan = make_plan(l2_clip_norm=2.0)
     step = make_step(make_networks("table"), plan=plan, kind=Kept)
     while sum(np.size(part) for part in step.seen) < 10_000:
@@ -152,7 +163,7 @@ def test_noise_of_a_step_has_its_stddev_when_the_batch_is_empty() -> None:
 
 
 @pytest.mark.parametrize("kind", PLAIN)
-def test_critic_tells_rows_apart_and_the_generator_climbs_when_both_step(kind: str) -> None:
+def test_critic_tells_rows_apart_and_the_generator_climbs_when_both_step(kind):
     networks = make_networks(kind)
     critic_step = PlainPenaltyStep(networks, batch_size=16, learning_rate=3e-3)
     match = draw_match(networks, np.arange(30))
@@ -168,7 +179,7 @@ def test_critic_tells_rows_apart_and_the_generator_climbs_when_both_step(kind: s
     assert float(tf.reduce_mean(networks.score(networks.generate(inputs, labels), labels))) > low
 
 
-def test_private_step_moves_the_critic_when_it_is_taken() -> None:
+def test_private_step_moves_the_critic_when_it_is_taken():
     networks = make_networks("table")
     before = [weight.numpy() for weight in networks.critic_weights]
     step = make_step(networks, plan=make_plan())
@@ -178,7 +189,7 @@ def test_private_step_moves_the_critic_when_it_is_taken() -> None:
         assert np.abs(new.numpy() - old).max() > 1e-4
 
 
-def test_generated_half_is_a_mean_without_noise_when_a_step_is_taken() -> None:
+def test_generated_half_is_a_mean_without_noise_when_a_step_is_taken():
     class Noted(AdamDescent):
         def descend(self, noisy: Any, generated: Any, *, share: Any) -> None:
             self.generated = generated
@@ -196,7 +207,7 @@ def test_generated_half_is_a_mean_without_noise_when_a_step_is_taken() -> None:
     assert apart.max() < 6 * (1 / 256 + 1 / batch) ** 0.5
 
 
-def test_record_is_alone_in_its_loss_when_others_are_there() -> None:
+def test_record_is_alone_in_its_loss_when_others_are_there():
     networks = make_networks("points")
     match = draw_match(networks, np.arange(6))
     together = record_losses(networks, match, target_slope=0.0).numpy()

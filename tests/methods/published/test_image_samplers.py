@@ -1,8 +1,7 @@
 """Samplers of images of drawn labels: whatever the network is, labels follow the shares, and files are as they were."""
 
 import json
-from collections.abc import Callable
-from pathlib import Path
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -46,7 +45,7 @@ def gather(sampler: Any, records: int, *, chunk: int) -> EncodedTable:
 
 @pytest.mark.statistical
 @every_kind
-def test_labels_fit_the_shares_when_counted_by_chi_square(make_sampler: Callable[..., Any]) -> None:
+def test_labels_fit_the_shares_when_counted_by_chi_square(make_sampler):
     drawn = gather(make_sampler(), 5_001, chunk=1_000)
     assert drawn.records == 5_001
     assert drawn.numbers.shape == (5_001, 72)
@@ -57,32 +56,15 @@ def test_labels_fit_the_shares_when_counted_by_chi_square(make_sampler: Callable
 
 
 @every_kind
-def test_saved_generator_draws_the_same_rows_when_it_is_read_back(
-    tmp_path: Path, make_sampler: Callable[..., Any]
-) -> None:
-    sampler = make_sampler((9, 8, 3))
-    sampler.save(tmp_path)
-    again = load_synthesizer(tmp_path)
-    assert type(again) is type(sampler)
-    assert (again.grid, again.dimension) == (sampler.grid, sampler.dimension)
-    assert again.certificate is None
-    first, second = gather(sampler, 10, chunk=4), gather(again, 10, chunk=4)
-    np.testing.assert_array_equal(first.codes, second.codes)
-    np.testing.assert_array_equal(first.numbers, second.numbers)
-
-
-@every_kind
-@pytest.mark.parametrize("damage", ["document", "weights", "shares", "cut"])
-def test_saved_generator_is_refused_when_it_is_damaged(
-    tmp_path: Path, make_sampler: Callable[..., Any], damage: str
-) -> None:
+@pytest.mark.parametrize("damage", ["document", "version", "weights", "shares"])
+def test_saved_generator_is_refused_when_it_is_damaged(tmp_path, make_sampler, damage):
     sampler = make_sampler()
     sampler.save(tmp_path)
     arrays, document = (tmp_path / f"{sampler.file}.{ending}" for ending in ("npz", "json"))
     if damage == "document":
         document.write_text(json.dumps({**json.loads(document.read_text()), "grid": {"shape": [8]}}))
-    elif damage == "cut":
-        arrays.write_bytes(arrays.read_bytes()[:100])
+    elif damage == "version":
+        document.write_text(json.dumps(asdict(sampler.grid)))
     elif damage == "weights":
         np.savez(arrays, *sampler.weights[:3], shares=SHARES)
     else:

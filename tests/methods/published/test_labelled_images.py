@@ -32,9 +32,7 @@ def make_sampler(image: tuple[int, int, int] = (8, 9, 1)) -> LabelledSampler:
 
 
 @pytest.mark.parametrize("image", [(8, 9, 1), (9, 8, 3)])
-def test_points_stay_in_reach_and_keep_distances_of_smooth_pictures_when_pixels_are_legal(
-    image: tuple[int, int, int],
-) -> None:
+def test_points_stay_in_reach_and_keep_distances_of_smooth_pictures_when_pixels_are_legal(image):
     frame = make_frame(image)
     full = frame.to_points(np.ones((1, np.prod(image))))
     assert np.linalg.norm(full) == pytest.approx(REACH)
@@ -46,9 +44,7 @@ def test_points_stay_in_reach_and_keep_distances_of_smooth_pictures_when_pixels_
 
 
 @pytest.mark.parametrize("image", [(8, 9, 1), (9, 8, 3)])
-def test_generator_and_sampler_draw_the_same_pictures_when_they_have_the_same_weights(
-    image: tuple[int, int, int],
-) -> None:
+def test_generator_and_sampler_draw_the_same_pictures_when_they_have_the_same_weights(image):
     sampler, generator = make_sampler(image), make_generator(image)
     latents, labels = draw_input(7)
     pixels = sampler.draw_images(latents, labels)
@@ -62,7 +58,7 @@ def test_generator_and_sampler_draw_the_same_pictures_when_they_have_the_same_we
     assert 0 <= rows.numbers.min() < rows.numbers.max() <= 1
 
 
-def test_gradients_pass_through_the_cut_when_pixels_leave_the_range() -> None:
+def test_gradients_pass_through_the_cut_when_pixels_leave_the_range():
     generator = make_generator((8, 8, 1))
     generator.weights[-1].assign(100.0 * tf.ones(DIMENSION))
     latents, labels = draw_input(6)

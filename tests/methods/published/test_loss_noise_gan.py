@@ -5,50 +5,23 @@ from typing import Any
 
 import pytest
 
-from dpwgan.errors import PrivacyError, UsageError
+from dpwgan.errors import UsageError
 from dpwgan.methods.published.loss_noise_gan import published_noise
-from dpwgan.methods.registry import get_method
-from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.events import Unprotected
-from dpwgan.privacy.ledger import Ledger
-from dpwgan.table.encoded import EncodedTable, TableShape
-from tests.critic.games import make_images
-from tests.methods.runs import Run, fit, make_table, refuse_illegal
+from dpwgan.table.encoded import TableShape
+from tests.methods.images import make_images
+from tests.methods.runs import make_plan as plan_run
+from tests.methods.runs import make_table
 
 FAST = {"steps": 3, "expected_batch_size": 8, "latent": 4}
 METHODS = ("loss-noise-gan", "dp-critic")
 
 
-def make_plan(name: str, shape: TableShape, *, epsilon: float = 1.0, **settings: Any) -> Any:
-    method = get_method(name)
-    return method.plan(
-        shape,
-        Budget(epsilon=epsilon, delta=1e-5),
-        settings=method.make_settings(**{**FAST, **settings}),
-        accountant_rule="auto",
-        neighboring_relation=NeighboringRelation.ZERO_OUT,
-    )
+def make_plan(name: str, shape: TableShape, **settings: Any) -> Any:
+    return plan_run(name, shape, rule="auto", **{**FAST, **settings})
 
 
-def open_ledger(plan: Any, *, no_guarantee: bool = True) -> Ledger:
-    choice = plan.choice
-    ledger = Ledger(
-        choice.budget,
-        accountant=choice.accountant,
-        neighboring_relation=choice.neighboring_relation,
-        no_guarantee=no_guarantee,
-    )
-    for release in plan.releases:
-        ledger.reserve(release)
-    return ledger
-
-
-def run(name: str, encoded: EncodedTable, shape: TableShape, **settings: Any) -> Run:
-    plan = make_plan(name, shape, **settings)
-    return fit(name, encoded, plan, ledger=open_ledger(plan), records=90)
-
-
-def test_noise_is_the_papers_when_epsilon_is_one_of_its_table() -> None:
+def test_noise_is_the_papers_when_epsilon_is_one_of_its_table():
     # Source: Han and Xue 2021, Table 1: q = 600/60,000 (SVHN 700/73,257), T = 10,000, delta = 1e-5.
     for rows, batch, epsilon, sigma in (
         (60_000, 600, 6.786, 1.0),
@@ -61,7 +34,7 @@ def test_noise_is_the_papers_when_epsilon_is_one_of_its_table() -> None:
         assert found == pytest.approx(sigma, rel=1e-3)
 
 
-def test_plan_names_the_published_epsilon_and_none_that_can_be_proved_when_asked() -> None:
+def test_plan_names_the_published_epsilon_and_none_that_can_be_proved_when_asked():
     plan = make_plan("loss-noise-gan", make_table(300).shape, epsilon=2.5)
     event, count = plan.releases[0].charge
     assert isinstance(event, Unprotected)
@@ -73,40 +46,22 @@ def test_plan_names_the_published_epsilon_and_none_that_can_be_proved_when_asked
     assert plan.noise_multiplier == pytest.approx(2 * 8 / 300 * math.sqrt(3 * math.log(1e5)) / 2.5)
 
 
-@pytest.mark.parametrize("name", METHODS)
-def test_run_charges_every_read_and_draws_legal_rows_when_there_is_no_guarantee(name: str) -> None:
-    encoded, shape = make_images(60)
-    done = run(name, encoded, shape, critic_steps_per_generator_step=1)
-    lines = done.ledger.itemise()
-    assert [(line["charged"], line["reserved"]) for line in lines] == [(3, 3), (1, 1)]
-    assert done.progress[-1] == (3, 3, math.inf)
-    refuse_illegal(done.sampled)
-    assert done.sampled.records == 90
-
-
-@pytest.mark.parametrize("name", METHODS)
-def test_ledger_refuses_the_run_when_it_was_opened_to_state_a_guarantee(name: str) -> None:
-    with pytest.raises(PrivacyError, match="has no guarantee"):
-        open_ledger(make_plan(name, make_table(60).shape, critic_steps_per_generator_step=1), no_guarantee=False)
-
-
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"rounds": 3}, "has no setting rounds"),
         ({"label": "two"}, "has a label for images only"),
         ({"steps": 3, "critic_steps_per_generator_step": 4}, "would stand still"),
     ],
 )
 @pytest.mark.parametrize("name", METHODS)
-def test_settings_are_refused_when_they_cannot_be_acted_on(name: str, settings: dict[str, Any], message: str) -> None:
+def test_settings_are_refused_when_they_cannot_be_acted_on(name, settings, message):
     with pytest.raises(UsageError, match=message):
         make_plan(name, make_table(60).shape, **settings)
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_label_is_the_images_own_when_it_is_named(name: str) -> None:
-    _, shape = make_images(60)
+def test_label_is_the_images_own_when_it_is_named(name):
+    _, shape = make_images(60, side=8)
     more = {"critic_steps_per_generator_step": 1}
     assert make_plan(name, shape, label="y", **more).summary() == make_plan(name, shape, **more).summary()
     with pytest.raises(UsageError, match="the label of these images is y"):
@@ -116,16 +71,9 @@ def test_label_is_the_images_own_when_it_is_named(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_steps_fit_into_minutes_when_they_are_chosen(name: str) -> None:
-    method = get_method(name)
-    for shape in (make_table(300).shape, make_images(60, side=28)[1], make_images(60)[1]):
-        plan: Any = method.plan(
-            shape,
-            Budget(epsilon=1.0, delta=1e-5),
-            settings=method.make_settings(),
-            accountant_rule="auto",
-            neighboring_relation=NeighboringRelation.ZERO_OUT,
-        )
+def test_steps_fit_into_minutes_when_they_are_chosen(name):
+    for shape in (make_table(300).shape, make_images(60, side=28)[1], make_images(60, side=8)[1]):
+        plan = plan_run(name, shape, rule="auto")
         assert plan.seconds < 300
         assert plan.game.steps >= 200
         assert plan.game.steps % plan.game.settings.critic_steps_per_generator_step == 0

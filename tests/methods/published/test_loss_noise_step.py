@@ -21,7 +21,7 @@ def make_steps(kind: str, *, noise_multiplier: float = 5.0, seed: int = 1) -> Lo
 
 @pytest.mark.parametrize("kind", ["images", "table"])
 @pytest.mark.parametrize("bound", [0.01, 0.6, 100.0])
-def test_gradients_are_the_same_bits_when_noise_is_added_to_the_loss(kind: str, bound: float) -> None:
+def test_gradients_are_the_same_bits_when_noise_is_added_to_the_loss(kind, bound):
     steps, networks = make_steps(kind), make_networks(kind)
     inputs, labels = networks.draw(8), networks.draw_labels(8)
 
@@ -41,7 +41,7 @@ def test_gradients_are_the_same_bits_when_noise_is_added_to_the_loss(kind: str, 
         assert any(one.numpy().tobytes() != other.numpy().tobytes() for one, other in zip(noised, quiet, strict=True))
 
 
-def test_training_ends_at_the_same_weights_when_the_noise_is_another() -> None:
+def test_training_ends_at_the_same_weights_when_the_noise_is_another():
     ends = []
     for noise_multiplier, seed in ((0.0, 1), (5.0, 2)):
         steps = make_steps("table", noise_multiplier=noise_multiplier, seed=seed)
@@ -57,7 +57,7 @@ def test_training_ends_at_the_same_weights_when_the_noise_is_another() -> None:
             np.testing.assert_allclose(one, other, rtol=0, atol=1e-6)
 
 
-def test_losses_are_clipped_to_the_bound_when_they_are_above_it() -> None:
+def test_losses_are_clipped_to_the_bound_when_they_are_above_it():
     losses = tf.Variable([0.1, 0.5, 2.0])
     with tf.GradientTape() as tape:
         clipped = clip_losses(losses, bound=tf.constant(0.5))
@@ -65,7 +65,7 @@ def test_losses_are_clipped_to_the_bound_when_they_are_above_it() -> None:
     np.testing.assert_allclose(tape.gradient(clipped, losses).numpy(), [1.0, 1.0, 0.25])
 
 
-def test_bound_follows_the_discriminators_loss_when_it_is_trained() -> None:
+def test_bound_follows_the_discriminators_loss_when_it_is_trained():
     steps = make_steps("table")
     steps.train_discriminator(np.arange(8))
     first = float(steps._bound)

@@ -8,26 +8,27 @@ from scipy import stats
 from dpwgan.critic.reference_step import densify
 from dpwgan.critic.sampler import MlpSampler
 from dpwgan.methods.published.image_samplers import ConvSampler
-from tests.critic.games import SHARES, make_images, make_networks
+from tests.critic.games import SHARES, make_networks
 from tests.critic.tables import make_encoded
+from tests.methods.images import make_images
 
 
-def test_rows_of_a_table_are_dense_one_hot_rows_when_read() -> None:
+def test_rows_of_a_table_are_dense_one_hot_rows_when_read():
     rows = np.array([3, 0, 17])
     content, labels = make_networks("table").read(tf.constant(rows))
     np.testing.assert_array_equal(content.numpy(), densify(make_encoded(40), rows).numpy())
     assert labels.shape == (3, 0)
 
 
-def test_rows_of_images_are_images_and_their_labels_when_read() -> None:
-    encoded, _ = make_images(40)
+def test_rows_of_images_are_images_and_their_labels_when_read():
+    encoded, _ = make_images(40, side=8)
     content, labels = make_networks("images").read(tf.constant([3, 0, 17]))
     np.testing.assert_array_equal(content.numpy().reshape(3, -1), encoded.numbers[[3, 0, 17]])
     np.testing.assert_array_equal(labels.numpy().argmax(axis=1), encoded.codes[[3, 0, 17], 0])
 
 
 @pytest.mark.parametrize("kind", ["images", "table"])
-def test_generated_content_is_scored_like_real_one_when_it_is_drawn(kind: str) -> None:
+def test_generated_content_is_scored_like_real_one_when_it_is_drawn(kind):
     networks = make_networks(kind)
     inputs, labels = networks.draw(6), networks.draw_labels(6)
     assert tuple(part.shape[1] for part in inputs) == networks.input_widths
@@ -40,12 +41,12 @@ def test_generated_content_is_scored_like_real_one_when_it_is_drawn(kind: str) -
 
 
 @pytest.mark.statistical
-def test_labels_fit_the_shares_when_drawn_on_the_device() -> None:
+def test_labels_fit_the_shares_when_drawn_on_the_device():
     counts = make_networks("images").draw_labels(5_000).numpy().sum(axis=0)
     assert stats.chisquare(counts, 5_000 * SHARES).pvalue > 1e-6
     assert stats.chisquare(counts, 5_000 * SHARES[::-1]).pvalue < 1e-6
 
 
-def test_sampler_is_of_its_kind_when_the_game_is_over() -> None:
+def test_sampler_is_of_its_kind_when_the_game_is_over():
     assert isinstance(make_networks("images").make_sampler(), ConvSampler)
     assert isinstance(make_networks("table").make_sampler(), MlpSampler)

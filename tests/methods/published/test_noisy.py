@@ -10,6 +10,7 @@ import tensorflow as tf
 from scipy import stats
 
 from dpwgan.critic.critic import LEAK
+from dpwgan.critic.layer_noise import LayerNoise
 from dpwgan.critic.reference_step import densify
 from dpwgan.errors import PrivacyError
 from dpwgan.methods.published.noisy import NoisyDiscriminator
@@ -87,7 +88,7 @@ def gradients_row_by_row(
 
 @pytest.mark.parametrize("generated", [False, True])
 @pytest.mark.parametrize("clip", [CLIP, 1e3])
-def test_clipped_sum_is_that_of_automatic_gradients_when_layers_are_noisy(clip: float, generated: bool) -> None:
+def test_clipped_sum_is_that_of_automatic_gradients_when_layers_are_noisy(clip, generated):
     encoded = make_encoded(12)
     discriminator = make_discriminator(encoded)
     dense = densify(encoded, np.arange(12))
@@ -108,7 +109,7 @@ def influences(total: Callable[[npt.NDArray[np.int64]], Any], records: int) -> n
     return np.array([np.linalg.norm(there - flat(total(np.delete(everyone, row)))) for row in everyone])
 
 
-def test_sum_moves_by_the_clip_norm_at_most_when_the_first_a_middle_or_the_last_record_is_taken_out() -> None:
+def test_sum_moves_by_the_clip_norm_at_most_when_the_first_a_middle_or_the_last_record_is_taken_out():
     encoded = make_encoded(40)
     discriminator = make_discriminator(encoded)
     moved = influences(lambda rows: clipped_sum(discriminator, encoded, rows), 40)
@@ -116,7 +117,7 @@ def test_sum_moves_by_the_clip_norm_at_most_when_the_first_a_middle_or_the_last_
     assert np.max(moved) > 0.99 * CLIP
 
 
-def test_sum_moves_further_when_a_twin_has_noise_by_place_or_clips_each_tensor_or_before_the_noise() -> None:
+def test_sum_moves_further_when_a_twin_has_noise_by_place_or_clips_each_tensor_or_before_the_noise():
     encoded = make_encoded(20)
     discriminator = make_discriminator(encoded)
     sizes = np.cumsum([int(np.prod(weight.shape)) for weight in discriminator.weights])[:-1]
@@ -148,7 +149,7 @@ def test_sum_moves_further_when_a_twin_has_noise_by_place_or_clips_each_tensor_o
         assert np.max(influences(twin, 20)) > 1.2 * CLIP
 
 
-def test_records_are_refused_when_their_noise_does_not_come_with_them() -> None:
+def test_records_are_refused_when_their_noise_does_not_come_with_them():
     encoded = make_encoded(3)
     codes, numbers = tf.constant(encoded.codes), tf.constant(encoded.numbers)
     with pytest.raises(PrivacyError):
@@ -160,7 +161,18 @@ def test_records_are_refused_when_their_noise_does_not_come_with_them() -> None:
         published.layer_noise.of_records(tf.range(3, dtype=tf.int64))
 
 
-def test_noise_of_the_layers_has_its_stddev_and_is_fresh_when_a_step_has_passed() -> None:
+def test_key_of_the_records_noise_has_128_bits_when_drawn():
+    class Key:
+        """A stream whose next bytes are known."""
+
+        def bytes(self, size: int) -> bytes:
+            assert size == 16
+            return bytes(range(16))
+
+    assert LayerNoise(stddev=1.0, widths=(3,), rng=np.random.default_rng(1), secrets=Key())._key == bytes(range(16))  # type: ignore[arg-type]
+
+
+def test_noise_of_the_layers_has_its_stddev_and_is_fresh_when_a_step_has_passed():
     encoded = make_encoded(4_000)
     discriminator = make_discriminator(encoded)
 
@@ -181,7 +193,7 @@ def test_noise_of_the_layers_has_its_stddev_and_is_fresh_when_a_step_has_passed(
         assert abs(np.corrcoef(first, one)[0, 1]) < 0.03
 
 
-def test_noise_of_a_record_is_its_own_when_others_come_before_it() -> None:
+def test_noise_of_a_record_is_its_own_when_others_come_before_it():
     discriminator = make_discriminator(make_encoded(3))
     far = 1 << 40
     alone = discriminator.layer_noise.of_records(tf.constant([far], tf.int64))
@@ -190,7 +202,7 @@ def test_noise_of_a_record_is_its_own_when_others_come_before_it() -> None:
     assert np.all(among[3] != among[2])
 
 
-def test_every_row_begins_at_one_half_when_nothing_was_learnt() -> None:
+def test_every_row_begins_at_one_half_when_nothing_was_learnt():
     encoded = make_encoded(30)
     discriminator = make_discriminator(encoded)
     for weight, first in zip(discriminator.weights, discriminator.initial, strict=True):
@@ -198,13 +210,13 @@ def test_every_row_begins_at_one_half_when_nothing_was_learnt() -> None:
     np.testing.assert_array_equal(discriminator.logit(densify(encoded, np.arange(30))), np.zeros(30))
 
 
-def test_sum_is_zero_when_the_batch_is_empty() -> None:
+def test_sum_is_zero_when_the_batch_is_empty():
     encoded = make_encoded(30)
     total = clipped_sum(make_discriminator(encoded), encoded, np.zeros(0, np.int64))
     assert np.all(flat(total) == 0.0)
 
 
-def test_discriminator_is_the_critics_network_when_its_layers_have_no_noise() -> None:
+def test_discriminator_is_the_critics_network_when_its_layers_have_no_noise():
     encoded = make_encoded(30)
     discriminator = make_discriminator(encoded, layer_noise=0.0)
     dense = densify(encoded, np.arange(30))

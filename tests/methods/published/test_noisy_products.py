@@ -67,7 +67,7 @@ def gradients_row_by_row(
 
 @pytest.mark.parametrize("generated", [False, True])
 @pytest.mark.parametrize("clip", [CLIP, 1e3])
-def test_clipped_sum_is_that_of_automatic_gradients_when_the_layer_is_noisy(clip: float, generated: bool) -> None:
+def test_clipped_sum_is_that_of_automatic_gradients_when_the_layer_is_noisy(clip, generated):
     discriminator, rows = make_discriminator(), make_rows(12)
     noise = noise_of(discriminator, 12, generated=generated)
     gradients = gradients_row_by_row(discriminator, rows, noise, generated=generated)
@@ -79,7 +79,7 @@ def test_clipped_sum_is_that_of_automatic_gradients_when_the_layer_is_noisy(clip
     np.testing.assert_allclose(flat(found), expected, atol=1e-5)
 
 
-def test_score_is_the_logit_of_the_row_when_its_label_is_one_hot() -> None:
+def test_score_is_the_logit_of_the_row_when_its_label_is_one_hot():
     discriminator, (codes, numbers) = make_discriminator(noise=0.0), make_rows(6)
     dense = tf.concat([numbers, tf.one_hot(codes[:, 0], CLASSES)], axis=1)
     apart, common = (weight.numpy() for weight in discriminator.weights)
@@ -90,7 +90,7 @@ def test_score_is_the_logit_of_the_row_when_its_label_is_one_hot() -> None:
     np.testing.assert_allclose(discriminator.score(dense), expected, rtol=1e-4)
 
 
-def test_sum_moves_by_the_clip_norm_at_most_when_the_first_a_middle_or_the_last_image_is_taken_out() -> None:
+def test_sum_moves_by_the_clip_norm_at_most_when_the_first_a_middle_or_the_last_image_is_taken_out():
     discriminator, rows = make_discriminator(), make_rows(40)
 
     def total(places: npt.NDArray[np.int64]) -> Any:
@@ -102,7 +102,7 @@ def test_sum_moves_by_the_clip_norm_at_most_when_the_first_a_middle_or_the_last_
     assert np.max(moved) > 0.99 * CLIP
 
 
-def test_sum_of_images_moves_further_when_a_twin_has_noise_by_place_or_clips_each_block_or_before_the_noise() -> None:
+def test_sum_of_images_moves_further_when_a_twin_has_noise_by_place_or_clips_each_block_or_before_the_noise():
     discriminator, rows = make_discriminator(), make_rows(20)
 
     def gradients(places: npt.NDArray[np.int64], *, noise: float = 1.0) -> list[npt.NDArray[np.float64]]:
@@ -129,7 +129,7 @@ def test_sum_of_images_moves_further_when_a_twin_has_noise_by_place_or_clips_eac
         assert np.max(influences(twin, 20)) > 1.2 * CLIP
 
 
-def test_record_counts_as_zero_when_its_numbers_are_not_finite() -> None:
+def test_record_counts_as_zero_when_its_numbers_are_not_finite():
     discriminator, (codes, numbers) = make_discriminator(), make_rows(4)
     broken = tf.concat([numbers[:3], [[np.inf, 0.0, np.nan, 1.0, 1.0]]], axis=0)
     noise = noise_of(discriminator, 4)
@@ -140,13 +140,13 @@ def test_record_counts_as_zero_when_its_numbers_are_not_finite() -> None:
     assert np.all(flat(nothing) == 0.0)
 
 
-def test_every_row_has_a_gradient_of_about_one_half_when_nothing_is_known() -> None:
+def test_every_row_has_a_gradient_of_about_one_half_when_nothing_is_known():
     discriminator, rows = make_discriminator(moved=False), make_rows(50)
     lengths = [np.linalg.norm(row) for row in gradients_row_by_row(discriminator, rows, tf.zeros_like(rows[1]))]
     np.testing.assert_allclose(lengths, 0.5, rtol=1e-5)
 
 
-def test_noise_of_the_layer_is_fresh_when_a_step_has_passed() -> None:
+def test_noise_of_the_layer_is_fresh_when_a_step_has_passed():
     discriminator, rows = make_discriminator(), make_rows(4_000)
 
     def noise(*, generated: bool = False) -> npt.NDArray[np.float64]:

@@ -46,9 +46,7 @@ def multiply_by_loops(groups: npt.NDArray[np.int32], vector: Floats) -> list[flo
 
 @pytest.mark.parametrize("on_disk", [False, True])
 @pytest.mark.parametrize("cells", [1, 7 * len(SIZES), 1 << 18])
-def test_sums_are_those_of_loops_when_rows_are_cut_anywhere(
-    cells: int, on_disk: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_sums_are_those_of_loops_when_rows_are_cut_anywhere(cells, on_disk, monkeypatch):
     monkeypatch.setattr(one_hot_rows, "_BLOCK_CELLS", cells)
     groups = make_groups(RECORDS, sizes=SIZES, seed=1)
     rows = OneHotRows(put_on_disk(groups) if on_disk else groups, SIZES)
@@ -68,7 +66,7 @@ def test_sums_are_those_of_loops_when_rows_are_cut_anywhere(
         assert rows.count_groups().tolist() == add_up_by_loops(groups, [1.0] * RECORDS)[:-1]
 
 
-def test_rows_are_let_go_of_block_by_block_when_they_are_on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_are_let_go_of_block_by_block_when_they_are_on_disk(monkeypatch):
     monkeypatch.setattr(one_hot_rows, "_BLOCK_CELLS", 10 * len(SIZES))
     groups = put_on_disk(make_groups(RECORDS, sizes=SIZES, seed=1))
     kept: list[bool] = []
@@ -98,15 +96,13 @@ def test_rows_are_let_go_of_block_by_block_when_they_are_on_disk(monkeypatch: py
     ],
 )
 @pytest.mark.parametrize("cells", [1, 1 << 18])
-def test_rows_are_refused_when_they_are_not_of_these_sizes(
-    groups: npt.NDArray[np.int32], words: str, cells: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_are_refused_when_they_are_not_of_these_sizes(groups, words, cells, monkeypatch):
     monkeypatch.setattr(one_hot_rows, "_BLOCK_CELLS", cells)
     with pytest.raises(PrivacyError, match=words):
         OneHotRows(groups, SIZES)
 
 
-def test_curvature_is_refused_when_there_was_no_slope() -> None:
+def test_curvature_is_refused_when_there_was_no_slope():
     rows = OneHotRows(make_groups(3, sizes=SIZES, seed=1), SIZES)
     with pytest.raises(DpwganError, match="Internal error"):
         rows.multiply_curvature(np.ones(WIDTH + 1))

@@ -8,10 +8,11 @@ from scipy import optimize, special, stats
 
 from dpwgan.errors import PrivacyError
 from dpwgan.marginals.groups import GroupLayout
+from dpwgan.marginals.measurements import GroupedRows
 from dpwgan.methods.published import one_hot_rows, one_layer
+from dpwgan.methods.published.one_hot_rows import ONE_HOT, OneHotRows
 from dpwgan.methods.published.one_layer import (
     OneLayerCertificate,
-    OneLayerServer,
     OneLayerTerm,
     iteration_bound,
     plan_one_layer,
@@ -19,6 +20,7 @@ from dpwgan.methods.published.one_layer import (
     weights_sensitivity,
 )
 from dpwgan.privacy.budget import Budget, NeighboringRelation
+from dpwgan.table.rows import HeldRows, Rows, SharedRows, serve
 from dpwgan.table.workers import Team
 from tests.ledgers import Watcher, open_ledger
 from tests.methods.published.test_one_hot_rows import put_on_disk
@@ -77,6 +79,13 @@ def _open(real, synthetic_rows, *, sizes, records=None, regularization=0.1, scal
     )
 
 
+def _hold(real, *, sizes=SIZES, records=None):
+    """Rows of groups, which may be given as rows already, as a network takes them."""
+    if isinstance(real, Rows):
+        return real
+    return HeldRows(OneHotRows(real, sizes), records=len(real) if records is None else records)
+
+
 def _train(real, fake, *, sizes=SIZES, regularization=0.1, noise_multiplier=NO_NOISE, seed=1, records=None, **more):
     ledger = _open(
         real,
@@ -88,20 +97,22 @@ def _train(real, fake, *, sizes=SIZES, regularization=0.1, noise_multiplier=NO_N
         source=seed,
     )
     return one_layer.train_one_layer(
-        real, fake, sizes=sizes, regularization=regularization, records=records, ledger=ledger, **more
+        _hold(real, sizes=sizes, records=records), fake, regularization=regularization, ledger=ledger, **more
     )
 
 
 def _measure(real, weights, *, sizes=SIZES, records, noise_multiplier=NO_NOISE, seed=1, **more):
     scale = noise_multiplier / one_layer.ANSWER_NOISE_RATIO
     ledger = _open(real, 1, sizes=sizes, records=records, scale=scale, source=seed)
-    return one_layer.measure_one_layer(real, weights, sizes=sizes, records=records, ledger=ledger, **more)
+    return one_layer.measure_one_layer(_hold(real, sizes=sizes, records=records), weights, ledger=ledger, **more)
 
 
 def _certify(real, fake, *, sizes=SIZES, records, noise_multiplier=NO_NOISE, seed=1, **more):
     scale = noise_multiplier / one_layer.CERTIFICATE_NOISE_RATIO
     ledger = _open(real, len(fake), sizes=sizes, records=records, scale=scale, source=seed)
-    return one_layer.measure_one_layer_certificate(real, fake, sizes=sizes, records=records, ledger=ledger, **more)
+    return one_layer.measure_one_layer_certificate(
+        _hold(real, sizes=sizes, records=records), fake, ledger=ledger, **more
+    )
 
 
 # Training
@@ -482,15 +493,14 @@ def test_the_check_of_the_certificate_fails_when_there_is_no_slack():
 
 def test_distances_stay_within_their_sensitivity_when_any_record_changes():
     rng = np.random.default_rng(24)
-    event = plan_one_layer(1, records=6, synthetic_rows=1, attributes=len(SIZES), regularization=0.1, scale=1.0)[
-        2
-    ].event
+    release = plan_one_layer(1, records=6, synthetic_rows=1, attributes=3, regularization=0.1, scale=1.0)[2]
+    assert release.sensitivity == pytest.approx(math.sqrt(3) / 6)
     zeroed, replaced = 0.0, 0.0
     for _ in range(5):
         real, fake = _rows(rng, 6), _rows(rng, 1)
         certificate = _certify(real, fake, records=6)
         assert certificate.stddev == pytest.approx(NO_NOISE * math.sqrt(3) / 6)
-        assert event.replace_one_factor == math.sqrt(2)
+        assert release.event.replace_one_factor == math.sqrt(2)
         whole = certificate.noisy_distance
         assert whole == pytest.approx(_distance(real, fake), abs=1e-9)
         without = _certify(real[1:], fake, records=6).noisy_distance
@@ -515,9 +525,10 @@ def test_alpha_is_within_what_a_loss_can_be_when_noise_is_wide():
 # Rows on disk, and rows of several workers
 
 
-def _release_all(real, fake, *, noise_multiplier=NO_NOISE, seed=1, **more):
+def _release_all(real, fake, *, noise_multiplier=NO_NOISE, seed=1):
     """Everything that a round and a certificate release: weights, the mean score, the distance."""
-    settings = {"records": len(real), "noise_multiplier": noise_multiplier, "seed": seed, **more}
+    real = _hold(real)
+    settings = {"records": real.records, "noise_multiplier": noise_multiplier, "seed": seed}
     weights = _train(real, fake, **settings)
     term = _measure(real, weights, **settings)
     certificate = _certify(real, fake, **settings)
@@ -540,11 +551,11 @@ def _release_together(real, fake, *, size, rows_twice=False):
     def job(team: Team):
         first, last = team.get_rows(len(real))
         own = real[0 if rows_twice else first : last]
+        groups, ledger, records = GroupedRows(own, GroupLayout(SIZES)), open_ledger([]), (1 + rows_twice) * len(real)
         if not team.leads:
-            return team.serve(OneLayerServer(lambda: (own, GroupLayout(SIZES))).tasks, charge=None, charged={})
-        released = _release_all(
-            own, fake, noise_multiplier=3.0, records=(1 + rows_twice) * len(real), add_up=team.add_up
-        )
+            return serve(groups, team=team, ledger=ledger)
+        rows = SharedRows(groups, records=records, team=team, ledger=ledger).derive(ONE_HOT)
+        released = _release_all(rows, fake, noise_multiplier=3.0)
         team.dismiss()
         return released
 
@@ -584,11 +595,11 @@ def test_a_run_uses_up_what_was_reserved_when_every_round_is_played():
         relation=NeighboringRelation.REPLACE_ONE,
         observers=[watcher],
     )
-    settings = {"sizes": SIZES, "records": 20, "ledger": ledger}
+    rows = _hold(real)
     for _ in range(3):
-        weights = one_layer.train_one_layer(real, fake, regularization=0.1, **settings)
-        one_layer.measure_one_layer(real, weights, **settings)
-    one_layer.measure_one_layer_certificate(real, fake, **settings)
+        weights = one_layer.train_one_layer(rows, fake, regularization=0.1, ledger=ledger)
+        one_layer.measure_one_layer(rows, weights, ledger=ledger)
+    one_layer.measure_one_layer_certificate(rows, fake, ledger=ledger)
     assert all(line["reserved"] == line["charged"] for line in ledger.itemise())
     multipliers = [release.event.noise_multiplier for release in watcher.releases]
     assert multipliers == [7.0, 28.0] * 3 + [14.0]
@@ -599,7 +610,7 @@ def test_training_refuses_when_less_was_reserved_than_a_record_moves():
     watcher = Watcher()
     ledger = _open(real, 20, sizes=SIZES, regularization=0.2, observers=[watcher])
     with pytest.raises(PrivacyError, match="further than was reserved"):
-        one_layer.train_one_layer(real, real, sizes=SIZES, regularization=0.1, ledger=ledger)
+        one_layer.train_one_layer(_hold(real), real, regularization=0.1, ledger=ledger)
     assert sum(ledger.charged.values()) == 0
 
 
@@ -608,7 +619,7 @@ def test_training_refuses_when_less_was_reserved_than_a_record_moves():
     [
         ({"regularization": 0.0}, "regularization"),
         ({"regularization": math.nan}, "regularization"),
-        ({"sizes": ()}, "at least one attribute"),
+        ({"sizes": ()}, "must have 0 attributes"),
         ({"sizes": (3, 2)}, "must have 2 attributes"),
         ({"sizes": (3, 2, 3)}, "do not exist, in 1 rows"),
         ({"records": 1}, "records"),
@@ -620,8 +631,13 @@ def test_training_refuses_when_less_was_reserved_than_a_record_moves():
 def test_training_refuses_when_a_number_is_out_of_range(change, words):
     real = np.array([[0, 0, 3], [1, 1, 0]], dtype=np.int32)
     ledger = _open(real, 2, sizes=SIZES)
+
+    def train(*, sizes=SIZES, records=None, **more):
+        rows = _hold(real, sizes=sizes, records=records)
+        one_layer.train_one_layer(rows, real, **({"regularization": 0.1, "ledger": ledger} | more))
+
     with pytest.raises(PrivacyError, match=words):
-        one_layer.train_one_layer(real, real, **({"sizes": SIZES, "regularization": 0.1, "ledger": ledger} | change))
+        train(**change)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import tensorflow as tf
 from dpwgan.methods.published.quadratic import QuadraticCritic
 
 
-def test_score_is_a_vector_and_a_matrix_of_the_point_when_counted_by_a_loop() -> None:
+def test_score_is_a_vector_and_a_matrix_of_the_point_when_counted_by_a_loop():
     rng = np.random.default_rng(2)
     critic = QuadraticCritic(dimension=4, classes=3)
     assert all(not weight.numpy().any() for weight in critic.weights)

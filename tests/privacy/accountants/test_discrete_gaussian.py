@@ -87,6 +87,15 @@ def test_epsilon_is_never_below_the_exact_one_when_counts_are_released(accountan
         assert found <= _MARGINS[stddev] * exact
 
 
+def test_stand_in_costs_two_c_and_its_part_of_delta_when_counts_are_released():
+    event = DiscreteGaussian(stddev=round_up_stddev(0.5), cells=3)
+    release, c = stand_in(event, 1)
+    assert c > 0.5
+    alone = AMORTIZED.get_epsilon([(release, 1)], delta=1e-5 * math.exp(-c), neighboring_relation=ZERO_OUT)
+    found = _ask(AMORTIZED, (event, 1), delta=1e-5, relation=ZERO_OUT)
+    assert found == pytest.approx(alone + 2 * c, rel=1e-9)
+
+
 def test_the_check_against_the_exact_law_fails_when_noise_is_taken_for_continuous():
     exact = _epsilon(1e-5, stddev=5.0, moved=1)
     assert _ask(PLD, (gaussian(noise_multiplier=5.0), 1)) < 0.9995 * exact

@@ -125,3 +125,5 @@ def test_replace_one_takes_the_better_bound_when_both_are_proved():
     charges = [(poisson_gaussian(sampling_probability=0.02, noise_multiplier=1.5), 300)]
     group = replace_one_by_group(charges, delta=1e-7)
     assert MOMENTS.get_epsilon(charges, delta=1e-7, neighboring_relation=REPLACE_ONE) <= group * (1 + 1e-11)
+    # Twice the epsilon of a smaller delta.
+    assert group > 2 * MOMENTS.get_epsilon(charges, delta=1e-7, neighboring_relation=ZERO_OUT)

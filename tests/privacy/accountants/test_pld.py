@@ -132,6 +132,25 @@ def test_pld_replace_one_is_above_the_exact_gaussian_when_nothing_is_sampled():
     assert exact <= computed <= 1.5 * exact
 
 
+def test_pld_replace_one_is_more_than_twice_zero_out_when_steps_are_sampled():
+    charges = [(poisson_gaussian(sampling_probability=0.1, noise_multiplier=3.0), 8)]
+    zeroing, replacing = (
+        PLD.get_epsilon(charges, delta=1e-5, neighboring_relation=relation) for relation in (ZERO_OUT, REPLACE_ONE)
+    )
+    assert 2 * zeroing < replacing < 4 * zeroing
+
+
+def test_pld_keeps_the_delta_of_both_directions_when_one_step_is_sampled():
+    q, s, delta = 0.3, 0.8, 1e-3
+    charges = [(poisson_gaussian(sampling_probability=q, noise_multiplier=s), 1)]
+    epsilon = PLD.get_epsilon(charges, delta=delta, neighboring_relation=ZERO_OUT)
+    x = np.linspace(-15.0, 16.0, 400_001)
+    without, one = (np.exp(-((x - mean) ** 2) / (2 * s**2)) / (s * math.sqrt(2 * math.pi)) for mean in (0.0, 1.0))
+    with_it = (1 - q) * without + q * one
+    for p, r in ((with_it, without), (without, with_it)):
+        assert np.maximum(p - math.exp(epsilon) * r, 0.0).sum() * (x[1] - x[0]) <= delta * (1 + 1e-6)
+
+
 def test_pld_composes_different_mechanisms_when_they_come_together():
     # Two unequal Gaussians are one Gaussian: 1/s^2 adds up.
     charges = [(gaussian(noise_multiplier=4.0), 1), (gaussian(noise_multiplier=7.0), 2)]

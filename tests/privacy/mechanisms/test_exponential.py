@@ -115,6 +115,16 @@ def test_draw_is_exact_when_weights_are_far_apart():
     assert _draw(weights, Bits((one + 2**74 - 1) << size)) == 1
 
 
+def test_a_number_at_or_above_the_bound_is_thrown_away_when_drawn():
+    class Bits:
+        numbers = [0b11 << 6, 0b01 << 6]  # noqa: RUF012
+
+        def bytes(self, size):
+            return self.numbers.pop(0).to_bytes(size, "little")
+
+    assert _uniform_below(3, Bits()) == 1
+
+
 @pytest.mark.statistical
 def test_uniform_numbers_are_uniform_when_the_bound_is_no_power_of_two():
     rng = np.random.default_rng()

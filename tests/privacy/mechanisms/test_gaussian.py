@@ -7,16 +7,10 @@ from scipy import stats
 from dpwgan.errors import PrivacyError
 from dpwgan.privacy.events import gaussian
 from dpwgan.privacy.mechanisms.gaussian import add_gaussian_noise
+from tests.normal_law import has_variance
 
 FALSE_ALARM = 1e-6
 DRAWS = 10_000
-
-
-def _passes_chi_square(noise, *, stddev):
-    """Whether the sum of squares of normal noise is where it belongs, at a false alarm of one in a million."""
-    statistic = float(np.sum((noise / stddev) ** 2))
-    low, high = stats.chi2.ppf([FALSE_ALARM / 2, 1 - FALSE_ALARM / 2], df=noise.size)
-    return low <= statistic <= high
 
 
 @pytest.mark.statistical
@@ -25,7 +19,7 @@ def test_gaussian_noise_has_the_stated_variance_when_drawn():
         np.full((100, DRAWS // 100), 7.0), sensitivity=3.0, noise_multiplier=2.0, rng=np.random.default_rng()
     )
     assert event == gaussian(noise_multiplier=2.0)
-    assert _passes_chi_square((release - 7.0).ravel(), stddev=6.0)
+    assert has_variance((release - 7.0).ravel(), stddev=6.0)
 
 
 @pytest.mark.statistical
@@ -33,7 +27,7 @@ def test_the_check_of_variance_fails_when_noise_is_ten_percent_low():
     release, _ = add_gaussian_noise(
         np.zeros(DRAWS), sensitivity=3.0, noise_multiplier=0.9 * 2.0, rng=np.random.default_rng()
     )
-    assert not _passes_chi_square(release, stddev=6.0)
+    assert not has_variance(release, stddev=6.0)
 
 
 @pytest.mark.statistical

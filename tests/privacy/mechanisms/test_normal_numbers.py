@@ -37,7 +37,7 @@ def variance_is_off(numbers: npt.NDArray[np.float64]) -> bool:
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("path", WAYS)
-def test_numbers_are_normal_when_they_are_many(path: str) -> None:
+def test_numbers_are_normal_when_they_are_many(path):
     numbers = draw(MANY, path=path, stddev=3.0).astype(np.float64) / 3.0
     assert stats.kstest(numbers, "norm").pvalue > FALSE_ALARM
     assert not variance_is_off(numbers)
@@ -52,7 +52,7 @@ def test_numbers_are_normal_when_they_are_many(path: str) -> None:
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("path", WAYS)
-def test_numbers_do_not_depend_on_each_other_when_they_come_of_one_block(path: str) -> None:
+def test_numbers_do_not_depend_on_each_other_when_they_come_of_one_block(path):
     numbers = draw(1 << 17, path=path).astype(np.float64)
     # Both numbers of a pair share a radius: 2^16 places apart. Squares would tell.
     for lag in (1, 2, 1 << 14, 1 << 15, 1 << 16):
@@ -69,7 +69,7 @@ def test_numbers_do_not_depend_on_each_other_when_they_come_of_one_block(path: s
 
 @pytest.mark.parametrize("path", WAYS)
 @pytest.mark.parametrize("size", [0, 1, 2, 65_535, 65_537])
-def test_as_many_numbers_come_as_were_asked_for_when_blocks_do_not_fit(path: str, size: int) -> None:
+def test_as_many_numbers_come_as_were_asked_for_when_blocks_do_not_fit(path, size):
     numbers = draw(size, path=path)
     assert numbers.shape == (size,)
     assert numbers.dtype == np.float32
@@ -78,7 +78,7 @@ def test_as_many_numbers_come_as_were_asked_for_when_blocks_do_not_fit(path: str
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_numbers_are_fresh_when_they_are_drawn_again_and_the_same_when_the_key_is(path: StepNoise) -> None:
+def test_numbers_are_fresh_when_they_are_drawn_again_and_the_same_when_the_key_is(path):
     rng = np.random.Generator(randomgen.AESCounter(key=1))
     first, second = (draw_normal_numbers(1_000, stddev=1.0, rng=rng, step_noise=path) for _ in range(2))
     assert not np.intersect1d(first, second).size > 10
@@ -118,9 +118,7 @@ def make_in_cluster(words: npt.NDArray[np.uint32], *, shape: Sequence[int], stdd
 
 @pytest.mark.parametrize("where", ["numpy", "cluster"])
 @pytest.mark.parametrize("word", [0, 2**32 - 1])
-def test_fast_numbers_stay_finite_when_words_are_at_their_ends(
-    monkeypatch: pytest.MonkeyPatch, where: str, word: int
-) -> None:
+def test_fast_numbers_stay_finite_when_words_are_at_their_ends(monkeypatch, where, word):
     refining = word << 32 | word
     numbers = turn_words(monkeypatch, size=10, where=where, words=Stuck(word, word, refining))
     assert np.all(np.isfinite(numbers))
@@ -130,9 +128,7 @@ def test_fast_numbers_stay_finite_when_words_are_at_their_ends(
 @pytest.mark.parametrize("where", ["numpy", "cluster"])
 @pytest.mark.parametrize("refining", [0, 1 << 40, (1 << 63) + 12_345, 2**64 - 1])
 @pytest.mark.parametrize("word", [0, 1, 77, (1 << 23) - 1, 2**32 - 1, 2**32 - 2, 2**32 - (1 << 23), 1 << 31, 1 << 23])
-def test_fast_radius_is_that_of_all_its_bits_when_words_are_near_an_end(
-    monkeypatch: pytest.MonkeyPatch, where: str, word: int, refining: int
-) -> None:
+def test_fast_radius_is_that_of_all_its_bits_when_words_are_near_an_end(monkeypatch, where, word, refining):
     radius = np.hypot(*turn_words(monkeypatch, size=2, where=where, words=Stuck(word, 12_345, refining)))
     near = word < 1 << 23 or word >= 2**32 - (1 << 23)
     uniform = Fraction(2 * word + 1, 2**33) if not near else Fraction(word * 2**65 + 2 * refining + 1, 2**97)
@@ -147,7 +143,7 @@ def test_fast_radius_is_that_of_all_its_bits_when_words_are_near_an_end(
 
 
 @pytest.mark.parametrize("shape", [(200_000,), (199_999,), (501, 399), (2, 3, 5, 40), (1, 7)])
-def test_cluster_makes_the_numbers_that_numpy_makes_when_words_are_the_same(shape: tuple[int, ...]) -> None:
+def test_cluster_makes_the_numbers_that_numpy_makes_when_words_are_the_same(shape):
     words = draw_words(count_pairs(shape), rng=np.random.Generator(randomgen.AESCounter(key=3)))[0]
     # Angles at and beside each quarter of a turn, where a sign would tell.
     quarters = np.arange(4, dtype=np.uint32) << np.uint32(30)
@@ -162,7 +158,7 @@ def test_cluster_makes_the_numbers_that_numpy_makes_when_words_are_the_same(shap
     assert np.count_nonzero(made) == made.size
 
 
-def test_words_are_those_of_the_standard_counter_mode_when_the_key_is_known() -> None:
+def test_words_are_those_of_the_standard_counter_mode_when_the_key_is_known():
     class Key:
         """A stream whose next 128 bits are the key of the standard's example."""
 
@@ -180,7 +176,7 @@ def test_words_are_those_of_the_standard_counter_mode_when_the_key_is_known() ->
 
 
 @pytest.mark.parametrize(("half", "sets"), [(1, 1), (1, 3), (65_535, 1), (65_536, 2), (65_537, 1), (70_000, 3)])
-def test_no_word_comes_twice_when_blocks_do_not_fit(half: int, sets: int) -> None:
+def test_no_word_comes_twice_when_blocks_do_not_fit(half, sets):
     words = draw_words(half, rng=np.random.Generator(randomgen.AESCounter(key=5)), sets=sets)
     assert words.shape == (sets, 2, half)
     assert words.ctypes.data % 64 == 0

@@ -20,7 +20,7 @@ def draw(p: int, *, epsilon: float = 0.5, rng: np.random.Generator) -> np.ndarra
 
 
 @pytest.mark.statistical
-def test_noise_is_that_of_laplace_when_there_is_one_number() -> None:
+def test_noise_is_that_of_laplace_when_there_is_one_number():
     """Kolmogorov and Smirnov's test; the twin whose noise is 20% low fails."""
     rng = np.random.default_rng()
     draws = np.array([draw(1, rng=rng)[0, 0] for _ in range(20_000)])
@@ -29,7 +29,7 @@ def test_noise_is_that_of_laplace_when_there_is_one_number() -> None:
 
 
 @pytest.mark.statistical
-def test_noise_has_the_stated_stddev_when_a_matrix_is_released() -> None:
+def test_noise_has_the_stated_stddev_when_a_matrix_is_released():
     """35,400 numbers beside the diagonal; the twin whose noise is 10% low fails."""
     rng, p = np.random.default_rng(), 60
     _, stddev, event = add_wishart_noise(np.zeros((p, p), np.int64), trace_bound=UNIT, epsilon=0.5, rng=rng)
@@ -45,7 +45,7 @@ def test_noise_has_the_stated_stddev_when_a_matrix_is_released() -> None:
 
 
 @pytest.mark.statistical
-def test_record_is_as_likely_as_stated_when_its_direction_is_looked_at() -> None:
+def test_record_is_as_likely_as_stated_when_its_direction_is_looked_at():
     """The attacker who knows z looks along it, at u = z^T (release) z: no set of u may have e^E times the odds."""
     rng, p, draws = np.random.default_rng(), 3, 20_000
     z = np.ones(p) / math.sqrt(p)
@@ -59,7 +59,7 @@ def test_record_is_as_likely_as_stated_when_its_direction_is_looked_at() -> None
     assert np.max(with_it / np.maximum(without, 1e-3)) > 1.6
 
 
-def test_half_the_noise_tells_tables_apart_for_certain_when_it_is_all_there_is() -> None:
+def test_half_the_noise_tells_tables_apart_for_certain_when_it_is_all_there_is():
     """The twin: one Wishart matrix alone, as published, leaves outputs that only one of two neighbours can have."""
     rng = np.random.default_rng(1)
     record = np.zeros((2, 2))
@@ -72,7 +72,7 @@ def test_half_the_noise_tells_tables_apart_for_certain_when_it_is_all_there_is()
     assert impossible > 100
 
 
-def test_eigenvalues_end_where_stated_and_are_taken_off_when_there_is_nothing_else() -> None:
+def test_eigenvalues_end_where_stated_and_are_taken_off_when_there_is_nothing_else():
     rng, p = np.random.default_rng(2), 200
     values = np.linalg.eigvalsh(draw(p, epsilon=1.0, rng=rng))
     assert values.max() / p == pytest.approx(EDGE, rel=0.08)
@@ -85,7 +85,7 @@ def test_eigenvalues_end_where_stated_and_are_taken_off_when_there_is_nothing_el
     assert 0 < shares[0] < 0.35 < shares[1] < shares[2] < 1
 
 
-def test_lone_eigenvalue_is_nearer_to_the_truth_when_it_is_shortened() -> None:
+def test_lone_eigenvalue_is_nearer_to_the_truth_when_it_is_shortened():
     rng, p = np.random.default_rng(3), 150
     truth = np.zeros((p, p))
     truth[0, 0] = 2.0 * p
@@ -96,7 +96,7 @@ def test_lone_eigenvalue_is_nearer_to_the_truth_when_it_is_shortened() -> None:
     assert np.linalg.norm(found - truth) < np.linalg.norm(truth)
 
 
-def test_exact_sums_come_back_when_the_noise_is_below_a_unit() -> None:
+def test_exact_sums_come_back_when_the_noise_is_below_a_unit():
     values = np.array([[5, -2], [-2, 7]]) * 10**6
     released, _, _ = add_wishart_noise(values, trace_bound=1, epsilon=50.0, rng=np.random.default_rng(4))
     assert np.abs(released - values).max() <= 2
@@ -115,8 +115,6 @@ def test_exact_sums_come_back_when_the_noise_is_below_a_unit() -> None:
         (np.eye(2, dtype=np.int64), UNIT, 1e-12, "too small for Wishart noise"),
     ],
 )
-def test_release_is_refused_when_it_cannot_be_private(
-    values: np.ndarray, bound: int, epsilon: float, words: str
-) -> None:
+def test_release_is_refused_when_it_cannot_be_private(values, bound, epsilon, words):
     with pytest.raises(PrivacyError, match=words):
         add_wishart_noise(values, trace_bound=bound, epsilon=epsilon, rng=np.random.default_rng(0))

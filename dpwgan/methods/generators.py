@@ -1,0 +1,35 @@
+"""The generators that may be fitted to an anchor's releases: a table of codes, or networks of TensorFlow."""
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from dpwgan.marginals.anchor import AnchorPlan
+from dpwgan.marginals.groups import GroupLayout, lay_out_groups
+from dpwgan.marginals.mixture import CodeGenerator
+
+_MLP_HIDDEN = (256, 256)
+
+
+def choose_maker(
+    plan: AnchorPlan, *, rng: np.random.Generator, device: str, threads: int | None
+) -> Callable[[GroupLayout, npt.NDArray[np.float32]], CodeGenerator] | None:
+    """Gives what makes the generator that the settings ask for, or None for a table of codes, which needs no more.
+
+    Raises: ResourceError if the device is not there.
+    """
+    kind = plan.settings.generator
+    if kind == "codes":
+        return None
+    # TensorFlow takes seconds to import, and a table of codes does without it.
+    from dpwgan.critic.device import prepare_device
+
+    prepare_device(device, threads=threads)
+    from dpwgan.critic.tensor_mixture import TensorMixture
+
+    def make(layout: GroupLayout, logits: npt.NDArray[np.float32]) -> CodeGenerator:
+        spans = lay_out_groups(plan.columns, layout.sizes)
+        return TensorMixture(spans, logits, table=kind != "mlp", hidden=_MLP_HIDDEN, rng=rng)
+
+    return make

@@ -1,0 +1,145 @@
+"""The encoded rows of a run, wherever they lie: a method asks for sums over all of them, by the name of a task.
+
+Rows in memory and rows on disk are one table here, whose arrays may be mapped from files and are read a block at a
+time (`dpwgan.table.storage`). Rows that several workers have between them are summed where they lie: the chief asks for
+a task by its name, everybody does it, and the answers are added up.
+Privacy: sums are exact, and for the chief alone to put noise on; a task is asked for after it was charged.
+"""
+
+import itertools
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from dpwgan.errors import DpwganError
+from dpwgan.privacy.ledger import Ledger
+from dpwgan.table.workers import Numbers, Team
+
+Own = TypeVar("Own")
+Made = TypeVar("Made")
+
+
+@dataclass(frozen=True, eq=False)
+class Sum(Generic[Own]):
+    """A named sum over rows: made of a process's own rows, an argument of JSON and an array.
+
+    Privacy: `compute` gives an exact sum, to which each row adds a part of its own.
+    """
+
+    name: str
+    compute: Callable[[Own, Any, Numbers], Numbers]
+
+    def __post_init__(self) -> None:
+        """Lets other workers find it by its name, as soon as they import what asks for it."""
+        _SUMS[self.name] = self
+
+
+@dataclass(frozen=True, eq=False)
+class Derivation(Generic[Own, Made]):
+    """A named way of writing rows otherwise, row by row: of own rows, an argument of JSON and the process's ledger."""
+
+    name: str
+    make: Callable[[Own, Any, Ledger | None], Made]
+
+    def __post_init__(self) -> None:
+        """Lets other workers find it by its name, as `Sum` does."""
+        _DERIVATIONS[self.name] = self
+
+
+_SUMS: dict[str, Sum[Any]] = {}
+_DERIVATIONS: dict[str, Derivation[Any, Any]] = {}
+_NOTHING = np.zeros(0)
+
+
+class Rows(ABC, Generic[Own]):
+    """Rows, of which `own` are here: all of them, or those of this worker. `records` is the public number of all."""
+
+    own: Own
+    records: int
+    shared: bool
+    """Whether other workers have rows too."""
+
+    @abstractmethod
+    def sum(self, task: Sum[Own], *, argument: Any = None, array: Numbers = _NOTHING) -> Numbers:
+        """Adds up a task over all rows. Shapes: what the task gives. Raises: ResourceError if a worker is lost."""
+
+    @abstractmethod
+    def derive(self, derivation: Derivation[Own, Made], argument: Any = None) -> "Rows[Made]":
+        """Writes all rows otherwise, where they lie. Raises: ResourceError if a worker is lost."""
+
+
+class HeldRows(Rows[Own]):
+    """Rows that are all here, in memory or on disk. `records` is public: null records may have been left out."""
+
+    shared = False
+
+    def __init__(self, own: Own, *, records: int, ledger: Ledger | None = None) -> None:
+        self.own, self.records, self._ledger = own, records, ledger
+
+    def sum(self, task: Sum[Own], *, argument: Any = None, array: Numbers = _NOTHING) -> Numbers:
+        """Adds up a task over the rows."""
+        return task.compute(self.own, argument, array)
+
+    def derive(self, derivation: Derivation[Own, Made], argument: Any = None) -> "HeldRows[Made]":
+        """Writes the rows otherwise."""
+        made = derivation.make(self.own, argument, self._ledger)
+        return HeldRows(made, records=self.records, ledger=self._ledger)
+
+
+class SharedRows(Rows[Own]):
+    """Rows that several workers have between them, as the chief sees them; all others `serve` them."""
+
+    shared = True
+
+    def __init__(
+        self, own: Own, *, records: int, team: Team, ledger: Ledger, place: int = 0, places: Iterator[int] | None = None
+    ) -> None:
+        """`place`: under which number everybody holds these rows; `places`: the numbers that are left."""
+        self.own, self.records = own, records
+        self._team, self._ledger, self._place = team, ledger, place
+        self._places = itertools.count(1) if places is None else places
+
+    def sum(self, task: Sum[Own], *, argument: Any = None, array: Numbers = _NOTHING) -> Numbers:
+        """Adds up a task over the rows of all workers."""
+        return self._team.add_up(
+            task.name,
+            lambda: task.compute(self.own, argument, array),
+            argument={"rows": self._place, "argument": argument},
+            array=array,
+        )
+
+    def derive(self, derivation: Derivation[Own, Made], argument: Any = None) -> "SharedRows[Made]":
+        """Has all workers write their rows otherwise, and keep them under the next number."""
+        place = next(self._places)
+        self._team.tell(derivation.name, argument={"rows": self._place, "argument": argument, "place": place})
+        return SharedRows(
+            derivation.make(self.own, argument, self._ledger),
+            records=self.records,
+            team=self._team,
+            ledger=self._ledger,
+            place=place,
+            places=self._places,
+        )
+
+
+def serve(own: Any, *, team: Team, ledger: Ledger) -> None:
+    """Does to a worker's own rows what the chief asks for, until it dismisses this worker.
+
+    Privacy: what the chief charges is charged here as well, before rows are read, against this worker's own plan.
+    Raises: as `Team.serve`; DpwganError, an internal error, if the chief asks for what nobody has heard of.
+    """
+    held = {0: own}
+
+    def do(task: str, argument: Any, array: Numbers) -> Numbers | None:
+        rows = held[argument["rows"]]
+        if task in _DERIVATIONS:
+            held[argument["place"]] = _DERIVATIONS[task].make(rows, argument["argument"], ledger)
+            return None
+        if task not in _SUMS:
+            raise DpwganError(f"Internal error: the chief asked for {task!r}, which is no task.")
+        return _SUMS[task].compute(rows, argument["argument"], array)
+
+    team.serve(do, charge=ledger.charge, charged=ledger.charged)

@@ -1,0 +1,60 @@
+"""How large the noise of every mechanism is, of 131,072 draws under one seed: a tenth less, a fifth of the variance."""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from dpwgan.privacy.mechanisms.discrete_gaussian import add_discrete_gaussian_noise
+from dpwgan.privacy.mechanisms.gaussian import add_gaussian_noise
+from dpwgan.privacy.mechanisms.laplace import add_laplace_noise
+from dpwgan.privacy.mechanisms.normal_numbers import draw_normal_numbers
+from dpwgan.privacy.mechanisms.wishart import add_wishart_noise
+
+DRAWS = 1 << 17
+WHOLE = np.arange(-200, 201)
+
+
+def draw_gaussian(rng: np.random.Generator) -> np.ndarray:
+    return add_gaussian_noise(np.zeros((2, DRAWS // 2)), sensitivity=3.0, noise_multiplier=2.0, rng=rng)[0].ravel()
+
+
+def draw_discrete_gaussian(stddev: float) -> Callable[[np.random.Generator], np.ndarray]:
+    return lambda rng: add_discrete_gaussian_noise(np.zeros(DRAWS, np.int64), stddev=stddev, rng=rng)[0]
+
+
+def draw_laplace(epsilon: float) -> Callable[[np.random.Generator], np.ndarray]:
+    return lambda rng: add_laplace_noise(np.zeros(DRAWS, np.int64), sensitivity=3, epsilon=epsilon, rng=rng)[0]
+
+
+def draw_wishart(rng: np.random.Generator) -> np.ndarray:
+    """What lies beside the diagonal of one matrix of 2^17 such numbers, or nearly."""
+    zeros = np.zeros((512, 512), np.int64)
+    return add_wishart_noise(zeros, trace_bound=2**30, epsilon=0.5, rng=rng)[0][np.triu_indices(512, 1)] / 2**30
+
+
+def get_variance(weights: np.ndarray) -> float:
+    return float(weights @ WHOLE**2 / weights.sum())
+
+
+@pytest.mark.parametrize(
+    ("draw", "variance"),
+    [
+        (draw_gaussian, 36.0),
+        (draw_discrete_gaussian(6.0), 36.0),
+        (draw_discrete_gaussian(0.75), get_variance(np.exp(-(WHOLE**2) / (2 * 0.75**2)))),
+        (draw_laplace(0.5), get_variance(np.exp(-np.abs(WHOLE) / 6))),
+        (draw_laplace(4.5), get_variance(np.exp(-np.abs(WHOLE) * 1.5))),
+        (draw_wishart, 513 / 2 / 0.5**2),
+        (lambda rng: draw_normal_numbers(DRAWS, stddev=6.0, rng=rng, step_noise="plain"), 36.0),
+        (lambda rng: draw_normal_numbers(DRAWS, stddev=6.0, rng=rng, step_noise="fast"), 36.0),
+    ],
+    ids=["gaussian", "discrete", "discrete-small", "laplace", "laplace-small", "wishart", "plain", "fast"],
+)
+def test_noise_has_its_variance_and_no_part_comes_twice_when_drawn(draw, variance):
+    drawn = np.asarray(draw(np.random.default_rng(1)), np.float64)
+    assert abs(drawn.mean()) < 5 * math.sqrt(variance / drawn.size)
+    assert np.mean(np.square(drawn)) == pytest.approx(variance, rel=0.03)
+    halves = drawn[: drawn.size // 2 * 2].reshape(2, -1)
+    assert abs(np.corrcoef(halves)[0, 1]) < 0.02

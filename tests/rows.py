@@ -1,0 +1,39 @@
+"""Rows as fits get them: all in one place."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpwgan.marginals.groups import GroupLayout
+from dpwgan.marginals.measurements import GroupedRows
+from dpwgan.methods.base import Run
+from dpwgan.privacy.ledger import Ledger
+from dpwgan.privacy.randomness import make_streams
+from dpwgan.table.encoded import EncodedTable
+from dpwgan.table.rows import HeldRows
+
+
+def hold(encoded: EncodedTable) -> HeldRows[EncodedTable]:
+    """Gives a table as the rows of a run."""
+    return HeldRows(encoded, records=encoded.records)
+
+
+def hold_groups(
+    groups: npt.NDArray[np.int32], layout: GroupLayout, *, records: int | None = None
+) -> HeldRows[GroupedRows]:
+    """Gives rows of groups; `records` is the public number, where null records are left out."""
+    return HeldRows(GroupedRows(groups, layout), records=len(groups) if records is None else records)
+
+
+def make_run(
+    encoded: EncodedTable,
+    *,
+    ledger: Ledger,
+    seed: int = 1,
+    progress: Callable[..., Any] = lambda *_: None,
+    device: str = "cpu",
+) -> Run:
+    """Gives all that a fit gets. `seed` is the model's: noise is the ledger's business."""
+    return Run(ledger=ledger, rows=hold(encoded), model=make_streams(seed).model, progress=progress, device=device)
