@@ -67,22 +67,22 @@ class RunPlan:
     @property
     def memory_bytes(self) -> int:
         """Estimate of the memory that training takes, the interpreter and TensorFlow included."""
-        return BASE_BYTES + int(self.plan.memory_bytes)
+        return BASE_BYTES + int(self.plan.cost.memory_bytes)
 
     @property
     def seconds(self) -> float:
         """Estimate of the time that the run takes on two cores, from its start to the claim."""
         cells = self.shape.records * len(self.schema.columns)
-        return START_SECONDS + cells * SECONDS_A_CELL + float(self.plan.seconds)
+        return START_SECONDS + cells * SECONDS_A_CELL + float(self.plan.cost.seconds)
 
     def fit_into(self, limit: int) -> "MemoryPlan":
         """Says where the rows lie if the run may use `limit` bytes of memory: on disk, if they do not fit beside it."""
         needed = self.memory_bytes
-        if needed <= limit or not self.plan.row_bytes:
+        if needed <= limit or not self.plan.cost.row_bytes:
             return MemoryPlan(limit=limit, needed=needed, on_disk=0)
         # The encoded table, and one of as many columns that a method makes of it.
         on_disk = 2 * 4 * self.shape.records * len(self.shape.spans)
-        return MemoryPlan(limit=limit, needed=needed - int(self.plan.row_bytes), on_disk=on_disk)
+        return MemoryPlan(limit=limit, needed=needed - int(self.plan.cost.row_bytes), on_disk=on_disk)
 
     @property
     def unprotected(self) -> Unprotected | None:

@@ -177,9 +177,9 @@ def test_plan_says_what_it_costs_when_asked(variant):
     for table in ("every kind", *(["images"] if method in OF_IMAGES else [])):
         shape = TABLES[table][1]
         plan, more = (make_variant(variant, replace(shape, records=records)) for records in (300, 300_000))
-        assert 0 < plan.row_bytes <= plan.memory_bytes <= more.memory_bytes
-        assert 0 < plan.seconds <= more.seconds < 3_000
-        assert more.row_bytes == 1_000 * plan.row_bytes
+        assert 0 < plan.cost.row_bytes <= plan.cost.memory_bytes <= more.cost.memory_bytes
+        assert 0 < plan.cost.seconds <= more.seconds < 3_000
+        assert more.cost.row_bytes == 1_000 * plan.cost.row_bytes
         assert json.dumps(plan.summary())
 
 
