@@ -17,12 +17,10 @@ from dpwgan.app import api
 from dpwgan.app.api import Synthesizer
 from dpwgan.app.checkpoint import JOURNAL_FILE, Checkpoint
 from dpwgan.app.claim import Claim
-from dpwgan.marginals import anchor, queries
-from dpwgan.methods import query_gan
+from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.randomness import Streams, make_streams
 
 RECORDS = 211
-COLUMNS = 4
 SPECS: dict[str, Any] = {
     "a": {"type": "enum", "values": ["x", "y", "z"]},
     "b": {"type": "enum", "count": 4},
@@ -134,16 +132,14 @@ def watched(lives: Lives) -> Iterator[None]:
         noise.given = lives.noise
         return Streams(noise=noise, batches=streams.batches, model=streams.model, seeded=streams.seeded)
 
-    def asking(times: int) -> Callable[[], dict[str, int]]:
-        return lambda: {queries.SELECTION_LABEL: times, queries.ANSWER_LABEL: times}
+    def through_the_door(name: str) -> Callable[..., Any]:
+        act: Callable[..., Any] = vars(Ledger)[name]
+        return lambda self, label, compute: act(self, label, reading(compute, lambda: {label: 1}))
 
-    discriminator = anchor.QueryDiscriminator
     patches: Sequence[tuple[Any, str, Any]] = (
         (Checkpoint, "_write", write_slowly),
-        (anchor, "measure_one_ways", reading(anchor.measure_one_ways, lambda: {anchor.ONE_WAYS_LABEL: 1})),
-        (discriminator, "ask_for_tree", reading(discriminator.ask_for_tree, asking(COLUMNS - 1))),
-        (discriminator, "ask", reading(discriminator.ask, asking(1))),
-        (query_gan, "certify_pairs", reading(query_gan.certify_pairs, lambda: {query_gan.CERTIFICATE_LABEL: 1})),
+        (Ledger, "release_all", through_the_door("release_all")),
+        (Ledger, "select", through_the_door("select")),
         (api, "make_streams", make_recorded_streams),
         (os, "fsync", lambda descriptor: None),  # these lives end with an exception, not with the machine
     )

@@ -17,7 +17,7 @@ from dpwgan.errors import DataError, PrivacyError, UsageError
 from dpwgan.methods.registry import get_method
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.choose import AccountantChoice
-from dpwgan.privacy.events import StableSelection, Unprotected, stable_selection
+from dpwgan.privacy.events import DiscreteGaussian, StableSelection, Unprotected, stable_selection
 from dpwgan.privacy.journal import Journal, Spent
 from dpwgan.privacy.ledger import GIVEN_UP, Ledger, Observer
 from dpwgan.privacy.noise_source import NoiseSource
@@ -67,22 +67,22 @@ class RunPlan:
     @property
     def memory_bytes(self) -> int:
         """Estimate of the memory that training takes, the interpreter and TensorFlow included."""
-        return BASE_BYTES + int(self.plan.memory_bytes)
+        return BASE_BYTES + int(self.plan.cost.memory_bytes)
 
     @property
     def seconds(self) -> float:
         """Estimate of the time that the run takes on two cores, from its start to the claim."""
         cells = self.shape.records * len(self.schema.columns)
-        return START_SECONDS + cells * SECONDS_A_CELL + float(self.plan.seconds)
+        return START_SECONDS + cells * SECONDS_A_CELL + float(self.plan.cost.seconds)
 
     def fit_into(self, limit: int) -> "MemoryPlan":
         """Says where the rows lie if the run may use `limit` bytes of memory: on disk, if they do not fit beside it."""
         needed = self.memory_bytes
-        if needed <= limit or not self.plan.row_bytes:
+        if needed <= limit or not self.plan.cost.row_bytes:
             return MemoryPlan(limit=limit, needed=needed, on_disk=0)
         # The encoded table, and one of as many columns that a method makes of it.
         on_disk = 2 * 4 * self.shape.records * len(self.shape.spans)
-        return MemoryPlan(limit=limit, needed=needed - int(self.plan.row_bytes), on_disk=on_disk)
+        return MemoryPlan(limit=limit, needed=needed - int(self.plan.cost.row_bytes), on_disk=on_disk)
 
     @property
     def unprotected(self) -> Unprotected | None:
@@ -128,9 +128,12 @@ class RunPlan:
             observers=observers,
         )
         for line in self.spent:
-            ledger.reserve(
-                Release(label=line.label, event=line.event, times=line.count, mechanism=GIVEN_UP, sensitivity=1.0)
+            # What was given up is not drawn again: only noise on whole counts has a sensitivity to agree with.
+            cells = line.event.cells if isinstance(line.event, DiscreteGaussian) else 1
+            lost = Release(
+                label=line.label, event=line.event, times=line.count, mechanism=GIVEN_UP, sensitivity=math.sqrt(cells)
             )
+            ledger.reserve(lost)
         for column, event in self.discoveries.items():
             mechanism = "stable selection of a column's cells"
             ledger.reserve(

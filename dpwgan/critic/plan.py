@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any
 
+from dpwgan.cost import Cost
 from dpwgan.critic.settings import DpWganSettings
 from dpwgan.errors import PrivacyError, UsageError
 from dpwgan.privacy.budget import Budget, NeighboringRelation
@@ -106,24 +107,21 @@ class TrainingPlan:
         return sum((inputs + 1) * outputs for inputs, outputs in pairwise(sizes))
 
     @property
-    def memory_bytes(self) -> int:
-        """Estimate of what training holds at its peak: the encoded table, the weights and their copies, one batch."""
+    def cost(self) -> Cost:
+        """The encoded table, the weights and their copies, one batch; the time of training and of sampling."""
         weights = 4 * (9 * self.critic_weights + 6 * self.generator_weights)
         hidden = sum(self.settings.hidden_critic) + sum(self.settings.hidden_generator)
         batch = 4 * (
             self.expected_batch_size * (4 * sum(self.settings.hidden_critic) + 3 * len(self.shape.spans))
             + (self.generated_batch_size + self.generator_batch_size) * (_COPIES * self.shape.width + 6 * hidden)
         )
-        return int(self.row_bytes + weights + batch)
+        return Cost(
+            row_bytes=8 * self.shape.records * max(1, len(self.shape.spans)),
+            working_bytes=int(weights + batch),
+            seconds=self._estimate_seconds(),
+        )
 
-    @property
-    def row_bytes(self) -> int:
-        """The part of it that the rows take, which is on disk instead where they are."""
-        return 8 * self.shape.records * max(1, len(self.shape.spans))
-
-    @property
-    def seconds(self) -> float:
-        """Estimate of the time that training and sampling take on two cores."""
+    def _estimate_seconds(self) -> float:
         dense = self.shape.width * self.settings.hidden_critic[0]
         generator_pass = 2 * self.generator_weights
         generator_steps = self.settings.generator_steps / self.settings.critic_steps_per_generator_step

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
+from dpwgan.cost import Cost
 from dpwgan.errors import UsageError
 from dpwgan.marginals.coarsening import GROUPS, MOST_CELLS, Coarsening, coarsen
 from dpwgan.marginals.code_information import CodeInformation
@@ -211,20 +212,17 @@ class AnchorPlan:
         return (self.rounds + 1) * _ROUND_STEPS * (self.kind == "queries") + self.settings.fit_steps
 
     @property
-    def memory_bytes(self) -> int:
-        """Estimate of what the fit holds at its peak: rows of groups, pairs of groups, codes and their copies."""
+    def cost(self) -> Cost:
+        """Rows of groups, pairs of groups, codes and their copies; the time of the releases and of the fit."""
         width = self.most_width if self.fit_ticks else 0
         levels = sum(attribute.cells for attribute in self.one_way_plan.attributes)
-        return int(self.row_bytes + 48 * levels + 20 * width**2 + 4 * 9 * self.choose_codes(width) * width)
+        return Cost(
+            row_bytes=4 * self.shape.records * (self.attributes + len(self.shape.spans)),
+            working_bytes=48 * levels + 20 * width**2 + 4 * 9 * self.choose_codes(width) * width,
+            seconds=self._estimate_seconds(),
+        )
 
-    @property
-    def row_bytes(self) -> int:
-        """The part of it that the rows take, which is on disk instead where they are."""
-        return 4 * self.shape.records * (self.attributes + len(self.shape.spans))
-
-    @property
-    def seconds(self) -> float:
-        """Estimate of the time that the releases and the fit take on two cores."""
+    def _estimate_seconds(self) -> float:
         one_ways = _SECONDS_OF_ONE_WAYS + self.attributes * _SECONDS_AN_ATTRIBUTE
         if not self.fit_ticks:
             return one_ways

@@ -7,6 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from dpwgan.cost import Cost
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.certificate import Certificate
 from dpwgan.privacy.choose import AccountantChoice
@@ -48,16 +49,8 @@ class Plan(Protocol):
         """What to reserve in the ledger."""
 
     @property
-    def memory_bytes(self) -> int:
-        """Estimate of the memory that training takes."""
-
-    @property
-    def row_bytes(self) -> int:
-        """The part of it that the rows take, which is on disk instead where they are."""
-
-    @property
-    def seconds(self) -> float:
-        """Estimate of the time that fitting and sampling take on two cores, without what every run takes."""
+    def cost(self) -> Cost:
+        """What it takes by estimate: memory, and the time of fitting and sampling without what every run takes."""
 
     def summary(self) -> dict[str, Any]:
         """Settings as JSON-able pairs."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dpwgan.cost import Cost
 from dpwgan.critic.plan import (
     CRITIC_LABEL,
     SECONDS_A_ROW_CELL,
@@ -68,30 +69,25 @@ class AnchoredPlan:
         return [*self.anchor.releases, *self.critic.releases]
 
     @property
-    def memory_bytes(self) -> int:
-        """Estimate of the memory that the run takes: of the two phases, which follow each other, the larger one."""
+    def cost(self) -> Cost:
+        """The larger one of the two phases, which follow each other, and the time of both."""
         # The critic reads groups; how many there are is not known yet.
         spans = lay_out_groups(self.anchor.columns, self.anchor.most_sizes)
-        critic = replace(self.critic, shape=TableShape(records=self.critic.shape.records, spans=spans))
-        return self.row_bytes + max(phase.memory_bytes - phase.row_bytes for phase in (self.anchor, critic))
+        critic = replace(self.critic, shape=TableShape(records=self.critic.shape.records, spans=spans)).cost
+        anchor, encoded = self.anchor.cost, 4 * self.anchor.shape.records * len(self.anchor.shape.spans)
+        return Cost(
+            # Both phases count the encoded table, which is there once.
+            row_bytes=anchor.row_bytes + self.critic.cost.row_bytes - encoded,
+            working_bytes=max(anchor.working_bytes, critic.working_bytes),
+            seconds=anchor.seconds + self._estimate_steps(),
+        )
 
-    @property
-    def row_bytes(self) -> int:
-        """The part of it that the rows take, which is on disk instead where they are."""
-        encoded = 4 * self.anchor.shape.records * len(self.anchor.shape.spans)
-        # Both phases count the encoded table, which is there once.
-        return self.anchor.row_bytes + self.critic.row_bytes - encoded
-
-    @property
-    def seconds(self) -> float:
-        """Estimate of the time that both phases take on two cores."""
+    def _estimate_steps(self) -> float:
         settings, width = self.critic.settings, self.anchor.likely_width
         batch = self.critic.expected_batch_size * self.anchor.attributes * settings.hidden_critic[0]
         turns = settings.generator_steps / settings.critic_steps_per_generator_step
         turn = self.anchor.choose_codes(round(width)) * width * _SECONDS_A_CODE_CELL
-        return (
-            self.anchor.seconds + TENSORFLOW_SECONDS + self.critic.steps * (batch * SECONDS_A_ROW_CELL + turns * turn)
-        )
+        return TENSORFLOW_SECONDS + self.critic.steps * (batch * SECONDS_A_ROW_CELL + turns * turn)
 
     def summary(self) -> dict[str, Any]:
         """Gives the settings as JSON-able pairs."""

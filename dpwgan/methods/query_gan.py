@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dpwgan.cost import Cost
 from dpwgan.marginals.anchor import (
     AnchorPlan,
     FittedAnchor,
@@ -83,25 +84,18 @@ class QueryGanPlan:
         return [*self.anchor.releases, *self.extra]
 
     @property
-    def memory_bytes(self) -> int:
-        """Estimate of the memory that the fit takes."""
+    def cost(self) -> Cost:
+        """The anchor's, and that of the networks where they play."""
         if self.settings.oracle == "marginals":
-            return self.anchor.memory_bytes
-        width = self.anchor.most_width
-        codes = _BYTES_OF_A_CODES_GROUP * self.choose_codes(width) * width
-        return self.anchor.memory_bytes - self.anchor.row_bytes + self.row_bytes + codes
-
-    @property
-    def row_bytes(self) -> int:
-        """The part of it that the rows take, which is on disk instead where they are."""
-        # A network's training keeps the curvature of each row's loss, a float64.
-        return self.anchor.row_bytes + (8 * self.anchor.shape.records if self.settings.oracle == "one-layer" else 0)
-
-    @property
-    def seconds(self) -> float:
-        """Estimate of the time on two cores."""
-        cells = self.anchor.shape.records * self.anchor.attributes
-        return self.anchor.seconds + self.networks * (_SECONDS_A_NETWORK + cells * _SECONDS_A_NETWORKS_CELL)
+            return self.anchor.cost
+        width, records = self.anchor.most_width, self.anchor.shape.records
+        a_network = _SECONDS_A_NETWORK + records * self.anchor.attributes * _SECONDS_A_NETWORKS_CELL
+        return self.anchor.cost + Cost(
+            # A network's training keeps the curvature of each row's loss, a float64.
+            row_bytes=8 * records,
+            working_bytes=_BYTES_OF_A_CODES_GROUP * self.choose_codes(width) * width,
+            seconds=self.networks * a_network,
+        )
 
     @property
     def networks(self) -> int:

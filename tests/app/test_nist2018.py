@@ -52,7 +52,7 @@ def test_shipped_specs_treat_all_98_columns_from_public_facts(schema):
 def test_shipped_specs_encode_as_wide_as_documented(schema):
     width = TableShape(records=0, spans=lay_out_spans(schema)).width
     assert width == 13_145
-    assert "13,145" in (ROOT / "docs" / "specs.md").read_text()
+    assert "13,145" in (ROOT / "docs" / "speed.md").read_text()
 
 
 @pytest.mark.parametrize(

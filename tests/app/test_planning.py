@@ -136,7 +136,7 @@ def test_time_grows_with_rows_columns_and_steps_when_it_is_planned(method: str) 
 
 def test_time_counts_what_every_run_takes_when_it_is_planned() -> None:
     plan = plan_run(make_schema(SEX), records=100, config=SynthesisConfig(epsilon=1.0, settings=FEW))
-    assert plan.seconds == pytest.approx(START_SECONDS + 100 * SECONDS_A_CELL + plan.plan.seconds)
+    assert plan.seconds == pytest.approx(START_SECONDS + 100 * SECONDS_A_CELL + plan.plan.cost.seconds)
 
 
 def test_time_is_planned_for_few_groups_when_noise_hides_most() -> None:
@@ -147,7 +147,7 @@ def test_time_is_planned_for_few_groups_when_noise_hides_most() -> None:
     )
     assert loud.likely_width < quiet.likely_width <= quiet.most_width
     assert loud.most_width == quiet.most_width
-    assert loud.seconds < quiet.seconds
+    assert loud.cost.seconds < quiet.cost.seconds
 
 
 def test_plan_is_refused_when_it_cannot_be_made() -> None:

@@ -69,6 +69,6 @@ def test_batch_is_the_whole_table_when_more_rows_are_asked_for():
 
 def test_memory_and_time_grow_when_the_table_or_the_layers_grow():
     small = make_plan(make_encoded(500))
-    assert replace(small, shape=replace(small.shape, records=5_000)).memory_bytes > small.memory_bytes
-    assert make_plan(make_encoded(500), hidden_critic=(4_096,)).memory_bytes > small.memory_bytes
-    assert replace(small, steps=1_000).seconds > small.seconds
+    assert replace(small, shape=replace(small.shape, records=5_000)).cost.memory_bytes > small.cost.memory_bytes
+    assert make_plan(make_encoded(500), hidden_critic=(4_096,)).cost.memory_bytes > small.cost.memory_bytes
+    assert replace(small, steps=1_000).cost.seconds > small.cost.seconds

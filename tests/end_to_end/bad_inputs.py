@@ -498,6 +498,7 @@ HEAD = (
     "| 73 | an output cannot be created |",
     "| 74 | reading or writing broke off |",
     "| 75 | not enough memory, no such device, or another worker was lost |",
+    "| 76 | an audit did not see all that the ledger holds |",
     "| 78 | the specs or the codebook are not of the documented form |",
     "| 130, 143 | stopped by SIGINT, SIGTERM |",
     "",

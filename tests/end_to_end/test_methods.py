@@ -60,6 +60,8 @@ def add_up(ledger: list[dict[str, Any]], *, delta: float, selections: bool) -> f
             event = dp_accounting.PoissonSampledDpEvent(line["sampling_probability"], noise)
         elif line["event"] == "gaussian":
             event = dp_accounting.GaussianDpEvent(line["noise_multiplier"])
+        elif line["event"] == "discrete_gaussian":
+            event = dp_accounting.GaussianDpEvent(line["stddev"] / line["cells"] ** 0.5)
         else:
             assert line["event"] == "exponential_selection"
             if not selections:

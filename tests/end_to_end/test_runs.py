@@ -317,7 +317,7 @@ def grow(folder: Path, *, rows: int) -> None:
     (folder / "data.csv").write_text("\n".join([lines[0], *(lines[1 + row % 60] for row in range(rows))]) + "\n")
 
 
-@pytest.mark.parametrize(("epsilon", "noise_multiplier"), [("8.0", 1.0), ("1.0", 3.0)])
+@pytest.mark.parametrize(("epsilon", "noise_multiplier"), [("5.1", 1.0), ("1.0", 3.0)])
 def test_preset_stops_within_the_budget_when_its_epochs_would_pass_it(run, tmp_path, epsilon, noise_multiplier, capfd):
     grow(tmp_path, rows=640)  # ten epochs of batches of 64 are 100 steps
     arguments = ("data.csv", "out.csv", "specs.json", epsilon, "--preset", "uclanesl-2019")

@@ -28,6 +28,12 @@ from tests.methods.runs import (
     reserve,
 )
 
+
+def is_short(variant: str) -> bool:
+    """Whether a run takes next to no time: there are no networks, or the least that the method can do."""
+    return variant == "dp-wgan, queries" or VARIANTS[variant][0] in ("independent", "query-gan", "ron-gauss")
+
+
 TABLES: dict[str, tuple[EncodedTable, TableShape]] = {
     name: (table, table.shape)
     for name, table in {
@@ -44,8 +50,7 @@ CASES = [
     for variant, (method, _) in VARIANTS.items()
     for table in TABLES
     if table == "every kind"
-    or (method in OF_IMAGES if table == "images" else method in ("independent", "query-gan", "ron-gauss"))
-    or (table == "one row" and variant == "dp-wgan, queries")
+    or (method in OF_IMAGES if table == "images" else is_short(variant) and (table == "one row" or method != "dp-wgan"))
 ]
 FORMAL = [name for name in VARIANTS if not name.endswith("published") and name != "loss-noise-gan"]
 # Their perceptron's numbers are cut to their range, and missing ones to nothing, when rows are decoded.
@@ -53,11 +58,14 @@ PERCEPTRONS = {name for name in VARIANTS if name.split(",")[0] in ("dp-gan", "dp
 PERCEPTRONS |= {"dp-wgan, none"}
 
 
-def refuse_damaged(folder: Path) -> None:
-    """Fails if a saved model is read of which a file is missing, empty, cut short or something else."""
-    for file in folder.iterdir():
+def refuse_damaged(folder: Path, *, has_prior: bool) -> None:
+    """Fails if a saved model is read of which a file is missing, empty, cut short or something else.
+
+    Without its own file a model with a prior is that prior, which is a whole model.
+    """
+    for file in list(folder.iterdir()):
         content = file.read_bytes()
-        for damaged in (None, b"", content[: len(content) // 2], b"{", b"[]", b"PK nothing"):
+        for damaged in (b"", content[: len(content) // 2], b"{", b"[]", b"PK nothing", *([] if has_prior else [None])):
             if damaged is None:
                 file.unlink()
             else:
@@ -116,10 +124,10 @@ def test_rows_are_legal_and_what_was_planned_is_charged_when_a_method_runs(varia
     if table == "every kind":
         assert np.any(first != other)
     if table in ("every kind", "images"):
-        refuse_damaged(tmp_path)
+        refuse_damaged(tmp_path, has_prior=variant.startswith("ron-dp-gan"))
 
 
-@pytest.mark.parametrize("variant", [variant for variant in FORMAL if "mlp" not in variant])
+@pytest.mark.parametrize("variant", [name for name in FORMAL if "mlp" not in name and is_short(name)])
 def test_fit_stops_before_a_release_when_it_was_spent(variant):
     encoded, shape = TABLES["images" if VARIANTS[variant][0] == "ron-gauss" else "every kind"]
     plan = make_variant(variant, shape)
@@ -149,11 +157,7 @@ def test_no_guarantee_is_opened_when_a_method_has_none(variant):
 def test_claim_is_no_more_than_was_asked_for_when_a_method_is_planned(method, relation, epsilon):
     shape = replace(TABLES["every kind"][1], records=3_000)
     for variant in (name for name in FORMAL if VARIANTS[name][0] == method and "mlp" not in name):
-        for rule in (
-            "moments",
-            "amortized",
-            *(["auto"] if epsilon == 1.0 and relation is NeighboringRelation.ZERO_OUT else []),
-        ):
+        for rule in ("moments", *(["amortized"] if epsilon == 1.0 else [])):
             plan = make_variant(variant, shape, epsilon=epsilon, relation=relation, rule=rule)
             guarantee = reserve(plan).guarantee()
             assert 0.9 * epsilon < guarantee.epsilon <= epsilon
@@ -167,15 +171,15 @@ def test_claim_is_no_more_than_was_asked_for_when_a_method_is_planned(method, re
             assert 0.9 * epsilon < total <= epsilon
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("variant", [name for name in VARIANTS if "mlp" not in name])
 def test_plan_says_what_it_costs_when_asked(variant):
     method, _ = VARIANTS[variant]
     for table in ("every kind", *(["images"] if method in OF_IMAGES else [])):
         shape = TABLES[table][1]
         plan, more = (make_variant(variant, replace(shape, records=records)) for records in (300, 300_000))
-        assert 0 < plan.row_bytes <= plan.memory_bytes <= more.memory_bytes
-        assert 0 < plan.seconds <= more.seconds < 3_000
-        assert more.row_bytes == 1_000 * plan.row_bytes
+        assert 0 < plan.cost.row_bytes <= plan.cost.memory_bytes <= more.cost.memory_bytes
+        assert 0 < plan.cost.seconds <= more.seconds < 3_000
+        assert more.cost.row_bytes == 1_000 * plan.cost.row_bytes
         assert json.dumps(plan.summary())
 
 

@@ -88,11 +88,11 @@ def test_rows_are_all_that_grows_when_a_table_has_more_of_them(kind):
     name, chosen = KINDS[kind]
     shape = make_table(300).shape
     less, more = (make_plan(name, dataclasses.replace(shape, records=records), **chosen) for records in (300, 300_000))
-    assert less.memory_bytes - less.row_bytes == more.memory_bytes - more.row_bytes > 0
-    assert more.row_bytes == 1_000 * less.row_bytes
+    assert less.cost.memory_bytes - less.cost.row_bytes == more.cost.memory_bytes - more.cost.row_bytes > 0
+    assert more.cost.row_bytes == 1_000 * less.cost.row_bytes
     # A network's training keeps a float64 of each row.
     columns = 4 * (len(shape.spans) + len(less.anchor.columns if kind != "independent" else less.columns))
-    assert less.row_bytes == 300 * (columns + 8 * (kind == "one-layer"))
+    assert less.cost.row_bytes == 300 * (columns + 8 * (kind == "one-layer"))
 
 
 @pytest.mark.parametrize("setting", ["ways", "fit_steps", "most_cells", "generator"])

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dpwgan.cost import Cost
 from dpwgan.critic.finite import refuse_unless_finite
 from dpwgan.critic.plan import CRITIC_LABEL, TENSORFLOW_SECONDS, TrainingPlan, plan_beside, plan_training
 from dpwgan.critic.sampler import MlpSampler
@@ -106,25 +107,18 @@ class FormalPlan:
         return [classes, steps]
 
     @property
-    def memory_bytes(self) -> int:
-        """Estimate of the memory that training takes."""
+    def cost(self) -> Cost:
+        """That of the game, and gradients row by row; of images that of both small networks."""
         if self.frame is None:
-            return self.game.memory_bytes + 512 * 2**20
-        rows = self.game.batch_size + self.critic.generated_batch_size + _IMAGE_GENERATOR_BATCH
-        return int(self.row_bytes + 4 * rows * (4 * len(self.frame.grid.sources) + 8 * _DIMENSION**2) + 512 * 2**20)
-
-    @property
-    def row_bytes(self) -> int:
-        """The part of it that the rows take, which is on disk instead where they are."""
-        return self.game.row_bytes
-
-    @property
-    def seconds(self) -> float:
-        """Estimate of the training time on two cores."""
-        if self.frame is None:
-            return self.game.seconds
+            return self.game.cost + Cost(working_bytes=512 * 2**20)
+        pixels = len(self.frame.grid.sources)
+        held = self.game.batch_size + self.critic.generated_batch_size + _IMAGE_GENERATOR_BATCH
         rows = self.game.batch_size + _IMAGE_GENERATOR_STEPS * _IMAGE_GENERATOR_BATCH
-        return TENSORFLOW_SECONDS + self.game.steps * rows * (_SECONDS_A_ROW + len(self.frame.grid.sources) * 2e-8)
+        return Cost(
+            row_bytes=self.game.cost.row_bytes,
+            working_bytes=4 * held * (4 * pixels + 8 * _DIMENSION**2) + 512 * 2**20,
+            seconds=TENSORFLOW_SECONDS + self.game.steps * rows * (_SECONDS_A_ROW + pixels * 2e-8),
+        )
 
     def summary(self) -> dict[str, Any]:
         """Gives the settings as JSON-able pairs."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from dpwgan.cost import Cost
 from dpwgan.critic.plan import CRITIC_LABEL, TENSORFLOW_SECONDS, TrainingPlan, plan_training
 from dpwgan.critic.sampler import MlpSampler
 from dpwgan.critic.settings import DpWganSettings
@@ -73,34 +74,19 @@ class DpGanPlan:
         return self.steps.releases
 
     @property
-    def memory_bytes(self) -> int:
-        """Estimate of the memory that training takes."""
-        if self.space is None:
-            return self.steps.memory_bytes
-        numbers = self.space.pixels * (4 * self.space.dimension + 8 * self.steps.generator_batch_size)
-        numbers += self.space.features**2 * (3 * self.space.grid.classes + int(4 * self.steps.expected_batch_size))
-        return self.steps.memory_bytes + 4 * numbers
-
-    @property
-    def row_bytes(self) -> int:
-        """The part of it that the rows take, which is on disk instead where they are."""
-        return self.steps.row_bytes
-
-    @property
-    def seconds(self) -> float:
-        """Estimate of the time on two cores."""
-        if self.space is None:
-            plan = self.steps
-            rows = plan.expected_batch_size + plan.generated_batch_size
-            rows += plan.settings.generator_steps * plan.generator_batch_size
-            return plan.seconds + plan.steps * rows * sum(plan.settings.hidden_critic) * _SECONDS_OF_NOISE
-        products = self.space.features**2
-        step = 6e-9 * products * (self.steps.expected_batch_size + self.space.grid.classes)
-        batch = self.steps.generator_batch_size
-        a_round = 1e-10 * batch * (self.space.pixels * self.space.dimension + products * self.space.grid.classes)
-        return TENSORFLOW_SECONDS + self.steps.steps * (
-            step + self.steps.settings.generator_steps * (a_round + 3e-9 * batch * products)
-        )
+    def cost(self) -> Cost:
+        """That of the steps, with the noise on layers; of images that of what is seen of them."""
+        plan, space, batch = self.steps, self.space, self.steps.generator_batch_size
+        if space is None:
+            rows = plan.expected_batch_size + plan.generated_batch_size + plan.settings.generator_steps * batch
+            return plan.cost + Cost(seconds=plan.steps * rows * sum(plan.settings.hidden_critic) * _SECONDS_OF_NOISE)
+        products, classes = space.features**2, space.grid.classes
+        numbers = space.pixels * (4 * space.dimension + 8 * batch)
+        numbers += products * (3 * classes + int(4 * plan.expected_batch_size))
+        step = 6e-9 * products * (plan.expected_batch_size + classes)
+        a_round = 1e-10 * batch * (space.pixels * space.dimension + products * classes) + 3e-9 * batch * products
+        seconds = TENSORFLOW_SECONDS + plan.steps * (step + plan.settings.generator_steps * a_round)
+        return replace(plan.cost + Cost(working_bytes=4 * numbers), seconds=seconds)
 
     def summary(self) -> dict[str, Any]:
         """Gives the settings as JSON-able pairs."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from dpwgan.cost import Cost
 from dpwgan.critic.finite import refuse_unless_finite
 from dpwgan.critic.sampler import MlpSampler
 from dpwgan.methods.base import Run
@@ -50,19 +51,9 @@ class PlainPlan:
         return [steps, replace(steps, label=CLASSES_LABEL, times=1, mechanism=mechanism, details={})]
 
     @property
-    def memory_bytes(self) -> int:
-        """Estimate of the memory that training takes."""
-        return self.game.memory_bytes
-
-    @property
-    def row_bytes(self) -> int:
-        """The part of it that the rows take, which is on disk instead where they are."""
-        return self.game.row_bytes
-
-    @property
-    def seconds(self) -> float:
-        """Estimate of the training time on two cores."""
-        return self.game.seconds
+    def cost(self) -> Cost:
+        """That of the game."""
+        return self.game.cost
 
     def summary(self) -> dict[str, Any]:
         """Gives the settings as JSON-able pairs."""

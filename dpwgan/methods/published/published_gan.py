@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from dpwgan.cost import Cost
 from dpwgan.critic.sampler import MlpSampler
 from dpwgan.critic.settings import DpWganSettings
 from dpwgan.images.grid import LEAST_SIDE, find_images
@@ -87,21 +88,15 @@ class PublishedPlan:
         return count_microbatches(self.batch)
 
     @property
-    def memory_bytes(self) -> int:
-        """Estimate of the memory that training takes."""
-        prior = 0 if self.prior is None else self.prior.memory_bytes
-        return int(self.row_bytes + prior + 4 * self.shape.width * (64 * self.batch + 12 * 1024) + 128 * 2**20)
-
-    @property
-    def row_bytes(self) -> int:
-        """The part of it that the rows take, which is on disk instead where they are."""
-        return 8 * self.shape.records * max(1, len(self.shape.spans))
-
-    @property
-    def seconds(self) -> float:
-        """Rough estimate of the time on two cores."""
-        images = find_images(self.shape) is not None
-        return 10.0 + self.steps * (0.5 if images else 0.02 + self.shape.width * 2e-6 * self.microbatches)
+    def cost(self) -> Cost:
+        """Roughly, both networks and a batch."""
+        prior = 0 if self.prior is None else self.prior.cost.memory_bytes
+        a_step = 0.5 if find_images(self.shape) is not None else 0.02 + self.shape.width * 2e-6 * self.microbatches
+        return Cost(
+            row_bytes=8 * self.shape.records * max(1, len(self.shape.spans)),
+            working_bytes=prior + 4 * self.shape.width * (64 * self.batch + 12 * 1024) + 128 * 2**20,
+            seconds=10.0 + self.steps * a_step,
+        )
 
     def summary(self) -> dict[str, Any]:
         """Gives the settings as JSON-able pairs."""

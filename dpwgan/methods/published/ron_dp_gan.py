@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dpwgan.cost import Cost
 from dpwgan.critic.plan import CRITIC_LABEL, plan_beside
 from dpwgan.critic.settings import DpWganSettings
 from dpwgan.errors import DpwganError, UsageError
@@ -79,19 +80,9 @@ class RonDpGanPlan:
         return [*self.prior.releases, *self.game.releases]
 
     @property
-    def memory_bytes(self) -> int:
-        """Estimate of the memory that the run takes."""
-        return self.prior.memory_bytes + self.game.memory_bytes
-
-    @property
-    def row_bytes(self) -> int:
-        """The part of it that the rows take, which is on disk instead where they are."""
-        return self.prior.row_bytes + self.game.row_bytes
-
-    @property
-    def seconds(self) -> float:
-        """Estimate of the time on two cores."""
-        return self.prior.seconds + _SECONDS_OF_REFINING + self.game.seconds
+    def cost(self) -> Cost:
+        """That of both parts."""
+        return self.prior.cost + Cost(seconds=_SECONDS_OF_REFINING) + self.game.cost
 
     def summary(self) -> dict[str, Any]:
         """Gives the settings as JSON-able pairs."""

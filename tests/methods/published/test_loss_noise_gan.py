@@ -74,7 +74,7 @@ def test_label_is_the_images_own_when_it_is_named(name):
 def test_steps_fit_into_minutes_when_they_are_chosen(name):
     for shape in (make_table(300).shape, make_images(60, side=28)[1], make_images(60, side=8)[1]):
         plan = plan_run(name, shape, rule="auto")
-        assert plan.seconds < 300
+        assert plan.cost.seconds < 300
         assert plan.game.steps >= 200
         assert plan.game.steps % plan.game.settings.critic_steps_per_generator_step == 0
-        assert plan.memory_bytes < 2**31
+        assert plan.cost.memory_bytes < 2**31
