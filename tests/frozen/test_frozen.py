@@ -52,11 +52,11 @@ def test_a_change_is_found_when_one_thing_is_another(
     elif part == "value":
         line[3] = "0" * 16
     elif part == "event":
-        line[1]["noise_multiplier"] *= 0.999
+        line[1]["stddev"] *= 0.999
     elif part == "sensitivity":
         line[2] *= 0.999
     elif part == "ledger":
-        case["ledger"][0]["noise_multiplier"] *= 0.999
+        case["ledger"][0]["stddev"] *= 0.999
     else:
         del case["transcript"][0]
     if not same_platform:
