@@ -46,13 +46,11 @@ def prepare(folders: list[Path], standin: int, work: Path) -> Iterator[tuple[str
         draw_rows(find_data(folder), synthetic)
         yield folder.name, find_data(folder), synthetic, folder / "data-specs.json"
     if standin:
-        from dpwgan.table.specs import read_specs
-        from tests.standin import write_standin
+        from benchmarks.census1940 import write_population
 
-        schema = read_specs(MATCH3)
-        real, synthetic = work / "real.csv", work / "synthetic.csv"
-        write_standin(real, schema, records=standin, seed=1)
-        write_standin(synthetic, schema, records=standin, seed=2)
+        for seed, name in enumerate(("real", "synthetic"), start=1):
+            write_population(work / name, rows=standin, seed=seed)
+        real, synthetic = (work / name / "data.csv" for name in ("real", "synthetic"))
         yield "stand-in", real, synthetic, MATCH3
 
 

@@ -351,3 +351,9 @@ def test_steps_are_told_when_a_row_is_watched():
     assert len(watcher.steps) == 1
     assert blind.steps == []
     assert open_ledger([make_release("steps", STEP, 3)], observers=[blind]).open("steps").watched_row is None
+
+
+def test_streams_are_lent_only_for_acts_that_protect_nothing() -> None:
+    ledger = open_ledger([make_release("counts", gaussian(noise_multiplier=9.0), 1)])
+    with pytest.raises(PrivacyError, match="drawn by the ledger"):
+        ledger.lend_streams("counts")
