@@ -63,9 +63,9 @@ def places(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     def watch(method: type[DpWgan] | type[QueryGan]) -> None:
         fit = method.fit
 
-        def watched(self: Any, encoded: EncodedTable, *arguments: Any, **options: Any) -> Any:
-            seen.append(encoded.on_disk)
-            return fit(self, encoded, *arguments, **options)
+        def watched(self: Any, plan: Any, run: Any) -> Any:
+            seen.append(run.rows.own.on_disk)
+            return fit(self, plan, run)
 
         monkeypatch.setattr(method, "fit", watched)
 

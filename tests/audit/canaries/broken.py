@@ -119,9 +119,9 @@ class Bootstrap:
 
     name = "bootstrap"
 
-    def fit(self, encoded: EncodedTable, plan: Any, **more: Any) -> _Rows:
+    def fit(self, plan: Any, run: Any) -> _Rows:
         """Keeps the rows."""
-        return _Rows(encoded)
+        return _Rows(run.rows.own)
 
 
 class _Rows:

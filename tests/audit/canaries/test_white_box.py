@@ -28,9 +28,7 @@ from dpwgan.methods.independent import Independent
 from dpwgan.methods.registry import METHODS as REGISTRY
 from dpwgan.privacy.accountants.amortized import gaussian_epsilon
 from dpwgan.privacy.events import ExponentialSelection, exponential_selection, gaussian, poisson_gaussian
-from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.noise_source import NoiseSource
-from dpwgan.table.encoded import EncodedTable
 from tests.audit.canaries.broken import CLIPS, SOURCES, TWINS, broken_clip
 from tests.audit.canaries.runs import METHODS, OF_IMAGES, make_plan, make_table
 from tests.ledgers import make_release, open_ledger
@@ -232,8 +230,8 @@ def test_audit_fails_when_a_method_charges_and_does_not_go_through_the_door():
     class Beside(Independent):
         """Charges for its counts, and lets them out by a way of its own."""
 
-        def fit(self, encoded: EncodedTable, plan: Any, *, ledger: Ledger, **more: Any) -> Any:
-            ledger.charge(ONE_WAYS_LABEL)
+        def fit(self, plan: Any, run: Any) -> Any:
+            run.ledger.charge(ONE_WAYS_LABEL)
 
     encoded = make_table()
     run_plan = replace(make_plan("independent", encoded), method=Beside())
