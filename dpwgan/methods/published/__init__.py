@@ -1,1 +1,1 @@
-"""Published methods to compare with, whole: nothing but the registry and their own tests imports them."""
+"""Published methods to compare with, whole: the registry names them, and query-gan takes its one-layer oracle from here."""
