@@ -1,1 +1,1 @@
-"""Published methods to compare with, whole: the registry names them, and query-gan takes its one-layer oracle from here."""
+"""Published methods to compare with, whole. query-gan takes its one-layer oracle from here; nothing else does."""
