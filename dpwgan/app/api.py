@@ -190,7 +190,6 @@ class Synthesizer:
         self._fitted: Any = None
         self._claim: Claim | None = None
         self._line_ending = "\n"
-        self._method = self.config.method
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         """Refuses to be pickled or copied. Raises: UsageError."""
@@ -512,7 +511,7 @@ class Synthesizer:
             staged = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.absolute().parent))
             try:
                 description = ModelDescription(
-                    method=self._method, header=header, line_ending=self._line_ending, schema=self.schema
+                    method=self.config.method, header=header, line_ending=self._line_ending, schema=self.schema
                 )
                 write_description(staged, description, claim=claim)
                 weights = staged / WEIGHTS_FOLDER

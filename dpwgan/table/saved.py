@@ -36,15 +36,6 @@ def reading_saved() -> Iterator[None]:
         raise InputError(f"the saved generator is missing or damaged ({type(error).__name__})") from None
 
 
-def read_shares(path: Path, *, classes: int) -> npt.NDArray[np.float64]:
-    """Reads the shares by which labels are drawn. Raises: InputError if they are none; as a damaged file does."""
-    with np.load(path, allow_pickle=False) as archive:
-        shares: npt.NDArray[np.float64] = archive["shares"].astype(np.float64)
-    if shares.shape != (classes,) or not (np.all(shares >= 0) and np.isclose(shares.sum(), 1.0, atol=1e-3)):
-        raise InputError("the saved generator is damaged: its shares do not fit its classes, or do not add to 1")
-    return shares
-
-
 def read_weights(path: Path) -> tuple[npt.NDArray[np.float32], ...]:
     """Reads the arrays that `numpy.savez` was given without names, in their order. Raises: as a damaged file does."""
     with np.load(path, allow_pickle=False) as archive:
