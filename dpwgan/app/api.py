@@ -48,9 +48,9 @@ from dpwgan.table.codebook import read_codebook
 from dpwgan.table.domains import discover_domains
 from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.encoder import TableEncoder
-from dpwgan.table.header import check_header
-from dpwgan.table.packed import pack_model, unpack_model
+from dpwgan.table.findings import check_header
 from dpwgan.table.rows import HeldRows, Rows, SharedRows, serve
+from dpwgan.table.saved import pack_model, unpack_model
 from dpwgan.table.schema import CategoricalColumn, Schema
 from dpwgan.table.source import Piece, choose_step, make_piece
 from dpwgan.table.specs import parse_specs, read_specs

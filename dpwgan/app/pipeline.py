@@ -24,8 +24,7 @@ from dpwgan.app.progress import duration, show_progress
 from dpwgan.app.teamwork import agree_on_charges, do_together, gather_team, open_together
 from dpwgan.errors import InputError, OutputError
 from dpwgan.privacy.journal import Journal
-from dpwgan.table.formats import check_format, get_format
-from dpwgan.table.reader import open_table
+from dpwgan.table.reader import check_format, get_format, open_table
 from dpwgan.table.schema import Schema
 from dpwgan.table.source import SourceTable
 from dpwgan.table.specs import read_specs

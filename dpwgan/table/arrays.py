@@ -14,9 +14,7 @@ import numpy.typing as npt
 import polars as pl
 
 from dpwgan.errors import DataError, DpwganError, TransferError
-from dpwgan.table.findings import count_rows
-from dpwgan.table.frames import choose_type
-from dpwgan.table.header import check_header
+from dpwgan.table.findings import check_header, count_rows
 from dpwgan.table.schema import ImageLayout, Schema
 from dpwgan.table.source import SourceTable, cut_pieces
 
@@ -139,7 +137,7 @@ def pack_table(frames: Iterable[pl.DataFrame], schema: Schema) -> tuple[int, byt
         frame = frame.cast(pl.String)
         images.append(read_images(frame, layout))
         labels += frame.get_column(layout.label).to_list()
-    whole = choose_type(schema.by_name[layout.label], schema) == ("whole", False)
+    whole = schema.by_name[layout.label].choose_type(schema) == ("whole", False)
     pixels = np.concatenate(images)
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:

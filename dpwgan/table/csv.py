@@ -23,9 +23,8 @@ import numpy.typing as npt
 import polars as pl
 
 from dpwgan.errors import DataError, DpwganError
-from dpwgan.table.findings import count_rows
-from dpwgan.table.header import check_header
-from dpwgan.table.schema import CategoricalColumn, NumericColumn, Schema, UndiscoveredColumn
+from dpwgan.table.findings import check_header, count_rows
+from dpwgan.table.schema import Schema
 from dpwgan.table.source import Piece, SourceTable
 from dpwgan.table.stream import ByteStream
 
@@ -48,7 +47,7 @@ def open_csv(path: str | Path, schema: Schema) -> SourceTable:
     found = find_records(stream)
     header = found.header
     check_header(header, schema)
-    drops_blank = len(header) > 1 or not _may_be_empty(schema.by_name[header[0]])
+    drops_blank = len(header) > 1 or "" not in schema.by_name[header[0]].listed
     records = found.count - 1 - found.blank * drops_blank
     # Blank lines at the end are no records; they were counted as ragged where the header has more cells than one.
     ragged = found.ragged - found.blank * (len(header) > 1)
@@ -283,12 +282,6 @@ def _parse(text: bytes, header: tuple[str, ...], records: int) -> pl.DataFrame:
     if frame.shape != (records, len(header)):
         raise DpwganError(f"The parser found {frame.height} records where the scan found {records}.")
     return frame
-
-
-def _may_be_empty(column: object) -> bool:
-    if isinstance(column, CategoricalColumn):
-        return "" in column.tokens
-    return isinstance(column, NumericColumn | UndiscoveredColumn) and "" in column.missing
 
 
 def write_header(header: Sequence[str], line_ending: str) -> bytes:

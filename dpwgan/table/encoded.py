@@ -2,14 +2,15 @@
 
 import itertools
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from decimal import Decimal
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from dpwgan.table.schema import CategoricalColumn, ImageLayout, NumericColumn, Schema
+from dpwgan.table.schema import CategoricalColumn, Column, ImageLayout, NumericColumn, Schema
 from dpwgan.table.storage import cut, is_on_disk, let_go
 
 Head = Literal["softmax", "sigmoid", "linear"]
@@ -118,55 +119,54 @@ def lay_out_spans(schema: Schema) -> tuple[Span, ...]:
     """
     spans: list[Span] = []
     start = codes = numbers = 0
-
-    def add_codes(column: str, role: Role, categories: int, *, missing: int, ordered: bool = False) -> None:
-        nonlocal start, codes
-        head: Head = "sigmoid" if categories == 2 else "softmax"
-        width = 1 if categories == 2 else categories
-        spans.append(
-            Span(
-                column=column,
-                role=role,
-                head=head,
-                start=start,
-                width=width,
-                source=codes,
-                categories=categories,
-                ordered=ordered,
-                missing=missing,
-            )
-        )
-        start, codes = start + width, codes + 1
-
     for column in schema.columns:
-        if isinstance(column, CategoricalColumn):
-            missing = sum(token in column.missing for token in column.tokens)
-            ordered = _are_rising(column.tokens[: len(column.tokens) - missing])
-            add_codes(column.name, "category", len(column.tokens), missing=missing, ordered=ordered)
-        elif isinstance(column, NumericColumn) and column.edges is not None:
-            bins, missing = len(column.edges) - 1, len(column.missing)
-            add_codes(column.name, "bin", bins + missing, missing=missing, ordered=True)
-        elif isinstance(column, NumericColumn):
-            if column.missing:
-                missing = len(column.missing)
-                add_codes(column.name, "available", missing + 1, missing=missing)
-            levels, first_level, last_level = _count_levels(column)
-            spans.append(
-                Span(
-                    column=column.name,
-                    role="number",
-                    head="linear",
-                    start=start,
-                    width=1,
-                    source=numbers,
-                    categories=0,
-                    levels=levels,
-                    first_level=first_level,
-                    last_level=last_level,
-                )
-            )
-            start, numbers = start + 1, numbers + 1
+        for span in _lay_out(column):
+            is_number = span.head == "linear"
+            spans.append(replace(span, start=start, source=numbers if is_number else codes))
+            start, codes, numbers = start + span.width, codes + (not is_number), numbers + is_number
     return tuple(spans)
+
+
+def _lay_out(column: Column) -> Iterator[Span]:
+    """Gives a column's spans, each still at the place 0."""
+    if isinstance(column, CategoricalColumn):
+        missing = sum(token in column.missing for token in column.tokens)
+        ordered = _are_rising(column.tokens[: len(column.tokens) - missing])
+        yield _make_codes(column.name, "category", len(column.tokens), missing=missing, ordered=ordered)
+    elif isinstance(column, NumericColumn) and column.edges is not None:
+        missing = len(column.missing)
+        yield _make_codes(column.name, "bin", len(column.edges) - 1 + missing, missing=missing, ordered=True)
+    elif isinstance(column, NumericColumn):
+        if column.missing:
+            missing = len(column.missing)
+            yield _make_codes(column.name, "available", missing + 1, missing=missing)
+        levels, first, last = _count_levels(column)
+        yield Span(
+            column=column.name,
+            role="number",
+            head="linear",
+            start=0,
+            width=1,
+            source=0,
+            categories=0,
+            levels=levels,
+            first_level=first,
+            last_level=last,
+        )
+
+
+def _make_codes(column: str, role: Role, categories: int, *, missing: int, ordered: bool = False) -> Span:
+    return Span(
+        column=column,
+        role=role,
+        head="sigmoid" if categories == 2 else "softmax",
+        start=0,
+        width=1 if categories == 2 else categories,
+        source=0,
+        categories=categories,
+        ordered=ordered,
+        missing=missing,
+    )
 
 
 def _are_rising(tokens: tuple[str, ...]) -> bool:
@@ -179,14 +179,11 @@ def _are_rising(tokens: tuple[str, ...]) -> bool:
 
 def _count_levels(column: NumericColumn) -> tuple[int, float, float]:
     """Gives how many numbers a column may write, and where in its range, as fractions, the first and last one lie."""
-    # Through the decimal text of the double, as the writer does: 1.1 is then 11 tenths, not a hair more.
     minimum, maximum = Decimal(repr(float(column.minimum))), Decimal(repr(float(column.maximum)))
     if not (minimum.is_finite() and maximum.is_finite() and minimum < maximum):
         return 1, 0.0, 0.0
-    step = Decimal(1) if column.integer else Decimal(1).scaleb(-column.decimals)
-    low = int((minimum / step).to_integral_value(rounding=ROUND_CEILING))
-    high = int((maximum / step).to_integral_value(rounding=ROUND_FLOOR))
+    low, high = column.count_steps(column.minimum, up=True), column.count_steps(column.maximum, up=False)
     if low > high:
         return 1, 0.0, 0.0
-    first, last = ((number * step - minimum) / (maximum - minimum) for number in (low, high))
+    first, last = ((Decimal(number) / column.steps_per_unit - minimum) / (maximum - minimum) for number in (low, high))
     return min(high - low + 1, MOST_LEVELS), float(first), float(last)

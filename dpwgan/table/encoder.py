@@ -1,17 +1,14 @@
 """A whole table, both ways: string cells to the encoded table that a method sees, and back to legal rows."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import polars as pl
 
 from dpwgan.errors import DataError, DpwganError, SpecsError
-from dpwgan.table.codecs import Codes, EncodedCells, Numbers, make_codec, take_column
-from dpwgan.table.derived import DerivedRule
+from dpwgan.table.codecs import Codec, DerivedRule, FreshIdentifiers, make_codec, take_column
 from dpwgan.table.encoded import EncodedTable, Span, lay_out_spans
-from dpwgan.table.findings import Findings
-from dpwgan.table.header import check_header
-from dpwgan.table.identifiers import make_identifiers
+from dpwgan.table.findings import Findings, check_header, describe
 from dpwgan.table.schema import (
     CategoricalColumn,
     DerivedColumn,
@@ -23,7 +20,6 @@ from dpwgan.table.schema import (
 from dpwgan.table.source import Piece, make_piece
 from dpwgan.table.storage import allocate, cut, let_go
 from dpwgan.table.threads import map_in_order
-from dpwgan.table.validation import check_cells
 
 # Rows that are turned from columns at a time.
 _BLOCK = 512
@@ -46,18 +42,20 @@ class TableEncoder:
         self.spans = lay_out_spans(schema)
         if not self.spans:
             raise SpecsError("The specs leave no column to train on.")
-        self._codecs = {
+        self._trained = {
             column.name: make_codec(column)
             for column in schema.columns
             if isinstance(column, CategoricalColumn | NumericColumn)
         }
-        self._derived = [
-            DerivedRule(column, schema=schema, codecs=self._codecs)
+        self._derived = {
+            column.name: DerivedRule(column, schema=schema, codecs=self._trained)
             for column in schema.columns
             if isinstance(column, DerivedColumn)
-        ]
-        self._identifiers = [column for column in schema.columns if isinstance(column, IdentifierColumn)]
-        self._spans_of: dict[str, list[Span]] = {name: [] for name in self._codecs}
+        }
+        self._identifiers = {
+            column.name: FreshIdentifiers(column) for column in schema.columns if isinstance(column, IdentifierColumn)
+        }
+        self._spans_of: dict[str, list[Span]] = {name: [] for name in self._trained}
         for span in self.spans:
             self._spans_of[span.column].append(span)
         self._numbers = sum(span.head == "linear" for span in self.spans)
@@ -68,21 +66,15 @@ class TableEncoder:
 
         Raises: DataError, naming each column and rule that is broken, with the number of rows.
         """
-        return self.encode_frames([frame], records=frame.height)
-
-    def encode_frames(self, frames: Iterable[pl.DataFrame], *, records: int) -> EncodedTable:
-        """Encodes a table of `records` rows that comes in chunks; a chunk can be forgotten once it is encoded.
-
-        Raises: DataError, naming each column and rule that is broken, with the number of rows in all chunks.
-        """
-        return self.encode_pieces(map(make_piece, frames), records=records, threads=1)
+        return self.encode_pieces([make_piece(frame)], records=frame.height, threads=1)
 
     def encode_pieces(
         self, pieces: Iterable[Piece], *, records: int, on_disk: bool = False, threads: int | None = None
     ) -> EncodedTable:
         """Parses and encodes a table of `records` rows, several pieces side by side, into memory or onto the disk.
 
-        Raises: as `encode_frames`; whatever parsing raises; TransferError if the disk has no room for the rows.
+        Raises: DataError, naming each column and rule that is broken, with the number of rows in all pieces; whatever
+          parsing raises; TransferError if the disk has no room for the rows.
         """
         codes = allocate((records, self._codes), np.int32, on_disk=on_disk)
         numbers = allocate((records, self._numbers), np.float32, on_disk=on_disk)
@@ -94,9 +86,14 @@ class TableEncoder:
             # Column after column first: rows are written in blocks that stay in the processor's cache.
             code_columns = np.empty((self._codes, piece.records), np.int32)
             number_columns = np.empty((self._numbers, piece.records), np.float32)
-            for name, codec in self._codecs.items():
-                self._put(codec.encode(frame.get_column(name), findings), name, code_columns, number_columns)
-            for rule in self._derived:
+            for name, codec in self._trained.items():
+                part = codec.encode(frame.get_column(name), findings)
+                for span in self._spans_of[name]:
+                    if span.head == "linear":
+                        number_columns[span.source] = part.numbers
+                    else:
+                        code_columns[span.source] = part.codes
+            for rule in self._derived.values():
                 rule.check(frame, findings)
             for block in cut(piece.records, size=_BLOCK):
                 codes[rows][block] = code_columns[:, block].T
@@ -120,13 +117,12 @@ class TableEncoder:
         """
         self._check_layout(encoded)
         cells: dict[str, pl.Series] = {}
-        for name, codec in self._codecs.items():
-            part = take_column(encoded, self._spans_of[name])
-            cells[name] = codec.decode(part, rng)
-        for rule in self._derived:
-            cells[rule.name] = rule.apply(cells[rule.source])
-        for column in self._identifiers:
-            cells[column.name] = make_identifiers(column, first_record=first_record, records=encoded.records)
+        for name, codec in self._trained.items():
+            cells[name] = codec.decode(take_column(encoded, self._spans_of[name]), rng)
+        for name, rule in self._derived.items():
+            cells[name] = rule.apply(cells[rule.source])
+        for name, identifiers in self._identifiers.items():
+            cells[name] = identifiers.make(first_record=first_record, records=encoded.records)
         return pl.DataFrame({name: cells[name] for name in self.header})
 
     def decode_chunks(
@@ -150,14 +146,11 @@ class TableEncoder:
         """
         if tuple(frame.columns) != self.header:
             raise DpwganError("Internal error: the columns of the output are not those of the header.")
-        check_cells(frame, self.schema)
-
-    def _put(self, encoded: EncodedCells, name: str, codes: Codes, numbers: Numbers) -> None:
-        for span in self._spans_of[name]:
-            if span.head == "linear":
-                numbers[span.source] = encoded.numbers
-            else:
-                codes[span.source] = encoded.codes
+        codecs: Mapping[str, Codec] = {**self._trained, **self._derived, **self._identifiers}
+        checked = {name: codecs[name].validate(frame) for name in self.schema.by_name}
+        wrong = {(name, rule): rows for name, (rule, rows) in checked.items() if rows}
+        if wrong:
+            raise DpwganError(f"Internal error: the output does not fit the specs: {describe(wrong)}.")
 
     def _check_layout(self, encoded: EncodedTable) -> None:
         codes, numbers = encoded.codes.shape, encoded.numbers.shape

@@ -12,16 +12,15 @@ import queue
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 import polars as pl
 from polars.io.plugins import register_io_source
 
 from dpwgan.errors import DataError
-from dpwgan.table.findings import Findings
-from dpwgan.table.frames import Refusal, Speller, choose_type
-from dpwgan.table.header import check_header
+from dpwgan.table.findings import Findings, check_header
+from dpwgan.table.frames import Cell, Refusal, Speller, write_cells
 from dpwgan.table.schema import Schema
 from dpwgan.table.source import SourceTable, choose_step, make_piece
 from dpwgan.table.stream import ByteStream
@@ -88,7 +87,7 @@ class ParquetWriter:
     """
 
     def __init__(self, stream: IO[bytes], header: Sequence[str], schema: Schema) -> None:
-        self._kinds = {name: choose_type(schema.by_name[name], schema)[0] for name in header}
+        self._kinds = {name: schema.by_name[name].choose_type(schema)[0] for name in header}
         self._stream = stream
         self._queue: queue.Queue[pl.DataFrame | None] = queue.Queue(maxsize=1)
         self._error: BaseException | None = None
@@ -152,22 +151,16 @@ def _read_column(values: pl.Series, speller: Speller, findings: Findings) -> pl.
     kind = values.dtype
     if kind in (pl.String, pl.Categorical, pl.Enum, pl.Null):
         return values.cast(pl.String).fill_null("")
-    empty = values.is_null()
-    cells: list[str | Refusal]
-    if (kind.is_numeric() and not kind.is_decimal()) or kind == pl.Boolean:
+    cells: list[Cell]
+    if kind.is_nested():
+        cells, places = [_NO_CELL], np.zeros(len(values), np.int64)
+    elif (kind.is_numeric() and not kind.is_decimal()) or kind == pl.Boolean:
         # As an array, so that a float32 is written with its own digits and not with those of the double it becomes.
         filled = values.fill_null(False if kind == pl.Boolean else 0).to_numpy()
-        distinct, codes = np.unique(filled, return_inverse=True)
+        distinct, places = np.unique(filled, return_inverse=True)
         cells = [speller.spell(value) for value in distinct]
     else:
-        known = values.unique(maintain_order=True).to_list() if not kind.is_nested() else []
-        distinct_of: dict[Any, int] = {value: index for index, value in enumerate(known)}
-        cells = [speller.spell(value) for value in known] or [_NO_CELL]
-        codes = np.array([distinct_of.get(value, 0) for value in values.to_list()] if known else [0] * len(values))
-    counts = np.bincount(codes[~empty.to_numpy()], minlength=len(cells))
-    for cell, rows in zip(cells, counts.tolist(), strict=True):
-        if isinstance(cell, Refusal):
-            findings.add(values.name, cell.rule, rows)
-    texts = pl.Series([None if isinstance(cell, Refusal) else cell for cell in cells], dtype=pl.String)
-    written: pl.Series = texts.gather(codes).zip_with(~empty, pl.Series([""], dtype=pl.String)).fill_null("")
-    return written
+        place_of = {value: place for place, value in enumerate(values.drop_nulls().unique(maintain_order=True))}
+        places = np.array([place_of.get(value, -1) for value in values.to_list()], np.int64)
+        cells = [speller.spell(value) for value in place_of]
+    return write_cells(values.name, cells, np.where(values.is_null().to_numpy(), -1, places), findings)

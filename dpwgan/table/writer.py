@@ -25,8 +25,8 @@ import polars as pl
 from dpwgan.errors import DpwganError, OutputError, TransferError
 from dpwgan.table.arrays import pack_table
 from dpwgan.table.csv import write_header, write_rows
-from dpwgan.table.formats import get_format
 from dpwgan.table.parquet import ParquetWriter
+from dpwgan.table.reader import get_format
 from dpwgan.table.schema import Schema
 from dpwgan.table.threads import map_in_order
 

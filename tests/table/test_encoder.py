@@ -22,6 +22,7 @@ from dpwgan.table.schema import (
     Schema,
     UndiscoveredColumn,
 )
+from dpwgan.table.source import make_piece
 from dpwgan.table.writer import write_table
 
 COLUMNS: dict[str, Column] = {
@@ -103,7 +104,7 @@ def test_chunks_make_the_same_table_when_it_comes_in_pieces() -> None:
     frame = make_frame([("F", "100", age, age * 10.5, "") for age in range(100)])
     encoder = TableEncoder(SCHEMA, HEADER)
     whole = encoder.encode(frame)
-    pieces = encoder.encode_frames(frame.iter_slices(7), records=100)
+    pieces = encoder.encode_pieces(map(make_piece, frame.iter_slices(7)), records=100)
     assert np.array_equal(whole.codes, pieces.codes)
     assert np.array_equal(whole.numbers, pieces.numbers)
     chunks = (
@@ -130,7 +131,7 @@ def test_findings_of_all_columns_and_chunks_are_in_one_sentence_when_there_are_s
         pl.lit("12345").alias("days")
     )
     with pytest.raises(DataError) as raised:
-        TableEncoder(SCHEMA, HEADER).encode_frames([bad, good, bad], records=5)
+        TableEncoder(SCHEMA, HEADER).encode_pieces(map(make_piece, [bad, good, bad]), records=5)
     assert str(raised.value) == (
         "The table does not fit the specs: column 'sex': 2 rows with a cell that is not one of its legal cells; "
         "column 'age': 2 rows with a cell that is not between 0 and 120; "
@@ -150,7 +151,7 @@ def test_sentence_stays_short_when_many_columns_are_wrong() -> None:
 def test_table_is_refused_when_it_has_another_number_of_rows_than_counted(records: int) -> None:
     frame = make_frame([("F", "100", 1, 2.5, 3)] * 2)
     with pytest.raises(DataError, match="number of rows"):
-        TableEncoder(SCHEMA, HEADER).encode_frames([frame], records=records)
+        TableEncoder(SCHEMA, HEADER).encode_pieces([make_piece(frame)], records=records)
 
 
 def test_encoder_is_refused_when_its_specs_cannot_be_acted_on() -> None:

@@ -2,22 +2,22 @@
 
 import uuid
 
-from dpwgan.table.identifiers import make_identifiers
+from dpwgan.table.codecs import FreshIdentifiers
 from dpwgan.table.schema import IdentifierColumn
 
 
 def test_numbers_count_on_when_chunks_follow_each_other():
-    column = IdentifierColumn(name="id", start=100)
-    assert make_identifiers(column, first_record=0, records=2).to_list() == ["100", "101"]
-    assert make_identifiers(column, first_record=2, records=2).to_list() == ["102", "103"]
-    assert make_identifiers(column, first_record=4, records=0).to_list() == []
+    identifiers = FreshIdentifiers(IdentifierColumn(name="id", start=100))
+    assert identifiers.make(first_record=0, records=2).to_list() == ["100", "101"]
+    assert identifiers.make(first_record=2, records=2).to_list() == ["102", "103"]
+    assert identifiers.make(first_record=4, records=0).to_list() == []
 
 
 def test_names_are_distinct_random_uuids_when_no_start_is_given():
-    column = IdentifierColumn(name="id")
+    identifiers = FreshIdentifiers(IdentifierColumn(name="id"))
     names = [
-        *make_identifiers(column, first_record=0, records=500),
-        *make_identifiers(column, first_record=0, records=500),
+        *identifiers.make(first_record=0, records=500),
+        *identifiers.make(first_record=0, records=500),
     ]
     assert len(set(names)) == 1000
     for name in names:

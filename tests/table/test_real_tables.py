@@ -31,7 +31,7 @@ def test_real_table_comes_back_when_it_is_encoded_decoded_and_written(name, tmp_
     source = open_table(path, schema)
     assert (source.records, len(source.header)) == SHAPES[name]
     encoder = TableEncoder(schema, source.header)
-    encoded = encoder.encode_frames(source.frames(), records=source.records)
+    encoded = encoder.encode_pieces(source.pieces(), records=source.records)
     decoded = encoder.decode(encoded, np.random.default_rng(1))
     encoder.validate(decoded)
     decoded = decoded.cast(pl.String)

@@ -39,7 +39,7 @@ from dpwgan.privacy.events import Charge
 from dpwgan.privacy.journal import Arrays
 from dpwgan.privacy.release import Release
 from dpwgan.table.encoded import EncodedTable, TableShape
-from dpwgan.table.packed import pack_model, unpack_model
+from dpwgan.table.saved import pack_model, unpack_model
 
 if TYPE_CHECKING:
     pass
