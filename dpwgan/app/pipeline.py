@@ -28,7 +28,7 @@ from dpwgan.table.reader import check_format, get_format, open_table
 from dpwgan.table.schema import Schema
 from dpwgan.table.source import SourceTable
 from dpwgan.table.specs import read_specs
-from dpwgan.table.writer import WrittenTable, check_writable, write_release, write_table
+from dpwgan.table.writer import WrittenTable, check_writable, write_table
 
 
 def run(config: RunConfig) -> None:
@@ -210,7 +210,7 @@ def write(
     LOGGER.info("sampling and writing %d rows", claim.rows)
     with _saved(synthesizer, save_model):
         if config.claim_path is not None:
-            write_release(config.output, chunks, claim_path=config.claim_path, make_claim=make_claim, **layout)
+            write_table(config.output, chunks, claim_path=config.claim_path, make_claim=make_claim, **layout)
         else:
             make_claim(write_table(config.output, chunks, **layout))
     say(final, printed=config.claim == "-", voice=config.voice)

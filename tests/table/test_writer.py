@@ -24,7 +24,7 @@ from dpwgan.errors import OutputError, TransferError
 from dpwgan.table import writer
 from dpwgan.table.reader import open_table
 from dpwgan.table.schema import CategoricalColumn, Schema
-from dpwgan.table.writer import WrittenTable, check_writable, write_bytes, write_release, write_table
+from dpwgan.table.writer import WrittenTable, check_writable, write_bytes, write_table
 
 FRAME = pl.DataFrame({"a": ["1", "2"], "b": ["x,y", ""]})
 ROOT = Path(__file__).parents[2]
@@ -110,7 +110,7 @@ def test_transfer_breaks_off_without_a_trace_when_the_disk_is_full(tmp_path, mon
         write_table(tmp_path / "out.csv", [FRAME], header=["a", "b"])
     assert os.strerror(code) in str(raised.value)
     with pytest.raises(TransferError):
-        write_release(
+        write_table(
             tmp_path / "out.csv", [FRAME], header=["a", "b"], claim_path=tmp_path / "c", make_claim=lambda _: b"{}"
         )
     monkeypatch.undo()
@@ -123,7 +123,7 @@ def run_limited(folder: Path, body: str, *, limit: int = 1 << 16) -> subprocess.
         import resource, signal, sys
         import polars as pl
         from pathlib import Path
-        from dpwgan.table.writer import write_table, write_release
+        from dpwgan.table.writer import write_table
         from dpwgan.errors import DpwganError
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))
@@ -150,7 +150,7 @@ def test_real_file_is_removed_when_it_may_not_grow(tmp_path):
 
 def test_neither_table_nor_claim_appears_when_the_claim_does_not_fit(tmp_path):
     body = (
-        'write_release(folder / "out.csv", [frame[:9]], header=["a"], claim_path=folder / "out.json",'
+        'write_table(folder / "out.csv", [frame[:9]], header=["a"], claim_path=folder / "out.json",'
         ' make_claim=lambda written: b"x" * 200_000)'
     )
     done = run_limited(tmp_path, body)
@@ -330,7 +330,7 @@ def test_claim_is_made_of_what_was_written_and_both_appear_when_all_is_well(tmp_
         return b"claim"
 
     path = tmp_path / "out.csv"
-    write_release(path, [FRAME], header=["a", "b"], claim_path=tmp_path / "out.json", make_claim=make_claim)
+    write_table(path, [FRAME], header=["a", "b"], claim_path=tmp_path / "out.json", make_claim=make_claim)
     assert seen == [WrittenTable(records=2, sha256=hashlib.sha256(path.read_bytes()).hexdigest())]
     assert list_files(tmp_path) == ["out.csv", "out.json"]
 
@@ -340,9 +340,9 @@ def test_neither_appears_when_the_claim_cannot_be_made_or_placed(tmp_path):
         raise ValueError("not valid")
 
     with pytest.raises(ValueError, match="not valid"):
-        write_release(tmp_path / "out.csv", [FRAME], header=["a", "b"], claim_path=tmp_path / "c", make_claim=refuse)
+        write_table(tmp_path / "out.csv", [FRAME], header=["a", "b"], claim_path=tmp_path / "c", make_claim=refuse)
     with pytest.raises(OutputError):
-        write_release(
+        write_table(
             tmp_path / "out.csv", [FRAME], header=["a", "b"], claim_path=tmp_path / "no" / "c", make_claim=refuse
         )
     assert list_files(tmp_path) == []
@@ -361,7 +361,7 @@ def test_no_table_stands_without_a_claim_when_putting_in_place_fails(tmp_path, m
 
     monkeypatch.setattr(writer.os, "rename", rename)
     with pytest.raises(OutputError, match="put in place"):
-        write_release(
+        write_table(
             tmp_path / "out.csv", [FRAME], header=["a", "b"], claim_path=tmp_path / "c", make_claim=lambda _: b"{}"
         )
     assert list_files(tmp_path) == []
@@ -369,7 +369,7 @@ def test_no_table_stands_without_a_claim_when_putting_in_place_fails(tmp_path, m
 
 def test_no_claim_is_left_when_a_device_takes_nothing(tmp_path):
     with pytest.raises(TransferError, match="No space left"):
-        write_release("/dev/full", [FRAME], header=["a", "b"], claim_path=tmp_path / "c", make_claim=lambda _: b"{}")
+        write_table("/dev/full", [FRAME], header=["a", "b"], claim_path=tmp_path / "c", make_claim=lambda _: b"{}")
     assert list_files(tmp_path) == []
     assert stat.S_ISCHR(os.stat("/dev/full").st_mode)
 
@@ -386,7 +386,7 @@ def test_claim_stays_when_a_reader_has_seen_some_of_the_rows(tmp_path, monkeypat
 
     monkeypatch.setattr(writer.os, "write", write)
     with pytest.raises(TransferError, match="has stopped"):
-        write_release("/dev/null", [FRAME], header=["a", "b"], claim_path=tmp_path / "c", make_claim=lambda _: b"{}")
+        write_table("/dev/null", [FRAME], header=["a", "b"], claim_path=tmp_path / "c", make_claim=lambda _: b"{}")
     assert list_files(tmp_path) == ["c"]
 
 
@@ -401,7 +401,7 @@ def test_pipe_for_the_claim_is_not_removed_when_the_table_cannot_be_placed(tmp_p
     monkeypatch.setattr(writer.os, "rename", refuse)
     try:
         with pytest.raises(OutputError, match="put in place"):
-            write_release(tmp_path / "out.csv", [FRAME], header=["a", "b"], claim_path=pipe, make_claim=lambda _: b"{}")
+            write_table(tmp_path / "out.csv", [FRAME], header=["a", "b"], claim_path=pipe, make_claim=lambda _: b"{}")
     finally:
         os.close(reading)
     assert list_files(tmp_path) == ["pipe"]
