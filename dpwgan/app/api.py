@@ -49,7 +49,7 @@ from dpwgan.table.domains import discover_domains
 from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.findings import check_header
-from dpwgan.table.rows import HeldRows, Rows, SharedRows, serve
+from dpwgan.table.rows import Rows, serve
 from dpwgan.table.saved import pack_model, unpack_model
 from dpwgan.table.schema import CategoricalColumn, Schema
 from dpwgan.table.source import Piece, choose_step, make_piece
@@ -401,12 +401,9 @@ class Synthesizer:
 
         def fit() -> FittedSynthesizer:
             plan, ledger = run.run_plan, run.ledger
-            rows: Rows[EncodedTable] = HeldRows(run.encoded, records=plan.shape.records, ledger=ledger)
-            if team is not None:
-                rows = SharedRows(run.encoded, records=plan.shape.records, ledger=ledger, team=team)
             whole = Run(
                 ledger=ledger,
-                rows=rows,
+                rows=Rows(run.encoded, records=plan.shape.records, ledger=ledger, team=team),
                 model=run.streams.model,
                 progress=progress,
                 device=self.config.device,
