@@ -6,7 +6,8 @@ Which columns the arrays stand for, and what is written into `labels`, whole num
 import io
 import zipfile
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,8 @@ import polars as pl
 from dpwgan.errors import DataError, DpwganError, TransferError
 from dpwgan.table.findings import check_header, count_rows
 from dpwgan.table.schema import ImageLayout, Schema
-from dpwgan.table.source import SourceTable, cut_pieces
+from dpwgan.table.source import Piece, SourceTable, choose_step
+from dpwgan.table.storage import cut
 
 IMAGES, LABELS = "images", "labels"
 
@@ -82,17 +84,19 @@ def make_table(
     check_header(header, schema)
     flat = images.reshape(len(images), -1)
 
-    def cut(first: int, last: int) -> pl.DataFrame:
-        pixels = pl.DataFrame(flat[first:last], schema=list(layout.pixels), orient="row").cast(pl.String)
+    def parse(rows: slice) -> pl.DataFrame:
+        pixels = pl.DataFrame(flat[rows], schema=list(layout.pixels), orient="row").cast(pl.String)
         try:
-            cells = pl.Series(layout.label, labels[first:last].astype(str).tolist(), dtype=pl.String)
+            cells = pl.Series(layout.label, labels[rows].astype(str).tolist(), dtype=pl.String)
         except UnicodeEncodeError:
             raise DataError(f"Column {layout.label!r} has a cell that cannot be written in UTF-8.") from None
         return pixels.with_columns(cells)
 
-    return SourceTable(
-        header=header, records=len(images), pieces=cut_pieces(cut, records=len(images), columns=len(header))
-    )
+    def pieces() -> Iterator[Piece]:
+        for rows in cut(len(images), size=choose_step(len(header))):
+            yield Piece(records=rows.stop - rows.start, parse=partial(parse, rows))
+
+    return SourceTable(header=header, records=len(images), pieces=pieces)
 
 
 def read_images(frame: pl.DataFrame, layout: ImageLayout) -> Pixels:

@@ -141,7 +141,10 @@ def read_segments(stream: ByteStream, found: Records) -> Iterator[tuple[bytes, i
 def _cut(stream: ByteStream, found: Records) -> Iterator[bytes]:
     """Cuts the text into segments of whole records."""
     held = b""
-    for piece in _read_text(stream, found):
+    for index, piece in enumerate(stream.pieces()):
+        if index == 0 and piece.startswith(codecs.BOM_UTF8):
+            found.mark_bytes = len(codecs.BOM_UTF8)
+            piece = piece[found.mark_bytes :]
         if b"\0" in piece:
             raise DataError(_UNREADABLE.format(name=stream.name))
         if held:
@@ -173,34 +176,15 @@ def _find_end(text: bytes) -> int:
     return 0
 
 
-def _read_text(stream: ByteStream, found: Records) -> Iterator[bytes]:
-    """Gives the text without its byte order mark."""
-    for index, piece in enumerate(stream.pieces()):
-        text = piece.removeprefix(codecs.BOM_UTF8) if index == 0 else piece
-        found.mark_bytes += len(piece) - len(text)
-        yield text
-
-
 def _read_header(segment: bytes, found: Records) -> None:
-    end = _find_first_end(segment)
-    line = segment[:end]
-    found.header_bytes = end
-    found.line_ending = "\r\n" if line.endswith(b"\r\n") else "\n"
+    text = io.StringIO(segment.decode(), newline="")
     try:
-        found.header = tuple(next(csv.reader(io.StringIO(line.decode(), newline=""), strict=True), []))
+        found.header = tuple(next(csv.reader(text, strict=True), []))
     except csv.Error:  # it breaks the rules of quoting, which is told when all breaches are counted
         found.header = ()
-
-
-def _find_first_end(segment: bytes) -> int:
-    end = 0
-    while True:
-        newline = segment.find(b"\n", end)
-        if newline < 0:
-            return len(segment)
-        end = newline + 1
-        if segment.count(b'"', 0, end) % 2 == 0:
-            return end
+    line = text.getvalue()[: text.tell()]
+    found.header_bytes = len(line.encode())
+    found.line_ending = "\r\n" if line.endswith("\r\n") else "\n"
 
 
 def _count_records(segment: bytes, found: Records) -> None:

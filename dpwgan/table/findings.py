@@ -24,17 +24,16 @@ class Findings:
       table: a count is not covered by the guarantee.
     """
 
-    rows: dict[tuple[str, str], int] = field(default_factory=dict)
+    rows: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def add(self, column: str, rule: str, rows: int) -> None:
         """Counts `rows` more rows of `column` that break `rule`; 0 leaves no trace."""
         if rows:
-            self.rows[column, rule] = self.rows.get((column, rule), 0) + rows
+            self.rows[column, rule] += rows
 
     def merge(self, other: "Findings") -> None:
         """Adds what was found in another chunk."""
-        for (column, rule), rows in other.rows.items():
-            self.add(column, rule, rows)
+        self.rows.update(other.rows)
 
     def raise_if_any(self) -> None:
         """Ends the run with one sentence if anything was found.

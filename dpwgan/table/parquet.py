@@ -10,7 +10,7 @@ Files are read and written a few groups of rows at a time.
 import io
 import queue
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -43,12 +43,13 @@ def open_parquet(path: str | Path, schema: Schema, *, name: str, look_at_cells: 
     stream = ByteStream(path)
     # What is no regular file can be read once, and not from any place of it.
     source = str(path) if stream.is_regular else stream.read()
-    scanned: Callable[[], pl.LazyFrame] = lambda: pl.scan_parquet(  # noqa: E731
-        source if isinstance(source, str) else io.BytesIO(source), glob=False
-    )
+
+    def scan() -> pl.LazyFrame:
+        return pl.scan_parquet(source if isinstance(source, str) else io.BytesIO(source), glob=False)
+
     try:
-        header = tuple(scanned().collect_schema())
-        records = int(scanned().select(pl.len()).collect().item())
+        header = tuple(scan().collect_schema())
+        records = int(scan().select(pl.len()).collect().item())
     except (pl.exceptions.PolarsError, OSError):
         # Its own words may quote cells.
         raise DataError(f"{name} is not a Parquet file that can be read.") from None
@@ -58,7 +59,7 @@ def open_parquet(path: str | Path, schema: Schema, *, name: str, look_at_cells: 
 
     def read() -> Iterator[tuple[pl.DataFrame, Findings]]:
         try:
-            for batch in scanned().collect_batches(chunk_size=step):
+            for batch in scan().collect_batches(chunk_size=step):
                 for first in range(0, batch.height, step):
                     findings = Findings()
                     cells = {
