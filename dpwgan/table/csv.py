@@ -116,7 +116,12 @@ def find_records(stream: ByteStream) -> Records:
         _count_records(segment, found)
     if is_blank:
         raise DataError(f"{stream.name} is empty.")
-    _check_form(found)
+    if found.open_quote:
+        raise DataError("The table ends inside a quoted cell.")
+    if found.stray_quotes:
+        raise DataError(f"The table has {found.stray_quotes:,} quotes inside cells that are not quoted as a whole.")
+    if found.stray_returns:
+        raise DataError(f"The table has {found.stray_returns:,} carriage returns outside quotes and line endings.")
     return found
 
 
@@ -232,15 +237,6 @@ def _count_stray_quotes(
     line_ends = (after == _RETURN) & (_byte_at(data, positions + 2) == _NEWLINE)
     fits = np.where(opens == 1, border[before], border[after] | line_ends)
     return int(np.count_nonzero(~fits))
-
-
-def _check_form(found: Records) -> None:
-    if found.open_quote:
-        raise DataError("The table ends inside a quoted cell.")
-    if found.stray_quotes:
-        raise DataError(f"The table has {found.stray_quotes:,} quotes inside cells that are not quoted as a whole.")
-    if found.stray_returns:
-        raise DataError(f"The table has {found.stray_returns:,} carriage returns outside quotes and line endings.")
 
 
 def _read_pieces(stream: ByteStream, found: Records, *, records: int) -> Iterator[Piece]:

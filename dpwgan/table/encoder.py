@@ -6,8 +6,8 @@ import numpy as np
 import polars as pl
 
 from dpwgan.errors import DataError, DpwganError, SpecsError
-from dpwgan.table.codecs import Codec, DerivedRule, FreshIdentifiers, make_codec, take_column
-from dpwgan.table.encoded import EncodedTable, Span, lay_out_spans
+from dpwgan.table.codecs import Codec, DerivedRule, EncodedCells, FreshIdentifiers, make_codec
+from dpwgan.table.encoded import EncodedTable, lay_out_spans
 from dpwgan.table.findings import Findings, check_header, describe
 from dpwgan.table.schema import (
     CategoricalColumn,
@@ -55,11 +55,10 @@ class TableEncoder:
         self._identifiers = {
             column.name: FreshIdentifiers(column) for column in schema.columns if isinstance(column, IdentifierColumn)
         }
-        self._spans_of: dict[str, list[Span]] = {name: [] for name in self._trained}
-        for span in self.spans:
-            self._spans_of[span.column].append(span)
-        self._numbers = sum(span.head == "linear" for span in self.spans)
-        self._codes = len(self.spans) - self._numbers
+        # In which column of the arrays a column's codes and numbers lie, if it has them.
+        self._code_of = {span.column: span.source for span in self.spans if span.head != "linear"}
+        self._number_of = {span.column: span.source for span in self.spans if span.head == "linear"}
+        self._codes, self._numbers = len(self._code_of), len(self._number_of)
 
     def encode(self, frame: pl.DataFrame) -> EncodedTable:
         """Encodes a whole table.
@@ -82,17 +81,20 @@ class TableEncoder:
         def encode(task: tuple[int, Piece]) -> Findings:
             first, piece = task
             rows, findings = slice(first, first + piece.records), Findings()
-            frame = _find_distinct(piece.parse())
+            frame = piece.parse()
+            # The different cells of each column are found once for all who ask (`list_distinct`), in categories of
+            # their own: what was read of one piece is forgotten with it.
+            texts = [cells.name for cells in frame.get_columns() if cells.dtype == pl.String]
+            frame = frame.cast({name: pl.Categorical(pl.Categories.random()) for name in texts})
             # Column after column first: rows are written in blocks that stay in the processor's cache.
             code_columns = np.empty((self._codes, piece.records), np.int32)
             number_columns = np.empty((self._numbers, piece.records), np.float32)
             for name, codec in self._trained.items():
                 part = codec.encode(frame.get_column(name), findings)
-                for span in self._spans_of[name]:
-                    if span.head == "linear":
-                        number_columns[span.source] = part.numbers
-                    else:
-                        code_columns[span.source] = part.codes
+                if name in self._code_of:
+                    code_columns[self._code_of[name]] = part.codes
+                if name in self._number_of:
+                    number_columns[self._number_of[name]] = part.numbers
             for rule in self._derived.values():
                 rule.check(frame, findings)
             for block in cut(piece.records, size=_BLOCK):
@@ -115,10 +117,17 @@ class TableEncoder:
         `rng` is used for numbers drawn from bins.
         Raises: DpwganError, an internal error, if the encoded table is not laid out as this encoder's.
         """
-        self._check_layout(encoded)
+        codes, numbers = encoded.codes.shape, encoded.numbers.shape
+        if encoded.spans != self.spans or codes[1:] != (self._codes,) or numbers != (codes[0], self._numbers):
+            raise DpwganError("Internal error: the encoded table is not laid out as its specs ask.")
         cells: dict[str, pl.Series] = {}
         for name, codec in self._trained.items():
-            cells[name] = codec.decode(take_column(encoded, self._spans_of[name]), rng)
+            code, number = self._code_of.get(name), self._number_of.get(name)
+            part = EncodedCells(
+                codes=None if code is None else encoded.codes[:, code],
+                numbers=None if number is None else encoded.numbers[:, number],
+            )
+            cells[name] = codec.decode(part, rng)
         for name, rule in self._derived.items():
             cells[name] = rule.apply(cells[rule.source])
         for name, identifiers in self._identifiers.items():
@@ -151,18 +160,6 @@ class TableEncoder:
         wrong = {(name, rule): rows for name, (rule, rows) in checked.items() if rows}
         if wrong:
             raise DpwganError(f"Internal error: the output does not fit the specs: {describe(wrong)}.")
-
-    def _check_layout(self, encoded: EncodedTable) -> None:
-        codes, numbers = encoded.codes.shape, encoded.numbers.shape
-        if encoded.spans != self.spans or codes[1:] != (self._codes,) or numbers != (codes[0], self._numbers):
-            raise DpwganError("Internal error: the encoded table is not laid out as its specs ask.")
-
-
-def _find_distinct(frame: pl.DataFrame) -> pl.DataFrame:
-    """Gives the same cells, the different ones of each column found once for all who ask (`list_distinct`)."""
-    # Categories of its own: what was read of one piece is forgotten with it.
-    texts = (cells.name for cells in frame.get_columns() if cells.dtype == pl.String)
-    return frame.cast({name: pl.Categorical(pl.Categories.random()) for name in texts})
 
 
 def _number(pieces: Iterable[Piece], *, records: int) -> Iterator[tuple[int, Piece]]:

@@ -1,7 +1,7 @@
 """How cells become numbers and come back: a file for each type of column, and one base class for what they all do."""
 
 from dpwgan.table.codecs.categories import NOT_LISTED, CategoricalCodec
-from dpwgan.table.codecs.codec import Codec, EncodedCells, TrainedCodec, take_column
+from dpwgan.table.codecs.codec import Codec, EncodedCells, TrainedCodec
 from dpwgan.table.codecs.derived import DerivedRule
 from dpwgan.table.codecs.identifiers import FreshIdentifiers
 from dpwgan.table.codecs.numbers import NOT_NUMBER, NOT_WHOLE, BinCodec, NumberCodec, read_numbers
@@ -18,7 +18,6 @@ __all__ = [
     "TrainedCodec",
     "make_codec",
     "read_numbers",
-    "take_column",
 ]
 
 

@@ -6,8 +6,7 @@
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -15,7 +14,6 @@ import numpy.typing as npt
 import polars as pl
 
 from dpwgan.errors import DpwganError, SpecsError
-from dpwgan.table.encoded import EncodedTable, Span
 from dpwgan.table.findings import Findings
 from dpwgan.table.schema import CategoricalColumn, NumericColumn
 
@@ -89,17 +87,6 @@ class TrainedCodec(Codec):
         seen = cells.unique().cast(pl.String)
         legal = self.are_legal(seen)
         return 0 if legal.all() else int(cells.cast(pl.String).is_in(seen.filter(~legal).to_list()).sum())
-
-
-def take_column(encoded: EncodedTable, spans: Iterable[Span]) -> EncodedCells:
-    """Gives the codes and the numbers of one column, of which these are the spans."""
-    part = EncodedCells()
-    for span in spans:
-        if span.head == "linear":
-            part = replace(part, numbers=encoded.numbers[:, span.source])
-        else:
-            part = replace(part, codes=encoded.codes[:, span.source])
-    return part
 
 
 def list_distinct(cells: pl.Series) -> tuple[list[str], npt.NDArray[np.uint32]]:

@@ -1,6 +1,6 @@
 """Fresh row names. Those of the input are dropped unread: no row of the output belongs to a row of the input."""
 
-import os
+import uuid
 
 import numpy as np
 import polars as pl
@@ -30,18 +30,7 @@ class FreshIdentifiers(Codec):
             start = self._start + first_record
             counted: pl.Series = pl.Series(np.arange(start, start + records, dtype=np.int64)).cast(pl.String)
             return counted
-        raw = np.frombuffer(os.urandom(16 * records), dtype=np.uint8).reshape(records, 16).copy()
-        raw[:, 6] = (raw[:, 6] & 0x0F) | 0x40
-        raw[:, 8] = (raw[:, 8] & 0x3F) | 0x80
-        digits = raw.tobytes().hex()
-        return pl.Series(
-            [
-                f"{digits[at : at + 8]}-{digits[at + 8 : at + 12]}-{digits[at + 12 : at + 16]}"
-                f"-{digits[at + 16 : at + 20]}-{digits[at + 20 : at + 32]}"
-                for at in range(0, 32 * records, 32)
-            ],
-            dtype=pl.String,
-        )
+        return pl.Series([str(uuid.uuid4()) for _ in range(records)], dtype=pl.String)
 
     def count_illegal(self, frame: pl.DataFrame) -> int:
         """Counts names that come twice, or have another form; all of them where they do not count up."""

@@ -3,7 +3,6 @@
 import itertools
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -39,7 +38,6 @@ def read_numbers(cells: pl.Series) -> tuple[Flags, Values]:
     return is_number.to_numpy(), values.to_numpy()
 
 
-@dataclass(frozen=True)
 class WrittenNumbers:
     """The numbers that a column may write: whole multiples of a step, `low` to `high` of them.
 
@@ -48,19 +46,14 @@ class WrittenNumbers:
     Raises: SpecsError if no such number lies in the range, or the range has too many of them to count.
     """
 
-    column: NumericColumn
-    low: int = field(init=False)
-    high: int = field(init=False)
-
-    def __post_init__(self) -> None:
-        column = self.column
-        low, high = column.count_steps(column.minimum, up=True), column.count_steps(column.maximum, up=False)
-        if low > high:
+    def __init__(self, column: NumericColumn) -> None:
+        self.column = column
+        self.low = column.count_steps(column.minimum, up=True)
+        self.high = column.count_steps(column.maximum, up=False)
+        if self.low > self.high:
             raise SpecsError(f"Column {column.name!r}: no number with the digits it may have lies in its range.")
-        if max(abs(low), abs(high)) > _MOST_STEPS:
+        if max(abs(self.low), abs(self.high)) > _MOST_STEPS:
             raise SpecsError(f"Column {column.name!r}: its range holds more numbers than can be counted.")
-        object.__setattr__(self, "low", low)
-        object.__setattr__(self, "high", high)
 
     def find_nearest(self, values: Values) -> Steps:
         """Gives the nearest number that may be written, in steps; half a step goes to the even one.
