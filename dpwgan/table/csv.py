@@ -125,24 +125,6 @@ def find_records(stream: ByteStream) -> Records:
     return found
 
 
-def read_segments(stream: ByteStream, found: Records) -> Iterator[tuple[bytes, int]]:
-    """Goes over the text again: the bytes and the number of each segment's records, without the header.
-
-    Raises: DataError if the text is not the one that was gone over before; whatever reading raises.
-    """
-    sizes = [size for size, _ in found.segments]
-    sizes[0] += found.mark_bytes
-    texts = stream.pieces(sizes)
-    for index, (size, (_, records)) in enumerate(zip(sizes, found.segments, strict=True)):
-        text = next(texts, b"")
-        if len(text) != size:
-            raise DataError(f"{stream.name} was changed while it was read.")
-        if index == 0:
-            yield text[found.mark_bytes + found.header_bytes :], records - 1
-        else:
-            yield text, records
-
-
 def _cut(stream: ByteStream, found: Records) -> Iterator[bytes]:
     """Cuts the text into segments of whole records."""
     held = b""
@@ -240,8 +222,17 @@ def _count_stray_quotes(
 
 
 def _read_pieces(stream: ByteStream, found: Records, *, records: int) -> Iterator[Piece]:
-    for text, count in read_segments(stream, found):
-        if count > records:
+    """Goes over the text again, which has to be the one that was gone over before."""
+    sizes = [size for size, _ in found.segments]
+    sizes[0] += found.mark_bytes
+    texts = stream.pieces(sizes)
+    for index, (size, (_, count)) in enumerate(zip(sizes, found.segments, strict=True)):
+        text = next(texts, b"")
+        if len(text) != size:
+            raise DataError(f"{stream.name} was changed while it was read.")
+        if index == 0:
+            text, count = text[found.mark_bytes + found.header_bytes :], count - 1
+        if count > records:  # blank lines at the end
             text, count = text.rstrip(b"\r\n"), records
         if count:
             records -= count

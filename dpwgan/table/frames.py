@@ -22,12 +22,7 @@ import polars as pl
 from dpwgan.errors import DataError
 from dpwgan.table.findings import Findings, check_header
 from dpwgan.table.numerals import read_number
-from dpwgan.table.schema import (
-    Column,
-    DerivedColumn,
-    IdentifierColumn,
-    Schema,
-)
+from dpwgan.table.schema import Column, DerivedColumn, IdentifierColumn, Kind, Schema
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,6 +38,8 @@ class Refusal:
 
 
 Cell = str | Refusal
+
+TYPES = {"whole": pl.Int64(), "real": pl.Float64(), "text": pl.String()}
 
 _NO_CELL = Refusal("is neither text nor a number, truth value or date")
 _IS_TIME = Refusal("is a time, which has to be given as text here")
@@ -94,12 +91,7 @@ def to_pandas(frame: pl.DataFrame, schema: Schema) -> pd.DataFrame:
     """
     import pandas as pd
 
-    return pd.DataFrame(
-        {
-            name: _write_column(cells.cast(pl.String), schema.by_name[name], schema)
-            for name, cells in frame.to_dict().items()
-        }
-    )
+    return pd.DataFrame({cells.name: _write_column(cells, schema.by_name[cells.name], schema) for cells in frame})
 
 
 def _read_column(values: pd.Series, column: Column, findings: Findings) -> pl.Series:
@@ -249,12 +241,15 @@ def _write_column(cells: pl.Series, column: Column, schema: Schema) -> pd.Series
     import pandas as pd
 
     kind, may_be_empty = column.choose_type(schema)
+    typed = give_type(cells, kind)
     if kind == "text":
-        return pd.Series(cells.replace({"": None}).to_list(), dtype=object)
-    if kind == "real":
-        return pd.Series(cells.replace({"": "nan"}).cast(pl.Float64).to_numpy())
-    if not may_be_empty:
-        return pd.Series(cells.cast(pl.Int64).to_numpy())
-    empty = (cells == "").to_numpy()
-    whole = cells.replace({"": "0"}).cast(pl.Int64).to_numpy()
-    return pd.Series(pd.arrays.IntegerArray(whole.copy(), empty.copy()))
+        return pd.Series(typed.to_list(), dtype=object)
+    if kind == "real" or not may_be_empty:
+        return pd.Series(typed.to_numpy())
+    empty = typed.is_null().to_numpy()
+    return pd.Series(pd.arrays.IntegerArray(typed.fill_null(0).to_numpy().copy(), empty.copy()))
+
+
+def give_type(cells: pl.Series, kind: Kind) -> pl.Series:
+    """Gives legal cells the type that the specs ask for; an empty cell is null."""
+    return cells.cast(pl.String).replace({"": None}).cast(TYPES[kind])

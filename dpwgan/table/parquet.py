@@ -20,14 +20,13 @@ from polars.io.plugins import register_io_source
 
 from dpwgan.errors import DataError
 from dpwgan.table.findings import Findings, check_header
-from dpwgan.table.frames import Cell, Refusal, Speller, write_cells
+from dpwgan.table.frames import TYPES, Cell, Refusal, Speller, give_type, write_cells
 from dpwgan.table.schema import Schema
 from dpwgan.table.source import SourceTable, choose_step, make_piece
 from dpwgan.table.stream import ByteStream
 
 _NO_CELL = Refusal("has a type that no cell can have")
 _GROUP = 1 << 16
-_TYPES = {"whole": pl.Int64, "real": pl.Float64, "text": pl.String}
 # Seconds after which it is looked whether the other side is still there.
 _PATIENCE = 0.5
 
@@ -108,12 +107,9 @@ class ParquetWriter:
 
     def write(self, frame: pl.DataFrame) -> None:
         """Takes more rows. Raises: whatever the stream raises."""
-        self._put(pl.DataFrame([self._type(cells) for cells in frame.get_columns()]))
+        self._put(pl.DataFrame([give_type(cells, self._kinds[cells.name]) for cells in frame]))
         if self._error is not None:
             raise self._error
-
-    def _type(self, cells: pl.Series) -> pl.Series:
-        return cells.cast(pl.String).replace({"": None}).cast(_TYPES[self._kinds[cells.name]])
 
     def _put(self, frame: pl.DataFrame | None) -> None:
         while self._thread.is_alive():
@@ -124,7 +120,7 @@ class ParquetWriter:
                 continue
 
     def _pack(self) -> None:
-        types = {name: _TYPES[kind] for name, kind in self._kinds.items()}
+        types = {name: TYPES[kind] for name, kind in self._kinds.items()}
         try:
             register_io_source(self._give, schema=types).sink_parquet(
                 self._stream, row_group_size=_GROUP, maintain_order=True

@@ -10,7 +10,8 @@ from dpwgan.table.numerals import read_number
 
 OutOfDomain = Literal["reject", "clamp", "missing"]
 DomainSource = Literal["specs", "codebook", "private", "waived"]
-CellType = tuple[Literal["whole", "real", "text"], bool]
+Kind = Literal["whole", "real", "text"]
+CellType = tuple[Kind, bool]
 """The type that holds every cell of a column outside of CSV, and whether an empty cell is one of them."""
 
 # Whole numbers of fewer digits than these fit 64 bits.

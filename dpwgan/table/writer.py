@@ -33,7 +33,6 @@ from dpwgan.table.threads import map_in_order
 # Beyond this an output held back for standard output goes to a temporary file.
 _MOST_HELD_IN_MEMORY = 1 << 26
 _COPY_PIECE = 1 << 20
-_NEW_FILE_ATTEMPTS = 16
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +108,7 @@ def _stage(path: str | Path) -> Iterator["_BesideFile | _HeldStream"]:
     pending: _BesideFile | _HeldStream
     if str(path) == "-":
         pending = _HeldStream("standard output", _open_standard_output)
-    elif _is_special(path):
+    elif _is_stream(path):
         pending = _HeldStream(repr(str(path)), lambda: os.open(path, os.O_WRONLY))
     else:
         pending = _BesideFile(path)
@@ -139,32 +138,21 @@ class _BesideFile:
         self._shown = repr(str(path))
         if os.path.isdir(self._target):
             raise OutputError(f"The output {self._shown} is a folder.")
-        self._name: str | None = None
+        folder, name = os.path.split(self._target)
+        # Short of the longest name that a file may have, whatever the target's is.
+        self._name: str | None = os.path.join(folder, f".{name[:40]}.{secrets.token_hex(8)}.tmp")
         self._descriptor = -1
         self.shows = False
         try:
-            self._create()
+            self._descriptor = os.open(self._name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        except FileNotFoundError:
+            raise OutputError(f"The output {self._shown} cannot be created: its folder does not exist.") from None
+        except OSError as error:
+            raise OutputError(f"The output {self._shown} cannot be created: {error.strerror}.") from None
         except BaseException:
             # An interruption may come between the file's creation and the end of this constructor.
             self.discard()
             raise
-
-    def _create(self) -> None:
-        folder, name = os.path.split(self._target)
-        for _ in range(_NEW_FILE_ATTEMPTS):
-            # Short of the longest name that a file may have, whatever the target's is.
-            self._name = os.path.join(folder, f".{name[:40]}.{secrets.token_hex(8)}.tmp")
-            try:
-                self._descriptor = os.open(self._name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-                return
-            except FileExistsError:
-                # Somebody else's: not to be removed.
-                self._name = None
-            except FileNotFoundError:
-                raise OutputError(f"The output {self._shown} cannot be created: its folder does not exist.") from None
-            except OSError as error:
-                raise OutputError(f"The output {self._shown} cannot be created: {error.strerror}.") from None
-        raise OutputError(f"The output {self._shown} cannot be created: no free name beside it.")
 
     def write(self, data: bytes | memoryview) -> None:
         with _telling(self._shown):
@@ -338,11 +326,9 @@ def _sync_folder(folder: str) -> None:
 
 
 def _is_stream(path: str | Path) -> bool:
-    return str(path) == "-" or _is_special(path)
-
-
-def _is_special(path: str | Path) -> bool:
-    """Says whether a device, pipe or socket stands at the path: it is written into, never replaced."""
+    """Says whether standard output, or a device, pipe or socket at the path, is written into and never replaced."""
+    if str(path) == "-":
+        return True
     try:
         mode = os.stat(path).st_mode
     except OSError:

@@ -2,14 +2,14 @@
 
 import bisect
 import functools
+from collections.abc import Mapping
 from decimal import Decimal
 
 import numpy as np
 import polars as pl
 
 from dpwgan.errors import SpecsError
-from dpwgan.table.codecs.codec import EncodedCells, TrainedCodec, check_codes, list_distinct
-from dpwgan.table.findings import Findings
+from dpwgan.table.codecs.codec import EncodedCells, Flags, TrainedCodec, check_codes
 from dpwgan.table.numerals import read_number
 from dpwgan.table.schema import CategoricalColumn
 
@@ -49,13 +49,10 @@ class CategoricalCodec(TrainedCodec):
             (number, code) for number, code in self._by_number.items() if column.tokens[code] not in column.missing
         )
 
-    def encode(self, cells: pl.Series, findings: Findings) -> EncodedCells:
-        """Encodes (n,) cells as (n,) codes."""
-        distinct, places = list_distinct(cells)
-        codes = np.array([self._find(cell) for cell in distinct], np.int32).take(places)
-        if len(codes) and codes.min() < 0:
-            findings.add(self.name, NOT_LISTED, int(np.count_nonzero(codes < 0)))
-        return EncodedCells(codes=codes)
+    def encode_distinct(self, cells: list[str]) -> tuple[EncodedCells, Mapping[str, Flags]]:
+        """Finds (k,) codes."""
+        codes = np.array([self._find(cell) for cell in cells], np.int32)
+        return EncodedCells(codes=codes), {NOT_LISTED: codes < 0}
 
     def decode(self, encoded: EncodedCells, rng: np.random.Generator) -> pl.Series:
         """Writes (n,) codes as the listed cells."""

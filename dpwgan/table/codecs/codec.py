@@ -6,6 +6,7 @@
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
@@ -18,6 +19,7 @@ from dpwgan.table.findings import Findings
 from dpwgan.table.schema import CategoricalColumn, NumericColumn
 
 Codes = npt.NDArray[np.int32]
+Flags = npt.NDArray[np.bool_]
 Numbers = npt.NDArray[np.float32]
 Array = TypeVar("Array", bound=npt.NDArray[Any])
 
@@ -65,9 +67,21 @@ class TrainedCodec(Codec):
             raise SpecsError(f'Column {column.name!r}: "out_of_domain": "missing" needs a missing code.')
         self.name, self.missing = column.name, column.missing
 
-    @abstractmethod
     def encode(self, cells: pl.Series, findings: Findings) -> EncodedCells:
-        """Encodes (n,) cells; illegal ones are counted in `findings` and get any code."""
+        """Encodes (n,) cells, each different one once; illegal ones are counted in `findings` and get any code."""
+        distinct, places = list_distinct(cells)
+        encoded, illegal = self.encode_distinct(distinct)
+        for rule, broken in illegal.items():
+            if broken.any():
+                findings.add(self.name, rule, int(np.count_nonzero(broken.take(places))))
+        return EncodedCells(
+            codes=None if encoded.codes is None else encoded.codes.take(places),
+            numbers=None if encoded.numbers is None else encoded.numbers.take(places),
+        )
+
+    @abstractmethod
+    def encode_distinct(self, cells: list[str]) -> tuple[EncodedCells, Mapping[str, Flags]]:
+        """Encodes (k,) different cells, and says by each rule which of them break it."""
 
     @abstractmethod
     def decode(self, encoded: EncodedCells, rng: np.random.Generator) -> pl.Series:

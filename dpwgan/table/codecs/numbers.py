@@ -9,14 +9,12 @@ import numpy.typing as npt
 import polars as pl
 
 from dpwgan.errors import SpecsError
-from dpwgan.table.codecs.codec import Codes, EncodedCells, TrainedCodec, check_codes, list_distinct, require
-from dpwgan.table.findings import Findings
+from dpwgan.table.codecs.codec import Codes, EncodedCells, Flags, TrainedCodec, check_codes, require
 from dpwgan.table.numerals import BLANKS, NUMERAL, are_same_cell, read_number
 from dpwgan.table.schema import NumericColumn
 
 Missing = npt.NDArray[np.int32]
 Values = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 Steps = npt.NDArray[np.int64]
 
 # Steps are counted in int64, and doubles are cast to it.
@@ -106,17 +104,10 @@ class NumericCodec(TrainedCodec):
         self._missing_numbers = [read_number(token) for token in column.missing]
         self._outside = f"is not between {_write_bound(column.minimum)} and {_write_bound(column.maximum)}"
 
-    def encode(self, cells: pl.Series, findings: Findings) -> EncodedCells:
-        """Encodes (n,) cells, looking at each different one once."""
-        distinct, places = list_distinct(cells)
-        missing, values, illegal = self._read(pl.Series(distinct, dtype=pl.String))
-        for rule, rows in illegal.items():
-            findings.add(self.name, rule, int(np.count_nonzero(rows.take(places))))
-        encoded = self._encode(missing, values)
-        return EncodedCells(
-            codes=None if encoded.codes is None else encoded.codes.take(places),
-            numbers=None if encoded.numbers is None else encoded.numbers.take(places),
-        )
+    def encode_distinct(self, cells: list[str]) -> tuple[EncodedCells, Mapping[str, Flags]]:
+        """Reads (k,) numbers and missing codes."""
+        missing, values, illegal = self._read(pl.Series(cells, dtype=pl.String))
+        return self._encode(missing, values), illegal
 
     def decode(self, encoded: EncodedCells, rng: np.random.Generator) -> pl.Series:
         """Writes (n,) numbers, or the missing codes where the codes say so."""
