@@ -9,14 +9,7 @@ from dpwgan.errors import DataError, DpwganError, SpecsError
 from dpwgan.table.codecs import Codec, DerivedRule, EncodedCells, FreshIdentifiers, make_codec
 from dpwgan.table.encoded import EncodedTable, lay_out_spans
 from dpwgan.table.findings import Findings, check_header, describe
-from dpwgan.table.schema import (
-    CategoricalColumn,
-    DerivedColumn,
-    IdentifierColumn,
-    NumericColumn,
-    Schema,
-    UndiscoveredColumn,
-)
+from dpwgan.table.schema import DerivedColumn, IdentifierColumn, Schema, TrainedColumn, UndiscoveredColumn
 from dpwgan.table.source import Piece, make_piece
 from dpwgan.table.storage import allocate, cut, let_go
 from dpwgan.table.threads import map_in_order
@@ -43,9 +36,7 @@ class TableEncoder:
         if not self.spans:
             raise SpecsError("The specs leave no column to train on.")
         self._trained = {
-            column.name: make_codec(column)
-            for column in schema.columns
-            if isinstance(column, CategoricalColumn | NumericColumn)
+            column.name: make_codec(column) for column in schema.columns if isinstance(column, TrainedColumn)
         }
         self._derived = {
             column.name: DerivedRule(column, schema=schema, codecs=self._trained)

@@ -144,7 +144,7 @@ class DerivedColumn(Column):
             # Without a code of its own, a missing cell of the source goes through the mapping too.
             return _hold_listed((*self.mapping.values(), *own))
         source = schema.by_name[self.source]
-        through = source.missing if isinstance(source, CategoricalColumn | NumericColumn) else ()
+        through = source.missing if isinstance(source, TrainedColumn) else ()
         missing = own or through
         if self.width > 1:
             return "text", "" in missing
@@ -187,6 +187,10 @@ class UndiscoveredColumn(Column):
     def choose_type(self, schema: "Schema") -> CellType:
         """Text: nothing else is known of its cells."""
         return "text", True
+
+
+TrainedColumn = CategoricalColumn | NumericColumn
+"""A column that methods see, each of its cells by itself."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,7 @@ import itertools
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
@@ -24,6 +24,7 @@ from dpwgan.table.schema import (
     ImageLayout,
     NumericColumn,
     Schema,
+    TrainedColumn,
     UndiscoveredColumn,
     write_whole,
 )
@@ -51,11 +52,6 @@ _RANGE_KEYS = {"min", "max", "bins"}
 _OTHER_KEYS = {"optional", "missing", "out_of_domain"}
 _DOMAIN_KEYS = _LIST_KEYS | _RANGE_KEYS | _OTHER_KEYS
 _NUMBER_KEYS = _RANGE_KEYS | _OTHER_KEYS | {"decimals"}
-_KEYS_OF_TYPE = {
-    "enum": _LIST_KEYS | _OTHER_KEYS | {"width", "bins"},
-    "integer": _NUMBER_KEYS,
-    "float": _NUMBER_KEYS,
-}
 _KEYS_OF_ALL = {"type", "description", "uuid", "derived"}
 
 
@@ -360,7 +356,7 @@ class _Keys:
         return choice
 
 
-_SourceColumn = CategoricalColumn | NumericColumn | UndiscoveredColumn
+_SourceColumn = TrainedColumn | UndiscoveredColumn
 
 
 def _parse_column(keys: _Keys) -> _SourceColumn | IdentifierColumn:
@@ -372,12 +368,11 @@ def _parse_column(keys: _Keys) -> _SourceColumn | IdentifierColumn:
         return _parse_identifier(keys)
     if kind == "string":
         raise keys.refuse('the type "string" is for row names ("uuid": true); use "enum" with \'values\'')
+    known, parse = _TYPES[kind]
     for key in keys.given:
-        if key not in _KEYS_OF_TYPE[kind] | _KEYS_OF_ALL:
+        if key not in known | _KEYS_OF_ALL:
             raise keys.refuse(f"the key {key!r} does not go with the type {kind!r}")
-    if kind != "enum" or "treat_as" in keys:
-        return _parse_number(keys)
-    return _parse_undiscovered(keys) if "values_from" in keys else _parse_enum(keys)
+    return parse(keys)
 
 
 def _parse_identifier(keys: _Keys) -> IdentifierColumn:
@@ -405,7 +400,11 @@ def _parse_undiscovered(keys: _Keys) -> UndiscoveredColumn:
     )
 
 
-def _parse_enum(keys: _Keys) -> CategoricalColumn:
+def _parse_enum(keys: _Keys) -> _SourceColumn:
+    if "treat_as" in keys:
+        return _parse_number(keys)
+    if "values_from" in keys:
+        return _parse_undiscovered(keys)
     for key, beside in (("bins", "treat_as"), ("domain_privacy", "values_from")):
         if key in keys:
             raise keys.refuse(f"the key {key!r} needs {beside!r} on an enum")
@@ -541,6 +540,13 @@ def _read_edges(keys: _Keys, *, low: float, high: float, integer: bool) -> tuple
 
 def _are_rising(edges: Sequence[float]) -> bool:
     return all(left < right for left, right in itertools.pairwise(edges))
+
+
+_TYPES: dict[str, tuple[set[str], Callable[[_Keys], _SourceColumn]]] = {
+    "enum": (_LIST_KEYS | _OTHER_KEYS | {"width", "bins"}, _parse_enum),
+    "integer": (_NUMBER_KEYS, _parse_number),
+    "float": (_NUMBER_KEYS, _parse_number),
+}
 
 
 # --- derived columns --------------------------------------------------------------------------------------------------

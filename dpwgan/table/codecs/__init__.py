@@ -5,7 +5,7 @@ from dpwgan.table.codecs.codec import Codec, EncodedCells, TrainedCodec
 from dpwgan.table.codecs.derived import DerivedRule
 from dpwgan.table.codecs.identifiers import FreshIdentifiers
 from dpwgan.table.codecs.numbers import NOT_NUMBER, NOT_WHOLE, BinCodec, NumberCodec, read_numbers
-from dpwgan.table.schema import CategoricalColumn, NumericColumn
+from dpwgan.table.schema import CategoricalColumn, TrainedColumn
 
 __all__ = [
     "NOT_LISTED",
@@ -21,7 +21,7 @@ __all__ = [
 ]
 
 
-def make_codec(column: CategoricalColumn | NumericColumn) -> TrainedCodec:
+def make_codec(column: TrainedColumn) -> TrainedCodec:
     """Chooses the codec of a trained column. Raises: SpecsError if what its specs ask for cannot be acted on."""
     if isinstance(column, CategoricalColumn):
         return CategoricalCodec(column)

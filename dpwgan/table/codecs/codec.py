@@ -16,7 +16,7 @@ import polars as pl
 
 from dpwgan.errors import DpwganError, SpecsError
 from dpwgan.table.findings import Findings
-from dpwgan.table.schema import CategoricalColumn, NumericColumn
+from dpwgan.table.schema import TrainedColumn
 
 Codes = npt.NDArray[np.int32]
 Flags = npt.NDArray[np.bool_]
@@ -62,7 +62,7 @@ class TrainedCodec(Codec):
     Raises: SpecsError if the column's `out_of_domain` rule, range or digits cannot be acted on.
     """
 
-    def __init__(self, column: CategoricalColumn | NumericColumn) -> None:
+    def __init__(self, column: TrainedColumn) -> None:
         if column.out_of_domain == "missing" and not column.missing:
             raise SpecsError(f'Column {column.name!r}: "out_of_domain": "missing" needs a missing code.')
         self.name, self.missing = column.name, column.missing
