@@ -1,16 +1,15 @@
 """One plan makes sampler, clip, noise and event together, so that they cannot disagree. It sees public facts alone."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any
 
 from dpwgan.critic.settings import DpWganSettings
 from dpwgan.errors import PrivacyError
-from dpwgan.privacy.budget import Budget, NeighboringRelation
-from dpwgan.privacy.choose import AccountantChoice, choose_accountant, choose_accountant_for_noise
-from dpwgan.privacy.events import Charge, PoissonGaussian, poisson_gaussian
+from dpwgan.plan import Cost, Plan, Terms, make_plan
+from dpwgan.privacy.choose import choose_accountant, choose_accountant_for_noise
+from dpwgan.privacy.events import PoissonGaussian, poisson_gaussian
 from dpwgan.privacy.release import Release
 from dpwgan.table.encoded import TableShape
 
@@ -42,7 +41,6 @@ class TrainingPlan:
 
     shape: TableShape
     settings: DpWganSettings
-    choice: AccountantChoice
     steps: int
     sampling_probability: float
     expected_batch_size: float
@@ -98,24 +96,21 @@ class TrainingPlan:
         return sum((inputs + 1) * outputs for inputs, outputs in pairwise(sizes))
 
     @property
-    def memory_bytes(self) -> int:
-        """Estimate of what training holds at its peak: the encoded table, the weights and their copies, one batch."""
+    def cost(self) -> Cost:
+        """The encoded table, the weights and their copies, one batch; the time of training and of sampling."""
         weights = 4 * (9 * self.critic_weights + 6 * self.generator_weights)
         hidden = sum(self.settings.hidden_critic) + sum(self.settings.hidden_generator)
         batch = 4 * (
             self.expected_batch_size * (4 * sum(self.settings.hidden_critic) + 3 * len(self.shape.spans))
             + (self.generated_batch_size + self.generator_batch_size) * (_COPIES * self.shape.width + 6 * hidden)
         )
-        return int(self.row_bytes + weights + batch)
+        return Cost(
+            row_bytes=8 * self.shape.records * max(1, len(self.shape.spans)),
+            working_bytes=int(weights + batch),
+            seconds=self._estimate_seconds(),
+        )
 
-    @property
-    def row_bytes(self) -> int:
-        """The part of it that the rows take, which is on disk instead where they are."""
-        return 8 * self.shape.records * max(1, len(self.shape.spans))
-
-    @property
-    def seconds(self) -> float:
-        """Estimate of the time that training and sampling take on two cores."""
+    def _estimate_seconds(self) -> float:
         dense = self.shape.width * self.settings.hidden_critic[0]
         generator_pass = 2 * self.generator_weights
         generator_steps = self.settings.generator_steps / self.settings.critic_steps_per_generator_step
@@ -158,15 +153,7 @@ _SECONDS_A_SAMPLED_WEIGHT = 1e-10
 SECONDS_A_ROW_CELL = 1e-9
 
 
-def plan_training(
-    shape: TableShape,
-    budget: Budget,
-    *,
-    settings: DpWganSettings,
-    accountant_rule: str,
-    neighboring_relation: NeighboringRelation,
-    other_charges: Sequence[Charge] = (),
-) -> TrainingPlan:
+def plan_training(shape: TableShape, terms: Terms, *, settings: DpWganSettings) -> Plan[TrainingPlan]:
     """Fixes batch, noise and steps from the public shape and the budget.
 
     Privacy: the number of steps is fixed here, before training; the noise is what the chosen accountant asks for.
@@ -174,48 +161,41 @@ def plan_training(
     """
     sampling_probability = choose_sampling_probability(shape, settings)
     steps = choose_steps(settings, sampling_probability=sampling_probability)
-    shared: dict[str, Any] = {
-        "budget": budget,
-        "sampling_probability": sampling_probability,
-        "neighboring_relation": neighboring_relation,
-        "other_charges": other_charges,
-    }
+    shared = {"sampling_probability": sampling_probability, **terms.setting}
     if settings.noise_multiplier is None:
-        choice = choose_accountant(accountant_rule, steps=steps, **shared)
+        choice = choose_accountant(terms.accountant_rule, steps=steps, **shared)
     else:
         choice = choose_accountant_for_noise(
-            accountant_rule, noise_multiplier=settings.noise_multiplier, at_most_steps=steps, **shared
+            terms.accountant_rule, noise_multiplier=settings.noise_multiplier, at_most_steps=steps, **shared
         )
     if choice.steps < settings.critic_steps_per_generator_step:
         raise PrivacyError(
-            f"the budget of epsilon {budget.epsilon:g} pays for {choice.steps} critic steps at noise multiplier "
+            f"the budget of epsilon {terms.budget.epsilon:g} pays for {choice.steps} critic steps at noise multiplier "
             f"{choice.noise_multiplier:g}; one generator step takes {settings.critic_steps_per_generator_step}, so the "
             "generator would stay untrained"
         )
-    return make_plan(
+    training = lay_out_training(
         shape,
         settings,
-        choice=choice,
         steps=choice.steps,
         sampling_probability=sampling_probability,
         noise_multiplier=choice.noise_multiplier,
     )
+    return make_plan(training, shape=shape, choice=choice)
 
 
-def make_plan(
+def lay_out_training(
     shape: TableShape,
     settings: DpWganSettings,
     *,
-    choice: AccountantChoice,
     steps: int,
     sampling_probability: float,
     noise_multiplier: float,
 ) -> TrainingPlan:
-    """Puts a plan together whose noise and steps were calibrated by the caller. Privacy: sees public facts only."""
+    """Puts together steps whose noise and number are calibrated by the caller. Privacy: sees public facts only."""
     return TrainingPlan(
         shape=shape,
         settings=settings,
-        choice=choice,
         steps=steps,
         sampling_probability=sampling_probability,
         expected_batch_size=sampling_probability * shape.records,

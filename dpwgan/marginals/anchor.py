@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
-from dpwgan.errors import UsageError
 from dpwgan.marginals.coarsening import MOST_CELLS, Coarsening, coarsen
 from dpwgan.marginals.code_information import CodeInformation
 from dpwgan.marginals.groups import GroupLayout, lay_out_groups
@@ -28,11 +27,10 @@ from dpwgan.marginals.pairs import MOMENTS_LABEL, measure_moments, plan_moments
 from dpwgan.marginals.queries import ANSWER_SENSITIVITY, QueryDiscriminator, plan_queries
 from dpwgan.marginals.settings import AnchorSettings
 from dpwgan.marginals.simplex import project_on_simplex
+from dpwgan.plan import Cost, Plan, Terms, make_plan
 from dpwgan.privacy.accountants.moments import MOMENTS
-from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.calibrate import noise_scale_for
-from dpwgan.privacy.choose import FamilyChoice, choose_accountant_for_family
-from dpwgan.privacy.events import Charge, gaussian
+from dpwgan.privacy.events import gaussian
 from dpwgan.privacy.journal import Arrays, Journal
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.randomness import Streams
@@ -103,14 +101,6 @@ class AnchorPlan:
     rounds: int
     ways: int
     scale: float
-    family: FamilyChoice | None = None
-
-    @property
-    def choice(self) -> FamilyChoice:
-        """The accountant and why, where the anchor has the whole budget."""
-        if self.family is None:
-            raise UsageError("this plan was not calibrated")
-        return self.family
 
     @property
     def attributes(self) -> int:
@@ -216,20 +206,17 @@ class AnchorPlan:
         return (self.rounds + 1) * _ROUND_STEPS * (self.kind == "queries") + self.settings.fit_steps
 
     @property
-    def memory_bytes(self) -> int:
-        """Estimate of what the fit holds at its peak: rows of groups, pairs of groups, codes and their copies."""
+    def cost(self) -> Cost:
+        """Rows of groups, pairs of groups, codes and their copies; the time of the releases and of the fit."""
         width = self.most_width if self.fit_ticks else 0
         levels = sum(attribute.cells for attribute in self.one_way_plan.attributes)
-        return int(self.row_bytes + 48 * levels + 20 * width**2 + 4 * 9 * self.choose_codes(width) * width)
+        return Cost(
+            row_bytes=4 * self.shape.records * (self.attributes + len(self.shape.spans)),
+            working_bytes=48 * levels + 20 * width**2 + 4 * 9 * self.choose_codes(width) * width,
+            seconds=self._estimate_seconds(),
+        )
 
-    @property
-    def row_bytes(self) -> int:
-        """The part of it that the rows take, which is on disk instead where they are."""
-        return 4 * self.shape.records * (self.attributes + len(self.shape.spans))
-
-    @property
-    def seconds(self) -> float:
-        """Estimate of the time that the releases and the fit take on two cores."""
+    def _estimate_seconds(self) -> float:
         one_ways = _SECONDS_OF_ONE_WAYS + self.attributes * _SECONDS_AN_ATTRIBUTE
         if not self.fit_ticks:
             return one_ways
@@ -257,14 +244,7 @@ class AnchorPlan:
 
 
 def lay_out_anchor(
-    shape: TableShape,
-    budget: Budget,
-    *,
-    kind: Kind,
-    settings: AnchorSettings,
-    neighboring_relation: NeighboringRelation,
-    other_charges: Sequence[Charge] = (),
-    share: float = 1.0,
+    shape: TableShape, terms: Terms, *, kind: Kind, settings: AnchorSettings, share: float = 1.0
 ) -> AnchorPlan:
     """Fixes the releases and how often each happens, where all of them have `share` of the budget, in units of rho.
 
@@ -274,10 +254,8 @@ def lay_out_anchor(
     # How far a lone count would stand out of its noise decides how many marginals are worth asking for.
     lone = noise_scale_for(
         accountant=MOMENTS,
-        budget=budget,
         charges=lambda scale: [(gaussian(noise_multiplier=scale), 1)],
-        neighboring_relation=neighboring_relation,
-        other_charges=other_charges,
+        **terms.setting,
     )
     strength = shape.records * math.sqrt(share) / lone
     one_way_plan = plan_one_ways(shape.spans)
@@ -296,33 +274,15 @@ def lay_out_anchor(
     )
 
 
-def plan_anchor(
-    shape: TableShape,
-    budget: Budget,
-    *,
-    kind: Kind,
-    settings: AnchorSettings,
-    accountant_rule: str,
-    neighboring_relation: NeighboringRelation,
-    other_charges: Sequence[Charge] = (),
-) -> AnchorPlan:
+def plan_anchor(shape: TableShape, terms: Terms, *, kind: Kind, settings: AnchorSettings) -> Plan[AnchorPlan]:
     """Fixes the releases of a run that has no others, and their noise.
 
     Privacy: sees public facts only.
     Raises: UsageError for an unknown rule, PrivacyError if the budget cannot be met.
     """
-    shared: dict[str, Any] = {
-        "budget": budget,
-        "neighboring_relation": neighboring_relation,
-        "other_charges": other_charges,
-    }
-    anchor = lay_out_anchor(shape, kind=kind, settings=settings, **shared)
-    choice = choose_accountant_for_family(
-        accountant_rule,
-        charges=lambda scale: [release.charge for release in replace(anchor, scale=scale).releases],
-        **shared,
-    )
-    return replace(anchor, scale=choice.noise_scale, family=choice)
+    first = lay_out_anchor(shape, terms, kind=kind, settings=settings)
+    choice = terms.calibrate(lambda scale: replace(first, scale=scale).releases)
+    return make_plan(replace(first, scale=choice.noise_scale), shape=shape, choice=choice)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -1,50 +1,20 @@
 """What every method offers: a plan from public facts, a fit that the ledger watches, and samples that need no rows."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from dpwgan.privacy.budget import Budget, NeighboringRelation
+from dpwgan.plan import Plan, Terms
 from dpwgan.privacy.certificate import Certificate
-from dpwgan.privacy.choose import AccountantChoice
-from dpwgan.privacy.events import Charge
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.randomness import Streams
-from dpwgan.privacy.release import Release
 from dpwgan.table.encoded import EncodedTable, TableShape
 from dpwgan.table.workers import Task, Team
 
 Progress = Callable[[int, int, float], None]
 """Told of steps done, steps in all and epsilon spent: public numbers."""
-
-
-class Plan(Protocol):
-    """What a run will do and cost, fixed before a row is read."""
-
-    @property
-    def choice(self) -> AccountantChoice:
-        """The accountant and why."""
-
-    @property
-    def releases(self) -> Sequence[Release]:
-        """What to reserve in the ledger."""
-
-    @property
-    def memory_bytes(self) -> int:
-        """Estimate of the memory that training takes."""
-
-    @property
-    def row_bytes(self) -> int:
-        """The part of it that the rows take, which is on disk instead where they are."""
-
-    @property
-    def seconds(self) -> float:
-        """Estimate of the time that fitting and sampling take on two cores, without what every run takes."""
-
-    def summary(self) -> dict[str, Any]:
-        """Settings as JSON-able pairs."""
 
 
 class FittedSynthesizer(Protocol):
@@ -71,22 +41,13 @@ class Method(Protocol):
     def make_settings(self, **asked: Any) -> Any:
         """Checks settings by name. Raises: UsageError."""
 
-    def plan(
-        self,
-        shape: TableShape,
-        budget: Budget,
-        *,
-        settings: Any,
-        accountant_rule: str,
-        neighboring_relation: NeighboringRelation,
-        other_charges: Sequence[Charge] = (),
-    ) -> Plan:
+    def plan(self, shape: TableShape, terms: Terms, *, settings: Any) -> Plan[Any]:
         """Fixes everything that decides privacy and cost. Privacy: sees the public shape only."""
 
     def fit(
         self,
         encoded: EncodedTable,
-        plan: Any,
+        plan: Plan[Any],
         *,
         streams: Streams,
         ledger: Ledger,
@@ -101,10 +62,12 @@ class Method(Protocol):
 class SharedMethod(Protocol):
     """What a method offers besides where several workers may have the rows between them."""
 
-    def check_shared(self, plan: Any) -> None:
+    def check_shared(self, plan: Plan[Any]) -> None:
         """Raises: UsageError if what is planned needs all rows in one place."""
 
-    def make_tasks(self, encoded: EncodedTable, plan: Any, *, streams: Streams, ledger: Ledger) -> Mapping[str, Task]:
+    def make_tasks(
+        self, encoded: EncodedTable, plan: Plan[Any], *, streams: Streams, ledger: Ledger
+    ) -> Mapping[str, Task]:
         """Gives what another worker than the chief does with its own rows when asked.
 
         Privacy: exact sums, for the chief to put noise on; each is charged before it happens.
@@ -113,7 +76,7 @@ class SharedMethod(Protocol):
     def fit(
         self,
         encoded: EncodedTable,
-        plan: Any,
+        plan: Plan[Any],
         *,
         streams: Streams,
         ledger: Ledger,

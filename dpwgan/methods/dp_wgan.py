@@ -18,7 +18,7 @@ from dpwgan.critic.plan import (
     TrainingPlan,
     choose_sampling_probability,
     choose_steps,
-    make_plan,
+    lay_out_training,
     plan_training,
 )
 from dpwgan.critic.sampler import MlpSampler
@@ -29,9 +29,7 @@ from dpwgan.marginals.mixture_sampler import MixtureSampler
 from dpwgan.marginals.serving import RowServer
 from dpwgan.methods.base import Progress
 from dpwgan.methods.settings import ALONE, AnchoredSettings
-from dpwgan.privacy.budget import Budget, NeighboringRelation
-from dpwgan.privacy.choose import AccountantChoice, choose_accountant_for_family
-from dpwgan.privacy.events import Charge, poisson_gaussian
+from dpwgan.plan import Cost, Plan, Terms, make_plan
 from dpwgan.privacy.randomness import Streams
 from dpwgan.privacy.release import Release
 from dpwgan.table.encoded import EncodedTable, Span, TableShape
@@ -60,40 +58,30 @@ class AnchoredPlan:
     critic: TrainingPlan
 
     @property
-    def choice(self) -> AccountantChoice:
-        """The accountant and why: chosen for the anchor's releases and the critic's steps together."""
-        return self.critic.choice
-
-    @property
     def releases(self) -> Sequence[Release]:
         """What to reserve in the ledger."""
         return [*self.anchor.releases, *self.critic.releases]
 
     @property
-    def memory_bytes(self) -> int:
-        """Estimate of the memory that the run takes: of the two phases, which follow each other, the larger one."""
+    def cost(self) -> Cost:
+        """The larger one of the two phases, which follow each other, and the time of both."""
         # The critic reads groups; how many there are is not known yet.
         spans = lay_out_groups(self.anchor.columns, self.anchor.most_sizes)
-        critic = replace(self.critic, shape=TableShape(records=self.critic.shape.records, spans=spans))
-        return self.row_bytes + max(phase.memory_bytes - phase.row_bytes for phase in (self.anchor, critic))
+        critic = replace(self.critic, shape=TableShape(records=self.critic.shape.records, spans=spans)).cost
+        anchor, encoded = self.anchor.cost, 4 * self.anchor.shape.records * len(self.anchor.shape.spans)
+        return Cost(
+            # Both phases count the encoded table, which is there once.
+            row_bytes=anchor.row_bytes + self.critic.cost.row_bytes - encoded,
+            working_bytes=max(anchor.working_bytes, critic.working_bytes),
+            seconds=anchor.seconds + self._estimate_steps(),
+        )
 
-    @property
-    def row_bytes(self) -> int:
-        """The part of it that the rows take, which is on disk instead where they are."""
-        encoded = 4 * self.anchor.shape.records * len(self.anchor.shape.spans)
-        # Both phases count the encoded table, which is there once.
-        return self.anchor.row_bytes + self.critic.row_bytes - encoded
-
-    @property
-    def seconds(self) -> float:
-        """Estimate of the time that both phases take on two cores."""
+    def _estimate_steps(self) -> float:
         settings, width = self.critic.settings, self.anchor.likely_width
         batch = self.critic.expected_batch_size * self.anchor.attributes * settings.hidden_critic[0]
         turns = settings.generator_steps / settings.critic_steps_per_generator_step
         turn = self.anchor.choose_codes(round(width)) * width * _SECONDS_A_CODE_CELL
-        return (
-            self.anchor.seconds + TENSORFLOW_SECONDS + self.critic.steps * (batch * SECONDS_A_ROW_CELL + turns * turn)
-        )
+        return TENSORFLOW_SECONDS + self.critic.steps * (batch * SECONDS_A_ROW_CELL + turns * turn)
 
     def summary(self) -> dict[str, Any]:
         """Gives the settings as JSON-able pairs."""
@@ -108,32 +96,19 @@ class AnchoredPlan:
         }
 
 
-def plan_anchored(
-    shape: TableShape,
-    budget: Budget,
-    *,
-    settings: AnchoredSettings,
-    accountant_rule: str,
-    neighboring_relation: NeighboringRelation,
-    other_charges: Sequence[Charge],
-) -> AnchoredPlan:
+def plan_anchored(shape: TableShape, terms: Terms, *, settings: AnchoredSettings) -> Plan[AnchoredPlan]:
     """Fixes an anchor's releases and the critic's steps as one family of charges, under one accountant.
 
     How the noise of a step stands to that of the anchor is fixed first, by the share that the critic is to have; then
     all noise is scaled together until the budget is met.
     Privacy: sees public facts only. Raises: PrivacyError if the budget cannot be met.
     """
-    shared: dict[str, Any] = {
-        "budget": budget,
-        "neighboring_relation": neighboring_relation,
-        "other_charges": other_charges,
-    }
     anchor = lay_out_anchor(
         shape,
+        terms,
         kind="moments" if settings.anchor == "moments" else "queries",
         settings=settings.fit,
         share=1.0 - settings.critic_share,
-        **shared,
     )
     probability = choose_sampling_probability(shape, settings.critic)
     steps = choose_steps(settings.critic, sampling_probability=probability)
@@ -143,25 +118,21 @@ def plan_anchored(
     # release with this noise. Only the ratio rests on this; the budget is met by the accountant.
     ratio = probability * math.sqrt(steps / settings.critic_share)
 
-    def charges(scale: float) -> list[Charge]:
-        anchored = replace(anchor, scale=scale / math.sqrt(1.0 - settings.critic_share))
-        critic = poisson_gaussian(sampling_probability=probability, noise_multiplier=max(1.0, ratio * scale))
-        return [*(release.charge for release in anchored.releases), (critic, steps)]
+    def lay_out(scale: float) -> AnchoredPlan:
+        return AnchoredPlan(
+            settings=settings,
+            anchor=replace(anchor, scale=scale / math.sqrt(1.0 - settings.critic_share)),
+            critic=lay_out_training(
+                shape,
+                settings.critic,
+                steps=steps,
+                sampling_probability=probability,
+                noise_multiplier=max(1.0, ratio * scale),
+            ),
+        )
 
-    choice = choose_accountant_for_family(accountant_rule, charges=charges, **shared)
-    scale = choice.noise_scale
-    return AnchoredPlan(
-        settings=settings,
-        anchor=replace(anchor, scale=scale / math.sqrt(1.0 - settings.critic_share)),
-        critic=make_plan(
-            shape,
-            settings.critic,
-            choice=choice,
-            steps=steps,
-            sampling_probability=probability,
-            noise_multiplier=max(1.0, ratio * scale),
-        ),
-    )
+    choice = terms.calibrate(lambda scale: lay_out(scale).releases)
+    return make_plan(lay_out(choice.noise_scale), shape=shape, choice=choice)
 
 
 class DpWgan:
@@ -184,26 +155,16 @@ class DpWgan:
         """Checks settings by name. Raises: UsageError."""
         return AnchoredSettings.make(self.name, asked)
 
-    def plan(
-        self,
-        shape: TableShape,
-        budget: Budget,
-        *,
-        settings: AnchoredSettings,
-        accountant_rule: str,
-        neighboring_relation: NeighboringRelation,
-        other_charges: Sequence[Charge] = (),
-    ) -> TrainingPlan | AnchoredPlan:
+    def plan(self, shape: TableShape, terms: Terms, *, settings: AnchoredSettings) -> Plan[TrainingPlan | AnchoredPlan]:
         """Fixes releases, batch, noise and steps. Privacy: sees the public shape only. Raises: PrivacyError."""
-        shared: dict[str, Any] = {"accountant_rule": accountant_rule, "neighboring_relation": neighboring_relation}
         if settings.anchor == "none":
-            return plan_training(shape, budget, settings=settings.critic, other_charges=other_charges, **shared)
-        return plan_anchored(shape, budget, settings=settings, other_charges=other_charges, **shared)
+            return plan_training(shape, terms, settings=settings.critic)
+        return plan_anchored(shape, terms, settings=settings)
 
     def fit(
         self,
         encoded: EncodedTable,
-        plan: TrainingPlan | AnchoredPlan,
+        plan: Plan[TrainingPlan | AnchoredPlan],
         *,
         streams: Streams,
         ledger: Ledger,
@@ -219,9 +180,9 @@ class DpWgan:
         Raises: PrivacyError, ResourceError, UsageError.
         """
         run: dict[str, Any] = {"streams": streams, "ledger": ledger, "progress": progress, "team": team}
-        if isinstance(plan, AnchoredPlan):
-            return self._fit_anchored(encoded, plan, device=device, threads=threads, **run)
-        return self._fit_alone(encoded, plan, device=device, threads=threads, **run)
+        if isinstance(plan.design, AnchoredPlan):
+            return self._fit_anchored(encoded, plan.design, device=device, threads=threads, **run)
+        return self._fit_alone(encoded, plan.design, device=device, threads=threads, **run)
 
     def _fit_anchored(
         self,
@@ -332,13 +293,13 @@ class DpWgan:
             )
         return MlpSampler(weights=weights, spans=spans)
 
-    def check_shared(self, plan: TrainingPlan | AnchoredPlan) -> None:
+    def check_shared(self, plan: Plan[TrainingPlan | AnchoredPlan]) -> None:
         """Raises: UsageError if what is planned needs all rows in one place: the reference engine."""
-        if isinstance(plan, TrainingPlan) and plan.settings.engine == "reference":
+        if isinstance(plan.design, TrainingPlan) and plan.design.settings.engine == "reference":
             raise UsageError("the reference engine needs all rows on one machine: several workers need the fused one")
 
     def make_tasks(
-        self, encoded: EncodedTable, plan: TrainingPlan | AnchoredPlan, *, streams: Streams, ledger: Ledger
+        self, encoded: EncodedTable, plan: Plan[TrainingPlan | AnchoredPlan], *, streams: Streams, ledger: Ledger
     ) -> Mapping[str, Task]:
         """Gives what another worker than the chief does with its own rows when asked."""
         # Taking part means TensorFlow, which is imported by then.
@@ -353,17 +314,18 @@ class DpWgan:
             return ShareOfGradients(rows, critic=critic, plan=critic_plan)
 
         steps = ledger.open(CRITIC_LABEL, with_noise=False)
-        if isinstance(plan, TrainingPlan):
-            alone = make_share(encoded, plan)
+        design = plan.design
+        if isinstance(design, TrainingPlan):
+            alone = make_share(encoded, design)
             return {GRADIENTS_TASK: lambda argument, array: alone.sum_batch(array, steps=steps)}
-        server = RowServer(encoded, plan.anchor.one_way_plan)
+        server = RowServer(encoded, design.anchor.one_way_plan)
         shares: list[ShareOfGradients] = []
 
         def sum_gradients(argument: Any, array: Numbers) -> Numbers:
             if not shares:  # the groups are there with the first step
                 groups, layout = server.get_groups()
-                spans = lay_out_groups(plan.anchor.columns, layout.sizes)
-                shares.append(make_share(_as_table(groups, spans), plan.critic))
+                spans = lay_out_groups(design.anchor.columns, layout.sizes)
+                shares.append(make_share(_as_table(groups, spans), design.critic))
             return shares[0].sum_batch(array, steps=steps)
 
         return {**server.tasks, GRADIENTS_TASK: sum_gradients}

@@ -1,6 +1,6 @@
 """Independent noisy one-way marginals: the baseline that every other method has to beat, and nothing of a paper."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from dpwgan.marginals.anchor import AnchorPlan, fit_anchor, plan_anchor
@@ -8,8 +8,7 @@ from dpwgan.marginals.mixture_sampler import MixtureSampler
 from dpwgan.marginals.serving import RowServer
 from dpwgan.marginals.settings import AnchorSettings
 from dpwgan.methods.base import Progress
-from dpwgan.privacy.budget import Budget, NeighboringRelation
-from dpwgan.privacy.events import Charge
+from dpwgan.plan import Plan, Terms
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.randomness import Streams
 from dpwgan.settings import MethodSettings
@@ -31,31 +30,14 @@ class Independent:
         """Takes no settings. Raises: UsageError for any."""
         return MethodSettings.make(self.name, asked)
 
-    def plan(
-        self,
-        shape: TableShape,
-        budget: Budget,
-        *,
-        settings: MethodSettings,
-        accountant_rule: str,
-        neighboring_relation: NeighboringRelation,
-        other_charges: Sequence[Charge] = (),
-    ) -> AnchorPlan:
+    def plan(self, shape: TableShape, terms: Terms, *, settings: MethodSettings) -> Plan[AnchorPlan]:
         """Fixes the noise. Privacy: sees the public shape only. Raises: PrivacyError."""
-        return plan_anchor(
-            shape,
-            budget,
-            kind="one-ways",
-            settings=AnchorSettings(),
-            accountant_rule=accountant_rule,
-            neighboring_relation=neighboring_relation,
-            other_charges=other_charges,
-        )
+        return plan_anchor(shape, terms, kind="one-ways", settings=AnchorSettings())
 
     def fit(
         self,
         encoded: EncodedTable,
-        plan: AnchorPlan,
+        plan: Plan[AnchorPlan],
         *,
         streams: Streams,
         ledger: Ledger,
@@ -68,14 +50,14 @@ class Independent:
 
         `device` and `threads` have nothing to do here.
         """
-        fitted = fit_anchor(encoded, plan, streams=streams, ledger=ledger, progress=progress, team=team)
+        fitted = fit_anchor(encoded, plan.design, streams=streams, ledger=ledger, progress=progress, team=team)
         return MixtureSampler(probabilities=fitted.generator.probabilities(), coarsening=fitted.coarsening)
 
-    def check_shared(self, plan: AnchorPlan) -> None:
+    def check_shared(self, plan: Plan[AnchorPlan]) -> None:
         """Has nothing to refuse: counts can always be added up."""
 
     def make_tasks(
-        self, encoded: EncodedTable, plan: AnchorPlan, *, streams: Streams, ledger: Ledger
+        self, encoded: EncodedTable, plan: Plan[AnchorPlan], *, streams: Streams, ledger: Ledger
     ) -> Mapping[str, Task]:
         """Gives what another worker than the chief does with its own rows when asked."""
-        return RowServer(encoded, plan.one_way_plan).tasks
+        return RowServer(encoded, plan.design.one_way_plan).tasks

@@ -34,10 +34,9 @@ from dpwgan.methods.published.one_layer import (
     train_one_layer,
 )
 from dpwgan.methods.settings import QueryGanSettings
-from dpwgan.privacy.budget import Budget, NeighboringRelation
+from dpwgan.plan import Cost, Plan, Terms, make_plan
 from dpwgan.privacy.certificate import Certificate, bound_worst_error, gaussian_slack
-from dpwgan.privacy.choose import FamilyChoice, choose_accountant_for_family
-from dpwgan.privacy.events import Charge, gaussian
+from dpwgan.privacy.events import gaussian
 from dpwgan.privacy.journal import Arrays
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.randomness import Streams
@@ -77,7 +76,6 @@ class QueryGanPlan:
     settings: QueryGanSettings
     anchor: AnchorPlan
     extra: tuple[Release, ...]
-    choice: FamilyChoice
 
     @property
     def releases(self) -> Sequence[Release]:
@@ -85,25 +83,18 @@ class QueryGanPlan:
         return [*self.anchor.releases, *self.extra]
 
     @property
-    def memory_bytes(self) -> int:
-        """Estimate of the memory that the fit takes."""
+    def cost(self) -> Cost:
+        """The anchor's, and that of the networks where they play."""
         if self.settings.oracle == "marginals":
-            return self.anchor.memory_bytes
-        width = self.anchor.most_width
-        codes = _BYTES_OF_A_CODES_GROUP * self.choose_codes(width) * width
-        return self.anchor.memory_bytes - self.anchor.row_bytes + self.row_bytes + codes
-
-    @property
-    def row_bytes(self) -> int:
-        """The part of it that the rows take, which is on disk instead where they are."""
-        # A network's training keeps the curvature of each row's loss, a float64.
-        return self.anchor.row_bytes + (8 * self.anchor.shape.records if self.settings.oracle == "one-layer" else 0)
-
-    @property
-    def seconds(self) -> float:
-        """Estimate of the time on two cores."""
-        cells = self.anchor.shape.records * self.anchor.attributes
-        return self.anchor.seconds + self.networks * (_SECONDS_A_NETWORK + cells * _SECONDS_A_NETWORKS_CELL)
+            return self.anchor.cost
+        width, records = self.anchor.most_width, self.anchor.shape.records
+        a_network = _SECONDS_A_NETWORK + records * self.anchor.attributes * _SECONDS_A_NETWORKS_CELL
+        return self.anchor.cost + Cost(
+            # A network's training keeps the curvature of each row's loss, a float64.
+            row_bytes=8 * records,
+            working_bytes=_BYTES_OF_A_CODES_GROUP * self.choose_codes(width) * width,
+            seconds=self.networks * a_network,
+        )
 
     @property
     def networks(self) -> int:
@@ -138,54 +129,38 @@ class QueryGan:
         """Checks settings by name. Raises: UsageError."""
         return QueryGanSettings.make(self.name, asked)
 
-    def plan(
-        self,
-        shape: TableShape,
-        budget: Budget,
-        *,
-        settings: QueryGanSettings,
-        accountant_rule: str,
-        neighboring_relation: NeighboringRelation,
-        other_charges: Sequence[Charge] = (),
-    ) -> QueryGanPlan:
+    def plan(self, shape: TableShape, terms: Terms, *, settings: QueryGanSettings) -> Plan[QueryGanPlan]:
         """Fixes all releases and their noise. Privacy: sees the public shape only. Raises: PrivacyError."""
         networks = settings.oracle == "one-layer"
-        shared: dict[str, Any] = {
-            "budget": budget,
-            "neighboring_relation": neighboring_relation,
-            "other_charges": other_charges,
-        }
-        anchor = lay_out_anchor(shape, kind="one-ways" if networks else "queries", settings=settings.fit, **shared)
+        anchor = lay_out_anchor(shape, terms, kind="one-ways" if networks else "queries", settings=settings.fit)
         rounds = settings.fit.rounds or _ONE_LAYER_ROUNDS
 
-        def release(scale: float) -> tuple[AnchorPlan, tuple[Release, ...]]:
+        def lay_out(scale: float) -> QueryGanPlan:
+            extra: Sequence[Release] = ()  # one column has no pair, and nothing to certify
+            share = 0.0
             if networks:
-                lines = plan_one_layer(
+                share = _ONE_LAYER_SHARE
+                extra = plan_one_layer(
                     rounds,
                     records=shape.records,
                     synthetic_rows=settings.fit.codes or _ONE_LAYER_CODES,
                     attributes=anchor.attributes,
                     regularization=_REGULARIZATION,
-                    scale=scale * math.sqrt(1.5 * rounds / _ONE_LAYER_SHARE),
+                    scale=scale * math.sqrt(1.5 * rounds / share),
                 )
-                return replace(anchor, scale=scale / math.sqrt(1.0 - _ONE_LAYER_SHARE)), tuple(lines)
-            if anchor.attributes < 2:
-                return replace(anchor, scale=scale), ()  # no pair, and nothing to certify
-            line = plan_certificate(noise_multiplier=scale / math.sqrt(_CERTIFICATE_SHARE), records=shape.records)
-            return replace(anchor, scale=scale / math.sqrt(1.0 - _CERTIFICATE_SHARE)), (line,)
+            elif anchor.attributes > 1:
+                share = _CERTIFICATE_SHARE
+                extra = [plan_certificate(noise_multiplier=scale / math.sqrt(share), records=shape.records)]
+            rest = replace(anchor, scale=scale / math.sqrt(1.0 - share))
+            return QueryGanPlan(settings=settings, anchor=rest, extra=tuple(extra))
 
-        def charges(scale: float) -> list[Charge]:
-            plan, extra = release(scale)
-            return [line.charge for line in (*plan.releases, *extra)]
-
-        choice = choose_accountant_for_family(accountant_rule, charges=charges, **shared)
-        planned, extra = release(choice.noise_scale)
-        return QueryGanPlan(settings=settings, anchor=planned, extra=extra, choice=choice)
+        choice = terms.calibrate(lambda scale: lay_out(scale).releases)
+        return make_plan(lay_out(choice.noise_scale), shape=shape, choice=choice)
 
     def fit(
         self,
         encoded: EncodedTable,
-        plan: QueryGanPlan,
+        plan: Plan[QueryGanPlan],
         *,
         streams: Streams,
         ledger: Ledger,
@@ -195,30 +170,31 @@ class QueryGan:
         team: Team | None = None,
     ) -> MixtureSampler:
         """Plays the game and certifies its end. Privacy: every release is charged before. Raises: PrivacyError."""
-        make_generator = choose_maker(plan.anchor, rng=streams.model, device=device, threads=threads)
+        design = plan.design
+        make_generator = choose_maker(design.anchor, rng=streams.model, device=device, threads=threads)
         # One-ways alone are no progress to show where networks follow.
-        networks = plan.settings.oracle == "one-layer"
+        networks = design.settings.oracle == "one-layer"
         with on_one_thread():
             fitted = fit_anchor(
                 encoded,
-                plan.anchor,
+                design.anchor,
                 streams=streams,
                 ledger=ledger,
                 progress=(lambda done, of, epsilon: None) if networks else progress,
                 make_generator=make_generator,
                 team=team,
             )
-        records, add_up = plan.anchor.shape.records, alone if team is None else team.add_up
+        records, add_up = plan.shape.records, alone if team is None else team.add_up
         if networks:
             probabilities = _play_one_layer(
-                fitted, plan, streams=streams, ledger=ledger, progress=progress, add_up=add_up
+                fitted, design, streams=streams, ledger=ledger, progress=progress, add_up=add_up
             )
             probabilities, certificate = _keep_certified(
                 probabilities,
-                lambda: _certify_one_layer(fitted, plan, probabilities, ledger=ledger, add_up=add_up),
+                lambda: _certify_one_layer(fitted, design, probabilities, ledger=ledger, add_up=add_up),
                 ledger=ledger,
             )
-        elif not plan.extra:
+        elif not design.extra:
             return MixtureSampler(probabilities=fitted.generator.probabilities(), coarsening=fitted.coarsening)
         else:
             probabilities = fitted.generator.probabilities()
@@ -231,15 +207,15 @@ class QueryGan:
             probabilities, certificate = _keep_certified(probabilities, certify, ledger=ledger)
         return MixtureSampler(probabilities=probabilities, coarsening=fitted.coarsening, certificate=certificate)
 
-    def check_shared(self, plan: QueryGanPlan) -> None:
+    def check_shared(self, plan: Plan[QueryGanPlan]) -> None:
         """Has nothing to refuse: counts can always be added up, and so can a network's gradients."""
 
     def make_tasks(
-        self, encoded: EncodedTable, plan: QueryGanPlan, *, streams: Streams, ledger: Ledger
+        self, encoded: EncodedTable, plan: Plan[QueryGanPlan], *, streams: Streams, ledger: Ledger
     ) -> Mapping[str, Task]:
         """Gives what another worker than the chief does with its own rows when asked."""
-        server = RowServer(encoded, plan.anchor.one_way_plan)
-        if plan.settings.oracle == "marginals":
+        server = RowServer(encoded, plan.design.anchor.one_way_plan)
+        if plan.design.settings.oracle == "marginals":
             return server.tasks
         return {**server.tasks, **OneLayerServer(server.get_groups).tasks}
 

@@ -59,9 +59,10 @@ from dpwgan.marginals.one_ways import OneWayPlan, plan_one_ways
 from dpwgan.marginals.simplex import project_on_simplex
 from dpwgan.methods.base import Progress
 from dpwgan.methods.settings import RonGaussSettings
+from dpwgan.plan import Cost, Plan, Terms, make_plan
 from dpwgan.privacy.accountants.basic import BASIC
-from dpwgan.privacy.budget import Budget, NeighboringRelation
-from dpwgan.privacy.choose import FamilyChoice, choose_accountant_for_family
+from dpwgan.privacy.budget import NeighboringRelation
+from dpwgan.privacy.choose import AccountantChoice, FamilyChoice, choose_accountant_for_family
 from dpwgan.privacy.events import Charge, Event, Gaussian, Laplace, Wishart, gaussian, laplace, wishart
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.randomness import Streams
@@ -107,7 +108,6 @@ class RonGaussPlan:
 
     shape: TableShape
     settings: RonGaussSettings
-    choice: FamilyChoice
     counts: Noise
     covariance: MatrixNoise
     label: Span | None
@@ -158,26 +158,20 @@ class RonGaussPlan:
         ]
 
     @property
-    def memory_bytes(self) -> int:
-        """Estimate of what the fit holds at its peak: rows of groups, histograms, projections and matrices."""
-        levels = sum(attribute.cells for attribute in self.one_way_plan.attributes)
-        model = 8 * (4 * _most_width(self.one_way_plan) * self.dimension + 8 * self.dimension**2)
-        return int(self.row_bytes + self.classes * (40 * levels + model) + 128 * 2**20)
-
-    @property
-    def row_bytes(self) -> int:
-        """The part of it that the rows take, which is on disk instead where they are."""
-        return self.shape.records * (8 * len(self.one_way_plan.attributes) + 16)
-
-    @property
-    def seconds(self) -> float:
-        """Estimate of the time that fitting and sampling take on two cores.
+    def cost(self) -> Cost:
+        """Rows of groups, histograms, projections and matrices; the time of fitting and of sampling.
 
         Measured on RAND HIE, adult, IPUMS and a made-up census, in 18 to 655 dimensions of widths of 18 to 3,358.
         """
-        width, p = _most_width(self.one_way_plan), self.dimension
-        fit = p * (len(self.one_way_plan.attributes) * 2e-9 + p * 5e-10) + width * 2e-9
-        return 0.8 + self.shape.records * (fit + width * p * 3e-10) + self.classes * (width + p) * p * p * 1e-9
+        attributes, width, p = self.one_way_plan.attributes, _most_width(self.one_way_plan), self.dimension
+        levels = sum(attribute.cells for attribute in attributes)
+        model = 8 * (4 * width * p + 8 * p**2)
+        fit = p * (len(attributes) * 2e-9 + p * 5e-10) + width * 2e-9
+        return Cost(
+            row_bytes=self.shape.records * (8 * len(attributes) + 16),
+            working_bytes=self.classes * (40 * levels + model) + 128 * 2**20,
+            seconds=0.8 + self.shape.records * (fit + width * p * 3e-10) + self.classes * (width + p) * p * p * 1e-9,
+        )
 
     def summary(self) -> dict[str, Any]:
         """Gives the settings, those asked for and those chosen, as JSON-able pairs."""
@@ -202,7 +196,6 @@ class RonGaussImagePlan:
 
     shape: TableShape
     settings: RonGaussSettings
-    choice: FamilyChoice
     centre: Noise
     means: Noise
     covariance: MatrixNoise
@@ -255,27 +248,20 @@ class RonGaussImagePlan:
         ]
 
     @property
-    def memory_bytes(self) -> int:
-        """Estimate of what the fit holds at its peak: the rows, the basis, matrices and the model."""
-        pixels, p, classes = len(self.grid.sources), self.dimension, self.grid.classes
-        matrices = classes if self.by_class else 1
-        model = 8 * pixels * (3 * p + 12 * classes + 2 * matrices * p) + 8 * p * p * (4 * matrices + 6)
-        return int(self.row_bytes + model + 192 * 2**20)
-
-    @property
-    def row_bytes(self) -> int:
-        """The part of it that the rows take, which is on disk instead where they are."""
-        return 4 * self.shape.records * (len(self.grid.sources) + 1)
-
-    @property
-    def seconds(self) -> float:
-        """Estimate of the time that the fit takes on two cores.
+    def cost(self) -> Cost:
+        """The rows, the basis, matrices and the model; the time of the fit.
 
         Measured on MNIST at epsilon 1 and 10, in 49, 309 and 784 dimensions.
         """
         pixels, p, classes = len(self.grid.sources), self.dimension, self.grid.classes
+        matrices = classes if self.by_class else 1
+        model = 8 * pixels * (3 * p + 12 * classes + 2 * matrices * p) + 8 * p * p * (4 * matrices + 6)
         rows = self.shape.records * p * (pixels * 3e-10 + p * 1e-10)
-        return 0.5 + rows + classes * (pixels * 5e-5 + p**3 * 6e-10)
+        return Cost(
+            row_bytes=4 * self.shape.records * (pixels + 1),
+            working_bytes=model + 192 * 2**20,
+            seconds=0.5 + rows + classes * (pixels * 5e-5 + p**3 * 6e-10),
+        )
 
     def summary(self) -> dict[str, Any]:
         """Gives the settings, those asked for and those chosen, as JSON-able pairs."""
@@ -315,15 +301,8 @@ class RonGauss:
         return RonGaussSettings.make(self.name, asked)
 
     def plan(
-        self,
-        shape: TableShape,
-        budget: Budget,
-        *,
-        settings: RonGaussSettings,
-        accountant_rule: str,
-        neighboring_relation: NeighboringRelation,
-        other_charges: Sequence[Charge] = (),
-    ) -> RonGaussPlan | RonGaussImagePlan:
+        self, shape: TableShape, terms: Terms, *, settings: RonGaussSettings
+    ) -> Plan[RonGaussPlan | RonGaussImagePlan]:
         """Fixes all releases, their noise and the dimensions. Privacy: sees the public shape only.
 
         Raises: UsageError for a label that is no column of codes or a dimension beyond the table's width, PrivacyError
@@ -339,12 +318,9 @@ class RonGauss:
         rest = 1.0 - _CENTRE_SHARE
         choose = _choose_laplace if settings.noise == "laplace" else _choose_gaussian
         choice = choose(
-            accountant_rule,
-            budget,
+            terms,
             shares=[share, 1.0 - share] if grid is None else [_CENTRE_SHARE, rest * share, rest * (1.0 - share)],
             factors=get_factors(shape, settings),
-            neighboring_relation=neighboring_relation,
-            other_charges=other_charges,
         )
         events = [event for event, _ in choice.chosen_charges]
         return lay_out_releases(shape, settings=settings, events=events, choice=choice)
@@ -352,7 +328,7 @@ class RonGauss:
     def fit(
         self,
         encoded: EncodedTable,
-        plan: RonGaussPlan | RonGaussImagePlan,
+        plan: Plan[RonGaussPlan | RonGaussImagePlan],
         *,
         streams: Streams,
         ledger: Ledger,
@@ -365,9 +341,10 @@ class RonGauss:
         `device` and `threads` have nothing to do here.
         Raises: PrivacyError from the ledger.
         """
-        if isinstance(plan, RonGaussImagePlan):
-            return _fit_images(encoded, plan, streams=streams, ledger=ledger, progress=progress)
-        return _fit_table(encoded, plan, streams=streams, ledger=ledger, progress=progress)
+        design = plan.design
+        if isinstance(design, RonGaussImagePlan):
+            return _fit_images(encoded, design, streams=streams, ledger=ledger, progress=progress)
+        return _fit_table(encoded, design, streams=streams, ledger=ledger, progress=progress)
 
 
 # ------------------------------------------------------------------------------------------------------------- plans
@@ -381,8 +358,8 @@ def get_factors(shape: TableShape, settings: RonGaussSettings) -> list[float]:
 
 
 def lay_out_releases(
-    shape: TableShape, *, settings: RonGaussSettings, events: Sequence[Event], choice: FamilyChoice
-) -> RonGaussPlan | RonGaussImagePlan:
+    shape: TableShape, *, settings: RonGaussSettings, events: Sequence[Event], choice: AccountantChoice
+) -> Plan[RonGaussPlan | RonGaussImagePlan]:
     """Chooses coordinates and dimensions of releases whose noise was chosen by the caller, `events` in their order.
 
     The events have the factors of `get_factors`, which hold whatever is chosen here.
@@ -395,10 +372,12 @@ def lay_out_releases(
     grid = _find_images(shape, settings)
     if len(noises) != (1 if grid is None else 2):
         raise DpwganError("Internal error: counts or means have other noise than was planned.")
-    shared: dict[str, Any] = {"shape": shape, "settings": settings, "choice": choice, "covariance": covariance}
+    design: RonGaussPlan | RonGaussImagePlan
     if grid is None:
-        return _lay_out_table(noises[0], **shared)
-    return _lay_out_images(*noises, grid=grid, **shared)
+        design = _lay_out_table(*noises, covariance=covariance, shape=shape, settings=settings)
+    else:
+        design = _lay_out_images(*noises, covariance=covariance, grid=grid, shape=shape, settings=settings)
+    return make_plan(design, shape=shape, choice=choice)
 
 
 def _find_images(shape: TableShape, settings: RonGaussSettings) -> ImageGrid | None:
@@ -407,7 +386,7 @@ def _find_images(shape: TableShape, settings: RonGaussSettings) -> ImageGrid | N
 
 
 def _lay_out_table(
-    counts: Noise, *, shape: TableShape, settings: RonGaussSettings, choice: FamilyChoice, covariance: MatrixNoise
+    counts: Noise, *, covariance: MatrixNoise, shape: TableShape, settings: RonGaussSettings
 ) -> RonGaussPlan:
     label = _find_label(shape.spans, settings.label)
     spans = shape.spans if label is None else leave_out(shape.spans, label)
@@ -425,7 +404,6 @@ def _lay_out_table(
     return RonGaussPlan(
         shape=shape,
         settings=settings,
-        choice=choice,
         counts=counts,
         covariance=covariance,
         label=label,
@@ -439,11 +417,10 @@ def _lay_out_images(
     centre: Noise,
     means: Noise,
     *,
+    covariance: MatrixNoise,
     grid: ImageGrid,
     shape: TableShape,
     settings: RonGaussSettings,
-    choice: FamilyChoice,
-    covariance: MatrixNoise,
 ) -> RonGaussImagePlan:
     pixels, classes, records = len(grid.sources), grid.classes, shape.records
     most, dimension = min(pixels, MOST_DIMENSION), settings.projection_dimension
@@ -456,7 +433,6 @@ def _lay_out_images(
     return RonGaussImagePlan(
         shape=shape,
         settings=settings,
-        choice=choice,
         centre=centre,
         means=means,
         covariance=covariance,
@@ -689,42 +665,33 @@ def _choose_radius(pictures: Floats, shares: Floats, projection: ImageProjection
 # ------------------------------------------------------------------------------------------------------------- budgets
 
 
-def _choose_laplace(
-    rule: str,
-    budget: Budget,
-    *,
-    shares: Sequence[float],
-    factors: Sequence[float],
-    neighboring_relation: NeighboringRelation,
-    other_charges: Sequence[Charge],
-) -> FamilyChoice:
+def _choose_laplace(terms: Terms, *, shares: Sequence[float], factors: Sequence[float]) -> FamilyChoice:
     """Splits epsilon between the releases; the sum is epsilon, whoever adds it up.
 
     Raises: PrivacyError if the other charges leave nothing.
     """
-    spent = BASIC.get_epsilon(other_charges, delta=budget.delta, neighboring_relation=neighboring_relation)
+    budget, relation = terms.budget, terms.neighboring_relation
+    spent = BASIC.get_epsilon(terms.other_charges, delta=budget.delta, neighboring_relation=relation)
     # Sums are rounded up by the accountant; this is more than all of it.
     left = (budget.epsilon - spent) * (1 - 1e-9)
     if not left > 0:
         raise PrivacyError(f"The other charges leave nothing of the budget of epsilon {budget.epsilon:g}.")
-    replacing = neighboring_relation is NeighboringRelation.REPLACE_ONE
+    replacing = relation is NeighboringRelation.REPLACE_ONE
     del factors  # of Gaussian noise
     factor = PURE_REPLACE_ONE_FACTOR
     epsilons = [share * left / (factor if replacing else 1.0) for share in shares]
     events: list[Event] = [laplace(epsilon=epsilon, replace_one_factor=factor) for epsilon in epsilons[:-1]]
     events.append(wishart(epsilon=epsilons[-1], replace_one_factor=factor))
     charges = [(event, 1) for event in events]
-    total = BASIC.get_epsilon((*other_charges, *charges), delta=budget.delta, neighboring_relation=neighboring_relation)
+    total = BASIC.get_epsilon((*terms.other_charges, *charges), delta=budget.delta, neighboring_relation=relation)
     if not total <= budget.epsilon:
         raise PrivacyError(f"The planned releases would cost epsilon {total:.6g} of {budget.epsilon:g}.")
     return FamilyChoice(
         accountant=BASIC,
-        rule=rule,
-        budget=budget,
-        neighboring_relation=neighboring_relation,
+        rule=terms.accountant_rule,
+        **terms.setting,
         noise=1 / left,
         chosen_charges=tuple(charges),
-        other_charges=tuple(other_charges),
         reason=(
             "releases with Laplace and Wishart noise have an epsilon each and no delta; epsilons are added, "
             "whatever accountant is asked for: "
@@ -735,22 +702,12 @@ def _choose_laplace(
     )
 
 
-def _choose_gaussian(
-    rule: str,
-    budget: Budget,
-    *,
-    shares: Sequence[float],
-    factors: Sequence[float],
-    neighboring_relation: NeighboringRelation,
-    other_charges: Sequence[Charge],
-) -> FamilyChoice:
+def _choose_gaussian(terms: Terms, *, shares: Sequence[float], factors: Sequence[float]) -> FamilyChoice:
     """Chooses the accountant and the least noise, rho split between the releases. Raises: PrivacyError."""
     return choose_accountant_for_family(
-        rule,
-        budget=budget,
+        terms.accountant_rule,
         charges=lambda scale: share_out(scale, shares=shares, factors=factors),
-        neighboring_relation=neighboring_relation,
-        other_charges=other_charges,
+        **terms.setting,
     )
 
 

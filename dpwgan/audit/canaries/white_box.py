@@ -25,7 +25,7 @@ from dpwgan.app.planning import RunPlan
 from dpwgan.audit.canaries.lower_bound import MOST_EPSILON, Signal, bound_stddev, epsilon_of_signals
 from dpwgan.audit.canaries.watch import MakeSource, Numbers, Record, Seen, fit_watched, replay
 from dpwgan.errors import AuditError
-from dpwgan.privacy.events import PoissonGaussian
+from dpwgan.privacy.events import Gaussian, PoissonGaussian
 from dpwgan.privacy.noise_source import NoiseSource
 from dpwgan.privacy.randomness import Streams, make_streams
 from dpwgan.privacy.release import Release
@@ -158,7 +158,11 @@ def bound_record(
         bounds.append(
             replace(
                 line,
-                claimed_noise=float(event.noise_multiplier),
+                claimed_noise=(
+                    event.noise_multiplier
+                    if isinstance(event, (Gaussian, PoissonGaussian))
+                    else release.stddev / release.sensitivity
+                ),
                 measured_noise=noise,
                 influence=influence,
                 found=max(alternative, epsilon_of_signals([signal], delta=delta)),

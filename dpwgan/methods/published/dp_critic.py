@@ -1,7 +1,6 @@
 """A critic with noisy features. Triastcyn, Faltings 2019: Generating Artificial Data for Private Deep Learning."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpwgan.critic.finite import refuse_unless_finite
-from dpwgan.critic.plan import CRITIC_LABEL, TENSORFLOW_SECONDS, TrainingPlan, make_plan, plan_training
+from dpwgan.critic.plan import CRITIC_LABEL, TENSORFLOW_SECONDS, TrainingPlan, lay_out_training, plan_training
 from dpwgan.critic.sampler import MlpSampler
 from dpwgan.critic.settings import DpWganSettings
 from dpwgan.errors import UsageError
@@ -20,9 +19,8 @@ from dpwgan.methods.published.game import Game, build_networks, count_classes, p
 from dpwgan.methods.published.image_samplers import ConvSampler, LabelledSampler
 from dpwgan.methods.published.plain_game import PlainPlan, fit_plainly
 from dpwgan.methods.settings import DpCriticSettings
-from dpwgan.privacy.budget import Budget, NeighboringRelation
-from dpwgan.privacy.choose import AccountantChoice, choose_accountant_for_family, choose_nothing
-from dpwgan.privacy.events import Charge, Gaussian, Unprotected, gaussian, poisson_gaussian
+from dpwgan.plan import Cost, Plan, Terms, make_plan
+from dpwgan.privacy.events import Gaussian, Unprotected, gaussian
 from dpwgan.privacy.journal import Arrays
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.randomness import Streams
@@ -87,11 +85,6 @@ class FormalPlan:
     critic: TrainingPlan
 
     @property
-    def choice(self) -> AccountantChoice:
-        """The accountant and why."""
-        return self.critic.choice
-
-    @property
     def releases(self) -> list[Release]:
         """What to reserve in the ledger."""
         mechanism = "Gaussian on the sum of clipped per-record gradients of the critic's loss, its penalty included"
@@ -108,25 +101,18 @@ class FormalPlan:
         return [classes, steps]
 
     @property
-    def memory_bytes(self) -> int:
-        """Estimate of the memory that training takes."""
+    def cost(self) -> Cost:
+        """That of the game, and gradients row by row; of images that of both small networks."""
         if self.frame is None:
-            return self.game.memory_bytes + 512 * 2**20
-        rows = self.game.batch_size + self.critic.generated_batch_size + _IMAGE_GENERATOR_BATCH
-        return int(self.row_bytes + 4 * rows * (4 * len(self.frame.grid.sources) + 8 * _DIMENSION**2) + 512 * 2**20)
-
-    @property
-    def row_bytes(self) -> int:
-        """The part of it that the rows take, which is on disk instead where they are."""
-        return self.game.row_bytes
-
-    @property
-    def seconds(self) -> float:
-        """Estimate of the training time on two cores."""
-        if self.frame is None:
-            return self.game.seconds
+            return self.game.cost + Cost(working_bytes=512 * 2**20)
+        pixels = len(self.frame.grid.sources)
+        held = self.game.batch_size + self.critic.generated_batch_size + _IMAGE_GENERATOR_BATCH
         rows = self.game.batch_size + _IMAGE_GENERATOR_STEPS * _IMAGE_GENERATOR_BATCH
-        return TENSORFLOW_SECONDS + self.game.steps * rows * (_SECONDS_A_ROW + len(self.frame.grid.sources) * 2e-8)
+        return Cost(
+            row_bytes=self.game.cost.row_bytes,
+            working_bytes=4 * held * (4 * pixels + 8 * _DIMENSION**2) + 512 * 2**20,
+            seconds=TENSORFLOW_SECONDS + self.game.steps * rows * (_SECONDS_A_ROW + pixels * 2e-8),
+        )
 
     def summary(self) -> dict[str, Any]:
         """Gives the settings as JSON-able pairs."""
@@ -157,27 +143,13 @@ class DpCritic:
         """Checks settings by name. Raises: UsageError."""
         return DpCriticSettings.make(self.name, asked)
 
-    def plan(
-        self,
-        shape: TableShape,
-        budget: Budget,
-        *,
-        settings: DpCriticSettings,
-        accountant_rule: str,
-        neighboring_relation: NeighboringRelation,
-        other_charges: Sequence[Charge] = (),
-    ) -> PlainPlan | FormalPlan:
+    def plan(self, shape: TableShape, terms: Terms, *, settings: DpCriticSettings) -> Plan[PlainPlan | FormalPlan]:
         """Fixes batch, noise and steps. Privacy: sees the public shape only.
 
         Raises: UsageError for what the networks cannot take, PrivacyError if the budget cannot be met.
         """
-        shared: dict[str, Any] = {
-            "budget": budget,
-            "neighboring_relation": neighboring_relation,
-            "other_charges": other_charges,
-        }
         if settings.formal:
-            return _plan_formally(shape, settings, method=self.name, rule=accountant_rule, shared=shared)
+            return _plan_formally(shape, terms, settings=settings, method=self.name)
         game = plan_game(
             shape,
             settings,
@@ -185,18 +157,18 @@ class DpCritic:
             batch_size=settings.expected_batch_size or _BATCH,
             passes=_PASSES,
         )
-        return PlainPlan(
+        design = PlainPlan(
             game=game,
             event=Unprotected(reason=REASON),
-            choice=choose_nothing(accountant_rule, **shared),
             mechanism="gradients of the critic's loss on rows as they are, noise on its last hidden layer",
             noise_multiplier=_FEATURE_NOISE,
         )
+        return make_plan(design, shape=shape, choice=terms.choose_nothing())
 
     def fit(
         self,
         encoded: EncodedTable,
-        plan: PlainPlan | FormalPlan,
+        plan: Plan[PlainPlan | FormalPlan],
         *,
         streams: Streams,
         ledger: Ledger,
@@ -212,9 +184,10 @@ class DpCritic:
             "device": device,
             "threads": threads,
         }
-        if isinstance(plan, FormalPlan):
-            return _fit_formally(encoded, plan, **run)
-        settings, batch_size = plan.game.settings, plan.game.batch_size
+        design = plan.design
+        if isinstance(design, FormalPlan):
+            return _fit_formally(encoded, design, **run)
+        game, settings, batch_size = design.game, design.game.settings, design.game.batch_size
 
         def build(shares: npt.NDArray[np.float64] | None) -> Any:
             from dpwgan.methods.published.noisy_features import NoisyFeatures, make_device_rng
@@ -226,7 +199,7 @@ class DpCritic:
             )
             return build_networks(
                 encoded,
-                plan.game,
+                game,
                 shares=shares,
                 critic_filters=_CRITIC_FILTERS,
                 rng=streams.model,
@@ -241,12 +214,10 @@ class DpCritic:
                 ScoreClimb(networks, batch_size=batch_size, learning_rate=settings.generator_learning_rate),
             )
 
-        return fit_plainly(encoded, plan, build=build, make_steps=make_steps, **run)
+        return fit_plainly(encoded, design, build=build, make_steps=make_steps, **run)
 
 
-def _plan_formally(
-    shape: TableShape, settings: DpCriticSettings, *, method: str, rule: str, shared: dict[str, Any]
-) -> FormalPlan:
+def _plan_formally(shape: TableShape, terms: Terms, *, settings: DpCriticSettings, method: str) -> Plan[FormalPlan]:
     if settings.hidden_critic is None and shape.image is None:
         settings = replace(settings, hidden_critic=_FORMAL_HIDDEN)
     batch = _FORMAL_BATCH if shape.image is None else _choose_image_batch(shape.records)
@@ -271,39 +242,34 @@ def _plan_formally(
         steps=game.steps,
     )
     if game.grid is None:
-        plan = plan_training(shape, settings=critic, accountant_rule=rule, **shared)
-        return FormalPlan(game=game, classes=None, frame=None, critic=plan)
+        training = plan_training(shape, terms, settings=critic)
+        design = FormalPlan(game=game, classes=None, frame=None, critic=training.design)
+        return make_plan(design, shape=shape, choice=training.choice)
     probability = game.batch_size / shape.records
     # A critic alone, with its share of rho: by a central limit T steps at rate q are about as private as one Gaussian
     # release with this noise. Only the ratio rests on this; the budget is met by the accountant.
     ratio = probability * math.sqrt(game.steps / (1 - _CLASSES_SHARE))
 
-    def make_classes(scale: float) -> Gaussian:
-        # Two records of unlike labels: the sizes' parts are at right angles, the points' as far apart as can be.
-        farthest = math.sqrt(2.0 * _SIZES_PART**2 + 4.0 * _MEAN_PART**2)
-        return gaussian(noise_multiplier=scale / math.sqrt(_CLASSES_SHARE), replace_one_factor=farthest)
+    frame = SmoothFrame(grid=game.grid, dimension=min(_DIMENSION, len(game.grid.sources)))
+    # Two records of unlike labels: the sizes' parts are at right angles, the points' as far apart as can be.
+    farthest = math.sqrt(2.0 * _SIZES_PART**2 + 4.0 * _MEAN_PART**2)
 
-    def choose_noise(scale: float) -> float:
-        return max(_LEAST_NOISE, ratio * scale)
+    def lay_out(scale: float) -> FormalPlan:
+        return FormalPlan(
+            game=game,
+            classes=gaussian(noise_multiplier=scale / math.sqrt(_CLASSES_SHARE), replace_one_factor=farthest),
+            frame=frame,
+            critic=lay_out_training(
+                shape,
+                critic,
+                steps=game.steps,
+                sampling_probability=probability,
+                noise_multiplier=max(_LEAST_NOISE, ratio * scale),
+            ),
+        )
 
-    def charges(scale: float) -> list[Charge]:
-        step = poisson_gaussian(sampling_probability=probability, noise_multiplier=choose_noise(scale))
-        return [(make_classes(scale), 1), (step, game.steps)]
-
-    choice = choose_accountant_for_family(rule, charges=charges, **shared)
-    return FormalPlan(
-        game=game,
-        classes=make_classes(choice.noise_scale),
-        frame=SmoothFrame(grid=game.grid, dimension=min(_DIMENSION, len(game.grid.sources))),
-        critic=make_plan(
-            shape,
-            critic,
-            choice=choice,
-            steps=game.steps,
-            sampling_probability=probability,
-            noise_multiplier=choose_noise(choice.noise_scale),
-        ),
-    )
+    choice = terms.calibrate(lambda scale: lay_out(scale).releases)
+    return make_plan(lay_out(choice.noise_scale), shape=shape, choice=choice)
 
 
 def _choose_image_batch(records: int) -> int:

@@ -16,9 +16,7 @@ from dpwgan.methods.base import Progress
 from dpwgan.methods.published.image_samplers import ConvSampler, SmoothSampler
 from dpwgan.methods.published.published_gan import LAYER_NOISE, PublishedPlan, fit_published, plan_published
 from dpwgan.methods.settings import DpGanSettings
-from dpwgan.privacy.budget import Budget, NeighboringRelation
-from dpwgan.privacy.choose import AccountantChoice
-from dpwgan.privacy.events import Charge
+from dpwgan.plan import Cost, Plan, Terms, make_plan
 from dpwgan.privacy.randomness import Streams
 from dpwgan.privacy.release import Release
 from dpwgan.table.encoded import EncodedTable, TableShape
@@ -65,44 +63,24 @@ class DpGanPlan:
     space: CosineSpace | None
 
     @property
-    def choice(self) -> AccountantChoice:
-        """The accountant and why."""
-        return self.steps.choice
-
-    @property
     def releases(self) -> Sequence[Release]:
         """What to reserve in the ledger."""
         return self.steps.releases
 
     @property
-    def memory_bytes(self) -> int:
-        """Estimate of the memory that training takes."""
-        if self.space is None:
-            return self.steps.memory_bytes
-        numbers = self.space.pixels * (4 * self.space.dimension + 8 * self.steps.generator_batch_size)
-        numbers += self.space.features**2 * (3 * self.space.grid.classes + int(4 * self.steps.expected_batch_size))
-        return self.steps.memory_bytes + 4 * numbers
-
-    @property
-    def row_bytes(self) -> int:
-        """The part of it that the rows take, which is on disk instead where they are."""
-        return self.steps.row_bytes
-
-    @property
-    def seconds(self) -> float:
-        """Estimate of the time on two cores."""
-        if self.space is None:
-            plan = self.steps
-            rows = plan.expected_batch_size + plan.generated_batch_size
-            rows += plan.settings.generator_steps * plan.generator_batch_size
-            return plan.seconds + plan.steps * rows * sum(plan.settings.hidden_critic) * _SECONDS_OF_NOISE
-        products = self.space.features**2
-        step = 6e-9 * products * (self.steps.expected_batch_size + self.space.grid.classes)
-        batch = self.steps.generator_batch_size
-        a_round = 1e-10 * batch * (self.space.pixels * self.space.dimension + products * self.space.grid.classes)
-        return TENSORFLOW_SECONDS + self.steps.steps * (
-            step + self.steps.settings.generator_steps * (a_round + 3e-9 * batch * products)
-        )
+    def cost(self) -> Cost:
+        """That of the steps, with the noise on layers; of images that of what is seen of them."""
+        plan, space, batch = self.steps, self.space, self.steps.generator_batch_size
+        if space is None:
+            rows = plan.expected_batch_size + plan.generated_batch_size + plan.settings.generator_steps * batch
+            return plan.cost + Cost(seconds=plan.steps * rows * sum(plan.settings.hidden_critic) * _SECONDS_OF_NOISE)
+        products, classes = space.features**2, space.grid.classes
+        numbers = space.pixels * (4 * space.dimension + 8 * batch)
+        numbers += products * (3 * classes + int(4 * plan.expected_batch_size))
+        step = 6e-9 * products * (plan.expected_batch_size + classes)
+        a_round = 1e-10 * batch * (space.pixels * space.dimension + products * classes) + 3e-9 * batch * products
+        seconds = TENSORFLOW_SECONDS + plan.steps * (step + plan.settings.generator_steps * a_round)
+        return replace(plan.cost + Cost(working_bytes=4 * numbers), seconds=seconds)
 
     def summary(self) -> dict[str, Any]:
         """Gives the settings as JSON-able pairs."""
@@ -134,38 +112,23 @@ class DpGan:
         """Checks settings by name. Raises: UsageError."""
         return DpGanSettings.make(self.name, asked)
 
-    def plan(
-        self,
-        shape: TableShape,
-        budget: Budget,
-        *,
-        settings: DpGanSettings,
-        accountant_rule: str,
-        neighboring_relation: NeighboringRelation,
-        other_charges: Sequence[Charge] = (),
-    ) -> DpGanPlan | PublishedPlan:
+    def plan(self, shape: TableShape, terms: Terms, *, settings: DpGanSettings) -> Plan[DpGanPlan | PublishedPlan]:
         """Fixes batch, noise and steps. Privacy: sees the public shape only.
 
         Raises: UsageError without a column to train on, PrivacyError if the budget cannot be met.
         """
         refuse_nothing_to_train_on(shape, method=self.name)
-        shared: dict[str, Any] = {
-            "accountant_rule": accountant_rule,
-            "neighboring_relation": neighboring_relation,
-            "other_charges": other_charges,
-        }
         if settings.private_part == "generator":
-            return plan_published(shape, budget, networks=DpWganSettings(**settings.training), **shared)
+            return plan_published(shape, terms, networks=DpWganSettings(**settings.training))
         space = lay_out_space(shape, settings)
-        steps = plan_training(
-            seen_shape(shape, space), budget, settings=complete_settings(settings, shape, space), **shared
-        )
-        return DpGanPlan(settings=settings, steps=generate_few(steps, space), space=space)
+        training = plan_training(seen_shape(shape, space), terms, settings=complete_settings(settings, shape, space))
+        design = DpGanPlan(settings=settings, steps=generate_few(training.design, space), space=space)
+        return make_plan(design, shape=shape, choice=training.choice)
 
     def fit(
         self,
         encoded: EncodedTable,
-        plan: DpGanPlan | PublishedPlan,
+        plan: Plan[DpGanPlan | PublishedPlan],
         *,
         streams: Streams,
         ledger: Ledger,
@@ -182,9 +145,9 @@ class DpGan:
 
         run: dict[str, Any] = {"streams": streams, "ledger": ledger, "progress": progress}
         with on_device(device, threads=threads):
-            if isinstance(plan, PublishedPlan):
-                return fit_published(encoded, plan, **run)
-            return _fit_private(encoded, plan, **run)
+            if isinstance(plan.design, PublishedPlan):
+                return fit_published(encoded, plan.design, **run)
+            return _fit_private(encoded, plan.design, **run)
 
 
 def refuse_nothing_to_train_on(shape: TableShape, *, method: str) -> None:

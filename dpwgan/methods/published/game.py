@@ -13,6 +13,7 @@ from dpwgan.errors import UsageError
 from dpwgan.gaussians.class_moments import count_labels
 from dpwgan.images.grid import ImageGrid, find_image_grid
 from dpwgan.methods.settings import GameSettings
+from dpwgan.plan import Cost
 from dpwgan.table.encoded import EncodedTable, TableShape
 
 if TYPE_CHECKING:
@@ -57,27 +58,21 @@ class Game:
         return self.settings.hidden_generator or _HIDDEN
 
     @property
-    def memory_bytes(self) -> int:
-        """Estimate of what training holds at its peak: rows, weights and their copies, one batch."""
+    def cost(self) -> Cost:
+        """Rows, weights and their copies, one batch; the time of training."""
         if self.grid is not None:
-            return int(self.row_bytes + 64 * 2**20 + 4 * self.batch_size * 1_000 * math.prod(self.grid.shape))
-        hidden = sum(self.hidden_critic) + sum(self.hidden_generator)
-        weights = _count_weights(self)
-        return int(self.row_bytes + 4 * (10 * weights + self.batch_size * (60 * self.shape.width + 12 * hidden)))
-
-    @property
-    def row_bytes(self) -> int:
-        """The part of it that the rows take, which is on disk instead where they are."""
-        return 8 * self.shape.records * max(1, len(self.shape.spans))
-
-    @property
-    def seconds(self) -> float:
-        """Estimate of the training time on two cores."""
-        if self.grid is not None:
-            return TENSORFLOW_SECONDS + self.steps * _estimate_step(self)
-        one_pass = 6 * self.batch_size * _count_weights(self) / _MEASURED_RATE
-        one_pass += len(self.shape.spans) * _SECONDS_A_SPAN
-        return TENSORFLOW_SECONDS + self.steps * one_pass * _count_passes(self)
+            working = 64 * 2**20 + 4 * self.batch_size * 1_000 * math.prod(self.grid.shape)
+            a_step = _estimate_step(self)
+        else:
+            hidden, weights = sum(self.hidden_critic) + sum(self.hidden_generator), _count_weights(self)
+            working = 4 * (10 * weights + self.batch_size * (60 * self.shape.width + 12 * hidden))
+            a_pass = 6 * self.batch_size * weights / _MEASURED_RATE + len(self.shape.spans) * _SECONDS_A_SPAN
+            a_step = a_pass * _count_passes(self)
+        return Cost(
+            row_bytes=8 * self.shape.records * max(1, len(self.shape.spans)),
+            working_bytes=working,
+            seconds=TENSORFLOW_SECONDS + self.steps * a_step,
+        )
 
     def summary(self) -> dict[str, Any]:
         """Gives the settings, those asked for and those chosen, as JSON-able pairs."""

@@ -12,7 +12,7 @@ from dpwgan.critic.sampler import MlpSampler
 from dpwgan.methods.base import Progress
 from dpwgan.methods.published.game import Game, count_classes
 from dpwgan.methods.published.image_samplers import ConvSampler
-from dpwgan.privacy.choose import NoChoice
+from dpwgan.plan import Cost
 from dpwgan.privacy.events import Unprotected
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.randomness import Streams
@@ -32,7 +32,6 @@ class PlainPlan:
 
     game: Game
     event: Unprotected
-    choice: NoChoice
     mechanism: str
     noise_multiplier: float
 
@@ -53,19 +52,9 @@ class PlainPlan:
         return [steps, replace(steps, label=CLASSES_LABEL, times=1, mechanism=mechanism, details={})]
 
     @property
-    def memory_bytes(self) -> int:
-        """Estimate of the memory that training takes."""
-        return self.game.memory_bytes
-
-    @property
-    def row_bytes(self) -> int:
-        """The part of it that the rows take, which is on disk instead where they are."""
-        return self.game.row_bytes
-
-    @property
-    def seconds(self) -> float:
-        """Estimate of the training time on two cores."""
-        return self.game.seconds
+    def cost(self) -> Cost:
+        """That of the game."""
+        return self.game.cost
 
     def summary(self) -> dict[str, Any]:
         """Gives the settings as JSON-able pairs."""

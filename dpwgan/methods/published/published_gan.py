@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,10 +15,9 @@ from dpwgan.critic.settings import DpWganSettings
 from dpwgan.images.grid import LEAST_SIDE, find_images
 from dpwgan.methods.base import Progress
 from dpwgan.methods.published.image_samplers import ConvSampler
+from dpwgan.plan import Cost, Plan, Terms, make_plan
 from dpwgan.privacy.accountants.moments import MOMENTS
-from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.calibrate import noise_multiplier_for
-from dpwgan.privacy.choose import NoChoice, choose_nothing
 from dpwgan.privacy.events import Charge, Gaussian, PublishedClaim, Unprotected
 from dpwgan.privacy.randomness import Streams
 from dpwgan.privacy.release import Release
@@ -50,12 +49,11 @@ class PublishedPlan:
 
     shape: TableShape
     networks: DpWganSettings
-    choice: NoChoice
     steps: int
     batch: int
     noise_multiplier: float
     claim: PublishedClaim
-    prior: Any = None
+    prior: Plan[Any] | None = None
     prior_share: float | None = None
 
     @property
@@ -89,21 +87,15 @@ class PublishedPlan:
         return count_microbatches(self.batch)
 
     @property
-    def memory_bytes(self) -> int:
-        """Estimate of the memory that training takes."""
-        prior = 0 if self.prior is None else self.prior.memory_bytes
-        return int(self.row_bytes + prior + 4 * self.shape.width * (64 * self.batch + 12 * 1024) + 128 * 2**20)
-
-    @property
-    def row_bytes(self) -> int:
-        """The part of it that the rows take, which is on disk instead where they are."""
-        return 8 * self.shape.records * max(1, len(self.shape.spans))
-
-    @property
-    def seconds(self) -> float:
-        """Rough estimate of the time on two cores."""
-        images = find_images(self.shape) is not None
-        return 10.0 + self.steps * (0.5 if images else 0.02 + self.shape.width * 2e-6 * self.microbatches)
+    def cost(self) -> Cost:
+        """Roughly, both networks and a batch."""
+        prior = 0 if self.prior is None else self.prior.cost.memory_bytes
+        a_step = 0.5 if find_images(self.shape) is not None else 0.02 + self.shape.width * 2e-6 * self.microbatches
+        return Cost(
+            row_bytes=8 * self.shape.records * max(1, len(self.shape.spans)),
+            working_bytes=prior + 4 * self.shape.width * (64 * self.batch + 12 * 1024) + 128 * 2**20,
+            seconds=10.0 + self.steps * a_step,
+        )
 
     def summary(self) -> dict[str, Any]:
         """Gives the settings as JSON-able pairs."""
@@ -127,15 +119,12 @@ def count_microbatches(batch: int) -> int:
 
 def plan_published(
     shape: TableShape,
-    budget: Budget,
+    terms: Terms,
     *,
     networks: DpWganSettings,
-    accountant_rule: str,
-    neighboring_relation: NeighboringRelation,
-    other_charges: Sequence[Charge] = (),
-    prior: Any = None,
+    prior: Plan[Any] | None = None,
     prior_share: float | None = None,
-) -> PublishedPlan:
+) -> Plan[PublishedPlan]:
     """Fixes steps and noise as published, and works out what they prove. Privacy: sees the public shape only.
 
     Raises: PrivacyError if even the published accounting cannot meet the budget.
@@ -143,24 +132,20 @@ def plan_published(
     images = find_images(shape) is not None
     batch = min(BATCH, shape.records)
     steps = networks.steps or (_PUBLISHED_IMAGE_STEPS if images else _PUBLISHED_STEPS)
-    before = [*other_charges, *(release.charge for release in (prior.releases if prior else ()))]
+    before = (*terms.other_charges, *(release.charge for release in (prior.releases if prior else ())))
     noise_multiplier = noise_multiplier_for(
         accountant=MOMENTS,
-        budget=budget,
         sampling_probability=batch / shape.records,
         steps=steps,
-        neighboring_relation=neighboring_relation,
-        other_charges=before,
+        **replace(terms, other_charges=before).setting,
     )
     provable = provable_epsilon(
-        noise_multiplier, steps=steps, microbatches=count_microbatches(batch), delta=budget.delta, before=before
+        noise_multiplier, steps=steps, microbatches=count_microbatches(batch), delta=terms.budget.delta, before=before
     )
-    return PublishedPlan(
+    budget = terms.budget
+    design = PublishedPlan(
         shape=shape,
         networks=networks,
-        choice=choose_nothing(
-            accountant_rule, budget=budget, neighboring_relation=neighboring_relation, other_charges=other_charges
-        ),
         steps=steps,
         batch=batch,
         noise_multiplier=noise_multiplier,
@@ -168,6 +153,7 @@ def plan_published(
         prior=prior,
         prior_share=prior_share,
     )
+    return make_plan(design, shape=shape, choice=terms.choose_nothing())
 
 
 def provable_epsilon(

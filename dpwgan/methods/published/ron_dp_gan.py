@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpwgan.critic.plan import CRITIC_LABEL, choose_sampling_probability, choose_steps, make_plan
+from dpwgan.critic.plan import CRITIC_LABEL, choose_sampling_probability, choose_steps, lay_out_training
 from dpwgan.critic.settings import DpWganSettings
 from dpwgan.errors import DpwganError, UsageError
 from dpwgan.gaussians.projected_gaussian import ClassSampler
@@ -32,9 +32,9 @@ from dpwgan.methods.published.published_gan import PublishedPlan, plan_published
 from dpwgan.methods.published.refined_table import RefinedTable
 from dpwgan.methods.ron_gauss import RonGauss, RonGaussImagePlan, RonGaussPlan, get_factors, lay_out_releases, share_out
 from dpwgan.methods.settings import DpGanSettings, RonDpGanSettings, RonGaussSettings
+from dpwgan.plan import Cost, Plan, Terms, make_plan
 from dpwgan.privacy.accountants.moments import MOMENTS
-from dpwgan.privacy.budget import Budget, NeighboringRelation
-from dpwgan.privacy.choose import AccountantChoice, FamilyChoice, choose_accountant_for_family
+from dpwgan.privacy.choose import FamilyChoice, choose_accountant_for_family
 from dpwgan.privacy.events import Charge, poisson_gaussian
 from dpwgan.privacy.journal import Arrays
 from dpwgan.privacy.randomness import Streams
@@ -66,14 +66,9 @@ _SECONDS_OF_REFINING = 3.0
 class RonDpGanPlan:
     """A prior's releases and a private discriminator's steps under one accountant, fixed before a row is read."""
 
-    prior: RonGaussPlan | RonGaussImagePlan
+    prior: Plan[RonGaussPlan | RonGaussImagePlan]
     game: DpGanPlan
     prior_share: float
-
-    @property
-    def choice(self) -> AccountantChoice:
-        """The accountant and why: chosen for all charges together."""
-        return self.game.choice
 
     @property
     def releases(self) -> Sequence[Release]:
@@ -81,19 +76,9 @@ class RonDpGanPlan:
         return [*self.prior.releases, *self.game.releases]
 
     @property
-    def memory_bytes(self) -> int:
-        """Estimate of the memory that the run takes."""
-        return self.prior.memory_bytes + self.game.memory_bytes
-
-    @property
-    def row_bytes(self) -> int:
-        """The part of it that the rows take, which is on disk instead where they are."""
-        return self.prior.row_bytes + self.game.row_bytes
-
-    @property
-    def seconds(self) -> float:
-        """Estimate of the time on two cores."""
-        return self.prior.seconds + _SECONDS_OF_REFINING + self.game.seconds
+    def cost(self) -> Cost:
+        """That of both parts."""
+        return self.prior.cost + Cost(seconds=_SECONDS_OF_REFINING) + self.game.cost
 
     def summary(self) -> dict[str, Any]:
         """Gives the settings as JSON-able pairs."""
@@ -120,15 +105,8 @@ class RonDpGan:
         return RonDpGanSettings.make(self.name, asked)
 
     def plan(
-        self,
-        shape: TableShape,
-        budget: Budget,
-        *,
-        settings: RonDpGanSettings,
-        accountant_rule: str,
-        neighboring_relation: NeighboringRelation,
-        other_charges: Sequence[Charge] = (),
-    ) -> RonDpGanPlan | PublishedPlan:
+        self, shape: TableShape, terms: Terms, *, settings: RonDpGanSettings
+    ) -> Plan[RonDpGanPlan | PublishedPlan]:
         """Fixes releases, batch, noise and steps as one family of charges. Privacy: sees the public shape only.
 
         How the noise of a step stands to the releases' is fixed first, by the prior's share; then all is scaled alike.
@@ -136,27 +114,18 @@ class RonDpGan:
         """
         refuse_nothing_to_train_on(shape, method=self.name)
         share = settings.prior_share
-        shared: dict[str, Any] = {
-            "budget": budget,
-            "neighboring_relation": neighboring_relation,
-            "other_charges": other_charges,
-        }
         if settings.private_part == "generator":
             # epsilon_RON = psi epsilon, as published; what is left is for the generator's noise.
-            part = replace(budget, epsilon=share * budget.epsilon)
             choice = choose_accountant_for_family(
                 MOMENTS.name,
-                budget=part,
+                budget=replace(terms.budget, epsilon=share * terms.budget.epsilon),
                 charges=lambda scale: _release(shape, scale=scale, share=1.0),
-                neighboring_relation=neighboring_relation,
+                neighboring_relation=terms.neighboring_relation,
             )
             return plan_published(
                 shape,
-                budget,
+                terms,
                 networks=DpWganSettings(**settings.training),
-                accountant_rule=accountant_rule,
-                neighboring_relation=neighboring_relation,
-                other_charges=other_charges,
                 prior_share=share,
                 prior=_plan_prior(shape, choice, scale=choice.noise_scale, share=1.0),
             )
@@ -178,16 +147,15 @@ class RonDpGan:
             step = poisson_gaussian(sampling_probability=probability, noise_multiplier=max(1.0, ratio * scale))
             return [*_release(shape, scale=scale, share=share), (step, steps)]
 
-        choice = choose_accountant_for_family(accountant_rule, charges=charges, **shared)
-        return RonDpGanPlan(
+        choice = choose_accountant_for_family(terms.accountant_rule, charges=charges, **terms.setting)
+        design = RonDpGanPlan(
             prior=_plan_prior(shape, choice, scale=choice.noise_scale, share=share),
             game=DpGanPlan(
                 settings=settings,
                 steps=generate_few(
-                    make_plan(
+                    lay_out_training(
                         seen_shape(shape, space),
                         training,
-                        choice=choice,
                         steps=steps,
                         sampling_probability=probability,
                         noise_multiplier=max(1.0, ratio * choice.noise_scale),
@@ -198,11 +166,12 @@ class RonDpGan:
             ),
             prior_share=share,
         )
+        return make_plan(design, shape=shape, choice=choice)
 
     def fit(
         self,
         encoded: EncodedTable,
-        plan: RonDpGanPlan | PublishedPlan,
+        plan: Plan[RonDpGanPlan | PublishedPlan],
         *,
         streams: Streams,
         ledger: Ledger,
@@ -219,9 +188,10 @@ class RonDpGan:
 
         run: dict[str, Any] = {"streams": streams, "ledger": ledger, "progress": progress}
         with on_device(device, threads=threads):
-            if isinstance(plan.prior, RonGaussImagePlan):
-                return _fit_images(encoded, plan, **run)
-            return _fit_table(encoded, plan, **run)
+            prior = plan.design.prior
+            if prior is not None and isinstance(prior.design, RonGaussImagePlan):
+                return _fit_images(encoded, plan.design, **run)
+            return _fit_table(encoded, plan.design, **run)
 
 
 def _counts_epochs(settings: DpGanSettings) -> bool:
@@ -237,7 +207,7 @@ def _release(shape: TableShape, *, scale: float, share: float) -> list[Charge]:
 
 def _plan_prior(
     shape: TableShape, choice: FamilyChoice, *, scale: float, share: float
-) -> RonGaussPlan | RonGaussImagePlan:
+) -> Plan[RonGaussPlan | RonGaussImagePlan]:
     events = [event for event, _ in _release(shape, scale=scale, share=share)]
     return lay_out_releases(shape, settings=_PRIOR_SETTINGS, events=events, choice=choice)
 
@@ -262,8 +232,8 @@ def _fit_images(
     from dpwgan.methods.published.smooth_images import SmoothGenerator
 
     rng, images = streams.model, plan.prior
-    if not isinstance(images, RonGaussImagePlan):
-        raise DpwganError("Internal error: a prior of images was planned for a table.")
+    if images is None:
+        raise DpwganError("Internal error: no prior was planned.")
 
     def release_prior() -> Arrays:
         return pack_model(RonGauss().fit(encoded, images, streams=streams, ledger=ledger, progress=_quiet))
@@ -307,9 +277,9 @@ def _fit_table(
     from dpwgan.methods.published.table_refiner import TableRefiner
 
     rng = streams.model
-    if not isinstance(plan.prior, RonGaussPlan):
-        raise DpwganError("Internal error: a prior of a table was planned for images.")
     releases = plan.prior
+    if releases is None:
+        raise DpwganError("Internal error: no prior was planned.")
 
     def release_prior() -> Arrays:
         return pack_model(RonGauss().fit(encoded, releases, streams=streams, ledger=ledger, progress=_quiet))
