@@ -42,6 +42,7 @@ from dpwgan.critic.plan import TrainingPlan, plan_training  # noqa: E402
 from dpwgan.critic.private_step import FusedStep  # noqa: E402
 from dpwgan.critic.settings import DpWganSettings  # noqa: E402
 from dpwgan.critic.tracing import compile_step  # noqa: E402
+from dpwgan.plan import Terms  # noqa: E402
 from dpwgan.privacy.budget import Budget, NeighboringRelation  # noqa: E402
 from dpwgan.privacy.noise_source import NoiseSource  # noqa: E402
 from dpwgan.privacy.poisson import sample_poisson_rows  # noqa: E402
@@ -293,11 +294,13 @@ def make_steps(width: int, batch: int) -> tuple[TrainingPlan, int, dict[str, Tak
     table = make_table(width, np.random.default_rng(0))
     plan = plan_training(
         TableShape(records=RECORDS, spans=table.spans),
-        Budget(epsilon=1.0, delta=1e-9),
+        Terms(
+            budget=Budget(epsilon=1.0, delta=1e-9),
+            neighboring_relation=NeighboringRelation.ZERO_OUT,
+            accountant_rule="moments",
+        ),
         settings=DpWganSettings(hidden_critic=HIDDEN, hidden_generator=HIDDEN, expected_batch_size=batch),
-        accountant_rule="moments",
-        neighboring_relation=NeighboringRelation.ZERO_OUT,
-    )
+    ).design
     # As many fakes as rows, as in the published method: what is compared is the cost of a row.
     plan = replace(plan, generated_batch_size=batch)
     plain = replace(plan, settings=replace(plan.settings, step_noise="plain"))

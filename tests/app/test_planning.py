@@ -90,7 +90,7 @@ def test_plan_keeps_the_rule_and_the_reason_when_lists_have_been_found(rule: str
     assert later.accountant["rule"] == rule
     assert later.accountant == plan.accountant
     assert later.config == config
-    assert later.plan.noise_multiplier == later.choice.noise_multiplier == plan.plan.noise_multiplier
+    assert later.plan.design.noise_multiplier == later.choice.noise_multiplier == plan.plan.design.noise_multiplier
     assert "was asked for" not in later.accountant["reason"] or rule == "amortized"
 
 
@@ -140,18 +140,19 @@ def test_time_grows_with_rows_columns_and_steps_when_it_is_planned(method: str) 
 
 def test_time_counts_what_every_run_takes_when_it_is_planned() -> None:
     plan = plan_run(make_schema(SEX), records=100, config=SynthesisConfig(epsilon=1.0, settings=FEW))
-    assert plan.seconds == pytest.approx(START_SECONDS + 100 * SECONDS_A_CELL + plan.plan.seconds)
+    assert plan.seconds == pytest.approx(START_SECONDS + 100 * SECONDS_A_CELL + plan.plan.cost.seconds)
 
 
 def test_time_is_planned_for_few_groups_when_noise_hides_most() -> None:
     town = CategoricalColumn(name="town", tokens=tuple(f"t{number}" for number in range(2_000)))
     schema = make_schema(*(replace(town, name=f"c{number}") for number in range(4)))
     loud, quiet = (
-        plan_run(schema, records=2_000, config=SynthesisConfig(epsilon=epsilon)).plan.anchor for epsilon in (0.1, 10.0)
+        plan_run(schema, records=2_000, config=SynthesisConfig(epsilon=epsilon)).plan.design.anchor
+        for epsilon in (0.1, 10.0)
     )
     assert loud.likely_width < quiet.likely_width <= quiet.most_width
     assert loud.most_width == quiet.most_width
-    assert loud.seconds < quiet.seconds
+    assert loud.cost.seconds < quiet.cost.seconds
 
 
 def test_plan_is_refused_when_it_cannot_be_made() -> None:

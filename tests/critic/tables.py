@@ -9,13 +9,13 @@ import numpy as np
 
 from dpwgan.critic.plan import TrainingPlan, plan_training
 from dpwgan.critic.settings import DpWganSettings
-from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.ledger import Ledger, Observer
 from dpwgan.privacy.randomness import Streams
 from dpwgan.privacy.steps import Steps
 from dpwgan.table.encoded import EncodedTable, lay_out_spans
 from dpwgan.table.schema import CategoricalColumn, NumericColumn, Schema
-from tests.ledgers import make_source, open_for_plan
+from tests.ledgers import make_source, open_ledger
+from tests.plans import make_terms
 
 SCHEMA = Schema(
     columns=(
@@ -53,11 +53,9 @@ def make_encoded(records: int, *, seed: int = 0) -> EncodedTable:
 def _plan_noise(records: int, *, epsilon: float, steps: int, batch: int) -> TrainingPlan:
     return plan_training(
         make_encoded(records).shape,
-        Budget(epsilon=epsilon, delta=1e-5),
+        make_terms(epsilon=epsilon),
         settings=DpWganSettings(steps=steps, expected_batch_size=batch),
-        accountant_rule="moments",
-        neighboring_relation=NeighboringRelation.ZERO_OUT,
-    )
+    ).design
 
 
 def make_plan(
@@ -100,6 +98,6 @@ def make_steps(plan: TrainingPlan, *, seed: int | Streams = 1, observers: Sequen
     )
 
 
-def make_ledger(plan: TrainingPlan, **more: Any) -> Ledger:
+def make_ledger(plan: TrainingPlan, *, epsilon: float = 1.0, **more: Any) -> Ledger:
     """Opens a ledger with the plan's releases reserved."""
-    return open_for_plan(plan, **more)
+    return open_ledger(plan.releases, budget=make_terms(epsilon=epsilon).budget, **more)

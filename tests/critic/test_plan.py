@@ -1,6 +1,7 @@
 """The plan: what is public decides it, and its parts agree."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -9,23 +10,20 @@ from hypothesis import strategies as st
 from dpwgan.critic.plan import TrainingPlan, choose_batch, choose_generated_batch, plan_training
 from dpwgan.critic.settings import DpWganSettings
 from dpwgan.errors import PrivacyError
-from dpwgan.privacy.budget import Budget, NeighboringRelation
+from dpwgan.plan import Plan
 from dpwgan.table.encoded import TableShape
 from tests.critic.tables import make_encoded, make_ledger, make_plan
+from tests.plans import make_terms
 
 
-def plan(*, records: int = 39_073, epsilon: float = 1.0, rule: str = "auto", **asked: object) -> TrainingPlan:
-    return plan_training(
-        TableShape(records=records, spans=make_encoded(1).spans),
-        Budget(epsilon=epsilon, delta=1.0 / records**2),
-        settings=DpWganSettings(**asked),  # type: ignore[arg-type]
-        accountant_rule=rule,
-        neighboring_relation=NeighboringRelation.ZERO_OUT,
-    )
+def plan(*, records: int = 39_073, epsilon: float = 1.0, rule: str = "auto", **asked: Any) -> Plan[TrainingPlan]:
+    shape = TableShape(records=records, spans=make_encoded(1).spans)
+    terms = make_terms(epsilon=epsilon, delta=1.0 / records**2, rule=rule)
+    return plan_training(shape, terms, settings=DpWganSettings(**asked))
 
 
 def test_event_holds_the_numbers_that_sampler_and_noise_use_when_planned() -> None:
-    made = plan(steps=100, expected_batch_size=1_024)
+    made = plan(steps=100, expected_batch_size=1_024).design
     assert made.event.sampling_probability == made.sampling_probability == 1_024 / 39_073
     assert made.event.noise_multiplier == made.noise_multiplier
     assert made.expected_batch_size == pytest.approx(1_024)
@@ -35,7 +33,7 @@ def test_event_holds_the_numbers_that_sampler_and_noise_use_when_planned() -> No
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 8.0])
 def test_ledger_holds_the_whole_plan_when_it_is_reserved(epsilon: float) -> None:
     made = make_plan(make_encoded(500), epsilon=epsilon, steps=50)
-    ledger = make_ledger(made)
+    ledger = make_ledger(made, epsilon=epsilon)
     ledger.charge("critic steps", 50)
     assert ledger.epsilon_spent() <= epsilon
     assert ledger.epsilon_spent() > 0.99 * epsilon
@@ -44,15 +42,15 @@ def test_ledger_holds_the_whole_plan_when_it_is_reserved(epsilon: float) -> None
 
 
 def test_less_noise_is_planned_when_the_budget_is_larger() -> None:
-    noise = [plan(epsilon=epsilon, steps=200).noise_multiplier for epsilon in (0.1, 1.0, 8.0)]
+    noise = [plan(epsilon=epsilon, steps=200).design.noise_multiplier for epsilon in (0.1, 1.0, 8.0)]
     assert noise == sorted(noise, reverse=True)
 
 
 def test_steps_are_cut_to_the_budget_when_the_noise_is_fixed() -> None:
     free = plan(noise_multiplier=3.0, epochs=10.0, expected_batch_size=64, epsilon=8.0)
     cut = plan(noise_multiplier=1.0, epochs=10.0, expected_batch_size=64, epsilon=0.5)
-    assert free.steps == 6_106  # ten epochs of 39,073 rows in batches of 64, rounded up
-    assert cut.steps < 6_106
+    assert free.design.steps == 6_106  # ten epochs of 39,073 rows in batches of 64, rounded up
+    assert cut.design.steps < 6_106
     assert cut.choice.epsilon() <= 0.5
 
 
@@ -75,13 +73,13 @@ def test_generated_batch_shrinks_when_the_table_is_wide(width: int, batch: int) 
 
 
 def test_batch_is_the_whole_table_when_more_rows_are_asked_for() -> None:
-    made = plan(records=10, expected_batch_size=64, steps=3)
+    made = plan(records=10, expected_batch_size=64, steps=3).design
     assert made.sampling_probability == 1.0
     assert made.expected_batch_size == 10.0
 
 
 def test_memory_and_time_grow_when_the_table_or_the_layers_grow() -> None:
     small = make_plan(make_encoded(500))
-    assert replace(small, shape=replace(small.shape, records=5_000)).memory_bytes > small.memory_bytes
-    assert make_plan(make_encoded(500), hidden_critic=(4_096,)).memory_bytes > small.memory_bytes
-    assert replace(small, steps=1_000).seconds > small.seconds
+    assert replace(small, shape=replace(small.shape, records=5_000)).cost.memory_bytes > small.cost.memory_bytes
+    assert make_plan(make_encoded(500), hidden_critic=(4_096,)).cost.memory_bytes > small.cost.memory_bytes
+    assert replace(small, steps=1_000).cost.seconds > small.cost.seconds

@@ -22,6 +22,7 @@ from dpwgan.marginals.anchor import (
 from dpwgan.marginals.code_information import CodeInformation
 from dpwgan.marginals.pairs import MOMENTS_LABEL
 from dpwgan.marginals.queries import ANSWER_LABEL, SELECTION_LABEL
+from dpwgan.plan import Plan
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.events import gaussian
 from dpwgan.privacy.ledger import Ledger
@@ -30,6 +31,7 @@ from dpwgan.table.encoded import EncodedTable
 from tests.ledgers import Watcher, make_release, open_ledger, watch_reads
 from tests.methods.privacy_totals import total_rho
 from tests.methods.runs import NARROW, make_table, reserve
+from tests.plans import make_terms
 
 ZERO_OUT = NeighboringRelation.ZERO_OUT
 KINDS: tuple[anchor.Kind, ...] = ("queries", "moments", "one-ways")
@@ -37,18 +39,15 @@ FAST = AnchorSettings(rounds=3, codes=40, fit_steps=8)
 
 
 def make_plan(
-    encoded: EncodedTable, *, kind: anchor.Kind = "queries", settings: AnchorSettings = FAST, **more: Any
-) -> AnchorPlan:
-    chosen: dict[str, Any] = {"accountant_rule": "moments", "neighboring_relation": ZERO_OUT, **more}
-    return plan_anchor(
-        encoded.shape, Budget(epsilon=chosen.pop("epsilon", 1.0), delta=1e-5), kind=kind, settings=settings, **chosen
-    )
+    encoded: EncodedTable, *, kind: anchor.Kind = "queries", settings: AnchorSettings = FAST, **terms: Any
+) -> Plan[AnchorPlan]:
+    return plan_anchor(encoded.shape, make_terms(**terms), kind=kind, settings=settings)
 
 
-def fit(encoded: EncodedTable, plan: AnchorPlan, *, ledger: Ledger | None = None, seed: int = 1) -> FittedAnchor:
+def fit(encoded: EncodedTable, plan: Plan[AnchorPlan], *, ledger: Ledger | None = None, seed: int = 1) -> FittedAnchor:
     return fit_anchor(
         encoded,
-        plan,
+        plan.design,
         streams=make_streams(seed),
         ledger=reserve(plan) if ledger is None else ledger,
         progress=lambda *_: None,
@@ -60,9 +59,9 @@ def fit(encoded: EncodedTable, plan: AnchorPlan, *, ledger: Ledger | None = None
 @pytest.mark.parametrize("share", [1.0, 0.3])
 def test_releases_take_their_share_of_rho_when_added_up(kind: anchor.Kind, columns: list, share: float) -> None:
     plan = make_plan(make_table(300, columns=columns), kind=kind)
-    plan = replace(plan, scale=plan.scale / math.sqrt(share))
-    rho = total_rho([release.charge for release in plan.releases], relation=ZERO_OUT)
-    assert rho == pytest.approx(1 / (2 * plan.scale**2), rel=1e-9)
+    part = replace(plan.design, scale=plan.design.scale / math.sqrt(share))
+    rho = total_rho([release.charge for release in part.releases], relation=ZERO_OUT)
+    assert rho == pytest.approx(1 / (2 * part.scale**2), rel=1e-9)
     assert rho == pytest.approx(share / (2 * plan.choice.noise_scale**2), rel=1e-9)
 
 
@@ -84,14 +83,14 @@ def test_lines_are_those_of_the_kind_when_reserved() -> None:
 def test_plan_depends_on_public_facts_alone_when_rows_differ() -> None:
     plans = [make_plan(make_table(300, seed=seed), settings=AnchorSettings()) for seed in (1, 2)]
     assert plans[0].releases == plans[1].releases
-    assert (plans[0].rounds, plans[0].ways) == (plans[1].rounds, plans[1].ways)
+    assert (plans[0].design.rounds, plans[0].design.ways) == (plans[1].design.rounds, plans[1].design.ways)
 
 
 def test_other_charges_are_paid_first_when_there_are_some() -> None:
     encoded = make_table(300)
     others = [(gaussian(noise_multiplier=8.0), 1)]
-    alone, beside = make_plan(encoded), make_plan(encoded, other_charges=others)
-    assert beside.scale > alone.scale
+    alone, beside = make_plan(encoded), make_plan(encoded, others=others)
+    assert beside.design.scale > alone.design.scale
     ledger = open_ledger([], budget=Budget(epsilon=1.0, delta=1e-5), accountant=beside.choice.accountant)
     ledger.reserve(make_release("first", *others[0], mechanism="other"))
     for release in beside.releases:
@@ -102,11 +101,11 @@ def test_other_charges_are_paid_first_when_there_are_some() -> None:
 def test_more_is_asked_for_when_the_budget_is_larger() -> None:
     encoded = make_table(300)
     plans = [make_plan(encoded, settings=AnchorSettings(), epsilon=epsilon) for epsilon in (0.05, 1.0, 30.0)]
-    assert plans[0].rounds < plans[1].rounds < plans[2].rounds
-    assert plans[0].scale > plans[1].scale > plans[2].scale
-    assert all(plan.ways == 2 for plan in plans)
-    assert make_plan(encoded, settings=AnchorSettings(ways=4)).ways == 4
-    assert make_plan(make_table(300, columns=NARROW[:2]), settings=AnchorSettings(ways=4)).ways == 2
+    assert plans[0].design.rounds < plans[1].design.rounds < plans[2].design.rounds
+    assert plans[0].design.scale > plans[1].design.scale > plans[2].design.scale
+    assert all(plan.design.ways == 2 for plan in plans)
+    assert make_plan(encoded, settings=AnchorSettings(ways=4)).design.ways == 4
+    assert make_plan(make_table(300, columns=NARROW[:2]), settings=AnchorSettings(ways=4)).design.ways == 2
 
 
 READS: list[tuple[Any, str]] = [
@@ -177,12 +176,10 @@ def test_three_way_strength_is_public_when_the_table_is_large() -> None:
     ways = {
         records.records: plan_anchor(
             records,
-            Budget(epsilon=1.0, delta=1e-9),
+            make_terms(delta=1e-9),
             kind="queries",
             settings=AnchorSettings(),
-            accountant_rule="moments",
-            neighboring_relation=ZERO_OUT,
-        ).ways
+        ).design.ways
         for records in (shape, large)
     }
     assert ways == {300: 2, 10_000_000: 3}
@@ -194,12 +191,10 @@ def test_information_weight_is_public_and_follows_the_strength_when_none_is_aske
     plans = {
         (epsilon, settings.information_weight): plan_anchor(
             shape,
-            Budget(epsilon=epsilon, delta=1e-9),
+            make_terms(epsilon=epsilon, delta=1e-9),
             kind="queries",
             settings=settings,
-            accountant_rule="moments",
-            neighboring_relation=ZERO_OUT,
-        )
+        ).design
         for epsilon in (0.1, 1.0)
         for settings in (AnchorSettings(), asked)
     }
@@ -211,12 +206,10 @@ def test_information_weight_is_public_and_follows_the_strength_when_none_is_aske
     # It moves no answer by more than so many stddevs of its noise, so that large tables are met more closely.
     large = plan_anchor(
         type(shape)(records=10_000_000, spans=shape.spans),
-        Budget(epsilon=1.0, delta=1e-9),
+        make_terms(delta=1e-9),
         kind="queries",
         settings=AnchorSettings(),
-        accountant_rule="moments",
-        neighboring_relation=ZERO_OUT,
-    )
+    ).design
     assert large.information_weight * large.answer_stddev == pytest.approx(2.0)
 
 

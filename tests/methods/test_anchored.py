@@ -20,7 +20,8 @@ from dpwgan.marginals.pairs import MOMENTS_LABEL
 from dpwgan.marginals.queries import ANSWER_LABEL, SELECTION_LABEL
 from dpwgan.methods.dp_wgan import AnchoredPlan
 from dpwgan.methods.registry import get_method
-from dpwgan.privacy.budget import Budget, NeighboringRelation
+from dpwgan.plan import Plan
+from dpwgan.privacy.budget import NeighboringRelation
 from dpwgan.privacy.events import Charge, gaussian, poisson_gaussian
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.noise_source import NoiseSource
@@ -28,6 +29,7 @@ from dpwgan.table.encoded import EncodedTable
 from tests.ledgers import Watcher, open_ledger, watch_reads
 from tests.methods.privacy_totals import epsilon_with_critic, total_rho
 from tests.methods.runs import NARROW, Run, fit, make_table, refuse_illegal, reserve
+from tests.plans import make_terms, plan_method
 
 DELTA = 1e-5
 ANCHORS = ("queries", "moments")
@@ -36,45 +38,22 @@ FAST: dict[str, Any] = {"codes": 30, "fit_steps": 8, "steps": 4, "hidden_critic"
 
 
 def make_plan(
-    encoded: EncodedTable,
-    *,
-    epsilon: float = 1.0,
-    relation: NeighboringRelation = NeighboringRelation.ZERO_OUT,
-    rule: str = "moments",
-    others: tuple[Charge, ...] = (),
-    **settings: Any,
-) -> AnchoredPlan:
-    method = get_method("dp-wgan")
+    encoded: EncodedTable, *, epsilon: float = 1.0, others: tuple[Charge, ...] = (), **settings: Any
+) -> Plan[AnchoredPlan]:
     if settings.get("anchor", "queries") == "queries":
         settings = {"rounds": 1, **settings}
-    plan = method.plan(
-        encoded.shape,
-        Budget(epsilon=epsilon, delta=DELTA),
-        settings=method.make_settings(**{**FAST, **settings}),
-        accountant_rule=rule,
-        neighboring_relation=relation,
-        other_charges=others,
-    )
-    assert isinstance(plan, AnchoredPlan)
-    return plan
+    terms = make_terms(epsilon=epsilon, others=others)
+    return plan_method("dp-wgan", encoded.shape, terms, **{**FAST, **settings})
 
 
 @functools.cache
-def make_shipped_plan(*, anchor: str, epsilon: float, relation: NeighboringRelation, rule: str) -> AnchoredPlan:
+def make_shipped_plan(*, anchor: str, epsilon: float, relation: NeighboringRelation, rule: str) -> Plan[AnchoredPlan]:
     """The plan of the method as it is without any setting."""
-    method = get_method("dp-wgan")
-    plan = method.plan(
-        make_table(300).shape,
-        Budget(epsilon=epsilon, delta=DELTA),
-        settings=method.make_settings(**({} if anchor == "queries" else {"anchor": anchor})),
-        accountant_rule=rule,
-        neighboring_relation=relation,
-    )
-    assert isinstance(plan, AnchoredPlan)
-    return plan
+    terms = make_terms(epsilon=epsilon, relation=relation, rule=rule)
+    return plan_method("dp-wgan", make_table(300).shape, terms, **({} if anchor == "queries" else {"anchor": anchor}))
 
 
-def get_charges(plan: AnchoredPlan) -> list[Charge]:
+def get_charges(plan: Plan[AnchoredPlan]) -> list[Charge]:
     return [release.charge for release in plan.releases]
 
 
@@ -140,12 +119,12 @@ def test_budget_is_met_by_one_accountant_when_planned_by_any_rule(
     assert list(plan.choice.charges()) == get_charges(plan)
     # Of rho the critic has its share and the anchor the rest, at the noise that was found for both.
     scale = plan.choice.noise_scale
-    share = plan.settings.critic_share
+    share = plan.design.settings.critic_share
     whole = 1 / (2 * scale**2)
     measured = total_rho(get_charges(plan)[:-1], relation=NeighboringRelation.ZERO_OUT)
     assert measured == pytest.approx((1 - share) * whole, rel=1e-9)
-    step = plan.critic.event
-    as_one = plan.critic.steps * step.sampling_probability**2 / (2 * step.noise_multiplier**2)
+    step = plan.design.critic.event
+    as_one = plan.design.critic.steps * step.sampling_probability**2 / (2 * step.noise_multiplier**2)
     assert as_one == pytest.approx(share * whole, rel=1e-9)
 
 
@@ -221,8 +200,8 @@ def test_every_read_comes_after_its_charge_when_a_critic_follows(anchor: str, mo
     fit("dp-wgan", encoded, plan, ledger=ledger)
     assert seen + Counter(watcher.order) == {release.label: release.times for release in plan.releases}
     # All steps are paid for after all of the anchor.
-    assert ledger.paid[-plan.critic.steps :] == [CRITIC_LABEL] * plan.critic.steps
-    assert CRITIC_LABEL not in ledger.paid[: -plan.critic.steps]
+    assert ledger.paid[-plan.design.critic.steps :] == [CRITIC_LABEL] * plan.design.critic.steps
+    assert CRITIC_LABEL not in ledger.paid[: -plan.design.critic.steps]
 
 
 def test_fit_stops_when_the_ledger_lacks_a_critic_step() -> None:
@@ -319,27 +298,22 @@ def test_steps_are_refused_when_too_few_for_one_generator_step() -> None:
 
 def test_settings_are_the_papers_when_there_is_no_anchor() -> None:
     method = get_method("dp-wgan")
-    plan = method.plan(
-        make_table(40).shape,
-        Budget(epsilon=1.0, delta=DELTA),
-        settings=method.make_settings(anchor="none", steps=5),
-        accountant_rule="moments",
-        neighboring_relation=NeighboringRelation.ZERO_OUT,
-    )
-    assert isinstance(plan, TrainingPlan)
+    plan = plan_method("dp-wgan", make_table(40).shape, anchor="none", steps=5)
+    assert isinstance(plan.design, TrainingPlan)
     assert [release.label for release in plan.releases] == [CRITIC_LABEL]
-    assert plan.settings.hidden_critic == (256, 256)
+    assert plan.design.settings.hidden_critic == (256, 256)
     assert method.make_settings().critic.hidden_critic == (64,)
 
 
 def test_plan_says_what_it_costs_when_asked() -> None:
     plan = make_plan(make_table(300))
-    assert plan.memory_bytes >= max(plan.anchor.memory_bytes, plan.critic.memory_bytes) > 0
-    assert plan.anchor.seconds < plan.seconds < 1_000
-    summary = plan.summary()
+    anchor, critic = plan.design.anchor.cost, plan.design.critic.cost
+    assert plan.cost.memory_bytes >= max(anchor.memory_bytes, critic.memory_bytes) > 0
+    assert anchor.seconds < plan.cost.seconds < 1_000
+    summary = plan.settings
     assert (summary["anchor"], summary["critic_share"], summary["steps"]) == ("queries", 0.02, FAST["steps"])
     assert {"latent", "hidden_generator", "engine"}.isdisjoint(summary)
-    assert summary["noise_multiplier"] == plan.critic.noise_multiplier
+    assert summary["noise_multiplier"] == plan.design.critic.noise_multiplier
 
 
 def test_rows_are_the_same_when_the_model_is_saved_and_loaded(tmp_path: Path) -> None:

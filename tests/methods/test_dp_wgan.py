@@ -5,23 +5,30 @@ from types import ModuleType
 import numpy as np
 import pytest
 
+from dpwgan import plan as plan_module
 from dpwgan.critic import private_step, reference_step
 from dpwgan.critic.device import prepare_device
 from dpwgan.critic.plan import TrainingPlan
 from dpwgan.errors import ResourceError, UsageError
 from dpwgan.methods.dp_wgan import DpWgan
-from dpwgan.methods.registry import get_method
-from dpwgan.privacy.budget import Budget, NeighboringRelation
+from dpwgan.plan import Plan
+from dpwgan.privacy.budget import NeighboringRelation
 from dpwgan.privacy.randomness import make_streams
 from dpwgan.table.encoded import EncodedTable
 from tests.critic.tables import make_encoded, make_ledger, make_plan
+from tests.plans import make_terms, plan_method
+
+
+def complete(training: TrainingPlan) -> Plan[TrainingPlan]:
+    """Has a plan of steps whose noise is a test's own business."""
+    return plan_module.make_plan(training, shape=training.shape, choice=make_terms().choose_nothing())
 
 
 def fit(encoded: EncodedTable, plan: TrainingPlan, *, seed: int = 1) -> EncodedTable:
     ledger = make_ledger(plan)
     fitted = DpWgan().fit(
         encoded,
-        plan,
+        complete(plan),
         streams=make_streams(seed),
         ledger=ledger,
         progress=lambda *_: None,
@@ -80,14 +87,8 @@ def test_fit_repeats_exactly_when_seeded_alike() -> None:
 
 
 def test_plan_needs_no_rows_when_made_by_the_method() -> None:
-    method = get_method("dp-wgan")
-    plan = method.plan(
-        make_encoded(500).shape,
-        Budget(epsilon=1.0, delta=1e-6),
-        settings=method.make_settings(steps=10),
-        accountant_rule="auto",
-        neighboring_relation=NeighboringRelation.REPLACE_ONE,
-    )
+    terms = make_terms(delta=1e-6, rule="auto", relation=NeighboringRelation.REPLACE_ONE)
+    plan = plan_method("dp-wgan", make_encoded(500).shape, terms, steps=10)
     assert plan.choice.epsilon() <= 1.0
 
 
@@ -101,7 +102,7 @@ def test_a_gpu_is_refused_when_there_is_none() -> None:
     with pytest.raises(ResourceError):
         DpWgan().fit(
             encoded,
-            plan,
+            complete(plan),
             streams=make_streams(1),
             ledger=make_ledger(plan),
             progress=lambda *_: None,

@@ -3,9 +3,9 @@
 import pytest
 
 from dpwgan.marginals.anchor import ONE_WAYS_LABEL, AnchorSettings, fit_anchor, plan_anchor
-from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.randomness import make_streams
 from tests.methods.runs import NARROW, make_table, refuse_illegal, reserve, run
+from tests.plans import make_terms
 
 
 @pytest.mark.parametrize("column", [NARROW[index].name for index in range(len(NARROW))])
@@ -23,12 +23,10 @@ def test_anchor_is_the_one_way_counts_when_there_is_one_column(kind: str) -> Non
     encoded = make_table(200, columns=NARROW[:1])
     plan = plan_anchor(
         encoded.shape,
-        Budget(epsilon=1.0, delta=1e-5),
+        make_terms(),
         kind=kind,  # type: ignore[arg-type]
         settings=AnchorSettings(),
-        accountant_rule="moments",
-        neighboring_relation=NeighboringRelation.ZERO_OUT,
     )
     assert [release.label for release in plan.releases] == [ONE_WAYS_LABEL]
-    fitted = fit_anchor(encoded, plan, streams=make_streams(1), ledger=reserve(plan), progress=lambda *_: None)
+    fitted = fit_anchor(encoded, plan.design, streams=make_streams(1), ledger=reserve(plan), progress=lambda *_: None)
     assert len(fitted.generator.probabilities()) == 1

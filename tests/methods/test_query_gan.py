@@ -129,9 +129,9 @@ def test_budget_is_kept_when_others_were_paid_first() -> None:
 def test_plan_says_what_it_costs_when_asked() -> None:
     for name, chosen in KINDS.values():
         plan = make_plan(name, make_table(300).shape, **chosen)
-        assert plan.memory_bytes > 0
-        assert 0 < plan.seconds < 1_000
-        assert all(isinstance(key, str) for key in plan.summary())
+        assert plan.cost.memory_bytes > 0
+        assert 0 < plan.cost.seconds < 1_000
+        assert all(isinstance(key, str) for key in plan.settings)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -139,11 +139,11 @@ def test_rows_are_all_that_grows_when_a_table_has_more_of_them(kind: str) -> Non
     name, chosen = KINDS[kind]
     shape = make_table(300).shape
     less, more = (make_plan(name, dataclasses.replace(shape, records=records), **chosen) for records in (300, 300_000))
-    assert less.memory_bytes - less.row_bytes == more.memory_bytes - more.row_bytes > 0
-    assert more.row_bytes == 1_000 * less.row_bytes
+    assert less.cost.memory_bytes - less.cost.row_bytes == more.cost.memory_bytes - more.cost.row_bytes > 0
+    assert more.cost.row_bytes == 1_000 * less.cost.row_bytes
     # A network's training keeps a float64 of each row.
     columns = 4 * (len(shape.spans) + len(less.anchor.columns if kind != "independent" else less.columns))
-    assert less.row_bytes == 300 * (columns + 8 * (kind == "one-layer"))
+    assert less.cost.row_bytes == 300 * (columns + 8 * (kind == "one-layer"))
 
 
 @pytest.mark.parametrize("setting", ["ways", "fit_steps", "most_cells", "generator"])
@@ -179,16 +179,16 @@ def test_rows_are_read_behind_the_door_alone_when_networks_or_the_certificate_ne
     ledger = reserve(plan, observers=[watcher])
     reads = watch_reads(monkeypatch, ledger, watcher, READS)
     fit(name, encoded, plan, ledger=ledger)
-    assert set(reads) == {release.label for release in plan.extra}
+    assert set(reads) == {release.label for release in plan.design.extra}
     assert Counter(watcher.order) == ledger.charged == {release.label: release.times for release in plan.releases}
     # The certificate is of the final generator: nothing is asked for after it.
-    assert watcher.order[-1] == plan.extra[-1].label
+    assert watcher.order[-1] == plan.design.extra[-1].label
 
 
 def test_fit_stops_when_the_ledger_has_no_certificate() -> None:
     encoded = make_table(100, columns=NARROW[:3])
     plan = make_plan("query-gan", encoded.shape)
-    ledger = open_ledger(plan.anchor.releases, budget=plan.choice.budget, accountant=plan.choice.accountant)
+    ledger = open_ledger(plan.design.anchor.releases, budget=plan.choice.budget, accountant=plan.choice.accountant)
     with pytest.raises(PrivacyError, match=CERTIFICATE_LABEL):
         fit("query-gan", encoded, plan, ledger=ledger)
 
@@ -294,11 +294,11 @@ def test_certificate_says_what_it_is_of_when_described() -> None:
 
 def test_certificate_has_its_hundredth_of_the_budget_when_planned() -> None:
     plan = make_plan("query-gan", make_table(300).shape)
-    (release,) = plan.extra
+    (release,) = plan.design.extra
     event = release.event
     assert (release.label, release.times) == (CERTIFICATE_LABEL, 1)
     assert event.replace_one_factor == 1.0  # as the act itself: see the neighbours' test above
     whole = total_rho([release.charge for release in plan.releases], relation=NeighboringRelation.ZERO_OUT)
     assert total_rho([(event, 1)], relation=NeighboringRelation.ZERO_OUT) == pytest.approx(0.01 * whole)
     assert whole == pytest.approx(1 / (2 * plan.choice.noise_scale**2))
-    assert dataclasses.replace(plan.settings) == plan.settings
+    assert dataclasses.replace(plan.design.settings) == plan.design.settings

@@ -104,7 +104,7 @@ def test_releases_are_the_planned_ones_when_fitted(noise: str, images: bool) -> 
     plan = make_plan("ron-gauss", shape, noise=noise, **({} if images else {"label": "letters"}))
     watcher = Watcher()
     fit("ron-gauss", encoded, plan, ledger=reserve(plan, observers=[watcher]))
-    assert watcher.releases == plan.releases
+    assert watcher.releases == list(plan.releases)
 
 
 def test_no_row_is_read_when_the_ledger_refuses() -> None:
@@ -192,15 +192,15 @@ def test_nearest_semidefinite_matrix_is_found_when_eigenvalues_are_negative() ->
 
 def test_dimension_grows_with_rows_and_budget_when_it_is_chosen() -> None:
     shape = make_table(300).shape
-    found = [make_plan("ron-gauss", shape, epsilon=epsilon).dimension for epsilon in (0.01, 1.0, 100.0)]
+    found = [make_plan("ron-gauss", shape, epsilon=epsilon).design.dimension for epsilon in (0.01, 1.0, 100.0)]
     assert found == sorted(found)
     assert found[0] < found[-1]
-    events = [make_plan("ron-gauss", shape, noise=noise).covariance for noise in ("laplace", "gaussian")]
+    events = [make_plan("ron-gauss", shape, noise=noise).design.covariance for noise in ("laplace", "gaussian")]
     assert all(choose_dimension(1, event) == 1 and choose_dimension(1e12, event) == 1_024 for event in events)
 
 
 def test_settings_are_told_when_the_plan_is_summed_up() -> None:
-    summary = make_plan("ron-gauss", make_table(300).shape, label="two").summary()
+    summary = make_plan("ron-gauss", make_table(300).shape, label="two").settings
     assert summary["label"] == "two"
     assert summary["noise"] == "laplace"
     assert summary["projection_dimension"] >= 1

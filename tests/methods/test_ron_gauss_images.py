@@ -110,8 +110,8 @@ def test_classes_look_like_themselves_when_the_budget_is_large(settings: dict) -
 
 def test_label_is_that_of_the_layout_when_none_is_named() -> None:
     shape = make_images(300)[1]
-    assert make_plan("ron-gauss", shape).grid.label.column == "y"
-    summary = make_plan("ron-gauss", shape, label="y", noise="gaussian").summary()
+    assert make_plan("ron-gauss", shape).design.grid.label.column == "y"
+    summary = make_plan("ron-gauss", shape, label="y", noise="gaussian").settings
     assert summary["label"] == "y"
     assert summary["projection"] == "cosine"
     assert summary["mean_share"] == 0.55
@@ -146,7 +146,7 @@ def test_cosine_projection_is_refused_when_the_table_is_no_image() -> None:
 
     with pytest.raises(UsageError, match="the projection cosine is for images"):
         make_plan("ron-gauss", make_table(100).shape, projection="cosine")
-    assert make_plan("ron-gauss", make_table(100).shape, projection="random").summary()["projection"] == "random"
+    assert make_plan("ron-gauss", make_table(100).shape, projection="random").settings["projection"] == "random"
     assert isinstance(NARROW[0], CategoricalColumn)
 
 
@@ -154,13 +154,13 @@ def test_dimensions_grow_with_rows_and_budget_and_classes_part_when_there_is_eno
     shape = make_images(300)[1]
     wide = replace(shape, records=10**6)
     sizes = [
-        (plan.means_dimension, plan.covariance_dimension)
+        (plan.design.means_dimension, plan.design.covariance_dimension)
         for plan in (make_plan("ron-gauss", each, epsilon=e) for each in (shape, wide) for e in (0.1, 10.0))
     ]
     assert sizes[0] <= sizes[1]
     assert sizes[0] <= sizes[2] <= sizes[3] == (36, 36)
-    assert not make_plan("ron-gauss", shape).by_class
-    assert make_plan("ron-gauss", replace(shape, records=10**9), epsilon=10.0).by_class
+    assert not make_plan("ron-gauss", shape).design.by_class
+    assert make_plan("ron-gauss", replace(shape, records=10**9), epsilon=10.0).design.by_class
 
 
 def test_means_are_released_ones_when_noise_is_little_and_of_all_when_it_is_all() -> None:

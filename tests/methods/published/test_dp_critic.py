@@ -10,29 +10,24 @@ from dpwgan.errors import PrivacyError, UsageError
 from dpwgan.methods.published.dp_critic import FormalPlan, release_classes, sum_classes
 from dpwgan.methods.published.image_samplers import LabelledSampler
 from dpwgan.methods.registry import get_method
-from dpwgan.privacy.budget import Budget, NeighboringRelation
+from dpwgan.plan import Plan
+from dpwgan.privacy.budget import NeighboringRelation
 from dpwgan.privacy.events import Gaussian, PoissonGaussian, Unprotected
 from dpwgan.table.encoded import EncodedTable, TableShape
 from tests.critic.games import make_images
 from tests.ledgers import open_for_plan
 from tests.ledgers import open_ledger as open_ledger_of
-from tests.methods.published.test_loss_noise_gan import make_plan, open_ledger
+from tests.methods.published.test_loss_noise_gan import make_plan
 from tests.methods.runs import fit, make_table
+from tests.plans import make_terms, plan_method
 
 RELATIONS = tuple(NeighboringRelation)
 
 
-def plan_formally(shape: TableShape, *, relation: NeighboringRelation = RELATIONS[0], **settings: Any) -> FormalPlan:
-    method = get_method("dp-critic")
-    plan = method.plan(
-        shape,
-        Budget(epsilon=settings.pop("epsilon", 1.0), delta=1e-5),
-        settings=method.make_settings(formal=True, **settings),
-        accountant_rule="moments",
-        neighboring_relation=relation,
-    )
-    assert isinstance(plan, FormalPlan)
-    return plan
+def plan_formally(
+    shape: TableShape, *, epsilon: float = 1.0, relation: NeighboringRelation = RELATIONS[0], **settings: Any
+) -> Plan[FormalPlan]:
+    return plan_method("dp-critic", shape, make_terms(epsilon=epsilon, relation=relation), formal=True, **settings)
 
 
 def test_plan_says_to_estimate_the_loss_when_there_is_no_guarantee() -> None:
@@ -49,17 +44,17 @@ def test_formal_plan_meets_the_budget_when_classes_are_released_too(
 ) -> None:
     for shape in (make_images(60)[1], make_table(3_000).shape):
         plan = plan_formally(shape, relation=relation, epsilon=epsilon, steps=50)
-        ledger = open_ledger(plan, no_guarantee=False)
+        ledger = open_for_plan(plan)
         assert 0.5 * epsilon < ledger.epsilon_reserved() <= epsilon
         kinds = [type(release.event) for release in plan.releases]
         assert kinds == [PoissonGaussian] if shape.image is None else [Gaussian, PoissonGaussian]
-        assert plan.critic.clip_target < plan.critic.l2_clip_norm == (1.0 if shape.image is None else 3.0)
+        assert plan.design.critic.clip_target < plan.design.critic.l2_clip_norm == (1.0 if shape.image is None else 3.0)
 
 
 def test_formal_run_states_a_guarantee_and_draws_rows_when_it_is_done() -> None:
     encoded = make_table(60)
     plan = plan_formally(encoded.shape, steps=3, expected_batch_size=8, latent=4)
-    ledger = open_ledger(plan, no_guarantee=False)
+    ledger = open_for_plan(plan)
     done = fit("dp-critic", encoded, plan, ledger=ledger, records=50)
     assert all(line["charged"] == line["reserved"] for line in ledger.itemise())
     assert ledger.guarantee().epsilon <= 1.0
@@ -71,7 +66,7 @@ def test_formal_run_states_a_guarantee_and_draws_rows_when_it_is_done() -> None:
 def test_formal_run_on_images_states_a_guarantee_and_draws_smooth_images_when_it_is_done() -> None:
     encoded, shape = make_images(60)
     plan = plan_formally(shape, steps=3, expected_batch_size=8, latent=4)
-    ledger = open_ledger(plan, no_guarantee=False)
+    ledger = open_for_plan(plan)
     done = fit("dp-critic", encoded, plan, ledger=ledger, records=50)
     assert [line["charged"] for line in ledger.itemise()] == [1, 3]
     assert ledger.guarantee().epsilon <= 1.0
@@ -85,22 +80,22 @@ def test_shares_are_a_distribution_when_the_noise_is_large() -> None:
     encoded, shape = make_images(60)
     plan = plan_formally(shape, epsilon=0.05)
     for seed in range(5):
-        shares, centre = release_classes(encoded, plan, ledger=open_for_plan(plan, source=seed))
+        shares, centre = release_classes(encoded, plan.design, ledger=open_for_plan(plan, source=seed))
         assert shares.min() >= 0
         assert shares.sum() == pytest.approx(1.0)
         assert np.isfinite(centre).all()
     with pytest.raises(UsageError, match="has classes"):
-        release_classes(encoded, plan_formally(make_table(60).shape), ledger=open_for_plan(plan))
+        release_classes(encoded, plan_formally(make_table(60).shape).design, ledger=open_for_plan(plan))
 
 
 def test_released_classes_are_their_shares_and_the_mean_picture_when_the_noise_is_small() -> None:
     encoded, shape = make_images(60)
     plan = plan_formally(shape, epsilon=10.0)
-    assert plan.frame is not None
-    tiny = replace(plan, classes=Gaussian(noise_multiplier=1e-6, replace_one_factor=1.8))
+    assert plan.design.frame is not None
+    tiny = replace(plan.design, classes=Gaussian(noise_multiplier=1e-6, replace_one_factor=1.8))
     shares, centre = release_classes(encoded, tiny, ledger=open_ledger_of(tiny.releases))
     np.testing.assert_allclose(shares, np.bincount(encoded.codes[:, 0], minlength=3) / 60, atol=1e-4)
-    known = plan.frame.to_points(encoded.numbers[:, list(plan.frame.grid.sources)]).mean(axis=0)
+    known = plan.design.frame.to_points(encoded.numbers[:, list(plan.design.frame.grid.sources)]).mean(axis=0)
     np.testing.assert_allclose(centre, known, atol=1e-4)
 
 
@@ -111,8 +106,8 @@ def test_a_record_moves_the_sum_of_classes_within_its_sensitivity_when_it_is_tak
     """The worst records: white and black, of unlike labels; and pixels that no specs allow, which are shortened."""
     encoded, _ = make_images(3)
     plan = plan_formally(make_images(60)[1])
-    assert plan.frame is not None
-    assert plan.classes is not None
+    assert plan.design.frame is not None
+    assert plan.design.classes is not None
     white = EncodedTable(
         codes=np.array([[0], [1], [0]], np.int32),
         numbers=np.stack([np.full(64, value, np.float32) for value in (brightness, -brightness, 0.0)]),
@@ -120,15 +115,15 @@ def test_a_record_moves_the_sum_of_classes_within_its_sensitivity_when_it_is_tak
     )
 
     def add_up(*rows: int) -> Any:
-        return sum_classes(white.take(np.isin(np.arange(3), rows)), plan.frame)  # type: ignore[arg-type]
+        return sum_classes(white.take(np.isin(np.arange(3), rows)), plan.design.frame)  # type: ignore[arg-type]
 
     nothing = np.zeros_like(add_up(0))
     longest = max(float(np.linalg.norm(add_up(row) - nothing)) for row in range(3))
     assert 0.999 < longest <= 1.0
     apart = float(np.linalg.norm(add_up(0) - add_up(1)))
-    assert 0.999 * plan.classes.replace_one_factor < apart <= plan.classes.replace_one_factor
+    assert 0.999 * plan.design.classes.replace_one_factor < apart <= plan.design.classes.replace_one_factor
     # The twin: sizes and points that are each 1 long.
-    sizes, point = np.split(add_up(0), [plan.frame.grid.classes])
+    sizes, point = np.split(add_up(0), [plan.design.frame.grid.classes])
     assert np.hypot(np.linalg.norm(sizes) / 0.5, np.linalg.norm(point) / 0.75**0.5) > 1.4
 
 
@@ -144,7 +139,7 @@ def test_settings_are_refused_when_they_do_not_fit_together(settings: dict[str, 
 
 
 def test_formal_summary_tells_noise_and_batch_when_asked() -> None:
-    summary = plan_formally(make_images(60)[1]).summary()
+    summary = plan_formally(make_images(60)[1]).settings
     assert summary["formal"]
     assert summary["noise_multiplier"] > 0
     assert summary["classes_noise_multiplier"] > 0

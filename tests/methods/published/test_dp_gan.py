@@ -16,6 +16,7 @@ from dpwgan.methods.published.published_gan import GENERATOR_CLIP, PublishedPlan
 from dpwgan.methods.published.refined_table import RefinedTable
 from dpwgan.methods.published.ron_dp_gan import RonDpGan
 from dpwgan.methods.registry import get_method
+from dpwgan.plan import Plan, Terms
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.events import Gaussian, PoissonGaussian, Unprotected, gaussian
 from dpwgan.privacy.ledger import Ledger
@@ -26,6 +27,7 @@ from tests.critic.tables import make_steps
 from tests.ledgers import make_release, open_for_plan
 from tests.methods.privacy_totals import epsilon_with_critic, total_rho
 from tests.methods.runs import make_table, refuse_illegal
+from tests.plans import plan_method
 
 ZERO_OUT = NeighboringRelation.ZERO_OUT
 BUDGET = Budget(epsilon=2.0, delta=1e-5)
@@ -58,16 +60,9 @@ def make_images(records: int = 80, *, side: int = 8) -> tuple[EncodedTable, Tabl
 
 def make_plan(
     name: str, shape: TableShape, *, relation: NeighboringRelation = ZERO_OUT, others: Any = (), **settings: Any
-) -> Any:
-    method = get_method(name)
-    return method.plan(
-        shape,
-        BUDGET,
-        settings=method.make_settings(**settings),
-        accountant_rule="moments",
-        neighboring_relation=relation,
-        other_charges=others,
-    )
+) -> Plan[Any]:
+    terms = Terms(budget=BUDGET, neighboring_relation=relation, accountant_rule="moments", other_charges=tuple(others))
+    return plan_method(name, shape, terms, **settings)
 
 
 @pytest.mark.parametrize("images", [False, True])
@@ -78,7 +73,7 @@ def test_step_moves_by_the_clip_norm_at_most_when_a_record_is_taken_out_wherever
     from dpwgan.methods.published.dp_gan import make_discriminator
 
     encoded, shape = make_images() if images else (make_table(80), make_table(80).shape)
-    made = make_plan("dp-gan", shape, l2_clip_norm=0.01, **(FAST if images else OF_TABLES))
+    made = make_plan("dp-gan", shape, l2_clip_norm=0.01, **(FAST if images else OF_TABLES)).design
     steps, rng = make_steps(made.steps), np.random.default_rng(0)
     critic, update = make_discriminator(made.steps, made.space, rng=rng, secrets=steps.secrets)
     points: Any = made.space.to_points(encoded) if images else encoded
@@ -96,7 +91,7 @@ def test_step_moves_by_the_clip_norm_at_most_when_a_record_is_taken_out_wherever
 
 
 def fit(name: str, encoded: EncodedTable, plan: Any) -> tuple[Any, Ledger, EncodedTable]:
-    ledger = open_for_plan(plan, budget=BUDGET, no_guarantee=isinstance(plan, PublishedPlan))
+    ledger = open_for_plan(plan, budget=BUDGET, no_guarantee=isinstance(plan.design, PublishedPlan))
     fitted = get_method(name).fit(
         encoded, plan, streams=make_streams(1), ledger=ledger, progress=lambda *_: None, device="cpu"
     )
@@ -133,9 +128,9 @@ def test_charges_add_up_to_the_budget_when_they_are_added_up_anew(
 @pytest.mark.parametrize("share", [0.2, 0.8])
 def test_prior_gets_its_share_of_rho_when_one_is_asked_for(share: float) -> None:
     plan = make_plan("ron-dp-gan", make_table(3_000).shape, prior_share=share)
-    release = [release.charge for release in plan.prior.releases]
+    release = [release.charge for release in plan.design.prior.releases]
     rho = total_rho(release, relation=ZERO_OUT)
-    steps = plan.game.steps
+    steps = plan.design.game.steps
     # By the central limit: T steps at rate q are about one Gaussian of noise multiplier s / (q sqrt T).
     of_steps = steps.sampling_probability**2 * steps.steps / (2 * steps.noise_multiplier**2)
     assert rho / (rho + of_steps) == pytest.approx(share, rel=1e-6)
@@ -359,6 +354,6 @@ def test_plan_says_what_it_costs_when_asked(name: str) -> None:
     for _, shape in get_tables().values():
         for settings in ({}, {"private_part": "generator"}):
             plan = make_plan(name, shape, **settings)
-            assert plan.memory_bytes > 0
-            assert 0 < plan.seconds < 3_000
-            assert plan.summary()["private_part"] == settings.get("private_part", "discriminator")
+            assert plan.cost.memory_bytes > 0
+            assert 0 < plan.cost.seconds < 3_000
+            assert plan.settings["private_part"] == settings.get("private_part", "discriminator")

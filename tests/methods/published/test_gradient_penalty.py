@@ -17,9 +17,9 @@ from dpwgan.methods.published.gradient_penalty_step import (
     clip_and_sum,
 )
 from dpwgan.methods.published.networks import Networks
-from dpwgan.privacy.budget import Budget, NeighboringRelation
 from tests.critic.games import make_networks
 from tests.critic.tables import make_encoded, make_steps
+from tests.plans import make_terms
 
 PLAIN = ("images", "table")
 PRIVATE = ("points", "table")
@@ -28,11 +28,9 @@ PRIVATE = ("points", "table")
 def make_plan(*, l2_clip_norm: float = 1.0) -> TrainingPlan:
     return plan_training(
         make_encoded(40).shape,
-        Budget(epsilon=1.0, delta=1e-3),
+        make_terms(delta=1e-3),
         settings=DpWganSettings(steps=3, expected_batch_size=10, l2_clip_norm=l2_clip_norm),
-        accountant_rule="moments",
-        neighboring_relation=NeighboringRelation.ZERO_OUT,
-    )
+    ).design
 
 
 def draw_match(networks: Networks, rows: Any) -> Match:

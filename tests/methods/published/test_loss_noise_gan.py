@@ -7,45 +7,25 @@ import pytest
 
 from dpwgan.errors import PrivacyError, UsageError
 from dpwgan.methods.published.loss_noise_gan import published_noise
-from dpwgan.methods.registry import get_method
-from dpwgan.privacy.budget import Budget, NeighboringRelation
+from dpwgan.plan import Plan
 from dpwgan.privacy.events import Unprotected
-from dpwgan.privacy.ledger import Ledger
 from dpwgan.table.encoded import EncodedTable, TableShape
 from tests.critic.games import make_images
+from tests.ledgers import open_for_plan
 from tests.methods.runs import Run, fit, make_table, refuse_illegal
+from tests.plans import make_terms, plan_method
 
 FAST = {"steps": 3, "expected_batch_size": 8, "latent": 4}
 METHODS = ("loss-noise-gan", "dp-critic")
 
 
-def make_plan(name: str, shape: TableShape, *, epsilon: float = 1.0, **settings: Any) -> Any:
-    method = get_method(name)
-    return method.plan(
-        shape,
-        Budget(epsilon=epsilon, delta=1e-5),
-        settings=method.make_settings(**{**FAST, **settings}),
-        accountant_rule="auto",
-        neighboring_relation=NeighboringRelation.ZERO_OUT,
-    )
-
-
-def open_ledger(plan: Any, *, no_guarantee: bool = True) -> Ledger:
-    choice = plan.choice
-    ledger = Ledger(
-        choice.budget,
-        accountant=choice.accountant,
-        neighboring_relation=choice.neighboring_relation,
-        no_guarantee=no_guarantee,
-    )
-    for release in plan.releases:
-        ledger.reserve(release)
-    return ledger
+def make_plan(name: str, shape: TableShape, *, epsilon: float = 1.0, **settings: Any) -> Plan[Any]:
+    return plan_method(name, shape, make_terms(epsilon=epsilon, rule="auto"), **{**FAST, **settings})
 
 
 def run(name: str, encoded: EncodedTable, shape: TableShape, **settings: Any) -> Run:
     plan = make_plan(name, shape, **settings)
-    return fit(name, encoded, plan, ledger=open_ledger(plan), records=90)
+    return fit(name, encoded, plan, ledger=open_for_plan(plan, no_guarantee=True), records=90)
 
 
 def test_noise_is_the_papers_when_epsilon_is_one_of_its_table() -> None:
@@ -69,8 +49,8 @@ def test_plan_names_the_published_epsilon_and_none_that_can_be_proved_when_asked
     assert event.published is not None
     assert (event.published.epsilon, event.published.delta) == (2.5, 1e-5)
     assert event.published.provable_epsilon is None
-    assert count == plan.game.steps == 3
-    assert plan.noise_multiplier == pytest.approx(2 * 8 / 300 * math.sqrt(3 * math.log(1e5)) / 2.5)
+    assert count == plan.design.game.steps == 3
+    assert plan.design.noise_multiplier == pytest.approx(2 * 8 / 300 * math.sqrt(3 * math.log(1e5)) / 2.5)
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -87,7 +67,7 @@ def test_run_charges_every_read_and_draws_legal_rows_when_there_is_no_guarantee(
 @pytest.mark.parametrize("name", METHODS)
 def test_ledger_refuses_the_run_when_it_was_opened_to_state_a_guarantee(name: str) -> None:
     with pytest.raises(PrivacyError, match="has no guarantee"):
-        open_ledger(make_plan(name, make_table(60).shape, critic_steps_per_generator_step=1), no_guarantee=False)
+        open_for_plan(make_plan(name, make_table(60).shape, critic_steps_per_generator_step=1))
 
 
 @pytest.mark.parametrize(
@@ -108,7 +88,7 @@ def test_settings_are_refused_when_they_cannot_be_acted_on(name: str, settings: 
 def test_label_is_the_images_own_when_it_is_named(name: str) -> None:
     _, shape = make_images(60)
     more = {"critic_steps_per_generator_step": 1}
-    assert make_plan(name, shape, label="y", **more).summary() == make_plan(name, shape, **more).summary()
+    assert make_plan(name, shape, label="y", **more).settings == make_plan(name, shape, **more).settings
     with pytest.raises(UsageError, match="the label of these images is y"):
         make_plan(name, shape, label="p0", **more)
     with pytest.raises(UsageError, match="has convolutions for images"):
@@ -117,16 +97,9 @@ def test_label_is_the_images_own_when_it_is_named(name: str) -> None:
 
 @pytest.mark.parametrize("name", METHODS)
 def test_steps_fit_into_minutes_when_they_are_chosen(name: str) -> None:
-    method = get_method(name)
     for shape in (make_table(300).shape, make_images(60, side=28)[1], make_images(60)[1]):
-        plan: Any = method.plan(
-            shape,
-            Budget(epsilon=1.0, delta=1e-5),
-            settings=method.make_settings(),
-            accountant_rule="auto",
-            neighboring_relation=NeighboringRelation.ZERO_OUT,
-        )
-        assert plan.seconds < 300
-        assert plan.game.steps >= 200
-        assert plan.game.steps % plan.game.settings.critic_steps_per_generator_step == 0
-        assert plan.memory_bytes < 2**31
+        plan = plan_method(name, shape, make_terms(rule="auto"))
+        assert plan.cost.seconds < 300
+        assert plan.design.game.steps >= 200
+        assert plan.design.game.steps % plan.design.game.settings.critic_steps_per_generator_step == 0
+        assert plan.cost.memory_bytes < 2**31
