@@ -1,12 +1,14 @@
 """What is public about a table: its columns, their legal cells and ranges. No row is ever seen here."""
 
+import itertools
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import ClassVar, Literal
 
-from dpwgan.table.numerals import read_number
+from dpwgan.table.numerals import BLANKS, read_number
 
 OutOfDomain = Literal["reject", "clamp", "missing"]
 DomainSource = Literal["specs", "codebook", "private", "waived"]
@@ -14,8 +16,28 @@ Kind = Literal["whole", "real", "text"]
 CellType = tuple[Kind, bool]
 """The type that holds every cell of a column outside of CSV, and whether an empty cell is one of them."""
 
+Role = Literal["category", "bin", "available", "number"]
+
+MOST_LEVELS = 1 << 20
+"""The most levels that a number is given; a column with more numbers has this many, evenly spaced."""
+
+_WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+(\.0*)?", re.ASCII)
+
 # Whole numbers of fewer digits than these fit 64 bits.
 _SURELY_64_BITS = 19
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """What methods see of a column: a number, or codes of so many categories. `dpwgan.table.encoded.Span` says more."""
+
+    role: Role
+    categories: int = 0
+    levels: int = 0
+    first_level: float = 0.0
+    last_level: float = 1.0
+    ordered: bool = False
+    missing: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +52,11 @@ class Column(ABC):
     @property
     def listed(self) -> tuple[str, ...]:
         """The cells that are legal word for word."""
+        return ()
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """What methods see of it; nothing of a column that is not trained."""
         return ()
 
     @abstractmethod
@@ -60,6 +87,13 @@ class CategoricalColumn(Column):
         """Every legal cell."""
         return self.tokens
 
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """One code a token."""
+        missing = sum(token in self.missing for token in self.tokens)
+        ordered = _are_rising(self.tokens[: len(self.tokens) - missing])
+        return (Part(role="category", categories=len(self.tokens), missing=missing, ordered=ordered),)
+
     def choose_type(self, schema: "Schema") -> CellType:
         """Whole numbers if all cells are written as such, else text."""
         return _hold_listed(self.tokens)
@@ -88,6 +122,16 @@ class NumericColumn(Column):
         return self.missing
 
     @property
+    def parts(self) -> tuple[Part, ...]:
+        """One code a bin and a missing code; or a number, and before it which missing code it is, or none."""
+        missing = len(self.missing)
+        if self.edges is not None:
+            return (Part(role="bin", categories=len(self.edges) - 1 + missing, missing=missing, ordered=True),)
+        levels, first, last = self._count_levels()
+        number = Part(role="number", levels=levels, first_level=first, last_level=last)
+        return (Part(role="available", categories=missing + 1, missing=missing), number) if missing else (number,)
+
+    @property
     def steps_per_unit(self) -> int:
         """What may be written are whole multiples of a step; so many of them make 1."""
         return 1 if self.integer else int(10**self.decimals)
@@ -97,6 +141,18 @@ class NumericColumn(Column):
         # Through the decimal text of the double: 1.1 is then 11 tenths, not a hair more.
         steps = Decimal(repr(float(value))) * self.steps_per_unit
         return int(steps.to_integral_value(rounding=ROUND_CEILING if up else ROUND_FLOOR))
+
+    def _count_levels(self) -> tuple[int, float, float]:
+        """Gives how many numbers may be written, and where in the range, as fractions, the first and last one lie."""
+        minimum, maximum = Decimal(repr(float(self.minimum))), Decimal(repr(float(self.maximum)))
+        if not (minimum.is_finite() and maximum.is_finite() and minimum < maximum):
+            return 1, 0.0, 0.0
+        low, high = self.count_steps(self.minimum, up=True), self.count_steps(self.maximum, up=False)
+        if low > high:
+            return 1, 0.0, 0.0
+        ends = (Decimal(step) / self.steps_per_unit for step in (low, high))
+        first, last = (float((end - minimum) / (maximum - minimum)) for end in ends)
+        return min(high - low + 1, MOST_LEVELS), first, last
 
     def choose_type(self, schema: "Schema") -> CellType:
         """Numbers, unless a code that means not available is no such number."""
@@ -229,6 +285,14 @@ def write_whole(number: int, *, width: int = 0, decimals: int = 0) -> str:
     """Writes a whole number with leading zeros up to `width` digits, and zeros behind the point."""
     text = f"{abs(number):0{width}d}" + ("." + "0" * decimals if decimals else "")
     return "-" + text if number < 0 else text
+
+
+def _are_rising(tokens: tuple[str, ...]) -> bool:
+    """Says whether the tokens are whole numbers, each one above the one before it."""
+    if not all(_WHOLE_NUMBER.fullmatch(token.strip(BLANKS)) for token in tokens):
+        return False
+    numbers = [Decimal(token.strip(BLANKS)) for token in tokens]
+    return all(lower < upper for lower, upper in itertools.pairwise(numbers))
 
 
 def _hold_listed(cells: Iterable[str]) -> CellType:

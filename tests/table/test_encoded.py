@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from dpwgan.table.codecs.numbers import WrittenNumbers
-from dpwgan.table.encoded import MOST_LEVELS, Span, lay_out_spans
-from dpwgan.table.schema import CategoricalColumn, Column, NumericColumn, Schema
+from dpwgan.table.encoded import Span, lay_out_spans
+from dpwgan.table.schema import MOST_LEVELS, CategoricalColumn, Column, NumericColumn, Schema
 from tests.marginals.tables import COLUMNS, SPANS
 
 
