@@ -30,6 +30,7 @@ class DerivedRule(Codec):
         self.name, self.source = column.name, column.source
         self._column = column
         self._codec = codecs[column.source]
+        self._missing = frozenset(self._codec.missing)
         source = schema.by_name[column.source]
         if isinstance(source, CategoricalColumn):
             try:
@@ -72,11 +73,11 @@ class DerivedRule(Codec):
         return sum(rows for cell, derived, rows in counts.iter_rows() if not self._follows(cell, derived))
 
     def _derive(self, cell: str) -> str:
-        return self._column.derive(cell, available=cell not in self._codec.missing)
+        return self._column.derive(cell, available=cell not in self._missing)
 
     def _follows(self, cell: str, derived: str) -> bool:
         """Says whether a cell follows from one of the source, by other means than `_derive`."""
-        column, is_missing = self._column, cell in self._codec.missing
+        column, is_missing = self._column, cell in self._missing
         if is_missing and column.missing is not None:
             return derived == column.missing
         if column.mapping is not None:
