@@ -5,7 +5,7 @@ Units: `confidence` is the probability of both sides together, so an interval wh
 """
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,10 +28,6 @@ class Interval:
     def shift(self, by: float) -> "Interval":
         """The interval moved by a known number."""
         return Interval(value=self.value + by, lower=self.lower + by, upper=self.upper + by)
-
-    def describe(self) -> dict[str, float]:
-        """The interval as a JSON document."""
-        return asdict(self)
 
 
 def check_confidence(confidence: float) -> float:

@@ -1,7 +1,4 @@
-"""Distance of the first principal components of real and synthetic rows.
-
-Privacy: NOT private.
-"""
+"""Distance of the first principal components of real and synthetic rows. NOT private."""
 
 from collections.abc import Callable
 

@@ -97,6 +97,34 @@ class ComparedTable:
         """The same table with these rows, in this order; `illegal` and `broken` stay those of the whole table."""
         return replace(self, cells=self.cells[rows], numbers=self.numbers[rows])
 
+    def draw(self, rows: int, rng: np.random.Generator) -> "ComparedTable":
+        """As many rows, drawn without replacement; the whole table if it has no more."""
+        return self if self.rows <= rows else self.take(rng.choice(self.rows, size=rows, replace=False))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TableSet:
+    """Rows trained on, rows made from them, rows held out (or None), and the public facts about their columns."""
+
+    real: ComparedTable
+    synthetic: ComparedTable
+    holdout: ComparedTable | None
+    schema: Schema
+
+
+def read_tables(real: str, synthetic: str, holdout: str | None, *, specs: Schema) -> TableSet:
+    """Reads the tables; rows of the synthetic one that the specs do not allow are left out and counted.
+
+    Raises: as `read_compared`.
+    """
+    schema = discover_schema(real, specs)
+    return TableSet(
+        real=read_compared(real, schema),
+        holdout=None if holdout is None else read_compared(holdout, schema),
+        synthetic=read_compared(synthetic, schema, illegal="leave out"),
+        schema=schema,
+    )
+
 
 def discover_schema(path: str | Path, schema: Schema) -> Schema:
     """Lists the cells of columns whose list the specs leave to the data, as they occur in this, the real table.

@@ -7,11 +7,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from dpwgan.evaluate import classifiers, cli
 from dpwgan.evaluate.tables import NOTICE
 from tests.evaluate.samples import SPECS, draw_rows, write_rows, write_specs
+from tests.table.images import draw_images, make_specs
 
 KEYS = {
     *("notice", "tables", "claim", "claim_matches", "seed", "scores", "columns", "triples", "legality", "match"),
@@ -263,3 +265,18 @@ def test_report_is_refused_before_anything_is_read_when_its_packages_are_missing
     assert call(folder, "real.csv", "one.csv", "specs.json", "--html", "report.html") == 2
     assert "requirements-evaluation.txt" in capsys.readouterr().err
     assert not (folder / "report.html").exists()
+
+
+@pytest.mark.slow
+def test_every_score_is_given_when_tables_are_images(tmp_path):
+    (tmp_path / "specs.json").write_text(json.dumps(make_specs(6, 6, 1)))
+    for seed, name in enumerate(("real", "made", "holdout")):
+        images, labels = draw_images(200, 6, 6, seed=seed)
+        np.savez(tmp_path / f"{name}.npz", images=images, labels=labels)
+    document = read_scores(tmp_path, "real.npz", "made.npz", "specs.json", "--holdout", "holdout.npz")
+    assert document["tables"]["real"] == {"file": "real.npz", "rows": 200, "columns": 37}
+    scores = document["scores"]["synthetic"]
+    assert {trial["target"] for trial in scores["classifiers"]} == {"y"}
+    assert scores["classifier_auc"] > 0.99  # which row is bright says what the label is
+    assert document["scores"]["floor"]["classifier_auc"] < 0.7
+    assert 0 <= scores["pc1_distance"] < 1.5

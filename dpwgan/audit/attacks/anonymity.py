@@ -15,32 +15,27 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpwgan.audit.attacks.base import AttackResult, Game, SkippedAttack, judge_shares
+from dpwgan.audit.attacks.base import AttackResult, CannotPlayError, Game
 from dpwgan.evaluate.tables import ComparedTable
 
 if TYPE_CHECKING:
     import pandas as pd
 
-SINGLING_OUT = "singling out"
-LINKABILITY = "linkability"
 COLUMNS_OF_A_PREDICATE = 3
 LINKING_NEIGHBOURS = 1
-NOT_INSTALLED = "the package anonymeter is not installed (it comes with the evaluation dependencies)"
 
 _MOST_ATTEMPTS = 50
 """Predicates tried for each one that is asked for."""
 
 
-def single_out(game: Game, rng: np.random.Generator) -> AttackResult | SkippedAttack:
+def single_out(game: Game, rng: np.random.Generator) -> AttackResult:
     """Looks for predicates true of exactly one synthetic row, and counts those that are true of exactly one person.
 
     Training rows and hold-out rows are cut to the same number of different rows, so that "exactly one" means the same
     in both. The predicates are the same on both sides and may share rows, so the interval is approximate.
-    Privacy: NOT private.
     Source: Giomi et al. 2023, section 4.1.
     """
-    if not is_installed():
-        return SkippedAttack(name=SINGLING_OUT, reason=NOT_INSTALLED)
+    _refuse_if_not_installed()
     from anonymeter.evaluators import SinglingOutEvaluator
 
     # Cut to one size before duplicates go: the different rows of a longer table are rarer ones.
@@ -67,13 +62,11 @@ def single_out(game: Game, rng: np.random.Generator) -> AttackResult | SkippedAt
             seed=int(rng.integers(1 << 31)),
         ).evaluate(mode="multivariate")
         results = evaluator.results()
-    return judge_shares(
-        game,
+    return game.judge_shares(
         int(results.n_success),
         trials,
         round(float(results.n_control)),
         trials,
-        name=SINGLING_OUT,
         question="Does the synthetic table tell what only one person has?",
         measure="share of predicates, each true of one synthetic row, that are true of exactly one row",
         details={
@@ -83,17 +76,15 @@ def single_out(game: Game, rng: np.random.Generator) -> AttackResult | SkippedAt
     )
 
 
-def link(game: Game, rng: np.random.Generator) -> AttackResult | SkippedAttack:
+def link(game: Game, rng: np.random.Generator) -> AttackResult:
     """Tries to put a person's row together again from two halves of its columns, over the nearest synthetic row.
 
     The columns are dealt out by turns. Two halves are linked if the same synthetic row is nearest to both.
-    Privacy: NOT private.
     Source: Giomi et al. 2023, section 4.2.
     """
-    if not is_installed():
-        return SkippedAttack(name=LINKABILITY, reason=NOT_INSTALLED)
+    _refuse_if_not_installed()
     if len(game.real.columns) < 2:
-        return SkippedAttack(name=LINKABILITY, reason="a table of one column has no two halves to link")
+        raise CannotPlayError("a table of one column has no two halves to link")
     from anonymeter.evaluators import LinkabilityEvaluator
 
     trials = min(game.settings.rows, game.real.rows, game.holdout.rows)
@@ -107,13 +98,11 @@ def link(game: Game, rng: np.random.Generator) -> AttackResult | SkippedAttack:
             ori=real, syn=synthetic, control=holdout, aux_cols=halves, n_attacks=trials, n_neighbors=LINKING_NEIGHBOURS
         ).evaluate(n_jobs=1)
         results = evaluator.results()
-    return judge_shares(
-        game,
+    return game.judge_shares(
         int(results.n_success),
         trials,
         int(results.n_control),
         trials,
-        name=LINKABILITY,
         question="Can two data sets about the same people be joined over the synthetic table?",
         measure="share of rows whose two halves have the same nearest synthetic row",
         details={
@@ -156,6 +145,11 @@ def _place(name: str) -> int:
 def is_installed() -> bool:
     """Says whether the attacks of this file can be played."""
     return importlib.util.find_spec("anonymeter") is not None
+
+
+def _refuse_if_not_installed() -> None:
+    if not is_installed():
+        raise CannotPlayError("the package anonymeter is not installed (it comes with the evaluation dependencies)")
 
 
 @contextmanager

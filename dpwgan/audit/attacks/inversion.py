@@ -5,12 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from dpwgan.audit.attacks.base import AttackResult, Game, SkippedAttack, choose_target
-from dpwgan.audit.embedding import MOST_WIDTH, count_width, spread_out
-from dpwgan.audit.intervals import Interval, bound_share
-from dpwgan.audit.neighbours import Points
+from dpwgan.audit.attacks.base import AttackResult, CannotPlayError, Game, choose_target
+from dpwgan.audit.intervals import bound_share
+from dpwgan.audit.points import CATEGORY, MOST_WIDTH, Points, Vectors
+from dpwgan.evaluate.tables import ComparedTable
 
-NAME = "model inversion"
 HIDDEN = (100,)
 STARTS = 50
 STEPS = 30
@@ -23,10 +22,8 @@ _MOST_TRAINED_ON = 20_000
 _MOST_NEAR = 5_000  # rows of a kind and class that a reconstruction may find
 _FEWEST_NEIGHBOURS = 5
 
-Vectors = npt.NDArray[np.float64]
 
-
-def invert_classifier(game: Game, rng: np.random.Generator) -> AttackResult | SkippedAttack:
+def invert_classifier(game: Game, rng: np.random.Generator) -> AttackResult:
     """Reconstructs inputs of each class from a classifier, and looks whether training rows lie nearest to them.
 
     The classifier sees the synthetic table alone. From each of several starts the attacker goes up the probability of a
@@ -35,100 +32,78 @@ def invert_classifier(game: Game, rng: np.random.Generator) -> AttackResult | Sk
     of the time. Each row found counts once, however many reconstructions lead to it.
 
     The paper shows reconstructed faces to a face recogniser; for a table nearness has to stand in for recognition.
-    Privacy: NOT private.
     Raises: UsageError if the target asked for cannot be predicted.
     Source: Fredrikson, Jha, Ristenpart 2015, "Model inversion attacks that exploit confidence information", algorithm
       1, as Triastcyn and Faltings 2019, section 5.4, use it: on a model trained on artificial data.
     """
     target = choose_target(game)
     if target is None:
-        return SkippedAttack(name=NAME, reason="the table has no column of 2 to 50 categories to classify by")
-    if len(game.synthetic.columns) < 2:
-        return SkippedAttack(name=NAME, reason="a table of one column has no inputs to reconstruct")
+        raise CannotPlayError("the table has no column of 2 to 50 categories to classify by")
     inputs = [place for place in range(len(game.synthetic.columns)) if place != target]
-    sizes = tuple(game.synthetic.sizes[place] for place in inputs)
+    if not inputs:
+        raise CannotPlayError("a table of one column has no inputs to reconstruct")
+
+    def read_inputs(table: ComparedTable) -> Points:
+        return game.points(table).keep(inputs)
+
     trained_on = game.draw(game.synthetic, rng, rows=_MOST_TRAINED_ON)
-    labels = trained_on.cells[:, target]
-    width = count_width(_keep(game.points(trained_on), inputs), sizes)
-    if width > MOST_WIDTH:
-        return SkippedAttack(name=NAME, reason=f"the inputs have {width} cells together, more than {MOST_WIDTH}")
+    labels, points = trained_on.cells[:, target], read_inputs(trained_on)
+    if (width := points.parts[-1].stop) > MOST_WIDTH:
+        raise CannotPlayError(f"the inputs have {width} cells together, more than {MOST_WIDTH}")
     if len(np.unique(labels)) < 2:
-        return SkippedAttack(name=NAME, reason="the synthetic table has one class of the target only")
-    layout = _Layout(sizes=sizes, numeric=_keep(game.points(trained_on), inputs).numeric)
-    network = _train(spread_out(_keep(game.points(trained_on), inputs), sizes), labels, rng)
+        raise CannotPlayError("the synthetic table has one class of the target only")
+    network = _train(points.spread_out(), labels, rng)
     found, members = 0, 0
     classes = []
     for number, label in enumerate(network.classes):
-        sides = [np.flatnonzero(table.cells[:, target] == label) for table in (game.real, game.holdout)]
-        many = min(_MOST_NEAR, *(len(side) for side in sides))
+        sides = [table.take(np.flatnonzero(table.cells[:, target] == label)) for table in (game.real, game.holdout)]
+        many = min(_MOST_NEAR, *(side.rows for side in sides))
         if not many:
             continue
-        pool = np.concatenate(
-            [
-                spread_out(_keep(game.points(table.take(rng.choice(side, size=many, replace=False))), inputs), sizes)
-                for table, side in zip((game.real, game.holdout), sides, strict=True)
-            ]
-        )
-        nearest = _find_owners(_climb(network, number, layout, rng), pool, rng)
+        drawn = [side.take(rng.choice(side.rows, size=many, replace=False)) for side in sides]
+        pool = np.concatenate([read_inputs(side).spread_out() for side in drawn])
+        nearest = _find_owners(_climb(network, number, points, rng), pool, rng)
         found += len(nearest)
         members += int((nearest < many).sum())
         classes.append({"class_number": int(label), "rows_of_each_kind": many, "rows_found": len(nearest)})
     if found < _FEWEST_NEIGHBOURS:
-        reason = f"reconstructions led to {found} rows of classes that both training and hold-out rows have"
-        return SkippedAttack(name=NAME, reason=reason)
+        raise CannotPlayError(
+            f"reconstructions led to {found} rows of classes that both training and hold-out rows have"
+        )
     tested_on = game.draw(game.holdout, rng, rows=_MOST_NEAR)
-    confidence = game.settings.confidence
-    share = bound_share(members, found, confidence=confidence)
-    return AttackResult(
-        name=NAME,
+    accuracy = network.measure_accuracy(read_inputs(tested_on).spread_out(), tested_on.cells[:, target])
+    return game.judge_against_half(
+        bound_share(members, found, confidence=game.settings.confidence),
         question="Do inputs reconstructed from a classifier of the synthetic table lie nearer to training rows?",
         measure="share of training rows among those nearest to a reconstruction, of as many hold-out rows",
         attacked_rows=found,
-        success=share,
-        baseline=Interval(value=0.5, lower=0.5, upper=0.5),
-        excess=share.shift(-0.5),
-        confidence=confidence,
         details={
             "target": game.synthetic.names[target],
             "classes": classes,
             "reconstructions_of_each_class": STARTS,
             "rows_trained_on": trained_on.rows,
-            "accuracy_on_holdout_rows": network.measure_accuracy(
-                spread_out(_keep(game.points(tested_on), inputs), sizes), tested_on.cells[:, target]
-            ),
+            "accuracy_on_holdout_rows": accuracy,
         },
     )
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Layout:
-    """Where each input column stands in a row that is written out."""
+def _project(rows: Vectors, points: Points) -> Vectors:
+    """Moves rows to the nearest that a mixture could have: categories sum to 1, numbers lie in [0, 1]."""
+    for part, numeric in zip(points.parts, points.numeric, strict=True):
+        own = rows[:, part]
+        rows[:, part] = np.clip(own, 0.0, 1.0) if numeric else CATEGORY * _project_to_simplex(own / CATEGORY)
+    return rows
 
-    sizes: tuple[int, ...]
-    numeric: npt.NDArray[np.bool_]
 
-    def project(self, rows: Vectors) -> Vectors:
-        """Moves rows to the nearest that a mixture could have: categories sum to 1, numbers lie in [0, 1]."""
-        start = 0
-        peak = np.sqrt(0.5)
-        for size, numeric in zip(self.sizes, self.numeric, strict=True):
-            if numeric:
-                rows[:, start : start + 2] = np.clip(rows[:, start : start + 2], 0.0, 1.0)
-                start += 2
-            else:
-                rows[:, start : start + size] = peak * _project_to_simplex(rows[:, start : start + size] / peak)
-                start += size
-        return rows
-
-    def draw(self, many: int, rng: np.random.Generator) -> Vectors:
-        """Draws starts, legal rows: every category as likely, numbers evenly over their range, nothing missing."""
-        parts = []
-        for size, numeric in zip(self.sizes, self.numeric, strict=True):
-            if numeric:
-                parts.append(np.column_stack([rng.random(many), np.zeros(many)]))
-            else:
-                parts.append(np.sqrt(0.5) * np.eye(size)[rng.integers(size, size=many)])
-        return np.concatenate(parts, axis=1)
+def _draw_starts(points: Points, rng: np.random.Generator) -> Vectors:
+    """Draws legal rows: every category as likely, numbers evenly over their range, nothing missing."""
+    parts = []
+    for size, numeric in zip(points.sizes, points.numeric, strict=True):
+        if numeric:
+            parts.append(np.column_stack([rng.random(STARTS), np.zeros(STARTS)]))
+        else:
+            parts.append(CATEGORY * np.eye(size)[rng.integers(size, size=STARTS)])
+    return np.concatenate(parts, axis=1)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -179,15 +154,15 @@ def _train(rows: Vectors, labels: npt.NDArray[np.int32], rng: np.random.Generato
     return _Network(weights=tuple(model.coefs_), biases=tuple(model.intercepts_), classes=model.classes_)
 
 
-def _climb(network: _Network, number: int, layout: _Layout, rng: np.random.Generator) -> Vectors:
-    rows = layout.draw(STARTS, rng)
+def _climb(network: _Network, number: int, points: Points, rng: np.random.Generator) -> Vectors:
+    rows = _draw_starts(points, rng)
     for _ in range(STEPS):
         unsure = np.flatnonzero(network.run(rows)[1][:, number] < SURE)
         if not len(unsure):
             break
         slope = network.slope(rows[unsure], number)
         length = np.linalg.norm(slope, axis=1, keepdims=True)
-        rows[unsure] = layout.project(rows[unsure] + STEP_SIZE * slope / np.maximum(length, 1e-12))
+        rows[unsure] = _project(rows[unsure] + STEP_SIZE * slope / np.maximum(length, 1e-12), points)
     return rows
 
 
@@ -208,7 +183,3 @@ def _project_to_simplex(rows: Vectors) -> Vectors:
     last = (ordered - excess / counts > 0.0).sum(axis=1)
     shift = excess[np.arange(len(rows)), last - 1] / last
     return np.asarray(np.maximum(rows - shift[:, None], 0.0))
-
-
-def _keep(points: Points, columns: list[int]) -> Points:
-    return Points(values=points.values[:, columns], numeric=points.numeric[columns])

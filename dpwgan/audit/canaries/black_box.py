@@ -15,9 +15,8 @@ import numpy.typing as npt
 from scipy import sparse
 
 from dpwgan.app.planning import RunPlan
-from dpwgan.audit.canaries.one_run import GuessBound, Scores, bound_by_scores
+from dpwgan.audit.canaries.lower_bound import GuessBound, Scores, bound_by_scores
 from dpwgan.audit.canaries.watch import Record, Seen, fit_watched
-from dpwgan.audit.canaries.worlds import Present
 from dpwgan.errors import UsageError
 from dpwgan.marginals.anchor import ONE_WAYS_LABEL
 from dpwgan.marginals.layout import lay_out_attributes
@@ -47,8 +46,6 @@ class RunsBound:
     from_counts: GuessBound | None
     runs: int
     claimed: float
-    delta: float
-    confidence: float
 
 
 def audit_runs(
@@ -72,7 +69,7 @@ def audit_runs(
         raise UsageError("an audit needs one run or more, and canaries beside the rows of the table")
     base = encoded.records - canaries
     looks = _Looks(encoded, base=base, rng=rng)
-    coins: list[Present] = []
+    coins: list[npt.NDArray[np.bool_]] = []
     from_output: list[Scores] = []
     from_counts: list[Scores] = []
     claimed = 0.0
@@ -91,29 +88,24 @@ def audit_runs(
         counted = getattr(anchor, "one_way_plan", None)
         # Counts class by class, or of a prior, are laid out in another way: they are left to the attack on releases.
         if counts and counted is not None and counted.spans == encoded.spans:
-            from_counts.append(
-                score_counts(
-                    record.seen[counts[0]],
-                    encoded,
-                    counted,
-                    stddev=record.noisy[counts[0]].stddev,
-                    canaries=canaries,
-                )
-            )
-    present = np.concatenate(coins)
-    shared: dict[str, Any] = {
-        "delta": run_plan.budget.delta,
-        "rng": rng,
-        # Two attackers on the same runs: each is wrong half as often.
-        "failure_probability": failure_probability / (2 if from_counts else 1),
-    }
+            seen, stddev = record.seen[counts[0]], record.noisy[counts[0]].stddev
+            from_counts.append(score_counts(seen, encoded, counted, stddev=stddev, canaries=canaries))
+
+    def bound(scores: list[Scores]) -> GuessBound:
+        return bound_by_scores(
+            np.concatenate(scores),
+            np.concatenate(coins),
+            delta=run_plan.budget.delta,
+            # Two attackers on the same runs: each is wrong half as often.
+            failure_probability=failure_probability / (2 if from_counts else 1),
+            rng=rng,
+        )
+
     return RunsBound(
-        from_output=bound_by_scores(np.concatenate(from_output), present, **shared),
-        from_counts=bound_by_scores(np.concatenate(from_counts), present, **shared) if from_counts else None,
+        from_output=bound(from_output),
+        from_counts=bound(from_counts) if from_counts else None,
         runs=runs,
         claimed=claimed,
-        delta=run_plan.budget.delta,
-        confidence=1.0 - failure_probability,
     )
 
 
@@ -159,7 +151,7 @@ class _Looks:
 
 
 def find_buckets(encoded: EncodedTable) -> Cells:
-    """Gives every row's cell in each attribute, numbers in a hundred buckets. Shapes: (n, attributes)."""
+    """Every row's cell in each attribute, numbers in a hundred buckets. Shapes: (n, attributes)."""
     columns = []
     for attribute in lay_out_attributes(encoded.spans):
         cells = attribute.find_cells(encoded)

@@ -1,7 +1,11 @@
-"""What an attacker sees who is shown every release: noisy counts and noisy sums of gradients, one after another.
+"""Rows that the auditor puts in, and what an attacker sees who is shown every release: noisy counts and noisy sums of
+gradients, one after another.
 
 The auditor stands at the ledger's door and also sees each before its noise, so that it can say how far one canary moves
 it and what the noise is. Nothing here changes a release, but for a replay, whose noise is that of an earlier run.
+
+Under the tool's default relation a canary that is out is a null record, which no table of a custodian holds: a run is
+handed the rows that are not null, and the number of rows that it was planned for stays what it is, which is public.
 """
 
 from collections import Counter
@@ -15,6 +19,7 @@ import numpy.typing as npt
 
 from dpwgan.app.planning import RunPlan
 from dpwgan.errors import DpwganError
+from dpwgan.marginals.layout import lay_out_attributes
 from dpwgan.methods.base import Run
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.noise_source import NoiseSource
@@ -26,6 +31,25 @@ from dpwgan.table.rows import HeldRows
 Numbers = npt.NDArray[np.float64]
 MakeSource = Callable[..., NoiseSource]
 """Makes the source of a run's noise of its streams `noise` and `batches`: `NoiseSource` itself, or a broken one."""
+
+
+def add_canaries(encoded: EncodedTable, *, canaries: int, rng: np.random.Generator) -> EncodedTable:
+    """Appends rows of which every cell is any legal one, with the same probability: unlike rows of a real table.
+
+    Privacy: made of public facts and `rng`.
+    """
+    drawn = EncodedTable(
+        codes=np.zeros((canaries, encoded.codes.shape[1]), np.int32),
+        numbers=np.zeros((canaries, encoded.numbers.shape[1]), np.float32),
+        spans=encoded.spans,
+    )
+    for attribute in lay_out_attributes(encoded.spans):
+        attribute.put_cells(rng.integers(0, attribute.cells, canaries), into=drawn)
+    return EncodedTable(
+        codes=np.concatenate([encoded.codes, drawn.codes]),
+        numbers=np.concatenate([encoded.numbers, drawn.numbers]),
+        spans=encoded.spans,
+    )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

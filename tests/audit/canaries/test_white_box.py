@@ -97,17 +97,17 @@ def test_bound_stays_below_the_claim_when_the_method_is_formal(name, epsilon):
     assert bound.found > least * bound.claimed
     assert [line.label for line in bound.lines] == [release.label for release in releases]
     for line, release in zip(bound.lines, releases, strict=True):
-        assert line.count == release.times
+        assert line.releases == release.times
         if isinstance(release.event, ExponentialSelection):
             assert line.found is None
             continue
         assert line.found is not None
         assert line.influence is not None
-        assert line.measured_noise is not None
-        assert line.claimed_noise is not None
-        assert line.found <= line.claimed
+        assert line.noise_multiplier_measured_at_most is not None
+        assert line.noise_multiplier_claimed is not None
+        assert line.found <= line.claimed_epsilon
         assert line.influence <= 1.0 + 1e-9
-        assert line.measured_noise >= 0.99 * line.claimed_noise
+        assert line.noise_multiplier_measured_at_most >= 0.99 * line.noise_multiplier_claimed
 
 
 CAUGHT = [
@@ -155,9 +155,10 @@ def test_influences_are_the_sensitivities_when_counts_are_released():
     lines = {line.label: line for line in bound.lines}
     assert lines["one-way counts"].influence == pytest.approx(1.0)
     assert lines["critic steps"].influence == pytest.approx(1.0, abs=2e-3)
-    assert lines["two-way counts"].count == 1
+    assert lines["two-way counts"].releases == 1
     assert lines["two-way counts"].influence < 1.0  # of one pair; all of them together:
-    signal = gaussian_epsilon(np.array([1e-5]), noise_multiplier=lines["two-way counts"].claimed_noise)[0]
+    claimed = lines["two-way counts"].noise_multiplier_claimed
+    signal = gaussian_epsilon(np.array([1e-5]), noise_multiplier=claimed)[0]
     assert lines["two-way counts"].found == pytest.approx(signal, rel=0.3)
 
 
