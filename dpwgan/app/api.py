@@ -374,7 +374,7 @@ class Synthesizer:
             },
             settings={
                 **({"preset": self.config.preset} if self.config.preset else {}),
-                **run_plan.plan.summary(),
+                **run_plan.plan.settings,
                 **({} if team is None else {"workers": team.size}),
             },
         )
