@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from dpwgan.app.commands import Command
 from dpwgan.app.logs import LOGGER
 from dpwgan.audit.attacks import anonymity, attribute, copies, inversion, membership
 from dpwgan.audit.attacks.base import Attack, AttackResult, AttackSettings, CannotPlayError, Game
-from dpwgan.audit.inputs import TABLES, add_table_arguments, check_tables, open_tables, show
+from dpwgan.audit.inputs import make_table_command, open_tables, show
 from dpwgan.errors import UsageError
 
 ATTACKS: Mapping[str, Attack] = {
@@ -32,9 +31,8 @@ READING = (
 )
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the command's arguments."""
-    add_table_arguments(parser, holdout="real rows that the synthetic table was not made from: every baseline (needed)")
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's own options."""
     for flag, metavar, kind, default, words in (
         ("--rows", "N", int, 1000, "rows of each kind to attack (default 1000)"),
         ("--confidence", "P", float, 0.95, "of each interval, two-sided (default 0.95)"),
@@ -131,11 +129,10 @@ def write_lines(document: dict[str, Any]) -> list[str]:
     return [*lines, "", f"Each line gives a false alarm with probability {tail:.3g} by itself. {document['reading']}"]
 
 
-COMMAND = Command(
-    usage="REAL SYNTHETIC SPECS --holdout FILE [options]",
+COMMAND = make_table_command(
+    run,
+    options="--holdout FILE [options]",
     summary="play attacks against a table, beside the same attacks on rows that were held out",
-    add_arguments=add_arguments,
-    check=check_tables,
-    run=run,
-    reads=TABLES,
+    holdout="real rows that the synthetic table was not made from: every baseline (needed)",
+    add_options=add_options,
 )

@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from dpwgan.app.commands import Command
 from dpwgan.app.logs import LOGGER
 from dpwgan.audit.estimate import PrivacyEstimate
 from dpwgan.audit.ex_post import GAMMA, EstimateSettings, estimate_privacy
-from dpwgan.audit.inputs import TABLES, add_table_arguments, check_tables, open_tables, show
+from dpwgan.audit.inputs import make_table_command, open_tables, show
 from dpwgan.audit.points import fit_embedding, lay_out_points
 from dpwgan.errors import UsageError
 from dpwgan.evaluate.tables import TableSet
@@ -20,11 +19,8 @@ DIMENSIONS = 8
 """Enough for what rows of a table differ by most; in many more, nearest neighbours of a table's rows are all far."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the command's arguments."""
-    add_table_arguments(
-        parser, holdout="real rows that were not trained on, whose own estimate stands beside it: the baseline"
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's own options."""
     for flag, metavar, kind, default, words in (
         ("--gamma", "P", float, GAMMA, "chance that a loss passes mu (default 1e-5)"),
         ("--removed", "K", int, None, "artificial rows taken out for a real one (default: from the divergence)"),
@@ -116,11 +112,10 @@ def write_lines(document: dict[str, Any], estimate: PrivacyEstimate) -> list[str
     return lines
 
 
-COMMAND = Command(
-    usage="REAL SYNTHETIC SPECS [options]",
+COMMAND = make_table_command(
+    run,
+    options="[options]",
     summary="estimate the expected privacy loss of one table: (mu, gamma), which is no guarantee",
-    add_arguments=add_arguments,
-    check=check_tables,
-    run=run,
-    reads=TABLES,
+    holdout="real rows that were not trained on, whose own estimate stands beside it: the baseline",
+    add_options=add_options,
 )

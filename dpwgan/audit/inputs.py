@@ -1,36 +1,50 @@
 """What the subcommands of the audit have in common: the three files of those on tables, and where results go."""
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from dpwgan.app.commands import print_lines, write_json
+from dpwgan.app.commands import Command, print_lines, write_json
 from dpwgan.app.logs import LOGGER
 from dpwgan.errors import UsageError
 from dpwgan.evaluate.tables import NOTICE, TableSet, read_tables
 from dpwgan.table.specs import read_specs
 from dpwgan.version import __version__
 
-TABLES = ("REAL", "SYNTHETIC", "SPECS", "--holdout", "--codebook")
-"""Files that a command on tables reads."""
 
+def make_table_command(
+    run: Callable[[argparse.Namespace], None],
+    *,
+    options: str,
+    summary: str,
+    holdout: str,
+    add_options: Callable[[argparse.ArgumentParser], None],
+) -> Command:
+    """A command on a real and a synthetic table; `holdout` says what it takes hold-out rows for."""
 
-def add_table_arguments(parser: argparse.ArgumentParser, *, holdout: str) -> None:
-    """Adds the files and what every command on tables takes; `holdout` says what the hold-out rows are for."""
-    parser.add_argument("real", metavar="REAL", help="the private table that was trained on: CSV, .gz too")
-    parser.add_argument("synthetic", metavar="SYNTHETIC", help="the synthetic table")
-    parser.add_argument("specs", metavar="SPECS", help="data-specs.json, as for the run that made the table")
-    parser.add_argument("--holdout", metavar="FILE", help=holdout)
-    parser.add_argument("--codebook", metavar="FILE", help="the codebook that the specs refer to")
-    parser.add_argument("--json", metavar="FILE", help="write every figure as JSON; - for stdout")
-    parser.add_argument("--seed", metavar="N", type=int, default=0, help="of all random draws (default 0)")
-    parser.add_argument("--quiet", action="store_true", help="say only what went wrong on stderr")
+    def add_arguments(parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("real", metavar="REAL", help="the private table that was trained on: CSV, .gz too")
+        parser.add_argument("synthetic", metavar="SYNTHETIC", help="the synthetic table")
+        parser.add_argument("specs", metavar="SPECS", help="data-specs.json, as for the run that made the table")
+        parser.add_argument("--holdout", metavar="FILE", help=holdout)
+        parser.add_argument("--codebook", metavar="FILE", help="the codebook that the specs refer to")
+        parser.add_argument("--json", metavar="FILE", help="write every figure as JSON; - for stdout")
+        parser.add_argument("--seed", metavar="N", type=int, default=0, help="of all random draws (default 0)")
+        parser.add_argument("--quiet", action="store_true", help="say only what went wrong on stderr")
+        add_options(parser)
 
+    def check(arguments: argparse.Namespace) -> None:
+        if not (arguments.real and arguments.synthetic and arguments.specs):
+            raise UsageError("REAL, SYNTHETIC and SPECS must not be empty")
 
-def check_tables(arguments: argparse.Namespace) -> None:
-    """Raises: UsageError for a file whose name is empty."""
-    if not (arguments.real and arguments.synthetic and arguments.specs):
-        raise UsageError("REAL, SYNTHETIC and SPECS must not be empty")
+    return Command(
+        usage=f"REAL SYNTHETIC SPECS {options}",
+        summary=summary,
+        add_arguments=add_arguments,
+        check=check,
+        run=run,
+        reads=("REAL", "SYNTHETIC", "SPECS", "--holdout", "--codebook"),
+    )
 
 
 def open_tables(arguments: argparse.Namespace) -> tuple[TableSet, dict[str, Any]]:

@@ -214,20 +214,12 @@ def write_summary(document: Mapping[str, Any]) -> list[str]:
         if values[0] is not None:
             shown = "".join(f"{form.format(value) if value is not None else '-':>12}" for value in values)
             lines.append(f"{title:<32}{shown}  {way}".rstrip())
-    if document["match"] is not None:
-        lines += [
-            "",
-            f"Mean NIST 2018 score of {len(document['match']['tables'])} tables: {document['match']['mean']:,.0f}",
-        ]
+    match = document["match"]
+    if match is not None:
+        lines += ["", f"Mean NIST 2018 score of {len(match['tables'])} tables: {match['mean']:,.0f}"]
     if document["triples"]:
-        lines += [
-            "",
-            "Worst columns: "
-            + ", ".join(
-                f"{column['name']} {column['agreement']:.3f}"
-                for column in sorted(document["columns"], key=lambda column: float(column["agreement"]))[:5]
-            ),
-        ]
+        worst = sorted(document["columns"], key=lambda column: float(column["agreement"]))[:5]
+        lines += ["", "Worst columns: " + ", ".join(f"{c['name']} {c['agreement']:.3f}" for c in worst)]
     return [*lines, "", f"{document['seconds']:.0f} s, {document['rows_per_second']:,.0f} rows a second."]
 
 

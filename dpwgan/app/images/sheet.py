@@ -66,7 +66,7 @@ def lay_out_sheet(images: Pixels, labels: Sequence[str], *, order: Sequence[str]
 
 
 def stretch(images: Pixels, *, minimum: int, maximum: int) -> Pixels:
-    """Gives pixels of the public range the full range of a PNG: `minimum` becomes black."""
+    """Stretches pixels of the public range to the full range of a PNG: `minimum` becomes black."""
     share = (images.astype(np.float64) - minimum) / (maximum - minimum)
     stretched: Pixels = np.rint(np.clip(share, 0.0, 1.0) * 255).astype(np.uint8)
     return stretched

@@ -15,8 +15,8 @@ import numpy as np
 from dpwgan.audit.intervals import Interval, bound_share, bound_share_difference, check_confidence
 from dpwgan.audit.points import Points, lay_out_points
 from dpwgan.errors import UsageError
-from dpwgan.evaluate.tables import ComparedTable
-from dpwgan.table.schema import CategoricalColumn, Schema
+from dpwgan.evaluate.tables import ComparedTable, TableSet
+from dpwgan.table.schema import CategoricalColumn
 
 FEWEST_ROWS = 20
 """Of a table that is attacked; with fewer an interval is as wide as what it measures."""
@@ -65,16 +65,13 @@ class AttackResult:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Game:
-    """The three tables: rows trained on, rows made from them, rows held out of training from the same population.
+class Game(TableSet):
+    """The three tables, held-out rows among them, which are from the same population as those trained on.
 
     Raises: UsageError if a table has too few rows.
     """
 
-    real: ComparedTable
-    synthetic: ComparedTable
     holdout: ComparedTable
-    schema: Schema
     settings: AttackSettings = field(default_factory=AttackSettings)
 
     def __post_init__(self) -> None:

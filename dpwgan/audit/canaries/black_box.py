@@ -83,13 +83,12 @@ def audit_runs(
         claimed = ledger.guarantee().epsilon
         coins.append(tossed)
         from_output.append(looks.score(fitted.sample(_ROWS_SEEN * encoded.records, rng=streams.model)))
-        counts = [place for place, seen in enumerate(record.seen) if seen.line == ONE_WAYS_LABEL]
+        counts = [seen for seen in record.seen if seen.line == ONE_WAYS_LABEL]
         anchor = getattr(run_plan.plan.design, "anchor", run_plan.plan.design)
         counted = getattr(anchor, "one_way_plan", None)
         # Counts class by class, or of a prior, are laid out in another way: they are left to the attack on releases.
         if counts and counted is not None and counted.spans == encoded.spans:
-            seen, stddev = record.seen[counts[0]], record.noisy[counts[0]].stddev
-            from_counts.append(score_counts(seen, encoded, counted, stddev=stddev, canaries=canaries))
+            from_counts.append(score_counts(counts[0], encoded, counted, canaries=canaries))
 
     def bound(scores: list[Scores]) -> GuessBound:
         return bound_by_scores(
@@ -143,7 +142,7 @@ class _Looks:
         return np.where(values[found] == wanted, counts[found], 0).astype(np.float64)
 
     def _join(self, rows: Cells, look: tuple[int, ...]) -> Cells:
-        """Gives each row one number for its cells in the attributes of a look; whole numbers wrap around."""
+        """One number for each row's cells in the attributes of a look; whole numbers wrap around."""
         key = np.zeros(len(rows), np.int64)
         for attribute in look:
             key = (key + rows[:, attribute] + 1) * _MIX
@@ -177,12 +176,12 @@ def locate_one_ways(encoded: EncodedTable, plan: OneWayPlan) -> sparse.csr_matri
     return sparse.csr_matrix((ones, (rows, located.ravel())), shape=(len(located), start))
 
 
-def score_counts(seen: Seen, encoded: EncodedTable, plan: OneWayPlan, *, stddev: float, canaries: int) -> Scores:
+def score_counts(seen: Seen, encoded: EncodedTable, plan: OneWayPlan, *, canaries: int) -> Scores:
     """Scores the canaries by the noisy one-way counts: the best linear guess of each coin, given all counts.
 
     What the rows beside the canaries add is known and taken off; where canaries share cells, their parts are told
     apart as far as the noise lets them.
-    Shapes: (canaries,). Units: `stddev`, of the counts' noise, in counts.
+    Shapes: (canaries,).
     """
     base = np.arange(encoded.records) < encoded.records - canaries
     tables = count_one_ways(encoded.take(base), plan)
@@ -190,5 +189,5 @@ def score_counts(seen: Seen, encoded: EncodedTable, plan: OneWayPlan, *, stddev:
     located = locate_one_ways(encoded.take(~base), plan)
     rest = seen.released * seen.sensitivity - known - np.asarray(located.sum(axis=0)).ravel() / 2
     shared = np.asarray((located @ located.T).todense())
-    scores: Scores = np.linalg.solve(shared / 4 + stddev**2 * np.eye(canaries), located @ rest / 4)
+    scores: Scores = np.linalg.solve(shared / 4 + seen.noisy.stddev**2 * np.eye(canaries), located @ rest / 4)
     return scores

@@ -154,7 +154,7 @@ def bound_stddev(sum_of_squares: float, *, samples: int, failure_probability: fl
 
 
 def epsilon_of_signals(signals: Sequence[Signal], *, delta: float) -> float:
-    """Gives an epsilon that the signals together certainly pass: below the exact one, by a few thousandths at most.
+    """An epsilon that the signals together certainly pass: below the exact one, by a few thousandths at most.
 
     Releases in which the canary always takes part add up to one Gaussian, whose epsilon is known exactly. The others
     are composed by privacy loss distributions whose losses are rounded down. A signal above 5 stddevs

@@ -166,7 +166,7 @@ def bound_record(
 def _measure_releases(
     releases: Sequence[Seen], influences: Sequence[Numbers], *, share: float
 ) -> tuple[Signal, float, float]:
-    """Bounds a line of releases on all rows. Gives the signal in all, the noise's stddev and the largest influence.
+    """Bounds a line of releases on all rows. Returns the signal in all, the noise's stddev and the largest influence.
 
     The larger of two signals: that of the releases as they are, and that of the differences of the first and second,
     third and fourth of equal size, where noise that is used twice drops out.

@@ -48,24 +48,6 @@ HEADLINES = (
 )
 """Scores at the top: the path in the document, the title, worst and best on the score's own scale, and digits."""
 
-SCORE_TITLES = {
-    ("nist2018", "marginals"): "NIST 2018: three-column marginals",
-    ("nist2018", "conjunctions"): "NIST 2018: conjunctions",
-    ("nist2018", "gini_and_pay_gap"): "NIST 2018: Gini index and pay gap",
-    ("nist2018", "mean"): "NIST 2018: mean",
-    ("kway_1",): "One-way agreement",
-    ("kway_2",): "Two-way agreement",
-    ("kway_3",): "Three-way agreement",
-    ("pc1_distance",): "First principal component, distance",
-    ("correlations", "cramers_v"): "Cramér's V, mean change of a pair",
-    ("correlations", "correlation_ratio"): "Correlation ratio, mean change of a pair",
-    ("correlations", "pearson"): "Pearson correlation, mean change of a pair",
-    ("correlations", "all"): "All three, mean change of a pair",
-    ("detection_auc",): "Detection, area under the curve",
-    ("classifier_auc",): "Classifiers, mean area under the curve",
-    ("classifier_auc_real",): "Classifiers trained on real rows",
-}
-
 
 def render_report(document: Mapping[str, Any], real: ComparedTable, synthetic: ComparedTable) -> str:
     """Writes the evaluation as one HTML page that needs nothing but itself.
@@ -104,7 +86,7 @@ def render_report(document: Mapping[str, Any], real: ComparedTable, synthetic: C
         ],
         "dependence": show_dependence(real, synthetic),
         "classifiers": show_classifiers(document["scores"]["synthetic"]["classifiers"]),
-        "every_score": list_scores(document["scores"]),
+        "write_scores": lambda path: write_scores(document["scores"], path),
         "legality": list_legality(document["legality"]),
     }
     return environment.get_template("template.html.j2").render(**{**document, **own})
@@ -160,14 +142,12 @@ def describe_way(found: float, *, floor: float | None, ceiling: float | None, wh
     return f"{math.floor(100.0 * way)}% of the way from floor to ceiling."
 
 
-def list_scores(scores: Mapping[str, Any]) -> list[dict[str, str]]:
-    """One row of text for each number in the scores that was computed."""
-    rows = []
-    for path, title in SCORE_TITLES.items():
-        values = {name: look_up(scores[name], path) for name in TABLES}
-        if any(value is not None for value in values.values()):
-            rows.append({"title": title} | {name: write_short(value) for name, value in values.items()})
-    return rows
+def write_scores(scores: Mapping[str, Any], path: Sequence[str]) -> dict[str, str] | None:
+    """One number of each table's scores as text, or None where it was not computed."""
+    values = {name: look_up(scores[name], path) for name in TABLES}
+    if all(value is None for value in values.values()):
+        return None
+    return {name: write_short(value) for name, value in values.items()}
 
 
 def write_short(value: float | None) -> str:

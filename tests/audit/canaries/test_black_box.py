@@ -13,6 +13,7 @@ from dpwgan.audit.canaries.black_box import RunsBound, audit_runs, find_buckets,
 from dpwgan.audit.canaries.watch import Seen
 from dpwgan.errors import UsageError
 from dpwgan.marginals.one_ways import count_one_ways, plan_one_ways
+from dpwgan.privacy.release import Noisy
 from tests.audit.canaries.broken import Bootstrap
 from tests.audit.canaries.runs import make_plan, make_table
 
@@ -39,9 +40,10 @@ def test_scores_of_counts_are_the_coins_when_there_is_next_to_no_noise():
     present = np.ones(encoded.records, bool)
     coins = np.arange(12) % 3 == 0
     present[60:] = coins
-    counts = count_all(encoded.take(present), plan) / plan.sensitivity
-    release = Seen(line="", sensitivity=plan.sensitivity, exact=counts, released=counts)
-    scores = score_counts(release, encoded, plan, stddev=1e-4 * plan.sensitivity, canaries=12)
+    counts = count_all(encoded.take(present), plan)
+    noisy = Noisy(values=counts, stddev=1e-4 * plan.sensitivity)
+    release = Seen(line="", sensitivity=plan.sensitivity, exact=counts / plan.sensitivity, noisy=noisy)
+    scores = score_counts(release, encoded, plan, canaries=12)
     np.testing.assert_allclose(scores + 0.5, coins, atol=1e-3)
 
 

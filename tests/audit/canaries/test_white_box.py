@@ -29,6 +29,7 @@ from dpwgan.methods.registry import METHODS as REGISTRY
 from dpwgan.privacy.accountants.amortized import gaussian_epsilon
 from dpwgan.privacy.events import ExponentialSelection, exponential_selection, gaussian, poisson_gaussian
 from dpwgan.privacy.noise_source import NoiseSource
+from dpwgan.privacy.release import Noisy
 from tests.audit.canaries.broken import CLIPS, SOURCES, TWINS, broken_clip
 from tests.audit.canaries.runs import METHODS, OF_IMAGES, make_plan, make_table
 from tests.ledgers import make_release, open_ledger
@@ -163,9 +164,8 @@ def test_influences_are_the_sensitivities_when_counts_are_released():
 
 
 def make_releases(rng: np.random.Generator, *, count: int, size: int) -> list[Seen]:
-    return [
-        Seen(line="", sensitivity=1.0, exact=np.zeros(size), released=rng.standard_normal(size)) for _ in range(count)
-    ]
+    noisy = [Noisy(values=rng.standard_normal(size), stddev=1.0) for _ in range(count)]
+    return [Seen(line="", sensitivity=1.0, exact=np.zeros(size), noisy=each) for each in noisy]
 
 
 @pytest.mark.statistical
