@@ -22,6 +22,9 @@ from dpwgan.errors import UsageError
 from dpwgan.table.specs import parse_specs
 from tests.audit.populations import CONFIDENCE, FALSE_ALARM, SCHEMA, SPECS, draw_table, make_game, make_table, shake
 
+# Anonymeter warns where its own figures, which are not used, mean nothing.
+pytestmark = pytest.mark.filterwarnings("ignore:Attack is as good or worse:UserWarning")
+
 needs_anonymeter = pytest.mark.skipif(
     not anonymity.is_installed(), reason="the evaluation dependencies are not installed"
 )

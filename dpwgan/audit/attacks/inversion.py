@@ -1,6 +1,7 @@
 """Model inversion: climbing a classifier trained on the synthetic table back to the rows that it was made from."""
 
-from dataclasses import dataclass
+import warnings
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -52,17 +53,17 @@ def invert_classifier(game: Game, rng: np.random.Generator) -> AttackResult:
         raise CannotPlayError(f"the inputs have {width} cells together, more than {MOST_WIDTH}")
     if len(np.unique(labels)) < 2:
         raise CannotPlayError("the synthetic table has one class of the target only")
-    network = _train(points.spread_out(), labels, rng)
+    model = _train(points.spread_out(), labels, rng)
     found, members = 0, 0
     classes = []
-    for number, label in enumerate(network.classes):
+    for number, label in enumerate(model.classes_):
         sides = [table.take(np.flatnonzero(table.cells[:, target] == label)) for table in (game.real, game.holdout)]
         many = min(_MOST_NEAR, *(side.rows for side in sides))
         if not many:
             continue
         drawn = [side.take(rng.choice(side.rows, size=many, replace=False)) for side in sides]
         pool = np.concatenate([read_inputs(side).spread_out() for side in drawn])
-        nearest = _find_owners(_climb(network, number, points, rng), pool, rng)
+        nearest = _find_owners(_climb(model, number, points, rng), pool, rng)
         found += len(nearest)
         members += int((nearest < many).sum())
         classes.append({"class_number": int(label), "rows_of_each_kind": many, "rows_found": len(nearest)})
@@ -71,7 +72,7 @@ def invert_classifier(game: Game, rng: np.random.Generator) -> AttackResult:
             f"reconstructions led to {found} rows of classes that both training and hold-out rows have"
         )
     tested_on = game.draw(game.holdout, rng, rows=_MOST_NEAR)
-    accuracy = network.measure_accuracy(read_inputs(tested_on).spread_out(), tested_on.cells[:, target])
+    accuracy = float(model.score(read_inputs(tested_on).spread_out(), tested_on.cells[:, target]))
     return game.judge_against_half(
         bound_share(members, found, confidence=game.settings.confidence),
         question="Do inputs reconstructed from a classifier of the synthetic table lie nearer to training rows?",
@@ -106,61 +107,36 @@ def _draw_starts(points: Points, rng: np.random.Generator) -> Vectors:
     return np.concatenate(parts, axis=1)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Network:
-    """A multilayer perceptron with ReLU layers, as weights."""
-
-    weights: tuple[Vectors, ...]
-    biases: tuple[Vectors, ...]
-    classes: npt.NDArray[np.int32]
-
-    def run(self, rows: Vectors) -> tuple[list[Vectors], Vectors]:
-        """The inputs of every layer, and the probabilities of the classes."""
-        layers = [rows]
-        for weights, biases in zip(self.weights[:-1], self.biases[:-1], strict=True):
-            layers.append(np.maximum(layers[-1] @ weights + biases, 0.0))
-        scores = layers[-1] @ self.weights[-1] + self.biases[-1]
-        if scores.shape[1] == 1:  # two classes have one score, that of the second
-            scores = np.concatenate([np.zeros_like(scores), scores], axis=1)
-        scores -= scores.max(axis=1, keepdims=True)
-        chances = np.exp(scores)
-        return layers, chances / chances.sum(axis=1, keepdims=True)
-
-    def slope(self, rows: Vectors, number: int) -> Vectors:
-        """The gradient, in the inputs, of the log-probability of one class. Shapes: (b, width) both."""
-        layers, chances = self.run(rows)
-        error = -chances
-        error[:, number] += 1.0
-        if self.weights[-1].shape[1] == 1:
-            error = error[:, 1:]
-        for place in range(len(self.weights) - 1, 0, -1):
-            error = (error @ self.weights[place].T) * (layers[place] > 0.0)
-        return np.asarray(error @ self.weights[0].T)
-
-    def measure_accuracy(self, rows: Vectors, labels: npt.NDArray[np.int32]) -> float:
-        """The share of rows whose class is the most probable one."""
-        return float(np.mean(self.classes[self.run(rows)[1].argmax(axis=1)] == labels))
-
-
-def _train(rows: Vectors, labels: npt.NDArray[np.int32], rng: np.random.Generator) -> _Network:
-    import warnings
-
+def _train(rows: Vectors, labels: npt.NDArray[np.int32], rng: np.random.Generator) -> Any:
+    """A multilayer perceptron with ReLU layers."""
     from sklearn.neural_network import MLPClassifier
 
     model = MLPClassifier(HIDDEN, alpha=1e-5, max_iter=60, random_state=int(rng.integers(1 << 31)))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that it might be trained for longer
-        model.fit(rows, labels)
-    return _Network(weights=tuple(model.coefs_), biases=tuple(model.intercepts_), classes=model.classes_)
+        return model.fit(rows, labels)
 
 
-def _climb(network: _Network, number: int, points: Points, rng: np.random.Generator) -> Vectors:
+def _find_slope(model: Any, rows: Vectors, number: int) -> Vectors:
+    """The gradient, in the inputs, of the log-probability of one class. Shapes: (b, width) both."""
+    layers = [rows]
+    for weights, biases in zip(model.coefs_[:-1], model.intercepts_[:-1], strict=True):
+        layers.append(np.maximum(layers[-1] @ weights + biases, 0.0))
+    error = -model.predict_proba(rows)
+    error[:, number] += 1.0
+    error = error[:, -model.coefs_[-1].shape[1] :]  # two classes have one score, that of the second
+    for weights, inputs in zip(model.coefs_[:0:-1], layers[:0:-1], strict=True):
+        error = (error @ weights.T) * (inputs > 0.0)
+    return np.asarray(error @ model.coefs_[0].T)
+
+
+def _climb(model: Any, number: int, points: Points, rng: np.random.Generator) -> Vectors:
     rows = _draw_starts(points, rng)
     for _ in range(STEPS):
-        unsure = np.flatnonzero(network.run(rows)[1][:, number] < SURE)
+        unsure = np.flatnonzero(model.predict_proba(rows)[:, number] < SURE)
         if not len(unsure):
             break
-        slope = network.slope(rows[unsure], number)
+        slope = _find_slope(model, rows[unsure], number)
         length = np.linalg.norm(slope, axis=1, keepdims=True)
         rows[unsure] = _project(rows[unsure] + STEP_SIZE * slope / np.maximum(length, 1e-12), points)
     return rows
