@@ -38,7 +38,8 @@ def find_errors(fitted: FittedAnchor) -> list[float]:
     return [
         float(
             np.abs(
-                fitted.table.measured.get_shares(marginal) * records - count_marginal(groups, marginal, fitted.table.layout)
+                fitted.table.measured.get_shares(marginal) * records
+                - count_marginal(groups, marginal, fitted.table.layout)
             ).max()
         )
         for marginal in fitted.table.measured
