@@ -32,7 +32,7 @@ class OneHotRows:
     """
 
     def __init__(self, groups: GroupArray, sizes: Sequence[int]) -> None:
-        check_groups(groups, sizes=sizes, name="The real rows")
+        _check_groups(groups, sizes=sizes)
         self._groups, self.sizes = groups, tuple(sizes)
         self._curvature: FloatArray | None = None
 
@@ -82,7 +82,7 @@ class OneHotRows:
         return total
 
     def _cut(self) -> Iterator[tuple[slice, sparse.csr_matrix]]:
-        return cut_one_hot(self._groups, self.sizes)
+        return _cut_one_hot(self._groups, self.sizes)
 
 
 ONE_HOT = Derivation[GroupedRows, OneHotRows](
@@ -94,7 +94,7 @@ SCORES = Sum[OneHotRows]("one-layer scores", lambda rows, middle, weights: rows.
 GROUP_COUNTS = Sum[OneHotRows]("one-layer counts", lambda rows, argument, array: rows.count_groups())
 
 
-def cut_one_hot(groups: GroupArray, sizes: Sequence[int]) -> Iterator[tuple[slice, sparse.csr_matrix]]:
+def _cut_one_hot(groups: GroupArray, sizes: Sequence[int]) -> Iterator[tuple[slice, sparse.csr_matrix]]:
     """Writes rows as sparse one-hot tables, a block of rows at a time. Shapes: (b, W) each, without the bias."""
     attributes, width = len(sizes), sum(sizes)
     size = max(1, min(_BLOCK_CELLS // attributes, len(groups)))
@@ -107,19 +107,19 @@ def cut_one_hot(groups: GroupArray, sizes: Sequence[int]) -> Iterator[tuple[slic
         yield rows, sparse.csr_matrix((ones[: cells.size], cells, ends[: count + 1]), shape=(count, width))
 
 
-def check_groups(groups: npt.NDArray[Any], *, sizes: Sequence[int], name: str) -> None:
+def _check_groups(groups: npt.NDArray[Any], *, sizes: Sequence[int]) -> None:
     """Looks at all rows, a chunk at a time. Raises: PrivacyError if they are no rows of groups of these sizes."""
     if groups.ndim != 2 or groups.shape[0] == 0:
-        raise PrivacyError(f"{name} of a one-layer network must be a table of at least one row.")
+        raise PrivacyError("The real rows of a one-layer network must be a table of at least one row.")
     if not np.issubdtype(groups.dtype, np.integer) or groups.shape[1] != len(sizes):
-        raise PrivacyError(f"{name} of a one-layer network must have {len(sizes)} attributes.")
+        raise PrivacyError(f"The real rows of a one-layer network must have {len(sizes)} attributes.")
     outside = 0
     for rows in cut(len(groups), size=max(1, _BLOCK_CELLS // len(sizes))):
         part = groups[rows]
         outside += int(np.count_nonzero(np.any((part < 0) | (part >= np.array(sizes)), axis=1)))
         let_go(groups)
     if outside:
-        raise PrivacyError(f"{name} of a one-layer network hold groups that do not exist, in {outside} rows.")
+        raise PrivacyError(f"The real rows of a one-layer network hold groups that do not exist, in {outside} rows.")
 
 
 def find_starts(sizes: Sequence[int]) -> npt.NDArray[np.int64]:

@@ -72,10 +72,7 @@ from dpwgan.methods.published.one_hot_rows import (
     SCORES,
     SLOPES,
     FloatArray,
-    GroupArray,
     OneHotRows,
-    check_groups,
-    cut_one_hot,
     find_starts,
 )
 from dpwgan.privacy.certificate import bound_worst_error, gaussian_slack
@@ -111,20 +108,18 @@ _ROUNDING = 1e-9
 
 def train_one_layer(
     real: Rows[OneHotRows],
-    synthetic: GroupArray | ProbabilityArray,
+    synthetic: ProbabilityArray,
     *,
     regularization: float,
     ledger: Ledger,
-    synthetic_weights: npt.ArrayLike | None = None,
 ) -> FloatArray:
     """Releases the weights of the one-layer network that best tells real rows from synthetic ones.
 
     Privacy: output perturbation, with the sensitivity of the module's Theorem 1 under zero-out and its factor under
       replace-one in the event. `synthetic` must have been released or be post-processing. The objective is that of all
       rows, wherever they lie, minimised by this process, which alone adds the noise.
-    Shapes: `synthetic` (m, d) whole numbers, or (m, W) probabilities with each attribute's
-      adding up to 1, whose rows are taken as they are; `synthetic_weights` (m,), equal by default.
-      The released weights (W + 1,).
+    Shapes: `synthetic` (m, W), probabilities with each attribute's adding up to 1, whose rows are taken as they are and
+      all count alike. The released weights (W + 1,).
     Units: `regularization` is the strength c of the penalty (c/2)|w|^2.
     Raises: PrivacyError if a number or a shape is out of range, or less was reserved than what a record moves here.
     Source: Chaudhuri, Monteleoni, Sarwate 2011, JMLR 12, Lemma 7 and Corollary 8, with Gaussian noise; approximate
@@ -134,24 +129,17 @@ def train_one_layer(
         raise PrivacyError(f"regularization must be finite and above 0; it is {regularization!r}.")
     sizes, records = _checked_rows(real)
     fake = _design(synthetic, sizes=sizes)
-    fake_shares = _shares(synthetic_weights, rows=fake.shape[0])
-    attributes = len(sizes)
-    tolerance = _gradient_tolerance(
-        records=records, synthetic_rows=fake.shape[0], attributes=attributes, regularization=regularization
-    )
-    sensitivity = weights_sensitivity(
-        records=records, synthetic_rows=fake.shape[0], attributes=attributes, regularization=regularization
-    )
+    public: dict[str, Any] = {
+        "records": records,
+        "synthetic_rows": fake.shape[0],
+        "attributes": len(sizes),
+        "regularization": regularization,
+    }
+    sensitivity = weights_sensitivity(**public)
     if sensitivity > ledger.find(WEIGHTS_LABEL).sensitivity:
         raise PrivacyError("The one-layer network can move further than was reserved for it.")
-    minimise = partial(
-        _minimise,
-        real,
-        fake,
-        fake_shares=fake_shares,
-        regularization=regularization,
-        tolerance=tolerance,
-    )
+    tolerance = _gradient_tolerance(**public)
+    minimise = partial(_minimise, real, fake, regularization=regularization, tolerance=tolerance)
     weights: FloatArray = ledger.release(WEIGHTS_LABEL, minimise).values
     return weights
 
@@ -286,10 +274,9 @@ class OneLayerCertificate:
 
 def measure_one_layer_certificate(
     real: Rows[OneHotRows],
-    synthetic: GroupArray | ProbabilityArray,
+    synthetic: ProbabilityArray,
     *,
     ledger: Ledger,
-    synthetic_weights: npt.ArrayLike | None = None,
 ) -> OneLayerCertificate:
     """Releases the distance between the one-way fractions of the real rows and of an output that is final.
 
@@ -300,7 +287,7 @@ def measure_one_layer_certificate(
     """
     sizes, records = _checked_rows(real)
     fake = _design(synthetic, sizes=sizes)
-    generated = fake.T @ _shares(synthetic_weights, rows=fake.shape[0])
+    generated = fake.T @ _share_alike(fake)
 
     def measure() -> FloatArray:
         fractions = real.sum(GROUP_COUNTS) / records - generated[:-1]
@@ -317,11 +304,8 @@ def plan_one_layer(
 
     A round trains one network and asks it one question; the certificate is released once. All noise multipliers grow
     with `scale`, which is that of the weights. `synthetic_rows`: how many there are at most.
-    Raises: PrivacyError if there is no round, record or attribute, or the scale is not finite and above 0.
+    Raises: PrivacyError if there is no round, or the scale is not finite and above 0.
     """
-    for name, value in (("rounds", rounds), ("records", records), ("attributes", attributes)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise PrivacyError(f"{name} must be a whole number of at least 1; it is {value!r}.")
     sensitivity = weights_sensitivity(
         records=records, synthetic_rows=synthetic_rows, attributes=attributes, regularization=regularization
     )
@@ -381,7 +365,6 @@ def _minimise(
     real: Rows[OneHotRows],
     fake: sparse.csr_matrix,
     *,
-    fake_shares: FloatArray,
     regularization: float,
     tolerance: float,
 ) -> FloatArray:
@@ -390,6 +373,7 @@ def _minimise(
     No W x W matrix is formed: a product with the Hessian costs four sparse products, and one pass over the real rows.
     """
     weights, attributes, records = np.zeros(fake.shape[1]), len(real.own.sizes), real.records
+    fake_shares = _share_alike(fake)
     for _ in range(iteration_bound(attributes=attributes, regularization=regularization, tolerance=tolerance / 2) + 1):
         fake_scores = special.expit(fake @ weights)
         slopes = real.sum(SLOPES, array=weights)
@@ -489,34 +473,23 @@ def _sum_range(weights: FloatArray, *, sizes: tuple[int, ...]) -> tuple[float, f
     return float(low), float(high)
 
 
-def _design(synthetic: npt.NDArray[Any], *, sizes: tuple[int, ...]) -> sparse.csr_matrix:
-    """Writes synthetic rows as a sparse table, one-hot or of probabilities, with a column of ones at its end."""
-    array, name, width = np.asarray(synthetic), "The synthetic rows", sum(sizes)
-    if np.issubdtype(array.dtype, np.integer):
-        check_groups(array, sizes=sizes, name=name)
-        blocks = sparse.vstack([block for _, block in cut_one_hot(array, sizes)])
-        return sparse.hstack([blocks, np.ones((len(array), 1))], format="csr")
-    if array.ndim != 2 or array.shape[0] == 0:
-        raise PrivacyError(f"{name} of a one-layer network must be a table of at least one row.")
-    if array.shape[1] != width:
-        raise PrivacyError(f"{name} of a one-layer network must have {width} probabilities each.")
-    dense = array.astype(np.float64)
+def _design(synthetic: ProbabilityArray, *, sizes: tuple[int, ...]) -> sparse.csr_matrix:
+    """Writes probabilities of synthetic rows as a sparse table, with a column of ones at its end."""
+    dense = np.array(synthetic, dtype=np.float64)
+    if dense.ndim != 2 or dense.shape[0] == 0 or dense.shape[1] != sum(sizes):
+        raise PrivacyError(f"The synthetic rows of a one-layer network must have {sum(sizes)} probabilities each.")
     sums = np.add.reduceat(dense, find_starts(sizes), axis=1)
     if not (np.all(dense >= 0) and np.all(np.abs(sums - 1) <= 1e-4)):
-        raise PrivacyError(f"{name} of a one-layer network are not probabilities that add up to 1 in each attribute.")
+        raise PrivacyError(
+            "The synthetic rows of a one-layer network are not probabilities that add up to 1 in each attribute."
+        )
     # Sums that are off by a float32's rounding would pass the length that the proofs rely on.
     dense /= np.repeat(sums, sizes, axis=1)
     return sparse.csr_matrix(np.hstack([dense, np.ones((len(dense), 1))]))
 
 
-def _shares(weights: npt.ArrayLike | None, *, rows: int) -> FloatArray:
-    if weights is None:
-        return np.full(rows, 1 / rows)
-    array = np.asarray(weights, dtype=np.float64)
-    if array.shape != (rows,) or not np.all(np.isfinite(array)) or np.any(array < 0) or not array.sum() > 0:
-        raise PrivacyError("The synthetic rows need one weight each, finite and not negative, and not all of them 0.")
-    shares: FloatArray = array / array.sum()
-    return shares
+def _share_alike(fake: sparse.csr_matrix) -> FloatArray:
+    return np.full(fake.shape[0], 1 / fake.shape[0])
 
 
 def _checked_sizes(sizes: Sequence[int]) -> tuple[int, ...]:

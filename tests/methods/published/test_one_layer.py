@@ -42,23 +42,26 @@ def _dense(groups, sizes=SIZES):
     return np.hstack([*(np.eye(size)[groups[:, a]] for a, size in enumerate(sizes)), np.ones((len(groups), 1))])
 
 
-def _loss(weights, real, fake, *, records=None, shares=None):
+def _soften(fake, sizes=SIZES):
+    """Synthetic rows as probabilities, from groups where they are groups."""
+    return _dense(fake, sizes)[:, :-1] if np.issubdtype(fake.dtype, np.integer) else fake
+
+
+def _loss(weights, real, fake, *, records=None):
     records = len(real) if records is None else records
-    shares = np.full(len(fake), 1 / len(fake)) if shares is None else shares
-    return np.logaddexp(0, -real @ weights).sum() / (2 * records) + shares @ np.logaddexp(0, fake @ weights) / 2
+    return np.logaddexp(0, -real @ weights).sum() / (2 * records) + np.logaddexp(0, fake @ weights).mean() / 2
 
 
-def _minimum(real, fake, *, regularization, records=None, shares=None):
+def _minimum(real, fake, *, regularization, records=None):
     """The minimiser by an optimiser and a gradient of its own."""
     records = len(real) if records is None else records
-    shares = np.full(len(fake), 1 / len(fake)) if shares is None else shares
 
     def value(weights):
-        return _loss(weights, real, fake, records=records, shares=shares) + regularization / 2 * weights @ weights
+        return _loss(weights, real, fake, records=records) + regularization / 2 * weights @ weights
 
     def slope(weights):
         pulled = -real.T @ special.expit(-real @ weights) / (2 * records)
-        return pulled + fake.T @ (shares * special.expit(fake @ weights)) / 2 + regularization * weights
+        return pulled + fake.T @ special.expit(fake @ weights) / (2 * len(fake)) + regularization * weights
 
     return optimize.minimize(value, np.zeros(real.shape[1]), jac=slope, method="BFGS", options={"gtol": 1e-10}).x
 
@@ -86,7 +89,7 @@ def _hold(real, *, sizes=SIZES, records=None):
     return Rows(OneHotRows(real, sizes), records=len(real) if records is None else records)
 
 
-def _train(real, fake, *, sizes=SIZES, regularization=0.1, noise_multiplier=NO_NOISE, seed=1, records=None, **more):
+def _train(real, fake, *, sizes=SIZES, regularization=0.1, noise_multiplier=NO_NOISE, seed=1, records=None):
     ledger = _open(
         real,
         len(fake),
@@ -96,23 +99,20 @@ def _train(real, fake, *, sizes=SIZES, regularization=0.1, noise_multiplier=NO_N
         scale=noise_multiplier,
         source=seed,
     )
-    return one_layer.train_one_layer(
-        _hold(real, sizes=sizes, records=records), fake, regularization=regularization, ledger=ledger, **more
-    )
+    rows = _hold(real, sizes=sizes, records=records)
+    return one_layer.train_one_layer(rows, _soften(fake, sizes), regularization=regularization, ledger=ledger)
 
 
-def _measure(real, weights, *, sizes=SIZES, records, noise_multiplier=NO_NOISE, seed=1, **more):
+def _measure(real, weights, *, records, noise_multiplier=NO_NOISE, seed=1):
     scale = noise_multiplier / one_layer.ANSWER_NOISE_RATIO
-    ledger = _open(real, 1, sizes=sizes, records=records, scale=scale, source=seed)
-    return one_layer.measure_one_layer(_hold(real, sizes=sizes, records=records), weights, ledger=ledger, **more)
+    ledger = _open(real, 1, sizes=SIZES, records=records, scale=scale, source=seed)
+    return one_layer.measure_one_layer(_hold(real, records=records), weights, ledger=ledger)
 
 
-def _certify(real, fake, *, sizes=SIZES, records, noise_multiplier=NO_NOISE, seed=1, **more):
+def _certify(real, fake, *, records, noise_multiplier=NO_NOISE, seed=1):
     scale = noise_multiplier / one_layer.CERTIFICATE_NOISE_RATIO
-    ledger = _open(real, len(fake), sizes=sizes, records=records, scale=scale, source=seed)
-    return one_layer.measure_one_layer_certificate(
-        _hold(real, sizes=sizes, records=records), fake, ledger=ledger, **more
-    )
+    ledger = _open(real, len(fake), sizes=SIZES, records=records, scale=scale, source=seed)
+    return one_layer.measure_one_layer_certificate(_hold(real, records=records), _soften(fake), ledger=ledger)
 
 
 # Training
@@ -132,16 +132,6 @@ def test_weights_are_zero_when_all_one_way_fractions_agree():
     real = _rows(rng, 500)
     shuffled = np.stack([rng.permutation(real[:, a]) for a in range(3)], axis=1)
     assert np.linalg.norm(_train(real, shuffled, regularization=0.01)) < 1e-4
-
-
-def test_soft_rows_and_shares_equal_hard_rows_when_they_say_the_same():
-    rng = np.random.default_rng(4)
-    real, fake = _rows(rng, 100), _rows(rng, 7)
-    repeats = np.array([3, 1, 1, 2, 5, 1, 4])
-    expected = _train(real, np.repeat(fake, repeats, axis=0))
-    np.testing.assert_allclose(_train(real, fake, synthetic_weights=repeats), expected, atol=1e-5)
-    soft = _dense(fake)[:, :-1].astype(np.float32)
-    np.testing.assert_allclose(_train(real, soft, synthetic_weights=2.0 * repeats), expected, atol=1e-5)
 
 
 def test_a_null_record_adds_nothing_when_it_is_left_out():
@@ -260,11 +250,11 @@ def test_solver_reaches_the_minimum_when_whole_newton_steps_run_away(monkeypatch
     real = [[1, 1, 0, 0, 0, 0], [2, 1, 1, 0, 0, 0], [2, 1, 2, 1, 0, 0]]
     real += [[1, 1, 1, 1, 0, 0], [2, 1, 2, 0, 0, 0], [1, 1, 1, 0, 0, 0]]
     fake = [[1, 1, 1, 0, 0, 0], [1, 1, 2, 0, 0, 0], [0, 1, 1, 0, 0, 0]]
-    real, fake, shares = np.array(real), np.array(fake), np.array([0.07, 0.9296, 0.0004])
-    settings = {"sizes": sizes, "regularization": 1e-5, "synthetic_weights": shares}
+    real, fake = np.array(real), np.repeat(np.array(fake), [175, 2_324, 1], axis=0)
+    settings = {"sizes": sizes, "regularization": 1e-5}
     monkeypatch.setattr(one_layer, "iteration_bound", lambda **_: 300)
     weights = _train(real, fake, **settings)
-    expected = _minimum(_dense(real, sizes), _dense(fake, sizes), regularization=1e-5, shares=shares)
+    expected = _minimum(_dense(real, sizes), _dense(fake, sizes), regularization=1e-5)
     np.testing.assert_allclose(weights, expected, atol=0.01 * np.linalg.norm(expected))
     monkeypatch.setattr(one_layer, "_damping", lambda reach: 1.0)
     with np.errstate(all="ignore"), pytest.raises(PrivacyError, match="internal error"):
@@ -597,9 +587,9 @@ def test_a_run_uses_up_what_was_reserved_when_every_round_is_played():
     )
     rows = _hold(real)
     for _ in range(3):
-        weights = one_layer.train_one_layer(rows, fake, regularization=0.1, ledger=ledger)
+        weights = one_layer.train_one_layer(rows, _soften(fake), regularization=0.1, ledger=ledger)
         one_layer.measure_one_layer(rows, weights, ledger=ledger)
-    one_layer.measure_one_layer_certificate(rows, fake, ledger=ledger)
+    one_layer.measure_one_layer_certificate(rows, _soften(fake), ledger=ledger)
     assert all(line["reserved"] == line["charged"] for line in ledger.itemise())
     multipliers = [release.event.noise_multiplier for release in watcher.releases]
     assert multipliers == [7.0, 28.0] * 3 + [14.0]
@@ -610,7 +600,7 @@ def test_training_refuses_when_less_was_reserved_than_a_record_moves():
     watcher = Watcher()
     ledger = _open(real, 20, sizes=SIZES, regularization=0.2, observers=[watcher])
     with pytest.raises(PrivacyError, match="further than was reserved"):
-        one_layer.train_one_layer(_hold(real), real, regularization=0.1, ledger=ledger)
+        one_layer.train_one_layer(_hold(real), _soften(real), regularization=0.1, ledger=ledger)
     assert sum(ledger.charged.values()) == 0
 
 
@@ -623,9 +613,6 @@ def test_training_refuses_when_less_was_reserved_than_a_record_moves():
         ({"sizes": (3, 2)}, "must have 2 attributes"),
         ({"sizes": (3, 2, 3)}, "do not exist, in 1 rows"),
         ({"records": 1}, "records"),
-        ({"synthetic_weights": [1.0]}, "one weight each"),
-        ({"synthetic_weights": [0.0, 0.0]}, "one weight each"),
-        ({"synthetic_weights": [2.0, -1.0]}, "one weight each"),
     ],
 )
 def test_training_refuses_when_a_number_is_out_of_range(change, words):
@@ -634,7 +621,7 @@ def test_training_refuses_when_a_number_is_out_of_range(change, words):
 
     def train(*, sizes=SIZES, records=None, **more):
         rows = _hold(real, sizes=sizes, records=records)
-        one_layer.train_one_layer(rows, real, **({"regularization": 0.1, "ledger": ledger} | more))
+        one_layer.train_one_layer(rows, np.eye(9)[:2], **({"regularization": 0.1, "ledger": ledger} | more))
 
     with pytest.raises(PrivacyError, match=words):
         train(**change)
@@ -662,6 +649,8 @@ def test_terms_certificates_and_charges_refuse_when_a_number_is_out_of_range():
     for radius, failure in ((0.0, 0.1), (math.inf, 0.1), (1.0, 0.0), (1.0, 0.6)):
         with pytest.raises(PrivacyError):
             certificate.alpha(radius=radius, failure_probability=failure)
-    for rounds, attributes, scale in ((0, 3, 1.0), (2, 0, 1.0), (True, 3, 1.0), (2, 3, 0.0)):
+    for rounds, scale in ((0, 1.0), (2, 0.0)):
         with pytest.raises(PrivacyError):
-            plan_one_layer(rounds, records=20, synthetic_rows=5, attributes=attributes, regularization=0.1, scale=scale)
+            open_ledger(
+                plan_one_layer(rounds, records=20, synthetic_rows=5, attributes=3, regularization=0.1, scale=scale)
+            )
