@@ -92,10 +92,11 @@ class ProjectedCritic(Plain):
         """Scores dense rows, projected."""
         return super().score(dense @ self._basis, weights)
 
-    def clipped_sum_of_rows(self, codes: tf.Tensor, numbers: tf.Tensor, *, l2_clip_norm: float) -> list[tf.Tensor]:
-        """Clips and sums the gradients of rows, projected."""
+    def read_rows(self, codes: tf.Tensor, numbers: tf.Tensor) -> critic.Inputs:
+        """Reads rows, projected: all of them are numbers."""
         projected = self._reader._first_product(self._reader.read_rows(codes, numbers), self._basis)
-        return super().clipped_sum(projected, l2_clip_norm=l2_clip_norm)
+        squared_norm = tf.reduce_sum(tf.square(projected), axis=1)
+        return critic.Inputs(dense=projected, indices=None, squared_norm=squared_norm)
 
     def clipped_sums(
         self, rows: critic.Cells, generated: critic.Cells, *, l2_clip_norm: float

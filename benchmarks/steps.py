@@ -33,15 +33,14 @@ import numpy as np  # noqa: E402
 import tensorflow as tf  # noqa: E402
 
 from benchmarks.figures import HEADING, Figure, describe, take_figure, take_ratios, write_results  # noqa: E402
-from dpwgan.critic.compiled_loop import CompiledLoop, TracedCriticStep  # noqa: E402
 from dpwgan.critic.critic import LEAK, Cells, Critic, Inputs, Sums, pass_back  # noqa: E402
-from dpwgan.critic.critic_update import CriticUpdate  # noqa: E402
-from dpwgan.critic.latents import LatentSource  # noqa: E402
-from dpwgan.critic.mlp import MlpGenerator  # noqa: E402
+from dpwgan.critic.device import compile_step  # noqa: E402
+from dpwgan.critic.generators import LatentSource, MlpGenerator  # noqa: E402
+from dpwgan.critic.loop import CompiledLoop  # noqa: E402
+from dpwgan.critic.optimizers import CriticUpdate  # noqa: E402
 from dpwgan.critic.plan import TrainingDesign, plan_training  # noqa: E402
 from dpwgan.critic.private_step import FusedStep  # noqa: E402
 from dpwgan.critic.settings import DpWganSettings  # noqa: E402
-from dpwgan.critic.tracing import compile_step  # noqa: E402
 from dpwgan.plan import Terms  # noqa: E402
 from dpwgan.privacy.budget import Budget, NeighboringRelation  # noqa: E402
 from dpwgan.privacy.noise_source import NoiseSource  # noqa: E402
@@ -194,7 +193,7 @@ class _NoGenerator:
         """Does nothing."""
 
 
-def loop(plan: TrainingDesign, step: TracedCriticStep) -> Take:
+def loop(plan: TrainingDesign, step: "PlainStep | FusedStep") -> Take:
     """Compiles steps of any kind into the loop that the product takes them in."""
     never = replace(plan, settings=replace(plan.settings, critic_steps_per_generator_step=2**30))
     take = CompiledLoop(never, critic_step=step, generator_step=_NoGenerator())

@@ -17,8 +17,7 @@ from dpwgan.gaussians.projected_gaussian import PROJECTED_FILE, ClassSampler
 from dpwgan.images.sampler import GaussianImages
 from dpwgan.marginals.mixture_sampler import MIXTURE_FILE, MixtureSampler
 from dpwgan.methods.base import FittedSynthesizer
-from dpwgan.methods.published.image_samplers import ConvSampler, LabelledSampler, SmoothSampler
-from dpwgan.methods.published.refined_table import REFINED_FILE, RefinedTable
+from dpwgan.methods.published.samplers import REFINED_FILE, ConvSampler, LabelledSampler, RefinedTable, SmoothSampler
 from dpwgan.table.schema import (
     CategoricalColumn,
     Column,

@@ -10,8 +10,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from dpwgan.critic.device import prepare_device
-from dpwgan.critic.tracing import compile_step
+from dpwgan.critic.device import compile_step, prepare_device
 from dpwgan.errors import ResourceError
 from dpwgan.table.cluster import Cluster, wait_for_all
 

@@ -30,7 +30,7 @@ Sums = list[tf.Tensor]
 
 @dataclass(frozen=True, kw_only=True)
 class Inputs:
-    """A batch as the first layer sees it: rows by index and dense numbers, or dense and `whole`; real or generated.
+    """A batch as the first layer sees it: rows by index and dense numbers; real or generated.
 
     `noise`: what each real row brings along for every hidden layer, where layers have noise.
     """
@@ -38,7 +38,6 @@ class Inputs:
     dense: tf.Tensor
     indices: tf.Tensor | None
     squared_norm: tf.Tensor
-    whole: bool = False
     generated: bool = False
     noise: Sequence[tf.Tensor] = ()
 
@@ -116,11 +115,6 @@ class Critic:
         """
         return self._clipped_sum(self.read_rows(codes, numbers), l2_clip_norm=l2_clip_norm)
 
-    def clipped_sum(self, dense: tf.Tensor, *, l2_clip_norm: float) -> list[tf.Tensor]:
-        """Does the same for dense rows. Shapes: (b, width); the result is like `weights`."""
-        inputs = Inputs(dense=dense, indices=None, squared_norm=tf.reduce_sum(tf.square(dense), axis=1), whole=True)
-        return self._clipped_sum(inputs, l2_clip_norm=l2_clip_norm)
-
     def clipped_sums(self, rows: Cells, generated: Cells, *, l2_clip_norm: float) -> tuple[Sums, Sums]:
         """Does the same for real and for generated rows at once: one pass forwards, one back, a sum of each.
 
@@ -167,11 +161,7 @@ class Critic:
 
     def _clipped_sum(self, inputs: Inputs, *, l2_clip_norm: float) -> Sums:
         errors, activations, dense = self._clip(inputs, l2_clip_norm=l2_clip_norm)
-        if inputs.whole:
-            first = tf.matmul(dense, errors[0], transpose_a=True)
-        else:
-            first = self._first_gradient(dense, inputs.indices, errors[0])
-        return self._sum(errors, activations, first=first)
+        return self._sum(errors, activations, first=self._first_gradient(dense, inputs.indices, errors[0]))
 
     def _clip(self, inputs: Inputs, *, l2_clip_norm: float) -> tuple[list[tf.Tensor], list[tf.Tensor], tf.Tensor]:
         """Gives what the sums are made of: clipped errors, activations, dense inputs, none but finite ones."""
@@ -226,8 +216,6 @@ class Critic:
 
     def _first_product(self, inputs: Inputs, kernel: tf.Tensor) -> tf.Tensor:
         """Multiplies rows by the first matrix: a sum of its rows, plus a small dense product where there is one."""
-        if inputs.whole:
-            return inputs.dense @ kernel
         if inputs.indices is None:
             return inputs.dense @ tf.gather_nd(kernel, self._dense_positions)
         batch, columns = tf.unstack(tf.shape(inputs.indices))

@@ -1,9 +1,10 @@
-"""Which device trains, and how many threads it may use. Decided once a process, before TensorFlow makes anything."""
+"""Which device trains, on how many threads, decided before TensorFlow makes anything; and how steps are compiled."""
 
 import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from dpwgan.errors import ResourceError
 
@@ -13,6 +14,9 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 import tensorflow as tf
 
 logging.getLogger("tensorflow").setLevel(logging.ERROR)
+
+compile_step = partial(tf.function, autograph=False)
+"""As `tf.function`, but Python's own loops and conditions are those of the trace: values decide nothing there."""
 
 
 def prepare_device(device: str, *, threads: int | None) -> str:

@@ -1,18 +1,21 @@
 """The training loop: charge, sample, step. The number of steps is fixed before it starts."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
+import tensorflow as tf
 
+from dpwgan.critic.device import compile_step
+from dpwgan.critic.generator_steps import AveragedStep, GeneratorRound, GeneratorStep
+from dpwgan.critic.optimizers import PlainAscent
 from dpwgan.critic.plan import CRITIC_LABEL, TrainingDesign
-from dpwgan.critic.weights import pack_variables, unpack_variables
+from dpwgan.critic.private_step import FusedStep
+from dpwgan.critic.weights import pack_variables, refuse_unless_finite, unpack_variables
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.steps import Steps
-
-if TYPE_CHECKING:
-    import tensorflow as tf
+from dpwgan.table.encoded import EncodedTable
 
 Progress = Callable[[int, int, float], None]
 TakeSteps = Callable[..., None]
@@ -23,34 +26,62 @@ _PROGRESS_CALLS = 100
 _LEAST_CALLS = 20
 
 
-class CriticStep(Protocol):
-    """One private step on the rows of a batch, with the noise of the run's steps."""
+class TrainingStep(Protocol):
+    """A step of the generator, or a private one of the critic, with the noise of the run's steps."""
 
     @property
-    def variables(self) -> Sequence["tf.Variable"]:
+    def variables(self) -> Sequence[tf.Variable]:
         """Everything that steps change, made of noisy sums: what a checkpoint keeps."""
 
-    def __call__(self, rows: npt.NDArray[np.int64], *, learning_rate: float) -> None:
-        """Takes one critic step on the given row numbers."""
+    def __call__(self, *rows: Any, **more: Any) -> None:
+        """Takes one step, at a `learning_rate`: the critic's on the given row numbers."""
 
 
-class GeneratorStep(Protocol):
-    """One step of the generator."""
+def play(
+    encoded: EncodedTable,
+    plan: TrainingDesign,
+    *,
+    critic: Any,
+    generator: Any,
+    latents: Any,
+    steps: Steps,
+    ledger: Ledger,
+    progress: Progress,
+    make_critic_step: Callable[..., TrainingStep] = FusedStep,
+    update: PlainAscent | None = None,
+) -> tuple[npt.NDArray[np.float32], ...]:
+    """Trains both for the planned steps and gives the average of the generator's weights.
 
-    @property
-    def variables(self) -> Sequence["tf.Variable"]:
-        """Everything that steps change."""
+    `encoded` may be one worker's share of the rows, where `make_critic_step` makes a step that adds up everybody's.
+    With an `update` the critic's noisy sums go there, and it answers each step of the generator too, without rows.
 
-    def __call__(self, *, learning_rate: float) -> None:
-        """Takes one generator step."""
+    Privacy: steps are charged before their batches are drawn; the weights are post-processing.
+    Raises: PrivacyError; UsageError if training ran off.
+    """
+    parts: dict[str, Any] = {"critic": critic, "generator": generator, "latents": latents, "plan": plan}
+    generator_step = GeneratorStep(**parts) if update is None else GeneratorRound(**parts, update=update)
+    if update is not None:
+        parts["update"] = update
+    train(
+        plan,
+        steps=steps,
+        critic_step=make_critic_step(encoded, **parts, steps=steps),
+        generator_step=generator_step,
+        ledger=ledger,
+        progress=progress,
+        records=encoded.records,
+    )
+    weights = tuple(weight.numpy() for weight in generator_step.averaged_weights)
+    refuse_unless_finite(weights)
+    return weights
 
 
 def train(
     plan: TrainingDesign,
     *,
     steps: Steps,
-    critic_step: CriticStep,
-    generator_step: GeneratorStep,
+    critic_step: TrainingStep,
+    generator_step: TrainingStep,
     ledger: Ledger,
     progress: Progress,
     records: int | None = None,
@@ -89,12 +120,9 @@ def train(
     journal.end()
 
 
-def _choose_way(plan: TrainingDesign, critic_step: CriticStep, generator_step: GeneratorStep) -> tuple[TakeSteps, int]:
+def _choose_way(plan: TrainingDesign, critic_step: TrainingStep, generator_step: TrainingStep) -> tuple[TakeSteps, int]:
     """Gives what takes some steps, and how many it takes at a time: more than one only in a compiled loop."""
-    # Whoever has steps has imported TensorFlow.
-    from dpwgan.critic.compiled_loop import CompiledLoop, TracedCriticStep, TracedGeneratorStep
-
-    if isinstance(critic_step, TracedCriticStep) and isinstance(generator_step, TracedGeneratorStep):
+    if isinstance(critic_step, FusedStep) and isinstance(generator_step, AveragedStep):
         most = min(critic_step.most_at_once, max(1, plan.steps // _LEAST_CALLS))
         if most > 1:
             return CompiledLoop(plan, critic_step=critic_step, generator_step=generator_step), most
@@ -109,3 +137,62 @@ def _choose_way(plan: TrainingDesign, critic_step: CriticStep, generator_step: G
                     generator_step(learning_rate=share * settings.generator_learning_rate)
 
     return take, 1
+
+
+class CompiledLoop:
+    """Takes critic steps one after the other, and the generator's where they are due, in one call.
+
+    To call a compiled step from Python costs about a millisecond, which is much of a small one: a loop pays it once.
+    Privacy: each step has a batch and noise of its own, which the caller has charged for together.
+    Source: Srivastava and Alzantot 2019, Algorithm 2.
+    """
+
+    def __init__(self, plan: TrainingDesign, *, critic_step: FusedStep, generator_step: AveragedStep) -> None:
+        """Traces nothing yet."""
+        self._plan = plan
+        self._critic_step, self._generator_step = critic_step, generator_step
+        spec = critic_step.noise_spec
+        self._loop = compile_step(
+            self._trace,
+            input_signature=[
+                tf.TensorSpec([None], tf.int64),
+                tf.TensorSpec([None], tf.int64),
+                tf.TensorSpec([None, *spec.shape], spec.dtype),
+                tf.TensorSpec([None], tf.float64),
+                tf.TensorSpec([], tf.int32),
+            ],
+        )
+
+    def __call__(self, batches: Sequence[npt.NDArray[np.int64]], *, first: int) -> None:
+        """Takes a step on each batch of row numbers, (b,) each, the first of which is step `first` of the run."""
+        shares = [self._plan.learning_share(step) for step in range(first, first + len(batches))]
+        self._loop(
+            tf.constant(np.concatenate(batches)),
+            tf.constant(np.cumsum([0, *map(len, batches)])),
+            self._critic_step.draw_noise(len(batches)),
+            tf.constant(np.array(shares)),
+            tf.constant(first),
+        )
+
+    def _trace(self, rows: tf.Tensor, ends: tf.Tensor, drawn: tf.Tensor, shares: tf.Tensor, first: tf.Tensor) -> None:
+        settings = self._plan.settings
+
+        def take(done: tf.Tensor) -> None:
+            rates = shares[done] * (settings.critic_learning_rate, settings.generator_learning_rate)
+            critic_rate, generator_rate = tf.unstack(tf.cast(rates, tf.float32))
+            self._critic_step.trace(rows[ends[done] : ends[done + 1]], drawn[done], critic_rate)
+            due = (first + done + 1) % settings.critic_steps_per_generator_step == 0
+            times = tf.where(due, settings.generator_steps, 0)
+            _repeat(times, lambda _: self._generator_step.trace(generator_rate))
+
+        _repeat(tf.shape(drawn)[0], take)
+
+
+def _repeat(times: tf.Tensor, act: Callable[[tf.Tensor], None]) -> None:
+    """Does the same a number of times, one after the other; `act` is told how often it was done before."""
+
+    def once(done: tf.Tensor) -> tf.Tensor:
+        act(done)
+        return done + 1
+
+    tf.while_loop(lambda done: done < times, once, [tf.constant(0)], parallel_iterations=1)

@@ -50,7 +50,6 @@ class TrainingDesign:
     noise_multiplier: float
     l2_clip_norm: float
     generated_batch_size: int
-    generator_batch_size: int
 
     @property
     def clip_target(self) -> float:
@@ -105,7 +104,7 @@ class TrainingDesign:
         hidden = sum(self.settings.hidden_critic) + sum(self.settings.hidden_generator)
         batch = 4 * (
             self.expected_batch_size * (4 * sum(self.settings.hidden_critic) + 3 * len(self.shape.spans))
-            + (self.generated_batch_size + self.generator_batch_size) * (_COPIES * self.shape.width + 6 * hidden)
+            + 2 * self.generated_batch_size * (_COPIES * self.shape.width + 6 * hidden)
         )
         return Cost(
             row_bytes=8 * self.shape.records * max(1, len(self.shape.spans)),
@@ -119,7 +118,7 @@ class TrainingDesign:
         generator_steps = self.settings.generator_steps / self.settings.critic_steps_per_generator_step
         per_step = (
             (2 * self.generated_batch_size * (3 * dense + generator_pass))
-            + generator_steps * self.generator_batch_size * (6 * dense + 3 * generator_pass)
+            + generator_steps * self.generated_batch_size * (6 * dense + 3 * generator_pass)
         ) / _FLOP_RATE
         per_step += (
             self.expected_batch_size * len(self.shape.spans) * self.settings.hidden_critic[0] * SECONDS_A_ROW_CELL
@@ -236,7 +235,6 @@ def lay_out_training(
         noise_multiplier=noise_multiplier,
         l2_clip_norm=settings.l2_clip_norm,
         generated_batch_size=choose_generated_batch(shape.width),
-        generator_batch_size=choose_generated_batch(shape.width),
     )
 
 

@@ -1,23 +1,88 @@
-"""The private critic step in one compiled function: clip, sum, noise, update."""
+"""The private critic step in one compiled function: clip, sum, noise, update; on one device or on several."""
 
 import math
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
 from dpwgan.critic.critic import Cells, Critic, Sums
-from dpwgan.critic.critic_update import CriticUpdate
-from dpwgan.critic.generator import LatentDraws, RowGenerator
+from dpwgan.critic.device import compile_step
+from dpwgan.critic.generators import LatentSource, RowGenerator
 from dpwgan.critic.noise import count_pairs, make_normal_numbers
-from dpwgan.critic.plain_ascent import PlainAscent
+from dpwgan.critic.optimizers import CriticUpdate, PlainAscent
 from dpwgan.critic.plan import TrainingDesign
-from dpwgan.critic.replicas import Replicas, choose_devices
 from dpwgan.critic.rows import RowReader
-from dpwgan.critic.tracing import compile_step
 from dpwgan.privacy.steps import Steps
 from dpwgan.table.encoded import EncodedTable
+
+# To divide a step in two costs up to two milliseconds of a processor (docs/scale.md). In those a GPU does some 2e10
+# operations in float32, so that is the least that half of a step has to be.
+_PAYS_FROM = 4e10
+# Operations for each weight and row: once forwards, once back, and once for the sum, a product and an addition each.
+_OPERATIONS = 6
+
+Compute = Callable[[Cells, Cells], tuple[Sums, Sums]]
+
+
+class Replicas:
+    """The devices of a MirroredStrategy, or one device without any.
+
+    Weights stay on the first device, from where the others fetch them at each step, since all but the sums is done
+    there: the noise is added to the total, once.
+    Privacy: every row of a batch is in one part, so that it moves one part's sum by its clipped gradient, and with it
+      the total. No noise is added here.
+    """
+
+    def __init__(self, devices: Sequence[str]) -> None:
+        """Takes the names of devices, the first of which holds the weights."""
+        self.single = len(devices) == 1
+        self._first, self._strategy = devices[0], None
+        if not self.single:
+            # The total is needed in one place only.
+            how = tf.distribute.ReductionToOneDevice(reduce_to_device=devices[0])
+            self._strategy = tf.distribute.MirroredStrategy(list(devices), cross_device_ops=how)
+
+    def add_up(self, compute: Compute, rows: Cells, generated: Cells) -> tuple[Sums, Sums]:
+        """Gives what `compute` gives for the whole batch, from what it gives for equal parts of both halves.
+
+        Shapes: `rows` and `generated` are codes and numbers, each (b, columns), b may be 0 and parts may be empty.
+        """
+        strategy = self._strategy
+        if strategy is None:
+            return compute(rows, generated)
+
+        def compute_part() -> tuple[Sums, Sums]:
+            context = tf.distribute.get_replica_context()
+            number, count = context.replica_id_in_sync_group, context.num_replicas_in_sync
+
+            def cut(values: tf.Tensor) -> tf.Tensor:
+                size = tf.shape(values)[0]
+                return values[size * number // count : size * (number + 1) // count]
+
+            return compute((cut(rows[0]), cut(rows[1])), (cut(generated[0]), cut(generated[1])))
+
+        def add(parts: tf.Tensor) -> tf.Tensor:
+            return strategy.reduce(tf.distribute.ReduceOp.SUM, parts, axis=None)
+
+        real, fake = strategy.run(compute_part)
+        with tf.device(self._first):
+            return [add(parts) for parts in real], [add(parts) for parts in fake]
+
+
+def choose_devices(critic: Any, plan: TrainingDesign) -> list[str]:
+    """Chooses the devices of a step: all GPUs, where the critic is on one of them and its steps are long enough."""
+    device = critic.weights[0].device
+    rows = plan.expected_batch_size + plan.generated_batch_size
+    # One that does not say that its batches can be divided is left whole.
+    divides = getattr(critic, "divides", False)
+    if "GPU" not in device or not divides or _OPERATIONS * plan.critic_weights * rows < _PAYS_FROM:
+        return [device]
+    return [gpu.name for gpu in tf.config.list_logical_devices("GPU")]
+
 
 # Noise for several steps waits in memory until they are taken: no more of it than a core's caches hold, or nearly.
 _NOISE_BYTES = 8 * 2**20
@@ -42,7 +107,7 @@ class FusedStep:
         *,
         critic: Critic,
         generator: RowGenerator,
-        latents: LatentDraws,
+        latents: LatentSource,
         plan: TrainingDesign,
         steps: Steps,
         update: CriticUpdate | PlainAscent | None = None,
@@ -53,27 +118,20 @@ class FusedStep:
         """
         self._reader = RowReader(encoded)
         self._replicas = Replicas(choose_devices(critic, plan))
-        self._critic = critic
-        self._generator = generator
-        self._latents = latents
+        self._critic, self._generator, self._latents = critic, generator, latents
         self._plan, self._steps = plan, steps
         self._update = update or CriticUpdate(critic, plan)
-        self._sizes = [int(np.prod(weight.shape)) for weight in critic.weights]
+        self.variables = self._update.variables
+        """Everything that steps change, made of noisy sums: no row is in it."""
+        self._sizes = count_entries(critic.weights)
         pairs = [count_pairs(weight.shape) for weight in critic.weights]
         # The last ones are of no use, but so each step's words begin where TensorFlow can take them without a copy.
         self._pairs = [*pairs, -sum(pairs) % _ALIGNED_PAIRS]
         self._by_words = self._update.compiled and plan.settings.step_noise == "fast"
-        self._finish = (
-            compile_step(self._add_and_move, jit_compile=True) if self._update.compiled else self._add_and_move
-        )
-        self._step = compile_step(
-            self.trace,
-            input_signature=[
-                tf.TensorSpec([None], tf.int64),
-                self.noise_spec,
-                tf.TensorSpec([], tf.float32),
-            ],
-        )
+        compiled = self._update.compiled
+        self._finish = compile_step(self._add_and_move, jit_compile=True) if compiled else self._add_and_move
+        signature = [tf.TensorSpec([None], tf.int64), self.noise_spec, tf.TensorSpec([], tf.float32)]
+        self._step = compile_step(self.trace, input_signature=signature)
 
     def __call__(self, rows: npt.NDArray[np.int64], *, learning_rate: float) -> None:
         """Takes one critic step on the given row numbers, with fresh noise."""
@@ -104,11 +162,6 @@ class FusedStep:
             return 1
         size = self.noise_spec.dtype.size * math.prod(self.noise_spec.shape)
         return max(1, min(_MOST_AT_ONCE, int(_NOISE_BYTES // size)))
-
-    @property
-    def variables(self) -> list[tf.Variable]:
-        """Everything that steps change, made of noisy sums: no row is in it."""
-        return self._update.variables
 
     def draw_noise(self, count: int) -> tf.Tensor:
         """Draws what the noise of some steps is made of. Shapes: (count, ...), as `noise_spec` says."""
@@ -164,6 +217,11 @@ class FusedStep:
         generated = self._plan.generated_batch_size
         self._update.apply(noisy_sums, generated_sums, generated=generated, learning_rate=learning_rate)
         return [] if self._steps.watched_row is None else noisy_sums
+
+
+def count_entries(weights: Sequence[tf.Variable]) -> list[int]:
+    """Counts the entries of each weight."""
+    return [int(np.prod(weight.shape)) for weight in weights]
 
 
 def _flatten(sums: Sums) -> tf.Tensor:

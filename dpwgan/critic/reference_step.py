@@ -10,9 +10,8 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from dpwgan.critic.critic import LEAK, Critic
-from dpwgan.critic.critic_update import CriticUpdate
-from dpwgan.critic.latents import LatentSource
-from dpwgan.critic.mlp import MlpGenerator
+from dpwgan.critic.generators import LatentSource, MlpGenerator
+from dpwgan.critic.optimizers import CriticUpdate
 from dpwgan.critic.plan import TrainingDesign
 from dpwgan.critic.rows import write_dense
 from dpwgan.privacy.steps import Steps
@@ -67,12 +66,11 @@ class ReferenceStep:
         steps: Steps,
     ) -> None:
         """Builds a Keras twin of the critic."""
-        self._encoded = encoded
-        self._critic = critic
-        self._generator = generator
-        self._latents = latents
-        self._plan = plan
+        self._encoded, self._plan = encoded, plan
+        self._critic, self._generator, self._latents = critic, generator, latents
         self._update = CriticUpdate(critic, plan)
+        self.variables = self._update.variables
+        """Everything that steps change, made of noisy sums: no row is in it."""
         layers: list[Any] = [tf.keras.layers.InputLayer(input_shape=(plan.shape.width,))]
         for width in plan.settings.hidden_critic:
             layers += [tf.keras.layers.Dense(width), tf.keras.layers.LeakyReLU(LEAK)]
@@ -93,11 +91,6 @@ class ReferenceStep:
             generated=generated,
             learning_rate=tf.constant(learning_rate, tf.float32),
         )
-
-    @property
-    def variables(self) -> list[tf.Variable]:
-        """Everything that steps change, made of noisy sums: no row is in it."""
-        return self._update.variables
 
     def noisy_sums(self, rows: npt.NDArray[np.int64]) -> list[tf.Tensor]:
         """Clips, sums and noises through the query. The result is like the critic's weights."""

@@ -1,15 +1,15 @@
 """Rows from a trained generator: numpy alone, so that sampling from a saved model needs no TensorFlow."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from dpwgan.errors import InputError
-from dpwgan.privacy.certificate import Certificate
 from dpwgan.table.encoded import EncodedTable, Head, Span
 from dpwgan.table.saved import read_weights, reading_saved
 from dpwgan.table.storage import cut_sizes
@@ -27,13 +27,11 @@ class MlpSampler:
     Shapes: `weights` alternates (inputs, outputs) matrices and (outputs,) biases.
     """
 
+    certificate: ClassVar[None] = None
+    """A critic's course certifies nothing about marginals."""
+
     weights: tuple[npt.NDArray[np.float32], ...]
     spans: tuple[Span, ...]
-
-    @property
-    def certificate(self) -> Certificate | None:
-        """A critic's course certifies nothing about marginals."""
-        return None
 
     def sample(self, records: int, *, rng: np.random.Generator, chunk: int = 16_384) -> Iterator[EncodedTable]:
         """Draws rows in chunks: categories from the softmax or sigmoid, numbers as the linear head gives them.
@@ -42,15 +40,12 @@ class MlpSampler:
         Source: Srivastava and Alzantot 2019, section 7.2.
         """
         width = self.weights[-1].shape[0]
-        piece = max(1, min(chunk, _LOGIT_BYTES // (8 * width)))
-        for size in cut_sizes(records, most=piece):
+        for size in cut_sizes(records, most=max(1, min(chunk, _LOGIT_BYTES // (8 * width)))):
             yield self._draw(size, rng=rng)
 
     def _draw(self, records: int, *, rng: np.random.Generator) -> EncodedTable:
         activation = rng.standard_normal((records, self.weights[0].shape[0]), dtype=np.float32)
-        for kernel, bias in zip(self.weights[:-2:2], self.weights[1:-2:2], strict=True):
-            activation = np.maximum(activation @ kernel + bias, 0.0)
-        logits = activation @ self.weights[-2] + self.weights[-1]
+        logits = apply_hidden(self.weights, activation) @ self.weights[-2] + self.weights[-1]
         code_columns = sum(span.head != "linear" for span in self.spans)
         codes = np.zeros((records, code_columns), np.int32)
         numbers = np.zeros((records, len(self.spans) - code_columns), np.float32)
@@ -76,6 +71,13 @@ class MlpSampler:
         if len(weights) < 4 or weights[-1].shape != (sum(span.width for span in spans),):
             raise InputError("the saved generator is damaged: its weights do not fit its columns")
         return cls(weights=weights, spans=spans)
+
+
+def apply_hidden(weights: Sequence[npt.NDArray[Any]], value: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Takes rows through all layers but the last, as the function of this name does for networks that train."""
+    for kernel, bias in zip(weights[:-2:2], weights[1:-2:2], strict=True):
+        value = np.maximum(value @ kernel + bias, 0.0)
+    return value
 
 
 def draw_categories(logits: npt.NDArray[np.float32], *, head: Head, rng: np.random.Generator) -> npt.NDArray[np.int32]:

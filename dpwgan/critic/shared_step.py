@@ -5,11 +5,12 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from dpwgan.critic.critic import Critic
-from dpwgan.critic.critic_update import CriticUpdate
-from dpwgan.critic.generator import LatentDraws, RowGenerator
+from dpwgan.critic.device import compile_step
+from dpwgan.critic.generators import LatentSource, RowGenerator
+from dpwgan.critic.optimizers import CriticUpdate
 from dpwgan.critic.plan import TrainingDesign
+from dpwgan.critic.private_step import count_entries
 from dpwgan.critic.rows import RowReader
-from dpwgan.critic.tracing import compile_step
 from dpwgan.privacy.steps import Steps
 from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.rows import Rows, Sum
@@ -46,7 +47,7 @@ class ShareOfGradients:
 
         Shapes: all (number of weights,).
         """
-        pieces = np.split(weights.astype(np.float32), np.cumsum(count_entries(self._critic))[:-1])
+        pieces = np.split(weights.astype(np.float32), np.cumsum(count_entries(self._critic.weights))[:-1])
         for weight, piece in zip(self._critic.weights, pieces, strict=True):
             weight.assign(piece.reshape(weight.shape))
         batch, self._batch = self._batch, None
@@ -76,7 +77,7 @@ class SharedStep:
         *,
         critic: Critic,
         generator: RowGenerator,
-        latents: LatentDraws,
+        latents: LatentSource,
         plan: TrainingDesign,
         steps: Steps,
     ) -> None:
@@ -85,7 +86,9 @@ class SharedStep:
         self._critic, self._generator, self._latents, self._plan = critic, generator, latents, plan
         self._steps = steps
         self._update = CriticUpdate(critic, plan)
-        self._sizes = count_entries(critic)
+        self.variables = self._update.variables
+        """Everything that steps change, made of noisy sums: no row is in it."""
+        self._sizes = count_entries(critic.weights)
         self._move = compile_step(
             self._trace,
             input_signature=[tf.TensorSpec([sum(self._sizes)], tf.float32), tf.TensorSpec([], tf.float32)],
@@ -95,11 +98,6 @@ class SharedStep:
         """Takes one critic step, on the given rows of the chief and a batch of every other worker's."""
         noisy = self.noisy_sum(rows)
         self._move(tf.constant(noisy, tf.float32), tf.constant(learning_rate, tf.float32))
-
-    @property
-    def variables(self) -> list[tf.Variable]:
-        """Everything that steps change, made of noisy sums: no row is in it."""
-        return self._update.variables
 
     def noisy_sum(self, rows: npt.NDArray[np.int64]) -> Numbers:
         """Adds up the clipped sums of all workers and adds the noise. Shapes: (b,) to (number of critic weights,)."""
@@ -115,8 +113,3 @@ class SharedStep:
         cells = self._generator.cells(*self._latents.draw(generated))
         fake_sums = self._critic.clipped_sum_of_rows(*cells, l2_clip_norm=self._plan.clip_target)
         self._update.apply(noisy_sums, fake_sums, generated=generated, learning_rate=learning_rate)
-
-
-def count_entries(critic: Critic) -> list[int]:
-    """Gives the number of entries of each of the critic's weights."""
-    return [int(np.prod(weight.shape)) for weight in critic.weights]

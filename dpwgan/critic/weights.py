@@ -1,4 +1,4 @@
-"""Weights and moments as arrays by name, for a checkpoint, and back."""
+"""Weights and moments as arrays by name, for a checkpoint, and whether they are numbers at all."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -8,6 +8,9 @@ import numpy.typing as npt
 
 if TYPE_CHECKING:
     import tensorflow as tf
+from collections.abc import Iterable
+
+from dpwgan.errors import UsageError
 
 
 def pack_variables(variables: Sequence["tf.Variable"]) -> dict[str, npt.NDArray[np.generic]]:
@@ -19,3 +22,12 @@ def unpack_variables(variables: Sequence["tf.Variable"], arrays: Mapping[str, np
     """Gives variables the values that `pack_variables` read."""
     for place, variable in enumerate(variables):
         variable.assign(arrays[f"variable {place}"])
+
+
+def refuse_unless_finite(arrays: Iterable[npt.NDArray[np.float32]]) -> None:
+    """Refuses what training gave if a number of it is none.
+
+    Privacy: of released numbers, so asking costs nothing. Raises: UsageError.
+    """
+    if not all(np.isfinite(array).all() for array in arrays):
+        raise UsageError("training ran off to numbers that are not finite: lower the learning rates")

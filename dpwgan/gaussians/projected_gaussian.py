@@ -16,7 +16,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,17 +24,49 @@ from scipy.special import ndtr
 
 from dpwgan.errors import DpwganError
 from dpwgan.gaussians.class_moments import leave_out
-from dpwgan.gaussians.shares import are_shares, draw_labels
 from dpwgan.marginals.coarsening import Coarsening
-from dpwgan.privacy.certificate import Certificate
 from dpwgan.table.encoded import EncodedTable, Span
 from dpwgan.table.saved import reading_saved
 from dpwgan.table.storage import cut_sizes
 
+Floats = npt.NDArray[np.float64]
+
+
+def draw_projection(width: int, dimension: int, *, rng: np.random.Generator) -> Floats:
+    """Draws orthonormal columns, uniformly: all directions are alike. Privacy: public randomness.
+
+    Shapes: (width, dimension).
+    Source: Mezzadri 2007, arXiv:math-ph/0609050 (QR of Gaussians, with signs set right).
+    """
+    columns, triangle = np.linalg.qr(rng.standard_normal((width, dimension)))
+    result: Floats = columns * np.where(np.diag(triangle) < 0, -1.0, 1.0)
+    return result
+
+
+def project_on_semidefinite(matrix: Floats) -> Floats:
+    """Gives a factor F of the nearest positive semidefinite matrix F F^T to a symmetric one, in Frobenius norm.
+
+    Privacy: post-processing. Shapes: (p, p) to (p, p).
+    Source: Higham 1988 (negative eigenvalues become 0).
+    """
+    values, vectors = np.linalg.eigh(matrix)
+    result: Floats = vectors * np.sqrt(np.maximum(values, 0.0))
+    return result
+
+
+def are_shares(shares: npt.NDArray[np.float64], *, classes: int) -> bool:
+    """Says whether these are the shares of so many classes."""
+    return shares.shape == (classes,) and bool(np.all(shares >= 0)) and bool(np.isclose(shares.sum(), 1.0))
+
+
+def draw_labels(shares: npt.NDArray[np.float64], records: int, *, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+    """Draws labels by shares that are public or released. Shapes: (classes,) to (records,)."""
+    return rng.choice(len(shares), size=records, p=shares / shares.sum())
+
+
 PROJECTED_FILE = "projected.npz"
 _COLUMNS_FILE = "projected.json"
 
-Floats = npt.NDArray[np.float64]
 Groups = npt.NDArray[np.integer[Any]]
 
 _PIECE_BYTES = 32 * 2**20
@@ -233,6 +265,9 @@ class ClassSampler:
     Shapes: `shares` (classes,).
     """
 
+    certificate: ClassVar[None] = None
+    """Nothing is certified about a Gaussian."""
+
     spans: tuple[Span, ...]
     label: Span | None
     shares: Floats
@@ -247,11 +282,6 @@ class ClassSampler:
         )
         if not is_sound:
             raise DpwganError("Internal error: the classes of a projected Gaussian do not fit together.")
-
-    @property
-    def certificate(self) -> Certificate | None:
-        """Nothing is certified about a Gaussian."""
-        return None
 
     def sample(self, records: int, *, rng: np.random.Generator, chunk: int = 65_536) -> Iterator[EncodedTable]:
         """Draws rows in chunks: a class by its share, and the rest by its Gaussian.

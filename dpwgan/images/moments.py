@@ -39,7 +39,7 @@ from dpwgan.gaussians.class_moments import (
     sum_products,
     to_grid,
 )
-from dpwgan.gaussians.projection import project_on_semidefinite
+from dpwgan.gaussians.projected_gaussian import project_on_semidefinite
 from dpwgan.images.grid import ImageGrid
 from dpwgan.privacy.events import Laplace
 from dpwgan.privacy.release import Noisy

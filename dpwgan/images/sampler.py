@@ -18,10 +18,8 @@ import numpy.typing as npt
 from scipy.special import ndtr
 
 from dpwgan.errors import DpwganError, InputError
-from dpwgan.gaussians.projection import project_on_semidefinite
-from dpwgan.gaussians.shares import are_shares, draw_labels
+from dpwgan.gaussians.projected_gaussian import are_shares, draw_labels, project_on_semidefinite
 from dpwgan.images.grid import ImageGrid
-from dpwgan.privacy.certificate import Certificate
 from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.saved import reading_saved
 from dpwgan.table.storage import cut_sizes
@@ -51,6 +49,8 @@ class ImageSampler:
     file: ClassVar[str]
     """Its files are named so, and it is told by them."""
     rows_at_once: ClassVar[int] = 4_096
+    certificate: ClassVar[None] = None
+    """Nothing is certified about it."""
 
     grid: ImageGrid
     shares: Floats
@@ -71,11 +71,6 @@ class ImageSampler:
         )
         if not is_sound:
             raise DpwganError("Internal error: the arrays of a model of images do not fit together.")
-
-    @property
-    def certificate(self) -> Certificate | None:
-        """Nothing is certified about it."""
-        return None
 
     def sample(self, records: int, *, rng: np.random.Generator, chunk: int | None = None) -> Iterator[EncodedTable]:
         """Draws rows in chunks. Privacy: post-processing of what was fitted; free, however often."""

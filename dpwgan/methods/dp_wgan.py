@@ -32,7 +32,7 @@ from dpwgan.table.encoded import EncodedTable, TableShape
 from dpwgan.table.rows import Derivation, Rows
 
 if TYPE_CHECKING:
-    from dpwgan.critic.loop import CriticStep
+    from dpwgan.critic.loop import TrainingStep
     from dpwgan.critic.shared_step import ShareOfGradients
     from dpwgan.privacy.ledger import Ledger
 
@@ -161,12 +161,12 @@ class DpWgan:
 
     def _fit_anchored(self, plan: AnchoredDesign, run: Run) -> MixtureSampler:
         # TensorFlow takes seconds to import; a plan must not pay for it.
-        from dpwgan.critic.anchored_step import AnchoredStep
         from dpwgan.critic.critic import Critic
         from dpwgan.critic.device import on_device
-        from dpwgan.critic.finite import refuse_unless_finite
+        from dpwgan.critic.generator_steps import AnchoredStep
+        from dpwgan.critic.generators import CodeSource, TensorMixture
         from dpwgan.critic.loop import train
-        from dpwgan.critic.tensor_mixture import CodeSource, TensorMixture
+        from dpwgan.critic.weights import refuse_unless_finite
 
         anchor_ticks, critic_ticks = plan.anchor.fit_ticks, _TICKS_A_STEP * plan.critic.steps
         total = anchor_ticks + critic_ticks
@@ -214,9 +214,8 @@ class DpWgan:
         # TensorFlow takes seconds to import; a plan must not pay for it.
         from dpwgan.critic.critic import Critic
         from dpwgan.critic.device import on_device
-        from dpwgan.critic.latents import LatentSource
-        from dpwgan.critic.mlp import MlpGenerator
-        from dpwgan.critic.private_game import play
+        from dpwgan.critic.generators import LatentSource, MlpGenerator
+        from dpwgan.critic.loop import play
 
         settings, spans, rng = plan.settings, plan.shape.spans, run.model
         with on_device(run.device, threads=run.threads):
@@ -239,7 +238,7 @@ class DpWgan:
             raise UsageError("the reference engine needs all rows on one machine: several workers need the fused one")
 
 
-def _make_critic_step(rows: Rows[EncodedTable], plan: TrainingDesign, **parts: Any) -> CriticStep:
+def _make_critic_step(rows: Rows[EncodedTable], plan: TrainingDesign, **parts: Any) -> TrainingStep:
     """Makes the step that reads rows where they lie, by the engine that was asked for."""
     if rows.shared:
         from dpwgan.critic.shared_step import SharedStep

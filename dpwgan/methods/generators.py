@@ -26,7 +26,7 @@ def choose_maker(
     from dpwgan.critic.device import prepare_device
 
     prepare_device(device, threads=threads)
-    from dpwgan.critic.tensor_mixture import TensorMixture
+    from dpwgan.critic.generators import TensorMixture
 
     def make(layout: GroupLayout, logits: npt.NDArray[np.float32]) -> CodeGenerator:
         spans = lay_out_groups(plan.columns, layout.sizes)

@@ -10,6 +10,7 @@ share of its budget: it chooses the events, `lay_out_releases` makes the rest of
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -35,8 +36,14 @@ from dpwgan.gaussians.class_moments import (
     sum_products,
     write_products,
 )
-from dpwgan.gaussians.projected_gaussian import ClassSampler, Coordinates, ProjectedGaussian, fit_offsets
-from dpwgan.gaussians.projection import draw_projection, project_on_semidefinite
+from dpwgan.gaussians.projected_gaussian import (
+    ClassSampler,
+    Coordinates,
+    ProjectedGaussian,
+    draw_projection,
+    fit_offsets,
+    project_on_semidefinite,
+)
 from dpwgan.images.basis import bend_basis, make_cosine_basis
 from dpwgan.images.grid import ImageGrid, find_images
 from dpwgan.images.moments import (
@@ -117,13 +124,6 @@ class RonGaussDesign:
     def classes(self) -> int:
         """Number of Gaussians."""
         return 1 if self.label is None else self.label.categories
-
-    @property
-    def one_ways_noise_multiplier(self) -> float:
-        """Noise of the one-way counts over their joint sensitivity. Raises: UsageError under Laplace noise."""
-        if not isinstance(self.counts, Gaussian):
-            raise UsageError("Laplace noise has no noise multiplier")
-        return self.counts.noise_multiplier
 
     @property
     def histograms(self) -> int:
@@ -317,15 +317,11 @@ class RonGauss:
         shares = [share, 1.0 - share] if grid is None else [_CENTRE_SHARE, rest * share, rest * (1.0 - share)]
         if settings.noise == "laplace":
             choice = _choose_laplace(terms, shares=shares)
-            design = lay_out_releases(shape, settings=settings, events=[event for event, _ in choice.chosen_charges])
+            design = _lay_out(shape, settings=settings, events=[event for event, _ in choice.chosen_charges])
             return Plan(design=design, shape=shape, choice=choice)
-
-        def lay_out(scale: float) -> RonGaussDesign | RonGaussImageDesign:
-            events = share_out(scale, shares=shares, factors=get_factors(shape, settings))
-            return lay_out_releases(shape, settings=settings, events=events)
-
-        choice = terms.calibrate(lambda scale: lay_out(scale).releases)
-        return Plan(design=lay_out(choice.noise), shape=shape, choice=choice)
+        lay_out = partial(lay_out_gaussians, shape, settings=settings, shares=shares)
+        choice = terms.calibrate(lambda scale: lay_out(scale=scale).releases)
+        return Plan(design=lay_out(scale=choice.noise), shape=shape, choice=choice)
 
     def fit(self, plan: Plan[RonGaussDesign | RonGaussImageDesign], run: Run) -> ClassSampler | GaussianImages:
         """Measures counts, or means, and covariances. Privacy: each release is charged before it reads rows.
@@ -346,21 +342,29 @@ def measure_gaussians(design: RonGaussDesign | RonGaussImageDesign, run: Run) ->
 # ------------------------------------------------------------------------------------------------------------- plans
 
 
-def get_factors(shape: TableShape, settings: RonGaussSettings) -> list[float]:
-    """Gives what one replaced record moves each release by under Gaussian noise, over what one zeroed one does."""
-    if _find_images(shape, settings) is None:
-        return [COUNTS_REPLACE_ONE_FACTOR, COVARIANCE_REPLACE_ONE_FACTOR]
-    return [MEANS_REPLACE_ONE_FACTOR, MEANS_REPLACE_ONE_FACTOR, COVARIANCE_REPLACE_ONE_FACTOR]
+def lay_out_gaussians(
+    shape: TableShape, *, settings: RonGaussSettings, shares: Sequence[float], scale: float
+) -> RonGaussDesign | RonGaussImageDesign:
+    """Splits rho by the shares between releases with Gaussian noise, and chooses their coordinates and dimensions.
+
+    What a replaced record moves, over what a zeroed one does, holds whatever coordinates are chosen.
+    Privacy: of public facts only. Units: `scale` is the noise of one release for it all.
+    Raises: UsageError for a label or a dimension that the table does not have.
+    """
+    factors = [COUNTS_REPLACE_ONE_FACTOR, COVARIANCE_REPLACE_ONE_FACTOR]
+    if _find_images(shape, settings) is not None:
+        factors = [MEANS_REPLACE_ONE_FACTOR, MEANS_REPLACE_ONE_FACTOR, COVARIANCE_REPLACE_ONE_FACTOR]
+    events = [
+        gaussian(noise_multiplier=scale / math.sqrt(share), replace_one_factor=factor)
+        for share, factor in zip(shares, factors, strict=True)
+    ]
+    return _lay_out(shape, settings=settings, events=events)
 
 
-def lay_out_releases(
+def _lay_out(
     shape: TableShape, *, settings: RonGaussSettings, events: Sequence[Event]
 ) -> RonGaussDesign | RonGaussImageDesign:
-    """Chooses coordinates and dimensions of releases whose noise was chosen by the caller, `events` in their order.
-
-    The events have the factors of `get_factors`, which hold whatever is chosen here.
-    Privacy: of public facts only. Raises: UsageError for a label or a dimension that the table does not have.
-    """
+    """Chooses coordinates and dimensions of releases whose noise was chosen, `events` in their order."""
     *others, covariance = events
     if not isinstance(covariance, (Wishart, Gaussian)):
         raise DpwganError("Internal error: a covariance has other noise than was planned.")
@@ -690,11 +694,3 @@ def _choose_laplace(terms: Terms, *, shares: Sequence[float]) -> FamilyChoice:
         ),
         alternatives=(),
     )
-
-
-def share_out(scale: float, *, shares: Sequence[float], factors: Sequence[float]) -> list[Gaussian]:
-    """Splits rho between events of Gaussian noise by the shares. Units: `scale` is the noise of one for it all."""
-    return [
-        gaussian(noise_multiplier=scale / math.sqrt(share), replace_one_factor=factor)
-        for share, factor in zip(shares, factors, strict=True)
-    ]

@@ -79,7 +79,9 @@ def test_projected_critic_treats_rows_by_index_as_dense_ones_when_clipping():
     assert [tuple(weight.shape) for weight in projected.weights] == [(6, 5), (5,), (5, 4), (4,), (4, 1)]
     dense = densify(encoded, np.arange(40))
     rows = tf.constant(encoded.codes), tf.constant(encoded.numbers)
-    expected = projected.clipped_sum(dense @ projected._basis, l2_clip_norm=0.2)
+    seen = tf.zeros((40, 0), tf.int32), dense @ projected._basis
+    plain = networks.Critic(projected.spans, hidden=(5, 4), weight_clip=1.0, rng=np.random.default_rng(1))
+    expected = plain.clipped_sum_of_rows(*seen, l2_clip_norm=0.2)
     for sums in projected.clipped_sums(rows, rows, l2_clip_norm=0.2):
         for one, other in zip(sums, expected, strict=True):
             np.testing.assert_allclose(one, other, atol=1e-5)

@@ -6,8 +6,7 @@ import numpy as np
 
 from dpwgan.images.basis import SmoothFrame
 from dpwgan.images.grid import ImageGrid, find_image_grid
-from dpwgan.methods.published.labelled_networks import PointNetworks
-from dpwgan.methods.published.networks import ImageNetworks, Perceptrons
+from dpwgan.methods.published.networks import ImageNetworks, Perceptrons, PointNetworks
 from dpwgan.table.encoded import TableShape
 from tests.critic.tables import make_encoded
 from tests.methods.images import make_images
@@ -29,9 +28,7 @@ def make_networks(kind: str, records: int = 40, **more: Any) -> ImageNetworks | 
     networks: ImageNetworks | PointNetworks | Perceptrons
     if kind == "images":
         encoded, shape = make_images(records, side=8)
-        networks = ImageNetworks(
-            encoded, make_grid(shape), shares=SHARES, latent=5, critic_filters=(3, 4), rng=rng, **more
-        )
+        networks = ImageNetworks(encoded, make_grid(shape), shares=SHARES, latent=5, filters=(3, 4), rng=rng, **more)
     elif kind == "points":
         encoded, shape = make_images(records, side=8)
         frame = SmoothFrame(grid=make_grid(shape), dimension=7)

@@ -5,6 +5,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
+from dpwgan.critic.critic import Critic
+from dpwgan.critic.generators import LatentSource, MlpGenerator
 from dpwgan.critic.plan import TrainingDesign, plan_training
 from dpwgan.critic.settings import DpWganSettings
 from dpwgan.privacy.ledger import Ledger, Observer
@@ -62,6 +66,17 @@ def make_plan(
         l2_clip_norm=chosen.get("l2_clip_norm", plan.l2_clip_norm),
         noise_multiplier=plan.noise_multiplier if noise_multiplier is None else noise_multiplier,
     )
+
+
+def make_parts(encoded: EncodedTable, plan: TrainingDesign) -> dict[str, Any]:
+    """Makes a critic, its generator and latents, drawn alike each time: what every critic step takes, with the plan."""
+    settings, rng = plan.settings, np.random.default_rng(3)
+    return {
+        "critic": Critic(encoded.spans, hidden=settings.hidden_critic, weight_clip=settings.weight_clip, rng=rng),
+        "generator": MlpGenerator(encoded.spans, latent=settings.latent, hidden=settings.hidden_generator, rng=rng),
+        "latents": LatentSource(latent=settings.latent, width=plan.shape.width, rng=np.random.default_rng(4)),
+        "plan": plan,
+    }
 
 
 class FreeSteps(Steps):

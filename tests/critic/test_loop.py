@@ -1,25 +1,32 @@
-"""The loop: charge first, fixed steps, learning rates, and what progress is told."""
+"""The loop: charge first, fixed steps, learning rates, and the same steps where they are taken in one call."""
 
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 import tensorflow as tf
 
 from dpwgan.app.checkpoint import open_checkpoint
-from dpwgan.critic.loop import train
+from dpwgan.critic import optimizers, private_step
+from dpwgan.critic.generator_steps import GeneratorStep
+from dpwgan.critic.loop import CompiledLoop, train
 from dpwgan.critic.plan import CRITIC_LABEL, TrainingDesign
+from dpwgan.critic.private_step import FusedStep
 from dpwgan.errors import PrivacyError
 from dpwgan.privacy.accountants.moments import MOMENTS
 from dpwgan.privacy.budget import NeighboringRelation
 from dpwgan.privacy.ledger import LOST, Ledger
-from tests.critic.tables import make_encoded, make_ledger, make_plan
+from dpwgan.privacy.steps import Steps
+from dpwgan.table import storage
+from dpwgan.table.encoded import EncodedTable
+from tests.critic.tables import make_encoded, make_ledger, make_parts, make_plan, make_steps
 from tests.ledgers import make_source
 from tests.plans import make_terms
 
 
-def run(
+def train_on(
     plan: TrainingDesign, events: list[str], monkeypatch: pytest.MonkeyPatch, *, ledger: Any = None
 ) -> list[tuple[int, int, float]]:
     ledger = ledger if ledger is not None else make_ledger(plan)
@@ -50,14 +57,14 @@ def run(
 def test_every_step_is_charged_before_its_batch_is_drawn_when_training(monkeypatch):
     plan = make_plan(make_encoded(100), steps=3, generator_steps=1)
     events: list[str] = []
-    run(plan, events, monkeypatch)
+    train_on(plan, events, monkeypatch)
     assert events == ["charge", "sample", "critic", "generator"] * 3
 
 
 def test_training_takes_exactly_the_planned_steps_when_batches_are_empty(monkeypatch):
     plan = make_plan(make_encoded(100), steps=40, expected_batch_size=1)
     events: list[str] = []
-    run(plan, events, monkeypatch)
+    train_on(plan, events, monkeypatch)
     assert events.count("critic") == 40
 
 
@@ -65,10 +72,10 @@ def test_ledger_refuses_when_a_step_more_than_planned_is_taken(monkeypatch):
     plan = make_plan(make_encoded(100), steps=3)
     ledger = make_ledger(plan)
     events: list[str] = []
-    run(plan, events, monkeypatch, ledger=ledger)
+    train_on(plan, events, monkeypatch, ledger=ledger)
     events.clear()
     with pytest.raises(PrivacyError):
-        run(plan, events, monkeypatch, ledger=ledger)
+        train_on(plan, events, monkeypatch, ledger=ledger)
     assert "sample" not in events
     assert "critic" not in events
 
@@ -76,13 +83,13 @@ def test_ledger_refuses_when_a_step_more_than_planned_is_taken(monkeypatch):
 def test_generator_steps_once_when_several_critic_steps_are_asked_for(monkeypatch):
     plan = make_plan(make_encoded(100), steps=10, critic_steps_per_generator_step=5, generator_steps=2)
     events: list[str] = []
-    run(plan, events, monkeypatch)
+    train_on(plan, events, monkeypatch)
     assert events.count("generator") == 4
 
 
 def test_progress_is_told_of_a_spent_epsilon_within_the_budget_when_training(monkeypatch):
     plan = make_plan(make_encoded(100), steps=20)
-    told = run(plan, [], monkeypatch)
+    told = train_on(plan, [], monkeypatch)
     spent = [epsilon for _, _, epsilon in told]
     assert told[-1][:2] == (20, 20)
     assert spent == sorted(spent)
@@ -172,3 +179,145 @@ def test_training_goes_on_after_the_last_step_charged_when_it_was_killed(tmp_pat
     assert line["details"][LOST] == block
     assert float(critic.variables[0]) == float(generator.variables[0]) == plan.steps - block
     assert len(seen) <= plan.steps
+
+
+BATCHES = [np.array([0, 3, 4, 50]), np.zeros(0, np.int64), np.arange(0, 100, 7), np.array([99]), np.arange(40)]
+
+
+class Game:
+    """A critic's step and a generator's, drawn alike each time."""
+
+    def __init__(
+        self, plan: TrainingDesign, *, encoded: EncodedTable | None = None, steps: Steps | None = None
+    ) -> None:
+        encoded = encoded or make_encoded(100)
+        parts = make_parts(encoded, plan)
+        self.plan, self.generator_step = plan, GeneratorStep(**parts)
+        self.critic_step = FusedStep(encoded, **parts, steps=steps or make_steps(plan))
+        self.weights = [*parts["critic"].weights, *parts["generator"].weights, *self.generator_step.averaged_weights]
+
+    def take_singly(self, batches: list[npt.NDArray[np.int64]], drawn: tf.Tensor, *, first: int) -> None:
+        """Takes steps as Algorithm 2 has them, one call each."""
+        settings = self.plan.settings
+        for number, rows in enumerate(batches):
+            share = self.plan.learning_share(first + number)
+            rate = tf.constant(share * settings.critic_learning_rate, tf.float32)
+            self.critic_step._step(tf.constant(rows), drawn[number], rate)
+            if (first + number + 1) % settings.critic_steps_per_generator_step == 0:
+                for _ in range(settings.generator_steps):
+                    self.generator_step(learning_rate=share * settings.generator_learning_rate)
+
+    def take_together(self, batches: list[npt.NDArray[np.int64]], drawn: tf.Tensor, *, first: int) -> None:
+        """Takes them in one call."""
+        self.critic_step.draw_noise = lambda count: drawn[:count]  # type: ignore[method-assign]
+        together = CompiledLoop(self.plan, critic_step=self.critic_step, generator_step=self.generator_step)
+        together(batches, first=first)
+
+    def flat(self) -> npt.NDArray[np.float64]:
+        """Gives all weights."""
+        return np.concatenate([np.asarray(weight, np.float64).ravel() for weight in self.weights])
+
+
+def differ(
+    plan: TrainingDesign, *, spoil: Callable[[tf.Tensor], tf.Tensor] = lambda drawn: drawn, first: int = 3
+) -> float:
+    """Says how far both ways end apart, where the loop's noise may be spoilt."""
+    apart, together = Game(plan), Game(plan)
+    drawn = apart.critic_step.draw_noise(len(BATCHES))
+    apart.take_singly(BATCHES, drawn, first=first)
+    together.take_together(BATCHES, spoil(drawn), first=first)
+    return float(np.max(np.abs(apart.flat() - together.flat())))
+
+
+@pytest.mark.parametrize(
+    ("compiled", "every", "times"), [(False, 1, 3), (False, 2, 1), (False, 9, 1), (True, 1, 1), (True, 5, 2)]
+)
+def test_loop_ends_on_the_weights_of_single_calls_when_batches_and_noise_are_the_same(
+    monkeypatch, compiled, every, times
+):
+    monkeypatch.setattr(optimizers, "_COMPILED_FROM", 0 if compiled else 10**18)
+    plan = make_plan(make_encoded(100), steps=40, critic_steps_per_generator_step=every, generator_steps=times)
+    assert differ(plan) <= 1e-6
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_loop_that_uses_noise_twice_is_noticed(monkeypatch, compiled):
+    monkeypatch.setattr(optimizers, "_COMPILED_FROM", 0 if compiled else 10**18)
+    plan = make_plan(make_encoded(100), steps=40)
+    assert differ(plan, spoil=lambda drawn: tf.repeat(drawn[:1], len(BATCHES), axis=0)) > 1e-3
+
+
+def test_loop_reads_the_same_rows_when_they_are_on_disk():
+    encoded = make_encoded(100)
+    plan = make_plan(encoded, steps=40, step_noise="plain")
+    arrays = []
+    for array in (encoded.codes, encoded.numbers):
+        arrays.append(storage.allocate(array.shape, array.dtype, on_disk=True))
+        arrays[-1][:] = array
+    mapped = EncodedTable(codes=arrays[0], numbers=arrays[1], spans=encoded.spans)
+    assert mapped.on_disk
+    ended = []
+    for table in (encoded, mapped):
+        game = Game(plan, encoded=table)
+        game.take_together(BATCHES, game.critic_step.draw_noise(5), first=0)
+        ended.append(game.flat())
+    np.testing.assert_allclose(*ended, atol=1e-6)
+
+
+def run(
+    plan: TrainingDesign, monkeypatch: pytest.MonkeyPatch, *, most: int, ledger: Any = None
+) -> tuple[Game, list[str]]:
+    """Trains, and notes what happened in which order."""
+    monkeypatch.setattr(private_step, "_MOST_AT_ONCE", most)
+    ledger, acts = ledger or make_ledger(plan), []
+    steps = ledger.open(CRITIC_LABEL)
+    game = Game(plan, steps=steps)
+    charge, sample, draw = steps.charge, steps.draw_batches, game.critic_step.draw_noise
+
+    def watch_charge(count: int) -> None:
+        charge(count)
+        acts.extend(["charge"] * count)
+
+    def watch_sample(records: int, *, steps: int) -> Any:
+        acts.extend(["sample"] * steps)
+        return sample(records, steps=steps)
+
+    def watch_draw(count: int) -> Any:
+        acts.append(f"noise for {count}")
+        return draw(count)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(steps, "charge", watch_charge)
+        patch.setattr(steps, "draw_batches", watch_sample)
+        patch.setattr(game.critic_step, "draw_noise", watch_draw)
+        train(
+            plan,
+            steps=steps,
+            critic_step=game.critic_step,
+            generator_step=game.generator_step,
+            ledger=ledger,
+            progress=lambda done, of, epsilon: acts.append(f"told {done}"),
+        )
+    return game, acts
+
+
+def test_steps_are_charged_before_any_batch_of_theirs_is_drawn_when_they_are_taken_together(monkeypatch):
+    plan = make_plan(make_encoded(100), steps=100)
+    _, acts = run(plan, monkeypatch, most=3)
+    three = [*["charge"] * 3, *["sample"] * 3, "noise for 3"]
+    assert acts[:16] == [*three, "told 3", *three, "told 6"]
+    assert acts[-4:] == ["charge", "sample", "noise for 1", "told 100"]
+    assert (acts.count("charge"), acts.count("sample")) == (100, 100)
+
+
+def test_training_ends_on_the_same_weights_when_steps_are_taken_together(monkeypatch):
+    plan = make_plan(make_encoded(100), steps=70, step_noise="plain", critic_steps_per_generator_step=3)
+    (one, acts), (many, _) = (run(plan, monkeypatch, most=most) for most in (1, 20))
+    assert acts.count("noise for 1") == 70
+    np.testing.assert_allclose(one.flat(), many.flat(), atol=1e-5)
+
+
+def test_noise_of_several_steps_stays_within_some_megabytes_when_the_critic_is_large():
+    small, large = (Game(make_plan(make_encoded(100), hidden_critic=(size, size))) for size in (8, 1_500))
+    assert small.critic_step.most_at_once == private_step._MOST_AT_ONCE
+    assert large.critic_step.most_at_once == 1

@@ -9,15 +9,12 @@ import pytest
 import tensorflow as tf
 from scipy import stats
 
-from dpwgan.critic import critic_update
-from dpwgan.critic.critic import Critic
-from dpwgan.critic.latents import LatentSource
-from dpwgan.critic.mlp import MlpGenerator
+from dpwgan.critic import optimizers
 from dpwgan.critic.plan import TrainingDesign
 from dpwgan.critic.private_step import FusedStep
 from dpwgan.critic.reference_step import ReferenceStep
 from dpwgan.table.encoded import EncodedTable
-from tests.critic.tables import make_encoded, make_plan, make_steps
+from tests.critic.tables import make_encoded, make_parts, make_plan, make_steps
 from tests.normal_law import has_variance
 
 ENGINES = {"fused": FusedStep, "reference": ReferenceStep}
@@ -27,12 +24,7 @@ FALSE_ALARM = 1e-6
 def make_step(
     engine: str, encoded: EncodedTable, plan: TrainingDesign, *, seed: int = 5, **more: Any
 ) -> FusedStep | ReferenceStep:
-    rng = np.random.default_rng(3)
-    critic = Critic(encoded.spans, hidden=plan.settings.hidden_critic, weight_clip=plan.settings.weight_clip, rng=rng)
-    generator = MlpGenerator(encoded.spans, latent=plan.settings.latent, hidden=plan.settings.hidden_generator, rng=rng)
-    latents = LatentSource(latent=plan.settings.latent, width=plan.shape.width, rng=np.random.default_rng(4))
-    steps = make_steps(plan, seed=seed, **more)
-    return ENGINES[engine](encoded, critic=critic, generator=generator, latents=latents, plan=plan, steps=steps)
+    return ENGINES[engine](encoded, **make_parts(encoded, plan), steps=make_steps(plan, seed=seed, **more))
 
 
 def flat(tensors: list[tf.Tensor]) -> npt.NDArray[np.float64]:
@@ -99,7 +91,7 @@ def test_step_is_pure_noise_when_the_batch_is_empty(engine):
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize(("engine", "step_noise"), [("fused", "fast"), ("fused", "plain"), ("reference", "plain")])
 def test_noise_has_the_planned_variance_when_measured_by_chi_square(monkeypatch, engine, step_noise, compiled):
-    monkeypatch.setattr(critic_update, "_COMPILED_FROM", 0 if compiled else 10**18)
+    monkeypatch.setattr(optimizers, "_COMPILED_FROM", 0 if compiled else 10**18)
     encoded = make_encoded(200)
     plan = make_plan(encoded, hidden_critic=(200, 100), l2_clip_norm=0.3, step_noise=step_noise)
     released = noisy_sums(make_step(engine, encoded, plan), np.zeros(0, np.int64))
@@ -114,7 +106,7 @@ def test_noise_has_the_planned_variance_when_measured_by_chi_square(monkeypatch,
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("engine", ENGINES)
 def test_noise_is_fresh_when_two_steps_share_a_stream(monkeypatch, engine, compiled):
-    monkeypatch.setattr(critic_update, "_COMPILED_FROM", 0 if compiled else 10**18)
+    monkeypatch.setattr(optimizers, "_COMPILED_FROM", 0 if compiled else 10**18)
     encoded = make_encoded(200)
     step = make_step(engine, encoded, make_plan(encoded))
     one, other = (noisy_sums(step, np.zeros(0, np.int64)) for _ in range(2))
@@ -219,7 +211,7 @@ def test_update_moves_the_weights_alike_when_it_is_compiled(monkeypatch):
     plan = make_plan(encoded, hidden_critic=(40, 30), step_noise="plain")
     moved = []
     for least in (0, 10**18):
-        monkeypatch.setattr(critic_update, "_COMPILED_FROM", least)
+        monkeypatch.setattr(optimizers, "_COMPILED_FROM", least)
         step = make_step("fused", encoded, plan)
         for _ in range(3):
             step(np.arange(20), learning_rate=0.01)
@@ -229,7 +221,7 @@ def test_update_moves_the_weights_alike_when_it_is_compiled(monkeypatch):
 
 
 def test_each_weight_has_numbers_of_its_own_when_the_step_is_one_cluster(monkeypatch):
-    monkeypatch.setattr(critic_update, "_COMPILED_FROM", 0)
+    monkeypatch.setattr(optimizers, "_COMPILED_FROM", 0)
     encoded = make_encoded(200)
     # Odd numbers of rows and of columns, so that halves are not of one size.
     step = make_step("fused", encoded, make_plan(encoded, hidden_critic=(41, 13)))
@@ -250,7 +242,7 @@ def test_each_weight_has_numbers_of_its_own_when_the_step_is_one_cluster(monkeyp
 @pytest.mark.parametrize("share", [1.0, 0.9])
 def test_weights_feel_noise_of_the_planned_size_when_the_step_is_one_cluster(monkeypatch, share):
     """The mean of noisy gradients as the cluster leaves it, not as it is traced; a tenth less noise must be found."""
-    monkeypatch.setattr(critic_update, "_COMPILED_FROM", 0)
+    monkeypatch.setattr(optimizers, "_COMPILED_FROM", 0)
     encoded = make_encoded(200)
     plan = make_plan(encoded, hidden_critic=(200, 100), gradient_memory=0.0)
     step = make_step("fused", encoded, plan)

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpwgan.critic import replicas
-from dpwgan.critic.replicas import choose_devices
+from dpwgan.critic import private_step
+from dpwgan.critic.private_step import choose_devices
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -70,7 +70,7 @@ def test_weights_are_those_of_one_device_when_steps_are_taken_on_two():
 )
 def test_all_gpus_are_chosen_when_a_step_is_worth_it(monkeypatch, device, divides, batch, chosen):
     gpus = [SimpleNamespace(name=f"/device:GPU:{number}") for number in range(2)]
-    monkeypatch.setattr(replicas.tf.config, "list_logical_devices", lambda kind: gpus)
+    monkeypatch.setattr(private_step.tf.config, "list_logical_devices", lambda kind: gpus)
     critic = SimpleNamespace(weights=[SimpleNamespace(device=device)], **({"divides": True} if divides else {}))
     plan: Any = SimpleNamespace(expected_batch_size=batch, generated_batch_size=batch, critic_weights=900_000)
     assert choose_devices(critic, plan) == chosen

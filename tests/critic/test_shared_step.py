@@ -10,8 +10,7 @@ import pytest
 from scipy import stats
 
 from dpwgan.critic.critic import Critic
-from dpwgan.critic.latents import LatentSource
-from dpwgan.critic.mlp import MlpGenerator
+from dpwgan.critic.generators import LatentSource, MlpGenerator
 from dpwgan.critic.plan import TrainingDesign
 from dpwgan.critic.shared_step import GRADIENTS, SharedStep, ShareOfGradients
 from dpwgan.privacy.noise_source import NoiseSource

@@ -12,8 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpwgan.critic import private_step
-from dpwgan.critic.private_step import FusedStep
-from dpwgan.critic.replicas import Replicas
+from dpwgan.critic.private_step import FusedStep, Replicas
 from tests.critic.tables import make_encoded, make_plan
 from tests.critic.test_private_step import make_step
 

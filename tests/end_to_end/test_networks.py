@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dpwgan.app.claim import read_claim
-from dpwgan.methods.published.gradient_penalty_step import PrivatePenaltyStep
+from dpwgan.methods.published.gradient_penalty import PrivatePenaltyStep
 from tests.end_to_end.bad_inputs import write_good
 from tests.end_to_end.test_methods import call, read_table
 from tests.end_to_end.test_runs import check_rows

@@ -51,7 +51,7 @@ def transcribed() -> Iterator[Lines]:
 
     from dpwgan.critic.private_step import FusedStep
     from dpwgan.critic.reference_step import ReferenceStep, densify
-    from dpwgan.methods.published.gradient_penalty_step import PrivatePenaltyStep
+    from dpwgan.methods.published.gradient_penalty import PrivatePenaltyStep
 
     lines: Lines = []
     transcriber = Transcriber(lines)

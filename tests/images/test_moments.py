@@ -10,7 +10,7 @@ from scipy import optimize, stats
 
 from dpwgan.errors import DpwganError
 from dpwgan.gaussians.class_moments import RADIUS
-from dpwgan.gaussians.projection import draw_projection
+from dpwgan.gaussians.projected_gaussian import draw_projection
 from dpwgan.images.basis import make_cosine_basis
 from dpwgan.images.moments import (
     MEANS_REPLACE_ONE_FACTOR,

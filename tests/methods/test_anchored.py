@@ -146,16 +146,16 @@ def fit_and_watch(
     encoded: EncodedTable, *, monkeypatch: pytest.MonkeyPatch, critic_weight: float
 ) -> tuple[np.ndarray, np.ndarray, float, float]:
     """Gives the probabilities and the anchor's loss before and after the critic's phase."""
-    from dpwgan.critic import anchored_step
+    from dpwgan.critic import generator_steps
 
     made: list[Any] = []
 
-    class Watched(anchored_step.AnchoredStep):
+    class Watched(generator_steps.AnchoredStep):
         def __init__(self, **parts: Any) -> None:
             super().__init__(**parts)
             made.append((parts["generator"].probabilities(), parts["losses"]))
 
-    monkeypatch.setattr(anchored_step, "AnchoredStep", Watched)
+    monkeypatch.setattr(generator_steps, "AnchoredStep", Watched)
     plan = make_plan(encoded, critic_weight=critic_weight, epsilon=100.0, fit_steps=150, codes=60, steps=40)
     fitted = fit("dp-wgan", encoded, plan, ledger=reserve(plan)).fitted
     assert isinstance(fitted, MixtureSampler)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpwgan.errors import PrivacyError, UsageError
-from dpwgan.gaussians.projection import draw_projection, project_on_semidefinite
+from dpwgan.gaussians.projected_gaussian import draw_projection, project_on_semidefinite
 from dpwgan.images.moments import MEANS_REPLACE_ONE_FACTOR
 from dpwgan.methods.ron_gauss import (
     choose_dimension,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dpwgan.errors import PrivacyError, UsageError
-from dpwgan.gaussians.projection import project_on_semidefinite
+from dpwgan.gaussians.projected_gaussian import project_on_semidefinite
 from dpwgan.images.grid import find_images
 from dpwgan.images.moments import shrink_centre, shrink_covariance, shrink_means
 from dpwgan.methods import ron_gauss

@@ -7,17 +7,23 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpwgan.critic.finite import refuse_unless_finite
 from dpwgan.critic.plan import CRITIC_LABEL, TENSORFLOW_SECONDS, TrainingDesign, plan_beside, plan_training
 from dpwgan.critic.sampler import MlpSampler
 from dpwgan.critic.settings import DpWganSettings
+from dpwgan.critic.weights import refuse_unless_finite
 from dpwgan.errors import UsageError
 from dpwgan.images.basis import REACH, SmoothFrame
 from dpwgan.marginals.simplex import project_on_simplex
 from dpwgan.methods.base import Run
-from dpwgan.methods.published.game import Game, build_networks, count_classes, plan_game
-from dpwgan.methods.published.image_samplers import ConvSampler, LabelledSampler
-from dpwgan.methods.published.plain_game import STEPS_LABEL, PlainDesign, fit_plainly
+from dpwgan.methods.published.game import (
+    STEPS_LABEL,
+    Game,
+    PlainDesign,
+    count_classes,
+    fit_plainly,
+    plan_game,
+)
+from dpwgan.methods.published.samplers import ConvSampler, LabelledSampler
 from dpwgan.methods.settings import DpCriticSettings
 from dpwgan.plan import Cost, Plan, Terms
 from dpwgan.privacy.events import Gaussian, Unprotected, gaussian
@@ -40,7 +46,6 @@ _FEATURE_NOISE = 1.5
 _BATCH = 64
 # A penalty takes gradients of gradients: the work of a generator step, and half as much again.
 _PASSES = 1.5
-_CRITIC_FILTERS = (32, 64)
 
 # With a private critic. Accounting for these steps asks for noise not far from the least useful.
 _FORMAL_HIDDEN = (64, 64)
@@ -141,13 +146,7 @@ class DpCritic:
         """
         if settings.formal:
             return _plan_formally(shape, terms, settings=settings, method=self.name)
-        game = plan_game(
-            shape,
-            settings,
-            method=self.name,
-            batch_size=settings.expected_batch_size or _BATCH,
-            passes=_PASSES,
-        )
+        game = plan_game(shape, settings, method=self.name, batch_size=_BATCH, passes=_PASSES)
         design = PlainDesign(
             game=game,
             event=Unprotected(reason=REASON),
@@ -163,46 +162,30 @@ class DpCritic:
             return _fit_formally(design, run)
         settings, batch_size = design.game.settings, design.game.batch_size
 
-        def build(shares: npt.NDArray[np.float64] | None) -> Any:
-            from dpwgan.methods.published.noisy_features import NoisyFeatures, make_device_rng
+        def make_noisy_features() -> Any:
+            from dpwgan.methods.published.convolutions import NoisyFeatures, make_device_rng
 
-            noisy_features = NoisyFeatures(
-                l2_clip_norm=_FEATURE_CLIP_NORM,
-                noise_multiplier=_FEATURE_NOISE,
-                device_rng=make_device_rng(run.ledger.lend_streams(STEPS_LABEL).noise),
-            )
-            return build_networks(
-                run.rows.own,
-                design.game,
-                shares=shares,
-                critic_filters=_CRITIC_FILTERS,
-                rng=run.model,
-                noisy_features=noisy_features,
-            )
+            noise = make_device_rng(run.ledger.lend_streams(STEPS_LABEL).noise)
+            return NoisyFeatures(l2_clip_norm=_FEATURE_CLIP_NORM, noise_multiplier=_FEATURE_NOISE, device_rng=noise)
 
         def make_steps(networks: Any) -> Any:
-            from dpwgan.methods.published.gradient_penalty_step import PlainPenaltyStep, ScoreClimb
+            from dpwgan.methods.published.gradient_penalty import PlainPenaltyStep, ScoreClimb
 
             return (
                 PlainPenaltyStep(networks, batch_size=batch_size, learning_rate=settings.critic_learning_rate),
                 ScoreClimb(networks, batch_size=batch_size, learning_rate=settings.generator_learning_rate),
             )
 
-        return fit_plainly(design, run, build=build, make_steps=make_steps)
+        return fit_plainly(design, run, make_steps=make_steps, make_noisy_features=make_noisy_features)
 
 
 def _plan_formally(shape: TableShape, terms: Terms, *, settings: DpCriticSettings, method: str) -> Plan[FormalDesign]:
     if settings.hidden_critic is None and shape.image is None:
         settings = replace(settings, hidden_critic=_FORMAL_HIDDEN)
-    batch = _FORMAL_BATCH if shape.image is None else _choose_image_batch(shape.records)
-    game = plan_game(
-        shape,
-        settings,
-        method=method,
-        batch_size=settings.expected_batch_size or batch,
-        passes=_FORMAL_PASSES,
-        steps=_FORMAL_STEPS if shape.image is None else _IMAGE_STEPS,
-    )
+    batch, steps = _FORMAL_BATCH, _FORMAL_STEPS
+    if shape.image is not None:
+        batch, steps = max(1, min(_MOST_IMAGE_BATCH, round(_IMAGE_SHARE_OF_TABLE * shape.records))), _IMAGE_STEPS
+    game = plan_game(shape, settings, method=method, batch_size=batch, passes=_FORMAL_PASSES, steps=steps)
     critic = DpWganSettings(
         hidden_critic=game.hidden_critic,
         hidden_generator=game.hidden_generator,
@@ -251,101 +234,73 @@ def _release_classes(event: Gaussian) -> Release:
     )
 
 
-def _choose_image_batch(records: int) -> int:
-    return max(1, min(_MOST_IMAGE_BATCH, round(_IMAGE_SHARE_OF_TABLE * records)))
-
-
 def _fit_formally(plan: FormalDesign, run: Run) -> LabelledSampler | MlpSampler:
     # TensorFlow takes seconds to import; a plan must not pay for it.
     from dpwgan.critic.device import on_device
-
-    with on_device(run.device, threads=run.threads):
-        return _fit_table(plan, run) if plan.frame is None else _fit_images(plan, run, frame=plan.frame)
-
-
-def _fit_table(plan: FormalDesign, run: Run) -> MlpSampler:
     from dpwgan.critic.loop import train
-    from dpwgan.methods.published.descent import AdamDescent
-    from dpwgan.methods.published.gradient_penalty_step import PrivatePenaltyStep, ScoreClimb
-    from dpwgan.methods.published.networks import Perceptrons
+    from dpwgan.methods.published.gradient_penalty import (
+        AdamDescent,
+        PrivatePenaltyStep,
+        RememberedDescent,
+        ScoreClimb,
+    )
+    from dpwgan.methods.published.networks import Perceptrons, PointNetworks
 
     game, encoded, ledger = plan.game, run.rows.own, run.ledger
-    networks = Perceptrons(
-        encoded,
-        latent=game.settings.latent,
-        hidden_generator=game.hidden_generator,
-        hidden_critic=game.hidden_critic,
-        rng=run.model,
-    )
-    steps = ledger.open(CRITIC_LABEL)
-    descent = AdamDescent(networks.critic_weights)
-    train(
-        plan.critic,
-        steps=steps,
-        critic_step=PrivatePenaltyStep(networks, plan=plan.critic, steps=steps, descent=descent),
-        generator_step=ScoreClimb(networks, batch_size=_FORMAL_GENERATOR_BATCH, learning_rate=1.0),
-        ledger=ledger,
-        progress=run.progress,
-        records=encoded.records,
-    )
-    sampler = networks.make_sampler()
-    refuse_unless_finite(sampler.weights)
-    return sampler
-
-
-def _fit_images(plan: FormalDesign, run: Run, *, frame: SmoothFrame) -> LabelledSampler:
-    from dpwgan.critic.loop import train
-    from dpwgan.methods.published.descent import RememberedDescent
-    from dpwgan.methods.published.gradient_penalty_step import PrivatePenaltyStep, ScoreClimb
-    from dpwgan.methods.published.labelled_networks import PointNetworks
-
-    encoded, ledger = run.rows.own, run.ledger
-
-    def release() -> Arrays:
-        shares, centre = release_classes(encoded, plan, ledger=ledger)
-        return {"shares": shares, "centre": centre}
-
-    released = ledger.keep(CLASSES_LABEL, release)
-    networks = PointNetworks(
-        encoded,
-        frame,
-        shares=released["shares"].astype(np.float64),
-        centre=released["centre"].astype(np.float64),
-        latent=plan.game.settings.latent,
-        hidden=_IMAGE_HIDDEN,
-        rng=run.model,
-    )
-    climb = ScoreClimb(networks, batch_size=_IMAGE_GENERATOR_BATCH, learning_rate=1.0, average=_IMAGE_AVERAGE)
-    steps = ledger.open(CRITIC_LABEL)
-    train(
-        plan.critic,
-        steps=steps,
-        critic_step=PrivatePenaltyStep(
-            networks,
-            plan=plan.critic,
+    networks: PointNetworks | Perceptrons
+    descent: RememberedDescent | AdamDescent
+    with on_device(run.device, threads=run.threads):
+        if plan.frame is None:
+            networks = Perceptrons(
+                encoded,
+                latent=game.settings.latent,
+                hidden_generator=game.hidden_generator,
+                hidden_critic=game.hidden_critic,
+                rng=run.model,
+            )
+            descent, target_slope = AdamDescent(networks.critic_weights), 1.0
+            climb = ScoreClimb(networks, batch_size=_FORMAL_GENERATOR_BATCH, learning_rate=1.0)
+        else:
+            released = ledger.keep(CLASSES_LABEL, lambda: release_classes(encoded, plan, ledger=ledger))
+            networks = PointNetworks(
+                encoded,
+                plan.frame,
+                shares=released["shares"].astype(np.float64),
+                centre=released["centre"].astype(np.float64),
+                latent=game.settings.latent,
+                hidden=_IMAGE_HIDDEN,
+                rng=run.model,
+            )
+            descent, target_slope = (
+                RememberedDescent(
+                    networks.critic_weights,
+                    memory=_IMAGE_MEMORY,
+                    pull=_IMAGE_PULL,
+                    l2_clip_norm=plan.critic.l2_clip_norm,
+                ),
+                _IMAGE_TARGET_SLOPE,
+            )
+            climb = ScoreClimb(networks, batch_size=_IMAGE_GENERATOR_BATCH, learning_rate=1.0, average=_IMAGE_AVERAGE)
+        steps = ledger.open(CRITIC_LABEL)
+        critic_step = PrivatePenaltyStep(
+            networks, plan=plan.critic, steps=steps, descent=descent, target_slope=target_slope
+        )
+        train(
+            plan.critic,
             steps=steps,
-            descent=RememberedDescent(
-                networks.critic_weights,
-                memory=_IMAGE_MEMORY,
-                pull=_IMAGE_PULL,
-                l2_clip_norm=plan.critic.l2_clip_norm,
-            ),
-            target_slope=_IMAGE_TARGET_SLOPE,
-        ),
-        generator_step=climb,
-        ledger=ledger,
-        progress=run.progress,
-        records=encoded.records,
-    )
-    sampler = networks.make_sampler(climb.averaged)
+            critic_step=critic_step,
+            generator_step=climb,
+            ledger=ledger,
+            progress=run.progress,
+            records=encoded.records,
+        )
+        sampler = networks.make_sampler(climb.averaged)
     refuse_unless_finite(sampler.weights)
     return sampler
 
 
-def release_classes(
-    encoded: EncodedTable, plan: FormalDesign, *, ledger: Ledger
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Releases the sizes of the classes, as shares, and the mean of all pictures' points.
+def release_classes(encoded: EncodedTable, plan: FormalDesign, *, ledger: Ledger) -> Arrays:
+    """Releases the sizes of the classes, as `shares`, and the mean of all pictures' points, the `centre`.
 
     Privacy: one Gaussian release. Making shares and a mean of it is post-processing, with the public n.
     Shapes: (classes,) and (dimension,).
@@ -356,7 +311,7 @@ def release_classes(
     noisy = ledger.release(CLASSES_LABEL, lambda: sum_classes(encoded, frame)).values
     sizes, total = np.split(noisy, [frame.grid.classes])
     shares = project_on_simplex(sizes / _SIZES_PART, np.ones_like(sizes), total=float(records))
-    return shares / records, total * (REACH / _MEAN_PART / records)
+    return {"shares": shares / records, "centre": total * (REACH / _MEAN_PART / records)}
 
 
 def sum_classes(encoded: EncodedTable, frame: SmoothFrame) -> npt.NDArray[np.float64]:

@@ -13,8 +13,8 @@ from dpwgan.errors import UsageError
 from dpwgan.images.basis import LENGTH, CosineSpace
 from dpwgan.images.grid import find_images
 from dpwgan.methods.base import Run
-from dpwgan.methods.published.image_samplers import ConvSampler, SmoothSampler
 from dpwgan.methods.published.published_gan import LAYER_NOISE, PublishedDesign, fit_published, plan_published
+from dpwgan.methods.published.samplers import ConvSampler, SmoothSampler
 from dpwgan.methods.settings import DpGanSettings
 from dpwgan.plan import Cost, Plan, Terms
 from dpwgan.privacy.release import Release
@@ -23,12 +23,8 @@ from dpwgan.table.encoded import TableShape
 if TYPE_CHECKING:
     import numpy as np
 
-    from dpwgan.critic.plain_ascent import PlainAscent
-    from dpwgan.methods.published.noisy import NoisyDiscriminator
-    from dpwgan.methods.published.noisy_products import NoisyProducts
-
-MOST_DIMENSION = 1_024
-"""The most coordinates of an image that a discriminator sees."""
+    from dpwgan.critic.optimizers import PlainAscent
+    from dpwgan.methods.published.discriminators import NoisyDiscriminator, NoisyProducts
 
 # One hidden layer of the generator is enough: it is held to means and covariances of classes.
 _IMAGE_SETTINGS: dict[str, Any] = {
@@ -68,7 +64,7 @@ class DpGanDesign:
     @property
     def cost(self) -> Cost:
         """That of the steps, with the noise on layers; of images that of what is seen of them."""
-        plan, space, batch = self.steps, self.space, self.steps.generator_batch_size
+        plan, space, batch = self.steps, self.space, self.steps.generated_batch_size
         if space is None:
             rows = plan.expected_batch_size + plan.generated_batch_size + plan.settings.generator_steps * batch
             return plan.cost + Cost(seconds=plan.steps * rows * sum(plan.settings.hidden_critic) * _SECONDS_OF_NOISE)
@@ -118,9 +114,9 @@ class DpGan:
         refuse_nothing_to_train_on(shape, method=self.name)
         if settings.private_part == "generator":
             return plan_published(shape, terms, networks=DpWganSettings(**settings.training))
-        space = lay_out_space(shape, settings)
-        training = plan_training(seen_shape(shape, space), terms, settings=complete_settings(settings, shape, space))
-        design = DpGanDesign(settings=settings, steps=generate_few(training.design, space), space=space)
+        space, seen = lay_out_space(shape, settings)
+        training = plan_training(seen, terms, settings=complete_settings(settings, shape, space))
+        design = lay_out_game(settings, training.design, space)
         return Plan(design=design, shape=shape, choice=training.choice)
 
     def fit(self, plan: Plan[DpGanDesign | PublishedDesign], run: Run) -> MlpSampler | SmoothSampler | ConvSampler:
@@ -143,62 +139,59 @@ def refuse_nothing_to_train_on(shape: TableShape, *, method: str) -> None:
         raise UsageError(f"{method} needs a column to train on")
 
 
-def lay_out_space(shape: TableShape, settings: DpGanSettings) -> CosineSpace | None:
-    """Gives what a private discriminator sees of images; None for a table. Privacy: of public facts only."""
+def lay_out_space(shape: TableShape, settings: DpGanSettings) -> tuple[CosineSpace | None, TableShape]:
+    """Chooses what a private discriminator sees of images, None for a table, and the shape of that.
+
+    Privacy: of public facts only.
+    """
     grid = find_images(shape)
     if grid is None:
         if settings.projection_dimension is not None:
             raise UsageError("projection-dimension is for images whose every column is a pixel, or the label")
-        return None
+        return None, shape
     pixels = len(grid.sources)
     asked = settings.projection_dimension or _DIMENSION
     if settings.projection_dimension is not None and asked > pixels:
         raise UsageError(f"projection-dimension must be at most {pixels:,}, the number of pixels")
-    return CosineSpace(grid=grid, most=min(asked, pixels))
+    space = CosineSpace(grid=grid, most=min(asked, pixels))
+    return space, TableShape(records=shape.records, spans=space.point_spans)
 
 
-def seen_shape(shape: TableShape, space: CosineSpace | None) -> TableShape:
-    """Gives the shape of what the discriminator sees."""
-    return shape if space is None else TableShape(records=shape.records, spans=space.point_spans)
+def complete_settings(
+    settings: DpGanSettings, shape: TableShape, space: CosineSpace | None, **defaults: Any
+) -> DpWganSettings:
+    """Fills in what was not asked for: the method's own `defaults`, and those of images.
 
-
-def complete_settings(settings: DpGanSettings, shape: TableShape, space: CosineSpace | None) -> DpWganSettings:
-    """Fills in what was not asked for. Privacy: of public facts only."""
-    chosen: dict[str, Any] = dict(settings.training)
+    Privacy: of public facts only. Raises: UsageError for a setting that a discriminator of images has no use for.
+    """
+    asked = settings.training
     if space is not None:
-        refuse_settings_of_tables(settings)
-        defaults = dict(_IMAGE_SETTINGS)
-        if chosen.get("epochs") is not None:
-            del defaults["steps"]
-        defaults["expected_batch_size"] = max(1, round(_IMAGE_SHARE_OF_TABLE * min(shape.records, 32_768)))
-        chosen = {**defaults, **chosen}
-    return DpWganSettings(**chosen)
+        for name in _NOT_OF_IMAGES:
+            if name in asked:
+                raise UsageError(
+                    f"the private discriminator of images has no setting {name.replace('_', '-')}: it weighs products "
+                    "of coordinates, without hidden layers of its own"
+                )
+        batch = max(1, round(_IMAGE_SHARE_OF_TABLE * min(shape.records, 32_768)))
+        defaults = {**_IMAGE_SETTINGS, "expected_batch_size": batch, **defaults}
+    if asked.get("epochs") is not None:
+        defaults.pop("steps", None)
+    return DpWganSettings(**{**defaults, **asked})
 
 
-def refuse_settings_of_tables(settings: DpGanSettings) -> None:
-    """Raises: UsageError for a setting that the private discriminator of images has no use for."""
-    for name in _NOT_OF_IMAGES:
-        if name in settings.training:
-            raise UsageError(
-                f"the private discriminator of images has no setting {name.replace('_', '-')}: it weighs products of "
-                "coordinates, without hidden layers of its own"
-            )
-
-
-def generate_few(steps: TrainingDesign, space: CosineSpace | None) -> TrainingDesign:
-    """Makes the generated batches of images small: there are several for each step. Privacy: none of it is of rows."""
-    if space is None:
-        return steps
-    return replace(steps, generated_batch_size=_IMAGE_GENERATED, generator_batch_size=_IMAGE_GENERATED)
+def lay_out_game(settings: DpGanSettings, steps: TrainingDesign, space: CosineSpace | None) -> DpGanDesign:
+    """Puts steps together whose noise is calibrated. Generated batches of images are small: each step has several."""
+    if space is not None:
+        steps = replace(steps, generated_batch_size=_IMAGE_GENERATED)
+    return DpGanDesign(settings=settings, steps=steps, space=space)
 
 
 def make_discriminator(
     plan: TrainingDesign, space: CosineSpace | None, *, rng: np.random.Generator, secrets: np.random.Generator
 ) -> tuple[NoisyDiscriminator | NoisyProducts, PlainAscent | None]:
     """Makes the private discriminator of rows, or of points of a space, and what makes its noisy sums weights."""
-    from dpwgan.critic.plain_ascent import PlainAscent
-    from dpwgan.methods.published.noisy import NoisyDiscriminator
-    from dpwgan.methods.published.noisy_products import NoisyProducts
+    from dpwgan.critic.optimizers import PlainAscent
+    from dpwgan.methods.published.discriminators import NoisyDiscriminator, NoisyProducts
 
     noise: dict[str, Any] = {"layer_noise": LAYER_NOISE, "rng": rng, "secrets": secrets}
     if space is not None:
@@ -210,22 +203,27 @@ def make_discriminator(
 
 
 def _fit_private(plan: DpGanDesign, run: Run) -> MlpSampler | SmoothSampler:
-    from dpwgan.critic.latents import LatentSource
-    from dpwgan.critic.mlp import MlpGenerator
-    from dpwgan.critic.private_game import play
-    from dpwgan.methods.published.smooth_images import SmoothGenerator
+    from dpwgan.critic.generators import LatentSource, MlpGenerator
+    from dpwgan.critic.loop import play
+    from dpwgan.methods.published.generators import SmoothGenerator
 
     settings, space, rng = plan.steps.settings, plan.space, run.model
     encoded, steps = run.rows.own, run.ledger.open(CRITIC_LABEL)
     discriminator, update = make_discriminator(plan.steps, space, rng=rng, secrets=steps.secrets)
     shared: dict[str, Any] = {"latent": settings.latent, "hidden": settings.hidden_generator, "rng": rng}
     latents = LatentSource(latent=settings.latent, width=plan.steps.shape.width, rng=rng)
-    game: dict[str, Any] = {"steps": steps, "ledger": run.ledger, "progress": run.progress}
-    if space is None:
-        table = MlpGenerator(encoded.spans, **shared)
-        weights = play(encoded, plan.steps, critic=discriminator, generator=table, latents=latents, **game)
-        return MlpSampler(weights=weights, spans=encoded.spans)
-    images = SmoothGenerator(space, **shared)
-    points = space.to_points(encoded)
-    weights = play(points, plan.steps, critic=discriminator, generator=images, latents=latents, update=update, **game)
-    return images.to_sampler(weights)
+    generator = MlpGenerator(encoded.spans, **shared) if space is None else SmoothGenerator(space, **shared)
+    weights = play(
+        encoded if space is None else space.to_points(encoded),
+        plan.steps,
+        critic=discriminator,
+        generator=generator,
+        latents=latents,
+        steps=steps,
+        ledger=run.ledger,
+        progress=run.progress,
+        update=update,
+    )
+    if isinstance(generator, SmoothGenerator):
+        return generator.to_sampler(weights)
+    return MlpSampler(weights=weights, spans=encoded.spans)

@@ -1,7 +1,11 @@
-"""What methods share that play a generator against a critic on batches of rows: settings, cost, and both networks."""
+"""What methods share that play a generator against a critic on batches of rows: designs, cost, networks and the loop.
+
+`PlainDesign` and `fit_plainly` are for those without a guarantee: they count what they read.
+"""
 
 import math
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -9,17 +13,28 @@ import numpy as np
 import numpy.typing as npt
 
 from dpwgan.critic.plan import TENSORFLOW_SECONDS
+from dpwgan.critic.sampler import MlpSampler
+from dpwgan.critic.weights import refuse_unless_finite
 from dpwgan.errors import UsageError
 from dpwgan.gaussians.class_moments import count_labels
 from dpwgan.images.grid import ImageGrid, find_image_grid
+from dpwgan.methods.base import Progress, Run
+from dpwgan.methods.published.samplers import ConvSampler
 from dpwgan.methods.settings import GameSettings
 from dpwgan.plan import Cost
+from dpwgan.privacy.events import Unprotected
+from dpwgan.privacy.ledger import Ledger
+from dpwgan.privacy.release import Release
 from dpwgan.table.encoded import EncodedTable, TableShape
 
 if TYPE_CHECKING:
+    from dpwgan.methods.published.convolutions import NoisyFeatures
     from dpwgan.methods.published.networks import ImageNetworks, Perceptrons
-    from dpwgan.methods.published.noisy_features import NoisyFeatures
 
+CLASSES_LABEL = "unprotected class sizes"
+STEPS_LABEL = "unprotected critic steps"
+
+_HIDDEN = (256, 256)
 # Seconds on two cores that training may take by itself: the default number of steps follows from it.
 _SECONDS = 200.0
 _LEAST_STEPS = 200
@@ -31,6 +46,7 @@ _SECONDS_A_PIXEL = 0.8e-6
 # --formal, and says how long they take.
 _PRODUCT_RATE, _MEASURED_RATE = 1e10, 1e11
 _SECONDS_A_SPAN = 3e-4
+_PROGRESS_CALLS = 100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,16 +78,13 @@ class Game:
         """Rows, weights and their copies, one batch; the time of training."""
         if self.grid is not None:
             working = 64 * 2**20 + 4 * self.batch_size * 1_000 * math.prod(self.grid.shape)
-            a_step = _estimate_step(self)
         else:
-            hidden, weights = sum(self.hidden_critic) + sum(self.hidden_generator), _count_weights(self)
+            hidden, weights = sum(self.hidden_critic) + sum(self.hidden_generator), self._count_weights()
             working = 4 * (10 * weights + self.batch_size * (60 * self.shape.width + 12 * hidden))
-            a_pass = 6 * self.batch_size * weights / _MEASURED_RATE + len(self.shape.spans) * _SECONDS_A_SPAN
-            a_step = a_pass * _count_passes(self)
         return Cost(
             row_bytes=8 * self.shape.records * max(1, len(self.shape.spans)),
             working_bytes=working,
-            seconds=TENSORFLOW_SECONDS + self.steps * a_step,
+            seconds=TENSORFLOW_SECONDS + self.steps * self.estimate_step(product_rate=_MEASURED_RATE),
         )
 
     def summary(self) -> dict[str, Any]:
@@ -87,14 +100,24 @@ class Game:
             settings["hidden_generator"] = list(self.hidden_generator)
         return {**settings, "expected_batch_size": self.batch_size, "steps": self.steps}
 
+    def estimate_step(self, *, product_rate: float) -> float:
+        """Estimates what a critic step and its part of a generator step take, in seconds."""
+        if self.grid is not None:
+            a_pass = self.batch_size * math.prod(self.grid.shape) * _SECONDS_A_PIXEL
+        else:
+            products = 6 * self.batch_size * self._count_weights()
+            a_pass = products / product_rate + len(self.shape.spans) * _SECONDS_A_SPAN
+        return a_pass * (self.passes + 1 / self.settings.critic_steps_per_generator_step)
 
-_HIDDEN = (256, 256)
+    def _count_weights(self) -> int:
+        sizes = [self.settings.latent, *self.hidden_generator, self.shape.width, *self.hidden_critic, 1]
+        return sum((inputs + 1) * outputs for inputs, outputs in pairwise(sizes))
 
 
 def plan_game(
     shape: TableShape, settings: GameSettings, *, method: str, batch_size: int, passes: float, steps: int | None = None
 ) -> Game:
-    """Chooses the steps, and finds the label.
+    """Chooses the steps, and finds the label. `batch_size`, `steps`: where none are asked for.
 
     Privacy: sees public facts only.
     Raises: UsageError for a label that is no image's, layers that images do not have, or too few steps.
@@ -111,50 +134,15 @@ def plan_game(
     if not shape.spans:
         raise UsageError(f"{method} needs a column to train on")
     every = settings.critic_steps_per_generator_step
-    game = Game(
-        shape=shape, settings=settings, grid=grid, batch_size=min(batch_size, shape.records), steps=1, passes=passes
-    )
+    batch_size = min(settings.expected_batch_size or batch_size, shape.records)
+    game = Game(shape=shape, settings=settings, grid=grid, batch_size=batch_size, steps=1, passes=passes)
     chosen = settings.steps or steps
     if chosen is None:
-        chosen = max(_LEAST_STEPS, min(_MOST_STEPS, round(_SECONDS / _estimate_step(game))))
-        chosen = max(1, chosen // every) * every
+        fitting = round(_SECONDS / game.estimate_step(product_rate=_PRODUCT_RATE))
+        chosen = max(1, max(_LEAST_STEPS, min(_MOST_STEPS, fitting)) // every) * every
     if chosen < every:
         raise UsageError("there are fewer critic steps than one generator step takes: the generator would stand still")
-    return Game(shape=shape, settings=settings, grid=grid, batch_size=game.batch_size, steps=chosen, passes=passes)
-
-
-def build_networks(
-    encoded: EncodedTable,
-    game: Game,
-    *,
-    shares: npt.NDArray[np.float64] | None,
-    critic_filters: tuple[int, ...],
-    rng: np.random.Generator,
-    noisy_features: "NoisyFeatures | None" = None,
-    activation_stddev: float = 0.0,
-) -> "ImageNetworks | Perceptrons":
-    """Draws the first weights of both networks and puts the rows on the device. Shapes: `shares` (classes,)."""
-    from dpwgan.methods.published.networks import ImageNetworks, Perceptrons
-
-    if game.grid is not None and shares is not None:
-        return ImageNetworks(
-            encoded,
-            game.grid,
-            shares=shares,
-            latent=game.settings.latent,
-            critic_filters=critic_filters,
-            rng=rng,
-            noisy_features=noisy_features,
-            activation_stddev=activation_stddev,
-        )
-    return Perceptrons(
-        encoded,
-        latent=game.settings.latent,
-        hidden_generator=game.hidden_generator,
-        hidden_critic=game.hidden_critic,
-        rng=rng,
-        noisy_features=noisy_features,
-    )
+    return replace(game, steps=chosen)
 
 
 def count_classes(encoded: EncodedTable, grid: ImageGrid) -> npt.NDArray[np.float64]:
@@ -166,19 +154,120 @@ def count_classes(encoded: EncodedTable, grid: ImageGrid) -> npt.NDArray[np.floa
     return count_labels(encoded, grid.label).astype(np.float64)
 
 
-def _estimate_step(game: Game) -> float:
-    """Gives what a critic step and its part of a generator step count for where steps are chosen, in seconds."""
+@dataclass(frozen=True, kw_only=True)
+class PlainDesign:
+    """A run that reads rows as they are: how often, and what is said of it."""
+
+    game: Game
+    event: Unprotected
+    mechanism: str
+    noise_multiplier: float
+
+    @property
+    def releases(self) -> list[Release]:
+        """What to reserve in the ledger."""
+        steps = Release(
+            label=STEPS_LABEL,
+            event=self.event,
+            times=self.game.steps,
+            mechanism=self.mechanism,
+            sensitivity=1.0,
+            details={"batch_size": self.game.batch_size},
+        )
+        if self.game.grid is None:
+            return [steps]
+        mechanism = "exact sizes of the classes of the label"
+        return [steps, replace(steps, label=CLASSES_LABEL, times=1, mechanism=mechanism, details={})]
+
+    @property
+    def cost(self) -> Cost:
+        """That of the game."""
+        return self.game.cost
+
+    def summary(self) -> dict[str, Any]:
+        """Gives the settings as JSON-able pairs."""
+        return {**self.game.summary(), "noise_multiplier": self.noise_multiplier}
+
+
+Steps = tuple[Callable[[npt.NDArray[np.int64]], None], Callable[[], None]]
+"""A critic's step on row numbers, and a generator's."""
+
+
+def fit_plainly(
+    plan: PlainDesign,
+    run: Run,
+    *,
+    make_steps: "Callable[[ImageNetworks | Perceptrons], Steps]",
+    make_noisy_features: "Callable[[], NoisyFeatures] | None" = None,
+    activation_stddev: float = 0.0,
+) -> ConvSampler | MlpSampler:
+    """Counts the classes of images, trains, and takes the generator out.
+
+    `make_steps` makes the steps that networks take. `make_noisy_features`, `activation_stddev`: what noise the critic
+    has, the latter where it has convolutions.
+    Privacy: none, but every read is charged before it happens.
+    Raises: PrivacyError, ResourceError, UsageError.
+    """
+    # TensorFlow takes seconds to import; a plan must not pay for it.
+    from dpwgan.critic.device import on_device
+    from dpwgan.methods.published.networks import ImageNetworks, Perceptrons
+
+    game, encoded, ledger = plan.game, run.rows.own, run.ledger
+    settings: dict[str, Any] = {"latent": game.settings.latent, "rng": run.model}
     if game.grid is not None:
-        one_pass = game.batch_size * math.prod(game.grid.shape) * _SECONDS_A_PIXEL
-    else:
-        one_pass = 6 * game.batch_size * _count_weights(game) / _PRODUCT_RATE + len(game.shape.spans) * _SECONDS_A_SPAN
-    return one_pass * _count_passes(game)
+        ledger.charge(CLASSES_LABEL)
+        settings["shares"] = count_classes(encoded, game.grid) / encoded.records
+        settings["activation_stddev"] = activation_stddev
+    with on_device(run.device, threads=run.threads):
+        settings["noisy_features"] = None if make_noisy_features is None else make_noisy_features()
+        networks: ImageNetworks | Perceptrons
+        if game.grid is not None:
+            networks = ImageNetworks(encoded, game.grid, **settings)
+        else:
+            settings |= {"hidden_generator": game.hidden_generator, "hidden_critic": game.hidden_critic}
+            networks = Perceptrons(encoded, **settings)
+        critic_step, generator_step = make_steps(networks)
+        train_plainly(
+            label=STEPS_LABEL,
+            records=game.shape.records,
+            batch_size=game.batch_size,
+            steps=game.steps,
+            critic_steps_per_generator_step=game.settings.critic_steps_per_generator_step,
+            critic_step=critic_step,
+            generator_step=generator_step,
+            ledger=ledger,
+            progress=run.progress,
+        )
+    sampler = networks.make_sampler()
+    refuse_unless_finite(sampler.weights)
+    return sampler
 
 
-def _count_passes(game: Game) -> float:
-    return game.passes + 1 / game.settings.critic_steps_per_generator_step
+def train_plainly(
+    *,
+    label: str,
+    records: int,
+    batch_size: int,
+    steps: int,
+    critic_step: Callable[[npt.NDArray[np.int64]], None],
+    generator_step: Callable[[], None] | None = None,
+    critic_steps_per_generator_step: int = 1,
+    ledger: Ledger,
+    progress: Progress,
+) -> None:
+    """Runs `steps` critic steps, each on `batch_size` rows drawn without replacement, and generator steps in between.
 
-
-def _count_weights(game: Game) -> int:
-    sizes = [game.settings.latent, *game.hidden_generator, game.shape.width, *game.hidden_critic, 1]
-    return sum((inputs + 1) * outputs for inputs, outputs in pairwise(sizes))
+    Privacy: none. Each critic step is charged, as `label`, before its batch is drawn, so that the claim says how often
+      rows were read.
+    Raises: PrivacyError from the ledger.
+    Source: Goodfellow et al. 2014, arXiv:1406.2661, Algorithm 1.
+    """
+    batches = ledger.lend_streams(label).batches
+    every = max(1, steps // _PROGRESS_CALLS)
+    for step in range(steps):
+        ledger.charge(label)
+        critic_step(batches.choice(records, size=batch_size, replace=False, shuffle=False))
+        if generator_step is not None and (step + 1) % critic_steps_per_generator_step == 0:
+            generator_step()
+        if (step + 1) % every == 0 or step + 1 == steps:
+            progress(step + 1, steps, ledger.epsilon_spent())

@@ -5,9 +5,8 @@ from typing import Any
 
 from dpwgan.critic.sampler import MlpSampler
 from dpwgan.methods.base import Run
-from dpwgan.methods.published.game import build_networks, plan_game
-from dpwgan.methods.published.image_samplers import ConvSampler
-from dpwgan.methods.published.plain_game import STEPS_LABEL, PlainDesign, fit_plainly
+from dpwgan.methods.published.game import STEPS_LABEL, PlainDesign, fit_plainly, plan_game
+from dpwgan.methods.published.samplers import ConvSampler
 from dpwgan.methods.settings import GameSettings
 from dpwgan.plan import Plan, Terms
 from dpwgan.privacy.events import PublishedClaim, Unprotected
@@ -24,7 +23,6 @@ _LEAST_BATCH = 64
 _MOST_BATCH = 600
 # A discriminator step is about as much work as a generator step.
 _PASSES = 1.0
-_CRITIC_FILTERS = (32, 64)
 # In the place of the published dropout: without either the discriminator of images wins within some steps. The value is
 # that of papers/dp-gan-ron-gauss, section 4.1.
 _ACTIVATION_STDDEV = math.sqrt(0.5)
@@ -51,14 +49,8 @@ class LossNoiseGan:
 
         Raises: UsageError for what the networks cannot take.
         """
-        batch = round(_SHARE_OF_TABLE * shape.records)
-        game = plan_game(
-            shape,
-            settings,
-            method=self.name,
-            batch_size=settings.expected_batch_size or max(_LEAST_BATCH, min(_MOST_BATCH, batch)),
-            passes=_PASSES,
-        )
+        batch = max(_LEAST_BATCH, min(_MOST_BATCH, round(_SHARE_OF_TABLE * shape.records)))
+        game = plan_game(shape, settings, method=self.name, batch_size=batch, passes=_PASSES)
         noise_multiplier = published_noise(
             epsilon=terms.budget.epsilon,
             delta=terms.budget.delta,
@@ -84,7 +76,7 @@ class LossNoiseGan:
         design = plan.design
 
         def make_steps(networks: Any) -> Any:
-            from dpwgan.methods.published.loss_noise_step import LossNoiseSteps
+            from dpwgan.methods.published.published_steps import LossNoiseSteps
 
             steps = LossNoiseSteps(
                 networks,
@@ -96,19 +88,7 @@ class LossNoiseGan:
             )
             return steps.train_discriminator, steps.train_generator
 
-        return fit_plainly(
-            design,
-            run,
-            build=lambda shares: build_networks(
-                run.rows.own,
-                design.game,
-                shares=shares,
-                critic_filters=_CRITIC_FILTERS,
-                rng=run.model,
-                activation_stddev=_ACTIVATION_STDDEV,
-            ),
-            make_steps=make_steps,
-        )
+        return fit_plainly(design, run, make_steps=make_steps, activation_stddev=_ACTIVATION_STDDEV)
 
 
 def published_noise(*, epsilon: float, delta: float, sampling_probability: float, steps: int) -> float:

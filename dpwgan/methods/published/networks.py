@@ -1,7 +1,7 @@
-"""Both networks of a GAN and the rows that one of them reads, of images or of any other table, under one interface.
+"""Both networks of a game and the rows that one of them reads, of images or of any other table, under one interface.
 
-Content is what a critic reads: images, or dense encoded rows. Labels go beside it, one-hot; a table that is no table of
-images has none, and its label is a column like any other.
+Content is what a critic reads: images, points of them, or dense encoded rows. Labels go beside it, one-hot; a table
+that is no table of images has none, and its label is a column like any other.
 """
 
 from abc import ABC, abstractmethod
@@ -13,16 +13,14 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from dpwgan.critic.critic import Critic
-from dpwgan.critic.generator import LatentDraws
-from dpwgan.critic.latents import LatentSource
-from dpwgan.critic.mlp import MlpGenerator
+from dpwgan.critic.generators import LatentSource, MlpGenerator
 from dpwgan.critic.rows import RowReader, write_dense
 from dpwgan.critic.sampler import MlpSampler
+from dpwgan.images.basis import SmoothFrame
 from dpwgan.images.grid import ImageGrid
-from dpwgan.methods.published.conv_critic import ConvCritic
-from dpwgan.methods.published.conv_generator import ConvGenerator
-from dpwgan.methods.published.image_samplers import ConvSampler
-from dpwgan.methods.published.noisy_features import NoisyFeatures, make_device_rng
+from dpwgan.methods.published.convolutions import ConvCritic, ConvGenerator, NoisyFeatures, make_device_rng
+from dpwgan.methods.published.generators import LabelledImages
+from dpwgan.methods.published.samplers import ConvSampler, LabelledSampler
 from dpwgan.table.encoded import EncodedTable
 
 Inputs = tuple[tf.Tensor, ...]
@@ -30,6 +28,8 @@ Inputs = tuple[tf.Tensor, ...]
 
 # Kernels are drawn inside a box of this size, which is none: their stddev is far below it.
 _NO_WEIGHT_CLIP = 1e3
+# A record's gradient is about as long for its products as for its coordinates, where these are 1 to 3 long.
+_PRODUCTS = 0.35
 
 
 class Networks(ABC):
@@ -38,14 +38,24 @@ class Networks(ABC):
     Privacy: `read` gives real rows to the caller, who has charged for them. Everything else sees none.
     """
 
-    generator_weights: Sequence[tf.Variable]
-    critic_weights: Sequence[tf.Variable]
     input_widths: tuple[int, ...]
+    _generator: Any
+    _critic: Any
     _device_rng: tf.random.Generator
+
+    @property
+    def generator_weights(self) -> Sequence[tf.Variable]:
+        """What the generator's steps move."""
+        return self._generator.weights  # type: ignore[no-any-return]
+
+    @property
+    def critic_weights(self) -> Sequence[tf.Variable]:
+        """What the critic's steps move."""
+        return self._critic.weights  # type: ignore[no-any-return]
 
     @abstractmethod
     def read(self, rows: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Gives content and labels of real rows. Shapes: (b,) to (b, ...) and (b, classes)."""
+        """Reads content and labels of real rows. Shapes: (b,) to (b, ...) and (b, classes)."""
 
     @abstractmethod
     def draw(self, batch: int) -> Inputs:
@@ -61,7 +71,7 @@ class Networks(ABC):
 
     @abstractmethod
     def generate(self, inputs: Inputs, labels: tf.Tensor) -> tf.Tensor:
-        """Gives generated content for given labels. Shapes: (b, ...)."""
+        """Draws content for given labels. Shapes: (b, ...)."""
 
     @abstractmethod
     def score(self, content: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
@@ -69,14 +79,31 @@ class Networks(ABC):
 
 
 class LabelledNetworks(Networks):
-    """Those whose rows have labels: the random input is latents, and labels by the shares of the classes."""
+    """Those of images: the random input is latents, and labels by the shares of the classes."""
 
-    def __init__(self, *, shares: npt.NDArray[np.float64], latent: int, rng: np.random.Generator) -> None:
-        """Seeds the device's generator from the model stream. Shapes: `shares` (classes,), public or released."""
-        self._shares = shares
+    def __init__(
+        self,
+        encoded: EncodedTable,
+        grid: ImageGrid,
+        *,
+        shares: npt.NDArray[np.float64],
+        latent: int,
+        rng: np.random.Generator,
+    ) -> None:
+        """Seeds the device's generator from the model stream.
+
+        Shapes: `shares` (classes,), public, released or charged for.
+        """
+        self._read, self._grid, self._shares = RowReader(encoded), grid, shares
         self._ends = tf.constant(np.cumsum(shares)[:-1] / np.sum(shares), tf.float32)
         self._device_rng = make_device_rng(rng)
         self.input_widths = (latent,)
+
+    def read(self, rows: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Reads content and one-hot labels of real rows."""
+        codes, numbers = self._read(rows)
+        labels = tf.one_hot(codes[:, self._grid.label.source], self._grid.classes)
+        return self._see(tf.gather(numbers, self._grid.sources, axis=1)), labels
 
     def draw(self, batch: int) -> Inputs:
         """Draws latents."""
@@ -86,6 +113,18 @@ class LabelledNetworks(Networks):
         """Draws one-hot labels by the shares."""
         codes = tf.searchsorted(self._ends, self._device_rng.uniform([batch]), side="right")
         return tf.one_hot(codes, len(self._shares))
+
+    def generate(self, inputs: Inputs, labels: tf.Tensor) -> tf.Tensor:
+        """Draws content of the given labels."""
+        return self._generator.generate(inputs[0], labels)
+
+    def score(self, content: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
+        """Scores content with its labels."""
+        return self._critic.score(content, labels)
+
+    @abstractmethod
+    def _see(self, pixels: tf.Tensor) -> tf.Tensor:
+        """Makes content of pixels. Shapes: (b, pixels) to (b, ...)."""
 
 
 class ImageNetworks(LabelledNetworks):
@@ -99,46 +138,75 @@ class ImageNetworks(LabelledNetworks):
         shares: npt.NDArray[np.float64],
         latent: int,
         rng: np.random.Generator,
-        critic_filters: tuple[int, ...] = (32, 64),
-        noisy_features: NoisyFeatures | None = None,
-        activation_stddev: float = 0.0,
+        **critic: Any,
     ) -> None:
-        """Draws the first weights. Shapes: `shares` (classes,), public, released or charged for."""
-        super().__init__(shares=shares, latent=latent, rng=rng)
-        self._read = RowReader(encoded)
-        self._grid = grid
+        """Draws the first weights. `critic`: settings of the `ConvCritic`."""
+        super().__init__(encoded, grid, shares=shares, latent=latent, rng=rng)
         self._generator = ConvGenerator(grid.shape, classes=grid.classes, latent=latent, rng=rng)
-        self._critic = ConvCritic(
-            grid.shape,
-            classes=grid.classes,
-            filters=critic_filters,
-            rng=rng,
-            noisy_features=noisy_features,
-            activation_stddev=activation_stddev,
-            device_rng=self._device_rng,
-        )
-        self.generator_weights = self._generator.weights
-        self.critic_weights = self._critic.weights
-
-    def read(self, rows: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Gives images and one-hot labels of real rows."""
-        codes, numbers = self._read(rows)
-        pixels = tf.gather(numbers, self._grid.sources, axis=1)
-        labels = tf.one_hot(codes[:, self._grid.label.source], self._grid.classes)
-        return tf.reshape(pixels, [-1, *self._grid.shape]), labels
-
-    def generate(self, inputs: Inputs, labels: tf.Tensor) -> tf.Tensor:
-        """Gives images of the given labels."""
-        return self._generator.images(inputs[0], labels)
-
-    def score(self, content: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
-        """Scores images with their labels."""
-        return self._critic.score(content, labels)
+        self._critic = ConvCritic(grid.shape, classes=grid.classes, rng=rng, device_rng=self._device_rng, **critic)
 
     def make_sampler(self) -> ConvSampler:
-        """Gives the generator's weights and the shares as plain arrays."""
+        """Takes the generator's weights and the shares out as plain arrays."""
         weights = tuple(weight.numpy() for weight in self.generator_weights)
         return ConvSampler(weights=weights, shares=self._shares, grid=self._grid)
+
+    def _see(self, pixels: tf.Tensor) -> tf.Tensor:
+        return tf.reshape(pixels, [-1, *self._grid.shape])
+
+
+class QuadraticCritic:
+    """Scores coordinates x and a label y by a vector a class and a matrix for all: w_y x + 0.35 x A x.
+
+    It is linear in its weights, which are few, since every one of them gets noise. The vectors hear what sets the
+    classes apart; the matrix hears which ways pictures vary, and how far. The first weights are 0: what the critic says
+    is what it has learnt, and no random network stands before the noise.
+    Privacy: the score of a row is a function of that row and the weights alone.
+    Shapes: `weights` are the vectors (classes, dimension) and the matrix (dimension, dimension).
+    Source: Miyato and Koyama 2018, arXiv:1802.05637, equation 4 (a label that is projected on the features).
+    """
+
+    def __init__(self, *, dimension: int, classes: int) -> None:
+        """Starts at 0."""
+        self.weights = [tf.Variable(tf.zeros([rows, dimension])) for rows in (classes, dimension)]
+
+    def score(self, points: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
+        """Scores points. Shapes: (b, dimension) and one-hot (b, classes) to (b,)."""
+        vectors, matrix = self.weights
+        return tf.reduce_sum((labels @ vectors + _PRODUCTS * (points @ matrix)) * points, axis=1)
+
+
+class PointNetworks(LabelledNetworks):
+    """A quadratic critic of few coordinates against a generator of smooth images.
+
+    Content is points of the frame, as differences from a released mean picture.
+    """
+
+    def __init__(
+        self,
+        encoded: EncodedTable,
+        frame: SmoothFrame,
+        *,
+        shares: npt.NDArray[np.float64],
+        centre: npt.NDArray[np.float64],
+        latent: int,
+        hidden: int,
+        rng: np.random.Generator,
+    ) -> None:
+        """Draws the first weights. Shapes: `shares` (classes,) and `centre` (dimension,), both released."""
+        super().__init__(encoded, frame.grid, shares=shares, latent=latent, rng=rng)
+        self._dimension = frame.dimension
+        self._centre = tf.constant(centre, tf.float32)
+        self._looking = tf.constant(frame.basis[0].T * frame.scale, tf.float32)
+        self._generator = LabelledImages(frame, centre=centre, latent=latent, hidden=hidden, rng=rng)
+        self._critic = QuadraticCritic(dimension=frame.dimension, classes=frame.grid.classes)
+
+    def make_sampler(self, weights: Sequence[tf.Variable] = ()) -> LabelledSampler:
+        """Takes the generator's weights, or means of them, and the shares out as plain arrays."""
+        arrays = tuple(weight.numpy() for weight in weights or self.generator_weights)
+        return LabelledSampler(grid=self._grid, shares=self._shares, weights=arrays, dimension=self._dimension)
+
+    def _see(self, pixels: tf.Tensor) -> tf.Tensor:
+        return pixels @ self._looking - self._centre
 
 
 class TableNetworks(Networks):
@@ -150,18 +218,16 @@ class TableNetworks(Networks):
         *,
         generator: Any,
         critic: Critic,
-        latents: LatentDraws,
+        latents: LatentSource,
         score: Callable[[tf.Tensor], tf.Tensor] | None = None,
     ) -> None:
         """Takes both as they are. `score` is the critic's own where not given."""
         self._read, self._spans = RowReader(encoded), encoded.spans
-        self._generator, self._latents = generator, latents
+        self._generator, self._critic, self._latents = generator, critic, latents
         self._score = score or critic.score
-        self.generator_weights = generator.weights
-        self.critic_weights = critic.weights
 
     def read(self, rows: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Gives dense rows."""
+        """Reads dense rows."""
         return write_dense(*self._read(rows), self._spans), tf.zeros([tf.shape(rows)[0], 0])
 
     def draw(self, batch: int) -> Inputs:
@@ -169,11 +235,11 @@ class TableNetworks(Networks):
         return self._latents.draw(batch)
 
     def draw_labels(self, batch: int) -> tf.Tensor:
-        """Gives labels of no width."""
+        """Makes labels of no width."""
         return tf.zeros([batch, 0])
 
     def generate(self, inputs: Inputs, labels: tf.Tensor) -> tf.Tensor:
-        """Gives dense rows, ones and zeros."""
+        """Draws dense rows, ones and zeros."""
         return self._generator.rows(*inputs)
 
     def score(self, content: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
@@ -207,6 +273,7 @@ class Perceptrons(TableNetworks):
         if noisy_features is not None:
             self._score = lambda rows: tf.squeeze(noisy_features(critic.features(rows)) @ critic.weights[-1], axis=1)
 
-    def make_sampler(self) -> MlpSampler:
-        """Gives the generator's weights as plain arrays."""
-        return MlpSampler(weights=tuple(weight.numpy() for weight in self.generator_weights), spans=self._spans)
+    def make_sampler(self, weights: Sequence[tf.Variable] = ()) -> MlpSampler:
+        """Takes the generator's weights, or means of them, out as plain arrays."""
+        arrays = tuple(weight.numpy() for weight in weights or self.generator_weights)
+        return MlpSampler(weights=arrays, spans=self._spans)

@@ -12,9 +12,11 @@ import numpy.typing as npt
 
 from dpwgan.critic.sampler import MlpSampler
 from dpwgan.critic.settings import DpWganSettings
+from dpwgan.critic.weights import refuse_unless_finite
 from dpwgan.images.grid import LEAST_SIDE, find_images
 from dpwgan.methods.base import Run
-from dpwgan.methods.published.image_samplers import ConvSampler
+from dpwgan.methods.published.game import train_plainly
+from dpwgan.methods.published.samplers import ConvSampler
 from dpwgan.plan import Cost, Part, Plan, Terms
 from dpwgan.privacy.accountants.moments import MOMENTS
 from dpwgan.privacy.calibrate import noise_multiplier_for
@@ -35,7 +37,7 @@ LAYER_NOISE = math.sqrt(0.5)
 BATCH = 100
 MICROBATCHES = 50
 GENERATOR_CLIP = 1.5
-RATE, MEAN_MEMORY, SQUARE_MEMORY = 2e-4, 0.5, 0.999
+RATE, MEMORIES = 2e-4, (0.5, 0.999)
 # The paper takes 11,000 steps, 10 to 12 hours on a GPU of its time; these end in minutes on two cores.
 _PUBLISHED_STEPS = 2_000
 _PUBLISHED_IMAGE_STEPS = 300
@@ -177,8 +179,7 @@ def provable_epsilon(
 
 def fit_published(plan: PublishedDesign, run: Run) -> MlpSampler | ConvSampler:
     """Trains both networks, of a table or of images with convolutions. Privacy: none; each read is noted before it."""
-    from dpwgan.critic.latents import LatentSource
-    from dpwgan.critic.mlp import MlpGenerator
+    from dpwgan.critic.generators import LatentSource, MlpGenerator
     from dpwgan.methods.published.networks import ImageNetworks
 
     encoded, settings, rng = run.rows.own, plan.networks, run.model
@@ -200,8 +201,8 @@ def train_published_table(
     encoded: EncodedTable, plan: PublishedDesign, run: Run, *, generator: Any, latents: Any
 ) -> tuple[npt.NDArray[np.float32], ...]:
     """Trains a generator against a perceptron, and gives its weights. Each step is noted before it reads rows."""
+    from dpwgan.methods.published.discriminators import NoisyDiscriminator
     from dpwgan.methods.published.networks import TableNetworks
-    from dpwgan.methods.published.noisy import NoisyDiscriminator
 
     hidden = plan.networks.hidden_critic
     discriminator = NoisyDiscriminator(
@@ -214,26 +215,21 @@ def train_published_table(
 
 
 def _train(networks: Networks, plan: PublishedDesign, run: Run) -> tuple[npt.NDArray[np.float32], ...]:
-    from dpwgan.critic.finite import refuse_unless_finite
-    from dpwgan.methods.published.plain_loop import train_plainly
     from dpwgan.methods.published.published_steps import PublishedSteps
 
     steps = PublishedSteps(
         networks,
         microbatches=plan.microbatches,
         microbatch=plan.batch // plan.microbatches,
-        l2_clip_norm=GENERATOR_CLIP,
-        learning_rate=RATE,
-        mean_memory=MEAN_MEMORY,
-        square_memory=SQUARE_MEMORY,
+        noise_multiplier=plan.noise_multiplier,
+        noise_rng=run.ledger.lend_streams(GENERATOR_LABEL).noise,
     )
-    noise = run.ledger.lend_streams(GENERATOR_LABEL).noise
     train_plainly(
         label=GENERATOR_LABEL,
         records=plan.shape.records,
         batch_size=plan.batch,
         steps=plan.steps,
-        critic_step=lambda rows: steps(rows, noise_rng=noise, noise_multiplier=plan.noise_multiplier),
+        critic_step=steps,
         ledger=run.ledger,
         progress=run.progress,
     )

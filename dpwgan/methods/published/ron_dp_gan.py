@@ -4,49 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from dpwgan.critic.plan import CRITIC_LABEL, plan_beside
 from dpwgan.critic.settings import DpWganSettings
-from dpwgan.errors import DpwganError, UsageError
 from dpwgan.gaussians.projected_gaussian import ClassSampler
 from dpwgan.images.basis import CosineSpace
 from dpwgan.images.grid import find_images
 from dpwgan.images.sampler import GaussianImages
 from dpwgan.methods.base import Run
 from dpwgan.methods.published.dp_gan import (
-    MOST_DIMENSION,
     DpGanDesign,
     complete_settings,
-    generate_few,
+    lay_out_game,
     lay_out_space,
     make_discriminator,
     refuse_nothing_to_train_on,
-    seen_shape,
 )
-from dpwgan.methods.published.image_samplers import SmoothSampler
 from dpwgan.methods.published.published_gan import PublishedDesign, plan_published, train_published_table
-from dpwgan.methods.published.refined_table import RefinedTable
+from dpwgan.methods.published.samplers import RefinedTable, SmoothSampler
 from dpwgan.methods.ron_gauss import (
+    MOST_DIMENSION,
     RonGaussDesign,
     RonGaussImageDesign,
-    get_factors,
-    lay_out_releases,
+    lay_out_gaussians,
     measure_gaussians,
-    share_out,
 )
-from dpwgan.methods.settings import DpGanSettings, RonDpGanSettings, RonGaussSettings
+from dpwgan.methods.settings import RonDpGanSettings, RonGaussSettings
 from dpwgan.plan import Cost, Plan, Terms
 from dpwgan.privacy.accountants.moments import MOMENTS
 from dpwgan.privacy.journal import Arrays
 from dpwgan.privacy.release import Release
 from dpwgan.table.encoded import EncodedTable, TableShape
 from dpwgan.table.saved import pack_model, unpack_model
-
-if TYPE_CHECKING:
-    pass
 
 # Of a budget the prior gets this share, in units of rho, and of that the counts, or means, theirs: see docs/dp-gan.md.
 _TABLE_SHARES = (0.6, 1.0 - 0.6)
@@ -125,22 +117,18 @@ class RonDpGan:
             prior = _lay_out_prior(shape, scale=choice.noise, share=1.0)
             networks = DpWganSettings(**settings.training)
             return plan_published(shape, terms, networks=networks, prior_share=share, prior=prior)
-        space = lay_out_space(shape, settings)
-        defaults = {name: value for name, value in _SETTINGS.items() if name != "steps" or not _counts_epochs(settings)}
-        if space is None:
-            defaults["hidden_critic"] = _TABLE_HIDDEN
-        chosen = {**defaults, **settings.training}
-        training = complete_settings(replace(settings, training=chosen), shape, space)
+        space, seen = lay_out_space(shape, settings)
+        defaults = _SETTINGS if space is not None else {**_SETTINGS, "hidden_critic": _TABLE_HIDDEN}
         steps = plan_beside(
-            seen_shape(shape, space),
+            seen,
             terms,
-            settings=training,
+            settings=complete_settings(settings, shape, space, **defaults),
             share=1.0 - share,
             others=lambda scale: _lay_out_prior(shape, scale=scale, share=share).releases,
         )
         design = RonDpGanDesign(
             prior=_lay_out_prior(shape, scale=steps.choice.noise, share=share),
-            game=DpGanDesign(settings=settings, steps=generate_few(steps.design, space), space=space),
+            game=lay_out_game(settings, steps.design, space),
             prior_share=share,
         )
         return Plan(design=design, shape=shape, choice=steps.choice)
@@ -154,97 +142,59 @@ class RonDpGan:
         from dpwgan.critic.device import on_device
 
         with on_device(run.device, threads=run.threads):
-            if isinstance(plan.design.prior, RonGaussImageDesign):
-                return _fit_images(plan.design, run)
-            return _fit_table(plan.design, run)
-
-
-def _counts_epochs(settings: DpGanSettings) -> bool:
-    return settings.training.get("epochs") is not None
+            return _fit(plan.design, run)
 
 
 def _lay_out_prior(shape: TableShape, *, scale: float, share: float) -> RonGaussDesign | RonGaussImageDesign:
     """Lays out the prior's releases at a noise scale of the whole."""
     shares = [share * part for part in (_TABLE_SHARES if find_images(shape) is None else _IMAGE_SHARES)]
-    events = share_out(scale, shares=shares, factors=get_factors(shape, _PRIOR_SETTINGS))
-    return lay_out_releases(shape, settings=_PRIOR_SETTINGS, events=events)
-
-
-_PRIOR = "prior"
+    return lay_out_gaussians(shape, settings=_PRIOR_SETTINGS, shares=shares, scale=scale)
 
 
 def _quiet(done: int, of: int, epsilon: float) -> None:
     """Stands for the progress of the prior, which is over in seconds."""
 
 
-def _fit_images(plan: RonDpGanDesign | PublishedDesign, run: Run) -> SmoothSampler:
-    from dpwgan.critic.latents import LatentSource
-    from dpwgan.critic.private_game import play
-    from dpwgan.methods.published.smooth_images import SmoothGenerator
-
-    encoded, ledger, rng, images = run.rows.own, run.ledger, run.model, plan.prior
-    if not isinstance(images, RonGaussImageDesign):
-        raise DpwganError("Internal error: a prior of images was planned for a table.")
-
-    def release_prior() -> Arrays:
-        return pack_model(measure_gaussians(images, replace(run, progress=_quiet)))
-
-    prior = unpack_model(ledger.keep(_PRIOR, release_prior), GaussianImages.load)
-    latent = prior.latent
-    # As published, the discriminator sees every pixel.
-    space = (plan.game.space if isinstance(plan, RonDpGanDesign) else None) or lay_out_all(images.shape)
-    training = plan.game.steps.settings if isinstance(plan, RonDpGanDesign) else plan.networks
-    generator = SmoothGenerator(space, latent=latent, hidden=training.hidden_generator, prior=prior, rng=rng)
-    latents = LatentSource(latent=latent, width=sum(span.width for span in space.point_spans), rng=rng)
-    points = space.to_points(encoded)
-    networks: dict[str, Any] = {"generator": generator, "latents": latents}
-    told: dict[str, Any] = {"ledger": ledger, "progress": run.progress}
-    if isinstance(plan, RonDpGanDesign):
-        steps = ledger.open(CRITIC_LABEL)
-        discriminator, update = make_discriminator(plan.game.steps, space, rng=rng, secrets=steps.secrets)
-        weights = play(points, plan.game.steps, critic=discriminator, steps=steps, update=update, **networks, **told)
-    else:
-        weights = train_published_table(points, plan, run, **networks)
-    return generator.to_sampler(weights)
-
-
-def lay_out_all(shape: TableShape) -> CosineSpace:
-    """Gives the space of all pixels' worth of coordinates, as many as a network may see. Privacy: public facts only."""
-    grid = find_images(shape)
-    if grid is None:
-        raise UsageError("the table is no table of images")
-    return CosineSpace(grid=grid, most=min(len(grid.sources), MOST_DIMENSION))
-
-
-def _fit_table(plan: RonDpGanDesign | PublishedDesign, run: Run) -> RefinedTable:
-    from dpwgan.critic.private_game import play
-    from dpwgan.critic.tensor_mixture import CodeSource
-    from dpwgan.methods.published.table_refiner import TableRefiner
+def _fit(plan: RonDpGanDesign | PublishedDesign, run: Run) -> RefinedTable | SmoothSampler:
+    from dpwgan.critic.generators import CodeSource, LatentSource
+    from dpwgan.critic.loop import play
+    from dpwgan.methods.published.generators import SmoothGenerator, TableRefiner
 
     encoded, ledger, rng = run.rows.own, run.ledger, run.model
-    if not isinstance(plan.prior, RonGaussDesign):
-        raise DpwganError("Internal error: a prior of a table was planned for images.")
-    releases = plan.prior
+    prior: Any = plan.prior
+    game = plan.game if isinstance(plan, RonDpGanDesign) else None
+    hidden = (plan.networks if isinstance(plan, PublishedDesign) else plan.game.steps.settings).hidden_generator
 
     def release_prior() -> Arrays:
-        return pack_model(measure_gaussians(releases, replace(run, progress=_quiet)))
+        return pack_model(measure_gaussians(prior, replace(run, progress=_quiet)))
 
-    prior = unpack_model(ledger.keep(_PRIOR, release_prior), ClassSampler.load)
-    training = plan.game.steps.settings if isinstance(plan, RonDpGanDesign) else plan.networks
-    generator = TableRefiner(prior, rows=_ROWS, hidden=training.hidden_generator, rng=rng)
-    groups = EncodedTable(
-        codes=prior.models[0].coarsening.to_groups(encoded),
-        numbers=np.zeros((encoded.records, 0), np.float32),
-        spans=generator.spans,
-    )
-    shape = groups.shape
-    latents = CodeSource(codes=_ROWS, width=shape.width, rng=rng)
-    networks: dict[str, Any] = {"generator": generator, "latents": latents}
-    told: dict[str, Any] = {"ledger": ledger, "progress": run.progress}
-    if isinstance(plan, RonDpGanDesign):
-        game, steps = replace(plan.game.steps, shape=shape), ledger.open(CRITIC_LABEL)
-        discriminator, _ = make_discriminator(game, None, rng=rng, secrets=steps.secrets)
-        weights = play(groups, game, critic=discriminator, steps=steps, **networks, **told)
+    released = ledger.keep("prior", release_prior)
+    space: CosineSpace | None = None
+    generator: SmoothGenerator | TableRefiner
+    latents: LatentSource
+    if isinstance(prior, RonGaussImageDesign):
+        images = unpack_model(released, GaussianImages.load)
+        # As published, the discriminator sees every pixel.
+        everything = CosineSpace(grid=prior.grid, most=min(len(prior.grid.sources), MOST_DIMENSION))
+        space = everything if game is None or game.space is None else game.space
+        generator = SmoothGenerator(space, latent=images.latent, hidden=hidden, prior=images, rng=rng)
+        rows = space.to_points(encoded)
+        latents = LatentSource(latent=images.latent, width=rows.shape.width, rng=rng)
     else:
-        weights = train_published_table(groups, plan, run, **networks)
+        table = unpack_model(released, ClassSampler.load)
+        generator = TableRefiner(table, rows=_ROWS, hidden=hidden, rng=rng)
+        rows = EncodedTable(
+            codes=table.models[0].coarsening.to_groups(encoded),
+            numbers=np.zeros((encoded.records, 0), np.float32),
+            spans=generator.spans,
+        )
+        latents = CodeSource(codes=_ROWS, width=rows.shape.width, rng=rng)
+    networks: dict[str, Any] = {"generator": generator, "latents": latents}
+    if isinstance(plan, PublishedDesign):
+        weights = train_published_table(rows, plan, run, **networks)
+    else:
+        training, steps = replace(plan.game.steps, shape=rows.shape), ledger.open(CRITIC_LABEL)
+        critic, update = make_discriminator(training, space, rng=rng, secrets=steps.secrets)
+        networks |= {"critic": critic, "update": update, "steps": steps}
+        weights = play(rows, training, **networks, ledger=ledger, progress=run.progress)
     return generator.to_sampler(weights)

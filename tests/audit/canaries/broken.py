@@ -71,11 +71,11 @@ def broken_clip(twin: str) -> Iterator[None]:
     if twin not in CLIPS:
         raise KeyError(twin)
     from dpwgan.critic.private_step import FusedStep
-    from dpwgan.methods.published import gradient_penalty_step
+    from dpwgan.methods.published import gradient_penalty
 
     with (
         mock.patch.object(FusedStep, "clipped_sums", _make_sums(FusedStep.clipped_sums, twin)),
-        mock.patch.object(gradient_penalty_step, "clip_and_sum", _make_clip(gradient_penalty_step.clip_and_sum, twin)),
+        mock.patch.object(gradient_penalty, "clip_and_sum", _make_clip(gradient_penalty.clip_and_sum, twin)),
     ):
         yield
 

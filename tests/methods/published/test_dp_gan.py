@@ -8,13 +8,16 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from dpwgan.critic.private_step import FusedStep
 from dpwgan.errors import PrivacyError, UsageError
-from dpwgan.methods.published.dp_gan import DpGan
-from dpwgan.methods.published.image_samplers import SmoothSampler
+from dpwgan.methods.published.dp_gan import DpGan, make_discriminator
+from dpwgan.methods.published.generators import SmoothGenerator, TableRefiner
 from dpwgan.methods.published.published_gan import GENERATOR_CLIP, count_microbatches, provable_epsilon
-from dpwgan.methods.published.refined_table import RefinedTable
+from dpwgan.methods.published.published_steps import PublishedSteps
 from dpwgan.methods.published.ron_dp_gan import RonDpGan
+from dpwgan.methods.published.samplers import RefinedTable, SmoothSampler, draw_groups
 from dpwgan.methods.registry import get_method
+from dpwgan.privacy.accountants.moments import MOMENTS
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.events import Gaussian, PoissonGaussian, Unprotected, gaussian
 from dpwgan.privacy.ledger import Ledger
@@ -45,9 +48,6 @@ def make_plan(name: str, shape: TableShape, **more: Any) -> Any:
 
 @pytest.mark.parametrize("images", [False, True])
 def test_step_moves_by_the_clip_norm_at_most_when_a_record_is_taken_out_wherever_it_is_in_the_batch(images):
-    from dpwgan.critic.private_step import FusedStep
-    from dpwgan.methods.published.dp_gan import make_discriminator
-
     encoded, shape = make_images(80, side=8) if images else (make_table(80), make_table(80).shape)
     made = make_plan("dp-gan", shape, l2_clip_norm=0.01, **(FAST if images else OF_TABLES)).design
     steps, rng = make_steps(made.steps), np.random.default_rng(0)
@@ -129,8 +129,6 @@ def test_published_run_states_nothing_when_the_generator_has_the_noise(name, kin
 
 @pytest.mark.parametrize(("noise", "steps", "microbatches"), [(1.1, 50, 50), (40.0, 3, 2), (300.0, 10, 5)])
 def test_provable_epsilon_is_an_upper_bound_when_compared_with_the_exact_curve(noise, steps, microbatches):
-    from dpwgan.privacy.accountants.moments import MOMENTS
-
     delta = 1e-5
     found = provable_epsilon(noise, steps=steps, microbatches=microbatches, delta=delta)
     assert found is not None
@@ -150,9 +148,6 @@ def test_provable_epsilon_is_an_upper_bound_when_compared_with_the_exact_curve(n
 
 def test_sum_of_the_generators_microbatches_moves_by_twice_its_bound_when_the_discriminator_turns_round():
     """What makes the published epsilon wrong: one record may turn the discriminator, and with it all gradients."""
-    import tensorflow as tf
-
-    from dpwgan.methods.published.published_steps import PublishedSteps
 
     class Turned:
         generator_weights = (tf.Variable(tf.ones(3)),)
@@ -171,8 +166,9 @@ def test_sum_of_the_generators_microbatches_moves_by_twice_its_bound_when_the_di
             return self.critic_weights[0] * tf.reduce_sum(content - 1.0, axis=1)
 
     networks: Any = Turned()
-    rates: dict[str, Any] = {"learning_rate": 1e-3, "mean_memory": 0.5, "square_memory": 0.999}
-    steps = PublishedSteps(networks, microbatches=5, microbatch=2, l2_clip_norm=1.5, **rates)
+    steps = PublishedSteps(
+        networks, microbatches=5, microbatch=2, noise_multiplier=1.0, noise_rng=np.random.default_rng(0)
+    )
     here = steps.clipped_sum().numpy()
     networks.critic_weights[0].assign([-100.0])
     there = steps.clipped_sum().numpy()
@@ -186,8 +182,6 @@ def test_microbatches_are_fifty_when_a_batch_has_a_hundred_rows():
 
 
 def test_ron_dp_gan_starts_as_its_prior_when_nothing_has_been_learnt():
-    import tensorflow as tf
-
     encoded, shape = make_images(80, side=8)
     fitted, _, _ = fit("ron-dp-gan", encoded, make_plan("ron-dp-gan", shape, **FAST))
     assert isinstance(fitted, SmoothSampler)
@@ -203,19 +197,11 @@ def test_ron_dp_gan_starts_as_its_prior_when_nothing_has_been_learnt():
     refined, _, _ = fit("ron-dp-gan", table, make_plan("ron-dp-gan", table.shape, **OF_TABLES))
     assert isinstance(refined, RefinedTable)
     still = RefinedTable(prior=refined.prior, weights=tuple(np.zeros_like(weight) for weight in refined.weights))
-    from dpwgan.methods.published.refined_table import draw_groups
-
     groups = draw_groups(refined.prior, 50, rng=np.random.default_rng(4))
     np.testing.assert_array_equal(still.refine(groups), groups)
-    del tf
 
 
 def test_samplers_agree_with_the_networks_when_weights_and_draws_are_the_same():
-    import tensorflow as tf
-
-    from dpwgan.methods.published.smooth_images import SmoothGenerator
-    from dpwgan.methods.published.table_refiner import TableRefiner
-
     encoded, shape = make_images(80, side=8)
     fitted, _, _ = fit("ron-dp-gan", encoded, make_plan("ron-dp-gan", shape, **FAST))
     generator = SmoothGenerator(fitted.space, latent=5, hidden=(8,), prior=fitted.prior, rng=np.random.default_rng(0))

@@ -1,4 +1,4 @@
-"""Real rows, generated rows and scores of both kinds of networks."""
+"""Real rows, generated rows and scores of networks."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,8 @@ from scipy import stats
 
 from dpwgan.critic.reference_step import densify
 from dpwgan.critic.sampler import MlpSampler
-from dpwgan.methods.published.image_samplers import ConvSampler
+from dpwgan.methods.published.networks import QuadraticCritic
+from dpwgan.methods.published.samplers import ConvSampler
 from tests.critic.games import SHARES, make_networks
 from tests.critic.tables import make_encoded
 from tests.methods.images import make_images
@@ -50,3 +51,17 @@ def test_labels_fit_the_shares_when_drawn_on_the_device():
 def test_sampler_is_of_its_kind_when_the_game_is_over():
     assert isinstance(make_networks("images").make_sampler(), ConvSampler)
     assert isinstance(make_networks("table").make_sampler(), MlpSampler)
+
+
+def test_score_is_a_vector_and_a_matrix_of_the_point_when_counted_by_a_loop():
+    rng = np.random.default_rng(2)
+    critic = QuadraticCritic(dimension=4, classes=3)
+    assert all(not weight.numpy().any() for weight in critic.weights)
+    for weight in critic.weights:
+        weight.assign(rng.standard_normal(weight.shape))
+    vectors, matrix = (weight.numpy() for weight in critic.weights)
+    points = rng.standard_normal((6, 4)).astype(np.float32)
+    classes = rng.integers(0, 3, 6)
+    found = critic.score(tf.constant(points), tf.one_hot(classes, 3)).numpy()
+    for point, label, score in zip(points, classes, found, strict=True):
+        np.testing.assert_allclose(score, vectors[label] @ point + 0.35 * point @ matrix @ point, rtol=1e-4, atol=1e-5)

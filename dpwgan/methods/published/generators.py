@@ -1,24 +1,24 @@
-"""Generators of images in few coordinates: perceptrons of latents and a label, which add up smooth pictures.
+"""Generators of images in few coordinates, which add up smooth pictures, and of a table's rows, refined.
 
 Pixels are cut to [0, 1] as they are when rows are written; gradients pass through the cut.
 """
 
 import math
 from collections.abc import Sequence
-from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from dpwgan.critic.heads import draw_one_hot
+from dpwgan.critic.generators import LAST_LAYER_SCALE, apply_hidden, draw_one_hot, draw_perceptron, split_spans
+from dpwgan.gaussians.projected_gaussian import ClassSampler
 from dpwgan.images.basis import CENTRE, LENGTH, CosineSpace, SmoothFrame
 from dpwgan.images.sampler import GaussianImages
-from dpwgan.methods.published.image_samplers import SmoothSampler
+from dpwgan.marginals.groups import lay_out_groups
+from dpwgan.methods.published.samplers import KEPT, RefinedTable, SmoothSampler, draw_groups
 
 # What the first images are like without a prior: gray, and this far from it, in amplitudes.
 _FIRST_STDDEV = 0.5
-_LAST_LAYER_SCALE = 0.01
 # In points of a frame: a full picture is 10 away from a black one.
 _FIRST_POINTS_STDDEV = 2.0
 
@@ -62,7 +62,7 @@ class LabelledImages:
             tf.Variable(np.asarray(centre, np.float32)),
         ]
 
-    def points(self, latents: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
+    def generate(self, latents: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
         """Draws a batch of points. Shapes: (b, latent) and one-hot (b, classes) to (b, dimension)."""
         kernel, bias, last, offset = self.weights
         hidden = tf.nn.relu(tf.concat([latents, labels], axis=1) @ kernel + bias)
@@ -98,25 +98,16 @@ class SmoothGenerator:
         if prior is not None:
             self._locations, self._spreads, self._loadings = (tf.constant(part, tf.float32) for part in prior.weights)
         sizes = [self.latent + space.grid.classes, *hidden, space.dimension]
-        self.weights: list[tf.Variable] = [tf.Variable(np.log(np.maximum(shares, 1e-6)).astype(np.float32))]
-        for layer, (inputs, outputs) in enumerate(pairwise(sizes)):
-            kernel = rng.standard_normal((inputs, outputs), dtype=np.float32)
-            if layer < len(hidden):
-                kernel *= np.float32(math.sqrt(2.0 / inputs))
-            elif prior is None:
-                kernel *= np.float32(_FIRST_STDDEV / math.sqrt(inputs))
-            else:
-                kernel *= np.float32(_LAST_LAYER_SCALE)
-            self.weights += [tf.Variable(kernel), tf.Variable(np.zeros(outputs, np.float32))]
+        last = _FIRST_STDDEV / math.sqrt(sizes[-2]) if prior is None else LAST_LAYER_SCALE
+        logits = tf.Variable(np.log(np.maximum(shares, 1e-6)).astype(np.float32))
+        self.weights = [logits, *draw_perceptron(sizes, last=last, rng=rng)]
 
     def rows(self, latents: tf.Tensor, uniforms: tf.Tensor) -> tf.Tensor:
         """Draws a batch of points. Shapes: (b, latent), (b, classes or more) to (b, features + classes)."""
         classes = self.space.grid.classes
         logits = tf.tile(self.weights[0][tf.newaxis], [tf.shape(latents)[0], 1])
         label = draw_one_hot(logits, uniforms[:, :classes])
-        activation = tf.concat([latents, label], axis=1)
-        for kernel, bias in zip(self.weights[1:-2:2], self.weights[2:-2:2], strict=True):
-            activation = tf.nn.relu(activation @ kernel + bias)
+        activation = apply_hidden(self.weights[1:], tf.concat([latents, label], axis=1))
         pixels = (activation @ self.weights[-2] + self.weights[-1]) @ self._drawing
         if self._prior is None:
             pixels += CENTRE
@@ -156,3 +147,45 @@ class SmoothGenerator:
             placed = tf.reshape(label[:, :, tf.newaxis] * latents[:, tf.newaxis], [-1, classes * self.latent])
             bent = placed @ tf.reshape(self._loadings, [classes * self.latent, -1])
         return label @ self._locations + (label @ self._spreads) * bent
+
+
+class TableRefiner:
+    """Takes rows of the prior, and adds a perceptron's logits to those of their cells; the largest of each column wins.
+
+    Privacy: sees releases alone. Shapes: `weights` as `RefinedTable` has them.
+    """
+
+    def __init__(self, prior: ClassSampler, *, rows: int, hidden: Sequence[int], rng: np.random.Generator) -> None:
+        """Draws `rows` rows of the prior to learn on, and the first weights: all rows are the prior's own."""
+        self._prior = prior
+        parts = prior.models[0].coarsening
+        sizes = [part.size for part in parts.parts]
+        self.spans = lay_out_groups([attribute.column for attribute in parts.attributes], sizes)
+        self._groups = tf.constant(draw_groups(prior, rows, rng=rng))
+        widths = [sum(sizes), *hidden, sum(sizes)]
+        self.weights = draw_perceptron(widths, last=LAST_LAYER_SCALE, active=len(sizes), rng=rng)
+
+    def rows(self, latents: tf.Tensor, uniforms: tf.Tensor) -> tf.Tensor:
+        """Draws rows, hard forwards and soft backwards. Shapes: (b,) numbers of rows of the prior to (b, width)."""
+        del uniforms  # the prior's draw is all the chance there is
+        pieces = []
+        for span, piece in zip(self.spans, split_spans(self._logits(latents), self.spans), strict=True):
+            soft = tf.nn.softmax(piece)
+            pieces.append(soft + tf.stop_gradient(tf.one_hot(tf.argmax(piece, axis=1), span.width) - soft))
+        return tf.concat(pieces, axis=1)
+
+    def cells(self, latents: tf.Tensor, uniforms: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Draws the same rows as encoded ones. Shapes: as `rows`, to codes (b, columns) and no numbers, (b, 0)."""
+        del uniforms
+        pieces = split_spans(self._logits(latents), self.spans)
+        codes = tf.stack([tf.argmax(piece, axis=1, output_type=tf.int32) for piece in pieces], axis=1)
+        return codes, tf.zeros([tf.shape(codes)[0], 0])
+
+    def _logits(self, latents: tf.Tensor) -> tf.Tensor:
+        groups = tf.gather(self._groups, latents)
+        one_hot = tf.concat([tf.one_hot(groups[:, span.source], span.width) for span in self.spans], axis=1)
+        return KEPT * one_hot + apply_hidden(self.weights, one_hot) @ self.weights[-2] + self.weights[-1]
+
+    def to_sampler(self, weights: Sequence[npt.NDArray[np.float32]]) -> RefinedTable:
+        """Gives the sampler with these weights."""
+        return RefinedTable(prior=self._prior, weights=tuple(weights))

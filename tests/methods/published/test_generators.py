@@ -5,10 +5,10 @@ import pytest
 import tensorflow as tf
 
 from dpwgan.images.basis import REACH, SmoothFrame
-from dpwgan.methods.published.image_samplers import LabelledSampler
-from dpwgan.methods.published.smooth_images import LabelledImages
+from dpwgan.methods.published.generators import LabelledImages
+from dpwgan.methods.published.samplers import LabelledSampler
 from tests.images.test_grid import make_grid
-from tests.methods.published.test_conv_generator import SHARES, draw_input
+from tests.methods.published.test_convolutions import SHARES, draw_input
 
 DIMENSION = 6
 
@@ -51,7 +51,7 @@ def test_generator_and_sampler_draw_the_same_pictures_when_they_have_the_same_we
     assert pixels.min() == 0
     assert pixels.max() == 1
     centre = make_frame(image).to_points(np.full((1, np.prod(image)), 0.4))[0]
-    known = generator.points(tf.constant(latents), tf.constant(labels)).numpy() + centre
+    known = generator.generate(tf.constant(latents), tf.constant(labels)).numpy() + centre
     np.testing.assert_allclose(sampler.frame.to_points(pixels), known, rtol=1e-3, atol=1e-4)
     (rows,) = sampler.sample(20, rng=np.random.default_rng(2))
     assert rows.numbers.shape == (20, np.prod(image))
@@ -63,5 +63,5 @@ def test_gradients_pass_through_the_cut_when_pixels_leave_the_range():
     generator.weights[-1].assign(100.0 * tf.ones(DIMENSION))
     latents, labels = draw_input(6)
     with tf.GradientTape() as tape:
-        total = tf.reduce_sum(generator.points(tf.constant(latents), tf.constant(labels)))
+        total = tf.reduce_sum(generator.generate(tf.constant(latents), tf.constant(labels)))
     assert np.abs(tape.gradient(total, generator.weights[-1]).numpy()).min() > 0

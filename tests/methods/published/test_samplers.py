@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import asdict
-from typing import Any
 
 import numpy as np
 import pytest
@@ -11,12 +10,12 @@ from scipy import stats
 from dpwgan.app.saved_model import load_synthesizer
 from dpwgan.errors import InputError
 from dpwgan.images.basis import CosineSpace
-from dpwgan.methods.published.image_samplers import SmoothSampler
-from dpwgan.table.encoded import EncodedTable
+from dpwgan.methods.published.samplers import SmoothSampler
+from tests.critic.test_sampler import sample
 from tests.images.test_grid import make_grid
-from tests.methods.published import test_conv_generator as test_conv
-from tests.methods.published import test_labelled_images
-from tests.methods.published.test_conv_generator import SHARES
+from tests.methods.published import test_convolutions as test_conv
+from tests.methods.published import test_generators
+from tests.methods.published.test_convolutions import SHARES
 
 FALSE_ALARM = 1e-6
 
@@ -30,23 +29,14 @@ def make_smooth(image: tuple[int, int, int] = (8, 9, 1)) -> SmoothSampler:
     return SmoothSampler(grid=space.grid, shares=SHARES, weights=(logits, *drawn), dimension=most)
 
 
-KINDS = [test_conv.make_sampler, test_labelled_images.make_sampler, make_smooth]
+KINDS = [test_conv.make_sampler, test_generators.make_sampler, make_smooth]
 every_kind = pytest.mark.parametrize("make_sampler", KINDS, ids=["convolutions", "labelled", "smooth"])
-
-
-def gather(sampler: Any, records: int, *, chunk: int) -> EncodedTable:
-    parts = list(sampler.sample(records, rng=np.random.default_rng(5), chunk=chunk))
-    return EncodedTable(
-        codes=np.concatenate([part.codes for part in parts]),
-        numbers=np.concatenate([part.numbers for part in parts]),
-        spans=parts[0].spans,
-    )
 
 
 @pytest.mark.statistical
 @every_kind
 def test_labels_fit_the_shares_when_counted_by_chi_square(make_sampler):
-    drawn = gather(make_sampler(), 5_001, chunk=1_000)
+    drawn = sample(make_sampler(), 5_001, seed=5, chunk=1_000)
     assert drawn.records == 5_001
     assert drawn.numbers.shape == (5_001, 72)
     counts = np.bincount(drawn.codes[:, 0], minlength=3)

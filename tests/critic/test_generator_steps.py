@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from dpwgan.critic.anchored_step import AnchoredStep
 from dpwgan.critic.critic import Critic
+from dpwgan.critic.generator_steps import AnchoredStep
+from dpwgan.critic.generators import CodeSource, TensorMixture
 from dpwgan.critic.plan import TrainingDesign
-from dpwgan.critic.tensor_mixture import CodeSource, TensorMixture
 from dpwgan.marginals.groups import GroupLayout, lay_out_groups
 from dpwgan.marginals.measurements import MeasuredMarginals
 from dpwgan.table.encoded import TableShape

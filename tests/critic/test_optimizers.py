@@ -1,22 +1,43 @@
-"""Plain ascent, and rounds of the game without rows: what they are made of, and what they may not touch."""
+"""What moves weights after the noise: against a library, by hand, and without rows."""
 
 from typing import Any
 
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from dpwgan.critic import loop
-from dpwgan.critic.generator_round import GeneratorRound
-from dpwgan.critic.plain_ascent import PlainAscent
+from dpwgan.critic.generator_steps import GeneratorRound
+from dpwgan.critic.generators import LatentSource
+from dpwgan.critic.optimizers import Adam, PlainAscent
 from dpwgan.critic.plan import CRITIC_LABEL
 from dpwgan.critic.private_step import FusedStep
+from dpwgan.critic.weights import pack_variables, unpack_variables
 from dpwgan.methods.published.dp_gan import make_discriminator
+from dpwgan.methods.published.generators import SmoothGenerator
 from dpwgan.table.encoded import EncodedTable
 from tests.critic.tables import make_steps
 from tests.ledgers import open_for_plan
 from tests.methods.images import make_images
+from tests.methods.published.test_discriminators import flat
 from tests.methods.published.test_dp_gan import make_plan
-from tests.methods.published.test_noisy import flat
+
+
+@pytest.mark.parametrize("betas", [(0.0, 0.9), (0.5, 0.999)])
+def test_adam_moves_weights_as_another_library_does_when_the_gradients_are_the_same(betas):
+    rng = np.random.default_rng(1)
+    first = [rng.standard_normal((3, 4)).astype(np.float32), rng.standard_normal(4).astype(np.float32)]
+    mine, known = ([tf.Variable(weight) for weight in first] for _ in range(2))
+    adam = Adam(mine, learning_rate=0.01, memories=betas)
+    library = tf.keras.optimizers.Adam(0.01, beta_1=betas[0], beta_2=betas[1], epsilon=1e-8)
+    for _ in range(20):
+        gradients = [tf.constant(rng.standard_normal(weight.shape), tf.float32) for weight in first]
+        adam.descend(gradients)
+        library.apply_gradients(zip(gradients, known, strict=True))
+    for one, other in zip(mine, known, strict=True):
+        np.testing.assert_allclose(one.numpy(), other.numpy(), rtol=1e-3, atol=1e-5)
+        assert np.abs(one.numpy()).max() > 0
+
 
 RATE = {"learning_rate": 0.01}
 
@@ -25,9 +46,6 @@ class Game:
     """A game on small images, its steps counted and its rows within reach."""
 
     def __init__(self, *, steps: int = 5, rounds: int = 3) -> None:
-        from dpwgan.critic.latents import LatentSource
-        from dpwgan.methods.published.smooth_images import SmoothGenerator
-
         encoded, shape = make_images(80, side=8)
         settings = {"steps": steps, "expected_batch_size": 40, "hidden_generator": (8,), "generator_steps": rounds}
         self.made = make_plan("dp-gan", shape, **settings)
@@ -136,8 +154,6 @@ def test_weights_are_the_same_when_rows_change_after_the_last_step_and_a_twin_th
 
 
 def test_game_goes_on_where_it_stopped_when_its_variables_are_brought_back():
-    from dpwgan.critic.weights import pack_variables, unpack_variables
-
     first, second = Game(), Game()
     first.step(np.arange(30), **RATE)
     first.round(**RATE)

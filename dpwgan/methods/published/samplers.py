@@ -1,22 +1,32 @@
-"""The trained generators of images as plain arrays: numpy alone, so that sampling needs no TensorFlow."""
+"""Trained generators as plain arrays: numpy alone, so that sampling needs no TensorFlow."""
 
 import functools
+import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from dpwgan.critic.sampler import draw_categories
+from dpwgan.critic.sampler import apply_hidden, draw_categories
+from dpwgan.errors import InputError
+from dpwgan.gaussians.projected_gaussian import ClassSampler
 from dpwgan.images.basis import CENTRE, CosineSpace, SmoothFrame
 from dpwgan.images.sampler import ImageSampler, Labels, Pixels
+from dpwgan.table.encoded import EncodedTable
+from dpwgan.table.saved import read_weights, reading_saved
+from dpwgan.table.storage import cut_sizes
 
 Floats = npt.NDArray[np.float32]
 
-# As in the generator, which this module must not import: TensorFlow would come with it. Tested to agree.
-_STRIDE = 2
-_GROUPS = 4
-_NORM_FLOOR = 1e-5
+STRIDE = 2
+GROUPS = 4
+"""Groups of channels that are normalised together."""
+
+NORM_FLOOR = 1e-5
+"""Added to a variance before its root is taken."""
 
 
 class _NetworkSampler(ImageSampler):
@@ -49,9 +59,7 @@ class ConvSampler(_NetworkSampler):
     def draw_images(self, latents: Floats, labels: Floats) -> Pixels:
         """Does what `ConvGenerator.images` does."""
         dense, bias, *hidden, last_bias = self.weights
-        sizes = [self.grid.shape[:2]]
-        for _ in hidden[::3]:
-            sizes.insert(0, (-(-sizes[0][0] // _STRIDE), -(-sizes[0][1] // _STRIDE)))
+        sizes = halve_sides(self.grid.shape, times=len(hidden[::3]))
         activation = np.concatenate([latents, labels], axis=1) @ dense + bias
         activation = activation.reshape(len(latents), *sizes[0], len(hidden[0]))
         for size, scale, offset, kernel in zip(sizes[1:], hidden[::3], hidden[1::3], hidden[2::3], strict=True):
@@ -104,9 +112,7 @@ class SmoothSampler(_NetworkSampler):
 
     def draw_images(self, latents: Floats, labels: Floats) -> Pixels:
         """Draws the pictures that `SmoothGenerator` gives points of."""
-        space, activation = self.space, np.concatenate([latents, labels], axis=1)
-        for kernel, bias in zip(self.weights[1:-2:2], self.weights[2:-2:2], strict=True):
-            activation = np.maximum(activation @ kernel + bias, 0.0)
+        space, activation = self.space, apply_hidden(self.weights[1:], np.concatenate([latents, labels], axis=1))
         pixels = ((activation @ self.weights[-2] + self.weights[-1]) * space.amplitudes) @ space.basis
         if self.prior is None:
             pixels += CENTRE
@@ -127,12 +133,20 @@ class SmoothSampler(_NetworkSampler):
         )
 
 
+def halve_sides(image: tuple[int, int, int], *, times: int) -> list[tuple[int, int]]:
+    """Gives an image's sides, halved so often, rounded up, and on to the sides themselves."""
+    sizes = [image[:2]]
+    for _ in range(times):
+        sizes.insert(0, (-(-sizes[0][0] // STRIDE), -(-sizes[0][1] // STRIDE)))
+    return sizes
+
+
 def _normalise(activation: Pixels) -> Pixels:
     batch, height, width, channels = activation.shape
-    grouped = activation.reshape(batch, height * width, _GROUPS, channels // _GROUPS)
+    grouped = activation.reshape(batch, height * width, GROUPS, channels // GROUPS)
     mean = grouped.mean(axis=(1, 3), keepdims=True)
     variance = np.square(grouped - mean).mean(axis=(1, 3), keepdims=True)
-    normed: Pixels = ((grouped - mean) / np.sqrt(variance + np.float32(_NORM_FLOOR))).reshape(activation.shape)
+    normed: Pixels = ((grouped - mean) / np.sqrt(variance + np.float32(NORM_FLOOR))).reshape(activation.shape)
     return normed
 
 
@@ -143,14 +157,85 @@ def _convolve_transposed(activation: Pixels, kernel: Pixels, *, size: tuple[int,
     """
     batch, height, width, _ = activation.shape
     side, _, outputs, _ = kernel.shape
-    rows, columns = (height - 1) * _STRIDE + side, (width - 1) * _STRIDE + side
+    rows, columns = (height - 1) * STRIDE + side, (width - 1) * STRIDE + side
     whole = np.zeros((batch, rows, columns, outputs), np.float32)
     for down in range(side):
         for right in range(side):
             whole[
                 :,
-                down : down + _STRIDE * (height - 1) + 1 : _STRIDE,
-                right : right + _STRIDE * (width - 1) + 1 : _STRIDE,
+                down : down + STRIDE * (height - 1) + 1 : STRIDE,
+                right : right + STRIDE * (width - 1) + 1 : STRIDE,
             ] += activation @ kernel[down, right].T
     top, left = (rows - size[0]) // 2, (columns - size[1]) // 2
     return whole[:, top : top + size[0], left : left + size[1]]
+
+
+REFINED_FILE = "refined.npz"
+
+KEPT = 2.0
+"""Logit that the prior's own group has over the others of its column before the perceptron says anything."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RefinedTable:
+    """A prior without classes, and a perceptron from one-hot groups to what is added to their logits. It holds no rows.
+
+    Shapes: `weights` alternates (inputs, outputs) matrices and (outputs,) biases.
+    """
+
+    certificate: ClassVar[None] = None
+    """A discriminator's course certifies nothing."""
+
+    prior: ClassSampler
+    weights: tuple[Floats, ...]
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Number of groups of each column."""
+        return tuple(part.size for part in self.prior.models[0].coarsening.parts)
+
+    def sample(self, records: int, *, rng: np.random.Generator, chunk: int = 16_384) -> Iterator[EncodedTable]:
+        """Draws rows in chunks. Privacy: post-processing of what was released; free, however often."""
+        model = self.prior.models[0]
+        for size in cut_sizes(records, most=chunk):
+            groups = self.refine(draw_groups(self.prior, size, rng=rng))
+            yield model.coarsening.to_encoded(groups, rng=rng)
+
+    def refine(self, groups: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int32]:
+        """Gives the groups of the largest logits. Shapes: (n, columns) to the same."""
+        one_hot = write_one_hot(groups, self.sizes)
+        logits = KEPT * one_hot + apply_hidden(self.weights, one_hot) @ self.weights[-2] + self.weights[-1]
+        ends = np.cumsum([0, *self.sizes])
+        pieces = [np.argmax(logits[:, first:last], axis=1) for first, last in itertools.pairwise(ends)]
+        refined: npt.NDArray[np.int32] = np.stack(pieces, axis=1).astype(np.int32)
+        return refined
+
+    def save(self, directory: Path) -> None:
+        """Writes prior and weights into an existing folder."""
+        self.prior.save(directory)
+        np.savez(directory / REFINED_FILE, *self.weights)
+
+    @classmethod
+    def load(cls, directory: Path) -> "RefinedTable":
+        """Reads a saved model. Raises: InputError if it is missing or damaged."""
+        prior = ClassSampler.load(directory)
+        with reading_saved():
+            weights = read_weights(directory / REFINED_FILE)
+        model = cls(prior=prior, weights=weights)
+        if len(weights) < 4 or len(weights) % 2 or weights[-1].shape != (sum(model.sizes),):
+            raise InputError("the saved generator is damaged: its weights do not fit its columns")
+        return model
+
+
+def draw_groups(prior: ClassSampler, records: int, *, rng: np.random.Generator) -> npt.NDArray[np.int32]:
+    """Draws rows of groups from a prior without classes. Shapes: (records, columns)."""
+    model = prior.models[0]
+    return model.to_groups(model.draw_points(records, rng=rng))
+
+
+def write_one_hot(groups: npt.NDArray[np.integer[Any]], sizes: tuple[int, ...]) -> Floats:
+    """Writes groups out. Shapes: (n, columns) to (n, groups of all columns)."""
+    starts = np.cumsum([0, *sizes])[:-1]
+    result = np.zeros((len(groups), sum(sizes)), np.float32)
+    np.put_along_axis(result, groups.astype(np.int64) + starts, np.float32(1.0), axis=1)
+    return result

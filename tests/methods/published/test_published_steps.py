@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from dpwgan.methods.published.loss_noise_step import BOUND_SHARE, LossNoiseSteps, clip_losses
+from dpwgan.methods.published.published_steps import BOUND_SHARE, LossNoiseSteps, clip_losses
 from tests.critic.games import make_networks
 
 
