@@ -20,7 +20,7 @@ import numpy as np
 
 from dpwgan.errors import DpwganError, InputError, OutputError, TransferError, UsageError
 from dpwgan.privacy.events import Event
-from dpwgan.privacy.journal import Arrays, Journal, Spent
+from dpwgan.privacy.journal import Arrays, Journal
 
 FORMAT = 1
 JOURNAL_FILE = "journal.json"
@@ -39,23 +39,16 @@ class Checkpoint(Journal):
       This holds as long as nobody puts an older copy of the folder in its place.
     """
 
+    keeps = True
+
     def __init__(self, folder: Path, document: dict[str, Any], lock: int) -> None:
         """Takes a folder that is locked, and what is to be in its journal; `open_checkpoint` finds both."""
+        super().__init__(document)
         self._folder = folder
         self._document = document
         self._lock: int | None = lock
         self._under_way: list[tuple[str, bool]] = []
         self._lost = {act["name"]: self._find_lost(act) for act in self._acts}
-
-    @property
-    def life(self) -> int:
-        """How many processes have worked on this run before."""
-        return int(self._document["life"])
-
-    @property
-    def spent(self) -> tuple[Spent, ...]:
-        """What earlier plans of this run charged."""
-        return tuple(map(Spent.read, self._document["spent"]))
 
     @property
     def charged(self) -> Mapping[str, int]:
@@ -99,11 +92,6 @@ class Checkpoint(Journal):
         self._lock = None
 
     # --------------------------------------------------------------------------------------------------- as a journal
-
-    @property
-    def keeps(self) -> bool:
-        """Whether anything is kept: always."""
-        return True
 
     def begin(self, name: str, *, dispensable: bool) -> None:
         """Says that the charges from here on are those of this act."""

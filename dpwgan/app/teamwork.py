@@ -14,7 +14,7 @@ from dpwgan.app.logs import LOGGER
 from dpwgan.app.planning import RunPlan
 from dpwgan.errors import DpwganError, InputError, ResourceError, UsageError
 from dpwgan.methods.base import SharedMethod
-from dpwgan.privacy.journal import Journal, ToldJournal
+from dpwgan.privacy.journal import Journal
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.table.cluster import Cluster
 from dpwgan.table.workers import LostPeerError, Team
@@ -92,7 +92,7 @@ def open_together(team: Team | None, open_journal: Callable[[], Journal]) -> Jou
     except BaseException:
         journal.close()
         raise
-    return journal if team.leads else ToldJournal(told)
+    return journal if team.leads else Journal(told)
 
 
 def agree_on_charges(team: Team | None, ledger: Ledger) -> None:

@@ -18,16 +18,22 @@ def _refuse_unless_positive(name: str, value: float) -> None:
         raise PrivacyError(f"{name} must be finite and above 0; it is {value!r}.")
 
 
-def _refuse_unless_factor(replace_one_factor: float) -> None:
-    if not 1 <= replace_one_factor <= 2:
-        raise PrivacyError(f"replace_one_factor must lie between 1 and 2; it is {replace_one_factor!r}.")
-
-
 class _Numbers:
     """An event that its name and its numbers say all about."""
 
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if name in ("epsilon", "noise_multiplier"):
+                _refuse_unless_positive(name, value)
+            elif name == "sampling_probability" and not 0 < value <= 1:
+                raise PrivacyError(f"{name} must lie above 0 and not above 1; it is {value!r}.")
+            elif name == "delta" and not 0 < value < 1:
+                raise PrivacyError(f"{name} must lie strictly between 0 and 1; it is {value!r}.")
+            elif name == "replace_one_factor" and not 1 <= value <= 2:
+                raise PrivacyError(f"{name} must lie between 1 and 2; it is {value!r}.")
+
     def describe(self) -> dict[str, str | float]:
-        """Gives the event as JSON-able pairs."""
+        """Says all of it as JSON-able pairs."""
         name = next(name for name, kind in _KINDS.items() if kind is type(self))
         return {"event": name, **vars(self)}
 
@@ -45,13 +51,6 @@ class PoissonGaussian(_Numbers):
     sampling_probability: float
     noise_multiplier: float
 
-    def __post_init__(self) -> None:
-        if not 0 < self.sampling_probability <= 1:
-            raise PrivacyError(
-                f"sampling_probability must lie above 0 and not above 1; it is {self.sampling_probability!r}."
-            )
-        _refuse_unless_positive("noise_multiplier", self.noise_multiplier)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Gaussian(_Numbers):
@@ -65,10 +64,6 @@ class Gaussian(_Numbers):
 
     noise_multiplier: float
     replace_one_factor: float = 2.0
-
-    def __post_init__(self) -> None:
-        _refuse_unless_positive("noise_multiplier", self.noise_multiplier)
-        _refuse_unless_factor(self.replace_one_factor)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,11 +99,6 @@ class StableSelection(_Numbers):
     epsilon: float
     delta: float
 
-    def __post_init__(self) -> None:
-        _refuse_unless_positive("epsilon", self.epsilon)
-        if not 0 < self.delta < 1:
-            raise PrivacyError(f"delta must lie strictly between 0 and 1; it is {self.delta!r}.")
-
 
 @dataclass(frozen=True, kw_only=True)
 class ExponentialSelection(_Numbers):
@@ -124,10 +114,6 @@ class ExponentialSelection(_Numbers):
     epsilon: float
     replace_one_factor: float = 2.0
 
-    def __post_init__(self) -> None:
-        _refuse_unless_positive("epsilon", self.epsilon)
-        _refuse_unless_factor(self.replace_one_factor)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Pure(_Numbers):
@@ -141,12 +127,8 @@ class Pure(_Numbers):
     epsilon: float
     replace_one_factor: float = 2.0
 
-    def __post_init__(self) -> None:
-        _refuse_unless_positive("epsilon", self.epsilon)
-        _refuse_unless_factor(self.replace_one_factor)
-
     def get_epsilon(self, neighboring_relation: NeighboringRelation) -> float:
-        """Gives the epsilon of one release under a relation."""
+        """The epsilon of one release under a relation."""
         replacing = neighboring_relation is NeighboringRelation.REPLACE_ONE
         return self.epsilon * (self.replace_one_factor if replacing else 1.0)
 
@@ -190,13 +172,8 @@ class PublishedClaim:
             raise PrivacyError(f"a published delta must lie strictly between 0 and 1; it is {self.delta!r}.")
 
     def describe(self) -> dict[str, str | float | None]:
-        """Gives both as JSON-able pairs."""
-        return {
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "provable_epsilon": self.provable_epsilon,
-            "source": self.source,
-        }
+        """Says both as JSON-able pairs."""
+        return dict(vars(self))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -211,7 +188,7 @@ class Unprotected:
     published: PublishedClaim | None = None
 
     def describe(self) -> dict[str, str | float]:
-        """Gives the event as JSON-able pairs."""
+        """Says it as JSON-able pairs, without what was published."""
         return {"event": "unprotected", "reason": self.reason}
 
 

@@ -11,7 +11,7 @@ import pytest
 from dpwgan.app import api
 from dpwgan.app.checkpoint import JOURNAL_FILE, Checkpoint
 from dpwgan.errors import ResourceError
-from dpwgan.privacy.journal import ToldJournal
+from dpwgan.privacy.journal import Journal
 from dpwgan.privacy.ledger import LOST
 from dpwgan.table.workers import Task, Team
 from tests.app.test_resume import add_up, charge_late
@@ -223,7 +223,7 @@ def test_check_fails_when_a_worker_charges_after_it_has_read(tmp_path: Path, mon
 def test_all_refuse_when_a_worker_forgets_what_earlier_lives_charged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ToldJournal, "charged", {})
+    monkeypatch.setattr(Journal, "charged", {})
     folder = prepare(tmp_path / "run")
     lives = live(folder, [(1, 17)], **QUERIES)
     sentence = "the workers do not agree on the plan of what is released: give all of them the same"
