@@ -36,7 +36,7 @@ class Journal:
 
     def __init__(self, told: Mapping[str, Any] | None = None) -> None:
         """Begins with no earlier lives, or with those that another journal's `describe` tells of."""
-        self._told = {"life": 0, "spent": [], "charged": {}} if told is None else told
+        self._told: Mapping[str, Any] = told or {"life": 0, "spent": [], "charged": {}}
 
     @property
     def life(self) -> int:
