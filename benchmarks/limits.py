@@ -79,8 +79,8 @@ def without_selection_error() -> Iterator[None]:
 @contextlib.contextmanager
 def with_more_codes() -> Iterator[None]:
     """Gives the last fit more codes."""
-    choose = anchor.AnchorPlan.choose_codes
-    with mock.patch.object(anchor.AnchorPlan, "choose_codes", lambda plan, width: MORE * choose(plan, width)):
+    choose = anchor.AnchorDesign.choose_codes
+    with mock.patch.object(anchor.AnchorDesign, "choose_codes", lambda plan, width: MORE * choose(plan, width)):
         yield
 
 

@@ -38,10 +38,11 @@ from dpwgan.critic.critic import LEAK, Cells, Critic, Inputs, Sums, pass_back  #
 from dpwgan.critic.critic_update import CriticUpdate  # noqa: E402
 from dpwgan.critic.latents import LatentSource  # noqa: E402
 from dpwgan.critic.mlp import MlpGenerator  # noqa: E402
-from dpwgan.critic.plan import TrainingPlan, plan_training  # noqa: E402
+from dpwgan.critic.plan import TrainingDesign, plan_training  # noqa: E402
 from dpwgan.critic.private_step import FusedStep  # noqa: E402
 from dpwgan.critic.settings import DpWganSettings  # noqa: E402
 from dpwgan.critic.tracing import compile_step  # noqa: E402
+from dpwgan.plan import Terms  # noqa: E402
 from dpwgan.privacy.budget import Budget, NeighboringRelation  # noqa: E402
 from dpwgan.privacy.noise_source import NoiseSource  # noqa: E402
 from dpwgan.privacy.poisson import sample_poisson_rows  # noqa: E402
@@ -128,7 +129,7 @@ class Parts:
     """A critic, fakes and an update of their own for each kind of step."""
 
     def __init__(
-        self, table: EncodedTable, plan: TrainingPlan, *, kind: type[Critic] = Critic, generator: bool = False
+        self, table: EncodedTable, plan: TrainingDesign, *, kind: type[Critic] = Critic, generator: bool = False
     ) -> None:
         rng = np.random.default_rng(1)
         self.table, self.plan = table, plan
@@ -193,14 +194,14 @@ class _NoGenerator:
         """Does nothing."""
 
 
-def loop(plan: TrainingPlan, step: TracedCriticStep) -> Take:
+def loop(plan: TrainingDesign, step: TracedCriticStep) -> Take:
     """Compiles steps of any kind into the loop that the product takes them in."""
     never = replace(plan, settings=replace(plan.settings, critic_steps_per_generator_step=2**30))
     take = CompiledLoop(never, critic_step=step, generator_step=_NoGenerator())
     return lambda batches: take(batches, first=0)
 
 
-def make_twin(table: EncodedTable, plan: TrainingPlan) -> PlainStep:
+def make_twin(table: EncodedTable, plan: TrainingDesign) -> PlainStep:
     """Makes the step without norms, clip and noise."""
     parts = Parts(table, plan, kind=UnclippedCritic)
     none = tf.zeros((RECORDS, 0))
@@ -213,7 +214,7 @@ def make_twin(table: EncodedTable, plan: TrainingPlan) -> PlainStep:
     )
 
 
-def make_dense(table: EncodedTable, plan: TrainingPlan) -> PlainStep:
+def make_dense(table: EncodedTable, plan: TrainingDesign) -> PlainStep:
     """Makes the step without privacy on dense rows."""
     parts = Parts(table, plan)
     return PlainStep(parts, lambda rows: (parts.differentiate(parts.densify(rows)), parts.differentiate(parts.fakes)))
@@ -227,7 +228,7 @@ def make_model(width: int) -> tf.keras.Sequential:
     return tf.keras.Sequential([*layers, tf.keras.layers.Dense(1, use_bias=False)])
 
 
-def make_ghost(table: EncodedTable, plan: TrainingPlan) -> PlainStep:
+def make_ghost(table: EncodedTable, plan: TrainingDesign) -> PlainStep:
     """Makes tensorflow-privacy's fast gradient clipping for the real half; the other half needs none."""
     from dpwgan.critic.reference_step import _Score, clip_grads, layer_registry
 
@@ -248,7 +249,7 @@ def make_ghost(table: EncodedTable, plan: TrainingPlan) -> PlainStep:
     return PlainStep(parts, halves)
 
 
-def make_vectorized(table: EncodedTable, plan: TrainingPlan) -> Take:
+def make_vectorized(table: EncodedTable, plan: TrainingDesign) -> Take:
     """Makes steps of tensorflow-privacy's vectorized optimizer for the real half; the other half is plain."""
     from tensorflow_privacy.privacy.optimizers.dp_optimizer_keras_vectorized import VectorizedDPKerasSGDOptimizer
 
@@ -273,7 +274,7 @@ def make_vectorized(table: EncodedTable, plan: TrainingPlan) -> Take:
     return lambda batches: take([np.resize(rows, size) for rows in batches])
 
 
-def make_private(table: EncodedTable, plan: TrainingPlan, **how: Any) -> FusedStep:
+def make_private(table: EncodedTable, plan: TrainingDesign, **how: Any) -> FusedStep:
     """Makes the product's step."""
     streams = make_streams()
     steps = EndlessSteps(
@@ -288,16 +289,18 @@ def make_private(table: EncodedTable, plan: TrainingPlan, **how: Any) -> FusedSt
     return FusedStep(table, steps=steps, **Parts(table, plan, **how).as_arguments)
 
 
-def make_steps(width: int, batch: int) -> tuple[TrainingPlan, int, dict[str, Take]]:
+def make_steps(width: int, batch: int) -> tuple[TrainingDesign, int, dict[str, Take]]:
     """Makes every kind of step that fits into memory, and says how many the product takes at a time."""
     table = make_table(width, np.random.default_rng(0))
     plan = plan_training(
         TableShape(records=RECORDS, spans=table.spans),
-        Budget(epsilon=1.0, delta=1e-9),
+        Terms(
+            budget=Budget(epsilon=1.0, delta=1e-9),
+            neighboring_relation=NeighboringRelation.ZERO_OUT,
+            accountant_rule="moments",
+        ),
         settings=DpWganSettings(hidden_critic=HIDDEN, hidden_generator=HIDDEN, expected_batch_size=batch),
-        accountant_rule="moments",
-        neighboring_relation=NeighboringRelation.ZERO_OUT,
-    )
+    ).design
     # As many fakes as rows, as in the published method: what is compared is the cost of a row.
     plan = replace(plan, generated_batch_size=batch)
     plain = replace(plan, settings=replace(plan.settings, step_noise="plain"))

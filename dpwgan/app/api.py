@@ -317,7 +317,7 @@ class Synthesizer:
             method={key: getattr(run_plan.method, key) for key in ("name", "title", "paper")},
             settings={
                 **({"preset": self.config.preset} if self.config.preset else {}),
-                **run_plan.plan.summary(),
+                **run_plan.plan.settings,
                 **({} if team is None else {"workers": team.size}),
             },
         )

@@ -173,7 +173,7 @@ def describe_check(run_plan: RunPlan, memory: MemoryPlan) -> dict[str, Any]:
         "neighbours": run_plan.config.neighbours,
         "accountant": run_plan.accountant,
         "ledger": ledger.itemise(),
-        "settings": run_plan.plan.summary(),
+        "settings": run_plan.plan.settings,
         "memory_bytes": memory.needed,
         "memory_limit_bytes": memory.limit,
         "disk_bytes": memory.on_disk,

@@ -15,6 +15,7 @@ from dpwgan.app.logs import LOGGER
 from dpwgan.app.memory import BASE_BYTES, gigabytes
 from dpwgan.errors import DataError, PrivacyError, UsageError
 from dpwgan.methods.registry import get_method
+from dpwgan.plan import Plan, Terms
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.choose import AccountantChoice
 from dpwgan.privacy.events import DiscreteGaussian, StableSelection, Unprotected, stable_selection
@@ -61,19 +62,19 @@ class RunPlan:
     spent: tuple[Spent, ...]
     undiscovered: bool
     method: Any
-    plan: Any
+    plan: Plan[Any]
     choice: AccountantChoice
 
     @property
     def memory_bytes(self) -> int:
         """Estimate of the memory that training takes, the interpreter and TensorFlow included."""
-        return BASE_BYTES + int(self.plan.cost.memory_bytes)
+        return BASE_BYTES + self.plan.cost.memory_bytes
 
     @property
     def seconds(self) -> float:
         """Estimate of the time that the run takes on two cores, from its start to the claim."""
         cells = self.shape.records * len(self.schema.columns)
-        return START_SECONDS + cells * SECONDS_A_CELL + float(self.plan.cost.seconds)
+        return START_SECONDS + cells * SECONDS_A_CELL + self.plan.cost.seconds
 
     def fit_into(self, limit: int) -> "MemoryPlan":
         """Says where the rows lie if the run may use `limit` bytes of memory: on disk, if they do not fit beside it."""
@@ -82,7 +83,7 @@ class RunPlan:
             return MemoryPlan(limit=limit, needed=needed, on_disk=0)
         # The encoded table, and one of as many columns that a method makes of it.
         on_disk = 2 * 4 * self.shape.records * len(self.shape.spans)
-        return MemoryPlan(limit=limit, needed=needed - int(self.plan.cost.row_bytes), on_disk=on_disk)
+        return MemoryPlan(limit=limit, needed=needed - self.plan.cost.row_bytes, on_disk=on_disk)
 
     @property
     def unprotected(self) -> Unprotected | None:
@@ -301,14 +302,16 @@ def _plan(
     method = get_method(config.method)
     plan = method.plan(
         shape,
-        budget,
-        settings=method.make_settings(**config.training),
-        accountant_rule=accountant_rule,
-        neighboring_relation=relation,
-        other_charges=(
-            *((event, 1) for event in discoveries.values()),
-            *((line.event, line.count) for line in spent),
+        Terms(
+            budget=budget,
+            neighboring_relation=relation,
+            accountant_rule=accountant_rule,
+            other_charges=(
+                *((event, 1) for event in discoveries.values()),
+                *((line.event, line.count) for line in spent),
+            ),
         ),
+        settings=method.make_settings(**config.training),
     )
     run_plan = RunPlan(
         schema=schema,

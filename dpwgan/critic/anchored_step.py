@@ -8,7 +8,7 @@ import tensorflow as tf
 from dpwgan.critic.averaged_step import AveragedStep
 from dpwgan.critic.critic import Critic
 from dpwgan.critic.optimizer import RmsProp
-from dpwgan.critic.plan import TrainingPlan
+from dpwgan.critic.plan import TrainingDesign
 from dpwgan.critic.tensor_mixture import CodeSource, TensorMixture
 from dpwgan.marginals.loss import Probabilities, ReleasedLoss, add_up_gradients
 
@@ -31,7 +31,7 @@ class AnchoredStep(AveragedStep):
         critic: Critic,
         generator: TensorMixture,
         latents: CodeSource,
-        plan: TrainingPlan,
+        plan: TrainingDesign,
         losses: Sequence[ReleasedLoss],
         weight: float,
     ) -> None:

@@ -8,7 +8,7 @@ import tensorflow as tf
 from dpwgan.critic.adam import Adam
 from dpwgan.critic.generator import LatentDraws
 from dpwgan.critic.optimizer import RmsProp
-from dpwgan.critic.plan import TrainingPlan
+from dpwgan.critic.plan import TrainingDesign
 from dpwgan.critic.tracing import compile_step
 from dpwgan.critic.weight_average import WeightAverage
 
@@ -20,7 +20,7 @@ class AveragedStep(ABC):
     """
 
     def __init__(
-        self, *, critic: Any, generator: Any, latents: LatentDraws, plan: TrainingPlan, optimizer: Adam | RmsProp
+        self, *, critic: Any, generator: Any, latents: LatentDraws, plan: TrainingDesign, optimizer: Adam | RmsProp
     ) -> None:
         """Starts the average at the first weights."""
         self._critic = critic

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from dpwgan.critic.plan import TrainingPlan
+from dpwgan.critic.plan import TrainingDesign
 from dpwgan.critic.tracing import compile_step
 
 
@@ -47,7 +47,7 @@ class CompiledLoop:
     """
 
     def __init__(
-        self, plan: TrainingPlan, *, critic_step: TracedCriticStep, generator_step: TracedGeneratorStep
+        self, plan: TrainingDesign, *, critic_step: TracedCriticStep, generator_step: TracedGeneratorStep
     ) -> None:
         """Traces nothing yet."""
         self._plan = plan

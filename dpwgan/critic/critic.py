@@ -276,7 +276,7 @@ def clip_factors(squared_norm: tf.Tensor, *, l2_clip_norm: float) -> tf.Tensor:
     """Gives each record's factor min(1, C / norm), and 0 where the norm is not finite.
 
     Privacy: a gradient times its factor is no longer than C but for float32 rounding, for which the caller leaves room
-      (`dpwgan.critic.plan.TrainingPlan.clip_target`).
+      (`dpwgan.critic.plan.TrainingDesign.clip_target`).
     Shapes: (b,) to (b,).
     """
     factors = tf.minimum(1.0, l2_clip_norm / tf.maximum(tf.sqrt(squared_norm), 1e-30))

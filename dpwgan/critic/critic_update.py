@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from dpwgan.critic.critic import Critic
 from dpwgan.critic.optimizer import RmsProp
-from dpwgan.critic.plan import TrainingPlan
+from dpwgan.critic.plan import TrainingDesign
 from dpwgan.critic.tracing import compile_step
 
 # Noise is of one size in all steps: a long memory measures it well.
@@ -27,7 +27,7 @@ class CriticUpdate:
     Source: Srivastava and Alzantot 2019, Algorithm 2, lines 12 to 14.
     """
 
-    def __init__(self, critic: Critic, plan: TrainingPlan) -> None:
+    def __init__(self, critic: Critic, plan: TrainingDesign) -> None:
         """Starts with no memory of gradients."""
         self._critic = critic
         self._plan = plan

@@ -8,7 +8,7 @@ from dpwgan.critic.adam import Adam
 from dpwgan.critic.averaged_step import AveragedStep
 from dpwgan.critic.latents import LatentSource
 from dpwgan.critic.plain_ascent import PlainAscent
-from dpwgan.critic.plan import TrainingPlan
+from dpwgan.critic.plan import TrainingDesign
 
 # A short memory: after each move the discriminator is another one.
 _MEAN_MEMORY, _SQUARE_MEMORY = 0.5, 0.9
@@ -23,7 +23,7 @@ class GeneratorRound(AveragedStep):
     """
 
     def __init__(
-        self, *, critic: Any, generator: Any, latents: LatentSource, plan: TrainingPlan, update: PlainAscent
+        self, *, critic: Any, generator: Any, latents: LatentSource, plan: TrainingDesign, update: PlainAscent
     ) -> None:
         """`update` makes the discriminator's weights, and remembers all that is known of rows."""
         self._update = update

@@ -7,7 +7,7 @@ from dpwgan.critic.critic import Critic
 from dpwgan.critic.latents import LatentSource
 from dpwgan.critic.mlp import MlpGenerator
 from dpwgan.critic.optimizer import RmsProp
-from dpwgan.critic.plan import TrainingPlan
+from dpwgan.critic.plan import TrainingDesign
 
 # The value of the lecture that proposed it: gradients shrink as the generator gets close, and steps must not.
 _DECAY = 0.9
@@ -21,7 +21,7 @@ class GeneratorStep(AveragedStep):
     Source: Srivastava and Alzantot 2019, Algorithm 2, lines 16 to 18.
     """
 
-    def __init__(self, *, critic: Critic, generator: MlpGenerator, latents: LatentSource, plan: TrainingPlan) -> None:
+    def __init__(self, *, critic: Critic, generator: MlpGenerator, latents: LatentSource, plan: TrainingDesign) -> None:
         """Starts with no memory of gradients."""
         self._optimizer = RmsProp(generator.weights, decay=_DECAY)
         super().__init__(critic=critic, generator=generator, latents=latents, plan=plan, optimizer=self._optimizer)

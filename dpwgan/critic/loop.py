@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from dpwgan.critic.plan import CRITIC_LABEL, TrainingPlan
+from dpwgan.critic.plan import CRITIC_LABEL, TrainingDesign
 from dpwgan.critic.weights import pack_variables, unpack_variables
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.steps import Steps
@@ -46,7 +46,7 @@ class GeneratorStep(Protocol):
 
 
 def train(
-    plan: TrainingPlan,
+    plan: TrainingDesign,
     *,
     steps: Steps,
     critic_step: CriticStep,
@@ -89,7 +89,7 @@ def train(
     journal.end()
 
 
-def _choose_way(plan: TrainingPlan, critic_step: CriticStep, generator_step: GeneratorStep) -> tuple[TakeSteps, int]:
+def _choose_way(plan: TrainingDesign, critic_step: CriticStep, generator_step: GeneratorStep) -> tuple[TakeSteps, int]:
     """Gives what takes some steps, and how many it takes at a time: more than one only in a compiled loop."""
     # Whoever has steps has imported TensorFlow.
     from dpwgan.critic.compiled_loop import CompiledLoop, TracedCriticStep, TracedGeneratorStep

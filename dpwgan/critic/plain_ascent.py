@@ -5,7 +5,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from dpwgan.critic.plan import TrainingPlan
+from dpwgan.critic.plan import TrainingDesign
 
 # Part of the steps after which the mean's noise is less than three times what it will be in the end.
 _UNSURE = 0.125
@@ -26,7 +26,7 @@ class PlainAscent:
     compiled = False
     """Whether the step is compiled whole; few weights and few steps would not pay for it."""
 
-    def __init__(self, critic: Any, plan: TrainingPlan) -> None:
+    def __init__(self, critic: Any, plan: TrainingDesign) -> None:
         """Starts with no memory of gradients."""
         self._critic = critic
         self._plan = plan

@@ -6,18 +6,11 @@ from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any
 
-from dpwgan.cost import Cost
 from dpwgan.critic.settings import DpWganSettings
 from dpwgan.errors import PrivacyError, UsageError
-from dpwgan.privacy.budget import Budget, NeighboringRelation
-from dpwgan.privacy.choose import (
-    AccountantChoice,
-    FamilyChoice,
-    choose_accountant,
-    choose_accountant_for_family,
-    choose_accountant_for_noise,
-)
-from dpwgan.privacy.events import Charge, PoissonGaussian, poisson_gaussian
+from dpwgan.plan import Cost, Plan, Terms
+from dpwgan.privacy.choose import choose_accountant, choose_accountant_for_noise
+from dpwgan.privacy.events import PoissonGaussian, poisson_gaussian
 from dpwgan.privacy.release import Release
 from dpwgan.table.encoded import TableShape
 
@@ -43,7 +36,7 @@ _ROUNDING_A_ROW = 5e-8
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainingPlan:
+class TrainingDesign:
     """Everything that decides the privacy and the cost of a training run, fixed before a row is read.
 
     Units: `noise_multiplier` is noise stddev over `l2_clip_norm`; `expected_batch_size` is q n, the public divisor.
@@ -51,7 +44,6 @@ class TrainingPlan:
 
     shape: TableShape
     settings: DpWganSettings
-    choice: AccountantChoice
     steps: int
     sampling_probability: float
     expected_batch_size: float
@@ -164,15 +156,7 @@ _SECONDS_A_SAMPLED_WEIGHT = 1e-10
 SECONDS_A_ROW_CELL = 1e-9
 
 
-def plan_training(
-    shape: TableShape,
-    budget: Budget,
-    *,
-    settings: DpWganSettings,
-    accountant_rule: str,
-    neighboring_relation: NeighboringRelation,
-    other_charges: Sequence[Charge] = (),
-) -> TrainingPlan:
+def plan_training(shape: TableShape, terms: Terms, *, settings: DpWganSettings) -> Plan[TrainingDesign]:
     """Fixes batch, noise and steps from the public shape and the budget.
 
     Privacy: the number of steps is fixed here, before training; the noise is what the chosen accountant asks for.
@@ -180,50 +164,42 @@ def plan_training(
     """
     sampling_probability = choose_sampling_probability(shape, settings)
     steps = choose_steps(settings, sampling_probability=sampling_probability)
-    shared: dict[str, Any] = {
-        "budget": budget,
-        "sampling_probability": sampling_probability,
-        "neighboring_relation": neighboring_relation,
-        "other_charges": other_charges,
-    }
+    shared = {"sampling_probability": sampling_probability, **terms.setting}
     if settings.noise_multiplier is None:
-        choice = choose_accountant(accountant_rule, steps=steps, **shared)
+        choice = choose_accountant(terms.accountant_rule, steps=steps, **shared)
     else:
         choice = choose_accountant_for_noise(
-            accountant_rule, noise_multiplier=settings.noise_multiplier, at_most_steps=steps, **shared
+            terms.accountant_rule, noise_multiplier=settings.noise_multiplier, at_most_steps=steps, **shared
         )
     if choice.steps < settings.critic_steps_per_generator_step:
         raise PrivacyError(
-            f"the budget of epsilon {budget.epsilon:g} pays for {choice.steps} critic steps at noise multiplier "
+            f"the budget of epsilon {terms.budget.epsilon:g} pays for {choice.steps} critic steps at noise multiplier "
             f"{choice.noise_multiplier:g}; one generator step takes {settings.critic_steps_per_generator_step}, so the "
             "generator would stay untrained"
         )
-    return make_plan(
+    training = lay_out_training(
         shape,
         settings,
-        choice=choice,
         steps=choice.steps,
         sampling_probability=sampling_probability,
         noise_multiplier=choice.noise_multiplier,
     )
+    return Plan(design=training, shape=shape, choice=choice)
 
 
 def plan_beside(
     shape: TableShape,
+    terms: Terms,
     *,
     settings: DpWganSettings,
     share: float,
-    others: Callable[[float], Sequence[Charge]],
-    budget: Budget,
-    accountant_rule: str,
-    neighboring_relation: NeighboringRelation,
-    other_charges: Sequence[Charge] = (),
-) -> tuple[TrainingPlan, FamilyChoice]:
-    """Fixes a critic's steps and what is released beside them as one family of charges, under one accountant.
+    others: Callable[[float], Sequence[Release]],
+) -> Plan[TrainingDesign]:
+    """Fixes a critic's steps and what is released beside them as one family of releases, under one accountant.
 
     How the noise of a step stands to that of the others is fixed first, by the `share` of the budget that the critic is
-    to have, in units of rho; then all noise is scaled together until the budget is met. `others` gives what is charged
-    beside it at a scale; the choice that comes with the plan has the one that was found.
+    to have, in units of rho; then all noise is scaled together until the budget is met. `others` makes what is released
+    beside it at a scale; the plan's choice has the one that was found.
     Privacy: sees public facts only. Raises: UsageError for too few steps, PrivacyError if the budget cannot be met.
     """
     probability = choose_sampling_probability(shape, settings)
@@ -234,45 +210,26 @@ def plan_beside(
     # rests on this; the budget is met by the accountant.
     ratio = probability * math.sqrt(steps / share)
 
-    def choose_noise(scale: float) -> float:
-        return max(_LEAST_NOISE, ratio * scale)
+    def lay_out(scale: float) -> TrainingDesign:
+        noise = max(_LEAST_NOISE, ratio * scale)
+        return lay_out_training(shape, settings, steps=steps, sampling_probability=probability, noise_multiplier=noise)
 
-    def charges(scale: float) -> list[Charge]:
-        step = poisson_gaussian(sampling_probability=probability, noise_multiplier=choose_noise(scale))
-        return [*others(scale), (step, steps)]
-
-    choice = choose_accountant_for_family(
-        accountant_rule,
-        charges=charges,
-        budget=budget,
-        neighboring_relation=neighboring_relation,
-        other_charges=other_charges,
-    )
-    plan = make_plan(
-        shape,
-        settings,
-        choice=choice,
-        steps=steps,
-        sampling_probability=probability,
-        noise_multiplier=choose_noise(choice.noise_scale),
-    )
-    return plan, choice
+    choice = terms.calibrate(lambda scale: [*others(scale), *lay_out(scale).releases])
+    return Plan(design=lay_out(choice.noise), shape=shape, choice=choice)
 
 
-def make_plan(
+def lay_out_training(
     shape: TableShape,
     settings: DpWganSettings,
     *,
-    choice: AccountantChoice,
     steps: int,
     sampling_probability: float,
     noise_multiplier: float,
-) -> TrainingPlan:
-    """Puts a plan together whose noise and steps were calibrated by the caller. Privacy: sees public facts only."""
-    return TrainingPlan(
+) -> TrainingDesign:
+    """Puts together steps whose noise and number are calibrated by the caller. Privacy: sees public facts only."""
+    return TrainingDesign(
         shape=shape,
         settings=settings,
-        choice=choice,
         steps=steps,
         sampling_probability=sampling_probability,
         expected_batch_size=sampling_probability * shape.records,

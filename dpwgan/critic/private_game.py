@@ -11,7 +11,7 @@ from dpwgan.critic.generator_round import GeneratorRound
 from dpwgan.critic.generator_step import GeneratorStep
 from dpwgan.critic.loop import CriticStep, Progress, train
 from dpwgan.critic.plain_ascent import PlainAscent
-from dpwgan.critic.plan import TrainingPlan
+from dpwgan.critic.plan import TrainingDesign
 from dpwgan.critic.private_step import FusedStep
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.steps import Steps
@@ -20,7 +20,7 @@ from dpwgan.table.encoded import EncodedTable
 
 def play(
     encoded: EncodedTable,
-    plan: TrainingPlan,
+    plan: TrainingDesign,
     *,
     critic: Any,
     generator: Any,

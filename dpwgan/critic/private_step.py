@@ -12,7 +12,7 @@ from dpwgan.critic.critic_update import CriticUpdate
 from dpwgan.critic.generator import LatentDraws, RowGenerator
 from dpwgan.critic.noise import count_pairs, make_normal_numbers
 from dpwgan.critic.plain_ascent import PlainAscent
-from dpwgan.critic.plan import TrainingPlan
+from dpwgan.critic.plan import TrainingDesign
 from dpwgan.critic.replicas import Replicas, choose_devices
 from dpwgan.critic.rows import RowReader
 from dpwgan.critic.tracing import compile_step
@@ -43,7 +43,7 @@ class FusedStep:
         critic: Critic,
         generator: RowGenerator,
         latents: LatentDraws,
-        plan: TrainingPlan,
+        plan: TrainingDesign,
         steps: Steps,
         update: CriticUpdate | PlainAscent | None = None,
     ) -> None:

@@ -13,7 +13,7 @@ from dpwgan.critic.critic import LEAK, Critic
 from dpwgan.critic.critic_update import CriticUpdate
 from dpwgan.critic.latents import LatentSource
 from dpwgan.critic.mlp import MlpGenerator
-from dpwgan.critic.plan import TrainingPlan
+from dpwgan.critic.plan import TrainingDesign
 from dpwgan.critic.rows import write_dense
 from dpwgan.privacy.steps import Steps
 from dpwgan.table.encoded import EncodedTable
@@ -63,7 +63,7 @@ class ReferenceStep:
         critic: Critic,
         generator: MlpGenerator,
         latents: LatentSource,
-        plan: TrainingPlan,
+        plan: TrainingDesign,
         steps: Steps,
     ) -> None:
         """Builds a Keras twin of the critic."""

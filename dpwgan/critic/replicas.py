@@ -6,7 +6,7 @@ from typing import Any
 import tensorflow as tf
 
 from dpwgan.critic.critic import Cells, Sums
-from dpwgan.critic.plan import TrainingPlan
+from dpwgan.critic.plan import TrainingDesign
 
 # To divide a step in two costs up to two milliseconds of a processor (docs/scale.md). In those a GPU does some 2e10
 # operations in float32, so that is the least that half of a step has to be.
@@ -66,7 +66,7 @@ class Replicas:
             return [add(parts) for parts in real], [add(parts) for parts in fake]
 
 
-def choose_devices(critic: Any, plan: TrainingPlan) -> list[str]:
+def choose_devices(critic: Any, plan: TrainingDesign) -> list[str]:
     """Chooses the devices of a step: all GPUs, where the critic is on one of them and its steps are long enough."""
     device = critic.weights[0].device
     rows = plan.expected_batch_size + plan.generated_batch_size

@@ -7,7 +7,7 @@ import tensorflow as tf
 from dpwgan.critic.critic import Critic
 from dpwgan.critic.critic_update import CriticUpdate
 from dpwgan.critic.generator import LatentDraws, RowGenerator
-from dpwgan.critic.plan import TrainingPlan
+from dpwgan.critic.plan import TrainingDesign
 from dpwgan.critic.rows import RowReader
 from dpwgan.critic.tracing import compile_step
 from dpwgan.privacy.steps import Steps
@@ -77,7 +77,7 @@ class SharedStep:
         critic: Critic,
         generator: RowGenerator,
         latents: LatentDraws,
-        plan: TrainingPlan,
+        plan: TrainingDesign,
         steps: Steps,
     ) -> None:
         """Takes no step yet."""

@@ -15,8 +15,6 @@ import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
-from dpwgan.cost import Cost
-from dpwgan.errors import UsageError
 from dpwgan.marginals.coarsening import GROUPS, MOST_CELLS, Coarsening, coarsen
 from dpwgan.marginals.code_information import CodeInformation
 from dpwgan.marginals.groups import GroupLayout
@@ -29,11 +27,10 @@ from dpwgan.marginals.pairs import MOMENTS_LABEL, measure_moments, plan_moments
 from dpwgan.marginals.queries import ANSWER_SENSITIVITY, QueryDiscriminator, plan_queries
 from dpwgan.marginals.settings import AnchorSettings
 from dpwgan.marginals.simplex import project_on_simplex
+from dpwgan.plan import Cost, Plan, Terms
 from dpwgan.privacy.accountants.moments import MOMENTS
-from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.calibrate import noise_scale_for
-from dpwgan.privacy.choose import FamilyChoice, choose_accountant_for_family
-from dpwgan.privacy.events import Charge, gaussian
+from dpwgan.privacy.events import gaussian
 from dpwgan.privacy.journal import Arrays, Journal
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.release import Release
@@ -86,7 +83,7 @@ _SECONDS_AN_ANSWER = 1.5e-10
 
 
 @dataclass(frozen=True, kw_only=True)
-class AnchorPlan:
+class AnchorDesign:
     """Every release of an anchor, fixed before a row is read.
 
     Units: `scale` s stands for rho = 1/(2 s^2) in all; noise multipliers are noise stddevs over sensitivities.
@@ -99,14 +96,6 @@ class AnchorPlan:
     rounds: int
     ways: int
     scale: float
-    family: FamilyChoice | None = None
-
-    @property
-    def choice(self) -> FamilyChoice:
-        """The accountant and why, where the anchor has the whole budget."""
-        if self.family is None:
-            raise UsageError("this plan was not calibrated")
-        return self.family
 
     @property
     def attributes(self) -> int:
@@ -250,15 +239,8 @@ class AnchorPlan:
 
 
 def lay_out_anchor(
-    shape: TableShape,
-    budget: Budget,
-    *,
-    kind: Kind,
-    settings: AnchorSettings,
-    neighboring_relation: NeighboringRelation,
-    other_charges: Sequence[Charge] = (),
-    share: float = 1.0,
-) -> AnchorPlan:
+    shape: TableShape, terms: Terms, *, kind: Kind, settings: AnchorSettings, share: float = 1.0
+) -> AnchorDesign:
     """Fixes the releases and how often each happens, where all of them have `share` of the budget, in units of rho.
 
     The scale is still that of a lone release: the caller calibrates it together with whatever else the run releases.
@@ -267,10 +249,8 @@ def lay_out_anchor(
     # How far a lone count would stand out of its noise decides how many marginals are worth asking for.
     lone = noise_scale_for(
         accountant=MOMENTS,
-        budget=budget,
         charges=lambda scale: [(gaussian(noise_multiplier=scale), 1)],
-        neighboring_relation=neighboring_relation,
-        other_charges=other_charges,
+        **terms.setting,
     )
     strength = shape.records * math.sqrt(share) / lone
     one_way_plan = plan_one_ways(shape.spans)
@@ -278,7 +258,7 @@ def lay_out_anchor(
     rounds = settings.rounds
     if rounds is None:
         rounds = min(_MOST_ROUNDS, round(_ROUNDS_FACTOR * math.sqrt(strength)))
-    return AnchorPlan(
+    return AnchorDesign(
         shape=shape,
         settings=settings,
         kind=kind,
@@ -289,33 +269,15 @@ def lay_out_anchor(
     )
 
 
-def plan_anchor(
-    shape: TableShape,
-    budget: Budget,
-    *,
-    kind: Kind,
-    settings: AnchorSettings,
-    accountant_rule: str,
-    neighboring_relation: NeighboringRelation,
-    other_charges: Sequence[Charge] = (),
-) -> AnchorPlan:
+def plan_anchor(shape: TableShape, terms: Terms, *, kind: Kind, settings: AnchorSettings) -> Plan[AnchorDesign]:
     """Fixes the releases of a run that has no others, and their noise.
 
     Privacy: sees public facts only.
     Raises: UsageError for an unknown rule, PrivacyError if the budget cannot be met.
     """
-    shared: dict[str, Any] = {
-        "budget": budget,
-        "neighboring_relation": neighboring_relation,
-        "other_charges": other_charges,
-    }
-    anchor = lay_out_anchor(shape, kind=kind, settings=settings, **shared)
-    choice = choose_accountant_for_family(
-        accountant_rule,
-        charges=lambda scale: [release.charge for release in replace(anchor, scale=scale).releases],
-        **shared,
-    )
-    return replace(anchor, scale=choice.noise_scale, family=choice)
+    first = lay_out_anchor(shape, terms, kind=kind, settings=settings)
+    choice = terms.calibrate(lambda scale: replace(first, scale=scale).releases)
+    return Plan(design=replace(first, scale=choice.noise), shape=shape, choice=choice)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -350,7 +312,7 @@ def on_one_thread() -> AbstractContextManager[Any]:
 
 def fit_anchor(
     rows: Rows[EncodedTable],
-    plan: AnchorPlan,
+    plan: AnchorDesign,
     *,
     rng: np.random.Generator,
     ledger: Ledger,
@@ -423,7 +385,7 @@ def _play_rounds(
     discriminator: QueryDiscriminator,
     start: "_Start",
     *,
-    plan: AnchorPlan,
+    plan: AnchorDesign,
     coarsening: Coarsening,
     losses: Sequence[ReleasedLoss],
     ledger: Ledger,
@@ -467,7 +429,7 @@ def _fit_last(
     generator: CodeGenerator,
     losses: Sequence[ReleasedLoss],
     *,
-    plan: AnchorPlan,
+    plan: AnchorDesign,
     journal: Journal,
     tick: "_Ticker",
 ) -> None:
@@ -514,7 +476,7 @@ class _Start:
         measured: MeasuredMarginals,
         *,
         shares: Sequence[npt.NDArray[np.float64]],
-        plan: AnchorPlan,
+        plan: AnchorDesign,
         records: int,
         rng: np.random.Generator,
     ) -> None:

@@ -1,19 +1,15 @@
 """What every method offers: a plan from public facts, a fit that the ledger watches, and samples that need no rows."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from dpwgan.cost import Cost
-from dpwgan.privacy.budget import Budget, NeighboringRelation
+from dpwgan.plan import Plan, Terms
 from dpwgan.privacy.certificate import Certificate
-from dpwgan.privacy.choose import AccountantChoice
-from dpwgan.privacy.events import Charge
 from dpwgan.privacy.ledger import Ledger
-from dpwgan.privacy.release import Release
 from dpwgan.table.encoded import EncodedTable, TableShape
 from dpwgan.table.rows import Rows
 
@@ -35,25 +31,6 @@ class Run:
     progress: Progress
     device: str = "auto"
     threads: int | None = None
-
-
-class Plan(Protocol):
-    """What a run will do and cost, fixed before a row is read."""
-
-    @property
-    def choice(self) -> AccountantChoice:
-        """The accountant and why."""
-
-    @property
-    def releases(self) -> Sequence[Release]:
-        """What to reserve in the ledger."""
-
-    @property
-    def cost(self) -> Cost:
-        """What it takes by estimate: memory, and the time of fitting and sampling without what every run takes."""
-
-    def summary(self) -> dict[str, Any]:
-        """Settings as JSON-able pairs."""
 
 
 class FittedSynthesizer(Protocol):
@@ -80,19 +57,10 @@ class Method(Protocol):
     def make_settings(self, **asked: Any) -> Any:
         """Checks settings by name. Raises: UsageError."""
 
-    def plan(
-        self,
-        shape: TableShape,
-        budget: Budget,
-        *,
-        settings: Any,
-        accountant_rule: str,
-        neighboring_relation: NeighboringRelation,
-        other_charges: Sequence[Charge] = (),
-    ) -> Plan:
+    def plan(self, shape: TableShape, terms: Terms, *, settings: Any) -> Plan[Any]:
         """Fixes everything that decides privacy and cost. Privacy: sees the public shape only."""
 
-    def fit(self, plan: Any, run: Run) -> FittedSynthesizer:
+    def fit(self, plan: Plan[Any], run: Run) -> FittedSynthesizer:
         """Trains. Privacy: every read of rows was reserved in the ledger and is charged before it happens."""
 
 
@@ -100,5 +68,5 @@ class Method(Protocol):
 class SharedMethod(Protocol):
     """A method that reads rows by sums alone, so that several workers may have them between them."""
 
-    def check_shared(self, plan: Any) -> None:
+    def check_shared(self, plan: Plan[Any]) -> None:
         """Raises: UsageError if what is planned needs all rows in one place."""

@@ -9,27 +9,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpwgan.cost import Cost
 from dpwgan.critic.plan import (
     CRITIC_LABEL,
     SECONDS_A_ROW_CELL,
     TENSORFLOW_SECONDS,
-    TrainingPlan,
+    TrainingDesign,
     plan_beside,
     plan_training,
 )
 from dpwgan.critic.sampler import MlpSampler
 from dpwgan.errors import PrivacyError, UsageError
-from dpwgan.marginals.anchor import AnchorPlan, fit_anchor, lay_out_anchor, on_one_thread
+from dpwgan.marginals.anchor import AnchorDesign, fit_anchor, lay_out_anchor, on_one_thread
 from dpwgan.marginals.groups import lay_out_groups
 from dpwgan.marginals.measurements import GroupedRows
 from dpwgan.marginals.mixture_sampler import MixtureSampler
 from dpwgan.methods.base import Run
 from dpwgan.methods.generators import choose_maker
 from dpwgan.methods.settings import ALONE, AnchoredSettings
-from dpwgan.privacy.budget import Budget, NeighboringRelation
-from dpwgan.privacy.choose import AccountantChoice
-from dpwgan.privacy.events import Charge
+from dpwgan.plan import Cost, Plan, Terms
 from dpwgan.privacy.release import Release
 from dpwgan.table.encoded import EncodedTable, TableShape
 from dpwgan.table.rows import Derivation, Rows
@@ -41,27 +38,22 @@ if TYPE_CHECKING:
 
 
 # What a code's group takes in a step of the generator beside a critic, in seconds of two cores: measured on the tables
-# of `AnchorPlan`, from 3,000 codes of 89 groups to 1,100 of 1,817.
+# of `AnchorDesign`, from 3,000 codes of 89 groups to 1,100 of 1,817.
 _SECONDS_A_CODE_CELL = 6e-8
 # How many steps of a fit a critic step takes as long as, for the progress bar.
 _TICKS_A_STEP = 2
 
 
 @dataclass(frozen=True, kw_only=True)
-class AnchoredPlan:
+class AnchoredDesign:
     """An anchor and the critic steps that come after it, under one accountant.
 
     `critic.shape` is the table's, until the groups are known that the critic reads beside an anchor.
     """
 
     settings: AnchoredSettings
-    anchor: AnchorPlan
-    critic: TrainingPlan
-
-    @property
-    def choice(self) -> AccountantChoice:
-        """The accountant and why: chosen for the anchor's releases and the critic's steps together."""
-        return self.critic.choice
+    anchor: AnchorDesign
+    critic: TrainingDesign
 
     @property
     def releases(self) -> Sequence[Release]:
@@ -102,44 +94,31 @@ class AnchoredPlan:
         }
 
 
-def plan_anchored(
-    shape: TableShape,
-    budget: Budget,
-    *,
-    settings: AnchoredSettings,
-    accountant_rule: str,
-    neighboring_relation: NeighboringRelation,
-    other_charges: Sequence[Charge],
-) -> AnchoredPlan:
+def plan_anchored(shape: TableShape, terms: Terms, *, settings: AnchoredSettings) -> Plan[AnchoredDesign]:
     """Fixes an anchor's releases and the critic's steps as one family of charges, under one accountant.
 
     Privacy: sees public facts only. Raises: PrivacyError if the budget cannot be met.
     """
-    shared: dict[str, Any] = {
-        "budget": budget,
-        "neighboring_relation": neighboring_relation,
-        "other_charges": other_charges,
-    }
     anchor = lay_out_anchor(
         shape,
+        terms,
         kind="moments" if settings.anchor == "moments" else "queries",
         settings=settings.fit,
         share=1.0 - settings.critic_share,
-        **shared,
     )
 
-    def scale_anchor(scale: float) -> AnchorPlan:
+    def scale_anchor(scale: float) -> AnchorDesign:
         return replace(anchor, scale=scale / math.sqrt(1.0 - settings.critic_share))
 
-    critic, choice = plan_beside(
+    critic = plan_beside(
         shape,
+        terms,
         settings=settings.critic,
         share=settings.critic_share,
-        others=lambda scale: [release.charge for release in scale_anchor(scale).releases],
-        accountant_rule=accountant_rule,
-        **shared,
+        others=lambda scale: scale_anchor(scale).releases,
     )
-    return AnchoredPlan(settings=settings, anchor=scale_anchor(choice.noise_scale), critic=critic)
+    design = AnchoredDesign(settings=settings, anchor=scale_anchor(critic.choice.noise), critic=critic.design)
+    return Plan(design=design, shape=shape, choice=critic.choice)
 
 
 class DpWgan:
@@ -163,32 +142,24 @@ class DpWgan:
         return AnchoredSettings.make(self.name, asked)
 
     def plan(
-        self,
-        shape: TableShape,
-        budget: Budget,
-        *,
-        settings: AnchoredSettings,
-        accountant_rule: str,
-        neighboring_relation: NeighboringRelation,
-        other_charges: Sequence[Charge] = (),
-    ) -> TrainingPlan | AnchoredPlan:
+        self, shape: TableShape, terms: Terms, *, settings: AnchoredSettings
+    ) -> Plan[TrainingDesign | AnchoredDesign]:
         """Fixes releases, batch, noise and steps. Privacy: sees the public shape only. Raises: PrivacyError."""
-        shared: dict[str, Any] = {"accountant_rule": accountant_rule, "neighboring_relation": neighboring_relation}
         if settings.anchor == "none":
-            return plan_training(shape, budget, settings=settings.critic, other_charges=other_charges, **shared)
-        return plan_anchored(shape, budget, settings=settings, other_charges=other_charges, **shared)
+            return plan_training(shape, terms, settings=settings.critic)
+        return plan_anchored(shape, terms, settings=settings)
 
-    def fit(self, plan: TrainingPlan | AnchoredPlan, run: Run) -> MlpSampler | MixtureSampler:
+    def fit(self, plan: Plan[TrainingDesign | AnchoredDesign], run: Run) -> MlpSampler | MixtureSampler:
         """Fits the anchor if there is one, then trains critic and generator for the planned steps.
 
         Privacy: each release and each critic step is charged before it reads rows.
         Raises: PrivacyError, ResourceError, UsageError.
         """
-        if isinstance(plan, AnchoredPlan):
-            return self._fit_anchored(plan, run)
-        return self._fit_alone(plan, run)
+        if isinstance(plan.design, AnchoredDesign):
+            return self._fit_anchored(plan.design, run)
+        return self._fit_alone(plan.design, run)
 
-    def _fit_anchored(self, plan: AnchoredPlan, run: Run) -> MixtureSampler:
+    def _fit_anchored(self, plan: AnchoredDesign, run: Run) -> MixtureSampler:
         # TensorFlow takes seconds to import; a plan must not pay for it.
         from dpwgan.critic.anchored_step import AnchoredStep
         from dpwgan.critic.critic import Critic
@@ -239,7 +210,7 @@ class DpWgan:
         refuse_unless_finite([probabilities])
         return MixtureSampler(probabilities=probabilities, coarsening=anchor.coarsening)
 
-    def _fit_alone(self, plan: TrainingPlan, run: Run) -> MlpSampler:
+    def _fit_alone(self, plan: TrainingDesign, run: Run) -> MlpSampler:
         # TensorFlow takes seconds to import; a plan must not pay for it.
         from dpwgan.critic.critic import Critic
         from dpwgan.critic.device import on_device
@@ -262,13 +233,13 @@ class DpWgan:
             )
         return MlpSampler(weights=weights, spans=spans)
 
-    def check_shared(self, plan: TrainingPlan | AnchoredPlan) -> None:
+    def check_shared(self, plan: Plan[TrainingDesign | AnchoredDesign]) -> None:
         """Raises: UsageError if what is planned needs all rows in one place: the reference engine."""
-        if isinstance(plan, TrainingPlan) and plan.settings.engine == "reference":
+        if isinstance(plan.design, TrainingDesign) and plan.design.settings.engine == "reference":
             raise UsageError("the reference engine needs all rows on one machine: several workers need the fused one")
 
 
-def _make_critic_step(rows: Rows[EncodedTable], plan: TrainingPlan, **parts: Any) -> CriticStep:
+def _make_critic_step(rows: Rows[EncodedTable], plan: TrainingDesign, **parts: Any) -> CriticStep:
     """Makes the step that reads rows where they lie, by the engine that was asked for."""
     if rows.shared:
         from dpwgan.critic.shared_step import SharedStep

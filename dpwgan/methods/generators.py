@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from dpwgan.marginals.anchor import AnchorPlan
+from dpwgan.marginals.anchor import AnchorDesign
 from dpwgan.marginals.groups import GroupLayout, lay_out_groups
 from dpwgan.marginals.mixture import CodeGenerator
 
@@ -13,7 +13,7 @@ _MLP_HIDDEN = (256, 256)
 
 
 def choose_maker(
-    plan: AnchorPlan, *, rng: np.random.Generator, device: str, threads: int | None
+    plan: AnchorDesign, *, rng: np.random.Generator, device: str, threads: int | None
 ) -> Callable[[GroupLayout, npt.NDArray[np.float32]], CodeGenerator] | None:
     """Gives what makes the generator that the settings ask for, or None for a table of codes, which needs no more.
 

@@ -1,14 +1,12 @@
 """Independent noisy one-way marginals: the baseline that every other method has to beat, and nothing of a paper."""
 
-from collections.abc import Sequence
 from typing import Any
 
-from dpwgan.marginals.anchor import AnchorPlan, fit_anchor, plan_anchor
+from dpwgan.marginals.anchor import AnchorDesign, fit_anchor, plan_anchor
 from dpwgan.marginals.mixture_sampler import MixtureSampler
 from dpwgan.marginals.settings import AnchorSettings
 from dpwgan.methods.base import Run
-from dpwgan.privacy.budget import Budget, NeighboringRelation
-from dpwgan.privacy.events import Charge
+from dpwgan.plan import Plan, Terms
 from dpwgan.settings import MethodSettings
 from dpwgan.table.encoded import TableShape
 
@@ -27,31 +25,14 @@ class Independent:
         """Takes no settings. Raises: UsageError for any."""
         return MethodSettings.make(self.name, asked)
 
-    def plan(
-        self,
-        shape: TableShape,
-        budget: Budget,
-        *,
-        settings: MethodSettings,
-        accountant_rule: str,
-        neighboring_relation: NeighboringRelation,
-        other_charges: Sequence[Charge] = (),
-    ) -> AnchorPlan:
+    def plan(self, shape: TableShape, terms: Terms, *, settings: MethodSettings) -> Plan[AnchorDesign]:
         """Fixes the noise. Privacy: sees the public shape only. Raises: PrivacyError."""
-        return plan_anchor(
-            shape,
-            budget,
-            kind="one-ways",
-            settings=AnchorSettings(),
-            accountant_rule=accountant_rule,
-            neighboring_relation=neighboring_relation,
-            other_charges=other_charges,
-        )
+        return plan_anchor(shape, terms, kind="one-ways", settings=AnchorSettings())
 
-    def fit(self, plan: AnchorPlan, run: Run) -> MixtureSampler:
+    def fit(self, plan: Plan[AnchorDesign], run: Run) -> MixtureSampler:
         """Releases the one-way counts. Privacy: charged before rows are read. Raises: PrivacyError."""
-        fitted = fit_anchor(run.rows, plan, rng=run.model, ledger=run.ledger, progress=run.progress)
+        fitted = fit_anchor(run.rows, plan.design, rng=run.model, ledger=run.ledger, progress=run.progress)
         return MixtureSampler(probabilities=fitted.generator.probabilities(), coarsening=fitted.coarsening)
 
-    def check_shared(self, plan: AnchorPlan) -> None:
+    def check_shared(self, plan: Plan[AnchorDesign]) -> None:
         """Has nothing to refuse: counts can always be added up."""

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpwgan.cost import Cost
 from dpwgan.marginals.anchor import (
-    AnchorPlan,
+    AnchorDesign,
     FittedAnchor,
     fit_anchor,
     lay_out_anchor,
@@ -34,10 +33,9 @@ from dpwgan.methods.published.one_layer import (
     train_one_layer,
 )
 from dpwgan.methods.settings import QueryGanSettings
-from dpwgan.privacy.budget import Budget, NeighboringRelation
+from dpwgan.plan import Cost, Plan, Terms
 from dpwgan.privacy.certificate import Certificate, bound_worst_error, gaussian_slack
-from dpwgan.privacy.choose import FamilyChoice, choose_accountant_for_family
-from dpwgan.privacy.events import Charge, gaussian
+from dpwgan.privacy.events import gaussian
 from dpwgan.privacy.journal import Arrays
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.release import Release
@@ -70,13 +68,12 @@ _SECONDS_A_NETWORK, _SECONDS_A_NETWORKS_CELL = 1.7, 2.2e-6
 
 
 @dataclass(frozen=True, kw_only=True)
-class QueryGanPlan:
+class QueryGanDesign:
     """The releases of a run: the anchor's, the one-layer networks' where they play, and the certificate's."""
 
     settings: QueryGanSettings
-    anchor: AnchorPlan
+    anchor: AnchorDesign
     extra: tuple[Release, ...]
-    choice: FamilyChoice
 
     @property
     def releases(self) -> Sequence[Release]:
@@ -130,60 +127,45 @@ class QueryGan:
         """Checks settings by name. Raises: UsageError."""
         return QueryGanSettings.make(self.name, asked)
 
-    def plan(
-        self,
-        shape: TableShape,
-        budget: Budget,
-        *,
-        settings: QueryGanSettings,
-        accountant_rule: str,
-        neighboring_relation: NeighboringRelation,
-        other_charges: Sequence[Charge] = (),
-    ) -> QueryGanPlan:
+    def plan(self, shape: TableShape, terms: Terms, *, settings: QueryGanSettings) -> Plan[QueryGanDesign]:
         """Fixes all releases and their noise. Privacy: sees the public shape only. Raises: PrivacyError."""
         networks = settings.oracle == "one-layer"
-        shared: dict[str, Any] = {
-            "budget": budget,
-            "neighboring_relation": neighboring_relation,
-            "other_charges": other_charges,
-        }
-        anchor = lay_out_anchor(shape, kind="one-ways" if networks else "queries", settings=settings.fit, **shared)
+        anchor = lay_out_anchor(shape, terms, kind="one-ways" if networks else "queries", settings=settings.fit)
         rounds = settings.fit.rounds or _ONE_LAYER_ROUNDS
 
-        def release(scale: float) -> tuple[AnchorPlan, tuple[Release, ...]]:
+        def lay_out(scale: float) -> QueryGanDesign:
+            extra: Sequence[Release] = ()  # one column has no pair, and nothing to certify
+            share = 0.0
             if networks:
-                lines = plan_one_layer(
+                share = _ONE_LAYER_SHARE
+                extra = plan_one_layer(
                     rounds,
                     records=shape.records,
                     synthetic_rows=settings.fit.codes or _ONE_LAYER_CODES,
                     attributes=anchor.attributes,
                     regularization=_REGULARIZATION,
-                    scale=scale * math.sqrt(1.5 * rounds / _ONE_LAYER_SHARE),
+                    scale=scale * math.sqrt(1.5 * rounds / share),
                 )
-                return replace(anchor, scale=scale / math.sqrt(1.0 - _ONE_LAYER_SHARE)), tuple(lines)
-            if anchor.attributes < 2:
-                return replace(anchor, scale=scale), ()  # no pair, and nothing to certify
-            line = plan_certificate(noise_multiplier=scale / math.sqrt(_CERTIFICATE_SHARE), records=shape.records)
-            return replace(anchor, scale=scale / math.sqrt(1.0 - _CERTIFICATE_SHARE)), (line,)
+            elif anchor.attributes > 1:
+                share = _CERTIFICATE_SHARE
+                extra = [plan_certificate(noise_multiplier=scale / math.sqrt(share), records=shape.records)]
+            rest = replace(anchor, scale=scale / math.sqrt(1.0 - share))
+            return QueryGanDesign(settings=settings, anchor=rest, extra=tuple(extra))
 
-        def charges(scale: float) -> list[Charge]:
-            plan, extra = release(scale)
-            return [line.charge for line in (*plan.releases, *extra)]
+        choice = terms.calibrate(lambda scale: lay_out(scale).releases)
+        return Plan(design=lay_out(choice.noise), shape=shape, choice=choice)
 
-        choice = choose_accountant_for_family(accountant_rule, charges=charges, **shared)
-        planned, extra = release(choice.noise_scale)
-        return QueryGanPlan(settings=settings, anchor=planned, extra=extra, choice=choice)
-
-    def fit(self, plan: QueryGanPlan, run: Run) -> MixtureSampler:
+    def fit(self, plan: Plan[QueryGanDesign], run: Run) -> MixtureSampler:
         """Plays the game and certifies its end. Privacy: every release is charged before. Raises: PrivacyError."""
+        design = plan.design
         ledger, progress = run.ledger, run.progress
-        make_generator = choose_maker(plan.anchor, rng=run.model, device=run.device, threads=run.threads)
+        make_generator = choose_maker(design.anchor, rng=run.model, device=run.device, threads=run.threads)
         # One-ways alone are no progress to show where networks follow.
-        networks = plan.settings.oracle == "one-layer"
+        networks = design.settings.oracle == "one-layer"
         with on_one_thread():
             fitted = fit_anchor(
                 run.rows,
-                plan.anchor,
+                design.anchor,
                 rng=run.model,
                 ledger=ledger,
                 progress=(lambda done, of, epsilon: None) if networks else progress,
@@ -191,9 +173,9 @@ class QueryGan:
             )
         if networks:
             real = fitted.rows.derive(ONE_HOT)
-            probabilities = _play_one_layer(fitted, plan, run, real=real)
+            probabilities = _play_one_layer(fitted, design, run, real=real)
             certify = partial(_certify_one_layer, real, probabilities, ledger=ledger)
-        elif not plan.extra:
+        elif not design.extra:
             return MixtureSampler(probabilities=fitted.generator.probabilities(), coarsening=fitted.coarsening)
         else:
             probabilities = fitted.generator.probabilities()
@@ -201,7 +183,7 @@ class QueryGan:
         probabilities, certificate = _keep_certified(probabilities, certify, ledger=ledger)
         return MixtureSampler(probabilities=probabilities, coarsening=fitted.coarsening, certificate=certificate)
 
-    def check_shared(self, plan: QueryGanPlan) -> None:
+    def check_shared(self, plan: Plan[QueryGanDesign]) -> None:
         """Has nothing to refuse: counts can always be added up, and so can a network's gradients."""
 
 
@@ -269,7 +251,7 @@ def certify_pairs(rows: Rows[GroupedRows], probabilities: Probabilities, *, ledg
     )
 
 
-def _play_one_layer(fitted: FittedAnchor, plan: QueryGanPlan, run: Run, *, real: Rows[OneHotRows]) -> Probabilities:
+def _play_one_layer(fitted: FittedAnchor, plan: QueryGanDesign, run: Run, *, real: Rows[OneHotRows]) -> Probabilities:
     """Trains one network after another against the generator, asks each for its mean over the rows, and refits."""
     layout, ledger = fitted.layout, run.ledger
     rounds = plan.networks

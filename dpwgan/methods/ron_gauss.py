@@ -15,7 +15,6 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from dpwgan.cost import Cost
 from dpwgan.errors import DpwganError, PrivacyError, UsageError
 from dpwgan.gaussians.class_moments import (
     COUNTS_REPLACE_ONE_FACTOR,
@@ -60,10 +59,11 @@ from dpwgan.marginals.one_ways import OneWayPlan, plan_one_ways
 from dpwgan.marginals.simplex import project_on_simplex
 from dpwgan.methods.base import Run
 from dpwgan.methods.settings import RonGaussSettings
+from dpwgan.plan import Cost, Plan, Terms
 from dpwgan.privacy.accountants.basic import BASIC
-from dpwgan.privacy.budget import Budget, NeighboringRelation
-from dpwgan.privacy.choose import FamilyChoice, choose_accountant_for_family
-from dpwgan.privacy.events import Charge, Event, Gaussian, Laplace, Wishart, gaussian, laplace, wishart
+from dpwgan.privacy.budget import NeighboringRelation
+from dpwgan.privacy.choose import FamilyChoice
+from dpwgan.privacy.events import Event, Gaussian, Laplace, Wishart, gaussian, laplace, wishart
 from dpwgan.privacy.release import Release
 from dpwgan.table.encoded import EncodedTable, Span, TableShape
 
@@ -97,7 +97,7 @@ _LEAST_CONTRAST = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
-class RonGaussPlan:
+class RonGaussDesign:
     """Both releases of a table, and the projection's dimension, fixed before a row is read.
 
     `counts`, `covariance`: the events of the two releases. `one_hot`: whether columns of codes that have an order are
@@ -106,7 +106,6 @@ class RonGaussPlan:
 
     shape: TableShape
     settings: RonGaussSettings
-    choice: FamilyChoice
     counts: Noise
     covariance: MatrixNoise
     label: Span | None
@@ -185,7 +184,7 @@ class RonGaussPlan:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RonGaussImagePlan:
+class RonGaussImageDesign:
     """All three releases of images, and the projections, fixed before a row is read.
 
     `centre`, `means`, `covariance`: their events. `centre_dimension`, `means_dimension`, `covariance_dimension`: how
@@ -195,7 +194,6 @@ class RonGaussImagePlan:
 
     shape: TableShape
     settings: RonGaussSettings
-    choice: FamilyChoice
     centre: Noise
     means: Noise
     covariance: MatrixNoise
@@ -301,15 +299,8 @@ class RonGauss:
         return RonGaussSettings.make(self.name, asked)
 
     def plan(
-        self,
-        shape: TableShape,
-        budget: Budget,
-        *,
-        settings: RonGaussSettings,
-        accountant_rule: str,
-        neighboring_relation: NeighboringRelation,
-        other_charges: Sequence[Charge] = (),
-    ) -> RonGaussPlan | RonGaussImagePlan:
+        self, shape: TableShape, terms: Terms, *, settings: RonGaussSettings
+    ) -> Plan[RonGaussDesign | RonGaussImageDesign]:
         """Fixes all releases, their noise and the dimensions. Privacy: sees the public shape only.
 
         Raises: UsageError for a label that is no column of codes or a dimension beyond the table's width, PrivacyError
@@ -323,27 +314,33 @@ class RonGauss:
             )
         share = settings.mean_share or (_MEAN_SHARE if grid is None else _MEAN_SHARE_OF_IMAGES)
         rest = 1.0 - _CENTRE_SHARE
-        choose = _choose_laplace if settings.noise == "laplace" else _choose_gaussian
-        choice = choose(
-            accountant_rule,
-            budget,
-            shares=[share, 1.0 - share] if grid is None else [_CENTRE_SHARE, rest * share, rest * (1.0 - share)],
-            factors=get_factors(shape, settings),
-            neighboring_relation=neighboring_relation,
-            other_charges=other_charges,
-        )
-        events = [event for event, _ in choice.chosen_charges]
-        return lay_out_releases(shape, settings=settings, events=events, choice=choice)
+        shares = [share, 1.0 - share] if grid is None else [_CENTRE_SHARE, rest * share, rest * (1.0 - share)]
+        if settings.noise == "laplace":
+            choice = _choose_laplace(terms, shares=shares)
+            design = lay_out_releases(shape, settings=settings, events=[event for event, _ in choice.chosen_charges])
+            return Plan(design=design, shape=shape, choice=choice)
 
-    def fit(self, plan: RonGaussPlan | RonGaussImagePlan, run: Run) -> ClassSampler | GaussianImages:
+        def lay_out(scale: float) -> RonGaussDesign | RonGaussImageDesign:
+            events = share_out(scale, shares=shares, factors=get_factors(shape, settings))
+            return lay_out_releases(shape, settings=settings, events=events)
+
+        choice = terms.calibrate(lambda scale: lay_out(scale).releases)
+        return Plan(design=lay_out(choice.noise), shape=shape, choice=choice)
+
+    def fit(self, plan: Plan[RonGaussDesign | RonGaussImageDesign], run: Run) -> ClassSampler | GaussianImages:
         """Measures counts, or means, and covariances. Privacy: each release is charged before it reads rows.
 
-        `device` and `threads` have nothing to do here.
         Raises: PrivacyError from the ledger.
         """
-        if isinstance(plan, RonGaussImagePlan):
-            return _fit_images(plan, run)
-        return _fit_table(plan, run)
+        return measure_gaussians(plan.design, run)
+
+
+def measure_gaussians(design: RonGaussDesign | RonGaussImageDesign, run: Run) -> ClassSampler | GaussianImages:
+    """Measures what is laid out, and fits the Gaussians to it. Privacy: each release is charged before it reads rows.
+
+    Raises: PrivacyError from the ledger.
+    """
+    return _fit_images(design, run) if isinstance(design, RonGaussImageDesign) else _fit_table(design, run)
 
 
 # ------------------------------------------------------------------------------------------------------------- plans
@@ -357,8 +354,8 @@ def get_factors(shape: TableShape, settings: RonGaussSettings) -> list[float]:
 
 
 def lay_out_releases(
-    shape: TableShape, *, settings: RonGaussSettings, events: Sequence[Event], choice: FamilyChoice
-) -> RonGaussPlan | RonGaussImagePlan:
+    shape: TableShape, *, settings: RonGaussSettings, events: Sequence[Event]
+) -> RonGaussDesign | RonGaussImageDesign:
     """Chooses coordinates and dimensions of releases whose noise was chosen by the caller, `events` in their order.
 
     The events have the factors of `get_factors`, which hold whatever is chosen here.
@@ -371,10 +368,9 @@ def lay_out_releases(
     grid = _find_images(shape, settings)
     if len(noises) != (1 if grid is None else 2):
         raise DpwganError("Internal error: counts or means have other noise than was planned.")
-    shared: dict[str, Any] = {"shape": shape, "settings": settings, "choice": choice, "covariance": covariance}
     if grid is None:
-        return _lay_out_table(noises[0], **shared)
-    return _lay_out_images(*noises, grid=grid, **shared)
+        return _lay_out_table(*noises, covariance=covariance, shape=shape, settings=settings)
+    return _lay_out_images(*noises, covariance=covariance, grid=grid, shape=shape, settings=settings)
 
 
 def _find_images(shape: TableShape, settings: RonGaussSettings) -> ImageGrid | None:
@@ -383,8 +379,8 @@ def _find_images(shape: TableShape, settings: RonGaussSettings) -> ImageGrid | N
 
 
 def _lay_out_table(
-    counts: Noise, *, shape: TableShape, settings: RonGaussSettings, choice: FamilyChoice, covariance: MatrixNoise
-) -> RonGaussPlan:
+    counts: Noise, *, covariance: MatrixNoise, shape: TableShape, settings: RonGaussSettings
+) -> RonGaussDesign:
     label = _find_label(shape.spans, settings.label)
     spans = shape.spans if label is None else leave_out(shape.spans, label)
     if not spans:
@@ -398,10 +394,9 @@ def _lay_out_table(
         raise UsageError(
             f"projection-dimension must be at most {most_width}, the number of coordinates that the columns have"
         )
-    return RonGaussPlan(
+    return RonGaussDesign(
         shape=shape,
         settings=settings,
-        choice=choice,
         counts=counts,
         covariance=covariance,
         label=label,
@@ -415,12 +410,11 @@ def _lay_out_images(
     centre: Noise,
     means: Noise,
     *,
+    covariance: MatrixNoise,
     grid: ImageGrid,
     shape: TableShape,
     settings: RonGaussSettings,
-    choice: FamilyChoice,
-    covariance: MatrixNoise,
-) -> RonGaussImagePlan:
+) -> RonGaussImageDesign:
     pixels, classes, records = len(grid.sources), grid.classes, shape.records
     most, dimension = min(pixels, MOST_DIMENSION), settings.projection_dimension
     if dimension is not None and dimension > most:
@@ -429,10 +423,9 @@ def _lay_out_images(
     seen = records / classes if by_class else records
     # Shrinkage sets right what is too noisy of each class, so that a class may have as many directions as all.
     of_covariance = max(bearable_dimension(seen, covariance, push=1.0), _CLASS_DIMENSIONS * 2.0 if by_class else 1.0)
-    return RonGaussImagePlan(
+    return RonGaussImageDesign(
         shape=shape,
         settings=settings,
-        choice=choice,
         centre=centre,
         means=means,
         covariance=covariance,
@@ -492,7 +485,7 @@ def _most_width(plan: OneWayPlan, *, ranks: bool = False) -> int:
 # ------------------------------------------------------------------------------------------------------------ a table
 
 
-def _fit_table(plan: RonGaussPlan, run: Run) -> ClassSampler:
+def _fit_table(plan: RonGaussDesign, run: Run) -> ClassSampler:
     encoded, ledger, progress = run.rows.own, run.ledger, run.progress
     tables: list[EncodedTable] = []
 
@@ -565,7 +558,7 @@ class _Draft:
         return replace(model, offsets=fit_offsets(model, rng=rng))
 
 
-def _draft(coarsening: Coarsening, plan: RonGaussPlan, *, records: float, rng: np.random.Generator) -> _Draft:
+def _draft(coarsening: Coarsening, plan: RonGaussDesign, *, records: float, rng: np.random.Generator) -> _Draft:
     is_rank = tuple(
         # Two groups are one coordinate either way.
         part.size <= 2 or attribute.levels > 0 or (attribute.ordered and not plan.one_hot)
@@ -586,7 +579,7 @@ def _draft(coarsening: Coarsening, plan: RonGaussPlan, *, records: float, rng: n
 # ------------------------------------------------------------------------------------------------------------- images
 
 
-def _fit_images(plan: RonGaussImagePlan, run: Run) -> GaussianImages:
+def _fit_images(plan: RonGaussImageDesign, run: Run) -> GaussianImages:
     encoded, ledger, progress = run.rows.own, run.ledger, run.progress
     grid, total = plan.grid, float(plan.shape.records)
     projection = _make_projection(plan, rng=run.model)
@@ -641,7 +634,7 @@ def _fit_images(plan: RonGaussImagePlan, run: Run) -> GaussianImages:
     return fit_pixels(grid, pictures=pictures, basis=projection.basis, covariances=covariances, shares=shares)
 
 
-def _make_projection(plan: RonGaussImagePlan, *, rng: np.random.Generator) -> ImageProjection:
+def _make_projection(plan: RonGaussImageDesign, *, rng: np.random.Generator) -> ImageProjection:
     """Makes the basis. Privacy: of public facts and public randomness."""
     if plan.projection == "cosine":
         basis, bands = make_cosine_basis(plan.grid.shape, dimension=plan.dimension)
@@ -663,42 +656,32 @@ def _choose_radius(pictures: Floats, shares: Floats, projection: ImageProjection
 # ------------------------------------------------------------------------------------------------------------- budgets
 
 
-def _choose_laplace(
-    rule: str,
-    budget: Budget,
-    *,
-    shares: Sequence[float],
-    factors: Sequence[float],
-    neighboring_relation: NeighboringRelation,
-    other_charges: Sequence[Charge],
-) -> FamilyChoice:
+def _choose_laplace(terms: Terms, *, shares: Sequence[float]) -> FamilyChoice:
     """Splits epsilon between the releases; the sum is epsilon, whoever adds it up.
 
     Raises: PrivacyError if the other charges leave nothing.
     """
-    spent = BASIC.get_epsilon(other_charges, delta=budget.delta, neighboring_relation=neighboring_relation)
+    budget, relation = terms.budget, terms.neighboring_relation
+    spent = BASIC.get_epsilon(terms.other_charges, delta=budget.delta, neighboring_relation=relation)
     # Sums are rounded up by the accountant; this is more than all of it.
     left = (budget.epsilon - spent) * (1 - 1e-9)
     if not left > 0:
         raise PrivacyError(f"The other charges leave nothing of the budget of epsilon {budget.epsilon:g}.")
-    replacing = neighboring_relation is NeighboringRelation.REPLACE_ONE
-    del factors  # of Gaussian noise
+    replacing = relation is NeighboringRelation.REPLACE_ONE
     factor = PURE_REPLACE_ONE_FACTOR
     epsilons = [share * left / (factor if replacing else 1.0) for share in shares]
     events: list[Event] = [laplace(epsilon=epsilon, replace_one_factor=factor) for epsilon in epsilons[:-1]]
     events.append(wishart(epsilon=epsilons[-1], replace_one_factor=factor))
     charges = [(event, 1) for event in events]
-    total = BASIC.get_epsilon((*other_charges, *charges), delta=budget.delta, neighboring_relation=neighboring_relation)
+    total = BASIC.get_epsilon((*terms.other_charges, *charges), delta=budget.delta, neighboring_relation=relation)
     if not total <= budget.epsilon:
         raise PrivacyError(f"The planned releases would cost epsilon {total:.6g} of {budget.epsilon:g}.")
     return FamilyChoice(
         accountant=BASIC,
-        rule=rule,
-        budget=budget,
-        neighboring_relation=neighboring_relation,
+        rule=terms.accountant_rule,
+        **terms.setting,
         noise=1 / left,
         chosen_charges=tuple(charges),
-        other_charges=tuple(other_charges),
         reason=(
             "releases with Laplace and Wishart noise have an epsilon each and no delta; epsilons are added, "
             "whatever accountant is asked for: "
@@ -709,28 +692,9 @@ def _choose_laplace(
     )
 
 
-def _choose_gaussian(
-    rule: str,
-    budget: Budget,
-    *,
-    shares: Sequence[float],
-    factors: Sequence[float],
-    neighboring_relation: NeighboringRelation,
-    other_charges: Sequence[Charge],
-) -> FamilyChoice:
-    """Chooses the accountant and the least noise, rho split between the releases. Raises: PrivacyError."""
-    return choose_accountant_for_family(
-        rule,
-        budget=budget,
-        charges=lambda scale: share_out(scale, shares=shares, factors=factors),
-        neighboring_relation=neighboring_relation,
-        other_charges=other_charges,
-    )
-
-
-def share_out(scale: float, *, shares: Sequence[float], factors: Sequence[float]) -> list[Charge]:
-    """Gives charges of Gaussian noise that split rho by the shares. Units: `scale` is the noise of one for it all."""
+def share_out(scale: float, *, shares: Sequence[float], factors: Sequence[float]) -> list[Gaussian]:
+    """Splits rho between events of Gaussian noise by the shares. Units: `scale` is the noise of one for it all."""
     return [
-        (gaussian(noise_multiplier=scale / math.sqrt(share), replace_one_factor=factor), 1)
+        gaussian(noise_multiplier=scale / math.sqrt(share), replace_one_factor=factor)
         for share, factor in zip(shares, factors, strict=True)
     ]

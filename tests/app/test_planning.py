@@ -92,7 +92,7 @@ def test_plan_keeps_the_rule_and_the_reason_when_lists_have_been_found(rule: str
     assert later.accountant["rule"] == rule
     assert later.accountant == plan.accountant
     assert later.config == config
-    assert later.plan.noise_multiplier == later.choice.noise_multiplier == plan.plan.noise_multiplier
+    assert later.plan.design.noise_multiplier == later.choice.noise_multiplier == plan.plan.design.noise_multiplier
     assert "was asked for" not in later.accountant["reason"] or rule == "amortized"
 
 
@@ -143,7 +143,8 @@ def test_time_is_planned_for_few_groups_when_noise_hides_most() -> None:
     town = CategoricalColumn(name="town", tokens=tuple(f"t{number}" for number in range(2_000)))
     schema = make_schema(*(replace(town, name=f"c{number}") for number in range(4)))
     loud, quiet = (
-        plan_run(schema, records=2_000, config=SynthesisConfig(epsilon=epsilon)).plan.anchor for epsilon in (0.1, 10.0)
+        plan_run(schema, records=2_000, config=SynthesisConfig(epsilon=epsilon)).plan.design.anchor
+        for epsilon in (0.1, 10.0)
     )
     assert loud.likely_width < quiet.likely_width <= quiet.most_width
     assert loud.most_width == quiet.most_width

@@ -8,13 +8,13 @@ from dpwgan.critic import critic as networks
 from dpwgan.critic import loop
 from dpwgan.critic.reference_step import densify
 from dpwgan.marginals.anchor import AnchorSettings, FittedAnchor, fit_anchor, plan_anchor
-from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.events import exponential_selection
 from dpwgan.privacy.randomness import make_streams
 from tests.counts import count_marginal
 from tests.critic.tables import make_encoded
 from tests.ledgers import make_release, open_ledger
 from tests.methods.runs import make_table, reserve
+from tests.plans import make_terms
 from tests.rows import hold
 
 
@@ -22,13 +22,13 @@ def fit(**settings: int) -> FittedAnchor:
     encoded = make_table(300)
     plan = plan_anchor(
         encoded.shape,
-        Budget(epsilon=0.5, delta=1e-5),
+        make_terms(epsilon=0.5),
         kind="queries",
         settings=AnchorSettings(rounds=2, codes=30, **{"fit_steps": 5, **settings}),
-        accountant_rule="moments",
-        neighboring_relation=NeighboringRelation.ZERO_OUT,
     )
-    return fit_anchor(hold(encoded), plan, rng=make_streams(3).model, ledger=reserve(plan), progress=lambda *_: None)
+    return fit_anchor(
+        hold(encoded), plan.design, rng=make_streams(3).model, ledger=reserve(plan), progress=lambda *_: None
+    )
 
 
 def find_errors(fitted: FittedAnchor) -> list[float]:

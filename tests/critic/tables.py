@@ -5,16 +5,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from dpwgan.critic.plan import TrainingPlan, plan_training
+from dpwgan.critic.plan import TrainingDesign, plan_training
 from dpwgan.critic.settings import DpWganSettings
-from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.ledger import Ledger, Observer
 from dpwgan.privacy.randomness import Streams
 from dpwgan.privacy.steps import Steps
 from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.schema import CategoricalColumn, NumericColumn, Schema
-from tests.ledgers import make_source, open_for_plan
+from tests.ledgers import make_source, open_ledger
 from tests.marginals import tables
+from tests.plans import make_terms
 
 SCHEMA = Schema(
     columns=(
@@ -36,14 +36,12 @@ def make_encoded(records: int, *, seed: int = 0) -> EncodedTable:
 
 
 @functools.cache
-def _plan_noise(records: int, *, epsilon: float, steps: int, batch: int) -> TrainingPlan:
+def _plan_noise(records: int, *, epsilon: float, steps: int, batch: int) -> TrainingDesign:
     return plan_training(
         make_encoded(records).shape,
-        Budget(epsilon=epsilon, delta=1e-5),
+        make_terms(epsilon=epsilon),
         settings=DpWganSettings(steps=steps, expected_batch_size=batch),
-        accountant_rule="moments",
-        neighboring_relation=NeighboringRelation.ZERO_OUT,
-    )
+    ).design
 
 
 def make_plan(
@@ -54,7 +52,7 @@ def make_plan(
     expected_batch_size: int = 20,
     noise_multiplier: float | None = None,
     **settings: Any,
-) -> TrainingPlan:
+) -> TrainingDesign:
     """Plans a run on the table under zero-out; `noise_multiplier` overrules what the budget asks for."""
     plan = _plan_noise(encoded.records, epsilon=epsilon, steps=steps, batch=expected_batch_size)
     chosen = {"hidden_critic": (7, 5), "hidden_generator": (6,), "latent": 4, **settings}
@@ -73,7 +71,7 @@ class FreeSteps(Steps):
         """Has nothing to refuse."""
 
 
-def make_steps(plan: TrainingPlan, *, seed: int | Streams = 1, observers: Sequence[Observer] = ()) -> FreeSteps:
+def make_steps(plan: TrainingDesign, *, seed: int | Streams = 1, observers: Sequence[Observer] = ()) -> FreeSteps:
     """Makes the token of a plan's steps, for steps that are not taken by the loop."""
     return FreeSteps(
         plan.releases[0],
@@ -86,6 +84,6 @@ def make_steps(plan: TrainingPlan, *, seed: int | Streams = 1, observers: Sequen
     )
 
 
-def make_ledger(plan: TrainingPlan, **more: Any) -> Ledger:
+def make_ledger(plan: TrainingDesign, *, epsilon: float = 1.0, **more: Any) -> Ledger:
     """Opens a ledger with the plan's releases reserved."""
-    return open_for_plan(plan, **more)
+    return open_ledger(plan.releases, budget=make_terms(epsilon=epsilon).budget, **more)

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from dpwgan.critic.anchored_step import AnchoredStep
 from dpwgan.critic.critic import Critic
-from dpwgan.critic.plan import TrainingPlan
+from dpwgan.critic.plan import TrainingDesign
 from dpwgan.critic.tensor_mixture import CodeSource, TensorMixture
 from dpwgan.marginals.groups import GroupLayout, lay_out_groups
 from dpwgan.marginals.measurements import MeasuredMarginals
@@ -35,7 +35,7 @@ def make_loss() -> MeasuredMarginals:
     return measured
 
 
-def make_training_plan(**settings: Any) -> TrainingPlan:
+def make_training_plan(**settings: Any) -> TrainingDesign:
     plan = make_plan(make_encoded(50), **{"generator_average": 0.0, **settings})
     return replace(plan, shape=TableShape(records=50, spans=SPANS))
 

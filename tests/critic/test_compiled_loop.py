@@ -15,7 +15,7 @@ from dpwgan.critic.generator_step import GeneratorStep
 from dpwgan.critic.latents import LatentSource
 from dpwgan.critic.loop import train
 from dpwgan.critic.mlp import MlpGenerator
-from dpwgan.critic.plan import CRITIC_LABEL, TrainingPlan
+from dpwgan.critic.plan import CRITIC_LABEL, TrainingDesign
 from dpwgan.critic.private_step import FusedStep
 from dpwgan.errors import PrivacyError
 from dpwgan.privacy.steps import Steps
@@ -29,7 +29,9 @@ BATCHES = [np.array([0, 3, 4, 50]), np.zeros(0, np.int64), np.arange(0, 100, 7),
 class Game:
     """A critic's step and a generator's, drawn alike each time."""
 
-    def __init__(self, plan: TrainingPlan, *, encoded: EncodedTable | None = None, steps: Steps | None = None) -> None:
+    def __init__(
+        self, plan: TrainingDesign, *, encoded: EncodedTable | None = None, steps: Steps | None = None
+    ) -> None:
         encoded = encoded or make_encoded(100)
         rng, settings = np.random.default_rng(3), plan.settings
         critic = Critic(encoded.spans, hidden=settings.hidden_critic, weight_clip=1.0, rng=rng)
@@ -63,7 +65,7 @@ class Game:
 
 
 def differ(
-    plan: TrainingPlan, *, spoil: Callable[[tf.Tensor], tf.Tensor] = lambda drawn: drawn, first: int = 3
+    plan: TrainingDesign, *, spoil: Callable[[tf.Tensor], tf.Tensor] = lambda drawn: drawn, first: int = 3
 ) -> float:
     """Says how far both ways end apart, where the loop's noise may be spoilt."""
     apart, together = Game(plan), Game(plan)
@@ -109,7 +111,7 @@ def test_loop_reads_the_same_rows_when_they_are_on_disk():
 
 
 def run(
-    plan: TrainingPlan, monkeypatch: pytest.MonkeyPatch, *, most: int, ledger: Any = None
+    plan: TrainingDesign, monkeypatch: pytest.MonkeyPatch, *, most: int, ledger: Any = None
 ) -> tuple[Game, list[str]]:
     """Trains, and notes what happened in which order."""
     monkeypatch.setattr(private_step, "_MOST_AT_ONCE", most)

@@ -9,16 +9,18 @@ import tensorflow as tf
 
 from dpwgan.app.checkpoint import open_checkpoint
 from dpwgan.critic.loop import train
-from dpwgan.critic.plan import CRITIC_LABEL, TrainingPlan
+from dpwgan.critic.plan import CRITIC_LABEL, TrainingDesign
 from dpwgan.errors import PrivacyError
+from dpwgan.privacy.accountants.moments import MOMENTS
 from dpwgan.privacy.budget import NeighboringRelation
 from dpwgan.privacy.ledger import LOST, Ledger
 from tests.critic.tables import make_encoded, make_ledger, make_plan
 from tests.ledgers import make_source
+from tests.plans import make_terms
 
 
 def run(
-    plan: TrainingPlan, events: list[str], monkeypatch: pytest.MonkeyPatch, *, ledger: Any = None
+    plan: TrainingDesign, events: list[str], monkeypatch: pytest.MonkeyPatch, *, ledger: Any = None
 ) -> list[tuple[int, int, float]]:
     ledger = ledger if ledger is not None else make_ledger(plan)
     told: list[tuple[int, int, float]] = []
@@ -130,8 +132,8 @@ def test_training_goes_on_after_the_last_step_charged_when_it_was_killed(tmp_pat
     def play(*, resume: bool, kill: int | None) -> tuple[CountedSteps, CountedSteps, Ledger]:
         journal = open_checkpoint(tmp_path, facts={}, resume=resume)
         ledger = Ledger(
-            plan.choice.budget,
-            accountant=plan.choice.accountant,
+            make_terms().budget,
+            accountant=MOMENTS,
             neighboring_relation=NeighboringRelation.ZERO_OUT,
             journal=journal,
             source=make_source(1),

@@ -31,7 +31,7 @@ class Game:
         encoded, shape = make_images(80, side=8)
         settings = {"steps": steps, "expected_batch_size": 40, "hidden_generator": (8,), "generator_steps": rounds}
         self.made = make_plan("dp-gan", shape, **settings)
-        self.plan, space = self.made.steps, self.made.space
+        self.plan, space = self.made.design.steps, self.made.design.space
         assert space is not None
         rng, self.steps = np.random.default_rng(0), make_steps(self.plan)
         self.critic, update = make_discriminator(self.plan, space, rng=rng, secrets=self.steps.secrets)

@@ -1,31 +1,29 @@
 """The plan: what is public decides it, and its parts agree."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpwgan.critic.plan import TrainingPlan, choose_batch, choose_generated_batch, plan_training
+from dpwgan.critic.plan import TrainingDesign, choose_batch, choose_generated_batch, plan_training
 from dpwgan.critic.settings import DpWganSettings
 from dpwgan.errors import PrivacyError
-from dpwgan.privacy.budget import Budget, NeighboringRelation
+from dpwgan.plan import Plan
 from dpwgan.table.encoded import TableShape
 from tests.critic.tables import make_encoded, make_plan
+from tests.plans import make_terms
 
 
-def plan(*, records: int = 39_073, epsilon: float = 1.0, rule: str = "auto", **asked: object) -> TrainingPlan:
-    return plan_training(
-        TableShape(records=records, spans=make_encoded(1).spans),
-        Budget(epsilon=epsilon, delta=1.0 / records**2),
-        settings=DpWganSettings(**asked),  # type: ignore[arg-type]
-        accountant_rule=rule,
-        neighboring_relation=NeighboringRelation.ZERO_OUT,
-    )
+def plan(*, records: int = 39_073, epsilon: float = 1.0, rule: str = "auto", **asked: Any) -> Plan[TrainingDesign]:
+    shape = TableShape(records=records, spans=make_encoded(1).spans)
+    terms = make_terms(epsilon=epsilon, delta=1.0 / records**2, rule=rule)
+    return plan_training(shape, terms, settings=DpWganSettings(**asked))
 
 
 def test_event_holds_the_numbers_that_sampler_and_noise_use_when_planned():
-    made = plan(steps=100, expected_batch_size=1_024)
+    made = plan(steps=100, expected_batch_size=1_024).design
     assert made.event.sampling_probability == made.sampling_probability == 1_024 / 39_073
     assert made.event.noise_multiplier == made.noise_multiplier
     assert made.expected_batch_size == pytest.approx(1_024)
@@ -38,8 +36,8 @@ def test_event_holds_the_numbers_that_sampler_and_noise_use_when_planned():
 def test_steps_are_cut_to_the_budget_when_the_noise_is_fixed():
     free = plan(noise_multiplier=3.0, epochs=10.0, expected_batch_size=64, epsilon=8.0)
     cut = plan(noise_multiplier=1.0, epochs=10.0, expected_batch_size=64, epsilon=0.5)
-    assert free.steps == 6_106  # ten epochs of 39,073 rows in batches of 64, rounded up
-    assert cut.steps < 6_106
+    assert free.design.steps == 6_106  # ten epochs of 39,073 rows in batches of 64, rounded up
+    assert cut.design.steps < 6_106
     assert cut.choice.epsilon() <= 0.5
 
 
@@ -62,7 +60,7 @@ def test_generated_batch_shrinks_when_the_table_is_wide(width, batch):
 
 
 def test_batch_is_the_whole_table_when_more_rows_are_asked_for():
-    made = plan(records=10, expected_batch_size=64, steps=3)
+    made = plan(records=10, expected_batch_size=64, steps=3).design
     assert made.sampling_probability == 1.0
     assert made.expected_batch_size == 10.0
 

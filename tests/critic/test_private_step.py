@@ -13,7 +13,7 @@ from dpwgan.critic import critic_update
 from dpwgan.critic.critic import Critic
 from dpwgan.critic.latents import LatentSource
 from dpwgan.critic.mlp import MlpGenerator
-from dpwgan.critic.plan import TrainingPlan
+from dpwgan.critic.plan import TrainingDesign
 from dpwgan.critic.private_step import FusedStep
 from dpwgan.critic.reference_step import ReferenceStep
 from dpwgan.table.encoded import EncodedTable
@@ -25,7 +25,7 @@ FALSE_ALARM = 1e-6
 
 
 def make_step(
-    engine: str, encoded: EncodedTable, plan: TrainingPlan, *, seed: int = 5, **more: Any
+    engine: str, encoded: EncodedTable, plan: TrainingDesign, *, seed: int = 5, **more: Any
 ) -> FusedStep | ReferenceStep:
     rng = np.random.default_rng(3)
     critic = Critic(encoded.spans, hidden=plan.settings.hidden_critic, weight_clip=plan.settings.weight_clip, rng=rng)

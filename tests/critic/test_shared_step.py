@@ -12,7 +12,7 @@ from scipy import stats
 from dpwgan.critic.critic import Critic
 from dpwgan.critic.latents import LatentSource
 from dpwgan.critic.mlp import MlpGenerator
-from dpwgan.critic.plan import TrainingPlan
+from dpwgan.critic.plan import TrainingDesign
 from dpwgan.critic.shared_step import GRADIENTS, SharedStep, ShareOfGradients
 from dpwgan.privacy.noise_source import NoiseSource
 from dpwgan.privacy.randomness import make_streams
@@ -26,7 +26,7 @@ RECORDS, TRIALS = 120, 600
 Floats = npt.NDArray[np.float64]
 
 
-def make_critic(encoded: EncodedTable, plan: TrainingPlan) -> Critic:
+def make_critic(encoded: EncodedTable, plan: TrainingDesign) -> Critic:
     return Critic(encoded.spans, hidden=plan.settings.hidden_critic, weight_clip=1.0, rng=np.random.default_rng(3))
 
 

@@ -12,7 +12,7 @@ from dpwgan.errors import PrivacyError
 from dpwgan.marginals import anchor, measurements, one_ways
 from dpwgan.marginals.anchor import (
     ONE_WAYS_LABEL,
-    AnchorPlan,
+    AnchorDesign,
     AnchorSettings,
     FittedAnchor,
     fit_anchor,
@@ -21,13 +21,15 @@ from dpwgan.marginals.anchor import (
 from dpwgan.marginals.code_information import CodeInformation
 from dpwgan.marginals.pairs import MOMENTS_LABEL
 from dpwgan.marginals.queries import ANSWER_LABEL, SELECTION_LABEL
-from dpwgan.privacy.budget import Budget, NeighboringRelation
+from dpwgan.plan import Plan
+from dpwgan.privacy.budget import NeighboringRelation
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.randomness import make_streams
 from dpwgan.table.encoded import EncodedTable
 from tests.ledgers import Watcher, open_ledger, watch_reads
 from tests.methods.privacy_totals import total_rho
 from tests.methods.runs import NARROW, make_table, reserve
+from tests.plans import make_terms
 from tests.rows import hold
 
 ZERO_OUT = NeighboringRelation.ZERO_OUT
@@ -36,18 +38,17 @@ FAST = AnchorSettings(rounds=3, codes=40, fit_steps=8)
 
 
 def make_plan(
-    encoded: EncodedTable, *, kind: anchor.Kind = "queries", settings: AnchorSettings = FAST, **more: Any
-) -> AnchorPlan:
-    chosen: dict[str, Any] = {"accountant_rule": "moments", "neighboring_relation": ZERO_OUT, **more}
-    return plan_anchor(
-        encoded.shape, Budget(epsilon=chosen.pop("epsilon", 1.0), delta=1e-5), kind=kind, settings=settings, **chosen
-    )
+    encoded: EncodedTable, *, kind: anchor.Kind = "queries", settings: AnchorSettings = FAST, **terms: Any
+) -> Plan[AnchorDesign]:
+    return plan_anchor(encoded.shape, make_terms(**terms), kind=kind, settings=settings)
 
 
-def fit(encoded: EncodedTable, plan: AnchorPlan, *, ledger: Ledger | None = None, seed: int = 1) -> FittedAnchor:
+def fit(
+    encoded: EncodedTable, plan: Plan[AnchorDesign], *, ledger: Ledger | None = None, seed: int = 1
+) -> FittedAnchor:
     return fit_anchor(
         hold(encoded),
-        plan,
+        plan.design,
         rng=make_streams(seed).model,
         ledger=reserve(plan) if ledger is None else ledger,
         progress=lambda *_: None,
@@ -59,9 +60,9 @@ def fit(encoded: EncodedTable, plan: AnchorPlan, *, ledger: Ledger | None = None
 @pytest.mark.parametrize("share", [1.0, 0.3])
 def test_releases_take_their_share_of_rho_when_added_up(kind, columns, share):
     plan = make_plan(make_table(300, columns=columns), kind=kind)
-    plan = replace(plan, scale=plan.scale / math.sqrt(share))
-    rho = total_rho([release.charge for release in plan.releases], relation=ZERO_OUT)
-    assert rho == pytest.approx(1 / (2 * plan.scale**2), rel=1e-9)
+    part = replace(plan.design, scale=plan.design.scale / math.sqrt(share))
+    rho = total_rho([release.charge for release in part.releases], relation=ZERO_OUT)
+    assert rho == pytest.approx(1 / (2 * part.scale**2), rel=1e-9)
     assert rho == pytest.approx(share / (2 * plan.choice.noise_scale**2), rel=1e-9)
 
 
@@ -89,11 +90,11 @@ def test_lines_are_those_of_the_kind_when_reserved():
 def test_more_is_asked_for_when_the_budget_is_larger():
     encoded = make_table(300)
     plans = [make_plan(encoded, settings=AnchorSettings(), epsilon=epsilon) for epsilon in (0.05, 1.0, 30.0)]
-    assert plans[0].rounds < plans[1].rounds < plans[2].rounds
-    assert plans[0].scale > plans[1].scale > plans[2].scale
-    assert all(plan.ways == 2 for plan in plans)
-    assert make_plan(encoded, settings=AnchorSettings(ways=4)).ways == 4
-    assert make_plan(make_table(300, columns=NARROW[:2]), settings=AnchorSettings(ways=4)).ways == 2
+    assert plans[0].design.rounds < plans[1].design.rounds < plans[2].design.rounds
+    assert plans[0].design.scale > plans[1].design.scale > plans[2].design.scale
+    assert all(plan.design.ways == 2 for plan in plans)
+    assert make_plan(encoded, settings=AnchorSettings(ways=4)).design.ways == 4
+    assert make_plan(make_table(300, columns=NARROW[:2]), settings=AnchorSettings(ways=4)).design.ways == 2
 
 
 READS: list[tuple[Any, str]] = [
@@ -163,12 +164,10 @@ def test_three_way_strength_is_public_when_the_table_is_large():
     ways = {
         records.records: plan_anchor(
             records,
-            Budget(epsilon=1.0, delta=1e-9),
+            make_terms(delta=1e-9),
             kind="queries",
             settings=AnchorSettings(),
-            accountant_rule="moments",
-            neighboring_relation=ZERO_OUT,
-        ).ways
+        ).design.ways
         for records in (shape, large)
     }
     assert ways == {300: 2, 10_000_000: 3}
@@ -180,12 +179,10 @@ def test_information_weight_is_public_and_follows_the_strength_when_none_is_aske
     plans = {
         (epsilon, settings.information_weight): plan_anchor(
             shape,
-            Budget(epsilon=epsilon, delta=1e-9),
+            make_terms(epsilon=epsilon, delta=1e-9),
             kind="queries",
             settings=settings,
-            accountant_rule="moments",
-            neighboring_relation=ZERO_OUT,
-        )
+        ).design
         for epsilon in (0.1, 1.0)
         for settings in (AnchorSettings(), asked)
     }
@@ -197,12 +194,10 @@ def test_information_weight_is_public_and_follows_the_strength_when_none_is_aske
     # It moves no answer by more than so many stddevs of its noise, so that large tables are met more closely.
     large = plan_anchor(
         type(shape)(records=10_000_000, spans=shape.spans),
-        Budget(epsilon=1.0, delta=1e-9),
+        make_terms(delta=1e-9),
         kind="queries",
         settings=AnchorSettings(),
-        accountant_rule="moments",
-        neighboring_relation=ZERO_OUT,
-    )
+    ).design
     assert large.information_weight * large.answer_stddev == pytest.approx(2.0)
 
 

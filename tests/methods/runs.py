@@ -8,13 +8,15 @@ import numpy as np
 
 from dpwgan.methods.base import FittedSynthesizer
 from dpwgan.methods.registry import get_method
-from dpwgan.privacy.budget import Budget, NeighboringRelation
+from dpwgan.plan import Plan
+from dpwgan.privacy.budget import NeighboringRelation
 from dpwgan.privacy.events import Charge, Unprotected
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.table.encoded import EncodedTable, TableShape
 from dpwgan.table.schema import Column
 from tests.ledgers import open_for_plan
 from tests.marginals.tables import COLUMNS, make_encoded
+from tests.plans import make_terms, plan_method
 from tests.rows import make_run
 
 NARROW: list[Column] = [column for column in COLUMNS if column.name not in ("wide", "weight", "pay")]
@@ -87,19 +89,11 @@ def make_plan(
     rule: str = "moments",
     others: Sequence[Charge] = (),
     **settings: Any,
-) -> Any:
+) -> Plan[Any]:
     """Plans a run whose fit is short."""
-    method = get_method(name)
-    return method.plan(
-        shape,
-        Budget(epsilon=epsilon, delta=delta),
-        settings=method.make_settings(
-            **{**(FAST_NETWORKS if "oracle" in settings else FAST.get(name, {})), **settings}
-        ),
-        accountant_rule=rule,
-        neighboring_relation=relation,
-        other_charges=others,
-    )
+    terms = make_terms(epsilon=epsilon, delta=delta, relation=relation, rule=rule, others=others)
+    fast = FAST_NETWORKS if "oracle" in settings else FAST.get(name, {})
+    return plan_method(name, shape, terms, **{**fast, **settings})
 
 
 def reserve(plan: Any, **more: Any) -> Ledger:

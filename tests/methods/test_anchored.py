@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpwgan.critic.plan import CRITIC_LABEL, TrainingPlan
+from dpwgan.critic.plan import CRITIC_LABEL, TrainingDesign
 from dpwgan.errors import UsageError
 from dpwgan.marginals import measurements, one_ways
 from dpwgan.marginals.mixture_sampler import MixtureSampler
-from dpwgan.methods.dp_wgan import AnchoredPlan
+from dpwgan.methods.dp_wgan import AnchoredDesign
 from dpwgan.methods.registry import get_method
+from dpwgan.plan import Plan
 from dpwgan.privacy.budget import NeighboringRelation
 from dpwgan.privacy.events import Charge
 from dpwgan.privacy.ledger import Ledger
@@ -30,22 +31,18 @@ RELATIONS = list(NeighboringRelation)
 FAST: dict[str, Any] = {"codes": 30, "fit_steps": 8, "steps": 4, "hidden_critic": (8,), "expected_batch_size": 20}
 
 
-def make_plan(encoded: EncodedTable, **more: Any) -> AnchoredPlan:
+def make_plan(encoded: EncodedTable, **more: Any) -> Plan[AnchoredDesign]:
     rounds = {"rounds": 1} if more.get("anchor", "queries") == "queries" else {}
-    plan = plan_run("dp-wgan", encoded.shape, **{**FAST, **rounds, **more})
-    assert isinstance(plan, AnchoredPlan)
-    return plan
+    return plan_run("dp-wgan", encoded.shape, **{**FAST, **rounds, **more})
 
 
 @functools.cache
-def make_shipped_plan(*, anchor: str, **more: Any) -> AnchoredPlan:
+def make_shipped_plan(*, anchor: str, **more: Any) -> Plan[AnchoredDesign]:
     """The plan of the method as it is without any setting."""
-    plan = plan_run("dp-wgan", make_table(300).shape, **({} if anchor == "queries" else {"anchor": anchor}), **more)
-    assert isinstance(plan, AnchoredPlan)
-    return plan
+    return plan_run("dp-wgan", make_table(300).shape, **({} if anchor == "queries" else {"anchor": anchor}), **more)
 
 
-def get_charges(plan: AnchoredPlan) -> list[Charge]:
+def get_charges(plan: Plan[AnchoredDesign]) -> list[Charge]:
     return [release.charge for release in plan.releases]
 
 
@@ -76,12 +73,12 @@ def test_budget_is_met_by_one_accountant_when_planned_by_any_rule(anchor, relati
     assert list(plan.choice.charges()) == get_charges(plan)
     # Of rho the critic has its share and the anchor the rest, at the noise that was found for both.
     scale = plan.choice.noise_scale
-    share = plan.settings.critic_share
+    share = plan.design.settings.critic_share
     whole = 1 / (2 * scale**2)
     measured = total_rho(get_charges(plan)[:-1], relation=NeighboringRelation.ZERO_OUT)
     assert measured == pytest.approx((1 - share) * whole, rel=1e-9)
-    step = plan.critic.event
-    as_one = plan.critic.steps * step.sampling_probability**2 / (2 * step.noise_multiplier**2)
+    step = plan.design.critic.event
+    as_one = plan.design.critic.steps * step.sampling_probability**2 / (2 * step.noise_multiplier**2)
     assert as_one == pytest.approx(share * whole, rel=1e-9)
 
 
@@ -141,8 +138,8 @@ def test_every_read_comes_after_its_charge_when_a_critic_follows(anchor, monkeyp
     fit("dp-wgan", encoded, plan, ledger=ledger)
     assert seen + Counter(watcher.order) == {release.label: release.times for release in plan.releases}
     # All steps are paid for after all of the anchor.
-    assert ledger.paid[-plan.critic.steps :] == [CRITIC_LABEL] * plan.critic.steps
-    assert CRITIC_LABEL not in ledger.paid[: -plan.critic.steps]
+    assert ledger.paid[-plan.design.critic.steps :] == [CRITIC_LABEL] * plan.design.critic.steps
+    assert CRITIC_LABEL not in ledger.paid[: -plan.design.critic.steps]
 
 
 def fit_and_watch(
@@ -227,7 +224,7 @@ def test_steps_are_refused_when_too_few_for_one_generator_step():
 def test_settings_are_the_papers_when_there_is_no_anchor():
     method = get_method("dp-wgan")
     plan = plan_run("dp-wgan", make_table(40).shape, anchor="none", steps=5)
-    assert isinstance(plan, TrainingPlan)
+    assert isinstance(plan.design, TrainingDesign)
     assert [release.label for release in plan.releases] == [CRITIC_LABEL]
-    assert plan.settings.hidden_critic == (256, 256)
+    assert plan.design.settings.hidden_critic == (256, 256)
     assert method.make_settings().critic.hidden_critic == (64,)

@@ -5,17 +5,24 @@ import pytest
 
 from dpwgan.critic import private_step, reference_step
 from dpwgan.critic.device import prepare_device
-from dpwgan.critic.plan import TrainingPlan
+from dpwgan.critic.plan import TrainingDesign
 from dpwgan.errors import ResourceError, UsageError
 from dpwgan.methods.dp_wgan import DpWgan
+from dpwgan.plan import Plan
 from dpwgan.table.encoded import EncodedTable
 from tests.critic.tables import make_encoded, make_ledger, make_plan
+from tests.plans import make_terms
 from tests.rows import make_run
 
 
-def fit(encoded: EncodedTable, plan: TrainingPlan, *, seed: int = 1) -> EncodedTable:
-    ledger = make_ledger(plan)
-    fitted = DpWgan().fit(plan, make_run(encoded, ledger=ledger, seed=seed))
+def complete(training: TrainingDesign) -> Plan[TrainingDesign]:
+    """Has a plan of steps whose noise is a test's own business."""
+    return Plan(design=training, shape=training.shape, choice=make_terms().choose_nothing())
+
+
+def fit(encoded: EncodedTable, plan: TrainingDesign, *, seed: int = 1, epsilon: float = 1.0) -> EncodedTable:
+    ledger = make_ledger(plan, epsilon=epsilon)
+    fitted = DpWgan().fit(complete(plan), make_run(encoded, ledger=ledger, seed=seed))
     assert ledger.itemise()[0]["charged"] == plan.steps
     parts = list(fitted.sample(2_000, rng=np.random.default_rng(0)))
     return EncodedTable(
@@ -54,7 +61,7 @@ def test_marginals_are_learnt_when_the_table_is_lopsided():
     lopsided = EncodedTable(codes=codes, numbers=encoded.numbers, spans=encoded.spans)
     settings = {"hidden_critic": (32,), "hidden_generator": (32,), "latent": 8, "weight_pull": 0.3}
     plan = make_plan(lopsided, steps=300, expected_batch_size=300, epsilon=20.0, **settings)
-    share = float(np.mean(fit(lopsided, plan).codes[:, five.source] == 3))
+    share = float(np.mean(fit(lopsided, plan, epsilon=20.0).codes[:, five.source] == 3))
     # Of five categories, an untrained generator gives a fifth to each; the table holds 0.84.
     assert 0.7 < share < 0.95
 
@@ -67,7 +74,7 @@ def test_a_gpu_is_refused_when_there_is_none():
     encoded = make_encoded(50)
     plan = make_plan(encoded, steps=2)
     with pytest.raises(ResourceError):
-        DpWgan().fit(plan, make_run(encoded, ledger=make_ledger(plan), device="gpu"))
+        DpWgan().fit(complete(plan), make_run(encoded, ledger=make_ledger(plan), device="gpu"))
 
 
 def test_fit_refuses_when_training_ends_in_numbers_that_are_not_finite():

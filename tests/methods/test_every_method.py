@@ -7,6 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from dpwgan.app.saved_model import load_synthesizer
 from dpwgan.errors import InputError, PrivacyError, UsageError
@@ -171,6 +173,23 @@ def test_claim_is_no_more_than_was_asked_for_when_a_method_is_planned(method, re
             assert 0.9 * epsilon < total <= epsilon
 
 
+@pytest.mark.parametrize("variant", [name for name in FORMAL if "mlp" not in name])
+@settings(max_examples=5, deadline=None)
+@given(
+    records=st.integers(100, 10**6),
+    epsilon=st.floats(0.05, 20.0),
+    relation=st.sampled_from(NeighboringRelation),
+    spent=st.lists(st.floats(20.0, 100.0), max_size=2),
+)
+def test_releases_are_those_that_the_noise_was_calibrated_for(variant, records, epsilon, relation, spent):
+    shape = replace(TABLES["every kind"][1], records=records)
+    others = [] if variant == "ron-gauss, laplace" else [(gaussian(noise_multiplier=z / epsilon), 1) for z in spent]
+    plan = make_variant(variant, shape, epsilon=epsilon, relation=relation, others=others)
+    assert plan.choice.chosen_charges == tuple(release.charge for release in plan.releases)
+    assert plan.choice.other_charges == tuple(others)
+    assert plan.choice.epsilon() <= epsilon
+
+
 @pytest.mark.parametrize("variant", [name for name in VARIANTS if "mlp" not in name])
 def test_plan_says_what_it_costs_when_asked(variant):
     method, _ = VARIANTS[variant]
@@ -180,7 +199,7 @@ def test_plan_says_what_it_costs_when_asked(variant):
         assert 0 < plan.cost.row_bytes <= plan.cost.memory_bytes <= more.cost.memory_bytes
         assert 0 < plan.cost.seconds <= more.cost.seconds < 3_000
         assert more.cost.row_bytes == 1_000 * plan.cost.row_bytes
-        assert json.dumps(plan.summary())
+        assert json.dumps(plan.settings)
 
 
 @pytest.mark.parametrize("method", METHODS)

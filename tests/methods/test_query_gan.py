@@ -91,7 +91,7 @@ def test_rows_are_all_that_grows_when_a_table_has_more_of_them(kind):
     assert less.cost.memory_bytes - less.cost.row_bytes == more.cost.memory_bytes - more.cost.row_bytes > 0
     assert more.cost.row_bytes == 1_000 * less.cost.row_bytes
     # A network's training keeps a float64 of each row.
-    columns = 4 * (len(shape.spans) + len(less.anchor.columns if kind != "independent" else less.columns))
+    columns = 4 * (len(shape.spans) + len(getattr(less.design, "anchor", less.design).columns))
     assert less.cost.row_bytes == 300 * (columns + 8 * (kind == "one-layer"))
 
 
@@ -118,10 +118,10 @@ def test_rows_are_read_behind_the_door_alone_when_networks_or_the_certificate_ne
     ledger = reserve(plan, observers=[watcher])
     reads = watch_reads(monkeypatch, ledger, watcher, READS)
     fit(name, encoded, plan, ledger=ledger)
-    assert set(reads) - {SELECTION_LABEL} == {release.label for release in plan.extra}
+    assert set(reads) - {SELECTION_LABEL} == {release.label for release in plan.design.extra}
     assert Counter(watcher.order) == ledger.charged == {release.label: release.times for release in plan.releases}
     # The certificate is of the final generator: nothing is asked for after it.
-    assert watcher.order[-1] == plan.extra[-1].label
+    assert watcher.order[-1] == plan.design.extra[-1].label
 
 
 SIZES = (3, 1, 4, 2)
@@ -232,11 +232,11 @@ def test_certificate_is_the_released_error_and_its_slack_when_bounded():
 
 def test_certificate_has_its_hundredth_of_the_budget_when_planned():
     plan = make_plan("query-gan", make_table(300).shape)
-    (release,) = plan.extra
+    (release,) = plan.design.extra
     event = release.event
     assert (release.label, release.times) == (CERTIFICATE_LABEL, 1)
     assert event.replace_one_factor == 1.0  # as the act itself: see the neighbours' test above
     whole = total_rho([release.charge for release in plan.releases], relation=NeighboringRelation.ZERO_OUT)
     assert total_rho([(event, 1)], relation=NeighboringRelation.ZERO_OUT) == pytest.approx(0.01 * whole)
     assert whole == pytest.approx(1 / (2 * plan.choice.noise_scale**2))
-    assert dataclasses.replace(plan.settings) == plan.settings
+    assert dataclasses.replace(plan.design.settings) == plan.design.settings

@@ -160,8 +160,8 @@ def test_nearest_semidefinite_matrix_is_found_when_eigenvalues_are_negative():
 
 def test_dimension_grows_with_rows_and_budget_when_it_is_chosen():
     shape = make_table(300).shape
-    found = [make_plan("ron-gauss", shape, epsilon=epsilon).dimension for epsilon in (0.01, 1.0, 100.0)]
+    found = [make_plan("ron-gauss", shape, epsilon=epsilon).design.dimension for epsilon in (0.01, 1.0, 100.0)]
     assert found == sorted(found)
     assert found[0] < found[-1]
-    events = [make_plan("ron-gauss", shape, noise=noise).covariance for noise in ("laplace", "gaussian")]
+    events = [make_plan("ron-gauss", shape, noise=noise).design.covariance for noise in ("laplace", "gaussian")]
     assert all(choose_dimension(1, event) == 1 and choose_dimension(1e12, event) == 1_024 for event in events)

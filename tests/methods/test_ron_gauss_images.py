@@ -99,13 +99,13 @@ def test_dimensions_grow_with_rows_and_budget_and_classes_part_when_there_is_eno
     shape = make_images(300)[1]
     wide = replace(shape, records=10**6)
     sizes = [
-        (plan.means_dimension, plan.covariance_dimension)
+        (plan.design.means_dimension, plan.design.covariance_dimension)
         for plan in (make_plan("ron-gauss", each, epsilon=e) for each in (shape, wide) for e in (0.1, 10.0))
     ]
     assert sizes[0] <= sizes[1]
     assert sizes[0] <= sizes[2] <= sizes[3] == (36, 36)
-    assert not make_plan("ron-gauss", shape).by_class
-    assert make_plan("ron-gauss", replace(shape, records=10**9), epsilon=10.0).by_class
+    assert not make_plan("ron-gauss", shape).design.by_class
+    assert make_plan("ron-gauss", replace(shape, records=10**9), epsilon=10.0).design.by_class
 
 
 def test_means_are_released_ones_when_noise_is_little_and_of_all_when_it_is_all():

@@ -87,7 +87,7 @@ def audit_runs(
         coins.append(tossed)
         from_output.append(looks.score(fitted.sample(_ROWS_SEEN * encoded.records, rng=streams.model)))
         counts = [place for place, seen in enumerate(record.seen) if seen.line == ONE_WAYS_LABEL]
-        anchor = getattr(run_plan.plan, "anchor", run_plan.plan)
+        anchor = getattr(run_plan.plan.design, "anchor", run_plan.plan.design)
         counted = getattr(anchor, "one_way_plan", None)
         # Counts class by class, or of a prior, are laid out in another way: they are left to the attack on releases.
         if counts and counted is not None and counted.spans == encoded.spans:

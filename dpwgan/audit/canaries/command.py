@@ -144,7 +144,7 @@ def describe(
         "guarantee": None,
         "why_no_guarantee": WHY_NO_GUARANTEE,
         "method": run_plan.method.name,
-        "settings": run_plan.plan.summary(),
+        "settings": run_plan.plan.settings,
         "records": run_plan.shape.records,
         "canaries": canaries,
         "seed": seed,

@@ -1,16 +1,14 @@
 """A critic with noisy features. Triastcyn, Faltings 2019: Generating Artificial Data for Private Deep Learning."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dpwgan.cost import Cost
 from dpwgan.critic.finite import refuse_unless_finite
-from dpwgan.critic.plan import CRITIC_LABEL, TENSORFLOW_SECONDS, TrainingPlan, plan_beside, plan_training
+from dpwgan.critic.plan import CRITIC_LABEL, TENSORFLOW_SECONDS, TrainingDesign, plan_beside, plan_training
 from dpwgan.critic.sampler import MlpSampler
 from dpwgan.critic.settings import DpWganSettings
 from dpwgan.errors import UsageError
@@ -19,11 +17,10 @@ from dpwgan.marginals.simplex import project_on_simplex
 from dpwgan.methods.base import Run
 from dpwgan.methods.published.game import Game, build_networks, count_classes, plan_game
 from dpwgan.methods.published.image_samplers import ConvSampler, LabelledSampler
-from dpwgan.methods.published.plain_game import STEPS_LABEL, PlainPlan, fit_plainly
+from dpwgan.methods.published.plain_game import STEPS_LABEL, PlainDesign, fit_plainly
 from dpwgan.methods.settings import DpCriticSettings
-from dpwgan.privacy.budget import Budget, NeighboringRelation
-from dpwgan.privacy.choose import AccountantChoice, choose_nothing
-from dpwgan.privacy.events import Charge, Gaussian, Unprotected, gaussian
+from dpwgan.plan import Cost, Plan, Terms
+from dpwgan.privacy.events import Gaussian, Unprotected, gaussian
 from dpwgan.privacy.journal import Arrays
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.release import Release
@@ -74,7 +71,7 @@ _MEAN_PART = math.sqrt(1.0 - _SIZES_PART**2)
 
 
 @dataclass(frozen=True, kw_only=True)
-class FormalPlan:
+class FormalDesign:
     """The release of the classes, for images, and the private critic steps, under one accountant.
 
     `classes` and `frame`, what the critic sees of an image, are None for a table.
@@ -83,12 +80,7 @@ class FormalPlan:
     game: Game
     classes: Gaussian | None
     frame: SmoothFrame | None
-    critic: TrainingPlan
-
-    @property
-    def choice(self) -> AccountantChoice:
-        """The accountant and why."""
-        return self.critic.choice
+    critic: TrainingDesign
 
     @property
     def releases(self) -> list[Release]:
@@ -97,14 +89,7 @@ class FormalPlan:
         steps = replace(self.critic.releases[0], mechanism=f"{mechanism}, over a Poisson sample")
         if self.classes is None:
             return [steps]
-        classes = Release(
-            label=CLASSES_LABEL,
-            event=self.classes,
-            times=1,
-            mechanism="Gaussian on the sizes of the classes and the sum of all pictures' points",
-            sensitivity=1.0,
-        )
-        return [classes, steps]
+        return [_release_classes(self.classes), steps]
 
     @property
     def cost(self) -> Cost:
@@ -149,27 +134,13 @@ class DpCritic:
         """Checks settings by name. Raises: UsageError."""
         return DpCriticSettings.make(self.name, asked)
 
-    def plan(
-        self,
-        shape: TableShape,
-        budget: Budget,
-        *,
-        settings: DpCriticSettings,
-        accountant_rule: str,
-        neighboring_relation: NeighboringRelation,
-        other_charges: Sequence[Charge] = (),
-    ) -> PlainPlan | FormalPlan:
+    def plan(self, shape: TableShape, terms: Terms, *, settings: DpCriticSettings) -> Plan[PlainDesign | FormalDesign]:
         """Fixes batch, noise and steps. Privacy: sees the public shape only.
 
         Raises: UsageError for what the networks cannot take, PrivacyError if the budget cannot be met.
         """
-        shared: dict[str, Any] = {
-            "budget": budget,
-            "neighboring_relation": neighboring_relation,
-            "other_charges": other_charges,
-        }
         if settings.formal:
-            return _plan_formally(shape, settings, method=self.name, rule=accountant_rule, shared=shared)
+            return _plan_formally(shape, terms, settings=settings, method=self.name)
         game = plan_game(
             shape,
             settings,
@@ -177,19 +148,20 @@ class DpCritic:
             batch_size=settings.expected_batch_size or _BATCH,
             passes=_PASSES,
         )
-        return PlainPlan(
+        design = PlainDesign(
             game=game,
             event=Unprotected(reason=REASON),
-            choice=choose_nothing(accountant_rule, **shared),
             mechanism="gradients of the critic's loss on rows as they are, noise on its last hidden layer",
             noise_multiplier=_FEATURE_NOISE,
         )
+        return Plan(design=design, shape=shape, choice=terms.choose_nothing())
 
-    def fit(self, plan: PlainPlan | FormalPlan, run: Run) -> ConvSampler | LabelledSampler | MlpSampler:
+    def fit(self, plan: Plan[PlainDesign | FormalDesign], run: Run) -> ConvSampler | LabelledSampler | MlpSampler:
         """Trains. Privacy: every read is charged before it happens. Raises: PrivacyError, ResourceError, UsageError."""
-        if isinstance(plan, FormalPlan):
-            return _fit_formally(plan, run)
-        settings, batch_size = plan.game.settings, plan.game.batch_size
+        design = plan.design
+        if isinstance(design, FormalDesign):
+            return _fit_formally(design, run)
+        settings, batch_size = design.game.settings, design.game.batch_size
 
         def build(shares: npt.NDArray[np.float64] | None) -> Any:
             from dpwgan.methods.published.noisy_features import NoisyFeatures, make_device_rng
@@ -201,7 +173,7 @@ class DpCritic:
             )
             return build_networks(
                 run.rows.own,
-                plan.game,
+                design.game,
                 shares=shares,
                 critic_filters=_CRITIC_FILTERS,
                 rng=run.model,
@@ -216,12 +188,10 @@ class DpCritic:
                 ScoreClimb(networks, batch_size=batch_size, learning_rate=settings.generator_learning_rate),
             )
 
-        return fit_plainly(plan, run, build=build, make_steps=make_steps)
+        return fit_plainly(design, run, build=build, make_steps=make_steps)
 
 
-def _plan_formally(
-    shape: TableShape, settings: DpCriticSettings, *, method: str, rule: str, shared: dict[str, Any]
-) -> FormalPlan:
+def _plan_formally(shape: TableShape, terms: Terms, *, settings: DpCriticSettings, method: str) -> Plan[FormalDesign]:
     if settings.hidden_critic is None and shape.image is None:
         settings = replace(settings, hidden_critic=_FORMAL_HIDDEN)
     batch = _FORMAL_BATCH if shape.image is None else _choose_image_batch(shape.records)
@@ -246,27 +216,38 @@ def _plan_formally(
         steps=game.steps,
     )
     if game.grid is None:
-        plan = plan_training(shape, settings=critic, accountant_rule=rule, **shared)
-        return FormalPlan(game=game, classes=None, frame=None, critic=plan)
+        training = plan_training(shape, terms, settings=critic)
+        design = FormalDesign(game=game, classes=None, frame=None, critic=training.design)
+        return Plan(design=design, shape=shape, choice=training.choice)
+    # Two records of unlike labels: the sizes' parts are at right angles, the points' as far apart as can be.
+    farthest = math.sqrt(2.0 * _SIZES_PART**2 + 4.0 * _MEAN_PART**2)
 
-    def make_classes(scale: float) -> Gaussian:
-        # Two records of unlike labels: the sizes' parts are at right angles, the points' as far apart as can be.
-        farthest = math.sqrt(2.0 * _SIZES_PART**2 + 4.0 * _MEAN_PART**2)
+    def scale_classes(scale: float) -> Gaussian:
         return gaussian(noise_multiplier=scale / math.sqrt(_CLASSES_SHARE), replace_one_factor=farthest)
 
-    plan, choice = plan_beside(
+    training = plan_beside(
         shape,
+        terms,
         settings=critic,
         share=1 - _CLASSES_SHARE,
-        others=lambda scale: [(make_classes(scale), 1)],
-        accountant_rule=rule,
-        **shared,
+        others=lambda scale: [_release_classes(scale_classes(scale))],
     )
-    return FormalPlan(
+    design = FormalDesign(
         game=game,
-        classes=make_classes(choice.noise_scale),
+        classes=scale_classes(training.choice.noise),
         frame=SmoothFrame(grid=game.grid, dimension=min(_DIMENSION, len(game.grid.sources))),
-        critic=plan,
+        critic=training.design,
+    )
+    return Plan(design=design, shape=shape, choice=training.choice)
+
+
+def _release_classes(event: Gaussian) -> Release:
+    return Release(
+        label=CLASSES_LABEL,
+        event=event,
+        times=1,
+        mechanism="Gaussian on the sizes of the classes and the sum of all pictures' points",
+        sensitivity=1.0,
     )
 
 
@@ -274,7 +255,7 @@ def _choose_image_batch(records: int) -> int:
     return max(1, min(_MOST_IMAGE_BATCH, round(_IMAGE_SHARE_OF_TABLE * records)))
 
 
-def _fit_formally(plan: FormalPlan, run: Run) -> LabelledSampler | MlpSampler:
+def _fit_formally(plan: FormalDesign, run: Run) -> LabelledSampler | MlpSampler:
     # TensorFlow takes seconds to import; a plan must not pay for it.
     from dpwgan.critic.device import on_device
 
@@ -282,7 +263,7 @@ def _fit_formally(plan: FormalPlan, run: Run) -> LabelledSampler | MlpSampler:
         return _fit_table(plan, run) if plan.frame is None else _fit_images(plan, run, frame=plan.frame)
 
 
-def _fit_table(plan: FormalPlan, run: Run) -> MlpSampler:
+def _fit_table(plan: FormalDesign, run: Run) -> MlpSampler:
     from dpwgan.critic.loop import train
     from dpwgan.methods.published.descent import AdamDescent
     from dpwgan.methods.published.gradient_penalty_step import PrivatePenaltyStep, ScoreClimb
@@ -312,7 +293,7 @@ def _fit_table(plan: FormalPlan, run: Run) -> MlpSampler:
     return sampler
 
 
-def _fit_images(plan: FormalPlan, run: Run, *, frame: SmoothFrame) -> LabelledSampler:
+def _fit_images(plan: FormalDesign, run: Run, *, frame: SmoothFrame) -> LabelledSampler:
     from dpwgan.critic.loop import train
     from dpwgan.methods.published.descent import RememberedDescent
     from dpwgan.methods.published.gradient_penalty_step import PrivatePenaltyStep, ScoreClimb
@@ -362,7 +343,7 @@ def _fit_images(plan: FormalPlan, run: Run, *, frame: SmoothFrame) -> LabelledSa
 
 
 def release_classes(
-    encoded: EncodedTable, plan: FormalPlan, *, ledger: Ledger
+    encoded: EncodedTable, plan: FormalDesign, *, ledger: Ledger
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """Releases the sizes of the classes, as shares, and the mean of all pictures' points.
 

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from dpwgan.cost import Cost
-from dpwgan.critic.plan import CRITIC_LABEL, TENSORFLOW_SECONDS, TrainingPlan, plan_training
+from dpwgan.critic.plan import CRITIC_LABEL, TENSORFLOW_SECONDS, TrainingDesign, plan_training
 from dpwgan.critic.sampler import MlpSampler
 from dpwgan.critic.settings import DpWganSettings
 from dpwgan.errors import UsageError
@@ -15,11 +14,9 @@ from dpwgan.images.basis import LENGTH, CosineSpace
 from dpwgan.images.grid import find_images
 from dpwgan.methods.base import Run
 from dpwgan.methods.published.image_samplers import ConvSampler, SmoothSampler
-from dpwgan.methods.published.published_gan import LAYER_NOISE, PublishedPlan, fit_published, plan_published
+from dpwgan.methods.published.published_gan import LAYER_NOISE, PublishedDesign, fit_published, plan_published
 from dpwgan.methods.settings import DpGanSettings
-from dpwgan.privacy.budget import Budget, NeighboringRelation
-from dpwgan.privacy.choose import AccountantChoice
-from dpwgan.privacy.events import Charge
+from dpwgan.plan import Cost, Plan, Terms
 from dpwgan.privacy.release import Release
 from dpwgan.table.encoded import TableShape
 
@@ -56,17 +53,12 @@ _NOT_OF_IMAGES = ("hidden_critic", "weight_clip", "gradient_memory")
 
 
 @dataclass(frozen=True, kw_only=True)
-class DpGanPlan:
+class DpGanDesign:
     """A private discriminator's steps, fixed before a row is read. `space`: what it sees of images; None for tables."""
 
     settings: DpGanSettings
-    steps: TrainingPlan
+    steps: TrainingDesign
     space: CosineSpace | None
-
-    @property
-    def choice(self) -> AccountantChoice:
-        """The accountant and why."""
-        return self.steps.choice
 
     @property
     def releases(self) -> Sequence[Release]:
@@ -118,35 +110,20 @@ class DpGan:
         """Checks settings by name. Raises: UsageError."""
         return DpGanSettings.make(self.name, asked)
 
-    def plan(
-        self,
-        shape: TableShape,
-        budget: Budget,
-        *,
-        settings: DpGanSettings,
-        accountant_rule: str,
-        neighboring_relation: NeighboringRelation,
-        other_charges: Sequence[Charge] = (),
-    ) -> DpGanPlan | PublishedPlan:
+    def plan(self, shape: TableShape, terms: Terms, *, settings: DpGanSettings) -> Plan[DpGanDesign | PublishedDesign]:
         """Fixes batch, noise and steps. Privacy: sees the public shape only.
 
         Raises: UsageError without a column to train on, PrivacyError if the budget cannot be met.
         """
         refuse_nothing_to_train_on(shape, method=self.name)
-        shared: dict[str, Any] = {
-            "accountant_rule": accountant_rule,
-            "neighboring_relation": neighboring_relation,
-            "other_charges": other_charges,
-        }
         if settings.private_part == "generator":
-            return plan_published(shape, budget, networks=DpWganSettings(**settings.training), **shared)
+            return plan_published(shape, terms, networks=DpWganSettings(**settings.training))
         space = lay_out_space(shape, settings)
-        steps = plan_training(
-            seen_shape(shape, space), budget, settings=complete_settings(settings, shape, space), **shared
-        )
-        return DpGanPlan(settings=settings, steps=generate_few(steps, space), space=space)
+        training = plan_training(seen_shape(shape, space), terms, settings=complete_settings(settings, shape, space))
+        design = DpGanDesign(settings=settings, steps=generate_few(training.design, space), space=space)
+        return Plan(design=design, shape=shape, choice=training.choice)
 
-    def fit(self, plan: DpGanPlan | PublishedPlan, run: Run) -> MlpSampler | SmoothSampler | ConvSampler:
+    def fit(self, plan: Plan[DpGanDesign | PublishedDesign], run: Run) -> MlpSampler | SmoothSampler | ConvSampler:
         """Trains both networks for the planned steps. Privacy: each step is charged before it reads rows.
 
         Raises: PrivacyError, ResourceError, UsageError.
@@ -155,9 +132,9 @@ class DpGan:
         from dpwgan.critic.device import on_device
 
         with on_device(run.device, threads=run.threads):
-            if isinstance(plan, PublishedPlan):
-                return fit_published(plan, run)
-            return _fit_private(plan, run)
+            if isinstance(plan.design, PublishedDesign):
+                return fit_published(plan.design, run)
+            return _fit_private(plan.design, run)
 
 
 def refuse_nothing_to_train_on(shape: TableShape, *, method: str) -> None:
@@ -208,7 +185,7 @@ def refuse_settings_of_tables(settings: DpGanSettings) -> None:
             )
 
 
-def generate_few(steps: TrainingPlan, space: CosineSpace | None) -> TrainingPlan:
+def generate_few(steps: TrainingDesign, space: CosineSpace | None) -> TrainingDesign:
     """Makes the generated batches of images small: there are several for each step. Privacy: none of it is of rows."""
     if space is None:
         return steps
@@ -216,7 +193,7 @@ def generate_few(steps: TrainingPlan, space: CosineSpace | None) -> TrainingPlan
 
 
 def make_discriminator(
-    plan: TrainingPlan, space: CosineSpace | None, *, rng: np.random.Generator, secrets: np.random.Generator
+    plan: TrainingDesign, space: CosineSpace | None, *, rng: np.random.Generator, secrets: np.random.Generator
 ) -> tuple[NoisyDiscriminator | NoisyProducts, PlainAscent | None]:
     """Makes the private discriminator of rows, or of points of a space, and what makes its noisy sums weights."""
     from dpwgan.critic.plain_ascent import PlainAscent
@@ -232,7 +209,7 @@ def make_discriminator(
     return NoisyDiscriminator(spans, hidden=hidden, weight_clip=settings.weight_clip, **noise), None
 
 
-def _fit_private(plan: DpGanPlan, run: Run) -> MlpSampler | SmoothSampler:
+def _fit_private(plan: DpGanDesign, run: Run) -> MlpSampler | SmoothSampler:
     from dpwgan.critic.latents import LatentSource
     from dpwgan.critic.mlp import MlpGenerator
     from dpwgan.critic.private_game import play

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from dpwgan.cost import Cost
 from dpwgan.critic.plan import TENSORFLOW_SECONDS
 from dpwgan.errors import UsageError
 from dpwgan.gaussians.class_moments import count_labels
 from dpwgan.images.grid import ImageGrid, find_image_grid
 from dpwgan.methods.settings import GameSettings
+from dpwgan.plan import Cost
 from dpwgan.table.encoded import EncodedTable, TableShape
 
 if TYPE_CHECKING:

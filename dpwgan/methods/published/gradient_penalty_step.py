@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from dpwgan.critic.adam import Adam
 from dpwgan.critic.critic import clip_factors
-from dpwgan.critic.plan import TrainingPlan
+from dpwgan.critic.plan import TrainingDesign
 from dpwgan.critic.tracing import compile_step
 from dpwgan.critic.weight_average import WeightAverage
 from dpwgan.methods.published.descent import Descent
@@ -70,7 +70,7 @@ class PrivatePenaltyStep:
     """
 
     def __init__(
-        self, networks: Networks, *, plan: TrainingPlan, steps: Steps, descent: Descent, target_slope: float = 1.0
+        self, networks: Networks, *, plan: TrainingDesign, steps: Steps, descent: Descent, target_slope: float = 1.0
     ) -> None:
         """Traces nothing yet. `descent` moves the networks' critic; `target_slope` as in `penalties`."""
         self._networks = networks

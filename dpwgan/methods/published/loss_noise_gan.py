@@ -1,18 +1,16 @@
 """Noise on a GAN's loss. Han, Xue 2021: Differentially private GANs by adding noise to Discriminator's loss."""
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 from dpwgan.critic.sampler import MlpSampler
 from dpwgan.methods.base import Run
 from dpwgan.methods.published.game import build_networks, plan_game
 from dpwgan.methods.published.image_samplers import ConvSampler
-from dpwgan.methods.published.plain_game import STEPS_LABEL, PlainPlan, fit_plainly
+from dpwgan.methods.published.plain_game import STEPS_LABEL, PlainDesign, fit_plainly
 from dpwgan.methods.settings import GameSettings
-from dpwgan.privacy.budget import Budget, NeighboringRelation
-from dpwgan.privacy.choose import choose_nothing
-from dpwgan.privacy.events import Charge, PublishedClaim, Unprotected
+from dpwgan.plan import Plan, Terms
+from dpwgan.privacy.events import PublishedClaim, Unprotected
 from dpwgan.table.encoded import TableShape
 
 REASON = (
@@ -48,16 +46,7 @@ class LossNoiseGan:
         """Checks settings by name. Raises: UsageError."""
         return GameSettings.make(self.name, asked)
 
-    def plan(
-        self,
-        shape: TableShape,
-        budget: Budget,
-        *,
-        settings: GameSettings,
-        accountant_rule: str,
-        neighboring_relation: NeighboringRelation,
-        other_charges: Sequence[Charge] = (),
-    ) -> PlainPlan:
+    def plan(self, shape: TableShape, terms: Terms, *, settings: GameSettings) -> Plan[PlainDesign]:
         """Fixes batch, steps and the noise that the paper asks for. Privacy: sees the public shape only.
 
         Raises: UsageError for what the networks cannot take.
@@ -71,49 +60,48 @@ class LossNoiseGan:
             passes=_PASSES,
         )
         noise_multiplier = published_noise(
-            epsilon=budget.epsilon,
-            delta=budget.delta,
+            epsilon=terms.budget.epsilon,
+            delta=terms.budget.delta,
             sampling_probability=game.batch_size / shape.records,
             steps=game.steps,
         )
         published = PublishedClaim(
-            epsilon=budget.epsilon, delta=budget.delta, provable_epsilon=None, source="Han and Xue 2021, Eq. 19"
+            epsilon=terms.budget.epsilon,
+            delta=terms.budget.delta,
+            provable_epsilon=None,
+            source="Han and Xue 2021, Eq. 19",
         )
-        return PlainPlan(
+        design = PlainDesign(
             game=game,
             event=Unprotected(reason=REASON, published=published),
-            choice=choose_nothing(
-                accountant_rule,
-                budget=budget,
-                neighboring_relation=neighboring_relation,
-                other_charges=other_charges,
-            ),
             mechanism="gradients of the discriminator's loss on rows as they are",
             noise_multiplier=noise_multiplier,
         )
+        return Plan(design=design, shape=shape, choice=terms.choose_nothing())
 
-    def fit(self, plan: PlainPlan, run: Run) -> ConvSampler | MlpSampler:
+    def fit(self, plan: Plan[PlainDesign], run: Run) -> ConvSampler | MlpSampler:
         """Trains. Privacy: none; every read is charged before it happens. Raises: as `fit_plainly`."""
+        design = plan.design
 
         def make_steps(networks: Any) -> Any:
             from dpwgan.methods.published.loss_noise_step import LossNoiseSteps
 
             steps = LossNoiseSteps(
                 networks,
-                batch_size=plan.game.batch_size,
-                noise_multiplier=plan.noise_multiplier,
-                generator_learning_rate=plan.game.settings.generator_learning_rate,
-                critic_learning_rate=plan.game.settings.critic_learning_rate,
+                batch_size=design.game.batch_size,
+                noise_multiplier=design.noise_multiplier,
+                generator_learning_rate=design.game.settings.generator_learning_rate,
+                critic_learning_rate=design.game.settings.critic_learning_rate,
                 noise_rng=run.ledger.lend_streams(STEPS_LABEL).noise,
             )
             return steps.train_discriminator, steps.train_generator
 
         return fit_plainly(
-            plan,
+            design,
             run,
             build=lambda shares: build_networks(
                 run.rows.own,
-                plan.game,
+                design.game,
                 shares=shares,
                 critic_filters=_CRITIC_FILTERS,
                 rng=run.model,

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from dpwgan.cost import Cost
 from dpwgan.critic.finite import refuse_unless_finite
 from dpwgan.critic.sampler import MlpSampler
 from dpwgan.methods.base import Run
 from dpwgan.methods.published.game import Game, count_classes
 from dpwgan.methods.published.image_samplers import ConvSampler
-from dpwgan.privacy.choose import NoChoice
+from dpwgan.plan import Cost
 from dpwgan.privacy.events import Unprotected
 from dpwgan.privacy.release import Release
 
@@ -25,12 +24,11 @@ STEPS_LABEL = "unprotected critic steps"
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlainPlan:
+class PlainDesign:
     """A run that reads rows as they are: how often, and what is said of it."""
 
     game: Game
     event: Unprotected
-    choice: NoChoice
     mechanism: str
     noise_multiplier: float
 
@@ -65,7 +63,7 @@ Steps = tuple[Callable[[npt.NDArray[np.int64]], None], Callable[[], None]]
 
 
 def fit_plainly(
-    plan: PlainPlan,
+    plan: PlainDesign,
     run: Run,
     *,
     build: "Callable[[npt.NDArray[np.float64] | None], ImageNetworks | Perceptrons]",

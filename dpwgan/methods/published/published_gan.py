@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dpwgan.cost import Cost
 from dpwgan.critic.sampler import MlpSampler
 from dpwgan.critic.settings import DpWganSettings
 from dpwgan.images.grid import LEAST_SIDE, find_images
 from dpwgan.methods.base import Run
 from dpwgan.methods.published.image_samplers import ConvSampler
+from dpwgan.plan import Cost, Part, Plan, Terms
 from dpwgan.privacy.accountants.moments import MOMENTS
-from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.calibrate import noise_multiplier_for
-from dpwgan.privacy.choose import NoChoice, choose_nothing
 from dpwgan.privacy.events import Charge, Gaussian, PublishedClaim, Unprotected
 from dpwgan.privacy.release import Release
 from dpwgan.table.encoded import EncodedTable, TableShape
@@ -44,17 +42,16 @@ _PUBLISHED_IMAGE_STEPS = 300
 
 
 @dataclass(frozen=True, kw_only=True)
-class PublishedPlan:
+class PublishedDesign:
     """The published run: a plain discriminator, and noise on the generator's gradients. Nothing is promised."""
 
     shape: TableShape
     networks: DpWganSettings
-    choice: NoChoice
     steps: int
     batch: int
     noise_multiplier: float
     claim: PublishedClaim
-    prior: Any = None
+    prior: Part | None = None
     prior_share: float | None = None
 
     @property
@@ -120,15 +117,12 @@ def count_microbatches(batch: int) -> int:
 
 def plan_published(
     shape: TableShape,
-    budget: Budget,
+    terms: Terms,
     *,
     networks: DpWganSettings,
-    accountant_rule: str,
-    neighboring_relation: NeighboringRelation,
-    other_charges: Sequence[Charge] = (),
-    prior: Any = None,
+    prior: Part | None = None,
     prior_share: float | None = None,
-) -> PublishedPlan:
+) -> Plan[PublishedDesign]:
     """Fixes steps and noise as published, and works out what they prove. Privacy: sees the public shape only.
 
     Raises: PrivacyError if even the published accounting cannot meet the budget.
@@ -136,24 +130,20 @@ def plan_published(
     images = find_images(shape) is not None
     batch = min(BATCH, shape.records)
     steps = networks.steps or (_PUBLISHED_IMAGE_STEPS if images else _PUBLISHED_STEPS)
-    before = [*other_charges, *(release.charge for release in (prior.releases if prior else ()))]
+    before = (*terms.other_charges, *(release.charge for release in (prior.releases if prior else ())))
     noise_multiplier = noise_multiplier_for(
         accountant=MOMENTS,
-        budget=budget,
         sampling_probability=batch / shape.records,
         steps=steps,
-        neighboring_relation=neighboring_relation,
-        other_charges=before,
+        **replace(terms, other_charges=before).setting,
     )
     provable = provable_epsilon(
-        noise_multiplier, steps=steps, microbatches=count_microbatches(batch), delta=budget.delta, before=before
+        noise_multiplier, steps=steps, microbatches=count_microbatches(batch), delta=terms.budget.delta, before=before
     )
-    return PublishedPlan(
+    budget = terms.budget
+    design = PublishedDesign(
         shape=shape,
         networks=networks,
-        choice=choose_nothing(
-            accountant_rule, budget=budget, neighboring_relation=neighboring_relation, other_charges=other_charges
-        ),
         steps=steps,
         batch=batch,
         noise_multiplier=noise_multiplier,
@@ -161,6 +151,7 @@ def plan_published(
         prior=prior,
         prior_share=prior_share,
     )
+    return Plan(design=design, shape=shape, choice=terms.choose_nothing())
 
 
 def provable_epsilon(
@@ -184,7 +175,7 @@ def provable_epsilon(
     return rho + 2 * math.sqrt(rho * math.log(1 / delta))
 
 
-def fit_published(plan: PublishedPlan, run: Run) -> MlpSampler | ConvSampler:
+def fit_published(plan: PublishedDesign, run: Run) -> MlpSampler | ConvSampler:
     """Trains both networks, of a table or of images with convolutions. Privacy: none; each read is noted before it."""
     from dpwgan.critic.latents import LatentSource
     from dpwgan.critic.mlp import MlpGenerator
@@ -206,7 +197,7 @@ def fit_published(plan: PublishedPlan, run: Run) -> MlpSampler | ConvSampler:
 
 
 def train_published_table(
-    encoded: EncodedTable, plan: PublishedPlan, run: Run, *, generator: Any, latents: Any
+    encoded: EncodedTable, plan: PublishedDesign, run: Run, *, generator: Any, latents: Any
 ) -> tuple[npt.NDArray[np.float32], ...]:
     """Trains a generator against a perceptron, and gives its weights. Each step is noted before it reads rows."""
     from dpwgan.methods.published.networks import TableNetworks
@@ -222,7 +213,7 @@ def train_published_table(
     return _train(networks, plan, run)
 
 
-def _train(networks: Networks, plan: PublishedPlan, run: Run) -> tuple[npt.NDArray[np.float32], ...]:
+def _train(networks: Networks, plan: PublishedDesign, run: Run) -> tuple[npt.NDArray[np.float32], ...]:
     from dpwgan.critic.finite import refuse_unless_finite
     from dpwgan.methods.published.plain_loop import train_plainly
     from dpwgan.methods.published.published_steps import PublishedSteps

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpwgan.cost import Cost
 from dpwgan.critic.plan import CRITIC_LABEL, plan_beside
 from dpwgan.critic.settings import DpWganSettings
 from dpwgan.errors import DpwganError, UsageError
@@ -19,7 +18,7 @@ from dpwgan.images.sampler import GaussianImages
 from dpwgan.methods.base import Run
 from dpwgan.methods.published.dp_gan import (
     MOST_DIMENSION,
-    DpGanPlan,
+    DpGanDesign,
     complete_settings,
     generate_few,
     lay_out_space,
@@ -28,14 +27,19 @@ from dpwgan.methods.published.dp_gan import (
     seen_shape,
 )
 from dpwgan.methods.published.image_samplers import SmoothSampler
-from dpwgan.methods.published.published_gan import PublishedPlan, plan_published, train_published_table
+from dpwgan.methods.published.published_gan import PublishedDesign, plan_published, train_published_table
 from dpwgan.methods.published.refined_table import RefinedTable
-from dpwgan.methods.ron_gauss import RonGauss, RonGaussImagePlan, RonGaussPlan, get_factors, lay_out_releases, share_out
+from dpwgan.methods.ron_gauss import (
+    RonGaussDesign,
+    RonGaussImageDesign,
+    get_factors,
+    lay_out_releases,
+    measure_gaussians,
+    share_out,
+)
 from dpwgan.methods.settings import DpGanSettings, RonDpGanSettings, RonGaussSettings
+from dpwgan.plan import Cost, Plan, Terms
 from dpwgan.privacy.accountants.moments import MOMENTS
-from dpwgan.privacy.budget import Budget, NeighboringRelation
-from dpwgan.privacy.choose import AccountantChoice, FamilyChoice, choose_accountant_for_family
-from dpwgan.privacy.events import Charge
 from dpwgan.privacy.journal import Arrays
 from dpwgan.privacy.release import Release
 from dpwgan.table.encoded import EncodedTable, TableShape
@@ -62,17 +66,12 @@ _SECONDS_OF_REFINING = 3.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class RonDpGanPlan:
+class RonDpGanDesign:
     """A prior's releases and a private discriminator's steps under one accountant, fixed before a row is read."""
 
-    prior: RonGaussPlan | RonGaussImagePlan
-    game: DpGanPlan
+    prior: RonGaussDesign | RonGaussImageDesign
+    game: DpGanDesign
     prior_share: float
-
-    @property
-    def choice(self) -> AccountantChoice:
-        """The accountant and why: chosen for all charges together."""
-        return self.game.choice
 
     @property
     def releases(self) -> Sequence[Release]:
@@ -109,15 +108,8 @@ class RonDpGan:
         return RonDpGanSettings.make(self.name, asked)
 
     def plan(
-        self,
-        shape: TableShape,
-        budget: Budget,
-        *,
-        settings: RonDpGanSettings,
-        accountant_rule: str,
-        neighboring_relation: NeighboringRelation,
-        other_charges: Sequence[Charge] = (),
-    ) -> RonDpGanPlan | PublishedPlan:
+        self, shape: TableShape, terms: Terms, *, settings: RonDpGanSettings
+    ) -> Plan[RonDpGanDesign | PublishedDesign]:
         """Fixes releases, batch, noise and steps as one family of charges. Privacy: sees the public shape only.
 
         How the noise of a step stands to the releases' is fixed first, by the prior's share; then all is scaled alike.
@@ -125,51 +117,35 @@ class RonDpGan:
         """
         refuse_nothing_to_train_on(shape, method=self.name)
         share = settings.prior_share
-        shared: dict[str, Any] = {
-            "budget": budget,
-            "neighboring_relation": neighboring_relation,
-            "other_charges": other_charges,
-        }
         if settings.private_part == "generator":
             # epsilon_RON = psi epsilon, as published; what is left is for the generator's noise.
-            part = replace(budget, epsilon=share * budget.epsilon)
-            choice = choose_accountant_for_family(
-                MOMENTS.name,
-                budget=part,
-                charges=lambda scale: _release(shape, scale=scale, share=1.0),
-                neighboring_relation=neighboring_relation,
-            )
-            return plan_published(
-                shape,
-                budget,
-                networks=DpWganSettings(**settings.training),
-                accountant_rule=accountant_rule,
-                neighboring_relation=neighboring_relation,
-                other_charges=other_charges,
-                prior_share=share,
-                prior=_plan_prior(shape, choice, scale=choice.noise_scale, share=1.0),
-            )
+            budget = replace(terms.budget, epsilon=share * terms.budget.epsilon)
+            alone = replace(terms, budget=budget, accountant_rule=MOMENTS.name, other_charges=())
+            choice = alone.calibrate(lambda scale: _lay_out_prior(shape, scale=scale, share=1.0).releases)
+            prior = _lay_out_prior(shape, scale=choice.noise, share=1.0)
+            networks = DpWganSettings(**settings.training)
+            return plan_published(shape, terms, networks=networks, prior_share=share, prior=prior)
         space = lay_out_space(shape, settings)
         defaults = {name: value for name, value in _SETTINGS.items() if name != "steps" or not _counts_epochs(settings)}
         if space is None:
             defaults["hidden_critic"] = _TABLE_HIDDEN
         chosen = {**defaults, **settings.training}
         training = complete_settings(replace(settings, training=chosen), shape, space)
-        steps, choice = plan_beside(
+        steps = plan_beside(
             seen_shape(shape, space),
+            terms,
             settings=training,
             share=1.0 - share,
-            others=lambda scale: _release(shape, scale=scale, share=share),
-            accountant_rule=accountant_rule,
-            **shared,
+            others=lambda scale: _lay_out_prior(shape, scale=scale, share=share).releases,
         )
-        return RonDpGanPlan(
-            prior=_plan_prior(shape, choice, scale=choice.noise_scale, share=share),
-            game=DpGanPlan(settings=settings, steps=generate_few(steps, space), space=space),
+        design = RonDpGanDesign(
+            prior=_lay_out_prior(shape, scale=steps.choice.noise, share=share),
+            game=DpGanDesign(settings=settings, steps=generate_few(steps.design, space), space=space),
             prior_share=share,
         )
+        return Plan(design=design, shape=shape, choice=steps.choice)
 
-    def fit(self, plan: RonDpGanPlan | PublishedPlan, run: Run) -> RefinedTable | SmoothSampler:
+    def fit(self, plan: Plan[RonDpGanDesign | PublishedDesign], run: Run) -> RefinedTable | SmoothSampler:
         """Releases the prior, then trains both networks. Privacy: each read of rows is charged before it happens.
 
         Raises: PrivacyError, ResourceError, UsageError.
@@ -178,27 +154,20 @@ class RonDpGan:
         from dpwgan.critic.device import on_device
 
         with on_device(run.device, threads=run.threads):
-            if isinstance(plan.prior, RonGaussImagePlan):
-                return _fit_images(plan, run)
-            return _fit_table(plan, run)
+            if isinstance(plan.design.prior, RonGaussImageDesign):
+                return _fit_images(plan.design, run)
+            return _fit_table(plan.design, run)
 
 
 def _counts_epochs(settings: DpGanSettings) -> bool:
     return settings.training.get("epochs") is not None
 
 
-def _release(shape: TableShape, *, scale: float, share: float) -> list[Charge]:
-    """Gives the charges of the prior's releases, at a noise scale of the whole."""
-    parts = _TABLE_SHARES if find_images(shape) is None else _IMAGE_SHARES
-    shares = [share * part for part in parts]
-    return share_out(scale, shares=shares, factors=get_factors(shape, _PRIOR_SETTINGS))
-
-
-def _plan_prior(
-    shape: TableShape, choice: FamilyChoice, *, scale: float, share: float
-) -> RonGaussPlan | RonGaussImagePlan:
-    events = [event for event, _ in _release(shape, scale=scale, share=share)]
-    return lay_out_releases(shape, settings=_PRIOR_SETTINGS, events=events, choice=choice)
+def _lay_out_prior(shape: TableShape, *, scale: float, share: float) -> RonGaussDesign | RonGaussImageDesign:
+    """Lays out the prior's releases at a noise scale of the whole."""
+    shares = [share * part for part in (_TABLE_SHARES if find_images(shape) is None else _IMAGE_SHARES)]
+    events = share_out(scale, shares=shares, factors=get_factors(shape, _PRIOR_SETTINGS))
+    return lay_out_releases(shape, settings=_PRIOR_SETTINGS, events=events)
 
 
 _PRIOR = "prior"
@@ -208,29 +177,29 @@ def _quiet(done: int, of: int, epsilon: float) -> None:
     """Stands for the progress of the prior, which is over in seconds."""
 
 
-def _fit_images(plan: RonDpGanPlan | PublishedPlan, run: Run) -> SmoothSampler:
+def _fit_images(plan: RonDpGanDesign | PublishedDesign, run: Run) -> SmoothSampler:
     from dpwgan.critic.latents import LatentSource
     from dpwgan.critic.private_game import play
     from dpwgan.methods.published.smooth_images import SmoothGenerator
 
     encoded, ledger, rng, images = run.rows.own, run.ledger, run.model, plan.prior
-    if not isinstance(images, RonGaussImagePlan):
+    if not isinstance(images, RonGaussImageDesign):
         raise DpwganError("Internal error: a prior of images was planned for a table.")
 
     def release_prior() -> Arrays:
-        return pack_model(RonGauss().fit(images, replace(run, progress=_quiet)))
+        return pack_model(measure_gaussians(images, replace(run, progress=_quiet)))
 
     prior = unpack_model(ledger.keep(_PRIOR, release_prior), GaussianImages.load)
     latent = prior.latent
     # As published, the discriminator sees every pixel.
-    space = (plan.game.space if isinstance(plan, RonDpGanPlan) else None) or lay_out_all(images.shape)
-    training = plan.game.steps.settings if isinstance(plan, RonDpGanPlan) else plan.networks
+    space = (plan.game.space if isinstance(plan, RonDpGanDesign) else None) or lay_out_all(images.shape)
+    training = plan.game.steps.settings if isinstance(plan, RonDpGanDesign) else plan.networks
     generator = SmoothGenerator(space, latent=latent, hidden=training.hidden_generator, prior=prior, rng=rng)
     latents = LatentSource(latent=latent, width=sum(span.width for span in space.point_spans), rng=rng)
     points = space.to_points(encoded)
     networks: dict[str, Any] = {"generator": generator, "latents": latents}
     told: dict[str, Any] = {"ledger": ledger, "progress": run.progress}
-    if isinstance(plan, RonDpGanPlan):
+    if isinstance(plan, RonDpGanDesign):
         steps = ledger.open(CRITIC_LABEL)
         discriminator, update = make_discriminator(plan.game.steps, space, rng=rng, secrets=steps.secrets)
         weights = play(points, plan.game.steps, critic=discriminator, steps=steps, update=update, **networks, **told)
@@ -247,21 +216,21 @@ def lay_out_all(shape: TableShape) -> CosineSpace:
     return CosineSpace(grid=grid, most=min(len(grid.sources), MOST_DIMENSION))
 
 
-def _fit_table(plan: RonDpGanPlan | PublishedPlan, run: Run) -> RefinedTable:
+def _fit_table(plan: RonDpGanDesign | PublishedDesign, run: Run) -> RefinedTable:
     from dpwgan.critic.private_game import play
     from dpwgan.critic.tensor_mixture import CodeSource
     from dpwgan.methods.published.table_refiner import TableRefiner
 
     encoded, ledger, rng = run.rows.own, run.ledger, run.model
-    if not isinstance(plan.prior, RonGaussPlan):
+    if not isinstance(plan.prior, RonGaussDesign):
         raise DpwganError("Internal error: a prior of a table was planned for images.")
     releases = plan.prior
 
     def release_prior() -> Arrays:
-        return pack_model(RonGauss().fit(releases, replace(run, progress=_quiet)))
+        return pack_model(measure_gaussians(releases, replace(run, progress=_quiet)))
 
     prior = unpack_model(ledger.keep(_PRIOR, release_prior), ClassSampler.load)
-    training = plan.game.steps.settings if isinstance(plan, RonDpGanPlan) else plan.networks
+    training = plan.game.steps.settings if isinstance(plan, RonDpGanDesign) else plan.networks
     generator = TableRefiner(prior, rows=_ROWS, hidden=training.hidden_generator, rng=rng)
     groups = EncodedTable(
         codes=prior.models[0].coarsening.to_groups(encoded),
@@ -272,7 +241,7 @@ def _fit_table(plan: RonDpGanPlan | PublishedPlan, run: Run) -> RefinedTable:
     latents = CodeSource(codes=_ROWS, width=shape.width, rng=rng)
     networks: dict[str, Any] = {"generator": generator, "latents": latents}
     told: dict[str, Any] = {"ledger": ledger, "progress": run.progress}
-    if isinstance(plan, RonDpGanPlan):
+    if isinstance(plan, RonDpGanDesign):
         game, steps = replace(plan.game.steps, shape=shape), ledger.open(CRITIC_LABEL)
         discriminator, _ = make_discriminator(game, None, rng=rng, secrets=steps.secrets)
         weights = play(groups, game, critic=discriminator, steps=steps, **networks, **told)

@@ -55,7 +55,7 @@ def watch_run(
     with monkeypatch.context() as patch:
         patch.setattr(ron_gauss, "sum_products", both)
         fit("ron-gauss", encoded, plan, ledger=reserve(plan, observers=[watcher], source=seed), seed=seed)
-    counts = class_moments.count_classes([encoded.take(present)], plan.one_way_plan, sized=False)
+    counts = class_moments.count_classes([encoded.take(present)], plan.design.one_way_plan, sized=False)
     without = {COUNTS_LABEL: counts, COVARIANCE_LABEL: sums[0]}
     assert watcher.order == list(without)
     return {

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from dpwgan.errors import UsageError
-from dpwgan.methods.published.dp_critic import FormalPlan, release_classes, sum_classes
+from dpwgan.methods.published.dp_critic import FormalDesign, release_classes, sum_classes
 from dpwgan.methods.registry import get_method
+from dpwgan.plan import Plan
 from dpwgan.privacy.events import Gaussian, Unprotected
 from dpwgan.table.encoded import EncodedTable, TableShape
 from tests.ledgers import open_for_plan, open_ledger
@@ -18,10 +19,8 @@ from tests.methods.runs import make_plan as plan_run
 from tests.methods.runs import make_table
 
 
-def plan_formally(shape: TableShape, **more: Any) -> FormalPlan:
-    plan = plan_run("dp-critic", shape, formal=True, **more)
-    assert isinstance(plan, FormalPlan)
-    return plan
+def plan_formally(shape: TableShape, **more: Any) -> Plan[FormalDesign]:
+    return plan_run("dp-critic", shape, formal=True, **more)
 
 
 def test_plan_says_to_estimate_the_loss_when_there_is_no_guarantee():
@@ -36,22 +35,22 @@ def test_shares_are_a_distribution_when_the_noise_is_large():
     encoded, shape = make_images(60, side=8)
     plan = plan_formally(shape, epsilon=0.05)
     for seed in range(5):
-        shares, centre = release_classes(encoded, plan, ledger=open_for_plan(plan, source=seed))
+        shares, centre = release_classes(encoded, plan.design, ledger=open_for_plan(plan, source=seed))
         assert shares.min() >= 0
         assert shares.sum() == pytest.approx(1.0)
         assert np.isfinite(centre).all()
     with pytest.raises(UsageError, match="has classes"):
-        release_classes(encoded, plan_formally(make_table(60).shape), ledger=open_for_plan(plan))
+        release_classes(encoded, plan_formally(make_table(60).shape).design, ledger=open_for_plan(plan))
 
 
 def test_released_classes_are_their_shares_and_the_mean_picture_when_the_noise_is_small():
     encoded, shape = make_images(60, side=8)
     plan = plan_formally(shape, epsilon=10.0)
-    assert plan.frame is not None
-    tiny = replace(plan, classes=Gaussian(noise_multiplier=1e-6, replace_one_factor=1.8))
+    assert plan.design.frame is not None
+    tiny = replace(plan.design, classes=Gaussian(noise_multiplier=1e-6, replace_one_factor=1.8))
     shares, centre = release_classes(encoded, tiny, ledger=open_ledger(tiny.releases))
     np.testing.assert_allclose(shares, np.bincount(encoded.codes[:, 0], minlength=3) / 60, atol=1e-4)
-    known = plan.frame.to_points(encoded.numbers[:, list(plan.frame.grid.sources)]).mean(axis=0)
+    known = plan.design.frame.to_points(encoded.numbers[:, list(plan.design.frame.grid.sources)]).mean(axis=0)
     np.testing.assert_allclose(centre, known, atol=1e-4)
 
 
@@ -60,8 +59,8 @@ def test_a_record_moves_the_sum_of_classes_within_its_sensitivity_when_it_is_tak
     """The worst records: white and black, of unlike labels; and pixels that no specs allow, which are shortened."""
     encoded, _ = make_images(3, side=8)
     plan = plan_formally(make_images(60, side=8)[1])
-    assert plan.frame is not None
-    assert plan.classes is not None
+    assert plan.design.frame is not None
+    assert plan.design.classes is not None
     white = EncodedTable(
         codes=np.array([[0], [1], [0]], np.int32),
         numbers=np.stack([np.full(64, value, np.float32) for value in (brightness, -brightness, 0.0)]),
@@ -69,15 +68,15 @@ def test_a_record_moves_the_sum_of_classes_within_its_sensitivity_when_it_is_tak
     )
 
     def add_up(*rows: int) -> Any:
-        return sum_classes(white.take(np.isin(np.arange(3), rows)), plan.frame)  # type: ignore[arg-type]
+        return sum_classes(white.take(np.isin(np.arange(3), rows)), plan.design.frame)  # type: ignore[arg-type]
 
     nothing = np.zeros_like(add_up(0))
     longest = max(float(np.linalg.norm(add_up(row) - nothing)) for row in range(3))
     assert 0.999 < longest <= 1.0
     apart = float(np.linalg.norm(add_up(0) - add_up(1)))
-    assert 0.999 * plan.classes.replace_one_factor < apart <= plan.classes.replace_one_factor
+    assert 0.999 * plan.design.classes.replace_one_factor < apart <= plan.design.classes.replace_one_factor
     # The twin: sizes and points that are each 1 long.
-    sizes, point = np.split(add_up(0), [plan.frame.grid.classes])
+    sizes, point = np.split(add_up(0), [plan.design.frame.grid.classes])
     assert np.hypot(np.linalg.norm(sizes) / 0.5, np.linalg.norm(point) / 0.75**0.5) > 1.4
 
 

@@ -49,7 +49,7 @@ def test_step_moves_by_the_clip_norm_at_most_when_a_record_is_taken_out_wherever
     from dpwgan.methods.published.dp_gan import make_discriminator
 
     encoded, shape = make_images(80, side=8) if images else (make_table(80), make_table(80).shape)
-    made = make_plan("dp-gan", shape, l2_clip_norm=0.01, **(FAST if images else OF_TABLES))
+    made = make_plan("dp-gan", shape, l2_clip_norm=0.01, **(FAST if images else OF_TABLES)).design
     steps, rng = make_steps(made.steps), np.random.default_rng(0)
     critic, update = make_discriminator(made.steps, made.space, rng=rng, secrets=steps.secrets)
     points: Any = made.space.to_points(encoded) if images else encoded
@@ -93,9 +93,9 @@ def test_charges_add_up_to_the_budget_when_they_are_added_up_anew(name, kind, re
 @pytest.mark.parametrize("share", [0.2, 0.8])
 def test_prior_gets_its_share_of_rho_when_one_is_asked_for(share):
     plan = make_plan("ron-dp-gan", make_table(3_000).shape, prior_share=share)
-    release = [release.charge for release in plan.prior.releases]
+    release = [release.charge for release in plan.design.prior.releases]
     rho = total_rho(release, relation=ZERO_OUT)
-    steps = plan.game.steps
+    steps = plan.design.game.steps
     # By the central limit: T steps at rate q are about one Gaussian of noise multiplier s / (q sqrt T).
     of_steps = steps.sampling_probability**2 * steps.steps / (2 * steps.noise_multiplier**2)
     assert rho / (rho + of_steps) == pytest.approx(share, rel=1e-6)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from dpwgan.critic.plan import TrainingPlan, plan_training
+from dpwgan.critic.plan import TrainingDesign, plan_training
 from dpwgan.critic.settings import DpWganSettings
 from dpwgan.methods.published.descent import AdamDescent
 from dpwgan.methods.published.gradient_penalty import PENALTY, Match, penalties, record_losses, score_losses
@@ -17,22 +17,20 @@ from dpwgan.methods.published.gradient_penalty_step import (
     clip_and_sum,
 )
 from dpwgan.methods.published.networks import Networks
-from dpwgan.privacy.budget import Budget, NeighboringRelation
 from tests.critic.games import make_networks
 from tests.critic.tables import make_encoded, make_steps
+from tests.plans import make_terms
 
 PLAIN = ("images", "table")
 PRIVATE = ("points", "table")
 
 
-def make_plan(*, l2_clip_norm: float = 1.0) -> TrainingPlan:
+def make_plan(*, l2_clip_norm: float = 1.0) -> TrainingDesign:
     return plan_training(
         make_encoded(40).shape,
-        Budget(epsilon=1.0, delta=1e-3),
+        make_terms(delta=1e-3),
         settings=DpWganSettings(steps=3, expected_batch_size=10, l2_clip_norm=l2_clip_norm),
-        accountant_rule="moments",
-        neighboring_relation=NeighboringRelation.ZERO_OUT,
-    )
+    ).design
 
 
 def draw_match(networks: Networks, rows: Any) -> Match:
@@ -41,7 +39,7 @@ def draw_match(networks: Networks, rows: Any) -> Match:
     return Match(content, labels, networks.generate(networks.draw(batch), labels), networks.draw_mixing(batch))
 
 
-def make_step(networks: Networks, *, plan: TrainingPlan, kind: Any = PrivatePenaltyStep, **more: Any) -> Any:
+def make_step(networks: Networks, *, plan: TrainingDesign, kind: Any = PrivatePenaltyStep, **more: Any) -> Any:
     return kind(networks, plan=plan, steps=make_steps(plan), descent=AdamDescent(networks.critic_weights), **more)
 
 

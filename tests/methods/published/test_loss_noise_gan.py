@@ -42,8 +42,8 @@ def test_plan_names_the_published_epsilon_and_none_that_can_be_proved_when_asked
     assert event.published is not None
     assert (event.published.epsilon, event.published.delta) == (2.5, 1e-5)
     assert event.published.provable_epsilon is None
-    assert count == plan.game.steps == 3
-    assert plan.noise_multiplier == pytest.approx(2 * 8 / 300 * math.sqrt(3 * math.log(1e5)) / 2.5)
+    assert count == plan.design.game.steps == 3
+    assert plan.design.noise_multiplier == pytest.approx(2 * 8 / 300 * math.sqrt(3 * math.log(1e5)) / 2.5)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_settings_are_refused_when_they_cannot_be_acted_on(name, settings, messa
 def test_label_is_the_images_own_when_it_is_named(name):
     _, shape = make_images(60, side=8)
     more = {"critic_steps_per_generator_step": 1}
-    assert make_plan(name, shape, label="y", **more).summary() == make_plan(name, shape, **more).summary()
+    assert make_plan(name, shape, label="y", **more).settings == make_plan(name, shape, **more).settings
     with pytest.raises(UsageError, match="the label of these images is y"):
         make_plan(name, shape, label="p0", **more)
     with pytest.raises(UsageError, match="has convolutions for images"):
@@ -75,6 +75,6 @@ def test_steps_fit_into_minutes_when_they_are_chosen(name):
     for shape in (make_table(300).shape, make_images(60, side=28)[1], make_images(60, side=8)[1]):
         plan = plan_run(name, shape, rule="auto")
         assert plan.cost.seconds < 300
-        assert plan.game.steps >= 200
-        assert plan.game.steps % plan.game.settings.critic_steps_per_generator_step == 0
+        assert plan.design.game.steps >= 200
+        assert plan.design.game.steps % plan.design.game.settings.critic_steps_per_generator_step == 0
         assert plan.cost.memory_bytes < 2**31

@@ -1,0 +1,123 @@
+"""What is said before a row is read: the terms that a plan has to keep to, what it will release, and what it will cost.
+
+Privacy: made of public facts alone. The noise of a plan is calibrated for the very releases that it holds.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+from dpwgan.privacy.budget import Budget, NeighboringRelation
+from dpwgan.privacy.choose import AccountantChoice, FamilyChoice, NoChoice, choose_accountant_for_family, choose_nothing
+from dpwgan.privacy.events import Charge
+from dpwgan.privacy.release import Release
+from dpwgan.table.encoded import TableShape
+
+
+class Part(Protocol):
+    """A method's design, or a part of one: it knows what it releases and costs, and how it was set."""
+
+    @property
+    def releases(self) -> Sequence[Release]:
+        """What to reserve in the ledger."""
+
+    @property
+    def cost(self) -> "Cost":
+        """What it takes."""
+
+    def summary(self) -> dict[str, Any]:
+        """Gives the settings, those asked for and those chosen, as JSON-able pairs."""
+
+
+Design = TypeVar("Design", bound=Part, covariant=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Terms:
+    """What a plan has to keep to: the budget, who are neighbours, and by which rule an accountant is chosen.
+
+    `other_charges`: what the budget pays for besides.
+    """
+
+    budget: Budget
+    neighboring_relation: NeighboringRelation
+    accountant_rule: str = "auto"
+    other_charges: tuple[Charge, ...] = ()
+
+    @property
+    def setting(self) -> dict[str, Any]:
+        """What accountants are asked under, by the names of their arguments."""
+        return {
+            "budget": self.budget,
+            "neighboring_relation": self.neighboring_relation,
+            "other_charges": self.other_charges,
+        }
+
+    def calibrate(self, releases: Callable[[float], Iterable[Release]]) -> FamilyChoice:
+        """Chooses the accountant, and the least noise scale at which releases fit the budget.
+
+        `releases` makes them at a scale, noisier as it grows. The plan holds those that it makes at the chosen one.
+        Raises: UsageError for an unknown rule, PrivacyError if the budget cannot be met.
+        """
+        return choose_accountant_for_family(
+            self.accountant_rule,
+            charges=lambda scale: [release.charge for release in releases(scale)],
+            **self.setting,
+        )
+
+    def choose_nothing(self) -> NoChoice:
+        """Names an accountant for releases without a guarantee. Raises: UsageError for an unknown rule."""
+        return choose_nothing(self.accountant_rule, **self.setting)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cost:
+    """What a run is expected to take on two cores. Units: bytes at the peak, and seconds.
+
+    `row_bytes`: what the rows take, which is on disk instead where they are. `working_bytes`: all else.
+    """
+
+    row_bytes: int = 0
+    working_bytes: int = 0
+    seconds: float = 0.0
+
+    @property
+    def memory_bytes(self) -> int:
+        """All memory, where the rows are in memory."""
+        return self.row_bytes + self.working_bytes
+
+    def __add__(self, other: "Cost") -> "Cost":
+        """Both, one after the other, where the first keeps its memory."""
+        return Cost(
+            row_bytes=self.row_bytes + other.row_bytes,
+            working_bytes=self.working_bytes + other.working_bytes,
+            seconds=self.seconds + other.seconds,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan(Generic[Design]):
+    """What a run of a method will do and cost.
+
+    `design` is what the method's own fit has to know: layouts, networks, numbers of rounds. `choice` says by which
+    accountant its noise was calibrated.
+    """
+
+    shape: TableShape
+    choice: AccountantChoice
+    design: Design
+
+    @property
+    def releases(self) -> Sequence[Release]:
+        """What to reserve in the ledger."""
+        return self.design.releases
+
+    @property
+    def cost(self) -> Cost:
+        """What it takes."""
+        return self.design.cost
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What was asked for and what was chosen, as JSON-able pairs."""
+        return self.design.summary()

@@ -1,0 +1,29 @@
+"""The one place where tests plan: any method, on any shape, under any terms."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from dpwgan.methods.registry import get_method
+from dpwgan.plan import Plan, Terms
+from dpwgan.privacy.budget import Budget, NeighboringRelation
+from dpwgan.privacy.events import Charge
+from dpwgan.table.encoded import TableShape
+
+
+def make_terms(
+    *,
+    epsilon: float = 1.0,
+    delta: float = 1e-5,
+    relation: NeighboringRelation = NeighboringRelation.ZERO_OUT,
+    rule: str = "moments",
+    others: Sequence[Charge] = (),
+) -> Terms:
+    """Makes the terms that a test does not say."""
+    budget = Budget(epsilon=epsilon, delta=delta)
+    return Terms(budget=budget, neighboring_relation=relation, accountant_rule=rule, other_charges=tuple(others))
+
+
+def plan_method(name: str, shape: TableShape, terms: Terms | None = None, **settings: Any) -> Plan[Any]:
+    """Plans a run of a method; without terms, of the usual ones."""
+    method = get_method(name)
+    return method.plan(shape, terms or make_terms(), settings=method.make_settings(**settings))
