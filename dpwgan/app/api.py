@@ -24,7 +24,6 @@ from dpwgan.app.checkpoint import open_checkpoint
 from dpwgan.app.claim import Claim, build_claim, describe_accountant, describe_published
 from dpwgan.app.config import RECORDS, SynthesisConfig
 from dpwgan.app.logs import LOGGER
-from dpwgan.app.memory import check_memory, choose_limit
 from dpwgan.app.planning import RunPlan, describe_facts, discovery_label, plan_run, resume_plan
 from dpwgan.app.progress import ProgressCallback, ignore_progress
 from dpwgan.app.saved_model import (
@@ -237,8 +236,7 @@ class Synthesizer:
             schema = self._discover(table, run_plan, ledger=ledger)
             run_plan = run_plan.after_discovery(schema)
             run_plan.reserve_training(ledger)
-        memory = run_plan.fit_into(choose_limit(self.config.memory))
-        check_memory(memory.needed, limit=memory.limit, spans=run_plan.shape.spans)
+        memory = run_plan.plan_memory(self.config.memory)
         LOGGER.debug("encoding the table%s", " onto the disk" if memory.on_disk else "")
         encoder = TableEncoder(schema, table.header)
         mine = table if team is None else table.part(*team.get_rows(table.records))
@@ -301,11 +299,11 @@ class Synthesizer:
         rows, chosen_by = self.config.rows_and_reason
         self._claim = build_claim(
             guarantee=run_plan.unprotected or ledger.guarantee(),
-            asked=run_plan.budget,
-            relation=run_plan.relation,
+            asked=run_plan.terms.budget,
+            relation=run_plan.terms.neighboring_relation,
             delta_chosen_by=run_plan.delta_chosen_by,
             ledger=ledger.itemise(),
-            accountant=run_plan.accountant,
+            accountant=run_plan.choice.describe(),
             records=records,
             rows=rows if rows is not None else records,
             rows_chosen_by=chosen_by,
@@ -521,7 +519,7 @@ def announce(run_plan: RunPlan) -> None:
         if unprotected.published is not None:
             LOGGER.warning("%s", describe_published(unprotected.published.describe()))
         return
-    accountant = run_plan.accountant
+    accountant = run_plan.choice.describe()
     first, *more = describe_accountant(accountant, verbose=True)
     LOGGER.info("%s", first, extra={"fields": {"event": "accountant", "accountant": accountant}})
     for line in more:

@@ -27,13 +27,13 @@ from dpwgan.marginals.pairs import MOMENTS_LABEL, measure_moments, plan_moments
 from dpwgan.marginals.queries import ANSWER_SENSITIVITY, QueryDiscriminator, plan_queries
 from dpwgan.marginals.settings import AnchorSettings
 from dpwgan.marginals.simplex import project_on_simplex
-from dpwgan.plan import Cost, Plan, Terms
+from dpwgan.plan import Cost, Plan
 from dpwgan.privacy.accountants.moments import MOMENTS
-from dpwgan.privacy.calibrate import noise_scale_for
 from dpwgan.privacy.events import gaussian
 from dpwgan.privacy.journal import Arrays, Journal
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.release import Release
+from dpwgan.privacy.terms import Terms
 from dpwgan.table.encoded import EncodedTable, TableShape
 from dpwgan.table.rows import Rows
 
@@ -247,11 +247,7 @@ def lay_out_anchor(
     Privacy: sees public facts only. Raises: PrivacyError if the budget cannot be met.
     """
     # How far a lone count would stand out of its noise decides how many marginals are worth asking for.
-    lone = noise_scale_for(
-        accountant=MOMENTS,
-        charges=lambda scale: [(gaussian(noise_multiplier=scale), 1)],
-        **terms.setting,
-    )
+    lone = terms.find_noise_scale(MOMENTS, lambda scale: [(gaussian(noise_multiplier=scale), 1)])
     strength = shape.records * math.sqrt(share) / lone
     one_way_plan = plan_one_ways(shape.spans)
     attributes = len(one_way_plan.attributes)

@@ -33,12 +33,13 @@ from dpwgan.methods.published.one_layer import (
     train_one_layer,
 )
 from dpwgan.methods.settings import QueryGanSettings
-from dpwgan.plan import Cost, Plan, Terms
+from dpwgan.plan import Cost, Plan
 from dpwgan.privacy.certificate import Certificate, bound_worst_error, gaussian_slack
 from dpwgan.privacy.events import gaussian
 from dpwgan.privacy.journal import Arrays
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.release import Release
+from dpwgan.privacy.terms import Terms
 from dpwgan.table.encoded import TableShape
 from dpwgan.table.rows import Rows
 

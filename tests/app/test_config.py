@@ -20,7 +20,7 @@ from dpwgan.app.config import (
 )
 from dpwgan.errors import UsageError
 from dpwgan.methods.registry import METHODS, get_method
-from dpwgan.privacy.choose import RULES
+from dpwgan.privacy.terms import RULES
 from dpwgan.settings import Setting, declared
 
 

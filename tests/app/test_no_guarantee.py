@@ -18,9 +18,9 @@ from dpwgan.privacy.accountants.basic import BASIC
 from dpwgan.privacy.accountants.moments import MOMENTS
 from dpwgan.privacy.accountants.pld import PLD
 from dpwgan.privacy.budget import Budget, NeighboringRelation
-from dpwgan.privacy.choose import choose_nothing
 from dpwgan.privacy.events import PublishedClaim, Unprotected, gaussian
 from dpwgan.privacy.ledger import Ledger
+from dpwgan.privacy.terms import Terms
 from tests import claims
 from tests.ledgers import make_release
 
@@ -34,9 +34,7 @@ def make_claim(guarantee: Any = RAW, *, seeded: bool = False) -> Claim:
     ledger = Ledger(BUDGET, accountant=MOMENTS, neighboring_relation=ZERO_OUT, no_guarantee=True)
     ledger.reserve(make_release("steps", RAW, 5, mechanism="gradients of rows, without noise"))
     ledger.charge("steps", 5)
-    choice = choose_nothing("auto", budget=BUDGET, neighboring_relation=ZERO_OUT)
-    names = {"name": choice.accountant.name, "version": choice.accountant.version}
-    accountant = {**names, "rule": choice.rule, "reason": choice.reason, "alternatives": list(choice.alternatives)}
+    accountant = Terms(budget=BUDGET, neighboring_relation=ZERO_OUT).choose_nothing().describe()
     return claims.make_claim(
         guarantee=guarantee, asked=BUDGET, ledger=ledger.itemise(), accountant=accountant, seeded=seeded
     )

@@ -9,9 +9,9 @@ import pytest
 from dpwgan.privacy.accountants.amortized import AMORTIZED
 from dpwgan.privacy.accountants.moments import MOMENTS, sampled_gaussian_divergences
 from dpwgan.privacy.accountants.pld import PLD
-from dpwgan.privacy.budget import Budget, NeighboringRelation
-from dpwgan.privacy.calibrate import noise_multiplier_for
+from dpwgan.privacy.budget import NeighboringRelation
 from dpwgan.privacy.events import poisson_gaussian
+from tests.plans import make_terms
 from tests.privacy.reference_events import to_dp_event
 
 ZERO_OUT = NeighboringRelation.ZERO_OUT
@@ -94,13 +94,8 @@ def test_noise_multiplier_is_the_tabulated_one_when_delta_is_one_over_n_squared(
 ):
     # Computed independently for this project from the formulas in docs/privacy.md, "Accountants".
     for accountant, tabulated in ((MOMENTS, by_moments), (AMORTIZED, by_amortized)):
-        noise = noise_multiplier_for(
-            accountant=accountant,
-            budget=Budget(epsilon=epsilon, delta=records**-2),
-            sampling_probability=batch / records,
-            steps=steps,
-            neighboring_relation=ZERO_OUT,
-        )
+        terms = make_terms(epsilon=epsilon, delta=records**-2)
+        noise = terms.find_noise_multiplier(accountant, sampling_probability=batch / records, steps=steps)
         last_digit = 10.0 ** (math.floor(math.log10(tabulated)) - (2 if tabulated < 100 else 3))
         if accountant is MOMENTS:
             assert abs(noise - tabulated) <= 0.51 * last_digit * (10 if tabulated < 1 or epsilon == 8 else 1)

@@ -186,7 +186,7 @@ def test_releases_are_those_that_the_noise_was_calibrated_for(variant, records, 
     others = [] if variant == "ron-gauss, laplace" else [(gaussian(noise_multiplier=z / epsilon), 1) for z in spent]
     plan = make_variant(variant, shape, epsilon=epsilon, relation=relation, others=others)
     assert plan.choice.chosen_charges == tuple(release.charge for release in plan.releases)
-    assert plan.choice.other_charges == tuple(others)
+    assert plan.choice.terms.other_charges == tuple(others)
     assert plan.choice.epsilon() <= epsilon
 
 

@@ -102,7 +102,7 @@ def audit_runs(
             )
     present = np.concatenate(coins)
     shared: dict[str, Any] = {
-        "delta": run_plan.budget.delta,
+        "delta": run_plan.terms.budget.delta,
         "rng": rng,
         # Two attackers on the same runs: each is wrong half as often.
         "failure_probability": failure_probability / (2 if from_counts else 1),
@@ -112,7 +112,7 @@ def audit_runs(
         from_counts=bound_by_scores(np.concatenate(from_counts), present, **shared) if from_counts else None,
         runs=runs,
         claimed=claimed,
-        delta=run_plan.budget.delta,
+        delta=run_plan.terms.budget.delta,
         confidence=1.0 - failure_probability,
     )
 

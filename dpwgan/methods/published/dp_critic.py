@@ -19,11 +19,12 @@ from dpwgan.methods.published.game import Game, build_networks, count_classes, p
 from dpwgan.methods.published.image_samplers import ConvSampler, LabelledSampler
 from dpwgan.methods.published.plain_game import STEPS_LABEL, PlainDesign, fit_plainly
 from dpwgan.methods.settings import DpCriticSettings
-from dpwgan.plan import Cost, Plan, Terms
+from dpwgan.plan import Cost, Plan
 from dpwgan.privacy.events import Gaussian, Unprotected, gaussian
 from dpwgan.privacy.journal import Arrays
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.release import Release
+from dpwgan.privacy.terms import Terms
 from dpwgan.table.encoded import EncodedTable, TableShape
 from dpwgan.table.storage import cut, let_go
 

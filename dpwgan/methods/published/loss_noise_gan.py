@@ -9,8 +9,9 @@ from dpwgan.methods.published.game import build_networks, plan_game
 from dpwgan.methods.published.image_samplers import ConvSampler
 from dpwgan.methods.published.plain_game import STEPS_LABEL, PlainDesign, fit_plainly
 from dpwgan.methods.settings import GameSettings
-from dpwgan.plan import Plan, Terms
+from dpwgan.plan import Plan
 from dpwgan.privacy.events import PublishedClaim, Unprotected
+from dpwgan.privacy.terms import Terms
 from dpwgan.table.encoded import TableShape
 
 REASON = (

@@ -38,10 +38,11 @@ from dpwgan.methods.ron_gauss import (
     share_out,
 )
 from dpwgan.methods.settings import DpGanSettings, RonDpGanSettings, RonGaussSettings
-from dpwgan.plan import Cost, Plan, Terms
+from dpwgan.plan import Cost, Plan
 from dpwgan.privacy.accountants.moments import MOMENTS
 from dpwgan.privacy.journal import Arrays
 from dpwgan.privacy.release import Release
+from dpwgan.privacy.terms import Terms
 from dpwgan.table.encoded import EncodedTable, TableShape
 from dpwgan.table.packed import pack_model, unpack_model
 

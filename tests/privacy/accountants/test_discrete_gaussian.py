@@ -11,8 +11,7 @@ from dpwgan.privacy.accountants.amortized import AMORTIZED
 from dpwgan.privacy.accountants.discrete_gaussian import _log_spread, stand_in
 from dpwgan.privacy.accountants.moments import MOMENTS
 from dpwgan.privacy.accountants.pld import PLD
-from dpwgan.privacy.budget import Budget, NeighboringRelation
-from dpwgan.privacy.choose import choose_accountant_for_family
+from dpwgan.privacy.budget import NeighboringRelation
 from dpwgan.privacy.events import (
     DiscreteGaussian,
     discrete_gaussian,
@@ -21,6 +20,7 @@ from dpwgan.privacy.events import (
     poisson_gaussian,
     round_up_stddev,
 )
+from tests.plans import make_terms
 
 ZERO_OUT, REPLACE_ONE = NeighboringRelation.ZERO_OUT, NeighboringRelation.REPLACE_ONE
 ACCOUNTANTS = pytest.mark.parametrize("accountant", [MOMENTS, AMORTIZED, PLD], ids=str)
@@ -163,9 +163,7 @@ def test_family_with_whole_number_noise_is_within_its_budget_when_calibrated(rul
             (poisson_gaussian(sampling_probability=0.02, noise_multiplier=max(1.0, scale)), 50),
         ]
 
-    choice = choose_accountant_for_family(
-        rule, budget=Budget(epsilon=epsilon, delta=1e-9), charges=charges, neighboring_relation=ZERO_OUT
-    )
+    choice = make_terms(rule=rule, epsilon=epsilon, delta=1e-9).calibrate_charges(charges)
     # A scale of four digits: the next one less is up to a thousandth away.
     assert 0.985 * epsilon < choice.epsilon() <= epsilon
     if rule == "auto":
