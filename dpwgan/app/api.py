@@ -205,15 +205,10 @@ class Synthesizer:
         """
         if self.config.checkpoint is None:
             return Journal()
-        facts = {
-            "records": table.records,
-            "header": list(table.header),
-            "specs": self.schema.sha256,
-            "codebook": self._codebook_sha256,
-        }
-        checkpoint = open_checkpoint(
-            Path(self.config.checkpoint), facts=describe_facts(self.config, **facts), resume=self.config.resume
+        facts = describe_facts(
+            self.config, table, specs_sha256=self.schema.sha256, codebook_sha256=self._codebook_sha256
         )
+        checkpoint = open_checkpoint(Path(self.config.checkpoint), facts=facts, resume=self.config.resume)
         if checkpoint.life:
             LOGGER.info("going on with the run in %r: resume %d", str(self.config.checkpoint), checkpoint.life)
         lost = checkpoint.missing

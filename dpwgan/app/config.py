@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from dpwgan.errors import InputError, UsageError
 from dpwgan.methods.registry import METHODS
@@ -101,18 +101,15 @@ def uclanesl_2019(epsilon: float) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True, kw_only=True)
-class Preset:
+class Preset(NamedTuple):
     """Settings of a published entry for an epsilon, the method that they are for, and how many rows it wrote."""
 
     method: str
     choose: Callable[[float], dict[str, Any]]
-    rows: int | None
+    rows: int
 
 
-PRESETS: Mapping[str, Preset] = {
-    "uclanesl-2019": Preset(method="dp-wgan", choose=uclanesl_2019, rows=1_000_000),
-}
+PRESETS: Mapping[str, Preset] = {"uclanesl-2019": Preset("dp-wgan", uclanesl_2019, rows=1_000_000)}
 
 # ------------------------------------------------------------------------------------------------------ checked values
 
@@ -222,7 +219,7 @@ class SynthesisConfig(Settings):
         """How many rows to write and who chose it; None stands for the public number of records."""
         if self.rows is not None:
             return self.rows, "asked for"
-        if self.preset is not None and PRESETS[self.preset].rows is not None:
+        if self.preset is not None:
             return PRESETS[self.preset].rows, f"preset {self.preset}"
         return None, RECORDS
 

@@ -26,6 +26,7 @@ from dpwgan.privacy.release import Release
 from dpwgan.privacy.terms import RULES, AccountantChoice, Terms
 from dpwgan.table.encoded import TableShape, lay_out_spans
 from dpwgan.table.schema import CategoricalColumn, Column, Schema, UndiscoveredColumn
+from dpwgan.table.source import SourceTable
 from dpwgan.version import __version__
 
 # Lists of cells are found with a tenth of the budget, in equal parts: a column's list is worth little without the rest.
@@ -233,17 +234,16 @@ def plan_run(schema: Schema, *, records: int, config: SynthesisConfig, spent: tu
     return run_plan
 
 
-def describe_facts(config: SynthesisConfig, **table: Any) -> dict[str, Any]:
-    """Lists the public facts that decide a plan, each under the words for it; a run is resumed under the same only.
-
-    `table`: what is public about the table, `records`, `header`, and the digests of `specs` and `codebook`.
-    """
+def describe_facts(
+    config: SynthesisConfig, table: SourceTable, *, specs_sha256: str, codebook_sha256: str | None
+) -> dict[str, Any]:
+    """Lists the public facts that decide a plan, each under the words for it; a run is resumed under the same only."""
     return {
         "version of the tool": __version__,
-        "number of rows": table["records"],
-        "header": table["header"],
-        "specs file": table["specs"],
-        "codebook": table["codebook"],
+        "number of rows": table.records,
+        "header": list(table.header),
+        "specs file": specs_sha256,
+        "codebook": codebook_sha256,
         "epsilon": config.epsilon,
         "delta": config.delta,
         "method": config.method,

@@ -60,7 +60,7 @@ from dpwgan.marginals.simplex import project_on_simplex
 from dpwgan.methods.base import Run
 from dpwgan.methods.settings import RonGaussSettings
 from dpwgan.plan import Cost, Plan
-from dpwgan.privacy.accountants.basic import BASIC
+from dpwgan.privacy.accountants.accountant import BASIC
 from dpwgan.privacy.budget import NeighboringRelation
 from dpwgan.privacy.events import Event, Gaussian, Laplace, Wishart, gaussian, laplace, wishart
 from dpwgan.privacy.release import Release

@@ -12,9 +12,8 @@ from dpwgan.app.config import Voice
 from dpwgan.app.logs import speak
 from dpwgan.app.progress import Lines, show_progress
 from dpwgan.errors import DpwganError, PrivacyError
-from dpwgan.privacy.accountants.accountant import Accountant
+from dpwgan.privacy.accountants.accountant import BASIC, Accountant
 from dpwgan.privacy.accountants.amortized import AMORTIZED
-from dpwgan.privacy.accountants.basic import BASIC
 from dpwgan.privacy.accountants.moments import MOMENTS
 from dpwgan.privacy.accountants.pld import PLD
 from dpwgan.privacy.budget import Budget, NeighboringRelation

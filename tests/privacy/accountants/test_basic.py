@@ -5,8 +5,8 @@ import math
 import pytest
 
 from dpwgan.errors import PrivacyError
+from dpwgan.privacy.accountants.accountant import BASIC
 from dpwgan.privacy.accountants.amortized import AMORTIZED
-from dpwgan.privacy.accountants.basic import BASIC
 from dpwgan.privacy.accountants.moments import MOMENTS
 from dpwgan.privacy.accountants.pld import PLD
 from dpwgan.privacy.budget import Budget, NeighboringRelation
