@@ -43,6 +43,15 @@ def open_ledger(journal: Checkpoint, *, event: Event = EVENT, count: int = 5) ->
     return ledger
 
 
+def keep_acts(folder: Path, **counts: int) -> None:
+    """Does acts of so many counts in one life of a run."""
+    journal = begin(folder)
+    ledger = open_ledger(journal)
+    for name, count in counts.items():
+        ledger.keep(name, act(ledger, count=count))
+    journal.close()
+
+
 def act(ledger: Ledger, value: float = 1.0, count: int = 1) -> Callable[[], Arrays]:
     def count_rows() -> Arrays:
         ledger.charge("counts", count)
@@ -97,10 +106,7 @@ def test_release_is_refused_when_it_was_begun_and_lost(tmp_path):
 
 
 def test_ledger_refuses_more_than_was_reserved_when_earlier_lives_charged_some(tmp_path):
-    first = begin(tmp_path)
-    ledger = open_ledger(first)
-    ledger.keep("first", act(ledger, count=4))
-    first.close()
+    keep_acts(tmp_path, first=4)
     again = open_ledger(resume(tmp_path))
     assert again.charged == {"counts": 4}
     again.charge("counts")
@@ -109,10 +115,7 @@ def test_ledger_refuses_more_than_was_reserved_when_earlier_lives_charged_some(t
 
 
 def test_checkpoint_is_refused_when_the_plan_is_another(tmp_path):
-    first = begin(tmp_path)
-    ledger = open_ledger(first)
-    ledger.keep("first", act(ledger, count=4))
-    first.close()
+    keep_acts(tmp_path, first=4)
     journal = resume(tmp_path)
     with pytest.raises(UsageError, match="planned other noise for its counts"):
         open_ledger(journal, event=gaussian(noise_multiplier=51.0))
@@ -121,12 +124,10 @@ def test_checkpoint_is_refused_when_the_plan_is_another(tmp_path):
 
 
 def test_start_over_counts_all_charges_as_spent_when_a_plan_is_given_up(tmp_path):
-    first = begin(tmp_path)
-    ledger = open_ledger(first)
-    ledger.keep("first", act(ledger, count=2))
-    ledger.keep("second", act(ledger))
-    first.start_over()
-    first.close()
+    keep_acts(tmp_path, first=2, second=1)
+    given_up = resume(tmp_path)
+    given_up.start_over()
+    given_up.close()
     journal = resume(tmp_path)
     assert [(line.label, line.event, line.count) for line in journal.spent] == [("counts (plan 1)", EVENT, 3)]
     assert journal.recall("first") is None
@@ -143,9 +144,7 @@ def test_start_over_counts_all_charges_as_spent_when_a_plan_is_given_up(tmp_path
     ],
 )
 def test_checkpoint_names_what_differs_when_another_run_is_to_go_on(tmp_path, facts, sentence):
-    journal = begin(tmp_path)
-    journal.charge("counts", 1, event=EVENT)
-    journal.close()
+    keep_acts(tmp_path, first=1)
     with pytest.raises(UsageError, match=sentence):
         resume(tmp_path, **facts)
     assert resume(tmp_path).life == 1
@@ -165,9 +164,7 @@ def test_checkpoint_is_refused_when_the_folder_is_no_place_for_it(tmp_path):
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "notes").write_text("")
     (tmp_path / "empty").mkdir()
-    taken = begin(tmp_path / "taken")
-    taken.charge("counts", 1, event=EVENT)
-    taken.close()
+    keep_acts(tmp_path / "taken", first=1)
     for name, error, sentence in (
         ("file", OutputError, "cannot be created: File exists"),
         ("full", OutputError, "is not empty"),

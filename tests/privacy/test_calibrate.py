@@ -7,13 +7,12 @@ from dpwgan.privacy.accountants.accountant import Accountant
 from dpwgan.privacy.accountants.amortized import AMORTIZED
 from dpwgan.privacy.accountants.moments import MOMENTS
 from dpwgan.privacy.accountants.pld import PLD
-from dpwgan.privacy.budget import NeighboringRelation
 from dpwgan.privacy.calibrate import _next_down, _next_up
-from dpwgan.privacy.events import poisson_gaussian, stable_selection
+from dpwgan.privacy.events import stable_selection
 from dpwgan.privacy.terms import NOISE_MULTIPLIERS
 from tests.plans import make_terms
+from tests.privacy.charges import REPLACE_ONE, ZERO_OUT, ask, take_steps
 
-ZERO_OUT, REPLACE_ONE = NeighboringRelation.ZERO_OUT, NeighboringRelation.REPLACE_ONE
 RECORDS, BATCH, STEPS = 39_073, 1_024, 1_000
 DELTA = RECORDS**-2
 
@@ -24,8 +23,7 @@ def _calibrate(accountant, epsilon, *, relation=ZERO_OUT, steps=STEPS, q=BATCH /
 
 
 def _report(accountant, noise, *others, q=BATCH / RECORDS, steps=STEPS, relation=ZERO_OUT):
-    event = poisson_gaussian(sampling_probability=q, noise_multiplier=noise)
-    return accountant.get_epsilon([*others, (event, steps)], delta=DELTA, neighboring_relation=relation)
+    return ask(accountant, [*others, take_steps(q, noise, steps)], delta=DELTA, relation=relation)
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.05, 0.3, 1.0, 8.0, 30.0, 100.0])

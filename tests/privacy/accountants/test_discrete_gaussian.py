@@ -11,7 +11,6 @@ from dpwgan.privacy.accountants.amortized import AMORTIZED
 from dpwgan.privacy.accountants.discrete_gaussian import _log_spread, stand_in
 from dpwgan.privacy.accountants.moments import MOMENTS
 from dpwgan.privacy.accountants.pld import PLD
-from dpwgan.privacy.budget import NeighboringRelation
 from dpwgan.privacy.events import (
     DiscreteGaussian,
     discrete_gaussian,
@@ -21,8 +20,8 @@ from dpwgan.privacy.events import (
     round_up_stddev,
 )
 from tests.plans import make_terms
+from tests.privacy.charges import REPLACE_ONE, ZERO_OUT, ask
 
-ZERO_OUT, REPLACE_ONE = NeighboringRelation.ZERO_OUT, NeighboringRelation.REPLACE_ONE
 ACCOUNTANTS = pytest.mark.parametrize("accountant", [MOMENTS, AMORTIZED, PLD], ids=str)
 RELATIONS = pytest.mark.parametrize("relation", [ZERO_OUT, REPLACE_ONE], ids=lambda relation: relation.value)
 
@@ -51,7 +50,7 @@ def _epsilon(delta, *, stddev, moved):
 
 
 def _ask(accountant, *charges, delta=1e-5, relation=ZERO_OUT):
-    return accountant.get_epsilon(charges, delta=delta, neighboring_relation=relation)
+    return ask(accountant, charges, delta=delta, relation=relation)
 
 
 @pytest.mark.parametrize("relation", [ZERO_OUT, REPLACE_ONE])
@@ -90,7 +89,7 @@ def test_stand_in_costs_two_c_and_its_part_of_delta_when_counts_are_released():
     event = DiscreteGaussian(stddev=round_up_stddev(0.5), cells=3)
     release, c = stand_in(event, 1)
     assert c > 0.5
-    alone = AMORTIZED.get_epsilon([(release, 1)], delta=1e-5 * math.exp(-c), neighboring_relation=ZERO_OUT)
+    alone = ask(AMORTIZED, [(release, 1)], delta=1e-5 * math.exp(-c))
     found = _ask(AMORTIZED, (event, 1), delta=1e-5, relation=ZERO_OUT)
     assert found == pytest.approx(alone + 2 * c, rel=1e-9)
 
