@@ -18,7 +18,7 @@ from dpwgan.methods.base import Method
 from dpwgan.methods.registry import get_method
 from dpwgan.plan import Plan
 from dpwgan.privacy.budget import Budget, NeighboringRelation
-from dpwgan.privacy.events import DiscreteGaussian, StableSelection, Unprotected, stable_selection
+from dpwgan.privacy.events import DiscreteGaussian, StableSelection, Unprotected
 from dpwgan.privacy.journal import Journal, Spent
 from dpwgan.privacy.ledger import GIVEN_UP, Ledger, Observer
 from dpwgan.privacy.noise_source import NoiseSource
@@ -210,7 +210,7 @@ def plan_run(schema: Schema, *, records: int, config: SynthesisConfig, spent: tu
         if isinstance(column, UndiscoveredColumn) and column.privacy == "private"
     ]
     parts = max(len(paid_for), 1)
-    event = stable_selection(epsilon=DISCOVERY_SHARE * budget.epsilon / parts, delta=DISCOVERY_SHARE * delta / parts)
+    event = StableSelection(epsilon=DISCOVERY_SHARE * budget.epsilon / parts, delta=DISCOVERY_SHARE * delta / parts)
     terms = Terms(
         budget=budget,
         neighboring_relation=NeighboringRelation(config.neighbours.replace("-", "_")),

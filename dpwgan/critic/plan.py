@@ -9,7 +9,7 @@ from typing import Any
 from dpwgan.critic.settings import DpWganSettings
 from dpwgan.errors import PrivacyError, UsageError
 from dpwgan.plan import Cost, Plan
-from dpwgan.privacy.events import PoissonGaussian, poisson_gaussian
+from dpwgan.privacy.events import PoissonGaussian
 from dpwgan.privacy.release import Release
 from dpwgan.privacy.terms import Terms
 from dpwgan.table.encoded import TableShape
@@ -70,7 +70,7 @@ class TrainingDesign:
     @property
     def event(self) -> PoissonGaussian:
         """What one critic step gives away."""
-        return poisson_gaussian(sampling_probability=self.sampling_probability, noise_multiplier=self.noise_multiplier)
+        return PoissonGaussian(sampling_probability=self.sampling_probability, noise_multiplier=self.noise_multiplier)
 
     @property
     def releases(self) -> list[Release]:

@@ -29,7 +29,7 @@ from dpwgan.marginals.settings import AnchorSettings
 from dpwgan.marginals.simplex import project_on_simplex
 from dpwgan.plan import Cost, Plan
 from dpwgan.privacy.accountants.moments import MOMENTS
-from dpwgan.privacy.events import gaussian
+from dpwgan.privacy.events import Gaussian
 from dpwgan.privacy.journal import Arrays, Journal
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.release import Release
@@ -247,7 +247,7 @@ def lay_out_anchor(
     Privacy: sees public facts only. Raises: PrivacyError if the budget cannot be met.
     """
     # How far a lone count would stand out of its noise decides how many marginals are worth asking for.
-    lone = terms.find_noise_scale(MOMENTS, lambda scale: [(gaussian(noise_multiplier=scale), 1)])
+    lone = terms.find_noise_scale(MOMENTS, lambda scale: [(Gaussian(noise_multiplier=scale), 1)])
     strength = shape.records * math.sqrt(share) / lone
     one_way_plan = plan_one_ways(shape.spans)
     attributes = len(one_way_plan.attributes)

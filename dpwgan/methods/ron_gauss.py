@@ -62,7 +62,7 @@ from dpwgan.methods.settings import RonGaussSettings
 from dpwgan.plan import Cost, Plan
 from dpwgan.privacy.accountants.accountant import BASIC
 from dpwgan.privacy.budget import NeighboringRelation
-from dpwgan.privacy.events import Event, Gaussian, Laplace, Wishart, gaussian, laplace, wishart
+from dpwgan.privacy.events import Event, Gaussian, Laplace, Wishart
 from dpwgan.privacy.release import Release
 from dpwgan.privacy.terms import AccountantChoice, Terms
 from dpwgan.table.encoded import EncodedTable, Span, TableShape
@@ -669,8 +669,8 @@ def _choose_laplace(terms: Terms, *, shares: Sequence[float]) -> AccountantChoic
     replacing = terms.neighboring_relation is NeighboringRelation.REPLACE_ONE
     factor = PURE_REPLACE_ONE_FACTOR
     epsilons = [share * left / (factor if replacing else 1.0) for share in shares]
-    events: list[Event] = [laplace(epsilon=epsilon, replace_one_factor=factor) for epsilon in epsilons[:-1]]
-    events.append(wishart(epsilon=epsilons[-1], replace_one_factor=factor))
+    events: list[Event] = [Laplace(epsilon=epsilon, replace_one_factor=factor) for epsilon in epsilons[:-1]]
+    events.append(Wishart(epsilon=epsilons[-1], replace_one_factor=factor))
     charges = [(event, 1) for event in events]
     total = terms.get_epsilon(BASIC, charges)
     if not total <= budget.epsilon:
@@ -692,6 +692,6 @@ def _choose_laplace(terms: Terms, *, shares: Sequence[float]) -> AccountantChoic
 def share_out(scale: float, *, shares: Sequence[float], factors: Sequence[float]) -> list[Gaussian]:
     """Splits rho between events of Gaussian noise by the shares. Units: `scale` is the noise of one for it all."""
     return [
-        gaussian(noise_multiplier=scale / math.sqrt(share), replace_one_factor=factor)
+        Gaussian(noise_multiplier=scale / math.sqrt(share), replace_one_factor=factor)
         for share, factor in zip(shares, factors, strict=True)
     ]

@@ -22,7 +22,9 @@ class _Numbers:
     """An event that its name and its numbers say all about."""
 
     def __post_init__(self) -> None:
-        for name, value in vars(self).items():
+        for name, given in list(vars(self).items()):
+            value = float(given)  # numpy's numbers are described and compared otherwise
+            object.__setattr__(self, name, value)
             if name in ("epsilon", "noise_multiplier"):
                 _refuse_unless_positive(name, value)
             elif name == "sampling_probability" and not 0 < value <= 1:
@@ -208,16 +210,6 @@ Charge = tuple[Event, int]
 """An event and how many times it happens."""
 
 
-def poisson_gaussian(*, sampling_probability: float, noise_multiplier: float) -> PoissonGaussian:
-    """Describes one noisy sum over a Poisson sample: one critic step."""
-    return PoissonGaussian(sampling_probability=float(sampling_probability), noise_multiplier=float(noise_multiplier))
-
-
-def gaussian(*, noise_multiplier: float, replace_one_factor: float = 2.0) -> Gaussian:
-    """Describes one noisy function of all records: a set of counts."""
-    return Gaussian(noise_multiplier=float(noise_multiplier), replace_one_factor=float(replace_one_factor))
-
-
 def discrete_gaussian(*, noise_multiplier: float, cells: int) -> DiscreteGaussian:
     """Describes one set of counts, of which a record moves `cells` by 1, with whole-number noise.
 
@@ -234,26 +226,6 @@ def round_up_stddev(stddev: float) -> float:
     _refuse_unless_positive("stddev", stddev)
     part, power = math.frexp(max(stddev, 2.0**-20))
     return math.ldexp(math.ceil(math.ldexp(part, 32)), power - 32)
-
-
-def exponential_selection(*, epsilon: float, replace_one_factor: float = 2.0) -> ExponentialSelection:
-    """Describes one draw of the exponential mechanism: the choice of a query."""
-    return ExponentialSelection(epsilon=float(epsilon), replace_one_factor=float(replace_one_factor))
-
-
-def stable_selection(*, epsilon: float, delta: float) -> StableSelection:
-    """Describes one mechanism known by its (epsilon, delta) alone: the discovery of one column's categories."""
-    return StableSelection(epsilon=float(epsilon), delta=float(delta))
-
-
-def laplace(*, epsilon: float, replace_one_factor: float = 2.0) -> Laplace:
-    """Describes one function of all records with Laplace noise: a set of counts."""
-    return Laplace(epsilon=float(epsilon), replace_one_factor=float(replace_one_factor))
-
-
-def wishart(*, epsilon: float, replace_one_factor: float = 2.0) -> Wishart:
-    """Describes a release of matrices with Wishart noise: covariances."""
-    return Wishart(epsilon=float(epsilon), replace_one_factor=float(replace_one_factor))
 
 
 def read_event(description: Mapping[str, str | float]) -> Event:

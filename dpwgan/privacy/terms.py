@@ -12,7 +12,7 @@ from dpwgan.privacy.accountants.moments import MOMENTS
 from dpwgan.privacy.accountants.pld import PLD
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.calibrate import find_least_noise, find_most_steps
-from dpwgan.privacy.events import Charge, poisson_gaussian
+from dpwgan.privacy.events import Charge, PoissonGaussian
 from dpwgan.privacy.release import Release
 
 RULES = ("auto", "paper", "moments", "amortized", "pld")
@@ -359,7 +359,7 @@ class Terms:
 
 
 def _take_steps(sampling_probability: float, noise_multiplier: float, steps: int) -> tuple[Charge, ...]:
-    return ((poisson_gaussian(sampling_probability=sampling_probability, noise_multiplier=noise_multiplier), steps),)
+    return ((PoissonGaussian(sampling_probability=sampling_probability, noise_multiplier=noise_multiplier), steps),)
 
 
 def _find_needs(

@@ -14,14 +14,14 @@ from dpwgan.app.checkpoint import JOURNAL_FILE, Checkpoint, open_checkpoint
 from dpwgan.errors import InputError, OutputError, PrivacyError, TransferError, UsageError
 from dpwgan.privacy.accountants.moments import MOMENTS
 from dpwgan.privacy.budget import Budget, NeighboringRelation
-from dpwgan.privacy.events import Event, gaussian
+from dpwgan.privacy.events import Event, Gaussian
 from dpwgan.privacy.journal import Arrays
 from dpwgan.privacy.ledger import LOST, Ledger
 from tests.ledgers import make_release
 from tests.lives import ASKED, QUERIES, SPECS, Killed, die, live, make_frame, read_journal
 
 FACTS = {"epsilon": 1.0, "header": ["a", "b"]}
-EVENT = gaussian(noise_multiplier=50.0)
+EVENT = Gaussian(noise_multiplier=50.0)
 
 
 def begin(folder: Path, **facts: Any) -> Checkpoint:
@@ -118,7 +118,7 @@ def test_checkpoint_is_refused_when_the_plan_is_another(tmp_path):
     keep_acts(tmp_path, first=4)
     journal = resume(tmp_path)
     with pytest.raises(UsageError, match="planned other noise for its counts"):
-        open_ledger(journal, event=gaussian(noise_multiplier=51.0))
+        open_ledger(journal, event=Gaussian(noise_multiplier=51.0))
     with pytest.raises(PrivacyError, match="only 3 are reserved"):
         open_ledger(journal, count=3)
 

@@ -28,14 +28,14 @@ from dpwgan.app.config import RECORDS
 from dpwgan.errors import DpwganError, InputError
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.certificate import Certificate
-from dpwgan.privacy.events import discrete_gaussian, exponential_selection
+from dpwgan.privacy.events import ExponentialSelection, discrete_gaussian
 from tests.claims import CRITIC_STEPS, make_claim, make_line
 
 COUNTS = [
     make_line(
         "query selections",
         "exponential mechanism on the expected gains of answers",
-        exponential_selection(epsilon=0.01234561),
+        ExponentialSelection(epsilon=0.01234561),
         count=3,
         score_sensitivity=1.0,
     ),

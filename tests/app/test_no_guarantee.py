@@ -17,7 +17,7 @@ from dpwgan.privacy.accountants.amortized import AMORTIZED
 from dpwgan.privacy.accountants.moments import MOMENTS
 from dpwgan.privacy.accountants.pld import PLD
 from dpwgan.privacy.budget import Budget, NeighboringRelation
-from dpwgan.privacy.events import PublishedClaim, Unprotected, gaussian
+from dpwgan.privacy.events import Gaussian, PublishedClaim, Unprotected
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.terms import Terms
 from tests import claims
@@ -43,7 +43,7 @@ def make_claim(guarantee: Any = RAW, *, seeded: bool = False) -> Claim:
 def test_every_accountant_gives_no_finite_epsilon_when_rows_are_unprotected(accountant: Accountant) -> None:
     shared: dict[str, Any] = {"delta": 1e-6, "neighboring_relation": ZERO_OUT}
     assert accountant.get_epsilon([(RAW, 1)], **shared) == math.inf
-    assert accountant.get_epsilon([(gaussian(noise_multiplier=50.0), 1), (RAW, 2)], **shared) == math.inf
+    assert accountant.get_epsilon([(Gaussian(noise_multiplier=50.0), 1), (RAW, 2)], **shared) == math.inf
     assert accountant.get_epsilon([(RAW, 0)], **shared) == 0.0
 
 
@@ -56,7 +56,7 @@ def test_ledger_refuses_unprotected_acts_when_it_is_to_state_a_guarantee() -> No
 
 def test_ledger_states_nothing_when_it_was_opened_for_no_guarantee() -> None:
     ledger = Ledger(BUDGET, accountant=MOMENTS, neighboring_relation=ZERO_OUT, no_guarantee=True)
-    ledger.reserve(make_release("counts", gaussian(noise_multiplier=50.0), 1, mechanism="counts"))
+    ledger.reserve(make_release("counts", Gaussian(noise_multiplier=50.0), 1, mechanism="counts"))
     ledger.charge("counts")
     with pytest.raises(PrivacyError, match="no guarantee"):
         ledger.guarantee()

@@ -9,7 +9,7 @@ import pytest
 from dpwgan.app.config import SynthesisConfig
 from dpwgan.app.planning import DISCOVERY_SHARE, SECONDS_A_CELL, START_SECONDS, discovery_label, plan_run
 from dpwgan.errors import DataError, PrivacyError, UsageError
-from dpwgan.privacy.events import gaussian
+from dpwgan.privacy.events import Gaussian
 from dpwgan.privacy.journal import Spent
 from dpwgan.privacy.terms import Alternative
 from dpwgan.table.schema import CategoricalColumn, Schema, UndiscoveredColumn
@@ -166,7 +166,7 @@ def test_plan_is_refused_when_it_cannot_be_made() -> None:
 
 def test_what_was_spent_comes_off_the_budget_when_a_run_is_planned_anew() -> None:
     config = SynthesisConfig(epsilon=1.0, method="independent")
-    spent = (Spent(label="counts (plan 1)", event=gaussian(noise_multiplier=20.0), count=1),)
+    spent = (Spent(label="counts (plan 1)", event=Gaussian(noise_multiplier=20.0), count=1),)
     whole, rest = (plan_run(make_schema(SEX), records=100, config=config, spent=past) for past in ((), spent))
     assert rest.choice.noise > whole.choice.noise
     assert rest.open_ledger().epsilon_reserved() <= 1.0

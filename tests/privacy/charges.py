@@ -4,14 +4,14 @@ from collections.abc import Iterable
 
 from dpwgan.privacy.accountants.accountant import Accountant
 from dpwgan.privacy.budget import NeighboringRelation
-from dpwgan.privacy.events import Charge, poisson_gaussian
+from dpwgan.privacy.events import Charge, PoissonGaussian
 
 ZERO_OUT, REPLACE_ONE = NeighboringRelation.ZERO_OUT, NeighboringRelation.REPLACE_ONE
 
 
 def take_steps(q: float, noise: float, steps: int = 1) -> Charge:
     """So many critic steps, of rows drawn with probability q."""
-    return poisson_gaussian(sampling_probability=q, noise_multiplier=noise), steps
+    return PoissonGaussian(sampling_probability=q, noise_multiplier=noise), steps
 
 
 def ask(

@@ -10,7 +10,7 @@ from dpwgan.privacy.accountants.amortized import AMORTIZED
 from dpwgan.privacy.accountants.moments import MOMENTS
 from dpwgan.privacy.accountants.pld import PLD
 from dpwgan.privacy.budget import NeighboringRelation
-from dpwgan.privacy.events import gaussian, stable_selection
+from dpwgan.privacy.events import Gaussian, StableSelection
 from tests.privacy.charges import REPLACE_ONE, ZERO_OUT, ask, take_steps
 
 ACCOUNTANTS = pytest.mark.parametrize("accountant", [MOMENTS, AMORTIZED, PLD], ids=str)
@@ -72,7 +72,7 @@ def test_replacing_a_record_costs_more_than_zeroing_it_when_asked_for_both(accou
 @ACCOUNTANTS
 @RELATIONS
 def test_selections_add_their_epsilon_and_delta_when_composed(accountant, relation):
-    selection = stable_selection(epsilon=0.25, delta=2e-8)
+    selection = StableSelection(epsilon=0.25, delta=2e-8)
     alone = ask(accountant, [(STEP, 100)], delta=1e-7 - 4e-8, relation=relation)
     together = ask(accountant, [(selection, 2), (STEP, 100)], relation=relation)
     assert together == pytest.approx(0.5 + alone, rel=1e-6)
@@ -81,7 +81,7 @@ def test_selections_add_their_epsilon_and_delta_when_composed(accountant, relati
 
 @ACCOUNTANTS
 def test_epsilon_is_infinite_when_selections_use_up_delta(accountant):
-    selection = stable_selection(epsilon=0.25, delta=1e-7)
+    selection = StableSelection(epsilon=0.25, delta=1e-7)
     for charges in ([(selection, 2)], [(selection, 1), (STEP, 1)]):
         assert math.isinf(ask(accountant, charges))
 
@@ -89,7 +89,7 @@ def test_epsilon_is_infinite_when_selections_use_up_delta(accountant):
 @ACCOUNTANTS
 @RELATIONS
 def test_epsilon_is_the_same_when_charges_come_in_another_order(accountant, relation):
-    other = (gaussian(noise_multiplier=20.0), 1)
+    other = (Gaussian(noise_multiplier=20.0), 1)
     first = ask(accountant, [(STEP, 40), other, (STEP, 2)], relation=relation)
     assert first == ask(accountant, [other, (STEP, 42)], relation=relation)
     assert ask(accountant, [(STEP, 42)], relation=relation) < first

@@ -8,7 +8,7 @@ from dpwgan.privacy.accountants.amortized import AMORTIZED
 from dpwgan.privacy.accountants.moments import MOMENTS
 from dpwgan.privacy.accountants.pld import PLD
 from dpwgan.privacy.calibrate import _next_down, _next_up
-from dpwgan.privacy.events import stable_selection
+from dpwgan.privacy.events import StableSelection
 from dpwgan.privacy.terms import NOISE_MULTIPLIERS
 from tests.plans import make_terms
 from tests.privacy.charges import REPLACE_ONE, ZERO_OUT, ask, take_steps
@@ -49,7 +49,7 @@ def test_reported_epsilon_is_at_most_the_one_asked_for_when_a_record_is_replaced
 
 
 def test_noise_is_higher_when_other_charges_come_off_first():
-    selection = (stable_selection(epsilon=0.2, delta=DELTA / 10), 2)
+    selection = (StableSelection(epsilon=0.2, delta=DELTA / 10), 2)
     noise = _calibrate(MOMENTS, 1.0, others=[selection])
     assert noise > _calibrate(MOMENTS, 1.0)
     assert 0.999 < _report(MOMENTS, noise, selection) <= 1.0
@@ -58,7 +58,7 @@ def test_noise_is_higher_when_other_charges_come_off_first():
 @pytest.mark.parametrize(("epsilon", "delta", "count"), [(1.0, DELTA / 10, 1), (0.1, DELTA, 2)])
 def test_calibration_refuses_when_other_charges_use_up_the_budget(epsilon, delta, count):
     with pytest.raises(PrivacyError, match="leave nothing"):
-        _calibrate(MOMENTS, 1.0, others=[(stable_selection(epsilon=epsilon, delta=delta), count)])
+        _calibrate(MOMENTS, 1.0, others=[(StableSelection(epsilon=epsilon, delta=delta), count)])
 
 
 def test_calibration_refuses_when_no_noise_is_enough():
@@ -111,7 +111,7 @@ def test_steps_are_as_many_as_fit_when_noise_is_given(accountant):
     assert report(steps) <= 2.0 < report(steps + 1)
     for at_most, found in ((17, 17), (steps + 1, steps), (0, 0)):
         assert terms.find_steps(accountant, **asked, at_most=at_most) == found
-    other = (stable_selection(epsilon=1.0, delta=DELTA / 2), 1)
+    other = (StableSelection(epsilon=1.0, delta=DELTA / 2), 1)
     fewer = make_terms(epsilon=2.0, delta=DELTA, others=[other]).find_steps(accountant, **asked)
     assert 0 < fewer < steps
     assert report(fewer, other) <= 2.0

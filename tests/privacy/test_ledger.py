@@ -8,7 +8,7 @@ from dpwgan.errors import PrivacyError
 from dpwgan.privacy.accountants.amortized import AMORTIZED
 from dpwgan.privacy.accountants.moments import MOMENTS
 from dpwgan.privacy.accountants.pld import PLD
-from dpwgan.privacy.events import gaussian, poisson_gaussian, stable_selection
+from dpwgan.privacy.events import Gaussian, PoissonGaussian, StableSelection
 from tests.ledgers import make_release, open_ledger
 from tests.plans import make_terms
 
@@ -20,7 +20,7 @@ ACCOUNTANTS = pytest.mark.parametrize("accountant", [MOMENTS, AMORTIZED, PLD], i
 def make_steps(count=STEPS, *, accountant=MOMENTS, terms=TERMS, **details):
     """Makes the release of steps with the least noise with which 40 of them fit the budget."""
     noise = terms.find_noise_multiplier(accountant, sampling_probability=0.02, steps=STEPS)
-    event = poisson_gaussian(sampling_probability=0.02, noise_multiplier=noise)
+    event = PoissonGaussian(sampling_probability=0.02, noise_multiplier=noise)
     return make_release("critic", event, count, mechanism="critic step", **details)
 
 
@@ -53,7 +53,7 @@ def test_ledger_refuses_a_reservation_when_it_would_pass_the_budget(accountant):
         ledger.reserve(make_steps(STEPS + 2, accountant=accountant))
     assert ledger.itemise() == []
     ledger.reserve(make_steps(accountant=accountant))
-    for event in (gaussian(noise_multiplier=5.0), stable_selection(epsilon=0.1, delta=1e-10)):
+    for event in (Gaussian(noise_multiplier=5.0), StableSelection(epsilon=0.1, delta=1e-10)):
         with pytest.raises(PrivacyError):
             ledger.reserve(make_release("more", event))
     assert len(ledger.itemise()) == 1
@@ -124,7 +124,7 @@ def test_ledger_lists_every_number_when_itemised():
 
 
 def test_ledger_adds_selections_when_they_come_before_training():
-    selection = stable_selection(epsilon=0.25, delta=1e-9)
+    selection = StableSelection(epsilon=0.25, delta=1e-9)
     ledger = open_with(make_release("cells", selection, 2))
     assert ledger.epsilon_reserved() == pytest.approx(0.5)
     ledger.reserve(make_steps(terms=make_terms(epsilon=1.0, delta=1e-8, others=[(selection, 2)])))

@@ -10,7 +10,7 @@ from dpwgan.privacy.accountants.moments import MOMENTS
 from dpwgan.privacy.accountants.pld import PLD
 from dpwgan.privacy.budget import NeighboringRelation
 from dpwgan.privacy.calibrate import _next_down
-from dpwgan.privacy.events import exponential_selection, gaussian, stable_selection
+from dpwgan.privacy.events import ExponentialSelection, Gaussian, StableSelection
 from dpwgan.privacy.terms import ACCOUNTANTS, NOISE_SCALES, RULES, AccountantChoice, Terms
 from tests import plans
 from tests.ledgers import make_release, open_ledger
@@ -64,7 +64,7 @@ def test_others_need_more_noise_when_the_best_was_chosen():
 
 
 def test_choice_takes_other_charges_off_first_when_there_are_some():
-    selection = (stable_selection(epsilon=0.5, delta=DELTA / 2), 1)
+    selection = (StableSelection(epsilon=0.5, delta=DELTA / 2), 1)
     choice = make_terms(others=[selection]).calibrate_steps(**STEPS)
     assert choice.charges()[0] == selection
     assert choice.noise > make_terms().calibrate_steps(**STEPS).noise
@@ -96,9 +96,9 @@ def test_choice_for_noise_is_refused_when_not_one_step_fits():
 def _queries(scale):
     """One set of counts, then fifty rounds of a selection and an answer."""
     return [
-        (gaussian(noise_multiplier=10 * scale, replace_one_factor=math.sqrt(2)), 1),
-        (exponential_selection(epsilon=0.1 / scale), 50),
-        (gaussian(noise_multiplier=20 * scale, replace_one_factor=math.sqrt(2)), 50),
+        (Gaussian(noise_multiplier=10 * scale, replace_one_factor=math.sqrt(2)), 1),
+        (ExponentialSelection(epsilon=0.1 / scale), 50),
+        (Gaussian(noise_multiplier=20 * scale, replace_one_factor=math.sqrt(2)), 50),
     ]
 
 
@@ -134,7 +134,7 @@ def test_family_choice_says_what_the_others_would_have_said_when_it_is_made():
 
 def test_family_of_gaussians_is_calibrated_exactly_when_amortized_knows_their_curve():
     choice = make_terms().calibrate_charges(
-        lambda scale: [(gaussian(noise_multiplier=scale, replace_one_factor=math.sqrt(2)), 30)]
+        lambda scale: [(Gaussian(noise_multiplier=scale, replace_one_factor=math.sqrt(2)), 30)]
     )
     assert choice.accountant is AMORTIZED
     assert {item.accountant: item.noise for item in choice.alternatives}[PLD] == choice.noise
@@ -142,7 +142,7 @@ def test_family_of_gaussians_is_calibrated_exactly_when_amortized_knows_their_cu
 
 
 def test_family_is_noisier_when_other_charges_come_off_first():
-    selection = (stable_selection(epsilon=0.1, delta=DELTA / 10), 1)
+    selection = (StableSelection(epsilon=0.1, delta=DELTA / 10), 1)
     after = make_terms(others=[selection]).calibrate_charges(_queries)
     assert after.noise > make_terms().calibrate_charges(_queries).noise
     assert after.charges()[0] == selection
@@ -152,7 +152,7 @@ def test_family_is_noisier_when_other_charges_come_off_first():
 def test_family_is_refused_when_no_scale_is_enough():
     with pytest.raises(PrivacyError, match="noise scale above"):
         make_terms("moments").calibrate_charges(
-            lambda scale: [(gaussian(noise_multiplier=1.0), 1), (exponential_selection(epsilon=1 / scale), 1)]
+            lambda scale: [(Gaussian(noise_multiplier=1.0), 1), (ExponentialSelection(epsilon=1 / scale), 1)]
         )
 
 

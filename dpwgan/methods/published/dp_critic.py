@@ -20,7 +20,7 @@ from dpwgan.methods.published.image_samplers import ConvSampler, LabelledSampler
 from dpwgan.methods.published.plain_game import STEPS_LABEL, PlainDesign, fit_plainly
 from dpwgan.methods.settings import DpCriticSettings
 from dpwgan.plan import Cost, Plan
-from dpwgan.privacy.events import Gaussian, Unprotected, gaussian
+from dpwgan.privacy.events import Gaussian, Unprotected
 from dpwgan.privacy.journal import Arrays
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.release import Release
@@ -224,7 +224,7 @@ def _plan_formally(shape: TableShape, terms: Terms, *, settings: DpCriticSetting
     farthest = math.sqrt(2.0 * _SIZES_PART**2 + 4.0 * _MEAN_PART**2)
 
     def scale_classes(scale: float) -> Gaussian:
-        return gaussian(noise_multiplier=scale / math.sqrt(_CLASSES_SHARE), replace_one_factor=farthest)
+        return Gaussian(noise_multiplier=scale / math.sqrt(_CLASSES_SHARE), replace_one_factor=farthest)
 
     training = plan_beside(
         shape,

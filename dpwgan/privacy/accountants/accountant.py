@@ -33,7 +33,6 @@ from dpwgan.privacy.events import (
     Pure,
     StableSelection,
     Unprotected,
-    gaussian,
 )
 
 ComposedEvent = PoissonGaussian | Gaussian | ExponentialSelection
@@ -186,7 +185,7 @@ def merge_gaussians(charges: Sequence[ComposedCharge]) -> list[ComposedCharge]:
         return others
     total = math.hypot(*zeroing)
     factor = min(2.0, max(1.0, math.hypot(*replacing) / total))
-    return [(gaussian(noise_multiplier=1 / total, replace_one_factor=factor), 1), *others]
+    return [(Gaussian(noise_multiplier=1 / total, replace_one_factor=factor), 1), *others]
 
 
 def loss_range(event: ExponentialSelection, neighboring_relation: NeighboringRelation) -> float:

@@ -5,7 +5,7 @@ import pytest
 from scipy import optimize, stats
 
 from dpwgan.privacy.accountants.amortized import AMORTIZED, amplified_epsilon, gaussian_delta, gaussian_epsilon
-from dpwgan.privacy.events import gaussian, poisson_gaussian
+from dpwgan.privacy.events import Gaussian, PoissonGaussian
 from tests.privacy.brute_force import Line
 from tests.privacy.charges import REPLACE_ONE, ZERO_OUT, ask, take_steps
 
@@ -83,20 +83,20 @@ def _by_another_optimiser(q, noise, steps, delta):
 
 @pytest.mark.parametrize(("q", "noise", "steps"), [(0.026, 35.5, 1_000), (0.026, 7.46, 1_000), (0.1, 4.0, 20)])
 def test_amortized_epsilon_is_that_of_another_optimiser_when_compared(q, noise, steps):
-    event = poisson_gaussian(sampling_probability=q, noise_multiplier=noise)
+    event = PoissonGaussian(sampling_probability=q, noise_multiplier=noise)
     computed = ask(AMORTIZED, [(event, steps)], delta=1e-6)
     assert computed == pytest.approx(_by_another_optimiser(q, noise, steps, 1e-6), rel=2e-3)
 
 
 def test_amortized_epsilon_is_the_exact_one_when_one_gaussian_is_released():
-    event = gaussian(noise_multiplier=2.0)
+    event = Gaussian(noise_multiplier=2.0)
     exact = float(gaussian_epsilon(np.array([1e-6]), noise_multiplier=2.0)[0])
     computed = ask(AMORTIZED, [(event, 1)], delta=1e-6)
     assert exact <= computed <= exact * (1 + 1e-9)
 
 
 def test_amortized_replace_one_is_a_halved_noise_when_steps_are_sampled():
-    step, halved = (poisson_gaussian(sampling_probability=0.05, noise_multiplier=noise) for noise in (6.0, 3.0))
+    step, halved = (PoissonGaussian(sampling_probability=0.05, noise_multiplier=noise) for noise in (6.0, 3.0))
     replaced = ask(AMORTIZED, [(step, 100)], delta=1e-6, relation=REPLACE_ONE)
     assert replaced == ask(AMORTIZED, [(halved, 100)], delta=1e-6)
 

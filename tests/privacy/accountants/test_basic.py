@@ -10,12 +10,12 @@ from dpwgan.privacy.accountants.amortized import AMORTIZED
 from dpwgan.privacy.accountants.moments import MOMENTS
 from dpwgan.privacy.accountants.pld import PLD
 from dpwgan.privacy.budget import Budget
-from dpwgan.privacy.events import exponential_selection, gaussian, laplace, poisson_gaussian, stable_selection
+from dpwgan.privacy.events import ExponentialSelection, Gaussian, Laplace, PoissonGaussian, StableSelection
 from tests.ledgers import make_release, open_ledger
 from tests.privacy.charges import REPLACE_ONE, ZERO_OUT, ask
 
 ACCOUNTANTS = pytest.mark.parametrize("accountant", [BASIC, MOMENTS, AMORTIZED, PLD], ids=str)
-CHARGES = [(laplace(epsilon=0.25, replace_one_factor=1.5), 2), (laplace(epsilon=0.125), 1)]
+CHARGES = [(Laplace(epsilon=0.25, replace_one_factor=1.5), 2), (Laplace(epsilon=0.125), 1)]
 
 
 @ACCOUNTANTS
@@ -27,21 +27,21 @@ def test_epsilons_are_added_when_releases_are_pure(accountant, relation, total):
 
 @ACCOUNTANTS
 def test_pure_releases_take_no_delta_when_composed_with_others(accountant):
-    other = (stable_selection(epsilon=0.5, delta=1e-9), 1)
+    other = (StableSelection(epsilon=0.5, delta=1e-9), 1)
     found = ask(accountant, [*CHARGES, other], delta=1.1e-9)
     assert found == pytest.approx(1.125, rel=1e-9)
 
 
 @pytest.mark.parametrize("accountant", [MOMENTS, AMORTIZED, PLD], ids=str)
 def test_epsilons_are_added_to_those_of_noise_that_is_not_pure(accountant):
-    noise = (gaussian(noise_multiplier=5.0), 1)
+    noise = (Gaussian(noise_multiplier=5.0), 1)
     alone = ask(accountant, [noise], delta=1e-6)
     both = ask(accountant, [noise, *CHARGES], delta=1e-6)
     assert both == pytest.approx(alone + 0.625, rel=1e-9)
 
 
 @pytest.mark.parametrize(
-    "event", [gaussian(noise_multiplier=1e6), poisson_gaussian(sampling_probability=1e-6, noise_multiplier=1e6)]
+    "event", [Gaussian(noise_multiplier=1e6), PoissonGaussian(sampling_probability=1e-6, noise_multiplier=1e6)]
 )
 def test_basic_accountant_has_no_epsilon_when_noise_is_gaussian(event):
     assert math.isinf(ask(BASIC, [(event, 1)], delta=0.5))
@@ -50,7 +50,7 @@ def test_basic_accountant_has_no_epsilon_when_noise_is_gaussian(event):
 
 
 def test_basic_accountant_adds_selections_when_there_are_any():
-    event = exponential_selection(epsilon=0.1)
+    event = ExponentialSelection(epsilon=0.1)
     assert ask(BASIC, [(event, 3)], delta=1e-9) == pytest.approx(0.3)
     assert BASIC.version
     assert str(BASIC) == "basic"
@@ -66,5 +66,5 @@ def test_guarantee_states_delta_zero_when_every_release_is_pure():
     assert any("drawn exactly" in text for text in guarantee.assumptions)
     assert ledger.itemise()[0]["event"] == "laplace"
     # One line that is not pure, and delta is the budget's again.
-    ledger.reserve(make_release("cells", stable_selection(epsilon=0.1, delta=1e-7)))
+    ledger.reserve(make_release("cells", StableSelection(epsilon=0.1, delta=1e-7)))
     assert ledger.guarantee().delta == 1e-6

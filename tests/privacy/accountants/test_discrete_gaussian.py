@@ -13,10 +13,10 @@ from dpwgan.privacy.accountants.moments import MOMENTS
 from dpwgan.privacy.accountants.pld import PLD
 from dpwgan.privacy.events import (
     DiscreteGaussian,
+    ExponentialSelection,
+    Gaussian,
+    PoissonGaussian,
     discrete_gaussian,
-    exponential_selection,
-    gaussian,
-    poisson_gaussian,
     round_up_stddev,
 )
 from tests.plans import make_terms
@@ -96,7 +96,7 @@ def test_stand_in_costs_two_c_and_its_part_of_delta_when_counts_are_released():
 
 def test_the_check_against_the_exact_law_fails_when_noise_is_taken_for_continuous():
     exact = _epsilon(1e-5, stddev=5.0, moved=1)
-    assert _ask(PLD, (gaussian(noise_multiplier=5.0), 1)) < 0.9995 * exact
+    assert _ask(PLD, (Gaussian(noise_multiplier=5.0), 1)) < 0.9995 * exact
     assert exact <= _ask(PLD, (discrete_gaussian(noise_multiplier=5.0, cells=1), 1)) < 1.03 * exact
 
 
@@ -112,7 +112,7 @@ def test_the_check_against_the_exact_law_fails_when_a_tenth_is_missing(accountan
 
 def test_moments_are_those_of_continuous_noise_when_counts_are_released():
     event = discrete_gaussian(noise_multiplier=3.0, cells=16)
-    same = gaussian(noise_multiplier=3.0, replace_one_factor=math.sqrt(2))
+    same = Gaussian(noise_multiplier=3.0, replace_one_factor=math.sqrt(2))
     for relation in (ZERO_OUT, REPLACE_ONE):
         assert _ask(MOMENTS, (event, 5), relation=relation) == pytest.approx(
             _ask(MOMENTS, (same, 5), relation=relation), rel=1e-12
@@ -157,9 +157,9 @@ def test_family_with_whole_number_noise_is_within_its_budget_when_calibrated(rul
     def charges(scale):
         return [
             (discrete_gaussian(noise_multiplier=3 * scale, cells=15), 1),
-            (exponential_selection(epsilon=0.1 / scale), 40),
+            (ExponentialSelection(epsilon=0.1 / scale), 40),
             (discrete_gaussian(noise_multiplier=9 * scale, cells=1), 40),
-            (poisson_gaussian(sampling_probability=0.02, noise_multiplier=max(1.0, scale)), 50),
+            (PoissonGaussian(sampling_probability=0.02, noise_multiplier=max(1.0, scale)), 50),
         ]
 
     choice = make_terms(rule=rule, epsilon=epsilon, delta=1e-9).calibrate_charges(charges)

@@ -7,7 +7,7 @@ from scipy import stats
 
 from dpwgan.errors import PrivacyError
 from dpwgan.privacy.budget import NeighboringRelation
-from dpwgan.privacy.events import stable_selection
+from dpwgan.privacy.events import StableSelection
 from dpwgan.privacy.mechanisms.discovery import calibrate_selection, select_categories
 from dpwgan.privacy.mechanisms.laplace import sample_discrete_laplace, usable_decay
 
@@ -29,7 +29,7 @@ def selection_probability(count: int, *, decay: float, threshold: int) -> float:
 
 
 def select(counts, *, epsilon, delta, relation=REPLACE_ONE):
-    event = stable_selection(epsilon=epsilon, delta=delta)
+    event = StableSelection(epsilon=epsilon, delta=delta)
     return select_categories(counts, event, rng=np.random.default_rng(1), neighboring_relation=relation)
 
 
@@ -68,7 +68,7 @@ def _worst_delta(relation, *, epsilon, decay, threshold):
 @pytest.mark.parametrize("relation", [ZERO_OUT, REPLACE_ONE], ids=lambda relation: relation.value)
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.5, 1e-3), (1.0, 1e-9), (3.0, 1e-6)])
 def test_selection_keeps_its_epsilon_and_delta_when_tables_are_neighbours(relation, epsilon, delta):
-    event = stable_selection(epsilon=epsilon, delta=delta)
+    event = StableSelection(epsilon=epsilon, delta=delta)
     decay, threshold = calibrate_selection(event, neighboring_relation=relation)
     worst = _worst_delta(relation, epsilon=epsilon, decay=decay, threshold=threshold)
     # Sums of probabilities near 1 are off by 1e-15.
@@ -77,7 +77,7 @@ def test_selection_keeps_its_epsilon_and_delta_when_tables_are_neighbours(relati
 
 @pytest.mark.parametrize("relation", [ZERO_OUT, REPLACE_ONE], ids=lambda relation: relation.value)
 def test_the_check_of_selection_fails_when_the_threshold_is_one_too_low_or_the_noise_too_small(relation):
-    event = stable_selection(epsilon=1.0, delta=1e-4)
+    event = StableSelection(epsilon=1.0, delta=1e-4)
     decay, threshold = calibrate_selection(event, neighboring_relation=relation)
     lower = _worst_delta(relation, epsilon=1.0, decay=decay, threshold=threshold - 1)
     if relation is ZERO_OUT:
@@ -87,14 +87,14 @@ def test_the_check_of_selection_fails_when_the_threshold_is_one_too_low_or_the_n
 
 
 def test_selection_calibrated_for_zero_out_is_not_enough_when_a_record_is_replaced():
-    event = stable_selection(epsilon=1.0, delta=1e-4)
+    event = StableSelection(epsilon=1.0, delta=1e-4)
     decay, threshold = calibrate_selection(event, neighboring_relation=ZERO_OUT)
     assert _worst_delta(REPLACE_ONE, epsilon=1.0, decay=decay, threshold=threshold) > 1e-4
 
 
 def test_threshold_is_the_least_one_when_calibrated():
     for epsilon, delta in ((0.1, 1e-9), (1.0, 1e-6), (4.0, 1e-3)):
-        event = stable_selection(epsilon=epsilon, delta=delta)
+        event = StableSelection(epsilon=epsilon, delta=delta)
         decay, threshold = calibrate_selection(event, neighboring_relation=ZERO_OUT)
         assert selection_probability(1, decay=decay, threshold=threshold) <= delta
         assert selection_probability(1, decay=decay, threshold=threshold - 1) > delta
@@ -105,7 +105,7 @@ def test_threshold_is_the_least_one_when_calibrated():
 @pytest.mark.statistical
 @pytest.mark.parametrize("count", [3, 5, 9])
 def test_tokens_are_released_as_often_as_stated_when_drawn(count):
-    event = stable_selection(epsilon=1.0, delta=1e-2)
+    event = StableSelection(epsilon=1.0, delta=1e-2)
     decay, threshold = calibrate_selection(event, neighboring_relation=ZERO_OUT)
     trials = 20_000
     counts = {f"token {i}": count for i in range(trials)}

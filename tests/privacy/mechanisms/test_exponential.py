@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from dpwgan.errors import PrivacyError
-from dpwgan.privacy.events import exponential_selection
+from dpwgan.privacy.events import ExponentialSelection
 from dpwgan.privacy.mechanisms import exponential as exponential_module
 from dpwgan.privacy.mechanisms.exponential import LEAST_EPSILON, _draw, _uniform_below, select_by_exponential_mechanism
 
@@ -25,7 +25,7 @@ def _passes_chi_square(draws):
 
 
 def select(scores, *, sensitivity=1.0, epsilon=1.0, rng=None):
-    event = exponential_selection(epsilon=epsilon)
+    event = ExponentialSelection(epsilon=epsilon)
     return select_by_exponential_mechanism(scores, event, sensitivity=sensitivity, rng=rng or np.random.default_rng(1))
 
 

@@ -7,11 +7,11 @@ import pytest
 from scipy import stats
 
 from dpwgan.errors import PrivacyError
-from dpwgan.privacy.events import gaussian
+from dpwgan.privacy.events import Gaussian
 from dpwgan.privacy.mechanisms.gaussian import add_gaussian_noise
 
 DRAWS = 10_000
-ONE = gaussian(noise_multiplier=1.0)
+ONE = Gaussian(noise_multiplier=1.0)
 
 
 @pytest.mark.statistical
@@ -34,7 +34,7 @@ def test_gaussian_noise_leaves_its_input_alone_when_added():
     [(0.0, 1.0), (-1.0, 1.0), (math.nan, 1.0), (math.inf, 1.0), (1e300, 1e300), (1e-200, 1e-200)],
 )
 def test_gaussian_noise_is_refused_when_its_stddev_is_not_finite_and_above_zero(sensitivity, noise_multiplier):
-    event = gaussian(noise_multiplier=noise_multiplier)
+    event = Gaussian(noise_multiplier=noise_multiplier)
     with pytest.raises(PrivacyError, match="stddev"):
         add_gaussian_noise(np.zeros(2), event, sensitivity=sensitivity, rng=np.random.default_rng(1))
 

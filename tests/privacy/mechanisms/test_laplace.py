@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 
 from dpwgan.errors import PrivacyError
-from dpwgan.privacy.events import laplace
+from dpwgan.privacy.events import Laplace
 from dpwgan.privacy.mechanisms.laplace import (
     PARTS,
     add_laplace_noise,
@@ -79,7 +79,7 @@ def test_noise_is_empty_when_none_is_asked_for():
 def test_released_sums_have_laplace_noise_of_the_stated_scale(sensitivity):
     """Chi-square on the quantiles of the magnitude; the twin's noise is 10% low."""
     values = np.arange(DRAWS)
-    released = add_laplace_noise(values, laplace(epsilon=0.3), sensitivity=sensitivity, rng=np.random.default_rng())
+    released = add_laplace_noise(values, Laplace(epsilon=0.3), sensitivity=sensitivity, rng=np.random.default_rng())
     assert released.dtype == np.int64
     scale = sensitivity / 0.3
     for factor, passes in ((1.0, True), (0.9, False)):
@@ -106,4 +106,4 @@ def test_scale_is_never_below_sensitivity_over_epsilon_when_rounded(epsilon, sen
 )
 def test_release_is_refused_when_a_number_is_out_of_range(values, sensitivity, epsilon):
     with pytest.raises(PrivacyError):
-        add_laplace_noise(values, laplace(epsilon=epsilon), sensitivity=sensitivity, rng=np.random.default_rng(1))
+        add_laplace_noise(values, Laplace(epsilon=epsilon), sensitivity=sensitivity, rng=np.random.default_rng(1))
