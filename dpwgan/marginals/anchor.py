@@ -4,7 +4,6 @@ Privacy: `plan_anchor` fixes every release, its noise and its count from public 
 it happens. What is not a release is made of releases.
 """
 
-import itertools
 import math
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -15,22 +14,21 @@ import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
-from dpwgan.marginals.coarsening import GROUPS, MOST_CELLS, Coarsening, coarsen
+from dpwgan.marginals.coarsening import MOST_CELLS
 from dpwgan.marginals.code_information import CodeInformation
 from dpwgan.marginals.groups import GroupLayout
 from dpwgan.marginals.loss import Probabilities, ReleasedLoss
-from dpwgan.marginals.markov_tree import Edge, draw_first_codes, find_strongest_tree
-from dpwgan.marginals.measurements import GroupedRows, MeasuredMarginals, answer_pairs
-from dpwgan.marginals.mixture import CodeGenerator, Mixture, fit
-from dpwgan.marginals.one_ways import OneWayPlan, measure_one_ways, plan_one_ways, unpack_one_ways
+from dpwgan.marginals.markov_tree import Edge
+from dpwgan.marginals.measurements import answer_pairs
+from dpwgan.marginals.mixture import CodeGenerator, FitProgress, Mixture, fit, fit_on
+from dpwgan.marginals.one_ways import OneWayPlan, plan_one_ways
 from dpwgan.marginals.pairs import MOMENTS_LABEL, measure_moments, plan_moments
 from dpwgan.marginals.queries import ANSWER_SENSITIVITY, QueryDiscriminator, plan_queries
+from dpwgan.marginals.released import ReleasedTable, release_groups
 from dpwgan.marginals.settings import AnchorSettings
-from dpwgan.marginals.simplex import project_on_simplex
 from dpwgan.plan import Cost, Plan
 from dpwgan.privacy.accountants.moments import MOMENTS
 from dpwgan.privacy.events import Gaussian
-from dpwgan.privacy.journal import Arrays, Journal
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.release import Release
 from dpwgan.privacy.terms import Terms
@@ -63,9 +61,6 @@ _MOST_CODE_CELLS = 2_000_000
 _MOST_CODES = 3_000
 _LEAST_CODES = 500
 _ROUND_STEPS = 20
-_PROGRESS_CALLS = 100
-# How often a checkpoint takes down the generator while it is fitted for the last time.
-_KEEPS = 10
 
 # Time, measured as CPU seconds of two busy cores on the tables adult, ACS, IPUMS, RAND HIE and made-up censuses of 98
 # columns, at epsilon 1, by benchmarks/estimates.py. Groups that a number had, and that columns of many codes had: all
@@ -278,23 +273,16 @@ def plan_anchor(shape: TableShape, terms: Terms, *, kind: Kind, settings: Anchor
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FittedAnchor:
-    """A generator fitted to its releases. `rows` are for further discriminators, never for the output."""
+    """A generator fitted to its releases. `table` is for further discriminators, its rows never for the output."""
 
-    coarsening: Coarsening
-    measured: MeasuredMarginals
+    table: ReleasedTable
     information: CodeInformation
     generator: CodeGenerator
-    rows: Rows[GroupedRows]
-
-    @property
-    def layout(self) -> GroupLayout:
-        """Where each attribute's groups lie."""
-        return self.rows.own.layout
 
     @property
     def losses(self) -> list[ReleasedLoss]:
         """What the generator was fitted to."""
-        return [self.measured, self.information]
+        return [self.table.measured, self.information]
 
 
 def on_one_thread() -> AbstractContextManager[Any]:
@@ -308,7 +296,7 @@ def on_one_thread() -> AbstractContextManager[Any]:
 
 def fit_anchor(
     rows: Rows[EncodedTable],
-    plan: AnchorDesign,
+    design: AnchorDesign,
     *,
     rng: np.random.Generator,
     ledger: Ledger,
@@ -322,95 +310,62 @@ def fit_anchor(
     Privacy: each release is charged before it reads rows; the rest is post-processing.
     Raises: PrivacyError from the ledger.
     """
-
-    def measure_first() -> Arrays:
-        return measure_one_ways(rows, plan.one_way_plan, ledger=ledger, label=ONE_WAYS_LABEL).pack()
-
-    one_ways = unpack_one_ways(ledger.keep(ONE_WAYS_LABEL, measure_first), plan.one_way_plan)
-    records = plan.shape.records
-    least_count = 0.0 if plan.fit_ticks == 0 else _LEAST_STDDEVS * plan.answer_stddev
-    coarsening = coarsen(one_ways, records=records, least_count=least_count)
-    grouped = rows.derive(GROUPS, coarsening.to_document())
-    layout = grouped.own.layout
-    shares = [np.maximum(part, 1e-9) / np.maximum(part, 1e-9).sum() for part in coarsening.probabilities]
-    measured = MeasuredMarginals(layout)
-    for attribute, (counts, stddevs) in enumerate(zip(coarsening.counts, coarsening.stddevs, strict=True)):
-        measured.add((attribute,), counts / records, stddev=stddevs / records)
-    information = CodeInformation(weight=plan.information_weight * records)
-    losses: list[ReleasedLoss] = [measured, information]
-    parts: dict[str, Any] = {
-        "coarsening": coarsening,
-        "measured": measured,
-        "information": information,
-        "rows": grouped,
-    }
-    codes = plan.choose_codes(layout.width)
-    start = _Start(layout, measured, shares=shares, plan=plan, records=records, rng=rng)
-    if plan.fit_ticks == 0:
-        logits = np.log(np.concatenate(shares)).astype(np.float32)[np.newaxis]
-        generator: CodeGenerator = Mixture(layout.sizes, logits)
+    fits = design.fit_ticks > 0
+    least_count = _LEAST_STDDEVS * design.answer_stddev if fits else 0.0
+    table = release_groups(rows, design.one_way_plan, ledger=ledger, label=ONE_WAYS_LABEL, least_count=least_count)
+    information = CodeInformation(weight=design.information_weight * table.records)
+    layout = table.layout
+    if not fits:
         progress(1, 1, ledger.epsilon_spent())
-        return FittedAnchor(generator=generator, **parts)
-    tick = _Ticker(plan.fit_ticks, ledger=ledger, progress=progress)
-    if plan.kind == "queries":
-        discriminator = QueryDiscriminator(
-            grouped,
-            measured=measured,
-            most_ways=plan.ways,
-            most_cells=plan.settings.most_cells,
-            ledger=ledger,
-        )
-        answers = _play_rounds(
-            discriminator, start, plan=plan, coarsening=coarsening, losses=losses, ledger=ledger, tick=tick
-        )
+        return FittedAnchor(table=table, information=information, generator=Mixture(layout.sizes, table.logits))
+    losses: list[ReleasedLoss] = [table.measured, information]
+    codes, tick = design.choose_codes(layout.width), FitProgress(design.fit_ticks, ledger=ledger, progress=progress)
+    if design.kind == "queries":
+        answers = _play_rounds(table, design, codes=codes, losses=losses, rng=rng, ledger=ledger, tick=tick)
     else:
-
-        def measure_pairs() -> Arrays:
-            measure_moments(grouped, measured=measured, ledger=ledger)
-            return measured.pack(itertools.combinations(range(layout.attributes), 2))
-
-        measured.unpack(ledger.keep(MOMENTS_LABEL, measure_pairs))
-        answers = start.denoise_pairs()
-    logits = start.draw(start.find_tree(answers), codes=codes)
+        table.keep(MOMENTS_LABEL, ledger, lambda: measure_moments(table.rows, measured=table.measured, ledger=ledger))
+        answers = table.answer_pairs()
+    logits = table.draw_codes(table.find_tree(answers), codes=codes, stddev=design.answer_stddev, rng=rng)
     generator = Mixture(layout.sizes, logits) if make_generator is None else make_generator(layout, logits)
-    _fit_last(generator, losses, plan=plan, journal=ledger.journal, tick=tick)
-    return FittedAnchor(generator=generator, **parts)
+    steps, rate = design.settings.fit_steps, design.settings.fit_learning_rate
+    fit_on(generator, losses, steps=steps, learning_rate=rate, journal=ledger.journal, tick=tick)
+    return FittedAnchor(table=table, information=information, generator=generator)
 
 
 def _play_rounds(
-    discriminator: QueryDiscriminator,
-    start: "_Start",
+    table: ReleasedTable,
+    design: AnchorDesign,
     *,
-    plan: AnchorDesign,
-    coarsening: Coarsening,
+    codes: int,
     losses: Sequence[ReleasedLoss],
+    rng: np.random.Generator,
     ledger: Ledger,
-    tick: "_Ticker",
+    tick: FitProgress,
 ) -> Probabilities:
     """Asks for the tree, then for one marginal after another, each where a draft fitted to all before is worst.
 
     A round that an earlier life of the run began, and lost, is left out. Shapes: shares of all pairs, (width, width).
     """
-    measured, journal, rate = start.measured, ledger.journal, plan.settings.fit_learning_rate
+    journal, settings, coarsening = ledger.journal, design.settings, table.coarsening
+    discriminator = QueryDiscriminator(
+        table.rows, measured=table.measured, most_ways=design.ways, most_cells=settings.most_cells, ledger=ledger
+    )
 
-    def ask_for_tree() -> Arrays:
-        return measured.pack(discriminator.ask_for_tree(start.shares, stddevs=coarsening.stddevs))
+    def ask_for_tree() -> list[Edge]:
+        return discriminator.ask_for_tree(table.shares, stddevs=coarsening.stddevs)
 
-    tree: list[Edge] = [(left, right) for left, right in measured.unpack(ledger.keep("tree", ask_for_tree))]
-    codes = max(_LEAST_CODES, plan.choose_codes(start.layout.width) // 4)
-    draft = Mixture(coarsening.sizes, start.draw(tree, codes=codes))
-
-    def ask() -> Arrays:
-        return measured.pack([discriminator.ask(draft.probabilities())])
-
+    tree: list[Edge] = [(left, right) for left, right in table.keep("tree", ledger, ask_for_tree)]
+    few = max(_LEAST_CODES, codes // 4)
+    draft = Mixture(coarsening.sizes, table.draw_codes(tree, codes=few, stddev=design.answer_stddev, rng=rng))
     kept = journal.recall("draft")
     fitted = -1 if kept is None else int(kept["round"])
     if kept is not None:
         draft.unpack(kept)
-    for number in range(plan.rounds + 1):
+    rate = settings.fit_learning_rate
+    for number in range(design.rounds + 1):
         name = f"round {number}"
         if number > 0 and not journal.has_lost(name):
-            measured.unpack(ledger.keep(name, ask, dispensable=True))
+            table.keep(name, ledger, lambda: [discriminator.ask(draft.probabilities())], dispensable=True)
             draft.forget()
         if number <= fitted:
             tick.skip(_ROUND_STEPS)
@@ -419,109 +374,3 @@ def _play_rounds(
         if journal.keeps:
             journal.keep("draft", {**draft.pack(), "round": np.array(number)})
     return answer_pairs(draft.probabilities())
-
-
-def _fit_last(
-    generator: CodeGenerator,
-    losses: Sequence[ReleasedLoss],
-    *,
-    plan: AnchorDesign,
-    journal: Journal,
-    tick: "_Ticker",
-) -> None:
-    """Fits the generator to everything measured, from where an earlier life of the run left it."""
-    steps, rate = plan.settings.fit_steps, plan.settings.fit_learning_rate
-    kept = journal.recall("generator")
-    first = 0 if kept is None else int(kept["fitted"])
-    if kept is not None:
-        generator.unpack(kept)
-        tick.skip(first)
-    every = max(1, steps // _KEEPS)
-
-    def keep(done: int) -> None:
-        if journal.keeps and (done % every == 0 or done == steps):
-            journal.keep("generator", {**generator.pack(), "fitted": np.array(done)})
-
-    fit(generator, losses, steps=steps, learning_rate=rate, last_rate=rate / 20, tick=tick, first=first, keep=keep)
-
-
-class _Ticker:
-    """Counts fit steps and tells the progress bar now and then."""
-
-    def __init__(self, total: int, *, ledger: Ledger, progress: Progress) -> None:
-        self._total, self._ledger, self._progress = total, ledger, progress
-        self._done = 0
-        self._every = max(1, total // _PROGRESS_CALLS)
-
-    def skip(self, steps: int) -> None:
-        """Counts steps that an earlier life of the run took."""
-        self._done += steps
-
-    def __call__(self) -> None:
-        self._done += 1
-        if self._done % self._every == 0 or self._done == self._total:
-            self._progress(self._done, self._total, self._ledger.epsilon_spent())
-
-
-class _Start:
-    """First codes of a mixture, from what was released. Privacy: post-processing."""
-
-    def __init__(
-        self,
-        layout: GroupLayout,
-        measured: MeasuredMarginals,
-        *,
-        shares: Sequence[npt.NDArray[np.float64]],
-        plan: AnchorDesign,
-        records: int,
-        rng: np.random.Generator,
-    ) -> None:
-        self.measured, self.shares = measured, shares
-        self.layout, self._rng = layout, rng
-        self._stddev = plan.answer_stddev / records
-
-    def find_tree(self, answers: npt.NDArray[np.float32]) -> list[Edge]:
-        """Finds the tree of measured pairs that hang together most, by answers to all of them.
-
-        Shapes: `answers` (width, width) shares.
-        """
-        one_ways = np.concatenate(self.shares).astype(np.float32)
-        strengths = self.layout.add_blocks(np.abs(answers - np.outer(one_ways, one_ways)))
-        pairs = [marginal for marginal in self.measured if len(marginal) == 2]
-        return find_strongest_tree(
-            {(left, right): float(strengths[left, right]) for left, right in pairs},
-            attributes=self.layout.attributes,
-        )
-
-    def denoise_pairs(self) -> npt.NDArray[np.float32]:
-        """Gives all measured pairs, each projected onto the simplex. Shapes: (width, width) shares."""
-        answers = np.outer(np.concatenate(self.shares), np.concatenate(self.shares)).astype(np.float32)
-        for left, right in itertools.combinations(range(self.layout.attributes), 2):
-            block = self._project((left, right))
-            answers[self.layout.get_slice(left), self.layout.get_slice(right)] = block
-        return answers
-
-    def draw(self, tree: Sequence[Edge], *, codes: int) -> npt.NDArray[np.float32]:
-        """Draws codes from the tree. Shapes: (codes, width) logits."""
-        return draw_first_codes(
-            self.layout,
-            tree,
-            one_ways=self.shares,
-            get_conditional=self._get_conditional,
-            codes=codes,
-            rng=self._rng,
-        )
-
-    def _get_conditional(self, given: int, attribute: int) -> npt.NDArray[np.float64]:
-        """Gives each group of one attribute its distribution of the other one, drawn to the one-way by its noise."""
-        pair = (given, attribute) if given < attribute else (attribute, given)
-        block = self._project(pair)
-        block = block if given < attribute else block.T
-        table: npt.NDArray[np.float64] = block + self._stddev * self.shares[attribute]
-        table /= table.sum(axis=1, keepdims=True)
-        return table
-
-    def _project(self, pair: Edge) -> npt.NDArray[np.float64]:
-        noisy = self.measured.get_shares(pair).astype(np.float64)
-        projected: npt.NDArray[np.float64] = project_on_simplex(noisy.ravel(), np.ones(noisy.size), total=1.0)
-        return projected.reshape(noisy.shape)

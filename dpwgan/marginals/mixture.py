@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dpwgan.marginals.loss import Probabilities, ReleasedLoss, add_up_gradients
+from dpwgan.privacy.journal import Journal
+from dpwgan.privacy.ledger import Ledger
 
 # The usual memory of Adam's first moment; a short one of the second, since the loss changes with each answer.
 _MOMENTUM = 0.9
@@ -16,6 +18,9 @@ _DECAY = 0.99
 _FLOOR = 1e-8
 # Steps are taken some attributes after the others: all that one block of this many cells needs stays in a core's cache.
 _BLOCK_CELLS = 1 << 15
+_PROGRESS_CALLS = 100
+# How often a checkpoint takes down the generator while it is fitted for the last time.
+_KEEPS = 10
 
 
 class CodeGenerator(Protocol):
@@ -137,6 +142,59 @@ def fit(
         generator.step(gradient, learning_rate=rate)
         tick()
         keep(step + 1)
+
+
+def fit_on(
+    generator: CodeGenerator,
+    losses: Sequence[ReleasedLoss],
+    *,
+    steps: int,
+    learning_rate: float,
+    journal: Journal,
+    tick: "FitProgress",
+) -> None:
+    """Fits a generator for the last time, from where an earlier life of the run left it. Privacy: post-processing."""
+    kept = journal.recall("generator")
+    first = 0 if kept is None else int(kept["fitted"])
+    if kept is not None:
+        generator.unpack(kept)
+        tick.skip(first)
+    every = max(1, steps // _KEEPS)
+
+    def keep(done: int) -> None:
+        if journal.keeps and (done % every == 0 or done == steps):
+            journal.keep("generator", {**generator.pack(), "fitted": np.array(done)})
+
+    last_rate = learning_rate / 20
+    fit(
+        generator,
+        losses,
+        steps=steps,
+        learning_rate=learning_rate,
+        last_rate=last_rate,
+        tick=tick,
+        first=first,
+        keep=keep,
+    )
+
+
+class FitProgress:
+    """Counts the steps of fits and tells the progress bar now and then, together with what was spent of epsilon."""
+
+    def __init__(self, total: int, *, ledger: Ledger, progress: Callable[[int, int, float], None]) -> None:
+        self._total, self._ledger, self._progress = total, ledger, progress
+        self._done = 0
+        self._every = max(1, total // _PROGRESS_CALLS)
+
+    def skip(self, steps: int) -> None:
+        """Counts steps that an earlier life of the run took."""
+        self._done += steps
+
+    def __call__(self) -> None:
+        """Counts a step."""
+        self._done += 1
+        if self._done % self._every == 0 or self._done == self._total:
+            self._progress(self._done, self._total, self._ledger.epsilon_spent())
 
 
 def _cut(slices: Sequence[slice], *, most: int) -> Iterator[tuple[slice, list[slice]]]:

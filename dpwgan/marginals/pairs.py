@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from dpwgan.marginals.groups import GroupLayout
+from dpwgan.marginals.groups import GroupLayout, Marginal
 from dpwgan.marginals.measurements import PAIRS, Counts, GroupedRows, MeasuredMarginals
 from dpwgan.privacy.events import Gaussian
 from dpwgan.privacy.ledger import Ledger
@@ -28,8 +28,8 @@ def weigh_pairs(layout: GroupLayout) -> dict[tuple[int, int], float]:
     return dict(zip(pairs, weights.tolist(), strict=True))
 
 
-def measure_moments(rows: Rows[GroupedRows], *, measured: MeasuredMarginals, ledger: Ledger) -> None:
-    """Releases every two-way marginal, each with noise by its weight, and adds the answers to `measured`.
+def measure_moments(rows: Rows[GroupedRows], *, measured: MeasuredMarginals, ledger: Ledger) -> list[Marginal]:
+    """Releases every two-way marginal, each with noise by its weight, adds the answers to `measured`, and lists them.
 
     Privacy: a record adds 1 to one cell of each pair; times the weights, whose squares add to 1, it moves all of them
       together by 1 in L2 under zero-out, by sqrt(2) under replace-one: the reserved sensitivity is 1, whatever the
@@ -48,6 +48,7 @@ def measure_moments(rows: Rows[GroupedRows], *, measured: MeasuredMarginals, led
 
     for (pair, weight), noisy in zip(weights.items(), ledger.release_all(MOMENTS_LABEL, weigh), strict=True):
         measured.add(pair, noisy.values / (weight * records), stddev=noisy.stddev / (weight * records))
+    return list(weights)
 
 
 def plan_moments(*, noise_multiplier: float) -> Release:

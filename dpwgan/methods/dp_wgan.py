@@ -181,10 +181,10 @@ class DpWgan:
                 progress=lambda done, of, epsilon: progress(done * anchor_ticks // of, total, epsilon),
                 make_generator=choose_maker(plan.anchor, rng=rng, device=run.device, threads=run.threads),
             )
-            spans = lay_out_groups(plan.anchor.columns, anchor.layout.sizes)
+            spans = lay_out_groups(plan.anchor.columns, anchor.table.layout.sizes)
             shape = TableShape(records=plan.critic.shape.records, spans=spans)
             critic_plan = replace(plan.critic, shape=shape)
-            tables = anchor.rows.derive(TABLE_OF_GROUPS, plan.anchor.columns)
+            tables = anchor.table.rows.derive(TABLE_OF_GROUPS, plan.anchor.columns)
             settings = critic_plan.settings
             critic = Critic(spans, hidden=settings.hidden_critic, weight_clip=settings.weight_clip, rng=rng)
             if isinstance(anchor.generator, TensorMixture):
@@ -209,7 +209,7 @@ class DpWgan:
             )
         probabilities = generator_step.averaged_probabilities()
         refuse_unless_finite([probabilities])
-        return MixtureSampler(probabilities=probabilities, coarsening=anchor.coarsening)
+        return MixtureSampler(probabilities=probabilities, coarsening=anchor.table.coarsening)
 
     def _fit_alone(self, plan: TrainingDesign, run: Run) -> MlpSampler:
         # TensorFlow takes seconds to import; a plan must not pay for it.

@@ -173,16 +173,16 @@ class QueryGan:
                 make_generator=make_generator,
             )
         if networks:
-            real = fitted.rows.derive(ONE_HOT)
+            real = fitted.table.rows.derive(ONE_HOT)
             probabilities = _play_one_layer(fitted, design, run, real=real)
             certify = partial(_certify_one_layer, real, probabilities, ledger=ledger)
         elif not design.extra:
-            return MixtureSampler(probabilities=fitted.generator.probabilities(), coarsening=fitted.coarsening)
+            return MixtureSampler(probabilities=fitted.generator.probabilities(), coarsening=fitted.table.coarsening)
         else:
             probabilities = fitted.generator.probabilities()
-            certify = partial(certify_pairs, fitted.rows, probabilities, ledger=ledger)
+            certify = partial(certify_pairs, fitted.table.rows, probabilities, ledger=ledger)
         probabilities, certificate = _keep_certified(probabilities, certify, ledger=ledger)
-        return MixtureSampler(probabilities=probabilities, coarsening=fitted.coarsening, certificate=certificate)
+        return MixtureSampler(probabilities=probabilities, coarsening=fitted.table.coarsening, certificate=certificate)
 
     def check_shared(self, plan: Plan[QueryGanDesign]) -> None:
         """Has nothing to refuse: counts can always be added up, and so can a network's gradients."""
@@ -254,13 +254,13 @@ def certify_pairs(rows: Rows[GroupedRows], probabilities: Probabilities, *, ledg
 
 def _play_one_layer(fitted: FittedAnchor, plan: QueryGanDesign, run: Run, *, real: Rows[OneHotRows]) -> Probabilities:
     """Trains one network after another against the generator, asks each for its mean over the rows, and refits."""
-    layout, ledger = fitted.layout, run.ledger
+    layout, ledger = fitted.table.layout, run.ledger
     rounds = plan.networks
     first = fitted.generator.probabilities()
     logits = np.log(np.maximum(np.repeat(first, plan.choose_codes(layout.width), axis=0), 1e-9))
     logits += np.float32(0.1) * run.model.standard_normal(logits.shape, dtype=np.float32)
     generator = Mixture(layout.sizes, logits.astype(np.float32))
-    losses: list[ReleasedLoss] = [fitted.measured]
+    losses: list[ReleasedLoss] = [fitted.table.measured]
     rate = plan.settings.fit.fit_learning_rate
 
     def ask() -> Arrays:

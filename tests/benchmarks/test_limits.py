@@ -33,15 +33,16 @@ def fit(**settings: int) -> FittedAnchor:
 
 def find_errors(fitted: FittedAnchor) -> list[float]:
     """How far each answer of two columns or more is from the count, in records, at most."""
-    groups = fitted.rows.own.groups
+    groups = fitted.table.rows.own.groups
     records = len(groups)
     return [
         float(
             np.abs(
-                fitted.measured.get_shares(marginal) * records - count_marginal(groups, marginal, fitted.layout)
+                fitted.table.measured.get_shares(marginal) * records
+                - count_marginal(groups, marginal, fitted.table.layout)
             ).max()
         )
-        for marginal in fitted.measured
+        for marginal in fitted.table.measured
         if len(marginal) > 1
     ]
 

@@ -148,8 +148,8 @@ def test_fitted_generator_is_near_the_table_when_there_is_hardly_any_noise(kind)
     plan = make_plan(encoded, kind=kind, epsilon=1_000.0, settings=AnchorSettings(rounds=2, codes=200, fit_steps=300))
     fitted = fit(encoded, plan)
     probabilities = fitted.generator.probabilities()
-    groups = fitted.rows.own.groups
-    left, right = fitted.layout.get_slice(0), fitted.layout.get_slice(1)
+    groups = fitted.table.rows.own.groups
+    left, right = fitted.table.layout.get_slice(0), fitted.table.layout.get_slice(1)
     truth = np.zeros((left.stop - left.start, right.stop - right.start))
     np.add.at(truth, (groups[:, 0], groups[:, 1]), 1 / 2_000)
     error = np.abs(probabilities[:, left].T @ probabilities[:, right] / len(probabilities) - truth).sum()

@@ -1,0 +1,134 @@
+"""What has been released of a table so far: its groups, their shares, marginals of groups; and codes drawn from it.
+
+Every marginal method begins with `release_groups`, adds what it measures to `measured`, draws first codes from the
+strongest pairs, and fits a mixture (`dpwgan.marginals.mixture`) to all of it.
+"""
+
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from dpwgan.marginals.coarsening import GROUPS, Coarsening, coarsen
+from dpwgan.marginals.groups import GroupLayout, Marginal
+from dpwgan.marginals.loss import Probabilities
+from dpwgan.marginals.markov_tree import Edge, draw_first_codes, find_strongest_tree
+from dpwgan.marginals.measurements import GroupedRows, MeasuredMarginals
+from dpwgan.marginals.one_ways import OneWayPlan, measure_one_ways, unpack_one_ways
+from dpwgan.marginals.simplex import project_on_simplex
+from dpwgan.privacy.ledger import Ledger
+from dpwgan.table.encoded import EncodedTable
+from dpwgan.table.rows import Rows
+
+_LEAST_SHARE = 1e-9
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ReleasedTable:
+    """A table's groups and all marginals of them that were released.
+
+    Privacy: all but `rows` is made of releases alone. `rows` are for further releases, never for the output.
+    """
+
+    coarsening: Coarsening
+    measured: MeasuredMarginals
+    rows: Rows[GroupedRows]
+
+    @property
+    def records(self) -> int:
+        """The public number of records."""
+        return self.rows.records
+
+    @property
+    def layout(self) -> GroupLayout:
+        """Where each attribute's groups lie."""
+        return self.rows.own.layout
+
+    @functools.cached_property
+    def shares(self) -> list[npt.NDArray[np.float64]]:
+        """The released share of each group, by attribute: none is zero, and they add up to one."""
+        floored = [np.maximum(part, _LEAST_SHARE) for part in self.coarsening.probabilities]
+        return [part / part.sum() for part in floored]
+
+    @property
+    def logits(self) -> npt.NDArray[np.float32]:
+        """One code that has every attribute by itself. Shapes: (1, width)."""
+        return np.log(np.concatenate(self.shares)).astype(np.float32)[np.newaxis]
+
+    def keep(
+        self, name: str, ledger: Ledger, measure: Callable[[], Iterable[Marginal]], *, dispensable: bool = False
+    ) -> list[Marginal]:
+        """Measures, or takes from the run's checkpoint what an earlier life of it measured.
+
+        `measure` adds to `measured`, and says which marginals; so does this.
+        """
+        return self.measured.unpack(ledger.keep(name, lambda: self.measured.pack(measure()), dispensable=dispensable))
+
+    def answer_pairs(self) -> Probabilities:
+        """All pairs: the measured ones projected onto the simplex, of the others the product of their one-ways.
+
+        Shapes: (width, width) shares.
+        """
+        one_ways = np.concatenate(self.shares)
+        answers = np.outer(one_ways, one_ways).astype(np.float32)
+        for left, right in self._measured_pairs():
+            answers[self.layout.get_slice(left), self.layout.get_slice(right)] = self._project((left, right))
+        return answers
+
+    def find_tree(self, answers: Probabilities) -> list[Edge]:
+        """Finds the tree of measured pairs that hang together most, by answers to all of them.
+
+        Shapes: `answers` (width, width) shares.
+        """
+        one_ways = np.concatenate(self.shares).astype(np.float32)
+        strengths = self.layout.add_blocks(np.abs(answers - np.outer(one_ways, one_ways)))
+        return find_strongest_tree(
+            {pair: float(strengths[pair]) for pair in self._measured_pairs()}, attributes=self.layout.attributes
+        )
+
+    def draw_codes(
+        self, tree: Sequence[Edge], *, codes: int, stddev: float, rng: np.random.Generator
+    ) -> npt.NDArray[np.float32]:
+        """Draws a mixture's first codes from a tree of measured pairs.
+
+        Shapes: (codes, width) logits. Units: `stddev` is that of an answer's noise, in counts.
+        """
+
+        def get_conditional(given: int, attribute: int) -> npt.NDArray[np.float64]:
+            """Of each group of one attribute the distribution of the other one, drawn to the one-way by its noise."""
+            forward = given < attribute
+            block = self._project((given, attribute) if forward else (attribute, given))
+            table = (block if forward else block.T) + stddev / self.records * self.shares[attribute]
+            shares: npt.NDArray[np.float64] = table / table.sum(axis=1, keepdims=True)
+            return shares
+
+        return draw_first_codes(
+            self.layout, tree, one_ways=self.shares, get_conditional=get_conditional, codes=codes, rng=rng
+        )
+
+    def _measured_pairs(self) -> list[Edge]:
+        return [(marginal[0], marginal[1]) for marginal in self.measured if len(marginal) == 2]
+
+    def _project(self, pair: Edge) -> npt.NDArray[np.float64]:
+        noisy = self.measured.get_shares(pair).astype(np.float64)
+        projected: npt.NDArray[np.float64] = project_on_simplex(noisy.ravel(), np.ones(noisy.size), total=1.0)
+        return projected.reshape(noisy.shape)
+
+
+def release_groups(
+    rows: Rows[EncodedTable], plan: OneWayPlan, *, ledger: Ledger, label: str, least_count: float
+) -> ReleasedTable:
+    """Releases the one-way counts of a plan, and puts codes and levels into groups that stand out of the noise.
+
+    `label`: of the release in the ledger. `least_count`: what a group holds at least, in counts.
+    Privacy: one release, `OneWayPlan.sensitivity`; groups are made of it alone. Raises: PrivacyError from the ledger.
+    """
+    kept = ledger.keep(label, lambda: measure_one_ways(rows, plan, ledger=ledger, label=label).pack())
+    coarsening = coarsen(unpack_one_ways(kept, plan), records=rows.records, least_count=least_count)
+    grouped = rows.derive(GROUPS, coarsening.to_document())
+    measured = MeasuredMarginals(grouped.own.layout)
+    for attribute, (counts, stddevs) in enumerate(zip(coarsening.counts, coarsening.stddevs, strict=True)):
+        measured.add((attribute,), counts / rows.records, stddev=stddevs / rows.records)
+    return ReleasedTable(coarsening=coarsening, measured=measured, rows=grouped)
