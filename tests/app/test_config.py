@@ -310,11 +310,6 @@ def test_resampling_is_refused_when_the_output_lies_in_the_model(tmp_path):
         ResampleConfig(model=tmp_path, output=str(tmp_path / "out.csv"))
 
 
-def test_voice_is_refused_when_it_is_quiet_and_verbose():
-    with pytest.raises(UsageError, match="exclude each other"):
-        Voice(quiet=True, verbose=True)
-
-
 @pytest.mark.parametrize(
     ("text", "amount"),
     [("4GB", 4 << 30), ("800MB", 800 << 20), ("1.5 gib", 3 << 29), ("2k", 2048), ("12345", 12345), ("1TB", 1 << 40)],
