@@ -28,8 +28,8 @@ from dpwgan.app.config import SynthesisConfig  # noqa: E402
 from dpwgan.app.planning import plan_run  # noqa: E402
 from dpwgan.audit.canaries.black_box import audit_runs  # noqa: E402
 from dpwgan.audit.canaries.command import read_encoded  # noqa: E402
+from dpwgan.audit.canaries.watch import add_canaries  # noqa: E402
 from dpwgan.audit.canaries.white_box import audit_releases  # noqa: E402
-from dpwgan.audit.canaries.worlds import add_canaries  # noqa: E402
 from dpwgan.privacy.noise_source import NoiseSource  # noqa: E402
 from dpwgan.table.specs import read_specs  # noqa: E402
 from tests.audit.canaries.broken import CLIPS, SOURCES, Bootstrap, broken_clip  # noqa: E402
@@ -111,7 +111,7 @@ def main() -> None:
                     "releases": shown.found,
                     "passing": [part.label for part in shown.lines if part.passes_the_claim],
                     "lines": {
-                        part.label: [part.found and round(part.found, 3), round(part.claimed, 3)]
+                        part.label: [part.found and round(part.found, 3), round(part.claimed_epsilon, 3)]
                         for part in shown.lines
                     },
                     "counts": guessed.from_counts.found if guessed and guessed.from_counts else None,
@@ -125,7 +125,7 @@ def main() -> None:
                 guessed = audit_runs(encoded, handed_out, canaries=asked.canaries, runs=asked.runs, rng=rng)
                 line = {"method": "rows handed out again", "twin": "bootstrap", "epsilon": epsilon, "passing": []}
                 line |= {"claimed": guessed.claimed, "releases": None, "counts": None}
-                line |= {"output": guessed.from_output.found, "all_right": guessed.from_output.most}
+                line |= {"output": guessed.from_output.found, "all_right": guessed.from_output.found_if_all_were_right}
                 lines.append(line)
                 print(json.dumps(line), file=sys.stderr, flush=True)
     print("| method | broken twin | claim | releases shown | counts shown, guesses | output, guesses | passes |")

@@ -14,7 +14,7 @@ import sys
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -85,34 +85,6 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Raises: UsageError, always."""
         raise UsageError(message)
-
-
-def read_command(argv: Sequence[str], *, commands: Collection[str], describe: Callable[[], str]) -> str:
-    """Gives the command that the first argument names, where a program has several; none is --help.
-
-    Raises: UsageError for a name that is none; SystemExit after --help, which `describe` writes, and --version.
-    """
-    first = argv[0] if argv else "--help"
-    if first in ("-h", "--help", "--version"):
-        sys.stdout.write((f"dpwgan {__version__}" if first == "--version" else describe()) + "\n")
-        sys.stdout.flush()
-        raise SystemExit
-    if first not in commands:
-        raise UsageError(f"the first argument must be one of {', '.join(commands)}; --help says more")
-    return first
-
-
-def check_seed(seed: int | None) -> None:
-    """Raises: UsageError for a seed below 0."""
-    if seed is not None and seed < 0:
-        raise UsageError("--seed must be a whole number of at least 0")
-
-
-def refuse_overwriting(flag: str, target: str | None, *, read: Iterable[str | None]) -> None:
-    """Raises: UsageError if the file that a flag names is one of those that are read; "-" and None are no file."""
-    known = {os.path.realpath(path) for path in read if path}
-    if target is not None and target != "-" and os.path.realpath(target) in known:
-        raise UsageError(f"{flag} would write over a file that is read")
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -4,24 +4,25 @@ import argparse
 import time
 import zlib
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
 from dpwgan.app.logs import LOGGER
 from dpwgan.audit.attacks import anonymity, attribute, copies, inversion, membership
-from dpwgan.audit.attacks.base import Attack, AttackResult, AttackSettings, Game, SkippedAttack
-from dpwgan.audit.inputs import add_table_arguments, check_arguments, read_tables, show
+from dpwgan.audit.attacks.base import Attack, AttackResult, AttackSettings, CannotPlayError, Game
+from dpwgan.audit.inputs import make_table_command, open_tables, show
 from dpwgan.errors import UsageError
 
 ATTACKS: Mapping[str, Attack] = {
-    copies.NAME: copies.count_copies,
-    membership.DISTANCE: membership.attack_by_distance,
-    membership.DENSITY_RATIO: membership.attack_by_density_ratio,
-    attribute.NAME: attribute.infer_attributes,
-    anonymity.SINGLING_OUT: anonymity.single_out,
-    anonymity.LINKABILITY: anonymity.link,
-    inversion.NAME: inversion.invert_classifier,
+    "exact copies": copies.count_copies,
+    "membership by distance": membership.attack_by_distance,
+    "membership by density ratio": membership.attack_by_density_ratio,
+    "attribute inference": attribute.infer_attributes,
+    "singling out": anonymity.single_out,
+    "linkability": anonymity.link,
+    "model inversion": inversion.invert_classifier,
 }
 """In the order in which they are played."""
 
@@ -30,42 +31,33 @@ READING = (
 )
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the command's arguments."""
-    add_table_arguments(parser, holdout="real rows that the synthetic table was not made from: every baseline (needed)")
-    parser.add_argument(
-        "--rows", metavar="N", type=int, default=1000, help="rows of each kind to attack (default 1000)"
-    )
-    parser.add_argument(
-        "--confidence", metavar="P", type=float, default=0.95, help="of each interval, two-sided (default 0.95)"
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's own options."""
+    for flag, metavar, kind, default, words in (
+        ("--rows", "N", int, 1000, "rows of each kind to attack (default 1000)"),
+        ("--confidence", "P", float, 0.95, "of each interval, two-sided (default 0.95)"),
+    ):
+        parser.add_argument(flag, metavar=metavar, type=kind, default=default, help=words)
+    again: dict[str, Any] = {"action": "append", "default": []}
     parser.add_argument(
         "--secret",
         metavar="COLUMN",
-        action="append",
-        default=[],
         help="a column to guess in attribute inference; may be given again (default: each one in turn)",
+        **again,
     )
     parser.add_argument(
         "--target",
         metavar="COLUMN",
         help="the column whose classifier is inverted (default: the last of 2 to 50 categories)",
     )
+    names = ", ".join(ATTACKS)
     parser.add_argument(
-        "--only",
-        metavar="ATTACK",
-        action="append",
-        default=[],
-        help=f"play this attack alone; may be given again. Attacks: {', '.join(ATTACKS)}",
+        "--only", metavar="ATTACK", help=f"play this attack alone; may be given again. Attacks: {names}", **again
     )
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Plays the attacks and writes what they achieved.
-
-    Privacy: NOT private.
-    Raises: the errors of dpwgan.errors.
-    """
+    """Plays the attacks and writes what they achieved. Raises: the errors of dpwgan.errors."""
     settings = AttackSettings(
         rows=arguments.rows,
         confidence=arguments.confidence,
@@ -80,39 +72,36 @@ def run(arguments: argparse.Namespace) -> None:
             "--holdout is needed: without rows that were not trained on, nobody can tell what an attack would achieve "
             "anyway"
         )
-    check_arguments(arguments)
-    LOGGER.info("reading the tables")
-    tables = read_tables(arguments)
-    if tables.holdout is None:  # it was asked for above
-        raise UsageError("--holdout is needed")
-    game = Game(
-        real=tables.real,
-        synthetic=tables.synthetic,
-        holdout=tables.holdout,
-        schema=tables.schema,
-        settings=settings,
-    )
+    tables, sizes = open_tables(arguments)
+    game = Game(**vars(tables), settings=settings)
     started = time.monotonic()
-    results = [play(game, name, seed=arguments.seed) for name in ATTACKS if name in (arguments.only or ATTACKS)]
+    played: list[dict[str, Any]] = []
+    skipped: list[dict[str, str]] = []
+    for name in ATTACKS:
+        if name in (arguments.only or ATTACKS):
+            LOGGER.info("attack: %s", name)
+            try:
+                played.append({"name": name, **asdict(play(game, name, seed=arguments.seed))})
+            except CannotPlayError as reason:
+                skipped.append({"name": name, "skipped": str(reason)})
     document = {
         "command": "attack",
-        "tables": tables.describe(),
+        "tables": sizes,
         "seed": arguments.seed,
         "confidence": settings.confidence,
         "reading": READING,
-        "attacks": [result.describe() for result in results if isinstance(result, AttackResult)],
-        "skipped": [result.describe() for result in results if isinstance(result, SkippedAttack)],
+        "attacks": played,
+        "skipped": skipped,
         "seconds": time.monotonic() - started,
     }
     show(arguments, document, write_lines(document))
 
 
-def play(game: Game, name: str, *, seed: int) -> AttackResult | SkippedAttack:
+def play(game: Game, name: str, *, seed: int) -> AttackResult:
     """Plays one attack; what it draws depends on the seed and its name alone, not on which others are played.
 
-    Privacy: NOT private.
+    Raises: CannotPlayError for tables that it cannot be played on.
     """
-    LOGGER.info("attack: %s", name)
     return ATTACKS[name](game, np.random.default_rng([seed, zlib.crc32(name.encode())]))
 
 
@@ -137,5 +126,13 @@ def write_lines(document: dict[str, Any]) -> list[str]:
     lines += ["", "What the numbers are:"]
     lines += [f"  {attack['name']}: {attack['measure']}" for attack in document["attacks"]]
     tail = (1.0 - document["confidence"]) / 2.0
-    lines += ["", f"Each line gives a false alarm with probability {tail:.3g} by itself. {document['reading']}"]
-    return lines
+    return [*lines, "", f"Each line gives a false alarm with probability {tail:.3g} by itself. {document['reading']}"]
+
+
+COMMAND = make_table_command(
+    run,
+    options="--holdout FILE [options]",
+    summary="play attacks against a table, beside the same attacks on rows that were held out",
+    holdout="real rows that the synthetic table was not made from: every baseline (needed)",
+    add_options=add_options,
+)

@@ -6,7 +6,7 @@ common base and no common field.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from dpwgan.errors import PrivacyError
@@ -58,14 +58,4 @@ class PrivacyEstimate:
 
     def describe(self) -> dict[str, Any]:
         """The estimate as a JSON document, in which the guarantee is null and the reason is said."""
-        return {
-            "kind": "estimate",
-            "guarantee": None,
-            "why_no_guarantee": NO_GUARANTEE,
-            "mu": self.mu,
-            "gamma": self.gamma,
-            "quantity": self.quantity,
-            "method": self.method,
-            "caveats": list(self.caveats),
-            "measured": dict(self.measured),
-        }
+        return {"kind": "estimate", "guarantee": None, "why_no_guarantee": NO_GUARANTEE, **asdict(self)}

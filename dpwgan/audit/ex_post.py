@@ -12,13 +12,10 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from dpwgan.audit.estimate import PrivacyEstimate
+from dpwgan.audit.points import Places, Vectors
 from dpwgan.errors import UsageError
-
-Vectors = npt.NDArray[np.float64]
-Places = npt.NDArray[np.int64]
 
 GAMMA = 1e-5
 """Source: Triastcyn and Faltings 2019, section 5.4."""
@@ -116,7 +113,9 @@ def measure_losses(artificial: Vectors, real: Vectors, *, removed: int, neighbou
     counters = (np.arange(rows * neighbours) // neighbours)[order]
     starts = np.searchsorted(counted[order], np.arange(rows + 1))
     left_out = np.zeros(rows, dtype=bool)
-    fixed = _change_of_size(rows, removed=removed)
+    # The mean of log(rows to be a neighbour after / before): a removed row is in the first sample alone.
+    left = rows - removed
+    fixed = (removed * math.log(left) + left * math.log(left - 1)) / rows - math.log(rows - 1)
     losses = np.empty(len(real))
     for number, nearest in enumerate(gone):
         left_out[nearest] = True
@@ -129,12 +128,6 @@ def measure_losses(artificial: Vectors, real: Vectors, *, removed: int, neighbou
     return losses
 
 
-def _change_of_size(rows: int, *, removed: int) -> float:
-    """The mean of log(rows to be a neighbour after / before): a removed row is in the first sample alone."""
-    left = rows - removed
-    return (removed * math.log(left) + left * math.log(left - 1)) / rows - math.log(rows - 1)
-
-
 def bound_losses(losses: Vectors, *, gamma: float = GAMMA) -> float:
     """A bound mu that a loss passes with probability at most gamma: mean + (upper semideviation) / sqrt(gamma).
 
@@ -143,7 +136,9 @@ def bound_losses(losses: Vectors, *, gamma: float = GAMMA) -> float:
     Raises: UsageError unless there is a loss and gamma is between 0 and 1.
     Source: Berck and Hihn 1982, as Triastcyn and Faltings 2019, equation 5.
     """
-    _check(losses, gamma=gamma)
+    _check_gamma(gamma)
+    if not len(losses):
+        raise UsageError("there is no loss to bound")
     mean = float(losses.mean())
     return mean + math.sqrt(float(np.square(np.maximum(losses - mean, 0.0)).mean()) / gamma)
 
@@ -156,7 +151,7 @@ def bound_next_loss(losses: Vectors, *, gamma: float) -> float | None:
     Raises: UsageError unless there are two losses and gamma is between 0 and 1.
     Source: Saw, Yang, Mo 1984, "Chebyshev inequality with estimated mean and variance".
     """
-    _check(losses, gamma=gamma)
+    _check_gamma(gamma)
     many = len(losses)
     if many < 2:
         raise UsageError("a sample bound needs at least two rows")
@@ -182,8 +177,7 @@ class EstimateSettings:
     samples: int = 1000
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.gamma < 1.0:
-            raise UsageError("gamma must be above 0 and below 1")
+        _check_gamma(self.gamma)
         if self.removed is not None and self.removed < 1:
             raise UsageError("the number of rows taken out must be at least 1")
         if self.neighbours < 1:
@@ -197,7 +191,6 @@ def estimate_privacy(
 ) -> PrivacyEstimate:
     """Runs the whole framework on rows that are vectors already.
 
-    Privacy: NOT private.
     Shapes: (n, d) real and (m, d) artificial rows.
     Raises: UsageError if rows coincide or are too few.
     Source: Triastcyn and Faltings 2019, section 4.2.
@@ -237,8 +230,6 @@ def _refuse_twins(*distances: Vectors) -> None:
         raise UsageError("rows coincide, so they have no density: smooth them first")
 
 
-def _check(losses: Vectors, *, gamma: float) -> None:
+def _check_gamma(gamma: float) -> None:
     if not 0.0 < gamma < 1.0:
         raise UsageError("gamma must be above 0 and below 1")
-    if not len(losses):
-        raise UsageError("there is no loss to bound")

@@ -7,33 +7,23 @@ from typing import Any
 import numpy as np
 
 from dpwgan.app.logs import LOGGER
-from dpwgan.audit.embedding import fit_embedding
 from dpwgan.audit.estimate import PrivacyEstimate
 from dpwgan.audit.ex_post import GAMMA, EstimateSettings, estimate_privacy
-from dpwgan.audit.inputs import AuditedTables, add_table_arguments, check_arguments, read_tables, show
-from dpwgan.audit.neighbours import lay_out_points
+from dpwgan.audit.inputs import make_table_command, open_tables, show
+from dpwgan.audit.points import fit_embedding, lay_out_points
 from dpwgan.errors import UsageError
-from dpwgan.evaluate.tables import ComparedTable
+from dpwgan.evaluate.tables import TableSet
 
 ROWS = 10_000
 DIMENSIONS = 8
 """Enough for what rows of a table differ by most; in many more, nearest neighbours of a table's rows are all far."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the command's arguments."""
-    add_table_arguments(
-        parser, holdout="real rows that were not trained on, whose own estimate stands beside it: the baseline"
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's own options."""
     for flag, metavar, kind, default, words in (
         ("--gamma", "P", float, GAMMA, "chance that a loss passes mu (default 1e-5)"),
-        (
-            "--removed",
-            "K",
-            int,
-            None,
-            "artificial rows taken out for a real one (default: from the divergence)",
-        ),
+        ("--removed", "K", int, None, "artificial rows taken out for a real one (default: from the divergence)"),
         ("--neighbours", "K", int, 1, "neighbours of the divergence estimate (default 1)"),
         ("--samples", "N", int, 1000, "real rows taken out in turn (default 1000)"),
         ("--rows", "N", int, ROWS, "rows of the longer table to work on; the others are thinned alike (default 10000)"),
@@ -43,11 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Makes the estimate, for hold-out rows too if there are any, and writes both.
-
-    Privacy: NOT private.
-    Raises: the errors of dpwgan.errors.
-    """
+    """Makes the estimate, for hold-out rows too if there are any, and writes both. Raises: those of dpwgan.errors."""
     settings = EstimateSettings(
         gamma=arguments.gamma,
         removed=arguments.removed,
@@ -56,16 +42,14 @@ def run(arguments: argparse.Namespace) -> None:
     )
     if arguments.rows < 2:
         raise UsageError("at least 2 rows are needed")
-    check_arguments(arguments)
-    LOGGER.info("reading the tables")
-    tables = read_tables(arguments)
+    tables, sizes = open_tables(arguments)
     LOGGER.info("estimating")
     estimate, holdout = estimate_tables(
         tables, settings=settings, rows=arguments.rows, dimensions=arguments.dimensions, seed=arguments.seed
     )
     document = {
         "command": "ex-post",
-        "tables": tables.describe(),
+        "tables": sizes,
         "seed": arguments.seed,
         "estimate": estimate.describe(),
         "holdout_estimate": None if holdout is None else holdout.describe(),
@@ -74,19 +58,21 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def estimate_tables(
-    tables: AuditedTables, *, settings: EstimateSettings, rows: int, dimensions: int, seed: int
+    tables: TableSet, *, settings: EstimateSettings, rows: int, dimensions: int, seed: int
 ) -> tuple[PrivacyEstimate, PrivacyEstimate | None]:
     """Estimates for the real rows and, by the same synthetic rows and as many taken out, for the hold-out rows.
 
     Tables longer than `rows` are thinned by one factor, so that a real row stands for as many synthetic ones as before.
-    Privacy: NOT private.
     Raises: UsageError if rows are too few, or all the same.
     """
     rng = np.random.default_rng(seed)
     share = min(1.0, rows / max(tables.real.rows, tables.synthetic.rows))
-    real, synthetic = (_thin(table, share, rng) for table in (tables.real, tables.synthetic))
+    real, synthetic = (
+        table if share >= 1.0 else table.draw(max(2, round(share * table.rows)), rng)
+        for table in (tables.real, tables.synthetic)
+    )
     points = lay_out_points(synthetic, tables.schema)
-    embedding = fit_embedding(points, sizes=synthetic.sizes, components=dimensions)
+    embedding = fit_embedding(points, components=dimensions)
     artificial = embedding.place(points, rng)
     estimate = estimate_privacy(
         embedding.place(lay_out_points(real, tables.schema), rng), artificial, settings=settings, rng=rng
@@ -95,18 +81,8 @@ def estimate_tables(
         return estimate, None
     # The same number taken out, or the two could not be compared.
     same = replace(settings, removed=int(estimate.measured["rows_removed_for_each"]))
-    holdout = embedding.place(lay_out_points(_cut(tables.holdout, real.rows, rng), tables.schema), rng)
+    holdout = embedding.place(lay_out_points(tables.holdout.draw(real.rows, rng), tables.schema), rng)
     return estimate, estimate_privacy(holdout, artificial, settings=same, rng=rng)
-
-
-def _thin(table: ComparedTable, share: float, rng: np.random.Generator) -> ComparedTable:
-    return table if share >= 1.0 else _cut(table, max(2, round(share * table.rows)), rng)
-
-
-def _cut(table: ComparedTable, rows: int, rng: np.random.Generator) -> ComparedTable:
-    if table.rows <= rows:
-        return table
-    return table.take(rng.choice(table.rows, size=rows, replace=False))
 
 
 def write_lines(document: dict[str, Any], estimate: PrivacyEstimate) -> list[str]:
@@ -134,3 +110,12 @@ def write_lines(document: dict[str, Any], estimate: PrivacyEstimate) -> list[str
         "carry.",
     ]
     return lines
+
+
+COMMAND = make_table_command(
+    run,
+    options="[options]",
+    summary="estimate the expected privacy loss of one table: (mu, gamma), which is no guarantee",
+    holdout="real rows that were not trained on, whose own estimate stands beside it: the baseline",
+    add_options=add_options,
+)

@@ -5,8 +5,7 @@ Units: `confidence` is the probability of both sides together, so an interval wh
 """
 
 import math
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -29,16 +28,17 @@ class Interval:
         """The interval moved by a known number."""
         return Interval(value=self.value + by, lower=self.lower + by, upper=self.upper + by)
 
-    def describe(self) -> dict[str, float]:
-        """The interval as a JSON document."""
-        return asdict(self)
 
-
-def check_confidence(confidence: float) -> float:
-    """Passes a confidence through. Raises: UsageError unless it is above 0.5 and below 1."""
+def check_confidence(confidence: float) -> None:
+    """Raises: UsageError unless it is above 0.5 and below 1."""
     if not 0.5 < confidence < 1.0:
         raise UsageError("the confidence must be above 0.5 and below 1")
-    return confidence
+
+
+def _find_tail(confidence: float) -> float:
+    """How often an end of an interval errs. Raises: UsageError for a confidence that is out of range."""
+    check_confidence(confidence)
+    return (1.0 - confidence) / 2.0
 
 
 def bound_share(count: int, trials: int, *, confidence: float) -> Interval:
@@ -48,7 +48,7 @@ def bound_share(count: int, trials: int, *, confidence: float) -> Interval:
     """
     if not 0 <= count <= trials or trials < 1:
         raise UsageError("a share needs at least one trial, and no more successes than trials")
-    tail = (1.0 - check_confidence(confidence)) / 2.0
+    tail = _find_tail(confidence)
     lower = 0.0 if count == 0 else float(stats.beta.ppf(tail, count, trials - count + 1))
     upper = 1.0 if count == trials else float(stats.beta.isf(tail, count + 1, trials - count))
     return Interval(value=count / trials, lower=lower, upper=upper)
@@ -75,7 +75,7 @@ def bound_share_difference(
 
 def _score(count: int, trials: int, *, confidence: float) -> tuple[float, float, float]:
     """A share with its score interval. Source: Wilson 1927."""
-    z = float(stats.norm.isf((1.0 - check_confidence(confidence)) / 2.0))
+    z = float(stats.norm.isf(_find_tail(confidence)))
     share = count / trials
     middle = (share + z * z / (2 * trials)) / (1 + z * z / trials)
     half = z / (1 + z * z / trials) * math.sqrt(share * (1 - share) / trials + z * z / (4 * trials * trials))
@@ -90,7 +90,7 @@ def bound_mean(scores: Scores, *, confidence: float) -> Interval:
     if len(scores) < 2:
         raise UsageError("a mean needs at least two rows")
     spread = float(scores.std(ddof=1)) / math.sqrt(len(scores))
-    half = spread * float(stats.t.isf((1.0 - check_confidence(confidence)) / 2.0, len(scores) - 1))
+    half = spread * float(stats.t.isf(_find_tail(confidence), len(scores) - 1))
     mean = float(scores.mean())
     return Interval(value=mean, lower=mean - half, upper=mean + half)
 
@@ -111,7 +111,7 @@ def bound_mean_difference(scores: Scores, others: Scores, *, confidence: float) 
     freedom = variance**2 / sum(
         part**2 / (len(sample) - 1) for part, sample in zip(parts, (scores, others), strict=True)
     )
-    half = math.sqrt(variance) * float(stats.t.isf((1.0 - check_confidence(confidence)) / 2.0, freedom))
+    half = math.sqrt(variance) * float(stats.t.isf(_find_tail(confidence), freedom))
     return Interval(value=difference, lower=difference - half, upper=difference + half)
 
 
@@ -125,19 +125,14 @@ def bound_area(members: Scores, others: Scores, *, confidence: float) -> Interva
     """
     if min(len(members), len(others)) < 2:
         raise UsageError("an area needs at least two rows of each kind")
-    above = _midranks(np.concatenate([members, others]))
+    above = stats.rankdata(np.concatenate([members, others]))
     own, theirs = above[: len(members)], above[len(members) :]
-    of_members = (own - _midranks(members)) / len(others)
-    of_others = 1.0 - (theirs - _midranks(others)) / len(members)
+    of_members = (own - stats.rankdata(members)) / len(others)
+    of_others = 1.0 - (theirs - stats.rankdata(others)) / len(members)
     area = float(of_members.mean())
     variance = float(of_members.var(ddof=1)) / len(members) + float(of_others.var(ddof=1)) / len(others)
     if variance <= 0.0 and area in (0.0, 1.0):
         trials = min(len(members), len(others))
         return bound_share(round(area * trials), trials, confidence=confidence)
-    half = math.sqrt(variance) * float(stats.norm.isf((1.0 - check_confidence(confidence)) / 2.0))
+    half = math.sqrt(variance) * float(stats.norm.isf(_find_tail(confidence)))
     return Interval(value=area, lower=max(0.0, area - half), upper=min(1.0, area + half))
-
-
-def _midranks(scores: Scores) -> Scores:
-    ranks: Any = stats.rankdata(scores, method="average")
-    return np.asarray(ranks, dtype=np.float64)

@@ -1,7 +1,4 @@
-"""Is the synthetic table as good to learn from, and can a classifier tell its rows from real ones?
-
-Privacy: NOT private.
-"""
+"""Is the synthetic table as good to learn from, and can a classifier tell its rows from real ones? NOT private."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -59,9 +56,8 @@ def prepare_trial(real: ComparedTable, holdout: ComparedTable | None, rng: np.ra
         place
         for place, column in enumerate(real.columns)
         if column.cells <= LOW_CARDINALITY and _has_two(train[:, place]) and _has_two(test[:, place])
+        if len(real.columns) > 1  # there must be something to predict it from
     )
-    if len(real.columns) < 2:
-        targets = ()
     real_auc = {
         (target, name): measure_auc(name, train, test, target, real.sizes) for target in targets for name in CLASSIFIERS
     }
@@ -99,10 +95,8 @@ def measure_auc(name: str, train: Cells, test: Cells, target: int, sizes: Sequen
     chances = np.zeros((len(test), sizes[target]))
     chances[:, classes] = model.predict_proba(test[:, inputs])
     truth = test[:, target]
-    areas, weights = [], []
-    for label in np.unique(truth):
-        areas.append(roc_auc_score(truth == label, chances[:, label]))
-        weights.append(np.count_nonzero(truth == label))
+    labels, weights = np.unique(truth, return_counts=True)
+    areas = [roc_auc_score(truth == label, chances[:, label]) for label in labels]
     return float(np.average(areas, weights=weights))
 
 

@@ -13,17 +13,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dpwgan.app.cli import Job, Parser, check_seed, refuse_overwriting, run_job
-from dpwgan.app.config import Voice
+from dpwgan.app.cli import run_job
+from dpwgan.app.commands import Command, print_lines, write_json
 from dpwgan.app.logs import LOGGER
 from dpwgan.errors import DataError, InputError, UsageError
-from dpwgan.evaluate.tables import NOTICE, ComparedTable, discover_schema, read_compared
-from dpwgan.table.schema import Schema
+from dpwgan.evaluate.tables import NOTICE, ComparedTable, TableSet, read_compared, read_tables
 from dpwgan.table.specs import read_specs
-from dpwgan.table.writer import check_writable, write_bytes
+from dpwgan.table.writer import write_bytes
 from dpwgan.version import __version__
-
-USAGE = "python -m dpwgan.evaluate REAL SYNTHETIC [SYNTHETIC ...] SPECS [options]"
 
 DESCRIPTION = f"""\
 Says how good a synthetic table is, measured against the real rows. NOT private: {NOTICE[0].lower() + NOTICE[1:]}
@@ -49,14 +46,8 @@ ROLES = {"sex": "SEX", "city": "CITY", "wage": "INCWAGE"}
 """Roles of columns in the third NIST score, and who plays them in the 1940 census."""
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """Builds the list of arguments."""
-    parser = Parser(
-        prog="python -m dpwgan.evaluate",
-        usage=USAGE,
-        description=DESCRIPTION,
-        epilog=EPILOG,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
     parser.add_argument("--version", action="version", version=f"dpwgan {__version__}")
     parser.add_argument("files", nargs="*", help=argparse.SUPPRESS)
     parser.add_argument("--holdout", metavar="FILE", help="real rows that the synthesizer never saw, to test on")
@@ -69,15 +60,13 @@ def build_parser() -> argparse.ArgumentParser:
             f"--{role}", metavar="COLUMN", help=f"the column in the role {role} of the third NIST score ({column})"
         )
     parser.add_argument("--quiet", action="store_true", help="say only what went wrong")
-    return parser
 
 
-def parse(argv: Sequence[str]) -> argparse.Namespace:
-    """The checked arguments: `real`, `synthetic` (one path or more), `specs`, `roles` by name, and the flags.
+def check(arguments: argparse.Namespace) -> None:
+    """Parts the files into `real`, `synthetic` (one path or more) and `specs`, and gathers `roles` and `claims`.
 
-    Raises: UsageError, also if it would write over what it reads; SystemExit after --help and --version.
+    Raises: UsageError.
     """
-    arguments = build_parser().parse_intermixed_args(list(argv))
     files: list[str] = arguments.files
     if len(files) < 3 or not all(files):
         raise UsageError(
@@ -85,26 +74,10 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
             "--help says more"
         )
     arguments.real, *arguments.synthetic, arguments.specs = files
+    arguments.claims = [path + CLAIM_SUFFIX for path in arguments.synthetic]
     arguments.roles = {role: name for role in ROLES if (name := getattr(arguments, role)) is not None}
-    check_seed(arguments.seed)
     if arguments.html is not None and arguments.html == arguments.json:
         raise UsageError("--html and --json must not be the same file")
-    claims = [path + CLAIM_SUFFIX for path in arguments.synthetic]
-    read = [*files, *claims, arguments.holdout, arguments.codebook]
-    refuse_overwriting("--html", arguments.html, read=read)
-    refuse_overwriting("--json", arguments.json, read=read)
-    return arguments
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command and gives its exit code; every failure is one sentence on stderr. Raises: nothing."""
-
-    def prepare() -> Job:
-        arguments = parse(sys.argv[1:] if argv is None else argv)
-        to_stdout = "-" in (arguments.html, arguments.json)
-        return Job(work=lambda: run(arguments), voice=Voice(quiet=arguments.quiet), to_stdout=to_stdout)
-
-    return run_job(prepare)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -112,84 +85,70 @@ def run(arguments: argparse.Namespace) -> None:
 
     Raises: the errors of dpwgan.errors.
     """
-    from dpwgan.evaluate.scores import RoleNames, describe_legality, evaluate
+    from dpwgan.evaluate.scores import evaluate
 
-    for path in (arguments.html, arguments.json):
-        if path is not None:
-            check_writable(path)
     if arguments.html is not None and importlib.util.find_spec("jinja2") is None:
         raise UsageError("--html needs the packages of requirements-evaluation.txt, which are not installed")
     specs = read_specs(arguments.specs, codebook=arguments.codebook)
     LOGGER.info("reading the tables")
-    schema = discover_schema(arguments.real, specs)
-    real = read_compared(arguments.real, schema)
-    holdout = None if arguments.holdout is None else read_compared(arguments.holdout, schema)
-    synthetic = read_compared(arguments.synthetic[0], schema, illegal="leave out")
-    roles = RoleNames(**arguments.roles)
-    _check_roles(real, arguments.roles, roles)
+    tables = read_tables(arguments.real, arguments.synthetic[0], arguments.holdout, specs=specs)
+    roles = ROLES | arguments.roles
+    _check_roles(tables.real, arguments.roles, roles)
     claim, matches = read_claim(arguments.synthetic[0])
     document = evaluate(
-        real,
-        synthetic,
-        legality=describe_legality(synthetic, schema),
-        holdout=holdout,
+        tables,
         claim=claim,
         claim_matches=matches,
-        match=_score_match(arguments, schema, real, synthetic, roles),
+        match=_score_match(arguments, tables, roles),
         seed=arguments.seed,
         roles=roles,
         say=lambda stage: LOGGER.info("measuring: %s", stage),
     )
-    outputs: list[tuple[str, str]] = []
     if arguments.html is not None:
         from dpwgan.evaluate.report.page import render_report
 
         LOGGER.info("drawing the report")
-        outputs.append((arguments.html, render_report(document, real, synthetic)))
+        write_bytes(arguments.html, render_report(document, tables.real, tables.synthetic).encode())
     if arguments.json is not None:
-        outputs.append((arguments.json, json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False) + "\n"))
-    for path, text in outputs:
-        write_bytes(path, text.encode())
+        write_json(arguments.json, document)
     if "-" not in (arguments.html, arguments.json):
-        sys.stdout.write("\n".join(write_summary(document)) + "\n")
-        sys.stdout.flush()
+        print_lines(write_summary(document))
 
 
-def _check_roles(real: ComparedTable, asked: Mapping[str, str], roles: Any) -> None:
+def _check_roles(real: ComparedTable, asked: Mapping[str, str], roles: Mapping[str, str]) -> None:
     """Refuses a role that was given by flag and cannot be acted on; defaults that do not fit are let pass."""
-    if not asked:
-        return
     from dpwgan.evaluate.nist2018 import find_roles
 
     for role, name in asked.items():
         if name not in real.names:
             raise UsageError(f"--{role} names {name!r}, which is no column of the specs that can be compared")
-    if find_roles(real, sex=roles.sex, city=roles.city, wage=roles.wage) is None:
+    if asked and find_roles(real, **roles) is None:
+        sex, city, wage = (repr(roles[role]) for role in ROLES)
         raise UsageError(
             "the third NIST score needs a categorical sex with two cells, a categorical city and a numeric wage: "
-            f"{roles.sex!r}, {roles.city!r} and {roles.wage!r} are not"
+            f"{sex}, {city} and {wage} are not"
         )
 
 
-def _score_match(
-    arguments: argparse.Namespace, schema: Schema, real: ComparedTable, first: ComparedTable, roles: Any
-) -> dict[str, Any] | None:
+def _score_match(arguments: argparse.Namespace, tables: TableSet, roles: Mapping[str, str]) -> dict[str, Any] | None:
     """The NIST 2018 scores of several synthetic tables and their mean; None for a single one.
 
-    `first`: the first of them, which has been read already; the others are read one after another.
+    The first of them has been read already; the others are read one after another.
     """
     if len(arguments.synthetic) == 1:
         return None
     from dpwgan.evaluate.scores import Nist2018
 
-    questions = Nist2018(real, seed=arguments.seed, roles=roles)
-    tables: list[dict[str, Any]] = []
+    questions = Nist2018(tables.real, seed=arguments.seed, roles=roles)
+    found: list[dict[str, Any]] = []
     for path in arguments.synthetic:
         LOGGER.info("measuring: the NIST 2018 scores of every table")
-        table = first if path == first.path else read_compared(path, schema, illegal="leave out")
+        table = tables.synthetic
+        if path != table.path:
+            table = read_compared(path, tables.schema, illegal="leave out")
         scores = questions.score(table)
-        tables.append({"file": Path(path).name, "rows": table.rows, "illegal_rows": table.illegal, "nist2018": scores})
-    return {"tables": tables, "mean": sum(table["nist2018"]["mean"] for table in tables) / len(tables)}
+        found.append({"file": Path(path).name, "rows": table.rows, "illegal_rows": table.illegal, "nist2018": scores})
+    return {"tables": found, "mean": sum(table["nist2018"]["mean"] for table in found) / len(found)}
 
 
 def read_claim(synthetic: str) -> tuple[dict[str, Any] | None, bool | None]:
@@ -234,6 +193,8 @@ _ROWS = (
 
 def write_summary(document: Mapping[str, Any]) -> list[str]:
     """The lines of text for the terminal: each headline score beside floor and ceiling."""
+    from dpwgan.evaluate.scores import look_up
+
     tables, scores, legality = document["tables"], document["scores"], document["legality"]
     holdout = tables["holdout"]
     lines = [
@@ -249,24 +210,16 @@ def write_summary(document: Mapping[str, Any]) -> list[str]:
         f"{'score':<32}{'synthetic':>12}{'floor':>12}{'ceiling':>12}",
     ]
     for title, path, form, way in _ROWS:
-        values = [_look_up(scores[name], path) for name in ("synthetic", "floor", "ceiling")]
+        values = [look_up(scores[name], path) for name in ("synthetic", "floor", "ceiling")]
         if values[0] is not None:
             shown = "".join(f"{form.format(value) if value is not None else '-':>12}" for value in values)
             lines.append(f"{title:<32}{shown}  {way}".rstrip())
-    if document["match"] is not None:
-        lines += [
-            "",
-            f"Mean NIST 2018 score of {len(document['match']['tables'])} tables: {document['match']['mean']:,.0f}",
-        ]
+    match = document["match"]
+    if match is not None:
+        lines += ["", f"Mean NIST 2018 score of {len(match['tables'])} tables: {match['mean']:,.0f}"]
     if document["triples"]:
-        lines += [
-            "",
-            "Worst columns: "
-            + ", ".join(
-                f"{column['name']} {column['agreement']:.3f}"
-                for column in sorted(document["columns"], key=lambda column: float(column["agreement"]))[:5]
-            ),
-        ]
+        worst = sorted(document["columns"], key=lambda column: float(column["agreement"]))[:5]
+        lines += ["", "Worst columns: " + ", ".join(f"{c['name']} {c['agreement']:.3f}" for c in worst)]
     return [*lines, "", f"{document['seconds']:.0f} s, {document['rows_per_second']:,.0f} rows a second."]
 
 
@@ -278,7 +231,20 @@ def _say_claim(document: Mapping[str, Any]) -> str:
     return f"Claim: {statement}{mismatch}"
 
 
-def _look_up(scores: Any, path: Sequence[str]) -> float | None:
-    for key in path:
-        scores = scores[key]
-    return None if scores is None else float(scores)
+COMMAND = Command(
+    usage="REAL SYNTHETIC [SYNTHETIC ...] SPECS [options]",
+    summary=DESCRIPTION,
+    add_arguments=add_arguments,
+    check=check,
+    run=run,
+    reads=("files", "claims", "--holdout", "--codebook"),
+    writes=("--html", "--json"),
+)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command and gives its exit code; every failure is one sentence on stderr. Raises: nothing."""
+    words = sys.argv[1:] if argv is None else argv
+    program = "python -m dpwgan.evaluate"
+    more = {"prog": program, "usage": f"{program} {COMMAND.usage}", "description": DESCRIPTION, "epilog": EPILOG}
+    return run_job(lambda: COMMAND.make_job(COMMAND.parse(words, **more)))

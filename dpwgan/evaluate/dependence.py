@@ -1,9 +1,7 @@
-"""How strongly each pair of columns hangs together, in the real and in the synthetic rows.
-
-Privacy: NOT private.
-"""
+"""How strongly each pair of columns hangs together, in the real and in the synthetic rows. NOT private."""
 
 import itertools
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +17,7 @@ MAP_ROWS = 50_000
 
 _DENSE_CELLS = 1 << 18
 
+Cells = npt.NDArray[np.int64]
 Matrix = npt.NDArray[np.float64]
 
 
@@ -34,23 +33,20 @@ def measure_dependence(table: ComparedTable, rng: np.random.Generator) -> Matrix
     """
     if table.rows > ROWS:
         table = table.take(np.sort(rng.choice(table.rows, ROWS, replace=False)))
-    result = np.eye(len(table.columns))
     categories = [place for place, column in enumerate(table.columns) if column.kind == "categorical"]
     numbers = [place for place, column in enumerate(table.columns) if column.kind != "categorical"]
-    cells = {place: np.ascontiguousarray(table.cells[:, place], dtype=np.int64) for place in categories}
-    for first, second in itertools.combinations(categories, 2):
-        shape = table.columns[first].cells, table.columns[second].cells
-        result[first, second] = result[second, first] = measure_cramers_v(cells[first], cells[second], shape)
+    cells = np.ascontiguousarray(table.cells.T, dtype=np.int64)
+    result = _measure_cramers_vs(cells, table.sizes, categories)
     values = {place: np.ascontiguousarray(table.numbers[:, place]) for place in numbers}
     for place, other in itertools.product(categories, numbers):
         ratio = measure_correlation_ratio(cells[place], values[other], table.columns[place].cells)
         result[place, other] = result[other, place] = ratio
     # Pictures have 300,000 pairs of numbers, none of which is missing: those take one product.
     whole = [place for place in numbers if not np.isnan(values[place]).any()]
-    is_whole = dict.fromkeys(numbers, False) | dict.fromkeys(whole, True)
     result[np.ix_(whole, whole)] = _measure_pearsons(table.numbers[:, whole])
+    done = set(whole)
     for first, second in itertools.combinations(numbers, 2):
-        if not (is_whole[first] and is_whole[second]):
+        if not (first in done and second in done):
             result[first, second] = result[second, first] = measure_pearson(values[first], values[second])
     return result
 
@@ -64,14 +60,19 @@ def map_dependence(table: ComparedTable) -> Matrix:
         # The draw is the same each time, so that one table's picture is.
         table = table.take(np.random.default_rng(0).choice(table.rows, MAP_ROWS, replace=False, shuffle=False))
     cells = np.ascontiguousarray(table.cells.T, dtype=np.int64)
+    return _measure_cramers_vs(cells, table.sizes, range(len(cells)))
+
+
+def _measure_cramers_vs(cells: Cells, sizes: Sequence[int], columns: Sequence[int]) -> Matrix:
+    """Cramer's V of each two of these columns, and 0 of others. Shapes: (columns, n) cells."""
     result = np.eye(len(cells))
-    for first, second in itertools.combinations(range(len(cells)), 2):
-        shape = table.columns[first].cells, table.columns[second].cells
+    for first, second in itertools.combinations(columns, 2):
+        shape = sizes[first], sizes[second]
         result[first, second] = result[second, first] = measure_cramers_v(cells[first], cells[second], shape)
     return result
 
 
-def measure_cramers_v(first: npt.NDArray[np.int64], second: npt.NDArray[np.int64], shape: tuple[int, int]) -> float:
+def measure_cramers_v(first: Cells, second: Cells, shape: tuple[int, int]) -> float:
     """Cramer's V of two columns of cells, corrected for the number of rows.
 
     Shapes: (n,) cells each, below `shape`.
@@ -97,7 +98,7 @@ def measure_cramers_v(first: npt.NDArray[np.int64], second: npt.NDArray[np.int64
     return min(1.0, float(np.sqrt(phi / smaller))) if smaller > 0.0 else 0.0
 
 
-def measure_correlation_ratio(cells: npt.NDArray[np.int64], numbers: npt.NDArray[np.float64], size: int) -> float:
+def measure_correlation_ratio(cells: Cells, numbers: Matrix, size: int) -> float:
     """The share of a number's spread that lies between the cells, as a square root.
 
     Shapes: (n,) each; numbers that are NaN are left out.
@@ -117,7 +118,7 @@ def measure_correlation_ratio(cells: npt.NDArray[np.int64], numbers: npt.NDArray
     return min(1.0, float(np.sqrt(between / total)))
 
 
-def measure_pearson(first: npt.NDArray[np.float64], second: npt.NDArray[np.float64]) -> float:
+def measure_pearson(first: Matrix, second: Matrix) -> float:
     """Pearson's correlation of the rows in which both numbers are there; 0 where one of them is constant."""
     there = ~(np.isnan(first) | np.isnan(second))
     x, y = first[there], second[there]

@@ -1,7 +1,4 @@
-"""k-way scores: how much of the real rows' marginals the synthetic rows have.
-
-Privacy: NOT private.
-"""
+"""k-way scores: how much of the real rows' marginals the synthetic rows have. NOT private."""
 
 import itertools
 import math

@@ -22,10 +22,7 @@ KEPT = 0.1
 """Chance of a column to be part of a conjunction."""
 SMALLEST_SHARE = 1e-6
 
-Triple = tuple[int, int, int]
-
-
-# ------------------------------------------------------------------------------------------------ 1: marginals
+Triple = tuple[int, ...]
 
 
 def draw_triples(columns: int, rng: np.random.Generator) -> list[Triple]:
@@ -33,8 +30,7 @@ def draw_triples(columns: int, rng: np.random.Generator) -> list[Triple]:
 
     Raises: ValueError if there are fewer than three columns.
     """
-    draws = (rng.choice(columns, 3, replace=False) for _ in range(TRIPLES))
-    return [(int(first), int(second), int(third)) for first, second, third in draws]
+    return [tuple(rng.choice(columns, 3, replace=False).tolist()) for _ in range(TRIPLES)]
 
 
 def score_marginals(real: ComparedTable, synthetic: ComparedTable, triples: Sequence[Triple]) -> float:
@@ -43,9 +39,6 @@ def score_marginals(real: ComparedTable, synthetic: ComparedTable, triples: Sequ
     Source: match 3, scoring method 1.
     """
     return HIGHEST * float(np.mean([measure_overlap(real, synthetic, triple) for triple in triples]))
-
-
-# --------------------------------------------------------------------------------------------- 2: conjunctions
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -123,9 +116,6 @@ def _share(table: ComparedTable, conjunction: Conjunction) -> float:
     for condition in conjunction:  # only the rows that are still in are looked at
         rows = condition.keep(table, rows)
     return len(rows) / table.rows
-
-
-# --------------------------------------------------------------------------------------- 3: Gini index and pay gap
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,9 +1,4 @@
-"""Distance of the first principal components of real and synthetic rows.
-
-Privacy: NOT private.
-"""
-
-from collections.abc import Callable
+"""Distance of the first principal components of real and synthetic rows. NOT private."""
 
 import numpy as np
 import numpy.typing as npt
@@ -65,12 +60,6 @@ def _from_matrix(table: ComparedTable, means: Floats, inverse: Floats) -> Floats
 
 def _from_products(table: ComparedTable, means: Floats, inverse: Floats) -> Floats:
     width = len(means)
-    operator = LinearOperator((width, width), matvec=_make_product(table, means, inverse), dtype=np.float64)
-    start = np.sqrt(means)  # any fixed vector would do: the same table gives the same component
-    return np.asarray(eigsh(operator, k=1, v0=start, tol=1e-6)[1][:, 0], dtype=np.float64)
-
-
-def _make_product(table: ComparedTable, means: Floats, inverse: Floats) -> Callable[[Floats], Floats]:
     offsets, sizes = _offsets(table), table.sizes
     # A column after the other lies together in memory: it is gathered from once for every product.
     columns = [np.ascontiguousarray(table.cells[:, place]) for place in range(len(sizes))]
@@ -86,4 +75,6 @@ def _make_product(table: ComparedTable, means: Floats, inverse: Floats) -> Calla
         together: Floats = (np.concatenate(sums) / table.rows - means * projected.mean()) * inverse
         return together
 
-    return multiply
+    operator = LinearOperator((width, width), matvec=multiply, dtype=np.float64)
+    start = np.sqrt(means)  # any fixed vector would do: the same table gives the same component
+    return np.asarray(eigsh(operator, k=1, v0=start, tol=1e-6)[1][:, 0], dtype=np.float64)

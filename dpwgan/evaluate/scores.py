@@ -4,15 +4,15 @@ Privacy: NOT private. The scores are statistics of the real rows, and no epsilon
 """
 
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import PurePath
 from typing import Any
 
 import numpy as np
 
 from dpwgan.evaluate import classifiers, dependence, marginals, nist2018, principal
-from dpwgan.evaluate.tables import NOTICE, ComparedTable
+from dpwgan.evaluate.tables import NOTICE, ComparedTable, TableSet
 from dpwgan.table.schema import DerivedColumn, Schema
 
 WORST = 10
@@ -23,31 +23,29 @@ PURPOSES = ("triples", "conjunctions", "floor", "ceiling", "trial", "classifiers
 Say = Callable[[str], None]
 
 
-@dataclass(frozen=True, kw_only=True)
-class RoleNames:
-    """Names of the columns that the third NIST score needs; the defaults are those of the 1940 census."""
-
-    sex: str = "SEX"
-    city: str = "CITY"
-    wage: str = "INCWAGE"
+def spawn_streams(seed: int) -> dict[str, np.random.Generator]:
+    """Draws for each purpose, so that one score's do not depend on another's."""
+    seeds = np.random.SeedSequence(seed).spawn(len(PURPOSES))
+    return {purpose: np.random.default_rng(own) for purpose, own in zip(PURPOSES, seeds, strict=True)}
 
 
-def spawn_streams(seed: int) -> dict[str, np.random.SeedSequence]:
-    """A seed for each purpose, so that one score's draws do not depend on another's."""
-    return dict(zip(PURPOSES, np.random.SeedSequence(seed).spawn(len(PURPOSES)), strict=True))
+def look_up(scores: Any, path: Sequence[str]) -> float | None:
+    """One number of a table's scores, or None where the table has no columns for it."""
+    for key in path:
+        scores = scores[key]
+    return None if scores is None else float(scores)
 
 
 class Nist2018:
     """The challenge's scores against one real table, with all draws made: every table meets the same questions."""
 
-    def __init__(self, real: ComparedTable, *, seed: int, roles: RoleNames) -> None:
+    def __init__(self, real: ComparedTable, *, seed: int, roles: Mapping[str, str]) -> None:
         streams = spawn_streams(seed)
-        self._real = real
         columns = len(real.columns)
-        draw = np.random.default_rng
-        self._triples = nist2018.draw_triples(columns, draw(streams["triples"])) if columns >= 3 else []
-        self._conjunctions = nist2018.draw_conjunctions(real, draw(streams["conjunctions"]))
-        self._roles = nist2018.find_roles(real, sex=roles.sex, city=roles.city, wage=roles.wage)
+        self._real = real
+        self._triples = nist2018.draw_triples(columns, streams["triples"]) if columns >= 3 else []
+        self._conjunctions = nist2018.draw_conjunctions(real, streams["conjunctions"])
+        self._roles = nist2018.find_roles(real, **roles)
 
     def score(self, table: ComparedTable) -> dict[str, float | None]:
         """The three scores of a table and their mean; None for a score that it has no columns for."""
@@ -57,44 +55,41 @@ class Nist2018:
             "conjunctions": nist2018.score_conjunctions(real, table, self._conjunctions),
             "gini_and_pay_gap": nist2018.score_gini_and_pay_gap(real, table, self._roles) if self._roles else None,
         }
-        return {**scores, "mean": float(np.mean([score for score in scores.values() if score is not None]))}
+        return {**scores, "mean": _mean([score for score in scores.values() if score is not None])}
 
 
 class Workload:
     """Every score against one real table, with what does not depend on the other table done once."""
 
-    def __init__(
-        self, real: ComparedTable, *, holdout: ComparedTable | None, seed: int, roles: RoleNames, say: Say
-    ) -> None:
-        self._streams = spawn_streams(seed)
-        self._real = real
-        self.nist2018 = Nist2018(real, seed=seed, roles=roles)
+    def __init__(self, tables: TableSet, *, seed: int, roles: Mapping[str, str], say: Say) -> None:
+        real = self._real = tables.real
+        self._seed = seed
+        streams = spawn_streams(seed)
+        self._nist2018 = Nist2018(real, seed=seed, roles=roles)
         self.sets = marginals.draw_column_sets(len(real.columns))
         say("the real table's own structure")
         self._component = principal.find_first_component(real)
-        self._dependence = dependence.measure_dependence(real, self._draw("dependence"))
+        self._dependence = dependence.measure_dependence(real, streams["dependence"])
         say("classifiers on real rows")
-        self._trial = classifiers.prepare_trial(real, holdout, self._draw("trial"))
+        self._trial = classifiers.prepare_trial(real, tables.holdout, streams["trial"])
 
     def score(self, table: ComparedTable) -> tuple[dict[str, Any], dict[int, list[float]]]:
         """All scores of a table, and its agreement with the real one for each set of columns in `sets`."""
+        streams = spawn_streams(self._seed)  # the same draws for every table
         agreement = marginals.measure_agreement(self._real, table, self.sets)
-        trained = classifiers.score_classifiers(table, self._trial, self._draw("classifiers"))
-        depends = dependence.measure_dependence(table, self._draw("dependence"))
+        trained = classifiers.score_classifiers(table, self._trial, streams["classifiers"])
+        depends = dependence.measure_dependence(table, streams["dependence"])
         scores = {
-            "nist2018": self.nist2018.score(table),
+            "nist2018": self._nist2018.score(table),
             **marginals.score_kway(agreement),
             "pc1_distance": principal.score_first_component(self._component, principal.find_first_component(table)),
             "correlations": dependence.score_correlations(table, self._dependence, depends),
             "classifier_auc": _mean([trial["auc"] for trial in trained]),
             "classifier_auc_real": _mean([trial["auc_real"] for trial in trained]),
             "classifiers": trained,
-            "detection_auc": classifiers.score_detection(self._real, table, self._draw("detection")),
+            "detection_auc": classifiers.score_detection(self._real, table, streams["detection"]),
         }
         return scores, agreement
-
-    def _draw(self, purpose: str) -> np.random.Generator:
-        return np.random.default_rng(self._streams[purpose])
 
 
 def make_floor(real: ComparedTable, *, rows: int, rng: np.random.Generator) -> ComparedTable:
@@ -125,17 +120,14 @@ def describe_legality(table: ComparedTable, schema: Schema) -> dict[str, Any]:
 
 
 def evaluate(
-    real: ComparedTable,
-    synthetic: ComparedTable,
+    tables: TableSet,
     *,
-    legality: Mapping[str, Any],
-    holdout: ComparedTable | None = None,
-    claim: Mapping[str, Any] | None = None,
-    claim_matches: bool | None = None,
-    match: Mapping[str, Any] | None = None,
-    seed: int = 0,
-    roles: RoleNames | None = None,
-    say: Say = lambda stage: None,
+    claim: Mapping[str, Any] | None,
+    claim_matches: bool | None,
+    match: Mapping[str, Any] | None,
+    seed: int,
+    roles: Mapping[str, str],
+    say: Say,
 ) -> dict[str, Any]:
     """Compares a synthetic table with the real one, and two tables made of real rows beside it.
 
@@ -146,20 +138,20 @@ def evaluate(
     Privacy: NOT private: the ceiling is made of real rows, the floor of their cells; neither is written.
     """
     start = time.perf_counter()
-    work = Workload(real, holdout=holdout, seed=seed, roles=roles or RoleNames(), say=say)
+    real, synthetic = tables.real, tables.synthetic
+    work = Workload(tables, seed=seed, roles=roles, say=say)
     say("the synthetic table")
     of_synthetic, agreement = work.score(synthetic)
     streams = spawn_streams(seed)
     scores = {"synthetic": of_synthetic}
     for name, make in (("floor", make_floor), ("ceiling", make_ceiling)):
         say(f"the {name}")
-        scores[name] = work.score(make(real, rows=synthetic.rows, rng=np.random.default_rng(streams[name])))[0]
+        scores[name] = work.score(make(real, rows=synthetic.rows, rng=streams[name]))[0]
     seconds = time.perf_counter() - start
-    rows = real.rows + synthetic.rows + (holdout.rows if holdout is not None else 0)
-    tables = {"real": real, "synthetic": synthetic, "holdout": holdout}
+    named = {"real": real, "synthetic": synthetic, "holdout": tables.holdout}
     return {
         "notice": NOTICE,
-        "tables": {name: None if table is None else _describe(table) for name, table in tables.items()},
+        "tables": {name: None if table is None else _describe(table) for name, table in named.items()},
         "claim": claim,
         "claim_matches": claim_matches,
         "seed": seed,
@@ -176,10 +168,10 @@ def evaluate(
             {"columns": [real.columns[place].name for place in places], "agreement": value}
             for value, places in sorted(zip(agreement[3], work.sets[3], strict=True))[:WORST]
         ],
-        "legality": legality,
+        "legality": describe_legality(synthetic, tables.schema),
         "match": match,
         "seconds": seconds,
-        "rows_per_second": rows / seconds,
+        "rows_per_second": sum(table.rows for table in named.values() if table is not None) / seconds,
     }
 
 

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -97,6 +97,34 @@ class ComparedTable:
         """The same table with these rows, in this order; `illegal` and `broken` stay those of the whole table."""
         return replace(self, cells=self.cells[rows], numbers=self.numbers[rows])
 
+    def draw(self, rows: int, rng: np.random.Generator) -> "ComparedTable":
+        """As many rows, drawn without replacement; the whole table if it has no more."""
+        return self if self.rows <= rows else self.take(rng.choice(self.rows, size=rows, replace=False))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TableSet:
+    """Rows trained on, rows made from them, rows held out (or None), and the public facts about their columns."""
+
+    real: ComparedTable
+    synthetic: ComparedTable
+    holdout: ComparedTable | None
+    schema: Schema
+
+
+def read_tables(real: str, synthetic: str, holdout: str | None, *, specs: Schema) -> TableSet:
+    """Reads the tables; rows of the synthetic one that the specs do not allow are left out and counted.
+
+    Raises: as `read_compared`.
+    """
+    schema = discover_schema(real, specs)
+    return TableSet(
+        real=read_compared(real, schema),
+        holdout=None if holdout is None else read_compared(holdout, schema),
+        synthetic=read_compared(synthetic, schema, illegal="leave out"),
+        schema=schema,
+    )
+
 
 def discover_schema(path: str | Path, schema: Schema) -> Schema:
     """Lists the cells of columns whose list the specs leave to the data, as they occur in this, the real table.
@@ -106,14 +134,14 @@ def discover_schema(path: str | Path, schema: Schema) -> Schema:
     """
     if not any(isinstance(column, UndiscoveredColumn) for column in schema.columns):
         return schema
-    waived = replace(
-        schema,
-        columns=tuple(
-            replace(column, privacy="waived") if isinstance(column, UndiscoveredColumn) else column
-            for column in schema.columns
-        ),
-    )
+    waived = _change_columns(schema, UndiscoveredColumn, privacy="waived")
     return discover_domains(open_table(path, waived).frames(), waived)
+
+
+def _change_columns(schema: Schema, kind: Any, **changes: Any) -> Schema:
+    """The schema with these changes in every column of a kind."""
+    columns = (replace(column, **changes) if isinstance(column, kind) else column for column in schema.columns)
+    return replace(schema, columns=tuple(columns))
 
 
 def read_compared(
@@ -130,15 +158,11 @@ def read_compared(
       or if no row is left.
     """
     if illegal == "leave out":
-        schema = _reject_everywhere(schema)
+        schema = _change_columns(schema, CategoricalColumn | NumericColumn, out_of_domain="reject")
     kept = [column for column in schema.columns if isinstance(column, CategoricalColumn | NumericColumn)]
     binnings = [_Categories(c) if isinstance(c, CategoricalColumn) else _Buckets(c, buckets) for c in kept]
     codecs = {column.name: make_codec(column) for column in kept}
-    derived = [
-        DerivedRule(column, schema=schema, codecs=codecs)
-        for column in schema.columns
-        if isinstance(column, DerivedColumn)
-    ]
+    derived = [DerivedRule(c, schema=schema, codecs=codecs) for c in schema.columns if isinstance(c, DerivedColumn)]
     try:
         source = open_table(path, schema)
     except DataError as error:
@@ -182,14 +206,6 @@ def count_cells(table: ComparedTable, columns: Sequence[int]) -> npt.NDArray[np.
     return keys
 
 
-def _reject_everywhere(schema: Schema) -> Schema:
-    columns = tuple(
-        replace(column, out_of_domain="reject") if isinstance(column, CategoricalColumn | NumericColumn) else column
-        for column in schema.columns
-    )
-    return replace(schema, columns=columns)
-
-
 def _fill(
     column: pl.Series,
     binning: "_Categories | _Buckets",
@@ -203,8 +219,6 @@ def _fill(
     listed = seen.to_list()
     cells[:] = column.replace_strict(listed, cell_of.tolist(), return_dtype=pl.Int32).to_numpy()
     numbers[:] = column.replace_strict(listed, number_of.tolist(), return_dtype=pl.Float64).to_numpy()
-    if not (cell_of < 0).any():
-        return
     for rule, which in broken.items():
         if which.any():
             bad = column.is_in(seen.filter(pl.Series(which)).to_list())

@@ -1,35 +1,32 @@
-import csv
+"""The commands on tables as users run them, and every subcommand's refusals and help."""
+
 import json
 
 import numpy as np
 import pytest
 
-from dpwgan.audit.cli import COMMANDS, main
+from dpwgan.audit.cli import PROGRAM, main
 from dpwgan.audit.estimate import NO_GUARANTEE
 from dpwgan.evaluate.tables import NOTICE
 from tests.audit.populations import SPECS, draw_table
+from tests.evaluate.samples import write_rows, write_specs
 
 QUICK = ["--only", "exact copies", "--only", "membership by distance", "--quiet"]
 
 
 def write_csv(path, table):
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(SPECS)
-        for row in table.numbers:
-            cells = []
-            for value, spec in zip(row, SPECS.values(), strict=True):
-                whole = spec["type"] == "enum"
-                cells.append("N" if np.isnan(value) else str(int(value)) if whole else f"{value:.6f}")
-            writer.writerow(cells)
-    return str(path)
+    def write(value, spec):
+        return "N" if np.isnan(value) else str(int(value)) if spec["type"] == "enum" else f"{value:.6f}"
+
+    rows = [[write(*pair) for pair in zip(row, SPECS.values(), strict=True)] for row in table.numbers]
+    return str(write_rows(path, rows, header=list(SPECS)))
 
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("audit")
     rng = np.random.default_rng(1)
-    (folder / "specs.json").write_text(json.dumps(SPECS))
+    write_specs(folder / "specs.json", SPECS)
     names = {name: write_csv(folder / f"{name}.csv", draw_table(200, rng)) for name in ("real", "holdout", "fresh")}
     return {**names, "specs": str(folder / "specs.json"), "folder": folder}
 
@@ -107,19 +104,8 @@ def test_ex_post_shows_a_copy_in_the_divergences_when_hold_out_rows_stand_beside
 
 
 def test_ex_post_works_when_there_are_no_hold_out_rows_and_tables_are_thinned(files, capfd):
-    arguments = [
-        files["real"],
-        files["fresh"],
-        files["specs"],
-        "--rows",
-        100,
-        "--samples",
-        30,
-        "--removed",
-        3,
-        "--quiet",
-    ]
-    code, out, _ = run("ex-post", *arguments, "--json", "-", capfd=capfd)
+    options = ["--rows", 100, "--samples", 30, "--removed", 3, "--quiet", "--json", "-"]
+    code, out, _ = run("ex-post", *tables(files)[:3], *options, capfd=capfd)
     assert code == 0
     document = json.loads(out)
     assert document["holdout_estimate"] is None
@@ -162,7 +148,7 @@ def test_command_is_refused_in_one_sentence_when_it_cannot_be_done(arguments, ex
     assert "secret" not in err
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", PROGRAM.commands)
 def test_command_has_help_that_says_it_is_not_private_when_asked(name, capfd):
     code, out, _ = run(name, "--help", capfd=capfd)
     assert code == 0

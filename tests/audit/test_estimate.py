@@ -52,7 +52,7 @@ def test_estimate_has_a_null_guarantee_and_its_caveats_when_described():
     document = PrivacyEstimate(**FIELDS).describe()
     assert document["guarantee"] is None
     assert document["why_no_guarantee"] == NO_GUARANTEE
-    assert document["caveats"] == ["One table only."]
+    assert document["caveats"] == ("One table only.",)
     assert not {"epsilon", "delta"} & set(document)
 
 

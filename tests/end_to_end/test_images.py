@@ -12,7 +12,7 @@ from dpwgan.app.images import cli as images_cli
 from dpwgan.table.reader import open_table
 from dpwgan.table.specs import read_specs
 from dpwgan.table.writer import write_table
-from tests.app.images.test_png import read_png
+from tests.app.images.test_sheet import read_png
 from tests.end_to_end.bad_inputs import inside
 from tests.end_to_end.test_methods import call
 from tests.table.images import draw_images, make_specs

@@ -7,11 +7,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from dpwgan.evaluate import classifiers, cli
 from dpwgan.evaluate.tables import NOTICE
 from tests.evaluate.samples import SPECS, draw_rows, write_rows, write_specs
+from tests.table.images import draw_images, make_specs
 
 KEYS = {
     *("notice", "tables", "claim", "claim_matches", "seed", "scores", "columns", "triples", "legality", "match"),
@@ -106,13 +108,6 @@ def test_stdout_holds_the_document_alone_when_json_goes_there(folder, capfdbinar
     assert set(json.loads(capfdbinary.readouterr().out)) == KEYS
 
 
-def test_report_says_what_it_is_when_written(folder):
-    assert call(folder, "real.csv", "one.csv", "specs.json", "--html", "report.html") == 0
-    page = (folder / "report.html").read_text(encoding="utf-8")
-    assert NOTICE in page
-    assert "<html" in page
-
-
 def test_mean_is_that_of_every_table_when_three_are_given(folder):
     match = read_scores(folder, "real.csv", "one.csv", "two.csv", "three.csv", "specs.json")["match"]
     found = [table["nist2018"] for table in match["tables"]]
@@ -180,6 +175,9 @@ def test_table_is_scored_when_it_has_hardly_any_columns(folder, columns):
     assert document["scores"]["synthetic"]["kway_3"] is None
     assert document["triples"] == []
     assert call(folder, "few.csv", "few.csv", "few.json", "--html", "report.html") == 0
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert NOTICE in page
+    assert "<html" in page
 
 
 def test_table_is_scored_when_it_has_one_row(folder):
@@ -263,3 +261,18 @@ def test_report_is_refused_before_anything_is_read_when_its_packages_are_missing
     assert call(folder, "real.csv", "one.csv", "specs.json", "--html", "report.html") == 2
     assert "requirements-evaluation.txt" in capsys.readouterr().err
     assert not (folder / "report.html").exists()
+
+
+@pytest.mark.slow
+def test_every_score_is_given_when_tables_are_images(tmp_path):
+    (tmp_path / "specs.json").write_text(json.dumps(make_specs(6, 6, 1)))
+    for seed, name in enumerate(("real", "made", "holdout")):
+        images, labels = draw_images(200, 6, 6, seed=seed)
+        np.savez(tmp_path / f"{name}.npz", images=images, labels=labels)
+    document = read_scores(tmp_path, "real.npz", "made.npz", "specs.json", "--holdout", "holdout.npz")
+    assert document["tables"]["real"] == {"file": "real.npz", "rows": 200, "columns": 37}
+    scores = document["scores"]["synthetic"]
+    assert {trial["target"] for trial in scores["classifiers"]} == {"y"}
+    assert scores["classifier_auc"] > 0.99  # which row is bright says what the label is
+    assert document["scores"]["floor"]["classifier_auc"] < 0.7
+    assert 0 <= scores["pc1_distance"] < 1.5

@@ -1,5 +1,6 @@
 """k-way scores, principal component, dependence, baselines: against other routes and hand-worked cases."""
 
+import itertools
 import math
 from collections import Counter
 
@@ -10,6 +11,7 @@ from scipy.stats.contingency import association
 
 from benchmarks import scores as benchmark
 from dpwgan.evaluate import dependence, marginals, principal, scores
+from dpwgan.evaluate.tables import ComparedColumn, ComparedTable
 from tests.evaluate.samples import draw_categorical, is_close, make_categorical, make_numeric
 
 SIZES = [2, 3, 4, 2, 5, 3, 2, 6, 3, 2]
@@ -132,3 +134,30 @@ def test_ceiling_draws_every_row_as_often_when_it_is_made():
     ceiling = scores.make_ceiling(real, rows=100_000, rng=np.random.default_rng(2))
     assert binomtest(int(ceiling.cells.sum()), 100_000, 0.01).pvalue > 1e-6
     assert binomtest(1, 100_000, 0.01).pvalue < 1e-6
+
+
+@pytest.mark.parametrize("columns", [300, 785])
+def test_sets_are_all_different_when_there_are_too_many_to_list(columns):
+    sets = marginals.draw_column_sets(columns)
+    for k in (1, 2, 3):
+        assert len(set(sets[k])) == len(sets[k]) == marginals.SETS
+        assert all(len(set(chosen)) == k and sorted(chosen) == list(chosen) for chosen in sets[k])
+        assert all(0 <= column < columns for chosen in sets[k] for column in chosen)
+    assert sets == marginals.draw_column_sets(columns)
+
+
+def test_correlations_are_those_of_single_pairs_when_taken_in_one_product():
+    rng = np.random.default_rng(1)
+    numbers = rng.standard_normal((400, 6)) @ rng.standard_normal((6, 6))
+    numbers[:, 2] = 0.1  # constant
+    numbers[::7, 4] = np.nan  # missing now and then
+    columns = tuple(ComparedColumn(name=str(i), kind="number", labels=("a", "b")) for i in range(6))
+    table = ComparedTable(columns=columns, cells=np.zeros((400, 6), np.int32), numbers=numbers)
+    found = dependence.measure_dependence(table, rng)
+    for first, second in itertools.combinations(range(6), 2):
+        expected = dependence.measure_pearson(numbers[:, first], numbers[:, second])
+        assert found[first, second] == pytest.approx(expected, abs=1e-12)
+        assert found[second, first] == found[first, second]
+    np.testing.assert_array_equal(np.diag(found), 1.0)
+    few = dependence.measure_dependence(table.take(np.arange(1)), rng)
+    np.testing.assert_array_equal(few, np.eye(6))

@@ -26,17 +26,8 @@ def test_table_holds_cells_numbers_and_kinds_when_it_is_read(tmp_path):
     rows = draw_rows(1, rows=40)
     table = read_compared(write_rows(tmp_path / "a.csv", rows), SCHEMA)
     assert table.names == ("SEX", "CITY", "INCWAGE", "job", "age", "weight", "flat")
-    assert [column.kind for column in table.columns] == [
-        *(
-            "categorical",
-            "categorical",
-            "number_or_missing",
-            "categorical",
-            "number",
-            "number_or_missing",
-            "categorical",
-        )
-    ]
+    kinds = " ".join(column.kind for column in table.columns)
+    assert kinds == "categorical categorical number_or_missing categorical number number_or_missing categorical"
     assert table.sizes == (2, 5, 101, 4, 17, 101, 1)
     assert table.rows == 40
     assert table.illegal == 0

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpwgan.app.images.cli import COMMANDS, main
+from dpwgan.app.images.cli import PROGRAM, main
 from dpwgan.images.idx import read_idx, write_idx
-from tests.app.images.test_png import read_png
+from tests.app.images.test_sheet import read_png
 from tests.table.images import draw_images, make_specs
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -120,7 +120,7 @@ def test_help_names_every_command_when_run_as_a_module():
     done = subprocess.run(
         [sys.executable, "-m", "dpwgan.images", "--help"], cwd=ROOT, capture_output=True, text=True, check=True
     )
-    assert all(f"  {name}" in done.stdout for name in COMMANDS)
+    assert all(f"  {name}" in done.stdout for name in PROGRAM.commands)
     assert all(len(line) <= 120 for line in done.stdout.splitlines())
 
 

@@ -4,18 +4,15 @@ Privacy: it changes the form of a table and nothing else. What it writes is as p
 """
 
 import argparse
+import functools
 import itertools
-import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
-from dpwgan.app.cli import Job, Parser, read_command, refuse_overwriting, run_job
-from dpwgan.app.config import Voice
-from dpwgan.app.images.png import write_png
-from dpwgan.app.images.sheet import lay_out_sheet, stretch
+from dpwgan.app.commands import Command, Program
+from dpwgan.app.images.sheet import lay_out_sheet, stretch, write_png
 from dpwgan.app.logs import LOGGER
 from dpwgan.errors import UsageError
 from dpwgan.images.idx import read_idx, write_idx
@@ -26,7 +23,7 @@ from dpwgan.table.reader import open_table
 from dpwgan.table.schema import CategoricalColumn, ImageLayout, Schema
 from dpwgan.table.specs import read_specs
 from dpwgan.table.stream import read_bytes
-from dpwgan.table.writer import check_writable, write_bytes, write_table
+from dpwgan.table.writer import write_bytes, write_table
 
 EPILOG = """\
 TABLE is CSV (.gz too), .npz or .parquet, by the end of its name; idx files may be gzipped. SPECS is the data-specs.json
@@ -36,75 +33,6 @@ contact sheet of a released table may be shown to anyone, one of the real table 
 exit codes: 0 done; 2 usage; 65 a file does not fit SPECS; 66 an input is missing; 70 internal error; 73 an output
 cannot be created; 74 reading or writing broke off; 75 out of memory; 78 bad SPECS; 130, 143 stopped by a signal."""
 
-PROGRAM = "python -m dpwgan.images"
-
-
-@dataclass(frozen=True)
-class _Entry:
-    summary: str
-    files: tuple[str, ...]
-    written: tuple[str, ...]
-    run: Callable[[argparse.Namespace], None]
-
-
-def describe() -> str:
-    """Writes the help of the whole command."""
-    lines = [f"usage: {PROGRAM} COMMAND ...", "", "commands:"]
-    lines += [f"  {name:<10}{entry.summary}" for name, entry in COMMANDS.items()]
-    return "\n".join([*lines, "", f"{PROGRAM} COMMAND --help says more.", "", EPILOG])
-
-
-def parse(argv: Sequence[str]) -> argparse.Namespace:
-    """Turns the command line into checked arguments.
-
-    Raises: UsageError; SystemExit after --help and --version.
-    """
-    first = read_command(argv, commands=COMMANDS, describe=describe)
-    entry = COMMANDS[first]
-    parser = Parser(
-        prog=f"{PROGRAM} {first}",
-        usage=f"{PROGRAM} {first} {' '.join(file.upper() for file in entry.files)} [options]",
-        description=f"{entry.summary[0].upper()}{entry.summary[1:]}.",
-        epilog=EPILOG,
-    )
-    for file in entry.files:
-        parser.add_argument(file, metavar=file.upper(), help=argparse.SUPPRESS)
-    parser.add_argument("--codebook", metavar="FILE", help="the codebook that the specs refer to")
-    parser.add_argument("--quiet", action="store_true", help="say only what went wrong")
-    if first == "sheet":
-        parser.add_argument("--rows", metavar="N", type=int, default=100, help="first rows to show (default 100)")
-        parser.add_argument("--scale", metavar="K", type=int, default=2, help="width of a pixel (default 2)")
-    arguments = parser.parse_intermixed_args(list(argv[1:]))
-    _check(arguments, entry)
-    arguments.run, arguments.to_stdout = entry.run, "-" in [getattr(arguments, file) for file in entry.written]
-    return arguments
-
-
-def _check(arguments: argparse.Namespace, entry: _Entry) -> None:
-    paths = {file: getattr(arguments, file) for file in entry.files}
-    if not all(paths.values()):
-        raise UsageError(f"{', '.join(file.upper() for file in paths)} must not be empty")
-    read = [path for file, path in paths.items() if file not in entry.written] + [arguments.codebook]
-    for file in entry.written:
-        refuse_overwriting(file.upper(), paths[file], read=read)
-    for one, other in itertools.combinations(entry.written, 2):
-        if Path(paths[one]).resolve() == Path(paths[other]).resolve():
-            raise UsageError(f"{one.upper()} and {other.upper()} are the same file")
-    for option in ("rows", "scale"):
-        if getattr(arguments, option, 1) < 1:
-            raise UsageError(f"--{option} must be at least 1")
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Runs a command and gives its exit code; every failure is one sentence on stderr. Raises: nothing."""
-
-    def prepare() -> Job:
-        arguments = parse(sys.argv[1:] if argv is None else argv)
-        voice = Voice(quiet=arguments.quiet)
-        return Job(work=lambda: arguments.run(arguments), voice=voice, to_stdout=arguments.to_stdout)
-
-    return run_job(prepare)
-
 
 def from_idx(arguments: argparse.Namespace) -> None:
     """Makes a table of two idx files, images and labels; each cell is the byte, written as a number.
@@ -113,7 +41,6 @@ def from_idx(arguments: argparse.Namespace) -> None:
     """
     schema, layout = _read_layout(arguments)
     check_format(arguments.table, schema)
-    check_writable(arguments.table)
     images = read_idx(read_bytes(arguments.images), name=f"The file {arguments.images!r}")
     labels = read_idx(read_bytes(arguments.labels), name=f"The file {arguments.labels!r}")
     table = make_table(images, labels, layout, schema, name=f"The file {arguments.images!r}")
@@ -127,8 +54,6 @@ def to_idx(arguments: argparse.Namespace) -> None:
     Raises: the errors of dpwgan.errors; DataError if a pixel or label is no whole number from 0 to 255.
     """
     schema, layout = _read_layout(arguments)
-    for path in (arguments.images, arguments.labels):
-        check_writable(path)
     table = open_table(arguments.table, schema)
     images = np.empty((table.records, *layout.shape), dtype=np.uint8)
     labels = np.empty(table.records, dtype=np.uint8)
@@ -150,7 +75,6 @@ def make_sheet(arguments: argparse.Namespace) -> None:
     Raises: the errors of dpwgan.errors; DataError if a pixel is no whole number from 0 to 255.
     """
     schema, layout = _read_layout(arguments)
-    check_writable(arguments.png)
     table = open_table(arguments.table, schema)
     frame = table.part(0, min(arguments.rows, table.records)).frame()
     column = schema.by_name[layout.label]
@@ -168,27 +92,70 @@ def make_sheet(arguments: argparse.Namespace) -> None:
         LOGGER.info("line %s: %s", f"{first}" if first == last else f"{first} to {last}", name)
 
 
-COMMANDS: Mapping[str, _Entry] = {
-    "from-idx": _Entry(
-        "make a table of two idx files, as the MNIST data has them",
-        ("images", "labels", "table", "specs"),
-        ("table",),
-        from_idx,
-    ),
-    "to-idx": _Entry(
-        "make two idx files of a table", ("table", "images", "labels", "specs"), ("images", "labels"), to_idx
-    ),
-    "sheet": _Entry(
-        "make a contact sheet (PNG) of a table's first rows, grouped by class",
-        ("table", "png", "specs"),
-        ("png",),
-        make_sheet,
-    ),
-}
-
-
 def _read_layout(arguments: argparse.Namespace) -> tuple[Schema, ImageLayout]:
     schema = read_specs(arguments.specs, codebook=arguments.codebook)
     if schema.layout is None:
         raise UsageError(f"the specs {arguments.specs!r} have no 'layout' that says which columns are pixels")
     return schema, schema.layout
+
+
+def _add_arguments(parser: argparse.ArgumentParser, *, files: tuple[str, ...], numbers: bool) -> None:
+    for file in files:
+        parser.add_argument(file.lower(), metavar=file, help=argparse.SUPPRESS)
+    parser.add_argument("--codebook", metavar="FILE", help="the codebook that the specs refer to")
+    parser.add_argument("--quiet", action="store_true", help="say only what went wrong")
+    if numbers:
+        parser.add_argument("--rows", metavar="N", type=int, default=100, help="first rows to show (default 100)")
+        parser.add_argument("--scale", metavar="K", type=int, default=2, help="width of a pixel (default 2)")
+
+
+def _check(arguments: argparse.Namespace, *, files: tuple[str, ...], writes: tuple[str, ...]) -> None:
+    paths = {file: getattr(arguments, file.lower()) for file in files}
+    if not all(paths.values()):
+        raise UsageError(f"{', '.join(paths)} must not be empty")
+    for one, other in itertools.combinations(writes, 2):
+        if Path(paths[one]).resolve() == Path(paths[other]).resolve():
+            raise UsageError(f"{one} and {other} are the same file")
+    for option in ("rows", "scale"):
+        if getattr(arguments, option, 1) < 1:
+            raise UsageError(f"--{option} must be at least 1")
+
+
+def _make_command(
+    run: Callable[[argparse.Namespace], None], summary: str, files: tuple[str, ...], *, writes: tuple[str, ...]
+) -> Command:
+    """A command on these files, of which it writes some."""
+    return Command(
+        usage=f"{' '.join(files)} [options]",
+        summary=summary,
+        add_arguments=functools.partial(_add_arguments, files=files, numbers=run is make_sheet),
+        check=functools.partial(_check, files=files, writes=writes),
+        run=run,
+        reads=(*(file for file in files if file not in writes), "--codebook"),
+        writes=writes,
+    )
+
+
+PROGRAM = Program(
+    name="python -m dpwgan.images",
+    commands={
+        "from-idx": _make_command(
+            from_idx,
+            "make a table of two idx files, as the MNIST data has them",
+            ("IMAGES", "LABELS", "TABLE", "SPECS"),
+            writes=("TABLE",),
+        ),
+        "to-idx": _make_command(
+            to_idx, "make two idx files of a table", ("TABLE", "IMAGES", "LABELS", "SPECS"), writes=("IMAGES", "LABELS")
+        ),
+        "sheet": _make_command(
+            make_sheet,
+            "make a contact sheet (PNG) of a table's first rows, grouped by class",
+            ("TABLE", "PNG", "SPECS"),
+            writes=("PNG",),
+        ),
+    },
+    closing=f".\n\n{EPILOG}",
+    epilog=EPILOG,
+)
+main = PROGRAM.main

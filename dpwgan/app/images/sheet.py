@@ -1,6 +1,12 @@
-"""Contact sheets: the first images of a table side by side, those of one class together."""
+"""Contact sheets: the first images of a table side by side, those of one class together, as PNG files.
+
+Source: W3C, Portable Network Graphics (PNG) Specification (Third Edition), sections 5 (chunks), 9 (filters) and 11
+  (IHDR, IDAT, IEND).
+"""
 
 import math
+import struct
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,6 +18,8 @@ Pixels = npt.NDArray[np.uint8]
 MOST_ACROSS = 20
 GAP = 2
 _GROUND = 128
+_SIGNATURE = b"\x89PNG\r\n\x1a\n"
+_COLOUR_TYPES = {1: 0, 3: 2}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +66,24 @@ def lay_out_sheet(images: Pixels, labels: Sequence[str], *, order: Sequence[str]
 
 
 def stretch(images: Pixels, *, minimum: int, maximum: int) -> Pixels:
-    """Gives pixels of the public range the full range of a PNG: `minimum` becomes black."""
+    """Stretches pixels of the public range to the full range of a PNG: `minimum` becomes black."""
     share = (images.astype(np.float64) - minimum) / (maximum - minimum)
     stretched: Pixels = np.rint(np.clip(share, 0.0, 1.0) * 255).astype(np.uint8)
     return stretched
+
+
+def write_png(pixels: Pixels) -> bytes:
+    """Writes pixels as a PNG file, eight bits a channel.
+
+    Shapes: `pixels` is (height, width, channels), channels 1 (gray) or 3 (red, green, blue).
+    """
+    height, width, channels = pixels.shape
+    header = struct.pack(">IIBBBBB", width, height, 8, _COLOUR_TYPES[channels], 0, 0, 0)
+    # Each line starts with the number of its filter: 0, none.
+    lines = np.concatenate([np.zeros((height, 1), dtype=np.uint8), pixels.reshape(height, -1)], axis=1)
+    chunks = [(b"IHDR", header), (b"IDAT", zlib.compress(lines.tobytes(), 9)), (b"IEND", b"")]
+    return _SIGNATURE + b"".join(_write_chunk(kind, data) for kind, data in chunks)
+
+
+def _write_chunk(kind: bytes, data: bytes) -> bytes:
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))

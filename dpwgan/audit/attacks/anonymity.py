@@ -8,41 +8,31 @@ Source: Giomi, Boenisch, Wehmeyer, Tasnadi 2023, "A unified framework for quanti
 
 import importlib.util
 import logging
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpwgan.audit.attacks.base import AttackResult, Game, SkippedAttack, judge_shares
+from dpwgan.audit.attacks.base import AttackResult, CannotPlayError, Game
 from dpwgan.evaluate.tables import ComparedTable
 
 if TYPE_CHECKING:
     import pandas as pd
 
-SINGLING_OUT = "singling out"
-LINKABILITY = "linkability"
 COLUMNS_OF_A_PREDICATE = 3
 LINKING_NEIGHBOURS = 1
-NOT_INSTALLED = "the package anonymeter is not installed (it comes with the evaluation dependencies)"
 
 _MOST_ATTEMPTS = 50
 """Predicates tried for each one that is asked for."""
 
 
-def single_out(game: Game, rng: np.random.Generator) -> AttackResult | SkippedAttack:
+def single_out(game: Game, rng: np.random.Generator) -> AttackResult:
     """Looks for predicates true of exactly one synthetic row, and counts those that are true of exactly one person.
 
     Training rows and hold-out rows are cut to the same number of different rows, so that "exactly one" means the same
     in both. The predicates are the same on both sides and may share rows, so the interval is approximate.
-    Privacy: NOT private.
     Source: Giomi et al. 2023, section 4.1.
     """
-    if not is_installed():
-        return SkippedAttack(name=SINGLING_OUT, reason=NOT_INSTALLED)
-    from anonymeter.evaluators import SinglingOutEvaluator
-
+    evaluators = _load_evaluators()
     # Cut to one size before duplicates go: the different rows of a longer table are rarer ones.
     rows = min(game.real.rows, game.holdout.rows)
     real, holdout = (
@@ -56,64 +46,52 @@ def single_out(game: Game, rng: np.random.Generator) -> AttackResult | SkippedAt
     )
     synthetic = _to_frame(game, game.synthetic, missing_apart=False)
     trials = game.settings.rows
-    with _quiet():
-        evaluator = SinglingOutEvaluator(
-            ori=real,
-            syn=synthetic,
-            control=holdout,
-            n_attacks=trials,
-            n_cols=min(COLUMNS_OF_A_PREDICATE, len(game.real.columns)),
-            max_attempts=_MOST_ATTEMPTS * trials,
-            seed=int(rng.integers(1 << 31)),
-        ).evaluate(mode="multivariate")
-        results = evaluator.results()
-    return judge_shares(
-        game,
+    columns = min(COLUMNS_OF_A_PREDICATE, len(game.real.columns))
+    evaluator = evaluators.SinglingOutEvaluator(
+        ori=real,
+        syn=synthetic,
+        control=holdout,
+        n_attacks=trials,
+        n_cols=columns,
+        max_attempts=_MOST_ATTEMPTS * trials,
+        seed=int(rng.integers(1 << 31)),
+    )
+    results = evaluator.evaluate(mode="multivariate").results()
+    return game.judge_shares(
         int(results.n_success),
         trials,
         round(float(results.n_control)),
         trials,
-        name=SINGLING_OUT,
         question="Does the synthetic table tell what only one person has?",
         measure="share of predicates, each true of one synthetic row, that are true of exactly one row",
-        details={
-            "different_rows_compared": rows,
-            "columns_of_a_predicate": min(COLUMNS_OF_A_PREDICATE, len(game.real.columns)),
-        },
+        details={"different_rows_compared": rows, "columns_of_a_predicate": columns},
     )
 
 
-def link(game: Game, rng: np.random.Generator) -> AttackResult | SkippedAttack:
+def link(game: Game, rng: np.random.Generator) -> AttackResult:
     """Tries to put a person's row together again from two halves of its columns, over the nearest synthetic row.
 
     The columns are dealt out by turns. Two halves are linked if the same synthetic row is nearest to both.
-    Privacy: NOT private.
     Source: Giomi et al. 2023, section 4.2.
     """
-    if not is_installed():
-        return SkippedAttack(name=LINKABILITY, reason=NOT_INSTALLED)
+    evaluators = _load_evaluators()
     if len(game.real.columns) < 2:
-        return SkippedAttack(name=LINKABILITY, reason="a table of one column has no two halves to link")
-    from anonymeter.evaluators import LinkabilityEvaluator
-
+        raise CannotPlayError("a table of one column has no two halves to link")
     trials = min(game.settings.rows, game.real.rows, game.holdout.rows)
     real, holdout = (
         _to_frame(game, game.draw(table, rng, rows=trials), missing_apart=True) for table in (game.real, game.holdout)
     )
     synthetic = _to_frame(game, game.synthetic, missing_apart=True)
     halves = tuple([name for name in synthetic.columns if _place(name) % 2 == side] for side in (0, 1))
-    with _quiet():
-        evaluator = LinkabilityEvaluator(
-            ori=real, syn=synthetic, control=holdout, aux_cols=halves, n_attacks=trials, n_neighbors=LINKING_NEIGHBOURS
-        ).evaluate(n_jobs=1)
-        results = evaluator.results()
-    return judge_shares(
-        game,
+    evaluator = evaluators.LinkabilityEvaluator(
+        ori=real, syn=synthetic, control=holdout, aux_cols=halves, n_attacks=trials, n_neighbors=LINKING_NEIGHBOURS
+    )
+    results = evaluator.evaluate(n_jobs=1).results()
+    return game.judge_shares(
         int(results.n_success),
         trials,
         int(results.n_control),
         trials,
-        name=LINKABILITY,
         question="Can two data sets about the same people be joined over the synthetic table?",
         measure="share of rows whose two halves have the same nearest synthetic row",
         details={
@@ -158,15 +136,10 @@ def is_installed() -> bool:
     return importlib.util.find_spec("anonymeter") is not None
 
 
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Keeps its warnings, which are about figures that are not used here, off stderr."""
-    logger = logging.getLogger("anonymeter")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logger.setLevel(level)
+def _load_evaluators() -> Any:
+    if not is_installed():
+        raise CannotPlayError("the package anonymeter is not installed (it comes with the evaluation dependencies)")
+    logging.getLogger("anonymeter").setLevel(logging.ERROR)  # its warnings are about figures that are not used here
+    from anonymeter import evaluators
+
+    return evaluators

@@ -5,10 +5,9 @@ import numpy.typing as npt
 
 from dpwgan.audit.attacks.base import AttackResult, Game
 from dpwgan.audit.intervals import bound_mean, bound_mean_difference, bound_share_difference
-from dpwgan.audit.neighbours import Points, find_nearest_without
+from dpwgan.audit.points import Points, find_nearest_without
 from dpwgan.errors import UsageError
 
-NAME = "attribute inference"
 TOLERANCE = 0.05
 """A number counts as guessed within this share of its public range. Anonymeter takes a share of the guess instead, and
 with it counts every guess below 0 as right, so its attack is not used here."""
@@ -20,7 +19,6 @@ def infer_attributes(game: Game, rng: np.random.Generator) -> AttackResult:
     A guess that succeeds on hold-out rows as often has learnt about the population, not about the person. The headline
     is each row's share of secrets guessed, so that rows, not cells, are what is independent; the columns' own intervals
     hold together (Bonferroni).
-    Privacy: NOT private.
     Raises: UsageError if a secret asked for is no column that can be guessed.
     Source: Giomi, Boenisch, Wehmeyer, Tasnadi 2023, "A unified framework for quantifying privacy risk in synthetic
       data", arXiv:2211.10459, section 4.3.
@@ -44,20 +42,18 @@ def infer_attributes(game: Game, rng: np.random.Generator) -> AttackResult:
                 "column": game.synthetic.columns[place].name,
                 "success": hits / len(right),
                 "baseline": misses / len(by_chance),
-                "excess": excess.describe(),
+                "excess": excess,
                 "beats_baseline": excess.lower > 0.0,
             }
         )
     shares, chances = right.mean(axis=1), by_chance.mean(axis=1)
-    return AttackResult(
-        name=NAME,
+    return game.judge(
         question="Can a cell of a person be guessed from the others, better than for people never seen?",
         measure="share of a row's secret cells guessed right",
         attacked_rows=len(right),
         success=bound_mean(shares, confidence=confidence),
         baseline=bound_mean(chances, confidence=confidence),
         excess=bound_mean_difference(shares, chances, confidence=confidence),
-        confidence=confidence,
         details={
             "holdout_rows_attacked": len(by_chance),
             "tolerance_for_numbers": TOLERANCE,

@@ -2,22 +2,28 @@
 
 Every attack is played twice: against rows that the synthetic table was made from, and against rows that were held out.
 What it achieves on the second it would achieve without the synthetic table having seen anyone: that is the baseline.
+
+Privacy: NOT private, and so is every attack: it reads the private rows, and what it finds is a statistic of them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from dpwgan.audit.intervals import Interval, bound_share, bound_share_difference, check_confidence
-from dpwgan.audit.neighbours import Points, lay_out_points
+from dpwgan.audit.points import Points, lay_out_points
 from dpwgan.errors import UsageError
-from dpwgan.evaluate.tables import ComparedTable
-from dpwgan.table.schema import CategoricalColumn, Schema
+from dpwgan.evaluate.tables import ComparedTable, TableSet
+from dpwgan.table.schema import CategoricalColumn
 
 FEWEST_ROWS = 20
 """Of a table that is attacked; with fewer an interval is as wide as what it measures."""
+
+
+class CannotPlayError(Exception):
+    """Why an attack cannot be played on these tables, in one sentence."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,18 +45,33 @@ class AttackSettings:
             raise UsageError(f"at least {FEWEST_ROWS} rows must be attacked")
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Game:
-    """The three tables: rows trained on, rows made from them, rows held out of training from the same population.
+@dataclass(frozen=True, kw_only=True)
+class AttackResult:
+    """What an attack achieved on training rows, what on hold-out rows, and the difference.
 
-    Privacy: holds private rows.
+    `measure` says what the three numbers are; `details` holds more figures. It beats its baseline where the excess is
+    above 0 by more than chance, which is wrong at the `false_alarm_rate`.
+    """
+
+    question: str
+    measure: str
+    attacked_rows: int
+    success: Interval
+    baseline: Interval
+    excess: Interval
+    beats_baseline: bool
+    false_alarm_rate: float
+    details: Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Game(TableSet):
+    """The three tables, held-out rows among them, which are from the same population as those trained on.
+
     Raises: UsageError if a table has too few rows.
     """
 
-    real: ComparedTable
-    synthetic: ComparedTable
     holdout: ComparedTable
-    schema: Schema
     settings: AttackSettings = field(default_factory=AttackSettings)
 
     def __post_init__(self) -> None:
@@ -65,83 +86,40 @@ class Game:
 
     def draw(self, table: ComparedTable, rng: np.random.Generator, *, rows: int | None = None) -> ComparedTable:
         """Draws rows to attack, without replacement: all of them if there are no more than asked for."""
-        asked = self.settings.rows if rows is None else rows
-        if table.rows <= asked:
-            return table
-        return table.take(rng.choice(table.rows, size=asked, replace=False))
+        return table.draw(self.settings.rows if rows is None else rows, rng)
+
+    def judge(self, *, success: Interval, baseline: Interval, excess: Interval, **words: Any) -> AttackResult:
+        """Says whether an attack beats its baseline; `words` are the other fields of the result."""
+        return AttackResult(
+            success=success,
+            baseline=baseline,
+            excess=excess,
+            beats_baseline=excess.lower > 0.0,
+            false_alarm_rate=(1.0 - self.settings.confidence) / 2.0,
+            **words,
+        )
+
+    def judge_shares(self, hits: int, trials: int, controls: int, control_trials: int, **words: Any) -> AttackResult:
+        """Judges an attack that either succeeds or fails on a row: `hits` of `trials` training rows, and `controls` of
+        `control_trials` hold-out rows.
+        """
+        confidence = self.settings.confidence
+        return self.judge(
+            attacked_rows=trials,
+            success=bound_share(hits, trials, confidence=confidence),
+            baseline=bound_share(controls, control_trials, confidence=confidence),
+            excess=bound_share_difference(hits, trials, controls, control_trials, confidence=confidence),
+            **words,
+        )
+
+    def judge_against_half(self, success: Interval, **words: Any) -> AttackResult:
+        """Judges an attack that achieves 1/2 where it knows nothing of who was trained on."""
+        half = Interval(value=0.5, lower=0.5, upper=0.5)
+        return self.judge(success=success, baseline=half, excess=success.shift(-0.5), **words)
 
 
-@dataclass(frozen=True, kw_only=True)
-class AttackResult:
-    """What an attack achieved on training rows, what on hold-out rows, and the difference.
-
-    `measure` says what the three numbers are; `details` holds more figures, each a JSON value.
-    """
-
-    name: str
-    question: str
-    measure: str
-    attacked_rows: int
-    success: Interval
-    baseline: Interval
-    excess: Interval
-    confidence: float
-    details: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def beats_baseline(self) -> bool:
-        """Whether the excess is above 0 by more than chance: wrong with probability (1 - confidence) / 2."""
-        return self.excess.lower > 0.0
-
-    def describe(self) -> dict[str, Any]:
-        """The result as a JSON document."""
-        return {
-            "name": self.name,
-            "question": self.question,
-            "measure": self.measure,
-            "attacked_rows": self.attacked_rows,
-            "success": asdict(self.success),
-            "baseline": asdict(self.baseline),
-            "excess": asdict(self.excess),
-            "beats_baseline": self.beats_baseline,
-            "false_alarm_rate": (1.0 - self.confidence) / 2.0,
-            "details": dict(self.details),
-        }
-
-
-def judge_shares(
-    game: Game, hits: int, trials: int, controls: int, control_trials: int, *, name: str, question: str, **more: Any
-) -> AttackResult:
-    """What an attack achieved that either succeeds or fails on a row, with intervals of shares.
-
-    `hits` of `trials` training rows, and `controls` of `control_trials` hold-out rows; `more` is `measure`, `details`.
-    """
-    confidence = game.settings.confidence
-    return AttackResult(
-        name=name,
-        question=question,
-        attacked_rows=trials,
-        success=bound_share(hits, trials, confidence=confidence),
-        baseline=bound_share(controls, control_trials, confidence=confidence),
-        excess=bound_share_difference(hits, trials, controls, control_trials, confidence=confidence),
-        confidence=confidence,
-        **more,
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class SkippedAttack:
-    """An attack that could not be played, and why, in one sentence."""
-
-    name: str
-    reason: str
-
-    def describe(self) -> dict[str, Any]:
-        """The attack's name and why it was skipped, as a JSON document."""
-        return {"name": self.name, "skipped": self.reason}
-
-
-Attack = Callable[[Game, np.random.Generator], AttackResult | SkippedAttack]
+Attack = Callable[[Game, np.random.Generator], AttackResult]
+"""Raises `CannotPlayError` for tables that it cannot be played on."""
 
 
 def choose_target(game: Game) -> int | None:

@@ -3,10 +3,8 @@
 import numpy as np
 import numpy.typing as npt
 
-from dpwgan.audit.attacks.base import AttackResult, Game, judge_shares
+from dpwgan.audit.attacks.base import AttackResult, Game
 from dpwgan.evaluate.tables import ComparedTable
-
-NAME = "exact copies"
 
 
 def count_copies(game: Game, rng: np.random.Generator) -> AttackResult:
@@ -14,19 +12,16 @@ def count_copies(game: Game, rng: np.random.Generator) -> AttackResult:
 
     All rows are looked at, cell by cell, numbers as they are written. Copies alone are no leak: rows that many people
     share are copied by any good table, and held-out ones as often.
-    Privacy: NOT private.
     """
     real, synthetic, holdout = (_keys(table) for table in (game.real, game.synthetic, game.holdout))
     copied, by_chance = np.isin(real, synthetic), np.isin(holdout, synthetic)
     keys, inverse, times = np.unique(real, return_inverse=True, return_counts=True)
     alone = times[inverse] == 1
-    return judge_shares(
-        game,
+    return game.judge_shares(
         int(copied.sum()),
         len(real),
         int(by_chance.sum()),
         len(holdout),
-        name=NAME,
         question="Do training rows stand in the synthetic table as they are?",
         measure="share of rows with an equal row in the synthetic table",
         details={

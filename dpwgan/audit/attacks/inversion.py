@@ -1,16 +1,16 @@
 """Model inversion: climbing a classifier trained on the synthetic table back to the rows that it was made from."""
 
-from dataclasses import dataclass
+import warnings
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dpwgan.audit.attacks.base import AttackResult, Game, SkippedAttack, choose_target
-from dpwgan.audit.embedding import MOST_WIDTH, count_width, spread_out
-from dpwgan.audit.intervals import Interval, bound_share
-from dpwgan.audit.neighbours import Points
+from dpwgan.audit.attacks.base import AttackResult, CannotPlayError, Game, choose_target
+from dpwgan.audit.intervals import bound_share
+from dpwgan.audit.points import CATEGORY, MOST_WIDTH, Points, Vectors
+from dpwgan.evaluate.tables import ComparedTable
 
-NAME = "model inversion"
 HIDDEN = (100,)
 STARTS = 50
 STEPS = 30
@@ -23,10 +23,8 @@ _MOST_TRAINED_ON = 20_000
 _MOST_NEAR = 5_000  # rows of a kind and class that a reconstruction may find
 _FEWEST_NEIGHBOURS = 5
 
-Vectors = npt.NDArray[np.float64]
 
-
-def invert_classifier(game: Game, rng: np.random.Generator) -> AttackResult | SkippedAttack:
+def invert_classifier(game: Game, rng: np.random.Generator) -> AttackResult:
     """Reconstructs inputs of each class from a classifier, and looks whether training rows lie nearest to them.
 
     The classifier sees the synthetic table alone. From each of several starts the attacker goes up the probability of a
@@ -35,159 +33,112 @@ def invert_classifier(game: Game, rng: np.random.Generator) -> AttackResult | Sk
     of the time. Each row found counts once, however many reconstructions lead to it.
 
     The paper shows reconstructed faces to a face recogniser; for a table nearness has to stand in for recognition.
-    Privacy: NOT private.
     Raises: UsageError if the target asked for cannot be predicted.
     Source: Fredrikson, Jha, Ristenpart 2015, "Model inversion attacks that exploit confidence information", algorithm
       1, as Triastcyn and Faltings 2019, section 5.4, use it: on a model trained on artificial data.
     """
     target = choose_target(game)
     if target is None:
-        return SkippedAttack(name=NAME, reason="the table has no column of 2 to 50 categories to classify by")
-    if len(game.synthetic.columns) < 2:
-        return SkippedAttack(name=NAME, reason="a table of one column has no inputs to reconstruct")
+        raise CannotPlayError("the table has no column of 2 to 50 categories to classify by")
     inputs = [place for place in range(len(game.synthetic.columns)) if place != target]
-    sizes = tuple(game.synthetic.sizes[place] for place in inputs)
+    if not inputs:
+        raise CannotPlayError("a table of one column has no inputs to reconstruct")
+
+    def read_inputs(table: ComparedTable) -> Points:
+        return game.points(table).keep(inputs)
+
     trained_on = game.draw(game.synthetic, rng, rows=_MOST_TRAINED_ON)
-    labels = trained_on.cells[:, target]
-    width = count_width(_keep(game.points(trained_on), inputs), sizes)
-    if width > MOST_WIDTH:
-        return SkippedAttack(name=NAME, reason=f"the inputs have {width} cells together, more than {MOST_WIDTH}")
+    labels, points = trained_on.cells[:, target], read_inputs(trained_on)
+    if (width := points.parts[-1].stop) > MOST_WIDTH:
+        raise CannotPlayError(f"the inputs have {width} cells together, more than {MOST_WIDTH}")
     if len(np.unique(labels)) < 2:
-        return SkippedAttack(name=NAME, reason="the synthetic table has one class of the target only")
-    layout = _Layout(sizes=sizes, numeric=_keep(game.points(trained_on), inputs).numeric)
-    network = _train(spread_out(_keep(game.points(trained_on), inputs), sizes), labels, rng)
+        raise CannotPlayError("the synthetic table has one class of the target only")
+    model = _train(points.spread_out(), labels, rng)
     found, members = 0, 0
     classes = []
-    for number, label in enumerate(network.classes):
-        sides = [np.flatnonzero(table.cells[:, target] == label) for table in (game.real, game.holdout)]
-        many = min(_MOST_NEAR, *(len(side) for side in sides))
+    for number, label in enumerate(model.classes_):
+        sides = [table.take(np.flatnonzero(table.cells[:, target] == label)) for table in (game.real, game.holdout)]
+        many = min(_MOST_NEAR, *(side.rows for side in sides))
         if not many:
             continue
-        pool = np.concatenate(
-            [
-                spread_out(_keep(game.points(table.take(rng.choice(side, size=many, replace=False))), inputs), sizes)
-                for table, side in zip((game.real, game.holdout), sides, strict=True)
-            ]
-        )
-        nearest = _find_owners(_climb(network, number, layout, rng), pool, rng)
+        drawn = [side.take(rng.choice(side.rows, size=many, replace=False)) for side in sides]
+        pool = np.concatenate([read_inputs(side).spread_out() for side in drawn])
+        nearest = _find_owners(_climb(model, number, points, rng), pool, rng)
         found += len(nearest)
         members += int((nearest < many).sum())
         classes.append({"class_number": int(label), "rows_of_each_kind": many, "rows_found": len(nearest)})
     if found < _FEWEST_NEIGHBOURS:
-        reason = f"reconstructions led to {found} rows of classes that both training and hold-out rows have"
-        return SkippedAttack(name=NAME, reason=reason)
+        raise CannotPlayError(
+            f"reconstructions led to {found} rows of classes that both training and hold-out rows have"
+        )
     tested_on = game.draw(game.holdout, rng, rows=_MOST_NEAR)
-    confidence = game.settings.confidence
-    share = bound_share(members, found, confidence=confidence)
-    return AttackResult(
-        name=NAME,
+    accuracy = float(model.score(read_inputs(tested_on).spread_out(), tested_on.cells[:, target]))
+    return game.judge_against_half(
+        bound_share(members, found, confidence=game.settings.confidence),
         question="Do inputs reconstructed from a classifier of the synthetic table lie nearer to training rows?",
         measure="share of training rows among those nearest to a reconstruction, of as many hold-out rows",
         attacked_rows=found,
-        success=share,
-        baseline=Interval(value=0.5, lower=0.5, upper=0.5),
-        excess=share.shift(-0.5),
-        confidence=confidence,
         details={
             "target": game.synthetic.names[target],
             "classes": classes,
             "reconstructions_of_each_class": STARTS,
             "rows_trained_on": trained_on.rows,
-            "accuracy_on_holdout_rows": network.measure_accuracy(
-                spread_out(_keep(game.points(tested_on), inputs), sizes), tested_on.cells[:, target]
-            ),
+            "accuracy_on_holdout_rows": accuracy,
         },
     )
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Layout:
-    """Where each input column stands in a row that is written out."""
-
-    sizes: tuple[int, ...]
-    numeric: npt.NDArray[np.bool_]
-
-    def project(self, rows: Vectors) -> Vectors:
-        """Moves rows to the nearest that a mixture could have: categories sum to 1, numbers lie in [0, 1]."""
-        start = 0
-        peak = np.sqrt(0.5)
-        for size, numeric in zip(self.sizes, self.numeric, strict=True):
-            if numeric:
-                rows[:, start : start + 2] = np.clip(rows[:, start : start + 2], 0.0, 1.0)
-                start += 2
-            else:
-                rows[:, start : start + size] = peak * _project_to_simplex(rows[:, start : start + size] / peak)
-                start += size
-        return rows
-
-    def draw(self, many: int, rng: np.random.Generator) -> Vectors:
-        """Draws starts, legal rows: every category as likely, numbers evenly over their range, nothing missing."""
-        parts = []
-        for size, numeric in zip(self.sizes, self.numeric, strict=True):
-            if numeric:
-                parts.append(np.column_stack([rng.random(many), np.zeros(many)]))
-            else:
-                parts.append(np.sqrt(0.5) * np.eye(size)[rng.integers(size, size=many)])
-        return np.concatenate(parts, axis=1)
+def _project(rows: Vectors, points: Points) -> Vectors:
+    """Moves rows to the nearest that a mixture could have: categories sum to 1, numbers lie in [0, 1]."""
+    for part, numeric in zip(points.parts, points.numeric, strict=True):
+        own = rows[:, part]
+        rows[:, part] = np.clip(own, 0.0, 1.0) if numeric else CATEGORY * _project_to_simplex(own / CATEGORY)
+    return rows
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Network:
-    """A multilayer perceptron with ReLU layers, as weights."""
-
-    weights: tuple[Vectors, ...]
-    biases: tuple[Vectors, ...]
-    classes: npt.NDArray[np.int32]
-
-    def run(self, rows: Vectors) -> tuple[list[Vectors], Vectors]:
-        """The inputs of every layer, and the probabilities of the classes."""
-        layers = [rows]
-        for weights, biases in zip(self.weights[:-1], self.biases[:-1], strict=True):
-            layers.append(np.maximum(layers[-1] @ weights + biases, 0.0))
-        scores = layers[-1] @ self.weights[-1] + self.biases[-1]
-        if scores.shape[1] == 1:  # two classes have one score, that of the second
-            scores = np.concatenate([np.zeros_like(scores), scores], axis=1)
-        scores -= scores.max(axis=1, keepdims=True)
-        chances = np.exp(scores)
-        return layers, chances / chances.sum(axis=1, keepdims=True)
-
-    def slope(self, rows: Vectors, number: int) -> Vectors:
-        """The gradient, in the inputs, of the log-probability of one class. Shapes: (b, width) both."""
-        layers, chances = self.run(rows)
-        error = -chances
-        error[:, number] += 1.0
-        if self.weights[-1].shape[1] == 1:
-            error = error[:, 1:]
-        for place in range(len(self.weights) - 1, 0, -1):
-            error = (error @ self.weights[place].T) * (layers[place] > 0.0)
-        return np.asarray(error @ self.weights[0].T)
-
-    def measure_accuracy(self, rows: Vectors, labels: npt.NDArray[np.int32]) -> float:
-        """The share of rows whose class is the most probable one."""
-        return float(np.mean(self.classes[self.run(rows)[1].argmax(axis=1)] == labels))
+def _draw_starts(points: Points, rng: np.random.Generator) -> Vectors:
+    """Draws legal rows: every category as likely, numbers evenly over their range, nothing missing."""
+    parts = []
+    for size, numeric in zip(points.sizes, points.numeric, strict=True):
+        if numeric:
+            parts.append(np.column_stack([rng.random(STARTS), np.zeros(STARTS)]))
+        else:
+            parts.append(CATEGORY * np.eye(size)[rng.integers(size, size=STARTS)])
+    return np.concatenate(parts, axis=1)
 
 
-def _train(rows: Vectors, labels: npt.NDArray[np.int32], rng: np.random.Generator) -> _Network:
-    import warnings
-
+def _train(rows: Vectors, labels: npt.NDArray[np.int32], rng: np.random.Generator) -> Any:
+    """A multilayer perceptron with ReLU layers."""
     from sklearn.neural_network import MLPClassifier
 
     model = MLPClassifier(HIDDEN, alpha=1e-5, max_iter=60, random_state=int(rng.integers(1 << 31)))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that it might be trained for longer
-        model.fit(rows, labels)
-    return _Network(weights=tuple(model.coefs_), biases=tuple(model.intercepts_), classes=model.classes_)
+        return model.fit(rows, labels)
 
 
-def _climb(network: _Network, number: int, layout: _Layout, rng: np.random.Generator) -> Vectors:
-    rows = layout.draw(STARTS, rng)
+def _find_slope(model: Any, rows: Vectors, number: int) -> Vectors:
+    """The gradient, in the inputs, of the log-probability of one class. Shapes: (b, width) both."""
+    layers = [rows]
+    for weights, biases in zip(model.coefs_[:-1], model.intercepts_[:-1], strict=True):
+        layers.append(np.maximum(layers[-1] @ weights + biases, 0.0))
+    error = -model.predict_proba(rows)
+    error[:, number] += 1.0
+    error = error[:, -model.coefs_[-1].shape[1] :]  # two classes have one score, that of the second
+    for weights, inputs in zip(model.coefs_[:0:-1], layers[:0:-1], strict=True):
+        error = (error @ weights.T) * (inputs > 0.0)
+    return np.asarray(error @ model.coefs_[0].T)
+
+
+def _climb(model: Any, number: int, points: Points, rng: np.random.Generator) -> Vectors:
+    rows = _draw_starts(points, rng)
     for _ in range(STEPS):
-        unsure = np.flatnonzero(network.run(rows)[1][:, number] < SURE)
+        unsure = np.flatnonzero(model.predict_proba(rows)[:, number] < SURE)
         if not len(unsure):
             break
-        slope = network.slope(rows[unsure], number)
+        slope = _find_slope(model, rows[unsure], number)
         length = np.linalg.norm(slope, axis=1, keepdims=True)
-        rows[unsure] = layout.project(rows[unsure] + STEP_SIZE * slope / np.maximum(length, 1e-12))
+        rows[unsure] = _project(rows[unsure] + STEP_SIZE * slope / np.maximum(length, 1e-12), points)
     return rows
 
 
@@ -208,7 +159,3 @@ def _project_to_simplex(rows: Vectors) -> Vectors:
     last = (ordered - excess / counts > 0.0).sum(axis=1)
     shift = excess[np.arange(len(rows)), last - 1] / last
     return np.asarray(np.maximum(rows - shift[:, None], 0.0))
-
-
-def _keep(points: Points, columns: list[int]) -> Points:
-    return Points(values=points.values[:, columns], numeric=points.numeric[columns])

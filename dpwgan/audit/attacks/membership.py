@@ -3,12 +3,10 @@
 import numpy as np
 import numpy.typing as npt
 
-from dpwgan.audit.attacks.base import FEWEST_ROWS, AttackResult, Game, SkippedAttack
-from dpwgan.audit.intervals import Interval, Scores, bound_area, bound_share, bound_share_difference
-from dpwgan.audit.neighbours import find_nearest
+from dpwgan.audit.attacks.base import FEWEST_ROWS, AttackResult, CannotPlayError, Game
+from dpwgan.audit.intervals import Scores, bound_area, bound_share, bound_share_difference
+from dpwgan.audit.points import find_nearest
 
-DISTANCE = "membership by distance"
-DENSITY_RATIO = "membership by density ratio"
 FALSE_POSITIVE_RATE = 0.01
 
 _SMALLEST_DISTANCE = 1e-3
@@ -18,35 +16,28 @@ _SMALLEST_DISTANCE = 1e-3
 def attack_by_distance(game: Game, rng: np.random.Generator) -> AttackResult:
     """Takes rows for members that lie near a synthetic row: the score is minus the distance to the nearest one.
 
-    Privacy: NOT private.
     Source: Chen, Yu, Zhang, Fritz 2020, "GAN-Leaks", arXiv:1909.03935, section 4.2 (full black-box attack).
     """
     synthetic = game.points(game.synthetic)
     scores = []
     for table in (game.real, game.holdout):
-        distances, _ = find_nearest(game.points(game.draw(table, rng)), synthetic)
-        scores.append(-distances[:, 0].astype(np.float64))
-    return _judge(
-        game,
-        rng,
-        *scores,
-        name=DISTANCE,
-        question="Does a row's nearness to the synthetic rows tell that it was trained on?",
-    )
+        scores.append(-find_nearest(game.points(game.draw(table, rng)), synthetic))
+    question = "Does a row's nearness to the synthetic rows tell that it was trained on?"
+    return _judge(game, rng, *scores, question=question)
 
 
-def attack_by_density_ratio(game: Game, rng: np.random.Generator) -> AttackResult | SkippedAttack:
+def attack_by_density_ratio(game: Game, rng: np.random.Generator) -> AttackResult:
     """Takes rows for members where the synthetic rows are dense and the population is not.
 
     Half of the hold-out rows stand for the population and are not attacked. Densities are those of the nearest
     neighbour, whose ratio is a power of the ratio of distances, so that the power and all constants drop out.
-    Privacy: NOT private.
     Source: van Breugel, Sun, Qian, van der Schaar 2023, "Membership inference attacks against synthetic data through
       overfitting detection" (DOMIAS), arXiv:2302.12580, equation 2; densities by nearest neighbours, not by a flow.
     """
     if game.holdout.rows < 2 * FEWEST_ROWS:
-        reason = f"half of the hold-out rows have to stand for the population, and {game.holdout.rows} are too few"
-        return SkippedAttack(name=DENSITY_RATIO, reason=reason)
+        raise CannotPlayError(
+            f"half of the hold-out rows have to stand for the population, and {game.holdout.rows} are too few"
+        )
     order = rng.permutation(game.holdout.rows)
     half = game.holdout.rows // 2
     population = game.points(game.holdout.take(order[:half]))
@@ -54,33 +45,21 @@ def attack_by_density_ratio(game: Game, rng: np.random.Generator) -> AttackResul
     scores = []
     for table in (game.real, game.holdout.take(order[half:])):
         targets = game.points(game.draw(table, rng))
-        near, usual = (find_nearest(targets, rows)[0][:, 0].astype(np.float64) for rows in (synthetic, population))
+        near, usual = (find_nearest(targets, rows) for rows in (synthetic, population))
         scores.append(np.log(usual + _SMALLEST_DISTANCE) - np.log(near + _SMALLEST_DISTANCE))
-    return _judge(
-        game,
-        rng,
-        *scores,
-        name=DENSITY_RATIO,
-        question="Is a row more probable under the synthetic table than in the population because it was trained on?",
-    )
+    question = "Is a row more probable under the synthetic table than in the population because it was trained on?"
+    return _judge(game, rng, *scores, question=question)
 
 
-def _judge(
-    game: Game, rng: np.random.Generator, members: Scores, others: Scores, *, name: str, question: str
-) -> AttackResult:
+def _judge(game: Game, rng: np.random.Generator, members: Scores, others: Scores, *, question: str) -> AttackResult:
     confidence = game.settings.confidence
-    area = bound_area(members, others, confidence=confidence)
-    return AttackResult(
-        name=name,
+    few_alarms = _measure_few_alarms(members, others, rng, confidence=confidence)
+    return game.judge_against_half(
+        bound_area(members, others, confidence=confidence),
         question=question,
         measure="chance that a training row scores above a hold-out row (area under the ROC curve)",
         attacked_rows=len(members),
-        success=area,
-        baseline=Interval(value=0.5, lower=0.5, upper=0.5),  # of any score that knows nothing of membership
-        excess=area.shift(-0.5),
-        confidence=confidence,
-        details={"holdout_rows_attacked": len(others)}
-        | _measure_few_alarms(members, others, rng, confidence=confidence),
+        details={"holdout_rows_attacked": len(others), **few_alarms},
     )
 
 
@@ -100,11 +79,11 @@ def _measure_few_alarms(
     hits, alarms = int((members > threshold).sum()), int((tried > threshold).sum())
     return {
         "false_positive_rate_aimed_at": FALSE_POSITIVE_RATE,
-        "true_positive_rate": bound_share(hits, len(members), confidence=confidence).describe(),
-        "false_positive_rate": bound_share(alarms, len(tried), confidence=confidence).describe(),
+        "true_positive_rate": bound_share(hits, len(members), confidence=confidence),
+        "false_positive_rate": bound_share(alarms, len(tried), confidence=confidence),
         "true_minus_false_positive_rate": bound_share_difference(
             hits, len(members), alarms, len(tried), confidence=confidence
-        ).describe(),
+        ),
     }
 
 

@@ -15,9 +15,8 @@ import numpy.typing as npt
 from scipy import sparse
 
 from dpwgan.app.planning import RunPlan
-from dpwgan.audit.canaries.one_run import GuessBound, Scores, bound_by_scores
+from dpwgan.audit.canaries.lower_bound import GuessBound, Scores, bound_by_scores
 from dpwgan.audit.canaries.watch import Record, Seen, fit_watched
-from dpwgan.audit.canaries.worlds import Present
 from dpwgan.errors import UsageError
 from dpwgan.marginals.anchor import ONE_WAYS_LABEL
 from dpwgan.marginals.layout import lay_out_attributes
@@ -47,8 +46,6 @@ class RunsBound:
     from_counts: GuessBound | None
     runs: int
     claimed: float
-    delta: float
-    confidence: float
 
 
 def audit_runs(
@@ -72,7 +69,7 @@ def audit_runs(
         raise UsageError("an audit needs one run or more, and canaries beside the rows of the table")
     base = encoded.records - canaries
     looks = _Looks(encoded, base=base, rng=rng)
-    coins: list[Present] = []
+    coins: list[npt.NDArray[np.bool_]] = []
     from_output: list[Scores] = []
     from_counts: list[Scores] = []
     claimed = 0.0
@@ -86,34 +83,28 @@ def audit_runs(
         claimed = ledger.guarantee().epsilon
         coins.append(tossed)
         from_output.append(looks.score(fitted.sample(_ROWS_SEEN * encoded.records, rng=streams.model)))
-        counts = [place for place, seen in enumerate(record.seen) if seen.line == ONE_WAYS_LABEL]
+        counts = [seen for seen in record.seen if seen.line == ONE_WAYS_LABEL]
         anchor = getattr(run_plan.plan.design, "anchor", run_plan.plan.design)
         counted = getattr(anchor, "one_way_plan", None)
         # Counts class by class, or of a prior, are laid out in another way: they are left to the attack on releases.
         if counts and counted is not None and counted.spans == encoded.spans:
-            from_counts.append(
-                score_counts(
-                    record.seen[counts[0]],
-                    encoded,
-                    counted,
-                    stddev=record.noisy[counts[0]].stddev,
-                    canaries=canaries,
-                )
-            )
-    present = np.concatenate(coins)
-    shared: dict[str, Any] = {
-        "delta": run_plan.terms.budget.delta,
-        "rng": rng,
-        # Two attackers on the same runs: each is wrong half as often.
-        "failure_probability": failure_probability / (2 if from_counts else 1),
-    }
+            from_counts.append(score_counts(counts[0], encoded, counted, canaries=canaries))
+
+    def bound(scores: list[Scores]) -> GuessBound:
+        return bound_by_scores(
+            np.concatenate(scores),
+            np.concatenate(coins),
+            delta=run_plan.terms.budget.delta,
+            # Two attackers on the same runs: each is wrong half as often.
+            failure_probability=failure_probability / (2 if from_counts else 1),
+            rng=rng,
+        )
+
     return RunsBound(
-        from_output=bound_by_scores(np.concatenate(from_output), present, **shared),
-        from_counts=bound_by_scores(np.concatenate(from_counts), present, **shared) if from_counts else None,
+        from_output=bound(from_output),
+        from_counts=bound(from_counts) if from_counts else None,
         runs=runs,
         claimed=claimed,
-        delta=run_plan.terms.budget.delta,
-        confidence=1.0 - failure_probability,
     )
 
 
@@ -151,7 +142,7 @@ class _Looks:
         return np.where(values[found] == wanted, counts[found], 0).astype(np.float64)
 
     def _join(self, rows: Cells, look: tuple[int, ...]) -> Cells:
-        """Gives each row one number for its cells in the attributes of a look; whole numbers wrap around."""
+        """One number for each row's cells in the attributes of a look; whole numbers wrap around."""
         key = np.zeros(len(rows), np.int64)
         for attribute in look:
             key = (key + rows[:, attribute] + 1) * _MIX
@@ -159,7 +150,7 @@ class _Looks:
 
 
 def find_buckets(encoded: EncodedTable) -> Cells:
-    """Gives every row's cell in each attribute, numbers in a hundred buckets. Shapes: (n, attributes)."""
+    """Every row's cell in each attribute, numbers in a hundred buckets. Shapes: (n, attributes)."""
     columns = []
     for attribute in lay_out_attributes(encoded.spans):
         cells = attribute.find_cells(encoded)
@@ -185,12 +176,12 @@ def locate_one_ways(encoded: EncodedTable, plan: OneWayPlan) -> sparse.csr_matri
     return sparse.csr_matrix((ones, (rows, located.ravel())), shape=(len(located), start))
 
 
-def score_counts(seen: Seen, encoded: EncodedTable, plan: OneWayPlan, *, stddev: float, canaries: int) -> Scores:
+def score_counts(seen: Seen, encoded: EncodedTable, plan: OneWayPlan, *, canaries: int) -> Scores:
     """Scores the canaries by the noisy one-way counts: the best linear guess of each coin, given all counts.
 
     What the rows beside the canaries add is known and taken off; where canaries share cells, their parts are told
     apart as far as the noise lets them.
-    Shapes: (canaries,). Units: `stddev`, of the counts' noise, in counts.
+    Shapes: (canaries,).
     """
     base = np.arange(encoded.records) < encoded.records - canaries
     tables = count_one_ways(encoded.take(base), plan)
@@ -198,5 +189,5 @@ def score_counts(seen: Seen, encoded: EncodedTable, plan: OneWayPlan, *, stddev:
     located = locate_one_ways(encoded.take(~base), plan)
     rest = seen.released * seen.sensitivity - known - np.asarray(located.sum(axis=0)).ravel() / 2
     shared = np.asarray((located @ located.T).todense())
-    scores: Scores = np.linalg.solve(shared / 4 + stddev**2 * np.eye(canaries), located @ rest / 4)
+    scores: Scores = np.linalg.solve(shared / 4 + seen.noisy.stddev**2 * np.eye(canaries), located @ rest / 4)
     return scores

@@ -6,19 +6,18 @@ Privacy: NOT private. It fits the method to the private table several times, eac
 
 import argparse
 from collections.abc import Mapping
-from pathlib import Path
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
-from dpwgan.app.cli import check_seed, refuse_overwriting
+from dpwgan.app.commands import Command
 from dpwgan.app.config import TRAINING_OPTIONS, SynthesisConfig, read_delta, read_epsilon
 from dpwgan.app.logs import LOGGER
 from dpwgan.app.planning import RunPlan, plan_run
 from dpwgan.audit.canaries.black_box import RunsBound, audit_runs
-from dpwgan.audit.canaries.one_run import GuessBound
+from dpwgan.audit.canaries.watch import add_canaries
 from dpwgan.audit.canaries.white_box import WhiteBoxBound, audit_releases
-from dpwgan.audit.canaries.worlds import add_canaries
 from dpwgan.audit.inputs import show
 from dpwgan.errors import UsageError
 from dpwgan.evaluate.tables import discover_schema
@@ -28,7 +27,6 @@ from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.reader import open_table
 from dpwgan.table.schema import Schema
 from dpwgan.table.specs import read_specs
-from dpwgan.table.writer import check_writable
 
 CANARIES = 200
 RUNS = 2
@@ -50,34 +48,37 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--epsilon", metavar="E", required=True, help="the budget of the runs that are audited")
     parser.add_argument("--delta", metavar="D", help="as for a run (default 1/n^2)")
     parser.add_argument("--codebook", metavar="FILE", help="the codebook that the specs refer to")
-    parser.add_argument(
-        "--canaries", metavar="M", type=int, default=CANARIES, help=f"rows put into the table (default {CANARIES})"
-    )
-    parser.add_argument(
-        "--runs",
-        metavar="R",
-        type=int,
-        default=RUNS,
-        help=f"runs in which canaries come and go by the toss of a coin; 0 for none (default {RUNS})",
-    )
+    canaries = f"rows put into the table (default {CANARIES})"
+    parser.add_argument("--canaries", metavar="M", type=int, default=CANARIES, help=canaries)
+    runs = f"runs in which canaries come and go by the toss of a coin; 0 for none (default {RUNS})"
+    parser.add_argument("--runs", metavar="R", type=int, default=RUNS, help=runs)
     parser.add_argument("--threads", metavar="N", type=int, help="threads to use (default: all)")
     parser.add_argument("--json", metavar="FILE", help="write every figure as JSON; - for stdout")
-    parser.add_argument(
-        "--seed", metavar="N", type=int, help="of canaries, coins and noise, for tests (default: never the same)"
-    )
+    seed = "of canaries, coins and noise, for tests (default: never the same)"
+    parser.add_argument("--seed", metavar="N", type=int, help=seed)
     parser.add_argument("--quiet", action="store_true", help="say only what went wrong on stderr")
     training = parser.add_argument_group("training, as for a run")
     for option in _SETTINGS:
         training.add_argument("--" + option.name, dest=option.key, help=option.help, metavar=option.metavar)
 
 
+def check(arguments: argparse.Namespace) -> None:
+    """Raises: UsageError for numbers and files that cannot be acted on."""
+    if not (arguments.data and arguments.specs):
+        raise UsageError("DATA and SPECS must not be empty")
+    if arguments.data == "-":
+        raise UsageError("DATA is read twice where specs leave lists of cells to it; it cannot be stdin")
+    if arguments.canaries < 1 or arguments.runs < 0:
+        raise UsageError("--canaries must be at least 1 and --runs at least 0")
+    if arguments.runs and arguments.runs * arguments.canaries < 2:
+        raise UsageError("guesses need two canaries or more, in all runs together")
+
+
 def run(arguments: argparse.Namespace) -> None:
     """Audits a method on a table with canaries, and writes the bounds.
 
-    Privacy: NOT private.
     Raises: AuditError if part of what was reserved was not seen; else the errors of dpwgan.errors.
     """
-    _check(arguments)
     config = SynthesisConfig(
         epsilon=read_epsilon(arguments.epsilon),
         delta=None if arguments.delta is None else read_delta(arguments.delta),
@@ -89,9 +90,8 @@ def run(arguments: argparse.Namespace) -> None:
         },
         threads=arguments.threads,
     )
-    codebook = None if arguments.codebook is None else Path(arguments.codebook)
     LOGGER.info("reading the table")
-    schema = discover_schema(arguments.data, read_specs(arguments.specs, codebook=codebook))
+    schema = discover_schema(arguments.data, read_specs(arguments.specs, codebook=arguments.codebook))
     rng = np.random.default_rng(arguments.seed)
     encoded = add_canaries(read_encoded(arguments.data, schema), canaries=arguments.canaries, rng=rng)
     # The relation is zero-out: a canary that is out is a null record, and n stays the same.
@@ -110,21 +110,6 @@ def run(arguments: argparse.Namespace) -> None:
     show(arguments, document, write_lines(document))
 
 
-def _check(arguments: argparse.Namespace) -> None:
-    if not (arguments.data and arguments.specs):
-        raise UsageError("DATA and SPECS must not be empty")
-    if arguments.data == "-":
-        raise UsageError("DATA is read twice where specs leave lists of cells to it; it cannot be stdin")
-    if arguments.canaries < 1 or arguments.runs < 0:
-        raise UsageError("--canaries must be at least 1 and --runs at least 0")
-    if arguments.runs and arguments.runs * arguments.canaries < 2:
-        raise UsageError("guesses need two canaries or more, in all runs together")
-    check_seed(arguments.seed)
-    refuse_overwriting("--json", arguments.json, read=(arguments.data, arguments.specs, arguments.codebook))
-    if arguments.json is not None:
-        check_writable(arguments.json)
-
-
 def read_encoded(path: str, schema: Schema) -> EncodedTable:
     """Reads the private table as a method sees it. Raises: as `open_table`; DataError for an illegal cell."""
     table = open_table(path, schema)
@@ -135,9 +120,12 @@ def describe(
     run_plan: RunPlan, shown: WhiteBoxBound, guessed: RunsBound | None, *, canaries: int, seed: int | None
 ) -> dict[str, Any]:
     """Puts everything into one JSON document, in which the guarantee is null."""
+    guesses: dict[str, Any] | None = None
     found = [shown.found]
     if guessed is not None:
-        found += [bound.found for bound in (guessed.from_output, guessed.from_counts) if bound is not None]
+        attackers = {"from_output": guessed.from_output, "from_one_way_counts": guessed.from_counts}
+        guesses = {"runs": guessed.runs} | {name: bound and asdict(bound) for name, bound in attackers.items()}
+        found += [bound.found for bound in attackers.values() if bound is not None]
     return {
         "command": "canaries",
         "kind": "lower bound",
@@ -155,44 +143,13 @@ def describe(
         "confidence_of_each_attacker": CONFIDENCE,
         "largest_bound": max(found),
         "passes_the_claim": shown.passes_the_claim or max(found) > shown.claimed,
-        "releases": {
-            "found": shown.found,
-            "lines": [
-                {
-                    "label": line.label,
-                    "releases": line.count,
-                    "influence": line.influence,
-                    "noise_multiplier_claimed": line.claimed_noise,
-                    "noise_multiplier_measured_at_most": line.measured_noise,
-                    "claimed_epsilon": line.claimed,
-                    "found": line.found,
-                    "passes_the_claim": line.passes_the_claim,
-                }
-                for line in shown.lines
-            ],
-        },
-        "guesses": None
-        if guessed is None
-        else {
-            "runs": guessed.runs,
-            "from_output": _describe_guesses(guessed.from_output),
-            "from_one_way_counts": None if guessed.from_counts is None else _describe_guesses(guessed.from_counts),
-        },
-    }
-
-
-def _describe_guesses(bound: GuessBound) -> dict[str, Any]:
-    return {
-        "found": bound.found,
-        "found_if_all_were_right": bound.most,
-        "right": bound.correct,
-        "guesses": bound.guesses,
-        "canaries": bound.canaries,
+        "releases": {"found": shown.found, "lines": [asdict(line) for line in shown.lines]},
+        "guesses": guesses,
     }
 
 
 def write_lines(document: Mapping[str, Any]) -> list[str]:
-    """Gives the lines of text for the terminal."""
+    """The lines of text for the terminal."""
     lines = [
         f"{document['method']}: the claim is epsilon {document['claimed_epsilon']:.4f} at delta "
         f"{document['delta']:.3g} ({document['neighbours']}, {document['accountant']}), for {document['records']} "
@@ -224,10 +181,19 @@ def write_lines(document: Mapping[str, Any]) -> list[str]:
 
 
 def write_line(line: Mapping[str, Any]) -> str:
-    """Gives the text of one line of the ledger."""
-    found = "-" if line["found"] is None else f"{line['found']:.3f}"
-    said = "  <- passes its claim" if line["passes_the_claim"] else ""
-    if line["found"] is None:
-        said = "  seen, not bounded"
+    """The text of one line of the ledger."""
+    found, said = "-", "  seen, not bounded"
+    if line["found"] is not None:
+        found, said = f"{line['found']:.3f}", "  <- passes its claim" if line["passes_the_claim"] else ""
     label = f"{line['label']}, {line['releases']} times"
     return f"  {label:<50}{found:>8}{line['claimed_epsilon']:>9.3f}{said}"
+
+
+COMMAND = Command(
+    usage="DATA SPECS --epsilon E [options]",
+    summary="train with and without canaries, and bound a method's epsilon from below",
+    add_arguments=add_arguments,
+    check=check,
+    run=run,
+    reads=("DATA", "SPECS", "--codebook"),
+)

@@ -1,4 +1,4 @@
-"""Lower bounds on epsilon from what an attacker got right. Numbers in, numbers out: no rows, no randomness.
+"""Lower bounds on epsilon from what an attacker got right. Numbers in, numbers out: no rows.
 
 Each bound is right with the stated confidence if the mechanism is what it claims to be: a mechanism that is
 (epsilon, delta)-DP gives a bound above its epsilon with `failure_probability` at most.
@@ -6,9 +6,11 @@ Each bound is right with the stated confidence if the mechanism is what it claim
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from scipy import special, stats
 
 from dpwgan.errors import UsageError
@@ -16,6 +18,12 @@ from dpwgan.privacy.accountants.amortized import gaussian_epsilon
 
 MOST_EPSILON = 50.0
 """Bounds end here: above it a table is as good as published, and the numbers behind it are tails of tails."""
+
+SHARES_GUESSED = (0.02, 0.1, 0.4, 1.0)
+"""Parts of the canaries that are guessed for. Fixed beforehand; the best is taken, and its chance of being wrong paid
+for four times."""
+
+Scores = npt.NDArray[np.float64]
 
 _BISECTIONS = 50
 _MOST_SIGNAL = 5.0
@@ -65,17 +73,74 @@ def bound_by_guesses(correct: int, *, guesses: int, canaries: int, delta: float,
 
     Source: as `p_value_of_guesses`; Lemma 4.7 there turns the p-value into the bound.
     """
+
+    def is_too_unlikely(epsilon: float) -> bool:
+        p_value = p_value_of_guesses(correct, guesses=guesses, canaries=canaries, epsilon=epsilon, delta=delta)
+        return p_value <= failure_probability
+
     low, high = 0.0, MOST_EPSILON
-    numbers = {"guesses": guesses, "canaries": canaries, "delta": delta}
-    if p_value_of_guesses(correct, epsilon=low, **numbers) > failure_probability:  # type: ignore[arg-type]
+    if not is_too_unlikely(low):
         return 0.0
     for _ in range(_BISECTIONS):
         middle = (low + high) / 2
-        if p_value_of_guesses(correct, epsilon=middle, **numbers) <= failure_probability:  # type: ignore[arg-type]
-            low = middle
-        else:
-            high = middle
+        low, high = (middle, high) if is_too_unlikely(middle) else (low, middle)
     return low
+
+
+@dataclass(frozen=True, kw_only=True)
+class GuessBound:
+    """A lower bound on epsilon from right guesses, and what it would be had every guess been right.
+
+    Privacy: a private statistic, not covered by epsilon.
+    """
+
+    found: float
+    found_if_all_were_right: float
+    right: int
+    guesses: int
+    canaries: int
+
+
+def bound_by_scores(
+    scores: Scores,
+    present: npt.NDArray[np.bool_],
+    *,
+    delta: float,
+    failure_probability: float,
+    rng: np.random.Generator,
+) -> GuessBound:
+    """Guesses which of many canaries were in the table, and bounds epsilon from below, whatever the noise is like.
+
+    Each canary is in the table or null by the toss of a coin, all of them by themselves, in one run or a few. Guessed
+    is "in" for the highest scores and "out" for the lowest, and nothing for those between.
+    Shapes: `scores` and `present` (canaries,), of all runs together. Ties are broken by `rng`, never by the order,
+    which may hang together with the coins.
+    Raises: UsageError for fewer than two canaries.
+    Source: Steinke, Nasr, Jagielski 2023, arXiv:2305.08846, Algorithm 1.
+    """
+    canaries = len(scores)
+    if canaries < 2:
+        raise UsageError("guesses need two canaries or more")
+    order = np.lexsort((rng.random(canaries), scores))
+
+    def bound(right: int, guesses: int) -> float:
+        chance = failure_probability / len(SHARES_GUESSED)
+        return bound_by_guesses(right, guesses=guesses, canaries=canaries, delta=delta, failure_probability=chance)
+
+    bounds = []
+    for share in SHARES_GUESSED:
+        each = max(1, math.floor(share * canaries / 2))
+        right = int(np.count_nonzero(present[order[-each:]])) + int(np.count_nonzero(~present[order[:each]]))
+        bounds.append(
+            GuessBound(
+                found=bound(right, 2 * each),
+                found_if_all_were_right=bound(2 * each, 2 * each),
+                right=right,
+                guesses=2 * each,
+                canaries=canaries,
+            )
+        )
+    return max(reversed(bounds), key=lambda one: one.found)  # of equal ones that of more guesses
 
 
 def bound_stddev(sum_of_squares: float, *, samples: int, failure_probability: float) -> float:
@@ -89,7 +154,7 @@ def bound_stddev(sum_of_squares: float, *, samples: int, failure_probability: fl
 
 
 def epsilon_of_signals(signals: Sequence[Signal], *, delta: float) -> float:
-    """Gives an epsilon that the signals together certainly pass: below the exact one, by a few thousandths at most.
+    """An epsilon that the signals together certainly pass: below the exact one, by a few thousandths at most.
 
     Releases in which the canary always takes part add up to one Gaussian, whose epsilon is known exactly. The others
     are composed by privacy loss distributions whose losses are rounded down. A signal above 5 stddevs

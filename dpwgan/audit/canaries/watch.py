@@ -1,7 +1,11 @@
-"""What an attacker sees who is shown every release: noisy counts and noisy sums of gradients, one after another.
+"""Rows that the auditor puts in, and what an attacker sees who is shown every release: noisy counts and noisy sums of
+gradients, one after another.
 
 The auditor stands at the ledger's door and also sees each before its noise, so that it can say how far one canary moves
 it and what the noise is. Nothing here changes a release, but for a replay, whose noise is that of an earlier run.
+
+Under the tool's default relation a canary that is out is a null record, which no table of a custodian holds: a run is
+handed the rows that are not null, and the number of rows that it was planned for stays what it is, which is public.
 """
 
 from collections import Counter
@@ -15,6 +19,7 @@ import numpy.typing as npt
 
 from dpwgan.app.planning import RunPlan
 from dpwgan.errors import DpwganError
+from dpwgan.marginals.layout import lay_out_attributes
 from dpwgan.methods.base import Run
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.noise_source import NoiseSource
@@ -28,14 +33,38 @@ MakeSource = Callable[..., NoiseSource]
 """Makes the source of a run's noise of its streams `noise` and `batches`: `NoiseSource` itself, or a broken one."""
 
 
+def add_canaries(encoded: EncodedTable, *, canaries: int, rng: np.random.Generator) -> EncodedTable:
+    """Appends rows of which every cell is any legal one, with the same probability: unlike rows of a real table.
+
+    Privacy: made of public facts and `rng`.
+    """
+    drawn = EncodedTable(
+        codes=np.zeros((canaries, encoded.codes.shape[1]), np.int32),
+        numbers=np.zeros((canaries, encoded.numbers.shape[1]), np.float32),
+        spans=encoded.spans,
+    )
+    for attribute in lay_out_attributes(encoded.spans):
+        attribute.put_cells(rng.integers(0, attribute.cells, canaries), into=drawn)
+    return EncodedTable(
+        codes=np.concatenate([encoded.codes, drawn.codes]),
+        numbers=np.concatenate([encoded.numbers, drawn.numbers]),
+        spans=encoded.spans,
+    )
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Seen:
-    """An array that was released. Units: `exact` and `released` are in sensitivities of the release."""
+    """An array that was released. Units: `exact`, `released` and `noise` are in sensitivities of the release."""
 
     line: str
     sensitivity: float
     exact: Numbers
-    released: Numbers
+    noisy: Noisy
+
+    @property
+    def released(self) -> Numbers:
+        """All numbers after the noise."""
+        return _flatten(self.noisy.values, self.sensitivity)
 
     @property
     def noise(self) -> Numbers:
@@ -66,7 +95,6 @@ class Record:
         """Watches from now on. `canary`: the row whose influence on critic steps is measured; None for no steps."""
         self.watched_row = canary
         self.seen: list[Seen] = []
-        self.noisy: list[Noisy] = []
         self.selections: list[Any] = []
         self.steps: list[Step] = []
         self.sizes: list[int] = []
@@ -76,10 +104,10 @@ class Record:
     def on_release(self, release: Release, *, exact: Sequence[npt.NDArray[Any]], noisy: Sequence[Noisy]) -> None:
         """Keeps arrays that were released, before and after the noise."""
         self.times[release.label] += 1
-        self.noisy += noisy
+        sensitivity = release.sensitivity
         for before, after in zip(exact, noisy, strict=True):
-            flat = [np.asarray(part, np.float64).ravel() / release.sensitivity for part in (before, after.values)]
-            self.seen.append(Seen(line=release.label, sensitivity=release.sensitivity, exact=flat[0], released=flat[1]))
+            flat = _flatten(before, sensitivity)
+            self.seen.append(Seen(line=release.label, sensitivity=sensitivity, exact=flat, noisy=after))
 
     def on_selection(self, release: Release, *, exact: Any, chosen: Any) -> None:
         """Keeps what was selected."""
@@ -104,7 +132,7 @@ class ReplayEnded(Exception):
 
 
 class Replay(NoiseSource):
-    """Gives what an earlier run released once more, and keeps what would have been given noise this time.
+    """What an earlier run released, once more; it keeps what would have been given noise this time.
 
     Two worlds with one history: whatever differs before the noise is the influence of the rows that differ. Raises
     `ReplayEnded` where the record ends or a critic begins.
@@ -117,19 +145,19 @@ class Replay(NoiseSource):
         self.exact: list[Numbers] = []
 
     def add_noise(self, release: Release, exact: npt.NDArray[Any]) -> Noisy:
-        """Gives what was released. Raises: DpwganError, an internal error, if something else was; ReplayEnded."""
+        """What was released. Raises: DpwganError, an internal error, if something else was; ReplayEnded."""
         if len(self.exact) == len(self._record.seen):
             raise DpwganError("Internal error: a replayed run released more.")
-        known, noisy = self._record.seen[len(self.exact)], self._record.noisy[len(self.exact)]
-        if known.line != release.label or np.shape(noisy.values) != np.shape(exact):
+        known = self._record.seen[len(self.exact)]
+        if known.line != release.label or np.shape(known.noisy.values) != np.shape(exact):
             raise DpwganError("Internal error: a replayed run took another way.")
-        self.exact.append(np.asarray(exact, np.float64).ravel() / release.sensitivity)
+        self.exact.append(_flatten(exact, release.sensitivity))
         if len(self.exact) == len(self._record.seen):
             raise ReplayEnded
-        return noisy
+        return known.noisy
 
     def select(self, release: Release, scores: npt.ArrayLike) -> int:
-        """Gives what was selected."""
+        """What was selected."""
         return int(next(self._selections))
 
     def draw_batch(self, release: Release, records: int) -> npt.NDArray[np.int64]:
@@ -158,7 +186,7 @@ def fit_watched(encoded: EncodedTable, run_plan: RunPlan, *, ledger: Ledger, mod
 def replay(
     encoded: EncodedTable, run_plan: RunPlan, record: Record, *, model: np.random.Generator, streams: Streams
 ) -> list[Numbers]:
-    """Gives what another table, of the same history, would have had noise added to. Units: sensitivities.
+    """What another table, of the same history, would have had noise added to. Units: sensitivities.
 
     Privacy: private numbers. Raises: DpwganError, an internal error, if the run took another way.
     """
@@ -168,6 +196,11 @@ def replay(
     if len(source.exact) != len(record.seen):
         raise DpwganError("Internal error: a replayed run released less.")
     return source.exact
+
+
+def _flatten(values: npt.NDArray[Any], sensitivity: float) -> Numbers:
+    """All numbers of an array, in sensitivities."""
+    return np.asarray(values, np.float64).ravel() / sensitivity
 
 
 def _add_squares(numbers: Numbers, sizes: Sequence[int]) -> Numbers:

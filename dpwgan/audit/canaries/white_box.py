@@ -31,29 +31,26 @@ from dpwgan.privacy.randomness import make_streams
 from dpwgan.privacy.release import Release
 from dpwgan.table.encoded import EncodedTable
 
+_LEAST_STDDEV = 1e-9
+
 
 @dataclass(frozen=True, kw_only=True)
 class LineBound:
     """One line of the ledger: what it claims and what was measured.
 
-    Units: `claimed_noise` and `measured_noise` are stddevs over sensitivities, the latter an upper bound; `influence`
-    is the largest influence of the canary in one release, in sensitivities. `claimed` and `found` are epsilons of the
-    line by itself, at the claim's delta. The four that are measured are None for a line that was seen and is not
-    bounded.
+    Units: noise multipliers are stddevs over sensitivities; `influence` is the largest influence of the canary in one
+    release, in sensitivities. `claimed_epsilon` and `found` are epsilons of the line by itself, at the claim's delta.
+    What is measured is None for a line that was seen and is not bounded.
     """
 
     label: str
-    count: int
-    claimed: float
-    claimed_noise: float | None = None
-    measured_noise: float | None = None
+    releases: int
     influence: float | None = None
+    noise_multiplier_claimed: float | None = None
+    noise_multiplier_measured_at_most: float | None = None
+    claimed_epsilon: float
     found: float | None = None
-
-    @property
-    def passes_the_claim(self) -> bool:
-        """Whether more was measured than the line may cost."""
-        return self.found is not None and self.found > self.claimed
+    passes_the_claim: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +63,6 @@ class WhiteBoxBound:
     found: float
     claimed: float
     delta: float
-    confidence: float
     lines: tuple[LineBound, ...]
 
     @property
@@ -135,46 +131,40 @@ def bound_record(
     signals: list[Signal] = []
     bounds: list[LineBound] = []
     for release in releases:
-        event, alternative = release.event, 0.0
+        alternative = 0.0
         claimed_alone = replace(choice.terms, other_charges=()).get_epsilon(choice.accountant, [release.charge])
-        line = LineBound(label=release.label, count=record.times[release.label], claimed=claimed_alone)
-        if isinstance(event, PoissonGaussian):
-            signal, noise, influence, alternative = _measure_steps(record, event, share=share, delta=delta)
+        line = LineBound(label=release.label, releases=record.times[release.label], claimed_epsilon=claimed_alone)
+        if isinstance(release.event, PoissonGaussian):
+            signal, noise, influence, alternative = _measure_steps(record, release.event, share=share, delta=delta)
         elif release.label in noisy:
-            places = [place for place, seen in enumerate(record.seen) if seen.line == release.label]
-            signal, noise, influence = _measure_releases(
-                [record.seen[place] for place in places], [influences[place] for place in places], share=share
-            )
+            own = [pair for pair in zip(record.seen, influences, strict=True) if pair[0].line == release.label]
+            signal, noise, influence = _measure_releases(*zip(*own, strict=True), share=share)
         else:
             bounds.append(line)  # a selection
             continue
         signals.append(signal)
+        line_found = max(alternative, epsilon_of_signals([signal], delta=delta))
         bounds.append(
             replace(
                 line,
-                claimed_noise=release.stddev / release.sensitivity,
-                measured_noise=noise,
                 influence=influence,
-                found=max(alternative, epsilon_of_signals([signal], delta=delta)),
+                noise_multiplier_claimed=release.stddev / release.sensitivity,
+                noise_multiplier_measured_at_most=noise,
+                found=line_found,
+                passes_the_claim=line_found > claimed_alone,
             )
         )
     # A line by itself is part of the run: its bound is one of the run.
     found = max((line.found for line in bounds if line.found is not None), default=0.0)
     if len(signals) > 1:
         found = max(found, epsilon_of_signals(signals, delta=delta))
-    return WhiteBoxBound(
-        found=found,
-        claimed=claimed,
-        delta=delta,
-        confidence=1.0 - failure_probability,
-        lines=tuple(bounds),
-    )
+    return WhiteBoxBound(found=found, claimed=claimed, delta=delta, lines=tuple(bounds))
 
 
 def _measure_releases(
     releases: Sequence[Seen], influences: Sequence[Numbers], *, share: float
 ) -> tuple[Signal, float, float]:
-    """Bounds a line of releases on all rows. Gives the signal in all, the noise's stddev and the largest influence.
+    """Bounds a line of releases on all rows. Returns the signal in all, the noise's stddev and the largest influence.
 
     The larger of two signals: that of the releases as they are, and that of the differences of the first and second,
     third and fourth of equal size, where noise that is used twice drops out.
@@ -199,9 +189,6 @@ def _measure_releases(
     of_difference = bound_stddev(squares, samples=samples, failure_probability=share)
     signal = max(signal, math.sqrt(moved) / max(of_difference, _LEAST_STDDEV))
     return Signal(signal, 1.0, 1), stddev, max(float(np.linalg.norm(part)) for part in influences)
-
-
-_LEAST_STDDEV = 1e-9
 
 
 def _measure_steps(

@@ -6,6 +6,7 @@ characters that do not print, and cut to a length that fits.
 Privacy: NOT private. What is drawn here are exact statistics of the real rows.
 """
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -93,15 +94,9 @@ def draw_scale(
     """
     left, right, line = 8.0, WIDTH - 8.0, 18.0
     parts = [_path("axis", f"M{left} {line}H{right}")]
-
-    def at(value: float) -> float:
-        return left + (right - left) * scale.place(value)
-
-    if floor is not None:
-        parts.append(draw_mark("floor", x=at(floor), y=line))
-    if ceiling is not None:
-        parts.append(draw_mark("ceiling", x=at(ceiling), y=line))
-    parts.append(draw_mark("synthetic", x=at(synthetic), y=line))
+    for name, value in (("floor", floor), ("ceiling", ceiling), ("synthetic", synthetic)):
+        if value is not None:
+            parts.append(draw_mark(name, x=left + (right - left) * scale.place(value), y=line))
     parts += [_text(left, 42, ends[0]), _text(right, 42, ends[1], "small end")]
     return _figure(parts, height=47, says=says)
 
@@ -110,17 +105,15 @@ def draw_mark(name: str, *, x: float, y: float) -> Markup:
     """Draws the mark of a table on a scale; the shapes differ, so that no colour is needed to tell them apart."""
     if name == "synthetic":
         return Markup('<circle class="mark synthetic" cx="{:.1f}" cy="{:.1f}" r="6"/>').format(x, y)
-    if name == "floor":
-        return Markup('<path class="mark floor" d="M{:.1f} {:.1f}l6 9h-12z"/>').format(x, y + 1)
-    return Markup('<path class="mark ceiling" d="M{:.1f} {:.1f}l6 -9h-12z"/>').format(x, y - 1)
+    down = 1 if name == "floor" else -1
+    return _path(f"mark {name}", f"M{x:.1f} {y + down:.1f}l6 {9 * down}h-12z")
 
 
 def draw_mark_alone(name: str) -> Markup:
     """Draws a mark for a legend, hidden from screen readers: the words beside it say the same."""
-    body = draw_mark(name, x=8, y={"synthetic": 8, "floor": 3, "ceiling": 13}[name])
-    return Markup('<svg class="key" viewBox="0 0 16 16" width="16" height="16" aria-hidden="true">{}</svg>').format(
-        body
-    )
+    mark = draw_mark(name, x=8, y={"synthetic": 8, "floor": 3, "ceiling": 13}[name])
+    form = '<svg class="key" viewBox="0 0 16 16" width="16" height="16" aria-hidden="true">{}</svg>'
+    return Markup(form).format(mark)
 
 
 def draw_bars(
@@ -133,13 +126,14 @@ def draw_bars(
     Units: shares of all rows.
     """
     row = 27.0
-    longest = max(len(printable(label, most=14)) for label in [*labels, *(rest or ())[:1]])
+    rows = list(zip(labels, real.tolist(), synthetic.tolist(), strict=True))
+    listed = [*rows, rest] if rest else rows
+    longest = max(len(printable(label, most=14)) for label, _, _ in listed)
     left = min(104.0, 14.0 + 7.5 * longest)  # a label is about that wide
     room = WIDTH - left - 96.0
     most = max(float(real.max(initial=0.0)), float(synthetic.max(initial=0.0)), 1e-12)
-    rows = list(zip(labels, real.tolist(), synthetic.tolist(), strict=True))
     parts = []
-    for place, (label, ours, theirs) in enumerate([*rows, rest] if rest else rows):
+    for place, (label, ours, theirs) in enumerate(listed):
         y = place * row
         parts.append(_text(left - 6, y + 15, printable(label, most=14), "end", title=label))
         for name, share, top in (("real", ours, 3.0), ("synthetic", theirs, 12.5)):
@@ -147,7 +141,7 @@ def draw_bars(
                 parts.append(_rect(f"bar {name}", left, y + top, room * share / most, 8.5))
         parts.append(_text(WIDTH, y + 15, f"{percent(ours)} / {percent(theirs)}", "end small"))
     parts.append(_path("axis", f"M{left} 0V{len(rows) * row:.1f}"))
-    return _figure(parts, height=(len(rows) + bool(rest)) * row + 2, says=says)
+    return _figure(parts, height=len(listed) * row + 2, says=says)
 
 
 def draw_profile(
@@ -214,19 +208,14 @@ def draw_heat_map(matrix: Shares, names: Sequence[str], *, difference: bool, say
     left, top = (104.0, 16.0) if named else (26.0, 16.0)
     side = (WIDTH - left) / count
     shades: dict[str, list[str]] = {}
-    for row in range(count):
+    for row, values in enumerate(matrix.tolist()):
+        values[row] = np.nan
         start = 0
-        row_shades = [
-            "" if column == row else _shade(float(matrix[row, column]), difference=difference)
-            for column in range(count)
-        ]
-        while start < count:  # equal neighbours are one rectangle
-            stop = start + 1
-            while stop < count and row_shades[stop] == row_shades[start]:
-                stop += 1
-            if row_shades[start]:
-                shades.setdefault(row_shades[start], []).append(f"M{start} {row}h{stop - start}v1h-{stop - start}z")
-            start = stop
+        for shade, run in itertools.groupby(_shade(value, difference=difference) for value in values):
+            length = len(list(run))  # equal neighbours are one rectangle
+            if shade:
+                shades.setdefault(shade, []).append(f"M{start} {row}h{length}v1h-{length}z")
+            start += length
     parts = [
         _rect("field", left, top, side * count, side * count),
         Markup('<g transform="translate({} {}) scale({:.4f})" shape-rendering="crispEdges">').format(left, top, side),
@@ -279,8 +268,7 @@ def _shade(value: float, *, difference: bool) -> str:
 def _outline(heights: Sequence[float], *, left: float, bottom: float, width: float) -> str:
     """The outline of a profile as an SVG path, from the bottom left to the bottom right."""
     moves, y = [f"M{left:g} {bottom:g}"], bottom
-    run = 0.0
-    x = 0.0  # what is written so far, rounded, so that rounding does not add up
+    run = x = 0.0  # x is what is written so far, rounded, so that rounding does not add up
     for height in heights:
         level = round(bottom - height, 1)
         if level != round(y, 1):
@@ -294,9 +282,8 @@ def _outline(heights: Sequence[float], *, left: float, bottom: float, width: flo
 
 
 def _tick(share: float) -> str:
-    return (
-        f"{100.0 * share:.1g}%" if share < 0.01 else f"{100.0 * share:.2g}%" if share < 0.1 else f"{100.0 * share:.0f}%"
-    )
+    form = ".1g" if share < 0.01 else ".2g" if share < 0.1 else ".0f"
+    return f"{100.0 * share:{form}}%"
 
 
 def _text(x: float, y: float, words: str, classes: str = "small", *, title: str | None = None) -> Markup:

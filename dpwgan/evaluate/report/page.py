@@ -11,109 +11,42 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePath
-from typing import Any, NamedTuple
+from typing import Any
 
 import jinja2
 import numpy as np
-import numpy.typing as npt
 from markupsafe import Markup
 
 from dpwgan.app.claim import round_up, validate_claim
 from dpwgan.errors import DpwganError
 from dpwgan.evaluate.dependence import map_dependence
 from dpwgan.evaluate.report import figures
+from dpwgan.evaluate.report.figures import Shares
+from dpwgan.evaluate.scores import look_up
 from dpwgan.evaluate.tables import ComparedColumn, ComparedTable
 
 FOLDER = Path(__file__).resolve().parent
 
 WORST = 10
-"""Columns, triples and pairs that are listed by name."""
+"""Columns, triples, pairs and targets that are listed by name."""
 
 LONGEST_NAME = 60
 """Of a column or category in the text of the page; figures cut more."""
 
 MISSING_FIGURE = "\N{EN DASH}"
 
-Shares = npt.NDArray[np.float64]
-Matrix = npt.NDArray[np.float64]
-
-
-class Headline(NamedTuple):
-    """A score that is shown at the top: where it stands in the document, and how it is to be read.
-
-    Units: `worst` and `best` are the ends of the score's own scale; either may be the larger.
-    """
-
-    path: tuple[str, ...]
-    title: str
-    worst: float
-    best: float
-    digits: int
-    meaning: str
-
+TABLES = ("synthetic", "floor", "ceiling")
 
 HEADLINES = (
-    Headline(
-        ("nist2018", "mean"),
-        "NIST 2018 score",
-        0.0,
-        1e6,
-        0,
-        "The mean of the challenge's own scores; a table that "
-        "answers every question as the real one does has 1,000,000.",
-    ),
-    Headline(
-        ("kway_1",),
-        "Single columns",
-        0.0,
-        1000.0,
-        1,
-        "How far the tables agree, in thousandths of the rows, when "
-        "one column is counted at a time. The floor has the real columns, so it is near 1,000 here.",
-    ),
-    Headline(
-        ("kway_2",),
-        "Pairs of columns",
-        0.0,
-        1000.0,
-        1,
-        "The same for two columns at a time: does the synthetic table keep which cells occur together?",
-    ),
-    Headline(
-        ("kway_3",),
-        "Triples of columns",
-        0.0,
-        1000.0,
-        1,
-        "The same for three columns at a time, which is harder: rare combinations count.",
-    ),
-    Headline(
-        ("classifier_auc",),
-        "Training on it",
-        0.5,
-        1.0,
-        3,
-        "Models trained on the synthetic table and tested on "
-        "real rows, mean area under the curve: 0.5 is guessing, 1 is never wrong.",
-    ),
-    Headline(
-        ("detection_auc",),
-        "Telling them apart",
-        1.0,
-        0.5,
-        3,
-        "How well a model tells synthetic rows from real "
-        "ones: 0.5 is guessing, which is what is wanted; 1 is always right.",
-    ),
-    Headline(
-        ("pc1_distance",),
-        "Main direction",
-        math.sqrt(2.0),
-        0.0,
-        3,
-        "How far the direction in which the rows vary most has turned: 0 is not at all, 1.41 a right angle.",
-    ),
+    (("nist2018", "mean"), "NIST 2018 score", 0.0, 1e6, 0),
+    (("kway_1",), "Single columns", 0.0, 1000.0, 1),
+    (("kway_2",), "Pairs of columns", 0.0, 1000.0, 1),
+    (("kway_3",), "Triples of columns", 0.0, 1000.0, 1),
+    (("classifier_auc",), "Training on it", 0.5, 1.0, 3),
+    (("detection_auc",), "Telling them apart", 1.0, 0.5, 3),
+    (("pc1_distance",), "Main direction", math.sqrt(2.0), 0.0, 3),
 )
+"""Scores at the top: the path in the document, the title, worst and best on the score's own scale, and digits."""
 
 
 def render_report(document: Mapping[str, Any], real: ComparedTable, synthetic: ComparedTable) -> str:
@@ -125,7 +58,6 @@ def render_report(document: Mapping[str, Any], real: ComparedTable, synthetic: C
     Privacy: NOT private: shares of real rows for every column and the dependence of every pair are in it.
     Shapes: both tables have the same columns; their numbers of rows may differ.
     """
-    agreements = {column["name"]: column["agreement"] for column in document["columns"]}
     style = (FOLDER / "style.css").read_text(encoding="utf-8")
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(FOLDER),
@@ -138,80 +70,61 @@ def render_report(document: Mapping[str, Any], real: ComparedTable, synthetic: C
     environment.filters["text"] = lambda value: figures.printable(str(value), most=2000)
     environment.filters["agreement"] = write_agreement
     environment.filters["count"] = lambda value: f"{int(value):,}"
-    return environment.get_template("template.html.j2").render(
-        notice=document["notice"],
-        style=Markup(style),
-        style_digest=base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
-        real_file=PurePath(real.path).name,
-        synthetic_file=PurePath(synthetic.path).name,
-        tables=document["tables"],
-        seed=document["seed"],
-        marks={name: figures.draw_mark_alone(name) for name in ("synthetic", "floor", "ceiling")},
-        headlines=[view for headline in HEADLINES if (view := show_headline(headline, document["scores"]))],
-        claim=show_claim(document["claim"], matches=document["claim_matches"]),
-        match=document["match"],
-        columns=[
-            show_column(place, column, agreements[column.name], real=real, synthetic=synthetic)
-            for place, column in enumerate(real.columns)
+    environment.filters["round_up"] = lambda value, digits: round_up(value, digits=digits)
+    own = {
+        "worst": WORST,
+        "style": Markup(style),
+        "style_digest": base64.b64encode(hashlib.sha256(style.encode()).digest()).decode(),
+        "real_file": PurePath(real.path).name,
+        "synthetic_file": PurePath(synthetic.path).name,
+        "marks": {name: figures.draw_mark_alone(name) for name in TABLES},
+        "headlines": [view for line in HEADLINES if (view := show_headline(*line, scores=document["scores"]))],
+        "claim_kind": judge_claim(document["claim"], matches=document["claim_matches"]),
+        "columns": [
+            show_column(place, agreement["agreement"], real=real, synthetic=synthetic)
+            for place, agreement in enumerate(document["columns"])
         ],
-        worst_columns=rank_columns(document["columns"], real.names),
-        triples=document["triples"][:WORST],
-        dependence=show_dependence(real, synthetic),
-        classifiers=show_classifiers(document["scores"]["synthetic"].get("classifiers") or []),
-        every_score=list_scores(document["scores"]),
-        legality=list_legality(document["legality"]),
-        seconds=document["seconds"],
-        rows_per_second=document["rows_per_second"],
-    )
+        "dependence": show_dependence(real, synthetic),
+        "classifiers": show_classifiers(document["scores"]["synthetic"]["classifiers"]),
+        "write_scores": lambda path: write_scores(document["scores"], path),
+        "legality": list_legality(document["legality"]),
+    }
+    return environment.get_template("template.html.j2").render(**{**document, **own})
 
 
-def write_agreement(share: float | None) -> str:
+def write_agreement(share: float) -> str:
     """Writes an agreement from 0 to 1 as a percentage, rounded down so that 100.0% means all."""
-    if share is None:
-        return MISSING_FIGURE
     return f"{math.floor(1000.0 * share + 1e-9) / 10.0:.1f}%"
 
 
 # --- scores -----------------------------------------------------------------------------------------------------------
 
 
-def show_headline(headline: Headline, scores: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The page's words and figure for one score, or None where it was not computed."""
-    values = {name: read_score(scores.get(name), headline.path) for name in ("synthetic", "floor", "ceiling")}
-    found = values["synthetic"]
+def show_headline(
+    path: Sequence[str], title: str, worst: float, best: float, digits: int, *, scores: Mapping[str, Any]
+) -> dict[str, Any] | None:
+    """One score with its figure, or None where it was not computed."""
+    values = {name: look_up(scores[name], path) for name in TABLES}
+    found, floor, ceiling = (values[name] for name in TABLES)
     if found is None:
         return None
-    floor, ceiling = values["floor"], values["ceiling"]
-    scale = figures.choose_scale(
-        [value for value in values.values() if value is not None], worst=headline.worst, best=headline.best
-    )
-
-    def write(value: float | None) -> str:
-        return write_number(value, digits=headline.digits)
-
-    says = f"{headline.title}: synthetic {write(found)}, floor {write(floor)}, ceiling {write(ceiling)}."
-    ends = (write_end(scale.start), f"{write_end(scale.best)}, best")
+    shown = {name: MISSING_FIGURE if value is None else f"{value:,.{digits}f}" for name, value in values.items()}
+    scale = figures.choose_scale([value for value in values.values() if value is not None], worst=worst, best=best)
+    # As short as they are exact to three digits behind the point.
+    start, end = (f"{value:,.3f}".rstrip("0").rstrip(".") for value in (scale.start, scale.best))
     return {
-        "title": headline.title,
-        "meaning": headline.meaning,
-        "values": {name: write(value) for name, value in values.items()},
-        "way": describe_way(found, floor=floor, ceiling=ceiling, whole=headline.best - headline.worst),
-        "figure": figures.draw_scale(synthetic=found, floor=floor, ceiling=ceiling, scale=scale, ends=ends, says=says),
+        "title": title,
+        "values": shown,
+        "way": describe_way(found, floor=floor, ceiling=ceiling, whole=best - worst),
+        "figure": figures.draw_scale(
+            synthetic=found,
+            floor=floor,
+            ceiling=ceiling,
+            scale=scale,
+            ends=(start, f"{end}, best"),
+            says=f"{title}: " + ", ".join(f"{name} {shown[name]}" for name in TABLES) + ".",
+        ),
     }
-
-
-def read_score(scores: Mapping[str, Any] | None, path: Sequence[str]) -> float | None:
-    """Reads one number of one table's scores, or None where it is not there or not finite."""
-    if scores is None:
-        return None
-    value: Any = scores
-    for key in path:
-        if not isinstance(value, Mapping):
-            return None
-        value = value.get(key)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        return None
-    return float(value)
 
 
 def describe_way(found: float, *, floor: float | None, ceiling: float | None, whole: float) -> str:
@@ -229,44 +142,12 @@ def describe_way(found: float, *, floor: float | None, ceiling: float | None, wh
     return f"{math.floor(100.0 * way)}% of the way from floor to ceiling."
 
 
-def write_number(value: float | None, *, digits: int) -> str:
-    """Writes a score with thousands marked."""
-    return MISSING_FIGURE if value is None else f"{value:,.{digits}f}"
-
-
-def write_end(value: float) -> str:
-    """Writes an end of a scale as short as it is exact to three digits behind the point."""
-    text = f"{value:,.3f}"
-    return text.rstrip("0").rstrip(".")
-
-
-SCORE_TITLES = {
-    ("nist2018", "marginals"): "NIST 2018: three-column marginals",
-    ("nist2018", "conjunctions"): "NIST 2018: conjunctions",
-    ("nist2018", "gini_and_pay_gap"): "NIST 2018: Gini index and pay gap",
-    ("nist2018", "mean"): "NIST 2018: mean",
-    ("kway_1",): "One-way agreement",
-    ("kway_2",): "Two-way agreement",
-    ("kway_3",): "Three-way agreement",
-    ("pc1_distance",): "First principal component, distance",
-    ("correlations", "cramers_v"): "Cramér's V, mean change of a pair",
-    ("correlations", "correlation_ratio"): "Correlation ratio, mean change of a pair",
-    ("correlations", "pearson"): "Pearson correlation, mean change of a pair",
-    ("correlations", "all"): "All three, mean change of a pair",
-    ("detection_auc",): "Detection, area under the curve",
-    ("classifier_auc",): "Classifiers, mean area under the curve",
-    ("classifier_auc_real",): "Classifiers trained on real rows",
-}
-
-
-def list_scores(scores: Mapping[str, Any]) -> list[dict[str, str]]:
-    """One row of text for each number in the scores that was computed."""
-    rows = []
-    for path, title in SCORE_TITLES.items():
-        values = {name: read_score(scores.get(name), path) for name in ("synthetic", "floor", "ceiling")}
-        if any(value is not None for value in values.values()):
-            rows.append({"title": title} | {name: write_short(value) for name, value in values.items()})
-    return rows
+def write_scores(scores: Mapping[str, Any], path: Sequence[str]) -> dict[str, str] | None:
+    """One number of each table's scores as text, or None where it was not computed."""
+    values = {name: look_up(scores[name], path) for name in TABLES}
+    if all(value is None for value in values.values()):
+        return None
+    return {name: write_short(value) for name, value in values.items()}
 
 
 def write_short(value: float | None) -> str:
@@ -284,68 +165,38 @@ def list_legality(legality: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def show_classifiers(entries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Each classifier's mean over all targets, and the targets that lose most by training on the synthetic table."""
-    known = [entry for entry in entries if entry["auc"] is not None and entry["auc_real"] is not None]
+    entries = [{**entry, "classifier": entry["classifier"].replace("_", " ")} for entry in entries]
     means = []
-    for name in dict.fromkeys(entry["classifier"] for entry in known):
-        of_name = [entry for entry in known if entry["classifier"] == name]
-        means.append(
-            {"classifier": str(name).replace("_", " "), "targets": len(of_name)}
-            | {key: f"{np.mean([entry[key] for entry in of_name]):.3f}" for key in ("auc", "auc_real")}
-        )
-    losses = sorted(known, key=lambda entry: float(entry["auc"] - entry["auc_real"]))[:WORST]
-    return {
-        "means": means,
-        "losses": [
-            {"target": entry["target"], "classifier": str(entry["classifier"]).replace("_", " ")}
-            | {key: f"{entry[key]:.3f}" for key in ("auc", "auc_real")}
-            for entry in losses
-        ],
-    }
+    for name in dict.fromkeys(entry["classifier"] for entry in entries):
+        own = [entry for entry in entries if entry["classifier"] == name]
+        both = {key: np.mean([entry[key] for entry in own]) for key in ("auc", "auc_real")}
+        means.append({"classifier": name, "targets": len(own), **both})
+    return {"means": means, "losses": sorted(entries, key=lambda entry: float(entry["auc"] - entry["auc_real"]))}
 
 
-# --- claim ------------------------------------------------------------------------------------------------------------
-
-
-def show_claim(claim: Mapping[str, Any] | None, *, matches: bool | None) -> dict[str, Any]:
-    """The page's words about the claim that lies beside the synthetic table.
+def judge_claim(claim: Mapping[str, Any] | None, *, matches: bool | None) -> str:
+    """Says what the claim that lies beside the synthetic table is worth.
 
     `matches` says whether the claim names the digest of the synthetic table's bytes, None where it names none. A claim
     is only quoted if it is this table's and of the documented form; what merely looks like one promises nothing.
     """
     if claim is None:
-        return {"kind": "none"}
+        return "none"
     if matches is False:
-        return {"kind": "another"}
+        return "another"
     try:
         validate_claim(claim)
     except DpwganError:
-        return {"kind": "damaged"}
-    shown = {"statement": claim["statement"], "method": claim["method"], "not_covered": claim["not_covered"]}
-    guarantee = claim["guarantee"]
-    if guarantee is None:
-        return shown | {"kind": "not private", "reason": claim["why_no_guarantee"]}
-    replaced = guarantee["for_replace_one"]
-    return shown | {
-        "kind": "private",
-        "epsilon": round_up(guarantee["epsilon"], digits=6),
-        "delta": round_up(guarantee["delta"], digits=4),
-        "accountant": claim["accountant"]["name"],
-        "unit": guarantee["unit"],
-        "relation": guarantee["neighbouring_relation"],
-        "replace_epsilon": None if replaced["epsilon"] is None else round_up(replaced["epsilon"], digits=6),
-        "replace_delta": None if replaced["delta"] is None else round_up(replaced["delta"], digits=4),
-        "covered": claim["covered"],
-        "tied": matches is True,
-    }
+        return "damaged"
+    return "not private" if claim["guarantee"] is None else "private"
 
 
 # --- columns ----------------------------------------------------------------------------------------------------------
 
 
-def show_column(
-    place: int, column: ComparedColumn, agreement: float | None, *, real: ComparedTable, synthetic: ComparedTable
-) -> dict[str, Any]:
+def show_column(place: int, agreement: float, *, real: ComparedTable, synthetic: ComparedTable) -> dict[str, Any]:
     """One column's card: its figure, its agreement, and the cell that differs most."""
+    column = real.columns[place]
     ours, theirs = (count_shares(table, place, column.cells) for table in (real, synthetic))
     name = figures.printable(column.name, most=LONGEST_NAME)
     if column.kind != "categorical":
@@ -397,8 +248,7 @@ def draw_column(column: ComparedColumn, ours: Shares, theirs: Shares, *, says: s
 
 def count_shares(table: ComparedTable, place: int, cells: int) -> Shares:
     """The share of a table's rows in each cell of a column. Shapes: (cells,)."""
-    counts = np.bincount(table.cells[:, place], minlength=cells)
-    return np.asarray(counts / max(1, len(table.cells)), dtype=np.float64)
+    return np.bincount(table.cells[:, place], minlength=cells) / max(1, table.rows)
 
 
 def are_rising(labels: Sequence[str]) -> bool:
@@ -414,19 +264,7 @@ def describe_kind(column: ComparedColumn) -> str:
     """Says what the cells of a column are."""
     if column.kind == "categorical":
         return f"{column.cells:,} categories" if column.cells != 1 else "1 category"
-    if column.kind == "number":
-        return f"number, {column.cells:,} cells"
-    return f"number or missing, {column.cells:,} cells"
-
-
-def rank_columns(columns: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[dict[str, Any]]:
-    """The columns that agree least, worst first."""
-    places = {name: place for place, name in enumerate(names)}
-    ranked = sorted((c for c in columns if c["agreement"] is not None), key=lambda c: float(c["agreement"]))
-    return [
-        {"name": column["name"], "agreement": column["agreement"], "number": places[column["name"]] + 1}
-        for column in ranked[:WORST]
-    ]
+    return f"{column.kind.replace('_', ' ')}, {column.cells:,} cells"
 
 
 # --- dependence -------------------------------------------------------------------------------------------------------
@@ -434,53 +272,43 @@ def rank_columns(columns: Sequence[Mapping[str, Any]], names: Sequence[str]) -> 
 
 def show_dependence(real: ComparedTable, synthetic: ComparedTable) -> dict[str, Any] | None:
     """The three heat maps of dependence and the pairs that changed most; None for a single column."""
-    if len(real.columns) < 2:
+    names = real.names
+    if len(names) < 2:
         return None
     ours, theirs = map_dependence(real), map_dependence(synthetic)
-    difference = theirs - ours
-    pairs = rank_pairs(ours, theirs, real.names)
     maps = []
-    for title, matrix, signed in (
-        ("Real", ours, False),
-        ("Synthetic", theirs, False),
-        ("Synthetic minus real", difference, True),
-    ):
-        says = describe_matrix(title, matrix, real.names, signed=signed)
-        maps.append(
-            {
-                "title": title,
-                "figure": figures.draw_heat_map(matrix, real.names, difference=signed, says=says),
-                "key": figures.draw_heat_key(difference=signed),
-            }
-        )
-    return {"maps": maps, "pairs": pairs, "numbered": len(real.columns) > figures.MOST_NAMED}
+    for title, matrix in (("Real", ours), ("Synthetic", theirs), ("Synthetic minus real", theirs - ours)):
+        signed = matrix is not ours and matrix is not theirs
+        says = describe_matrix(title, matrix, names, signed=signed)
+        figure = figures.draw_heat_map(matrix, names, difference=signed, says=says)
+        maps.append({"title": title, "figure": figure, "key": figures.draw_heat_key(difference=signed)})
+    return {"maps": maps, "pairs": rank_pairs(ours, theirs, names)}
 
 
-def rank_pairs(ours: Matrix, theirs: Matrix, names: Sequence[str]) -> list[dict[str, Any]]:
+def rank_pairs(ours: Shares, theirs: Shares, names: Sequence[str]) -> list[dict[str, Any]]:
     """The pairs of columns whose dependence differs most between the tables, largest difference first."""
     first, second = np.triu_indices(len(names), k=1)
     order = np.argsort(-np.abs(theirs - ours)[first, second], kind="stable")[:WORST]
     return [
         {
-            "names": (names[first[pair]], names[second[pair]]),
-            "real": f"{ours[first[pair], second[pair]]:.2f}",
-            "synthetic": f"{theirs[first[pair], second[pair]]:.2f}",
-            "difference": f"{(theirs - ours)[first[pair], second[pair]]:+.2f}".replace("-", "\N{MINUS SIGN}"),
+            "names": (names[one], names[other]),
+            "real": f"{ours[one, other]:.2f}",
+            "synthetic": f"{theirs[one, other]:.2f}",
+            "difference": f"{theirs[one, other] - ours[one, other]:+.2f}".replace("-", "\N{MINUS SIGN}"),
         }
-        for pair in order
+        for one, other in zip(first[order], second[order], strict=True)
     ]
 
 
-def describe_matrix(title: str, matrix: Matrix, names: Sequence[str], *, signed: bool) -> str:
+def describe_matrix(title: str, matrix: Shares, names: Sequence[str], *, signed: bool) -> str:
     """A heat map in words: how many pairs, their median, the most extreme one."""
     first, second = np.triu_indices(len(names), k=1)
     values = matrix[first, second]
     peak = int(np.argmax(np.abs(values)))
-    pair = " and ".join(figures.printable(names[i[peak]], most=LONGEST_NAME) for i in (first, second))
+    pair = " and ".join(figures.printable(names[side[peak]], most=LONGEST_NAME) for side in (first, second))
     middle = float(np.median(np.abs(values)))
-    what = "Difference of Cram\u00e9r's V" if signed else "Cram\u00e9r's V"
-    extreme = "largest" if signed else "strongest"
+    what, size, extreme = ("Difference of ", "size ", "largest") if signed else ("", "", "strongest")
     return (
-        f"{title}: {what} of {len(values):,} pairs of columns; median {'size ' if signed else ''}{middle:.2f}; "
+        f"{title}: {what}Cram\u00e9r's V of {len(values):,} pairs of columns; median {size}{middle:.2f}; "
         f"{extreme} {values[peak]:.2f}, {pair}."
     )

@@ -7,7 +7,7 @@ import numpy as np
 
 from dpwgan.app.config import SynthesisConfig
 from dpwgan.app.planning import RunPlan, plan_run
-from dpwgan.audit.canaries.worlds import add_canaries
+from dpwgan.audit.canaries.watch import add_canaries
 from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.schema import Column, Schema
 from tests.marginals.tables import COLUMNS, make_encoded

@@ -1,6 +1,5 @@
 """The command: one small run from file to figures, refusals, and twins that it cannot reach."""
 
-import csv
 import json
 from pathlib import Path
 
@@ -8,6 +7,7 @@ import pytest
 
 from dpwgan.audit.canaries import command
 from dpwgan.audit.cli import main
+from tests.evaluate.samples import write_rows, write_specs
 
 SPECS = {
     "letter": {"type": "enum", "values": ["a", "b", "c"]},
@@ -18,12 +18,9 @@ SPECS = {
 
 @pytest.fixture
 def files(tmp_path: Path) -> tuple[str, str]:
-    with open(tmp_path / "data.csv", "w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(SPECS)
-        writer.writerows(("abc"[i % 3], i % 70, "xy"[i % 2]) for i in range(150))
-    (tmp_path / "specs.json").write_text(json.dumps(SPECS))
-    return str(tmp_path / "data.csv"), str(tmp_path / "specs.json")
+    rows = [["abc"[i % 3], str(i % 70), "xy"[i % 2]] for i in range(150)]
+    data = write_rows(tmp_path / "data.csv", rows, header=list(SPECS))
+    return str(data), str(write_specs(tmp_path / "specs.json", SPECS))
 
 
 def test_command_says_claim_and_bounds_when_a_method_is_audited(files, tmp_path, capfd):
@@ -85,7 +82,8 @@ def test_command_refuses_to_write_over_what_it_reads(files, capfd):
     assert "write over" in capfd.readouterr().err
 
 
-def test_no_bound_is_said_to_pass_when_a_line_does_not():
+def test_bounds_and_lines_say_whether_they_pass_their_claims():
+    line = {"label": "l", "releases": 2, "found": 0.5, "claimed_epsilon": 0.4, "passes_the_claim": True}
     document = {
         "method": "m",
         "claimed_epsilon": 1.0,
@@ -94,10 +92,7 @@ def test_no_bound_is_said_to_pass_when_a_line_does_not():
         "accountant": "moments",
         "records": 5,
         "canaries": 1,
-        "releases": {
-            "found": 0.9,
-            "lines": [{"label": "l", "releases": 2, "found": 0.5, "claimed_epsilon": 0.4, "passes_the_claim": True}],
-        },
+        "releases": {"found": 0.9, "lines": [line]},
         "guesses": None,
         "passes_the_claim": True,
     }
@@ -106,19 +101,9 @@ def test_no_bound_is_said_to_pass_when_a_line_does_not():
     assert "A BOUND PASSES ITS CLAIM" in text
     document["passes_the_claim"] = False
     assert "No bound passes its claim." in "\n".join(command.write_lines(document))
+    assert "seen, not bounded" in command.write_line(line | {"found": None, "passes_the_claim": False})
 
 
 def test_nothing_is_patched_in_the_package():
     sources = Path(command.__file__).resolve().parents[2].rglob("*.py")
     assert [path.name for path in sources if "mock" in path.read_text()] == []
-
-
-def test_a_line_that_was_seen_and_not_bounded_says_so():
-    line = {
-        "label": "query selections",
-        "releases": 2,
-        "found": None,
-        "claimed_epsilon": 0.4,
-        "passes_the_claim": False,
-    }
-    assert "seen, not bounded" in command.write_line(line)

@@ -11,11 +11,11 @@ from dpwgan.audit.canaries.lower_bound import (
     MOST_EPSILON,
     Signal,
     bound_by_guesses,
+    bound_by_scores,
     bound_stddev,
     epsilon_of_signals,
     p_value_of_guesses,
 )
-from dpwgan.audit.canaries.one_run import bound_by_scores
 from dpwgan.errors import UsageError
 from dpwgan.privacy.accountants.amortized import gaussian_epsilon
 from dpwgan.privacy.accountants.pld import PLD
@@ -116,14 +116,14 @@ def test_bound_stays_below_epsilon_when_many_canaries_are_released_with_gaussian
             scores = present + share * noise_multiplier * rng.standard_normal(canaries)
             bound = bound_by_scores(scores, present, delta=delta, failure_probability=1e-6, rng=rng)
             assert (bound.found > epsilon) is broken
-            assert bound.found <= bound.most
+            assert bound.found <= bound.found_if_all_were_right
 
 
 def test_guesses_are_made_for_both_ends_when_scores_say_all():
     present = np.arange(100) % 2 == 0
     shared = {"delta": 0.0, "failure_probability": 0.04, "rng": np.random.default_rng(0)}
     bound = bound_by_scores(present.astype(float), present, **shared)  # type: ignore[arg-type]
-    assert (bound.correct, bound.guesses, bound.canaries) == (100, 100, 100)
+    assert (bound.right, bound.guesses, bound.canaries) == (100, 100, 100)
     # All right: (e^epsilon / (1 + e^epsilon))^100 = 0.01.
     odds = 0.01 ** (1 / 100)
     assert bound.found == pytest.approx(math.log(odds / (1 - odds)), abs=1e-9)
@@ -138,30 +138,22 @@ def test_ties_are_broken_by_chance_when_all_scores_are_the_same():
     assert bound.found == 0.0
 
 
-@pytest.mark.parametrize(("hits", "false_alarms"), [(90, 3), (200, 0), (0, 0), (200, 200)])
+@pytest.mark.parametrize(
+    ("hits", "false_alarms", "delta"), [(0, 0, 0.0), (200, 200, 0.0), (10, 0, 0.1)]
+)  # no hit, no difference, and hits that delta explains
+def test_two_worlds_bound_is_nothing_when_hits_tell_nothing(hits, false_alarms, delta):
+    found = bound_by_two_worlds(hits=hits, false_alarms=false_alarms, trials=200, delta=delta, failure_probability=0.05)
+    assert found == 0.0
+
+
+@pytest.mark.parametrize(("hits", "false_alarms"), [(90, 3), (200, 0)])
 def test_two_worlds_bound_solves_binomial_tails_when_trials_are_few(hits, false_alarms):
     """Each end of Clopper and Pearson's is where a plain binomial tail has half the failure probability."""
-    trials, failure = 200, 0.05
-    found = bound_by_two_worlds(
-        hits=hits,
-        trials_with=trials,
-        false_alarms=false_alarms,
-        trials_without=trials,
-        delta=0.0,
-        failure_probability=failure,
-    )
-    if hits == 0 or false_alarms == trials:
-        assert found == 0.0
-        return
-    often = optimize.brentq(lambda p: stats.binom.sf(hits - 1, trials, p) - failure / 2, 1e-9, 1 - 1e-9)
-    rarely = optimize.brentq(lambda p: stats.binom.cdf(false_alarms, trials, p) - failure / 2, 1e-9, 1 - 1e-9)
+    found = bound_by_two_worlds(hits=hits, false_alarms=false_alarms, trials=200, delta=0.0, failure_probability=0.05)
+    often = optimize.brentq(lambda p: stats.binom.sf(hits - 1, 200, p) - 0.025, 1e-9, 1 - 1e-9)
+    rarely = optimize.brentq(lambda p: stats.binom.cdf(false_alarms, 200, p) - 0.025, 1e-9, 1 - 1e-9)
     assert found == pytest.approx(math.log(often / rarely), rel=1e-6)
-    assert found < math.log(trials)
-
-
-def test_two_worlds_bound_is_nothing_when_delta_explains_all_hits():
-    numbers = {"hits": 5, "trials_with": 100, "false_alarms": 0, "trials_without": 100, "failure_probability": 0.05}
-    assert bound_by_two_worlds(delta=0.1, **numbers) == 0.0  # type: ignore[arg-type]
+    assert found < math.log(200)
 
 
 @pytest.mark.statistical

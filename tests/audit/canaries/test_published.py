@@ -73,9 +73,8 @@ def play(
     with_it, without = seen[1, first:] > threshold, seen[0, first:] > threshold
     bound = bound_by_two_worlds(
         hits=int(with_it.sum()),
-        trials_with=len(with_it),
         false_alarms=int(without.sum()),
-        trials_without=len(without),
+        trials=len(with_it),
         delta=DELTA,
         failure_probability=CONFIDENCE_LEFT,
     )

@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
 
-from dpwgan.audit.canaries.worlds import add_canaries
+from dpwgan.audit.canaries.watch import add_canaries
 from dpwgan.gaussians import class_moments
 from dpwgan.methods import ron_gauss
 from dpwgan.methods.ron_gauss import COUNTS_LABEL, COVARIANCE_LABEL
 from dpwgan.privacy.events import Laplace, Wishart
 from dpwgan.privacy.mechanisms.laplace import add_laplace_noise
 from dpwgan.privacy.mechanisms.wishart import add_wishart_noise
+from tests.audit.canaries.two_worlds import bound_by_two_worlds
 from tests.ledgers import Watcher
 from tests.methods.runs import NARROW, fit, make_plan, make_table, reserve
 
@@ -99,9 +99,10 @@ def bound_epsilon(worlds: Worlds, *, noise: float = 1.0) -> float:
         ]
         threshold = thresholds[int(np.argmax(scores))]
         hits, errors = int(np.sum(one[half:] >= threshold)), int(np.sum(other[half:] >= threshold))
-        low = stats.beta.ppf(FALSE_ALARM / 4, hits, half - hits + 1) if hits else 0.0
-        high = stats.beta.ppf(1 - FALSE_ALARM / 4, errors + 1, half - errors)
-        best = max(best, math.log(low / high) if low > 0 else 0.0)
+        bound = bound_by_two_worlds(
+            hits=hits, false_alarms=errors, trials=half, delta=0.0, failure_probability=FALSE_ALARM / 2
+        )
+        best = max(best, bound)
     return best
 
 

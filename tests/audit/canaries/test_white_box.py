@@ -29,6 +29,7 @@ from dpwgan.methods.registry import METHODS as REGISTRY
 from dpwgan.privacy.accountants.amortized import gaussian_epsilon
 from dpwgan.privacy.events import ExponentialSelection, Gaussian, PoissonGaussian
 from dpwgan.privacy.noise_source import NoiseSource
+from dpwgan.privacy.release import Noisy
 from tests.audit.canaries.broken import CLIPS, SOURCES, TWINS, broken_clip
 from tests.audit.canaries.runs import METHODS, OF_IMAGES, make_plan, make_table
 from tests.ledgers import make_release, open_ledger
@@ -97,17 +98,17 @@ def test_bound_stays_below_the_claim_when_the_method_is_formal(name, epsilon):
     assert bound.found > least * bound.claimed
     assert [line.label for line in bound.lines] == [release.label for release in releases]
     for line, release in zip(bound.lines, releases, strict=True):
-        assert line.count == release.times
+        assert line.releases == release.times
         if isinstance(release.event, ExponentialSelection):
             assert line.found is None
             continue
         assert line.found is not None
         assert line.influence is not None
-        assert line.measured_noise is not None
-        assert line.claimed_noise is not None
-        assert line.found <= line.claimed
+        assert line.noise_multiplier_measured_at_most is not None
+        assert line.noise_multiplier_claimed is not None
+        assert line.found <= line.claimed_epsilon
         assert line.influence <= 1.0 + 1e-9
-        assert line.measured_noise >= 0.99 * line.claimed_noise
+        assert line.noise_multiplier_measured_at_most >= 0.99 * line.noise_multiplier_claimed
 
 
 CAUGHT = [
@@ -155,16 +156,16 @@ def test_influences_are_the_sensitivities_when_counts_are_released():
     lines = {line.label: line for line in bound.lines}
     assert lines["one-way counts"].influence == pytest.approx(1.0)
     assert lines["critic steps"].influence == pytest.approx(1.0, abs=2e-3)
-    assert lines["two-way counts"].count == 1
+    assert lines["two-way counts"].releases == 1
     assert lines["two-way counts"].influence < 1.0  # of one pair; all of them together:
-    signal = gaussian_epsilon(np.array([1e-5]), noise_multiplier=lines["two-way counts"].claimed_noise)[0]
+    claimed = lines["two-way counts"].noise_multiplier_claimed
+    signal = gaussian_epsilon(np.array([1e-5]), noise_multiplier=claimed)[0]
     assert lines["two-way counts"].found == pytest.approx(signal, rel=0.3)
 
 
 def make_releases(rng: np.random.Generator, *, count: int, size: int) -> list[Seen]:
-    return [
-        Seen(line="", sensitivity=1.0, exact=np.zeros(size), released=rng.standard_normal(size)) for _ in range(count)
-    ]
+    noisy = [Noisy(values=rng.standard_normal(size), stddev=1.0) for _ in range(count)]
+    return [Seen(line="", sensitivity=1.0, exact=np.zeros(size), noisy=each) for each in noisy]
 
 
 @pytest.mark.statistical

@@ -55,7 +55,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     claim = json.loads(make_claim().to_json())
     for name, settings in PAGES.items():
         real, synthetic = make_tables(**settings)
-        text = render_report(make_document(real, synthetic, claim=claim), real, synthetic)
+        document = make_document(real, synthetic) | {"claim": claim, "claim_matches": True}
+        text = render_report(document, real, synthetic)
         (folder / f"{name}.html").write_text(text, encoding="utf-8")
     return folder
 

@@ -18,6 +18,7 @@ from dpwgan.evaluate.tables import ComparedColumn, ComparedTable
 from dpwgan.privacy.budget import NeighboringRelation
 from tests.claims import make_claim
 from tests.evaluate.report.samples import make_document, make_tables
+from tests.evaluate.samples import make_categorical
 
 
 class Reader(HTMLParser):
@@ -48,8 +49,12 @@ class Reader(HTMLParser):
 
 
 def render(claim: Any = None, **settings: Any) -> str:
-    real, synthetic = make_tables(**settings)
-    return page.render_report(make_document(real, synthetic, claim=claim), real, synthetic)
+    return render_tables(*make_tables(**settings), claim=claim, claim_matches=None if claim is None else True)
+
+
+def render_tables(real: ComparedTable, synthetic: ComparedTable, **changes: Any) -> str:
+    """The page of made-up scores, with these parts of the document changed."""
+    return page.render_report(make_document(real, synthetic) | changes, real, synthetic)
 
 
 def read_claim_section(text: str) -> str:
@@ -119,10 +124,11 @@ def test_every_column_has_a_card_with_its_agreement_when_there_are_many():
 def test_worst_columns_come_first_and_link_to_their_cards_when_ranked():
     real, synthetic = make_tables(columns=23)
     document = make_document(real, synthetic)
-    ranked = page.rank_columns(document["columns"], real.names)
+    text = page.render_report(document, real, synthetic)
+    ranked = re.findall(r'<a href="#column-(\d+)"><bdi>(.*?)</bdi>', text)
     plain = sorted(document["columns"], key=lambda column: column["agreement"])[:10]
-    assert [entry["name"] for entry in ranked] == [column["name"] for column in plain]
-    assert [real.names[entry["number"] - 1] for entry in ranked] == [entry["name"] for entry in ranked]
+    assert [name for _, name in ranked] == [column["name"] for column in plain]
+    assert [real.names[int(number) - 1] for number, _ in ranked] == [name for _, name in ranked]
 
 
 def test_page_is_written_when_scores_are_missing_and_columns_are_few():
@@ -142,9 +148,8 @@ def test_page_stays_small_when_the_table_has_98_columns():
     columns = tuple(ComparedColumn(name=f"column_{k}", kind="number", labels=labels) for k in range(98))
     # Uniform noise: no two neighbouring cells are alike, so that every outline and every map is as long as can be.
     cells = [rng.integers(0, 100, (500, 98), dtype=np.int32) for _ in range(2)]
-    real, synthetic = (ComparedTable(columns=columns, cells=c, numbers=c.astype(float), path="x.csv") for c in cells)
-    text = page.render_report(make_document(real, synthetic), real, synthetic)
-    assert len(text.encode()) < 5_000_000
+    tables = (ComparedTable(columns=columns, cells=c, numbers=c.astype(float), path="x.csv") for c in cells)
+    assert len(render_tables(*tables).encode()) < 5_000_000
 
 
 def test_claim_gives_epsilon_with_all_that_belongs_to_it_when_it_is_valid():
@@ -175,13 +180,11 @@ def test_claim_names_the_other_relation_when_it_was_calibrated_for_it():
     ],
 )
 def test_claim_is_a_warning_when_there_is_no_guarantee_to_rely_on(claim, matches, warning):
-    real, synthetic = make_tables(columns=3)
-    document = make_document(real, synthetic, claim=claim) | {"claim_matches": matches}
-    text = page.render_report(document, real, synthetic)
-    assert warning in read_claim_section(text)
+    said = read_claim_section(render_tables(*make_tables(columns=3), claim=claim, claim_matches=matches))
+    assert warning in said
     if not warning.startswith("Check"):
-        assert "Epsilon" not in read_claim_section(text)
-        assert "Treat" in read_claim_section(text)
+        assert "Epsilon" not in said
+        assert "Treat" in said
 
 
 def test_claim_of_spent_more_than_asked_is_not_shown_when_edited_by_hand():
@@ -213,28 +216,20 @@ def test_agreement_is_100_percent_only_when_it_is_all():
 
 
 def test_several_tables_are_listed_with_their_mean_when_given():
-    real, synthetic = make_tables(columns=3)
     tables = [
         {"file": f"epsilon<{epsilon}.csv", "rows": 400, "illegal_rows": 0, "nist2018": {"mean": 1000.0 * place}}
         for place, epsilon in enumerate((8, 1, 0.3), start=1)
     ]
-    document = make_document(real, synthetic) | {"match": {"tables": tables, "mean": 2000.0}}
-    text = Reader(page.render_report(document, real, synthetic)).text
+    text = Reader(render_tables(*make_tables(columns=3), match={"tables": tables, "mean": 2000.0})).text
     assert "mean NIST 2018 score 2,000" in text
     assert "epsilon<0.3.csv 400 3,000" in text
-
-
-def make_columns(*cells: Any, size: int = 4) -> ComparedTable:
-    stacked = np.stack(cells, axis=1).astype(np.int32)
-    labels = tuple(str(k) for k in range(size))
-    columns = tuple(ComparedColumn(name=f"c{k}", kind="categorical", labels=labels) for k in range(stacked.shape[1]))
-    return ComparedTable(columns=columns, cells=stacked, numbers=stacked.astype(float), path="x.csv")
 
 
 def test_pairs_are_one_when_a_column_gives_another_away_and_zero_when_it_says_nothing():
     rng = np.random.default_rng(3)
     first = rng.integers(0, 4, 60_000)
-    table = make_columns(first, 3 - first, rng.integers(0, 4, 60_000), np.zeros(60_000))
+    cells = np.column_stack([first, 3 - first, rng.integers(0, 4, 60_000), np.zeros(60_000)])
+    table = make_categorical(cells, [4, 4, 4, 4])
     found = map_dependence(table)
     np.testing.assert_array_equal(found, found.T)
     assert found[0, 1] == pytest.approx(1.0, abs=1e-3)
@@ -253,8 +248,7 @@ def test_pairs_that_changed_most_come_first_when_ranked():
 
 def test_rare_categories_are_put_together_when_there_are_too_many_for_bars():
     real, synthetic = make_tables(columns=4)
-    text = page.render_report(make_document(real, synthetic), real, synthetic)
-    card = re.search(r'id="column-4">.*?</article>', text, flags=re.DOTALL)
+    card = re.search(r'id="column-4">.*?</article>', render_tables(real, synthetic), flags=re.DOTALL)
     assert card is not None
     assert "239 others" in card.group()
     shares = np.bincount(real.cells[:, 3], minlength=250) / real.rows

@@ -1,0 +1,120 @@
+"""The frame of every command beside a run (evaluation, audit, images): its arguments, its files, one exit code.
+
+Privacy: as the command line of a run: messages on stderr hold no cell. What a command writes is its own affair.
+"""
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dpwgan.app.cli import Job, Parser, run_job
+from dpwgan.app.config import Voice
+from dpwgan.errors import UsageError
+from dpwgan.table.writer import check_writable, write_bytes
+from dpwgan.version import __version__
+
+
+@dataclass(frozen=True, kw_only=True)
+class Command:
+    """One thing that a program does, and which of its arguments, named as in --help, are files.
+
+    `check` refuses what can be refused before a file is looked at; what is written may be "-", for stdout.
+    """
+
+    usage: str
+    summary: str
+    add_arguments: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace], None]
+    check: Callable[[argparse.Namespace], None] = lambda arguments: None
+    reads: tuple[str, ...]
+    writes: tuple[str, ...] = ("--json",)
+
+    def parse(self, argv: Sequence[str], **more: Any) -> argparse.Namespace:
+        """Turns the words after the command's name into checked arguments; `more` is for the parser.
+
+        Raises: UsageError, also if it would write over what it reads; SystemExit after --help.
+        """
+        parser = Parser(**more)
+        self.add_arguments(parser)
+        arguments = parser.parse_intermixed_args(list(argv))
+        self.check(arguments)
+        seed = getattr(arguments, "seed", None)
+        if seed is not None and seed < 0:
+            raise UsageError("--seed must be a whole number of at least 0")
+        read = {os.path.realpath(path) for name in self.reads for path in list_paths(arguments, name)}
+        for name in self.writes:
+            if any(path != "-" and os.path.realpath(path) in read for path in list_paths(arguments, name)):
+                raise UsageError(f"{name} would write over a file that is read")
+        return arguments
+
+    def make_job(self, arguments: argparse.Namespace) -> Job:
+        """The work that these arguments ask for."""
+        written = [path for name in self.writes for path in list_paths(arguments, name)]
+
+        def work() -> None:
+            for path in written:
+                check_writable(path)
+            self.run(arguments)
+
+        return Job(work=work, voice=Voice(quiet=arguments.quiet), to_stdout="-" in written)
+
+
+def list_paths(arguments: argparse.Namespace, name: str) -> list[str]:
+    """The files that the argument of this name in --help was given: none, one or several."""
+    value = getattr(arguments, name.lstrip("-").lower(), None)
+    return [path for path in (value if isinstance(value, list) else [value]) if path]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Program:
+    """Several commands under one name. `notice` stands in every --help, `closing` at the end of the program's own."""
+
+    name: str
+    commands: Mapping[str, Command]
+    notice: str = ""
+    closing: str
+    epilog: str
+
+    def main(self, argv: Sequence[str] | None = None) -> int:
+        """Runs a command and gives its exit code; every failure is one sentence on stderr. Raises: nothing."""
+        return run_job(lambda: self._prepare(sys.argv[1:] if argv is None else argv))
+
+    def _prepare(self, argv: Sequence[str]) -> Job:
+        first = argv[0] if argv else "--help"
+        if first in ("-h", "--help", "--version"):
+            print_lines([f"dpwgan {__version__}" if first == "--version" else self._describe()])
+            raise SystemExit
+        if first not in self.commands:
+            raise UsageError(f"the first argument must be one of {', '.join(self.commands)}; --help says more")
+        command = self.commands[first]
+        arguments = command.parse(
+            argv[1:],
+            prog=f"{self.name} {first}",
+            usage=f"{self.name} {first} {command.usage}",
+            description=f"{command.summary[0].upper()}{command.summary[1:]}. {self.notice}".rstrip(),
+            epilog=self.epilog,
+        )
+        return command.make_job(arguments)
+
+    def _describe(self) -> str:
+        commands = [f"  {name:<10}{command.summary}" for name, command in self.commands.items()]
+        notice = [self.notice, ""] if self.notice else []
+        closing = f"{self.name} COMMAND --help says more{self.closing}"
+        return "\n".join([f"usage: {self.name} COMMAND ...", "", *notice, "commands:", *commands, "", closing])
+
+
+def write_json(path: str, document: Mapping[str, Any]) -> None:
+    """Writes a document of figures; "-" is stdout. Raises: OutputError, TransferError."""
+    write_bytes(path, (json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False) + "\n").encode())
+
+
+def print_lines(lines: Sequence[str]) -> None:
+    """Prints text on stdout; characters that it has no bytes for are spelt out."""
+    encoding = sys.stdout.encoding or "utf-8"
+    text = "\n".join(lines) + "\n"
+    sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
+    sys.stdout.flush()
