@@ -12,19 +12,17 @@ from dpwgan.methods.base import Run
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.randomness import make_streams
 from dpwgan.table.encoded import EncodedTable
-from dpwgan.table.rows import HeldRows
+from dpwgan.table.rows import Rows
 
 
-def hold(encoded: EncodedTable) -> HeldRows[EncodedTable]:
+def hold(encoded: EncodedTable) -> Rows[EncodedTable]:
     """Gives a table as the rows of a run."""
-    return HeldRows(encoded, records=encoded.records)
+    return Rows(encoded, records=encoded.records)
 
 
-def hold_groups(
-    groups: npt.NDArray[np.int32], layout: GroupLayout, *, records: int | None = None
-) -> HeldRows[GroupedRows]:
+def hold_groups(groups: npt.NDArray[np.int32], layout: GroupLayout, *, records: int | None = None) -> Rows[GroupedRows]:
     """Gives rows of groups; `records` is the public number, where null records are left out."""
-    return HeldRows(GroupedRows(groups, layout), records=len(groups) if records is None else records)
+    return Rows(GroupedRows(groups, layout), records=len(groups) if records is None else records)
 
 
 def make_run(

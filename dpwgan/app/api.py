@@ -47,9 +47,9 @@ from dpwgan.table.codebook import read_codebook
 from dpwgan.table.domains import discover_domains
 from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.encoder import TableEncoder
-from dpwgan.table.header import check_header
-from dpwgan.table.packed import pack_model, unpack_model
-from dpwgan.table.rows import HeldRows, Rows, SharedRows, serve
+from dpwgan.table.findings import check_header
+from dpwgan.table.rows import Rows, serve
+from dpwgan.table.saved import pack_model, unpack_model
 from dpwgan.table.schema import CategoricalColumn, Schema
 from dpwgan.table.source import SourceTable, choose_step, make_table
 from dpwgan.table.specs import parse_specs, read_specs
@@ -337,12 +337,9 @@ class Synthesizer:
 
         def fit() -> FittedSynthesizer:
             plan, ledger = run.run_plan, run.ledger
-            rows: Rows[EncodedTable] = HeldRows(run.encoded, records=plan.shape.records, ledger=ledger)
-            if team is not None:
-                rows = SharedRows(run.encoded, records=plan.shape.records, ledger=ledger, team=team)
             whole = Run(
                 ledger=ledger,
-                rows=rows,
+                rows=Rows(run.encoded, records=plan.shape.records, ledger=ledger, team=team),
                 model=run.streams.model,
                 progress=progress,
                 device=self.config.device,

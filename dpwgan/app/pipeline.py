@@ -24,12 +24,11 @@ from dpwgan.app.progress import duration, show_progress
 from dpwgan.app.teamwork import agree_on_charges, do_together, gather_team, open_together
 from dpwgan.errors import InputError, OutputError
 from dpwgan.privacy.journal import Journal
-from dpwgan.table.formats import check_format, get_format
-from dpwgan.table.reader import open_table
+from dpwgan.table.reader import check_format, get_format, open_table
 from dpwgan.table.schema import Schema
 from dpwgan.table.source import SourceTable
 from dpwgan.table.specs import read_specs
-from dpwgan.table.writer import WrittenTable, check_writable, write_release, write_table
+from dpwgan.table.writer import WrittenTable, check_writable, write_table
 
 
 def run(config: RunConfig) -> None:
@@ -210,7 +209,7 @@ def write(
     LOGGER.info("sampling and writing %d rows", claim.rows)
     with _saved(synthesizer, save_model):
         if config.claim_path is not None:
-            write_release(config.output, chunks, claim_path=config.claim_path, make_claim=make_claim, **layout)
+            write_table(config.output, chunks, claim_path=config.claim_path, make_claim=make_claim, **layout)
         else:
             make_claim(write_table(config.output, chunks, **layout))
     say(final, printed=config.claim == "-", voice=config.voice)

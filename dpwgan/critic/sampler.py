@@ -11,8 +11,8 @@ import numpy.typing as npt
 from dpwgan.errors import InputError
 from dpwgan.privacy.certificate import Certificate
 from dpwgan.table.encoded import EncodedTable, Head, Span
-from dpwgan.table.pieces import cut
 from dpwgan.table.saved import read_weights, reading_saved
+from dpwgan.table.storage import cut_sizes
 
 _WEIGHTS = "weights.npz"
 _SPANS = "spans.json"
@@ -43,7 +43,7 @@ class MlpSampler:
         """
         width = self.weights[-1].shape[0]
         piece = max(1, min(chunk, _LOGIT_BYTES // (8 * width)))
-        for size in cut(records, most=piece):
+        for size in cut_sizes(records, most=piece):
             yield self._draw(size, rng=rng)
 
     def _draw(self, records: int, *, rng: np.random.Generator) -> EncodedTable:

@@ -14,11 +14,10 @@ import numpy.typing as npt
 import polars as pl
 
 from dpwgan.errors import DataError
-from dpwgan.table.codecs import NOT_LISTED, NOT_NUMBER, NOT_WHOLE, make_codec
-from dpwgan.table.derived import DerivedRule
+from dpwgan.table.codecs import NOT_LISTED, NOT_NUMBER, NOT_WHOLE, DerivedRule, make_codec, read_numbers
 from dpwgan.table.domains import discover_domains
 from dpwgan.table.findings import Findings, describe
-from dpwgan.table.numerals import BLANKS, read_number, read_numbers
+from dpwgan.table.numerals import BLANKS, read_number
 from dpwgan.table.reader import open_table
 from dpwgan.table.schema import CategoricalColumn, DerivedColumn, NumericColumn, Schema, UndiscoveredColumn
 

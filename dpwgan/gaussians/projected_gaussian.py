@@ -28,8 +28,8 @@ from dpwgan.gaussians.shares import are_shares, draw_labels
 from dpwgan.marginals.coarsening import Coarsening
 from dpwgan.privacy.certificate import Certificate
 from dpwgan.table.encoded import EncodedTable, Span
-from dpwgan.table.pieces import cut
 from dpwgan.table.saved import reading_saved
+from dpwgan.table.storage import cut_sizes
 
 PROJECTED_FILE = "projected.npz"
 _COLUMNS_FILE = "projected.json"
@@ -189,7 +189,7 @@ class ProjectedGaussian:
         """Draws rows. Privacy: post-processing of releases; free, however often."""
         width = self.coordinates.width + self.projection.shape[1]
         most = max(1, _PIECE_BYTES // (8 * max(1, width)))
-        pieces = [self.to_groups(self.draw_points(size, rng=rng)) for size in cut(records, most=most)]
+        pieces = [self.to_groups(self.draw_points(size, rng=rng)) for size in cut_sizes(records, most=most)]
         groups = np.concatenate(pieces) if pieces else np.zeros((0, len(self.is_rank)), np.int32)
         return self.coarsening.to_encoded(groups, rng=rng)
 
@@ -258,7 +258,7 @@ class ClassSampler:
 
         Privacy: post-processing of releases; free, however often.
         """
-        for size in cut(records, most=chunk):
+        for size in cut_sizes(records, most=chunk):
             yield self._draw(size, rng=rng)
 
     def _draw(self, records: int, *, rng: np.random.Generator) -> EncodedTable:

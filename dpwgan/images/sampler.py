@@ -23,8 +23,8 @@ from dpwgan.gaussians.shares import are_shares, draw_labels
 from dpwgan.images.grid import ImageGrid
 from dpwgan.privacy.certificate import Certificate
 from dpwgan.table.encoded import EncodedTable
-from dpwgan.table.pieces import cut
 from dpwgan.table.saved import reading_saved
+from dpwgan.table.storage import cut_sizes
 
 Floats = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.integer[Any]]
@@ -79,7 +79,7 @@ class ImageSampler:
 
     def sample(self, records: int, *, rng: np.random.Generator, chunk: int | None = None) -> Iterator[EncodedTable]:
         """Draws rows in chunks. Privacy: post-processing of what was fitted; free, however often."""
-        for size in cut(records, most=chunk or self.rows_at_once):
+        for size in cut_sizes(records, most=chunk or self.rows_at_once):
             labels = self._draw_labels(size, rng=rng)
             yield self.grid.to_rows(self._draw(labels, rng=rng), labels)
 

@@ -13,8 +13,8 @@ from dpwgan.marginals.coarsening import Coarsening
 from dpwgan.marginals.markov_tree import SystematicDraws
 from dpwgan.privacy.certificate import Certificate
 from dpwgan.table.encoded import EncodedTable
-from dpwgan.table.pieces import cut
 from dpwgan.table.saved import reading_saved
+from dpwgan.table.storage import cut_sizes
 
 MIXTURE_FILE = "mixture.npz"
 _GROUPS_FILE = "groups.json"
@@ -39,7 +39,7 @@ class MixtureSampler:
         Privacy: post-processing of releases; free, however often.
         Source: Madow and Madow 1944 (systematic sampling).
         """
-        for size in cut(records, most=chunk):
+        for size in cut_sizes(records, most=chunk):
             yield self.coarsening.to_encoded(self.draw_groups(size, rng=rng), rng=rng)
 
     def draw_groups(self, records: int, *, rng: np.random.Generator) -> npt.NDArray[np.int32]:

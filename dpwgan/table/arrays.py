@@ -6,7 +6,8 @@ Which columns the arrays stand for, and what is written into `labels`, whole num
 import io
 import zipfile
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,10 @@ import numpy.typing as npt
 import polars as pl
 
 from dpwgan.errors import DataError, DpwganError, TransferError
-from dpwgan.table.findings import count_rows
-from dpwgan.table.frames import choose_type
-from dpwgan.table.header import check_header
+from dpwgan.table.findings import check_header, count_rows
 from dpwgan.table.schema import ImageLayout, Schema
-from dpwgan.table.source import SourceTable, cut_pieces
+from dpwgan.table.source import Piece, SourceTable, choose_step
+from dpwgan.table.storage import cut
 
 IMAGES, LABELS = "images", "labels"
 
@@ -84,17 +84,19 @@ def make_table(
     check_header(header, schema)
     flat = images.reshape(len(images), -1)
 
-    def cut(first: int, last: int) -> pl.DataFrame:
-        pixels = pl.DataFrame(flat[first:last], schema=list(layout.pixels), orient="row").cast(pl.String)
+    def parse(rows: slice) -> pl.DataFrame:
+        pixels = pl.DataFrame(flat[rows], schema=list(layout.pixels), orient="row").cast(pl.String)
         try:
-            cells = pl.Series(layout.label, labels[first:last].astype(str).tolist(), dtype=pl.String)
+            cells = pl.Series(layout.label, labels[rows].astype(str).tolist(), dtype=pl.String)
         except UnicodeEncodeError:
             raise DataError(f"Column {layout.label!r} has a cell that cannot be written in UTF-8.") from None
         return pixels.with_columns(cells)
 
-    return SourceTable(
-        header=header, records=len(images), pieces=cut_pieces(cut, records=len(images), columns=len(header))
-    )
+    def pieces() -> Iterator[Piece]:
+        for rows in cut(len(images), size=choose_step(len(header))):
+            yield Piece(records=rows.stop - rows.start, parse=partial(parse, rows))
+
+    return SourceTable(header=header, records=len(images), pieces=pieces)
 
 
 def read_images(frame: pl.DataFrame, layout: ImageLayout) -> Pixels:
@@ -139,7 +141,7 @@ def pack_table(frames: Iterable[pl.DataFrame], schema: Schema) -> tuple[int, byt
         frame = frame.cast(pl.String)
         images.append(read_images(frame, layout))
         labels += frame.get_column(layout.label).to_list()
-    whole = choose_type(schema.by_name[layout.label], schema) == ("whole", False)
+    whole = schema.by_name[layout.label].choose_type(schema) == ("whole", False)
     pixels = np.concatenate(images)
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:

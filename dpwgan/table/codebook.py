@@ -5,7 +5,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 
 from dpwgan.errors import InputError, SpecsError
 
@@ -24,15 +23,6 @@ class Codebook:
 
     labels: Mapping[str, Mapping[str, str]]
     sha256: str
-
-    def __post_init__(self) -> None:
-        frozen = {variable: MappingProxyType(dict(codes)) for variable, codes in self.labels.items()}
-        object.__setattr__(self, "labels", MappingProxyType(frozen))
-
-    @property
-    def variables(self) -> tuple[str, ...]:
-        """Names of the variables, in the order of the file."""
-        return tuple(self.labels)
 
     def codes(self, variable: str) -> tuple[str, ...]:
         """Gives the codes of a variable, in the order of the file.

@@ -23,9 +23,8 @@ import numpy.typing as npt
 import polars as pl
 
 from dpwgan.errors import DataError, DpwganError
-from dpwgan.table.findings import count_rows
-from dpwgan.table.header import check_header
-from dpwgan.table.schema import CategoricalColumn, NumericColumn, Schema, UndiscoveredColumn
+from dpwgan.table.findings import check_header, count_rows
+from dpwgan.table.schema import Schema
 from dpwgan.table.source import Piece, SourceTable
 from dpwgan.table.stream import ByteStream
 
@@ -48,7 +47,7 @@ def open_csv(path: str | Path, schema: Schema) -> SourceTable:
     found = find_records(stream)
     header = found.header
     check_header(header, schema)
-    drops_blank = len(header) > 1 or not _may_be_empty(schema.by_name[header[0]])
+    drops_blank = len(header) > 1 or "" not in schema.by_name[header[0]].listed
     records = found.count - 1 - found.blank * drops_blank
     # Blank lines at the end are no records; they were counted as ragged where the header has more cells than one.
     ragged = found.ragged - found.blank * (len(header) > 1)
@@ -117,32 +116,22 @@ def find_records(stream: ByteStream) -> Records:
         _count_records(segment, found)
     if is_blank:
         raise DataError(f"{stream.name} is empty.")
-    _check_form(found)
+    if found.open_quote:
+        raise DataError("The table ends inside a quoted cell.")
+    if found.stray_quotes:
+        raise DataError(f"The table has {found.stray_quotes:,} quotes inside cells that are not quoted as a whole.")
+    if found.stray_returns:
+        raise DataError(f"The table has {found.stray_returns:,} carriage returns outside quotes and line endings.")
     return found
-
-
-def read_segments(stream: ByteStream, found: Records) -> Iterator[tuple[bytes, int]]:
-    """Goes over the text again: the bytes and the number of each segment's records, without the header.
-
-    Raises: DataError if the text is not the one that was gone over before; whatever reading raises.
-    """
-    sizes = [size for size, _ in found.segments]
-    sizes[0] += found.mark_bytes
-    texts = stream.pieces(sizes)
-    for index, (size, (_, records)) in enumerate(zip(sizes, found.segments, strict=True)):
-        text = next(texts, b"")
-        if len(text) != size:
-            raise DataError(f"{stream.name} was changed while it was read.")
-        if index == 0:
-            yield text[found.mark_bytes + found.header_bytes :], records - 1
-        else:
-            yield text, records
 
 
 def _cut(stream: ByteStream, found: Records) -> Iterator[bytes]:
     """Cuts the text into segments of whole records."""
     held = b""
-    for piece in _read_text(stream, found):
+    for index, piece in enumerate(stream.pieces()):
+        if index == 0 and piece.startswith(codecs.BOM_UTF8):
+            found.mark_bytes = len(codecs.BOM_UTF8)
+            piece = piece[found.mark_bytes :]
         if b"\0" in piece:
             raise DataError(_UNREADABLE.format(name=stream.name))
         if held:
@@ -174,34 +163,15 @@ def _find_end(text: bytes) -> int:
     return 0
 
 
-def _read_text(stream: ByteStream, found: Records) -> Iterator[bytes]:
-    """Gives the text without its byte order mark."""
-    for index, piece in enumerate(stream.pieces()):
-        text = piece.removeprefix(codecs.BOM_UTF8) if index == 0 else piece
-        found.mark_bytes += len(piece) - len(text)
-        yield text
-
-
 def _read_header(segment: bytes, found: Records) -> None:
-    end = _find_first_end(segment)
-    line = segment[:end]
-    found.header_bytes = end
-    found.line_ending = "\r\n" if line.endswith(b"\r\n") else "\n"
+    text = io.StringIO(segment.decode(), newline="")
     try:
-        found.header = tuple(next(csv.reader(io.StringIO(line.decode(), newline=""), strict=True), []))
+        found.header = tuple(next(csv.reader(text, strict=True), []))
     except csv.Error:  # it breaks the rules of quoting, which is told when all breaches are counted
         found.header = ()
-
-
-def _find_first_end(segment: bytes) -> int:
-    end = 0
-    while True:
-        newline = segment.find(b"\n", end)
-        if newline < 0:
-            return len(segment)
-        end = newline + 1
-        if segment.count(b'"', 0, end) % 2 == 0:
-            return end
+    line = text.getvalue()[: text.tell()]
+    found.header_bytes = len(line.encode())
+    found.line_ending = "\r\n" if line.endswith("\r\n") else "\n"
 
 
 def _count_records(segment: bytes, found: Records) -> None:
@@ -251,18 +221,18 @@ def _count_stray_quotes(
     return int(np.count_nonzero(~fits))
 
 
-def _check_form(found: Records) -> None:
-    if found.open_quote:
-        raise DataError("The table ends inside a quoted cell.")
-    if found.stray_quotes:
-        raise DataError(f"The table has {found.stray_quotes:,} quotes inside cells that are not quoted as a whole.")
-    if found.stray_returns:
-        raise DataError(f"The table has {found.stray_returns:,} carriage returns outside quotes and line endings.")
-
-
 def _read_pieces(stream: ByteStream, found: Records, *, records: int) -> Iterator[Piece]:
-    for text, count in read_segments(stream, found):
-        if count > records:
+    """Goes over the text again, which has to be the one that was gone over before."""
+    sizes = [size for size, _ in found.segments]
+    sizes[0] += found.mark_bytes
+    texts = stream.pieces(sizes)
+    for index, (size, (_, count)) in enumerate(zip(sizes, found.segments, strict=True)):
+        text = next(texts, b"")
+        if len(text) != size:
+            raise DataError(f"{stream.name} was changed while it was read.")
+        if index == 0:
+            text, count = text[found.mark_bytes + found.header_bytes :], count - 1
+        if count > records:  # blank lines at the end
             text, count = text.rstrip(b"\r\n"), records
         if count:
             records -= count
@@ -283,12 +253,6 @@ def _parse(text: bytes, header: tuple[str, ...], records: int) -> pl.DataFrame:
     if frame.shape != (records, len(header)):
         raise DpwganError(f"The parser found {frame.height} records where the scan found {records}.")
     return frame
-
-
-def _may_be_empty(column: object) -> bool:
-    if isinstance(column, CategoricalColumn):
-        return "" in column.tokens
-    return isinstance(column, NumericColumn | UndiscoveredColumn) and "" in column.missing
 
 
 def write_header(header: Sequence[str], line_ending: str) -> bytes:

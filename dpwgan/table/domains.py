@@ -15,18 +15,11 @@ from dpwgan.table.schema import CategoricalColumn, Column, Schema, UndiscoveredC
 
 MOST_CATEGORIES = 10_000
 
-
 SelectCells = Callable[[Sequence[str], Callable[[], Sequence[Mapping[str, int]]]], Sequence[Sequence[str]]]
 """Releases some of the cells of the named columns, privately; what it is given counts their cells, once."""
 
 
-def discover_domains(
-    frames: pl.DataFrame | Iterable[pl.DataFrame],
-    schema: Schema,
-    *,
-    select: SelectCells | None = None,
-    most_categories: int = MOST_CATEGORIES,
-) -> Schema:
+def discover_domains(frames: Iterable[pl.DataFrame], schema: Schema, *, select: SelectCells | None = None) -> Schema:
     """Gives every undiscovered column its list of cells; the other columns stay as they are.
 
     A "waived" column takes all cells that occur, sorted. A "private" column takes those that `select` releases, which
@@ -37,7 +30,7 @@ def discover_domains(
     Privacy: one record adds 1 to one count of each column. "private" is as private as `select`, within which the first
       row is read; "waived" is not covered by the guarantee.
     Raises: SpecsError if a private column has no missing code or there is nothing to select with; DataError if a waived
-      column has more than `most_categories` cells, or cells that the specs rule out.
+      column has more than `MOST_CATEGORIES` cells, or cells that the specs rule out.
     """
     columns = [column for column in schema.columns if isinstance(column, UndiscoveredColumn)]
     for column in columns:
@@ -49,10 +42,8 @@ def discover_domains(
     if private and select is None:
         raise SpecsError(f"Column {private[0]!r}: its list of cells cannot be selected privately here.")
 
-    @functools.cache
-    def count() -> dict[str, dict[str, int]]:
-        """Counts the cells of all columns, in one pass."""
-        return _count_cells([frames] if isinstance(frames, pl.DataFrame) else frames, columns)
+    # In one pass over all columns, and only when it was charged for.
+    count = functools.cache(lambda: _count_cells(frames, columns))
 
     chosen: dict[str, Sequence[str]] = {}
     if private and select is not None:
@@ -62,8 +53,8 @@ def discover_domains(
     discovered: dict[str, Column] = {}
     for column in columns:
         values = chosen[column.name] if column.name in chosen else list(count()[column.name])
-        if column.privacy == "waived" and len(values) > most_categories:
-            raise DataError(f"Column {column.name!r} has more than {most_categories:,} distinct cells.")
+        if column.privacy == "waived" and len(values) > MOST_CATEGORIES:
+            raise DataError(f"Column {column.name!r} has more than {MOST_CATEGORIES:,} distinct cells.")
         discovered[column.name] = CategoricalColumn(
             name=column.name,
             tokens=(*sorted(values, key=_order), *column.missing),

@@ -1,27 +1,18 @@
 """The only form of the data that a method sees: category codes, scaled numbers, and spans that say what they are."""
 
-import itertools
-import re
 from dataclasses import dataclass, field, replace
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from dpwgan.table.schema import CategoricalColumn, ImageLayout, NumericColumn, Schema
+from dpwgan.table.schema import ImageLayout, Role, Schema
 from dpwgan.table.storage import cut, is_on_disk, let_go
 
 Head = Literal["softmax", "sigmoid", "linear"]
-Role = Literal["category", "bin", "available", "number"]
-
-MOST_LEVELS = 1 << 20
-"""The most levels that a number span is given; a column with more numbers has this many, evenly spaced."""
 
 # Rows that are fetched from disk at a time. Each brings its surroundings with it, up to a fifth of a megabyte of pages.
 _FETCHED = 512
-
-_WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+(\.0*)?", re.ASCII)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,75 +109,12 @@ def lay_out_spans(schema: Schema) -> tuple[Span, ...]:
     """
     spans: list[Span] = []
     start = codes = numbers = 0
-
-    def add_codes(column: str, role: Role, categories: int, *, missing: int, ordered: bool = False) -> None:
-        nonlocal start, codes
-        head: Head = "sigmoid" if categories == 2 else "softmax"
-        width = 1 if categories == 2 else categories
-        spans.append(
-            Span(
-                column=column,
-                role=role,
-                head=head,
-                start=start,
-                width=width,
-                source=codes,
-                categories=categories,
-                ordered=ordered,
-                missing=missing,
-            )
-        )
-        start, codes = start + width, codes + 1
-
     for column in schema.columns:
-        if isinstance(column, CategoricalColumn):
-            missing = sum(token in column.missing for token in column.tokens)
-            ordered = _are_rising(column.tokens[: len(column.tokens) - missing])
-            add_codes(column.name, "category", len(column.tokens), missing=missing, ordered=ordered)
-        elif isinstance(column, NumericColumn) and column.edges is not None:
-            bins, missing = len(column.edges) - 1, len(column.missing)
-            add_codes(column.name, "bin", bins + missing, missing=missing, ordered=True)
-        elif isinstance(column, NumericColumn):
-            if column.missing:
-                missing = len(column.missing)
-                add_codes(column.name, "available", missing + 1, missing=missing)
-            levels, first_level, last_level = _count_levels(column)
-            spans.append(
-                Span(
-                    column=column.name,
-                    role="number",
-                    head="linear",
-                    start=start,
-                    width=1,
-                    source=numbers,
-                    categories=0,
-                    levels=levels,
-                    first_level=first_level,
-                    last_level=last_level,
-                )
-            )
-            start, numbers = start + 1, numbers + 1
+        for part in column.parts:
+            is_number = part.role == "number"
+            head: Head = "linear" if is_number else "sigmoid" if part.categories == 2 else "softmax"
+            width = part.categories if head == "softmax" else 1
+            source = numbers if is_number else codes
+            spans.append(Span(column=column.name, head=head, start=start, width=width, source=source, **vars(part)))
+            start, codes, numbers = start + width, codes + (not is_number), numbers + is_number
     return tuple(spans)
-
-
-def _are_rising(tokens: tuple[str, ...]) -> bool:
-    """Says whether the tokens are whole numbers, each one above the one before it."""
-    if not all(_WHOLE_NUMBER.fullmatch(token.strip(" \t")) for token in tokens):
-        return False
-    numbers = [Decimal(token.strip(" \t")) for token in tokens]
-    return all(lower < upper for lower, upper in itertools.pairwise(numbers))
-
-
-def _count_levels(column: NumericColumn) -> tuple[int, float, float]:
-    """Gives how many numbers a column may write, and where in its range, as fractions, the first and last one lie."""
-    # Through the decimal text of the double, as the writer does: 1.1 is then 11 tenths, not a hair more.
-    minimum, maximum = Decimal(repr(float(column.minimum))), Decimal(repr(float(column.maximum)))
-    if not (minimum.is_finite() and maximum.is_finite() and minimum < maximum):
-        return 1, 0.0, 0.0
-    step = Decimal(1) if column.integer else Decimal(1).scaleb(-column.decimals)
-    low = int((minimum / step).to_integral_value(rounding=ROUND_CEILING))
-    high = int((maximum / step).to_integral_value(rounding=ROUND_FLOOR))
-    if low > high:
-        return 1, 0.0, 0.0
-    first, last = ((number * step - minimum) / (maximum - minimum) for number in (low, high))
-    return min(high - low + 1, MOST_LEVELS), float(first), float(last)

@@ -1,29 +1,18 @@
 """A whole table, both ways: string cells to the encoded table that a method sees, and back to legal rows."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import polars as pl
 
 from dpwgan.errors import DataError, DpwganError, SpecsError
-from dpwgan.table.codecs import Codes, EncodedCells, Numbers, make_codec, take_column
-from dpwgan.table.derived import DerivedRule
-from dpwgan.table.encoded import EncodedTable, Span, lay_out_spans
-from dpwgan.table.findings import Findings
-from dpwgan.table.header import check_header
-from dpwgan.table.identifiers import make_identifiers
-from dpwgan.table.schema import (
-    CategoricalColumn,
-    DerivedColumn,
-    IdentifierColumn,
-    NumericColumn,
-    Schema,
-    UndiscoveredColumn,
-)
+from dpwgan.table.codecs import Codec, DerivedRule, EncodedCells, FreshIdentifiers, make_codec
+from dpwgan.table.encoded import EncodedTable, lay_out_spans
+from dpwgan.table.findings import Findings, check_header, describe
+from dpwgan.table.schema import DerivedColumn, IdentifierColumn, Schema, TrainedColumn, UndiscoveredColumn
 from dpwgan.table.source import Piece, make_piece
 from dpwgan.table.storage import allocate, cut, let_go
 from dpwgan.table.threads import map_in_order
-from dpwgan.table.validation import check_cells
 
 # Rows that are turned from columns at a time.
 _BLOCK = 512
@@ -46,43 +35,36 @@ class TableEncoder:
         self.spans = lay_out_spans(schema)
         if not self.spans:
             raise SpecsError("The specs leave no column to train on.")
-        self._codecs = {
-            column.name: make_codec(column)
-            for column in schema.columns
-            if isinstance(column, CategoricalColumn | NumericColumn)
+        self._trained = {
+            column.name: make_codec(column) for column in schema.columns if isinstance(column, TrainedColumn)
         }
-        self._derived = [
-            DerivedRule(column, schema=schema, codecs=self._codecs)
+        self._derived = {
+            column.name: DerivedRule(column, schema=schema, codecs=self._trained)
             for column in schema.columns
             if isinstance(column, DerivedColumn)
-        ]
-        self._identifiers = [column for column in schema.columns if isinstance(column, IdentifierColumn)]
-        self._spans_of: dict[str, list[Span]] = {name: [] for name in self._codecs}
-        for span in self.spans:
-            self._spans_of[span.column].append(span)
-        self._numbers = sum(span.head == "linear" for span in self.spans)
-        self._codes = len(self.spans) - self._numbers
+        }
+        self._identifiers = {
+            column.name: FreshIdentifiers(column) for column in schema.columns if isinstance(column, IdentifierColumn)
+        }
+        # In which column of the arrays a column's codes and numbers lie, if it has them.
+        self._code_of = {span.column: span.source for span in self.spans if span.head != "linear"}
+        self._number_of = {span.column: span.source for span in self.spans if span.head == "linear"}
+        self._codes, self._numbers = len(self._code_of), len(self._number_of)
 
     def encode(self, frame: pl.DataFrame) -> EncodedTable:
         """Encodes a whole table.
 
         Raises: DataError, naming each column and rule that is broken, with the number of rows.
         """
-        return self.encode_frames([frame], records=frame.height)
-
-    def encode_frames(self, frames: Iterable[pl.DataFrame], *, records: int) -> EncodedTable:
-        """Encodes a table of `records` rows that comes in chunks; a chunk can be forgotten once it is encoded.
-
-        Raises: DataError, naming each column and rule that is broken, with the number of rows in all chunks.
-        """
-        return self.encode_pieces(map(make_piece, frames), records=records, threads=1)
+        return self.encode_pieces([make_piece(frame)], records=frame.height, threads=1)
 
     def encode_pieces(
         self, pieces: Iterable[Piece], *, records: int, on_disk: bool = False, threads: int | None = None
     ) -> EncodedTable:
         """Parses and encodes a table of `records` rows, several pieces side by side, into memory or onto the disk.
 
-        Raises: as `encode_frames`; whatever parsing raises; TransferError if the disk has no room for the rows.
+        Raises: DataError, naming each column and rule that is broken, with the number of rows in all pieces; whatever
+          parsing raises; TransferError if the disk has no room for the rows.
         """
         codes = allocate((records, self._codes), np.int32, on_disk=on_disk)
         numbers = allocate((records, self._numbers), np.float32, on_disk=on_disk)
@@ -90,13 +72,21 @@ class TableEncoder:
         def encode(task: tuple[int, Piece]) -> Findings:
             first, piece = task
             rows, findings = slice(first, first + piece.records), Findings()
-            frame = _find_distinct(piece.parse())
+            frame = piece.parse()
+            # The different cells of each column are found once for all who ask (`list_distinct`), in categories of
+            # their own: what was read of one piece is forgotten with it.
+            texts = [cells.name for cells in frame.get_columns() if cells.dtype == pl.String]
+            frame = frame.cast({name: pl.Categorical(pl.Categories.random()) for name in texts})
             # Column after column first: rows are written in blocks that stay in the processor's cache.
             code_columns = np.empty((self._codes, piece.records), np.int32)
             number_columns = np.empty((self._numbers, piece.records), np.float32)
-            for name, codec in self._codecs.items():
-                self._put(codec.encode(frame.get_column(name), findings), name, code_columns, number_columns)
-            for rule in self._derived:
+            for name, codec in self._trained.items():
+                part = codec.encode(frame.get_column(name), findings)
+                if name in self._code_of:
+                    code_columns[self._code_of[name]] = part.codes
+                if name in self._number_of:
+                    number_columns[self._number_of[name]] = part.numbers
+            for rule in self._derived.values():
                 rule.check(frame, findings)
             for block in cut(piece.records, size=_BLOCK):
                 codes[rows][block] = code_columns[:, block].T
@@ -118,15 +108,21 @@ class TableEncoder:
         `rng` is used for numbers drawn from bins.
         Raises: DpwganError, an internal error, if the encoded table is not laid out as this encoder's.
         """
-        self._check_layout(encoded)
+        codes, numbers = encoded.codes.shape, encoded.numbers.shape
+        if encoded.spans != self.spans or codes[1:] != (self._codes,) or numbers != (codes[0], self._numbers):
+            raise DpwganError("Internal error: the encoded table is not laid out as its specs ask.")
         cells: dict[str, pl.Series] = {}
-        for name, codec in self._codecs.items():
-            part = take_column(encoded, self._spans_of[name])
+        for name, codec in self._trained.items():
+            code, number = self._code_of.get(name), self._number_of.get(name)
+            part = EncodedCells(
+                codes=None if code is None else encoded.codes[:, code],
+                numbers=None if number is None else encoded.numbers[:, number],
+            )
             cells[name] = codec.decode(part, rng)
-        for rule in self._derived:
-            cells[rule.name] = rule.apply(cells[rule.source])
-        for column in self._identifiers:
-            cells[column.name] = make_identifiers(column, first_record=first_record, records=encoded.records)
+        for name, rule in self._derived.items():
+            cells[name] = rule.apply(cells[rule.source])
+        for name, identifiers in self._identifiers.items():
+            cells[name] = identifiers.make(first_record=first_record, records=encoded.records)
         return pl.DataFrame({name: cells[name] for name in self.header})
 
     def decode_chunks(
@@ -150,26 +146,11 @@ class TableEncoder:
         """
         if tuple(frame.columns) != self.header:
             raise DpwganError("Internal error: the columns of the output are not those of the header.")
-        check_cells(frame, self.schema)
-
-    def _put(self, encoded: EncodedCells, name: str, codes: Codes, numbers: Numbers) -> None:
-        for span in self._spans_of[name]:
-            if span.head == "linear":
-                numbers[span.source] = encoded.numbers
-            else:
-                codes[span.source] = encoded.codes
-
-    def _check_layout(self, encoded: EncodedTable) -> None:
-        codes, numbers = encoded.codes.shape, encoded.numbers.shape
-        if encoded.spans != self.spans or codes[1:] != (self._codes,) or numbers != (codes[0], self._numbers):
-            raise DpwganError("Internal error: the encoded table is not laid out as its specs ask.")
-
-
-def _find_distinct(frame: pl.DataFrame) -> pl.DataFrame:
-    """Gives the same cells, the different ones of each column found once for all who ask (`list_distinct`)."""
-    # Categories of its own: what was read of one piece is forgotten with it.
-    texts = (cells.name for cells in frame.get_columns() if cells.dtype == pl.String)
-    return frame.cast({name: pl.Categorical(pl.Categories.random()) for name in texts})
+        codecs: Mapping[str, Codec] = {**self._trained, **self._derived, **self._identifiers}
+        checked = {name: codecs[name].validate(frame) for name in self.schema.by_name}
+        wrong = {(name, rule): rows for name, (rule, rows) in checked.items() if rows}
+        if wrong:
+            raise DpwganError(f"Internal error: the output does not fit the specs: {describe(wrong)}.")
 
 
 def _number(pieces: Iterable[Piece], *, records: int) -> Iterator[tuple[int, Piece]]:

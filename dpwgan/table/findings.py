@@ -1,11 +1,14 @@
-"""What is wrong with a table, counted by column and rule, told in one sentence without any cell."""
+"""What is wrong with a table: its header against the specs; its cells, counted by column and rule and never shown."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dpwgan.errors import DataError
+from dpwgan.table.schema import Schema
 
 _MOST_COLUMNS_NAMED = 5
+_MOST_NAMES = 10
 
 
 def count_rows(rows: int) -> str:
@@ -21,17 +24,16 @@ class Findings:
       table: a count is not covered by the guarantee.
     """
 
-    rows: dict[tuple[str, str], int] = field(default_factory=dict)
+    rows: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def add(self, column: str, rule: str, rows: int) -> None:
         """Counts `rows` more rows of `column` that break `rule`; 0 leaves no trace."""
         if rows:
-            self.rows[column, rule] = self.rows.get((column, rule), 0) + rows
+            self.rows[column, rule] += rows
 
     def merge(self, other: "Findings") -> None:
         """Adds what was found in another chunk."""
-        for (column, rule), rows in other.rows.items():
-            self.add(column, rule, rows)
+        self.rows.update(other.rows)
 
     def raise_if_any(self) -> None:
         """Ends the run with one sentence if anything was found.
@@ -50,3 +52,38 @@ def describe(rows: Mapping[tuple[str, str], int]) -> str:
     ]
     left = len(rows) - len(parts)
     return "; ".join([*parts, f"and {left} more such findings"] if left else parts)
+
+
+def check_header(header: Sequence[str], schema: Schema) -> None:
+    """Checks that the header names every column of the specs once and nothing else.
+
+    Privacy: in a file without a header line the first record stands in its place. A name that is not in the specs is
+      therefore told only where most of the header is.
+    Raises: DataError, naming the columns.
+    """
+    known = [name for name in header if name in schema.by_name]
+    given = set(header)
+    absent = [column.name for column in schema.columns if column.name not in given]
+    if not known:
+        raise DataError(
+            f"The first line names none of the columns in the specs ({_list_names(absent)}): is it a header?"
+        )
+    faults = []
+    repeated = [name for name, times in Counter(known).items() if times > 1]
+    if repeated:
+        faults.append(f"the header repeats {_list_names(repeated)}")
+    unknown = [name for name in header if name not in schema.by_name]
+    if unknown and len(unknown) < len(known):
+        faults.append(f"the specs do not have {_list_names(unknown)}")
+    elif unknown:
+        faults.append(f"the specs do not have {len(unknown)} of the names in the first line")
+    if absent:
+        faults.append(f"the header does not have {_list_names(absent)}")
+    if faults:
+        raise DataError(f"The header and the specs differ: {'; '.join(faults)}.")
+
+
+def _list_names(names: Sequence[str]) -> str:
+    shown = ", ".join(repr(name) for name in names[:_MOST_NAMES])
+    left = len(names) - _MOST_NAMES
+    return f"{shown} and {left} more" if left > 0 else shown

@@ -10,33 +10,23 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from dpwgan.errors import DataError
-from dpwgan.table.findings import Findings
-from dpwgan.table.header import check_header
+from dpwgan.table.findings import Findings, check_header
 from dpwgan.table.numerals import read_number
-from dpwgan.table.schema import (
-    CategoricalColumn,
-    Column,
-    DerivedColumn,
-    IdentifierColumn,
-    NumericColumn,
-    Schema,
-    UndiscoveredColumn,
-)
+from dpwgan.table.schema import Column, DerivedColumn, IdentifierColumn, Kind, Schema
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_Kind = Literal["whole", "real", "text"]
 _Key = TypeVar("_Key", bound=Hashable)
 
 
@@ -46,6 +36,10 @@ class Refusal:
 
     rule: str
 
+
+Cell = str | Refusal
+
+TYPES = {"whole": pl.Int64(), "real": pl.Float64(), "text": pl.String()}
 
 _NO_CELL = Refusal("is neither text nor a number, truth value or date")
 _IS_TIME = Refusal("is a time, which has to be given as text here")
@@ -57,9 +51,6 @@ _AMBIGUOUS = Refusal("may be any of several listed cells (give them as listed, a
 _TRUTHS = {"True": True, "TRUE": True, "true": True, "False": False, "FALSE": False, "false": False}
 _INFINITIES = {sign + word: float(sign + word) for sign in ("", "+", "-") for word in ("inf", "infinity")}
 _SPACES = " \t\n\r\v\f"
-
-# Fewer digits than these fit 64 bits.
-_SURELY_64_BITS = 19
 
 # Up to here pandas reads a fraction as the nearest double, and its digits can be had back from the double.
 _MOST_DIGITS = 15
@@ -100,45 +91,42 @@ def to_pandas(frame: pl.DataFrame, schema: Schema) -> pd.DataFrame:
     """
     import pandas as pd
 
-    return pd.DataFrame(
-        {
-            name: _write_column(cells.cast(pl.String), schema.by_name[name], schema)
-            for name, cells in frame.to_dict().items()
-        }
-    )
+    return pd.DataFrame({cells.name: _write_column(cells, schema.by_name[cells.name], schema) for cells in frame})
 
 
 def _read_column(values: pd.Series, column: Column, findings: Findings) -> pl.Series:
     import pandas as pd
 
     spell = Speller(column).spell
-    cells: list[str | Refusal]
     # Each distinct value is written once; True and 1, which are equal, cannot meet in one dtype but object.
     if values.dtype == object:
-        known_texts: dict[str, str | Refusal] = {}
-        cells = [_spell_once(value, spell, known_texts) for value in values]
-    else:
-        codes, seen = pd.factorize(values, use_na_sentinel=True)
-        # As an array, so that a float32 is written with its own digits and not with those of the double it becomes.
-        distinct = seen.to_numpy() if values.dtype.kind == "f" else seen
-        known = [spell(value) for value in distinct]
-        cells = [known[code] if code >= 0 else "" for code in codes]
-    for refusal, rows in Counter(cell for cell in cells if isinstance(cell, Refusal)).items():
-        findings.add(column.name, refusal.rule, rows)
+        texts: dict[str, Cell] = {value: spell(value) for value in {text for text in values if isinstance(text, str)}}
+        cells = [texts[value] if isinstance(value, str) else spell(value) for value in values]
+        return write_cells(column.name, cells, np.arange(len(cells)), findings)
+    places, seen = pd.factorize(values, use_na_sentinel=True)
+    # As an array, so that a float32 is written with its own digits and not with those of the double it becomes.
+    distinct = seen.to_numpy() if values.dtype.kind == "f" else seen
+    return write_cells(column.name, list(map(spell, distinct)), places, findings)
+
+
+def write_cells(
+    column: str, distinct: Sequence[Cell], places: npt.NDArray[np.integer[Any]], findings: Findings
+) -> pl.Series:
+    """Writes a column of which these are the different cells; refusals are counted, and empty here.
+
+    Shapes: k cells and the place of each row's among them, (n,) whole numbers, below 0 for an empty cell.
+    Raises: DataError if a cell cannot be written.
+    """
+    counts = np.bincount(places[places >= 0], minlength=len(distinct))
+    for cell, rows in zip(distinct, counts.tolist(), strict=True):
+        if isinstance(cell, Refusal):
+            findings.add(column, cell.rule, rows)
     try:
-        return pl.Series(["" if isinstance(cell, Refusal) else cell for cell in cells], dtype=pl.String)
+        # The last one is the empty cell.
+        texts = pl.Series([*("" if isinstance(cell, Refusal) else cell for cell in distinct), ""], dtype=pl.String)
     except UnicodeEncodeError:
-        raise DataError(f"Column {column.name!r} has a cell that cannot be written in UTF-8.") from None
-
-
-def _spell_once(
-    value: object, spell: Callable[[object], str | Refusal], known: dict[str, str | Refusal]
-) -> str | Refusal:
-    if not isinstance(value, str):
-        return spell(value)
-    if value not in known:
-        known[value] = spell(value)
-    return known[value]
+        raise DataError(f"Column {column!r} has a cell that cannot be written in UTF-8.") from None
+    return texts.gather(np.where(places < 0, len(distinct), places))
 
 
 class Speller:
@@ -149,21 +137,16 @@ class Speller:
     """
 
     def __init__(self, column: Column) -> None:
-        listed: tuple[str, ...] = ()
-        if isinstance(column, CategoricalColumn):
-            listed = column.tokens
-        elif isinstance(column, NumericColumn | UndiscoveredColumn):
-            listed = column.missing
-        self._listed = frozenset(listed)
+        self._listed = frozenset(column.listed)
         # The encoder takes a numeric column's cells and missing codes as doubles, in any spelling; it compares derived
         # cells as numbers, and drops row names. Only a list of cells goes by its spelling.
-        self._by_spelling = isinstance(column, CategoricalColumn | UndiscoveredColumn)
+        self._by_spelling = column.by_spelling
         self._as_it_stands = isinstance(column, DerivedColumn | IdentifierColumn)
         self._times = isinstance(column, IdentifierColumn)
         self._by_number = _index((_read_numeral(cell), cell) for cell in self._listed)
         self._by_truth = _index((_TRUTHS.get(cell), cell) for cell in self._listed)
 
-    def spell(self, value: object) -> str | Refusal:
+    def spell(self, value: object) -> Cell:
         """Writes one value as a cell, or says why it has none."""
         import pandas as pd
 
@@ -183,7 +166,7 @@ class Speller:
             return str(value) if self._times else _IS_TIME
         return str(value) if hasattr(value, "isoformat") else _NO_CELL
 
-    def _spell_text(self, text: str) -> str | Refusal:
+    def _spell_text(self, text: str) -> Cell:
         if self._as_it_stands or text in self._listed:
             return text
         if text in _TRUTHS:
@@ -199,12 +182,12 @@ class Speller:
             return _TOO_LONG
         return self._spell_number(number)
 
-    def _spell_truth(self, value: bool) -> str | Refusal:
+    def _spell_truth(self, value: bool) -> Cell:
         if value in self._by_truth:
             return self._by_truth[value]
         return self._spell_number(int(value))
 
-    def _spell_float(self, value: float | np.floating[Any]) -> str | Refusal:
+    def _spell_float(self, value: float | np.floating[Any]) -> Cell:
         if math.isnan(value):
             return ""
         if math.isinf(value):
@@ -218,15 +201,15 @@ class Speller:
             return _TOO_LONG
         return self._spell_number(float(str(value)))
 
-    def _spell_number(self, number: int | float) -> str | Refusal:
+    def _spell_number(self, number: int | float) -> Cell:
         if number in self._by_number and (self._by_spelling or math.isinf(number)):
             return self._by_number[number]
         return str(number) if isinstance(number, int) else repr(number)
 
 
-def _index(pairs: Iterable[tuple[_Key | None, str]]) -> dict[_Key, str | Refusal]:
+def _index(pairs: Iterable[tuple[_Key | None, str]]) -> dict[_Key, Cell]:
     """Gives the one cell of each key; a key with more of them is ambiguous."""
-    cells: dict[_Key, str | Refusal] = {}
+    cells: dict[_Key, Cell] = {}
     for key, cell in pairs:
         if key is not None:
             cells[key] = _AMBIGUOUS if key in cells else cell
@@ -257,57 +240,16 @@ def _count_digits(numeral: str) -> int:
 def _write_column(cells: pl.Series, column: Column, schema: Schema) -> pd.Series:
     import pandas as pd
 
-    kind, may_be_empty = choose_type(column, schema)
+    kind, may_be_empty = column.choose_type(schema)
+    typed = give_type(cells, kind)
     if kind == "text":
-        return pd.Series(cells.replace({"": None}).to_list(), dtype=object)
-    if kind == "real":
-        return pd.Series(cells.replace({"": "nan"}).cast(pl.Float64).to_numpy())
-    if not may_be_empty:
-        return pd.Series(cells.cast(pl.Int64).to_numpy())
-    empty = (cells == "").to_numpy()
-    whole = cells.replace({"": "0"}).cast(pl.Int64).to_numpy()
-    return pd.Series(pd.arrays.IntegerArray(whole.copy(), empty.copy()))
+        return pd.Series(typed.to_list(), dtype=object)
+    if kind == "real" or not may_be_empty:
+        return pd.Series(typed.to_numpy())
+    empty = typed.is_null().to_numpy()
+    return pd.Series(pd.arrays.IntegerArray(typed.fill_null(0).to_numpy().copy(), empty.copy()))
 
 
-def choose_type(column: Column, schema: Schema) -> tuple[_Kind, bool]:
-    """Says which type holds every cell that a column may have, and whether an empty cell is one of them."""
-    if isinstance(column, IdentifierColumn):
-        return ("text" if column.start is None else "whole"), False
-    if isinstance(column, CategoricalColumn):
-        return _choose_listed_type(column.tokens)
-    if isinstance(column, NumericColumn):
-        own: _Kind = "whole" if column.integer and not column.decimals else "real"
-        return _join(own, column.missing)
-    if isinstance(column, DerivedColumn):
-        source = schema.by_name[column.source]
-        through = source.missing if isinstance(source, CategoricalColumn | NumericColumn) else ()
-        missing = through if column.missing is None else (column.missing,)
-        if column.mapping is not None:
-            # Without a code of its own, a missing cell of the source goes through the mapping too.
-            return _choose_listed_type((*column.mapping.values(), *(missing if column.missing is not None else ())))
-        if column.width > 1:
-            return "text", "" in missing
-        return _join("real" if column.decimals else "whole", missing)
-    return "text", True
-
-
-def _choose_listed_type(cells: Iterable[str]) -> tuple[_Kind, bool]:
-    listed = set(cells)
-    return ("whole" if all(map(_is_plain_integer, listed - {""})) else "text"), "" in listed
-
-
-def _join(own: _Kind, missing: tuple[str, ...]) -> tuple[_Kind, bool]:
-    """Widens the type of a column's numbers until it holds the codes that mean not available."""
-    codes = [code for code in missing if code]
-    if own == "whole" and all(map(_is_plain_integer, codes)):
-        return "whole", "" in missing
-    if own == "real" and all(read_number(code) is not None for code in codes):
-        return "real", "" in missing
-    return "text", "" in missing
-
-
-def _is_plain_integer(cell: str) -> bool:
-    if cell.isdecimal() and cell.isascii() and len(cell) < _SURELY_64_BITS:
-        return cell[0] != "0" or cell == "0"  # most cells by far, and much faster
-    number = read_number(cell)
-    return number is not None and abs(number) < 1 << 63 and cell == str(int(number))
+def give_type(cells: pl.Series, kind: Kind) -> pl.Series:
+    """Gives legal cells the type that the specs ask for; an empty cell is null."""
+    return cells.cast(pl.String).replace({"": None}).cast(TYPES[kind])

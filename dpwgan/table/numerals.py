@@ -1,4 +1,4 @@
-"""The one rule for when a cell is a number, for a single cell and for a whole column.
+"""The one rule for when a cell is a number.
 
 A number is an ASCII decimal or scientific numeral ("12", "+1.50", ".5", "3e-2"), with ASCII spaces and tabs around it
 ignored. Everything else is text: "nan", "inf", "1_000", "1,000", "0x10", digits of other scripts.
@@ -7,10 +7,6 @@ ignored. Everything else is text: "nan", "inf", "1_000", "1,000", "0x10", digits
 import functools
 import re
 from decimal import Decimal, DecimalException
-
-import numpy as np
-import numpy.typing as npt
-import polars as pl
 
 BLANKS = " \t"
 NUMERAL = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
@@ -36,18 +32,6 @@ def read_number(cell: str) -> Decimal | None:
     if number == 0:
         return Decimal(0)
     return number if abs(number.adjusted()) <= _MOST_DIGITS else None
-
-
-def read_numbers(cells: pl.Series) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.float64]]:
-    """Reads a column of cells as numbers.
-
-    Shapes: (n,) whether the cell is a number, and (n,) its nearest double: infinite where the numeral is beyond the
-      doubles, 0 where the cell is no number.
-    """
-    text = cells.str.strip_chars(BLANKS)
-    is_number = text.str.contains(NUMERAL)
-    values = text.set(~is_number, "0").cast(pl.Float64)
-    return is_number.to_numpy(), values.to_numpy()
 
 
 def are_same_cell(left: str, right: str) -> bool:

@@ -10,25 +10,23 @@ Files are read and written a few groups of rows at a time.
 import io
 import queue
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 import polars as pl
 from polars.io.plugins import register_io_source
 
 from dpwgan.errors import DataError
-from dpwgan.table.findings import Findings
-from dpwgan.table.frames import Refusal, Speller, choose_type
-from dpwgan.table.header import check_header
+from dpwgan.table.findings import Findings, check_header
+from dpwgan.table.frames import TYPES, Cell, Refusal, Speller, give_type, write_cells
 from dpwgan.table.schema import Schema
 from dpwgan.table.source import SourceTable, choose_step, make_piece
 from dpwgan.table.stream import ByteStream
 
 _NO_CELL = Refusal("has a type that no cell can have")
 _GROUP = 1 << 16
-_TYPES = {"whole": pl.Int64, "real": pl.Float64, "text": pl.String}
 # Seconds after which it is looked whether the other side is still there.
 _PATIENCE = 0.5
 
@@ -44,12 +42,13 @@ def open_parquet(path: str | Path, schema: Schema, *, name: str, look_at_cells: 
     stream = ByteStream(path)
     # What is no regular file can be read once, and not from any place of it.
     source = str(path) if stream.is_regular else stream.read()
-    scanned: Callable[[], pl.LazyFrame] = lambda: pl.scan_parquet(  # noqa: E731
-        source if isinstance(source, str) else io.BytesIO(source), glob=False
-    )
+
+    def scan() -> pl.LazyFrame:
+        return pl.scan_parquet(source if isinstance(source, str) else io.BytesIO(source), glob=False)
+
     try:
-        header = tuple(scanned().collect_schema())
-        records = int(scanned().select(pl.len()).collect().item())
+        header = tuple(scan().collect_schema())
+        records = int(scan().select(pl.len()).collect().item())
     except (pl.exceptions.PolarsError, OSError):
         # Its own words may quote cells.
         raise DataError(f"{name} is not a Parquet file that can be read.") from None
@@ -59,7 +58,7 @@ def open_parquet(path: str | Path, schema: Schema, *, name: str, look_at_cells: 
 
     def read() -> Iterator[tuple[pl.DataFrame, Findings]]:
         try:
-            for batch in scanned().collect_batches(chunk_size=step):
+            for batch in scan().collect_batches(chunk_size=step):
                 for first in range(0, batch.height, step):
                     findings = Findings()
                     cells = {
@@ -88,7 +87,7 @@ class ParquetWriter:
     """
 
     def __init__(self, stream: IO[bytes], header: Sequence[str], schema: Schema) -> None:
-        self._kinds = {name: choose_type(schema.by_name[name], schema)[0] for name in header}
+        self._kinds = {name: schema.by_name[name].choose_type(schema)[0] for name in header}
         self._stream = stream
         self._queue: queue.Queue[pl.DataFrame | None] = queue.Queue(maxsize=1)
         self._error: BaseException | None = None
@@ -108,12 +107,9 @@ class ParquetWriter:
 
     def write(self, frame: pl.DataFrame) -> None:
         """Takes more rows. Raises: whatever the stream raises."""
-        self._put(pl.DataFrame([self._type(cells) for cells in frame.get_columns()]))
+        self._put(pl.DataFrame([give_type(cells, self._kinds[cells.name]) for cells in frame]))
         if self._error is not None:
             raise self._error
-
-    def _type(self, cells: pl.Series) -> pl.Series:
-        return cells.cast(pl.String).replace({"": None}).cast(_TYPES[self._kinds[cells.name]])
 
     def _put(self, frame: pl.DataFrame | None) -> None:
         while self._thread.is_alive():
@@ -124,7 +120,7 @@ class ParquetWriter:
                 continue
 
     def _pack(self) -> None:
-        types = {name: _TYPES[kind] for name, kind in self._kinds.items()}
+        types = {name: TYPES[kind] for name, kind in self._kinds.items()}
         try:
             register_io_source(self._give, schema=types).sink_parquet(
                 self._stream, row_group_size=_GROUP, maintain_order=True
@@ -152,22 +148,16 @@ def _read_column(values: pl.Series, speller: Speller, findings: Findings) -> pl.
     kind = values.dtype
     if kind in (pl.String, pl.Categorical, pl.Enum, pl.Null):
         return values.cast(pl.String).fill_null("")
-    empty = values.is_null()
-    cells: list[str | Refusal]
-    if (kind.is_numeric() and not kind.is_decimal()) or kind == pl.Boolean:
+    cells: list[Cell]
+    if kind.is_nested():
+        cells, places = [_NO_CELL], np.zeros(len(values), np.int64)
+    elif (kind.is_numeric() and not kind.is_decimal()) or kind == pl.Boolean:
         # As an array, so that a float32 is written with its own digits and not with those of the double it becomes.
         filled = values.fill_null(False if kind == pl.Boolean else 0).to_numpy()
-        distinct, codes = np.unique(filled, return_inverse=True)
+        distinct, places = np.unique(filled, return_inverse=True)
         cells = [speller.spell(value) for value in distinct]
     else:
-        known = values.unique(maintain_order=True).to_list() if not kind.is_nested() else []
-        distinct_of: dict[Any, int] = {value: index for index, value in enumerate(known)}
-        cells = [speller.spell(value) for value in known] or [_NO_CELL]
-        codes = np.array([distinct_of.get(value, 0) for value in values.to_list()] if known else [0] * len(values))
-    counts = np.bincount(codes[~empty.to_numpy()], minlength=len(cells))
-    for cell, rows in zip(cells, counts.tolist(), strict=True):
-        if isinstance(cell, Refusal):
-            findings.add(values.name, cell.rule, rows)
-    texts = pl.Series([None if isinstance(cell, Refusal) else cell for cell in cells], dtype=pl.String)
-    written: pl.Series = texts.gather(codes).zip_with(~empty, pl.Series([""], dtype=pl.String)).fill_null("")
-    return written
+        place_of = {value: place for place, value in enumerate(values.drop_nulls().unique(maintain_order=True))}
+        places = np.array([place_of.get(value, -1) for value in values.to_list()], np.int64)
+        cells = [speller.spell(value) for value in place_of]
+    return write_cells(values.name, cells, np.where(values.is_null().to_numpy(), -1, places), findings)

@@ -5,14 +5,35 @@ CSV (`dpwgan.table.csv`) for every other name and for standard input.
 """
 
 from pathlib import Path
+from typing import Literal
 
-from dpwgan.table.arrays import open_arrays
+from dpwgan.errors import UsageError
+from dpwgan.table.arrays import find_misfit, open_arrays
 from dpwgan.table.csv import open_csv
-from dpwgan.table.formats import get_format
 from dpwgan.table.parquet import open_parquet
 from dpwgan.table.schema import Schema
 from dpwgan.table.source import SourceTable
 from dpwgan.table.stream import read_bytes, say
+
+Format = Literal["csv", "npz", "parquet"]
+
+
+def get_format(path: str | Path) -> Format:
+    """Gives the kind of file: .npz and .parquet by their names, CSV for every other name and for "-"."""
+    name = str(path).lower()
+    if name.endswith(".npz"):
+        return "npz"
+    return "parquet" if name.endswith(".parquet") else "csv"
+
+
+def check_format(path: str | Path, schema: Schema) -> None:
+    """Makes sure that a table with these columns can be written in the kind of file that the name asks for.
+
+    Raises: UsageError if it cannot.
+    """
+    misfit = find_misfit(schema) if get_format(path) == "npz" else None
+    if misfit is not None:
+        raise UsageError(f"the output {str(path)!r} cannot be written: {misfit}")
 
 
 def open_table(path: str | Path, schema: Schema, *, look_at_cells: bool = True) -> SourceTable:

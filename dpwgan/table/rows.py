@@ -7,7 +7,6 @@ Privacy: sums are exact, and for the chief alone to put noise on; a task is aske
 """
 
 import itertools
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -54,56 +53,36 @@ _DERIVATIONS: dict[str, Derivation[Any, Any]] = {}
 _NOTHING = np.zeros(0)
 
 
-class Rows(ABC, Generic[Own]):
-    """Rows, of which `own` are here: all of them, or those of this worker. `records` is the public number of all."""
+class Rows(Generic[Own]):
+    """Rows, of which `own` are here: all of them, in memory or on disk, or with a team this worker's, the chief.
 
-    own: Own
-    records: int
-    shared: bool
-    """Whether other workers have rows too."""
-
-    @abstractmethod
-    def sum(self, task: Sum[Own], *, argument: Any = None, array: Numbers = _NOTHING) -> Numbers:
-        """Adds up a task over all rows. Shapes: what the task gives. Raises: ResourceError if a worker is lost."""
-
-    @abstractmethod
-    def derive(self, derivation: Derivation[Own, Made], argument: Any = None) -> "Rows[Made]":
-        """Writes all rows otherwise, where they lie. Raises: ResourceError if a worker is lost."""
-
-
-class HeldRows(Rows[Own]):
-    """Rows that are all here, in memory or on disk. `records` is public: null records may have been left out."""
-
-    shared = False
-
-    def __init__(self, own: Own, *, records: int, ledger: Ledger | None = None) -> None:
-        self.own, self.records, self._ledger = own, records, ledger
-
-    def sum(self, task: Sum[Own], *, argument: Any = None, array: Numbers = _NOTHING) -> Numbers:
-        """Adds up a task over the rows."""
-        return task.compute(self.own, argument, array)
-
-    def derive(self, derivation: Derivation[Own, Made], argument: Any = None) -> "HeldRows[Made]":
-        """Writes the rows otherwise."""
-        made = derivation.make(self.own, argument, self._ledger)
-        return HeldRows(made, records=self.records, ledger=self._ledger)
-
-
-class SharedRows(Rows[Own]):
-    """Rows that several workers have between them, as the chief sees them; all others `serve` them."""
-
-    shared = True
+    `records` is the public number of all rows: null records may have been left out.
+    """
 
     def __init__(
-        self, own: Own, *, records: int, team: Team, ledger: Ledger, place: int = 0, places: Iterator[int] | None = None
+        self,
+        own: Own,
+        *,
+        records: int,
+        ledger: Ledger | None = None,
+        team: Team | None = None,
+        place: int = 0,
+        places: Iterator[int] | None = None,
     ) -> None:
-        """`place`: under which number everybody holds these rows; `places`: the numbers that are left."""
+        """`place`: under which number all workers hold these rows; `places`: the numbers that are left."""
         self.own, self.records = own, records
-        self._team, self._ledger, self._place = team, ledger, place
+        self._ledger, self._team, self._place = ledger, team, place
         self._places = itertools.count(1) if places is None else places
 
+    @property
+    def shared(self) -> bool:
+        """Whether other workers have rows too; they `serve` them."""
+        return self._team is not None
+
     def sum(self, task: Sum[Own], *, argument: Any = None, array: Numbers = _NOTHING) -> Numbers:
-        """Adds up a task over the rows of all workers."""
+        """Adds up a task over all rows. Shapes: what the task gives. Raises: ResourceError if a worker is lost."""
+        if self._team is None:
+            return task.compute(self.own, argument, array)
         return self._team.add_up(
             task.name,
             lambda: task.compute(self.own, argument, array),
@@ -111,18 +90,16 @@ class SharedRows(Rows[Own]):
             array=array,
         )
 
-    def derive(self, derivation: Derivation[Own, Made], argument: Any = None) -> "SharedRows[Made]":
-        """Has all workers write their rows otherwise, and keep them under the next number."""
+    def derive(self, derivation: Derivation[Own, Made], argument: Any = None) -> "Rows[Made]":
+        """Writes all rows otherwise, where they lie; workers keep them under the next number.
+
+        Raises: ResourceError if a worker is lost.
+        """
         place = next(self._places)
-        self._team.tell(derivation.name, argument={"rows": self._place, "argument": argument, "place": place})
-        return SharedRows(
-            derivation.make(self.own, argument, self._ledger),
-            records=self.records,
-            team=self._team,
-            ledger=self._ledger,
-            place=place,
-            places=self._places,
-        )
+        if self._team is not None:
+            self._team.tell(derivation.name, argument={"rows": self._place, "argument": argument, "place": place})
+        made = derivation.make(self.own, argument, self._ledger)
+        return Rows(made, records=self.records, ledger=self._ledger, team=self._team, place=place, places=self._places)
 
 
 def serve(own: Any, *, team: Team, ledger: Ledger) -> None:

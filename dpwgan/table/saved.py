@@ -1,15 +1,19 @@
-"""What every saved generator is read under: whatever is wrong with its files is said in one sentence."""
+"""Fitted models in files: what is wrong with them is said in one sentence, and a checkpoint holds them as arrays."""
 
+import tempfile
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from dpwgan.errors import DpwganError, InputError
+
+Model = TypeVar("Model")
 
 _DAMAGES = (
     DpwganError,
@@ -41,3 +45,27 @@ def read_weights(path: Path) -> tuple[npt.NDArray[np.float32], ...]:
     with np.load(path, allow_pickle=False) as archive:
         count = sum(name.startswith("arr_") for name in archive.files)
         return tuple(archive[f"arr_{index}"].astype(np.float32) for index in range(count))
+
+
+class Saved(Protocol):
+    """A model that can be saved."""
+
+    def save(self, directory: Path) -> None:
+        """Writes the model into an existing folder."""
+
+
+def pack_model(model: Saved) -> dict[str, npt.NDArray[np.generic]]:
+    """Gives a model's files as arrays of bytes. Privacy: post-processing, if the model is."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        model.save(folder)
+        return {path.name: np.frombuffer(path.read_bytes(), np.uint8) for path in sorted(folder.iterdir())}
+
+
+def unpack_model(arrays: Mapping[str, npt.NDArray[np.generic]], load: Callable[[Path], Model]) -> Model:
+    """Gives back the model that `pack_model` was given, as `load` reads it from its folder."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for file, content in arrays.items():
+            (folder / file).write_bytes(content.tobytes())
+        return load(folder)

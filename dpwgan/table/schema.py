@@ -1,16 +1,71 @@
 """What is public about a table: its columns, their legal cells and ranges. No row is ever seen here."""
 
-from collections.abc import Mapping
+import itertools
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal
-from typing import Literal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from typing import ClassVar, Literal
+
+from dpwgan.table.numerals import BLANKS, read_number
 
 OutOfDomain = Literal["reject", "clamp", "missing"]
 DomainSource = Literal["specs", "codebook", "private", "waived"]
+Kind = Literal["whole", "real", "text"]
+CellType = tuple[Kind, bool]
+"""The type that holds every cell of a column outside of CSV, and whether an empty cell is one of them."""
+
+Role = Literal["category", "bin", "available", "number"]
+
+MOST_LEVELS = 1 << 20
+"""The most levels that a number is given; a column with more numbers has this many, evenly spaced."""
+
+_WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+(\.0*)?", re.ASCII)
+
+# Whole numbers of fewer digits than these fit 64 bits.
+_SURELY_64_BITS = 19
 
 
 @dataclass(frozen=True, kw_only=True)
-class CategoricalColumn:
+class Part:
+    """What methods see of a column: a number, or codes of so many categories. `dpwgan.table.encoded.Span` says more."""
+
+    role: Role
+    categories: int = 0
+    levels: int = 0
+    first_level: float = 0.0
+    last_level: float = 1.0
+    ordered: bool = False
+    missing: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column(ABC):
+    """What is public about a column of this name, whatever its type is."""
+
+    name: str
+
+    by_spelling: ClassVar[bool] = False
+    """Whether two spellings of one number may be two cells, as in a list of them."""
+
+    @property
+    def listed(self) -> tuple[str, ...]:
+        """The cells that are legal word for word."""
+        return ()
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """What methods see of it; nothing of a column that is not trained."""
+        return ()
+
+    @abstractmethod
+    def choose_type(self, schema: "Schema") -> CellType:
+        """Says which type holds every cell that the column may have."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CategoricalColumn(Column):
     """A column with a finite list of legal cells.
 
     `tokens` holds every legal cell, in the order of their codes: the values, then the codes that mean not
@@ -19,16 +74,33 @@ class CategoricalColumn:
     `domain` says where the list came from; "private" was paid for in the ledger, "waived" is not covered.
     """
 
-    name: str
     tokens: tuple[str, ...]
     missing: tuple[str, ...] = ()
     integer: bool = False
     out_of_domain: OutOfDomain = "reject"
     domain: DomainSource = "specs"
 
+    by_spelling = True
+
+    @property
+    def listed(self) -> tuple[str, ...]:
+        """Every legal cell."""
+        return self.tokens
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """One code a token."""
+        missing = sum(token in self.missing for token in self.tokens)
+        ordered = _are_rising(self.tokens[: len(self.tokens) - missing])
+        return (Part(role="category", categories=len(self.tokens), missing=missing, ordered=ordered),)
+
+    def choose_type(self, schema: "Schema") -> CellType:
+        """Whole numbers if all cells are written as such, else text."""
+        return _hold_listed(self.tokens)
+
 
 @dataclass(frozen=True, kw_only=True)
-class NumericColumn:
+class NumericColumn(Column):
     """A column of numbers in a public range, with codes that mean not available.
 
     `missing` holds the cells that mean not available ("" where an empty cell is allowed). `decimals` is how many
@@ -36,7 +108,6 @@ class NumericColumn:
     last = maximum): the column is then trained as one category a bin.
     """
 
-    name: str
     minimum: float
     maximum: float
     integer: bool
@@ -45,9 +116,51 @@ class NumericColumn:
     edges: tuple[float, ...] | None = None
     out_of_domain: OutOfDomain = "reject"
 
+    @property
+    def listed(self) -> tuple[str, ...]:
+        """The codes that mean not available."""
+        return self.missing
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """One code a bin and a missing code; or a number, and before it which missing code it is, or none."""
+        missing = len(self.missing)
+        if self.edges is not None:
+            return (Part(role="bin", categories=len(self.edges) - 1 + missing, missing=missing, ordered=True),)
+        levels, first, last = self._count_levels()
+        number = Part(role="number", levels=levels, first_level=first, last_level=last)
+        return (Part(role="available", categories=missing + 1, missing=missing), number) if missing else (number,)
+
+    @property
+    def steps_per_unit(self) -> int:
+        """What may be written are whole multiples of a step; so many of them make 1."""
+        return 1 if self.integer else int(10**self.decimals)
+
+    def count_steps(self, value: float, *, up: bool) -> int:
+        """Gives the next number that may be written above a value, or else below it, or at it, in steps."""
+        # Through the decimal text of the double: 1.1 is then 11 tenths, not a hair more.
+        steps = Decimal(repr(float(value))) * self.steps_per_unit
+        return int(steps.to_integral_value(rounding=ROUND_CEILING if up else ROUND_FLOOR))
+
+    def _count_levels(self) -> tuple[int, float, float]:
+        """Gives how many numbers may be written, and where in the range, as fractions, the first and last one lie."""
+        minimum, maximum = Decimal(repr(float(self.minimum))), Decimal(repr(float(self.maximum)))
+        if not (minimum.is_finite() and maximum.is_finite() and minimum < maximum):
+            return 1, 0.0, 0.0
+        low, high = self.count_steps(self.minimum, up=True), self.count_steps(self.maximum, up=False)
+        if low > high:
+            return 1, 0.0, 0.0
+        ends = (Decimal(step) / self.steps_per_unit for step in (low, high))
+        first, last = (float((end - minimum) / (maximum - minimum)) for end in ends)
+        return min(high - low + 1, MOST_LEVELS), first, last
+
+    def choose_type(self, schema: "Schema") -> CellType:
+        """Numbers, unless a code that means not available is no such number."""
+        return _hold_numbers(whole=self.integer and not self.decimals, missing=self.missing)
+
 
 @dataclass(frozen=True, kw_only=True)
-class DerivedColumn:
+class DerivedColumn(Column):
     """A column that is a function of another one: not trained, checked at encode, recomputed at decode.
 
     Exactly one of `multiply` (number times k), `floordiv` (number divided by k, rounded down) and `mapping`
@@ -56,7 +169,6 @@ class DerivedColumn:
     `decimals` digits behind the point and leading zeros up to `width` digits before it.
     """
 
-    name: str
     source: str
     multiply: int | None = None
     floordiv: int | None = None
@@ -79,36 +191,62 @@ class DerivedColumn:
         # Decimal, because a legal whole number may be spelt "15400.0" and float would round large ones.
         number = int(Decimal(cell))
         number = number * self.multiply if self.multiply is not None else number // (self.floordiv or 1)
-        text = f"{abs(number):0{self.width}d}" + ("." + "0" * self.decimals if self.decimals else "")
-        return "-" + text if number < 0 else text
+        return write_whole(number, width=self.width, decimals=self.decimals)
+
+    def choose_type(self, schema: "Schema") -> CellType:
+        """What holds all that the rule can give."""
+        own = () if self.missing is None else (self.missing,)
+        if self.mapping is not None:
+            # Without a code of its own, a missing cell of the source goes through the mapping too.
+            return _hold_listed((*self.mapping.values(), *own))
+        source = schema.by_name[self.source]
+        through = source.missing if isinstance(source, TrainedColumn) else ()
+        missing = own or through
+        if self.width > 1:
+            return "text", "" in missing
+        return _hold_numbers(whole=not self.decimals, missing=missing)
 
 
 @dataclass(frozen=True, kw_only=True)
-class IdentifierColumn:
+class IdentifierColumn(Column):
     """A column of row names: dropped before training and written anew, so that no name leaves the building.
 
     Whole numbers counted up from `start`; with `start` None, random UUIDs.
     """
 
-    name: str
     start: int | None = None
+
+    def choose_type(self, schema: "Schema") -> CellType:
+        """Whole numbers, or text for UUIDs."""
+        return ("text" if self.start is None else "whole"), False
 
 
 @dataclass(frozen=True, kw_only=True)
-class UndiscoveredColumn:
+class UndiscoveredColumn(Column):
     """A categorical column whose list of cells is still to be read from the data ("values_from": "data").
 
     `privacy` "private": by stable selection, charged in the ledger. "waived": as it stands, named in the claim as
     not covered. Discovery turns it into a CategoricalColumn before anything is encoded.
     """
 
-    name: str
     privacy: Literal["private", "waived"]
     missing: tuple[str, ...] = ()
     integer: bool = False
 
+    by_spelling = True
 
-Column = CategoricalColumn | NumericColumn | DerivedColumn | IdentifierColumn | UndiscoveredColumn
+    @property
+    def listed(self) -> tuple[str, ...]:
+        """The codes that mean not available."""
+        return self.missing
+
+    def choose_type(self, schema: "Schema") -> CellType:
+        """Text: nothing else is known of its cells."""
+        return "text", True
+
+
+TrainedColumn = CategoricalColumn | NumericColumn
+"""A column that methods see, each of its cells by itself."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,3 +279,39 @@ class Schema:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "by_name", {column.name: column for column in self.columns})
+
+
+def write_whole(number: int, *, width: int = 0, decimals: int = 0) -> str:
+    """Writes a whole number with leading zeros up to `width` digits, and zeros behind the point."""
+    text = f"{abs(number):0{width}d}" + ("." + "0" * decimals if decimals else "")
+    return "-" + text if number < 0 else text
+
+
+def _are_rising(tokens: tuple[str, ...]) -> bool:
+    """Says whether the tokens are whole numbers, each one above the one before it."""
+    if not all(_WHOLE_NUMBER.fullmatch(token.strip(BLANKS)) for token in tokens):
+        return False
+    numbers = [Decimal(token.strip(BLANKS)) for token in tokens]
+    return all(lower < upper for lower, upper in itertools.pairwise(numbers))
+
+
+def _hold_listed(cells: Iterable[str]) -> CellType:
+    listed = set(cells)
+    return ("whole" if all(map(_is_plain_integer, listed - {""})) else "text"), "" in listed
+
+
+def _hold_numbers(*, whole: bool, missing: tuple[str, ...]) -> CellType:
+    """Widens the type of a column's numbers until it holds the codes that mean not available."""
+    codes = [code for code in missing if code]
+    if whole and all(map(_is_plain_integer, codes)):
+        return "whole", "" in missing
+    if not whole and all(read_number(code) is not None for code in codes):
+        return "real", "" in missing
+    return "text", "" in missing
+
+
+def _is_plain_integer(cell: str) -> bool:
+    if cell.isdecimal() and cell.isascii() and len(cell) < _SURELY_64_BITS:
+        return cell[0] != "0" or cell == "0"  # most cells by far, and much faster
+    number = read_number(cell)
+    return number is not None and abs(number) < 1 << 63 and cell == str(int(number))

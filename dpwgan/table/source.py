@@ -77,19 +77,3 @@ def make_table(frame: pl.DataFrame) -> SourceTable:
 def choose_step(columns: int) -> int:
     """Gives how many records of so many columns are parsed at a time."""
     return max(1, min(CHUNK, _MOST_CELLS // columns))
-
-
-def cut_pieces(cut: Callable[[int, int], pl.DataFrame], *, records: int, columns: int) -> Callable[[], Iterator[Piece]]:
-    """Makes pieces of a table of which any rows can be had, first and one past the last: as many as memory bears."""
-    step = choose_step(columns)
-
-    def pieces() -> Iterator[Piece]:
-        for first in range(0, records, step):
-            last = min(first + step, records)
-
-            def parse(first: int = first, last: int = last) -> pl.DataFrame:
-                return cut(first, last)
-
-            yield Piece(records=last - first, parse=parse)
-
-    return pieces

@@ -7,7 +7,8 @@ import itertools
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, NoReturn
@@ -23,7 +24,9 @@ from dpwgan.table.schema import (
     ImageLayout,
     NumericColumn,
     Schema,
+    TrainedColumn,
     UndiscoveredColumn,
+    write_whole,
 )
 
 MAX_CATEGORIES = 10_000
@@ -44,20 +47,11 @@ SCHEMA_PATH = Path(__file__).resolve().parents[2] / "specs" / "data-specs.schema
 _WHOLE_NUMBER = re.compile(r"-?[0-9]+")
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 _MAX_NAMED = 5
-_DOMAIN_KEYS = {"count", "maxval", "values", "domain_from", "values_from", "domain_privacy", "treat_as"} | {
-    "min",
-    "max",
-    "bins",
-    "optional",
-    "missing",
-    "out_of_domain",
-}
-_KEYS_OF_TYPE = {
-    "enum": {"count", "maxval", "values", "domain_from", "values_from", "domain_privacy", "width", "treat_as"}
-    | {"optional", "missing", "out_of_domain", "bins"},
-    "integer": {"min", "max", "decimals", "bins", "optional", "missing", "out_of_domain"},
-    "float": {"min", "max", "decimals", "bins", "optional", "missing", "out_of_domain"},
-}
+_LIST_KEYS = {"count", "maxval", "values", "domain_from", "values_from", "domain_privacy", "treat_as"}
+_RANGE_KEYS = {"min", "max", "bins"}
+_OTHER_KEYS = {"optional", "missing", "out_of_domain"}
+_DOMAIN_KEYS = _LIST_KEYS | _RANGE_KEYS | _OTHER_KEYS
+_NUMBER_KEYS = _RANGE_KEYS | _OTHER_KEYS | {"decimals"}
 _KEYS_OF_ALL = {"type", "description", "uuid", "derived"}
 
 
@@ -119,18 +113,17 @@ def parse_specs(document: object, *, sha256: str, codebook: Codebook | None = No
     columns = _check_form(document)
     columns, layout = _expand_layout(columns)
     _check_widths(columns)
-    parsed: dict[str, Column] = {}
-    for name, keys in columns.items():
-        if "derived" not in keys:
-            parsed[name] = _parse_column(name, keys, codebook=codebook)
-    if all(isinstance(column, IdentifierColumn) for column in parsed.values()):
+    keys = {name: _Keys(name, given, codebook) for name, given in columns.items()}
+    sources = {name: _parse_column(given) for name, given in keys.items() if "derived" not in given}
+    if all(isinstance(column, IdentifierColumn) for column in sources.values()):
         raise SpecsError("The specs leave nothing to train: every column is a row name or derived from another.")
-    for name, keys in columns.items():
-        if "derived" in keys:
-            parsed[name] = _parse_derived(name, keys, sources=parsed, columns=columns, codebook=codebook)
+    parsed: dict[str, Column] = {
+        name: sources[name] if name in sources else _parse_derived(given, sources=sources, columns=columns)
+        for name, given in keys.items()
+    }
     if layout is not None and not isinstance(parsed[layout.label], CategoricalColumn | UndiscoveredColumn):
         raise _refuse_layout(f"its 'label', {_quote(layout.label)}, must be a column of categories, of the type 'enum'")
-    return Schema(columns=tuple(parsed[name] for name in columns), sha256=sha256, layout=layout)
+    return Schema(columns=tuple(parsed.values()), sha256=sha256, layout=layout)
 
 
 # --- form -------------------------------------------------------------------------------------------------------------
@@ -224,29 +217,25 @@ def _explain(error: Any, *, layout: bool) -> SpecsError:
 
 
 def _say_rule(rule: str, wanted: Any) -> str:
-    match rule:
-        case "type":
-            kinds = [wanted] if isinstance(wanted, str) else wanted
-            return f"must be {' or '.join(_ARTICLE[kind] for kind in kinds)}"
-        case "enum":
-            return f"must be one of {', '.join(wanted)}"
-        case "const":
-            return f"must be {wanted!r}"
-        case "minimum":
-            return f"must be at least {wanted}"
-        case "maximum":
-            return f"must be at most {wanted}"
-        case "minItems" | "minProperties":
-            return f"must have at least {wanted} item{'s' if wanted > 1 else ''}"
-        case "maxItems":
-            return f"must have at most {wanted} items"
-        case "uniqueItems":
-            return "lists a cell twice"
-        case _:
-            return "is not of the documented form"
+    if rule == "type":
+        kinds = [wanted] if isinstance(wanted, str) else wanted
+        return f"must be {' or '.join(_KINDS[kind] for kind in kinds)}"
+    if rule == "enum":
+        return f"must be one of {', '.join(wanted)}"
+    items = "item" if wanted == 1 else "items"
+    return _RULES.get(rule, "is not of the documented form").format(wanted=wanted, items=items)
 
 
-_ARTICLE = {
+_RULES = {
+    "const": "must be {wanted!r}",
+    "minimum": "must be at least {wanted}",
+    "maximum": "must be at most {wanted}",
+    "minItems": "must have at least {wanted} {items}",
+    "minProperties": "must have at least {wanted} {items}",
+    "maxItems": "must have at most {wanted} {items}",
+    "uniqueItems": "lists a cell twice",
+}
+_KINDS = {
     "string": "a string",
     "integer": "a whole number",
     "number": "a number",
@@ -275,7 +264,7 @@ def _check_widths(columns: Mapping[str, Mapping[str, Any]]) -> None:
     )
 
 
-def _count_codes(keys: Mapping[str, Any]) -> int:
+def _count_codes(keys: "Mapping[str, Any] | _Keys") -> int:
     if "count" in keys:
         return int(keys["count"])
     return int(keys["maxval"]) + 1 if "maxval" in keys else 0
@@ -326,88 +315,132 @@ def _read_layout(keys: Mapping[str, Any], *, listed: Set[str]) -> ImageLayout:
 # --- columns ----------------------------------------------------------------------------------------------------------
 
 
-def _parse_column(name: str, keys: Mapping[str, Any], *, codebook: Codebook | None) -> Column:
+@dataclass(frozen=True)
+class _Keys:
+    """What the specs say of one column, and the codebook."""
+
+    name: str
+    given: Mapping[str, Any]
+    codebook: Codebook | None
+
+    def __contains__(self, key: object) -> bool:
+        return key in self.given
+
+    def __getitem__(self, key: str) -> Any:
+        return self.given[key]
+
+    def get(self, key: str, default: Any = None) -> Any:
+        return self.given.get(key, default)
+
+    def any_of(self, *keys: str) -> bool:
+        return any(key in self.given for key in keys)
+
+    def refuse(self, reason: str) -> SpecsError:
+        return _refuse(self.name, reason)
+
+    def refuse_beside(self, key: str, *others: str) -> None:
+        for other in others:
+            if other in self.given:
+                raise self.refuse(f"{key!r} and {other!r} are both given; keep one")
+
+    def read_missing(self, *, width: int = 0, decimals: int = 0, extra: tuple[str, ...] = ()) -> tuple[str, ...]:
+        """The cells that mean not available, the empty one last."""
+        codes = [_write(code, width=width, decimals=decimals) for code in self.get("missing", ())]
+        empty = self.get("optional", False) or "" in codes
+        return (*dict.fromkeys((*(code for code in codes if code), *extra)), *(("",) if empty else ()))
+
+    def read_out_of_domain(self, missing: tuple[str, ...]) -> Any:
+        choice = self.get("out_of_domain", "reject")
+        if choice == "missing" and not missing:
+            raise self.refuse('"out_of_domain": "missing" needs a \'missing\' code or "optional": true')
+        return choice
+
+
+_SourceColumn = TrainedColumn | UndiscoveredColumn
+
+
+def _parse_column(keys: _Keys) -> _SourceColumn | IdentifierColumn:
     for key in ("min", "max"):
         if key in keys and not _is_finite(keys[key]):
-            raise _refuse(name, f"{key!r} must be finite")
+            raise keys.refuse(f"{key!r} must be finite")
     kind = keys["type"]
     if keys.get("uuid"):
-        return _parse_identifier(name, keys)
+        return _parse_identifier(keys)
     if kind == "string":
-        raise _refuse(name, 'the type "string" is for row names ("uuid": true); use "enum" with \'values\'')
-    for key in keys:
-        if key not in _KEYS_OF_TYPE[kind] | _KEYS_OF_ALL:
-            raise _refuse(name, f"the key {key!r} does not go with the type {kind!r}")
-    if kind != "enum" or "treat_as" in keys:
-        return _parse_number(name, keys)
-    if "values_from" in keys:
-        return _parse_undiscovered(name, keys)
-    return _parse_enum(name, keys, codebook=codebook)
+        raise keys.refuse('the type "string" is for row names ("uuid": true); use "enum" with \'values\'')
+    known, parse = _TYPES[kind]
+    for key in keys.given:
+        if key not in known | _KEYS_OF_ALL:
+            raise keys.refuse(f"the key {key!r} does not go with the type {kind!r}")
+    return parse(keys)
 
 
-def _parse_identifier(name: str, keys: Mapping[str, Any]) -> IdentifierColumn:
+def _parse_identifier(keys: _Keys) -> IdentifierColumn:
     if keys["type"] in ("string", "float"):
-        return IdentifierColumn(name=name)
+        return IdentifierColumn(name=keys.name)
     start = keys.get("min", 0)
     if start != int(start) or abs(start) > MAX_WHOLE_NUMBER:
-        raise _refuse(name, "'min' must be a whole number where row names are counted up from it")
-    return IdentifierColumn(name=name, start=int(start))
+        raise keys.refuse("'min' must be a whole number where row names are counted up from it")
+    return IdentifierColumn(name=keys.name, start=int(start))
 
 
-def _parse_undiscovered(name: str, keys: Mapping[str, Any]) -> UndiscoveredColumn:
-    _refuse_beside(name, keys, "values_from", ("values", "domain_from", "width", "bins", "out_of_domain"))
+def _parse_undiscovered(keys: _Keys) -> UndiscoveredColumn:
+    keys.refuse_beside("values_from", "values", "domain_from", "width", "bins", "out_of_domain")
     if "domain_privacy" not in keys:
-        raise _refuse(
-            name,
+        raise keys.refuse(
             "'values_from' reads the column's domain from private rows, so 'domain_privacy' must say on what terms:"
             ' "private" (found by a private selection, paid for from the budget) or "waived" (as it stands, and named'
-            " in the claim as not covered)",
+            " in the claim as not covered)"
         )
     return UndiscoveredColumn(
-        name=name,
+        name=keys.name,
         privacy=keys["domain_privacy"],
-        missing=_read_missing(keys),
-        integer=bool(keys.keys() & {"count", "maxval"}),
+        missing=keys.read_missing(),
+        integer=keys.any_of("count", "maxval"),
     )
 
 
-def _parse_enum(name: str, keys: Mapping[str, Any], *, codebook: Codebook | None) -> CategoricalColumn:
+def _parse_enum(keys: _Keys) -> _SourceColumn:
+    if "treat_as" in keys:
+        return _parse_number(keys)
+    if "values_from" in keys:
+        return _parse_undiscovered(keys)
     for key, beside in (("bins", "treat_as"), ("domain_privacy", "values_from")):
         if key in keys:
-            raise _refuse(name, f"the key {key!r} needs {beside!r} on an enum")
-    given = [key for key in ("count", "maxval", "values") if key in keys]
+            raise keys.refuse(f"the key {key!r} needs {beside!r} on an enum")
+    lists = [key for key in ("count", "maxval", "values") if key in keys]
     if "domain_from" in keys:
-        _refuse_beside(name, keys, "domain_from", ("values",))
-    elif not given:
-        raise _refuse(name, "an enum needs one of 'count', 'maxval', 'values', 'domain_from' and 'values_from'")
-    if len(given) > 1:
-        raise _refuse(name, f"{given[0]!r} and {given[1]!r} are both given; keep one")
+        keys.refuse_beside("domain_from", "values")
+    elif not lists:
+        raise keys.refuse("an enum needs one of 'count', 'maxval', 'values', 'domain_from' and 'values_from'")
+    if len(lists) > 1:
+        raise keys.refuse(f"{lists[0]!r} and {lists[1]!r} are both given; keep one")
     width = int(keys.get("width", 0))
-    missing = _read_missing(keys, width=width)
+    missing = keys.read_missing(width=width)
     missing_numbers = {_as_number(code) for code in missing}
     domain: DomainSource = "specs"
     if "values" in keys:
-        _refuse_beside(name, keys, "values", ("width",))
+        keys.refuse_beside("values", "width")
         values = [_write(value) for value in keys["values"]]
         both = sum(_as_number(value) in missing_numbers for value in values)
         if both:
-            raise _refuse(name, f"{both} of its 'missing' codes are also in 'values'; list each in one place")
+            raise keys.refuse(f"{both} of its 'missing' codes are also in 'values'; list each in one place")
     else:
         # Lists that are implied name the missing codes too; the explicit 'missing' says which those are.
         if "domain_from" in keys:
-            domain, values = "codebook", _list_codes(name, keys, codebook=codebook, width=width)
+            domain, values = "codebook", _list_codes(keys, width=width)
         else:
-            values = [_pad(code, width=width) for code in range(_count_codes(keys))]
+            values = [write_whole(code, width=width) for code in range(_count_codes(keys))]
         values = [value for value in values if _as_number(value) not in missing_numbers]
     if not values:
-        raise _refuse(name, "every one of its codes is in 'missing'")
+        raise keys.refuse("every one of its codes is in 'missing'")
     numbers = {_as_number(value) for value in values}
     integer = len(numbers) == len(values) and all(_WHOLE_NUMBER.fullmatch(value) for value in values)
-    out_of_domain = _read_out_of_domain(name, keys, missing=missing)
+    out_of_domain = keys.read_out_of_domain(missing)
     if out_of_domain == "clamp" and not integer:
-        raise _refuse(name, '"out_of_domain": "clamp" needs numbers, and its cells are not all whole numbers')
+        raise keys.refuse('"out_of_domain": "clamp" needs numbers, and its cells are not all whole numbers')
     return CategoricalColumn(
-        name=name,
+        name=keys.name,
         tokens=(*values, *missing),
         missing=missing,
         integer=integer,
@@ -416,57 +449,57 @@ def _parse_enum(name: str, keys: Mapping[str, Any], *, codebook: Codebook | None
     )
 
 
-def _list_codes(name: str, keys: Mapping[str, Any], *, codebook: Codebook | None, width: int) -> list[str]:
-    if codebook is None:
-        raise _refuse(name, "its domain comes from a codebook, and none is given (--codebook)")
-    codes = codebook.codes(name)
+def _list_codes(keys: _Keys, *, width: int) -> list[str]:
+    if keys.codebook is None:
+        raise keys.refuse("its domain comes from a codebook, and none is given (--codebook)")
+    codes = keys.codebook.codes(keys.name)
     if not all(_WHOLE_NUMBER.fullmatch(code) for code in codes):
-        if keys.keys() & {"count", "maxval", "width"}:
-            raise _refuse(name, "the codebook's codes are not whole numbers: 'count', 'maxval', 'width' do not apply")
+        if keys.any_of("count", "maxval", "width"):
+            raise keys.refuse("the codebook's codes are not whole numbers: 'count', 'maxval', 'width' do not apply")
         return list(codes)
     # Tables hold plain numbers; the zeros in front are those of the fixed-width file that the codebook describes.
     numbers = list(dict.fromkeys(int(code) for code in codes))
-    if keys.keys() & {"count", "maxval"}:
+    if keys.any_of("count", "maxval"):
         largest = _count_codes(keys) - 1
         numbers = [number for number in numbers if number < largest] + [largest]
-    return [_pad(number, width=width) for number in numbers]
+    return [write_whole(number, width=width) for number in numbers]
 
 
-def _parse_number(name: str, keys: Mapping[str, Any]) -> NumericColumn:
+def _parse_number(keys: _Keys) -> NumericColumn:
     extra: tuple[str, ...] = ()
     if "treat_as" in keys:
-        _refuse_beside(name, keys, "treat_as", ("values", "domain_from", "values_from", "domain_privacy", "width"))
-        if not keys.keys() & {"count", "maxval"}:
-            raise _refuse(name, "'treat_as' needs 'count' or 'maxval'")
+        keys.refuse_beside("treat_as", "values", "domain_from", "values_from", "domain_privacy", "width")
+        if not keys.any_of("count", "maxval"):
+            raise keys.refuse("'treat_as' needs 'count' or 'maxval'")
         integer, low, high = True, 0, _count_codes(keys) - 2
         if high < low:
-            raise _refuse(name, "'treat_as' needs at least one number below its not-available code")
+            raise keys.refuse("'treat_as' needs at least one number below its not-available code")
         extra = (str(high + 1),)
     else:
         integer = keys["type"] == "integer"
         for key in ("min", "max"):
             if key not in keys:
-                raise _refuse(name, f"the key {key!r} is missing: the range of a number must be public")
+                raise keys.refuse(f"the key {key!r} is missing: the range of a number must be public")
         low, high = keys["min"], keys["max"]
     if low > high:
-        raise _refuse(name, "'min' is above 'max'")
+        raise keys.refuse("'min' is above 'max'")
     if integer and (low != int(low) or high != int(high)):
-        raise _refuse(name, "'min' and 'max' of an integer must be whole numbers")
+        raise keys.refuse("'min' and 'max' of an integer must be whole numbers")
     if integer and max(abs(low), abs(high)) > MAX_WHOLE_NUMBER:
-        raise _refuse(name, "its range goes beyond 2^53, where whole numbers are no longer exact")
+        raise keys.refuse("its range goes beyond 2^53, where whole numbers are no longer exact")
     if not math.isfinite(float(high) - float(low)):
-        raise _refuse(name, "its range is too wide for a double")
+        raise keys.refuse("its range is too wide for a double")
     decimals = int(keys.get("decimals", 0 if integer else _default_decimals(low, high)))
-    missing = _read_missing(keys, decimals=decimals, extra=extra)
+    missing = keys.read_missing(decimals=decimals, extra=extra)
     return NumericColumn(
-        name=name,
+        name=keys.name,
         minimum=float(low),
         maximum=float(high),
         integer=integer,
         decimals=decimals,
         missing=missing,
-        edges=_read_edges(name, keys, low=low, high=high, integer=integer),
-        out_of_domain=_read_out_of_domain(name, keys, missing=missing),
+        edges=_read_edges(keys, low=low, high=high, integer=integer),
+        out_of_domain=keys.read_out_of_domain(missing),
     )
 
 
@@ -476,69 +509,73 @@ def _default_decimals(low: float, high: float) -> int:
     return 6 if largest == 0 else min(17, max(0, 6 - math.floor(math.log10(largest))))
 
 
-def _read_edges(
-    name: str, keys: Mapping[str, Any], *, low: float, high: float, integer: bool
-) -> tuple[float, ...] | None:
+def _read_edges(keys: _Keys, *, low: float, high: float, integer: bool) -> tuple[float, ...] | None:
     bins = keys.get("bins")
     if bins is None:
         return None
     if isinstance(bins, list | tuple):
         if not all(_is_finite(edge) for edge in bins):
-            raise _refuse(name, "'bins' must be finite")
-        if any(right <= left for left, right in itertools.pairwise(bins)):
-            raise _refuse(name, "the borders in 'bins' must increase")
+            raise keys.refuse("'bins' must be finite")
+        if not _are_rising(bins):
+            raise keys.refuse("the borders in 'bins' must increase")
         if bins[0] != low or bins[-1] != high:
-            raise _refuse(name, "the borders in 'bins' must go from the column's 'min' to its 'max'")
+            raise keys.refuse("the borders in 'bins' must go from the column's 'min' to its 'max'")
         if integer and any(edge != int(edge) for edge in bins):
-            raise _refuse(name, "the borders in 'bins' of an integer must be whole numbers")
+            raise keys.refuse("the borders in 'bins' of an integer must be whole numbers")
         return tuple(float(edge) for edge in bins)
     bins = int(bins)
     if bins > MAX_CATEGORIES:
-        raise _refuse(name, f"'bins' must be at most {MAX_CATEGORIES}")
+        raise keys.refuse(f"'bins' must be at most {MAX_CATEGORIES}")
     if integer:
         if bins > high - low:
-            raise _refuse(name, "'bins' must be at most 'max' minus 'min', so that each holds a whole number")
+            raise keys.refuse("'bins' must be at most 'max' minus 'min', so that each holds a whole number")
         # A bin holds the numbers from its left border up to the next border; each gets its share of whole numbers.
         span = int(high) - int(low) + 1
         return (*(float(int(low) + index * span // bins) for index in range(bins)), float(high))
     edges = (*(low + (high - low) * (index / bins) for index in range(bins)), float(high))
-    if any(right <= left for left, right in itertools.pairwise(edges)):
-        raise _refuse(name, "'bins' are more than its range can be cut into")
+    if not _are_rising(edges):
+        raise keys.refuse("'bins' are more than its range can be cut into")
     return tuple(float(edge) for edge in edges)
+
+
+def _are_rising(edges: Sequence[float]) -> bool:
+    return all(left < right for left, right in itertools.pairwise(edges))
+
+
+_TYPES: dict[str, tuple[set[str], Callable[[_Keys], _SourceColumn]]] = {
+    "enum": (_LIST_KEYS | _OTHER_KEYS | {"width", "bins"}, _parse_enum),
+    "integer": (_NUMBER_KEYS, _parse_number),
+    "float": (_NUMBER_KEYS, _parse_number),
+}
 
 
 # --- derived columns --------------------------------------------------------------------------------------------------
 
 
 def _parse_derived(
-    name: str,
-    keys: Mapping[str, Any],
-    *,
-    sources: Mapping[str, Column],
-    columns: Mapping[str, Mapping[str, Any]],
-    codebook: Codebook | None,
+    keys: _Keys, *, sources: Mapping[str, _SourceColumn | IdentifierColumn], columns: Mapping[str, Mapping[str, Any]]
 ) -> DerivedColumn:
     if keys.get("uuid"):
-        raise _refuse(name, "'uuid' and 'derived' are both given; keep one")
+        raise keys.refuse("'uuid' and 'derived' are both given; keep one")
     derived = keys["derived"]
     source_name = derived["from"]
     if source_name not in columns:
-        raise _refuse(name, f"it is derived from {_quote(source_name)}, which the specs do not name")
+        raise keys.refuse(f"it is derived from {_quote(source_name)}, which the specs do not name")
     if "derived" in columns[source_name]:
-        which = "itself" if source_name == name else f"{_quote(source_name)}, which is derived too"
-        raise _refuse(name, f"it is derived from {which}")
+        which = "itself" if source_name == keys.name else f"{_quote(source_name)}, which is derived too"
+        raise keys.refuse(f"it is derived from {which}")
     source = sources[source_name]
     if isinstance(source, IdentifierColumn):
-        raise _refuse(name, f"it is derived from {_quote(source_name)}, which is a row name and written anew")
+        raise keys.refuse(f"it is derived from {_quote(source_name)}, which is a row name and written anew")
     width, decimals = int(keys.get("width", 0)), int(keys.get("decimals", 0))
     mapping = None
     if "map" in derived:
-        if keys.keys() & {"width", "decimals"}:
-            raise _refuse(name, "'width' and 'decimals' do not apply where 'derived.map' writes the cells")
+        if keys.any_of("width", "decimals"):
+            raise keys.refuse("'width' and 'decimals' do not apply where 'derived.map' writes the cells")
         mapping = {str(token): _write(cell) for token, cell in derived["map"].items()}
     missing = derived.get("missing")
     column = DerivedColumn(
-        name=name,
+        name=keys.name,
         source=source_name,
         multiply=None if "multiply" not in derived else int(derived["multiply"]),
         floordiv=None if "floordiv" not in derived else int(derived["floordiv"]),
@@ -548,101 +585,72 @@ def _parse_derived(
         width=width,
     )
     _check_rule(column, source)
-    if keys.keys() & _DOMAIN_KEYS:
-        _check_image(column, source, keys, codebook=codebook)
+    if keys.any_of(*_DOMAIN_KEYS):
+        _check_image(column, source, keys)
     return column
 
 
-def _check_rule(column: DerivedColumn, source: Column) -> None:
+def _check_rule(column: DerivedColumn, source: _SourceColumn) -> None:
     """Refuses a rule that some legal cell of the source would break."""
+    quoted = _quote(source.name)
     if column.mapping is None:
-        whole = isinstance(source, CategoricalColumn | NumericColumn | UndiscoveredColumn) and source.integer
-        if not whole:
-            raise _refuse(
-                column.name, f"'multiply' and 'floordiv' need whole numbers, and {_quote(source.name)} has other cells"
-            )
+        if not source.integer:
+            raise _refuse(column.name, f"'multiply' and 'floordiv' need whole numbers, and {quoted} has other cells")
         return
     tokens = _list_tokens(source)
     if tokens is None:
         raise _refuse(
             column.name,
-            f"'derived.map' needs a source with a known list of at most {MAX_CATEGORIES} cells,"
-            f" and {_quote(source.name)} has none",
+            f"'derived.map' needs a source with a known list of at most {MAX_CATEGORIES} cells, and {quoted} has none",
         )
-    unavailable = set(_get_missing(source)) if column.missing is not None else set()
+    unavailable = set(source.missing) if column.missing is not None else set()
     bare = [token for token in tokens if token not in column.mapping and token not in unavailable]
     if bare:
-        raise _refuse(column.name, f"'derived.map' leaves out {len(bare)} legal cells of {_quote(source.name)}")
+        raise _refuse(column.name, f"'derived.map' leaves out {len(bare)} legal cells of {quoted}")
     alien = column.mapping.keys() - set(tokens)
     if alien:
-        raise _refuse(column.name, f"'derived.map' has {len(alien)} keys that are no cells of {_quote(source.name)}")
+        raise _refuse(column.name, f"'derived.map' has {len(alien)} keys that are no cells of {quoted}")
 
 
-def _check_image(column: DerivedColumn, source: Column, keys: Mapping[str, Any], *, codebook: Codebook | None) -> None:
+def _check_image(column: DerivedColumn, source: _SourceColumn, keys: _Keys) -> None:
     """Refuses a derived column whose own domain, given beside the rule, would not hold all that the rule can give."""
-    plain = {key: value for key, value in keys.items() if key != "derived"}
+    plain = {key: value for key, value in keys.given.items() if key != "derived"}
     if "type" not in plain:
-        raise _refuse(column.name, "the key 'type' is missing beside its domain")
-    own = _parse_column(column.name, plain, codebook=codebook)
+        raise keys.refuse("the key 'type' is missing beside its domain")
+    own = _parse_column(replace(keys, given=plain))
     if isinstance(own, UndiscoveredColumn):
-        raise _refuse(column.name, "'values_from' and 'derived' are both given; keep one")
-    unavailable = set(_get_missing(source))
+        raise keys.refuse("'values_from' and 'derived' are both given; keep one")
     tokens = _list_tokens(source)
     if tokens is None and isinstance(source, NumericColumn) and source.integer and isinstance(own, NumericColumn):
         # Both rules are monotone, so the two ends of the range speak for what lies between.
-        tokens = (_pad(int(source.minimum)), _pad(int(source.maximum)), *source.missing)
+        tokens = (str(int(source.minimum)), str(int(source.maximum)), *source.missing)
     if tokens is None:
-        raise _refuse(column.name, f"its own domain cannot be checked against {_quote(source.name)}; leave it out")
-    cells = {column.derive(token, available=token not in unavailable) for token in tokens}
+        raise keys.refuse(f"its own domain cannot be checked against {_quote(source.name)}; leave it out")
+    cells = {column.derive(token, available=token not in source.missing) for token in tokens}
     outside = sum(not _is_legal(cell, own) for cell in cells)
     if outside:
-        raise _refuse(column.name, f"the rule in 'derived' gives {outside} cells that its own domain does not have")
+        raise keys.refuse(f"the rule in 'derived' gives {outside} cells that its own domain does not have")
 
 
 def _is_legal(cell: str, column: Column) -> bool:
-    if isinstance(column, CategoricalColumn):
-        return cell in column.tokens
-    if isinstance(column, NumericColumn):
-        if cell in column.missing:
-            return True
-        inside = bool(_NUMBER.fullmatch(cell)) and column.minimum <= float(cell) <= column.maximum
-        return inside and (not column.integer or float(cell).is_integer())
-    return True
+    if cell in column.listed or not isinstance(column, NumericColumn):
+        return cell in column.listed
+    inside = bool(_NUMBER.fullmatch(cell)) and column.minimum <= float(cell) <= column.maximum
+    return inside and (not column.integer or float(cell).is_integer())
 
 
-def _list_tokens(source: Column) -> tuple[str, ...] | None:
+def _list_tokens(source: _SourceColumn) -> tuple[str, ...] | None:
     if isinstance(source, CategoricalColumn):
         return source.tokens
     if isinstance(source, NumericColumn) and source.integer:
         low, high = int(source.minimum), int(source.maximum)
         if high - low < MAX_CATEGORIES:
-            numbers = (_pad(number, decimals=source.decimals) for number in range(low, high + 1))
+            numbers = (write_whole(number, decimals=source.decimals) for number in range(low, high + 1))
             return tuple(dict.fromkeys((*numbers, *source.missing)))
     return None
 
 
-def _get_missing(source: Column) -> tuple[str, ...]:
-    if isinstance(source, CategoricalColumn | NumericColumn | UndiscoveredColumn):
-        return source.missing
-    return ()
-
-
 # --- cells ------------------------------------------------------------------------------------------------------------
-
-
-def _read_missing(
-    keys: Mapping[str, Any], *, width: int = 0, decimals: int = 0, extra: tuple[str, ...] = ()
-) -> tuple[str, ...]:
-    codes = [_write(code, width=width, decimals=decimals) for code in keys.get("missing", ())]
-    empty = keys.get("optional", False) or "" in codes
-    return (*dict.fromkeys((*(code for code in codes if code), *extra)), *(("",) if empty else ()))
-
-
-def _read_out_of_domain(name: str, keys: Mapping[str, Any], *, missing: tuple[str, ...]) -> Any:
-    choice = keys.get("out_of_domain", "reject")
-    if choice == "missing" and not missing:
-        raise _refuse(name, '"out_of_domain": "missing" needs a \'missing\' code or "optional": true')
-    return choice
 
 
 def _write(item: Any, *, width: int = 0, decimals: int = 0) -> str:
@@ -650,17 +658,10 @@ def _write(item: Any, *, width: int = 0, decimals: int = 0) -> str:
     if isinstance(item, str):
         return item
     if isinstance(item, int) or float(item).is_integer():
-        return _pad(int(item), width=width, decimals=decimals)
+        return write_whole(int(item), width=width, decimals=decimals)
     text = format(Decimal(repr(item)), "f")
     behind = len(text.partition(".")[2])
     return text + "0" * max(0, decimals - behind)
-
-
-def _pad(number: int, *, width: int = 0, decimals: int = 0) -> str:
-    if not width and not decimals:
-        return str(number)
-    text = f"{abs(number):0{width}d}" + ("." + "0" * decimals if decimals else "")
-    return "-" + text if number < 0 else text
 
 
 def _as_number(cell: str) -> str | int | Decimal:
@@ -688,9 +689,3 @@ def _refuse(name: str, reason: str) -> SpecsError:
 
 def _refuse_layout(reason: str) -> SpecsError:
     return SpecsError(f"The layout in the specs: {reason}.")
-
-
-def _refuse_beside(name: str, keys: Mapping[str, Any], key: str, others: Sequence[str]) -> None:
-    for other in others:
-        if other in keys:
-            raise _refuse(name, f"{key!r} and {other!r} are both given; keep one")

@@ -63,6 +63,12 @@ def cut(records: int, *, size: int = CHUNK_RECORDS) -> Iterator[slice]:
         yield slice(first, min(first + size, records))
 
 
+def cut_sizes(records: int, *, most: int) -> Iterator[int]:
+    """Gives the sizes of chunks that add up to a number of rows, none above `most`."""
+    for part in cut(records, size=most):
+        yield part.stop - part.start
+
+
 def _find_mapping(array: npt.NDArray[Any]) -> mmap.mmap | None:
     mapping: mmap.mmap | None = getattr(array, "_mmap", None)
     return mapping

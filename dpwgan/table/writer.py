@@ -18,22 +18,21 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Protocol
+from typing import IO
 
 import polars as pl
 
 from dpwgan.errors import DpwganError, OutputError, TransferError
 from dpwgan.table.arrays import pack_table
 from dpwgan.table.csv import write_header, write_rows
-from dpwgan.table.formats import get_format
 from dpwgan.table.parquet import ParquetWriter
+from dpwgan.table.reader import get_format
 from dpwgan.table.schema import Schema
 from dpwgan.table.threads import map_in_order
 
 # Beyond this an output held back for standard output goes to a temporary file.
 _MOST_HELD_IN_MEMORY = 1 << 26
 _COPY_PIECE = 1 << 20
-_NEW_FILE_ATTEMPTS = 16
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,26 +43,6 @@ class WrittenTable:
     sha256: str
 
 
-class _Pending(Protocol):
-    """Bytes on their way to a place where nothing of them shows yet."""
-
-    def write(self, data: bytes | memoryview) -> None:
-        """Takes more bytes. Raises: TransferError."""
-
-    def finish(self) -> None:
-        """Makes sure that all bytes are kept. Raises: TransferError."""
-
-    def publish(self) -> None:
-        """Shows them in their place. Raises: OutputError, TransferError."""
-
-    @property
-    def shows(self) -> bool:
-        """Whether anything of them is to be seen in their place, or has been seen by a stream's reader."""
-
-    def discard(self) -> None:
-        """Leaves no trace of what was not published."""
-
-
 def write_table(
     path: str | Path,
     frames: Iterable[pl.DataFrame],
@@ -72,68 +51,46 @@ def write_table(
     line_ending: str = "\n",
     schema: Schema | None = None,
     threads: int | None = None,
+    claim_path: str | Path | None = None,
+    make_claim: Callable[[WrittenTable], bytes] = lambda written: b"",
 ) -> WrittenTable:
     """Writes a table that comes in chunks: CSV, gzipped if the path ends in .gz, or what .npz or .parquet asks for.
 
     In CSV cells are quoted only where they have to be. The other forms need `schema`, which says what types they have;
     .npz is held in memory until it is whole. `threads` put chunks into bytes side by side, by default all cores.
-    Raises: OutputError if the file cannot be created; TransferError if writing breaks off; whatever `frames` raises.
-      In each case no file is left, and one that stood there before still does.
+    With a `claim_path` the table appears last, when all of its claim is in place: `make_claim` is called when the table
+    is complete on disk but does not show yet, and if it raises, nothing appears.
+    Raises: OutputError if the file cannot be created; TransferError if writing breaks off; whatever `frames` and
+      `make_claim` raise. In each case no file is left, and one that stood there before still does.
     """
-    with _stage(path) as pending:
-        written = _write_rows(
-            pending, path, frames, header=header, line_ending=line_ending, schema=schema, threads=threads
-        )
-        pending.finish()
-        pending.publish()
-    return written
-
-
-def write_bytes(path: str | Path, data: bytes) -> None:
-    """Writes a small file.
-
-    Raises: as `write_table`.
-    """
-    with _stage(path) as pending:
-        pending.write(data)
-        pending.finish()
-        pending.publish()
-
-
-def write_release(
-    path: str | Path,
-    frames: Iterable[pl.DataFrame],
-    *,
-    header: Sequence[str],
-    claim_path: str | Path,
-    make_claim: Callable[[WrittenTable], bytes],
-    line_ending: str = "\n",
-    schema: Schema | None = None,
-    threads: int | None = None,
-) -> WrittenTable:
-    """Writes a table and its claim; the table appears last, when all of the claim is in place.
-
-    `make_claim` is called when the table is complete on disk but does not show yet; if it raises, nothing appears.
-    Raises: as `write_table`; whatever `make_claim` raises.
-    """
-    with _stage(path) as table, _stage(claim_path) as claim:
-        written = _write_rows(
-            table, path, frames, header=header, line_ending=line_ending, schema=schema, threads=threads
-        )
+    with _stage(path) as table, contextlib.nullcontext() if claim_path is None else _stage(claim_path) as claim:
+        with _HashedStream(table) as stream:
+            records = _write_rows(stream, path, frames, header, line_ending, schema, threads)
+        written = WrittenTable(records=records, sha256=stream.digest.hexdigest())
         table.finish()
-        claim.write(make_claim(written))
-        claim.finish()
-        claim.publish()
+        if claim is not None:
+            claim.write(make_claim(written))
+            claim.finish()
+            claim.publish()
         try:
             table.publish()
         except BaseException:
             # A claim for a table that is not there would be harmless but odd; beside an older table it stays, and so
             # it does when a stream's reader has seen some of the rows.
-            if not table.shows and (_is_stream(path) or not os.path.exists(path)) and not _is_stream(claim_path):
+            alone = not table.shows and (_is_stream(path) or not os.path.exists(path))
+            if claim_path is not None and alone and not _is_stream(claim_path):
                 with contextlib.suppress(OSError):
                     os.unlink(os.path.realpath(claim_path))
             raise
     return written
+
+
+def write_bytes(path: str | Path, data: bytes) -> None:
+    """Writes a small file. Raises: as `write_table`."""
+    with _stage(path) as pending:
+        pending.write(data)
+        pending.finish()
+        pending.publish()
 
 
 def check_writable(path: str | Path) -> None:
@@ -146,12 +103,12 @@ def check_writable(path: str | Path) -> None:
 
 
 @contextlib.contextmanager
-def _stage(path: str | Path) -> Iterator[_Pending]:
+def _stage(path: str | Path) -> Iterator["_BesideFile | _HeldStream"]:
     """Opens a place for an output, and clears it on every way out, KeyboardInterrupt and SystemExit included."""
-    pending: _Pending
-    if _is_standard_output(path):
+    pending: _BesideFile | _HeldStream
+    if str(path) == "-":
         pending = _HeldStream("standard output", _open_standard_output)
-    elif _is_special(path):
+    elif _is_stream(path):
         pending = _HeldStream(repr(str(path)), lambda: os.open(path, os.O_WRONLY))
     else:
         pending = _BesideFile(path)
@@ -169,7 +126,11 @@ def _open_standard_output() -> int:
 
 
 class _BesideFile:
-    """A file under a passing name in the target's folder."""
+    """A file under a passing name in the target's folder.
+
+    It takes bytes, is finished when all of them are kept, and published when it has its own name; discarding it leaves
+    no trace of what was not published. `shows` says whether anything of it is to be seen in its place.
+    """
 
     def __init__(self, path: str | Path) -> None:
         # Through links, so that the file a link points to is replaced and not the link.
@@ -177,32 +138,21 @@ class _BesideFile:
         self._shown = repr(str(path))
         if os.path.isdir(self._target):
             raise OutputError(f"The output {self._shown} is a folder.")
-        self._name: str | None = None
+        folder, name = os.path.split(self._target)
+        # Short of the longest name that a file may have, whatever the target's is.
+        self._name: str | None = os.path.join(folder, f".{name[:40]}.{secrets.token_hex(8)}.tmp")
         self._descriptor = -1
         self.shows = False
         try:
-            self._create()
+            self._descriptor = os.open(self._name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        except FileNotFoundError:
+            raise OutputError(f"The output {self._shown} cannot be created: its folder does not exist.") from None
+        except OSError as error:
+            raise OutputError(f"The output {self._shown} cannot be created: {error.strerror}.") from None
         except BaseException:
             # An interruption may come between the file's creation and the end of this constructor.
             self.discard()
             raise
-
-    def _create(self) -> None:
-        folder, name = os.path.split(self._target)
-        for _ in range(_NEW_FILE_ATTEMPTS):
-            # Short of the longest name that a file may have, whatever the target's is.
-            self._name = os.path.join(folder, f".{name[:40]}.{secrets.token_hex(8)}.tmp")
-            try:
-                self._descriptor = os.open(self._name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-                return
-            except FileExistsError:
-                # Somebody else's: not to be removed.
-                self._name = None
-            except FileNotFoundError:
-                raise OutputError(f"The output {self._shown} cannot be created: its folder does not exist.") from None
-            except OSError as error:
-                raise OutputError(f"The output {self._shown} cannot be created: {error.strerror}.") from None
-        raise OutputError(f"The output {self._shown} cannot be created: no free name beside it.")
 
     def write(self, data: bytes | memoryview) -> None:
         with _telling(self._shown):
@@ -250,7 +200,10 @@ class _BesideFile:
 
 
 class _HeldStream:
-    """Bytes held back for a stream, which cannot be renamed or taken back, until all of them are known to be good."""
+    """Bytes held back for a stream, which cannot be renamed or taken back, until all of them are known to be good.
+
+    `shows` says whether a reader may have seen any of them. All else is as with `_BesideFile`.
+    """
 
     def __init__(self, shown: str, open_stream: Callable[[], int]) -> None:
         self._shown = shown
@@ -293,7 +246,7 @@ class _HashedStream(io.RawIOBase):
     is closed, and its number may be another file's. So a closed stream takes nothing, and closing waits for a write.
     """
 
-    def __init__(self, pending: _Pending) -> None:
+    def __init__(self, pending: _BesideFile | _HeldStream) -> None:
         self._pending = pending
         self._turn = threading.Lock()
         self.digest = hashlib.sha256()
@@ -315,43 +268,43 @@ class _HashedStream(io.RawIOBase):
 
 
 def _write_rows(
-    pending: _Pending,
+    stream: "_HashedStream",
     path: str | Path,
     frames: Iterable[pl.DataFrame],
-    *,
     header: Sequence[str],
     line_ending: str,
     schema: Schema | None,
     threads: int | None,
-) -> WrittenTable:
+) -> int:
+    """Gives the number of rows."""
     form = get_format(path)
-
-    def pack(text: bytes) -> bytes:
+    records = 0
+    if form == "csv":
         # An archive may have many members, so that they can be made side by side. No name and no time is in them: equal
         # rows make equal bytes.
-        return gzip.compress(text, compresslevel=6, mtime=0) if str(path).endswith(".gz") else text
+        packs = str(path).endswith(".gz")
 
-    def write(frame: pl.DataFrame) -> tuple[int, bytes]:
-        return frame.height, pack(write_rows(frame, line_ending))
+        def pack(text: bytes) -> bytes:
+            return gzip.compress(text, compresslevel=6, mtime=0) if packs else text
 
-    records = 0
-    with _HashedStream(pending) as stream:
-        if form == "csv":
-            stream.write(pack(write_header(header, line_ending)))
-            for height, text in map_in_order(write, frames, threads=threads):
-                stream.write(text)
-                records += height
-        elif schema is None:
-            raise DpwganError(f"Internal error: a table was to be written as .{form} without its specs.")
-        elif form == "npz":
-            records, data = pack_table(frames, schema)
-            stream.write(data)
-        else:
-            with ParquetWriter(stream, header, schema) as packer:  # type: ignore[arg-type]
-                for frame in frames:
-                    packer.write(frame)
-                    records += frame.height
-    return WrittenTable(records=records, sha256=stream.digest.hexdigest())
+        def write(frame: pl.DataFrame) -> tuple[int, bytes]:
+            return frame.height, pack(write_rows(frame, line_ending))
+
+        stream.write(pack(write_header(header, line_ending)))
+        for height, text in map_in_order(write, frames, threads=threads):
+            stream.write(text)
+            records += height
+    elif schema is None:
+        raise DpwganError(f"Internal error: a table was to be written as .{form} without its specs.")
+    elif form == "npz":
+        records, data = pack_table(frames, schema)
+        stream.write(data)
+    else:
+        with ParquetWriter(stream, header, schema) as packer:  # type: ignore[arg-type]
+            for frame in frames:
+                packer.write(frame)
+                records += frame.height
+    return records
 
 
 def _write_all(descriptor: int, data: bytes | memoryview) -> None:
@@ -372,16 +325,10 @@ def _sync_folder(folder: str) -> None:
         os.close(descriptor)
 
 
-def _is_standard_output(path: str | Path) -> bool:
-    return str(path) == "-"
-
-
 def _is_stream(path: str | Path) -> bool:
-    return _is_standard_output(path) or _is_special(path)
-
-
-def _is_special(path: str | Path) -> bool:
-    """Says whether a device, pipe or socket stands at the path: it is written into, never replaced."""
+    """Says whether standard output, or a device, pipe or socket at the path, is written into and never replaced."""
+    if str(path) == "-":
+        return True
     try:
         mode = os.stat(path).st_mode
     except OSError:

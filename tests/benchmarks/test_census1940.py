@@ -18,7 +18,7 @@ def population() -> pl.DataFrame:
 
 def test_every_cell_is_legal_when_a_population_is_drawn(population):
     assert population.width == 98
-    encoded = TableEncoder(SCHEMA, tuple(population.columns)).encode_frames(iter([population]), records=ROWS)
+    encoded = TableEncoder(SCHEMA, tuple(population.columns)).encode(population)
     assert encoded.records == ROWS  # the encoder refuses an illegal cell
 
 

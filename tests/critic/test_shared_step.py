@@ -17,7 +17,7 @@ from dpwgan.critic.shared_step import GRADIENTS, SharedStep, ShareOfGradients
 from dpwgan.privacy.noise_source import NoiseSource
 from dpwgan.privacy.randomness import make_streams
 from dpwgan.table.encoded import EncodedTable
-from dpwgan.table.rows import HeldRows, Sum
+from dpwgan.table.rows import Rows, Sum
 from dpwgan.table.workers import Numbers
 from tests.critic.tables import make_encoded, make_plan, make_steps
 
@@ -30,7 +30,7 @@ def make_critic(encoded: EncodedTable, plan: TrainingDesign) -> Critic:
     return Critic(encoded.spans, hidden=plan.settings.hidden_critic, weight_clip=1.0, rng=np.random.default_rng(3))
 
 
-class Everybody(HeldRows[ShareOfGradients]):
+class Everybody(Rows[ShareOfGradients]):
     """The shares of a chief and its followers in one process, who are asked one after the other."""
 
     def __init__(self, own: ShareOfGradients, followers: list[ShareOfGradients]) -> None:

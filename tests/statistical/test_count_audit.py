@@ -28,7 +28,7 @@ from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.noise_source import NoiseSource
 from dpwgan.privacy.randomness import make_streams
 from dpwgan.privacy.release import Noisy, Release
-from dpwgan.table.rows import HeldRows
+from dpwgan.table.rows import Rows
 from tests.ledgers import Watcher, open_ledger
 
 FALSE_ALARM = 1e-6
@@ -48,7 +48,7 @@ Groups = npt.NDArray[np.int32]
 Releases = list[npt.NDArray[np.float64]]
 
 
-class TenRecords(HeldRows[GroupedRows]):
+class TenRecords(Rows[GroupedRows]):
     """Ten records whether or not one of them is null: their number is public. One sum is asked for, and made once."""
 
     def __init__(self, groups: Groups) -> None:

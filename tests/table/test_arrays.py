@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from dpwgan.errors import DataError, DpwganError, TransferError, UsageError
 from dpwgan.table.arrays import read_images, read_label_bytes
-from dpwgan.table.formats import check_format
-from dpwgan.table.reader import open_table
+from dpwgan.table.reader import check_format, open_table
 from dpwgan.table.writer import write_table
 from tests.table.images import draw_images, get_layout, make_schema
 

@@ -33,7 +33,7 @@ TEXT = (
 
 def test_codebook_lists_codes_with_labels_when_headings_stand_between():
     codebook = parse_codebook(TEXT.encode())
-    assert codebook.variables == ("SEX", "METRO", "RENT", "NOLABEL")
+    assert tuple(codebook.labels) == ("SEX", "METRO", "RENT", "NOLABEL")
     assert codebook.codes("SEX") == ("1", "2")
     assert codebook.codes("METRO") == ("0", "02", "B3")
     assert codebook.labels["METRO"]["02"] == "In metro area, central city"

@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 from dpwgan.errors import DataError, SpecsError
+from dpwgan.table import domains
 from dpwgan.table.domains import discover_domains
 from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.schema import CategoricalColumn, NumericColumn, Schema, UndiscoveredColumn
@@ -38,10 +39,12 @@ def make_frame(cells: list[str]) -> pl.DataFrame:
     return pl.DataFrame({"n": ["1"] * len(cells), "c": cells})
 
 
+def discover(cells: list[str], *, select: Selection | None = None, **keys: object) -> Schema:
+    return discover_domains([make_frame(cells)], make_schema(**keys), select=select)
+
+
 def test_waived_column_lists_every_cell_in_order_when_read():
-    schema = discover_domains(
-        make_frame(["b", "a", "10", "9", "", "b"]), make_schema(privacy="waived", missing=("?", ""))
-    )
+    schema = discover(["b", "a", "10", "9", "", "b"], privacy="waived", missing=("?", ""))
     assert schema.sha256 == "abc"
     assert schema.columns == (
         PLAIN,
@@ -52,10 +55,10 @@ def test_waived_column_lists_every_cell_in_order_when_read():
 
 
 def test_spellings_are_merged_when_the_column_is_of_whole_numbers():
-    frame = make_frame(["3", "03", "3.0", "10", "-1", "0999"])
-    schema = discover_domains(frame, make_schema(privacy="waived", integer=True, missing=("999",)))
+    cells = ["3", "03", "3.0", "10", "-1", "0999"]
+    schema = discover(cells, privacy="waived", integer=True, missing=("999",))
     assert schema.columns[1].tokens == ("-1", "3", "10", "999")  # type: ignore[union-attr]
-    encoded = TableEncoder(schema, ["n", "c"]).encode(frame)
+    encoded = TableEncoder(schema, ["n", "c"]).encode(make_frame(cells))
     assert encoded.codes[:, 0].tolist() == [1, 1, 1, 2, 0, 3]
 
 
@@ -75,11 +78,8 @@ def test_private_column_lists_what_is_released_when_charged_first():
 
 def test_cells_the_specs_rule_out_are_missing_when_the_list_is_private():
     selection = Selection()
-    schema = discover_domains(
-        make_frame(["1", "1.0", "x", "2.5", ""]),
-        make_schema(privacy="private", integer=True, missing=("N",)),
-        select=selection,
-    )
+    cells = ["1", "1.0", "x", "2.5", ""]
+    schema = discover(cells, privacy="private", integer=True, missing=("N",), select=selection)
     assert selection.acts == ["c", {"1": 2}]
     assert schema.columns[1].tokens == ("1", "N")  # type: ignore[union-attr]
 
@@ -87,13 +87,13 @@ def test_cells_the_specs_rule_out_are_missing_when_the_list_is_private():
 def test_private_column_is_refused_when_it_has_no_missing_code():
     selection = Selection()
     with pytest.raises(SpecsError, match="missing code"):
-        discover_domains(make_frame(["a"]), make_schema(privacy="private"), select=selection)
+        discover(["a"], privacy="private", select=selection)
     assert selection.acts == []
 
 
 def test_private_column_is_refused_when_there_is_no_budget_for_it():
     with pytest.raises(SpecsError, match="cannot be selected"):
-        discover_domains(make_frame(["a"]), make_schema(privacy="private", missing=("?",)))
+        discover(["a"], privacy="private", missing=("?",))
 
 
 def test_all_private_columns_are_charged_when_no_row_was_read_yet():
@@ -121,12 +121,13 @@ def test_all_private_columns_are_charged_when_no_row_was_read_yet():
         ([str(cell) for cell in range(11)], {}, "more than 10 distinct cells"),
     ],
 )
-def test_waived_column_is_refused_when_its_cells_cannot_be_listed(cells, keys, words):
+def test_waived_column_is_refused_when_its_cells_cannot_be_listed(monkeypatch, cells, keys, words):
+    monkeypatch.setattr(domains, "MOST_CATEGORIES", 10)
     with pytest.raises(DataError, match=words) as raised:
-        discover_domains(make_frame(cells), make_schema(privacy="waived", **keys), most_categories=10)
+        discover(cells, privacy="waived", **keys)
     assert "S3CRET" not in str(raised.value)
 
 
 def test_schema_stays_as_it_is_when_nothing_is_left_to_discover():
     schema = Schema(columns=(PLAIN,), sha256="0")
-    assert discover_domains(make_frame(["a"]), schema) == schema
+    assert discover_domains([make_frame(["a"])], schema) == schema

@@ -6,9 +6,9 @@ from dataclasses import asdict
 import numpy as np
 import pytest
 
-from dpwgan.table.codecs import WrittenNumbers
-from dpwgan.table.encoded import MOST_LEVELS, Span, lay_out_spans
-from dpwgan.table.schema import CategoricalColumn, Column, NumericColumn, Schema
+from dpwgan.table.codecs.numbers import WrittenNumbers
+from dpwgan.table.encoded import Span, lay_out_spans
+from dpwgan.table.schema import MOST_LEVELS, CategoricalColumn, Column, NumericColumn, Schema
 from tests.marginals.tables import COLUMNS, SPANS
 
 
@@ -25,7 +25,7 @@ def test_levels_are_the_numbers_that_the_writer_may_write_when_they_are_counted(
         return
     assert span.levels == min(written.high - written.low + 1, MOST_LEVELS)
     ends = column.minimum + np.array([span.first_level, span.last_level]) * (column.maximum - column.minimum)
-    assert ends == pytest.approx(np.array([written.low, written.high]) / written.steps_per_unit)
+    assert ends == pytest.approx(np.array([written.low, written.high]) / column.steps_per_unit)
 
 
 @pytest.mark.parametrize(

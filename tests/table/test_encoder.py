@@ -22,6 +22,7 @@ from dpwgan.table.schema import (
     Schema,
     UndiscoveredColumn,
 )
+from dpwgan.table.source import make_piece
 from dpwgan.table.writer import write_table
 
 COLUMNS: dict[str, Column] = {
@@ -41,10 +42,15 @@ COLUMNS: dict[str, Column] = {
     )
 }
 SCHEMA = Schema(columns=tuple(COLUMNS.values()), sha256="0")
+Row = tuple[str, str, int, float | str, int | str]
 HEADER = ("word", "key", "pay", "age", "days", "place", "region", "sex", "hours", "same", "id")
 
 
-def make_frame(rows: list[tuple[str, str, int, float | str, int | str]]) -> pl.DataFrame:
+ENCODER = TableEncoder(SCHEMA, HEADER)
+ROW: Row = ("F", "100", 1, 2.5, 3)
+
+
+def make_frame(rows: list[Row]) -> pl.DataFrame:
     def write(sex: str, place: str, age: int, pay: float | str, hours: int | str) -> dict[str, str]:
         return {
             "word": "woman" if sex == "F" else "man",
@@ -63,6 +69,10 @@ def make_frame(rows: list[tuple[str, str, int, float | str, int | str]]) -> pl.D
     return pl.DataFrame([write(*row) for row in rows], schema=dict.fromkeys(HEADER, pl.String))
 
 
+def make_output(rows: int) -> pl.DataFrame:
+    return ENCODER.decode(ENCODER.encode(make_frame([ROW] * rows)), np.random.default_rng(1))
+
+
 ROWS = st.lists(
     st.tuples(
         st.sampled_from(["F", "M"]),
@@ -77,17 +87,14 @@ ROWS = st.lists(
 
 @settings(deadline=None)
 @given(ROWS)
-def test_table_comes_back_when_it_is_encoded_and_decoded(
-    rows: list[tuple[str, str, int, float | str, int | str]],
-) -> None:
+def test_table_comes_back_when_it_is_encoded_and_decoded(rows: list[Row]) -> None:
     frame = make_frame(rows)
-    encoder = TableEncoder(SCHEMA, HEADER)
-    encoded = encoder.encode(frame)
+    encoded = ENCODER.encode(frame)
     assert encoded.spans == lay_out_spans(SCHEMA)
     assert encoded.codes.dtype == np.int32
     assert encoded.numbers.dtype == np.float32
-    decoded = encoder.decode(encoded, np.random.default_rng(1))
-    encoder.validate(decoded)
+    decoded = ENCODER.decode(encoded, np.random.default_rng(1))
+    ENCODER.validate(decoded)
     assert tuple(decoded.columns) == HEADER
     exact = ["word", "age", "days", "place", "region", "sex", "same"]
     assert decoded.select(exact).rows() == frame.select(exact).rows()
@@ -95,42 +102,40 @@ def test_table_comes_back_when_it_is_encoded_and_decoded(
         assert before == after if before == "N" else abs(float(before) - float(after)) <= 0.11
     assert decoded["id"].to_list() == [str(10 + row) for row in range(len(rows))]
     assert all(uuid.UUID(key).version == 4 for key in decoded["key"])
-    again = encoder.encode(decoded)
+    again = ENCODER.encode(decoded)
     assert np.array_equal(again.codes, encoded.codes)
 
 
 def test_chunks_make_the_same_table_when_it_comes_in_pieces() -> None:
     frame = make_frame([("F", "100", age, age * 10.5, "") for age in range(100)])
-    encoder = TableEncoder(SCHEMA, HEADER)
-    whole = encoder.encode(frame)
-    pieces = encoder.encode_frames(frame.iter_slices(7), records=100)
+    whole = ENCODER.encode(frame)
+    pieces = ENCODER.encode_pieces(map(make_piece, frame.iter_slices(7)), records=100)
     assert np.array_equal(whole.codes, pieces.codes)
     assert np.array_equal(whole.numbers, pieces.numbers)
     chunks = (
         EncodedTable(codes=whole.codes[at : at + 9], numbers=whole.numbers[at : at + 9], spans=whole.spans)
         for at in range(0, 100, 9)
     )
-    decoded = pl.concat(encoder.decode_chunks(chunks, np.random.default_rng(1)))
+    decoded = pl.concat(ENCODER.decode_chunks(chunks, np.random.default_rng(1)))
     assert decoded["id"].to_list() == [str(10 + row) for row in range(100)]
     assert decoded["key"].n_unique() == 100
     assert decoded["age"].to_list() == frame["age"].to_list()
 
 
 def test_no_identifier_is_read_when_a_table_is_encoded() -> None:
-    frame = make_frame([("F", "100", 1, 2.5, 3)])
-    encoder = TableEncoder(SCHEMA, HEADER)
+    frame = make_frame([ROW])
     other = frame.with_columns(pl.lit("another").alias("key"), pl.lit("7").alias("id"))
-    assert np.array_equal(encoder.encode(frame).codes, encoder.encode(other).codes)
-    assert "secret name" not in encoder.decode(encoder.encode(frame), np.random.default_rng(1))["key"].to_list()
+    assert np.array_equal(ENCODER.encode(frame).codes, ENCODER.encode(other).codes)
+    assert "secret name" not in ENCODER.decode(ENCODER.encode(frame), np.random.default_rng(1))["key"].to_list()
 
 
 def test_findings_of_all_columns_and_chunks_are_in_one_sentence_when_there_are_several() -> None:
-    good = make_frame([("F", "100", 1, 2.5, 3)])
+    good = make_frame([ROW])
     bad = make_frame([("S3CRET", "100", 121, "S3CRET", 3), ("M", "100", 4, 1.0, 3)]).with_columns(
         pl.lit("12345").alias("days")
     )
     with pytest.raises(DataError) as raised:
-        TableEncoder(SCHEMA, HEADER).encode_frames([bad, good, bad], records=5)
+        ENCODER.encode_pieces(map(make_piece, [bad, good, bad]), records=5)
     assert str(raised.value) == (
         "The table does not fit the specs: column 'sex': 2 rows with a cell that is not one of its legal cells; "
         "column 'age': 2 rows with a cell that is not between 0 and 120; "
@@ -148,9 +153,9 @@ def test_sentence_stays_short_when_many_columns_are_wrong() -> None:
 
 @pytest.mark.parametrize("records", [1, 3])
 def test_table_is_refused_when_it_has_another_number_of_rows_than_counted(records: int) -> None:
-    frame = make_frame([("F", "100", 1, 2.5, 3)] * 2)
+    frame = make_frame([ROW] * 2)
     with pytest.raises(DataError, match="number of rows"):
-        TableEncoder(SCHEMA, HEADER).encode_frames([frame], records=records)
+        ENCODER.encode_pieces([make_piece(frame)], records=records)
 
 
 def test_encoder_is_refused_when_its_specs_cannot_be_acted_on() -> None:
@@ -164,15 +169,14 @@ def test_encoder_is_refused_when_its_specs_cannot_be_acted_on() -> None:
 
 
 def test_encoded_table_is_refused_when_it_is_laid_out_otherwise() -> None:
-    encoder = TableEncoder(SCHEMA, HEADER)
-    encoded = encoder.encode(make_frame([("F", "100", 1, 2.5, 3)]))
+    encoded = ENCODER.encode(make_frame([ROW]))
     for wrong in (
         EncodedTable(codes=encoded.codes[:, 1:], numbers=encoded.numbers, spans=encoded.spans),
         EncodedTable(codes=encoded.codes, numbers=encoded.numbers[:0], spans=encoded.spans),
         EncodedTable(codes=encoded.codes, numbers=encoded.numbers, spans=encoded.spans[1:]),
     ):
         with pytest.raises(DpwganError, match="laid out"):
-            encoder.decode(wrong, np.random.default_rng(1))
+            ENCODER.decode(wrong, np.random.default_rng(1))
 
 
 @pytest.mark.parametrize(
@@ -191,11 +195,10 @@ def test_derived_column_is_refused_when_its_rule_does_not_hold(column: DerivedCo
 
 
 def test_derived_cell_agrees_when_it_spells_the_number_otherwise() -> None:
-    frame = make_frame([("F", "100", 1, 2.5, 3)]).with_columns(
+    frame = make_frame([ROW]).with_columns(
         pl.lit("1.0").alias("region"), pl.lit("0365").alias("days"), pl.lit("1.0").alias("age")
     )
-    encoder = TableEncoder(SCHEMA, HEADER)
-    assert encoder.decode(encoder.encode(frame), np.random.default_rng(1))["region"].to_list() == ["1"]
+    assert ENCODER.decode(ENCODER.encode(frame), np.random.default_rng(1))["region"].to_list() == ["1"]
 
 
 def test_derived_cell_is_not_checked_when_its_source_is_replaced() -> None:
@@ -239,23 +242,21 @@ def test_derived_cell_is_not_checked_when_its_source_is_replaced() -> None:
     ],
 )
 def test_output_is_refused_as_an_internal_error_when_a_cell_is_illegal(column: str, cell: str | None) -> None:
-    encoder = TableEncoder(SCHEMA, HEADER)
-    frame = encoder.decode(encoder.encode(make_frame([("F", "100", 1, 2.5, 3)])), np.random.default_rng(1))
-    encoder.validate(frame)
+    frame = make_output(1)
+    ENCODER.validate(frame)
     with pytest.raises(DpwganError, match=f"column '{column}': 1 row") as raised:
-        encoder.validate(frame.with_columns(pl.lit(cell, dtype=pl.String).alias(column)))
+        ENCODER.validate(frame.with_columns(pl.lit(cell, dtype=pl.String).alias(column)))
     assert raised.value.exit_code == 70
 
 
 def test_output_is_refused_when_its_columns_or_identifiers_are_not_those_expected() -> None:
-    encoder = TableEncoder(SCHEMA, HEADER)
-    frame = encoder.decode(encoder.encode(make_frame([("F", "100", 1, 2.5, 3)] * 3)), np.random.default_rng(1))
+    frame = make_output(3)
     with pytest.raises(DpwganError, match="header"):
-        encoder.validate(frame.select(reversed(HEADER)))
+        ENCODER.validate(frame.select(reversed(HEADER)))
     with pytest.raises(DpwganError, match="identifier"):
-        encoder.validate(frame.with_columns(pl.lit(frame["key"][0]).alias("key")))
+        ENCODER.validate(frame.with_columns(pl.lit(frame["key"][0]).alias("key")))
     with pytest.raises(DpwganError, match="identifier"):
-        encoder.validate(frame.with_columns(pl.Series("id", ["10", "12", "13"])))
+        ENCODER.validate(frame.with_columns(pl.Series("id", ["10", "12", "13"])))
 
 
 @pytest.mark.parametrize(
@@ -270,30 +271,27 @@ def test_output_is_refused_when_its_columns_or_identifiers_are_not_those_expecte
     ids=lambda cells: f"{cells.name}, {cells.dtype}",
 )
 def test_output_is_refused_as_an_internal_error_when_a_cell_is_no_legal_text(cells: pl.Series) -> None:
-    encoder = TableEncoder(SCHEMA, HEADER)
-    frame = make_frame([("F", "100", 1, 2.5, 3)] * 2)
-    good = encoder.decode(encoder.encode(frame), np.random.default_rng(1))
+    good = make_output(2)
     # A list of cells that the column does not have is no fault where none of them is written.
-    encoder.validate(good.with_columns(pl.Series("sex", ["F", "F"], dtype=pl.Enum(["X", "F"]))))
+    ENCODER.validate(good.with_columns(pl.Series("sex", ["F", "F"], dtype=pl.Enum(["X", "F"]))))
     with pytest.raises(DpwganError, match=cells.name):
-        encoder.validate(good.with_columns(cells))
+        ENCODER.validate(good.with_columns(cells))
 
 
 @settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 2**32))
 def test_every_cell_is_legal_when_a_method_gives_any_codes_and_numbers(tmp_path: Path, seed: int) -> None:
     rng = np.random.default_rng(seed)
-    encoder = TableEncoder(SCHEMA, HEADER)
-    limits = [span.categories for span in encoder.spans if span.head != "linear"]
+    limits = [span.categories for span in ENCODER.spans if span.head != "linear"]
     numbers = rng.normal(0.5, 5, size=(50, 2)).astype(np.float32)
     numbers[rng.random((50, 2)) < 0.1] = np.nan
     numbers[rng.random((50, 2)) < 0.1] = np.inf
     encoded = EncodedTable(
-        codes=rng.integers(0, limits, size=(50, len(limits))).astype(np.int32), numbers=numbers, spans=encoder.spans
+        codes=rng.integers(0, limits, size=(50, len(limits))).astype(np.int32), numbers=numbers, spans=ENCODER.spans
     )
-    frame = encoder.decode(encoded, rng)
-    encoder.validate(frame)
-    encoder.encode(frame)
+    frame = ENCODER.decode(encoded, rng)
+    ENCODER.validate(frame)
+    ENCODER.encode(frame)
     written = write_table(tmp_path / "out.csv", [frame], header=HEADER)
     assert written.records == 50
     assert open_table(tmp_path / "out.csv", SCHEMA).frame().equals(frame.cast(pl.String))

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpwgan.table.numerals import are_same_cell, read_number, read_numbers
+from dpwgan.table.codecs import read_numbers
+from dpwgan.table.numerals import are_same_cell, read_number
 
 NUMBERS = {
     "0": 0,

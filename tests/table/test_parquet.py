@@ -14,12 +14,12 @@ import pytest
 
 from dpwgan.errors import DataError
 from dpwgan.table import writer
-from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.reader import open_table
 from dpwgan.table.schema import Schema
 from dpwgan.table.specs import parse_specs
 from dpwgan.table.writer import WrittenTable, write_table
+from tests.marginals.tables import make_encoded
 from tests.table.images import make_schema
 
 SPECS: dict[str, Any] = {
@@ -44,11 +44,8 @@ def write(path: Path, frame: pl.DataFrame) -> Path:
 def draw_table(*, rows: int, seed: int) -> tuple[TableEncoder, pl.DataFrame]:
     """Draws rows that are legal by the specs, as the tool itself writes them."""
     encoder = TableEncoder(SCHEMA, list(SPECS))
-    rng = np.random.default_rng(seed)
-    codes = np.stack([rng.integers(0, span.categories, size=rows) for span in encoder.spans if span.categories], axis=1)
-    numbers = rng.random((rows, sum(not span.categories for span in encoder.spans)))
-    encoded = EncodedTable(codes=codes.astype(np.int32), numbers=numbers.astype(np.float32), spans=encoder.spans)
-    return encoder, encoder.decode(encoded, rng)
+    encoded = make_encoded(rows, seed=seed, columns=SCHEMA.columns)
+    return encoder, encoder.decode(encoded, np.random.default_rng(seed))
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -52,9 +52,18 @@ def test_one_sentence_is_said_when_the_disk_is_full(scratch: Path, monkeypatch: 
     assert list(scratch.iterdir()) == []
 
 
+def run_program(scratch: Path, program: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program), str(scratch)],
+        env={**os.environ, "TMPDIR": str(scratch)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
 def test_no_file_is_left_when_the_process_is_killed(scratch: Path) -> None:
-    program = textwrap.dedent(
-        """
+    program = """
         import os, signal, sys
         import numpy as np
         from dpwgan.table.storage import allocate
@@ -62,23 +71,14 @@ def test_no_file_is_left_when_the_process_is_killed(scratch: Path) -> None:
         array[:] = 7
         print(os.listdir(sys.argv[1]), "mapped", flush=True)
         os.kill(os.getpid(), signal.SIGKILL)
-        """
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program, str(scratch)],
-        env={**os.environ, "TMPDIR": str(scratch)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == -signal.SIGKILL
-    assert done.stdout == "[] mapped\n"
+    """
+    done = run_program(scratch, program)
+    assert (done.returncode, done.stdout) == (-signal.SIGKILL, "[] mapped\n")
     assert list(scratch.iterdir()) == []
 
 
 def test_file_may_not_outgrow_its_limit_when_one_is_set(scratch: Path) -> None:
-    program = textwrap.dedent(
-        """
+    program = """
         import resource
         import numpy as np
         from dpwgan.errors import TransferError
@@ -88,14 +88,7 @@ def test_file_may_not_outgrow_its_limit_when_one_is_set(scratch: Path) -> None:
             allocate((100_000, 4), np.int32, on_disk=True)
         except TransferError as error:
             print(error)
-        """
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        env={**os.environ, "TMPDIR": str(scratch)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    """
+    done = run_program(scratch, program)
     assert done.returncode == 0, done.stderr
     assert "File too large" in done.stdout

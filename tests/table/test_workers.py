@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pytest
 
 from dpwgan.errors import PrivacyError, ResourceError, UsageError
-from dpwgan.table.rows import Derivation, HeldRows, Rows, SharedRows, Sum
+from dpwgan.table.rows import Derivation, Rows, Sum
 from dpwgan.table.rows import serve as serve_rows
 from dpwgan.table.workers import LostPeerError, Numbers, Team
 from tests.ledgers import open_ledger
@@ -68,11 +68,11 @@ def test_sums_are_those_of_all_rows_when_they_are_here_or_shared(size: int) -> N
         own, ledger = ROWS[slice(*team.get_rows(len(ROWS)))], open_ledger([])
         if not team.leads:
             return serve_rows(own, team=team, ledger=ledger)
-        found = sum_and_raise(SharedRows(own, records=len(ROWS), team=team, ledger=ledger))
+        found = sum_and_raise(Rows(own, records=len(ROWS), team=team, ledger=ledger))
         team.dismiss()
         return found
 
-    here = sum_and_raise(HeldRows(ROWS, records=len(ROWS)))
+    here = sum_and_raise(Rows(ROWS, records=len(ROWS)))
     assert here == [3 * (ROWS**power).sum() for power in (1, 2, 4, 1)]
     assert run_team(size, job) == [here, *[None] * (size - 1)]
 

@@ -18,8 +18,7 @@ from dpwgan.errors import UsageError
 from dpwgan.images.idx import read_idx, write_idx
 from dpwgan.table.arrays import make_table, read_images, read_label_bytes
 from dpwgan.table.findings import count_rows
-from dpwgan.table.formats import check_format
-from dpwgan.table.reader import open_table
+from dpwgan.table.reader import check_format, open_table
 from dpwgan.table.schema import CategoricalColumn, ImageLayout, Schema
 from dpwgan.table.specs import read_specs
 from dpwgan.table.stream import read_bytes

@@ -113,7 +113,7 @@ def run(arguments: argparse.Namespace) -> None:
 def read_encoded(path: str, schema: Schema) -> EncodedTable:
     """Reads the private table as a method sees it. Raises: as `open_table`; DataError for an illegal cell."""
     table = open_table(path, schema)
-    return TableEncoder(schema, table.header).encode_frames(table.frames(), records=table.records)
+    return TableEncoder(schema, table.header).encode_pieces(table.pieces(), records=table.records)
 
 
 def describe(

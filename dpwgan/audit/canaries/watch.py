@@ -26,7 +26,7 @@ from dpwgan.privacy.noise_source import NoiseSource
 from dpwgan.privacy.randomness import Streams
 from dpwgan.privacy.release import Noisy, Release
 from dpwgan.table.encoded import EncodedTable
-from dpwgan.table.rows import HeldRows
+from dpwgan.table.rows import Rows
 
 Numbers = npt.NDArray[np.float64]
 MakeSource = Callable[..., NoiseSource]
@@ -174,7 +174,7 @@ def fit_watched(encoded: EncodedTable, run_plan: RunPlan, *, ledger: Ledger, mod
     """
     run = Run(
         ledger=ledger,
-        rows=HeldRows(encoded, records=run_plan.shape.records, ledger=ledger),
+        rows=Rows(encoded, records=run_plan.shape.records, ledger=ledger),
         model=model,
         progress=lambda done, of, epsilon: None,
         device=run_plan.config.device,

@@ -13,8 +13,8 @@ from dpwgan.errors import InputError
 from dpwgan.gaussians.projected_gaussian import ClassSampler
 from dpwgan.privacy.certificate import Certificate
 from dpwgan.table.encoded import EncodedTable
-from dpwgan.table.pieces import cut
 from dpwgan.table.saved import read_weights, reading_saved
+from dpwgan.table.storage import cut_sizes
 
 REFINED_FILE = "refined.npz"
 
@@ -47,7 +47,7 @@ class RefinedTable:
     def sample(self, records: int, *, rng: np.random.Generator, chunk: int = 16_384) -> Iterator[EncodedTable]:
         """Draws rows in chunks. Privacy: post-processing of what was released; free, however often."""
         model = self.prior.models[0]
-        for size in cut(records, most=chunk):
+        for size in cut_sizes(records, most=chunk):
             groups = self.refine(draw_groups(self.prior, size, rng=rng))
             yield model.coarsening.to_encoded(groups, rng=rng)
 

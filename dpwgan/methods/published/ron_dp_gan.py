@@ -44,7 +44,7 @@ from dpwgan.privacy.journal import Arrays
 from dpwgan.privacy.release import Release
 from dpwgan.privacy.terms import Terms
 from dpwgan.table.encoded import EncodedTable, TableShape
-from dpwgan.table.packed import pack_model, unpack_model
+from dpwgan.table.saved import pack_model, unpack_model
 
 if TYPE_CHECKING:
     pass

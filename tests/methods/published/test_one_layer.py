@@ -20,7 +20,7 @@ from dpwgan.methods.published.one_layer import (
     weights_sensitivity,
 )
 from dpwgan.privacy.budget import Budget, NeighboringRelation
-from dpwgan.table.rows import HeldRows, Rows, SharedRows, serve
+from dpwgan.table.rows import Rows, serve
 from dpwgan.table.workers import Team
 from tests.ledgers import Watcher, open_ledger
 from tests.methods.published.test_one_hot_rows import put_on_disk
@@ -83,7 +83,7 @@ def _hold(real, *, sizes=SIZES, records=None):
     """Rows of groups, which may be given as rows already, as a network takes them."""
     if isinstance(real, Rows):
         return real
-    return HeldRows(OneHotRows(real, sizes), records=len(real) if records is None else records)
+    return Rows(OneHotRows(real, sizes), records=len(real) if records is None else records)
 
 
 def _train(real, fake, *, sizes=SIZES, regularization=0.1, noise_multiplier=NO_NOISE, seed=1, records=None, **more):
@@ -554,7 +554,7 @@ def _release_together(real, fake, *, size, rows_twice=False):
         groups, ledger, records = GroupedRows(own, GroupLayout(SIZES)), open_ledger([]), (1 + rows_twice) * len(real)
         if not team.leads:
             return serve(groups, team=team, ledger=ledger)
-        rows = SharedRows(groups, records=records, team=team, ledger=ledger).derive(ONE_HOT)
+        rows = Rows(groups, records=records, team=team, ledger=ledger).derive(ONE_HOT)
         released = _release_all(rows, fake, noise_multiplier=3.0)
         team.dismiss()
         return released

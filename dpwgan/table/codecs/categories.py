@@ -1,0 +1,94 @@
+"""Columns with a finite list of cells."""
+
+import bisect
+import functools
+from collections.abc import Mapping
+from decimal import Decimal
+
+import numpy as np
+import polars as pl
+
+from dpwgan.errors import SpecsError
+from dpwgan.table.codecs.codec import EncodedCells, Flags, TrainedCodec, check_codes
+from dpwgan.table.numerals import read_number
+from dpwgan.table.schema import CategoricalColumn
+
+NOT_LISTED = "is not one of its legal cells"
+
+
+class CategoricalCodec(TrainedCodec):
+    """A finite list of cells as their index in the list.
+
+    A cell is first looked up as it stands. In an integer column a cell that is not found so is then looked up by the
+    number it writes: "3", "03", " 3" and "3.0" are one cell, and the list's own spelling is what is written, in cells
+    of the type `pl.Enum`.
+    Source: Srivastava and Alzantot 2019, section 7.1, "Categorical".
+    """
+
+    fault = "is not listed in the specs"
+
+    def __init__(self, column: CategoricalColumn) -> None:
+        super().__init__(column)
+        if column.out_of_domain == "clamp" and not column.integer:
+            raise SpecsError(f'Column {column.name!r}: "out_of_domain": "clamp" needs numbers, not a list of cells.')
+        self._column = column
+        self._tokens = pl.Series(column.tokens, dtype=pl.Enum(column.tokens))
+        self._by_text = {token: code for code, token in enumerate(column.tokens)}
+        self._by_number: dict[Decimal, int] = {}
+        if column.integer:
+            for code, token in enumerate(column.tokens):
+                number = read_number(token)
+                if number is not None:
+                    self._by_number.setdefault(number, code)
+
+    @functools.cached_property
+    def _clampable(self) -> list[tuple[Decimal, int]]:
+        """The listed numbers that a cell may be clamped to, and their codes."""
+        column = self._column
+        return sorted(
+            (number, code) for number, code in self._by_number.items() if column.tokens[code] not in column.missing
+        )
+
+    def encode_distinct(self, cells: list[str]) -> tuple[EncodedCells, Mapping[str, Flags]]:
+        """Finds (k,) codes."""
+        codes = np.array([self._find(cell) for cell in cells], np.int32)
+        return EncodedCells(codes=codes), {NOT_LISTED: codes < 0}
+
+    def decode(self, encoded: EncodedCells, rng: np.random.Generator) -> pl.Series:
+        """Writes (n,) codes as the listed cells."""
+        return self._tokens.gather(check_codes(encoded.codes, self.name, len(self._tokens)))
+
+    def get_canonical(self, cell: str) -> str | None:
+        """Gives the listed cell that this one stands for."""
+        code = self._look_up(cell)
+        return None if code is None else self._column.tokens[code]
+
+    def are_legal(self, cells: pl.Series) -> pl.Series:
+        """Finds them in the list."""
+        return cells.is_in(list(self._column.tokens))
+
+    def _look_up(self, cell: str) -> int | None:
+        code = self._by_text.get(cell)
+        if code is None and self._by_number:
+            number = read_number(cell)
+            code = None if number is None else self._by_number.get(number)
+        return code
+
+    def _find(self, cell: str) -> int:
+        code = self._look_up(cell)
+        if code is not None:
+            return code
+        if self._column.out_of_domain == "missing":
+            return self._by_text[self.missing[0]]
+        if self._column.out_of_domain == "clamp":
+            return self._find_nearest(cell)
+        return -1
+
+    def _find_nearest(self, cell: str) -> int:
+        """Gives the code of the nearest listed number, the lower of two; -1 if the cell is no number."""
+        number = read_number(cell)
+        if number is None or not self._clampable:
+            return -1
+        above = bisect.bisect_left(self._clampable, (number, -1))
+        around = self._clampable[max(above - 1, 0) : above + 1]
+        return min(around, key=lambda listed: (abs(listed[0] - number), listed[0]))[1]

@@ -1,0 +1,132 @@
+"""What the codec of any column can do; a new type of column is one more of these.
+
+`out_of_domain` says what becomes of an illegal cell, by a public rule applied to each row by itself:
+"reject" counts it and the run ends; "clamp" takes the nearest legal number, and rejects what is no number;
+"missing" takes the first of the column's missing codes. Neither clamp nor missing tells how often it was used.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from dpwgan.errors import DpwganError, SpecsError
+from dpwgan.table.findings import Findings
+from dpwgan.table.schema import TrainedColumn
+
+Codes = npt.NDArray[np.int32]
+Flags = npt.NDArray[np.bool_]
+Numbers = npt.NDArray[np.float32]
+Array = TypeVar("Array", bound=npt.NDArray[Any])
+
+
+@dataclass(frozen=True, kw_only=True)
+class EncodedCells:
+    """A column after encoding, or a method's output for it: (n,) codes, (n,) numbers, or both."""
+
+    codes: Codes | None = None
+    numbers: Numbers | None = None
+
+
+class Codec(ABC):
+    """A column of the output: whatever wrote its cells, they are checked again.
+
+    `fault` says what is wrong with a cell that fails this last check, which shares nothing with what wrote it.
+    """
+
+    name: str
+    fault: ClassVar[str]
+
+    def validate(self, frame: pl.DataFrame) -> tuple[str, int]:
+        """Gives the rule that cells of the output break, and in how many rows.
+
+        Privacy: sees the output only.
+        """
+        cells = frame.get_column(self.name)
+        if cells.dtype not in (pl.String, pl.Enum) or cells.null_count():
+            return "is not text", frame.height
+        return self.fault, self.count_illegal(frame)
+
+    @abstractmethod
+    def count_illegal(self, frame: pl.DataFrame) -> int:
+        """Counts the rows of the output whose cell, a text, is illegal."""
+
+
+class TrainedCodec(Codec):
+    """A column that methods see, both ways: each cell by itself, and whatever a method gives back becomes legal.
+
+    Raises: SpecsError if the column's `out_of_domain` rule, range or digits cannot be acted on.
+    """
+
+    def __init__(self, column: TrainedColumn) -> None:
+        if column.out_of_domain == "missing" and not column.missing:
+            raise SpecsError(f'Column {column.name!r}: "out_of_domain": "missing" needs a missing code.')
+        self.name, self.missing = column.name, column.missing
+
+    def encode(self, cells: pl.Series, findings: Findings) -> EncodedCells:
+        """Encodes (n,) cells, each different one once; illegal ones are counted in `findings` and get any code."""
+        distinct, places = list_distinct(cells)
+        encoded, illegal = self.encode_distinct(distinct)
+        for rule, broken in illegal.items():
+            if broken.any():
+                findings.add(self.name, rule, int(np.count_nonzero(broken.take(places))))
+        return EncodedCells(
+            codes=None if encoded.codes is None else encoded.codes.take(places),
+            numbers=None if encoded.numbers is None else encoded.numbers.take(places),
+        )
+
+    @abstractmethod
+    def encode_distinct(self, cells: list[str]) -> tuple[EncodedCells, Mapping[str, Flags]]:
+        """Encodes (k,) different cells, and says by each rule which of them break it."""
+
+    @abstractmethod
+    def decode(self, encoded: EncodedCells, rng: np.random.Generator) -> pl.Series:
+        """Writes (n,) cells as text, each of them legal whatever the codes and numbers are."""
+
+    @abstractmethod
+    def get_canonical(self, cell: str) -> str | None:
+        """Gives the legal cell that this one stands for, or None if it is illegal."""
+
+    @abstractmethod
+    def are_legal(self, cells: pl.Series) -> pl.Series:
+        """Says of (k,) different cells of the output which ones are legal."""
+
+    def count_illegal(self, frame: pl.DataFrame) -> int:
+        """Counts rows, looking at each different cell once."""
+        cells = frame.get_column(self.name)
+        seen = cells.unique().cast(pl.String)
+        legal = self.are_legal(seen)
+        return 0 if legal.all() else int(cells.cast(pl.String).is_in(seen.filter(~legal).to_list()).sum())
+
+
+def list_distinct(cells: pl.Series) -> tuple[list[str], npt.NDArray[np.uint32]]:
+    """Gives the different cells of a column of text, and the place of each row's cell among them.
+
+    Shapes: (n,) cells to k different ones and (n,) places; cells of the type `pl.Enum` give every cell of their list.
+    """
+    kind = cells.dtype
+    if not isinstance(kind, pl.Enum | pl.Categorical):
+        kind = pl.Categorical(pl.Categories.random())
+        cells = cells.cast(kind)
+    # polars may keep a place for a cell that none has come to; no row points there.
+    return [cell or "" for cell in kind.categories], cells.to_physical().to_numpy()
+
+
+def check_codes(codes: Codes | None, column: str, limit: int) -> Codes:
+    """Gives the codes if all of them are below `limit`. Raises: DpwganError, an internal error."""
+    # Of rows that lie side by side a column's codes are far apart, and slow to go over more than once.
+    checked = np.ascontiguousarray(require(codes, column))
+    if len(checked) and not (checked.min() >= 0 and checked.max() < limit):
+        raise DpwganError(f"Internal error: a code for column {column!r} is beyond its {limit} categories.")
+    return checked
+
+
+def require(values: Array | None, column: str) -> Array:
+    """Gives the values, which have to be there. Raises: DpwganError, an internal error."""
+    if values is None:
+        raise DpwganError(f"Internal error: no values were given for column {column!r}.")
+    return values

@@ -1,0 +1,43 @@
+"""Fresh row names. Those of the input are dropped unread: no row of the output belongs to a row of the input."""
+
+import uuid
+
+import numpy as np
+import polars as pl
+
+from dpwgan.table.codecs.codec import Codec
+from dpwgan.table.schema import IdentifierColumn
+
+# Version 4, variant 1: RFC 9562, section 5.4.
+_UUID = r"^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$"
+
+
+class FreshIdentifiers(Codec):
+    """Names that count up, or random UUIDs."""
+
+    fault = "is not a fresh identifier"
+
+    def __init__(self, column: IdentifierColumn) -> None:
+        self.name, self._start = column.name, column.start
+
+    def make(self, *, first_record: int, records: int) -> pl.Series:
+        """Writes names for records `first_record`, `first_record` + 1, ... of the output.
+
+        Privacy: a function of the position in the output, or of the operating system's randomness; of no data.
+        Source: RFC 9562, section 5.4 (UUID version 4).
+        """
+        if self._start is not None:
+            start = self._start + first_record
+            counted: pl.Series = pl.Series(np.arange(start, start + records, dtype=np.int64)).cast(pl.String)
+            return counted
+        return pl.Series([str(uuid.uuid4()) for _ in range(records)], dtype=pl.String)
+
+    def count_illegal(self, frame: pl.DataFrame) -> int:
+        """Counts names that come twice, or have another form; all of them where they do not count up."""
+        cells = frame.get_column(self.name)
+        repeated = cells.len() - cells.n_unique()
+        if self._start is None:
+            return max(repeated, int((~cells.str.contains(_UUID)).sum()))
+        numbers = cells.cast(pl.Int64, strict=False)
+        counts_up = (numbers.diff().drop_nulls() == 1).all() and numbers.null_count() == 0
+        return repeated if counts_up and (not len(numbers) or numbers[0] >= self._start) else cells.len()

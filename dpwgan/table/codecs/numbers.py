@@ -1,0 +1,256 @@
+"""Columns of numbers in a public range: scaled, or as public bins, with codes that mean not available."""
+
+import itertools
+from abc import abstractmethod
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from dpwgan.errors import SpecsError
+from dpwgan.table.codecs.codec import Codes, EncodedCells, Flags, TrainedCodec, check_codes, require
+from dpwgan.table.numerals import BLANKS, NUMERAL, are_same_cell, read_number
+from dpwgan.table.schema import NumericColumn
+
+Missing = npt.NDArray[np.int32]
+Values = npt.NDArray[np.float64]
+Steps = npt.NDArray[np.int64]
+
+# Steps are counted in int64, and doubles are cast to it.
+_MOST_STEPS = 1 << 62
+
+NOT_NUMBER = "is not a number"
+NOT_WHOLE = "is not a whole number"
+
+
+def read_numbers(cells: pl.Series) -> tuple[Flags, Values]:
+    """Reads a column of cells as numbers, by the rule of `dpwgan.table.numerals`.
+
+    Shapes: (n,) whether the cell is a number, and (n,) its nearest double: infinite where the numeral is beyond the
+      doubles, 0 where the cell is no number.
+    """
+    text = cells.str.strip_chars(BLANKS)
+    is_number = text.str.contains(NUMERAL)
+    values = text.set(~is_number, "0").cast(pl.Float64)
+    return is_number.to_numpy(), values.to_numpy()
+
+
+class WrittenNumbers:
+    """The numbers that a column may write: whole multiples of a step, `low` to `high` of them.
+
+    The step is 1 for a column of whole numbers, else 10 to the power of minus `decimals`. Whole numbers stay exact in
+    training up to 2^24 numbers in the range, as a float32 carries them; beyond that they are rounded to its precision.
+    Raises: SpecsError if no such number lies in the range, or the range has too many of them to count.
+    """
+
+    def __init__(self, column: NumericColumn) -> None:
+        self.column = column
+        self.low = column.count_steps(column.minimum, up=True)
+        self.high = column.count_steps(column.maximum, up=False)
+        if self.low > self.high:
+            raise SpecsError(f"Column {column.name!r}: no number with the digits it may have lies in its range.")
+        if max(abs(self.low), abs(self.high)) > _MOST_STEPS:
+            raise SpecsError(f"Column {column.name!r}: its range holds more numbers than can be counted.")
+
+    def find_nearest(self, values: Values) -> Steps:
+        """Gives the nearest number that may be written, in steps; half a step goes to the even one.
+
+        Shapes: (n,) finite values to (n,) steps.
+        """
+        nearest = np.clip(np.rint(values * self.column.steps_per_unit), float(self.low), float(self.high))
+        steps: Steps = nearest.astype(np.int64)
+        # A double may be no end itself but the number beside it.
+        return (
+            steps if self.low == float(self.low) and self.high == float(self.high) else steps.clip(self.low, self.high)
+        )
+
+    def find_between(self, lower: float, upper: float, *, closed: bool) -> tuple[int, int]:
+        """Gives the first and last number, in steps, of [lower, upper), or of [lower, upper] if `closed`.
+
+        Where none lies between, both are the number nearest to the middle.
+        """
+        count = self.column.count_steps
+        first = max(count(lower, up=True), self.low)
+        last = min(count(upper, up=False) if closed else count(upper, up=True) - 1, self.high)
+        if first > last:
+            middle = self.find_nearest(np.array([lower / 2 + upper / 2]))
+            return int(middle[0]), int(middle[0])
+        return first, last
+
+    def write(self, steps: Steps) -> pl.Series:
+        """Writes numbers, given in steps, with exactly `decimals` digits behind the point."""
+        decimals = self.column.decimals
+        cells: pl.Series = pl.Series(steps).cast(pl.String)
+        if decimals and self.column.integer:
+            cells = cells + ("." + "0" * decimals)
+        elif decimals:
+            digits = pl.Series(np.abs(steps)).cast(pl.String).str.zfill(decimals + 1)
+            sign = pl.Series(np.where(steps < 0, "-", ""), dtype=pl.String)
+            cells = sign + digits.str.head(-decimals) + "." + digits.str.tail(decimals)
+        return cells
+
+
+class NumericCodec(TrainedCodec):
+    """What columns of numbers have in common: how cells are read, written and checked."""
+
+    fault = "is not a number of the column's form and range"
+
+    def __init__(self, column: NumericColumn) -> None:
+        super().__init__(column)
+        self._column = column
+        self._written = WrittenNumbers(column)
+        self._missing_text = [token.strip(BLANKS) for token in column.missing]
+        self._missing_numbers = [read_number(token) for token in column.missing]
+        self._outside = f"is not between {_write_bound(column.minimum)} and {_write_bound(column.maximum)}"
+
+    def encode_distinct(self, cells: list[str]) -> tuple[EncodedCells, Mapping[str, Flags]]:
+        """Reads (k,) numbers and missing codes."""
+        missing, values, illegal = self._read(pl.Series(cells, dtype=pl.String))
+        return self._encode(missing, values), illegal
+
+    def decode(self, encoded: EncodedCells, rng: np.random.Generator) -> pl.Series:
+        """Writes (n,) numbers, or the missing codes where the codes say so."""
+        missing, steps = self._decode(encoded, rng)
+        cells = self._written.write(steps)
+        if missing is None:
+            return cells
+        tokens = pl.Series(self.missing, dtype=pl.String).gather(np.maximum(missing, 0))
+        written: pl.Series = tokens.zip_with(pl.Series(missing >= 0), cells)
+        return written
+
+    @abstractmethod
+    def _encode(self, missing: Missing, values: Values) -> EncodedCells:
+        """Encodes (n,) cells, each of which is a missing code, by its index, or with -1 a number."""
+
+    @abstractmethod
+    def _decode(self, encoded: EncodedCells, rng: np.random.Generator) -> tuple[Missing | None, Steps]:
+        """Gives (n,) indices into the missing codes, below 0 where there is a number, if any; and (n,) steps."""
+
+    def _read(self, cells: pl.Series) -> tuple[Missing, Values, Mapping[str, Flags]]:
+        """Gives (n,) indices into the missing codes, -1 where available; (n,) numbers, the minimum elsewhere; and by
+        each rule that is told which cells break it.
+        """
+        column = self._column
+        text = cells.str.strip_chars(BLANKS)
+        is_number, values = read_numbers(text)
+        missing = np.full(len(cells), -1, dtype=np.int32)
+        # Backwards, so that the first of two codes for one cell wins.
+        for index in reversed(range(len(column.missing))):
+            missing[(text == self._missing_text[index]).to_numpy()] = index
+            number = self._missing_numbers[index]
+            if number is not None:
+                missing[is_number & (values == float(number))] = index
+        available = missing < 0
+        illegal = {NOT_NUMBER: available & ~is_number}
+        legal = available & is_number
+        if column.integer:
+            illegal[NOT_WHOLE] = legal & (np.floor(values) != values)
+            legal &= ~illegal[NOT_WHOLE]
+        illegal[self._outside] = legal & ((values < column.minimum) | (values > column.maximum))
+        if column.out_of_domain == "missing":
+            for rows in illegal.values():
+                missing[rows] = 0
+            illegal = {}
+        elif column.out_of_domain == "clamp":
+            illegal = {NOT_NUMBER: illegal[NOT_NUMBER]}
+            values = np.clip(np.rint(values) if column.integer else values, column.minimum, column.maximum)
+            if column.integer:
+                values = np.clip(values, float(self._written.low), float(self._written.high))
+        usable = (missing < 0) & (values >= column.minimum) & (values <= column.maximum)
+        return missing, np.where(usable, values, column.minimum), illegal
+
+    def get_canonical(self, cell: str) -> str | None:
+        """Gives the missing code or the number, spelt as it is written, that a cell stands for."""
+        column = self._column
+        text = cell.strip(BLANKS)
+        for token, stripped in zip(column.missing, self._missing_text, strict=True):
+            if are_same_cell(text, stripped):
+                return token
+        number = read_number(text)
+        if number is None or not column.minimum <= float(number) <= column.maximum:
+            return None
+        if column.integer:
+            point = "." + "0" * column.decimals if column.decimals else ""
+            return None if number != number.to_integral_value() else f"{int(number)}{point}"
+        return text
+
+    def are_legal(self, cells: pl.Series) -> pl.Series:
+        """Looks for numbers written plainly, with the column's digits and in its range, and for missing codes."""
+        column = self._column
+        form = r"^-?(0|[1-9][0-9]*)$"
+        if column.decimals:
+            behind_point = f"0{{{column.decimals}}}" if column.integer else f"[0-9]{{{column.decimals}}}"
+            form = rf"^-?(0|[1-9][0-9]*)\.{behind_point}$"
+        values = cells.cast(pl.Float64, strict=False)
+        in_range = (values >= column.minimum) & (values <= column.maximum)
+        legal = cells.str.contains(form) & in_range.fill_null(False)
+        return legal | cells.is_in(list(column.missing)) if column.missing else legal
+
+
+class NumberCodec(NumericCodec):
+    """A number scaled by its public range to [0, 1], with a code beside it where it may be not available.
+
+    Decoding clips to the range (a number that is not finite counts as the nearest end, and one that is no number as
+    the minimum), rounds to the digits that the column may have without leaving the range, and writes them all.
+    Source: Srivastava and Alzantot 2019, section 7.1, "numeric" and "numeric or not-available".
+    """
+
+    def __init__(self, column: NumericColumn) -> None:
+        super().__init__(column)
+        self._range = column.maximum - column.minimum
+        if not np.isfinite(self._range):
+            raise SpecsError(f"Column {column.name!r}: its range is wider than a double can hold.")
+
+    def _encode(self, missing: Missing, values: Values) -> EncodedCells:
+        scaled = (values - self._column.minimum) / self._range if self._range else np.zeros(len(values))
+        numbers = scaled.astype(np.float32)
+        if not self.missing:
+            return EncodedCells(numbers=numbers)
+        codes = np.where(missing < 0, len(self.missing), missing).astype(np.int32)
+        return EncodedCells(codes=codes, numbers=numbers)
+
+    def _decode(self, encoded: EncodedCells, rng: np.random.Generator) -> tuple[Missing | None, Steps]:
+        # Of these two, unlike of clipping, what is no number comes out as 0.
+        scaled = np.fmin(np.fmax(require(encoded.numbers, self.name).astype(np.float64), 0.0), 1.0)
+        steps = self._written.find_nearest(self._column.minimum + scaled * self._range)
+        count = len(self.missing)
+        if not count:
+            return None, steps
+        codes = check_codes(encoded.codes, self.name, count + 1)
+        return np.where(codes < count, codes, -1).astype(np.int32), steps
+
+
+class BinCodec(NumericCodec):
+    """A number as the public bin it lies in; the missing codes follow the bins.
+
+    A bin holds its lower edge, the last one both. Decoding draws one of the numbers that may be written in the bin,
+    each as likely as the others.
+    """
+
+    def __init__(self, column: NumericColumn) -> None:
+        edges = column.edges
+        if edges is None or len(edges) < 2 or list(edges) != sorted(set(edges)):
+            raise SpecsError(f"Column {column.name!r}: the edges of its bins have to rise.")
+        super().__init__(column)
+        self._inner = np.array(edges[1:-1], dtype=np.float64)
+        self._bins = len(edges) - 1
+        ends = [
+            self._written.find_between(lower, upper, closed=index == self._bins - 1)
+            for index, (lower, upper) in enumerate(itertools.pairwise(edges))
+        ]
+        self._first, self._last = np.array(ends, dtype=np.int64).T
+
+    def _encode(self, missing: Missing, values: Values) -> EncodedCells:
+        bins: Codes = np.searchsorted(self._inner, values, side="right").astype(np.int32)
+        return EncodedCells(codes=np.where(missing < 0, bins, self._bins + missing).astype(np.int32))
+
+    def _decode(self, encoded: EncodedCells, rng: np.random.Generator) -> tuple[Missing | None, Steps]:
+        codes = check_codes(encoded.codes, self.name, self._bins + len(self.missing))
+        bins = np.minimum(codes, self._bins - 1)
+        steps = rng.integers(self._first[bins], self._last[bins], endpoint=True)
+        return (codes - self._bins if self.missing else None), steps
+
+
+def _write_bound(value: float) -> str:
+    return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(float(value))
