@@ -41,12 +41,12 @@ from dpwgan.critic.optimizers import CriticUpdate  # noqa: E402
 from dpwgan.critic.plan import TrainingDesign, plan_training  # noqa: E402
 from dpwgan.critic.private_step import FusedStep  # noqa: E402
 from dpwgan.critic.settings import DpWganSettings  # noqa: E402
-from dpwgan.plan import Terms  # noqa: E402
 from dpwgan.privacy.budget import Budget, NeighboringRelation  # noqa: E402
 from dpwgan.privacy.noise_source import NoiseSource  # noqa: E402
 from dpwgan.privacy.poisson import sample_poisson_rows  # noqa: E402
 from dpwgan.privacy.randomness import make_streams  # noqa: E402
 from dpwgan.privacy.steps import Steps  # noqa: E402
+from dpwgan.privacy.terms import Terms  # noqa: E402
 from dpwgan.table.encoded import EncodedTable, Span, TableShape  # noqa: E402
 
 CASES = ((120, 64), (1300, 512), (1300, 4096), (9000, 512), (9000, 4096))

@@ -1,16 +1,14 @@
-"""What is said before a row is read: the terms that a plan has to keep to, what it will release, and what it will cost.
+"""What is said before a row is read: what a run will release, and what it will cost.
 
 Privacy: made of public facts alone. The noise of a plan is calibrated for the very releases that it holds.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
-from dpwgan.privacy.budget import Budget, NeighboringRelation
-from dpwgan.privacy.choose import AccountantChoice, FamilyChoice, NoChoice, choose_accountant_for_family, choose_nothing
-from dpwgan.privacy.events import Charge
 from dpwgan.privacy.release import Release
+from dpwgan.privacy.terms import AccountantChoice
 from dpwgan.table.encoded import TableShape
 
 
@@ -30,44 +28,6 @@ class Part(Protocol):
 
 
 Design = TypeVar("Design", bound=Part, covariant=True)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Terms:
-    """What a plan has to keep to: the budget, who are neighbours, and by which rule an accountant is chosen.
-
-    `other_charges`: what the budget pays for besides.
-    """
-
-    budget: Budget
-    neighboring_relation: NeighboringRelation
-    accountant_rule: str = "auto"
-    other_charges: tuple[Charge, ...] = ()
-
-    @property
-    def setting(self) -> dict[str, Any]:
-        """What accountants are asked under, by the names of their arguments."""
-        return {
-            "budget": self.budget,
-            "neighboring_relation": self.neighboring_relation,
-            "other_charges": self.other_charges,
-        }
-
-    def calibrate(self, releases: Callable[[float], Iterable[Release]]) -> FamilyChoice:
-        """Chooses the accountant, and the least noise scale at which releases fit the budget.
-
-        `releases` makes them at a scale, noisier as it grows. The plan holds those that it makes at the chosen one.
-        Raises: UsageError for an unknown rule, PrivacyError if the budget cannot be met.
-        """
-        return choose_accountant_for_family(
-            self.accountant_rule,
-            charges=lambda scale: [release.charge for release in releases(scale)],
-            **self.setting,
-        )
-
-    def choose_nothing(self) -> NoChoice:
-        """Names an accountant for releases without a guarantee. Raises: UsageError for an unknown rule."""
-        return choose_nothing(self.accountant_rule, **self.setting)
 
 
 @dataclass(frozen=True, kw_only=True)

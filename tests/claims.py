@@ -4,7 +4,7 @@ from typing import Any
 
 from dpwgan.app.claim import Claim, build_claim
 from dpwgan.privacy.budget import Budget, NeighboringRelation
-from dpwgan.privacy.events import poisson_gaussian
+from dpwgan.privacy.events import PoissonGaussian
 from dpwgan.privacy.guarantee import PrivacyGuarantee
 
 
@@ -17,7 +17,7 @@ def make_line(label: str, mechanism: str, event: Any, *, count: int, **details: 
 CRITIC_STEPS = make_line(
     "critic steps",
     "Poisson-sampled Gaussian",
-    poisson_gaussian(sampling_probability=0.05, noise_multiplier=2.0),
+    PoissonGaussian(sampling_probability=0.05, noise_multiplier=2.0),
     count=100,
     expected_batch_size=50,
 )

@@ -95,8 +95,8 @@ def open_ledger(
 
 def open_for_plan(plan: Any, **more: Any) -> Ledger:
     """Opens the ledger that a plan was made for."""
-    choice = plan.choice
-    shared = {"budget": choice.budget, "accountant": choice.accountant, "relation": choice.neighboring_relation}
+    terms = plan.choice.terms
+    shared = {"budget": terms.budget, "accountant": plan.choice.accountant, "relation": terms.neighboring_relation}
     return open_ledger(plan.releases, **{**shared, **more})
 
 

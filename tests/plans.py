@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from dpwgan.methods.registry import get_method
-from dpwgan.plan import Plan, Terms
+from dpwgan.plan import Plan
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.events import Charge
+from dpwgan.privacy.terms import Terms
 from dpwgan.table.encoded import TableShape
 
 

@@ -11,10 +11,10 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import polars as pl
@@ -24,7 +24,6 @@ from dpwgan.app.checkpoint import open_checkpoint
 from dpwgan.app.claim import Claim, build_claim, describe_accountant, describe_published
 from dpwgan.app.config import RECORDS, SynthesisConfig
 from dpwgan.app.logs import LOGGER
-from dpwgan.app.memory import check_memory, choose_limit
 from dpwgan.app.planning import RunPlan, describe_facts, discovery_label, plan_run, resume_plan
 from dpwgan.app.progress import ProgressCallback, ignore_progress
 from dpwgan.app.saved_model import (
@@ -36,7 +35,7 @@ from dpwgan.app.saved_model import (
     read_description,
     write_description,
 )
-from dpwgan.errors import DataError, InputError, OutputError, UsageError
+from dpwgan.errors import InputError, OutputError, UsageError
 from dpwgan.methods.base import FittedSynthesizer, Run
 from dpwgan.privacy.certificate import Certificate
 from dpwgan.privacy.journal import Arrays, Journal
@@ -52,7 +51,7 @@ from dpwgan.table.findings import check_header
 from dpwgan.table.rows import Rows, serve
 from dpwgan.table.saved import pack_model, unpack_model
 from dpwgan.table.schema import CategoricalColumn, Schema
-from dpwgan.table.source import Piece, choose_step, make_piece
+from dpwgan.table.source import SourceTable, choose_step, make_table
 from dpwgan.table.specs import parse_specs, read_specs
 from dpwgan.table.storage import cut
 from dpwgan.table.threads import map_in_order
@@ -60,54 +59,6 @@ from dpwgan.table.workers import Team
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-class Table(Protocol):
-    """A table of string cells that can be read in chunks."""
-
-    @property
-    def header(self) -> Sequence[str]:
-        """The names of the columns, in order."""
-
-    @property
-    def records(self) -> int:
-        """The public number of rows."""
-
-    @property
-    def line_ending(self) -> str:
-        """How lines end in the file that it came from."""
-
-    def frames(self) -> Iterator[pl.DataFrame]:
-        """The rows, in order."""
-
-    def pieces(self) -> Iterator[Piece]:
-        """The rows, in order, still to be parsed."""
-
-    def part(self, first: int, last: int) -> "Table":
-        """The table of the rows from `first` to just before `last`."""
-
-
-class FrameTable:
-    """A data frame of strings as a `Table`."""
-
-    line_ending = "\n"
-
-    def __init__(self, cells: pl.DataFrame) -> None:
-        self._cells = cells
-        self.header: Sequence[str] = tuple(cells.columns)
-        self.records = cells.height
-
-    def frames(self) -> Iterator[pl.DataFrame]:
-        """Gives all rows at once."""
-        yield self._cells
-
-    def pieces(self) -> Iterator[Piece]:
-        """Gives all rows at once."""
-        yield from map(make_piece, self.frames())
-
-    def part(self, first: int, last: int) -> "FrameTable":
-        """Gives the table of some of the rows."""
-        return FrameTable(self._cells.slice(first, last - first))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,7 +70,6 @@ class EncodedRun:
 
     encoded: EncodedTable = field(repr=False)
     encoder: TableEncoder = field(repr=False)
-    schema: Schema = field(repr=False)
     line_ending: str
     run_plan: RunPlan
     ledger: Ledger = field(repr=False)
@@ -214,12 +164,12 @@ class Synthesizer:
         Raises: DataError if it does not fit the specs, PrivacyError, ResourceError.
         """
         check_header([str(name) for name in frame.columns], self.schema)
-        run = self.encode_table(FrameTable(frames.from_pandas(frame, self.schema)))
+        run = self.encode_table(make_table(frames.from_pandas(frame, self.schema)))
         return self.fit_encoded(run, progress=progress)
 
     def encode_table(
         self,
-        table: Table,
+        table: SourceTable,
         *,
         run_plan: RunPlan | None = None,
         team: Team | None = None,
@@ -236,9 +186,6 @@ class Synthesizer:
           run's; InputError if it is damaged; else as `fit`.
         """
         self._refuse_second_fit()
-        if table.records < 1:
-            raise DataError("the table has no rows")
-        check_header(table.header, self.schema)
         if run_plan is None:
             run_plan = self.plan(records=table.records)
         run_plan.refuse_unless_for(self.schema, records=table.records, config=self.config)
@@ -249,7 +196,7 @@ class Synthesizer:
             journal.close()
             raise
 
-    def open_journal(self, table: Table) -> Journal:
+    def open_journal(self, table: SourceTable) -> Journal:
         """Begins the journal of a run on a table, or goes on with one; without a checkpoint it keeps nothing.
 
         Where a release is lost that the run cannot do without, its plan is given up, and all that was charged is spent.
@@ -258,15 +205,10 @@ class Synthesizer:
         """
         if self.config.checkpoint is None:
             return Journal()
-        facts = {
-            "records": table.records,
-            "header": list(table.header),
-            "specs": self.schema.sha256,
-            "codebook": self._codebook_sha256,
-        }
-        checkpoint = open_checkpoint(
-            Path(self.config.checkpoint), facts=describe_facts(self.config, **facts), resume=self.config.resume
+        facts = describe_facts(
+            self.config, table, specs_sha256=self.schema.sha256, codebook_sha256=self._codebook_sha256
         )
+        checkpoint = open_checkpoint(Path(self.config.checkpoint), facts=facts, resume=self.config.resume)
         if checkpoint.life:
             LOGGER.info("going on with the run in %r: resume %d", str(self.config.checkpoint), checkpoint.life)
         lost = checkpoint.missing
@@ -279,7 +221,7 @@ class Synthesizer:
             )
         return checkpoint
 
-    def _encode(self, table: Table, run_plan: RunPlan, *, journal: Journal, team: Team | None) -> EncodedRun:
+    def _encode(self, table: SourceTable, run_plan: RunPlan, *, journal: Journal, team: Team | None) -> EncodedRun:
         run_plan = resume_plan(run_plan, journal)
         announce(run_plan)
         streams = make_streams(self.config.seed, life=journal.life, worker=0 if team is None else team.rank)
@@ -289,8 +231,7 @@ class Synthesizer:
             schema = self._discover(table, run_plan, ledger=ledger)
             run_plan = run_plan.after_discovery(schema)
             run_plan.reserve_training(ledger)
-        memory = run_plan.fit_into(choose_limit(self.config.memory))
-        check_memory(memory.needed, limit=memory.limit, spans=run_plan.shape.spans)
+        memory = run_plan.plan_memory(self.config.memory)
         LOGGER.debug("encoding the table%s", " onto the disk" if memory.on_disk else "")
         encoder = TableEncoder(schema, table.header)
         mine = table if team is None else table.part(*team.get_rows(table.records))
@@ -300,14 +241,13 @@ class Synthesizer:
         return EncodedRun(
             encoded=encoded,
             encoder=encoder,
-            schema=schema,
             line_ending=table.line_ending,
             run_plan=run_plan,
             ledger=ledger,
             streams=streams,
         )
 
-    def _discover(self, table: Table, run_plan: RunPlan, *, ledger: Ledger) -> Schema:
+    def _discover(self, table: SourceTable, run_plan: RunPlan, *, ledger: Ledger) -> Schema:
         """Finds the lists of cells that the specs leave to the data; those that were released before are kept.
 
         Lists that are waived are no release: they are read anew in each life of a run.
@@ -339,7 +279,7 @@ class Synthesizer:
         """
         self._refuse_second_fit()
         self._refuse_other_settings(run)
-        run_plan, ledger, streams, schema = run.run_plan, run.ledger, run.streams, run.schema
+        run_plan, ledger, streams, schema = run.run_plan, run.ledger, run.streams, run.encoder.schema
         records = run_plan.shape.records
         if team is not None:
             team.follow(lambda: ledger.charged)
@@ -354,11 +294,11 @@ class Synthesizer:
         rows, chosen_by = self.config.rows_and_reason
         self._claim = build_claim(
             guarantee=run_plan.unprotected or ledger.guarantee(),
-            asked=run_plan.budget,
-            relation=run_plan.relation,
+            asked=run_plan.terms.budget,
+            relation=run_plan.terms.neighboring_relation,
             delta_chosen_by=run_plan.delta_chosen_by,
             ledger=ledger.itemise(),
-            accountant=run_plan.accountant,
+            accountant=run_plan.choice.describe(),
             records=records,
             rows=rows if rows is not None else records,
             rows_chosen_by=chosen_by,
@@ -367,11 +307,7 @@ class Synthesizer:
             domains=_domains(schema),
             certificate=certificate,
             seeded=streams.seeded,
-            method={
-                "name": run_plan.method.name,
-                "title": run_plan.method.title,
-                "paper": run_plan.method.paper,
-            },
+            method={key: getattr(run_plan.method, key) for key in ("name", "title", "paper")},
             settings={
                 **({"preset": self.config.preset} if self.config.preset else {}),
                 **run_plan.plan.settings,
@@ -397,7 +333,7 @@ class Synthesizer:
     def _fit(
         self, run: EncodedRun, *, progress: ProgressCallback, team: Team | None
     ) -> tuple[FittedSynthesizer, Certificate | None]:
-        """Fits the method, or gives what an earlier life of the run fitted and did not get to write."""
+        """Fits the method, or takes what an earlier life of the run fitted and did not get to write."""
 
         def fit() -> FittedSynthesizer:
             plan, ledger = run.run_plan, run.ledger
@@ -472,7 +408,7 @@ class Synthesizer:
         return self._encoder
 
     def claim(self, rows: int | None = None) -> Claim:
-        """Gives the claim; with `rows`, for another table of that many rows sampled from this model.
+        """The claim; with `rows`, for another table of that many rows sampled from this model.
 
         Raises: UsageError before `fit`.
         """
@@ -575,7 +511,7 @@ def announce(run_plan: RunPlan) -> None:
         if unprotected.published is not None:
             LOGGER.warning("%s", describe_published(unprotected.published.describe()))
         return
-    accountant = run_plan.accountant
+    accountant = run_plan.choice.describe()
     first, *more = describe_accountant(accountant, verbose=True)
     LOGGER.info("%s", first, extra={"fields": {"event": "accountant", "accountant": accountant}})
     for line in more:

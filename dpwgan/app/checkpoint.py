@@ -12,7 +12,7 @@ import math
 import os
 import re
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ import numpy as np
 
 from dpwgan.errors import DpwganError, InputError, OutputError, TransferError, UsageError
 from dpwgan.privacy.events import Event
-from dpwgan.privacy.journal import Arrays, Journal, Spent
+from dpwgan.privacy.journal import Arrays, Journal
 
 FORMAT = 1
 JOURNAL_FILE = "journal.json"
@@ -28,7 +28,7 @@ LOCK_FILE = "lock"
 # A kill costs the steps of one block at most, and keeping weights costs about as much as a few steps.
 _BLOCKS = 50
 _TEMPORARY = ".tmp"
-_KEPT = re.compile(r"plan-(\d+)-.+\.npz")
+_KEPT = re.compile(r"plan-\d+-.+\.npz")
 
 
 class Checkpoint(Journal):
@@ -39,23 +39,16 @@ class Checkpoint(Journal):
       This holds as long as nobody puts an older copy of the folder in its place.
     """
 
+    keeps = True
+
     def __init__(self, folder: Path, document: dict[str, Any], lock: int) -> None:
         """Takes a folder that is locked, and what is to be in its journal; `open_checkpoint` finds both."""
+        super().__init__(document)
         self._folder = folder
         self._document = document
         self._lock: int | None = lock
         self._under_way: list[tuple[str, bool]] = []
         self._lost = {act["name"]: self._find_lost(act) for act in self._acts}
-
-    @property
-    def life(self) -> int:
-        """How many processes have worked on this run before."""
-        return int(self._document["life"])
-
-    @property
-    def spent(self) -> tuple[Spent, ...]:
-        """What earlier plans of this run charged."""
-        return tuple(map(Spent.read, self._document["spent"]))
 
     @property
     def charged(self) -> Mapping[str, int]:
@@ -100,11 +93,6 @@ class Checkpoint(Journal):
 
     # --------------------------------------------------------------------------------------------------- as a journal
 
-    @property
-    def keeps(self) -> bool:
-        """Whether anything is kept: always."""
-        return True
-
     def begin(self, name: str, *, dispensable: bool) -> None:
         """Says that the charges from here on are those of this act."""
         self._under_way.append((name, dispensable))
@@ -125,7 +113,7 @@ class Checkpoint(Journal):
         self._write_journal()
 
     def count_charged(self, label: str, *, event: Event) -> int:
-        """Gives how many acts earlier lives charged. Raises: UsageError if it was for another event."""
+        """Counts the acts that earlier lives charged. Raises: UsageError if it was for another event."""
         count = super().count_charged(label, event=event)
         if self._document["events"].get(label, event.describe()) != event.describe():
             raise UsageError(
@@ -135,7 +123,7 @@ class Checkpoint(Journal):
         return count
 
     def count_lost(self, label: str) -> int:
-        """Gives how many of these gave nothing that the run still has."""
+        """Counts those of them that gave nothing that the run still has."""
         spent = sum(line.count for line in self.spent if line.label == label)
         return spent + sum(lost.get(label, 0) for lost in self._lost.values())
 
@@ -153,7 +141,7 @@ class Checkpoint(Journal):
         self._write(self._path(name).name, meta + b"\n" + buffer.getvalue())
 
     def recall(self, name: str) -> Arrays | None:
-        """Gives what was kept under a name, or None. Raises: InputError if it is damaged."""
+        """Finds what was kept under a name, or None. Raises: InputError if it is damaged."""
         found = self._read_kept(name)
         if found is None:
             return None
@@ -243,7 +231,10 @@ def open_checkpoint(folder: Path, *, facts: Mapping[str, Any], resume: bool) -> 
         if not folder.is_dir() or not _list_files(folder):
             raise UsageError(f"the folder {str(folder)!r} holds no run to resume: leave --resume out to begin one")
     else:
-        _make_folder(folder)
+        try:
+            folder.mkdir(mode=0o700, exist_ok=True)
+        except OSError as error:
+            raise _say_cannot(folder, "created", error) from None
         _refuse_occupied(folder)
     lock = _lock(folder)
     try:
@@ -272,13 +263,9 @@ def open_checkpoint(folder: Path, *, facts: Mapping[str, Any], resume: bool) -> 
         raise
 
 
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(mode=0o700, exist_ok=True)
-    except OSError as error:
-        raise OutputError(
-            f"the folder {str(folder)!r} for the checkpoint cannot be created: {error.strerror or type(error).__name__}"
-        ) from None
+def _say_cannot(folder: Path, what: str, error: OSError) -> OutputError:
+    reason = error.strerror or type(error).__name__
+    return OutputError(f"the folder {str(folder)!r} for the checkpoint cannot be {what}: {reason}")
 
 
 def _refuse_occupied(folder: Path) -> None:
@@ -296,9 +283,7 @@ def _list_files(folder: Path) -> list[str]:
     try:
         names = sorted(entry.name for entry in folder.iterdir())
     except OSError as error:
-        raise OutputError(
-            f"the folder {str(folder)!r} for the checkpoint cannot be read: {error.strerror or type(error).__name__}"
-        ) from None
+        raise _say_cannot(folder, "read", error) from None
     return [name for name in names if name != LOCK_FILE and not name.endswith(_TEMPORARY)]
 
 
@@ -310,10 +295,7 @@ def _lock(folder: Path) -> int:
     try:
         descriptor = os.open(folder / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
-        raise OutputError(
-            f"the folder {str(folder)!r} for the checkpoint cannot be written to: "
-            f"{error.strerror or type(error).__name__}"
-        ) from None
+        raise _say_cannot(folder, "written to", error) from None
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -325,11 +307,10 @@ def _lock(folder: Path) -> int:
 
 
 def _read_journal(folder: Path) -> dict[str, Any]:
-    path = folder / JOURNAL_FILE
-    if not path.exists():
+    if not (folder / JOURNAL_FILE).exists():
         raise _damaged(folder)
     try:
-        document = json.loads(_unseal(path, key=""))
+        document = json.loads(_unseal(folder / JOURNAL_FILE, key=""))
     except ValueError:
         raise _damaged(folder) from None
     if document.get("format") != FORMAT:
@@ -340,23 +321,20 @@ def _read_journal(folder: Path) -> dict[str, Any]:
 def _refuse_other_run(folder: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
     other = [key for key in dict.fromkeys((*before, *now)) if before.get(key) != now.get(key)]
     if other:
+        words = " and ".join(filter(None, (", ".join(other[:-1]), other[-1])))
         raise UsageError(
-            f"the run in {str(folder)!r} has another {_join(other)}: resume it with the command line, the specs and "
+            f"the run in {str(folder)!r} has another {words}: resume it with the command line, the specs and "
             "the table that it was begun with"
         )
-
-
-def _join(words: Sequence[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def _clear_up(folder: Path, *, plan: int) -> None:
     """Removes what was never finished and what an earlier plan kept. Raises: InputError if a later plan kept some."""
     for name in _list_kept(folder):
-        match = _KEPT.fullmatch(name)
-        if match is not None and int(match[1]) != plan:
-            if int(match[1]) > plan:
-                raise _damaged(folder)
+        own = int(name.split("-")[1])
+        if own > plan:
+            raise _damaged(folder)
+        if own < plan:
             (folder / name).unlink()
     for path in folder.glob(f"*{_TEMPORARY}"):
         path.unlink()

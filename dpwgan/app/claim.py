@@ -60,6 +60,8 @@ NOT_COVERED = (
     "what the release teaches about a population: conclusions that hold with or without any single row",
 )
 
+WAIVED = "which cells occur in {}: their lists were read from the rows and not paid for (waived by the specs)"
+
 FLOATING_POINT = (
     "Discrete Gaussian and Laplace noise is whole numbers on whole numbers, drawn exactly. Of all other noise the "
     "proofs speak of real numbers, and it is drawn and added in IEEE 754 floating point: on gradients in single "
@@ -103,22 +105,18 @@ class Claim:
         return int(self.document["output"]["rows"])
 
     def for_output(self, *, rows: int, chosen_by: str, from_saved_model: bool) -> "Claim":
-        """Gives the same claim for another table sampled from the same fitted model.
+        """The same claim for another table sampled from the same fitted model.
 
         Privacy: the model is covered, so a table sampled from it is a function of a covered release: nothing is added
           to epsilon or delta.
         Source: Dwork and Roth 2014, Proposition 2.1 (post-processing).
         """
         document = copy.deepcopy(dict(self.document))
-        document["output"] = describe_output(rows=rows, chosen_by=chosen_by, from_saved_model=from_saved_model)
-        public, delta_chosen_by = document["public"], document["budget"]["delta_chosen_by"]
-        public["uses_of_records"] = _uses_of_records(
-            document["ledger"], delta_chosen_by=delta_chosen_by, rows_chosen_by=chosen_by
-        )
+        _put_output(document, rows=rows, chosen_by=chosen_by, from_saved_model=from_saved_model)
         return Claim(document=document)
 
     def for_file(self, *, sha256: str) -> "Claim":
-        """Gives the same claim tied to one file by the digest of its bytes, which are public."""
+        """The same claim, tied to one file by the digest of its bytes, which are public."""
         document = copy.deepcopy(dict(self.document))
         document["output"]["sha256"] = sha256
         return Claim(document=document)
@@ -171,70 +169,75 @@ def build_claim(
     """
     proved = guarantee if isinstance(guarantee, PrivacyGuarantee) else None
     published = guarantee.published if isinstance(guarantee, Unprotected) else None
-    reason = None
+    waived, reason = sorted(domains.get("waived", ())), None
     if isinstance(guarantee, Unprotected):
         reason = f"{NOT_PRIVATE}: {guarantee.reason}"
     elif seeded:
         reason = f"{NOT_PRIVATE}: --seed was given, so the noise can be replayed and taken off; for tests only"
-    return Claim(
-        document={
-            "claim_version": CLAIM_VERSION,
-            "statement": _state(guarantee, records=records, reason=reason, waived=domains.get("waived", ())),
-            "tool": {"name": "dpwgan", "version": __version__},
-            "guarantee": None if reason is not None or proved is None else _describe_guarantee(proved),
-            "why_no_guarantee": reason,
-            "published": published.describe() if published is not None else None,
-            "budget": {
-                "epsilon_asked": asked.epsilon,
-                "epsilon_spent": proved.epsilon if proved is not None else None,
-                "delta_asked": asked.delta,
-                "delta_spent": proved.delta if proved is not None else None,
-                "delta_chosen_by": delta_chosen_by,
-                "neighbouring_relation": relation.value,
-            },
-            "accountant": _finite(
-                {**accountant, "assumptions": list(proved.assumptions) if proved is not None else [NOTHING_ASSUMED]}
-            ),
-            "ledger": [_finite(dict(item)) for item in ledger],
-            "randomness": {
-                "noise_and_batches": NOISE_SOURCE if not seeded else "a generator that was given a seed",
-                "seeded": seeded,
-                "floating_point": FLOATING_POINT,
-            },
-            "public": {
-                "records": records,
-                "uses_of_records": _uses_of_records(
-                    ledger, delta_chosen_by=delta_chosen_by, rows_chosen_by=rows_chosen_by
-                ),
-                "specs_sha256": specs_sha256,
-                "codebook_sha256": codebook_sha256,
-                "other": "every training setting, the code, the header and the line ending of the table",
-            },
-            "columns": {
-                "formats": FORMATS,
-                "domains_from_codebook": sorted(domains.get("codebook", ())),
-                "domains_paid_for": sorted(domains.get("private", ())),
-                "domains_waived": sorted(domains.get("waived", ())),
-            },
-            "output": describe_output(rows=rows, chosen_by=rows_chosen_by, from_saved_model=False),
-            "method": {**method, "settings": _finite(dict(settings))},
-            "certificate": certificate.describe() if certificate is not None else None,
-            "covered": list(COVERED) if proved is not None else [],
-            "not_covered": list(NOT_COVERED) + _waived_note(domains.get("waived", ())),
-        }
-    )
+    document = {
+        "claim_version": CLAIM_VERSION,
+        "statement": _state(guarantee, records=records, reason=reason, waived=waived),
+        "tool": {"name": "dpwgan", "version": __version__},
+        "guarantee": None if reason is not None or proved is None else _describe_guarantee(proved),
+        "why_no_guarantee": reason,
+        "published": published.describe() if published is not None else None,
+        "budget": {
+            "epsilon_asked": asked.epsilon,
+            "epsilon_spent": proved.epsilon if proved is not None else None,
+            "delta_asked": asked.delta,
+            "delta_spent": proved.delta if proved is not None else None,
+            "delta_chosen_by": delta_chosen_by,
+            "neighbouring_relation": relation.value,
+        },
+        "accountant": _finite(
+            {**accountant, "assumptions": list(proved.assumptions) if proved is not None else [NOTHING_ASSUMED]}
+        ),
+        "ledger": [_finite(dict(item)) for item in ledger],
+        "randomness": {
+            "noise_and_batches": NOISE_SOURCE if not seeded else "a generator that was given a seed",
+            "seeded": seeded,
+            "floating_point": FLOATING_POINT,
+        },
+        "public": {
+            "records": records,
+            "uses_of_records": [],
+            "specs_sha256": specs_sha256,
+            "codebook_sha256": codebook_sha256,
+            "other": "every training setting, the code, the header and the line ending of the table",
+        },
+        "columns": {
+            "formats": FORMATS,
+            "domains_from_codebook": sorted(domains.get("codebook", ())),
+            "domains_paid_for": sorted(domains.get("private", ())),
+            "domains_waived": waived,
+        },
+        "output": {},
+        "method": {**method, "settings": _finite(dict(settings))},
+        "certificate": certificate.describe() if certificate is not None else None,
+        "covered": list(COVERED) if proved is not None else [],
+        "not_covered": [*NOT_COVERED, *([WAIVED.format(", ".join(waived))] if waived else [])],
+    }
+    _put_output(document, rows=rows, chosen_by=rows_chosen_by, from_saved_model=False)
+    return Claim(document=document)
 
 
-def describe_output(*, rows: int, chosen_by: str, from_saved_model: bool) -> dict[str, Any]:
-    """Describes the table written: how many rows, who chose that, and whether a saved model wrote it."""
-    note = "Sampling more rows from the same fitted model costs no privacy, however often."
-    return {
+def _put_output(document: dict[str, Any], *, rows: int, chosen_by: str, from_saved_model: bool) -> None:
+    """Puts in what the table written decides: its number of rows, who chose it, and what the public n was used for."""
+    document["output"] = {
         "rows": rows,
         "rows_chosen_by": chosen_by,
         "sha256": None,
         "from_saved_model": from_saved_model,
-        "note": note,
+        "note": "Sampling more rows from the same fitted model costs no privacy, however often.",
     }
+    events = {item.get("event") for item in document["ledger"]}
+    uses = {
+        SAMPLING_USE: "poisson_gaussian" in events,
+        COUNTS_USE: bool(events & {"gaussian", "discrete_gaussian", "exponential_selection", "laplace"}),
+        DELTA_USE: document["budget"]["delta_chosen_by"].startswith("default"),
+        ROWS_USE: chosen_by == RECORDS,
+    }
+    document["public"]["uses_of_records"] = [use for use, made in uses.items() if made]
 
 
 def validate_claim(document: Mapping[str, Any]) -> None:
@@ -242,7 +245,7 @@ def validate_claim(document: Mapping[str, Any]) -> None:
 
     Raises: DpwganError if it fails: the run must then end without output.
     """
-    error = next(iter(_validator().iter_errors(document)), None)
+    error = next(_validator().iter_errors(document), None)
     if error is not None:
         where = ".".join(str(part) for part in error.absolute_path) or "the whole"
         raise DpwganError(f"the claim does not fit its schema at {where} ({error.validator})")
@@ -315,7 +318,7 @@ def _state(
         f"e^{round_up(guarantee.epsilon, digits=6)}{more}: "
         f"{DEFINITION} with epsilon {round_up(guarantee.epsilon, digits=6)} and delta "
         f"{round_up(guarantee.delta, digits=4)}, by the {guarantee.accountant} accountant."
-        + (f" This does not cover which cells occur in {', '.join(sorted(waived))}." if waived else "")
+        + (f" This does not cover which cells occur in {', '.join(waived)}." if waived else "")
     )
 
 
@@ -323,27 +326,6 @@ def round_up(value: float, *, digits: int) -> str:
     """Writes a proved bound with that many significant digits, never below what was proved."""
     context = decimal.Context(prec=digits, rounding=decimal.ROUND_CEILING)
     return f"{float(context.create_decimal_from_float(value)):.{digits}g}"
-
-
-def _uses_of_records(ledger: Sequence[Mapping[str, Any]], *, delta_chosen_by: str, rows_chosen_by: str) -> list[str]:
-    events = {item.get("event") for item in ledger}
-    uses = [SAMPLING_USE] if "poisson_gaussian" in events else []
-    if events & {"gaussian", "discrete_gaussian", "exponential_selection", "laplace"}:
-        uses.append(COUNTS_USE)
-    if delta_chosen_by.startswith("default"):
-        uses.append(DELTA_USE)
-    if rows_chosen_by == RECORDS:
-        uses.append(ROWS_USE)
-    return uses
-
-
-def _waived_note(waived: Sequence[str]) -> list[str]:
-    if not waived:
-        return []
-    return [
-        f"which cells occur in {', '.join(sorted(waived))}: their lists were read from the rows and not paid for "
-        "(waived by the specs)"
-    ]
 
 
 def _finite(value: Any) -> Any:

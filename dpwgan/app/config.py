@@ -5,7 +5,6 @@ declared on the field that holds it, here or with its method's (`dpwgan.settings
 Nothing here is read from rows, so every default is independent of the data.
 """
 
-import math
 import os
 import re
 import stat
@@ -13,10 +12,11 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from dpwgan.errors import InputError, UsageError
 from dpwgan.methods.registry import METHODS
+from dpwgan.privacy.budget import check_delta, check_epsilon
 from dpwgan.settings import ENVIRONMENT_PREFIX, Setting, Settings, again, check_values, declared, setting
 from dpwgan.table.cluster import Cluster
 
@@ -29,11 +29,6 @@ RUN = "run"
 
 # Who chose the number of rows, where nobody else did.
 RECORDS = "the public number of records"
-# What a challenge harness does wrong, in the words that its user needs.
-DELTA_IS_FIFTH = (
-    "delta must be above 0 and below 1; the fifth argument is delta, and a challenge harness that passes the number of "
-    "columns there causes this: leave it out for 1/n^2, or pass the delta that you want"
-)
 
 
 # ---------------------------------------------------------------------------------------------- from text to values
@@ -49,27 +44,8 @@ def read_delta(text: str) -> float:
     return check_delta(_number("delta", text))
 
 
-def check_epsilon(epsilon: float) -> float:
-    """Passes epsilon through. Raises: UsageError unless it is finite and above 0."""
-    if not (math.isfinite(epsilon) and epsilon > 0.0):
-        raise UsageError("epsilon must be a finite number above 0")
-    return epsilon
-
-
-def check_delta(delta: float) -> float:
-    """Passes delta through. Raises: UsageError unless it is above 0 and below 1; from 1 on it names the usual cause."""
-    if math.isfinite(delta) and delta >= 1.0:
-        raise UsageError(DELTA_IS_FIFTH)
-    if not (math.isfinite(delta) and delta > 0.0):
-        raise UsageError("delta must be a finite number above 0 and below 1")
-    return delta
-
-
 def default_delta(records: int) -> float:
-    """Gives the delta used when none is asked for: 1/n^2, and for n = 1 that of n = 2 (1 promises nothing).
-
-    Privacy: reads n only, which is public.
-    """
+    """The delta used when none is asked for: 1/n^2, of the public n; for n = 1 that of n = 2 (1 promises nothing)."""
     return 1.0 / max(records, 2) ** 2
 
 
@@ -97,7 +73,7 @@ def read_amount(text: str) -> int:
 
 
 def uclanesl_2019(epsilon: float) -> dict[str, Any]:
-    """Gives the hyper-parameters of the UCLANESL entry to the 2018 NIST challenge, Match 3.
+    """The hyper-parameters of the UCLANESL entry to the 2018 NIST challenge, Match 3.
 
     Privacy: they depend on epsilon alone. The step count is still cut to what sound accounting allows at this noise.
     What this tool adds to the published method is switched off: anchor, pull, memory and average.
@@ -125,18 +101,15 @@ def uclanesl_2019(epsilon: float) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True, kw_only=True)
-class Preset:
+class Preset(NamedTuple):
     """Settings of a published entry for an epsilon, the method that they are for, and how many rows it wrote."""
 
     method: str
     choose: Callable[[float], dict[str, Any]]
-    rows: int | None
+    rows: int
 
 
-PRESETS: Mapping[str, Preset] = {
-    "uclanesl-2019": Preset(method="dp-wgan", choose=uclanesl_2019, rows=1_000_000),
-}
+PRESETS: Mapping[str, Preset] = {"uclanesl-2019": Preset("dp-wgan", uclanesl_2019, rows=1_000_000)}
 
 # ------------------------------------------------------------------------------------------------------ checked values
 
@@ -246,7 +219,7 @@ class SynthesisConfig(Settings):
         """How many rows to write and who chose it; None stands for the public number of records."""
         if self.rows is not None:
             return self.rows, "asked for"
-        if self.preset is not None and PRESETS[self.preset].rows is not None:
+        if self.preset is not None:
             return PRESETS[self.preset].rows, f"preset {self.preset}"
         return None, RECORDS
 
@@ -262,12 +235,46 @@ class Voice(Settings):
     log_format: Literal["text", "json"] = setting("text", "form of stderr (default: text)")
 
 
-@dataclass(frozen=True, kw_only=True)
-class RunConfig(Settings):
-    """One run from a table to a table and its claim.
+class _Delivery(Settings):
+    """What is written, and where: `output` and `claim` may be "-" for stdout, `claim` None for beside the output."""
 
-    `data` and `output` may be "-" for stdin and stdout. `claim` None stands for `output`.privacy.json. `cluster`: the
-    workers that share the run, which TF_CONFIG names; only the first of them writes.
+    output: str
+    claim: str | None
+    voice: Voice
+
+    @property
+    def claim_path(self) -> Path | None:
+        """Where the JSON claim goes: `claim`, else beside the output; None for a stream without a path."""
+        if self.claim not in (None, "-"):
+            return Path(str(self.claim))
+        return None if goes_to_stream(self.output) else Path(self.output + ".privacy.json")
+
+    def _list_targets(self) -> list[tuple[str, Path]]:
+        targets = [("output", Path(self.output))] if self.output != "-" else []
+        return targets + ([("claim", self.claim_path)] if self.claim_path is not None else [])
+
+    def _refuse_losses(self, read: Iterable[Path | None], **folders: Path | None) -> None:
+        """Raises: UsageError if the claim would be lost, or a file written over one that is read or written."""
+        if self.claim is None and self.voice.quiet and goes_to_stream(self.output):
+            raise UsageError("with --quiet and an output that is no file the claim would be lost: give --claim PATH")
+        if self.output == "-" and self.claim == "-":
+            raise UsageError("output and claim cannot both go to stdout")
+        targets = self._list_targets()
+        targets += [(name.replace("_", " "), folder) for name, folder in folders.items() if folder is not None]
+        for name, target in targets:
+            if any(source is not None and _same_file(target, source) for source in read):
+                raise UsageError(f"the {name} is the same file as an input, which would be overwritten")
+        for index, (name, target) in enumerate(targets):
+            for other, earlier in targets[:index]:
+                if _same_file(target, earlier):
+                    raise UsageError(f"{other} and {name} are the same file")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunConfig(_Delivery):
+    """One run from a table, "-" for stdin, to a table and its claim.
+
+    `cluster`: the workers that share the run, which TF_CONFIG names; only the first of them writes.
     Raises: UsageError for a combination that cannot be acted on, or where a file written would replace a file read.
     """
 
@@ -298,29 +305,22 @@ class RunConfig(Settings):
         super().__post_init__()
         if self.cluster is not None and self.data == "-":
             raise UsageError("several workers cannot read one standard input: give all of them the same file")
-        read = [Path(self.data)] if self.data != "-" else []
-        read += [path for path in (self.specs, self.codebook, self.config_file) if path is not None]
-        _refuse_lost_claim(self.output, self.claim, self.voice)
+        data = Path(self.data) if self.data != "-" else None
         checkpoint = self.synthesis.checkpoint
-        folders = {
-            "saved model": self.save_model,
-            "checkpoint": None if checkpoint is None else Path(checkpoint),
-        }
-        _refuse_collisions(read, output=self.output, claim=self.claim, folders=folders)
+        self._refuse_losses(
+            (data, self.specs, self.codebook, self.config_file),
+            saved_model=self.save_model,
+            checkpoint=None if checkpoint is None else Path(checkpoint),
+        )
 
     @property
     def leads(self) -> bool:
         """Whether this process writes the output: it is alone, or the first of several workers."""
         return self.cluster is None or self.cluster.rank == 0
 
-    @property
-    def claim_path(self) -> Path | None:
-        """Where the JSON claim goes, or None where the output is stdout and no path was given."""
-        return claim_path(self.output, self.claim)
-
 
 @dataclass(frozen=True, kw_only=True)
-class ResampleConfig(Settings):
+class ResampleConfig(_Delivery):
     """More rows from a saved model: reads no data and costs no privacy.
 
     Raises: UsageError for a combination that cannot be acted on.
@@ -343,24 +343,10 @@ class ResampleConfig(Settings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        read = [] if self.config_file is None else [self.config_file]
-        _refuse_lost_claim(self.output, self.claim, self.voice)
-        _refuse_collisions(read, output=self.output, claim=self.claim, folders={})
-        for name, target in _targets(output=self.output, claim=self.claim):
+        self._refuse_losses([self.config_file])
+        for name, target in self._list_targets():
             if self.model.resolve() in target.resolve().parents:
                 raise UsageError(f"the {name} lies inside the saved model, which is only read")
-
-    @property
-    def claim_path(self) -> Path | None:
-        """Where the JSON claim goes, or None where the output is stdout and no path was given."""
-        return claim_path(self.output, self.claim)
-
-
-def claim_path(output: str, claim: str | None) -> Path | None:
-    """Says where the JSON claim is written: `claim`, else beside the output; None for a stream without a path."""
-    if claim not in (None, "-"):
-        return Path(str(claim))
-    return None if goes_to_stream(output) else Path(output + ".privacy.json")
 
 
 def goes_to_stream(output: str) -> bool:
@@ -372,31 +358,6 @@ def goes_to_stream(output: str) -> bool:
     except (OSError, ValueError):  # not there yet
         return False
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
-
-
-def _refuse_lost_claim(output: str, claim: str | None, voice: Voice) -> None:
-    if claim is None and voice.quiet and goes_to_stream(output):
-        raise UsageError("with --quiet and an output that is no file the claim would be lost: give --claim PATH")
-
-
-def _targets(*, output: str, claim: str | None) -> list[tuple[str, Path]]:
-    targets = [("output", Path(output))] if output != "-" else []
-    path = claim_path(output, claim)
-    return targets + ([("claim", path)] if path is not None else [])
-
-
-def _refuse_collisions(read: list[Path], *, output: str, claim: str | None, folders: Mapping[str, Path | None]) -> None:
-    if output == "-" and claim == "-":
-        raise UsageError("output and claim cannot both go to stdout")
-    targets = _targets(output=output, claim=claim)
-    targets += [(name, folder) for name, folder in folders.items() if folder is not None]
-    for name, target in targets:
-        if any(_same_file(target, source) for source in read):
-            raise UsageError(f"the {name} is the same file as an input, which would be overwritten")
-    for index, (name, target) in enumerate(targets):
-        for other, earlier in targets[:index]:
-            if _same_file(target, earlier):
-                raise UsageError(f"{other} and {name} are the same file")
 
 
 def _same_file(one: Path, other: Path) -> bool:
@@ -482,12 +443,11 @@ def read_environment(environment: Mapping[str, str]) -> Given:
 
 
 def gather(flags: Mapping[str, Any], *, environment: Mapping[str, str]) -> tuple[dict[str, Any], Path | None]:
-    """Lays the layers over each other: config file, then environment, then flags.
+    """Lays config file, environment and flags over each other; gives settings by keyword, and the file if there is one.
 
     `flags` holds what was given on the command line, by keyword, and `config` for the file.
-    Returns the settings by keyword, and the config file if there was one.
-    Raises: InputError and UsageError, see `read_config_file` and `read_environment`; UsageError that names the flag,
-      key or variable whose value cannot be acted on.
+    Raises: as `read_config_file` and `read_environment`; UsageError that names the flag, key or variable whose value
+      cannot be acted on.
     """
     name = flags.get("config") or environment.get(ENVIRONMENT_PREFIX + "CONFIG") or None
     path = Path(name) if name is not None else None
@@ -509,7 +469,7 @@ def gather(flags: Mapping[str, Any], *, environment: Mapping[str, str]) -> tuple
 
 
 def lay_over(layers: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Gives the values of all layers: the later one wins, also where its setting excludes that of an earlier one."""
+    """Lays values over each other: the later one wins, also where its setting excludes that of an earlier one."""
     values: dict[str, Any] = {}
     for layer in layers:
         for key in layer:

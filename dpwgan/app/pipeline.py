@@ -44,8 +44,7 @@ def run(config: RunConfig) -> None:
     table = read(config.data, schema, look_at_cells=not config.check)
     synthesizer = Synthesizer.from_config(schema, config.synthesis, codebook=config.codebook)
     run_plan = synthesizer.plan(records=table.records)
-    memory = run_plan.fit_into(choose_limit(config.synthesis.memory))
-    check_memory(memory.needed, limit=memory.limit, spans=run_plan.shape.spans)
+    memory = run_plan.plan_memory(config.synthesis.memory)
     if config.check:
         show_check(run_plan, memory, voice=config.voice)
         return
@@ -131,7 +130,7 @@ def show_check(run_plan: RunPlan, memory: MemoryPlan, *, voice: Voice) -> None:
     lines = [
         f"rows: {document['records']}; encoded width: {document['width']}"
         + (" (lists of cells are still to be read: a guess)" if document["width_is_a_guess"] else ""),
-        f"asked: epsilon {run_plan.budget.epsilon:.6g}, delta {run_plan.budget.delta:.4g} "
+        f"asked: epsilon {run_plan.terms.budget.epsilon:.6g}, delta {run_plan.terms.budget.delta:.4g} "
         f"({run_plan.delta_chosen_by}), neighbours {run_plan.config.neighbours}",
         *_describe_planned(run_plan, document, verbose=voice.verbose),
         "ledger, all of it reserved and nothing charged:",
@@ -148,7 +147,7 @@ def _describe_planned(run_plan: RunPlan, document: Mapping[str, Any], *, verbose
     unprotected = run_plan.unprotected
     if unprotected is None:
         planned = f"planned: epsilon {round_up(document['epsilon_planned'], digits=6)}"
-        return [planned, *describe_accountant(run_plan.accountant, verbose=verbose)]
+        return [planned, *describe_accountant(run_plan.choice.describe(), verbose=verbose)]
     published = unprotected.published
     return [
         f"planned: {NOT_PRIVATE}: {unprotected.reason}",
@@ -165,12 +164,12 @@ def describe_check(run_plan: RunPlan, memory: MemoryPlan) -> dict[str, Any]:
         "records": run_plan.shape.records,
         "width": run_plan.shape.width,
         "width_is_a_guess": run_plan.undiscovered,
-        "epsilon_asked": run_plan.budget.epsilon,
+        "epsilon_asked": run_plan.terms.budget.epsilon,
         "epsilon_planned": None if run_plan.unprotected else ledger.epsilon_reserved(),
-        "delta_asked": run_plan.budget.delta,
+        "delta_asked": run_plan.terms.budget.delta,
         "delta_chosen_by": run_plan.delta_chosen_by,
         "neighbours": run_plan.config.neighbours,
-        "accountant": run_plan.accountant,
+        "accountant": run_plan.choice.describe(),
         "ledger": ledger.itemise(),
         "settings": run_plan.plan.settings,
         "memory_bytes": memory.needed,

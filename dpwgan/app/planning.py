@@ -12,19 +12,21 @@ from threadpoolctl import threadpool_limits
 
 from dpwgan.app.config import SynthesisConfig, default_delta
 from dpwgan.app.logs import LOGGER
-from dpwgan.app.memory import BASE_BYTES, gigabytes
+from dpwgan.app.memory import BASE_BYTES, check_memory, choose_limit, gigabytes
 from dpwgan.errors import DataError, PrivacyError, UsageError
+from dpwgan.methods.base import Method
 from dpwgan.methods.registry import get_method
-from dpwgan.plan import Plan, Terms
+from dpwgan.plan import Plan
 from dpwgan.privacy.budget import Budget, NeighboringRelation
-from dpwgan.privacy.choose import AccountantChoice
-from dpwgan.privacy.events import DiscreteGaussian, StableSelection, Unprotected, stable_selection
+from dpwgan.privacy.events import DiscreteGaussian, StableSelection, Unprotected
 from dpwgan.privacy.journal import Journal, Spent
 from dpwgan.privacy.ledger import GIVEN_UP, Ledger, Observer
 from dpwgan.privacy.noise_source import NoiseSource
 from dpwgan.privacy.release import Release
+from dpwgan.privacy.terms import RULES, AccountantChoice, Terms
 from dpwgan.table.encoded import TableShape, lay_out_spans
 from dpwgan.table.schema import CategoricalColumn, Column, Schema, UndiscoveredColumn
+from dpwgan.table.source import SourceTable
 from dpwgan.version import __version__
 
 # Lists of cells are found with a tenth of the budget, in equal parts: a column's list is worth little without the rest.
@@ -40,35 +42,42 @@ _MOST_SPENT = 0.9
 START_SECONDS = 0.9
 SECONDS_A_CELL = 2e-7
 
-RELATIONS = {"zero-out": NeighboringRelation.ZERO_OUT, "replace-one": NeighboringRelation.REPLACE_ONE}
-
 
 @dataclass(frozen=True, kw_only=True)
 class RunPlan:
     """What one run will do with its budget.
 
     `discoveries` holds the event of each column whose list of cells has to be paid for; `spent` what the run charged
-    under an earlier plan, before it was killed; `undiscovered` says whether the
-    shape still rests on a guess because such lists, or waived ones, have not been read yet.
+    under an earlier plan, before it was killed.
     """
 
     schema: Schema
     config: SynthesisConfig
-    budget: Budget
     delta_chosen_by: str
-    relation: NeighboringRelation
-    shape: TableShape
     discoveries: Mapping[str, StableSelection]
     spent: tuple[Spent, ...]
-    undiscovered: bool
-    method: Any
+    method: Method
     plan: Plan[Any]
-    choice: AccountantChoice
 
     @property
-    def memory_bytes(self) -> int:
-        """Estimate of the memory that training takes, the interpreter and TensorFlow included."""
-        return BASE_BYTES + self.plan.cost.memory_bytes
+    def shape(self) -> TableShape:
+        """The public shape of the table; a guess where lists of cells have not been read yet."""
+        return self.plan.shape
+
+    @property
+    def choice(self) -> AccountantChoice:
+        """The accountant and why."""
+        return self.plan.choice
+
+    @property
+    def terms(self) -> Terms:
+        """The budget and the neighbours."""
+        return self.choice.terms
+
+    @property
+    def undiscovered(self) -> bool:
+        """Whether the shape still rests on a guess: lists that are paid for, or waived, have not been read yet."""
+        return any(isinstance(column, UndiscoveredColumn) for column in self.schema.columns)
 
     @property
     def seconds(self) -> float:
@@ -76,35 +85,24 @@ class RunPlan:
         cells = self.shape.records * len(self.schema.columns)
         return START_SECONDS + cells * SECONDS_A_CELL + self.plan.cost.seconds
 
-    def fit_into(self, limit: int) -> "MemoryPlan":
-        """Says where the rows lie if the run may use `limit` bytes of memory: on disk, if they do not fit beside it."""
-        needed = self.memory_bytes
-        if needed <= limit or not self.plan.cost.row_bytes:
-            return MemoryPlan(limit=limit, needed=needed, on_disk=0)
-        # The encoded table, and one of as many columns that a method makes of it.
-        on_disk = 2 * 4 * self.shape.records * len(self.shape.spans)
-        return MemoryPlan(limit=limit, needed=needed - self.plan.cost.row_bytes, on_disk=on_disk)
+    def plan_memory(self, asked: int | None) -> "MemoryPlan":
+        """Says where the rows lie if the run may use so many bytes: on disk, if they do not fit beside all else.
+
+        Raises: ResourceError if all else does not fit either.
+        """
+        limit, needed, on_disk = choose_limit(asked), BASE_BYTES + self.plan.cost.memory_bytes, 0
+        if needed > limit and self.plan.cost.row_bytes:
+            needed -= self.plan.cost.row_bytes
+            # The encoded table, and one of as many columns that a method makes of it.
+            on_disk = 2 * 4 * self.shape.records * len(self.shape.spans)
+        check_memory(needed, limit=limit, spans=self.shape.spans)
+        return MemoryPlan(limit=limit, needed=needed, on_disk=on_disk)
 
     @property
     def unprotected(self) -> Unprotected | None:
         """Why no guarantee can be stated, and what was published instead; None where one is stated."""
         events = (release.event for release in self.plan.releases)
         return next((event for event in events if isinstance(event, Unprotected)), None)
-
-    @property
-    def accountant(self) -> dict[str, Any]:
-        """Which accountant was chosen, why, and what the others would have said; None where one has no answer."""
-        choice = self.choice
-        return {
-            "name": choice.accountant.name,
-            "version": choice.accountant.version,
-            "rule": choice.rule,
-            "reason": choice.reason,
-            "alternatives": [
-                {"name": accountant.name, choice.noise_unit: _or_none(noise), "epsilon": _or_none(epsilon)}
-                for accountant, noise, epsilon in choice.alternatives
-            ],
-        }
 
     def open_ledger(
         self,
@@ -120,9 +118,9 @@ class RunPlan:
         Raises: PrivacyError if the parts together would pass the budget; UsageError if another plan was charged.
         """
         ledger = Ledger(
-            self.budget,
+            self.terms.budget,
             accountant=self.choice.accountant,
-            neighboring_relation=self.relation,
+            neighboring_relation=self.terms.neighboring_relation,
             no_guarantee=self.unprotected is not None,
             journal=journal,
             source=source,
@@ -155,17 +153,11 @@ class RunPlan:
         That accountant was chosen once, by the rule and for the reason that the plan goes on naming.
         """
         chosen = self.choice
-        again = _plan(
-            schema,
-            records=self.shape.records,
-            config=self.config,
-            accountant_rule=chosen.accountant.name,
-            budget=self.budget,
-            delta_chosen_by=self.delta_chosen_by,
-            discoveries=self.discoveries,
-            spent=self.spent,
-        )
-        return replace(again, choice=replace(again.choice, rule=chosen.rule, reason=chosen.reason))
+        rule = chosen.accountant.name if chosen.accountant.name in RULES else self.terms.accountant_rule
+        terms = replace(self.terms, accountant_rule=rule)
+        plan = _plan_method(schema, records=self.shape.records, config=self.config, terms=terms)
+        choice = replace(plan.choice, terms=self.terms, reason=chosen.reason)
+        return replace(self, schema=schema, plan=replace(plan, choice=choice))
 
     def refuse_unless_for(self, schema: Schema, *, records: int, config: SynthesisConfig) -> None:
         """Makes sure that this plan was made for these specs, these settings and a table of `records` rows.
@@ -195,10 +187,6 @@ class MemoryPlan:
         return f"about {gigabytes(self.needed)} of {gigabytes(self.limit)}{rows}"
 
 
-def _or_none(value: float) -> float | None:
-    return value if math.isfinite(value) else None
-
-
 def discovery_label(column: str) -> str:
     """Names a column's discovery in the ledger."""
     return f"cells of {column}"
@@ -222,33 +210,40 @@ def plan_run(schema: Schema, *, records: int, config: SynthesisConfig, spent: tu
         if isinstance(column, UndiscoveredColumn) and column.privacy == "private"
     ]
     parts = max(len(paid_for), 1)
-    event = stable_selection(epsilon=DISCOVERY_SHARE * budget.epsilon / parts, delta=DISCOVERY_SHARE * delta / parts)
+    event = StableSelection(epsilon=DISCOVERY_SHARE * budget.epsilon / parts, delta=DISCOVERY_SHARE * delta / parts)
+    terms = Terms(
+        budget=budget,
+        neighboring_relation=NeighboringRelation(config.neighbours.replace("-", "_")),
+        accountant_rule=config.accountant,
+        other_charges=(
+            *((event, 1) for _ in paid_for),
+            *((line.event, line.count) for line in spent),
+        ),
+    )
     rule = "1/n^2" if records > 1 else "1/4, as for n = 2"
-    # The accountants' products are so small that threads would do nothing but wait for each other.
-    with threadpool_limits(limits=1):
-        return _plan(
-            schema,
-            records=records,
-            config=config,
-            accountant_rule=config.accountant,
-            budget=budget,
-            delta_chosen_by="asked for" if config.delta is not None else f"default: {rule}",
-            discoveries=dict.fromkeys(paid_for, event),
-            spent=spent,
-        )
+    run_plan = RunPlan(
+        schema=schema,
+        config=config,
+        delta_chosen_by="asked for" if config.delta is not None else f"default: {rule}",
+        discoveries=dict.fromkeys(paid_for, event),
+        spent=spent,
+        method=get_method(config.method),
+        plan=_plan_method(schema, records=records, config=config, terms=terms),
+    )
+    _refuse_other_guarantee(run_plan)
+    return run_plan
 
 
-def describe_facts(config: SynthesisConfig, **table: Any) -> dict[str, Any]:
-    """Lists the public facts that decide a plan, each under the words for it; a run is resumed under the same only.
-
-    `table`: what is public about the table, `records`, `header`, and the digests of `specs` and `codebook`.
-    """
+def describe_facts(
+    config: SynthesisConfig, table: SourceTable, *, specs_sha256: str, codebook_sha256: str | None
+) -> dict[str, Any]:
+    """Lists the public facts that decide a plan, each under the words for it; a run is resumed under the same only."""
     return {
         "version of the tool": __version__,
-        "number of rows": table["records"],
-        "header": table["header"],
-        "specs file": table["specs"],
-        "codebook": table["codebook"],
+        "number of rows": table.records,
+        "header": list(table.header),
+        "specs file": specs_sha256,
+        "codebook": codebook_sha256,
         "epsilon": config.epsilon,
         "delta": config.delta,
         "method": config.method,
@@ -261,22 +256,18 @@ def describe_facts(config: SynthesisConfig, **table: Any) -> dict[str, Any]:
 
 
 def resume_plan(run_plan: RunPlan, journal: Journal) -> RunPlan:
-    """Gives the plan under which the run of a journal goes on.
+    """Says under which plan the run of a journal goes on.
 
     It is the one that it had, unless that was given up: then what is left of the budget is planned anew.
     Privacy: all plans of a run are together within its budget. That some of it was planned anew shows when the run was
       killed, which must not depend on rows.
     Raises: PrivacyError if too little is left.
     """
-    spent = journal.spent
+    spent, budget = journal.spent, run_plan.terms.budget
     if not spent:
         return run_plan
-    budget = run_plan.budget
-    epsilon = run_plan.choice.accountant.get_epsilon(
-        [(line.event, line.count) for line in spent],
-        delta=budget.delta,
-        neighboring_relation=run_plan.relation,
-    )
+    alone = replace(run_plan.terms, other_charges=())
+    epsilon = alone.get_epsilon(run_plan.choice.accountant, [(line.event, line.count) for line in spent])
     if epsilon > _MOST_SPENT * budget.epsilon:
         raise PrivacyError(
             "The run was stopped while what it cannot do without was being released; that is spent, and too little of "
@@ -285,48 +276,17 @@ def resume_plan(run_plan: RunPlan, journal: Journal) -> RunPlan:
     return plan_run(run_plan.schema, records=run_plan.shape.records, config=run_plan.config, spent=spent)
 
 
-def _plan(
-    schema: Schema,
-    *,
-    records: int,
-    config: SynthesisConfig,
-    accountant_rule: str,
-    budget: Budget,
-    delta_chosen_by: str,
-    discoveries: Mapping[str, StableSelection],
-    spent: tuple[Spent, ...],
-) -> RunPlan:
-    undiscovered = any(isinstance(column, UndiscoveredColumn) for column in schema.columns)
+def _plan_method(schema: Schema, *, records: int, config: SynthesisConfig, terms: Terms) -> Plan[Any]:
     shape = TableShape(records=records, spans=lay_out_spans(_assume_lists(schema)), image=schema.layout)
-    relation = RELATIONS[config.neighbours]
     method = get_method(config.method)
-    plan = method.plan(
-        shape,
-        Terms(
-            budget=budget,
-            neighboring_relation=relation,
-            accountant_rule=accountant_rule,
-            other_charges=(
-                *((event, 1) for event in discoveries.values()),
-                *((line.event, line.count) for line in spent),
-            ),
-        ),
-        settings=method.make_settings(**config.training),
-    )
-    run_plan = RunPlan(
-        schema=schema,
-        config=config,
-        budget=budget,
-        delta_chosen_by=delta_chosen_by,
-        relation=relation,
-        shape=shape,
-        discoveries=discoveries,
-        spent=spent,
-        undiscovered=undiscovered,
-        method=method,
-        plan=plan,
-        choice=plan.choice,
-    )
+    # The accountants' products are so small that threads would do nothing but wait for each other.
+    with threadpool_limits(limits=1):
+        return method.plan(shape, terms, settings=method.make_settings(**config.training))
+
+
+def _refuse_other_guarantee(run_plan: RunPlan) -> None:
+    """Raises: UsageError if there is a guarantee where none was asked for, or none where one was."""
+    config = run_plan.config
     unprotected = run_plan.unprotected
     if unprotected is not None and not config.no_guarantee:
         raise UsageError(
@@ -339,7 +299,6 @@ def _plan(
         raise UsageError(
             f"--no-guarantee is for methods that have none; {config.method} has one with these settings: leave it out"
         )
-    return run_plan
 
 
 def _assume_lists(schema: Schema) -> Schema:

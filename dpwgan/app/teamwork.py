@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import fields
 from pathlib import Path
 from typing import TypeVar
@@ -14,7 +14,7 @@ from dpwgan.app.logs import LOGGER
 from dpwgan.app.planning import RunPlan
 from dpwgan.errors import DpwganError, InputError, ResourceError, UsageError
 from dpwgan.methods.base import SharedMethod
-from dpwgan.privacy.journal import Journal, ToldJournal
+from dpwgan.privacy.journal import Journal
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.table.cluster import Cluster
 from dpwgan.table.workers import LostPeerError, Team
@@ -61,7 +61,7 @@ def gather_team(config: RunConfig, *, run_plan: RunPlan) -> Iterator[Team | None
 
 
 def do_together(team: Team | None, act: Callable[[], Result]) -> Result:
-    """Gives what `act` gives, once every worker has done its own.
+    """Does what every worker does, and goes on once all have.
 
     Raises: what `act` raises, or LostPeerError if another worker's failed.
     """
@@ -70,10 +70,8 @@ def do_together(team: Team | None, act: Callable[[], Result]) -> Result:
     try:
         result = act()
     except BaseException as error:
-        try:
+        with suppress(LostPeerError):
             team.check_ready(_find_exit_code(error))
-        except LostPeerError:
-            raise error from None
         raise
     team.check_ready()
     return result
@@ -92,7 +90,7 @@ def open_together(team: Team | None, open_journal: Callable[[], Journal]) -> Jou
     except BaseException:
         journal.close()
         raise
-    return journal if team.leads else ToldJournal(told)
+    return journal if team.leads else Journal(told)
 
 
 def agree_on_charges(team: Team | None, ledger: Ledger) -> None:

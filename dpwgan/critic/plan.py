@@ -8,10 +8,10 @@ from typing import Any
 
 from dpwgan.critic.settings import DpWganSettings
 from dpwgan.errors import PrivacyError, UsageError
-from dpwgan.plan import Cost, Plan, Terms
-from dpwgan.privacy.choose import choose_accountant, choose_accountant_for_noise
-from dpwgan.privacy.events import PoissonGaussian, poisson_gaussian
+from dpwgan.plan import Cost, Plan
+from dpwgan.privacy.events import PoissonGaussian
 from dpwgan.privacy.release import Release
+from dpwgan.privacy.terms import Terms
 from dpwgan.table.encoded import TableShape
 
 CRITIC_LABEL = "critic steps"
@@ -69,7 +69,7 @@ class TrainingDesign:
     @property
     def event(self) -> PoissonGaussian:
         """What one critic step gives away."""
-        return poisson_gaussian(sampling_probability=self.sampling_probability, noise_multiplier=self.noise_multiplier)
+        return PoissonGaussian(sampling_probability=self.sampling_probability, noise_multiplier=self.noise_multiplier)
 
     @property
     def releases(self) -> list[Release]:
@@ -163,17 +163,18 @@ def plan_training(shape: TableShape, terms: Terms, *, settings: DpWganSettings) 
     """
     sampling_probability = choose_sampling_probability(shape, settings)
     steps = choose_steps(settings, sampling_probability=sampling_probability)
-    shared = {"sampling_probability": sampling_probability, **terms.setting}
     if settings.noise_multiplier is None:
-        choice = choose_accountant(terms.accountant_rule, steps=steps, **shared)
+        choice = terms.calibrate_steps(sampling_probability=sampling_probability, steps=steps)
     else:
-        choice = choose_accountant_for_noise(
-            terms.accountant_rule, noise_multiplier=settings.noise_multiplier, at_most_steps=steps, **shared
+        choice = terms.fit_steps(
+            noise_multiplier=settings.noise_multiplier,
+            sampling_probability=sampling_probability,
+            at_most_steps=steps,
         )
     if choice.steps < settings.critic_steps_per_generator_step:
         raise PrivacyError(
             f"the budget of epsilon {terms.budget.epsilon:g} pays for {choice.steps} critic steps at noise multiplier "
-            f"{choice.noise_multiplier:g}; one generator step takes {settings.critic_steps_per_generator_step}, so the "
+            f"{choice.noise:g}; one generator step takes {settings.critic_steps_per_generator_step}, so the "
             "generator would stay untrained"
         )
     training = lay_out_training(
@@ -181,7 +182,7 @@ def plan_training(shape: TableShape, terms: Terms, *, settings: DpWganSettings) 
         settings,
         steps=choice.steps,
         sampling_probability=sampling_probability,
-        noise_multiplier=choice.noise_multiplier,
+        noise_multiplier=choice.noise,
     )
     return Plan(design=training, shape=shape, choice=choice)
 

@@ -26,12 +26,12 @@ from dpwgan.marginals.pairs import MOMENTS_LABEL, measure_moments, plan_moments
 from dpwgan.marginals.queries import ANSWER_SENSITIVITY, QueryDiscriminator, plan_queries
 from dpwgan.marginals.released import ReleasedTable, release_groups
 from dpwgan.marginals.settings import AnchorSettings
-from dpwgan.plan import Cost, Plan, Terms
+from dpwgan.plan import Cost, Plan
 from dpwgan.privacy.accountants.moments import MOMENTS
-from dpwgan.privacy.calibrate import noise_scale_for
-from dpwgan.privacy.events import gaussian
+from dpwgan.privacy.events import Gaussian
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.release import Release
+from dpwgan.privacy.terms import Terms
 from dpwgan.table.encoded import EncodedTable, TableShape
 from dpwgan.table.rows import Rows
 
@@ -242,11 +242,7 @@ def lay_out_anchor(
     Privacy: sees public facts only. Raises: PrivacyError if the budget cannot be met.
     """
     # How far a lone count would stand out of its noise decides how many marginals are worth asking for.
-    lone = noise_scale_for(
-        accountant=MOMENTS,
-        charges=lambda scale: [(gaussian(noise_multiplier=scale), 1)],
-        **terms.setting,
-    )
+    lone = terms.find_noise_scale(MOMENTS, lambda scale: [(Gaussian(noise_multiplier=scale), 1)])
     strength = shape.records * math.sqrt(share) / lone
     one_way_plan = plan_one_ways(shape.spans)
     attributes = len(one_way_plan.attributes)

@@ -7,7 +7,7 @@ import numpy as np
 
 from dpwgan.marginals.groups import GroupLayout, Marginal
 from dpwgan.marginals.measurements import PAIRS, Counts, GroupedRows, MeasuredMarginals
-from dpwgan.privacy.events import gaussian
+from dpwgan.privacy.events import Gaussian
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.release import Release
 from dpwgan.table.rows import Rows
@@ -55,7 +55,7 @@ def plan_moments(*, noise_multiplier: float) -> Release:
     """Says what `measure_moments` releases, for the ledger to reserve before."""
     return Release(
         label=MOMENTS_LABEL,
-        event=gaussian(noise_multiplier=noise_multiplier, replace_one_factor=math.sqrt(2.0)),
+        event=Gaussian(noise_multiplier=noise_multiplier, replace_one_factor=math.sqrt(2.0)),
         times=1,
         mechanism="continuous Gaussian noise on all two-way counts together: weighted by public sizes, so not whole",
         sensitivity=1.0,

@@ -24,7 +24,7 @@ from dpwgan.marginals.measurements import (
     answer_marginal,
     answer_pairs,
 )
-from dpwgan.privacy.events import discrete_gaussian, exponential_selection
+from dpwgan.privacy.events import ExponentialSelection, discrete_gaussian
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.release import Release
 from dpwgan.table.rows import Rows
@@ -251,7 +251,7 @@ def plan_queries(times: int, *, selection_epsilon: float, answer_noise_multiplie
     return [
         Release(
             label=SELECTION_LABEL,
-            event=exponential_selection(epsilon=selection_epsilon, replace_one_factor=_SELECTION_REPLACE_ONE_FACTOR),
+            event=ExponentialSelection(epsilon=selection_epsilon, replace_one_factor=_SELECTION_REPLACE_ONE_FACTOR),
             times=times,
             mechanism="exponential mechanism on the expected gains of answers",
             sensitivity=SELECTION_SENSITIVITY,

@@ -7,9 +7,10 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from dpwgan.plan import Plan, Terms
+from dpwgan.plan import Plan
 from dpwgan.privacy.certificate import Certificate
 from dpwgan.privacy.ledger import Ledger
+from dpwgan.privacy.terms import Terms
 from dpwgan.table.encoded import EncodedTable, TableShape
 from dpwgan.table.rows import Rows
 

@@ -26,8 +26,9 @@ from dpwgan.marginals.mixture_sampler import MixtureSampler
 from dpwgan.methods.base import Run
 from dpwgan.methods.generators import choose_maker
 from dpwgan.methods.settings import ALONE, AnchoredSettings
-from dpwgan.plan import Cost, Plan, Terms
+from dpwgan.plan import Cost, Plan
 from dpwgan.privacy.release import Release
+from dpwgan.privacy.terms import Terms
 from dpwgan.table.encoded import EncodedTable, TableShape
 from dpwgan.table.rows import Derivation, Rows
 

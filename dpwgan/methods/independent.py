@@ -6,7 +6,8 @@ from dpwgan.marginals.anchor import AnchorDesign, fit_anchor, plan_anchor
 from dpwgan.marginals.mixture_sampler import MixtureSampler
 from dpwgan.marginals.settings import AnchorSettings
 from dpwgan.methods.base import Run
-from dpwgan.plan import Plan, Terms
+from dpwgan.plan import Plan
+from dpwgan.privacy.terms import Terms
 from dpwgan.settings import MethodSettings
 from dpwgan.table.encoded import TableShape
 

@@ -33,12 +33,13 @@ from dpwgan.methods.published.one_layer import (
     train_one_layer,
 )
 from dpwgan.methods.settings import QueryGanSettings
-from dpwgan.plan import Cost, Plan, Terms
+from dpwgan.plan import Cost, Plan
 from dpwgan.privacy.certificate import Certificate, bound_worst_error, gaussian_slack
-from dpwgan.privacy.events import gaussian
+from dpwgan.privacy.events import Gaussian
 from dpwgan.privacy.journal import Arrays
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.release import Release
+from dpwgan.privacy.terms import Terms
 from dpwgan.table.encoded import TableShape
 from dpwgan.table.rows import Rows
 
@@ -209,7 +210,7 @@ def plan_certificate(*, noise_multiplier: float, records: int) -> Release:
     """Says what `certify_pairs` releases, for the ledger to reserve before."""
     return Release(
         label=CERTIFICATE_LABEL,
-        event=gaussian(noise_multiplier=noise_multiplier, replace_one_factor=_CERTIFICATE_REPLACE_ONE_FACTOR),
+        event=Gaussian(noise_multiplier=noise_multiplier, replace_one_factor=_CERTIFICATE_REPLACE_ONE_FACTOR),
         times=1,
         mechanism="Gaussian noise on the largest error of a cell of a two-way marginal",
         # The rounding of float64 quotients is far below a millionth of 1/n.

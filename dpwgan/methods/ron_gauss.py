@@ -66,12 +66,12 @@ from dpwgan.marginals.one_ways import OneWayPlan, plan_one_ways
 from dpwgan.marginals.simplex import project_on_simplex
 from dpwgan.methods.base import Run
 from dpwgan.methods.settings import RonGaussSettings
-from dpwgan.plan import Cost, Plan, Terms
-from dpwgan.privacy.accountants.basic import BASIC
+from dpwgan.plan import Cost, Plan
+from dpwgan.privacy.accountants.accountant import BASIC
 from dpwgan.privacy.budget import NeighboringRelation
-from dpwgan.privacy.choose import FamilyChoice
-from dpwgan.privacy.events import Event, Gaussian, Laplace, Wishart, gaussian, laplace, wishart
+from dpwgan.privacy.events import Event, Gaussian, Laplace, Wishart
 from dpwgan.privacy.release import Release
+from dpwgan.privacy.terms import AccountantChoice, Terms
 from dpwgan.table.encoded import EncodedTable, Span, TableShape
 
 Floats = npt.NDArray[np.float64]
@@ -355,7 +355,7 @@ def lay_out_gaussians(
     if _find_images(shape, settings) is not None:
         factors = [MEANS_REPLACE_ONE_FACTOR, MEANS_REPLACE_ONE_FACTOR, COVARIANCE_REPLACE_ONE_FACTOR]
     events = [
-        gaussian(noise_multiplier=scale / math.sqrt(share), replace_one_factor=factor)
+        Gaussian(noise_multiplier=scale / math.sqrt(share), replace_one_factor=factor)
         for share, factor in zip(shares, factors, strict=True)
     ]
     return _lay_out(shape, settings=settings, events=events)
@@ -660,30 +660,28 @@ def _choose_radius(pictures: Floats, shares: Floats, projection: ImageProjection
 # ------------------------------------------------------------------------------------------------------------- budgets
 
 
-def _choose_laplace(terms: Terms, *, shares: Sequence[float]) -> FamilyChoice:
+def _choose_laplace(terms: Terms, *, shares: Sequence[float]) -> AccountantChoice:
     """Splits epsilon between the releases; the sum is epsilon, whoever adds it up.
 
     Raises: PrivacyError if the other charges leave nothing.
     """
-    budget, relation = terms.budget, terms.neighboring_relation
-    spent = BASIC.get_epsilon(terms.other_charges, delta=budget.delta, neighboring_relation=relation)
+    budget = terms.budget
     # Sums are rounded up by the accountant; this is more than all of it.
-    left = (budget.epsilon - spent) * (1 - 1e-9)
+    left = (budget.epsilon - terms.get_epsilon(BASIC)) * (1 - 1e-9)
     if not left > 0:
         raise PrivacyError(f"The other charges leave nothing of the budget of epsilon {budget.epsilon:g}.")
-    replacing = relation is NeighboringRelation.REPLACE_ONE
+    replacing = terms.neighboring_relation is NeighboringRelation.REPLACE_ONE
     factor = PURE_REPLACE_ONE_FACTOR
     epsilons = [share * left / (factor if replacing else 1.0) for share in shares]
-    events: list[Event] = [laplace(epsilon=epsilon, replace_one_factor=factor) for epsilon in epsilons[:-1]]
-    events.append(wishart(epsilon=epsilons[-1], replace_one_factor=factor))
+    events: list[Event] = [Laplace(epsilon=epsilon, replace_one_factor=factor) for epsilon in epsilons[:-1]]
+    events.append(Wishart(epsilon=epsilons[-1], replace_one_factor=factor))
     charges = [(event, 1) for event in events]
-    total = BASIC.get_epsilon((*terms.other_charges, *charges), delta=budget.delta, neighboring_relation=relation)
+    total = terms.get_epsilon(BASIC, charges)
     if not total <= budget.epsilon:
         raise PrivacyError(f"The planned releases would cost epsilon {total:.6g} of {budget.epsilon:g}.")
-    return FamilyChoice(
+    return AccountantChoice(
         accountant=BASIC,
-        rule=terms.accountant_rule,
-        **terms.setting,
+        terms=terms,
         noise=1 / left,
         chosen_charges=tuple(charges),
         reason=(
@@ -692,5 +690,4 @@ def _choose_laplace(terms: Terms, *, shares: Sequence[float]) -> FamilyChoice:
             + ", ".join(f"{share * left:.4g}" for share in shares)
             + " in the order of the ledger."
         ),
-        alternatives=(),
     )

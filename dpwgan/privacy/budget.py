@@ -31,15 +31,29 @@ class Budget:
     delta: float
 
     def __post_init__(self) -> None:
-        for name, value in (("epsilon", self.epsilon), ("delta", self.delta)):
-            if isinstance(value, bool) or not isinstance(value, (int, float)):
-                raise UsageError(f"{name} must be a number, not {type(value).__name__}.")
-        if not (math.isfinite(self.epsilon) and self.epsilon > 0):
-            raise UsageError(f"epsilon must be a finite number above 0; it is {self.epsilon!r}.")
-        if not (math.isfinite(self.delta) and self.delta > 0):
-            raise UsageError(f"delta must be a finite number above 0 and below 1; it is {self.delta!r}.")
-        if self.delta >= 1:
-            raise UsageError(
-                f"delta must be below 1; it is {self.delta!r}. delta is the chance that the guarantee fails, "
-                "not a count of columns or rows."
-            )
+        check_epsilon(self.epsilon)
+        check_delta(self.delta)
+
+
+def check_epsilon(epsilon: float) -> float:
+    """Passes epsilon through. Raises: UsageError unless it is a finite number above 0."""
+    if not (_is_finite(epsilon) and epsilon > 0):
+        raise UsageError("epsilon must be a finite number above 0")
+    return epsilon
+
+
+def check_delta(delta: float) -> float:
+    """Passes delta through. Raises: UsageError unless it is above 0 and below 1; from 1 on it names the usual cause."""
+    if not (_is_finite(delta) and delta > 0):
+        raise UsageError("delta must be a finite number above 0 and below 1")
+    if delta >= 1:
+        # What a challenge harness does wrong, in the words that its user needs.
+        raise UsageError(
+            "delta must be above 0 and below 1; the fifth argument is delta, and a challenge harness that passes the "
+            "number of columns there causes this: leave it out for 1/n^2, or pass the delta that you want"
+        )
+    return delta
+
+
+def _is_finite(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)

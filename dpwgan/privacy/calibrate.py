@@ -1,25 +1,10 @@
-"""How much noise, or how many steps: searched by bisection, checked from the private side, never assumed."""
+"""Searches for the least noise and the most steps that will do: every answer was itself asked for, never assumed."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from decimal import Decimal
 
 from dpwgan.errors import PrivacyError
-from dpwgan.privacy.accountants.accountant import Accountant
-from dpwgan.privacy.budget import Budget, NeighboringRelation
-from dpwgan.privacy.events import Charge, poisson_gaussian
-
-LEAST_NOISE_MULTIPLIER = 0.01
-"""Below this nothing is gained: the noise is already a hundredth of one record's part in the sum."""
-
-MOST_NOISE_MULTIPLIER = 1e7
-"""Above this nothing can be learnt from any table that fits a machine."""
-
-LEAST_NOISE_SCALE = 1e-6
-"""A family of charges is not looked at below this scale."""
-
-MOST_NOISE_SCALE = 1e12
-"""A family of charges that needs more than this cannot be met: its own unit is to be near what is needed."""
 
 _FIRST_STEP = 1.05
 """By what factor the search moves away from where it began, at least; squared with every further step."""
@@ -27,108 +12,19 @@ _FIRST_STEP = 1.05
 _MOST_ROUNDS = 200
 """Halvings every fourth round end any search long before; an accountant that is broken must not hang the run."""
 
-MOST_STEPS = 100_000_000
-"""The most steps that `steps_for` looks for: years of training."""
 
+def find_least_noise(
+    ask: Callable[[float], float], *, target: float, near: float, least: float, most: float
+) -> float | None:
+    """Finds the least noise, to four significant digits, whose epsilon is at most `target`; None if it is above `most`.
 
-def noise_multiplier_for(
-    *,
-    accountant: Accountant,
-    budget: Budget,
-    sampling_probability: float,
-    steps: int,
-    neighboring_relation: NeighboringRelation,
-    other_charges: Sequence[Charge] = (),
-    near: float = 1.0,
-) -> float:
-    """Finds the least noise multiplier, to four significant digits, with which `steps` critic steps fit the budget.
-
-    Privacy: the answer was itself put to the accountant together with `other_charges`, and the epsilon that came
-      back is at most the budget's. Rounding and an early end of the search only ever add noise. The search begins at
-      `near`, which decides how soon it ends.
-    Units: noise stddev over the L2 clip norm; no unit.
-    Raises: PrivacyError if the other charges leave nothing, or more than `MOST_NOISE_MULTIPLIER` would be needed.
+    `near` is where the search begins, which decides how soon it ends.
+    Privacy: the answer was itself asked for, and the epsilon that came back is at most `target`, whether epsilon falls
+      with noise or not. Rounding and an early end of the search only ever add noise.
     """
-    if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
-        raise PrivacyError(f"steps must be a whole number of at least 1; it is {steps!r}.")
-
-    def charges(noise_multiplier: float) -> Sequence[Charge]:
-        event = poisson_gaussian(sampling_probability=sampling_probability, noise_multiplier=noise_multiplier)
-        return ((event, steps),)
-
-    return _least_noise(
-        charges,
-        accountant=accountant,
-        budget=budget,
-        neighboring_relation=neighboring_relation,
-        other_charges=other_charges,
-        near=near,
-        least=LEAST_NOISE_MULTIPLIER,
-        most=MOST_NOISE_MULTIPLIER,
-        needs=f"{steps} steps at sampling probability {sampling_probability:.3g} would need a noise multiplier",
-    )
-
-
-def noise_scale_for(
-    *,
-    accountant: Accountant,
-    budget: Budget,
-    charges: Callable[[float], Sequence[Charge]],
-    neighboring_relation: NeighboringRelation,
-    other_charges: Sequence[Charge] = (),
-    near: float = 1.0,
-) -> float:
-    """Finds the least noise scale, to four significant digits, with which a whole family of charges fits the budget.
-
-    `charges` gives the family at a scale; it must get noisier as the scale grows. The search begins at `near`.
-    Privacy: the answer was itself put to the accountant together with `other_charges`, and the epsilon that came
-      back is at most the budget's, whether the family grows noisier or not.
-    Raises: PrivacyError if the other charges leave nothing, or more than `MOST_NOISE_SCALE` would be needed.
-    """
-    return _least_noise(
-        charges,
-        accountant=accountant,
-        budget=budget,
-        neighboring_relation=neighboring_relation,
-        other_charges=other_charges,
-        near=near,
-        least=LEAST_NOISE_SCALE,
-        most=MOST_NOISE_SCALE,
-        needs="the planned releases would need a noise scale",
-    )
-
-
-def _least_noise(
-    charges: Callable[[float], Sequence[Charge]],
-    *,
-    accountant: Accountant,
-    budget: Budget,
-    neighboring_relation: NeighboringRelation,
-    other_charges: Sequence[Charge],
-    near: float,
-    least: float,
-    most: float,
-    needs: str,
-) -> float:
-    """Searches for the least number between two bounds whose charges fit; see `noise_multiplier_for`."""
-
-    def ask(noise: float) -> float:
-        try:
-            return accountant.get_epsilon(
-                (*other_charges, *charges(noise)), delta=budget.delta, neighboring_relation=neighboring_relation
-            )
-        except PrivacyError:
-            # The accountant gives no number for this noise, so this noise does not fit the budget.
-            return math.inf
-
-    _refuse_if_already_over(accountant, budget, neighboring_relation, other_charges)
-    target = budget.epsilon
     lower, lower_epsilon, upper, upper_epsilon = _bracket(ask, target=target, near=near, least=least, most=most)
     if upper_epsilon > target:
-        raise PrivacyError(
-            f"The budget of epsilon {budget.epsilon:g} at delta {budget.delta:g} cannot be met with the "
-            f"{accountant.name} accountant: {needs} above {most:g}."
-        )
+        return None
     # Only numbers of four significant digits are looked at; the search is over when both ends are neighbours there.
     # The next guess is on the line through the two best points so far; every fourth round halves instead, so that a
     # curve that no line fits cannot hold the search up.
@@ -137,48 +33,21 @@ def _least_noise(
     while _next_up(lower) < upper:
         round_number += 1
         if round_number > _MOST_ROUNDS:
-            raise PrivacyError(f"The search for the noise with the {accountant.name} accountant did not end.")
+            raise PrivacyError("The search for the noise did not end.")
         middle = math.sqrt(lower * upper) if round_number % 4 == 0 else _on_the_line(best, second, target=target)
         middle = _round_up(min(max(middle, lower), upper))
         middle = min(max(middle, _next_up(lower)), _next_down(upper))
         epsilon = ask(middle)
         best, second = (middle, epsilon), best
         if epsilon <= target:
-            upper, upper_epsilon = middle, epsilon
+            upper = middle
         else:
-            lower, lower_epsilon = middle, epsilon
+            lower = middle
     return upper
 
 
-def steps_for(
-    *,
-    noise_multiplier: float,
-    accountant: Accountant,
-    budget: Budget,
-    sampling_probability: float,
-    neighboring_relation: NeighboringRelation,
-    other_charges: Sequence[Charge] = (),
-    at_most: int = MOST_STEPS,
-    near: int = 1,
-) -> int:
-    """Finds the largest number of critic steps, up to `at_most`, that fits the budget at a given noise; may be 0.
-
-    The search begins at `near`, which decides how soon it ends.
-    Privacy: the answer was itself put to the accountant together with `other_charges`.
-    Raises: PrivacyError if the other charges alone pass the budget.
-    """
-    event = poisson_gaussian(sampling_probability=sampling_probability, noise_multiplier=noise_multiplier)
-
-    def fits(steps: int) -> bool:
-        charges = (*other_charges, (event, steps))
-        try:
-            epsilon = accountant.get_epsilon(charges, delta=budget.delta, neighboring_relation=neighboring_relation)
-        except PrivacyError:
-            # The accountant gives no number for this many steps, so they do not fit the budget.
-            return False
-        return epsilon <= budget.epsilon
-
-    _refuse_if_already_over(accountant, budget, neighboring_relation, other_charges)
+def find_most_steps(fits: Callable[[int], bool], *, at_most: int, near: int) -> int:
+    """Finds the largest number of steps that fits, up to `at_most`; may be 0. The search begins at `near`."""
     if at_most < 1 or not fits(1):
         return 0
     if fits(at_most):
@@ -192,27 +61,8 @@ def steps_for(
             lower, guess, growth = guess, math.ceil(growth * guess), growth * growth
     while upper - lower > 1:
         middle = (lower + upper) // 2
-        if fits(middle):
-            lower = middle
-        else:
-            upper = middle
+        lower, upper = (middle, upper) if fits(middle) else (lower, middle)
     return lower
-
-
-def _refuse_if_already_over(
-    accountant: Accountant,
-    budget: Budget,
-    neighboring_relation: NeighboringRelation,
-    other_charges: Sequence[Charge],
-) -> None:
-    if not other_charges:
-        return
-    epsilon = accountant.get_epsilon(other_charges, delta=budget.delta, neighboring_relation=neighboring_relation)
-    if not epsilon < budget.epsilon:
-        raise PrivacyError(
-            f"The charges besides training cost epsilon {epsilon:.4g} and leave nothing of the budget of epsilon "
-            f"{budget.epsilon:g} at delta {budget.delta:g} for training."
-        )
 
 
 def _bracket(
@@ -269,12 +119,12 @@ def _round_up(noise_multiplier: float) -> float:
 
 
 def _next_up(noise_multiplier: float) -> float:
-    """Gives the next larger number of four significant digits."""
+    """The next larger number of four significant digits."""
     return _round_up(math.nextafter(noise_multiplier, math.inf))
 
 
 def _next_down(noise_multiplier: float) -> float:
-    """Gives the next smaller number of four significant digits, for one that has four."""
+    """The next smaller number of four significant digits, for one that has four."""
     exact = Decimal(repr(noise_multiplier))
     exponent = exact.adjusted() - 3
     if exact == Decimal(1000).scaleb(exponent):

@@ -18,16 +18,24 @@ def _refuse_unless_positive(name: str, value: float) -> None:
         raise PrivacyError(f"{name} must be finite and above 0; it is {value!r}.")
 
 
-def _refuse_unless_factor(replace_one_factor: float) -> None:
-    if not 1 <= replace_one_factor <= 2:
-        raise PrivacyError(f"replace_one_factor must lie between 1 and 2; it is {replace_one_factor!r}.")
-
-
 class _Numbers:
     """An event that its name and its numbers say all about."""
 
+    def __post_init__(self) -> None:
+        for name, given in list(vars(self).items()):
+            value = float(given)  # numpy's numbers are described and compared otherwise
+            object.__setattr__(self, name, value)
+            if name in ("epsilon", "noise_multiplier"):
+                _refuse_unless_positive(name, value)
+            elif name == "sampling_probability" and not 0 < value <= 1:
+                raise PrivacyError(f"{name} must lie above 0 and not above 1; it is {value!r}.")
+            elif name == "delta" and not 0 < value < 1:
+                raise PrivacyError(f"{name} must lie strictly between 0 and 1; it is {value!r}.")
+            elif name == "replace_one_factor" and not 1 <= value <= 2:
+                raise PrivacyError(f"{name} must lie between 1 and 2; it is {value!r}.")
+
     def describe(self) -> dict[str, str | float]:
-        """Gives the event as JSON-able pairs."""
+        """Says all of it as JSON-able pairs."""
         name = next(name for name, kind in _KINDS.items() if kind is type(self))
         return {"event": name, **vars(self)}
 
@@ -45,13 +53,6 @@ class PoissonGaussian(_Numbers):
     sampling_probability: float
     noise_multiplier: float
 
-    def __post_init__(self) -> None:
-        if not 0 < self.sampling_probability <= 1:
-            raise PrivacyError(
-                f"sampling_probability must lie above 0 and not above 1; it is {self.sampling_probability!r}."
-            )
-        _refuse_unless_positive("noise_multiplier", self.noise_multiplier)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Gaussian(_Numbers):
@@ -65,10 +66,6 @@ class Gaussian(_Numbers):
 
     noise_multiplier: float
     replace_one_factor: float = 2.0
-
-    def __post_init__(self) -> None:
-        _refuse_unless_positive("noise_multiplier", self.noise_multiplier)
-        _refuse_unless_factor(self.replace_one_factor)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,11 +101,6 @@ class StableSelection(_Numbers):
     epsilon: float
     delta: float
 
-    def __post_init__(self) -> None:
-        _refuse_unless_positive("epsilon", self.epsilon)
-        if not 0 < self.delta < 1:
-            raise PrivacyError(f"delta must lie strictly between 0 and 1; it is {self.delta!r}.")
-
 
 @dataclass(frozen=True, kw_only=True)
 class ExponentialSelection(_Numbers):
@@ -124,10 +116,6 @@ class ExponentialSelection(_Numbers):
     epsilon: float
     replace_one_factor: float = 2.0
 
-    def __post_init__(self) -> None:
-        _refuse_unless_positive("epsilon", self.epsilon)
-        _refuse_unless_factor(self.replace_one_factor)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Pure(_Numbers):
@@ -141,12 +129,8 @@ class Pure(_Numbers):
     epsilon: float
     replace_one_factor: float = 2.0
 
-    def __post_init__(self) -> None:
-        _refuse_unless_positive("epsilon", self.epsilon)
-        _refuse_unless_factor(self.replace_one_factor)
-
     def get_epsilon(self, neighboring_relation: NeighboringRelation) -> float:
-        """Gives the epsilon of one release under a relation."""
+        """The epsilon of one release under a relation."""
         replacing = neighboring_relation is NeighboringRelation.REPLACE_ONE
         return self.epsilon * (self.replace_one_factor if replacing else 1.0)
 
@@ -190,13 +174,8 @@ class PublishedClaim:
             raise PrivacyError(f"a published delta must lie strictly between 0 and 1; it is {self.delta!r}.")
 
     def describe(self) -> dict[str, str | float | None]:
-        """Gives both as JSON-able pairs."""
-        return {
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "provable_epsilon": self.provable_epsilon,
-            "source": self.source,
-        }
+        """Says both as JSON-able pairs."""
+        return dict(vars(self))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -211,7 +190,7 @@ class Unprotected:
     published: PublishedClaim | None = None
 
     def describe(self) -> dict[str, str | float]:
-        """Gives the event as JSON-able pairs."""
+        """Says it as JSON-able pairs, without what was published."""
         return {"event": "unprotected", "reason": self.reason}
 
 
@@ -231,16 +210,6 @@ Charge = tuple[Event, int]
 """An event and how many times it happens."""
 
 
-def poisson_gaussian(*, sampling_probability: float, noise_multiplier: float) -> PoissonGaussian:
-    """Describes one noisy sum over a Poisson sample: one critic step."""
-    return PoissonGaussian(sampling_probability=float(sampling_probability), noise_multiplier=float(noise_multiplier))
-
-
-def gaussian(*, noise_multiplier: float, replace_one_factor: float = 2.0) -> Gaussian:
-    """Describes one noisy function of all records: a set of counts."""
-    return Gaussian(noise_multiplier=float(noise_multiplier), replace_one_factor=float(replace_one_factor))
-
-
 def discrete_gaussian(*, noise_multiplier: float, cells: int) -> DiscreteGaussian:
     """Describes one set of counts, of which a record moves `cells` by 1, with whole-number noise.
 
@@ -257,26 +226,6 @@ def round_up_stddev(stddev: float) -> float:
     _refuse_unless_positive("stddev", stddev)
     part, power = math.frexp(max(stddev, 2.0**-20))
     return math.ldexp(math.ceil(math.ldexp(part, 32)), power - 32)
-
-
-def exponential_selection(*, epsilon: float, replace_one_factor: float = 2.0) -> ExponentialSelection:
-    """Describes one draw of the exponential mechanism: the choice of a query."""
-    return ExponentialSelection(epsilon=float(epsilon), replace_one_factor=float(replace_one_factor))
-
-
-def stable_selection(*, epsilon: float, delta: float) -> StableSelection:
-    """Describes one mechanism known by its (epsilon, delta) alone: the discovery of one column's categories."""
-    return StableSelection(epsilon=float(epsilon), delta=float(delta))
-
-
-def laplace(*, epsilon: float, replace_one_factor: float = 2.0) -> Laplace:
-    """Describes one function of all records with Laplace noise: a set of counts."""
-    return Laplace(epsilon=float(epsilon), replace_one_factor=float(replace_one_factor))
-
-
-def wishart(*, epsilon: float, replace_one_factor: float = 2.0) -> Wishart:
-    """Describes a release of matrices with Wishart noise: covariances."""
-    return Wishart(epsilon=float(epsilon), replace_one_factor=float(replace_one_factor))
 
 
 def read_event(description: Mapping[str, str | float]) -> Event:

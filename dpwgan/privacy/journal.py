@@ -20,15 +20,6 @@ class Spent:
     event: Event
     count: int
 
-    def describe(self) -> dict[str, Any]:
-        """Gives what `read` reads, as JSON-able pairs."""
-        return {"label": self.label, "event": self.event.describe(), "count": self.count}
-
-    @classmethod
-    def read(cls, line: Mapping[str, Any]) -> "Spent":
-        """Reads what `describe` gave."""
-        return cls(label=line["label"], event=read_event(line["event"]), count=line["count"])
-
 
 class Journal:
     """Keeps nothing: that of a run without a checkpoint, and the form of all others.
@@ -36,28 +27,39 @@ class Journal:
     An act is a stretch of a run that charges the ledger and then reads rows; what it gives, made of releases alone, is
     kept under its name. Each act has a name of its own, but for a charge outside of any, which is an act by its label.
     Acts may lie within others: a charge belongs to the one that was begun last.
-    Privacy: what is kept must be made of releases, of public facts and of the model's own randomness.
+    Privacy: what is kept must be made of releases, of public facts and of the model's own randomness. A worker that is
+      not the chief is told what the chief's journal holds, so that its ledger starts where the chief's does; nothing is
+      kept there, and the chief's has a charge before it asks anybody for rows.
     """
 
-    @property
-    def keeps(self) -> bool:
-        """Whether anything is kept."""
-        return False
+    keeps = False
+
+    def __init__(self, told: Mapping[str, Any] | None = None) -> None:
+        """Begins with no earlier lives, or with those that another journal's `describe` tells of."""
+        self._told: Mapping[str, Any] = told or {"life": 0, "spent": [], "charged": {}}
 
     @property
     def life(self) -> int:
         """How many lives the run had before this one."""
-        return 0
+        return int(self._told["life"])
 
     @property
     def spent(self) -> tuple[Spent, ...]:
         """What earlier plans of this run charged."""
-        return ()
+        return tuple(
+            Spent(label=line["label"], event=read_event(line["event"]), count=line["count"])
+            for line in self._told["spent"]
+        )
 
     @property
     def charged(self) -> Mapping[str, int]:
         """How many acts of each reservation earlier lives of the run have charged, by label, under whichever plan."""
-        return {}
+        charged: Mapping[str, int] = self._told["charged"]
+        return charged
+
+    def describe(self) -> dict[str, Any]:
+        """What another worker has to know of earlier lives, as JSON-able pairs: public facts."""
+        return {"life": self.life, "spent": self._told["spent"], "charged": dict(self.charged)}
 
     def close(self) -> None:
         """Lets go of what it keeps; once is enough."""
@@ -72,14 +74,14 @@ class Journal:
         """Notes a charge for good: when this returns it has outlived the process."""
 
     def count_charged(self, label: str, *, event: Event) -> int:
-        """Gives how many acts of a reservation earlier lives of the run have charged.
+        """Counts the acts of a reservation that earlier lives of the run have charged.
 
         Raises: UsageError if they charged another event under that label.
         """
         return self.charged.get(label, 0)
 
     def count_lost(self, label: str) -> int:
-        """Gives how many of these gave nothing that the run still has."""
+        """Counts those of them that gave nothing that the run still has."""
         return 0
 
     def has_lost(self, name: str) -> bool:
@@ -90,7 +92,7 @@ class Journal:
         """Keeps what an act gave, or a state made of releases, in place of what was kept under that name."""
 
     def recall(self, name: str) -> Arrays | None:
-        """Gives what was kept under a name, or None."""
+        """Finds what was kept under a name, or None."""
         return None
 
     def choose_block(self, steps: int, *, together: int) -> int:
@@ -99,37 +101,3 @@ class Journal:
         `together`: how many are taken at a time.
         """
         return together
-
-    def describe(self) -> dict[str, Any]:
-        """Gives what `ToldJournal` has to know of earlier lives, as JSON-able pairs: public facts."""
-        spent = [line.describe() for line in self.spent]
-        return {"life": self.life, "spent": spent, "charged": dict(self.charged)}
-
-
-class ToldJournal(Journal):
-    """What another worker than the chief knows of the chief's journal: which lives there were, and what they charged.
-
-    Privacy: with it a worker's ledger starts where the chief's does. Nothing is kept here: the chief's journal has a
-      charge before it asks anybody for rows.
-    """
-
-    def __init__(self, told: Mapping[str, Any]) -> None:
-        """Takes what the chief's journal gave by `describe`."""
-        self._life = int(told["life"])
-        self._spent = tuple(map(Spent.read, told["spent"]))
-        self._charged: Mapping[str, int] = told["charged"]
-
-    @property
-    def life(self) -> int:
-        """How many lives the run had before this one."""
-        return self._life
-
-    @property
-    def spent(self) -> tuple[Spent, ...]:
-        """What earlier plans of this run charged."""
-        return self._spent
-
-    @property
-    def charged(self) -> Mapping[str, int]:
-        """How many acts of each reservation earlier lives of the run have charged."""
-        return self._charged

@@ -44,6 +44,52 @@ _RELATION_WORDS = {
     "one row, which may be any legal row",
 }
 
+_PLANNED_ANEW = (
+    "the run was killed and what was left of the budget planned anew; what killed it, and when, did not depend on the "
+    "rows"
+)
+
+_ASSUMED_OF_EVENTS: Sequence[tuple[type[Any] | tuple[type[Any], ...], str]] = (
+    (
+        PoissonGaussian,
+        "every critic step draws each row independently with the stated probability (Poisson sampling), and the number "
+        "of steps was fixed before training",
+    ),
+    (
+        (PoissonGaussian, Gaussian),
+        "what is released with Gaussian noise (sums of clipped gradients, and the like) moves by no more than its "
+        "sensitivity when one row is zeroed out, in L2 jointly over all its entries, and by no more than the stated "
+        "multiple of it, or twice as much, when one is replaced; the noise is independent and unknown to whoever sees "
+        "the release, and drawn in IEEE floating point",
+    ),
+    (
+        DiscreteGaussian,
+        "what is released with discrete Gaussian noise is counts of rows, of which zeroing out one row takes 1 from no "
+        "more than the stated number of cells, and replacing one also adds 1 to no more than as many; the noise is "
+        "whole numbers as well, drawn exactly, independent and unknown to whoever sees the release",
+    ),
+    (
+        Laplace,
+        "what is released with Laplace noise is sums of whole numbers that move by no more than their sensitivity when "
+        "one row is zeroed out, in L1 jointly over all of them, and by no more than the stated multiple of it when one "
+        "is replaced; the noise is whole numbers as well, drawn exactly, independent and unknown to whoever sees the "
+        "release; epsilons are added",
+    ),
+    (
+        Wishart,
+        "what is released with Wishart noise is sums of products z z^T of whole numbers, of trace no more than stated, "
+        "one for each row; the noise is the difference of two Wishart matrices, independent and unknown to whoever "
+        "sees the release, drawn in IEEE floating point and rounded to whole numbers; epsilons are added",
+    ),
+    (
+        ExponentialSelection,
+        "selections draw by the exponential mechanism from a public list, and no row moves a score by more than its "
+        "stated sensitivity",
+    ),
+    (StableSelection, "mechanisms known by (epsilon, delta) alone are added by basic composition"),
+)
+"""What is assumed of a release, by the kind of its event."""
+
 
 class Observer(StepsObserver, Protocol):
     """Whoever is shown what goes through the door before its noise: an audit. What it sees is private."""
@@ -62,10 +108,6 @@ class _Line:
     release: Release
     charged: int
     earlier: int
-
-    @property
-    def label(self) -> str:
-        return self.release.label
 
 
 class Ledger:
@@ -248,13 +290,6 @@ class Ledger:
         line.charged += count
         self.journal.charge(label, count, event=line.release.event)
 
-    def count_earlier(self, label: str) -> int:
-        """Gives how many acts of a reservation earlier lives of the run charged, and may have done.
-
-        Raises: PrivacyError if there is no reservation of that name.
-        """
-        return self._find(label).earlier
-
     def keep(self, name: str, act: Callable[[], Arrays], *, dispensable: bool = False) -> Arrays:
         """Does an act and keeps what it gives; where an earlier life of the run did it, gives what was kept.
 
@@ -277,7 +312,7 @@ class Ledger:
     @property
     def charged(self) -> dict[str, int]:
         """How many acts of each reservation are charged, by label."""
-        return {line.label: line.charged for line in self._lines.values()}
+        return {label: line.charged for label, line in self._lines.items()}
 
     def epsilon_spent(self) -> float:
         """Gives an upper bound on the epsilon of the acts charged so far, at the budget's delta, for the progress bar.
@@ -326,21 +361,21 @@ class Ledger:
         """Lists every reservation as JSON-able pairs."""
         return [
             {
-                "label": line.label,
+                "label": label,
                 "mechanism": line.release.mechanism,
                 **line.release.event.describe(),
                 "reserved": line.release.times,
                 "charged": line.charged,
                 "accountant": self.accountant.name,
                 "accountant_version": self.accountant.version,
-                **({"details": details} if (details := self._describe(line)) else {}),
+                **({"details": details} if (details := self._describe(line.release)) else {}),
             }
-            for line in self._lines.values()
+            for label, line in self._lines.items()
         ]
 
-    def _describe(self, line: _Line) -> dict[str, Any]:
-        lost = self.journal.count_lost(line.label)
-        return {**line.release.details, **({LOST: lost} if lost else {})}
+    def _describe(self, release: Release) -> dict[str, Any]:
+        lost = self.journal.count_lost(release.label)
+        return {**release.details, **({LOST: lost} if lost else {})}
 
     def _find(self, label: str) -> _Line:
         line = self._lines.get(label)
@@ -362,54 +397,15 @@ class Ledger:
         return [line.release.charge for line in self._lines.values()]
 
     def _assumptions(self) -> tuple[str, ...]:
-        events = [line.release.event for line in self._lines.values()]
-        assumptions = [
+        given_up = any(release.mechanism == GIVEN_UP for release in self.releases)
+        return (
             _RELATION_WORDS[self.neighboring_relation],
             "one person has one row; who has k rows is protected by group privacy for k only",
             "the number of rows, the specs, the settings and the code are public",
-        ]
-        if any(line.release.mechanism == GIVEN_UP for line in self._lines.values()):
-            assumptions.append(
-                "the run was killed and what was left of the budget planned anew; what killed it, and when, did not "
-                "depend on the rows"
-            )
-        if any(isinstance(event, PoissonGaussian) for event in events):
-            assumptions.append(
-                "every critic step draws each row independently with the stated probability (Poisson sampling), and "
-                "the number of steps was fixed before training"
-            )
-        if any(isinstance(event, (PoissonGaussian, Gaussian)) for event in events):
-            assumptions.append(
-                "what is released with Gaussian noise (sums of clipped gradients, and the like) moves by no "
-                "more than its sensitivity when one row is zeroed out, in L2 jointly over all its entries, and by no "
-                "more than the stated multiple of it, or twice as much, when one is replaced; the noise is independent "
-                "and unknown to whoever sees the release, and drawn in IEEE floating point"
-            )
-        if any(isinstance(event, DiscreteGaussian) for event in events):
-            assumptions.append(
-                "what is released with discrete Gaussian noise is counts of rows, of which zeroing out one row takes 1 "
-                "from no more than the stated number of cells, and replacing one also adds 1 to no more than as many; "
-                "the noise is whole numbers as well, drawn exactly, independent and unknown to whoever sees the release"
-            )
-        if any(isinstance(event, Laplace) for event in events):
-            assumptions.append(
-                "what is released with Laplace noise is sums of whole numbers that move by no more than their "
-                "sensitivity when one row is zeroed out, in L1 jointly over all of them, and by no more than the "
-                "stated multiple of it when one is replaced; the noise is whole numbers as well, drawn exactly, "
-                "independent and unknown to whoever sees the release; epsilons are added"
-            )
-        if any(isinstance(event, Wishart) for event in events):
-            assumptions.append(
-                "what is released with Wishart noise is sums of products z z^T of whole numbers, of trace no more than "
-                "stated, one for each row; the noise is the difference of two Wishart matrices, independent and "
-                "unknown to whoever sees the release, drawn in IEEE floating point and rounded to whole numbers; "
-                "epsilons are added"
-            )
-        if any(isinstance(event, ExponentialSelection) for event in events):
-            assumptions.append(
-                "selections draw by the exponential mechanism from a public list, and no row moves a score by more "
-                "than its stated sensitivity"
-            )
-        if any(isinstance(event, StableSelection) for event in events):
-            assumptions.append("mechanisms known by (epsilon, delta) alone are added by basic composition")
-        return tuple(assumptions)
+            *([_PLANNED_ANEW] if given_up else []),
+            *(
+                words
+                for kinds, words in _ASSUMED_OF_EVENTS
+                if any(isinstance(release.event, kinds) for release in self.releases)
+            ),
+        )

@@ -47,79 +47,48 @@ class NoiseSource:
         self._noise, self._batches = noise, batches
 
     def add_noise(self, release: Release, exact: npt.NDArray[Any]) -> Noisy:
-        """Gives exact values with noise of the release's event on each. Shapes: the values keep theirs.
+        """Adds noise of the release's event to each exact value. Shapes: the values keep theirs.
 
         Raises: PrivacyError if the event is one of another kind, or the values are not what its mechanism takes.
         """
         event, rng = release.event, self._noise
         if isinstance(event, Gaussian):
-            values, _ = add_gaussian_noise(
-                exact,
-                sensitivity=release.sensitivity,
-                noise_multiplier=event.noise_multiplier,
-                rng=rng,
-                replace_one_factor=event.replace_one_factor,
-            )
+            values = add_gaussian_noise(exact, event, sensitivity=release.sensitivity, rng=rng)
             return Noisy(values=values, stddev=release.stddev)
         if isinstance(event, DiscreteGaussian):
             counts = np.rint(exact).astype(np.int64)
             if not np.array_equal(counts, exact):
                 raise PrivacyError(f"{release.label}: what was charged is noise on whole numbers.")
-            whole, stddev = add_discrete_gaussian_noise(counts, stddev=event.stddev, rng=rng)
-            return Noisy(values=whole.astype(np.float64), stddev=stddev)
+            whole = add_discrete_gaussian_noise(counts, event, rng=rng)
+            return Noisy(values=whole.astype(np.float64), stddev=release.stddev)
         if isinstance(event, Laplace):
-            whole, _, _ = add_laplace_noise(
-                exact,
-                sensitivity=_to_whole(release),
-                epsilon=event.epsilon,
-                rng=rng,
-                replace_one_factor=event.replace_one_factor,
-            )
+            whole = add_laplace_noise(exact, event, sensitivity=_to_whole(release), rng=rng)
             return Noisy(values=whole, stddev=release.stddev)
         if isinstance(event, Wishart):
-            matrix, stddev, _ = add_wishart_noise(
-                exact,
-                trace_bound=_to_whole(release),
-                epsilon=event.epsilon,
-                rng=rng,
-                replace_one_factor=event.replace_one_factor,
-            )
+            matrix, stddev = add_wishart_noise(exact, event, trace_bound=_to_whole(release), rng=rng)
             return Noisy(values=matrix, stddev=stddev)
         raise PrivacyError(f"{release.label}: no noise on numbers is known for what was charged.")
 
     def select(self, release: Release, scores: npt.ArrayLike) -> int:
         """Draws the index of a score by the exponential mechanism. Raises: PrivacyError as `add_noise`."""
-        if not isinstance(release.event, ExponentialSelection):
+        event = release.event
+        if not isinstance(event, ExponentialSelection):
             raise PrivacyError(f"{release.label}: what was charged is no selection.")
-        index, _ = select_by_exponential_mechanism(
-            scores,
-            sensitivity=release.sensitivity,
-            epsilon=release.event.epsilon,
-            rng=self._noise,
-            replace_one_factor=release.event.replace_one_factor,
-        )
-        return index
+        return select_by_exponential_mechanism(scores, event, sensitivity=release.sensitivity, rng=self._noise)
 
     def discover(
         self, release: Release, counts: Mapping[str, int], *, neighboring_relation: NeighboringRelation
     ) -> tuple[str, ...]:
-        """Gives those of a column's cells that stable selection lets out. Raises: PrivacyError as `add_noise`."""
+        """Finds those of a column's cells that stable selection lets out. Raises: PrivacyError as `add_noise`."""
         event = release.event
         if not isinstance(event, StableSelection):
             raise PrivacyError(f"{release.label}: what was charged is no discovery of cells.")
-        cells, _ = select_categories(
-            counts,
-            epsilon=event.epsilon,
-            delta=event.delta,
-            rng=self._noise,
-            neighboring_relation=neighboring_relation,
-        )
-        return cells
+        return select_categories(counts, event, rng=self._noise, neighboring_relation=neighboring_relation)
 
     # ------------------------------------------------------------------------------------------- steps on batches
 
     def get_stddev(self, release: Release) -> float:
-        """Gives the stddev of a step's noise. Units: those of the sums."""
+        """The stddev of a step's noise. Units: those of the sums."""
         return release.stddev
 
     def draw_batch(self, release: Release, records: int) -> npt.NDArray[np.int64]:

@@ -69,6 +69,11 @@ class SourceTable:
             yield piece.parse()
 
 
+def make_table(frame: pl.DataFrame) -> SourceTable:
+    """Makes a table of rows that are parsed already."""
+    return SourceTable(header=tuple(frame.columns), records=frame.height, pieces=lambda: iter([make_piece(frame)]))
+
+
 def choose_step(columns: int) -> int:
     """Gives how many records of so many columns are parsed at a time."""
     return max(1, min(CHUNK, _MOST_CELLS // columns))

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from dpwgan.app.api import FrameTable, Synthesizer
+from dpwgan.app.api import Synthesizer
 from dpwgan.app.planning import DISCOVERY_SHARE
 from dpwgan.errors import UsageError
 from dpwgan.methods.dp_wgan import DpWgan
@@ -17,6 +17,7 @@ from dpwgan.privacy.budget import NeighboringRelation
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.noise_source import NoiseSource
 from dpwgan.privacy.release import Release
+from dpwgan.table.source import Piece, SourceTable, make_piece
 from tests.end_to_end.bad_inputs import SETTINGS as FAST
 
 MEMBER = {"member": {"type": "enum", "count": 2}}
@@ -25,17 +26,15 @@ SPECS = {**MEMBER, "town": PAID, "job": PAID}
 RECORDS = 400
 
 
-class WatchedTable(FrameTable):
+def make_watched_table(acts: list[str], *, columns: tuple[str, ...] = ("member", "town", "job")) -> SourceTable:
     """A table that notes when its rows are read."""
+    cells = pl.DataFrame({name: [str(row % 2) for row in range(RECORDS)] for name in columns})
 
-    def __init__(self, acts: list[str], *, columns: tuple[str, ...] = ("member", "town", "job")) -> None:
-        cells = {name: [str(row % 2) for row in range(RECORDS)] for name in columns}
-        super().__init__(pl.DataFrame(cells))
-        self._acts = acts
+    def read() -> Iterator[Piece]:
+        acts.append("read")
+        yield make_piece(cells)
 
-    def frames(self) -> Iterator[pl.DataFrame]:
-        self._acts.append("read")
-        yield from super().frames()
+    return SourceTable(header=columns, records=RECORDS, pieces=read)
 
 
 class Fitted(Exception):
@@ -61,13 +60,13 @@ def acts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return seen
 
 
-def fit(synthesizer: Synthesizer, table: FrameTable) -> None:
+def fit(synthesizer: Synthesizer, table: SourceTable) -> None:
     with pytest.raises(Fitted):
         synthesizer.fit_encoded(synthesizer.encode_table(table))
 
 
 def test_every_discovery_is_charged_when_no_row_was_read_yet(acts: list[str]) -> None:
-    fit(Synthesizer(SPECS, 8.0, settings=FAST), WatchedTable(acts))
+    fit(Synthesizer(SPECS, 8.0, settings=FAST), make_watched_table(acts))
     assert acts == ["charge cells of town", "charge cells of job", "read", "read", "fit"]
 
 
@@ -86,7 +85,7 @@ def test_lists_are_found_under_the_relation_and_budget_that_were_planned_when_di
         return ()
 
     monkeypatch.setattr(NoiseSource, "discover", discover)
-    fit(Synthesizer(SPECS, 8.0, 1e-6, neighbours=neighbours, settings=FAST), WatchedTable(acts))
+    fit(Synthesizer(SPECS, 8.0, 1e-6, neighbours=neighbours, settings=FAST), make_watched_table(acts))
     assert len(asked) == 2
     for release in asked:
         assert release.event.epsilon == pytest.approx(8.0 * DISCOVERY_SHARE / 2)
@@ -94,7 +93,7 @@ def test_lists_are_found_under_the_relation_and_budget_that_were_planned_when_di
 
 
 def test_plan_is_refused_when_it_was_made_for_another_table_or_budget(acts: list[str]) -> None:
-    table = WatchedTable(acts, columns=("member",))
+    table = make_watched_table(acts, columns=("member",))
     synthesizer = Synthesizer(MEMBER, 1.0, settings=FAST)
     plan = synthesizer.plan(records=RECORDS)
     larger = synthesizer.plan(records=10 * RECORDS)

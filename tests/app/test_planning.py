@@ -9,8 +9,9 @@ import pytest
 from dpwgan.app.config import SynthesisConfig
 from dpwgan.app.planning import DISCOVERY_SHARE, SECONDS_A_CELL, START_SECONDS, discovery_label, plan_run
 from dpwgan.errors import DataError, PrivacyError, UsageError
-from dpwgan.privacy.events import gaussian
+from dpwgan.privacy.events import Gaussian
 from dpwgan.privacy.journal import Spent
+from dpwgan.privacy.terms import Alternative
 from dpwgan.table.schema import CategoricalColumn, Schema, UndiscoveredColumn
 
 SEX = CategoricalColumn(name="sex", tokens=("1", "2"))
@@ -26,10 +27,10 @@ def make_schema(*columns: CategoricalColumn | UndiscoveredColumn) -> Schema:
 
 def test_delta_defaults_to_one_over_n_squared_when_none_is_asked_for() -> None:
     plan = plan_run(make_schema(SEX), records=100, config=SynthesisConfig(epsilon=1.0, settings=FEW))
-    assert plan.budget.delta == 1e-4
+    assert plan.terms.budget.delta == 1e-4
     assert plan.delta_chosen_by == "default: 1/n^2"
     alone = plan_run(make_schema(SEX), records=1, config=SynthesisConfig(epsilon=1.0, settings=FEW))
-    assert alone.budget.delta == 0.25
+    assert alone.terms.budget.delta == 0.25
     assert "n = 2" in alone.delta_chosen_by
 
 
@@ -89,11 +90,11 @@ def test_plan_keeps_the_rule_and_the_reason_when_lists_have_been_found(rule: str
     plan = plan_run(make_schema(SEX, TOWN), records=1000, config=config)
     found = make_schema(SEX, CategoricalColumn(name="town", tokens=("a", "b", ""), missing=("",), domain="private"))
     later = plan.after_discovery(found)
-    assert later.accountant["rule"] == rule
-    assert later.accountant == plan.accountant
+    assert later.choice.describe()["rule"] == rule
+    assert later.choice.describe() == plan.choice.describe()
     assert later.config == config
-    assert later.plan.design.noise_multiplier == later.choice.noise_multiplier == plan.plan.design.noise_multiplier
-    assert "was asked for" not in later.accountant["reason"] or rule == "amortized"
+    assert later.plan.design.noise_multiplier == later.choice.noise == plan.plan.design.noise_multiplier
+    assert "was asked for" not in later.choice.reason or rule == "amortized"
 
 
 @pytest.mark.parametrize(
@@ -117,8 +118,8 @@ def test_plan_is_refused_when_it_is_for_something_else(
 def test_plan_says_none_when_an_accountant_has_no_answer() -> None:
     plan = plan_run(make_schema(SEX), records=100, config=SynthesisConfig(epsilon=1.0, method="independent"))
     accountant = plan.choice.accountant
-    silent = replace(plan, choice=replace(plan.choice, alternatives=((accountant, math.inf, math.nan),)))
-    assert silent.accountant["alternatives"] == [{"name": accountant.name, "noise_scale": None, "epsilon": None}]
+    silent = replace(plan.choice, alternatives=(Alternative(accountant, math.inf, math.nan),)).describe()
+    assert silent["alternatives"] == [{"name": accountant.name, "noise_scale": None, "epsilon": None}]
 
 
 @pytest.mark.parametrize("method", ["dp-wgan", "query-gan", "independent", "ron-gauss", "ron-dp-gan", "dp-gan"])
@@ -165,7 +166,7 @@ def test_plan_is_refused_when_it_cannot_be_made() -> None:
 
 def test_what_was_spent_comes_off_the_budget_when_a_run_is_planned_anew() -> None:
     config = SynthesisConfig(epsilon=1.0, method="independent")
-    spent = (Spent(label="counts (plan 1)", event=gaussian(noise_multiplier=20.0), count=1),)
+    spent = (Spent(label="counts (plan 1)", event=Gaussian(noise_multiplier=20.0), count=1),)
     whole, rest = (plan_run(make_schema(SEX), records=100, config=config, spent=past) for past in ((), spent))
     assert rest.choice.noise > whole.choice.noise
     assert rest.open_ledger().epsilon_reserved() <= 1.0

@@ -2,6 +2,7 @@
 
 import io
 import json
+import math
 
 import pytest
 
@@ -41,23 +42,35 @@ def test_first_line_says_no_time_when_a_run_goes_on_where_it_was():
     ]
 
 
-def test_lines_are_json_when_asked():
+# Without a guarantee epsilon is infinite, and is not shown.
+EPSILONS = pytest.mark.parametrize(
+    ("spent", "said", "hidden"), [(0.25, "epsilon", "no guarantee"), (math.inf, "no guarantee", "inf")]
+)
+
+
+@EPSILONS
+def test_lines_are_json_when_asked(spent, said, hidden):
     stream = io.StringIO()
     with speak(log_format="json", stream=stream):
-        Lines()(5, 10, 0.25)
+        Lines()(5, 10, spent)
     event = json.loads(stream.getvalue())
-    assert (event["event"], event["step"], event["steps"], event["epsilon_spent"]) == ("progress", 5, 10, 0.25)
+    assert (event["event"], event["step"], event["steps"]) == ("progress", 5, 10)
+    assert event["epsilon_spent"] == (spent if math.isfinite(spent) else None)
     assert event["seconds_left"] is None
+    assert said in event["message"]
+    assert hidden not in event["message"]
 
 
-def test_progress_is_a_bar_when_stderr_is_a_terminal(monkeypatch):
+@EPSILONS
+def test_progress_is_a_bar_when_stderr_is_a_terminal(monkeypatch, spent, said, hidden):
     monkeypatch.setenv("TERM", "xterm")
     stream = Terminal()
     with show_progress(Voice(), stream=stream) as progress:
         assert not isinstance(progress, Lines)
-        progress(3, 10, 0.5)
-        progress(10, 10, 0.75)
-    assert "epsilon" in stream.getvalue()
+        progress(3, 10, spent / 2)
+        progress(10, 10, spent)
+    assert said in stream.getvalue()
+    assert hidden not in stream.getvalue()
     assert "10/10" in stream.getvalue()
 
 

@@ -82,7 +82,8 @@ def charge_late(self: Checkpoint, label: str, count: int, *, event: Event) -> No
     self._document["events"][label] = event.describe()
 
 
-def test_check_fails_when_the_journal_is_written_after_the_act(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def write_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has each charge written after its act."""
     keep = Checkpoint.keep
 
     def keep_late(self: Checkpoint, name: str, arrays: Mapping[str, Any]) -> None:
@@ -91,6 +92,10 @@ def test_check_fails_when_the_journal_is_written_after_the_act(tmp_path: Path, m
 
     monkeypatch.setattr(Checkpoint, "charge", charge_late)
     monkeypatch.setattr(Checkpoint, "keep", keep_late)
+
+
+def test_check_fails_when_the_journal_is_written_after_the_act(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_late(monkeypatch)
     _, _, whole = live(tmp_path / "whole", [])
     assert len(whole.moments) == 14
     for kill in whole.moments:

@@ -13,9 +13,10 @@ import polars as pl
 import pytest
 
 from dpwgan.app import cli
-from dpwgan.app.api import EncodedRun, FrameTable, Synthesizer
+from dpwgan.app.api import EncodedRun, Synthesizer
 from dpwgan.errors import PrivacyError, UsageError
 from dpwgan.table.reader import open_table
+from dpwgan.table.source import make_table
 from dpwgan.table.specs import read_specs
 from tests.forks import do_in_child
 from tests.frozen.cases import METHODS, write_tables
@@ -56,7 +57,7 @@ def find_generators(start: object) -> list[np.random.Generator]:
 
 
 def encode(synthesizer: Synthesizer) -> EncodedRun:
-    return synthesizer.encode_table(FrameTable(pl.DataFrame({"member": ["0", "1"] * 50})))
+    return synthesizer.encode_table(make_table(pl.DataFrame({"member": ["0", "1"] * 50})))
 
 
 @pytest.mark.parametrize(("method", "variant", "table"), FORMAL)

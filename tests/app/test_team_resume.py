@@ -11,10 +11,10 @@ import pytest
 from dpwgan.app import api
 from dpwgan.app.checkpoint import JOURNAL_FILE, Checkpoint
 from dpwgan.errors import ResourceError
-from dpwgan.privacy.journal import ToldJournal
+from dpwgan.privacy.journal import Journal
 from dpwgan.privacy.ledger import LOST
 from dpwgan.table.workers import Task, Team
-from tests.app.test_resume import add_up, charge_late
+from tests.app.test_resume import add_up, write_late
 from tests.end_to_end.bad_inputs import ROWS, write_good
 from tests.lives import Killed
 from tests.team_lives import MortalWorkers, TeamLives, live, read_claim
@@ -181,19 +181,10 @@ def test_only_the_chief_needs_the_folder_when_a_run_is_kept(tmp_path: Path) -> N
 # ------------------------------------------------------------------------------------------------------ broken twins
 
 
-def keep_late(keep: Callable[..., None]) -> Callable[..., None]:
-    def keep_and_write(self: Checkpoint, name: str, arrays: Mapping[str, Any]) -> None:
-        self._write_journal()
-        keep(self, name, arrays)
-
-    return keep_and_write
-
-
 def test_check_fails_when_the_chief_asks_before_its_charge_is_on_the_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Checkpoint, "charge", charge_late)
-    monkeypatch.setattr(Checkpoint, "keep", keep_late(Checkpoint.keep))
+    write_late(monkeypatch)
     lives = live(prepare(tmp_path / "run"), [], **QUERIES)
     assert lives.ends == [None, None]
     assert {"one-ways of worker 0", "one-ways of worker 1"} <= set(lives.too_early)
@@ -223,7 +214,7 @@ def test_check_fails_when_a_worker_charges_after_it_has_read(tmp_path: Path, mon
 def test_all_refuse_when_a_worker_forgets_what_earlier_lives_charged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ToldJournal, "charged", {})
+    monkeypatch.setattr(Journal, "charged", {})
     folder = prepare(tmp_path / "run")
     lives = live(folder, [(1, 17)], **QUERIES)
     sentence = "the workers do not agree on the plan of what is released: give all of them the same"

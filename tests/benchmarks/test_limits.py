@@ -8,7 +8,7 @@ from dpwgan.critic import critic as networks
 from dpwgan.critic import loop
 from dpwgan.critic.reference_step import densify
 from dpwgan.marginals.anchor import AnchorSettings, FittedAnchor, fit_anchor, plan_anchor
-from dpwgan.privacy.events import exponential_selection
+from dpwgan.privacy.events import ExponentialSelection
 from dpwgan.privacy.randomness import make_streams
 from tests.counts import count_marginal
 from tests.critic.tables import make_encoded
@@ -57,7 +57,7 @@ def test_answers_are_exact_when_noise_is_off_and_not_when_it_is_on_again():
 
 def test_the_best_is_selected_when_there_is_no_selection_error():
     with limits.without_selection_error():
-        ledger = open_ledger([make_release("line", exponential_selection(epsilon=1e-9))])
+        ledger = open_ledger([make_release("line", ExponentialSelection(epsilon=1e-9))])
         assert ledger.select("line", lambda: [1.0, 5.0, 2.0]) == 1
 
 

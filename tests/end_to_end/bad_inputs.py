@@ -149,6 +149,10 @@ def instead(*flags: str) -> tuple[str, ...]:
     return args(flags=flags)
 
 
+def by(method: str, *more: str) -> tuple[str, ...]:
+    return instead("--method", method, *more)
+
+
 def flags(*more: str) -> tuple[str, ...]:
     return (*args(), *more)
 
@@ -160,6 +164,10 @@ def workers(index: int = 0, **more: list[str]) -> dict[str, str]:
 
 def refuse(kind: str, exit_code: int, **more: Any) -> Case:
     return Case(kind=kind, exit_code=exit_code, **more)
+
+
+def share(kind: str, arguments: tuple[str, ...] = args(), joined: str = "and", **more: Any) -> Case:
+    return refuse(f"several workers {joined} {kind}", 2, arguments=arguments, environment=workers(), **more)
 
 
 def accept(kind: str, **more: Any) -> Case:
@@ -182,27 +190,13 @@ CASES: tuple[Case, ...] = (
     refuse("a column count as fifth argument, as a challenge harness passes it", 2, arguments=budget("1.0", "98")),
     refuse("delta 0", 2, arguments=budget("1.0", "0")),
     refuse("delta nan", 2, arguments=budget("1.0", "nan")),
-    refuse(
-        "an .npz output for a table that is none of images",
-        2,
-        arguments=args("data.csv", "out.npz", "specs.json", "1.0"),
-    ),
+    refuse("an .npz output for a table that is none of images", 2, arguments=args("data.csv", "out.npz")),
     refuse("--rows 0", 2, arguments=flags("--rows", "0")),
     refuse("a method that does not exist", 2, arguments=flags("--method", "magic")),
     refuse("a preset that does not exist", 2, arguments=flags("--preset", "best")),
-    refuse(
-        "a preset under another method than its own",
-        2,
-        arguments=instead("--method", "query-gan", "--preset", "uclanesl-2019"),
-    ),
-    refuse(
-        "a setting that the method does not have", 2, arguments=instead("--method", "query-gan", "--batch-size", "8")
-    ),
-    refuse(
-        "a method that has no guarantee, and not said that this is known",
-        2,
-        arguments=instead("--method", "loss-noise-gan"),
-    ),
+    refuse("a preset under another method than its own", 2, arguments=by("query-gan", "--preset", "uclanesl-2019")),
+    refuse("a setting that the method does not have", 2, arguments=by("query-gan", "--batch-size", "8")),
+    refuse("a method that has no guarantee, and not said that this is known", 2, arguments=by("loss-noise-gan")),
     refuse("--no-guarantee for a method that has one", 2, arguments=flags("--no-guarantee")),
     refuse(
         "hidden layers for a discriminator of images",
@@ -211,7 +205,7 @@ CASES: tuple[Case, ...] = (
             specs_text(json.dumps({"layout": layout("digit"), "digit": {"type": "enum", "count": 2}})),
             data("digit,p0,p1,p2,p3\n" + "1,0,9,200,255\n" * 60),
         ),
-        arguments=instead("--method", "dp-gan", "--hidden-critic", "8"),
+        arguments=by("dp-gan", "--hidden-critic", "8"),
     ),
     refuse("--codes without an anchor", 2, arguments=flags("--anchor", "none", "--codes", "8")),
     refuse("an --anchor that does not exist", 2, arguments=flags("--anchor", "heavy")),
@@ -228,43 +222,29 @@ CASES: tuple[Case, ...] = (
     refuse(
         "--checkpoint for a method without a guarantee",
         2,
-        arguments=instead("--method", "loss-noise-gan", "--no-guarantee", "--checkpoint", "kept"),
+        arguments=by("loss-noise-gan", "--no-guarantee", "--checkpoint", "kept"),
     ),
     refuse("output = input", 2, arguments=args("data.csv", "data.csv")),
     refuse("output is a hard link to the input", 2, prepare=linked),
     refuse("--claim names the specs file", 2, arguments=flags("--claim", "specs.json")),
     refuse("output and claim both on stdout", 2, arguments=(*args("data.csv", "-"), "--claim", "-")),
-    refuse(
-        "a misspelt key in the config file",
-        2,
-        prepare=lambda folder: (folder / "c.toml").write_text("batchsize = 3") and None,
-        arguments=flags("--config", "c.toml"),
-    ),
-    refuse(
-        "a config file that is not TOML",
-        2,
-        prepare=lambda folder: (folder / "c.toml").write_text("{") and None,
-        arguments=flags("--config", "c.toml"),
+    *(
+        refuse(kind, 2, prepare=file("c.toml", content), arguments=flags("--config", "c.toml"))
+        for kind, content in (
+            ("a misspelt key in the config file", b"batchsize = 3"),
+            ("a config file that is not TOML", b"{"),
+        )
     ),
     refuse("a misspelt DPWGAN_ variable", 2, environment={"DPWGAN_ROW": "3"}),
     refuse("a TF_CONFIG that is not JSON", 2, environment={"TF_CONFIG": "{"}),
     refuse("a TF_CONFIG with parameter servers", 2, environment=workers(ps=["c:3"])),
     refuse("a TF_CONFIG whose task is none of its workers", 2, environment=workers(index=2)),
-    refuse(
-        "several workers for a method that needs all rows on one machine",
-        2,
-        arguments=instead("--method", "ron-gauss"),
-        environment=workers(),
-    ),
-    refuse(
-        "several workers for the reference engine", 2, arguments=flags("--engine", "reference"), environment=workers()
-    ),
-    refuse("several workers and standard input", 2, arguments=args("-"), environment=workers()),
-    refuse(
-        "several workers and cells that are to be listed from the data",
-        2,
+    share("a method that needs all rows on one machine", by("ron-gauss"), joined="for"),
+    share("the reference engine", flags("--engine", "reference"), joined="for"),
+    share("standard input", args("-")),
+    share(
+        "cells that are to be listed from the data",
         prepare=specs(colour={"type": "enum", "values_from": "data", "domain_privacy": "waived"}),
-        environment=workers(),
     ),
     refuse("--from-model with a table", 2, arguments=(*args(), "--from-model", "model")),
     # inputs that are not there
@@ -319,17 +299,12 @@ CASES: tuple[Case, ...] = (
     ),
     refuse("a gzip archive cut short", 74, prepare=damaged_gzip),
     # the specs
-    refuse(
-        "an .npz table whose specs have no layout",
-        65,
-        prepare=file("data.npz", b"PK"),
-        arguments=args("data.npz", "out.csv", "specs.json", "1.0"),
-    ),
+    refuse("an .npz table whose specs have no layout", 65, prepare=file("data.npz", b"PK"), arguments=args("data.npz")),
     refuse(
         "a .parquet table that is none",
         65,
         prepare=file("data.parquet", f"PAR1{SECRET}PAR1".encode()),
-        arguments=args("data.parquet", "out.csv", "specs.json", "1.0"),
+        arguments=args("data.parquet"),
     ),
     refuse("specs that are not JSON", 78, prepare=specs_text("{")),
     refuse("specs that are a list", 78, prepare=specs_text("[]")),

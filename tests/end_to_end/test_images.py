@@ -24,12 +24,24 @@ DP_GAN = ("--method", "dp-gan", *STEPS)
 RON_DP_GAN = ("--method", "ron-dp-gan", *STEPS)
 
 
+def write_images(folder: Path, records: int, height: int, width: int) -> None:
+    (folder / "specs.json").write_text(json.dumps(make_specs(height, width)))
+    images, labels = draw_images(records, height, width)
+    np.savez(folder / "data.npz", images=images, labels=labels)
+
+
+def check_images(path: Path, *shape: int) -> None:
+    with np.load(path) as written:
+        assert written["images"].shape == shape
+        assert written["images"].dtype == np.uint8
+        assert written["labels"].shape == shape[:1]
+        assert set(written["labels"].tolist()) <= {0, 1, 2}
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A folder with 60 images of 6 x 6 as .npz, CSV and Parquet, and their specs."""
-    (tmp_path / "specs.json").write_text(json.dumps(make_specs(6, 6, 1)))
-    images, labels = draw_images(60, 6, 6)
-    np.savez(tmp_path / "data.npz", images=images, labels=labels)
+    write_images(tmp_path, 60, 6, 6)
     schema = read_specs(tmp_path / "specs.json")
     table = open_table(tmp_path / "data.npz", schema)
     for name in ("data.csv", "data.parquet"):
@@ -37,26 +49,18 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def check_images(path: Path, *, rows: int) -> None:
-    with np.load(path) as written:
-        assert written["images"].shape == (rows, 6, 6)
-        assert written["images"].dtype == np.uint8
-        assert written["labels"].shape == (rows,)
-        assert set(written["labels"].tolist()) <= {0, 1, 2}
-
-
 @pytest.mark.parametrize(
     "method", [RON_GAUSS, INDEPENDENT, DP_GAN, RON_DP_GAN], ids=["ron-gauss", "independent", "dp-gan", "ron-dp-gan"]
 )
 def test_run_writes_legal_images_and_a_claim_when_the_table_is_npz(folder, method):
     assert call(folder, "data.npz", "out.npz", "specs.json", "2.0", "--save-model", "model", *method) == 0
-    check_images(folder / "out.npz", rows=60)
+    check_images(folder / "out.npz", 60, 6, 6)
     document = read_claim(folder / "out.npz.privacy.json").document
     assert document["guarantee"]["epsilon"] <= 2.0
     assert document["public"]["records"] == 60
     (folder / "data.npz").unlink()
     assert call(folder, "--from-model", "model", "more.npz", "--rows", "90") == 0
-    check_images(folder / "more.npz", rows=90)
+    check_images(folder / "more.npz", 90, 6, 6)
     with inside(folder):
         assert images_cli.main(["sheet", "more.npz", "more.png", "specs.json", "--rows", "90"]) == 0
     assert read_png((folder / "more.png").read_bytes()).shape[2] == 1

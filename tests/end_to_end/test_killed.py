@@ -1,18 +1,17 @@
 """Real processes and a real SIGKILL: the run goes on, and its claim is that of a run that was left alone."""
 
 import csv
-import json
 import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from dpwgan.privacy.ledger import LOST
 from tests.end_to_end.bad_inputs import ROWS, SPECS, write_good
+from tests.team_lives import read_claim
 
 ROOT = Path(__file__).resolve().parents[2]
 QUERIES = ("--method", "query-gan", "--rounds", "3", "--codes", "20", "--fit-steps", "8")
@@ -53,16 +52,6 @@ def run(folder: Path, *arguments: str, before: tuple[str, ...] = (str(ROOT / "ru
     ).returncode
 
 
-def read_claim(folder: Path) -> dict[str, Any]:
-    claim: dict[str, Any] = json.loads((folder / "out.csv.privacy.json").read_text())
-    return claim
-
-
-def add_up_lost(claim: dict[str, Any]) -> dict[str, int]:
-    lost = {line["label"]: line.get("details", {}).get(LOST, 0) for line in claim["ledger"]}
-    return {label: count for label, count in lost.items() if count}
-
-
 @pytest.mark.parametrize(
     ("arguments", "name", "after", "lost"),
     [
@@ -84,7 +73,8 @@ def test_run_goes_on_when_it_was_killed(tmp_path, arguments, name, after, lost):
     assert run(tmp_path, *arguments, "--resume") == 0
     claim = read_claim(tmp_path)
     assert claim["guarantee"]["epsilon"] <= 1.0
-    assert add_up_lost(claim) == lost
+    found = {line["label"]: line.get("details", {}).get(LOST, 0) for line in claim["ledger"]}
+    assert {label: count for label, count in found.items() if count} == lost
     assert all(line["charged"] == line["reserved"] for line in claim["ledger"])
     with (tmp_path / "out.csv").open() as file:
         rows = list(csv.DictReader(file))

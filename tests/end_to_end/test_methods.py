@@ -117,22 +117,3 @@ def test_ledger_adds_up_to_the_claim_when_another_library_does_the_sum(name: str
 def read_options(config: Any) -> dict[str, Any]:
     synthesis = config.synthesis
     return {"method": synthesis.method, "accountant": synthesis.accountant, "settings": synthesis.settings}
-
-
-@pytest.mark.parametrize("method", ["dp-gan", "ron-dp-gan"])
-def test_published_gan_runs_only_without_a_guarantee_when_the_generator_has_the_noise(
-    method: str, tmp_path: Path
-) -> None:
-    write_good(tmp_path)
-    chosen = ("--method", method, "--private-part", "generator", "--steps", "2", "--hidden-generator", "8")
-    arguments = ("data.csv", "out.csv", "specs.json", "2.0", *chosen)
-    assert call(tmp_path, *arguments) == 2
-    assert not (tmp_path / "out.csv").exists()
-    assert call(tmp_path, *arguments, "--no-guarantee") == 0
-    check_rows(read_table(tmp_path / "out.csv"), count=60)
-    document = read_claim(tmp_path / "out.csv.privacy.json").document
-    assert document["guarantee"] is None
-    assert document["published"]["epsilon"] == 2.0
-    # Two steps on sixty rows: what can be proved is hundreds of times what was published.
-    assert document["published"]["provable_epsilon"] > 100 * document["published"]["epsilon"]
-    assert call(tmp_path, "data.csv", "more.csv", "specs.json", "2.0", "--method", method, "--no-guarantee") == 2

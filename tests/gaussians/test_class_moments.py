@@ -26,7 +26,7 @@ from dpwgan.gaussians.class_moments import (
     write_products,
 )
 from dpwgan.marginals.one_ways import plan_one_ways
-from dpwgan.privacy.events import Gaussian, Wishart, gaussian, laplace, wishart
+from dpwgan.privacy.events import Gaussian, Laplace, Wishart
 from dpwgan.table.encoded import EncodedTable
 from tests.ledgers import make_release, make_source
 from tests.marginals.tables import COLUMNS, make_encoded
@@ -84,8 +84,8 @@ def test_covariance_moves_by_no_more_than_stated_when_neighbours_are_the_worst(n
         if case == "other class":
             assert found > 1.3
     # What is reserved is that of a record of norm 1, in units of the grid or of the record.
-    assert products_sensitivity(wishart(epsilon=1.0)) == RADIUS**2
-    assert 1.0 < products_sensitivity(gaussian(noise_multiplier=1.0)) < 1.0 + 1e-6
+    assert products_sensitivity(Wishart(epsilon=1.0)) == RADIUS**2
+    assert 1.0 < products_sensitivity(Gaussian(noise_multiplier=1.0)) < 1.0 + 1e-6
 
 
 @pytest.mark.parametrize("p", [5, 8, 16])
@@ -117,8 +117,8 @@ def test_counts_move_by_what_is_stated_when_a_record_is_zeroed_or_replaced(label
         zeroed = count(less, labels[kept]) - before
         assert np.abs(zeroed).sum() == histograms
         assert np.square(zeroed).sum() == histograms
-        assert counts_sensitivity(laplace(epsilon=1.0), histograms=histograms) == histograms
-        assert counts_sensitivity(gaussian(noise_multiplier=1.0), histograms=histograms) == math.sqrt(histograms)
+        assert counts_sensitivity(Laplace(epsilon=1.0), histograms=histograms) == histograms
+        assert counts_sensitivity(Gaussian(noise_multiplier=1.0), histograms=histograms) == math.sqrt(histograms)
         other = make_encoded(1, seed=100 + row, columns=NARROW)
         codes, numbers = encoded.codes.copy(), encoded.numbers.copy()
         codes[row], numbers[row] = other.codes[0], other.numbers[0]
@@ -181,7 +181,7 @@ def release_products(sums: list[np.ndarray], noise: MatrixNoise, *, seed: int | 
 def test_noise_of_covariances_has_the_stated_stddev_when_it_is_gaussian():
     """Chi-square on the sum of squares; the twin whose noise is 10% low fails. Of Wishart noise: test_wishart.py."""
     sizes = (40, 40, 30)
-    released = release_products([np.zeros((size, size), np.int64) for size in sizes], gaussian(noise_multiplier=3.0))
+    released = release_products([np.zeros((size, size), np.int64) for size in sizes], Gaussian(noise_multiplier=3.0))
     beside = np.concatenate([matrix[np.triu_indices(len(matrix), 1)] for matrix in released])
     for matrix, size in zip(released, sizes, strict=True):
         assert matrix.shape == (size, size)
@@ -192,7 +192,7 @@ def test_noise_of_covariances_has_the_stated_stddev_when_it_is_gaussian():
     assert total * 0.81 < low * 1.05
 
 
-@pytest.mark.parametrize("noise", [wishart(epsilon=1e9), gaussian(noise_multiplier=1e-9)])
+@pytest.mark.parametrize("noise", [Wishart(epsilon=1e9), Gaussian(noise_multiplier=1e-9)])
 def test_covariances_are_the_sums_when_noise_is_next_to_nothing(noise):
     points = np.random.default_rng(11).integers(-100, 100, (20, 3))
     sums = [points[:12].T @ points[:12] * RADIUS, points[12:, :2].T @ points[12:, :2] * RADIUS]
@@ -207,7 +207,7 @@ def test_classes_are_measured_apart_when_there_are_labels():
     encoded = make_encoded(200, seed=6, columns=NARROW)
     plan = plan_one_ways(encoded.spans)
     labels = np.random.default_rng(7).integers(0, 3, 200)
-    for noise in (laplace(epsilon=1e6), gaussian(noise_multiplier=1e-9)):
+    for noise in (Laplace(epsilon=1e6), Gaussian(noise_multiplier=1e-9)):
         tables = [encoded.take(labels == index) for index in range(3)]
         counts = count_classes(tables, plan, sized=True)
         sensitivity = counts_sensitivity(noise, histograms=plan.histograms + 1)
@@ -221,4 +221,4 @@ def test_classes_are_measured_apart_when_there_are_labels():
 
 def test_release_is_refused_when_epsilon_is_too_small_for_the_grid():
     with pytest.raises(PrivacyError, match="too small"):
-        release_products([np.zeros((2, 2), np.int64)], wishart(epsilon=1e-12))
+        release_products([np.zeros((2, 2), np.int64)], Wishart(epsilon=1e-12))

@@ -9,16 +9,16 @@ import pytest
 from dpwgan.privacy.accountants.amortized import AMORTIZED
 from dpwgan.privacy.accountants.moments import MOMENTS, sampled_gaussian_divergences
 from dpwgan.privacy.accountants.pld import PLD
-from dpwgan.privacy.budget import Budget, NeighboringRelation
-from dpwgan.privacy.calibrate import noise_multiplier_for
-from dpwgan.privacy.events import poisson_gaussian
+from dpwgan.privacy.budget import NeighboringRelation
+from dpwgan.privacy.events import PoissonGaussian
+from tests.plans import make_terms
 from tests.privacy.reference_events import to_dp_event
 
 ZERO_OUT = NeighboringRelation.ZERO_OUT
 
 
 def _epsilon(accountant, q, noise, steps, delta):
-    event = poisson_gaussian(sampling_probability=q, noise_multiplier=noise)
+    event = PoissonGaussian(sampling_probability=q, noise_multiplier=noise)
     return accountant.get_epsilon([(event, steps)], delta=delta, neighboring_relation=ZERO_OUT)
 
 
@@ -26,7 +26,7 @@ def test_moments_of_2016_give_1_26_when_q_is_a_hundredth_and_steps_are_10000():
     # Abadi et al. 2016, arXiv:1607.00133, section 3.2: epsilon 1.26 at delta 1e-5 for q = 0.01, sigma = 4, 10,000
     # steps. Theirs are whole orders up to 33 and the plain conversion, which gives 1.2586 when computed again.
     orders = range(2, 34)
-    event = poisson_gaussian(sampling_probability=0.01, noise_multiplier=4.0)
+    event = PoissonGaussian(sampling_probability=0.01, noise_multiplier=4.0)
     divergences = sampled_gaussian_divergences(event, orders=orders)
     epsilon = np.min(10_000 * divergences + math.log(1e5) / (np.array(orders) - 1))
     assert round(float(epsilon), 4) == 1.2586
@@ -64,7 +64,7 @@ def test_moments_epsilon_is_the_published_one_when_computed_again(q, noise, step
 def test_pld_epsilon_is_at_or_just_below_the_published_one_when_the_grid_is_finer(
     q, noise, steps, delta, interval, published, digits
 ):
-    event = to_dp_event(poisson_gaussian(sampling_probability=q, noise_multiplier=noise))
+    event = to_dp_event(PoissonGaussian(sampling_probability=q, noise_multiplier=noise))
     reference = dp_accounting.pld.PLDAccountant(value_discretization_interval=interval).compose(event, steps)
     assert round(reference.get_epsilon(delta), digits) == published
     # Ours has settled to 0.2%; where the published grid was as fine, it may be above by that much.
@@ -94,13 +94,8 @@ def test_noise_multiplier_is_the_tabulated_one_when_delta_is_one_over_n_squared(
 ):
     # Computed independently for this project from the formulas in docs/privacy.md, "Accountants".
     for accountant, tabulated in ((MOMENTS, by_moments), (AMORTIZED, by_amortized)):
-        noise = noise_multiplier_for(
-            accountant=accountant,
-            budget=Budget(epsilon=epsilon, delta=records**-2),
-            sampling_probability=batch / records,
-            steps=steps,
-            neighboring_relation=ZERO_OUT,
-        )
+        terms = make_terms(epsilon=epsilon, delta=records**-2)
+        noise = terms.find_noise_multiplier(accountant, sampling_probability=batch / records, steps=steps)
         last_digit = 10.0 ** (math.floor(math.log10(tabulated)) - (2 if tabulated < 100 else 3))
         if accountant is MOMENTS:
             assert abs(noise - tabulated) <= 0.51 * last_digit * (10 if tabulated < 1 or epsilon == 8 else 1)

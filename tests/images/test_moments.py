@@ -24,7 +24,7 @@ from dpwgan.images.moments import (
     sum_points,
     weigh_sizes,
 )
-from dpwgan.privacy.events import Gaussian, Laplace, gaussian, laplace
+from dpwgan.privacy.events import Gaussian, Laplace
 from dpwgan.table.encoded import EncodedTable
 from tests.images.test_grid import make_grid
 from tests.ledgers import make_release, make_source
@@ -85,7 +85,7 @@ def test_means_move_by_no_more_than_stated_when_neighbours_are_the_worst(noise, 
         # In whole numbers of the grid it is the same, rounded down.
         assert root * RADIUS - 1 < root_sensitivity(p) <= root * RADIUS
         weight = (root if noise is Laplace else 1.0) if first else 0.0
-        event = laplace(epsilon=1.0) if noise is Laplace else gaussian(noise_multiplier=1.0)
+        event = Laplace(epsilon=1.0) if noise is Laplace else Gaussian(noise_multiplier=1.0)
         assert weigh_sizes(p, event) / RADIUS == pytest.approx(root if noise is Laplace else 1.0, abs=1e-4)
         unit = weight + root if noise is Laplace else math.hypot(1.0, weight)
         found = search(p, noise=noise, case=case, weight=weight, rng=rng)
@@ -152,7 +152,7 @@ def test_point_of_a_row_is_the_same_to_the_last_bit_when_other_rows_differ():
     assert np.isfinite(projection.project(bad)).all()
 
 
-@pytest.mark.parametrize("noise", [laplace(epsilon=0.5), gaussian(noise_multiplier=3.0)])
+@pytest.mark.parametrize("noise", [Laplace(epsilon=0.5), Gaussian(noise_multiplier=3.0)])
 def test_noise_has_the_stated_law_when_means_are_released(noise):
     """Chi-square of the squares, two-sided; the twin whose noise is 10% low fails."""
     projection = make_projection(12)

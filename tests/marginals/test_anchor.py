@@ -63,7 +63,7 @@ def test_releases_take_their_share_of_rho_when_added_up(kind, columns, share):
     part = replace(plan.design, scale=plan.design.scale / math.sqrt(share))
     rho = total_rho([release.charge for release in part.releases], relation=ZERO_OUT)
     assert rho == pytest.approx(1 / (2 * part.scale**2), rel=1e-9)
-    assert rho == pytest.approx(share / (2 * plan.choice.noise_scale**2), rel=1e-9)
+    assert rho == pytest.approx(share / (2 * plan.choice.noise**2), rel=1e-9)
 
 
 def test_lines_are_those_of_the_kind_when_reserved():
@@ -126,14 +126,14 @@ def test_no_row_is_read_when_the_ledger_refuses(kind, monkeypatch):
     # A ledger in which one act of each line is missing stops the fit there.
     choice = plan.choice
     for missing in [release.label for release in plan.releases]:
-        ledger = open_ledger([], budget=choice.budget, accountant=choice.accountant)
+        ledger = open_ledger([], budget=choice.terms.budget, accountant=choice.accountant)
         for release in plan.releases:
             kept = release.times - (release.label == missing)
             if kept:
                 ledger.reserve(replace(release, times=kept))
         with pytest.raises(PrivacyError, match=missing):
             fit(encoded, plan, ledger=ledger)
-    ledger = open_ledger([], budget=choice.budget, accountant=choice.accountant)
+    ledger = open_ledger([], budget=choice.terms.budget, accountant=choice.accountant)
     monkeypatch.setattr(one_ways, "count_one_ways", lambda *_: pytest.fail("rows were read"))
     with pytest.raises(PrivacyError, match=ONE_WAYS_LABEL):
         fit(encoded, plan, ledger=ledger)

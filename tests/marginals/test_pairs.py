@@ -14,7 +14,7 @@ from dpwgan.errors import PrivacyError
 from dpwgan.marginals.groups import GroupLayout
 from dpwgan.marginals.measurements import MeasuredMarginals
 from dpwgan.marginals.pairs import measure_moments, plan_moments, weigh_pairs
-from dpwgan.privacy.events import gaussian
+from dpwgan.privacy.events import Gaussian
 from tests.counts import count_marginal
 from tests.ledgers import Watcher, open_ledger
 from tests.marginals.groups import make_groups, replace_row
@@ -40,7 +40,7 @@ def find_values(groups: npt.NDArray[np.int32]) -> npt.NDArray[np.float64]:
     _, watcher = measure(groups, LAYOUT, noise_multiplier=7.0)
     (release,) = watcher.releases
     assert release.sensitivity == 1.0
-    assert release.event == gaussian(noise_multiplier=7.0, replace_one_factor=math.sqrt(2))
+    assert release.event == Gaussian(noise_multiplier=7.0, replace_one_factor=math.sqrt(2))
     return np.concatenate([values.ravel() for values in watcher.exact])
 
 

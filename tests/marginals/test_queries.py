@@ -28,7 +28,7 @@ from dpwgan.marginals.queries import (
     expect_gains,
     plan_queries,
 )
-from dpwgan.privacy.events import discrete_gaussian, exponential_selection
+from dpwgan.privacy.events import ExponentialSelection, discrete_gaussian
 from dpwgan.privacy.noise_source import NoiseSource
 from dpwgan.privacy.randomness import make_streams
 from dpwgan.privacy.release import Release
@@ -336,7 +336,7 @@ def test_tree_joins_everything_without_a_circle_when_asked_for(sizes):
     assert watch.order == [SELECTION_LABEL, ANSWER_LABEL] * edges
     for selection in watch.releases[::2]:
         assert selection.sensitivity == SELECTION_SENSITIVITY
-        assert selection.event == exponential_selection(epsilon=0.7, replace_one_factor=2.0)
+        assert selection.event == ExponentialSelection(epsilon=0.7, replace_one_factor=2.0)
     # After an edge, pairs inside a part are no candidates any more.
     assert [len(scores) for scores in watch.scores] == sorted((len(scores) for scores in watch.scores), reverse=True)
 

@@ -72,7 +72,7 @@ def test_budget_is_met_by_one_accountant_when_planned_by_any_rule(anchor, relati
     # What was calibrated is what is charged.
     assert list(plan.choice.charges()) == get_charges(plan)
     # Of rho the critic has its share and the anchor the rest, at the noise that was found for both.
-    scale = plan.choice.noise_scale
+    scale = plan.choice.noise
     share = plan.design.settings.critic_share
     whole = 1 / (2 * scale**2)
     measured = total_rho(get_charges(plan)[:-1], relation=NeighboringRelation.ZERO_OUT)

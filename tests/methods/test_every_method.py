@@ -14,7 +14,7 @@ from dpwgan.app.saved_model import load_synthesizer
 from dpwgan.errors import InputError, PrivacyError, UsageError
 from dpwgan.methods.registry import METHODS, get_method
 from dpwgan.privacy.budget import NeighboringRelation
-from dpwgan.privacy.events import PoissonGaussian, Unprotected, gaussian
+from dpwgan.privacy.events import Gaussian, PoissonGaussian, Unprotected
 from dpwgan.settings import declared
 from dpwgan.table.encoded import EncodedTable, TableShape
 from tests.ledgers import Watcher, open_for_plan
@@ -166,7 +166,7 @@ def test_claim_is_no_more_than_was_asked_for_when_a_method_is_planned(method, re
             assert guarantee.neighboring_relation is relation
             if variant == "ron-gauss, laplace" or epsilon != 1.0:
                 continue  # pure: what is paid beside it is in its own tests
-            others = [(gaussian(noise_multiplier=30.0 / epsilon), 1)]
+            others = [(Gaussian(noise_multiplier=30.0 / epsilon), 1)]
             beside = make_variant(variant, shape, epsilon=epsilon, relation=relation, rule=rule, others=others)
             charges = [*others, *(release.charge for release in beside.releases)]
             total = beside.choice.accountant.get_epsilon(charges, delta=1e-5, neighboring_relation=relation)
@@ -183,10 +183,10 @@ def test_claim_is_no_more_than_was_asked_for_when_a_method_is_planned(method, re
 )
 def test_releases_are_those_that_the_noise_was_calibrated_for(variant, records, epsilon, relation, spent):
     shape = replace(TABLES["every kind"][1], records=records)
-    others = [] if variant == "ron-gauss, laplace" else [(gaussian(noise_multiplier=z / epsilon), 1) for z in spent]
+    others = [] if variant == "ron-gauss, laplace" else [(Gaussian(noise_multiplier=z / epsilon), 1) for z in spent]
     plan = make_variant(variant, shape, epsilon=epsilon, relation=relation, others=others)
     assert plan.choice.chosen_charges == tuple(release.charge for release in plan.releases)
-    assert plan.choice.other_charges == tuple(others)
+    assert plan.choice.terms.other_charges == tuple(others)
     assert plan.choice.epsilon() <= epsilon
 
 

@@ -12,7 +12,7 @@ from dpwgan.methods.ron_gauss import (
     choose_dimension,
 )
 from dpwgan.privacy.budget import NeighboringRelation
-from dpwgan.privacy.events import Laplace, Wishart, stable_selection
+from dpwgan.privacy.events import Laplace, StableSelection, Wishart
 from tests.ledgers import make_release
 from tests.methods.images import make_images
 from tests.methods.privacy_totals import gaussian_delta, total_rho
@@ -74,14 +74,14 @@ def test_noise_is_that_of_gaussians_when_asked_for(relation, kind, epsilon):
 
 
 def test_lists_of_cells_come_off_the_budget_when_they_are_paid_for():
-    others = ((stable_selection(epsilon=0.25, delta=1e-7), 2),)
+    others = ((StableSelection(epsilon=0.25, delta=1e-7), 2),)
     plan = make_plan("ron-gauss", make_table(300).shape, others=others)
     assert sum(release.event.epsilon for release in plan.releases) == pytest.approx(0.5, rel=1e-6)
     ledger = reserve(plan)
     ledger.reserve(make_release("cells", others[0][0], 2, mechanism="selection"))
     assert ledger.guarantee().delta == 1e-5
     with pytest.raises(PrivacyError, match="leave nothing"):
-        make_plan("ron-gauss", make_table(300).shape, others=[(stable_selection(epsilon=1.0, delta=1e-7), 1)])
+        make_plan("ron-gauss", make_table(300).shape, others=[(StableSelection(epsilon=1.0, delta=1e-7), 1)])
 
 
 @pytest.mark.parametrize(

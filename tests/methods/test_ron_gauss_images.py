@@ -14,7 +14,7 @@ from dpwgan.images.moments import shrink_centre, shrink_covariance, shrink_means
 from dpwgan.methods import ron_gauss
 from dpwgan.methods.ron_gauss import CENTRE_LABEL, IMAGE_COVARIANCE_LABEL, MEANS_LABEL
 from dpwgan.privacy.budget import NeighboringRelation
-from dpwgan.privacy.events import gaussian
+from dpwgan.privacy.events import Gaussian
 from tests.methods.images import encode_images, make_images
 from tests.methods.runs import Run, fit, make_plan, refuse_illegal, reserve
 from tests.table.images import get_layout, make_schema
@@ -128,11 +128,11 @@ def test_covariance_is_nearer_to_the_truth_when_noise_is_taken_off():
     rng = np.random.default_rng(2)
     truth = np.diag(np.concatenate(([300.0, 100.0], np.full(28, 3.0))))
     bands = np.arange(30) // 5
-    exact = gaussian(noise_multiplier=1e-9)
+    exact = Gaussian(noise_multiplier=1e-9)
     np.testing.assert_allclose(shrink_covariance(truth, bands, noise=exact), truth, atol=1e-3)
     noise = rng.standard_normal((30, 30)) * 5
     noise = np.triu(noise) + np.triu(noise, 1).T
-    found = shrink_covariance(truth + noise, bands, noise=gaussian(noise_multiplier=5.0 * math.sqrt(2)))
+    found = shrink_covariance(truth + noise, bands, noise=Gaussian(noise_multiplier=5.0 * math.sqrt(2)))
     assert np.linalg.eigvalsh(found).min() > -1e-9
     plain = project_on_semidefinite(truth + noise)
     assert np.linalg.norm(found - truth) < 0.8 * np.linalg.norm(plain @ plain.T - truth)

@@ -18,6 +18,7 @@ def test_budget_refuses_delta_when_not_between_zero_and_one(delta):
         Budget(epsilon=1.0, delta=delta)
 
 
-def test_budget_says_that_delta_is_no_count_when_it_is_one_or_more():
-    with pytest.raises(UsageError, match="count of columns"):
-        Budget(epsilon=1.0, delta=98)
+@pytest.mark.parametrize("delta", [1, 15, 98, 1e300])
+def test_budget_names_the_harness_when_delta_looks_like_a_column_count(delta):
+    with pytest.raises(UsageError, match=r"fifth argument is delta.*number of columns"):
+        Budget(epsilon=1.0, delta=delta)

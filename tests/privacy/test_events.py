@@ -5,49 +5,79 @@ import dp_accounting
 import pytest
 
 from dpwgan.errors import PrivacyError
-from dpwgan.privacy.events import discrete_gaussian, exponential_selection, gaussian, poisson_gaussian, stable_selection
+from dpwgan.privacy.events import (
+    ExponentialSelection,
+    Gaussian,
+    Laplace,
+    PoissonGaussian,
+    StableSelection,
+    Wishart,
+    discrete_gaussian,
+    read_event,
+)
 from tests.privacy.reference_events import to_dp_event
+
+
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [
+        (PoissonGaussian, "noise_multiplier"),
+        (Gaussian, "noise_multiplier"),
+        *((make, "epsilon") for make in (StableSelection, ExponentialSelection, Laplace, Wishart)),
+    ],
+)
+def test_event_is_refused_when_its_size_is_not_finite_and_above_zero(make, name):
+    more = {PoissonGaussian: {"sampling_probability": 0.1}, StableSelection: {"delta": 1e-9}}.get(make, {})
+    for size in (0.0, -1.0, math.nan, math.inf):
+        with pytest.raises(PrivacyError, match=f"{name} must be finite and above 0"):
+            make(**{name: size}, **more)
 
 
 @pytest.mark.parametrize(
     ("make", "settings"),
     [
+        *((PoissonGaussian, {"sampling_probability": q, "noise_multiplier": 1.0}) for q in (0.0, -0.1, 1.01, math.nan)),
+        *((StableSelection, {"epsilon": 1.0, "delta": delta}) for delta in (0.0, 1.0, math.nan)),
+        # A replaced record counts no less than one that is zeroed out, and no more than twice as much.
+        *((Gaussian, {"noise_multiplier": 1.0, "replace_one_factor": factor}) for factor in (0.5, 2.1)),
         *(
-            (poisson_gaussian, {"sampling_probability": q, "noise_multiplier": 1.0})
-            for q in (0.0, -0.1, 1.01, math.nan)
+            (make, {"epsilon": 1.0, "replace_one_factor": factor})
+            for make in (ExponentialSelection, Laplace, Wishart)
+            for factor in (0.9, 2.1, math.nan)
         ),
-        *((gaussian, {"noise_multiplier": noise}) for noise in (0.0, -1.0, math.nan, math.inf)),
-        *(
-            (poisson_gaussian, {"sampling_probability": 0.1, "noise_multiplier": noise})
-            for noise in (0.0, -1.0, math.nan, math.inf)
-        ),
-        # A replaced record counts no less than one that is zeroed out.
-        (gaussian, {"noise_multiplier": 1.0, "replace_one_factor": 0.5}),
-        (stable_selection, {"epsilon": 1.0, "delta": 0.0}),
-        (exponential_selection, {"epsilon": 0.0}),
-        (exponential_selection, {"epsilon": math.inf}),
-        (exponential_selection, {"epsilon": 1.0, "replace_one_factor": 2.5}),
     ],
 )
 def test_event_is_refused_when_a_number_is_out_of_range(make, settings):
-    with pytest.raises(PrivacyError):
+    with pytest.raises(PrivacyError, match=list(settings)[-1] if make is not PoissonGaussian else "sampling"):
         make(**settings)
 
 
-def test_every_event_is_json_when_described():
-    events = [
-        poisson_gaussian(sampling_probability=0.1, noise_multiplier=2),
-        gaussian(noise_multiplier=1),
-        discrete_gaussian(noise_multiplier=1, cells=4),
-        exponential_selection(epsilon=0.1),
-        stable_selection(epsilon=0.1, delta=1e-9),
-    ]
-    assert len({json.dumps(event.describe()) for event in events}) == 5
+EVENTS = [
+    Gaussian(noise_multiplier=3.7, replace_one_factor=1.5),
+    PoissonGaussian(sampling_probability=0.1, noise_multiplier=1.1),
+    discrete_gaussian(noise_multiplier=1.37, cells=7),
+    ExponentialSelection(epsilon=0.3),
+    StableSelection(epsilon=0.1, delta=1e-9),
+    Laplace(epsilon=0.7),
+    Wishart(epsilon=0.4, replace_one_factor=2.0),
+]
+
+
+def test_event_comes_back_when_it_is_read_from_its_description():
+    described = [json.dumps(event.describe()) for event in EVENTS]
+    assert len(set(described)) == len(EVENTS)
+    assert [read_event(json.loads(text)) for text in described] == EVENTS
+
+
+@pytest.mark.parametrize("description", [{}, {"event": "magic"}, {"event": "gaussian", "noise_multiplier": 1.0}])
+def test_event_is_refused_when_the_description_is_of_none(description):
+    with pytest.raises(PrivacyError, match="not the description of an event"):
+        read_event(description)
 
 
 def test_events_are_those_of_dp_accounting_when_translated():
-    sampled = to_dp_event(poisson_gaussian(sampling_probability=0.1, noise_multiplier=2))
+    sampled = to_dp_event(PoissonGaussian(sampling_probability=0.1, noise_multiplier=2))
     assert sampled == dp_accounting.PoissonSampledDpEvent(0.1, dp_accounting.GaussianDpEvent(2.0))
-    assert to_dp_event(gaussian(noise_multiplier=3)) == dp_accounting.GaussianDpEvent(3.0)
+    assert to_dp_event(Gaussian(noise_multiplier=3)) == dp_accounting.GaussianDpEvent(3.0)
     # The Gaussian of the same zCDP: 1/(2 s^2) = epsilon^2 / 8.
-    assert to_dp_event(exponential_selection(epsilon=0.5)) == dp_accounting.GaussianDpEvent(4.0)
+    assert to_dp_event(ExponentialSelection(epsilon=0.5)) == dp_accounting.GaussianDpEvent(4.0)

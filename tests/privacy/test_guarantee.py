@@ -28,6 +28,12 @@ def test_guarantee_gives_itself_for_replace_one_when_calibrated_for_it():
     assert guarantee.replace_one() == (1.0, 1e-9)
 
 
+@pytest.mark.parametrize("epsilon", [1e-6, 800.0])
+def test_replacement_costs_no_delta_when_there_is_none(epsilon):
+    guarantee = PrivacyGuarantee(**{**FIELDS, "epsilon": epsilon, "delta": 0.0})
+    assert guarantee.replace_one() == (pytest.approx(2 * epsilon), 0.0)
+
+
 def test_guarantee_says_nothing_for_replace_one_when_delta_passes_one():
     assert PrivacyGuarantee(**{**FIELDS, "epsilon": 1000.0}).replace_one()[1] == 1.0
 

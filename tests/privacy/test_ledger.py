@@ -1,3 +1,5 @@
+"""The ledger: what may be reserved and charged, what has been spent, and what it states."""
+
 import json
 
 import pytest
@@ -6,33 +8,29 @@ from dpwgan.errors import PrivacyError
 from dpwgan.privacy.accountants.amortized import AMORTIZED
 from dpwgan.privacy.accountants.moments import MOMENTS
 from dpwgan.privacy.accountants.pld import PLD
-from dpwgan.privacy.budget import Budget, NeighboringRelation
-from dpwgan.privacy.calibrate import noise_multiplier_for
-from dpwgan.privacy.events import gaussian, poisson_gaussian, stable_selection
-from dpwgan.privacy.ledger import Ledger
-from tests.ledgers import make_release
+from dpwgan.privacy.events import Gaussian, PoissonGaussian, StableSelection
+from tests.ledgers import make_release, open_ledger
+from tests.plans import make_terms
 
-ZERO_OUT = NeighboringRelation.ZERO_OUT
-BUDGET = Budget(epsilon=1.0, delta=1e-8)
+TERMS = make_terms(epsilon=1.0, delta=1e-8)
 STEPS = 40
+ACCOUNTANTS = pytest.mark.parametrize("accountant", [MOMENTS, AMORTIZED, PLD], ids=str)
 
 
-def _open(accountant=MOMENTS):
-    noise = noise_multiplier_for(
-        accountant=accountant,
-        budget=BUDGET,
-        sampling_probability=0.02,
-        steps=STEPS,
-        neighboring_relation=ZERO_OUT,
-    )
-    event = poisson_gaussian(sampling_probability=0.02, noise_multiplier=noise)
-    return Ledger(BUDGET, accountant=accountant, neighboring_relation=ZERO_OUT), event
+def make_steps(count=STEPS, *, accountant=MOMENTS, terms=TERMS, **details):
+    """Makes the release of steps with the least noise with which 40 of them fit the budget."""
+    noise = terms.find_noise_multiplier(accountant, sampling_probability=0.02, steps=STEPS)
+    event = PoissonGaussian(sampling_probability=0.02, noise_multiplier=noise)
+    return make_release("critic", event, count, mechanism="critic step", **details)
 
 
-@pytest.mark.parametrize("accountant", [MOMENTS, AMORTIZED, PLD], ids=str)
+def open_with(*releases, accountant=MOMENTS):
+    return open_ledger(releases, budget=TERMS.budget, accountant=accountant)
+
+
+@ACCOUNTANTS
 def test_ledger_refuses_step_t_plus_one_when_t_are_reserved(accountant):
-    ledger, event = _open(accountant)
-    ledger.reserve(make_release("critic", event, STEPS, mechanism="critic step"))
+    ledger = open_with(make_steps(accountant=accountant), accountant=accountant)
     for _ in range(STEPS):
         ledger.charge("critic")
     with pytest.raises(PrivacyError, match="40 of 40"):
@@ -41,53 +39,48 @@ def test_ledger_refuses_step_t_plus_one_when_t_are_reserved(accountant):
 
 
 def test_ledger_refuses_a_charge_whole_when_only_a_part_of_it_is_left():
-    ledger, event = _open()
-    ledger.reserve(make_release("critic", event, STEPS, mechanism="critic step"))
+    ledger = open_with(make_steps())
     ledger.charge("critic", 39)
     with pytest.raises(PrivacyError):
         ledger.charge("critic", 2)
     ledger.charge("critic")
 
 
-@pytest.mark.parametrize("accountant", [MOMENTS, AMORTIZED, PLD], ids=str)
+@ACCOUNTANTS
 def test_ledger_refuses_a_reservation_when_it_would_pass_the_budget(accountant):
-    ledger, event = _open(accountant)
+    ledger = open_with(accountant=accountant)
     with pytest.raises(PrivacyError, match="would bring the total"):
-        ledger.reserve(make_release("critic", event, STEPS + 2, mechanism="critic step"))
+        ledger.reserve(make_steps(STEPS + 2, accountant=accountant))
     assert ledger.itemise() == []
-    ledger.reserve(make_release("critic", event, STEPS, mechanism="critic step"))
-    with pytest.raises(PrivacyError):
-        ledger.reserve(make_release("counts", gaussian(noise_multiplier=5.0), 1, mechanism="counts"))
-    with pytest.raises(PrivacyError):
-        ledger.reserve(make_release("cells", stable_selection(epsilon=0.1, delta=1e-10), 1, mechanism="selection"))
+    ledger.reserve(make_steps(accountant=accountant))
+    for event in (Gaussian(noise_multiplier=5.0), StableSelection(epsilon=0.1, delta=1e-10)):
+        with pytest.raises(PrivacyError):
+            ledger.reserve(make_release("more", event))
     assert len(ledger.itemise()) == 1
     assert ledger.epsilon_reserved() <= 1.0
 
 
 def test_ledger_refuses_a_label_when_it_is_taken_or_unknown():
-    ledger, event = _open()
-    ledger.reserve(make_release("critic", event, 10, mechanism="critic step"))
+    ledger = open_with(make_steps(10))
     with pytest.raises(PrivacyError, match="already holds"):
-        ledger.reserve(make_release("critic", event, 10, mechanism="critic step"))
+        ledger.reserve(make_steps(10))
     with pytest.raises(PrivacyError, match="no reservation"):
         ledger.charge("generator")
 
 
 @pytest.mark.parametrize("count", [0, -1, 1.0, True])
 def test_ledger_refuses_a_count_when_it_is_no_whole_number_above_zero(count):
-    ledger, event = _open()
     with pytest.raises(PrivacyError):
-        ledger.reserve(make_release("critic", event, count, mechanism="critic step"))
-    ledger.reserve(make_release("critic", event, 10, mechanism="critic step"))
+        open_with(make_steps(count))
+    ledger = open_with(make_steps(10))
     with pytest.raises(PrivacyError):
         ledger.charge("critic", count)
 
 
-@pytest.mark.parametrize("accountant", [MOMENTS, AMORTIZED, PLD], ids=str)
+@ACCOUNTANTS
 def test_epsilon_spent_climbs_to_what_was_reserved_when_everything_is_charged(accountant):
-    ledger, event = _open(accountant)
-    assert ledger.epsilon_spent() == 0.0
-    ledger.reserve(make_release("critic", event, STEPS, mechanism="critic step"))
+    assert open_with(accountant=accountant).epsilon_spent() == 0.0
+    ledger = open_with(make_steps(accountant=accountant), accountant=accountant)
     seen = [ledger.epsilon_spent()]
     for _ in range(STEPS):
         ledger.charge("critic")
@@ -95,27 +88,25 @@ def test_epsilon_spent_climbs_to_what_was_reserved_when_everything_is_charged(ac
     assert seen[0] == 0.0
     assert seen == sorted(seen)
     assert seen[1] > 0.0
-    assert seen[-1] == ledger.epsilon_reserved() <= BUDGET.epsilon
+    assert seen[-1] == ledger.epsilon_reserved() <= 1.0
 
 
 def test_guarantee_states_the_reserved_total_when_a_run_ends_early():
-    ledger, event = _open()
-    ledger.reserve(make_release("critic", event, STEPS, mechanism="critic step"))
+    ledger = open_with(make_steps())
     ledger.charge("critic", 3)
     assert ledger.epsilon_spent() < ledger.guarantee().epsilon == ledger.epsilon_reserved()
     assert ledger.guarantee().accountant == "moments"
-    assert ledger.guarantee().delta == BUDGET.delta
+    assert ledger.guarantee().delta == 1e-8
 
 
 def test_guarantee_is_refused_when_nothing_was_reserved():
-    ledger, _ = _open()
-    with pytest.raises(PrivacyError):
-        ledger.guarantee()
+    with pytest.raises(PrivacyError, match="Nothing was reserved"):
+        open_with().guarantee()
 
 
 def test_ledger_lists_every_number_when_itemised():
-    ledger, event = _open()
-    ledger.reserve(make_release("critic", event, 7, mechanism="critic step", l2_clip_norm=0.5))
+    steps = make_steps(7, l2_clip_norm=0.5)
+    ledger = open_with(steps)
     ledger.charge("critic", 2)
     (item,) = json.loads(json.dumps(ledger.itemise()))
     assert item == {
@@ -123,7 +114,7 @@ def test_ledger_lists_every_number_when_itemised():
         "mechanism": "critic step",
         "event": "poisson_gaussian",
         "sampling_probability": 0.02,
-        "noise_multiplier": event.noise_multiplier,
+        "noise_multiplier": steps.event.noise_multiplier,
         "reserved": 7,
         "charged": 2,
         "accountant": "moments",
@@ -133,19 +124,9 @@ def test_ledger_lists_every_number_when_itemised():
 
 
 def test_ledger_adds_selections_when_they_come_before_training():
-    ledger, _ = _open()
-    selection = stable_selection(epsilon=0.25, delta=1e-9)
-    ledger.reserve(make_release("cells", selection, 2, mechanism="selection"))
+    selection = StableSelection(epsilon=0.25, delta=1e-9)
+    ledger = open_with(make_release("cells", selection, 2))
     assert ledger.epsilon_reserved() == pytest.approx(0.5)
-    noise = noise_multiplier_for(
-        accountant=MOMENTS,
-        budget=BUDGET,
-        sampling_probability=0.02,
-        steps=STEPS,
-        neighboring_relation=ZERO_OUT,
-        other_charges=[(selection, 2)],
-    )
-    event = poisson_gaussian(sampling_probability=0.02, noise_multiplier=noise)
-    ledger.reserve(make_release("critic", event, STEPS, mechanism="critic step"))
+    ledger.reserve(make_steps(terms=make_terms(epsilon=1.0, delta=1e-8, others=[(selection, 2)])))
     assert 0.99 < ledger.epsilon_reserved() <= 1.0
     assert any("basic composition" in text for text in ledger.guarantee().assumptions)

@@ -13,13 +13,12 @@ from dpwgan.privacy.accountants.accountant import merge_gaussians
 from dpwgan.privacy.accountants.amortized import AMORTIZED, gaussian_delta
 from dpwgan.privacy.accountants.moments import MOMENTS, ORDERS, bounded_range_divergences
 from dpwgan.privacy.accountants.pld import PLD, _Problem, _Selection, epsilon_on_grid
-from dpwgan.privacy.budget import Budget, NeighboringRelation
-from dpwgan.privacy.events import exponential_selection, gaussian, poisson_gaussian
-from dpwgan.privacy.ledger import Ledger
-from tests.ledgers import make_release
+from dpwgan.privacy.budget import Budget
+from dpwgan.privacy.events import ExponentialSelection, Gaussian, PoissonGaussian
+from tests.ledgers import make_release, open_ledger
+from tests.privacy.charges import REPLACE_ONE, ZERO_OUT, ask, take_steps
 from tests.privacy.reference_events import to_dp_event
 
-ZERO_OUT, REPLACE_ONE = NeighboringRelation.ZERO_OUT, NeighboringRelation.REPLACE_ONE
 ALL = (MOMENTS, AMORTIZED, PLD)
 ACCOUNTANTS = pytest.mark.parametrize("accountant", ALL, ids=str)
 RELATIONS = pytest.mark.parametrize("relation", [ZERO_OUT, REPLACE_ONE], ids=lambda relation: relation.value)
@@ -56,8 +55,8 @@ def _worst_excess(accountant, *, claimed, epsilon, relation, delta):
     rng = np.random.default_rng(11)
     worst = -math.inf
     for rounds, candidates in ((1, 2), (1, 5), (3, 4), (8, 2)):
-        event = exponential_selection(epsilon=claimed)
-        bound = accountant.get_epsilon([(event, rounds)], delta=delta, neighboring_relation=relation)
+        event = ExponentialSelection(epsilon=claimed)
+        bound = ask(accountant, [(event, rounds)], delta=delta, relation=relation)
         move = 2.0 if relation is REPLACE_ONE else 1.0
         for _ in range(40):
             p, q = _adaptive_laws(rng, epsilon=epsilon, rounds=rounds, candidates=candidates, move=move)
@@ -83,7 +82,7 @@ def test_the_check_of_selections_fails_when_epsilon_is_half_of_what_it_is(accoun
 
 def test_the_check_of_selections_fails_when_a_replaced_record_is_taken_for_a_zeroed_one():
     rng = np.random.default_rng(12)
-    bound = MOMENTS.get_epsilon([(exponential_selection(epsilon=1.0), 8)], delta=1e-3, neighboring_relation=ZERO_OUT)
+    bound = ask(MOMENTS, [(ExponentialSelection(epsilon=1.0), 8)], delta=1e-3)
     excess = [
         _hockey_stick(*_adaptive_laws(rng, epsilon=1.0, rounds=8, candidates=2, move=2.0), bound) for _ in range(40)
     ]
@@ -163,11 +162,11 @@ def test_pld_is_the_exact_bound_when_a_selection_follows_a_gaussian_it_may_depen
         )
         return value / (stddev * math.sqrt(2 * math.pi))
 
-    charges = [(gaussian(noise_multiplier=noise), 1), (exponential_selection(epsilon=length), 1)]
+    charges = [(Gaussian(noise_multiplier=noise), 1), (ExponentialSelection(epsilon=length), 1)]
     delta = delta_at(0.8 * length + 2 / noise)
     assert 1e-12 < delta < 0.1
     for accountant in ALL:
-        epsilon = accountant.get_epsilon(charges, delta=delta, neighboring_relation=ZERO_OUT)
+        epsilon = ask(accountant, charges, delta=delta)
         assert delta_at(epsilon) <= delta * (1 + 1e-6)
     assert epsilon == pytest.approx(0.8 * length + 2 / noise, rel=4e-3)
 
@@ -189,30 +188,30 @@ def test_no_accountant_is_below_dp_accounting_when_the_losses_are_known_to_take_
             other, one, pessimistic_estimate=False, value_discretization_interval=interval
         )
         composed.append(selection.self_compose(count).compose(counts))
-    charges = [(exponential_selection(epsilon=length), count), (gaussian(noise_multiplier=noise), 1)]
+    charges = [(ExponentialSelection(epsilon=length), count), (Gaussian(noise_multiplier=noise), 1)]
     for delta in (1e-3, 1e-7):
         possible = max(law.get_epsilon_for_delta(delta) for law in composed)
         for accountant in ALL:
-            epsilon = accountant.get_epsilon(charges, delta=delta, neighboring_relation=ZERO_OUT)
+            epsilon = ask(accountant, charges, delta=delta)
             assert possible <= epsilon <= 2 * possible
-        assert PLD.get_epsilon(charges, delta=delta, neighboring_relation=ZERO_OUT) <= 1.2 * possible
+        assert ask(PLD, charges, delta=delta) <= 1.2 * possible
 
 
 MIXED = [
-    (gaussian(noise_multiplier=30.0, replace_one_factor=math.sqrt(2)), 1),
-    (exponential_selection(epsilon=0.02), 20),
-    (gaussian(noise_multiplier=60.0, replace_one_factor=math.sqrt(2)), 20),
-    (poisson_gaussian(sampling_probability=0.02, noise_multiplier=4.0), 200),
+    (Gaussian(noise_multiplier=30.0, replace_one_factor=math.sqrt(2)), 1),
+    (ExponentialSelection(epsilon=0.02), 20),
+    (Gaussian(noise_multiplier=60.0, replace_one_factor=math.sqrt(2)), 20),
+    take_steps(0.02, 4.0, 200),
 ]
 
 
 @pytest.mark.parametrize("charges", [MIXED, MIXED[:3]], ids=["with-critic-steps", "without"])
 @pytest.mark.parametrize("delta", [1e-9, 1e-5])
 def test_ledger_total_is_that_of_dp_accounting_when_mixed_events_are_composed_there(charges, delta):
-    ledger = Ledger(Budget(epsilon=10.0, delta=delta), accountant=MOMENTS, neighboring_relation=ZERO_OUT)
+    ledger = open_ledger([], budget=Budget(epsilon=10.0, delta=delta))
     reference = dp_accounting.rdp.RdpAccountant(orders=list(ORDERS))
     for number, (event, count) in enumerate(charges):
-        ledger.reserve(make_release(f"part {number}", event, count, mechanism="test"))
+        ledger.reserve(make_release(f"part {number}", event, count))
         reference.compose(to_dp_event(event), count)
     expected = reference.get_epsilon(delta)
     # Selections this small have nearly the Renyi divergences of their zCDP, which is what the reference composes.
@@ -233,32 +232,32 @@ def test_moments_epsilon_is_the_zcdp_one_when_recomputed_in_closed_form(relation
     )
     orders = np.geomspace(1.02, 1e4, 200_000)
     expected = np.min(orders * rho + np.log1p(-1 / orders) - (math.log(delta) + np.log(orders)) / (orders - 1))
-    computed = MOMENTS.get_epsilon(MIXED[:3], delta=delta, neighboring_relation=relation)
+    computed = ask(MOMENTS, MIXED[:3], delta=delta, relation=relation)
     # The accountant's orders are fewer; its divergences of a selection are a little smaller than zCDP's.
     assert computed == pytest.approx(float(expected), rel=1e-2)
 
 
 def test_gaussians_are_one_gaussian_when_merged():
-    one = merge_gaussians([(gaussian(noise_multiplier=3.0), 2), MIXED[1], (gaussian(noise_multiplier=4.0), 1)])
+    one = merge_gaussians([(Gaussian(noise_multiplier=3.0), 2), MIXED[1], (Gaussian(noise_multiplier=4.0), 1)])
     assert [event for event, _ in one[1:]] == [MIXED[1][0]]
     ((merged, count), *_) = one
     assert count == 1
     assert merged.noise_multiplier == pytest.approx(1 / math.sqrt(2 / 9 + 1 / 16))
     assert merged.replace_one_factor == 2.0
-    step = poisson_gaussian(sampling_probability=1.0, noise_multiplier=5.0)
-    ((mixed, _),) = merge_gaussians([(gaussian(noise_multiplier=5.0, replace_one_factor=1.0), 1), (step, 1)])
+    step = PoissonGaussian(sampling_probability=1.0, noise_multiplier=5.0)
+    ((mixed, _),) = merge_gaussians([(Gaussian(noise_multiplier=5.0, replace_one_factor=1.0), 1), (step, 1)])
     assert mixed.replace_one_factor == pytest.approx(math.sqrt((1 + 4) / 2))
 
 
 @pytest.mark.parametrize("accountant", [AMORTIZED, PLD], ids=str)
 @RELATIONS
 def test_epsilon_is_exact_when_only_gaussians_are_composed(accountant, relation):
-    charges = [(gaussian(noise_multiplier=25.0, replace_one_factor=1.5), 30), (gaussian(noise_multiplier=9.0), 2)]
+    charges = [(Gaussian(noise_multiplier=25.0, replace_one_factor=1.5), 30), (Gaussian(noise_multiplier=9.0), 2)]
     squares = [30 / 25**2, 2 / 9**2]
     if relation is REPLACE_ONE:
         squares = [1.5**2 * squares[0], 4 * squares[1]]
     noise = 1 / math.sqrt(sum(squares))
-    epsilon = accountant.get_epsilon(charges, delta=1e-8, neighboring_relation=relation)
+    epsilon = ask(accountant, charges, delta=1e-8, relation=relation)
     assert float(gaussian_delta(np.array([epsilon]), noise_multiplier=noise)[0]) <= 1e-8
     assert float(gaussian_delta(np.array([epsilon * (1 - 1e-8)]), noise_multiplier=noise)[0]) > 1e-8 * (1 - 1e-5)
 
@@ -266,10 +265,10 @@ def test_epsilon_is_exact_when_only_gaussians_are_composed(accountant, relation)
 @ACCOUNTANTS
 @RELATIONS
 def test_epsilon_is_at_most_the_sum_when_only_selections_are_composed(accountant, relation):
-    event = exponential_selection(epsilon=0.4, replace_one_factor=1.5)
+    event = ExponentialSelection(epsilon=0.4, replace_one_factor=1.5)
     length = 0.6 if relation is REPLACE_ONE else 0.4
     for count in (1, 3, 200):
-        epsilon = accountant.get_epsilon([(event, count)], delta=1e-9, neighboring_relation=relation)
+        epsilon = ask(accountant, [(event, count)], delta=1e-9, relation=relation)
         assert epsilon <= count * length * (1 + 1e-11)
     assert epsilon < 0.5 * count * length
 
@@ -278,8 +277,8 @@ def test_epsilon_is_at_most_the_sum_when_only_selections_are_composed(accountant
 def test_amortized_epsilon_is_hoeffdings_when_only_selections_are_composed(length, count, delta):
     # Mean of the sum, and its range by Hoeffding and Azuma: P(sum - mean > h) <= e^(-2 h^2 / sum of squared ranges).
     expected = count * length**2 / 8 + math.sqrt(count * length**2 * math.log(1 / delta) / 2)
-    event = exponential_selection(epsilon=length)
-    computed = AMORTIZED.get_epsilon([(event, count)], delta=delta, neighboring_relation=ZERO_OUT)
+    event = ExponentialSelection(epsilon=length)
+    computed = ask(AMORTIZED, [(event, count)], delta=delta)
     assert computed == pytest.approx(expected, rel=1e-6)
     assert computed >= expected
 
@@ -292,8 +291,8 @@ def test_more_selections_never_lower_epsilon_when_mixed_with_the_rest(accountant
         epsilons = []
         for times in (1, 2, 4, 8):
             count, epsilon = (5 * times, 0.05) if varied == "count" else (5, 0.05 * times)
-            charges = [MIXED[0], MIXED[3], (exponential_selection(epsilon=epsilon), count)]
-            epsilons.append(accountant.get_epsilon(charges, delta=1e-7, neighboring_relation=relation))
+            charges = [MIXED[0], MIXED[3], (ExponentialSelection(epsilon=epsilon), count)]
+            epsilons.append(ask(accountant, charges, delta=1e-7, relation=relation))
         for less, more in itertools.pairwise(epsilons):
             assert less <= more * tolerance
         assert epsilons[0] < epsilons[-1]

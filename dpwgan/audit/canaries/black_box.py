@@ -94,7 +94,7 @@ def audit_runs(
         return bound_by_scores(
             np.concatenate(scores),
             np.concatenate(coins),
-            delta=run_plan.budget.delta,
+            delta=run_plan.terms.budget.delta,
             # Two attackers on the same runs: each is wrong half as often.
             failure_probability=failure_probability / (2 if from_counts else 1),
             rng=rng,

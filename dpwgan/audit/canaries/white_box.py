@@ -127,14 +127,12 @@ def bound_record(
     choice, releases = run_plan.choice, run_plan.plan.releases
     noisy = {seen.line for seen in record.seen}
     share = failure_probability / max(1, 2 * len(noisy) + 2 * len(record.sizes))
-    delta = choice.budget.delta
+    delta = choice.terms.budget.delta
     signals: list[Signal] = []
     bounds: list[LineBound] = []
     for release in releases:
         alternative = 0.0
-        claimed_alone = choice.accountant.get_epsilon(
-            [release.charge], delta=delta, neighboring_relation=choice.neighboring_relation
-        )
+        claimed_alone = replace(choice.terms, other_charges=()).get_epsilon(choice.accountant, [release.charge])
         line = LineBound(label=release.label, releases=record.times[release.label], claimed_epsilon=claimed_alone)
         if isinstance(release.event, PoissonGaussian):
             signal, noise, influence, alternative = _measure_steps(record, release.event, share=share, delta=delta)

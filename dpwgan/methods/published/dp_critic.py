@@ -25,11 +25,12 @@ from dpwgan.methods.published.game import (
 )
 from dpwgan.methods.published.samplers import ConvSampler, LabelledSampler
 from dpwgan.methods.settings import DpCriticSettings
-from dpwgan.plan import Cost, Plan, Terms
-from dpwgan.privacy.events import Gaussian, Unprotected, gaussian
+from dpwgan.plan import Cost, Plan
+from dpwgan.privacy.events import Gaussian, Unprotected
 from dpwgan.privacy.journal import Arrays
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.release import Release
+from dpwgan.privacy.terms import Terms
 from dpwgan.table.encoded import EncodedTable, TableShape
 from dpwgan.table.storage import cut, let_go
 
@@ -206,7 +207,7 @@ def _plan_formally(shape: TableShape, terms: Terms, *, settings: DpCriticSetting
     farthest = math.sqrt(2.0 * _SIZES_PART**2 + 4.0 * _MEAN_PART**2)
 
     def scale_classes(scale: float) -> Gaussian:
-        return gaussian(noise_multiplier=scale / math.sqrt(_CLASSES_SHARE), replace_one_factor=farthest)
+        return Gaussian(noise_multiplier=scale / math.sqrt(_CLASSES_SHARE), replace_one_factor=farthest)
 
     training = plan_beside(
         shape,

@@ -16,8 +16,9 @@ from dpwgan.methods.base import Run
 from dpwgan.methods.published.published_gan import LAYER_NOISE, PublishedDesign, fit_published, plan_published
 from dpwgan.methods.published.samplers import ConvSampler, SmoothSampler
 from dpwgan.methods.settings import DpGanSettings
-from dpwgan.plan import Cost, Plan, Terms
+from dpwgan.plan import Cost, Plan
 from dpwgan.privacy.release import Release
+from dpwgan.privacy.terms import Terms
 from dpwgan.table.encoded import TableShape
 
 if TYPE_CHECKING:

@@ -8,8 +8,9 @@ from dpwgan.methods.base import Run
 from dpwgan.methods.published.game import STEPS_LABEL, PlainDesign, fit_plainly, plan_game
 from dpwgan.methods.published.samplers import ConvSampler
 from dpwgan.methods.settings import GameSettings
-from dpwgan.plan import Plan, Terms
+from dpwgan.plan import Plan
 from dpwgan.privacy.events import PublishedClaim, Unprotected
+from dpwgan.privacy.terms import Terms
 from dpwgan.table.encoded import TableShape
 
 REASON = (

@@ -76,7 +76,7 @@ from dpwgan.methods.published.one_hot_rows import (
     find_starts,
 )
 from dpwgan.privacy.certificate import bound_worst_error, gaussian_slack
-from dpwgan.privacy.events import gaussian
+from dpwgan.privacy.events import Gaussian
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.release import Release
 from dpwgan.table.rows import Rows
@@ -309,9 +309,9 @@ def plan_one_layer(
     sensitivity = weights_sensitivity(
         records=records, synthetic_rows=synthetic_rows, attributes=attributes, regularization=regularization
     )
-    weights = gaussian(noise_multiplier=scale, replace_one_factor=weights_replace_one_factor(attributes))
-    answer = gaussian(noise_multiplier=ANSWER_NOISE_RATIO * scale)
-    certificate = gaussian(noise_multiplier=CERTIFICATE_NOISE_RATIO * scale, replace_one_factor=math.sqrt(2))
+    weights = Gaussian(noise_multiplier=scale, replace_one_factor=weights_replace_one_factor(attributes))
+    answer = Gaussian(noise_multiplier=ANSWER_NOISE_RATIO * scale)
+    certificate = Gaussian(noise_multiplier=CERTIFICATE_NOISE_RATIO * scale, replace_one_factor=math.sqrt(2))
     mechanism = "Gaussian noise"
     return [
         Release(

@@ -17,11 +17,11 @@ from dpwgan.images.grid import LEAST_SIDE, find_images
 from dpwgan.methods.base import Run
 from dpwgan.methods.published.game import train_plainly
 from dpwgan.methods.published.samplers import ConvSampler
-from dpwgan.plan import Cost, Part, Plan, Terms
+from dpwgan.plan import Cost, Part, Plan
 from dpwgan.privacy.accountants.moments import MOMENTS
-from dpwgan.privacy.calibrate import noise_multiplier_for
 from dpwgan.privacy.events import Charge, Gaussian, PublishedClaim, Unprotected
 from dpwgan.privacy.release import Release
+from dpwgan.privacy.terms import Terms
 from dpwgan.table.encoded import EncodedTable, TableShape
 
 if TYPE_CHECKING:
@@ -133,11 +133,8 @@ def plan_published(
     batch = min(BATCH, shape.records)
     steps = networks.steps or (_PUBLISHED_IMAGE_STEPS if images else _PUBLISHED_STEPS)
     before = (*terms.other_charges, *(release.charge for release in (prior.releases if prior else ())))
-    noise_multiplier = noise_multiplier_for(
-        accountant=MOMENTS,
-        sampling_probability=batch / shape.records,
-        steps=steps,
-        **replace(terms, other_charges=before).setting,
+    noise_multiplier = replace(terms, other_charges=before).find_noise_multiplier(
+        MOMENTS, sampling_probability=batch / shape.records, steps=steps
     )
     provable = provable_epsilon(
         noise_multiplier, steps=steps, microbatches=count_microbatches(batch), delta=terms.budget.delta, before=before

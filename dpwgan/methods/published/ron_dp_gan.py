@@ -33,10 +33,11 @@ from dpwgan.methods.ron_gauss import (
     measure_gaussians,
 )
 from dpwgan.methods.settings import RonDpGanSettings, RonGaussSettings
-from dpwgan.plan import Cost, Plan, Terms
+from dpwgan.plan import Cost, Plan
 from dpwgan.privacy.accountants.moments import MOMENTS
 from dpwgan.privacy.journal import Arrays
 from dpwgan.privacy.release import Release
+from dpwgan.privacy.terms import Terms
 from dpwgan.table.encoded import EncodedTable, TableShape
 from dpwgan.table.saved import pack_model, unpack_model
 

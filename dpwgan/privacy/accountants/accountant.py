@@ -33,7 +33,6 @@ from dpwgan.privacy.events import (
     Pure,
     StableSelection,
     Unprotected,
-    gaussian,
 )
 
 ComposedEvent = PoissonGaussian | Gaussian | ExponentialSelection
@@ -143,6 +142,26 @@ class Accountant(ABC):
         return f"<{self.name} accountant: {self.version}>"
 
 
+class BasicAccountant(Accountant):
+    """Accounts by basic composition alone: epsilons are added, and no delta is asked for.
+
+    Privacy: the sum itself is in `Accountant.get_epsilon`. What has no epsilon of its own, Gaussian noise, gets none.
+    Source: Dwork and Roth 2014, Theorems 3.14 and 3.16.
+    """
+
+    name = "basic"
+    version = "basic composition, 1"
+
+    def _composed_epsilon(
+        self, charges: Sequence[ComposedCharge], *, delta: float, neighboring_relation: NeighboringRelation
+    ) -> float:
+        return math.inf
+
+
+BASIC = BasicAccountant()
+"""What a run of pure releases is accounted by."""
+
+
 def merge_gaussians(charges: Sequence[ComposedCharge]) -> list[ComposedCharge]:
     """Replaces all Gaussians on all records by one, exactly: the module's lemma. The other charges keep their order.
 
@@ -166,7 +185,7 @@ def merge_gaussians(charges: Sequence[ComposedCharge]) -> list[ComposedCharge]:
         return others
     total = math.hypot(*zeroing)
     factor = min(2.0, max(1.0, math.hypot(*replacing) / total))
-    return [(gaussian(noise_multiplier=1 / total, replace_one_factor=factor), 1), *others]
+    return [(Gaussian(noise_multiplier=1 / total, replace_one_factor=factor), 1), *others]
 
 
 def loss_range(event: ExponentialSelection, neighboring_relation: NeighboringRelation) -> float:

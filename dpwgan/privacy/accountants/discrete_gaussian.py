@@ -38,7 +38,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from dpwgan.privacy.events import DiscreteGaussian, Gaussian, gaussian
+from dpwgan.privacy.events import DiscreteGaussian, Gaussian
 
 _TERMS = 40
 _LEAST_SPREAD = 0.02
@@ -53,7 +53,7 @@ def stand_in(event: DiscreteGaussian, count: int) -> tuple[Gaussian, float]:
     """Gives a Gaussian release that stands in for `count` of an event, and the theorem's c, which may be infinite."""
     zeroed, cost = _gaussian_noise(event.stddev, moved=event.cells * count)
     replaced, replaced_cost = _gaussian_noise(event.stddev, moved=2 * event.cells * count)
-    return gaussian(noise_multiplier=zeroed, replace_one_factor=zeroed / replaced), max(cost, replaced_cost)
+    return Gaussian(noise_multiplier=zeroed, replace_one_factor=zeroed / replaced), max(cost, replaced_cost)
 
 
 def _gaussian_noise(stddev: float, *, moved: int) -> tuple[float, float]:

@@ -11,7 +11,7 @@ from scipy import special
 from dpwgan.errors import PrivacyError
 from dpwgan.privacy.accountants.accountant import Accountant, ComposedCharge, ComposedEvent, library_version, loss_range
 from dpwgan.privacy.budget import NeighboringRelation
-from dpwgan.privacy.events import DiscreteGaussian, ExponentialSelection, Gaussian, PoissonGaussian, gaussian
+from dpwgan.privacy.events import DiscreteGaussian, ExponentialSelection, Gaussian, PoissonGaussian
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -45,7 +45,7 @@ class MomentsAccountant(Accountant):
     def _as_gaussian(self, event: DiscreteGaussian, count: int) -> tuple[Gaussian, float]:
         # The same divergences, by Theorem 14 of Canonne, Kamath, Steinke.
         multiplier = event.stddev / math.sqrt(event.cells * count)
-        return gaussian(noise_multiplier=multiplier, replace_one_factor=math.sqrt(2)), 0.0
+        return Gaussian(noise_multiplier=multiplier, replace_one_factor=math.sqrt(2)), 0.0
 
     def _composed_epsilon(
         self, charges: Sequence[ComposedCharge], *, delta: float, neighboring_relation: NeighboringRelation

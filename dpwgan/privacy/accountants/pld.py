@@ -45,15 +45,7 @@ from dpwgan.privacy.accountants.accountant import Accountant, ComposedCharge, li
 from dpwgan.privacy.accountants.amortized import gaussian_epsilon
 from dpwgan.privacy.accountants.moments import MOMENTS, replace_one_by_group
 from dpwgan.privacy.budget import NeighboringRelation
-from dpwgan.privacy.events import (
-    Charge,
-    DiscreteGaussian,
-    ExponentialSelection,
-    Gaussian,
-    PoissonGaussian,
-    exponential_selection,
-    gaussian,
-)
+from dpwgan.privacy.events import Charge, DiscreteGaussian, ExponentialSelection, Gaussian, PoissonGaussian
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -162,9 +154,9 @@ def _settled_epsilon(
 def _replaced(event: PoissonGaussian | Gaussian | ExponentialSelection) -> Gaussian | ExponentialSelection:
     """Gives the event whose zero-out is this unsampled event's replace-one."""
     if isinstance(event, ExponentialSelection):
-        return exponential_selection(epsilon=loss_range(event, NeighboringRelation.REPLACE_ONE), replace_one_factor=1)
+        return ExponentialSelection(epsilon=loss_range(event, NeighboringRelation.REPLACE_ONE), replace_one_factor=1)
     if isinstance(event, Gaussian):
-        return gaussian(noise_multiplier=event.noise_multiplier / event.replace_one_factor, replace_one_factor=1)
+        return Gaussian(noise_multiplier=event.noise_multiplier / event.replace_one_factor, replace_one_factor=1)
     raise PrivacyError("A sampled event has no zero-out of the same law as its replace-one.")
 
 

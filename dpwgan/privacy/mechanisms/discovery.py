@@ -23,27 +23,25 @@ import numpy as np
 
 from dpwgan.errors import PrivacyError
 from dpwgan.privacy.budget import NeighboringRelation
-from dpwgan.privacy.events import StableSelection, stable_selection
+from dpwgan.privacy.events import StableSelection
 from dpwgan.privacy.mechanisms.laplace import sample_discrete_laplace, usable_decay
 
 
 def select_categories(
     counts: Mapping[str, int],
+    event: StableSelection,
     *,
-    epsilon: float,
-    delta: float,
     rng: np.random.Generator,
-    neighboring_relation: NeighboringRelation = NeighboringRelation.REPLACE_ONE,
-) -> tuple[tuple[str, ...], StableSelection]:
+    neighboring_relation: NeighboringRelation,
+) -> tuple[str, ...]:
     """Releases which of a column's tokens occur often enough, in sorted order, and nothing else about them.
 
-    Privacy: (`epsilon`, `delta`) under `neighboring_relation`, proved in the module. `counts` holds how many records
-      hold each token; each record is counted at most once in all. The default, calibrated for one replaced record, is
-      valid for zero-out as well; naming ZERO_OUT halves the noise. Tokens are sorted, so their order tells nothing.
-    Raises: PrivacyError if epsilon or delta is out of range, or a count is not a whole number of at least 0.
+    Privacy: the event's (epsilon, delta) under `neighboring_relation`, proved in the module. `counts` holds how many
+      records hold each token; each record is counted at most once in all. Zero-out takes half the noise of replace-one.
+      Tokens are sorted, so their order tells nothing.
+    Raises: PrivacyError if epsilon is too small for the noise's grid, or a count is not a whole number of at least 0.
     Source: Korolova et al. 2009 (WWW); Balcer and Vadhan 2019, arXiv:1709.05396; the module's proof.
     """
-    event = stable_selection(epsilon=epsilon, delta=delta)
     decay, threshold = calibrate_selection(event, neighboring_relation=neighboring_relation)
     tokens = sorted(counts)
     if any(isinstance(counts[token], bool) or int(counts[token]) != counts[token] for token in tokens):
@@ -54,7 +52,7 @@ def select_categories(
     noisy = exact + sample_discrete_laplace(len(tokens), decay=decay, rng=rng)
     # A token that does not occur is never released, however it came to be listed.
     chosen = (noisy >= threshold) & (exact >= 1)
-    return tuple(token for token, released in zip(tokens, chosen, strict=True) if released), event
+    return tuple(token for token, released in zip(tokens, chosen, strict=True) if released)
 
 
 def calibrate_selection(event: StableSelection, *, neighboring_relation: NeighboringRelation) -> tuple[float, int]:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpwgan.errors import PrivacyError
-from dpwgan.privacy.events import round_up_stddev
+from dpwgan.privacy.events import DiscreteGaussian
 from dpwgan.privacy.mechanisms.laplace import MOST_SCALE, IntegerArray, bernoulli_exp, sample_two_sided
 
 _MOST_AT_ONCE = 1 << 16
@@ -19,29 +19,27 @@ _MOST_AT_ONCE = 1 << 16
 
 
 def add_discrete_gaussian_noise(
-    values: npt.ArrayLike, *, stddev: float, rng: np.random.Generator
-) -> tuple[IntegerArray, float]:
-    """Releases whole numbers with independent discrete Gaussian noise on every one; gives its stddev as well.
+    values: npt.ArrayLike, event: DiscreteGaussian, *, rng: np.random.Generator
+) -> IntegerArray:
+    """Releases whole numbers with independent discrete Gaussian noise on every one.
 
-    Privacy: noise z has probability proportional to e^(-z^2/(2 s^2)), s being `stddev` rounded up to 32 bits, which is
-      what is given back. What that proves is said by `dpwgan.privacy.events.DiscreteGaussian`, whose `stddev` is
-      drawn as it is. `rng` must not be known to whoever sees the release.
+    Privacy: noise z has probability proportional to e^(-z^2/(2 s^2)), s being the event's `stddev` as it is. What that
+      proves is said by `dpwgan.privacy.events.DiscreteGaussian`. `rng` must not be known to whoever sees the release.
     Shapes: the release has the shape of `values`.
-    Units: `stddev` has the unit of `values`; that of the noise itself is a little below it for very small ones.
-    Raises: PrivacyError if a value is no whole number, or the stddev is out of range.
+    Units: the stddev of the noise itself is a little below the event's for very small ones.
+    Raises: PrivacyError if a value is no whole number, or the stddev is too large.
     Source: Canonne, Kamath, Steinke 2020, arXiv:2004.00010, Definition 1 and Algorithm 3.
     """
     array = np.asarray(values)
     if array.dtype.kind not in "iu":
         raise PrivacyError("Only whole numbers can be released with discrete Gaussian noise.")
-    used = round_up_stddev(stddev)
-    if used > MOST_SCALE:
-        raise PrivacyError(f"A stddev of {stddev:.3g} is too large for discrete Gaussian noise.")
+    if event.stddev > MOST_SCALE:
+        raise PrivacyError(f"A stddev of {event.stddev:.3g} is too large for discrete Gaussian noise.")
     noise = np.empty(array.size, np.int64)
     for start in range(0, array.size, _MOST_AT_ONCE):
         piece = noise[start : start + _MOST_AT_ONCE]
-        piece[:] = _sample(piece.size, stddev=Fraction(used), rng=rng)
-    return array.astype(np.int64) + noise.reshape(array.shape), used
+        piece[:] = _sample(piece.size, stddev=Fraction(event.stddev), rng=rng)
+    return array.astype(np.int64) + noise.reshape(array.shape)
 
 
 def _sample(size: int, *, stddev: Fraction, rng: np.random.Generator) -> IntegerArray:

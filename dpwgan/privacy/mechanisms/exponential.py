@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpwgan.errors import PrivacyError
-from dpwgan.privacy.events import ExponentialSelection, exponential_selection
+from dpwgan.privacy.events import ExponentialSelection
 
 _FLOOR = 700.0
 """The weights' smallest logarithm: e^-700 is a normal float, and no candidate so far behind is ever drawn."""
@@ -40,18 +40,13 @@ LEAST_EPSILON = 1e-9
 
 
 def select_by_exponential_mechanism(
-    scores: npt.ArrayLike,
-    *,
-    sensitivity: float,
-    epsilon: float,
-    rng: np.random.Generator,
-    replace_one_factor: float = 2.0,
-) -> tuple[int, ExponentialSelection]:
+    scores: npt.ArrayLike, event: ExponentialSelection, *, sensitivity: float, rng: np.random.Generator
+) -> int:
     """Draws the index of a candidate, with probability proportional to e^(epsilon score / (2 sensitivity)).
 
     Privacy: the module's theorem. The caller vouches that the list of candidates is public or was released before, that
       zeroing out one record moves no score by more than `sensitivity`, and replacing one by no more than
-      `replace_one_factor` times that. `rng` must not be known to whoever sees the release.
+      the event's `replace_one_factor` times that. `rng` must not be known to whoever sees the release.
     Shapes: `scores` is a vector, one score for each candidate.
     Units: `sensitivity` has the unit of the scores.
     Raises: PrivacyError if there is no score or one that is not finite, or a number is not finite and above 0.
@@ -59,7 +54,6 @@ def select_by_exponential_mechanism(
     """
     if not (math.isfinite(sensitivity) and sensitivity > 0):
         raise PrivacyError(f"sensitivity must be finite and above 0; it is {sensitivity!r}.")
-    event = exponential_selection(epsilon=epsilon, replace_one_factor=replace_one_factor)
     if event.epsilon < LEAST_EPSILON:
         raise PrivacyError(f"A selection needs an epsilon of at least {LEAST_EPSILON:g}; it is {event.epsilon!r}.")
     rate = (event.epsilon * (1 - 1e-12) - _MARGIN) / (2 * sensitivity)
@@ -72,7 +66,7 @@ def select_by_exponential_mechanism(
         raise PrivacyError("The selection's epsilon over twice its sensitivity is not a positive finite number.")
     with np.errstate(over="ignore"):
         weights = np.exp(np.maximum(rate * (array - np.max(array)), -_FLOOR))
-    return _draw(weights, rng), event
+    return _draw(weights, rng)
 
 
 def _draw(weights: npt.NDArray[np.float64], rng: np.random.Generator) -> int:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpwgan.errors import PrivacyError
-from dpwgan.privacy.events import Laplace, laplace
+from dpwgan.privacy.events import Laplace
 
 IntegerArray = npt.NDArray[np.int64]
 
@@ -28,25 +28,20 @@ _STEPS = 2**10
 
 
 def add_laplace_noise(
-    values: npt.ArrayLike,
-    *,
-    sensitivity: int,
-    epsilon: float,
-    rng: np.random.Generator,
-    replace_one_factor: float = 2.0,
-) -> tuple[IntegerArray, float, Laplace]:
-    """Releases whole numbers with independent discrete Laplace noise on every one; gives its scale and event as well.
+    values: npt.ArrayLike, event: Laplace, *, sensitivity: int, rng: np.random.Generator
+) -> IntegerArray:
+    """Releases whole numbers with independent discrete Laplace noise on every one.
 
     Privacy: the caller vouches that zeroing out one record moves `values` by at most `sensitivity` in L1, over all
-      entries jointly, and replacing one by at most `replace_one_factor` times that. Noise z of scale t has probability
-      proportional to e^(-|z|/t), so what moves by at most S in L1 is released with a loss of at most S/t; t is S over
-      `epsilon`, rounded up to a fraction. Nothing is rounded after that, so the release is `epsilon`-DP exactly.
+      entries jointly, and replacing one by at most the event's `replace_one_factor` times that. Noise z of scale t has
+      probability proportional to e^(-|z|/t), so what moves by at most S in L1 is released with a loss of at most S/t; t
+      is S over `epsilon`, as `find_scale` rounds it up. Nothing is rounded after that, so the release is `epsilon`-DP
+      exactly.
     Shapes: the release has the shape of `values`.
     Units: `sensitivity` has the unit of `values`; the noise has the stddev sqrt(2) times its scale, or less.
     Raises: PrivacyError if a value is no whole number, or a number is out of range.
     Source: Dwork, McSherry, Nissim, Smith 2006; Canonne, Kamath, Steinke 2020, arXiv:2004.00010.
     """
-    event = laplace(epsilon=epsilon, replace_one_factor=replace_one_factor)
     if isinstance(sensitivity, bool) or not isinstance(sensitivity, int) or sensitivity < 1:
         raise PrivacyError(f"The sensitivity of Laplace noise must be a whole number above 0; it is {sensitivity!r}.")
     array = np.asarray(values)
@@ -54,7 +49,7 @@ def add_laplace_noise(
         raise PrivacyError("Only whole numbers can be released with discrete Laplace noise.")
     parts, step = find_scale(sensitivity, event.epsilon)
     noise = sample_two_sided(array.size, parts=parts, step=step, rng=rng).reshape(array.shape)
-    return array.astype(np.int64) + noise, parts / step, event
+    return array.astype(np.int64) + noise
 
 
 def find_scale(sensitivity: float, epsilon: float) -> tuple[int, int]:

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpwgan.errors import PrivacyError
-from dpwgan.privacy.events import Wishart, wishart
+from dpwgan.privacy.events import Wishart
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -37,14 +37,9 @@ EDGE = 0.5 * (1.0 / _EDGE_PLACE + 2.0 * _EDGE_PLACE / (1.0 - _EDGE_PLACE**2))
 
 
 def add_wishart_noise(
-    values: npt.ArrayLike,
-    *,
-    trace_bound: int,
-    epsilon: float,
-    rng: np.random.Generator,
-    replace_one_factor: float = 2.0,
-) -> tuple[Integers, float, Wishart]:
-    """Releases a symmetric matrix of whole numbers with such noise; gives the stddev beside the diagonal and the event.
+    values: npt.ArrayLike, event: Wishart, *, trace_bound: int, rng: np.random.Generator
+) -> tuple[Integers, float]:
+    """Releases a symmetric matrix of whole numbers with such noise; gives the stddev beside the diagonal as well.
 
     Privacy: the caller vouches that zeroing out a record moves `values` by a semidefinite matrix of rank 1, up or down,
       of trace at most `trace_bound`, and replacing one by two such: see the module. The noise is drawn in IEEE
@@ -53,7 +48,6 @@ def add_wishart_noise(
     Raises: PrivacyError if a value is no whole number, the matrix is not symmetric, or a number is out of range.
     Source: the module's theorem; after Jiang, Xie, Zhang 2016, arXiv:1511.05680; Wishart 1928 (the law).
     """
-    event = wishart(epsilon=epsilon, replace_one_factor=replace_one_factor)
     if isinstance(trace_bound, bool) or not isinstance(trace_bound, int) or trace_bound < 1:
         raise PrivacyError(f"The trace bound of Wishart noise must be a whole number above 0; it is {trace_bound!r}.")
     matrix = np.asarray(values)
@@ -68,7 +62,7 @@ def add_wishart_noise(
     rounded = np.rint(noise).astype(np.int64)
     # Products of matrices need not be symmetric to the last bit: one half is released, as the other one.
     rounded = np.triu(rounded) + np.triu(rounded, 1).T
-    return matrix.astype(np.int64) + rounded, scale * math.sqrt((p + 1) / 2.0), event
+    return matrix.astype(np.int64) + rounded, scale * math.sqrt((p + 1) / 2.0)
 
 
 def shrink_eigenvalues(values: Floats, *, scale: float) -> Floats:

@@ -20,7 +20,7 @@ from dpwgan.errors import UsageError
 from dpwgan.privacy.accountants.amortized import gaussian_epsilon
 from dpwgan.privacy.accountants.pld import PLD
 from dpwgan.privacy.budget import NeighboringRelation
-from dpwgan.privacy.events import gaussian, poisson_gaussian
+from dpwgan.privacy.events import Gaussian, PoissonGaussian
 from tests.audit.canaries.two_worlds import bound_by_two_worlds
 
 FALSE_ALARM = 1e-6
@@ -208,8 +208,8 @@ def test_epsilon_of_a_step_is_the_integral_from_below_when_it_is_sampled(strengt
 
 def test_epsilon_of_steps_is_a_little_below_the_tools_own_when_they_are_composed_with_counts():
     charges = [
-        (poisson_gaussian(sampling_probability=0.1, noise_multiplier=4.0), 150),
-        (gaussian(noise_multiplier=8.0), 2),
+        (PoissonGaussian(sampling_probability=0.1, noise_multiplier=4.0), 150),
+        (Gaussian(noise_multiplier=8.0), 2),
     ]
     upper = PLD.get_epsilon(charges, delta=1e-6, neighboring_relation=NeighboringRelation.ZERO_OUT)
     found = epsilon_of_signals([Signal(1 / 4, 0.1, 150), Signal(1 / 8, 1.0, 2)], delta=1e-6)

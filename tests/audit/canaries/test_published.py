@@ -15,9 +15,8 @@ from scipy import special
 
 from dpwgan.audit.canaries.lower_bound import Signal, bound_stddev, epsilon_of_signals
 from dpwgan.privacy.accountants.moments import MOMENTS
-from dpwgan.privacy.budget import Budget, NeighboringRelation
-from dpwgan.privacy.calibrate import noise_multiplier_for
 from tests.audit.canaries.two_worlds import bound_by_two_worlds
+from tests.plans import make_terms
 
 Vector = npt.NDArray[np.float64]
 Release = Callable[[npt.NDArray[np.float64], np.random.Generator], Vector]
@@ -58,13 +57,8 @@ MICROBATCHES, CLIP = 50, 1.5
 
 def published_noise(epsilon: float) -> float:
     """The noise multiplier that the thesis's rule gives: 20 epochs of 550 steps, sampling rate 100/55,000."""
-    return noise_multiplier_for(
-        accountant=MOMENTS,
-        budget=Budget(epsilon=epsilon, delta=DELTA),
-        steps=11_000,
-        sampling_probability=100 / 55_000,
-        neighboring_relation=NeighboringRelation.ZERO_OUT,
-    )
+    terms = make_terms(epsilon=epsilon, delta=DELTA)
+    return terms.find_noise_multiplier(MOMENTS, steps=11_000, sampling_probability=100 / 55_000)
 
 
 def play(

@@ -16,6 +16,7 @@ from dpwgan.audit.canaries.watch import add_canaries
 from dpwgan.gaussians import class_moments
 from dpwgan.methods import ron_gauss
 from dpwgan.methods.ron_gauss import COUNTS_LABEL, COVARIANCE_LABEL
+from dpwgan.privacy.events import Laplace, Wishart
 from dpwgan.privacy.mechanisms.laplace import add_laplace_noise
 from dpwgan.privacy.mechanisms.wishart import add_wishart_noise
 from tests.audit.canaries.two_worlds import bound_by_two_worlds
@@ -70,12 +71,11 @@ def draw_releases(values: np.ndarray, worlds: Worlds, *, noise: float, rng: np.r
     epsilon = worlds.epsilon / noise
     if worlds.there.ndim == 1:
         tiled = np.tile(values, (DRAWS, 1))
-        return add_laplace_noise(tiled, sensitivity=worlds.sensitivity, epsilon=epsilon, rng=rng)[0]
+        return add_laplace_noise(tiled, Laplace(epsilon=epsilon), sensitivity=worlds.sensitivity, rng=rng)
     # Of one number the law is Laplace's, and so are the odds that the attacker goes by.
     matrix = values.reshape(1, 1)
-    draws = [
-        add_wishart_noise(matrix, trace_bound=worlds.sensitivity, epsilon=epsilon, rng=rng)[0][0] for _ in range(DRAWS)
-    ]
+    event = Wishart(epsilon=epsilon)
+    draws = [add_wishart_noise(matrix, event, trace_bound=worlds.sensitivity, rng=rng)[0][0] for _ in range(DRAWS)]
     return np.array(draws)
 
 

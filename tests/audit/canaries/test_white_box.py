@@ -27,7 +27,7 @@ from dpwgan.marginals.anchor import ONE_WAYS_LABEL
 from dpwgan.methods.independent import Independent
 from dpwgan.methods.registry import METHODS as REGISTRY
 from dpwgan.privacy.accountants.amortized import gaussian_epsilon
-from dpwgan.privacy.events import ExponentialSelection, exponential_selection, gaussian, poisson_gaussian
+from dpwgan.privacy.events import ExponentialSelection, Gaussian, PoissonGaussian
 from dpwgan.privacy.noise_source import NoiseSource
 from dpwgan.privacy.release import Noisy
 from tests.audit.canaries.broken import CLIPS, SOURCES, TWINS, broken_clip
@@ -213,9 +213,9 @@ def test_twins_are_refused_when_there_is_none_of_that_name():
 
 def test_audit_fails_when_it_did_not_see_a_line_of_the_ledger():
     lines = [
-        make_release("counts", gaussian(noise_multiplier=9.0)),
-        make_release("selections", exponential_selection(epsilon=0.1), 2),
-        make_release("steps", poisson_gaussian(sampling_probability=0.1, noise_multiplier=9.0), 3),
+        make_release("counts", Gaussian(noise_multiplier=9.0)),
+        make_release("selections", ExponentialSelection(epsilon=0.1), 2),
+        make_release("steps", PoissonGaussian(sampling_probability=0.1, noise_multiplier=9.0), 3),
     ]
     record = Record()
     ledger = open_ledger(lines, observers=[record])

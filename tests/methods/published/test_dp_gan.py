@@ -19,7 +19,7 @@ from dpwgan.methods.published.samplers import RefinedTable, SmoothSampler, draw_
 from dpwgan.methods.registry import get_method
 from dpwgan.privacy.accountants.moments import MOMENTS
 from dpwgan.privacy.budget import Budget, NeighboringRelation
-from dpwgan.privacy.events import Gaussian, PoissonGaussian, Unprotected, gaussian
+from dpwgan.privacy.events import Gaussian, PoissonGaussian, Unprotected
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.table.encoded import EncodedTable, TableShape
 from tests.critic.tables import make_steps
@@ -80,7 +80,7 @@ def get_tables() -> dict[str, tuple[EncodedTable, TableShape]]:
 @pytest.mark.parametrize("kind", ["table", "images"])
 @pytest.mark.parametrize("name", METHODS)
 def test_charges_add_up_to_the_budget_when_they_are_added_up_anew(name, kind, relation):
-    others = [(gaussian(noise_multiplier=30.0), 1)]
+    others = [(Gaussian(noise_multiplier=30.0), 1)]
     plan = make_plan(name, get_tables()[kind][1], relation=relation, others=others, steps=30)
     charges = [*others, *(release.charge for release in plan.releases)]
     total = epsilon_with_critic(charges, delta=BUDGET.delta, relation=relation)
@@ -140,7 +140,7 @@ def test_provable_epsilon_is_an_upper_bound_when_compared_with_the_exact_curve(n
     assert found == pytest.approx(brute, rel=1e-4)
     # The accountant of the tool, which has no order below 1.1, gives more where rho is enormous.
     accountant = MOMENTS.get_epsilon(
-        [(gaussian(noise_multiplier=noise / (2 * microbatches)), steps)], delta=delta, neighboring_relation=ZERO_OUT
+        [(Gaussian(noise_multiplier=noise / (2 * microbatches)), steps)], delta=delta, neighboring_relation=ZERO_OUT
     )
     if rho > 1e3:
         assert found < accountant < 1.2 * found

@@ -5,11 +5,9 @@ import pytest
 from scipy import optimize, stats
 
 from dpwgan.privacy.accountants.amortized import AMORTIZED, amplified_epsilon, gaussian_delta, gaussian_epsilon
-from dpwgan.privacy.budget import NeighboringRelation
-from dpwgan.privacy.events import gaussian, poisson_gaussian
+from dpwgan.privacy.events import Gaussian, PoissonGaussian
 from tests.privacy.brute_force import Line
-
-ZERO_OUT, REPLACE_ONE = NeighboringRelation.ZERO_OUT, NeighboringRelation.REPLACE_ONE
+from tests.privacy.charges import REPLACE_ONE, ZERO_OUT, ask, take_steps
 
 
 @pytest.mark.parametrize("noise", [0.3, 1.0, 4.0, 50.0])
@@ -85,32 +83,33 @@ def _by_another_optimiser(q, noise, steps, delta):
 
 @pytest.mark.parametrize(("q", "noise", "steps"), [(0.026, 35.5, 1_000), (0.026, 7.46, 1_000), (0.1, 4.0, 20)])
 def test_amortized_epsilon_is_that_of_another_optimiser_when_compared(q, noise, steps):
-    event = poisson_gaussian(sampling_probability=q, noise_multiplier=noise)
-    computed = AMORTIZED.get_epsilon([(event, steps)], delta=1e-6, neighboring_relation=ZERO_OUT)
+    event = PoissonGaussian(sampling_probability=q, noise_multiplier=noise)
+    computed = ask(AMORTIZED, [(event, steps)], delta=1e-6)
     assert computed == pytest.approx(_by_another_optimiser(q, noise, steps, 1e-6), rel=2e-3)
 
 
 def test_amortized_epsilon_is_the_exact_one_when_one_gaussian_is_released():
-    event = gaussian(noise_multiplier=2.0)
+    event = Gaussian(noise_multiplier=2.0)
     exact = float(gaussian_epsilon(np.array([1e-6]), noise_multiplier=2.0)[0])
-    computed = AMORTIZED.get_epsilon([(event, 1)], delta=1e-6, neighboring_relation=ZERO_OUT)
+    computed = ask(AMORTIZED, [(event, 1)], delta=1e-6)
     assert exact <= computed <= exact * (1 + 1e-9)
 
 
 def test_amortized_replace_one_is_a_halved_noise_when_steps_are_sampled():
-    step, halved = (poisson_gaussian(sampling_probability=0.05, noise_multiplier=noise) for noise in (6.0, 3.0))
-    replaced = AMORTIZED.get_epsilon([(step, 100)], delta=1e-6, neighboring_relation=REPLACE_ONE)
-    assert replaced == AMORTIZED.get_epsilon([(halved, 100)], delta=1e-6, neighboring_relation=ZERO_OUT)
+    step, halved = (PoissonGaussian(sampling_probability=0.05, noise_multiplier=noise) for noise in (6.0, 3.0))
+    replaced = ask(AMORTIZED, [(step, 100)], delta=1e-6, relation=REPLACE_ONE)
+    assert replaced == ask(AMORTIZED, [(halved, 100)], delta=1e-6)
 
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("relation", [ZERO_OUT, REPLACE_ONE])
 def test_epsilon_grows_to_infinity_without_a_warning_when_noise_vanishes(relation):
     epsilons = [
-        AMORTIZED.get_epsilon(
-            [(poisson_gaussian(sampling_probability=0.1, noise_multiplier=noise), 100)],
+        ask(
+            AMORTIZED,
+            [take_steps(0.1, noise, 100)],
             delta=1e-9,
-            neighboring_relation=relation,
+            relation=relation,
         )
         for noise in (1e-2, 1e-4, 1e-8, 1e-10, 1e-60, 1e-153)
     ]

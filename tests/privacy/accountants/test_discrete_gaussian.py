@@ -11,19 +11,17 @@ from dpwgan.privacy.accountants.amortized import AMORTIZED
 from dpwgan.privacy.accountants.discrete_gaussian import _log_spread, stand_in
 from dpwgan.privacy.accountants.moments import MOMENTS
 from dpwgan.privacy.accountants.pld import PLD
-from dpwgan.privacy.budget import Budget, NeighboringRelation
-from dpwgan.privacy.choose import choose_accountant_for_family
 from dpwgan.privacy.events import (
     DiscreteGaussian,
+    ExponentialSelection,
+    Gaussian,
+    PoissonGaussian,
     discrete_gaussian,
-    exponential_selection,
-    gaussian,
-    poisson_gaussian,
-    read_event,
     round_up_stddev,
 )
+from tests.plans import make_terms
+from tests.privacy.charges import REPLACE_ONE, ZERO_OUT, ask
 
-ZERO_OUT, REPLACE_ONE = NeighboringRelation.ZERO_OUT, NeighboringRelation.REPLACE_ONE
 ACCOUNTANTS = pytest.mark.parametrize("accountant", [MOMENTS, AMORTIZED, PLD], ids=str)
 RELATIONS = pytest.mark.parametrize("relation", [ZERO_OUT, REPLACE_ONE], ids=lambda relation: relation.value)
 
@@ -52,7 +50,7 @@ def _epsilon(delta, *, stddev, moved):
 
 
 def _ask(accountant, *charges, delta=1e-5, relation=ZERO_OUT):
-    return accountant.get_epsilon(charges, delta=delta, neighboring_relation=relation)
+    return ask(accountant, charges, delta=delta, relation=relation)
 
 
 @pytest.mark.parametrize("relation", [ZERO_OUT, REPLACE_ONE])
@@ -91,14 +89,14 @@ def test_stand_in_costs_two_c_and_its_part_of_delta_when_counts_are_released():
     event = DiscreteGaussian(stddev=round_up_stddev(0.5), cells=3)
     release, c = stand_in(event, 1)
     assert c > 0.5
-    alone = AMORTIZED.get_epsilon([(release, 1)], delta=1e-5 * math.exp(-c), neighboring_relation=ZERO_OUT)
+    alone = ask(AMORTIZED, [(release, 1)], delta=1e-5 * math.exp(-c))
     found = _ask(AMORTIZED, (event, 1), delta=1e-5, relation=ZERO_OUT)
     assert found == pytest.approx(alone + 2 * c, rel=1e-9)
 
 
 def test_the_check_against_the_exact_law_fails_when_noise_is_taken_for_continuous():
     exact = _epsilon(1e-5, stddev=5.0, moved=1)
-    assert _ask(PLD, (gaussian(noise_multiplier=5.0), 1)) < 0.9995 * exact
+    assert _ask(PLD, (Gaussian(noise_multiplier=5.0), 1)) < 0.9995 * exact
     assert exact <= _ask(PLD, (discrete_gaussian(noise_multiplier=5.0, cells=1), 1)) < 1.03 * exact
 
 
@@ -114,7 +112,7 @@ def test_the_check_against_the_exact_law_fails_when_a_tenth_is_missing(accountan
 
 def test_moments_are_those_of_continuous_noise_when_counts_are_released():
     event = discrete_gaussian(noise_multiplier=3.0, cells=16)
-    same = gaussian(noise_multiplier=3.0, replace_one_factor=math.sqrt(2))
+    same = Gaussian(noise_multiplier=3.0, replace_one_factor=math.sqrt(2))
     for relation in (ZERO_OUT, REPLACE_ONE):
         assert _ask(MOMENTS, (event, 5), relation=relation) == pytest.approx(
             _ask(MOMENTS, (same, 5), relation=relation), rel=1e-12
@@ -159,23 +157,20 @@ def test_family_with_whole_number_noise_is_within_its_budget_when_calibrated(rul
     def charges(scale):
         return [
             (discrete_gaussian(noise_multiplier=3 * scale, cells=15), 1),
-            (exponential_selection(epsilon=0.1 / scale), 40),
+            (ExponentialSelection(epsilon=0.1 / scale), 40),
             (discrete_gaussian(noise_multiplier=9 * scale, cells=1), 40),
-            (poisson_gaussian(sampling_probability=0.02, noise_multiplier=max(1.0, scale)), 50),
+            (PoissonGaussian(sampling_probability=0.02, noise_multiplier=max(1.0, scale)), 50),
         ]
 
-    choice = choose_accountant_for_family(
-        rule, budget=Budget(epsilon=epsilon, delta=1e-9), charges=charges, neighboring_relation=ZERO_OUT
-    )
+    choice = make_terms(rule=rule, epsilon=epsilon, delta=1e-9).calibrate_charges(charges)
     # A scale of four digits: the next one less is up to a thousandth away.
     assert 0.985 * epsilon < choice.epsilon() <= epsilon
     if rule == "auto":
         assert choice.noise <= min(other.noise for other in choice.alternatives)
 
 
-def test_event_is_read_back_when_described():
+def test_stddev_is_the_multiple_of_the_sensitivity_when_an_event_is_made():
     event = discrete_gaussian(noise_multiplier=1.37, cells=7)
-    assert read_event(event.describe()) == event
     assert 1.37 * math.sqrt(7) <= event.stddev <= 1.37 * math.sqrt(7) * (1 + 2**-18)
 
 

@@ -14,12 +14,11 @@ from dpwgan.privacy.accountants.moments import (
     replace_one_by_group,
     sampled_gaussian_divergences,
 )
-from dpwgan.privacy.budget import NeighboringRelation
-from dpwgan.privacy.events import gaussian, poisson_gaussian
+from dpwgan.privacy.events import Gaussian, PoissonGaussian
 from tests.privacy.brute_force import Line
+from tests.privacy.charges import REPLACE_ONE, ask, take_steps
 from tests.privacy.reference_events import to_dp_event
 
-ZERO_OUT, REPLACE_ONE = NeighboringRelation.ZERO_OUT, NeighboringRelation.REPLACE_ONE
 CHECKED_ORDERS = (1.1, 1.5, 2.0, 3.7, 8.0, 10.9, 16.0)
 
 
@@ -37,7 +36,7 @@ def test_sampled_divergences_are_those_of_an_integral_when_zeroing_out(q, noise)
     without = line.log_mixture((1.0, 0.0))
     having = line.log_mixture((1 - q, 0.0), (q, 1.0))
     computed = sampled_gaussian_divergences(
-        poisson_gaussian(sampling_probability=q, noise_multiplier=noise), orders=CHECKED_ORDERS
+        PoissonGaussian(sampling_probability=q, noise_multiplier=noise), orders=CHECKED_ORDERS
     )
     for order, divergence in zip(CHECKED_ORDERS, computed, strict=True):
         there = line.renyi(having, without, order=order)
@@ -54,7 +53,7 @@ def test_replace_one_divergences_are_above_an_integral_when_records_are_opposite
     bounds = dict(
         zip(
             ORDERS,
-            _one_event(poisson_gaussian(sampling_probability=q, noise_multiplier=noise), REPLACE_ONE),
+            _one_event(take_steps(q, noise)[0], REPLACE_ONE),
             strict=True,
         )
     )
@@ -69,7 +68,7 @@ def test_replace_one_divergences_are_above_an_integral_when_records_are_opposite
 def test_gaussian_divergences_are_exact_when_a_record_is_replaced(factor):
     line = Line(stddev=1.5, reach=60.0)
     bounds = dict(
-        zip(ORDERS, _one_event(gaussian(noise_multiplier=1.5, replace_one_factor=factor), REPLACE_ONE), strict=True)
+        zip(ORDERS, _one_event(Gaussian(noise_multiplier=1.5, replace_one_factor=factor), REPLACE_ONE), strict=True)
     )
     for order in CHECKED_ORDERS:
         exact = line.renyi(line.log_mixture((1.0, 0.0)), line.log_mixture((1.0, factor)), order=order)
@@ -79,12 +78,12 @@ def test_gaussian_divergences_are_exact_when_a_record_is_replaced(factor):
 @pytest.mark.parametrize("q", [0.001, 0.026, 0.3])
 @pytest.mark.parametrize("noise", [0.5, 1.0, 5.0, 80.0])
 def test_moments_epsilon_is_that_of_dp_accounting_when_computed_on_a_grid(q, noise):
-    event = poisson_gaussian(sampling_probability=q, noise_multiplier=noise)
+    event = PoissonGaussian(sampling_probability=q, noise_multiplier=noise)
     reference = dp_accounting.rdp.RdpAccountant(orders=list(ORDERS)).compose(to_dp_event(event)).rdp
     for steps in (1, 100, 5_000):
         for delta in (1e-10, 1e-5):
             expected, _ = dp_accounting.rdp.compute_epsilon(ORDERS, steps * reference, delta)
-            computed = MOMENTS.get_epsilon([(event, steps)], delta=delta, neighboring_relation=ZERO_OUT)
+            computed = ask(MOMENTS, [(event, steps)], delta=delta)
             assert computed == pytest.approx(expected, rel=1e-6, abs=1e-9)
             assert computed >= expected * (1 - 1e-12)
 
@@ -92,7 +91,7 @@ def test_moments_epsilon_is_that_of_dp_accounting_when_computed_on_a_grid(q, noi
 @pytest.mark.parametrize("q", [1e-4, 0.026, 0.5, 0.95])
 @pytest.mark.parametrize("noise", [0.4, 2.0, 100.0])
 def test_divergences_are_those_of_dp_accounting_when_compared_order_by_order(q, noise):
-    event = poisson_gaussian(sampling_probability=q, noise_multiplier=noise)
+    event = PoissonGaussian(sampling_probability=q, noise_multiplier=noise)
     reference = dp_accounting.rdp.RdpAccountant(orders=list(ORDERS)).compose(to_dp_event(event)).rdp
     computed = sampled_gaussian_divergences(event, orders=ORDERS)
     np.testing.assert_allclose(computed, reference, rtol=1e-9, atol=1e-11)
@@ -114,16 +113,16 @@ def test_conversion_gives_zero_when_total_variation_is_below_delta():
 def test_replace_one_is_above_the_exact_gaussian_when_nothing_is_sampled(noise):
     delta = 1e-8
     exact = float(gaussian_epsilon(np.array([delta]), noise_multiplier=noise / 2)[0])
-    event = gaussian(noise_multiplier=noise)
-    direct = MOMENTS.get_epsilon([(event, 1)], delta=delta, neighboring_relation=REPLACE_ONE)
+    event = Gaussian(noise_multiplier=noise)
+    direct = ask(MOMENTS, [(event, 1)], delta=delta, relation=REPLACE_ONE)
     group = replace_one_by_group([(event, 1)], delta=delta)
     assert exact <= direct <= 1.3 * exact
     assert exact <= group
 
 
 def test_replace_one_takes_the_better_bound_when_both_are_proved():
-    charges = [(poisson_gaussian(sampling_probability=0.02, noise_multiplier=1.5), 300)]
+    charges = [take_steps(0.02, 1.5, 300)]
     group = replace_one_by_group(charges, delta=1e-7)
-    assert MOMENTS.get_epsilon(charges, delta=1e-7, neighboring_relation=REPLACE_ONE) <= group * (1 + 1e-11)
+    assert ask(MOMENTS, charges, delta=1e-7, relation=REPLACE_ONE) <= group * (1 + 1e-11)
     # Twice the epsilon of a smaller delta.
-    assert group > 2 * MOMENTS.get_epsilon(charges, delta=1e-7, neighboring_relation=ZERO_OUT)
+    assert group > 2 * ask(MOMENTS, charges, delta=1e-7)

@@ -7,7 +7,7 @@ from scipy import stats
 
 from dpwgan.errors import PrivacyError
 from dpwgan.privacy.budget import NeighboringRelation
-from dpwgan.privacy.events import stable_selection
+from dpwgan.privacy.events import StableSelection
 from dpwgan.privacy.mechanisms.discovery import calibrate_selection, select_categories
 from dpwgan.privacy.mechanisms.laplace import sample_discrete_laplace, usable_decay
 
@@ -26,6 +26,11 @@ def selection_probability(count: int, *, decay: float, threshold: int) -> float:
     if needed >= 0:
         return math.exp(-decay * needed) / (1 + a)
     return 1 - math.exp(-decay * (1 - needed)) / (1 + a)
+
+
+def select(counts, *, epsilon, delta, relation=REPLACE_ONE):
+    event = StableSelection(epsilon=epsilon, delta=delta)
+    return select_categories(counts, event, rng=np.random.default_rng(1), neighboring_relation=relation)
 
 
 def _hockey_stick(counts, others, *, epsilon, decay, threshold):
@@ -63,7 +68,7 @@ def _worst_delta(relation, *, epsilon, decay, threshold):
 @pytest.mark.parametrize("relation", [ZERO_OUT, REPLACE_ONE], ids=lambda relation: relation.value)
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.5, 1e-3), (1.0, 1e-9), (3.0, 1e-6)])
 def test_selection_keeps_its_epsilon_and_delta_when_tables_are_neighbours(relation, epsilon, delta):
-    event = stable_selection(epsilon=epsilon, delta=delta)
+    event = StableSelection(epsilon=epsilon, delta=delta)
     decay, threshold = calibrate_selection(event, neighboring_relation=relation)
     worst = _worst_delta(relation, epsilon=epsilon, decay=decay, threshold=threshold)
     # Sums of probabilities near 1 are off by 1e-15.
@@ -72,7 +77,7 @@ def test_selection_keeps_its_epsilon_and_delta_when_tables_are_neighbours(relati
 
 @pytest.mark.parametrize("relation", [ZERO_OUT, REPLACE_ONE], ids=lambda relation: relation.value)
 def test_the_check_of_selection_fails_when_the_threshold_is_one_too_low_or_the_noise_too_small(relation):
-    event = stable_selection(epsilon=1.0, delta=1e-4)
+    event = StableSelection(epsilon=1.0, delta=1e-4)
     decay, threshold = calibrate_selection(event, neighboring_relation=relation)
     lower = _worst_delta(relation, epsilon=1.0, decay=decay, threshold=threshold - 1)
     if relation is ZERO_OUT:
@@ -82,14 +87,14 @@ def test_the_check_of_selection_fails_when_the_threshold_is_one_too_low_or_the_n
 
 
 def test_selection_calibrated_for_zero_out_is_not_enough_when_a_record_is_replaced():
-    event = stable_selection(epsilon=1.0, delta=1e-4)
+    event = StableSelection(epsilon=1.0, delta=1e-4)
     decay, threshold = calibrate_selection(event, neighboring_relation=ZERO_OUT)
     assert _worst_delta(REPLACE_ONE, epsilon=1.0, decay=decay, threshold=threshold) > 1e-4
 
 
 def test_threshold_is_the_least_one_when_calibrated():
     for epsilon, delta in ((0.1, 1e-9), (1.0, 1e-6), (4.0, 1e-3)):
-        event = stable_selection(epsilon=epsilon, delta=delta)
+        event = StableSelection(epsilon=epsilon, delta=delta)
         decay, threshold = calibrate_selection(event, neighboring_relation=ZERO_OUT)
         assert selection_probability(1, decay=decay, threshold=threshold) <= delta
         assert selection_probability(1, decay=decay, threshold=threshold - 1) > delta
@@ -100,13 +105,11 @@ def test_threshold_is_the_least_one_when_calibrated():
 @pytest.mark.statistical
 @pytest.mark.parametrize("count", [3, 5, 9])
 def test_tokens_are_released_as_often_as_stated_when_drawn(count):
-    event = stable_selection(epsilon=1.0, delta=1e-2)
+    event = StableSelection(epsilon=1.0, delta=1e-2)
     decay, threshold = calibrate_selection(event, neighboring_relation=ZERO_OUT)
     trials = 20_000
     counts = {f"token {i}": count for i in range(trials)}
-    released, _ = select_categories(
-        counts, epsilon=1.0, delta=1e-2, rng=np.random.default_rng(), neighboring_relation=ZERO_OUT
-    )
+    released = select_categories(counts, event, rng=np.random.default_rng(), neighboring_relation=ZERO_OUT)
     chance = selection_probability(count, decay=decay, threshold=threshold)
     assert stats.binomtest(len(released), trials, chance).pvalue > 1e-6
     # The broken twin: noise of half the scale.
@@ -116,34 +119,27 @@ def test_tokens_are_released_as_often_as_stated_when_drawn(count):
 
 def test_released_tokens_are_sorted_and_known_when_counts_are_large():
     counts = {"b": 10_000, "a": 20_000, "00": 9_000, "never": 0}
-    tokens, event = select_categories(counts, epsilon=1.0, delta=1e-9, rng=np.random.default_rng())
-    assert tokens == ("00", "a", "b")
-    assert event == stable_selection(epsilon=1.0, delta=1e-9)
+    assert select(counts, epsilon=1.0, delta=1e-9) == ("00", "a", "b")
 
 
 def test_a_token_that_does_not_occur_is_never_released_when_listed():
     counts = {str(i): 0 for i in range(2_000)}
-    tokens, _ = select_categories(counts, epsilon=5.0, delta=0.4, rng=np.random.default_rng())
-    assert tokens == ()
+    assert select(counts, epsilon=5.0, delta=0.4) == ()
 
 
-def test_selection_protects_a_replaced_record_when_no_relation_is_named():
+def test_fewer_tokens_are_released_when_a_record_may_be_replaced():
     counts = {str(i): 12 for i in range(2_000)}
     # At epsilon 1 and delta 1e-4 the thresholds are 10 for zero-out and 20 for replace-one.
-    wide, _ = select_categories(counts, epsilon=1.0, delta=1e-4, rng=np.random.default_rng(1))
-    narrow, _ = select_categories(
-        counts, epsilon=1.0, delta=1e-4, rng=np.random.default_rng(1), neighboring_relation=ZERO_OUT
-    )
+    wide, narrow = (select(counts, epsilon=1.0, delta=1e-4, relation=each) for each in (REPLACE_ONE, ZERO_OUT))
     assert len(wide) < 200 < 1_500 < len(narrow)
 
 
 @pytest.mark.parametrize("count", [-1, 1.5, True])
 def test_selection_is_refused_when_a_count_is_no_whole_number_of_at_least_zero(count):
     with pytest.raises(PrivacyError):
-        select_categories({"a": count}, epsilon=1.0, delta=1e-6, rng=np.random.default_rng(1))
+        select({"a": count}, epsilon=1.0, delta=1e-6)
 
 
-@pytest.mark.parametrize(("epsilon", "delta"), [(0.0, 1e-6), (1e-9, 1e-6), (1.0, 0.0), (1.0, 1.0)])
-def test_selection_is_refused_when_its_budget_is_out_of_range(epsilon, delta):
+def test_selection_is_refused_when_its_epsilon_is_too_small_for_the_noise():
     with pytest.raises(PrivacyError):
-        select_categories({"a": 3}, epsilon=epsilon, delta=delta, rng=np.random.default_rng(1))
+        select({"a": 3}, epsilon=1e-9, delta=1e-6)

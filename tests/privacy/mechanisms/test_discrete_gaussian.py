@@ -7,6 +7,7 @@ import pytest
 from scipy import special, stats
 
 from dpwgan.errors import PrivacyError
+from dpwgan.privacy.events import discrete_gaussian
 from dpwgan.privacy.mechanisms.discrete_gaussian import _bernoulli_exp_half_square, add_discrete_gaussian_noise
 from dpwgan.privacy.mechanisms.laplace import bernoulli_exp
 
@@ -16,9 +17,9 @@ STDDEVS = pytest.mark.parametrize("stddev", [0.3, 0.75, 1.0, 50.0, 1e6, 1e12])
 
 
 def _draw(stddev):
-    drawn, used = add_discrete_gaussian_noise(np.zeros(DRAWS, np.int64), stddev=stddev, rng=np.random.default_rng())
+    event = discrete_gaussian(noise_multiplier=stddev, cells=1)
+    drawn = add_discrete_gaussian_noise(np.zeros(DRAWS, np.int64), event, rng=np.random.default_rng())
     assert drawn.dtype == np.int64
-    assert stddev <= used <= stddev * (1 + 2.0**-19)
     return drawn
 
 
@@ -106,15 +107,17 @@ def test_coins_are_exact_when_every_draw_is_tried(numerator, denominator):
 
 def test_noise_is_added_to_whole_numbers_alone_when_released():
     values = np.arange(6).reshape(2, 3) * 10**12
-    noisy, used = add_discrete_gaussian_noise(values, stddev=2.0, rng=np.random.default_rng())
+    event = discrete_gaussian(noise_multiplier=2.0, cells=1)
+    noisy = add_discrete_gaussian_noise(values, event, rng=np.random.default_rng())
     assert noisy.shape == (2, 3)
     assert np.all(np.abs(noisy - values) < 80)
-    assert used == 2.0
     with pytest.raises(PrivacyError, match="whole numbers"):
-        add_discrete_gaussian_noise([0.5], stddev=1.0, rng=np.random.default_rng())
+        add_discrete_gaussian_noise([0.5], event, rng=np.random.default_rng())
 
 
 @pytest.mark.parametrize("stddev", [0.0, -1.0, math.nan, math.inf, 1e17])
 def test_stddev_is_refused_when_it_is_out_of_range(stddev):
     with pytest.raises(PrivacyError, match="stddev"):
-        add_discrete_gaussian_noise([1], stddev=stddev, rng=np.random.default_rng())
+        add_discrete_gaussian_noise(
+            [1], discrete_gaussian(noise_multiplier=stddev, cells=1), rng=np.random.default_rng()
+        )

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from dpwgan.privacy.events import Gaussian, Laplace, Wishart, discrete_gaussian
 from dpwgan.privacy.mechanisms.discrete_gaussian import add_discrete_gaussian_noise
 from dpwgan.privacy.mechanisms.gaussian import add_gaussian_noise
 from dpwgan.privacy.mechanisms.laplace import add_laplace_noise
@@ -17,21 +18,24 @@ WHOLE = np.arange(-200, 201)
 
 
 def draw_gaussian(rng: np.random.Generator) -> np.ndarray:
-    return add_gaussian_noise(np.zeros((2, DRAWS // 2)), sensitivity=3.0, noise_multiplier=2.0, rng=rng)[0].ravel()
+    event = Gaussian(noise_multiplier=2.0)
+    return add_gaussian_noise(np.zeros((2, DRAWS // 2)), event, sensitivity=3.0, rng=rng).ravel()
 
 
 def draw_discrete_gaussian(stddev: float) -> Callable[[np.random.Generator], np.ndarray]:
-    return lambda rng: add_discrete_gaussian_noise(np.zeros(DRAWS, np.int64), stddev=stddev, rng=rng)[0]
+    event = discrete_gaussian(noise_multiplier=stddev, cells=1)
+    return lambda rng: add_discrete_gaussian_noise(np.zeros(DRAWS, np.int64), event, rng=rng)
 
 
 def draw_laplace(epsilon: float) -> Callable[[np.random.Generator], np.ndarray]:
-    return lambda rng: add_laplace_noise(np.zeros(DRAWS, np.int64), sensitivity=3, epsilon=epsilon, rng=rng)[0]
+    event = Laplace(epsilon=epsilon)
+    return lambda rng: add_laplace_noise(np.zeros(DRAWS, np.int64), event, sensitivity=3, rng=rng)
 
 
 def draw_wishart(rng: np.random.Generator) -> np.ndarray:
     """What lies beside the diagonal of one matrix of 2^17 such numbers, or nearly."""
-    zeros = np.zeros((512, 512), np.int64)
-    return add_wishart_noise(zeros, trace_bound=2**30, epsilon=0.5, rng=rng)[0][np.triu_indices(512, 1)] / 2**30
+    noise, _ = add_wishart_noise(np.zeros((512, 512), np.int64), Wishart(epsilon=0.5), trace_bound=2**30, rng=rng)
+    return noise[np.triu_indices(512, 1)] / 2**30
 
 
 def get_variance(weights: np.ndarray) -> float:
