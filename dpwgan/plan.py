@@ -24,7 +24,7 @@ class Part(Protocol):
         """What it takes."""
 
     def summary(self) -> dict[str, Any]:
-        """Gives the settings, those asked for and those chosen, as JSON-able pairs."""
+        """The settings, those asked for and those chosen, as JSON-able pairs."""
 
 
 Design = TypeVar("Design", bound=Part, covariant=True)

@@ -229,7 +229,7 @@ class MethodSettings(Settings):
 
     @classmethod
     def complete(cls, method: str, asked: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Gives what was asked for with its defaults. Raises: UsageError for what does not go together."""
+        """What was asked for with its defaults. Raises: UsageError for what does not go together."""
         return asked
 
 
@@ -260,7 +260,7 @@ _MEMBERS: dict[type[Settings], Mapping[str, Setting | Mapping[str, Setting]]] = 
 
 
 def _members(owner: type[Settings]) -> Mapping[str, Setting | Mapping[str, Setting]]:
-    """Gives what each field of a class declares: a setting, or those of another class. They are found once."""
+    """What each field of a class declares: a setting, or those of another class. They are found once."""
     if owner not in _MEMBERS:
         hints = get_type_hints(owner)
         found: dict[str, Setting | Mapping[str, Setting]] = {}

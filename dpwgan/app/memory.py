@@ -19,7 +19,7 @@ _CGROUP_FILES = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limi
 
 
 def memory_limit(*, cgroup_files: Sequence[str] = _CGROUP_FILES) -> int:
-    """Gives the number of bytes this process may use: the machine's, or less in a container or under ulimit."""
+    """The number of bytes this process may use: the machine's, or less in a container or under ulimit."""
     limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     for name in cgroup_files:
         try:
@@ -38,7 +38,7 @@ def memory_limit(*, cgroup_files: Sequence[str] = _CGROUP_FILES) -> int:
 
 
 def choose_limit(asked: int | None) -> int:
-    """Gives the number of bytes to plan for: those asked for, or fewer where this process may not use so many."""
+    """The number of bytes to plan for: those asked for, or fewer where this process may not use so many."""
     return memory_limit() if asked is None else min(asked, memory_limit())
 
 

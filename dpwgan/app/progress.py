@@ -25,7 +25,7 @@ def ignore_progress(step: int, steps: int, epsilon_spent: float) -> None:
 
 @contextmanager
 def show_progress(voice: Voice, *, stream: TextIO | None = None) -> Iterator[ProgressCallback]:
-    """Gives the function that training calls with (step, steps, epsilon spent so far).
+    """The function that training calls with (step, steps, epsilon spent so far).
 
     A terminal that can redraw a line gets a bar; NO_COLOR and TERM=dumb are honoured.
     """

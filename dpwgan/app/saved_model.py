@@ -115,7 +115,7 @@ def read_description(folder: Path) -> tuple[ModelDescription, Claim]:
 
 
 def describe_column(column: Column) -> dict[str, Any]:
-    """Gives a column as JSON-able pairs."""
+    """A column as JSON-able pairs."""
     kind = next(kind for kind, form in _KINDS.items() if isinstance(column, form))
     return {"kind": kind, **asdict(column)}
 

@@ -219,7 +219,7 @@ class AnchorDesign:
         return one_ways + self.shape.records * self.attributes**2 * _SECONDS_A_PAIR + steps * step
 
     def summary(self) -> dict[str, Any]:
-        """Gives the settings, those asked for and those chosen, as JSON-able pairs."""
+        """The settings, those asked for and those chosen, as JSON-able pairs."""
         chosen = {"rounds": self.rounds, "ways": self.ways} if self.kind == "queries" else {}
         if self.kind == "one-ways":
             return {"one_ways_noise_multiplier": self.one_ways_noise_multiplier}

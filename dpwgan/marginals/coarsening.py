@@ -83,7 +83,7 @@ class AttributeGroups:
         return len(self.probabilities)
 
     def find_groups(self, cells: Integers) -> Groups:
-        """Gives the group of every cell. Shapes: (n,)."""
+        """The group of every cell. Shapes: (n,)."""
         if len(self.starts) == self.cells:
             found: Groups = self.groups[cells]
         else:
@@ -165,7 +165,7 @@ class Coarsening:
         return tuple(part.stddevs for part in self.parts)
 
     def to_groups(self, encoded: EncodedTable) -> Groups:
-        """Gives the group of every row in every attribute: a function of each row by itself. They lie where rows lie.
+        """The group of every row in every attribute: a function of each row by itself. They lie where rows lie.
 
         Shapes: (n, attributes).
         Raises: DpwganError, an internal error, if the table is not laid out as these attributes.
@@ -204,7 +204,7 @@ class Coarsening:
         return encoded
 
     def to_document(self) -> dict[str, Any]:
-        """Gives everything as JSON-able values, from which `from_document` builds the same."""
+        """Everything as JSON-able values, from which `from_document` builds the same."""
         return {
             "spans": [asdict(span) for span in self.spans],
             "attributes": [
@@ -384,7 +384,7 @@ def _number_in_order(labels: Integers) -> Integers:
 
 
 def _spread(counts: Floats, labels: Integers, *, groups: int, stddev: float) -> Floats:
-    """Gives the share of each cell in its group: what stands out of the noise as it is, the rest evenly.
+    """The share of each cell in its group: what stands out of the noise as it is, the rest evenly.
 
     The bar rises with the number of cells in the group, so that noise alone seldom passes it anywhere.
     Source: Donoho and Johnstone 1994 (the universal threshold).
@@ -404,7 +404,7 @@ def _spread(counts: Floats, labels: Integers, *, groups: int, stddev: float) -> 
 
 
 def _find_last_weighted(weights: Floats, bounds: Integers) -> Integers:
-    """Gives the last position of a positive weight in each of the runs that the bounds part."""
+    """The last position of a positive weight in each of the runs that the bounds part."""
     positive = np.flatnonzero(weights > 0)
     last: Integers = positive[np.searchsorted(positive, bounds[1:]) - 1]
     return last

@@ -25,7 +25,7 @@ class CodeInformation:
         self._weight = weight
 
     def loss_and_gradient(self, probabilities: Probabilities) -> tuple[float, Probabilities]:
-        """Gives the weighted information in nats, and its gradient. Shapes: (codes, width) to a number and the same.
+        """The weighted information in nats, and its gradient. Shapes: (codes, width) to a number and the same.
 
         Privacy: post-processing.
         """

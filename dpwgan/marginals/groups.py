@@ -23,11 +23,11 @@ class GroupLayout:
         self.attributes = len(self.sizes)
 
     def get_slice(self, attribute: int) -> slice:
-        """Gives an attribute's slice of the width."""
+        """An attribute's slice of the width."""
         return slice(self.starts[attribute], self.starts[attribute] + self.sizes[attribute])
 
     def count_cells(self, marginal: Sequence[int]) -> int:
-        """Gives how many cells a marginal has."""
+        """How many cells a marginal has."""
         return math.prod(self.sizes[attribute] for attribute in marginal)
 
     def add_blocks(self, matrix: npt.NDArray[Any]) -> npt.NDArray[Any]:

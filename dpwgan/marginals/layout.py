@@ -44,7 +44,7 @@ class Attribute:
         return flags
 
     def find_cells(self, encoded: EncodedTable, rows: slice = slice(None)) -> Cells:
-        """Gives the cell of every row: each row has exactly one, whatever float32 made of its number.
+        """The cell of every row: each row has exactly one, whatever float32 made of its number.
 
         A number goes to the nearest level and, outside [0, 1] or not a number at all, to an end; so rounding can move
         a row to a neighbouring cell, which concerns fidelity alone: the cell is a function of the row by itself.
@@ -92,7 +92,7 @@ class Attribute:
 
 
 def lay_out_attributes(spans: Sequence[Span]) -> tuple[Attribute, ...]:
-    """Gives one attribute per trained column, in the order of the spans.
+    """One attribute per trained column, in the order of the spans.
 
     Privacy: reads public facts only.
     Raises: DpwganError, an internal error, if a number's span does not say how many levels it has.

@@ -14,7 +14,7 @@ class ReleasedLoss(Protocol):
     """A loss of the generator's probabilities, computed from releases."""
 
     def loss_and_gradient(self, probabilities: Probabilities) -> tuple[float, npt.NDArray[np.floating[Any]]]:
-        """Gives the loss and its gradient. Privacy: post-processing. Shapes: (codes, width) to a number and the same.
+        """The loss and its gradient. Privacy: post-processing. Shapes: (codes, width) to a number and the same.
 
         Units: squared errors over the variance of their noise, halved and summed.
         """
@@ -27,7 +27,7 @@ class ReleasedLoss(Protocol):
 
 
 def add_up_gradients(losses: Iterable[ReleasedLoss], probabilities: Probabilities) -> Probabilities:
-    """Gives the gradient of a sum of losses. Privacy: post-processing. Shapes: (codes, width) to the same."""
+    """The gradient of a sum of losses. Privacy: post-processing. Shapes: (codes, width) to the same."""
     # One row a group: what one attribute has is one block of memory, which is what makes products of it fast.
     rows = np.ascontiguousarray(probabilities.T)
     total = np.zeros_like(rows)

@@ -114,7 +114,7 @@ def count_marginals(groups: Groups, marginals: Sequence[Marginal], layout: Group
 
 
 def _join_marginals(rows: GroupedRows, marginals: Sequence[Marginal]) -> Counts:
-    """Gives the counts of some marginals in one vector, in their order."""
+    """The counts of some marginals in one vector, in their order."""
     counts = count_marginals(rows.groups, [tuple(marginal) for marginal in marginals], rows.layout)
     return np.concatenate([cells.ravel() for cells in counts.values()])
 
@@ -126,7 +126,7 @@ MARGINALS = Sum[GroupedRows]("marginals", lambda rows, marginals, array: _join_m
 
 
 def answer_pairs(probabilities: Probabilities, left: slice = slice(None), right: slice = slice(None)) -> Probabilities:
-    """Gives the share of rows in every cell of every two-way marginal, or of those of some groups with others.
+    """The share of rows in every cell of every two-way marginal, or of those of some groups with others.
 
     Diagonal blocks are not marginals: within an attribute a code's cells exclude each other.
     Shapes: (codes, width) to (width, width), or to the part of it that two slices of the width name.
@@ -137,7 +137,7 @@ def answer_pairs(probabilities: Probabilities, left: slice = slice(None), right:
 
 
 def answer_marginal(probabilities: Probabilities, marginal: Marginal, layout: GroupLayout) -> Probabilities:
-    """Gives the share of rows in every cell of a marginal. Shapes: the result has one axis an attribute."""
+    """The share of rows in every cell of a marginal. Shapes: the result has one axis an attribute."""
     rows = probabilities.T
     factors = [rows[layout.get_slice(attribute)] for attribute in marginal]
     if len(factors) == 1:
@@ -188,7 +188,7 @@ class MeasuredMarginals:
         self._blocks = None
 
     def pack(self, marginals: Iterable[Marginal]) -> dict[str, npt.NDArray[np.generic]]:
-        """Gives what is known of some marginals as arrays by name, for a checkpoint. Privacy: releases alone."""
+        """What is known of some marginals as arrays by name, for a checkpoint. Privacy: releases alone."""
         arrays: dict[str, npt.NDArray[np.generic]] = {}
         for number, marginal in enumerate(marginals):
             arrays[f"marginal {number}"] = np.array(marginal, np.int64)
@@ -208,11 +208,11 @@ class MeasuredMarginals:
         return marginals
 
     def get_shares(self, marginal: Marginal) -> npt.NDArray[np.float32]:
-        """Gives the answer so far: the mean of all, weighted by precision."""
+        """The answer so far: the mean of all, weighted by precision."""
         return self._shares[marginal]
 
     def loss_and_gradient(self, probabilities: Probabilities) -> tuple[float, Probabilities]:
-        """Gives half the sum of squared errors over noise variances, and its gradient.
+        """Half the sum of squared errors over noise variances, and its gradient.
 
         Privacy: post-processing. Shapes: (codes, width) to a number and the same.
         """
@@ -275,7 +275,7 @@ class _PairBlock:
         self._targets = _Targets(*(np.asfortranarray(cells) for cells in targets))
 
     def widen(self, right: slice, targets: _Targets) -> "_PairBlock":
-        """Gives these pairs and that of the attribute with the next one."""
+        """These pairs and that of the attribute with the next one."""
         both = [np.hstack(cells) for cells in zip(self._targets, targets, strict=True)]
         return _PairBlock(self.left, slice(self.right.start, right.stop), _Targets(*both))
 

@@ -27,13 +27,13 @@ class CodeGenerator(Protocol):
     """Anything that says, for each of its codes, how likely every group of every attribute is."""
 
     def probabilities(self) -> Probabilities:
-        """Gives the distributions of all codes. Shapes: (codes, width)."""
+        """The distributions of all codes. Shapes: (codes, width)."""
 
     def step(self, gradient: Probabilities, *, learning_rate: float) -> None:
         """Moves against a gradient in the probabilities. Shapes: (codes, width)."""
 
     def pack(self) -> dict[str, npt.NDArray[np.generic]]:
-        """Gives weights and the optimiser's memory as arrays by name, for a checkpoint."""
+        """Weights and the optimiser's memory as arrays by name, for a checkpoint."""
 
     def unpack(self, arrays: Mapping[str, npt.NDArray[np.generic]]) -> None:
         """Takes over what `pack` gave."""
@@ -71,7 +71,7 @@ class Mixture:
         self._steps = 0
 
     def pack(self) -> dict[str, npt.NDArray[np.generic]]:
-        """Gives logits and Adam's memory as arrays by name, for a checkpoint."""
+        """Logits and Adam's memory as arrays by name, for a checkpoint."""
         return {"table": self._table, "mean": self._mean, "square": self._square, "steps": np.array(self._steps)}
 
     def unpack(self, arrays: Mapping[str, npt.NDArray[np.generic]]) -> None:
@@ -80,7 +80,7 @@ class Mixture:
         self._steps = int(arrays["steps"])
 
     def probabilities(self) -> Probabilities:
-        """Gives the distributions of all codes. Shapes: (codes, width)."""
+        """The distributions of all codes. Shapes: (codes, width)."""
         values = np.empty_like(self._table)
         for piece in self._slices:
             block = values[piece]

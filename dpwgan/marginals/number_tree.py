@@ -136,7 +136,7 @@ class NumberTree:
         return pairs, np.stack((left_mass, masses - left_mass), axis=1).ravel()
 
     def _clear(self, left_mass: Floats, masses: Floats, left: Integers, right: Integers, below: _Scale) -> Floats:
-        """Gives all of a node's mass to one half where the other one is mere noise with nothing to tell apart in it."""
+        """Moves all of a node's mass to one half where the other one is mere noise with nothing to tell apart in it."""
         left_variance, right_variance = below.variances[left], below.variances[right]
         noise = _LEAST_MASS * np.sqrt(left_variance * right_variance / (left_variance + right_variance))
         left_is_noise = ~below.is_split[left] & (left_mass < noise)

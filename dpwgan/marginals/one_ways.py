@@ -88,12 +88,12 @@ class OneWays:
     stddev: float
 
     def pack(self) -> dict[str, npt.NDArray[np.generic]]:
-        """Gives all counts as arrays by name, for a checkpoint. Privacy: the release alone."""
+        """All counts as arrays by name, for a checkpoint. Privacy: the release alone."""
         counts = np.concatenate([counts for histograms in self.histograms for counts in histograms])
         return {"counts": counts, "stddev": np.array(self.stddev)}
 
     def get_codes(self, attribute: int) -> tuple[Counts, float]:
-        """Gives the noisy counts of an attribute's codes, and their stddev: the mean over its histograms.
+        """The noisy counts of an attribute's codes, and their stddev: the mean over its histograms.
 
         Shapes: (codes,).
         """
@@ -102,7 +102,7 @@ class OneWays:
         return mean, self.stddev / math.sqrt(len(histograms))
 
     def get_blocks(self, attribute: int) -> tuple[Counts, ...]:
-        """Gives the noisy counts of an attribute's blocks of levels, the coarsest histogram first.
+        """The noisy counts of an attribute's blocks of levels, the coarsest histogram first.
 
         Shapes: (blocks,) each, as in the plan.
         """
@@ -156,7 +156,7 @@ def count_one_ways(encoded: EncodedTable, plan: OneWayPlan) -> tuple[tuple[Count
 
 
 def _join_one_ways(encoded: EncodedTable) -> Counts:
-    """Gives all histograms in one vector. The table has all public facts that they are planned from."""
+    """All histograms in one vector. The table has all public facts that they are planned from."""
     counts = count_one_ways(encoded, plan_one_ways(encoded.spans))
     return np.concatenate([histogram for histograms in counts for histogram in histograms])
 
@@ -178,7 +178,7 @@ def measure_one_ways(rows: Rows[EncodedTable], plan: OneWayPlan, *, ledger: Ledg
 
 
 def split_one_ways(noisy: Counts, plan: OneWayPlan, *, stddev: float) -> OneWays:
-    """Gives noisy counts, all in one vector, as the histograms of a plan."""
+    """Noisy counts, all in one vector, as the histograms of a plan."""
     sizes = [
         [attribute.codes + size for size in blocks]
         for attribute, blocks in zip(plan.attributes, plan.blocks, strict=True)

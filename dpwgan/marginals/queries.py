@@ -215,7 +215,7 @@ class QueryDiscriminator:
         return scores
 
     def _expect_gains(self, counts: Counts, answers: Probabilities, *, explained: Counts | None = None) -> Counts:
-        """Gives how much nearer to the truth an answer is expected to bring each cell, in counts. Shapes: all alike.
+        """How much nearer to the truth an answer is expected to bring each cell, in counts. Shapes: all alike.
 
         `explained`: how much of an error is put down to the noise of earlier releases.
         Privacy: a count that moves by 1 moves its cell's gain by 1 at most.
@@ -268,7 +268,7 @@ def plan_queries(times: int, *, selection_epsilon: float, answer_noise_multiplie
 
 
 def expect_gains(errors: Counts, expected: Counts, *, stddev: float) -> Counts:
-    """Gives by how much an answer, drawn towards what was expected, is expected to lessen each cell's absolute error.
+    """By how much an answer, drawn towards what was expected, is expected to lessen each cell's absolute error.
 
     What is left of an error is the root of two squares: the part by which `draw_towards` draws the answer back, and the
     mean size of the part of the noise that it keeps. An error beyond `OUTLIER` stddevs is kept whole; it counts by what

@@ -14,7 +14,7 @@ Rows = npt.NDArray[np.floating[Any]]
 
 
 def multiply_rows(left: Rows, right: Rows, *, scale: float, less: Rows | None = None) -> Rows:
-    """Gives `scale` times the product of every row of one with every row of the other, less something.
+    """`scale` times the product of every row of one with every row of the other, less something.
 
     Shapes: (a, codes) and (b, codes), in C order, to (a, b), in Fortran order; `less` (a, b), best in that order too.
     """

@@ -7,7 +7,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def project_on_simplex(counts: Floats, variances: Floats, *, total: float) -> Floats:
-    """Gives the counts, none negative, that add to `total` and fit noisy ones best, weighted by their precision.
+    """The counts, none negative, that add to `total` and fit noisy ones best, weighted by their precision.
 
     With one variance for all it is the Euclidean projection; a count of larger variance takes more of the correction.
     Shapes: (k,) each; the variances and `total` are above 0.

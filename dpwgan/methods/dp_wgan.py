@@ -83,7 +83,7 @@ class AnchoredDesign:
         return TENSORFLOW_SECONDS + self.critic.steps * (batch * SECONDS_A_ROW_CELL + turns * turn)
 
     def summary(self) -> dict[str, Any]:
-        """Gives the settings as JSON-able pairs."""
+        """The settings as JSON-able pairs."""
         critic = self.critic.summary()
         for name in (*ALONE[:-1], "generator_weights", "critic_weights"):
             del critic[name]
@@ -274,7 +274,7 @@ def _make_share(encoded: EncodedTable, argument: Any, ledger: Ledger | None) -> 
 
 
 def _as_table(rows: GroupedRows, columns: Sequence[str]) -> EncodedTable:
-    """Gives rows of groups as a table of categories, which the critic beside an anchor reads."""
+    """Rows of groups as a table of categories, which the critic beside an anchor reads."""
     spans = lay_out_groups(columns, rows.layout.sizes)
     return EncodedTable(codes=rows.groups, numbers=np.zeros((len(rows.groups), 0), np.float32), spans=spans)
 

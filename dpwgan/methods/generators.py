@@ -15,7 +15,7 @@ _MLP_HIDDEN = (256, 256)
 def choose_maker(
     plan: AnchorDesign, *, rng: np.random.Generator, device: str, threads: int | None
 ) -> Callable[[GroupLayout, npt.NDArray[np.float32]], CodeGenerator] | None:
-    """Gives what makes the generator that the settings ask for, or None for a table of codes, which needs no more.
+    """What makes the generator that the settings ask for, or None for a table of codes, which needs no more.
 
     Raises: ResourceError if the device is not there.
     """

@@ -105,7 +105,7 @@ class QueryGanDesign:
         return self.settings.fit.codes or min(_ONE_LAYER_CODES, self.anchor.choose_codes(width))
 
     def summary(self) -> dict[str, Any]:
-        """Gives the settings as JSON-able pairs."""
+        """The settings as JSON-able pairs."""
         return {"oracle": self.settings.oracle, **self.anchor.summary()}
 
 

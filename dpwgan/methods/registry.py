@@ -43,7 +43,7 @@ METHODS: Mapping[str, Entry] = {
 
 
 def get_method(name: str) -> "Method":
-    """Gives the method of that name. Raises: UsageError for a name that is none."""
+    """The method of that name. Raises: UsageError for a name that is none."""
     if name not in METHODS:
         raise UsageError(f"there is no method of that name; there is {', '.join(METHODS)}")
     entry = METHODS[name]

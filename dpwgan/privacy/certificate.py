@@ -63,7 +63,7 @@ class Certificate:
             raise PrivacyError("The details of a certificate must be what JSON can hold.") from None
 
     def describe(self) -> dict[str, Any]:
-        """Gives the certificate as JSON-able pairs.
+        """The certificate as JSON-able pairs.
 
         Alpha is raised to few digits: the statement stays true, and the low digits of a noisy number are kept back.
         """

@@ -189,7 +189,7 @@ class Ledger:
         return tuple(line.release for line in self._lines.values())
 
     def find(self, label: str) -> Release:
-        """Gives what was reserved under a label. Raises: PrivacyError if there is nothing of that name."""
+        """What was reserved under a label. Raises: PrivacyError if there is nothing of that name."""
         return self._find(label).release
 
     def release(self, label: str, compute: Callable[[], npt.NDArray[Any]]) -> Noisy:
@@ -229,7 +229,7 @@ class Ledger:
     def discover(
         self, labels: Sequence[str], count: Callable[[], Sequence[Mapping[str, int]]]
     ) -> list[tuple[str, ...]]:
-        """Gives the cells of some columns that occur often enough: charges all, counts them in one pass, selects.
+        """The cells of some columns that occur often enough: charges all, counts them in one pass, selects.
 
         Privacy: as `release`; one record adds 1 to one count of each column, which is charged by itself.
         Raises: as `release`.
@@ -262,7 +262,7 @@ class Ledger:
         )
 
     def lend_streams(self, label: str) -> PlainStreams:
-        """Gives what a method without a guarantee draws noise and batches from, for acts that protect nothing.
+        """What a method without a guarantee draws noise and batches from, for acts that protect nothing.
 
         Raises: PrivacyError if what was reserved under that name is protected, and so is drawn by the ledger alone.
         """
@@ -315,7 +315,7 @@ class Ledger:
         return {label: line.charged for label, line in self._lines.items()}
 
     def epsilon_spent(self) -> float:
-        """Gives an upper bound on the epsilon of the acts charged so far, at the budget's delta, for the progress bar.
+        """An upper bound on the epsilon of the acts charged so far, at the budget's delta, for the progress bar.
 
         It never falls, never passes what was reserved, and equals it once everything is charged.
         """
@@ -331,7 +331,7 @@ class Ledger:
         return self._shown_epsilon
 
     def epsilon_reserved(self) -> float:
-        """Gives the epsilon of everything reserved so far, at the budget's delta; at most the budget's."""
+        """The epsilon of everything reserved so far, at the budget's delta; at most the budget's."""
         return self._reserved_epsilon
 
     def guarantee(self) -> PrivacyGuarantee:

@@ -100,7 +100,7 @@ def make_table(
 
 
 def read_images(frame: pl.DataFrame, layout: ImageLayout) -> Pixels:
-    """Gives the pixels of string cells as an array.
+    """The pixels of string cells as an array.
 
     Shapes: (n, height, width, channels).
     Raises: DataError, with the number of rows, if a pixel is no whole number from 0 to 255.
@@ -114,7 +114,7 @@ def read_images(frame: pl.DataFrame, layout: ImageLayout) -> Pixels:
 
 
 def read_label_bytes(frame: pl.DataFrame, layout: ImageLayout) -> npt.NDArray[np.uint8]:
-    """Gives the labels of string cells as bytes.
+    """The labels of string cells as bytes.
 
     Shapes: (n,).
     Raises: DataError, with the number of rows, if a label is no whole number from 0 to 255.

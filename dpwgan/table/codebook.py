@@ -25,7 +25,7 @@ class Codebook:
     sha256: str
 
     def codes(self, variable: str) -> tuple[str, ...]:
-        """Gives the codes of a variable, in the order of the file.
+        """The codes of a variable, in the order of the file.
 
         Raises: SpecsError if the codebook has no codes for the variable.
         """

@@ -149,7 +149,7 @@ def _cut(stream: ByteStream, found: Records) -> Iterator[bytes]:
 
 
 def _find_end(text: bytes) -> int:
-    """Gives where the last whole record of a text ends, 0 where none does; the end of the text itself is none yet."""
+    """Where the last whole record of a text ends, 0 where none does; the end of the text itself is none yet."""
     if b'"' not in text:
         return text.rfind(b"\n") + 1
     # A line ending is one of a record where the number of quotes before it is even.
@@ -256,14 +256,14 @@ def _parse(text: bytes, header: tuple[str, ...], records: int) -> pl.DataFrame:
 
 
 def write_header(header: Sequence[str], line_ending: str) -> bytes:
-    """Gives the line of the names."""
+    """The line of the names."""
     line = io.StringIO(newline="")
     csv.writer(line, lineterminator=line_ending).writerow(header)
     return line.getvalue().encode()
 
 
 def write_rows(frame: pl.DataFrame, line_ending: str) -> bytes:
-    """Gives the lines of a frame of text; cells are quoted only where they have to be."""
+    """The lines of a frame of text; cells are quoted only where they have to be."""
     # An empty string would be written as "", and a null as nothing. Nothing is what other programs write; only in a
     # table of one column would it be a blank line, which readers skip.
     if frame.width > 1:

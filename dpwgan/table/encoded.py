@@ -84,7 +84,7 @@ class EncodedTable:
         return TableShape(records=self.records, spans=self.spans)
 
     def take(self, rows: npt.NDArray[np.bool_] | npt.NDArray[np.integer[Any]]) -> "EncodedTable":
-        """Gives some of the rows, by a flag for each or by their places: as arrays in memory, wherever these lie."""
+        """Some of the rows, by a flag for each or by their places: as arrays in memory, wherever these lie."""
         if not self.on_disk:
             return replace(self, codes=np.array(self.codes[rows]), numbers=np.array(self.numbers[rows]))
         places = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows

@@ -83,7 +83,7 @@ def from_pandas(frame: pd.DataFrame, schema: Schema) -> pl.DataFrame:
 
 
 def to_pandas(frame: pl.DataFrame, schema: Schema) -> pd.DataFrame:
-    """Gives cells of text the pandas types that the specs say they have; which, does not depend on the rows.
+    """Turns cells of text into the pandas types that the specs say they have; which, does not depend on the rows.
 
     Whole numbers become int64, or Int64 with <NA> where an empty cell is legal; other numbers float64 with NaN for an
     empty cell. A column with cells that are no such numbers ("N", or "007", which an integer would spell otherwise)
@@ -208,7 +208,7 @@ class Speller:
 
 
 def _index(pairs: Iterable[tuple[_Key | None, str]]) -> dict[_Key, Cell]:
-    """Gives the one cell of each key; a key with more of them is ambiguous."""
+    """The one cell of each key; a key with more of them is ambiguous."""
     cells: dict[_Key, Cell] = {}
     for key, cell in pairs:
         if key is not None:
@@ -251,5 +251,5 @@ def _write_column(cells: pl.Series, column: Column, schema: Schema) -> pd.Series
 
 
 def give_type(cells: pl.Series, kind: Kind) -> pl.Series:
-    """Gives legal cells the type that the specs ask for; an empty cell is null."""
+    """Turns legal cells into the type that the specs ask for; an empty cell is null."""
     return cells.cast(pl.String).replace({"": None}).cast(TYPES[kind])

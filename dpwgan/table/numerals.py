@@ -19,7 +19,7 @@ _MOST_DIGITS = 400
 
 @functools.lru_cache(maxsize=1 << 14)
 def read_number(cell: str) -> Decimal | None:
-    """Gives the exact number that a cell writes, or None where it writes none or one beyond every double."""
+    """The exact number that a cell writes, or None where it writes none or one beyond every double."""
     if cell.isdecimal() and cell.isascii() and len(cell) <= _MOST_DIGITS:
         return Decimal(cell)  # most cells by far, and much faster
     text = cell.strip(BLANKS)

@@ -19,7 +19,7 @@ Format = Literal["csv", "npz", "parquet"]
 
 
 def get_format(path: str | Path) -> Format:
-    """Gives the kind of file: .npz and .parquet by their names, CSV for every other name and for "-"."""
+    """The kind of file: .npz and .parquet by their names, CSV for every other name and for "-"."""
     name = str(path).lower()
     if name.endswith(".npz"):
         return "npz"

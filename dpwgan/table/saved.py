@@ -55,7 +55,7 @@ class Saved(Protocol):
 
 
 def pack_model(model: Saved) -> dict[str, npt.NDArray[np.generic]]:
-    """Gives a model's files as arrays of bytes. Privacy: post-processing, if the model is."""
+    """A model's files as arrays of bytes. Privacy: post-processing, if the model is."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         model.save(folder)

@@ -137,13 +137,13 @@ class NumericColumn(Column):
         return 1 if self.integer else int(10**self.decimals)
 
     def count_steps(self, value: float, *, up: bool) -> int:
-        """Gives the next number that may be written above a value, or else below it, or at it, in steps."""
+        """The next number that may be written above a value, or else below it, or at it, in steps."""
         # Through the decimal text of the double: 1.1 is then 11 tenths, not a hair more.
         steps = Decimal(repr(float(value))) * self.steps_per_unit
         return int(steps.to_integral_value(rounding=ROUND_CEILING if up else ROUND_FLOOR))
 
     def _count_levels(self) -> tuple[int, float, float]:
-        """Gives how many numbers may be written, and where in the range, as fractions, the first and last one lie."""
+        """How many numbers may be written, and where in the range, as fractions, the first and last one lie."""
         minimum, maximum = Decimal(repr(float(self.minimum))), Decimal(repr(float(self.maximum)))
         if not (minimum.is_finite() and maximum.is_finite() and minimum < maximum):
             return 1, 0.0, 0.0

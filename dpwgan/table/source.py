@@ -23,7 +23,7 @@ class Piece:
     parse: Callable[[], pl.DataFrame] = field(repr=False)
 
     def part(self, first: int, last: int) -> "Piece":
-        """Gives the rows from `first` to just before `last`."""
+        """The rows from `first` to just before `last`."""
         return Piece(records=last - first, parse=lambda: self.parse().slice(first, last - first))
 
 
@@ -51,7 +51,7 @@ class SourceTable:
         return pl.concat(self.frames())
 
     def part(self, first: int, last: int) -> "SourceTable":
-        """Gives the table of the rows from `first` to just before `last`; no piece without any of them is parsed."""
+        """The table of the rows from `first` to just before `last`; no piece without any of them is parsed."""
 
         def pieces() -> Iterator[Piece]:
             start = 0
@@ -75,5 +75,5 @@ def make_table(frame: pl.DataFrame) -> SourceTable:
 
 
 def choose_step(columns: int) -> int:
-    """Gives how many records of so many columns are parsed at a time."""
+    """How many records of so many columns are parsed at a time."""
     return max(1, min(CHUNK, _MOST_CELLS // columns))

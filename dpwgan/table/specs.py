@@ -665,7 +665,7 @@ def _write(item: Any, *, width: int = 0, decimals: int = 0) -> str:
 
 
 def _as_number(cell: str) -> str | int | Decimal:
-    """Gives what a cell is compared by: "3", "03" and "3.0" are one number."""
+    """What a cell is compared by: "3", "03" and "3.0" are one number."""
     if cell.isdecimal() and cell.isascii():
         return int(cell)  # most cells by far, and much faster
     return Decimal(cell) if _NUMBER.fullmatch(cell) else cell

@@ -64,7 +64,7 @@ def cut(records: int, *, size: int = CHUNK_RECORDS) -> Iterator[slice]:
 
 
 def cut_sizes(records: int, *, most: int) -> Iterator[int]:
-    """Gives the sizes of chunks that add up to a number of rows, none above `most`."""
+    """The sizes of chunks that add up to a number of rows, none above `most`."""
     for part in cut(records, size=most):
         yield part.stop - part.start
 

@@ -55,12 +55,12 @@ class ByteStream:
         return self._held is None
 
     def read(self) -> bytes:
-        """Gives all bytes at once, as they stand. Raises: as `pieces`."""
+        """All bytes at once, as they stand. Raises: as `pieces`."""
         with self._telling(), self._open() as file:
             return file.read()
 
     def pieces(self, sizes: Iterable[int] | None = None) -> Iterator[bytes]:
-        """Gives the bytes in order, in pieces of `PIECE` to the end or of the sizes asked for; the end may be sooner.
+        """The bytes in order, in pieces of `PIECE` to the end or of the sizes asked for; the end may be sooner.
 
         Raises: as the constructor; TransferError for a damaged archive; DataError if the file is not what it was when
           it was read before.

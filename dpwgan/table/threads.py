@@ -19,7 +19,7 @@ MOST_THREADS = 8
 
 
 def count_threads(threads: int | None) -> int:
-    """Gives how many threads to use: those asked for, or one for each core that this process may use, up to a few."""
+    """How many threads to use: those asked for, or one for each core that this process may use, up to a few."""
     return threads if threads is not None else min(MOST_THREADS, len(os.sched_getaffinity(0)))
 
 

@@ -71,7 +71,7 @@ class Team:
         return self._workers.rank == 0
 
     def get_rows(self, records: int) -> tuple[int, int]:
-        """Gives the first and the last but one of this worker's rows: an equal part of all, in a row.
+        """The first and the last but one of this worker's rows: an equal part of all, in a row.
 
         Privacy: every row belongs to exactly one worker, so that it moves one worker's sum only.
         """
@@ -104,7 +104,7 @@ class Team:
             raise LostPeerError(f"worker {rank} failed; its own log says why", exit_code=int(codes[rank]))
 
     def share(self, document: Any) -> Any:
-        """Gives all workers what the chief hands in, a document of JSON; what the others hand in is not looked at."""
+        """Tells all workers what the chief hands in, a document of JSON; what the others hand in is not looked at."""
         if self.leads:
             self._say(document, np.zeros(0))
             return document
@@ -119,7 +119,7 @@ class Team:
     def add_up(
         self, task: str, own: Callable[[], Numbers], *, argument: Any = None, array: Numbers | None = None
     ) -> Numbers:
-        """Gives the sum over all workers; `own` computes this one's part, while the others do theirs. For the chief.
+        """The sum over all workers; `own` computes this one's part, while the others do theirs. For the chief.
 
         Shapes: that of what `own` gives. Raises: ResourceError if a worker is lost.
         """

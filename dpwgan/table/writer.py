@@ -190,7 +190,7 @@ class _BesideFile:
             self._name = None
 
     def _get_mode(self) -> int:
-        """Gives the rights of the file that is replaced, or those of any new file."""
+        """The rights of the file that is replaced, or those of any new file."""
         try:
             return stat.S_IMODE(os.stat(self._target).st_mode) & 0o777
         except OSError:
@@ -276,7 +276,7 @@ def _write_rows(
     schema: Schema | None,
     threads: int | None,
 ) -> int:
-    """Gives the number of rows."""
+    """The number of rows."""
     form = get_format(path)
     records = 0
     if form == "csv":

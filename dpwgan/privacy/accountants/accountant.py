@@ -72,7 +72,7 @@ class Accountant(ABC):
         """
 
     def _as_gaussian(self, event: DiscreteGaussian, count: int) -> tuple[Gaussian, float]:
-        """Gives a Gaussian that stands in for `count` releases of counts, and the c of the theorem that says so."""
+        """A Gaussian that stands in for `count` releases of counts, and the c of the theorem that says so."""
         return stand_in(event, count)
 
     def get_epsilon(
@@ -189,7 +189,7 @@ def merge_gaussians(charges: Sequence[ComposedCharge]) -> list[ComposedCharge]:
 
 
 def loss_range(event: ExponentialSelection, neighboring_relation: NeighboringRelation) -> float:
-    """Gives the length of the interval in which the privacy loss of a selection lies."""
+    """The length of the interval in which the privacy loss of a selection lies."""
     replacing = neighboring_relation is NeighboringRelation.REPLACE_ONE
     return event.epsilon * (event.replace_one_factor if replacing else 1.0)
 

@@ -135,7 +135,7 @@ class _Sums:
         )
 
     def strong(self, log_slack: FloatArray) -> FloatArray:
-        """Gives the bound of strong composition where d' is above 0."""
+        """The bound of strong composition where d' is above 0."""
         result: FloatArray = np.sqrt(2 * log_slack * self.squares[:-1]) + self.drift[:-1]
         return result
 

@@ -50,14 +50,14 @@ _APART = 100
 
 @lru_cache(maxsize=4096)
 def stand_in(event: DiscreteGaussian, count: int) -> tuple[Gaussian, float]:
-    """Gives a Gaussian release that stands in for `count` of an event, and the theorem's c, which may be infinite."""
+    """A Gaussian release that stands in for `count` of an event, and the theorem's c, which may be infinite."""
     zeroed, cost = _gaussian_noise(event.stddev, moved=event.cells * count)
     replaced, replaced_cost = _gaussian_noise(event.stddev, moved=2 * event.cells * count)
     return Gaussian(noise_multiplier=zeroed, replace_one_factor=zeroed / replaced), max(cost, replaced_cost)
 
 
 def _gaussian_noise(stddev: float, *, moved: int) -> tuple[float, float]:
-    """Gives the stand-in's noise over its move, and c."""
+    """The stand-in's noise over its move, and c."""
     variance = moved * stddev**2
     rounding = min(1.0, variance / 2)
     i = np.arange(1, min(moved, _APART + 1))

@@ -218,7 +218,7 @@ def _whole_order(order: int, *, q: float, s: float) -> float:
 
 @lru_cache(maxsize=512)
 def _binomial_terms(order: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Gives ln C(a, k), k and (k^2 - k)/2 for k = 0 ... a."""
+    """ln C(a, k), k and (k^2 - k)/2 for k = 0 ... a."""
     k = np.arange(order + 1, dtype=np.float64)
     log_binomials = special.gammaln(order + 1) - special.gammaln(k + 1) - special.gammaln(order - k + 1)
     return log_binomials, k, k * (k - 1) / 2

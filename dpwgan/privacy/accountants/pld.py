@@ -152,7 +152,7 @@ def _settled_epsilon(
 
 
 def _replaced(event: PoissonGaussian | Gaussian | ExponentialSelection) -> Gaussian | ExponentialSelection:
-    """Gives the event whose zero-out is this unsampled event's replace-one."""
+    """The event whose zero-out is this unsampled event's replace-one."""
     if isinstance(event, ExponentialSelection):
         return ExponentialSelection(epsilon=loss_range(event, NeighboringRelation.REPLACE_ONE), replace_one_factor=1)
     if isinstance(event, Gaussian):
@@ -183,7 +183,7 @@ class _Step:
         return cls(sampling_probability=1.0, stddev=event.noise_multiplier / math.sqrt(count), count=1)
 
     def typical_loss(self) -> float:
-        """Gives the scale of one act's loss, q sqrt(e^(1/s^2) - 1) where that is small; only sets the first grid."""
+        """The scale of one act's loss, q sqrt(e^(1/s^2) - 1) where that is small; only sets the first grid."""
         growth = math.expm1(min(1 / self.stddev**2, 700.0))
         return min(0.25, self.sampling_probability * math.sqrt(growth))
 
@@ -219,7 +219,7 @@ class _Selection:
     count: int
 
     def typical_loss(self) -> float:
-        """Gives the scale of one act's loss; only sets the first grid."""
+        """The scale of one act's loss; only sets the first grid."""
         return min(0.25, self.length / 2)
 
 
@@ -233,7 +233,7 @@ class _Problem:
     tail: float
 
     def choose_cell(self) -> float:
-        """Gives the cell of the first grid: a quarter of the scale of one act's loss."""
+        """The cell of the first grid: a quarter of the scale of one act's loss."""
         # Spreading adds at most a quarter of a squared cell to each act's variance: measured against all acts together.
         acts = sum(act.count for act in self.acts)
         return math.sqrt(sum(act.count * act.typical_loss() ** 2 for act in self.acts) / acts) / 4
@@ -372,7 +372,7 @@ def epsilon_on_grid(problem: _Problem, *, removing: bool, cell: float, near: flo
     replacing = problem.neighboring_relation is NeighboringRelation.REPLACE_ONE
 
     def allowed(epsilons: FloatArray) -> FloatArray:
-        """Gives the delta that is allowed at each epsilon of the zero-out curve."""
+        """The delta that is allowed at each epsilon of the zero-out curve."""
         return delta / (1 + np.exp(np.minimum(epsilons, 700.0))) if replacing else np.full_like(epsilons, delta)
 
     # The tilt is placed by what is known of the answer or by the Chernoff bound; then by the answer if elsewhere.
@@ -405,15 +405,15 @@ class _Cumulants:
         ]
 
     def of_each(self, tilt: float) -> list[float]:
-        """Gives ln mean e^(t loss) of one act of each law."""
+        """ln mean e^(t loss) of one act of each law."""
         return [_log_sum_exp(log_masses + tilt * losses) for log_masses, losses, _ in self._laws]
 
     def total(self, tilt: float) -> float:
-        """Gives ln mean e^(t loss) of everything."""
+        """ln mean e^(t loss) of everything."""
         return sum(count * value for (_, _, count), value in zip(self._laws, self.of_each(tilt), strict=True))
 
     def slope(self, tilt: float) -> float:
-        """Gives the mean of the composed loss under the law tilted by e^(t loss)."""
+        """The mean of the composed loss under the law tilted by e^(t loss)."""
         result = 0.0
         for log_masses, losses, count in self._laws:
             terms = log_masses + tilt * losses
@@ -423,7 +423,7 @@ class _Cumulants:
         return result
 
     def variance(self, tilt: float) -> float:
-        """Gives the variance of the composed loss under the law tilted by e^(t loss)."""
+        """The variance of the composed loss under the law tilted by e^(t loss)."""
         result = 0.0
         for (log_masses, losses, count), value in zip(self._laws, self.of_each(tilt), strict=True):
             weights = np.exp(log_masses + tilt * losses - value)
@@ -432,7 +432,7 @@ class _Cumulants:
         return result
 
     def chernoff_epsilon(self, delta: float) -> float:
-        """Gives the epsilon at which the Chernoff bound on the loss's tail is `delta`; only a place to look at."""
+        """The epsilon at which the Chernoff bound on the loss's tail is `delta`; only a place to look at."""
         # (ln mean e^(t loss) - ln delta)/t falls as long as t times the slope is below that numerator.
         lower, upper = 1e-3, 1e6
         while upper > 1.05 * lower:

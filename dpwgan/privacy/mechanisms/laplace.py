@@ -53,7 +53,7 @@ def add_laplace_noise(
 
 
 def find_scale(sensitivity: float, epsilon: float) -> tuple[int, int]:
-    """Gives the noise's scale as parts of a step: sensitivity over epsilon, rounded up to the draws' grid.
+    """The noise's scale as parts of a step: sensitivity over epsilon, rounded up to the draws' grid.
 
     Raises: PrivacyError if epsilon is too small for it.
     """

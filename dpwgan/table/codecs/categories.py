@@ -59,7 +59,7 @@ class CategoricalCodec(TrainedCodec):
         return self._tokens.gather(check_codes(encoded.codes, self.name, len(self._tokens)))
 
     def get_canonical(self, cell: str) -> str | None:
-        """Gives the listed cell that this one stands for."""
+        """The listed cell that this one stands for."""
         code = self._look_up(cell)
         return None if code is None else self._column.tokens[code]
 
@@ -85,7 +85,7 @@ class CategoricalCodec(TrainedCodec):
         return -1
 
     def _find_nearest(self, cell: str) -> int:
-        """Gives the code of the nearest listed number, the lower of two; -1 if the cell is no number."""
+        """The code of the nearest listed number, the lower of two; -1 if the cell is no number."""
         number = read_number(cell)
         if number is None or not self._clampable:
             return -1

@@ -42,7 +42,7 @@ class Codec(ABC):
     fault: ClassVar[str]
 
     def validate(self, frame: pl.DataFrame) -> tuple[str, int]:
-        """Gives the rule that cells of the output break, and in how many rows.
+        """The rule that cells of the output break, and in how many rows.
 
         Privacy: sees the output only.
         """
@@ -89,7 +89,7 @@ class TrainedCodec(Codec):
 
     @abstractmethod
     def get_canonical(self, cell: str) -> str | None:
-        """Gives the legal cell that this one stands for, or None if it is illegal."""
+        """The legal cell that this one stands for, or None if it is illegal."""
 
     @abstractmethod
     def are_legal(self, cells: pl.Series) -> pl.Series:
@@ -104,7 +104,7 @@ class TrainedCodec(Codec):
 
 
 def list_distinct(cells: pl.Series) -> tuple[list[str], npt.NDArray[np.uint32]]:
-    """Gives the different cells of a column of text, and the place of each row's cell among them.
+    """The different cells of a column of text, and the place of each row's cell among them.
 
     Shapes: (n,) cells to k different ones and (n,) places; cells of the type `pl.Enum` give every cell of their list.
     """
@@ -117,7 +117,7 @@ def list_distinct(cells: pl.Series) -> tuple[list[str], npt.NDArray[np.uint32]]:
 
 
 def check_codes(codes: Codes | None, column: str, limit: int) -> Codes:
-    """Gives the codes if all of them are below `limit`. Raises: DpwganError, an internal error."""
+    """The codes if all of them are below `limit`. Raises: DpwganError, an internal error."""
     # Of rows that lie side by side a column's codes are far apart, and slow to go over more than once.
     checked = np.ascontiguousarray(require(codes, column))
     if len(checked) and not (checked.min() >= 0 and checked.max() < limit):
@@ -126,7 +126,7 @@ def check_codes(codes: Codes | None, column: str, limit: int) -> Codes:
 
 
 def require(values: Array | None, column: str) -> Array:
-    """Gives the values, which have to be there. Raises: DpwganError, an internal error."""
+    """The values, which have to be there. Raises: DpwganError, an internal error."""
     if values is None:
         raise DpwganError(f"Internal error: no values were given for column {column!r}.")
     return values

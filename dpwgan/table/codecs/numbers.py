@@ -54,7 +54,7 @@ class WrittenNumbers:
             raise SpecsError(f"Column {column.name!r}: its range holds more numbers than can be counted.")
 
     def find_nearest(self, values: Values) -> Steps:
-        """Gives the nearest number that may be written, in steps; half a step goes to the even one.
+        """The nearest number that may be written, in steps; half a step goes to the even one.
 
         Shapes: (n,) finite values to (n,) steps.
         """
@@ -66,7 +66,7 @@ class WrittenNumbers:
         )
 
     def find_between(self, lower: float, upper: float, *, closed: bool) -> tuple[int, int]:
-        """Gives the first and last number, in steps, of [lower, upper), or of [lower, upper] if `closed`.
+        """The first and last number, in steps, of [lower, upper), or of [lower, upper] if `closed`.
 
         Where none lies between, both are the number nearest to the middle.
         """
@@ -125,10 +125,10 @@ class NumericCodec(TrainedCodec):
 
     @abstractmethod
     def _decode(self, encoded: EncodedCells, rng: np.random.Generator) -> tuple[Missing | None, Steps]:
-        """Gives (n,) indices into the missing codes, below 0 where there is a number, if any; and (n,) steps."""
+        """(n,) indices into the missing codes, below 0 where there is a number, if any; and (n,) steps."""
 
     def _read(self, cells: pl.Series) -> tuple[Missing, Values, Mapping[str, Flags]]:
-        """Gives (n,) indices into the missing codes, -1 where available; (n,) numbers, the minimum elsewhere; and by
+        """(n,) indices into the missing codes, -1 where available; (n,) numbers, the minimum elsewhere; and by
         each rule that is told which cells break it.
         """
         column = self._column
@@ -161,7 +161,7 @@ class NumericCodec(TrainedCodec):
         return missing, np.where(usable, values, column.minimum), illegal
 
     def get_canonical(self, cell: str) -> str | None:
-        """Gives the missing code or the number, spelt as it is written, that a cell stands for."""
+        """The missing code or the number, spelt as it is written, that a cell stands for."""
         column = self._column
         text = cell.strip(BLANKS)
         for token, stripped in zip(column.missing, self._missing_text, strict=True):
