@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpwgan.marginals.one_ways import OneWayPlan, OneWays, count_one_ways, split_one_ways
-from dpwgan.privacy.events import Gaussian, Laplace, Wishart
+from dpwgan.privacy.events import DiscreteGaussian, Gaussian, Laplace, Wishart
 from dpwgan.privacy.mechanisms.wishart import EDGE, shrink_eigenvalues
 from dpwgan.privacy.release import Noisy
 from dpwgan.table.encoded import EncodedTable, Span
@@ -53,7 +53,7 @@ _CHUNK_BYTES = 1 << 24
 _ROUNDING = 1e-9
 
 
-def counts_sensitivity(noise: Noise, *, histograms: int) -> float:
+def counts_sensitivity(noise: Laplace | DiscreteGaussian, *, histograms: int) -> float:
     """Gives what a record moves of so many histograms together: in L1 under Laplace noise, else in L2."""
     return float(histograms) if isinstance(noise, Laplace) else math.sqrt(histograms)
 

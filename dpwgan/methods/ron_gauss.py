@@ -69,7 +69,7 @@ from dpwgan.methods.settings import RonGaussSettings
 from dpwgan.plan import Cost, Plan
 from dpwgan.privacy.accountants.accountant import BASIC
 from dpwgan.privacy.budget import NeighboringRelation
-from dpwgan.privacy.events import Event, Gaussian, Laplace, Wishart
+from dpwgan.privacy.events import DiscreteGaussian, Event, Gaussian, Laplace, Wishart, discrete_gaussian
 from dpwgan.privacy.release import Release
 from dpwgan.privacy.terms import AccountantChoice, Terms
 from dpwgan.table.encoded import EncodedTable, Span, TableShape
@@ -113,7 +113,7 @@ class RonGaussDesign:
 
     shape: TableShape
     settings: RonGaussSettings
-    counts: Noise
+    counts: Laplace | DiscreteGaussian
     covariance: MatrixNoise
     label: Span | None
     one_way_plan: OneWayPlan
@@ -135,7 +135,8 @@ class RonGaussDesign:
         """What to reserve in the ledger."""
         of_sizes = "" if self.label is None else f" of every class of {self.label.column}, and on the classes' sizes"
         of_all = "" if self.label is None else ", of all classes together"
-        counts, covariance = type(self.counts).__name__, type(self.covariance).__name__
+        counts = "Laplace" if isinstance(self.counts, Laplace) else "discrete Gaussian"
+        covariance = type(self.covariance).__name__
         return [
             Release(
                 label=COUNTS_LABEL,
@@ -218,12 +219,13 @@ class RonGaussImageDesign:
         """What to reserve in the ledger."""
         points, matrices = type(self.means).__name__, type(self.covariance).__name__
         whose = f"{'each class' if self.by_class else 'all classes'} of {self.grid.label.column}"
+        why = ": continuous, since points are not whole" if isinstance(self.centre, Gaussian) else ""
         return [
             Release(
                 label=CENTRE_LABEL,
                 event=self.centre,
                 times=1,
-                mechanism=f"{points} noise on the classes' sizes and the sum of all projected images, together",
+                mechanism=f"{points} noise on the classes' sizes and the sum of all projected images, together{why}",
                 sensitivity=centre_sensitivity(self.centre, dimension=self.centre_dimension),
                 details={"dimension": self.centre_dimension},
             ),
@@ -390,6 +392,8 @@ def _lay_out_table(
     if not spans:
         raise UsageError("ron-gauss needs a column to train on" + (" besides its label" if label else ""))
     one_way_plan = plan_one_ways(spans)
+    # Counts are whole numbers, and so is their noise. A record is in one cell of each histogram, and in its class.
+    cells = one_way_plan.histograms + (label is not None)
     bearable = choose_dimension(shape.records / (1 if label is None else label.categories), covariance)
     most_width, least_width = _most_width(one_way_plan), _most_width(one_way_plan, ranks=True)
     dimension = settings.projection_dimension
@@ -401,7 +405,9 @@ def _lay_out_table(
     return RonGaussDesign(
         shape=shape,
         settings=settings,
-        counts=counts,
+        counts=counts
+        if isinstance(counts, Laplace)
+        else discrete_gaussian(noise_multiplier=counts.noise_multiplier, cells=cells),
         covariance=covariance,
         label=label,
         one_way_plan=one_way_plan,

@@ -230,7 +230,7 @@ def _release_classes(event: Gaussian) -> Release:
         label=CLASSES_LABEL,
         event=event,
         times=1,
-        mechanism="Gaussian on the sizes of the classes and the sum of all pictures' points",
+        mechanism="Gaussian on the classes' sizes and the sum of pictures' points: continuous, since points are not whole",
         sensitivity=1.0,
     )
 

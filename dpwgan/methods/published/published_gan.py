@@ -19,7 +19,7 @@ from dpwgan.methods.published.game import train_plainly
 from dpwgan.methods.published.samplers import ConvSampler
 from dpwgan.plan import Cost, Part, Plan
 from dpwgan.privacy.accountants.moments import MOMENTS
-from dpwgan.privacy.events import Charge, Gaussian, PublishedClaim, Unprotected
+from dpwgan.privacy.events import Charge, DiscreteGaussian, Gaussian, PublishedClaim, Unprotected
 from dpwgan.privacy.release import Release
 from dpwgan.privacy.terms import Terms
 from dpwgan.table.encoded import EncodedTable, TableShape
@@ -163,14 +163,18 @@ def provable_epsilon(
     noise multiplier sigma / (2 m) without amplification: rho = T (2 m / sigma)^2 / 2, and epsilon = rho + 2 sqrt(rho
     ln(1/delta)). The formula stands for the accountant, whose orders end above the best one, next to 1, at such a rho.
     Releases `before` are added in rho; None where one of them has none.
-    Source: Bun and Steinke 2016, arXiv:1605.02065, Propositions 1.3 and 1.6.
+    Source: Bun and Steinke 2016, arXiv:1605.02065, Propositions 1.3 and 1.6; Canonne, Kamath, Steinke 2020,
+      arXiv:2004.00010, Theorem 14 (whole-number noise has the same rho).
     """
     rho = steps * (2 * microbatches / noise_multiplier) ** 2 / 2
     for event, count in before:
-        if not isinstance(event, Gaussian):
+        # A record that is replaced moves a release at most as far as this says; a zeroed one no further.
+        if isinstance(event, Gaussian):
+            rho += count * event.replace_one_factor**2 / (2 * event.noise_multiplier**2)
+        elif isinstance(event, DiscreteGaussian):
+            rho += count * 2 * event.cells / (2 * event.stddev**2)
+        else:
             return None
-        # A record that is replaced moves a release at most as far as its factor says; a zeroed one no further.
-        rho += count * event.replace_one_factor**2 / (2 * event.noise_multiplier**2)
     return rho + 2 * math.sqrt(rho * math.log(1 / delta))
 
 
