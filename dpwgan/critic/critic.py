@@ -87,7 +87,7 @@ class Critic:
         self.initial = [tf.Variable(weight.numpy(), trainable=False) for weight in self.weights]
 
     def features(self, dense: tf.Tensor, weights: Sequence[tf.Tensor] | None = None) -> tf.Tensor:
-        """Gives the last hidden layer of dense rows. Shapes: (b, width) to (b, last hidden width)."""
+        """The last hidden layer of dense rows. Shapes: (b, width) to (b, last hidden width)."""
         weights = self.weights if weights is None else weights
         activation = dense
         for layer, (kernel, bias) in enumerate(zip(weights[:-1:2], weights[1::2], strict=True)):
@@ -100,7 +100,7 @@ class Critic:
         return tf.squeeze(self.features(dense, weights) @ weights[-1], axis=1)
 
     def loss_of_generated(self, score: tf.Tensor) -> tf.Tensor:
-        """Gives what the generator goes down, from the scores of its rows. Shapes: (b,) to a number."""
+        """What the generator goes down, from the scores of its rows. Shapes: (b,) to a number."""
         return -tf.reduce_mean(score)
 
     def clipped_sum_of_rows(self, codes: tf.Tensor, numbers: tf.Tensor, *, l2_clip_norm: float) -> list[tf.Tensor]:
@@ -142,7 +142,7 @@ class Critic:
         return real, fake
 
     def read_rows(self, codes: tf.Tensor, numbers: tf.Tensor) -> Inputs:
-        """Gives encoded rows as the first layer reads them: ones by their place, all else dense.
+        """Encoded rows as the first layer reads them: ones by their place, all else dense.
 
         Shapes: `codes` (b, code columns), `numbers` (b, number columns), b may be 0.
         """
@@ -164,7 +164,7 @@ class Critic:
         return self._sum(errors, activations, first=self._first_gradient(dense, inputs.indices, errors[0]))
 
     def _clip(self, inputs: Inputs, *, l2_clip_norm: float) -> tuple[list[tf.Tensor], list[tf.Tensor], tf.Tensor]:
-        """Gives what the sums are made of: clipped errors, activations, dense inputs, none but finite ones."""
+        """What the sums are made of: clipped errors, activations, dense inputs, none but finite ones."""
         kernels, biases = self.weights[::2], self.weights[1::2]
         outputs = [self._rectify(self._first_product(inputs, kernels[0]) + biases[0])]
         after = [self._perturb(outputs[0], layer=0, noise=inputs.noise)]
@@ -199,7 +199,7 @@ class Critic:
         return sums
 
     def _activate(self, value: tf.Tensor, *, layer: int, noise: Sequence[tf.Tensor] = ()) -> tf.Tensor:
-        """Gives a hidden layer's output."""
+        """A hidden layer's output."""
         return self._perturb(self._rectify(value), layer=layer, noise=noise)
 
     def _rectify(self, value: tf.Tensor) -> tf.Tensor:
@@ -211,7 +211,7 @@ class Critic:
         return output
 
     def _last_error(self, inputs: Inputs, activation: tf.Tensor) -> tf.Tensor:
-        """Gives what a record's objective changes by with its score. Shapes: (b, hidden) to (b, 1)."""
+        """What a record's objective changes by with its score. Shapes: (b, hidden) to (b, 1)."""
         return tf.ones_like(activation[:, :1])
 
     def _first_product(self, inputs: Inputs, kernel: tf.Tensor) -> tf.Tensor:
@@ -231,7 +231,7 @@ class Critic:
         return sums + inputs.dense @ tf.gather_nd(kernel, self._dense_positions)
 
     def _first_gradient(self, dense: tf.Tensor, indices: tf.Tensor | None, error: tf.Tensor) -> tf.Tensor:
-        """Gives the transpose of the above applied to the errors: (width, hidden)."""
+        """The transpose of the above applied to the errors: (width, hidden)."""
         shape = self.weights[0].shape
         total = tf.zeros(shape) if indices is None else _sum_by_index(error, indices, width=shape[0])
         if not len(self._dense_positions):

@@ -130,7 +130,7 @@ class LatentSource:
         self._device_rng = rng
 
     def draw(self, batch: int) -> tuple[tf.Tensor, tf.Tensor]:
-        """Gives standard normal latents (batch, latent) and uniforms in [0, 1), (batch, width)."""
+        """Standard normal latents (batch, latent) and uniforms in [0, 1), (batch, width)."""
         return self._device_rng.normal([batch, self._latent]), self._device_rng.uniform([batch, self._width])
 
 
@@ -143,13 +143,13 @@ class CodeSource(LatentSource):
         self._codes = codes
 
     def draw(self, batch: int) -> tuple[tf.Tensor, tf.Tensor]:
-        """Gives indices of codes, all alike (batch,), and uniforms in [0, 1), (batch, width)."""
+        """Indices of codes, all alike (batch,), and uniforms in [0, 1), (batch, width)."""
         indices = self._device_rng.uniform([batch], maxval=self._codes, dtype=tf.int32)
         return indices, self._device_rng.uniform([batch, self._width])
 
 
 class RowGenerator(Protocol):
-    """Gives generated rows like encoded ones: to those who want gradients dense, to the critic's step by index."""
+    """Generated rows like encoded ones: to those who want gradients dense, to the critic's step by index."""
 
     def rows(self, latents: tf.Tensor, uniforms: tf.Tensor) -> tf.Tensor:
         """Draws a batch of rows. Shapes: (b, ...) and (b, width) to (b, width)."""
@@ -258,7 +258,7 @@ class TensorMixture:
         return [*self.weights, *latents, *self._optimizer.variables]
 
     def pack(self) -> dict[str, npt.NDArray[np.generic]]:
-        """Gives all of it as arrays by name, for a checkpoint."""
+        """All of it as arrays by name, for a checkpoint."""
         return pack_variables(self.variables)
 
     def unpack(self, arrays: Mapping[str, npt.NDArray[np.generic]]) -> None:
@@ -266,7 +266,7 @@ class TensorMixture:
         unpack_variables(self.variables, arrays)
 
     def logits(self) -> tf.Tensor:
-        """Gives the logits of all codes. Shapes: (codes, width)."""
+        """The logits of all codes. Shapes: (codes, width)."""
         parts = [] if self._table is None else [tf.convert_to_tensor(self._table)]
         if self._mlp is not None:
             parts.append(self._mlp.logits(self._latents))

@@ -68,7 +68,7 @@ class LayerNoise:
         self._step.assign_add(steps)
 
     def _encipher(self, rows: npt.NDArray[np.int64], step: npt.NDArray[np.int32]) -> npt.NDArray[np.uint32]:
-        """Gives random words, no two of them from one counter. Shapes: (b,) and () to (b, words)."""
+        """Random words, no two of them from one counter. Shapes: (b,) and () to (b, words)."""
         blocks = -(-sum(self.widths) // (_BLOCK_BYTES // 4))
         counters = np.empty((len(rows), blocks, 2), np.uint64)
         counters[..., 0] = rows[:, np.newaxis]

@@ -121,7 +121,7 @@ def train(
 
 
 def _choose_way(plan: TrainingDesign, critic_step: TrainingStep, generator_step: TrainingStep) -> tuple[TakeSteps, int]:
-    """Gives what takes some steps, and how many it takes at a time: more than one only in a compiled loop."""
+    """What takes some steps, and how many it takes at a time: more than one only in a compiled loop."""
     if isinstance(critic_step, FusedStep) and isinstance(generator_step, AveragedStep):
         most = min(critic_step.most_at_once, max(1, plan.steps // _LEAST_CALLS))
         if most > 1:

@@ -49,7 +49,7 @@ def make_normal_numbers(words: tf.Tensor, *, shape: Sequence[int], stddev: float
 
 
 def _make_radii(words: tf.Tensor, *, stddev: float) -> tf.Tensor:
-    """Gives stddev sqrt(-2 ln u), u as words stand for it. Shapes: any, uint32 to float32."""
+    """Stddev sqrt(-2 ln u), u as words stand for it. Shapes: any, uint32 to float32."""
     code = tf.bitcast(tf.bitwise.left_shift(words, tf.constant(CODE_SHIFT, tf.uint32)), tf.float32)
     end = tf.constant(END, tf.uint32)
     uniform = tf.cast(words - end, tf.float32) * 2.0**-32 + 2.0**-33
@@ -57,7 +57,7 @@ def _make_radii(words: tf.Tensor, *, stddev: float) -> tf.Tensor:
 
 
 def _take_logarithm(value: tf.Tensor) -> tf.Tensor:
-    """Gives the logarithm of normal floats above 0. Shapes: any."""
+    """The logarithm of normal floats above 0. Shapes: any."""
     bits = tf.bitcast(value, tf.int32)
     # The power of 2 that leaves a factor between the roots of 1/2 and 2: next to 1 no digits are lost.
     exponent = tf.bitwise.right_shift(bits - _ROOT_OF_HALF, _MANTISSA_BITS)
@@ -66,7 +66,7 @@ def _take_logarithm(value: tf.Tensor) -> tf.Tensor:
 
 
 def _take_cosine(angle: tf.Tensor) -> tf.Tensor:
-    """Gives the cosine of angles in 2^32ths of a turn, which wrap around. Shapes: any, int32 to float32."""
+    """The cosine of angles in 2^32ths of a turn, which wrap around. Shapes: any, int32 to float32."""
     # The complement of a negative number is its size less 1: half a word more makes both sides alike, and no cosine 0.
     size = tf.bitwise.bitwise_xor(angle, tf.bitwise.right_shift(angle, tf.constant(31)))
     height = (tf.cast(_QUARTER_TURN - size, tf.float32) - 0.5) * (1.0 / _QUARTER_TURN)

@@ -63,7 +63,7 @@ class TrainingDesign:
         return self.l2_clip_norm * (1.0 - _ROUNDING - _ROUNDING_A_ROW * self.expected_batch_size)
 
     def learning_share(self, step: int) -> float:
-        """Gives the share of the settings' learning rates that a step has, counted from 0."""
+        """The share of the settings' learning rates that a step has, counted from 0."""
         return float(_LAST_RATE ** (step / self.steps))
 
     @property
@@ -129,7 +129,7 @@ class TrainingDesign:
         return TENSORFLOW_SECONDS + self.steps * per_step + sampling
 
     def summary(self) -> dict[str, Any]:
-        """Gives the settings of the run, those asked for and those chosen, as JSON-able pairs."""
+        """The settings of the run, those asked for and those chosen, as JSON-able pairs."""
         return {
             **{key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self.settings).items()},
             "expected_batch_size": self.expected_batch_size,

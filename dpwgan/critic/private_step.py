@@ -47,7 +47,7 @@ class Replicas:
             self._strategy = tf.distribute.MirroredStrategy(list(devices), cross_device_ops=how)
 
     def add_up(self, compute: Compute, rows: Cells, generated: Cells) -> tuple[Sums, Sums]:
-        """Gives what `compute` gives for the whole batch, from what it gives for equal parts of both halves.
+        """What `compute` gives for the whole batch, from what it gives for equal parts of both halves.
 
         Shapes: `rows` and `generated` are codes and numbers, each (b, columns), b may be 0 and parts may be empty.
         """
@@ -203,7 +203,7 @@ class FusedStep:
         return cells if noise is None else (*cells, noise.of_records(rows))
 
     def _measure_influence(self, rows: tf.Tensor, watched: tf.Tensor) -> tf.Tensor:
-        """Gives what a record adds to the sum of a batch, before all others. Shapes: (b,) to (number of weights,)."""
+        """What a record adds to the sum of a batch, before all others. Shapes: (b,) to (number of weights,)."""
         others = tf.boolean_mask(rows, rows != watched)
         there, without = (self.clipped_sums(batch)[0] for batch in (tf.concat([[watched], others], axis=0), others))
         return _flatten(there) - _flatten(without)

@@ -10,7 +10,7 @@ from dpwgan.table.encoded import EncodedTable, Span
 
 
 class RowReader:
-    """Gives codes and numbers of rows by their places.
+    """Codes and numbers of rows by their places.
 
     Privacy: hands private rows to the caller, who has charged for them.
     """

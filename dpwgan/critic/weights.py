@@ -14,7 +14,7 @@ from dpwgan.errors import UsageError
 
 
 def pack_variables(variables: Sequence["tf.Variable"]) -> dict[str, npt.NDArray[np.generic]]:
-    """Gives the values of variables, named by their places. Privacy: as private as the variables."""
+    """The values of variables, named by their places. Privacy: as private as the variables."""
     return {f"variable {place}": variable.numpy() for place, variable in enumerate(variables)}
 
 

@@ -54,17 +54,17 @@ _ROUNDING = 1e-9
 
 
 def counts_sensitivity(noise: Laplace | DiscreteGaussian, *, histograms: int) -> float:
-    """Gives what a record moves of so many histograms together: in L1 under Laplace noise, else in L2."""
+    """What a record moves of so many histograms together: in L1 under Laplace noise, else in L2."""
     return float(histograms) if isinstance(noise, Laplace) else math.sqrt(histograms)
 
 
 def products_sensitivity(noise: MatrixNoise) -> float:
-    """Gives what a record moves of the sums of z z^T: a trace on the grid under Wishart noise, else a length."""
+    """What a record moves of the sums of z z^T: a trace on the grid under Wishart noise, else a length."""
     return float(RADIUS**2) if isinstance(noise, Wishart) else 1.0 + _ROUNDING
 
 
 def leave_out(spans: Sequence[Span], label: Span) -> tuple[Span, ...]:
-    """Gives the spans of the table without a column of codes, laid out as if it had never been there."""
+    """The spans of the table without a column of codes, laid out as if it had never been there."""
     return tuple(
         replace(
             span,
@@ -174,7 +174,7 @@ def sum_products(rows: Rows, to_points: Callable[[Rows], Floats], *, dimension: 
 
 
 def write_products(total: Integers, *, noise: MatrixNoise) -> npt.NDArray[Any]:
-    """Gives a sum of z z^T as what its noise is added to: under Gaussian noise half of it, as a vector of its length.
+    """A sum of z z^T as what its noise is added to: under Gaussian noise half of it, as a vector of its length.
 
     Privacy: sensitivities as the module's (1) to (4); a record is in one class only, so that all classes released
       together cost what one does.
@@ -188,7 +188,7 @@ def write_products(total: Integers, *, noise: MatrixNoise) -> npt.NDArray[Any]:
 
 
 def read_products(noisy: Noisy, *, dimension: int) -> Floats:
-    """Gives the noisy matrix of what `write_products` gave. Units: of a row of norm 1. Privacy: post-processing."""
+    """The noisy matrix of what `write_products` gave. Units: of a row of norm 1. Privacy: post-processing."""
     if noisy.values.ndim == 2:
         return np.asarray(noisy.values / RADIUS**2, np.float64)
     matrix = np.zeros((dimension, dimension))
@@ -199,7 +199,7 @@ def read_products(noisy: Noisy, *, dimension: int) -> Floats:
 
 
 def shrink_noisy_eigenvalues(values: Floats, *, noise: MatrixNoise) -> Floats:
-    """Gives the eigenvalues of what `measure_products` released as what of them stands out of the noise.
+    """The eigenvalues of what `measure_products` released as what of them stands out of the noise.
 
     Those within the noise's own are 0, those beyond are shortened as is best in Frobenius norm. Of Gaussian noise the
     edge is 2 s sqrt p, s its stddev beside the diagonal. Privacy: post-processing. Shapes: (p,) to the same.
@@ -213,7 +213,7 @@ def shrink_noisy_eigenvalues(values: Floats, *, noise: MatrixNoise) -> Floats:
 
 
 def bearable_dimension(records: float, noise: MatrixNoise, *, push: float) -> float:
-    """Gives the dimension p at which noise on the sum of z z^T pushes its eigenvalues by `push` times records/p.
+    """The dimension p at which noise on the sum of z z^T pushes its eigenvalues by `push` times records/p.
 
     Gaussian noise of stddev s beside the diagonal pushes them by 2 s sqrt p (Wigner), s = sigma/sqrt 2; Wishart noise
     of epsilon E by 1.7 p/E. The eigenvalues' mean is at most records/p.

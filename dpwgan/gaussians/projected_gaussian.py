@@ -44,7 +44,7 @@ def draw_projection(width: int, dimension: int, *, rng: np.random.Generator) -> 
 
 
 def project_on_semidefinite(matrix: Floats) -> Floats:
-    """Gives a factor F of the nearest positive semidefinite matrix F F^T to a symmetric one, in Frobenius norm.
+    """A factor F of the nearest positive semidefinite matrix F F^T to a symmetric one, in Frobenius norm.
 
     Privacy: post-processing. Shapes: (p, p) to (p, p).
     Source: Higham 1988 (negative eigenvalues become 0).
@@ -200,7 +200,7 @@ class ProjectedGaussian:
         return result
 
     def to_groups(self, points: Floats) -> npt.NDArray[np.int32]:
-        """Gives the groups that points stand for. Shapes: (n, width) to (n, columns)."""
+        """The groups that points stand for. Shapes: (n, width) to (n, columns)."""
         coordinates, stddevs = self.coordinates, self.stddevs
         groups = np.zeros((len(points), len(self.is_rank)), np.int32)
         for column, (shares, rank, piece) in enumerate(

@@ -48,7 +48,7 @@ _COLOURS = {
 
 
 def make_cosine_basis(shape: tuple[int, int, int], *, dimension: int) -> Basis:
-    """Gives the pictures of the cosine transform, each channel by itself, frequencies by their distance from 0.
+    """The pictures of the cosine transform, each channel by itself, frequencies by their distance from 0.
 
     Privacy: of public numbers only. Pictures are smooth, so a few low frequencies hold most of what sets them apart.
     Shapes: `shape` is (height, width, channels).
@@ -65,7 +65,7 @@ def make_cosine_basis(shape: tuple[int, int, int], *, dimension: int) -> Basis:
 
 
 def make_colour_basis(shape: tuple[int, int, int], *, most: int) -> Basis:
-    """Gives the same pictures in brightness and differences of colours, frequencies down and across added up.
+    """The same pictures in brightness and differences of colours, frequencies down and across added up.
 
     Of one frequency it gives all or none, and at least the constant picture. A colour counts as twice its frequency and
     one more: pictures vary less in them. Privacy: of public numbers only.
@@ -88,7 +88,7 @@ def _draw_waves(shape: tuple[int, int, int], down: Integers, across: Integers, c
 
 
 def _make_waves(length: int) -> Floats:
-    """Gives the orthonormal cosine waves of a line, one a row."""
+    """The orthonormal cosine waves of a line, one a row."""
     places, frequencies = np.arange(length), np.arange(length)[:, np.newaxis]
     scale = np.sqrt(np.where(frequencies == 0, 1.0, 2.0) / length)
     result: Floats = scale * np.cos(np.pi * (2 * places + 1) * frequencies / (2 * length))
@@ -96,7 +96,7 @@ def _make_waves(length: int) -> Floats:
 
 
 def bend_basis(basis: Floats, picture: Floats, *, least_variance: float) -> Floats:
-    """Gives an orthonormal basis of pictures that are those of another one where a picture has something to vary.
+    """An orthonormal basis of pictures that are those of another one where a picture has something to vary.
 
     Each picture of the basis is multiplied by the stddev of coins with the pixels' means; what is black in all pictures
     then takes no directions. Privacy: post-processing of the released `picture`.

@@ -37,7 +37,7 @@ class ImageGrid:
         return self.label.categories
 
     def to_rows(self, pixels: npt.NDArray[np.floating[Any]], labels: npt.NDArray[np.integer[Any]]) -> EncodedTable:
-        """Gives the rows of images. Shapes: (b, pixels) in [0, 1], in the order of `sources`, and (b,)."""
+        """The rows of images. Shapes: (b, pixels) in [0, 1], in the order of `sources`, and (b,)."""
         numbers = np.empty(pixels.shape, np.float32)
         numbers[:, list(self.sources)] = pixels
         return EncodedTable(codes=labels[:, np.newaxis].astype(np.int32), numbers=numbers, spans=self.spans)

@@ -104,7 +104,7 @@ class ImageProjection:
         return math.sqrt(self.pixels * self.share) / 2
 
     def take(self, dimension: int) -> "ImageProjection":
-        """Gives the projection on the first rows of the basis."""
+        """The projection on the first rows of the basis."""
         return replace(self, basis=self.basis[:dimension], bands=self.bands[:dimension])
 
     def project(self, numbers: npt.NDArray[np.float32]) -> Floats:
@@ -122,24 +122,24 @@ class ImageProjection:
 
 
 def root_sensitivity(dimension: int) -> int:
-    """Gives the most that a point's whole numbers add up to, signs apart: sqrt(p) radii, rounded down."""
+    """The most that a point's whole numbers add up to, signs apart: sqrt(p) radii, rounded down."""
     return math.isqrt(dimension * RADIUS**2)
 
 
 def weigh_sizes(dimension: int, noise: Noise) -> int:
-    """Gives what a record adds to its class's size in the first release: w, in whole numbers of the grid."""
+    """What a record adds to its class's size in the first release: w, in whole numbers of the grid."""
     return root_sensitivity(dimension) if isinstance(noise, Laplace) else RADIUS
 
 
 def centre_sensitivity(noise: Noise, *, dimension: int) -> float:
-    """Gives what a record moves of the first release: on the grid in L1 under Laplace noise, else in L2."""
+    """What a record moves of the first release: on the grid in L1 under Laplace noise, else in L2."""
     if isinstance(noise, Laplace):
         return float(weigh_sizes(dimension, noise) + root_sensitivity(dimension))
     return math.sqrt(2.0) + _ROUNDING
 
 
 def means_sensitivity(noise: Noise, *, dimension: int) -> float:
-    """Gives what a record moves of the second release: on the grid in L1 under Laplace noise, else in L2."""
+    """What a record moves of the second release: on the grid in L1 under Laplace noise, else in L2."""
     return float(root_sensitivity(dimension)) if isinstance(noise, Laplace) else 1.0 + _ROUNDING
 
 
@@ -163,7 +163,7 @@ def sum_points(
 
 
 def sum_centre(encoded: EncodedTable, projection: ImageProjection, *, noise: Noise) -> npt.NDArray[Any]:
-    """Gives the first release without its noise: the sizes of the classes, weighted, and the sum of all points.
+    """The first release without its noise: the sizes of the classes, weighted, and the sum of all points.
 
     Privacy: sensitivities as the module's (1) and (2). Units: see `_in_units`.
     """
@@ -175,7 +175,7 @@ def sum_centre(encoded: EncodedTable, projection: ImageProjection, *, noise: Noi
 def sum_means(
     encoded: EncodedTable, projection: ImageProjection, *, centre: Floats, radius: float, noise: Noise
 ) -> npt.NDArray[Any]:
-    """Gives the second release without its noise: the sums of points about a centre, shortened to a ball, by class.
+    """The second release without its noise: the sums of points about a centre, shortened to a ball, by class.
 
     Privacy: sensitivities as the module's (3): a record is in one class only, so that all classes cost what one does.
     Units: see `_in_units`.
@@ -205,7 +205,7 @@ def sum_image_products(
 
 
 def read_points(noisy: Noisy, noise: Noise) -> tuple[Floats, float]:
-    """Gives what was released, and the stddev of its noise, in lengths of the radius. Privacy: post-processing."""
+    """What was released, and the stddev of its noise, in lengths of the radius. Privacy: post-processing."""
     if isinstance(noise, Laplace):
         return noisy.values / RADIUS, noisy.stddev / RADIUS
     return noisy.values, noisy.stddev
@@ -217,7 +217,7 @@ def _in_units(sums: Integers, noise: Noise) -> npt.NDArray[Any]:
 
 
 def shrink_centre(mean: Floats, bands: Integers, *, variance: float) -> Floats:
-    """Gives a mean as what of it stands out of noise of this variance: of each band the share that does.
+    """A mean as what of it stands out of noise of this variance: of each band the share that does.
 
     Privacy: post-processing. Shapes: (p,), `bands` (p,) to (p,).
     Source: Efron and Morris 1973 (empirical Bayes, James and Stein's rule by groups).
@@ -254,7 +254,7 @@ def shrink_means(sums: Floats, records: Floats, bands: Integers, *, stddev: floa
 
 
 def shrink_covariance(products: Floats, bands: Integers, *, noise: MatrixNoise) -> Floats:
-    """Gives the sum of products that stands out of the noise, positive semidefinite.
+    """The sum of products that stands out of the noise, positive semidefinite.
 
     What the diagonal then lacks of each band's released one is given back, evenly: it is variance whose direction
     could not be seen. Privacy: post-processing. Shapes: (p, p), (p,) to (p, p). Units: of a row of norm 1.

@@ -131,7 +131,7 @@ class GaussianImages(ImageSampler):
         return int(self.weights[2].shape[1])
 
     def place(self, label: int, latents: Pixels) -> Pixels:
-        """Gives the pictures of one class before they are clipped. Shapes: (b, latent) to (b, pixels)."""
+        """The pictures of one class before they are clipped. Shapes: (b, latent) to (b, pixels)."""
         locations, spreads, loadings = self.weights
         placed: Pixels = locations[label] + spreads[label] * (latents @ loadings[label % len(loadings)])
         return placed
@@ -215,7 +215,7 @@ def _locate(means: Floats, spreads: Floats) -> Floats:
 
 
 def clip_moments(locations: Floats, spreads: Floats) -> tuple[Floats, Floats]:
-    """Gives mean and variance of Gaussians that are clipped to [0, 1].
+    """Mean and variance of Gaussians that are clipped to [0, 1].
 
     Source: Tobin 1958 and Greene, Econometric Analysis, Theorem 19.3 (moments of the censored normal distribution).
     """

@@ -173,7 +173,7 @@ class RonGaussDesign:
         )
 
     def summary(self) -> dict[str, Any]:
-        """Gives the settings, those asked for and those chosen, as JSON-able pairs."""
+        """The settings, those asked for and those chosen, as JSON-able pairs."""
         return {
             "label": self.settings.label,
             "noise": self.settings.noise,
@@ -264,7 +264,7 @@ class RonGaussImageDesign:
         )
 
     def summary(self) -> dict[str, Any]:
-        """Gives the settings, those asked for and those chosen, as JSON-able pairs."""
+        """The settings, those asked for and those chosen, as JSON-able pairs."""
         return {
             "label": self.grid.label.column,
             "noise": self.settings.noise,
@@ -449,7 +449,7 @@ def _lay_out_images(
 
 
 def choose_dimension(records: float, noise: MatrixNoise) -> int:
-    """Gives the largest dimension in which the covariance's noise pushes eigenvalues by so many times their mean.
+    """The largest dimension in which the covariance's noise pushes eigenvalues by so many times their mean.
 
     The eigenvalues' mean is at most n/p in a ball of radius 1, by the clip's margin less.
     Privacy: of public numbers only.
@@ -459,7 +459,7 @@ def choose_dimension(records: float, noise: MatrixNoise) -> int:
 
 
 def _choose_means_dimension(records: float, noise: Noise, *, most: int) -> int:
-    """Gives the largest p at which the noise on a class's mean, coordinate by coordinate, is at most 1/p of the radius.
+    """The largest p at which the noise on a class's mean, coordinate by coordinate, is at most 1/p of the radius.
 
     All of it together is then 1/sqrt p of the radius. Of public numbers only.
     """
@@ -654,7 +654,7 @@ def _make_projection(plan: RonGaussImageDesign, *, rng: np.random.Generator) -> 
 
 
 def _choose_radius(pictures: Floats, shares: Floats, projection: ImageProjection) -> float:
-    """Gives a ball's radius: no pixel of a mean has more variance than a coin. Of earlier releases only.
+    """A ball's radius: no pixel of a mean has more variance than a coin. Of earlier releases only.
 
     A public contrast bounds it too, and in random directions the share of the square that they hold.
     """

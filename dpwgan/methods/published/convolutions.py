@@ -160,7 +160,7 @@ class ConvCritic:
         del self.weights[-1]
 
     def features(self, images: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
-        """Gives the last hidden layer. Shapes: (b, height, width, channels), one-hot (b, classes) to (b, features)."""
+        """The last hidden layer. Shapes: (b, height, width, channels), one-hot (b, classes) to (b, features)."""
         weights, activation = self.weights, images
         convolutions = weights[: 2 * self._convolutions]
         for kernel, bias in zip(convolutions[::2], convolutions[1::2], strict=True):

@@ -48,7 +48,7 @@ class NoisyDiscriminator(Critic):
         self.layer_noise: LayerNoise = LayerNoise(stddev=layer_noise, widths=hidden, rng=rng, secrets=secrets)
 
     def logit(self, dense: tf.Tensor) -> tf.Tensor:
-        """Gives the logits of dense rows. Shapes: (b, width) to (b,)."""
+        """The logits of dense rows. Shapes: (b, width) to (b,)."""
         return self.score(dense) - self.score(dense, self.initial)
 
     def clipped_sum_of_rows(
@@ -77,7 +77,7 @@ class NoisyDiscriminator(Critic):
         return real, fake
 
     def loss_of_generated(self, score: tf.Tensor) -> tf.Tensor:
-        """Gives the mean of -ln D over generated rows. Shapes: (b,) to a number.
+        """The mean of -ln D over generated rows. Shapes: (b,) to a number.
 
         Source: Goodfellow et al. 2014, section 3 (the objective whose gradient does not vanish).
         """
@@ -144,7 +144,7 @@ class NoisyProducts:
         ]
 
     def score(self, dense: tf.Tensor) -> tf.Tensor:
-        """Gives the logits of generated rows. Shapes: (b, features + classes), the label one-hot, to (b,)."""
+        """The logits of generated rows. Shapes: (b, features + classes), the label one-hot, to (b,)."""
         coordinates, label = dense[:, : -self._classes], dense[:, -self._classes :]
         hidden = self._perturb(coordinates)
         apart, common = self.weights
@@ -154,7 +154,7 @@ class NoisyProducts:
         return self._scale * (products + _TOGETHER * tf.reduce_sum((hidden @ common) * hidden, axis=1))
 
     def loss_of_generated(self, score: tf.Tensor) -> tf.Tensor:
-        """Gives the mean of -ln D over generated rows. Shapes: (b,) to a number."""
+        """The mean of -ln D over generated rows. Shapes: (b,) to a number."""
         self.layer_noise.advance()
         return tf.reduce_mean(tf.nn.softplus(-score))
 

@@ -112,7 +112,7 @@ class FormalDesign:
         )
 
     def summary(self) -> dict[str, Any]:
-        """Gives the settings as JSON-able pairs."""
+        """The settings as JSON-able pairs."""
         return {
             **self.game.summary(),
             "expected_batch_size": self.critic.expected_batch_size,
@@ -226,11 +226,12 @@ def _plan_formally(shape: TableShape, terms: Terms, *, settings: DpCriticSetting
 
 
 def _release_classes(event: Gaussian) -> Release:
+    why = "continuous, since points are not whole"
     return Release(
         label=CLASSES_LABEL,
         event=event,
         times=1,
-        mechanism="Gaussian on the classes' sizes and the sum of pictures' points: continuous, since points are not whole",
+        mechanism=f"Gaussian on the classes' sizes and the sum of pictures' points: {why}",
         sensitivity=1.0,
     )
 

@@ -78,7 +78,7 @@ class DpGanDesign:
         return replace(plan.cost + Cost(working_bytes=4 * numbers), seconds=seconds)
 
     def summary(self) -> dict[str, Any]:
-        """Gives the settings as JSON-able pairs."""
+        """The settings as JSON-able pairs."""
         summary = self.steps.summary()
         del summary["engine"]
         seen = {}

@@ -88,7 +88,7 @@ class Game:
         )
 
     def summary(self) -> dict[str, Any]:
-        """Gives the settings, those asked for and those chosen, as JSON-able pairs."""
+        """The settings, those asked for and those chosen, as JSON-able pairs."""
         settings = {
             key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self.settings).items()
         }
@@ -185,7 +185,7 @@ class PlainDesign:
         return self.game.cost
 
     def summary(self) -> dict[str, Any]:
-        """Gives the settings as JSON-able pairs."""
+        """The settings as JSON-able pairs."""
         return {**self.game.summary(), "noise_multiplier": self.noise_multiplier}
 
 

@@ -121,7 +121,7 @@ class SmoothGenerator:
         return tf.argmax(label, axis=1, output_type=tf.int32)[:, tf.newaxis], numbers
 
     def to_sampler(self, weights: Sequence[npt.NDArray[np.float32]]) -> SmoothSampler:
-        """Gives the sampler with these weights."""
+        """The sampler with these weights."""
         chances = np.exp(weights[0].astype(np.float64) - weights[0].max())
         return SmoothSampler(
             grid=self.space.grid,
@@ -187,5 +187,5 @@ class TableRefiner:
         return KEPT * one_hot + apply_hidden(self.weights, one_hot) @ self.weights[-2] + self.weights[-1]
 
     def to_sampler(self, weights: Sequence[npt.NDArray[np.float32]]) -> RefinedTable:
-        """Gives the sampler with these weights."""
+        """The sampler with these weights."""
         return RefinedTable(prior=self._prior, weights=tuple(weights))

@@ -93,7 +93,7 @@ class LossNoiseGan:
 
 
 def published_noise(*, epsilon: float, delta: float, sampling_probability: float, steps: int) -> float:
-    """Gives the sigma for which the paper states an epsilon: 2 q sqrt(T ln(1/delta)) / epsilon.
+    """The sigma for which the paper states an epsilon: 2 q sqrt(T ln(1/delta)) / epsilon.
 
     Privacy: none follows from it. The paper asks for sigma of at least 1 and q below 1/(16 sigma), which is not checked
       here, since nothing would be gained if it held.

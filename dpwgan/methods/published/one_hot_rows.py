@@ -123,12 +123,12 @@ def _check_groups(groups: npt.NDArray[Any], *, sizes: Sequence[int]) -> None:
 
 
 def find_starts(sizes: Sequence[int]) -> npt.NDArray[np.int64]:
-    """Gives the place of each attribute's first group in a one-hot row."""
+    """The place of each attribute's first group in a one-hot row."""
     return np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
 
 
 def _multiply(block: sparse.csr_matrix, vector: FloatArray) -> FloatArray:
-    """Gives x.v for every row of a block."""
+    """X.v for every row of a block."""
     products: FloatArray = block @ vector[:-1] + vector[-1]
     return products
 

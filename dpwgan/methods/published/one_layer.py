@@ -353,7 +353,7 @@ def iteration_bound(*, attributes: int, regularization: float, tolerance: float)
 
 
 def _gradient_tolerance(*, records: int, synthetic_rows: int, attributes: int, regularization: float) -> float:
-    """Gives the public t that the true gradient is certain to reach; half of it is left to the rounding of float64."""
+    """The public t that the true gradient is certain to reach; half of it is left to the rounding of float64."""
     lipschitz = math.sqrt(attributes + 1) / 2
     # A sum of k terms is off by at most k roundings, in blocks as in one, and a score by d + 1 of them times |w||x|;
     # J <= ln 2 bounds |w|.
@@ -405,7 +405,7 @@ def _minimise(
 
 
 def _damping(reach: float) -> float:
-    """Gives the share of a Newton step to take, ln(1 + e)/e: whole steps may run away from the minimum."""
+    """The share of a Newton step to take, ln(1 + e)/e: whole steps may run away from the minimum."""
     return math.log1p(reach) / reach
 
 
@@ -466,7 +466,7 @@ def _add_up_points(
 
 
 def _sum_range(weights: FloatArray, *, sizes: tuple[int, ...]) -> tuple[float, float]:
-    """Gives the least and the largest w.x + b that any row could have."""
+    """The least and the largest w.x + b that any row could have."""
     starts = find_starts(sizes)
     low = weights[-1] + np.minimum.reduceat(weights[:-1], starts).sum()
     high = weights[-1] + np.maximum.reduceat(weights[:-1], starts).sum()
@@ -500,7 +500,7 @@ def _checked_sizes(sizes: Sequence[int]) -> tuple[int, ...]:
 
 
 def _checked_rows(real: Rows[OneHotRows]) -> tuple[tuple[int, ...], int]:
-    """Gives the attributes' sizes and the public number of records."""
+    """The attributes' sizes and the public number of records."""
     records = real.records
     if isinstance(records, bool) or not isinstance(records, int) or records < max(real.own.count, 1):
         raise PrivacyError("records must be a whole number, and no less than the number of real rows.")

@@ -98,7 +98,7 @@ class PublishedDesign:
         )
 
     def summary(self) -> dict[str, Any]:
-        """Gives the settings as JSON-able pairs."""
+        """The settings as JSON-able pairs."""
         return {
             "private_part": "generator",
             "layer_noise_variance": LAYER_NOISE**2,
@@ -113,7 +113,7 @@ class PublishedDesign:
 
 
 def count_microbatches(batch: int) -> int:
-    """Gives the number of microbatches that a batch is cut into: 50 of 100 rows, as published."""
+    """The number of microbatches that a batch is cut into: 50 of 100 rows, as published."""
     return max(1, min(MICROBATCHES, batch // 2))
 
 
@@ -156,7 +156,7 @@ def plan_published(
 def provable_epsilon(
     noise_multiplier: float, *, steps: int, microbatches: int, delta: float, before: Sequence[Charge] = ()
 ) -> float | None:
-    """Gives an epsilon that the published steps can be proved to have, under either neighbouring relation.
+    """An epsilon that the published steps can be proved to have, under either neighbouring relation.
 
     One record may change the discriminator, hence the gradients of all m microbatches: each is clipped to C, so that
     their sum moves by up to 2 m C, in every step, whether the record is in its batch or not. That is T Gaussians of

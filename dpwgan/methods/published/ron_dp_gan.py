@@ -77,7 +77,7 @@ class RonDpGanDesign:
         return self.prior.cost + Cost(seconds=_SECONDS_OF_REFINING) + self.game.cost
 
     def summary(self) -> dict[str, Any]:
-        """Gives the settings as JSON-able pairs."""
+        """The settings as JSON-able pairs."""
         summary = self.game.summary()
         for name in ("latent", "generator_weights"):
             del summary[name]

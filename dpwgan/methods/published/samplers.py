@@ -134,7 +134,7 @@ class SmoothSampler(_NetworkSampler):
 
 
 def halve_sides(image: tuple[int, int, int], *, times: int) -> list[tuple[int, int]]:
-    """Gives an image's sides, halved so often, rounded up, and on to the sides themselves."""
+    """An image's sides, halved so often, rounded up, and on to the sides themselves."""
     sizes = [image[:2]]
     for _ in range(times):
         sizes.insert(0, (-(-sizes[0][0] // STRIDE), -(-sizes[0][1] // STRIDE)))
@@ -202,7 +202,7 @@ class RefinedTable:
             yield model.coarsening.to_encoded(groups, rng=rng)
 
     def refine(self, groups: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int32]:
-        """Gives the groups of the largest logits. Shapes: (n, columns) to the same."""
+        """The groups of the largest logits. Shapes: (n, columns) to the same."""
         one_hot = write_one_hot(groups, self.sizes)
         logits = KEPT * one_hot + apply_hidden(self.weights, one_hot) @ self.weights[-2] + self.weights[-1]
         ends = np.cumsum([0, *self.sizes])
