@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from dpwgan.methods.registry import get_method
+from dpwgan.methods.registry import get_method, make_settings
 from dpwgan.plan import Plan
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.events import Charge
@@ -26,5 +26,4 @@ def make_terms(
 
 def plan_method(name: str, shape: TableShape, terms: Terms | None = None, **settings: Any) -> Plan[Any]:
     """Plans a run of a method; without terms, of the usual ones."""
-    method = get_method(name)
-    return method.plan(shape, terms or make_terms(), settings=method.make_settings(**settings))
+    return get_method(name).plan(shape, terms or make_terms(), settings=make_settings(name, **settings))

@@ -15,7 +15,7 @@ from dpwgan.app.logs import LOGGER
 from dpwgan.app.memory import BASE_BYTES, check_memory, choose_limit, gigabytes
 from dpwgan.errors import DataError, PrivacyError, UsageError
 from dpwgan.methods.base import Method
-from dpwgan.methods.registry import get_method
+from dpwgan.methods.registry import get_method, make_settings
 from dpwgan.plan import Plan
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.events import DiscreteGaussian, StableSelection, Unprotected
@@ -281,7 +281,7 @@ def _plan_method(schema: Schema, *, records: int, config: SynthesisConfig, terms
     method = get_method(config.method)
     # The accountants' products are so small that threads would do nothing but wait for each other.
     with threadpool_limits(limits=1):
-        return method.plan(shape, terms, settings=method.make_settings(**config.training))
+        return method.plan(shape, terms, settings=make_settings(config.method, **config.training))
 
 
 def _refuse_other_guarantee(run_plan: RunPlan) -> None:

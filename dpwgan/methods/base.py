@@ -55,9 +55,6 @@ class Method(Protocol):
     title: str
     paper: str
 
-    def make_settings(self, **asked: Any) -> Any:
-        """Checks settings by name. Raises: UsageError."""
-
     def plan(self, shape: TableShape, terms: Terms, *, settings: Any) -> Plan[Any]:
         """Fixes everything that decides privacy and cost. Privacy: sees the public shape only."""
 

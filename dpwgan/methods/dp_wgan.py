@@ -138,10 +138,6 @@ class DpWgan:
         "(UCLANESL entry to the NIST Differential Privacy Synthetic Data Challenge, Match 3)"
     )
 
-    def make_settings(self, **asked: Any) -> AnchoredSettings:
-        """Checks settings by name. Raises: UsageError."""
-        return AnchoredSettings.make(self.name, asked)
-
     def plan(
         self, shape: TableShape, terms: Terms, *, settings: AnchoredSettings
     ) -> Plan[TrainingDesign | AnchoredDesign]:

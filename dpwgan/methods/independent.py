@@ -1,7 +1,5 @@
 """Independent noisy one-way marginals: the baseline that every other method has to beat, and nothing of a paper."""
 
-from typing import Any
-
 from dpwgan.marginals.anchor import AnchorDesign, fit_anchor, plan_anchor
 from dpwgan.marginals.mixture_sampler import MixtureSampler
 from dpwgan.marginals.settings import AnchorSettings
@@ -21,10 +19,6 @@ class Independent:
     name = "independent"
     title = "Independent noisy one-way marginals"
     paper = "none: a baseline of Gaussian noise on one-way counts (Dwork and Roth 2014, Appendix A)"
-
-    def make_settings(self, **asked: Any) -> MethodSettings:
-        """Takes no settings. Raises: UsageError for any."""
-        return MethodSettings.make(self.name, asked)
 
     def plan(self, shape: TableShape, terms: Terms, *, settings: MethodSettings) -> Plan[AnchorDesign]:
         """Fixes the noise. Privacy: sees the public shape only. Raises: PrivacyError."""

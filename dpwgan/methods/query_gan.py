@@ -124,10 +124,6 @@ class QueryGan:
     title = "Private query release against a generator (QueryGAN)"
     paper = "M. Fine: Certifiably Accurate Private Data Release with Generative Adversarial Networks, 2020"
 
-    def make_settings(self, **asked: Any) -> QueryGanSettings:
-        """Checks settings by name. Raises: UsageError."""
-        return QueryGanSettings.make(self.name, asked)
-
     def plan(self, shape: TableShape, terms: Terms, *, settings: QueryGanSettings) -> Plan[QueryGanDesign]:
         """Fixes all releases and their noise. Privacy: sees the public shape only. Raises: PrivacyError."""
         networks = settings.oracle == "one-layer"

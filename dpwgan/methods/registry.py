@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dpwgan.errors import UsageError
 from dpwgan.methods.settings import (
@@ -49,3 +49,8 @@ def get_method(name: str) -> "Method":
     entry = METHODS[name]
     method: type[Method] = getattr(import_module(entry.module), entry.class_name)
     return method()
+
+
+def make_settings(name: str, **asked: Any) -> MethodSettings:
+    """The settings of the method of that name, from what was asked for. Raises: UsageError."""
+    return METHODS[name].settings.make(name, asked)

@@ -296,10 +296,6 @@ class RonGauss:
         "T. Chanyaswad, C. Liu, P. Mittal: RON-Gauss: Enhancing Utility in Non-Interactive Private Data Release, 2019"
     )
 
-    def make_settings(self, **asked: Any) -> RonGaussSettings:
-        """Checks settings by name. Raises: UsageError."""
-        return RonGaussSettings.make(self.name, asked)
-
     def plan(
         self, shape: TableShape, terms: Terms, *, settings: RonGaussSettings
     ) -> Plan[RonGaussDesign | RonGaussImageDesign]:

@@ -19,7 +19,7 @@ from dpwgan.app.config import (
     gather,
 )
 from dpwgan.errors import UsageError
-from dpwgan.methods.registry import METHODS, get_method
+from dpwgan.methods.registry import METHODS, get_method, make_settings
 from dpwgan.privacy.terms import RULES
 from dpwgan.settings import Setting, declared
 
@@ -170,11 +170,11 @@ def test_setting_is_held_to_the_bounds_of_the_method_when_two_methods_have_other
 def test_every_setting_is_taken_or_refused_by_name_when_a_method_is_asked(method):
     own = declared(METHODS[method].settings)
     assert get_method(method).name == method
-    assert type(get_method(method).make_settings()) is METHODS[method].settings
+    assert type(make_settings(method)) is METHODS[method].settings
     for option in TRAINING_OPTIONS.values():
         value = own.get(option.key, option).read(choose_value(option), origin=option.name)
         try:
-            get_method(method).make_settings(**{option.key: value})
+            make_settings(method, **{option.key: value})
         except UsageError as error:
             assert option.name in str(error) or option.key.replace("_", "-") in str(error)  # noqa: PT017
         else:

@@ -13,7 +13,7 @@ from dpwgan.errors import UsageError
 from dpwgan.marginals import measurements, one_ways
 from dpwgan.marginals.mixture_sampler import MixtureSampler
 from dpwgan.methods.dp_wgan import AnchoredDesign
-from dpwgan.methods.registry import get_method
+from dpwgan.methods.registry import make_settings
 from dpwgan.plan import Plan
 from dpwgan.privacy.budget import NeighboringRelation
 from dpwgan.privacy.events import Charge
@@ -188,12 +188,11 @@ def test_anchor_is_kept_when_the_critic_weighs_nothing_and_left_when_it_weighs_m
     ("setting", "value"), [("latent", 8), ("hidden_generator", (8,)), ("engine", "fused"), ("noise_multiplier", 2.0)]
 )
 def test_setting_of_the_lone_critic_is_refused_by_name_when_there_is_an_anchor(anchor, setting, value):
-    method = get_method("dp-wgan")
     with pytest.raises(UsageError, match=f"{setting.replace('_', '-')}: it needs the anchor none"):
-        method.make_settings(anchor=anchor, **{setting: value})
+        make_settings("dp-wgan", anchor=anchor, **{setting: value})
     with pytest.raises(UsageError, match=setting.replace("_", "-")):
-        method.make_settings(**{setting: value})
-    assert getattr(method.make_settings(anchor="none", **{setting: value}).critic, setting) == value
+        make_settings("dp-wgan", **{setting: value})
+    assert getattr(make_settings("dp-wgan", anchor="none", **{setting: value}).critic, setting) == value
 
 
 @pytest.mark.parametrize(
@@ -210,10 +209,9 @@ def test_setting_of_the_lone_critic_is_refused_by_name_when_there_is_an_anchor(a
     ],
 )
 def test_setting_of_the_fit_is_refused_by_name_when_there_is_no_anchor(setting, value):
-    method = get_method("dp-wgan")
     with pytest.raises(UsageError, match=f"without an anchor.*{setting.replace('_', '-')}"):
-        method.make_settings(anchor="none", **{setting: value})
-    assert getattr(method.make_settings(**{setting: value}).fit, setting) == value
+        make_settings("dp-wgan", anchor="none", **{setting: value})
+    assert getattr(make_settings("dp-wgan", **{setting: value}).fit, setting) == value
 
 
 def test_steps_are_refused_when_too_few_for_one_generator_step():
@@ -222,9 +220,8 @@ def test_steps_are_refused_when_too_few_for_one_generator_step():
 
 
 def test_settings_are_the_papers_when_there_is_no_anchor():
-    method = get_method("dp-wgan")
     plan = plan_run("dp-wgan", make_table(40).shape, anchor="none", steps=5)
     assert isinstance(plan.design, TrainingDesign)
     assert [release.label for release in plan.releases] == [CRITIC_LABEL]
     assert plan.design.settings.hidden_critic == (256, 256)
-    assert method.make_settings().critic.hidden_critic == (64,)
+    assert make_settings("dp-wgan").critic.hidden_critic == (64,)

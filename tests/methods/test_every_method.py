@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dpwgan.app.saved_model import load_synthesizer
 from dpwgan.errors import InputError, PrivacyError, UsageError
-from dpwgan.methods.registry import METHODS, get_method
+from dpwgan.methods.registry import METHODS, make_settings
 from dpwgan.privacy.budget import NeighboringRelation
 from dpwgan.privacy.events import Gaussian, PoissonGaussian, Unprotected
 from dpwgan.settings import declared
@@ -209,4 +209,4 @@ def test_setting_is_refused_by_name_when_it_is_another_methods(method):
     assert strange
     for setting in strange:
         with pytest.raises(UsageError, match=f"{method} has no setting {setting.replace('_', '-')}"):
-            get_method(method).make_settings(**{setting: 3})
+            make_settings(method, **{setting: 3})

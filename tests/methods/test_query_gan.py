@@ -18,7 +18,7 @@ from dpwgan.marginals.queries import SELECTION_LABEL
 from dpwgan.methods import query_gan
 from dpwgan.methods.published import one_layer
 from dpwgan.methods.query_gan import CERTIFICATE_LABEL, certify_pairs, plan_certificate
-from dpwgan.methods.registry import get_method
+from dpwgan.methods.registry import make_settings
 from dpwgan.privacy.budget import NeighboringRelation
 from dpwgan.privacy.certificate import Certificate
 from tests.ledgers import Watcher, open_ledger, watch_reads
@@ -98,7 +98,7 @@ def test_rows_are_all_that_grows_when_a_table_has_more_of_them(kind):
 @pytest.mark.parametrize("setting", ["ways", "fit_steps", "most_cells", "generator"])
 def test_setting_of_marginals_is_refused_by_name_when_networks_play(setting):
     with pytest.raises(UsageError, match=setting.replace("_", "-")):
-        get_method("query-gan").make_settings(oracle="one-layer", **{setting: 3})
+        make_settings("query-gan", oracle="one-layer", **{setting: 3})
 
 
 READS: list[tuple[Any, str]] = [

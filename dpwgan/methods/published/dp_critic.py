@@ -136,10 +136,6 @@ class DpCritic:
     title = "Wasserstein GAN with a noisy layer in its critic"
     paper = "A. Triastcyn, B. Faltings: Generating Artificial Data for Private Deep Learning, 2019"
 
-    def make_settings(self, **asked: Any) -> DpCriticSettings:
-        """Checks settings by name. Raises: UsageError."""
-        return DpCriticSettings.make(self.name, asked)
-
     def plan(self, shape: TableShape, terms: Terms, *, settings: DpCriticSettings) -> Plan[PlainDesign | FormalDesign]:
         """Fixes batch, noise and steps. Privacy: sees the public shape only.
 

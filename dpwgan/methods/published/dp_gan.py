@@ -103,10 +103,6 @@ class DpGan:
     title = "Differentially private GAN (DP-GAN)"
     paper = "N. A. G. Johnson: Generating Privacy Preserving Synthetic Datasets, Princeton University, 2019"
 
-    def make_settings(self, **asked: Any) -> DpGanSettings:
-        """Checks settings by name. Raises: UsageError."""
-        return DpGanSettings.make(self.name, asked)
-
     def plan(self, shape: TableShape, terms: Terms, *, settings: DpGanSettings) -> Plan[DpGanDesign | PublishedDesign]:
         """Fixes batch, noise and steps. Privacy: sees the public shape only.
 

@@ -41,10 +41,6 @@ class LossNoiseGan:
     title = "GAN with noise on its loss, as published: no guarantee"
     paper = "C. Han, R. Xue: Differentially private GANs by adding noise to Discriminator's loss, 2021"
 
-    def make_settings(self, **asked: Any) -> GameSettings:
-        """Checks settings by name. Raises: UsageError."""
-        return GameSettings.make(self.name, asked)
-
     def plan(self, shape: TableShape, terms: Terms, *, settings: GameSettings) -> Plan[PlainDesign]:
         """Fixes batch, steps and the noise that the paper asks for. Privacy: sees the public shape only.
 

@@ -96,10 +96,6 @@ class RonDpGan:
     title = "DP-GAN with a RON-Gauss prior (RON-DP-GAN)"
     paper = "N. A. G. Johnson: Generating Privacy Preserving Synthetic Datasets, Princeton University, 2019"
 
-    def make_settings(self, **asked: Any) -> RonDpGanSettings:
-        """Checks settings by name. Raises: UsageError."""
-        return RonDpGanSettings.make(self.name, asked)
-
     def plan(
         self, shape: TableShape, terms: Terms, *, settings: RonDpGanSettings
     ) -> Plan[RonDpGanDesign | PublishedDesign]:

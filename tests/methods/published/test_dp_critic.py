@@ -8,7 +8,7 @@ import pytest
 
 from dpwgan.errors import UsageError
 from dpwgan.methods.published.dp_critic import FormalDesign, release_classes, sum_classes
-from dpwgan.methods.registry import get_method
+from dpwgan.methods.registry import make_settings
 from dpwgan.plan import Plan
 from dpwgan.privacy.events import Gaussian, Unprotected
 from dpwgan.table.encoded import EncodedTable, TableShape
@@ -82,4 +82,4 @@ def test_a_record_moves_the_sum_of_classes_within_its_sensitivity_when_it_is_tak
 
 def test_clip_norm_is_refused_when_the_run_is_not_formal():
     with pytest.raises(UsageError, match="clip-norm with --formal only"):
-        get_method("dp-critic").make_settings(l2_clip_norm=2.0)
+        make_settings("dp-critic", l2_clip_norm=2.0)

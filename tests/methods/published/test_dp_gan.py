@@ -16,7 +16,7 @@ from dpwgan.methods.published.published_gan import GENERATOR_CLIP, count_microba
 from dpwgan.methods.published.published_steps import PublishedSteps
 from dpwgan.methods.published.ron_dp_gan import RonDpGan
 from dpwgan.methods.published.samplers import RefinedTable, SmoothSampler, draw_groups
-from dpwgan.methods.registry import get_method
+from dpwgan.methods.registry import make_settings
 from dpwgan.privacy.accountants.moments import MOMENTS
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.events import DiscreteGaussian, Gaussian, PoissonGaussian, Unprotected
@@ -255,7 +255,7 @@ def test_samplers_agree_with_the_networks_when_weights_and_draws_are_the_same():
 )
 def test_settings_are_refused_when_the_method_has_none_of_them(name, settings, words):
     with pytest.raises(UsageError, match=words):
-        get_method(name).make_settings(**settings)
+        make_settings(name, **settings)
 
 
 @pytest.mark.parametrize("method", [DpGan, RonDpGan])
