@@ -84,6 +84,8 @@ class Weaker(NoiseSource):
         self._share, self._factor = share, factor
 
     def add_noise(self, release: Release, exact: npt.NDArray[Any]) -> Noisy:
+        if self._share == 0:
+            return Noisy(values=exact, stddev=release.stddev)
         noisy = super().add_noise(release, exact)
         return Noisy(values=exact + self._share * (noisy.values - exact), stddev=noisy.stddev)
 
@@ -218,9 +220,9 @@ def test_audit_of_a_question_stays_below_the_claim_when_a_canary_comes_and_goes(
 def test_audit_of_a_selection_stays_below_the_claim_when_a_canary_comes_and_goes(factor, broken):
     """The selection by itself: the twin draws at three times the epsilon that it was planned with."""
     planned = 1.0
-    # Next to no noise on answers, so that a gain is the whole error.
+    # Next to no noise is planned for answers, so that a gain is the whole error; none is drawn, nobody looks at them.
     lines = plan_queries(4 * TRIALS, selection_epsilon=planned, answer_noise_multiplier=1e-3)
-    ledger = open_ledger(lines, source=Weaker(seed=3, factor=factor))
+    ledger = open_ledger(lines, source=Weaker(seed=3, share=0.0, factor=factor))
     # Each generated row is (1, 1, 1). The canary makes the first pair's error smaller, and those of the others larger.
     codes = np.array([[0.0, 1.0, 0.0, 1.0, 0.0, 1.0]], np.float32)
     without, there = make_worlds(ZERO_OUT)
