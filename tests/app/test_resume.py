@@ -48,6 +48,7 @@ def count_ticks(folder: Path) -> int:
     return lives.ticks[0]
 
 
+@pytest.mark.slow
 def test_claim_counts_every_act_that_read_rows_when_a_run_is_killed_at_any_moment(tmp_path: Path) -> None:
     ticks = count_ticks(tmp_path / "whole")
     refused, rows = [], set()
@@ -94,6 +95,7 @@ def write_late(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Checkpoint, "keep", keep_late)
 
 
+@pytest.mark.slow
 def test_check_fails_when_the_journal_is_written_after_the_act(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_late(monkeypatch)
     _, _, whole = live(tmp_path / "whole", [])

@@ -60,6 +60,7 @@ def encode(synthesizer: Synthesizer) -> EncodedRun:
     return synthesizer.encode_table(make_table(pl.DataFrame({"member": ["0", "1"] * 50})))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "variant", "table"), FORMAL)
 def test_no_stream_but_the_models_is_reached_when_a_synthesizer_is_fitted(
     method: str, variant: str, table: str, tables: Path

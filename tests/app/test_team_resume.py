@@ -72,6 +72,7 @@ def count_moments(folder: Path, **asked: Any) -> int:
     return lives.added[1]
 
 
+@pytest.mark.slow
 def test_ledgers_hold_every_read_of_every_worker_when_one_is_killed_at_any_moment(tmp_path: Path) -> None:
     moments = count_moments(tmp_path / "whole", **QUERIES)
     assert moments >= 19  # noise decides whether a round asks the others
@@ -83,6 +84,7 @@ def test_ledgers_hold_every_read_of_every_worker_when_one_is_killed_at_any_momen
     assert {"one-way counts", "query selections"} <= set(+lost)
 
 
+@pytest.mark.slow
 def test_ledgers_hold_every_read_when_a_worker_is_killed_while_a_network_is_trained(tmp_path: Path) -> None:
     moments = count_moments(tmp_path / "whole", **NETWORKS)
     lost = Counter[str]()
@@ -94,6 +96,7 @@ def test_ledgers_hold_every_read_when_a_worker_is_killed_while_a_network_is_trai
     assert lost["one-layer weights"] >= 2
 
 
+@pytest.mark.slow
 def test_critic_steps_are_lost_and_counted_when_a_worker_is_killed_in_them(tmp_path: Path) -> None:
     moments = count_moments(tmp_path / "whole", **CRITIC)
     kills = [(1, moments - 5), (0, moments // 2)]

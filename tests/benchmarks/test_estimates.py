@@ -15,6 +15,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_time_said_lies_beside_time_taken_when_a_run_is_compared(folder, tmp_path):
     case = estimates.compare(folder, "independent", planned=False, timeout=60.0, scratch=tmp_path, flags=[])
     assert case is not None

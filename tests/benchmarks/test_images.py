@@ -11,6 +11,8 @@ import pytest
 from benchmarks import image_scores, images
 from dpwgan.images.idx import write_idx
 
+pytestmark = pytest.mark.slow
+
 # Stands in for run.py: fails or lies where the method's name says so, counts its runs beside itself, and else gives
 # back the images that it was given.
 FAKE_RUN = """

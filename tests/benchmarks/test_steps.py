@@ -34,6 +34,7 @@ def test_every_kind_of_step_is_timed_when_gradients_row_by_row_would_not_fit(mon
     assert all(figure.runs == 2 for figure in made)
 
 
+@pytest.mark.slow
 def test_private_step_is_the_product_s_when_it_is_timed(monkeypatch):
     drawn: list[int] = []
     draw = FusedStep.draw_noise

@@ -240,6 +240,7 @@ def test_loop_ends_on_the_weights_of_single_calls_when_batches_and_noise_are_the
     assert differ(plan) <= 1e-6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("compiled", [False, True])
 def test_a_loop_that_uses_noise_twice_is_noticed(monkeypatch, compiled):
     monkeypatch.setattr(optimizers, "_COMPILED_FROM", 0 if compiled else 10**18)
@@ -247,6 +248,7 @@ def test_a_loop_that_uses_noise_twice_is_noticed(monkeypatch, compiled):
     assert differ(plan, spoil=lambda drawn: tf.repeat(drawn[:1], len(BATCHES), axis=0)) > 1e-3
 
 
+@pytest.mark.slow
 def test_loop_reads_the_same_rows_when_they_are_on_disk():
     encoded = make_encoded(100)
     plan = make_plan(encoded, steps=40, step_noise="plain")
@@ -301,6 +303,7 @@ def run(
     return game, acts
 
 
+@pytest.mark.slow
 def test_steps_are_charged_before_any_batch_of_theirs_is_drawn_when_they_are_taken_together(monkeypatch):
     plan = make_plan(make_encoded(100), steps=100)
     _, acts = run(plan, monkeypatch, most=3)

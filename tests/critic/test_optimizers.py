@@ -86,6 +86,7 @@ def test_weights_go_by_the_mean_of_all_noisy_halves_and_the_last_generated_one_w
         np.testing.assert_allclose(found, weight, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_rounds_charge_nothing_and_read_no_rows_when_there_are_several_for_each_step():
     """The order of a whole game: one charge and one batch a step, however many rounds follow it."""
     game = Game(steps=4, rounds=6)
@@ -128,6 +129,7 @@ def test_rounds_charge_nothing_and_read_no_rows_when_there_are_several_for_each_
     assert all(line["charged"] == line["reserved"] for line in ledger.itemise())
 
 
+@pytest.mark.slow
 def test_weights_are_the_same_when_rows_change_after_the_last_step_and_a_twin_that_reads_them_is_noticed():
     def play(*, change: bool, cheat: bool) -> Any:
         game = Game()

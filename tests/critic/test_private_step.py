@@ -60,6 +60,7 @@ def test_engines_give_the_same_noisy_sums_when_batch_and_noise_are_the_same():
     assert np.max(np.abs(fused - reference)) <= 1e-5 * np.max(np.abs(reference))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("l2_clip_norm", [0.01, 100.0])
 def test_engines_reach_the_same_weights_when_they_take_the_same_steps(l2_clip_norm):
     encoded = make_encoded(200)
@@ -205,6 +206,7 @@ def test_sum_moves_by_at_most_the_clip_norm_when_the_batch_is_the_largest_and_a_
     assert bool(moved <= plan.l2_clip_norm) is margin
 
 
+@pytest.mark.slow
 def test_update_moves_the_weights_alike_when_it_is_compiled(monkeypatch):
     encoded = make_encoded(200)
     # Noise of the one kind that both take alike.

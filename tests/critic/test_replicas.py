@@ -30,6 +30,7 @@ def differ(one: list[float], other: list[float]) -> float:
     return float(np.max(np.abs(np.subtract(one, other))) / np.max(np.abs(one)))
 
 
+@pytest.mark.slow
 def test_both_devices_multiply_when_there_are_two():
     found = look()["devices"]
     assert "CPU:1" not in found["one"]

@@ -7,6 +7,8 @@ import pytest
 from dpwgan.app import cli
 from tests.end_to_end.bad_inputs import CASES, HEAD, SECRET, TAIL, Answer, Case, answer, line_of
 
+pytestmark = pytest.mark.slow
+
 ERRORS_PAGE = Path(__file__).resolve().parents[2] / "docs" / "errors.md"
 # Cells that the cases put into the table: none of them may be shown.
 CELLS = (SECRET, "7577", "1e308", "3.577", "77777", "blue, dark")

@@ -17,6 +17,8 @@ from tests.end_to_end.bad_inputs import inside
 from tests.end_to_end.test_methods import call
 from tests.table.images import draw_images, make_specs
 
+pytestmark = pytest.mark.slow
+
 RON_GAUSS = ("--method", "ron-gauss", "--label", "y", "--projection-dimension", "3")
 INDEPENDENT = ("--method", "independent")
 STEPS = ("--steps", "3", "--batch-size", "20", "--hidden-generator", "8")

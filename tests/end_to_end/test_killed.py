@@ -13,6 +13,8 @@ from dpwgan.privacy.ledger import LOST
 from tests.end_to_end.bad_inputs import ROWS, SPECS, write_good
 from tests.team_lives import read_claim
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 QUERIES = ("--method", "query-gan", "--rounds", "3", "--codes", "20", "--fit-steps", "8")
 CRITIC = ("--rounds", "1", "--codes", "20", "--fit-steps", "4", "--steps", "12", "--batch-size", "8")

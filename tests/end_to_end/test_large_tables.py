@@ -18,6 +18,8 @@ from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.encoder import TableEncoder
 from tests.end_to_end.bad_inputs import FAST, inside, write_good
 
+pytestmark = pytest.mark.slow
+
 QUICK = ("--fit-steps", "5", "--rounds", "1", "--codes", "8", "--steps", "5", "--batch-size", "8")
 NETWORKS = ("--method", "query-gan", "--oracle", "one-layer", "--rounds", "2", "--codes", "16")
 ARGUMENTS = ("specs.json", "1.0", "--seed", "3")

@@ -15,6 +15,8 @@ from dpwgan.app.claim import read_claim
 from tests.end_to_end.bad_inputs import inside, write_good
 from tests.end_to_end.test_runs import check_rows
 
+pytestmark = pytest.mark.slow
+
 CRITIC = ("--steps", "3", "--batch-size", "8", "--hidden-critic", "8")
 FIT = ("--fit-steps", "20", "--codes", "16")
 METHODS: dict[str, tuple[str, ...]] = {

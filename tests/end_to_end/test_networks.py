@@ -13,6 +13,8 @@ from tests.end_to_end.test_images import check_images, write_images
 from tests.end_to_end.test_methods import call, read_table
 from tests.end_to_end.test_runs import check_rows
 
+pytestmark = pytest.mark.slow
+
 SHORT = ("--steps", "2", "--batch-size", "8", "--latent", "4", "--critic-steps", "1")
 GENERATOR = ("--private-part", "generator", "--steps", "2", "--hidden-generator", "8")
 

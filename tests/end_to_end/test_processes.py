@@ -11,6 +11,8 @@ import pytest
 
 from tests.end_to_end.bad_inputs import FAST, write_good
 
+pytestmark = pytest.mark.slow
+
 RUN = Path(__file__).resolve().parents[2] / "run.py"
 LONG = ("--anchor", "none", "--steps", "8000", "--batch-size", "8", "--hidden-critic", "8", "--hidden-generator", "8")
 

@@ -22,6 +22,8 @@ from dpwgan.methods.dp_wgan import DpWgan
 from dpwgan.privacy.ledger import Ledger
 from tests.end_to_end.bad_inputs import FAST, HEADER, SETTINGS, SPECS, inside, write_good
 
+pytestmark = pytest.mark.slow
+
 COLOURS = {"red", "green", "blue, dark"}
 Run = Callable[..., int]
 

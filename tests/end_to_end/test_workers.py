@@ -21,6 +21,8 @@ from tests.end_to_end.bad_inputs import FAST, HEADER, ROWS, SPECS, inside, write
 from tests.ports import find_ports
 from tests.teams import run_threads
 
+pytestmark = pytest.mark.slow
+
 RUN = Path(__file__).resolve().parents[2] / "run.py"
 QUERIES = {"rounds": 2, "fit_steps": 10, "codes": 20}
 METHODS: dict[str, dict[str, Any]] = {

@@ -157,6 +157,7 @@ def test_third_score_is_none_when_no_column_has_the_role(folder):
     assert nist == {"marginals": 1e6, "conjunctions": 1e6, "gini_and_pay_gap": None, "mean": 1e6}
 
 
+@pytest.mark.slow
 def test_third_score_uses_the_columns_named_when_roles_are_given(folder):
     arguments = ["real.csv", "one.csv", "specs.json"]
     default = read_scores(folder, *arguments)["scores"]["synthetic"]["nist2018"]
@@ -239,6 +240,7 @@ def test_run_ends_with_70_and_no_cell_when_something_unforeseen_happens(folder, 
     assert not (folder / "scores.json").exists()
 
 
+@pytest.mark.slow
 def test_module_runs_and_speaks_on_stderr_when_started_as_a_program(folder):
     command = [sys.executable, "-m", "dpwgan.evaluate", *(str(folder / name) for name in ("real.csv", "one.csv"))]
     done = subprocess.run([*command, str(folder / "specs.json")], capture_output=True, text=True, check=True)

@@ -14,6 +14,8 @@ from dpwgan.methods.registry import METHODS as REGISTRY
 from tests.frozen.cases import METHODS, list_cases
 from tests.frozen.refreeze import GROUPS, compare, read_golden, run_fresh
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("methods", GROUPS, ids=", ".join)
 def test_runs_are_the_frozen_ones_when_nothing_was_meant_to_change(methods: tuple[str, ...], tmp_path: Path) -> None:

@@ -39,6 +39,7 @@ def find(coarsening: Coarsening, column: str) -> int:
     return [attribute.column for attribute in coarsening.attributes].index(column)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=20)
 @given(
     st.integers(1, 400),
@@ -71,6 +72,7 @@ def test_groups_come_back_when_rows_are_drawn_from_them(records, stddev, least_c
         assert drawn.numbers.max() <= 1
 
 
+@pytest.mark.slow
 def test_drawn_rows_decode_to_legal_cells_when_columns_are_of_every_dialect():
     encoded = make_encoded(3_000, seed=4)
     coarsening = release(encoded, stddev=3.0, least_count=20.0)
@@ -209,6 +211,7 @@ def test_projection_is_the_nearest_point_of_the_simplex_when_compared_with_a_sol
     assert projected == pytest.approx(np.maximum(counts - excess * variances, 0.0), abs=1e-6)
 
 
+@pytest.mark.slow
 def test_probabilities_are_those_of_the_records_when_there_is_hardly_any_noise():
     encoded = make_encoded(20_000, seed=2)
     coarsening = release(encoded, stddev=0.05, least_count=10.0)
@@ -221,6 +224,7 @@ def test_probabilities_are_those_of_the_records_when_there_is_hardly_any_noise()
         assert np.abs(probabilities - truth / 20_000).sum() < 0.01
 
 
+@pytest.mark.slow
 def test_coarsening_is_the_same_when_it_is_saved_and_read():
     encoded = make_encoded(2_000, seed=5)
     coarsening = release(encoded, stddev=5.0, least_count=30.0)
@@ -250,6 +254,7 @@ def _damage(document: dict[str, Any], name: str) -> None:
         part["counts"].append(1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["attributes", "spans", "starts", "groups", "weights", "counts"])
 def test_saved_groups_are_refused_when_they_are_damaged(name):
     document = release(make_encoded(500, seed=5), stddev=5.0, least_count=30.0).to_document()
@@ -258,6 +263,7 @@ def test_saved_groups_are_refused_when_they_are_damaged(name):
         Coarsening.from_document(document)
 
 
+@pytest.mark.slow
 def test_groups_are_refused_when_they_do_not_exist():
     encoded = make_encoded(50, seed=5)
     coarsening = release(encoded, stddev=5.0, least_count=30.0)

@@ -179,6 +179,7 @@ def turn_shares(said: dict[Marginal, tuple], marginal: Marginal) -> dict[Margina
     return {**said, marginal: (np.ravel(shares)[::-1].reshape(shares.shape), stddevs)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chosen", [MARGINALS, MARGINALS[::-2], [(0, 4), (1, 2), (1, 3), (1, 4), (2, 3, 4)]])
 def test_slope_in_float32_is_that_of_a_loop_in_float64_when_pairs_do_and_do_not_lie_side_by_side(chosen):
     measured, said = measure(chosen, seed=8)

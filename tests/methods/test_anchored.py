@@ -82,6 +82,7 @@ def test_budget_is_met_by_one_accountant_when_planned_by_any_rule(anchor, relati
     assert as_one == pytest.approx(share * whole, rel=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("anchor", ANCHORS)
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("epsilon", [0.05, 1.0, 30.0])
@@ -118,6 +119,7 @@ class OrderedLedger(Ledger):
         self.paid += [label] * count
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("anchor", ANCHORS)
 def test_every_read_comes_after_its_charge_when_a_critic_follows(anchor, monkeypatch):
     encoded = make_table(40, columns=NARROW[:4])
@@ -167,6 +169,7 @@ def fit_and_watch(
     return before, after, scores[0], scores[1]
 
 
+@pytest.mark.slow
 def test_anchor_is_kept_when_the_critic_weighs_nothing_and_left_when_it_weighs_much(monkeypatch):
     encoded = make_table(400, columns=NARROW[:3])
     before, kept, first, last = fit_and_watch(encoded, monkeypatch=monkeypatch, critic_weight=0.0)

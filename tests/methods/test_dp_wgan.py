@@ -53,6 +53,7 @@ def test_the_engine_asked_for_trains_and_samples_when_the_table_has_every_kind_o
     assert np.all(np.isfinite(sampled.numbers))
 
 
+@pytest.mark.slow
 def test_marginals_are_learnt_when_the_table_is_lopsided():
     encoded = make_encoded(3_000)
     five = encoded.spans[0]

@@ -81,6 +81,7 @@ def test_every_method_of_the_registry_is_run():
     assert {method for method, _ in VARIANTS.values()} == set(METHODS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("variant", "table"), CASES)
 def test_rows_are_legal_and_what_was_planned_is_charged_when_a_method_runs(variant, table, tmp_path):
     encoded, shape = TABLES[table]
@@ -153,6 +154,7 @@ def test_no_guarantee_is_opened_when_a_method_has_none(variant):
             open_for_plan(plan, no_guarantee=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.01, 0.1, 1.0, 10.0, 100.0])
 @pytest.mark.parametrize("relation", list(NeighboringRelation))
 @pytest.mark.parametrize("method", METHODS)
@@ -173,6 +175,7 @@ def test_claim_is_no_more_than_was_asked_for_when_a_method_is_planned(method, re
             assert 0.9 * epsilon < total <= epsilon
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variant", [name for name in FORMAL if "mlp" not in name])
 @settings(max_examples=5, deadline=None)
 @given(

@@ -76,6 +76,7 @@ def test_rule_is_refused_when_unknown():
         make_terms("best")
 
 
+@pytest.mark.slow
 def test_choice_for_noise_allows_the_most_steps_when_noise_is_fixed():
     asked = {"noise_multiplier": 3.0, "sampling_probability": 64 / 39_073}
     choice = make_terms().fit_steps(at_most_steps=1_000_000, **asked)

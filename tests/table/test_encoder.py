@@ -85,6 +85,7 @@ ROWS = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(ROWS)
 def test_table_comes_back_when_it_is_encoded_and_decoded(rows: list[Row]) -> None:

@@ -25,6 +25,7 @@ TABLES = Path(os.environ.get("DPWGAN_TABLES", ROOT.parent / "shared" / "data"))
 SHAPES = {"adult": (48_842, 15), "acs-national-2019": (27_253, 24), "ipums-microdata": (170_254, 35)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SHAPES)
 def test_real_table_comes_back_when_it_is_encoded_decoded_and_written(name, tmp_path):
     folder = TABLES / name

@@ -246,6 +246,7 @@ def test_derived_column_follows_an_open_domain_when_its_cells_are_whole_numbers(
     assert parse_derived(source, {"derived": {"from": "S", "floordiv": 10}}).source == "S"
 
 
+@pytest.mark.slow
 @given(
     st.dictionaries(
         st.text(max_size=8),

@@ -106,6 +106,7 @@ def test_bound_by_counts_passes_a_small_claim_when_the_budget_is_larger_than_cla
     assert math.isfinite(bound.from_counts.found_if_all_were_right)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["ron-dp-gan", "ron-gauss, label"])
 def test_guesses_are_of_the_output_alone_when_counts_are_not_of_the_whole_table(name):
     bound = guess(name, canaries=20, runs=1, seed=5)

@@ -13,6 +13,7 @@ from tests.audit.canaries.runs import make_plan, make_table
 from tests.ledgers import make_source
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["dp-wgan, none", "query-gan"])
 def test_fit_is_the_same_when_it_is_watched(name):
     encoded = make_table()

@@ -142,6 +142,7 @@ def test_sum_moves_by_the_clip_norm_at_most_when_the_first_a_middle_or_the_last_
     assert np.max(moved) > 0.99 * CLIP
 
 
+@pytest.mark.slow
 @both
 def test_sum_moves_further_when_a_twin_has_noise_by_place_or_clips_each_tensor_or_before_the_noise(kind):
     subject = kind(20)

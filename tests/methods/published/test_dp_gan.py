@@ -103,6 +103,7 @@ def test_prior_gets_its_share_of_rho_when_one_is_asked_for(share):
     assert first.stddev / math.sqrt(first.cells) < second.noise_multiplier
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["table", "images"])
 @pytest.mark.parametrize("name", METHODS)
 def test_published_run_states_nothing_when_the_generator_has_the_noise(name, kind):
@@ -179,6 +180,7 @@ def test_microbatches_are_fifty_when_a_batch_has_a_hundred_rows():
     assert count_microbatches(1) == 1
 
 
+@pytest.mark.slow
 def test_ron_dp_gan_starts_as_its_prior_when_nothing_has_been_learnt():
     encoded, shape = make_images(80, side=8)
     fitted, _, _ = fit("ron-dp-gan", encoded, make_plan("ron-dp-gan", shape, **FAST))
@@ -199,6 +201,7 @@ def test_ron_dp_gan_starts_as_its_prior_when_nothing_has_been_learnt():
     np.testing.assert_array_equal(still.refine(groups), groups)
 
 
+@pytest.mark.slow
 def test_samplers_agree_with_the_networks_when_weights_and_draws_are_the_same():
     encoded, shape = make_images(80, side=8)
     fitted, _, _ = fit("ron-dp-gan", encoded, make_plan("ron-dp-gan", shape, **FAST))

@@ -152,6 +152,7 @@ def test_noise_of_a_step_is_what_was_drawn_for_it_when_the_batch_is_empty():
     np.testing.assert_allclose(noise, make_steps(plan).draw_normal_numbers(noise.size), rtol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", PLAIN)
 def test_critic_tells_rows_apart_and_the_generator_climbs_when_both_step(kind):
     networks = make_networks(kind)

@@ -41,6 +41,7 @@ def test_gradients_are_the_same_bits_when_noise_is_added_to_the_loss(kind, bound
         assert any(one.numpy().tobytes() != other.numpy().tobytes() for one, other in zip(noised, quiet, strict=True))
 
 
+@pytest.mark.slow
 def test_training_ends_at_the_same_weights_when_the_noise_is_another():
     ends = []
     for noise_multiplier, seed in ((0.0, 1), (5.0, 2)):
