@@ -62,6 +62,7 @@ def test_claim_counts_every_act_that_read_rows_when_a_run_is_killed_at_any_momen
     assert rows == {RECORDS}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
 def test_claim_counts_every_act_that_read_rows_when_a_run_is_killed_again_and_again(tmp_path: Path, seed: int) -> None:
     draw = random.Random(seed)

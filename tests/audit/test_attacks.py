@@ -189,6 +189,7 @@ def test_attribute_inference_names_the_columns_that_leak_when_one_is_random_in_t
     assert infer_attributes(game, rng).details["columns_that_beat_the_baseline"] == ["job"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("attack", [*ATTACKS, invert_classifier])
 def test_attack_repeats_when_the_seed_does(attack):
     _, real, holdout, fresh = draw_three(150, seed=4)

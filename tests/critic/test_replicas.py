@@ -37,6 +37,7 @@ def test_both_devices_multiply_when_there_are_two():
     assert {"CPU:0", "CPU:1"} <= set(found["two"])
 
 
+@pytest.mark.slow
 def test_steps_are_taken_one_at_a_time_when_there_are_two():
     found = look()["at once"]
     assert found["one"] > found["two"] == 1

@@ -193,6 +193,7 @@ def test_releases_are_those_that_the_noise_was_calibrated_for(variant, records, 
     assert plan.choice.epsilon() <= epsilon
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variant", [name for name in VARIANTS if "mlp" not in name])
 def test_plan_says_what_it_costs_when_asked(variant):
     method, _ = VARIANTS[variant]

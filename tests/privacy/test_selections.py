@@ -73,6 +73,7 @@ def test_selections_keep_the_claimed_delta_when_every_outcome_is_added_up(accoun
     assert _worst_excess(accountant, claimed=epsilon, epsilon=epsilon, relation=relation, delta=delta) <= 1e-13
 
 
+@pytest.mark.slow
 @ACCOUNTANTS
 @RELATIONS
 def test_the_check_of_selections_fails_when_epsilon_is_half_of_what_it_is(accountant, relation):

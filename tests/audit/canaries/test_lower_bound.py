@@ -196,6 +196,7 @@ def integrate_step(epsilon: float, *, strength: float, probability: float) -> fl
     return max(delta(mixed, plain), delta(plain, mixed))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("strength", "probability"), [(0.8, 0.2), (2.0, 0.05)])
 def test_epsilon_of_a_step_is_the_integral_from_below_when_it_is_sampled(strength, probability):
     delta = 1e-4

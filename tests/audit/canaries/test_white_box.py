@@ -151,6 +151,7 @@ def test_a_line_passes_its_claim_when_the_critic_beside_an_anchor_is_broken():
     assert bound.passes_the_claim
 
 
+@pytest.mark.slow
 def test_influences_are_the_sensitivities_when_counts_are_released():
     bound = audit("dp-wgan, moments", epsilon=1.0)
     lines = {line.label: line for line in bound.lines}

@@ -19,6 +19,7 @@ def make_steps(kind: str, *, noise_multiplier: float = 5.0, seed: int = 1) -> Lo
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["images", "table"])
 @pytest.mark.parametrize("bound", [0.01, 0.6, 100.0])
 def test_gradients_are_the_same_bits_when_noise_is_added_to_the_loss(kind, bound):
