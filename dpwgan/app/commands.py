@@ -13,6 +13,7 @@ from typing import Any
 
 from dpwgan.app.cli import Job, Parser, run_job
 from dpwgan.app.config import Voice
+from dpwgan.app.logs import print_out
 from dpwgan.errors import UsageError
 from dpwgan.table.writer import check_writable, write_bytes
 from dpwgan.version import __version__
@@ -86,7 +87,7 @@ class Program:
     def _prepare(self, argv: Sequence[str]) -> Job:
         first = argv[0] if argv else "--help"
         if first in ("-h", "--help", "--version"):
-            print_lines([f"dpwgan {__version__}" if first == "--version" else self._describe()])
+            print_out((f"dpwgan {__version__}" if first == "--version" else self._describe()) + "\n")
             raise SystemExit
         if first not in self.commands:
             raise UsageError(f"the first argument must be one of {', '.join(self.commands)}; --help says more")
@@ -110,11 +111,3 @@ class Program:
 def write_json(path: str, document: Mapping[str, Any]) -> None:
     """Writes a document of figures; "-" is stdout. Raises: OutputError, TransferError."""
     write_bytes(path, (json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False) + "\n").encode())
-
-
-def print_lines(lines: Sequence[str]) -> None:
-    """Prints text on stdout; characters that it has no bytes for are spelt out."""
-    encoding = sys.stdout.encoding or "utf-8"
-    text = "\n".join(lines) + "\n"
-    sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
-    sys.stdout.flush()

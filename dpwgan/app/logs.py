@@ -1,4 +1,4 @@
-"""How the tool speaks on stderr: one line an event, as text or as JSON.
+"""How the tool speaks: on stderr one line an event, as text or as JSON; on stdout what was asked for.
 
 Privacy: what is said here is not covered by the guarantee, so nothing computed from rows may be said, except through
 the ledger. Every message in the project keeps to that: columns, rules, settings, the public n, at most a row count.
@@ -11,6 +11,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
+
+from dpwgan.errors import OutputError
 
 LOGGER = logging.getLogger("dpwgan")
 LOGGER.addHandler(logging.NullHandler())  # as a library the tool is silent unless its user says otherwise
@@ -68,3 +70,13 @@ def speak(
         LOGGER.removeHandler(handler)
         LOGGER.setLevel(levels[0])
         LOGGER.propagate = levels[1]
+
+
+def print_out(text: str) -> None:
+    """Writes text on stdout at once. Raises: OutputError if stdout is closed; BrokenPipeError if its reader is gone."""
+    if sys.stdout is None:
+        raise OutputError("stdout is closed")
+    # A column's name may have letters that the terminal's encoding has not.
+    encoding = sys.stdout.encoding or "utf-8"
+    sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
+    sys.stdout.flush()

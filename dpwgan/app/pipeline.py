@@ -17,7 +17,7 @@ from dpwgan.app.api import Synthesizer, check_model_folder
 from dpwgan.app.claim import NOT_PRIVATE, Claim, describe_accountant, describe_ledger, describe_published, round_up
 from dpwgan.app.config import ResampleConfig, RunConfig, Voice, goes_to_stream
 from dpwgan.app.interruption import pass_point_of_no_return
-from dpwgan.app.logs import LOGGER
+from dpwgan.app.logs import LOGGER, print_out
 from dpwgan.app.memory import READ_FACTOR, check_memory, choose_limit, gigabytes
 from dpwgan.app.planning import MemoryPlan, RunPlan
 from dpwgan.app.progress import duration, show_progress
@@ -237,13 +237,3 @@ def say(claim: Claim, *, printed: bool, voice: Voice) -> None:
             LOGGER.info("%s", line, extra={"fields": {"event": "claim"}})
     if not claim.private:
         LOGGER.warning("%s", claim.document["why_no_guarantee"])
-
-
-def print_out(text: str) -> None:
-    """Writes text on stdout at once. Raises: OutputError if stdout is closed; BrokenPipeError if its reader is gone."""
-    if sys.stdout is None:
-        raise OutputError("stdout is closed")
-    # A column's name may have letters that the terminal's encoding has not.
-    encoding = sys.stdout.encoding or "utf-8"
-    sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
-    sys.stdout.flush()
