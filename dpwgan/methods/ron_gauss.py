@@ -107,13 +107,13 @@ _LEAST_CONTRAST = 0.1
 class RonGaussDesign:
     """Both releases of a table, and the projection's dimension, fixed before a row is read.
 
-    `counts`, `covariance`: the events of the two releases. `one_hot`: whether columns of codes that have an order are
+    `counts`, `covariance`: the noise of the two releases. `one_hot`: whether columns of codes that have an order are
     one-hot all the same, because the budget bears the width, or the dimension asked for has no use without.
     """
 
     shape: TableShape
     settings: RonGaussSettings
-    counts: Laplace | DiscreteGaussian
+    counts: Noise
     covariance: MatrixNoise
     label: Span | None
     one_way_plan: OneWayPlan
@@ -135,15 +135,21 @@ class RonGaussDesign:
         """What to reserve in the ledger."""
         of_sizes = "" if self.label is None else f" of every class of {self.label.column}, and on the classes' sizes"
         of_all = "" if self.label is None else ", of all classes together"
-        counts = "Laplace" if isinstance(self.counts, Laplace) else "discrete Gaussian"
         covariance = type(self.covariance).__name__
+        event: Laplace | DiscreteGaussian
+        if isinstance(self.counts, Laplace):
+            event, counts = self.counts, "Laplace"
+        else:
+            # Counts are whole numbers, and so is their noise.
+            event = discrete_gaussian(noise_multiplier=self.counts.noise_multiplier, cells=self.histograms)
+            counts = "discrete Gaussian"
         return [
             Release(
                 label=COUNTS_LABEL,
-                event=self.counts,
+                event=event,
                 times=1,
                 mechanism=f"{counts} noise on all one-way counts together{of_sizes}",
-                sensitivity=counts_sensitivity(self.counts, histograms=self.histograms),
+                sensitivity=counts_sensitivity(event, histograms=self.histograms),
                 details={"histograms": self.histograms},
             ),
             Release(
@@ -388,8 +394,6 @@ def _lay_out_table(
     if not spans:
         raise UsageError("ron-gauss needs a column to train on" + (" besides its label" if label else ""))
     one_way_plan = plan_one_ways(spans)
-    # Counts are whole numbers, and so is their noise. A record is in one cell of each histogram, and in its class.
-    cells = one_way_plan.histograms + (label is not None)
     bearable = choose_dimension(shape.records / (1 if label is None else label.categories), covariance)
     most_width, least_width = _most_width(one_way_plan), _most_width(one_way_plan, ranks=True)
     dimension = settings.projection_dimension
@@ -401,9 +405,7 @@ def _lay_out_table(
     return RonGaussDesign(
         shape=shape,
         settings=settings,
-        counts=counts
-        if isinstance(counts, Laplace)
-        else discrete_gaussian(noise_multiplier=counts.noise_multiplier, cells=cells),
+        counts=counts,
         covariance=covariance,
         label=label,
         one_way_plan=one_way_plan,
