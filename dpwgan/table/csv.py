@@ -190,7 +190,10 @@ def _count_records(segment: bytes, found: Records) -> None:
     starts = np.append(0, np.flatnonzero(is_newline) + 1)
     if starts[-1] == len(data):
         starts = starts[:-1]
-    cells = np.add.reduceat(is_comma, starts, dtype=np.uint32) + 1
+    commas = np.add.reduceat(is_comma, starts, dtype=np.uint16)
+    if commas.sum() != np.count_nonzero(is_comma):  # a line has too many for 16 bits, which are twice as fast as 32
+        commas = np.add.reduceat(is_comma, starts, dtype=np.uint32)
+    cells = commas + np.uint32(1)
     found.ragged += int(np.count_nonzero(cells != len(found.header)))
     if is_return.any():
         found.stray_returns += int(np.count_nonzero(_byte_at(data, np.flatnonzero(is_return) + 1) != _NEWLINE))
