@@ -1,4 +1,4 @@
-"""`python -m dpwgan COMMAND`: every command under one name; each is a program of its own, loaded when it is asked for."""
+"""`python -m dpwgan COMMAND`: every command under one name, each a program of its own, loaded when asked for."""
 
 import importlib
 import importlib.util

@@ -67,10 +67,10 @@ def _read_variable(variable: ET.Element) -> Entry:
     if not numeric:
         return Entry(**said, type="enum")
     digits = read_number(variable.get("dcml", "0")) or 0
-    low, high = read_number(low), read_number(high)
-    whole = not digits and not isinstance(low, float) and not isinstance(high, float)
+    ends: dict[str, Any] = {"minimum": read_number(low), "maximum": read_number(high)}
+    whole = not digits and not any(isinstance(end, float) for end in ends.values())
     number: dict[str, Any] = {"type": "integer"} if whole else {"type": "float", "decimals": int(digits) or None}
-    return Entry(**said, **number, minimum=low, maximum=high)
+    return Entry(**said, **number, **ends)
 
 
 def _name(element: ET.Element) -> str:

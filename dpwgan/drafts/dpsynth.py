@@ -23,7 +23,9 @@ def recognise(source: Source) -> bool:
 def read(source: Source) -> Iterator[Entry]:
     """The attributes. Raises: SpecsError if it is not such YAML; UsageError where no package reads YAML."""
     if importlib.util.find_spec("yaml") is None:
-        raise UsageError("a domain.yaml needs the package PyYAML, which is not installed: turn it into JSON, or install it")
+        raise UsageError(
+            "a domain.yaml needs the package PyYAML, which is not installed: turn it into JSON, or install it"
+        )
     import yaml
 
     try:
@@ -45,7 +47,7 @@ def _read_attribute(name: str, said: Mapping[str, Any]) -> Entry:
     if "possible_values" in said:
         values = list(said["possible_values"])
         if all(isinstance(value, bool) for value in values):
-            return Entry(name=name, type="boolean", true=["True"], false=["False"], description=description)
+            return Entry(name=name, type="boolean", description=description)
         cells = [value if isinstance(value, int) else str(value) for value in values]
         return Entry(name=name, type="enum", values=cells, description=description)
     if "min_value" in said:

@@ -61,15 +61,25 @@ class Entry:
         elif self.type == "enum" and not keys.keys() & {"values_from", "count"}:
             keys["values"] = None if self.values is None else list(dict.fromkeys(self.values))
         elif self.type == "boolean":
-            keys.update(true=list(self.true), false=list(self.false))
-        elif self.type in ("date", "datetime", "time"):
+            keys.update(true=_fold(self.true), false=_fold(self.false))
+        elif self.type in ("date", "datetime"):
             keys.update(format=self.format, min=self.minimum, max=self.maximum)
+        elif self.type == "time":
+            keys.update(format=self.format, min=self.minimum or (), max=self.maximum or ())
         elif self.type in ("integer", "float") and "uuid" not in keys:
             keys.update(min=self.minimum, max=self.maximum, decimals=() if self.decimals is None else self.decimals)
         if self.type != "text" and "uuid" not in keys:
             keys["missing"] = [cell for cell in dict.fromkeys(self.missing) if cell != ""]
             keys["optional"] = True if self.optional or "" in self.missing else ()
         return {key: keys[key] for key in KEYS if key in keys and keys[key] not in ((), [])}
+
+
+def _fold(spellings: Iterable[str]) -> list[str]:
+    """The first of those that differ in case alone, which booleans ignore."""
+    first: dict[str, str] = {}
+    for spelling in spellings:
+        first.setdefault(spelling.lower(), spelling)
+    return list(first.values())
 
 
 def write_draft(entries: Iterable[Entry]) -> dict[str, dict[str, Any]]:

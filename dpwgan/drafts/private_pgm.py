@@ -24,7 +24,9 @@ def read(source: Source) -> Iterator[Entry]:
     """The columns. One of more codes than a list may have without being written out is a number."""
     for name, said in source.document.items():
         if not _is_size(said):
-            yield Entry(name=name, type="enum", values=[label if isinstance(label, int) else str(label) for label in said])
+            yield Entry(
+                name=name, type="enum", values=[label if isinstance(label, int) else str(label) for label in said]
+            )
         elif said <= MAX_CATEGORIES:
             yield Entry(name=name, type="enum", more={"count": said})
         else:

@@ -8,30 +8,17 @@ Privacy: a range or a list that is read from rows gives those rows away, and no 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from dpwgan.drafts.entry import KEYS, list_holes
-from dpwgan.table.csv import find_records
 from dpwgan.table.domains import MOST_CATEGORIES
 from dpwgan.table.numerals import read_number
-from dpwgan.table.reader import open_table
-from dpwgan.table.schema import Schema, UndiscoveredColumn
-from dpwgan.table.source import SourceTable
-from dpwgan.table.stream import ByteStream
 
 Draft = Mapping[str, Mapping[str, Any]]
 
 _MOST_DECIMALS = 17
-
-
-def open_rows(path: Path | str) -> SourceTable:
-    """Opens a CSV file whose columns nobody has described yet. Raises: as `dpwgan.table.reader.open_table`."""
-    header = find_records(ByteStream(path)).header
-    columns = tuple(UndiscoveredColumn(name=name, privacy="waived") for name in dict.fromkeys(header))
-    return open_table(path, Schema(columns=columns, sha256=""))
 
 
 def fill_from_rows(draft: Draft, frames: Iterable[pl.DataFrame]) -> tuple[dict[str, dict[str, Any]], list[str]]:
@@ -59,7 +46,7 @@ def _fill(keys: Mapping[str, Any], cells: set[str]) -> dict[str, Any]:
     elif kind in ("integer", "float") or (kind is None and all(read_number(cell) is not None for cell in available)):
         found = _find_range(kind, available)
     elif len(available) > MOST_CATEGORIES:
-        return _order({**given, "type": "text"})
+        return dict(keys)  # names or free text, which nobody but the custodian can tell apart
     else:
         found = {"type": "enum", "values_from": "data"}
         keys = {key: value for key, value in keys.items() if key != "values"}

@@ -1,5 +1,6 @@
 """A dictionary's file as it was read: its text, and the JSON document it holds, if it does."""
 
+import codecs
 import json
 from dataclasses import dataclass
 from typing import Any
@@ -34,14 +35,15 @@ class Source:
 
 
 def open_source(content: bytes, *, table: str | None = None) -> Source:
-    """Reads a dictionary's bytes as text, UTF-8 or else Latin-1, and as JSON where it begins as JSON does.
+    """Reads a dictionary's bytes as text, UTF-8, UTF-16 or else Latin-1, and as JSON where it begins as JSON does.
 
     Raises: SpecsError if it is binary or not the JSON that it begins as.
     """
-    if b"\0" in content and not content.startswith((b"\xff\xfe", b"\xfe\xff")):
+    wide = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    if b"\0" in content and not wide:
         raise SpecsError("The dictionary is a binary file, and none of the known formats is one.")
     try:
-        text = content.decode("utf-8-sig")
+        text = content.decode("utf-16" if wide else "utf-8-sig")
     except UnicodeDecodeError:
         text = content.decode("latin-1")
     document = None

@@ -1,9 +1,13 @@
 """The command `python -m dpwgan specs`: specs from dictionaries, and a list of all that is wrong with them."""
 
 from dpwgan.app.commands import Program
-from dpwgan.app.specs import draft_command
+from dpwgan.app.specs import check_command, draft_command
 
-EPILOG = """\
+EPILOG = f"""\
+draft: {draft_command.DETAILS}
+
+check: {check_command.DETAILS}
+
 docs/specs.md describes the specs. Nobody but a public document should say what a column may hold: a range or a list
 that is read from private rows gives those rows away.
 
@@ -13,7 +17,7 @@ signal."""
 
 PROGRAM = Program(
     name="python -m dpwgan specs",
-    commands={"draft": draft_command.COMMAND},
+    commands={"draft": draft_command.COMMAND, "check": check_command.COMMAND},
     closing=f".\n\n{EPILOG}",
     epilog=EPILOG,
 )

@@ -4,6 +4,8 @@ Privacy: no row is read, unless --from-rows names a table: what is taken from it
 """
 
 import argparse
+from collections.abc import Iterable
+from typing import Any
 
 from dpwgan.app.commands import Command
 from dpwgan.app.logs import LOGGER
@@ -13,6 +15,10 @@ from dpwgan.errors import UsageError
 from dpwgan.table.reader import get_format
 from dpwgan.table.stream import read_bytes
 from dpwgan.table.writer import write_bytes
+
+DETAILS = """\
+what the dictionary says of a column becomes its specs. What it leaves open, a range or a list, is null in the
+draft: fill it in by hand. A run refuses a null, and check lists it."""
 
 _MOST_NAMED = 10
 
@@ -24,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--table", metavar="NAME", help="which table, of a dictionary of several")
     parser.add_argument(
         "--from-rows",
-        metavar="CSV",
+        metavar="DATA",
         help="read what is left open from the rows of this table: NOT private, and the claim says for which columns",
     )
     parser.add_argument("-o", "--output", metavar="FILE", default="-", help="the specs to write (default -, stdout)")
@@ -37,23 +43,25 @@ def check(arguments: argparse.Namespace) -> None:
     """Refuses what can be told from the arguments. Raises: UsageError."""
     if not (arguments.dictionary or arguments.from_rows):
         raise UsageError("--from FILE names the dictionary to draft from; --help lists what it may be")
-    if arguments.from_rows and get_format(arguments.from_rows) != "csv":
-        raise UsageError("--from-rows reads CSV")
-    if arguments.dictionary == arguments.from_rows == "-":
-        raise UsageError("--from and --from-rows cannot both be stdin")
+    if arguments.from_rows == "-":
+        raise UsageError("--from-rows must be a file: it is gone over more than once")
+    if arguments.from_rows and get_format(arguments.from_rows) == "npz":
+        raise UsageError("--from-rows reads CSV and Parquet; images need a 'layout' in the specs (docs/images.md)")
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Writes the draft, and says what it leaves open. Raises: the errors of dpwgan.errors."""
-    draft, kind = {}, "no dictionary"
+    draft: dict[str, dict[str, Any]] = {}
+    kind = "no dictionary"
     if arguments.dictionary:
         kind, draft = draft_specs(read_bytes(arguments.dictionary), kind=arguments.kind, table=arguments.table)
         kind = KINDS[kind].title
     waived: list[str] = []
     if arguments.from_rows:
-        from dpwgan.drafts.rows import fill_from_rows, open_rows
+        from dpwgan.drafts.rows import fill_from_rows
+        from dpwgan.table.reader import open_undescribed
 
-        draft, waived = fill_from_rows(draft, open_rows(arguments.from_rows).frames())
+        draft, waived = fill_from_rows(draft, open_undescribed(arguments.from_rows, {}).frames())
     write_bytes(arguments.output, format_draft(draft).encode())
     holes = {name: list_holes(keys) for name, keys in draft.items()}
     left = [f"{name!r} ({', '.join(keys)})" for name, keys in holes.items() if keys]
@@ -64,7 +72,7 @@ def run(arguments: argparse.Namespace) -> None:
         LOGGER.info("to be filled in by hand, null in the draft: %s", _shorten(left))
 
 
-def _shorten(names: "list[str] | map[str]") -> str:
+def _shorten(names: Iterable[str]) -> str:
     every = list(names)
     more = f" and {len(every) - _MOST_NAMED} more columns" if len(every) > _MOST_NAMED else ""
     return ", ".join(every[:_MOST_NAMED]) + more

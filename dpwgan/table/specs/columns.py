@@ -27,6 +27,10 @@ def parse_column(keys: Keys) -> Column:
     if kind == "string":
         raise keys.refuse('the type "string" is for row names ("uuid": true); use "enum" with \'values\'')
     known, parse = _TYPES[kind]
+    if "min" in known and keys.waives_range:
+        if keys["domain_privacy"] != "waived":
+            raise keys.refuse("'domain_privacy' of a range can only be \"waived\": no range is found privately")
+        known = known | {"domain_privacy"}
     for key in keys.given:
         if key not in known | _KEYS_OF_ALL:
             raise keys.refuse(f"the key {key!r} does not go with the type {kind!r}")

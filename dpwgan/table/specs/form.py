@@ -10,6 +10,7 @@ from typing import Any
 from dpwgan.errors import InputError, SpecsError
 from dpwgan.table.specs.keys import is_finite, quote, refuse_column, write_item
 from dpwgan.table.specs.layout import LAYOUT, has_layout, refuse_layout
+from dpwgan.table.specs.problems import Problems
 
 SCHEMA_PATH = Path(__file__).resolve().parents[3] / "specs" / "data-specs.schema.json"
 
@@ -25,8 +26,11 @@ def _get_validator() -> Any:
     return jsonschema.Draft202012Validator(form)
 
 
-def check_form(document: object) -> dict[str, dict[str, Any]]:
-    """Checks the whole document and gives the keys of each column. Raises: SpecsError in one sentence."""
+def check_form(document: object, problems: Problems) -> dict[str, dict[str, Any]]:
+    """Checks the whole document and gives the keys of each column whose form is right.
+
+    Raises: SpecsError if it has no columns at all; the others are gathered.
+    """
     if not isinstance(document, Mapping):
         raise SpecsError("The specs must be one JSON object with a key for each column.")
     if not document:
@@ -35,16 +39,19 @@ def check_form(document: object) -> dict[str, dict[str, Any]]:
     for name, keys in document.items():
         if not isinstance(name, str):
             raise SpecsError("The specs must name every column by a string.")
-        if not isinstance(keys, Mapping):
-            raise refuse_column(name, 'its specs must be an object such as {"type": "enum", "count": 3}')
-        columns[name] = dict(keys)
+        with problems.gathered():
+            if not isinstance(keys, Mapping):
+                raise refuse_column(name, 'its specs must be an object such as {"type": "enum", "count": 3}')
+            columns[name] = dict(keys)
     short = {name: _shorten(keys) for name, keys in columns.items()}
-    for error in _get_validator().iter_errors(short):
-        raise _explain(error, layout=has_layout(columns))
+    errors = _get_validator().iter_errors(short) if short else ()
+    problems.found += (_explain(error, layout=has_layout(columns)) for error in errors)
     for name, keys in columns.items():
         for key in ("values", "missing"):
-            _check_list(name, key, keys.get(key, ()))
-    return columns
+            if name not in problems.columns:
+                with problems.gathered():
+                    _check_list(name, key, keys.get(key, ()))
+    return {name: keys for name, keys in columns.items() if name not in problems.columns}
 
 
 def _shorten(keys: dict[str, Any]) -> dict[str, Any]:
@@ -81,6 +88,8 @@ def _explain(error: Any, *, layout: bool) -> SpecsError:
     refuse = refuse_layout if layout and name == LAYOUT else functools.partial(refuse_column, name)
     where = ".".join(part for part in path if not part.isdigit())
     rule, wanted, found = error.validator, error.validator_value, error.instance
+    if found is None and len(path) == 1:
+        return refuse(f"{where!r} is null, as a draft leaves it: it is still to be filled in")
     if rule == "additionalProperties" and isinstance(found, Mapping):
         known = error.schema["properties"]
         unknown = next(key for key in found if key not in known)
