@@ -1,7 +1,8 @@
 """The domain.yaml of google/dpsynth: attributes with all of their domain.
 
-Source: google/dpsynth, "Specifying Attribute Domains", and its module domain. A cell outside a number's range goes to its
-end, unless `clip_to_range` is false; an open set of categories is found privately, as `domain_privacy` "private" does.
+Source: google/dpsynth, "Specifying Attribute Domains", and its module domain. A cell outside a number's range goes to
+its end, unless `clip_to_range` is false; an open set of categories is found privately, as `domain_privacy` "private"
+does.
 """
 
 import importlib.util
