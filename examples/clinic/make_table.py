@@ -18,7 +18,13 @@ WARDS = {"01": "general", "02": "surgery", "03": "maternity", "04": "children", 
 def write_stay(number: int, rng: random.Random) -> tuple[str, ...]:
     """One row."""
     ward = rng.choices(list(WARDS), weights=(40, 25, 12, 15, 8))[0]
-    years = rng.betavariate(1.3, 6) * 16 if ward == "04" else rng.triangular(18, 42, 30) if ward == "03" else 18 + 75 * rng.betavariate(2, 2)
+    years = (
+        rng.betavariate(1.3, 6) * 16
+        if ward == "04"
+        else rng.triangular(18, 42, 30)
+        if ward == "03"
+        else 18 + 75 * rng.betavariate(2, 2)
+    )
     sex = "f" if ward == "03" else rng.choice("fm")
     admitted = date(2024, 1, 1) + timedelta(days=rng.randrange(366))
     nights = min(60, int(rng.expovariate(1 / (2 if ward in ("04", "09") else 6))))

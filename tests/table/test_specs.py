@@ -405,7 +405,7 @@ def test_layout_column_is_a_column_when_it_has_a_type_or_is_derived():
     assert schema.by_name["layout"] == CategoricalColumn(name="layout", tokens=("0", "1", "2"), integer=True)
     derived = parse({"layout": {"derived": {"from": "x", "multiply": 2}}, "x": ENUM})
     assert isinstance(derived.by_name["layout"], DerivedColumn)
-    with pytest.raises(SpecsError, match="Column 'layout' in the specs: unknown key 'kind'"):
+    with pytest.raises(SpecsError, match="Column 'layout' in the specs: unknown keys 'kind', 'shape'"):
         parse({"layout": ENUM | LAYOUT})
 
 

@@ -92,19 +92,22 @@ def _explain(error: Any, *, layout: bool) -> SpecsError:
         return refuse(f"{where!r} is null, as a draft leaves it: it is still to be filled in")
     if rule == "additionalProperties" and isinstance(found, Mapping):
         known = error.schema["properties"]
-        unknown = next(key for key in found if key not in known)
-        close = difflib.get_close_matches(str(unknown), known, n=1)
-        hint = f" (did you mean {close[0]!r}?)" if close else ""
-        return refuse(f"unknown key {quote(f'{where}.{unknown}' if where else str(unknown))}{hint}")
+        unknown = [_hint(str(key), known, where=where) for key in found if key not in known]
+        return refuse(f"unknown key{'s' if len(unknown) > 1 else ''} {', '.join(unknown)}")
     if rule == "anyOf":
         return refuse("the key 'type' is missing")
     if rule == "oneOf":
         return refuse("'derived' needs exactly one of 'multiply', 'floordiv' and 'map'")
     if rule == "required":
-        missing = next(key for key in wanted if key not in found)
+        missing = next(key for key in wanted if error.message.startswith(repr(key)))
         return refuse(f"the key {(where + '.' if where else '') + missing!r} is missing")
     item = " (each item)" if path and (path[-1].isdigit() or len(path) > 2) else ""
     return refuse(f"{where!r}{item} {_say_rule(rule, wanted)}")
+
+
+def _hint(key: str, known: Mapping[str, Any], *, where: str) -> str:
+    close = difflib.get_close_matches(key, known, n=1)
+    return quote(f"{where}.{key}" if where else key) + (f" (did you mean {close[0]!r}?)" if close else "")
 
 
 def _say_rule(rule: str, wanted: Any) -> str:
