@@ -45,7 +45,8 @@ def check_form(document: object, problems: Problems) -> dict[str, dict[str, Any]
             columns[name] = dict(keys)
     short = {name: _shorten(keys) for name, keys in columns.items()}
     errors = _get_validator().iter_errors(short) if short else ()
-    problems.found += (_explain(error, layout=has_layout(columns)) for error in errors)
+    explained = (_explain(error, layout=has_layout(columns)) for error in errors)
+    problems.found += {str(error): error for error in explained}.values()  # two rules may say the same of a key
     for name, keys in columns.items():
         for key in ("values", "missing"):
             if name not in problems.columns:
