@@ -542,7 +542,7 @@ def _digest(path: str | os.PathLike[str]) -> str:
 
 
 def _domains(schema: Schema) -> dict[str, list[str]]:
-    domains: dict[str, list[str]] = {"codebook": [], "private": [], "waived": []}
+    domains: dict[str, list[str]] = {"codebook": [], "private": [], "waived": [*schema.waived]}
     for column in schema.columns:
         if isinstance(column, CategoricalColumn) and column.domain in domains:
             domains[column.domain].append(column.name)

@@ -100,6 +100,25 @@ class TableEncoder:
         findings.raise_if_any()
         return EncodedTable(codes=codes, numbers=numbers, spans=self.spans)
 
+    def find_misfits(self, pieces: Iterable[Piece]) -> Findings:
+        """Counts the rows that break a rule, by column and rule, and keeps nothing else of them.
+
+        Raises: whatever parsing raises.
+        """
+
+        def look(piece: Piece) -> Findings:
+            frame, findings = piece.parse(), Findings()
+            for name, codec in self._trained.items():
+                codec.encode(frame.get_column(name), findings)
+            for rule in self._derived.values():
+                rule.check(frame, findings)
+            return findings
+
+        findings = Findings()
+        for found in map_in_order(look, pieces):
+            findings.merge(found)
+        return findings
+
     def decode(self, encoded: EncodedTable, rng: np.random.Generator, *, first_record: int = 0) -> pl.DataFrame:
         """Writes encoded rows as cells in the order of the header: legal ones, whatever the numbers are.
 

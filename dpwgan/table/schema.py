@@ -269,12 +269,14 @@ class ImageLayout:
 class Schema:
     """The columns in the order of the specs file, and the SHA-256 of the bytes they were read from.
 
-    `layout` says which columns make up an image; None for a table that is no table of images.
+    `layout` says which columns make up an image; None for a table that is no table of images. `waived` are the columns
+    whose range was read from rows and not paid for, as the specs say themselves.
     """
 
     columns: tuple[Column, ...]
     sha256: str
     layout: ImageLayout | None = None
+    waived: tuple[str, ...] = ()
     by_name: Mapping[str, Column] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dpwgan.__main__ import main as every_command
+
 SECRET = "Zq7secret"
 FAST = (
     *("--anchor", "none", "--steps", "3", "--batch-size", "8"),
@@ -330,6 +332,38 @@ CASES: tuple[Case, ...] = (
         78,
         prepare=specs(member={"type": "enum", "domain_from": "codebook"}),
     ),
+    refuse("a key that a draft left open", 78, prepare=specs(age={"type": "integer", "min": 0, "max": None})),
+    refuse(
+        "several problems at once",
+        78,
+        prepare=specs(age={"type": "integer", "min": 9, "max": 0}, member={"type": "enum", "cuont": 2}),
+    ),
+    refuse(
+        "a range that is to be found privately",
+        78,
+        prepare=specs(age={**SPECS["age"], "domain_privacy": "private"}),
+    ),
+    # the commands for specs
+    refuse("`specs draft` of a form that is not known", 78, arguments=("specs", "draft", "--from", "data.csv")),
+    refuse(
+        "`specs draft` of XML with a document type",
+        78,
+        prepare=file("c.xml", b'<!DOCTYPE codeBook [<!ENTITY a "a">]><codeBook>&a;</codeBook>'),
+        arguments=("specs", "draft", "--from", "c.xml"),
+    ),
+    refuse("`specs draft` without a dictionary", 2, arguments=("specs", "draft")),
+    refuse(
+        "`specs check` of a table with two problems",
+        65,
+        prepare=both(with_row("red,7577,4.0,1"), specs(town={"type": "enum", "count": 3})),
+        arguments=("specs", "check", "specs.json", "data.csv"),
+    ),
+    refuse(
+        "`specs check` of specs with a problem",
+        78,
+        prepare=specs(member={"type": "enum"}),
+        arguments=("specs", "check", "specs.json", "data.csv"),
+    ),
     # the budget
     refuse("epsilon 1e-9 at delta 1e-15", 69, arguments=budget("1e-9", "1e-15")),
     refuse(
@@ -425,7 +459,10 @@ def answer(case: Case, folder: Path, *, main: Callable[..., int], read_stderr: C
     case.prepare(folder)
     before = {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     with inside(folder):
-        exit_code = main([*case.arguments], environment=dict(case.environment))
+        if case.arguments[:1] == ("specs",):
+            exit_code = every_command([*case.arguments])
+        else:
+            exit_code = main([*case.arguments], environment=dict(case.environment))
     stderr = read_stderr()
     errors = [line for line in stderr.splitlines() if line.startswith("dpwgan: error: ")]
     after = {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
@@ -442,7 +479,7 @@ def steady(sentence: str) -> str:
 def main() -> None:
     """Prints docs/errors.md: runs every case and writes down its answer."""
     import io
-    from contextlib import redirect_stderr
+    from contextlib import redirect_stderr, redirect_stdout
 
     from dpwgan.app import cli
 
@@ -450,7 +487,7 @@ def main() -> None:
     for case in CASES:
         with tempfile.TemporaryDirectory() as name:
             stderr = io.StringIO()
-            with redirect_stderr(stderr):
+            with redirect_stderr(stderr), redirect_stdout(io.StringIO()):
                 given = answer(case, Path(name), main=cli.main, read_stderr=stderr.getvalue)
         lines.append(line_of(case, given.exit_code, given.sentence))
     sys.stdout.write("\n".join([*lines, *TAIL]) + "\n")
