@@ -246,7 +246,7 @@ def _parse(text: bytes, header: tuple[str, ...], read: tuple[str, ...], records:
         text = codecs.BOM_UTF8 + text
     types = dict.fromkeys(header, pl.String())
     try:
-        columns = None if read == header else list(read)
+        columns = None if read == header else [header.index(name) for name in read]
         frame = pl.read_csv(text, has_header=False, schema=types, columns=columns, empty_string_is_null=False)
     except pl.exceptions.PolarsError:
         # Its own words may quote cells.

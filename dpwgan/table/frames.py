@@ -79,8 +79,7 @@ def _read_column(values: pd.Series, column: Column, findings: Findings) -> pl.Se
         if values.dtype == object:
             return _read_objects(values, column, findings)
         if values.dtype.kind in "mM" or isinstance(values.dtype, pd.ArrowDtype):
-            typed: pl.Series = pl.Series(column.name, values)
-            return spell_values(typed, speller, findings)
+            return spell_values(_drop_zone(values, column), speller, findings)
     # Each distinct value is written once; True and 1, which are equal, cannot meet in one dtype but object.
     if values.dtype == object:
         texts: dict[str, Cell] = {value: spell(value) for value in {text for text in values if isinstance(text, str)}}
@@ -103,24 +102,35 @@ def _read_objects(values: pd.Series, column: CalendarColumn, findings: Findings)
         places = np.flatnonzero(kinds == kind)
         own = values.iloc[places]
         if issubclass(kind, datetime.date | datetime.time | datetime.timedelta) and kind is not type(pd.NaT):
-            moments = pl.Series(column.name, own.to_list(), strict=False)
-            cells[places] = spell_moments(moments, column, findings).to_list()
+            cells[places] = spell_moments(_drop_zone(own.infer_objects(), column), column, findings).to_list()
         else:
             spelt = list(map(speller.spell, own))
             cells[places] = write_cells(column.name, spelt, np.arange(len(spelt)), findings).to_list()
     return pl.Series(cells.tolist(), dtype=pl.String)
 
 
+def _drop_zone(values: pd.Series, column: CalendarColumn) -> pl.Series:
+    """The moments of a pandas column; those with a zone, which polars may not know, as clocks show them."""
+    import pandas as pd
+
+    if isinstance(values.dtype, pd.DatetimeTZDtype):
+        values = (values if column.zone is None else values.dt.tz_convert(column.zone)).dt.tz_localize(None)
+    moments: pl.Series = pl.Series(column.name, values)
+    return moments
+
+
 def _write_column(cells: pl.Series, column: Column, schema: Schema, given: Any) -> pd.Series:
     import pandas as pd
 
     kind, may_be_empty = column.choose_type(schema)
-    if isinstance(column, CalendarColumn) and kind != "text":
-        if given is None and kind != "time":
-            given = pd.Series([], dtype="datetime64[us]").dt.tz_localize(column.zone).dtype
-        kind = "text" if given == np.dtype(object) else kind
-    if given is not None and not _is_chosen_by_pandas(given, column):
-        made = _write_given(cells, column, schema, given, may_be_empty=may_be_empty)
+    dtypes = [] if given is None or _is_chosen_by_pandas(given, column) else [given]
+    if isinstance(column, CalendarColumn):
+        if given == np.dtype(object):
+            kind = "text"
+        elif kind in ("date", "datetime"):
+            dtypes.append(pd.Series([], dtype="datetime64[us]").dt.tz_localize(column.zone).dtype)
+    for dtype in dtypes:
+        made = _write_given(cells, column, schema, dtype, may_be_empty=may_be_empty)
         if made is not None:
             return made
     typed = give_type(cells, column, pl.String() if kind == "text" else choose_type(column, schema))
@@ -143,19 +153,26 @@ def _write_given(cells: pl.Series, column: Column, schema: Schema, dtype: Any, *
 
     is_category = isinstance(dtype, pd.CategoricalDtype)
     plain = dtype.categories.dtype if is_category else dtype
+    zone = plain.tz if isinstance(plain, pd.DatetimeTZDtype) else None
+    own_zone = column.zone if isinstance(column, CalendarColumn) else None
     if may_be_empty and plain == np.dtype(bool):
         plain = pd.BooleanDtype()
     try:
-        wanted = pl.Series(pd.Series([], dtype=plain)).dtype
+        wanted = pl.Series(pd.Series([], dtype=plain if zone is None else "datetime64[us]")).dtype
     except (TypeError, ValueError, pl.exceptions.PolarsError):
         return None
-    wanted = pl.String() if plain == np.dtype(object) else wanted
+    wanted = pl.String() if plain == np.dtype(object) else wanted if zone is None else pl.Datetime("us", own_zone)
     holds_empty = not (isinstance(plain, np.dtype) and plain.kind in "iu")
     if choose_type(column, schema, wanted) != wanted or (may_be_empty and not holds_empty):
         return None
 
     def write(texts: pl.Series) -> pd.Series:
-        return give_type(texts, column, wanted).to_pandas(use_pyarrow_extension_array=True).astype(plain)
+        values = give_type(texts, column, wanted).to_pandas(use_pyarrow_extension_array=zone is None)
+        if zone is not None and own_zone is None:
+            # As `give_zone`, also for zones that are a number of hours.
+            first = np.ones(len(values), dtype=bool)
+            values = values.dt.tz_localize(zone, ambiguous=first, nonexistent=pd.Timedelta(hours=1))
+        return values.astype(plain).rename(None)
 
     values = write(cells)
     if not is_category:

@@ -58,7 +58,7 @@ def drop_zone(values: pl.Series, column: CalendarColumn) -> pl.Series:
     return moments if of_day == (column.written == "time") else pl.repeat(None, len(values), dtype=MOMENT, eager=True)
 
 
-def give_zone(moments: pl.Series, kind: pl.DataType) -> pl.Series:
+def give_zone(moments: pl.Series, column: CalendarColumn, kind: pl.DataType) -> pl.Series:
     """Turns (n,) moments into dates, times of day, both, or durations since midnight: `drop_zone` the other way.
 
     Where clocks are put back the first of the two is meant, where they are put forward an hour later.
@@ -68,10 +68,11 @@ def give_zone(moments: pl.Series, kind: pl.DataType) -> pl.Series:
     if not isinstance(kind, pl.Datetime):
         return moments.cast(kind)
     if kind.time_zone is not None:
-        hour = pl.duration(hours=1)
+        told_in, hour = column.zone or kind.time_zone, pl.duration(hours=1)
         zoned = [
-            (pl.col("moment") + shift).dt.replace_time_zone(kind.time_zone, ambiguous="earliest", non_existent="null")
+            (pl.col("moment") + shift).dt.replace_time_zone(told_in, ambiguous="earliest", non_existent="null")
             for shift in (0 * hour, hour)
         ]
         moments = moments.rename("moment").to_frame().select(pl.coalesce(zoned)).to_series()
+        moments = moments.dt.convert_time_zone(kind.time_zone)
     return moments.dt.cast_time_unit(kind.time_unit)

@@ -113,8 +113,10 @@ class ParquetWriter:
 
     def write(self, frame: pl.DataFrame) -> None:
         """Takes more rows. Raises: whatever the stream raises."""
-        typed = [give_type(frame.get_column(column.name), column, self._types[column.name]) for column in self._columns]
-        self._put(pl.DataFrame(typed))
+        columns = ((frame.get_column(column.name), column) for column in self._columns)
+        self._put(
+            pl.DataFrame({column.name: give_type(cells, column, self._types[column.name]) for cells, column in columns})
+        )
         if self._error is not None:
             raise self._error
 

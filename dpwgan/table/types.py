@@ -38,22 +38,25 @@ def choose_type(column: Column, schema: Schema, given: pl.DataType | None = None
     if isinstance(given, pl.Categorical | pl.Enum | pl.String):
         # The categories of an Enum would be those of the table.
         return pl.String() if given == pl.String else pl.Categorical()
-    cells = list_extremes(column)
+    wider = [pl.Decimal(38, given.scale)] if isinstance(given, pl.Decimal) else []
+    return next((kind for kind in (given, *wider) if _holds_all(column, kind)), usual)
+
+
+def _holds_all(column: Column, kind: pl.DataType) -> bool:
+    cells, findings = list_extremes(column), Findings()
     try:
-        findings = Findings()
-        typed = give_type(pl.Series(column.name, cells, dtype=pl.String), column, given)
+        typed = give_type(pl.Series(column.name, cells, dtype=pl.String), column, kind)
         again = spell_values(typed, Speller(column), findings)
     except (pl.exceptions.PolarsError, DpwganError, ValueError, TypeError, OverflowError):
-        return usual
-    fits = not findings.rows and all(map(are_same_cell, cells, again))
-    return given if cells and fits else usual
+        return False
+    return bool(cells) and not findings.rows and all(map(are_same_cell, cells, again))
 
 
 def give_type(cells: pl.Series, column: Column, kind: pl.DataType) -> pl.Series:
     """Turns legal cells into a type that holds them; an empty cell is null. Raises: PolarsError if it does not."""
     texts = cells.cast(pl.String).replace({"": None})
     if isinstance(column, CalendarColumn) and kind.is_temporal():
-        return give_zone(read_moments(texts, column), kind)
+        return give_zone(read_moments(texts, column), column, kind)
     if kind == pl.Boolean:
         speller = Speller(column)
         truths = {speller.spell(truth): truth for truth in (True, False)}

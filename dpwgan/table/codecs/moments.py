@@ -11,7 +11,6 @@ from dpwgan.table.codecs.numbers import NumberCodec, Steps
 from dpwgan.table.moments import MOMENT, read_moments, write_moments
 from dpwgan.table.numerals import BLANKS
 
-NOT_MOMENT = "is not written in the column's format"
 OFF_STEP = "is not a whole number of steps from the column's 'min'"
 
 
@@ -29,6 +28,7 @@ class MomentCodec(TrainedCodec):
         self._column = column
         self._numbers = [NumberCodec(number) for number in column.numbers]
         self._first_month = _number_month(pl.Series([column.first]).cast(MOMENT)).item()
+        self._unwritten = f"is not written as {column.format!r} says"
         self._outside = "is not between {} and {}".format(*self.write_steps(np.array([0, column.steps])))
 
     def encode_distinct(self, cells: list[str]) -> tuple[EncodedCells, Mapping[str, Flags]]:
@@ -86,7 +86,7 @@ class MomentCodec(TrainedCodec):
         steps = units // column.step
         legal = (missing < 0) & is_moment
         illegal = {
-            NOT_MOMENT: (missing < 0) & ~is_moment,
+            self._unwritten: (missing < 0) & ~is_moment,
             self._outside: legal & ((steps < 0) | (steps > column.steps)),
         }
         illegal[OFF_STEP] = legal & ~illegal[self._outside] & is_between
@@ -95,7 +95,7 @@ class MomentCodec(TrainedCodec):
                 missing[rows] = 0
             illegal = {}
         elif column.out_of_domain == "clamp":
-            illegal = {NOT_MOMENT: illegal[NOT_MOMENT]}
+            illegal = {self._unwritten: illegal[self._unwritten]}
             steps = (units + column.step // 2) // column.step
         return missing, np.where(missing < 0, steps.clip(0, column.steps), 0), illegal
 
