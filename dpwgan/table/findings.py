@@ -55,7 +55,7 @@ def describe(rows: Mapping[tuple[str, str], int]) -> str:
 
 
 def check_header(header: Sequence[str], schema: Schema) -> None:
-    """Checks that the header names every column of the specs once and nothing else.
+    """Checks that the header names every column of the specs once and nothing else; what is left out may be missing.
 
     Privacy: in a file without a header line the first record stands in its place. A name that is not in the specs is
       therefore told only where most of the header is.
@@ -63,7 +63,7 @@ def check_header(header: Sequence[str], schema: Schema) -> None:
     """
     known = [name for name in header if name in schema.by_name]
     given = set(header)
-    absent = [column.name for column in schema.columns if column.name not in given]
+    absent = [column.name for column in schema.columns if column.name not in given and column.is_written]
     if not known:
         raise DataError(
             f"The first line names none of the columns in the specs ({_list_names(absent)}): is it a header?"

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 from dpwgan.errors import InputError, SpecsError
 from dpwgan.table.codebook import Codebook, read_codebook
-from dpwgan.table.schema import CategoricalColumn, Column, IdentifierColumn, Schema, UndiscoveredColumn
+from dpwgan.table.schema import CategoricalColumn, Column, Schema, TrainedColumn, UndiscoveredColumn
 from dpwgan.table.specs.categories import check_widths
 from dpwgan.table.specs.columns import parse_column
 from dpwgan.table.specs.derived import parse_derived
@@ -77,8 +77,11 @@ def parse_specs(document: object, *, sha256: str, codebook: Codebook | None = No
     check_widths(columns)
     keys = {name: Keys(name, given, codebook) for name, given in columns.items()}
     sources = {name: parse_column(given) for name, given in keys.items() if "derived" not in given}
-    if all(isinstance(column, IdentifierColumn) for column in sources.values()):
-        raise SpecsError("The specs leave nothing to train: every column is a row name or derived from another.")
+    if not any(isinstance(column, TrainedColumn | UndiscoveredColumn) for column in sources.values()):
+        raise SpecsError(
+            "The specs leave nothing to train: every column is a row name, derived from another, or of a type that is"
+            " not trained."
+        )
     parsed: dict[str, Column] = {
         name: sources[name] if name in sources else parse_derived(given, sources=sources, columns=columns)
         for name, given in keys.items()
