@@ -55,11 +55,12 @@ def describe(rows: Mapping[tuple[str, str], int]) -> str:
 
 
 def check_header(header: Sequence[str], schema: Schema) -> None:
-    """Checks that the header names every column of the specs once and nothing else.
+    """Checks that the header names every column of the specs once and nothing else; what is left out may be missing.
 
     Raises: DataError, naming the columns.
     """
-    found = compare_header(header, schema.by_name)
+    left_out = [column.name for column in schema.columns if not column.is_written]
+    found = compare_header(header, schema.by_name, may_lack=left_out)
     faults = []
     if found.repeated:
         faults.append(f"the header repeats {_list_names(found.repeated)}")
@@ -83,8 +84,8 @@ class HeaderFaults:
     absent: Sequence[str]
 
 
-def compare_header(header: Sequence[str], names: Collection[str]) -> HeaderFaults:
-    """Compares a header with the names in the specs.
+def compare_header(header: Sequence[str], names: Collection[str], *, may_lack: Collection[str]) -> HeaderFaults:
+    """Compares a header with the names in the specs, of which it may lack some.
 
     Privacy: in a file without a header line the first record stands in its place. A name that is not in the specs is
       therefore told only where most of the header is.
@@ -92,7 +93,7 @@ def compare_header(header: Sequence[str], names: Collection[str]) -> HeaderFault
     """
     known = [name for name in header if name in names]
     given = set(header)
-    absent = [name for name in names if name not in given]
+    absent = [name for name in names if name not in given and name not in may_lack]
     if not known:
         raise DataError(
             f"The first line names none of the columns in the specs ({_list_names(absent)}): is it a header?"

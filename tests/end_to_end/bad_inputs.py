@@ -299,6 +299,14 @@ CASES: tuple[Case, ...] = (
             data("\n".join((HEADER + ",decade", *(f"{row},7" for row in ROWS)))),
         ),
     ),
+    *(
+        refuse(kind, 65, prepare=both(specs(age=keys), with_row(f"red,{cell},4.0,1")))
+        for kind, keys, cell in (
+            ("a date in another format", {"type": "date", "min": "2020-01-01", "max": "2021-01-01"}, "1.2.2020"),
+            ("a cell that is neither true nor false", {"type": "boolean", "true": "Y", "false": "N"}, SECRET),
+            ("a cell that is not the constant one", {"type": "constant", "value": 3}, "4"),
+        )
+    ),
     refuse("a gzip archive cut short", 74, prepare=damaged_gzip),
     # the specs
     refuse("an .npz table whose specs have no layout", 65, prepare=file("data.npz", b"PK"), arguments=args("data.npz")),
@@ -312,7 +320,20 @@ CASES: tuple[Case, ...] = (
     refuse("specs that are a list", 78, prepare=specs_text("[]")),
     refuse("specs without a column", 78, prepare=specs_text("{}")),
     refuse("a column's specs are a text", 78, prepare=specs(age="integer")),
-    refuse("an unknown type", 78, prepare=specs(age={"type": "date"})),
+    refuse("an unknown type", 78, prepare=specs(age={"type": "number"})),
+    refuse("a date without a range", 78, prepare=specs(age={"type": "date"})),
+    *(
+        refuse(kind, 78, prepare=specs(age={"type": "date", "min": "2020-01-01", "max": "2021-01-01", **keys}))
+        for kind, keys in (
+            ("a date's format that tells no year", {"format": "%d.%m."}),
+            ("a date's `min` above its `max`", {"min": "2022-01-01"}),
+            ("a date's `max` that is no date", {"max": "2021-02-29"}),
+            ("a step that does not divide a date's range", {"step": "7 days"}),
+        )
+    ),
+    refuse(
+        "a boolean with one spelling for both", 78, prepare=specs(age={"type": "boolean", "true": 1, "false": [0, 1]})
+    ),
     refuse("a misspelt key", 78, prepare=specs(age={"type": "integer", "min": 0, "maxx": 9})),
     refuse("min above max", 78, prepare=specs(age={"type": "integer", "min": 9, "max": 0})),
     refuse("an enum without a list of cells", 78, prepare=specs(member={"type": "enum"})),
@@ -425,6 +446,10 @@ CASES: tuple[Case, ...] = (
         ),
     ),
     accept("columns in another order than in the specs", prepare=specs_text(json.dumps(dict(reversed(SPECS.items()))))),
+    accept(
+        "columns of text, of which one is to be left out",
+        prepare=specs(colour={"type": "text"}, member={"type": "drop"}),
+    ),
     accept(
         "a number outside its range, to be clamped",
         prepare=both(specs(age={**SPECS["age"], "out_of_domain": "clamp"}), with_row("red,7577,4.0,1")),

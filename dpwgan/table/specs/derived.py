@@ -8,6 +8,7 @@ from dpwgan.table.schema import (
     CategoricalColumn,
     Column,
     DerivedColumn,
+    IdentifierColumn,
     NumericColumn,
     TrainedColumn,
     UndiscoveredColumn,
@@ -47,7 +48,8 @@ def parse_derived(
         raise keys.refuse(f"it is derived from {which}")
     source = sources[source_name]
     if not isinstance(source, SourceColumn):
-        raise keys.refuse(f"it is derived from {quote(source_name)}, which is a row name and written anew")
+        kind = "is a row name and written anew" if isinstance(source, IdentifierColumn) else "is not trained"
+        raise keys.refuse(f"it is derived from {quote(source_name)}, which {kind}")
     width, decimals = int(keys.get("width", 0)), int(keys.get("decimals", 0))
     mapping = None
     if "map" in derived:
@@ -128,6 +130,8 @@ def _list_tokens(source: SourceColumn) -> tuple[str, ...] | None:
     if isinstance(source, NumericColumn) and source.integer:
         low, high = int(source.minimum), int(source.maximum)
         if high - low < MAX_CATEGORIES:
-            numbers = (write_whole(number, decimals=source.decimals) for number in range(low, high + 1))
+            numbers = (
+                write_whole(number, width=source.width, decimals=source.decimals) for number in range(low, high + 1)
+            )
             return tuple(dict.fromkeys((*numbers, *source.missing)))
     return None

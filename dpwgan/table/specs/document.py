@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from dpwgan.errors import InputError, SpecsError
 from dpwgan.table.codebook import Codebook, read_codebook
-from dpwgan.table.schema import CategoricalColumn, Column, IdentifierColumn, Schema, UndiscoveredColumn
+from dpwgan.table.schema import CategoricalColumn, Column, Schema, TrainedColumn, UndiscoveredColumn
 from dpwgan.table.specs.columns import parse_column
 from dpwgan.table.specs.derived import parse_derived
 from dpwgan.table.specs.form import check_form
@@ -100,9 +100,12 @@ def survey_specs(document: object, problems: Problems, *, sha256: str, codebook:
             with problems.gathered():
                 parsed[name] = parse_column(given)
     sources = dict(parsed)
-    if not problems.found and all(isinstance(column, IdentifierColumn) for column in sources.values()):
+    if not problems.found and not any(isinstance(c, TrainedColumn | UndiscoveredColumn) for c in sources.values()):
         problems.found.append(
-            SpecsError("The specs leave nothing to train: every column is a row name or derived from another.")
+            SpecsError(
+                "The specs leave nothing to train: every column is a row name, derived from another, or of a type that"
+                " is not trained."
+            )
         )
     for name, given in keys.items():
         if "derived" in given and given["derived"]["from"] in problems.columns:
