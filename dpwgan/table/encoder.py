@@ -92,16 +92,11 @@ class TableEncoder:
             # Column after column first: rows are written in blocks that stay in the processor's cache.
             code_columns = np.empty((self._codes, piece.records), np.int32)
             number_columns = np.empty((self._numbers, piece.records), np.float32)
-            for name, codec in self._trained.items():
-                part = codec.encode(frame.get_column(name), findings)
+            for name, part in self._judge(frame, findings):
                 if self._code_of[name] is not None:
                     code_columns[self._code_of[name]] = part.codes
                 if self._number_of[name] is not None:
                     number_columns[self._number_of[name]] = part.numbers
-            for rule in self._derived.values():
-                rule.check(frame, findings)
-            for fixed in self._fixed.values():
-                fixed.check(frame, findings)
             for block in cut(piece.records, size=_BLOCK):
                 codes[rows][block] = code_columns[:, block].T
                 numbers[rows][block] = number_columns[:, block].T
@@ -121,17 +116,24 @@ class TableEncoder:
         """
 
         def look(piece: Piece) -> Findings:
-            frame, findings = piece.parse(), Findings()
-            for name, codec in self._trained.items():
-                codec.encode(frame.get_column(name), findings)
-            for rule in self._derived.values():
-                rule.check(frame, findings)
+            findings = Findings()
+            for _ in self._judge(piece.parse(), findings):
+                pass
             return findings
 
         findings = Findings()
         for found in map_in_order(look, pieces):
             findings.merge(found)
         return findings
+
+    def _judge(self, frame: pl.DataFrame, findings: Findings) -> Iterator[tuple[str, EncodedCells]]:
+        """Encodes the trained columns one after the other, and counts the rows that break a rule of any column."""
+        for name, codec in self._trained.items():
+            yield name, codec.encode(frame.get_column(name), findings)
+        for rule in self._derived.values():
+            rule.check(frame, findings)
+        for fixed in self._fixed.values():
+            fixed.check(frame, findings)
 
     def decode(self, encoded: EncodedTable, rng: np.random.Generator, *, first_record: int = 0) -> pl.DataFrame:
         """Writes encoded rows as cells in the order of the header: legal ones, whatever the numbers are.

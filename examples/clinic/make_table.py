@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the made-up table of the tutorial: stays in a clinic, 600 rows, the same bytes every time.
+"""Writes the made-up table of the tutorial: 2,000 stays in a clinic, the same bytes every time.
 
 Usage: python examples/clinic/make_table.py visits.csv
 """
@@ -53,7 +53,7 @@ def main() -> None:
     with open(sys.argv[1], "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(HEADER)
-        writer.writerows(write_stay(number, rng) for number in range(600))
+        writer.writerows(write_stay(number, rng) for number in range(2000))
 
 
 if __name__ == "__main__":
