@@ -6,7 +6,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from dpwgan.table.schema import ImageLayout, Role, Schema
+from dpwgan.table.schema import ImageLayout, Role, Schema, name_part
 from dpwgan.table.storage import cut, is_on_disk, let_go
 
 Head = Literal["softmax", "sigmoid", "linear"]
@@ -116,8 +116,7 @@ def lay_out_spans(schema: Schema) -> tuple[Span, ...]:
             width = part.categories if head == "softmax" else 1
             source = numbers if is_number else codes
             facts = dict(vars(part))
-            part_of = facts.pop("name")
-            name = f"{column.name} ({part_of})" if part_of else column.name
+            name = name_part(column.name, facts.pop("name"))
             spans.append(Span(column=name, head=head, start=start, width=width, source=source, **facts))
             start, codes, numbers = start + width, codes + (not is_number), numbers + is_number
     return tuple(spans)

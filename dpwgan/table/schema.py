@@ -374,6 +374,11 @@ class Schema:
         return self.by_name[name].is_read
 
 
+def name_part(column: str, part: str) -> str:
+    """What methods and scores call a part of a column, or the column itself where its one part has no name."""
+    return f"{column} ({part})" if part else column
+
+
 def write_whole(number: int, *, width: int = 0, decimals: int = 0) -> str:
     """Writes a whole number with leading zeros up to `width` digits, and zeros behind the point."""
     text = f"{abs(number):0{width}d}" + ("." + "0" * decimals if decimals else "")
