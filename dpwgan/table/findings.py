@@ -59,8 +59,8 @@ def check_header(header: Sequence[str], schema: Schema) -> None:
 
     Raises: DataError, naming the columns.
     """
-    dispensable = [column.name for column in schema.columns if not column.is_written]
-    found = compare_header(header, schema.by_name, dispensable=dispensable)
+    left_out = [column.name for column in schema.columns if not column.is_written]
+    found = compare_header(header, schema.by_name, may_lack=left_out)
     faults = []
     if found.repeated:
         faults.append(f"the header repeats {_list_names(found.repeated)}")
@@ -84,8 +84,8 @@ class HeaderFaults:
     absent: Sequence[str]
 
 
-def compare_header(header: Sequence[str], names: Collection[str], *, dispensable: Collection[str]) -> HeaderFaults:
-    """Compares a header with the names in the specs, of which those that are dispensable may be missing.
+def compare_header(header: Sequence[str], names: Collection[str], *, may_lack: Collection[str]) -> HeaderFaults:
+    """Compares a header with the names in the specs, of which it may lack some.
 
     Privacy: in a file without a header line the first record stands in its place. A name that is not in the specs is
       therefore told only where most of the header is.
@@ -93,7 +93,7 @@ def compare_header(header: Sequence[str], names: Collection[str], *, dispensable
     """
     known = [name for name in header if name in names]
     given = set(header)
-    absent = [name for name in names if name not in given and name not in dispensable]
+    absent = [name for name in names if name not in given and name not in may_lack]
     if not known:
         raise DataError(
             f"The first line names none of the columns in the specs ({_list_names(absent)}): is it a header?"

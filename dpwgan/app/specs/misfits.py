@@ -26,8 +26,8 @@ def find_misfits(path: str, schema: Schema, *, names: Sequence[str]) -> Iterator
     try:
         is_image = get_format(path) == "npz"
         table = open_table(path, schema) if is_image else open_undescribed(path, schema.by_name)
-        dispensable = [column.name for column in schema.columns if not column.is_written]
-        faults = compare_header(table.header, names, dispensable=dispensable)
+        left_out = [column.name for column in schema.columns if not column.is_written]
+        faults = compare_header(table.header, names, may_lack=left_out)
         for name in faults.absent:
             yield name, None, f"the header of the table does not have the column {name!r}"
         for name in faults.unknown:
