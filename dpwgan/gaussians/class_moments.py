@@ -88,7 +88,7 @@ def split_classes(encoded: EncodedTable, label: Span | None) -> tuple[EncodedTab
     tables = tuple(
         EncodedTable(
             codes=allocate_beside(encoded.codes, (size, len(others)), np.int32),
-            numbers=allocate_beside(encoded.codes, (size, encoded.numbers.shape[1]), np.float32),
+            numbers=allocate_beside(encoded.codes, (size, encoded.numbers.shape[1]), encoded.numbers.dtype),
             spans=leave_out(encoded.spans, label),
         )
         for size in sizes.tolist()

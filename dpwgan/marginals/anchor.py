@@ -201,7 +201,7 @@ class AnchorDesign:
         width = self.most_width if self.fit_ticks else 0
         levels = sum(attribute.cells for attribute in self.one_way_plan.attributes)
         return Cost(
-            row_bytes=4 * self.shape.records * (self.attributes + len(self.shape.spans)),
+            row_bytes=4 * self.shape.records * self.attributes + self.shape.row_bytes,
             working_bytes=48 * levels + 20 * width**2 + 4 * 9 * self.choose_codes(width) * width,
             seconds=self._estimate_seconds(),
         )

@@ -19,7 +19,7 @@ from dpwgan.marginals.measurements import GroupedRows
 from dpwgan.marginals.number_tree import NumberTree
 from dpwgan.marginals.one_ways import OneWays
 from dpwgan.marginals.simplex import project_on_simplex
-from dpwgan.table.encoded import EncodedTable, Span
+from dpwgan.table.encoded import EncodedTable, Span, choose_number_type
 from dpwgan.table.rows import Derivation
 from dpwgan.table.storage import allocate_beside, cut, let_go
 
@@ -195,7 +195,7 @@ class Coarsening:
         # Columns are written, and later read, one after the other: each in one piece.
         encoded = EncodedTable(
             codes=np.zeros((len(groups), len(self.spans) - numbers), np.int32, order="F"),
-            numbers=np.zeros((len(groups), numbers), np.float32, order="F"),
+            numbers=np.zeros((len(groups), numbers), choose_number_type(self.spans), order="F"),
             spans=self.spans,
         )
         for index, (attribute, part) in enumerate(zip(self.attributes, self.parts, strict=True)):

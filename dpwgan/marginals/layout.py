@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpwgan.errors import DpwganError
-from dpwgan.table.encoded import EncodedTable, Span
+from dpwgan.table.encoded import EncodedTable, Numbers, Span
 
 Cells = npt.NDArray[np.int64]
 
@@ -44,7 +44,7 @@ class Attribute:
         return flags
 
     def find_cells(self, encoded: EncodedTable, rows: slice = slice(None)) -> Cells:
-        """The cell of every row: each row has exactly one, whatever float32 made of its number.
+        """The cell of every row: each row has exactly one, whatever was made of its number.
 
         A number goes to the nearest level and, outside [0, 1] or not a number at all, to an end; so rounding can move
         a row to a neighbouring cell, which concerns fidelity alone: the cell is a function of the row by itself.
@@ -80,11 +80,12 @@ class Attribute:
             raise DpwganError(f"Internal error: column {self.column!r} has no number.")
         return self.number_span.source
 
-    def _find_levels(self, numbers: npt.NDArray[np.float32]) -> Cells:
+    def _find_levels(self, numbers: Numbers) -> Cells:
         if self.number_span is None or self.levels == 1:
             return np.zeros(len(numbers), np.int64)
         first, last = self.number_span.first_level, self.number_span.last_level
-        # A float32 in [0, 1] is off by 2^-25 at most, a 32nd of the distance of two among 2^20 levels.
+        # A float32 in [0, 1] is off by 2^-25 at most, a 32nd of the distance of two among 2^20 levels; more levels are
+        # multiples of a power of 2, exact in a double.
         within = np.clip(np.nan_to_num(numbers.astype(np.float64), nan=0.0), 0.0, 1.0)
         scaled = (within - first) * ((self.levels - 1) / (last - first))
         found: Cells = np.clip(np.rint(scaled), 0, self.levels - 1).astype(np.int64)

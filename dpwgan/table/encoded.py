@@ -1,15 +1,17 @@
 """The only form of the data that a method sees: category codes, scaled numbers, and spans that say what they are."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from dpwgan.table.schema import ImageLayout, Role, Schema
+from dpwgan.table.schema import MOST_SINGLE_LEVELS, ImageLayout, Role, Schema
 from dpwgan.table.storage import cut, is_on_disk, let_go
 
 Head = Literal["softmax", "sigmoid", "linear"]
+Numbers = npt.NDArray[np.floating[Any]]
 
 # Rows that are fetched from disk at a time. Each brings its surroundings with it, up to a fifth of a megabyte of pages.
 _FETCHED = 512
@@ -57,6 +59,12 @@ class TableShape:
     image: ImageLayout | None = None
 
     @property
+    def row_bytes(self) -> int:
+        """What all encoded rows take."""
+        of_number = choose_number_type(self.spans).itemsize
+        return self.records * sum(of_number if span.head == "linear" else 4 for span in self.spans)
+
+    @property
     def width(self) -> int:
         """Width of a dense encoded row."""
         return sum(span.width for span in self.spans)
@@ -64,13 +72,14 @@ class TableShape:
 
 @dataclass(frozen=True, kw_only=True)
 class EncodedTable:
-    """Rows as int32 codes (n, number of softmax and sigmoid spans) and float32 numbers in [0, 1] (n, linear spans).
+    """Rows as int32 codes (n, number of softmax and sigmoid spans) and numbers in [0, 1] (n, linear spans).
 
-    Both may be mapped from files (`dpwgan.table.storage`): what goes over all rows takes a chunk at a time.
+    Numbers are of the type that `choose_number_type` gives, or less exact where a network wrote them. Both may be mapped
+    from files (`dpwgan.table.storage`): what goes over all rows takes a chunk at a time.
     """
 
     codes: npt.NDArray[np.int32]
-    numbers: npt.NDArray[np.float32]
+    numbers: Numbers
     spans: tuple[Span, ...]
 
     @property
@@ -99,6 +108,14 @@ class EncodedTable:
     def on_disk(self) -> bool:
         """Whether the rows lie in a file, of which a part at a time is to be held in memory."""
         return is_on_disk(self.codes) or is_on_disk(self.numbers)
+
+
+def choose_number_type(spans: Sequence[Span]) -> np.dtype[Any]:
+    """The type that carries a table's numbers: of each, the nearest of its levels is the one that was meant.
+
+    Privacy: reads public facts only.
+    """
+    return np.dtype(np.float64 if any(span.levels > MOST_SINGLE_LEVELS for span in spans) else np.float32)
 
 
 def lay_out_spans(schema: Schema) -> tuple[Span, ...]:

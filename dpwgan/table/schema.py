@@ -18,8 +18,11 @@ CellType = tuple[Kind, bool]
 
 Role = Literal["category", "bin", "available", "number"]
 
-MOST_LEVELS = 1 << 20
+MOST_LEVELS = 1 << 53
 """The most levels that a number is given; a column with more numbers has this many, evenly spaced."""
+
+MOST_SINGLE_LEVELS = 1 << 20
+"""Numbers of more levels than this are carried in double precision: single precision would mix up neighbours."""
 
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+(\.0*)?", re.ASCII)
 
@@ -150,9 +153,13 @@ class NumericColumn(Column):
         low, high = self.count_steps(self.minimum, up=True), self.count_steps(self.maximum, up=False)
         if low > high:
             return 1, 0.0, 0.0
+        levels = high - low + 1
+        if MOST_SINGLE_LEVELS < levels <= MOST_LEVELS:
+            # Whole numbers over a power of 2 are exact in a double, and so is the way back.
+            return levels, 0.0, (levels - 1) / 2 ** (levels - 1).bit_length()
         ends = (Decimal(step) / self.steps_per_unit for step in (low, high))
         first, last = (float((end - minimum) / (maximum - minimum)) for end in ends)
-        return min(high - low + 1, MOST_LEVELS), first, last
+        return min(levels, MOST_LEVELS), first, last
 
     def choose_type(self, schema: "Schema") -> CellType:
         """Numbers, unless a code that means not available is no such number."""

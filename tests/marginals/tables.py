@@ -6,7 +6,7 @@ import numpy as np
 
 from dpwgan.marginals import one_ways
 from dpwgan.marginals.one_ways import OneWayPlan, OneWays
-from dpwgan.table.encoded import EncodedTable, lay_out_spans
+from dpwgan.table.encoded import EncodedTable, choose_number_type, lay_out_spans
 from dpwgan.table.schema import CategoricalColumn, Column, NumericColumn, Schema
 from tests.ledgers import open_ledger
 from tests.rows import hold
@@ -38,7 +38,7 @@ def make_encoded(
     spans = lay_out_spans(Schema(columns=tuple(columns), sha256="0" * 64))
     linear = sum(span.head == "linear" for span in spans)
     codes = np.zeros((records, len(spans) - linear), np.int32)
-    numbers = np.zeros((records, linear), np.float32)
+    numbers = np.zeros((records, linear), choose_number_type(spans))
     available = np.ones(records, bool)
     for span in spans:
         if span.head == "linear":
