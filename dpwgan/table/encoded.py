@@ -30,7 +30,8 @@ class Span:
     `first_level` + i / (levels - 1) * (`last_level` - `first_level`) of [0, 1]: those two are 0 and 1 unless an end of
     the range cannot be written itself. `ordered`: the codes that are not missing have an order, because they are
     bins or rising whole numbers. `missing`: how many of the codes mean not available (of "available" the first ones,
-    else the last ones). The last five are facts about the same layout, and take no part in comparing two of them.
+    else the last ones). `cuts`: levels of a number at which an interval must begin. The last six are facts about
+    the same layout, and take no part in comparing two of them.
     """
 
     column: str
@@ -45,6 +46,11 @@ class Span:
     last_level: float = field(default=1.0, compare=False)
     ordered: bool = field(default=False, compare=False)
     missing: int = field(default=0, compare=False)
+    cuts: tuple[int, ...] = field(default=(), compare=False)
+
+    def __post_init__(self) -> None:
+        """Takes the cuts as JSON has them, too."""
+        object.__setattr__(self, "cuts", tuple(self.cuts))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,8 +80,8 @@ class TableShape:
 class EncodedTable:
     """Rows as int32 codes (n, number of softmax and sigmoid spans) and numbers in [0, 1] (n, linear spans).
 
-    Numbers are of the type that `choose_number_type` gives, or less exact where a network wrote them. Both may be mapped
-    from files (`dpwgan.table.storage`): what goes over all rows takes a chunk at a time.
+    Numbers are of the type that `choose_number_type` gives, or less exact where a network wrote them. Both may be
+    mapped from files (`dpwgan.table.storage`): what goes over all rows takes a chunk at a time.
     """
 
     codes: npt.NDArray[np.int32]

@@ -41,6 +41,7 @@ class Part:
     last_level: float = 1.0
     ordered: bool = False
     missing: int = 0
+    cuts: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,7 +109,8 @@ class NumericColumn(Column):
 
     `missing` holds the cells that mean not available ("" where an empty cell is allowed). `decimals` is how many
     digits are written behind the point. `edges`, if given, are the public borders of bins (first = minimum,
-    last = maximum): the column is then trained as one category a bin.
+    last = maximum): the column is then trained as one category a bin. At each of the `cuts`, public as well, an
+    interval must begin for whoever finds intervals by itself: none has numbers on both sides of it.
     """
 
     minimum: float
@@ -117,6 +119,7 @@ class NumericColumn(Column):
     decimals: int = 0
     missing: tuple[str, ...] = ()
     edges: tuple[float, ...] | None = None
+    cuts: tuple[float, ...] = ()
     out_of_domain: OutOfDomain = "reject"
 
     @property
@@ -131,7 +134,7 @@ class NumericColumn(Column):
         if self.edges is not None:
             return (Part(role="bin", categories=len(self.edges) - 1 + missing, missing=missing, ordered=True),)
         levels, first, last = self._count_levels()
-        number = Part(role="number", levels=levels, first_level=first, last_level=last)
+        number = Part(role="number", levels=levels, first_level=first, last_level=last, cuts=self._place_cuts(levels))
         return (Part(role="available", categories=missing + 1, missing=missing), number) if missing else (number,)
 
     @property
@@ -160,6 +163,14 @@ class NumericColumn(Column):
         ends = (Decimal(step) / self.steps_per_unit for step in (low, high))
         first, last = (float((end - minimum) / (maximum - minimum)) for end in ends)
         return min(levels, MOST_LEVELS), first, last
+
+    def _place_cuts(self, levels: int) -> tuple[int, ...]:
+        """The first level at or above each cut, but for those that leave all levels on one side."""
+        low, high = self.count_steps(self.minimum, up=True), self.count_steps(self.maximum, up=False)
+        steps = (self.count_steps(cut, up=True) - low for cut in self.cuts)
+        # Where there are fewer levels than numbers, each stands for several.
+        places = {step if levels > high - low else -(-step * (levels - 1) // (high - low)) for step in steps}
+        return tuple(sorted(place for place in places if 0 < place < levels))
 
     def choose_type(self, schema: "Schema") -> CellType:
         """Numbers, unless a code that means not available is no such number."""

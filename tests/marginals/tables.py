@@ -56,5 +56,5 @@ def make_encoded(
 
 def measure_one_ways(encoded: EncodedTable, plan: OneWayPlan, *, noise_multiplier: float, seed: int = 0) -> OneWays:
     """Releases the one-way counts of a plan, by a ledger of their own."""
-    ledger = open_ledger([plan.plan_release("counts", noise_multiplier=noise_multiplier)], source=seed)
+    ledger = open_ledger(plan.plan_releases("counts", noise_multiplier=noise_multiplier), source=seed)
     return one_ways.measure_one_ways(hold(encoded), plan, ledger=ledger, label="counts")
