@@ -128,6 +128,17 @@ def test_frame_is_refused_when_a_moment_says_more_than_its_column_can(column, va
         from_pandas(frame, SCHEMA)
 
 
+def test_dtype_is_that_of_the_specs_when_pandas_may_have_chosen_it_by_looking_at_rows():
+    """One empty cell more or less must not show in the dtype."""
+    texts = pl.DataFrame(OUT[:1])
+    full = TEXT[:1].assign(paid=-500, ward=0, alive=True, urgent=True, zip=pd.Categorical([1067.0]))
+    empty = full.assign(paid=[float("nan")], alive=[None], urgent=["NA"], zip=pd.Categorical([1067]))
+    one, other = (to_pandas(texts, SCHEMA, dict(frame.dtypes)) for frame in (full, empty))
+    pd.testing.assert_frame_equal(one, other)
+    assert (one["paid"].dtype, one["alive"].dtype, one["ward"].dtype) == ("float64", "boolean", "object")
+    assert one["zip"].cat.categories.to_list() == ["01067", "80331", "NA"]
+
+
 def test_frame_has_the_types_of_the_specs_when_nothing_is_known_of_another():
     kinds = {name: str(dtype) for name, dtype in to_pandas(pl.DataFrame(OUT), SCHEMA).dtypes.items()}
     assert kinds == dict.fromkeys(OUT, "object") | {
@@ -155,7 +166,7 @@ def write_parquet(path: Path) -> pa.Table:
             "seen": pa.array(make_typed()["seen"], pa.timestamp("us", "UTC")),
             "slot": pa.array([datetime.time(8), datetime.time(12, 15), datetime.time(18)], pa.time64("ns")),
             "month": pa.array(make_typed()["month"], pa.timestamp("ms")),
-            "paid": pa.array([Decimal("-500"), None, Decimal("99999.99")], pa.decimal128(9, 2)),
+            "paid": pa.array([Decimal("-500"), None, Decimal("99999.99")], pa.decimal128(38, 2)),
             "zip": pa.array(ROWS["zip"]).dictionary_encode(),
             "ward": pa.array([0, 7, 999], pa.int16()),
             "alive": pa.array([True, None, False]),
