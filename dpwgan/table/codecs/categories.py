@@ -105,6 +105,11 @@ class BooleanCodec(CategoricalCodec):
             for spelling in (token, *more)
         }
 
+    def read_values(self, cells: list[str]) -> pl.Series:
+        """What rules between columns see of (k,) different cells: truth values."""
+        truths = {0: True, 1: False}
+        return pl.Series([truths.get(self._find(cell)) for cell in cells], dtype=pl.Boolean)
+
     def _look_up(self, cell: str) -> int | None:
         code = super()._look_up(cell)
         return self._codes.get(cell.strip(BLANKS).lower()) if code is None else code

@@ -27,6 +27,10 @@ class FixedCell(Codec):
         """The cell, once a record."""
         return pl.repeat(self._cell, records, dtype=pl.String, eager=True)
 
+    def get_values(self, frame: pl.DataFrame) -> pl.Series:
+        """What rules between columns see: the cell."""
+        return self.make(records=frame.height)
+
     def count_illegal(self, frame: pl.DataFrame) -> int:
         """Counts rows with another cell."""
         return int((frame.get_column(self.name).cast(pl.String) != self._cell).sum())
