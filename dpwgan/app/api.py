@@ -37,6 +37,7 @@ from dpwgan.app.saved_model import (
 )
 from dpwgan.errors import InputError, OutputError, UsageError
 from dpwgan.methods.base import FittedSynthesizer, Run
+from dpwgan.methods.registry import finds_intervals, make_settings
 from dpwgan.privacy.certificate import Certificate
 from dpwgan.privacy.journal import Arrays, Journal
 from dpwgan.privacy.ledger import Ledger
@@ -134,7 +135,7 @@ class Synthesizer:
         return self
 
     def _begin(self, schema: Schema, config: SynthesisConfig, *, codebook: str | os.PathLike[str] | None) -> None:
-        self.schema, self.config = schema, config
+        self.schema, self.config = _choose_bins(schema, config), config
         self._codebook_sha256 = _digest(codebook) if codebook is not None else None
         self._rng: np.random.Generator | None = None
         self._encoder: TableEncoder | None = None
@@ -552,6 +553,14 @@ def _digest(path: str | os.PathLike[str]) -> str:
         return hashlib.sha256(Path(path).read_bytes()).hexdigest()
     except OSError as error:
         raise InputError(f"the codebook cannot be read: {error.strerror or type(error).__name__}") from None
+
+
+def _choose_bins(schema: Schema, config: SynthesisConfig) -> Schema:
+    """Leaves bins to methods that need them, and to the column of a method's label; others find intervals between."""
+    settings = make_settings(config.method, **config.training)
+    if not finds_intervals(config.method, settings):
+        return schema
+    return schema.cut_at_bins(but=getattr(settings, "label", None))
 
 
 def _domains(schema: Schema) -> dict[str, list[str]]:

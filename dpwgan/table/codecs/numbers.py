@@ -237,13 +237,13 @@ class NumberCodec(NumericCodec):
 class BinCodec(NumericCodec):
     """A number as the public bin it lies in; the missing codes follow the bins.
 
-    A bin holds its lower edge, the last one both. Decoding draws one of the numbers that may be written in the bin,
-    each as likely as the others.
+    A bin holds its lower edge, the last one both; that one is a single number where its edges are the same. Decoding
+    draws one of the numbers that may be written in the bin, each as likely as the others.
     """
 
     def __init__(self, column: NumericColumn) -> None:
         edges = column.edges
-        if edges is None or len(edges) < 2 or list(edges) != sorted(set(edges)):
+        if edges is None or len(edges) < 2 or list(edges[:-1]) != sorted(set(edges[:-1])) or edges[-1] < edges[-2]:
             raise SpecsError(f"Column {column.name!r}: the edges of its bins have to rise.")
         super().__init__(column)
         self._inner = np.array(edges[1:-1], dtype=np.float64)
