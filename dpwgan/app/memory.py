@@ -29,9 +29,8 @@ def memory_limit(*, cgroup_files: Sequence[str] = _CGROUP_FILES) -> int:
     try:
         import resource
 
-        address_space = resource.getrlimit(resource.RLIMIT_AS)[0]
-        if address_space != resource.RLIM_INFINITY:
-            limits.append(address_space)
+        found = (resource.getrlimit(limit)[0] for limit in (resource.RLIMIT_AS, resource.RLIMIT_DATA))
+        limits += [limit for limit in found if limit != resource.RLIM_INFINITY]
     except ImportError:  # a system without such limits
         pass
     return min(limits)

@@ -16,7 +16,7 @@ from typing import Any
 from dpwgan.app.api import Synthesizer, check_model_folder
 from dpwgan.app.claim import NOT_PRIVATE, Claim, describe_accountant, describe_ledger, describe_published, round_up
 from dpwgan.app.config import ResampleConfig, RunConfig, Voice, goes_to_stream
-from dpwgan.app.interruption import pass_point_of_no_return
+from dpwgan.app.interruption import complete, pass_point_of_no_return
 from dpwgan.app.logs import LOGGER, print_out
 from dpwgan.app.memory import READ_FACTOR, check_memory, choose_limit, gigabytes
 from dpwgan.app.planning import MemoryPlan, RunPlan
@@ -212,6 +212,7 @@ def write(
             write_table(config.output, chunks, claim_path=config.claim_path, make_claim=make_claim, **layout)
         else:
             make_claim(write_table(config.output, chunks, **layout))
+        complete()
     say(final, printed=config.claim == "-", voice=config.voice)
 
 

@@ -26,6 +26,8 @@ from dpwgan.table.source import SourceTable, choose_step, make_piece
 from dpwgan.table.stream import ByteStream
 
 _NO_CELL = Refusal("has a type that no cell can have")
+# The last is no Exception: a damaged file can make the parser panic.
+_UNREADABLE = (pl.exceptions.PolarsError, OSError, pl.exceptions.PanicException)
 _GROUP = 1 << 16
 # Seconds after which it is looked whether the other side is still there.
 _PATIENCE = 0.5
@@ -49,7 +51,7 @@ def open_parquet(path: str | Path, schema: Schema, *, name: str, look_at_cells: 
     try:
         header = tuple(scan().collect_schema())
         records = int(scan().select(pl.len()).collect().item())
-    except (pl.exceptions.PolarsError, OSError):
+    except _UNREADABLE:
         # Its own words may quote cells.
         raise DataError(f"{name} is not a Parquet file that can be read.") from None
     check_header(header, schema)
@@ -66,7 +68,7 @@ def open_parquet(path: str | Path, schema: Schema, *, name: str, look_at_cells: 
                         for values in batch.slice(first, step).get_columns()
                     }
                     yield pl.DataFrame(cells), findings
-        except (pl.exceptions.PolarsError, OSError):
+        except _UNREADABLE:
             raise DataError(f"{name} is not a Parquet file that can be read.") from None
 
     if look_at_cells:

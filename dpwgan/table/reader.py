@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from dpwgan.errors import UsageError
+from dpwgan.stages import reading
 from dpwgan.table.arrays import find_misfit, open_arrays
 from dpwgan.table.csv import open_csv
 from dpwgan.table.parquet import open_parquet
@@ -45,8 +46,9 @@ def open_table(path: str | Path, schema: Schema, *, look_at_cells: bool = True) 
       damaged; DataError if it is no such table, has no rows, or its header and the specs differ.
     """
     form = get_format(path)
-    if form == "npz":
-        return open_arrays(read_bytes(path), schema, name=say(path))
-    if form == "parquet":
-        return open_parquet(path, schema, name=say(path), look_at_cells=look_at_cells)
-    return open_csv(path, schema)
+    with reading():
+        if form == "npz":
+            return open_arrays(read_bytes(path), schema, name=say(path))
+        if form == "parquet":
+            return open_parquet(path, schema, name=say(path), look_at_cells=look_at_cells)
+        return open_csv(path, schema)

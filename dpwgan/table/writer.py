@@ -65,7 +65,12 @@ def write_table(
     """
     with _stage(path) as table, contextlib.nullcontext() if claim_path is None else _stage(claim_path) as claim:
         with _HashedStream(table) as stream:
-            records = _write_rows(stream, path, frames, header, line_ending, schema, threads)
+            try:
+                records = _write_rows(stream, path, frames, header, line_ending, schema, threads)
+            except (Exception, pl.exceptions.PanicException):
+                if stream.broken is not None:  # whoever packs the table tells it in words of its own
+                    raise stream.broken from None
+                raise
         written = WrittenTable(records=records, sha256=stream.digest.hexdigest())
         table.finish()
         if claim is not None:
@@ -250,6 +255,7 @@ class _HashedStream(io.RawIOBase):
         self._pending = pending
         self._turn = threading.Lock()
         self.digest = hashlib.sha256()
+        self.broken: TransferError | None = None
 
     def writable(self) -> bool:
         return True
@@ -258,7 +264,11 @@ class _HashedStream(io.RawIOBase):
         with self._turn:
             if self.closed:
                 raise ValueError("the output is closed")
-            self._pending.write(data)
+            try:
+                self._pending.write(data)
+            except TransferError as error:
+                self.broken = error
+                raise
             self.digest.update(data)
         return len(data)
 
