@@ -25,7 +25,18 @@ _TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no"
 
 
 def _not_empty(text: str) -> str:
-    if not text:
+    if not text or "\0" in text:
+        raise ValueError
+    return text
+
+
+def read_number(text: str) -> float:
+    """Reads a number that is written as everywhere, and not as in Python alone: 1_0 is none. Raises: ValueError."""
+    return float(_plain(text))
+
+
+def _plain(text: str) -> str:
+    if "_" in text or not text.isascii():
         raise ValueError
     return text
 
@@ -45,9 +56,14 @@ class Kind:
 _KINDS: Mapping[type, Kind] = {
     bool: Kind(one="true or false", parse=lambda text: _TRUTH[text.strip().lower()], types=(bool,)),
     int: Kind(
-        one="a whole number", many="whole numbers", metavar="N", example=("256", "128"), parse=int, types=(Integral,)
+        one="a whole number",
+        many="whole numbers",
+        metavar="N",
+        example=("256", "128"),
+        parse=lambda text: int(_plain(text)),
+        types=(Integral,),
     ),
-    float: Kind(one="a number", many="numbers", metavar="X", example=("0.5", "1"), parse=float, types=(Real,)),
+    float: Kind(one="a number", many="numbers", metavar="X", example=("0.5", "1"), parse=read_number, types=(Real,)),
     str: Kind(one="a text", many="names", metavar="NAME", example=("age", "sex"), parse=_not_empty, types=(str,)),
     Path: Kind(one="a path", metavar="PATH", parse=lambda text: Path(_not_empty(text)), types=(str, os.PathLike)),
 }

@@ -55,7 +55,6 @@ class Outer(MethodSettings):
         ("loud", "yes", True),
         ("loud", False, False),
         ("folder", "here", Path("here")),
-        ("steps", "1_000", 1_000),
     ],
 )
 def test_value_is_read_when_it_has_the_type_of_its_field(key, given, value):
@@ -85,6 +84,10 @@ def test_value_is_read_when_it_has_the_type_of_its_field(key, given, value):
         ("label", ["a"], "the name of a column"),
         ("loud", 1, "true or false"),
         ("loud", "maybe", "true or false"),
+        ("steps", "1_000", "a whole number from 1 to 1,000"),
+        ("share", "0_0.5", "a number of at least 0 and below 1"),
+        ("share", "\u0660.5", "a number of at least 0 and below 1"),
+        ("folder", "a\0b", "a path"),
         ("steps", "1001", "a whole number from 1 to 1,000"),
         ("steps", 1.0, "a whole number from 1 to 1,000"),
         ("steps", {"a": 1}, "a whole number from 1 to 1,000"),

@@ -157,9 +157,9 @@ def flags(*more: str) -> tuple[str, ...]:
     return (*args(), *more)
 
 
-def workers(index: int = 0, **more: list[str]) -> dict[str, str]:
+def workers(index: int = 0, role: object = "worker", **more: list[str]) -> dict[str, str]:
     cluster = {"worker": ["a:1", "b:2"], **more}
-    return {"TF_CONFIG": json.dumps({"cluster": cluster, "task": {"type": "worker", "index": index}})}
+    return {"TF_CONFIG": json.dumps({"cluster": cluster, "task": {"type": role, "index": index}})}
 
 
 def refuse(kind: str, exit_code: int, **more: Any) -> Case:
@@ -184,6 +184,7 @@ CASES: tuple[Case, ...] = (
     refuse("a flag that does not exist", 2, arguments=flags("--epsilonn", "3")),
     refuse('epsilon "abc"', 2, arguments=budget("abc")),
     refuse("epsilon 0", 2, arguments=budget("0")),
+    refuse("epsilon 1_0, which is 10 in Python alone", 2, arguments=budget("1_0")),
     refuse("epsilon -1e-3", 2, arguments=budget("-1e-3")),
     refuse("epsilon nan", 2, arguments=budget("nan")),
     refuse("epsilon inf", 2, arguments=budget("inf")),
@@ -233,10 +234,14 @@ CASES: tuple[Case, ...] = (
         for kind, content in (
             ("a misspelt key in the config file", b"batchsize = 3"),
             ("a config file that is not TOML", b"{"),
+            ("a config file with a number of 5,000 digits", b"rows = " + b"1" * 5_000),
+            ("a config file with lists 2,000 deep", b"hidden-critic = " + b"[" * 2_000),
+            ("a path with a NUL in the config file", b'claim = "a\\u0000b"'),
         )
     ),
     refuse("a misspelt DPWGAN_ variable", 2, environment={"DPWGAN_ROW": "3"}),
     refuse("a TF_CONFIG that is not JSON", 2, environment={"TF_CONFIG": "{"}),
+    refuse("a TF_CONFIG with a list where the task's type belongs", 2, environment=workers(role=["worker"])),
     refuse("a TF_CONFIG with parameter servers", 2, environment=workers(ps=["c:3"])),
     refuse("a TF_CONFIG whose task is none of its workers", 2, environment=workers(index=2)),
     share("a method that needs all rows on one machine", by("ron-gauss"), joined="for"),
