@@ -446,11 +446,13 @@ class Synthesizer:
                 description = ModelDescription(
                     method=self.config.method, header=header, line_ending=self._line_ending, schema=self.schema
                 )
-                write_description(staged, description, claim=claim)
                 weights = staged / WEIGHTS_FOLDER
                 weights.mkdir()
                 self._fitted.save(weights)
+                write_description(staged, description, claim=claim)
                 staged.chmod(0o755)
+                for path in staged.rglob("*"):  # nobody else is to write there, whatever the umask allows
+                    path.chmod(path.stat().st_mode & ~0o022)
                 staged.rename(target)
             except BaseException:
                 shutil.rmtree(staged, ignore_errors=True)
