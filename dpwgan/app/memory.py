@@ -9,8 +9,6 @@ from dpwgan.table.encoded import Span
 
 # What the interpreter, TensorFlow and its compiler hold before the first row: measured 0.5 GB, rounded up.
 BASE_BYTES = 700 * 2**20
-# An archive of arrays is read whole: its bytes, the arrays and the encoded table are held side by side.
-READ_FACTOR = 3
 _WIDEST = 3
 # The widest columns are worth naming where they have this share of all cells: pixels and their label have not.
 _WIDE_SHARE = 0.05

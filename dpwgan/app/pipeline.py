@@ -18,12 +18,13 @@ from dpwgan.app.claim import NOT_PRIVATE, Claim, describe_accountant, describe_l
 from dpwgan.app.config import ResampleConfig, RunConfig, Voice, goes_to_stream
 from dpwgan.app.interruption import complete, pass_point_of_no_return
 from dpwgan.app.logs import LOGGER, print_out
-from dpwgan.app.memory import READ_FACTOR, check_memory, choose_limit, gigabytes
+from dpwgan.app.memory import BASE_BYTES, check_memory, choose_limit, gigabytes
 from dpwgan.app.planning import MemoryPlan, RunPlan
 from dpwgan.app.progress import duration, show_progress
 from dpwgan.app.teamwork import agree_on_charges, do_together, gather_team, open_together
 from dpwgan.errors import InputError, OutputError
 from dpwgan.privacy.journal import Journal
+from dpwgan.table.arrays import measure_arrays
 from dpwgan.table.reader import check_format, get_format, open_table
 from dpwgan.table.schema import Schema
 from dpwgan.table.source import SourceTable
@@ -41,7 +42,7 @@ def run(config: RunConfig) -> None:
     if config.cluster is None and not config.check:
         check_outputs(config)
     LOGGER.debug("reading the table")
-    table = read(config.data, schema, look_at_cells=not config.check)
+    table = read(config.data, schema, memory=config.synthesis.memory, look_at_cells=not config.check)
     synthesizer = Synthesizer.from_config(schema, config.synthesis, codebook=config.codebook)
     run_plan = synthesizer.plan(records=table.records)
     memory = run_plan.plan_memory(config.synthesis.memory)
@@ -105,7 +106,7 @@ def check_outputs(config: RunConfig | ResampleConfig) -> None:
         check_model_folder(config.save_model)
 
 
-def read(path: str, schema: Schema, *, look_at_cells: bool = True) -> SourceTable:
+def read(path: str, schema: Schema, *, memory: int | None = None, look_at_cells: bool = True) -> SourceTable:
     """Opens the table: header checked, rows counted, no cell parsed; `look_at_cells` as `open_table`.
 
     Raises: ResourceError for an .npz too large for the memory there is; else as `open_table`.
@@ -117,7 +118,8 @@ def read(path: str, schema: Schema, *, look_at_cells: bool = True) -> SourceTabl
     except (OSError, ValueError):
         raise InputError(f"the table {path!r} cannot be opened") from None
     if get_format(path) == "npz":
-        check_memory(READ_FACTOR * size, limit=choose_limit(None))
+        # Its bytes and its arrays are held side by side, the arrays until all rows are encoded.
+        check_memory(BASE_BYTES + size + measure_arrays(path), limit=choose_limit(memory))
     return open_table(path, schema, look_at_cells=look_at_cells)
 
 

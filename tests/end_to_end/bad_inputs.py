@@ -9,6 +9,7 @@ import os
 import re
 import sys
 import tempfile
+import zipfile
 from collections.abc import Callable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -129,6 +130,12 @@ def checkpoint(*files: str) -> Prepare:
 def damaged_gzip(folder: Path) -> None:
     packed = gzip.compress((folder / "data.csv").read_bytes())
     (folder / "data.csv").write_bytes(packed[: len(packed) // 2])
+
+
+def packed_images(folder: Path) -> None:
+    """An archive of 150 KB that takes 150 MB when it is unpacked."""
+    with zipfile.ZipFile(folder / "data.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("images.npy", bytes(150_000_000))
 
 
 def linked(folder: Path) -> None:
@@ -363,6 +370,15 @@ CASES: tuple[Case, ...] = (
         "a network that does not fit the memory",
         75,
         arguments=instead("--hidden-critic", "4000000,400000", "--steps", "3"),
+    ),
+    refuse(
+        "images whose arrays do not fit `--memory`, however small their archive is",
+        75,
+        prepare=both(
+            specs_text(json.dumps({"layout": layout("digit"), "digit": {"type": "enum", "count": 2}})),
+            packed_images,
+        ),
+        arguments=args("data.npz", flags=("--method", "ron-gauss", "--memory", "800MB")),
     ),
     refuse("`--memory` below what one batch takes", 75, arguments=instead("--memory", "100MB")),
     # odd and legal
