@@ -111,5 +111,9 @@ class Program:
 
 
 def write_json(path: str, document: Mapping[str, Any]) -> None:
-    """Writes a document of figures; "-" is stdout. Raises: OutputError, TransferError."""
-    write_bytes(path, (json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False) + "\n").encode())
+    """Writes a document of figures of private rows, for this user alone; "-" is stdout.
+
+    Raises: OutputError, TransferError.
+    """
+    text = json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
+    write_bytes(path, text.encode(), private=True)

@@ -10,7 +10,6 @@ import gzip
 import hashlib
 import io
 import os
-import secrets
 import stat
 import sys
 import tempfile
@@ -26,6 +25,7 @@ from dpwgan.errors import DpwganError, OutputError, TransferError
 from dpwgan.table.arrays import pack_table
 from dpwgan.table.csv import write_header, write_rows
 from dpwgan.table.parquet import ParquetWriter
+from dpwgan.table.places import choose_passing_name
 from dpwgan.table.reader import get_format
 from dpwgan.table.schema import Schema
 from dpwgan.table.threads import map_in_order
@@ -90,9 +90,9 @@ def write_table(
     return written
 
 
-def write_bytes(path: str | Path, data: bytes) -> None:
-    """Writes a small file. Raises: as `write_table`."""
-    with _stage(path) as pending:
+def write_bytes(path: str | Path, data: bytes, *, private: bool = False) -> None:
+    """Writes a small file, which with `private` nobody but this user can read. Raises: as `write_table`."""
+    with _stage(path, private=private) as pending:
         pending.write(data)
         pending.finish()
         pending.publish()
@@ -108,7 +108,7 @@ def check_writable(path: str | Path) -> None:
 
 
 @contextlib.contextmanager
-def _stage(path: str | Path) -> Iterator["_BesideFile | _HeldStream"]:
+def _stage(path: str | Path, *, private: bool = False) -> Iterator["_BesideFile | _HeldStream"]:
     """Opens a place for an output, and clears it on every way out, KeyboardInterrupt and SystemExit included."""
     pending: _BesideFile | _HeldStream
     if str(path) == "-":
@@ -116,7 +116,7 @@ def _stage(path: str | Path) -> Iterator["_BesideFile | _HeldStream"]:
     elif _is_stream(path):
         pending = _HeldStream(repr(str(path)), lambda: os.open(path, os.O_WRONLY))
     else:
-        pending = _BesideFile(path)
+        pending = _BesideFile(path, private=private)
     try:
         yield pending
     finally:
@@ -137,15 +137,14 @@ class _BesideFile:
     no trace of what was not published. `shows` says whether anything of it is to be seen in its place.
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, *, private: bool) -> None:
         # Through links, so that the file a link points to is replaced and not the link.
         self._target = os.path.realpath(path)
         self._shown = repr(str(path))
         if os.path.isdir(self._target):
             raise OutputError(f"The output {self._shown} is a folder.")
-        folder, name = os.path.split(self._target)
-        # Short of the longest name that a file may have, whatever the target's is.
-        self._name: str | None = os.path.join(folder, f".{name[:40]}.{secrets.token_hex(8)}.tmp")
+        self._private = private
+        self._name: str | None = str(choose_passing_name(Path(self._target)))
         self._descriptor = -1
         self.shows = False
         try:
@@ -195,7 +194,9 @@ class _BesideFile:
             self._name = None
 
     def _get_mode(self) -> int:
-        """The rights of the file that is replaced, or those of any new file."""
+        """This user's alone if it is private; else those of the file that is replaced, or of any new file."""
+        if self._private:
+            return 0o600
         try:
             return stat.S_IMODE(os.stat(self._target).st_mode) & 0o777
         except OSError:

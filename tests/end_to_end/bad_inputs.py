@@ -11,7 +11,7 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Callable, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,9 @@ COLOURS = ("red", "green", '"blue, dark"')
 ROWS = tuple(
     f"{COLOURS[row % 3]},{row % 90},{'' if row % 7 == 0 else f'{row * 3.5:.1f}'},{row % 2}" for row in range(60)
 )
+
+# Places that another run has, to the end of this process.
+TAKEN = ExitStack()
 
 Prepare = Callable[[Path], None]
 
@@ -125,6 +128,23 @@ def checkpoint(*files: str) -> Prepare:
             (folder / "kept" / name).write_text("{}")
 
     return prepare
+
+
+def shared(folder: Path) -> None:
+    (folder / "kept").mkdir()
+    (folder / "kept").chmod(0o777)
+
+
+def taken(folder: Path) -> None:
+    from dpwgan.table.places import hold_place
+
+    TAKEN.enter_context(hold_place(folder / "out.csv"))
+
+
+def wide(folder: Path) -> None:
+    import polars as pl
+
+    pl.DataFrame({name: pl.Series([0], dtype=pl.Int128) for name in SPECS}).write_parquet(folder / "data.parquet")
 
 
 def damaged_gzip(folder: Path) -> None:
@@ -318,6 +338,7 @@ CASES: tuple[Case, ...] = (
         prepare=file("data.parquet", f"PAR1{SECRET}PAR1".encode()),
         arguments=args("data.parquet"),
     ),
+    refuse("a .parquet column of a type that the reader cannot take", 65, prepare=wide, arguments=args("data.parquet")),
     refuse("specs that are not JSON", 78, prepare=specs_text("{")),
     refuse("specs that are a list", 78, prepare=specs_text("[]")),
     refuse("specs without a column", 78, prepare=specs_text("{}")),
@@ -363,6 +384,8 @@ CASES: tuple[Case, ...] = (
         prepare=checkpoint("notes.txt"),
         arguments=flags("--checkpoint", "kept"),
     ),
+    refuse("--checkpoint: others can write to the folder", 66, prepare=shared, arguments=flags("--checkpoint", "kept")),
+    refuse("another run is about to write the same output", 73, prepare=taken),
     refuse("--checkpoint in a folder that does not exist", 73, arguments=flags("--checkpoint", "none/kept")),
     refuse("the disk is full (/dev/full)", 74, arguments=args("data.csv", "/dev/full")),
     # the machine
@@ -507,12 +530,18 @@ HEAD = (
 
 TAIL = (
     "",
-    "These need a process of their own and are tested in tests/end_to_end/test_processes.py:",
+    "These need a process of their own (tests/end_to_end/test_processes.py, tests/app/test_process.py). Where the",
+    "system ends a run at once, a file named .out.csv.*.tmp may stay; the next run into that output removes it.",
     "",
     "| input | exit code | sentence on stderr |",
     "|---|---|---|",
     "| SIGINT during the run | 130 | Stopped by SIGINT; no output was written. |",
     "| SIGTERM during the run | 143 | Stopped by SIGTERM; no output was written. |",
+    "| a signal when table and claim are in place | 0 | |",
+    "| memory ends, or the system kills the run | 75 | Out of memory: the system ended the run; no output was "
+    "written. |",
+    "| a Parquet file that ends the process of its reader | 65 | The table is damaged: it ended the process that read "
+    "it; no output was written. |",
     "| a full disk, or a file size limit | 74 | Writing 'out.csv' broke off: File too large. |",
     "| whoever reads stdout goes away | 74 | Whoever was reading standard output has stopped. |",
     "",
