@@ -16,7 +16,7 @@ from dpwgan.marginals.groups import GroupLayout, Marginal
 from dpwgan.marginals.loss import Probabilities
 from dpwgan.marginals.markov_tree import Edge, draw_first_codes, find_strongest_tree
 from dpwgan.marginals.measurements import GroupedRows, MeasuredMarginals
-from dpwgan.marginals.one_ways import OneWayPlan, measure_one_ways, unpack_one_ways
+from dpwgan.marginals.one_ways import OneWayPlan, measure_one_ways
 from dpwgan.marginals.simplex import project_on_simplex
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.table.encoded import EncodedTable
@@ -122,11 +122,11 @@ def release_groups(
 ) -> ReleasedTable:
     """Releases the one-way counts of a plan, and puts codes and levels into groups that stand out of the noise.
 
-    `label`: of the release in the ledger. `least_count`: what a group holds at least, in counts.
-    Privacy: one release, `OneWayPlan.sensitivity`; groups are made of it alone. Raises: PrivacyError from the ledger.
+    `label`: of the releases in the ledger. `least_count`: what a group holds at least, in counts.
+    Privacy: the releases of `measure_one_ways`; groups are made of them alone. Raises: PrivacyError from the ledger.
     """
-    kept = ledger.keep(label, lambda: measure_one_ways(rows, plan, ledger=ledger, label=label).pack())
-    coarsening = coarsen(unpack_one_ways(kept, plan), records=rows.records, least_count=least_count)
+    one_ways = measure_one_ways(rows, plan, ledger=ledger, label=label)
+    coarsening = coarsen(one_ways, records=rows.records, least_count=least_count)
     grouped = rows.derive(GROUPS, coarsening.to_document())
     measured = MeasuredMarginals(grouped.own.layout)
     for attribute, (counts, stddevs) in enumerate(zip(coarsening.counts, coarsening.stddevs, strict=True)):

@@ -59,7 +59,7 @@ def open_csv(path: str | Path, schema: Schema) -> SourceTable:
         header=header,
         records=records,
         line_ending=found.line_ending,
-        pieces=partial(_read_pieces, stream, found, records=records),
+        pieces=partial(_read_pieces, stream, found, read=tuple(filter(schema.is_read, header)), records=records),
     )
 
 
@@ -222,8 +222,8 @@ def _count_stray_quotes(
     return int(np.count_nonzero(~fits))
 
 
-def _read_pieces(stream: ByteStream, found: Records, *, records: int) -> Iterator[Piece]:
-    """Goes over the text again, which has to be the one that was gone over before."""
+def _read_pieces(stream: ByteStream, found: Records, *, read: tuple[str, ...], records: int) -> Iterator[Piece]:
+    """Goes over the text again, which has to be the one that was gone over before, for the columns that are read."""
     sizes = [size for size, _ in found.segments]
     sizes[0] += found.mark_bytes
     texts = stream.pieces(sizes)
@@ -237,21 +237,22 @@ def _read_pieces(stream: ByteStream, found: Records, *, records: int) -> Iterato
             text, count = text.rstrip(b"\r\n"), records
         if count:
             records -= count
-            yield Piece(records=count, parse=partial(_parse, text, found.header, count))
+            yield Piece(records=count, parse=partial(_parse, text, found.header, read, count))
 
 
-def _parse(text: bytes, header: tuple[str, ...], records: int) -> pl.DataFrame:
-    """Gives every cell of whole records, whose form is known to be sound, as it stands."""
+def _parse(text: bytes, header: tuple[str, ...], read: tuple[str, ...], records: int) -> pl.DataFrame:
+    """Gives every cell of some columns of whole records, whose form is known to be sound, as it stands."""
     # The parser drops a byte order mark at the start of what it is given; one that opens a cell has to stay.
     if text.startswith(codecs.BOM_UTF8):
         text = codecs.BOM_UTF8 + text
     types = dict.fromkeys(header, pl.String())
     try:
-        frame = pl.read_csv(text, has_header=False, schema=types, empty_string_is_null=False)
+        columns = None if read == header else [header.index(name) for name in read]
+        frame = pl.read_csv(text, has_header=False, schema=types, columns=columns, empty_string_is_null=False)
     except pl.exceptions.PolarsError:
         # Its own words may quote cells.
         raise DataError("The table cannot be parsed as CSV.") from None
-    if frame.shape != (records, len(header)):
+    if frame.shape != (records, len(read)):
         raise DpwganError(f"The parser found {frame.height} records where the scan found {records}.")
     return frame
 

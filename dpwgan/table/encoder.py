@@ -6,10 +6,17 @@ import numpy as np
 import polars as pl
 
 from dpwgan.errors import DataError, DpwganError, SpecsError
-from dpwgan.table.codecs import Codec, DerivedRule, EncodedCells, FreshIdentifiers, make_codec
-from dpwgan.table.encoded import EncodedTable, lay_out_spans
+from dpwgan.table.codecs import Codec, DerivedRule, EncodedCells, FixedCell, FreshIdentifiers, make_codec
+from dpwgan.table.encoded import EncodedTable, choose_number_type, lay_out_spans
 from dpwgan.table.findings import Findings, check_header, describe
-from dpwgan.table.schema import DerivedColumn, IdentifierColumn, Schema, TrainedColumn, UndiscoveredColumn
+from dpwgan.table.schema import (
+    DerivedColumn,
+    FixedColumn,
+    IdentifierColumn,
+    Schema,
+    TrainedColumn,
+    UndiscoveredColumn,
+)
 from dpwgan.table.source import Piece, make_piece
 from dpwgan.table.storage import allocate, cut, let_go
 from dpwgan.table.threads import map_in_order
@@ -31,7 +38,7 @@ class TableEncoder:
             if isinstance(column, UndiscoveredColumn):
                 raise SpecsError(f"Column {column.name!r}: its list of cells is not discovered yet.")
         self.schema = schema
-        self.header = tuple(header)
+        self.header = tuple(filter(schema.is_written, header))
         self.spans = lay_out_spans(schema)
         if not self.spans:
             raise SpecsError("The specs leave no column to train on.")
@@ -46,10 +53,15 @@ class TableEncoder:
         self._identifiers = {
             column.name: FreshIdentifiers(column) for column in schema.columns if isinstance(column, IdentifierColumn)
         }
-        # In which column of the arrays a column's codes and numbers lie, if it has them.
-        self._code_of = {span.column: span.source for span in self.spans if span.head != "linear"}
-        self._number_of = {span.column: span.source for span in self.spans if span.head == "linear"}
-        self._codes, self._numbers = len(self._code_of), len(self._number_of)
+        self._fixed = {column.name: FixedCell(column) for column in schema.columns if isinstance(column, FixedColumn)}
+        # In which columns of the arrays a column's codes and numbers lie, if it has them.
+        self._code_of, self._number_of, spans = {}, {}, iter(self.spans)
+        for column in schema.columns:
+            own = [next(spans) for _ in column.parts]
+            self._code_of[column.name] = _place([span.source for span in own if span.head != "linear"])
+            self._number_of[column.name] = _place([span.source for span in own if span.head == "linear"])
+        linear = sum(span.head == "linear" for span in self.spans)
+        self._codes, self._numbers = len(self.spans) - linear, linear
 
     def encode(self, frame: pl.DataFrame) -> EncodedTable:
         """Encodes a whole table.
@@ -67,7 +79,7 @@ class TableEncoder:
           parsing raises; TransferError if the disk has no room for the rows.
         """
         codes = allocate((records, self._codes), np.int32, on_disk=on_disk)
-        numbers = allocate((records, self._numbers), np.float32, on_disk=on_disk)
+        numbers = allocate((records, self._numbers), choose_number_type(self.spans), on_disk=on_disk)
 
         def encode(task: tuple[int, Piece]) -> Findings:
             first, piece = task
@@ -79,15 +91,12 @@ class TableEncoder:
             frame = frame.cast({name: pl.Categorical(pl.Categories.random()) for name in texts})
             # Column after column first: rows are written in blocks that stay in the processor's cache.
             code_columns = np.empty((self._codes, piece.records), np.int32)
-            number_columns = np.empty((self._numbers, piece.records), np.float32)
-            for name, codec in self._trained.items():
-                part = codec.encode(frame.get_column(name), findings)
-                if name in self._code_of:
+            number_columns = np.empty((self._numbers, piece.records), numbers.dtype)
+            for name, part in self._judge(frame, findings):
+                if self._code_of[name] is not None:
                     code_columns[self._code_of[name]] = part.codes
-                if name in self._number_of:
+                if self._number_of[name] is not None:
                     number_columns[self._number_of[name]] = part.numbers
-            for rule in self._derived.values():
-                rule.check(frame, findings)
             for block in cut(piece.records, size=_BLOCK):
                 codes[rows][block] = code_columns[:, block].T
                 numbers[rows][block] = number_columns[:, block].T
@@ -99,6 +108,32 @@ class TableEncoder:
             findings.merge(found)
         findings.raise_if_any()
         return EncodedTable(codes=codes, numbers=numbers, spans=self.spans)
+
+    def find_misfits(self, pieces: Iterable[Piece]) -> Findings:
+        """Counts the rows that break a rule, by column and rule, and keeps nothing else of them.
+
+        Raises: whatever parsing raises.
+        """
+
+        def look(piece: Piece) -> Findings:
+            findings = Findings()
+            for _ in self._judge(piece.parse(), findings):
+                pass
+            return findings
+
+        findings = Findings()
+        for found in map_in_order(look, pieces):
+            findings.merge(found)
+        return findings
+
+    def _judge(self, frame: pl.DataFrame, findings: Findings) -> Iterator[tuple[str, EncodedCells]]:
+        """Encodes the trained columns one after the other, and counts the rows that break a rule of any column."""
+        for name, codec in self._trained.items():
+            yield name, codec.encode(frame.get_column(name), findings)
+        for rule in self._derived.values():
+            rule.check(frame, findings)
+        for fixed in self._fixed.values():
+            fixed.check(frame, findings)
 
     def decode(self, encoded: EncodedTable, rng: np.random.Generator, *, first_record: int = 0) -> pl.DataFrame:
         """Writes encoded rows as cells in the order of the header: legal ones, whatever the numbers are.
@@ -113,16 +148,18 @@ class TableEncoder:
             raise DpwganError("Internal error: the encoded table is not laid out as its specs ask.")
         cells: dict[str, pl.Series] = {}
         for name, codec in self._trained.items():
-            code, number = self._code_of.get(name), self._number_of.get(name)
+            code, number = self._code_of[name], self._number_of[name]
             part = EncodedCells(
-                codes=None if code is None else encoded.codes[:, code],
-                numbers=None if number is None else encoded.numbers[:, number],
+                codes=None if code is None else encoded.codes[:, code].T,
+                numbers=None if number is None else encoded.numbers[:, number].T,
             )
             cells[name] = codec.decode(part, rng)
         for name, rule in self._derived.items():
             cells[name] = rule.apply(cells[rule.source])
         for name, identifiers in self._identifiers.items():
             cells[name] = identifiers.make(first_record=first_record, records=encoded.records)
+        for name, fixed in self._fixed.items():
+            cells[name] = fixed.make(records=encoded.records)
         return pl.DataFrame({name: cells[name] for name in self.header})
 
     def decode_chunks(
@@ -146,11 +183,16 @@ class TableEncoder:
         """
         if tuple(frame.columns) != self.header:
             raise DpwganError("Internal error: the columns of the output are not those of the header.")
-        codecs: Mapping[str, Codec] = {**self._trained, **self._derived, **self._identifiers}
-        checked = {name: codecs[name].validate(frame) for name in self.schema.by_name}
+        codecs: Mapping[str, Codec] = {**self._trained, **self._derived, **self._identifiers, **self._fixed}
+        checked = {name: codecs[name].validate(frame) for name in self.schema.by_name if name in self.header}
         wrong = {(name, rule): rows for name, (rule, rows) in checked.items() if rows}
         if wrong:
             raise DpwganError(f"Internal error: the output does not fit the specs: {describe(wrong)}.")
+
+
+def _place(sources: list[int]) -> int | list[int] | None:
+    """One column of an array, several, or none."""
+    return sources if len(sources) > 1 else sources[0] if sources else None
 
 
 def _number(pieces: Iterable[Piece], *, records: int) -> Iterator[tuple[int, Piece]]:
