@@ -25,7 +25,7 @@ _TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no"
 
 
 def _not_empty(text: str) -> str:
-    if not text or "\0" in text:
+    if not text:
         raise ValueError
     return text
 
@@ -115,6 +115,8 @@ class Setting:
 
         Raises: UsageError that names `origin`, which is a flag, a key or a variable, and what is expected.
         """
+        if isinstance(value, str) and "\0" in value:
+            raise UsageError(f"{origin} holds a NUL character")
         try:
             read = self._read(value, self.depth)
         except (ValueError, KeyError, OverflowError):
