@@ -10,7 +10,6 @@ import hashlib
 import json
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -49,6 +48,7 @@ from dpwgan.table.domains import discover_domains
 from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.findings import check_header
+from dpwgan.table.places import choose_passing_name
 from dpwgan.table.rows import Rows, serve
 from dpwgan.table.saved import pack_model, unpack_model
 from dpwgan.table.schema import CategoricalColumn, Schema
@@ -455,16 +455,19 @@ class Synthesizer:
         claim, header = self.claim(), self.header
         check_model_folder(target)
         try:
-            staged = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.absolute().parent))
+            staged = choose_passing_name(Path(os.path.realpath(target)))
+            staged.mkdir(mode=0o700)
             try:
                 description = ModelDescription(
                     method=self.config.method, header=header, line_ending=self._line_ending, schema=self.schema
                 )
-                write_description(staged, description, claim=claim)
                 weights = staged / WEIGHTS_FOLDER
                 weights.mkdir()
                 self._fitted.save(weights)
+                write_description(staged, description, claim=claim)
                 staged.chmod(0o755)
+                for path in staged.rglob("*"):  # nobody else is to write there, whatever the umask allows
+                    path.chmod(path.stat().st_mode & ~0o022)
                 staged.rename(target)
             except BaseException:
                 shutil.rmtree(staged, ignore_errors=True)
@@ -505,9 +508,10 @@ def check_model_folder(target: Path) -> None:
             raise OutputError(f"the folder {str(target)!r} for the model is not empty")
     elif os.path.lexists(target):
         raise OutputError(f"{str(target)!r} for the model is there and is not a folder")
-    parent = target.absolute().parent
     try:
-        Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".tmp", dir=parent)).rmdir()
+        staged = choose_passing_name(Path(os.path.realpath(target)))
+        staged.mkdir(mode=0o700)
+        staged.rmdir()
     except OSError as error:
         raise OutputError(
             f"the folder {str(target)!r} for the model cannot be created: {error.strerror or type(error).__name__}"
