@@ -25,6 +25,7 @@ from dpwgan.privacy.noise_source import NoiseSource
 from dpwgan.privacy.release import Release
 from dpwgan.privacy.terms import RULES, AccountantChoice, Terms
 from dpwgan.table.encoded import TableShape, lay_out_spans
+from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.schema import CategoricalColumn, Column, Schema, UndiscoveredColumn
 from dpwgan.table.source import SourceTable
 from dpwgan.version import __version__
@@ -277,7 +278,9 @@ def resume_plan(run_plan: RunPlan, journal: Journal) -> RunPlan:
 
 
 def _plan_method(schema: Schema, *, records: int, config: SynthesisConfig, terms: Terms) -> Plan[Any]:
-    shape = TableShape(records=records, spans=lay_out_spans(_assume_lists(schema)), image=schema.layout)
+    assumed = _assume_lists(schema)
+    rules = TableEncoder(assumed, tuple(assumed.by_name)).list_rules() if schema.rules else ()
+    shape = TableShape(records=records, spans=lay_out_spans(assumed), image=schema.layout, rules=rules)
     method = get_method(config.method)
     # The accountants' products are so small that threads would do nothing but wait for each other.
     with threadpool_limits(limits=1):

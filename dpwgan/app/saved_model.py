@@ -21,10 +21,12 @@ from dpwgan.methods.published.samplers import REFINED_FILE, ConvSampler, Labelle
 from dpwgan.table.schema import (
     CategoricalColumn,
     Column,
+    ComputedColumn,
     DerivedColumn,
     IdentifierColumn,
     ImageLayout,
     NumericColumn,
+    Rule,
     Schema,
 )
 
@@ -37,6 +39,7 @@ _KINDS: dict[str, type[Any]] = {
     "categorical": CategoricalColumn,
     "numeric": NumericColumn,
     "derived": DerivedColumn,
+    "computed": ComputedColumn,
     "identifier": IdentifierColumn,
 }
 # Which model lies in a folder is told by a file of its own; one that has none is a perceptron's.
@@ -51,7 +54,7 @@ _SAMPLERS = (
     ("labelled.npz", LabelledSampler),
 )
 
-_TUPLES = ("tokens", "missing", "edges")
+_TUPLES = ("tokens", "missing", "edges", "cuts", "sources")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +77,7 @@ def write_description(folder: Path, description: ModelDescription, *, claim: Cla
         "specs_sha256": description.schema.sha256,
         "columns": [describe_column(column) for column in description.schema.columns],
         "layout": None if description.schema.layout is None else asdict(description.schema.layout),
+        "rules": [asdict(rule) for rule in description.schema.rules],
     }
     (folder / DESCRIPTION_FILE).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     (folder / CLAIM_FILE).write_text(claim.to_json(), encoding="utf-8")
@@ -102,7 +106,10 @@ def read_description(folder: Path) -> tuple[ModelDescription, Claim]:
             header=tuple(str(name) for name in document["header"]),
             line_ending=str(document["line_ending"]),
             schema=Schema(
-                columns=columns, sha256=str(document["specs_sha256"]), layout=_read_layout(document.get("layout"))
+                columns=columns,
+                sha256=str(document["specs_sha256"]),
+                layout=_read_layout(document.get("layout")),
+                rules=tuple(map(_read_rule, document.get("rules", ()))),
             ),
         )
     except (KeyError, TypeError, AttributeError):
@@ -129,6 +136,14 @@ def read_column(document: Mapping[str, Any]) -> Column:
             fields[key] = tuple(fields[key])
     column: Column = form(**fields)
     return column
+
+
+def _read_rule(document: dict[str, Any]) -> Rule:
+    lists = {
+        "columns": tuple(document["columns"]),
+        "combinations": tuple(tuple(cells) for cells in document["combinations"]),
+    }
+    return Rule(**{**document, **lists})
 
 
 def _read_layout(document: dict[str, Any] | None) -> ImageLayout | None:

@@ -105,7 +105,8 @@ class NumericColumn(Column):
 
     `missing` holds the cells that mean not available ("" where an empty cell is allowed). `decimals` is how many
     digits are written behind the point. `edges`, if given, are the public borders of bins (first = minimum,
-    last = maximum): the column is then trained as one category a bin.
+    last = maximum): the column is then trained as one category a bin. `cuts` are public numbers at which an interval
+    must begin, because a rule between columns tells those below from those above.
     """
 
     minimum: float
@@ -115,6 +116,7 @@ class NumericColumn(Column):
     missing: tuple[str, ...] = ()
     edges: tuple[float, ...] | None = None
     out_of_domain: OutOfDomain = "reject"
+    cuts: tuple[float, ...] = ()
 
     @property
     def listed(self) -> tuple[str, ...]:
@@ -177,6 +179,11 @@ class DerivedColumn(Column):
     decimals: int = 0
     width: int = 0
 
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The columns that it is a function of."""
+        return (self.source,)
+
     def derive(self, cell: str, *, available: bool) -> str:
         """Gives this column's cell for one legal cell of the source, spelt as the source's schema spells it.
 
@@ -205,6 +212,28 @@ class DerivedColumn(Column):
         if self.width > 1:
             return "text", "" in missing
         return _hold_numbers(whole=not self.decimals, missing=missing)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComputedColumn(Column):
+    """A column that an SQL expression gives from others of its row: not trained, checked at encode, written at decode.
+
+    `sources` are the columns that it reads. Numbers of a `kind` that is not text are written with `decimals` digits
+    behind the point and leading zeros up to `width` digits before it. What is NULL is written as `missing`.
+    """
+
+    sql: str
+    sources: tuple[str, ...]
+    kind: Kind
+    missing: str = ""
+    decimals: int = 0
+    width: int = 0
+
+    def choose_type(self, schema: "Schema") -> CellType:
+        """Numbers if the expression gives them, unless they are written otherwise; NULL may come up anywhere."""
+        if self.kind == "text" or self.width > 1:
+            return "text", not self.missing
+        return _hold_numbers(whole=self.kind == "whole" and not self.decimals, missing=(self.missing,))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -266,15 +295,34 @@ class ImageLayout:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Rule:
+    """What is public about a row as a whole: an SQL condition, or a list of combinations of cells.
+
+    `sql`: the rule is broken where the condition is false; where it is unknown (NULL) the rule holds. Without it the
+    rule is broken where the cells of `columns`, None for not available, are not among `combinations`, if these are
+    `allowed`, or are, if they are not. `name` says which rule it is. `violations`: what a row of the real table that
+    breaks it does: it stops the run, counts as a null row, or stays.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    sql: str | None = None
+    combinations: tuple[tuple[str | None, ...], ...] = ()
+    allowed: bool = True
+    violations: Literal["reject", "drop", "keep"] = "reject"
+
+
+@dataclass(frozen=True, kw_only=True)
 class Schema:
     """The columns in the order of the specs file, and the SHA-256 of the bytes they were read from.
 
-    `layout` says which columns make up an image; None for a table that is no table of images.
+    `layout` says which columns make up an image; None for a table that is no table of images. `rules` hold in each row.
     """
 
     columns: tuple[Column, ...]
     sha256: str
     layout: ImageLayout | None = None
+    rules: tuple[Rule, ...] = ()
     by_name: Mapping[str, Column] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -2,6 +2,7 @@
 
 from dpwgan.table.codecs.categories import NOT_LISTED, CategoricalCodec
 from dpwgan.table.codecs.codec import Codec, EncodedCells, TrainedCodec
+from dpwgan.table.codecs.computed import ComputedRule
 from dpwgan.table.codecs.derived import DerivedRule
 from dpwgan.table.codecs.identifiers import FreshIdentifiers
 from dpwgan.table.codecs.numbers import NOT_NUMBER, NOT_WHOLE, BinCodec, NumberCodec, read_numbers
@@ -12,6 +13,7 @@ __all__ = [
     "NOT_NUMBER",
     "NOT_WHOLE",
     "Codec",
+    "ComputedRule",
     "DerivedRule",
     "EncodedCells",
     "FreshIdentifiers",

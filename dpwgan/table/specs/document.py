@@ -15,6 +15,7 @@ from dpwgan.table.specs.derived import parse_derived
 from dpwgan.table.specs.form import check_form
 from dpwgan.table.specs.keys import Keys, quote
 from dpwgan.table.specs.layout import expand_layout, refuse_layout
+from dpwgan.table.specs.rules import add_rules
 
 
 def read_specs(path: Path | str, *, codebook: Path | str | None = None) -> Schema:
@@ -29,7 +30,8 @@ def read_specs(path: Path | str, *, codebook: Path | str | None = None) -> Schem
     except OSError as error:
         raise InputError(f"The specs {str(path)!r} cannot be read: {error.strerror or 'unknown reason'}.") from error
     listing = None if codebook is None else read_codebook(codebook)
-    return parse_specs(load_document(content), sha256=hashlib.sha256(content).hexdigest(), codebook=listing)
+    sha256 = hashlib.sha256(content).hexdigest()
+    return parse_specs(load_document(content), sha256=sha256, codebook=listing, folder=path.parent)
 
 
 def load_document(content: bytes) -> object:
@@ -66,13 +68,17 @@ def load_document(content: bytes) -> object:
         raise SpecsError("The specs are not JSON that can be read: a number too long or lists too deep.") from error
 
 
-def parse_specs(document: object, *, sha256: str, codebook: Codebook | None = None) -> Schema:
+def parse_specs(
+    document: object, *, sha256: str, codebook: Codebook | None = None, folder: Path | None = None
+) -> Schema:
     """Turns a specs document (as json.load gives it) into a Schema that has been checked in full.
+
+    `folder`: where files that the rules name are looked for; None for the working directory.
 
     Privacy: public facts only. A domain that would have to come from the table stays an UndiscoveredColumn.
     Raises: SpecsError in one sentence that names the column and the key.
     """
-    columns = check_form(document)
+    columns, rules = check_form(document)
     columns, layout = expand_layout(columns)
     check_widths(columns)
     keys = {name: Keys(name, given, codebook) for name, given in columns.items()}
@@ -85,4 +91,5 @@ def parse_specs(document: object, *, sha256: str, codebook: Codebook | None = No
     }
     if layout is not None and not isinstance(parsed[layout.label], CategoricalColumn | UndiscoveredColumn):
         raise refuse_layout(f"its 'label', {quote(layout.label)}, must be a column of categories, of the type 'enum'")
-    return Schema(columns=tuple(parsed.values()), sha256=sha256, layout=layout)
+    schema = Schema(columns=tuple(parsed.values()), sha256=sha256, layout=layout)
+    return add_rules(schema, rules, folder=folder or Path()) if rules else schema
