@@ -21,7 +21,7 @@ import polars as pl
 from threadpoolctl import threadpool_limits
 
 from dpwgan.app.checkpoint import open_checkpoint
-from dpwgan.app.claim import Claim, build_claim, describe_accountant, describe_published
+from dpwgan.app.claim import Claim, build_claim, describe_accountant, describe_published, list_rules
 from dpwgan.app.config import RECORDS, SynthesisConfig
 from dpwgan.app.logs import LOGGER
 from dpwgan.app.planning import RunPlan, describe_facts, discovery_label, plan_run, resume_plan
@@ -207,7 +207,11 @@ class Synthesizer:
         if self.config.checkpoint is None:
             return Journal()
         facts = describe_facts(
-            self.config, table, specs_sha256=self.schema.sha256, codebook_sha256=self._codebook_sha256
+            self.config,
+            table,
+            specs_sha256=self.schema.sha256,
+            codebook_sha256=self._codebook_sha256,
+            rules=_digest_rules(self.schema),
         )
         checkpoint = open_checkpoint(Path(self.config.checkpoint), facts=facts, resume=self.config.resume)
         if checkpoint.life:
@@ -306,6 +310,7 @@ class Synthesizer:
             specs_sha256=schema.sha256,
             codebook_sha256=self._codebook_sha256,
             domains=_domains(schema),
+            rules=list_rules(schema),
             certificate=certificate,
             seeded=streams.seeded,
             method={key: getattr(run_plan.method, key) for key in ("name", "title", "paper")},
@@ -541,6 +546,11 @@ def _digest(path: str | os.PathLike[str]) -> str:
         return hashlib.sha256(Path(path).read_bytes()).hexdigest()
     except OSError as error:
         raise InputError(f"the codebook cannot be read: {error.strerror or type(error).__name__}") from None
+
+
+def _digest_rules(schema: Schema) -> str | None:
+    """A digest of the rules between columns, some of which lie in files beside the specs."""
+    return hashlib.sha256(repr(schema.rules).encode()).hexdigest() if schema.rules else None
 
 
 def _domains(schema: Schema) -> dict[str, list[str]]:

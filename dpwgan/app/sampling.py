@@ -17,7 +17,7 @@ from dpwgan.table.conditions import ConditionError
 from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.rules import RuleBook, read_condition
-from dpwgan.table.schema import Rule
+from dpwgan.table.schema import Rule, Schema
 
 # How often cells are drawn anew inside their groups before the row is drawn anew.
 _ROUNDS = 24
@@ -113,12 +113,17 @@ class RowSource:
         raise kind(f"{passed} of {drawn:,} rows that the model drew keep all rules; most broken is {rule.name}.")
 
 
+def check_condition(where: str, schema: Schema) -> tuple[str, ...]:
+    """The columns that a condition on rows of the output reads. Raises: UsageError if it cannot be acted on."""
+    try:
+        return read_condition(where, schema).columns
+    except ConditionError as error:
+        raise UsageError(f"the condition {where!r} (--where) {error}") from None
+
+
 def _add_condition(encoder: TableEncoder, where: str) -> RuleBook:
     """The rules of the specs, and that a condition is true: unknown will not do. Raises: UsageError."""
-    try:
-        columns = read_condition(where, encoder.schema).columns
-    except ConditionError as error:
-        raise UsageError(f"--where {where!r} {error}") from None
+    columns = check_condition(where, encoder.schema)
     return encoder.add_rule(Rule(name=f"the condition {where!r}", columns=columns, sql=f"COALESCE(({where}), FALSE)"))
 
 

@@ -14,12 +14,20 @@ import numpy.typing as npt
 import polars as pl
 
 from dpwgan.errors import DataError
-from dpwgan.table.codecs import NOT_LISTED, NOT_NUMBER, NOT_WHOLE, DerivedRule, make_codec, read_numbers
+from dpwgan.table.codecs import NOT_LISTED, NOT_NUMBER, NOT_WHOLE, make_codec, read_numbers
 from dpwgan.table.domains import discover_domains
 from dpwgan.table.findings import Findings, describe
 from dpwgan.table.numerals import BLANKS, read_number
 from dpwgan.table.reader import open_table
-from dpwgan.table.schema import CategoricalColumn, DerivedColumn, NumericColumn, Schema, UndiscoveredColumn
+from dpwgan.table.rules import RuleBook, make_rule
+from dpwgan.table.schema import (
+    CategoricalColumn,
+    ComputedColumn,
+    DerivedColumn,
+    NumericColumn,
+    Schema,
+    UndiscoveredColumn,
+)
 
 BUCKETS = 100
 """Of the range of a number. Source: NIST 2018 challenge, scoring method 1."""
@@ -161,7 +169,10 @@ def read_compared(
     kept = [column for column in schema.columns if isinstance(column, CategoricalColumn | NumericColumn)]
     binnings = [_Categories(c) if isinstance(c, CategoricalColumn) else _Buckets(c, buckets) for c in kept]
     codecs = {column.name: make_codec(column) for column in kept}
-    derived = [DerivedRule(c, schema=schema, codecs=codecs) for c in schema.columns if isinstance(c, DerivedColumn)]
+    derived = {c.name: make_rule(c, schema) for c in schema.columns if isinstance(c, DerivedColumn | ComputedColumn)}
+    # Real rows may break a rule that the specs say does not stop a run.
+    rules = [rule for rule in schema.rules if illegal == "leave out" or rule.violations == "reject"]
+    book = RuleBook(rules, {**codecs, **derived})
     try:
         source = open_table(path, schema)
     except DataError as error:
@@ -175,8 +186,10 @@ def read_compared(
         first += frame.height
         for place, (column, binning) in enumerate(zip(kept, binnings, strict=True)):
             _fill(frame.get_column(column.name), binning, findings, cells[rows, place], numbers[rows, place])
-        for rule in derived:
+        for rule in derived.values():
             rule.check(frame, findings)
+        for between, broken in zip(book.rules, book.find_broken(book.read(frame)), strict=True):
+            findings.add_broken(between.name, int(np.count_nonzero(broken)))
     if findings.rows and illegal == "refuse":
         raise DataError(f"The table {str(path)!r} does not fit the specs: {describe(findings.rows)}.")
     legal = (cells >= 0).all(axis=1)

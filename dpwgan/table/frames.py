@@ -22,7 +22,7 @@ import polars as pl
 from dpwgan.errors import DataError
 from dpwgan.table.findings import Findings, check_header
 from dpwgan.table.numerals import read_number
-from dpwgan.table.schema import Column, DerivedColumn, IdentifierColumn, Kind, Schema
+from dpwgan.table.schema import Column, ComputedColumn, DerivedColumn, IdentifierColumn, Kind, Schema
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -141,7 +141,7 @@ class Speller:
         # The encoder takes a numeric column's cells and missing codes as doubles, in any spelling; it compares derived
         # cells as numbers, and drops row names. Only a list of cells goes by its spelling.
         self._by_spelling = column.by_spelling
-        self._as_it_stands = isinstance(column, DerivedColumn | IdentifierColumn)
+        self._as_it_stands = isinstance(column, DerivedColumn | ComputedColumn | IdentifierColumn)
         self._times = isinstance(column, IdentifierColumn)
         self._by_number = _index((_read_numeral(cell), cell) for cell in self._listed)
         self._by_truth = _index((_TRUTHS.get(cell), cell) for cell in self._listed)
