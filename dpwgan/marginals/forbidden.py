@@ -13,8 +13,9 @@ import numpy as np
 from dpwgan.marginals.coarsening import AttributeGroups, Coarsening
 from dpwgan.marginals.groups import Marginal
 from dpwgan.marginals.layout import Attribute, Cells
+from dpwgan.marginals.one_ways import OneWayPlan
 from dpwgan.marginals.zeros import Flags, Zeros
-from dpwgan.table.encoded import EncodedTable, RowRule
+from dpwgan.table.encoded import EncodedTable, RowRule, Span
 
 _MOST_ATTRIBUTES = 3
 # An attribute with no more cells than this is looked at whole.
@@ -34,6 +35,33 @@ def find_zeros(coarsening: Coarsening, rules: Sequence[RowRule]) -> Zeros:
     return zeros
 
 
+def find_kinds(plan: OneWayPlan, rules: Sequence[RowRule]) -> list[Cells | None]:
+    """Of each attribute, which of its codes rules do not tell apart: a number for each, or None where no rule speaks.
+
+    Privacy: public rules.
+    """
+    kinds: list[Cells | None] = [None] * len(plan.attributes)
+    places = {attribute.column: place for place, attribute in enumerate(plan.attributes)}
+    for rule in rules:
+        marginal = [places[name] for name in rule.columns]
+        attributes = [plan.attributes[place] for place in marginal]
+        ends = [end for attribute in attributes for end in rule.ranges.get(attribute.column, ())]
+        if any(attribute.cells > _FEW_CELLS and attribute.column not in rule.ranges for attribute in attributes):
+            continue
+        chosen = [_list_cells(attribute, rule, [*rule.numbers, *ends]) for attribute in attributes]
+        sizes = [len(cells) for cells in chosen]
+        if math.prod(sizes) > _MOST_ROWS:
+            continue
+        broken = _break(plan.spans, attributes, chosen, rule).reshape(sizes)
+        for axis, (place, attribute) in enumerate(zip(marginal, attributes, strict=True)):
+            if not attribute.levels and 1 < attribute.cells <= _FEW_CELLS:
+                found = np.unique(np.moveaxis(broken, axis, 0).reshape(sizes[axis], -1), axis=0, return_inverse=True)[1]
+                before = kinds[place]
+                pairs = found.ravel() if before is None else before * (found.max() + 1) + found.ravel()
+                kinds[place] = np.unique(pairs, return_inverse=True)[1].ravel()
+    return kinds
+
+
 def _judge(coarsening: Coarsening, rule: RowRule, marginal: Marginal) -> Flags | None:
     """Which combinations of groups break a rule throughout; None where that cannot be told."""
     attributes = [coarsening.attributes[index] for index in marginal]
@@ -44,29 +72,32 @@ def _judge(coarsening: Coarsening, rule: RowRule, marginal: Marginal) -> Flags |
             if attribute.column in rule.opaque or attribute.column not in rule.ranges or not attribute.levels:
                 return None
             numbers += _list_ends(attribute, part, rule.ranges[attribute.column])
-    chosen = [_choose_cells(attribute, part, rule, numbers) for attribute, part in zip(attributes, parts, strict=True)]
+    chosen = []
+    for attribute, part in zip(attributes, parts, strict=True):
+        cells = _list_cells(attribute, rule, numbers)
+        # What is never drawn needs no room.
+        chosen.append(cells[part.weights[np.searchsorted(part.starts, cells, side="right") - 1] > 0])
     if math.prod(len(cells) for cells in chosen) > _MOST_ROWS:
         return None
-    rows = np.indices([len(cells) for cells in chosen]).reshape(len(chosen), -1)
-    encoded = _make_rows(coarsening, rows.shape[1])
-    groups = []
-    for attribute, part, cells, row in zip(attributes, parts, chosen, rows, strict=True):
-        attribute.put_cells(cells[row], into=encoded)
-        groups.append(part.find_groups(cells)[row])
-    kept = ~rule.break_rows(encoded)
+    kept = ~_break(coarsening.spans, attributes, chosen, rule)
+    groups = np.meshgrid(*(part.find_groups(cells) for part, cells in zip(parts, chosen, strict=True)), indexing="ij")
     sizes = [part.size for part in parts]
-    counts = np.bincount(np.ravel_multi_index(groups, sizes)[kept], minlength=math.prod(sizes))
-    empty: Flags = (counts == 0).reshape(sizes)
+    cells_of_groups = np.ravel_multi_index([axis.ravel()[kept] for axis in groups], sizes)
+    empty: Flags = (np.bincount(cells_of_groups, minlength=math.prod(sizes)) == 0).reshape(sizes)
     return empty
 
 
-def _make_rows(coarsening: Coarsening, rows: int) -> EncodedTable:
-    numbers = sum(span.head == "linear" for span in coarsening.spans)
-    return EncodedTable(
-        codes=np.zeros((rows, len(coarsening.spans) - numbers), np.int32),
+def _break(spans: tuple[Span, ...], attributes: Sequence[Attribute], chosen: Sequence[Cells], rule: RowRule) -> Flags:
+    """Which combinations of the attributes' chosen cells break a rule. Shapes: flat, the last attribute's fastest."""
+    rows, numbers = math.prod(len(cells) for cells in chosen), sum(span.head == "linear" for span in spans)
+    encoded = EncodedTable(
+        codes=np.zeros((rows, len(spans) - numbers), np.int32),
         numbers=np.zeros((rows, numbers), np.float32),
-        spans=coarsening.spans,
+        spans=spans,
     )
+    for attribute, cells in zip(attributes, np.meshgrid(*chosen, indexing="ij"), strict=True):
+        attribute.put_cells(cells.ravel(), into=encoded)
+    return rule.break_rows(encoded)
 
 
 def _list_ends(attribute: Attribute, part: AttributeGroups, ends: tuple[float, float]) -> list[float]:
@@ -77,18 +108,14 @@ def _list_ends(attribute: Attribute, part: AttributeGroups, ends: tuple[float, f
     return numbers
 
 
-def _choose_cells(attribute: Attribute, part: AttributeGroups, rule: RowRule, numbers: Sequence[float]) -> Cells:
-    """Cells of an attribute that stand for all: all of them, or those at and beside the given numbers.
-
-    Left out are those that are never drawn.
-    """
+def _list_cells(attribute: Attribute, rule: RowRule, numbers: Sequence[float]) -> Cells:
+    """Cells of an attribute that stand for all: all of them, or the codes and those at and beside the given numbers."""
     cells: Cells = np.arange(attribute.cells)
-    if attribute.cells > _FEW_CELLS:
-        minimum, maximum = rule.ranges[attribute.column]
-        scaled = (np.array(numbers) - minimum) / (maximum - minimum)
-        levels = attribute.find_levels(scaled[(scaled >= 0) & (scaled <= 1)].astype(np.float32))
-        around = np.concatenate([levels + offset for offset in (-1, 0, 1)]).clip(0, attribute.levels - 1)
-        cells = np.unique(np.append(cells[: attribute.codes], attribute.codes + around))
-    intervals = np.searchsorted(part.starts, cells, side="right") - 1
-    drawn: Cells = cells[part.weights[intervals] > 0]
-    return drawn
+    if attribute.cells <= _FEW_CELLS:
+        return cells
+    minimum, maximum = rule.ranges[attribute.column]
+    scaled = (np.array(numbers) - minimum) / (maximum - minimum)
+    levels = attribute.find_levels(scaled[(scaled >= 0) & (scaled <= 1)].astype(np.float32))
+    around = np.concatenate([levels + offset for offset in (-1, 0, 1)]).clip(0, attribute.levels - 1)
+    cells = np.unique(np.append(cells[: attribute.codes], attribute.codes + around))
+    return cells

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpwgan.marginals.coarsening import GROUPS, Coarsening, coarsen
-from dpwgan.marginals.forbidden import find_zeros
+from dpwgan.marginals.forbidden import find_kinds, find_zeros
 from dpwgan.marginals.groups import GroupLayout, Marginal
 from dpwgan.marginals.loss import Probabilities
 from dpwgan.marginals.markov_tree import Edge, draw_first_codes, find_strongest_tree
@@ -143,7 +143,8 @@ def release_groups(
     Privacy: one release, `OneWayPlan.sensitivity`; groups are made of it alone. Raises: PrivacyError from the ledger.
     """
     kept = ledger.keep(label, lambda: measure_one_ways(rows, plan, ledger=ledger, label=label).pack())
-    coarsening = coarsen(unpack_one_ways(kept, plan), records=rows.records, least_count=least_count)
+    kinds = find_kinds(plan, rules) if rules else None
+    coarsening = coarsen(unpack_one_ways(kept, plan), records=rows.records, least_count=least_count, kinds=kinds)
     grouped = rows.derive(GROUPS, coarsening.to_document())
     measured = MeasuredMarginals(grouped.own.layout, find_zeros(coarsening, rules))
     for attribute, (counts, stddevs) in enumerate(zip(coarsening.counts, coarsening.stddevs, strict=True)):

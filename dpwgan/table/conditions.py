@@ -144,13 +144,22 @@ class _Reader:
 
 
 def _is_operand(node: Any) -> bool:
-    """Says whether a side of a comparison is a column, a constant, or whether a column is NULL."""
-    return isinstance(node, dict) and (
-        "Column" in node or "Literal" in node or node.get("Function", {}).get("function") in _NULL_TESTS
-    )
+    """Says whether a side of a comparison is a column, a constant, or itself made of comparisons."""
+    if not isinstance(node, dict):
+        return False
+    kind, content = next(iter(node.items()))
+    if kind == "BinaryExpr":
+        return content["op"] in MIRRORED or content["op"] in _JOINTS
+    if kind == "Cast":
+        return bool(content["dtype"] == {"Literal": "Boolean"})
+    if kind == "Function":
+        function = content["function"]
+        return function in _LOGICAL or (isinstance(function, dict) and function.get("Sql", {}) in _COMPARED)
+    return kind in ("Column", "Literal")
 
 
-_NULL_TESTS: list[Any] = [{"Boolean": "IsNull"}, {"Boolean": "IsNotNull"}]
+_LOGICAL: list[Any] = [{"Boolean": name} for name in sorted(_LOGIC)]
+_COMPARED: list[Any] = [{"Binary": name} for name in MIRRORED]
 
 
 def _read_number(node: Any) -> float | None:
