@@ -289,14 +289,13 @@ class _Pieces:
 
     def __init__(self, one_ways: OneWays, index: int, *, records: int, kinds: Integers | None = None) -> None:
         self._attribute = attribute = one_ways.plan.attributes[index]
-        self._records = records
+        self._records, self._kinds = records, kinds
         self._codes, self._code_stddev = one_ways.get_codes(index)
         self._tree = (
             NumberTree(one_ways.get_blocks(index), stddev=one_ways.stddev)
             if attribute.number_span is not None
             else None
         )
-        self._kinds = kinds
         self._least_share = max(_LEAST_SHARE * records, _LEAST_STDDEVS * one_ways.stddev)
 
     def merge(self, least_count: float) -> AttributeGroups:

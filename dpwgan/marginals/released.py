@@ -113,7 +113,13 @@ class ReleasedTable:
             return shares
 
         return draw_first_codes(
-            self.layout, tree, one_ways=self.shares, get_conditional=get_conditional, codes=codes, rng=rng
+            self.layout,
+            tree,
+            one_ways=self.shares,
+            get_conditional=get_conditional,
+            codes=codes,
+            rng=rng,
+            zeros=self.measured.zeros,
         )
 
     def _measured_pairs(self) -> list[Edge]:
