@@ -5,8 +5,9 @@ has few, else the ends of its intervals and whatever the rule's constants and it
 speak for all (arithmetic on a long range, say) a rule has no part in the fit, and sampling alone sees to it.
 """
 
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -32,7 +33,29 @@ def find_zeros(coarsening: Coarsening, rules: Sequence[RowRule]) -> Zeros:
         found = _judge(coarsening, rule, marginal) if len(marginal) <= _MOST_ATTRIBUTES else None
         if found is not None and found.any() and not found.all():
             zeros[marginal] = zeros.get(marginal, np.False_) | found
-    return zeros
+    return _add_implied(zeros, coarsening.sizes)
+
+
+def _add_implied(zeros: Mapping[Marginal, Flags], sizes: Sequence[int]) -> dict[Marginal, Flags]:
+    """The zeros, and pairs of groups that no group of a third attribute goes with both of.
+
+    Source: Montanari 1974, "Networks of constraints" (path consistency).
+    """
+    rules = [marginal for marginal in zeros if len(marginal) == 2]
+    ruled = sorted({attribute for pair in rules for attribute in pair})
+    # Whether two groups may go together, both ways round.
+    fits = {(a, b): np.ones((sizes[a], sizes[b]), np.float32) for a in ruled for b in ruled if a != b}
+    for left, right in rules:
+        fits[left, right] = (~zeros[left, right]).astype(np.float32)
+        fits[right, left] = fits[left, right].T
+    known = -1.0
+    while known != (known := sum(float(matrix.sum()) for matrix in fits.values())):
+        for middle, left, right in itertools.permutations(ruled, 3):
+            if left < right:
+                fits[left, right] = fits[left, right] * (fits[left, middle] @ fits[middle, right] > 0)
+                fits[right, left] = fits[left, right].T
+    implied = {(a, b): matrix == 0 for (a, b), matrix in fits.items() if a < b and not matrix.all()}
+    return {**zeros, **implied}
 
 
 def find_kinds(plan: OneWayPlan, rules: Sequence[RowRule]) -> list[Cells | None]:

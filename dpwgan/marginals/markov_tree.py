@@ -63,7 +63,7 @@ def draw_first_codes(
     """Draws records from the tree and gives logits near them: sharp inside the tree, soft at its leaves.
 
     Draws are systematic, so that each group gets its share of codes up to rounding. No record has a combination that is
-    known to be empty (`zeros`), if what was drawn before leaves another; where there are such, logits are sharp as well.
+    known to be empty (`zeros`), if what was drawn before leaves another; logits are sharp there, too.
     Shapes: `one_ways[a]` (size of a,); `get_conditional(a, b)` (size of a, size of b), rows adding to 1; the result
       (codes, width).
     """
