@@ -54,7 +54,9 @@ def _add_implied(zeros: Mapping[Marginal, Flags], sizes: Sequence[int]) -> dict[
             if left < right:
                 fits[left, right] = fits[left, right] * (fits[left, middle] @ fits[middle, right] > 0)
                 fits[right, left] = fits[left, right].T
-    implied = {(a, b): matrix == 0 for (a, b), matrix in fits.items() if a < b and not matrix.all()}
+    implied: dict[Marginal, Flags] = {
+        (a, b): matrix == 0 for (a, b), matrix in fits.items() if a < b and not matrix.all()
+    }
     return {**zeros, **implied}
 
 
