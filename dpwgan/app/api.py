@@ -72,6 +72,7 @@ class EncodedRun:
     encoded: EncodedTable = field(repr=False)
     encoder: TableEncoder = field(repr=False)
     line_ending: str
+    types: Mapping[str, pl.DataType]
     run_plan: RunPlan
     ledger: Ledger = field(repr=False)
     streams: Streams = field(repr=False)
@@ -141,6 +142,8 @@ class Synthesizer:
         self._fitted: Any = None
         self._claim: Claim | None = None
         self._line_ending = "\n"
+        self._types: Mapping[str, pl.DataType] = {}
+        self._dtypes: Mapping[str, Any] = {}
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         """Refuses to be pickled or copied. Raises: UsageError."""
@@ -165,8 +168,10 @@ class Synthesizer:
         Raises: DataError if it does not fit the specs, PrivacyError, ResourceError.
         """
         check_header([str(name) for name in frame.columns], self.schema)
-        run = self.encode_table(make_table(frames.from_pandas(frame, self.schema)))
-        return self.fit_encoded(run, progress=progress)
+        cells = frames.from_pandas(frame, self.schema)
+        self.fit_encoded(self.encode_table(make_table(cells, [*frame.columns])), progress=progress)
+        self._dtypes = dict(frame.dtypes)
+        return self
 
     def encode_table(
         self,
@@ -247,6 +252,7 @@ class Synthesizer:
             encoded=encoded,
             encoder=encoder,
             line_ending=table.line_ending,
+            types=table.types,
             run_plan=run_plan,
             ledger=ledger,
             streams=streams,
@@ -295,7 +301,7 @@ class Synthesizer:
         finally:
             ledger.journal.close()
         self.schema, self._encoder, self._rng = schema, run.encoder, streams.model
-        self._line_ending = run.line_ending
+        self._line_ending, self._types = run.line_ending, run.types
         rows, chosen_by = self.config.rows_and_reason
         self._claim = build_claim(
             guarantee=run_plan.unprotected or ledger.guarantee(),
@@ -377,13 +383,15 @@ class Synthesizer:
     def sample(self, rows: int | None = None, *, where: str | None = None) -> "pd.DataFrame":
         """Samples a pandas data frame; by default as many rows as the claim says.
 
+        Its dtypes are those of the frame fitted to where they do not depend on its rows, else what the specs say.
+
         `where`: an SQL condition on a row, of which all rows are true.
         Privacy: post-processing; free, however often.
         Raises: UsageError before `fit`, and for a condition that cannot be acted on or that hardly a row meets;
           SpecsError if the model hardly ever keeps the rules of the specs.
         """
         parts = list(self.sample_cells(rows, where=where))
-        return frames.to_pandas(pl.concat(parts), self.schema)
+        return frames.to_pandas(pl.concat(parts), self.schema, self._dtypes)
 
     def sample_cells(self, rows: int | None = None, *, where: str | None = None) -> Iterator[pl.DataFrame]:
         """Samples tables of cells, chunk by chunk, every cell and rule checked against the specs.
@@ -435,6 +443,11 @@ class Synthesizer:
     def line_ending(self) -> str:
         """How lines end in the table fitted to."""
         return self._line_ending
+
+    @property
+    def types(self) -> Mapping[str, pl.DataType]:
+        """The types of the columns of the table fitted to, if it had any; a saved model does not have them."""
+        return self._types
 
     # ------------------------------------------------------------------------------------------------------------ save
 
@@ -554,7 +567,7 @@ def _digest_rules(schema: Schema) -> str | None:
 
 
 def _domains(schema: Schema) -> dict[str, list[str]]:
-    domains: dict[str, list[str]] = {"codebook": [], "private": [], "waived": []}
+    domains: dict[str, list[str]] = {"codebook": [], "private": [], "waived": [*schema.waived]}
     for column in schema.columns:
         if isinstance(column, CategoricalColumn) and column.domain in domains:
             domains[column.domain].append(column.name)

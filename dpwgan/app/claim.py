@@ -61,7 +61,7 @@ NOT_COVERED = (
     "what the release teaches about a population: conclusions that hold with or without any single row",
 )
 
-WAIVED = "which cells occur in {}: their lists were read from the rows and not paid for (waived by the specs)"
+WAIVED = "which cells occur in {}: their lists or ranges were read from the rows and not paid for (waived by the specs)"
 
 FLOATING_POINT = (
     "Discrete Gaussian and Laplace noise is whole numbers on whole numbers, drawn exactly. Of all other noise the "

@@ -220,6 +220,7 @@ def write(
         "header": synthesizer.header,
         "line_ending": synthesizer.line_ending,
         "schema": synthesizer.schema,
+        "types": synthesizer.types,
         "threads": synthesizer.config.threads,
     }
     LOGGER.info("sampling and writing %d rows", claim.rows)

@@ -5,7 +5,7 @@ random generator is in it. Lists of cells that were waived in the specs are in i
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -18,30 +18,13 @@ from dpwgan.images.sampler import GaussianImages
 from dpwgan.marginals.mixture_sampler import MIXTURE_FILE, MixtureSampler
 from dpwgan.methods.base import FittedSynthesizer
 from dpwgan.methods.published.samplers import REFINED_FILE, ConvSampler, LabelledSampler, RefinedTable, SmoothSampler
-from dpwgan.table.schema import (
-    CategoricalColumn,
-    Column,
-    ComputedColumn,
-    DerivedColumn,
-    IdentifierColumn,
-    ImageLayout,
-    NumericColumn,
-    Rule,
-    Schema,
-)
+from dpwgan.table.schema import Column, ImageLayout, Rule, Schema
 
 FORMAT = 1
 DESCRIPTION_FILE = "model.json"
 CLAIM_FILE = "privacy.json"
 WEIGHTS_FOLDER = "synthesizer"
 
-_KINDS: dict[str, type[Any]] = {
-    "categorical": CategoricalColumn,
-    "numeric": NumericColumn,
-    "derived": DerivedColumn,
-    "computed": ComputedColumn,
-    "identifier": IdentifierColumn,
-}
 # Which model lies in a folder is told by a file of its own; one that has none is a perceptron's.
 _SAMPLERS = (
     (MIXTURE_FILE, MixtureSampler),
@@ -53,8 +36,6 @@ _SAMPLERS = (
     ("convolutions.npz", ConvSampler),
     ("labelled.npz", LabelledSampler),
 )
-
-_TUPLES = ("tokens", "missing", "edges", "cuts", "sources")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,34 +97,30 @@ def read_description(folder: Path) -> tuple[ModelDescription, Claim]:
         raise InputError("the description of the saved model is damaged") from None
     layout = description.schema.layout
     named = () if layout is None else (*layout.pixels, layout.label)
-    if sorted(description.header) != sorted(description.schema.by_name) or not set(named) <= set(description.header):
+    written = filter(description.schema.is_written, description.schema.by_name)
+    if sorted(description.header) != sorted(written) or not set(named) <= set(description.header):
         raise InputError("the description of the saved model is damaged")
     return description, claim
 
 
 def describe_column(column: Column) -> dict[str, Any]:
     """A column as JSON-able pairs."""
-    kind = next(kind for kind, form in _KINDS.items() if isinstance(column, form))
-    return {"kind": kind, **asdict(column)}
+    return {"kind": column.kind, **asdict(column)}
 
 
 def read_column(document: Mapping[str, Any]) -> Column:
     """Makes a column of what `describe_column` gave. Raises: KeyError, TypeError if it is none."""
     fields = dict(document)
-    form = _KINDS[fields.pop("kind")]
-    for key in _TUPLES:
-        if isinstance(fields.get(key), Sequence) and not isinstance(fields[key], str):
-            fields[key] = tuple(fields[key])
-    column: Column = form(**fields)
-    return column
+    form = Column.kinds[fields.pop("kind")]
+    return form(**{key: _freeze(value) for key, value in fields.items()})
 
 
-def _read_rule(document: dict[str, Any]) -> Rule:
-    lists = {
-        "columns": tuple(document["columns"]),
-        "combinations": tuple(tuple(cells) for cells in document["combinations"]),
-    }
-    return Rule(**{**document, **lists})
+def _freeze(value: Any) -> Any:
+    return tuple(map(_freeze, value)) if isinstance(value, list | tuple) else value
+
+
+def _read_rule(document: Mapping[str, Any]) -> Rule:
+    return Rule(**{key: _freeze(value) for key, value in document.items()})
 
 
 def _read_layout(document: dict[str, Any] | None) -> ImageLayout | None:

@@ -4,7 +4,7 @@ Privacy: NOT private. What is read here, and everything computed from it, is for
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -14,18 +14,21 @@ import numpy.typing as npt
 import polars as pl
 
 from dpwgan.errors import DataError
-from dpwgan.table.codecs import NOT_LISTED, NOT_NUMBER, NOT_WHOLE, make_codec, read_numbers
+from dpwgan.table.calendar import CalendarColumn
+from dpwgan.table.codecs import NOT_LISTED, NOT_NUMBER, NOT_WHOLE, MomentCodec, make_codec, read_numbers
 from dpwgan.table.domains import discover_domains
 from dpwgan.table.findings import Findings, describe
 from dpwgan.table.numerals import BLANKS, read_number
 from dpwgan.table.reader import open_table
 from dpwgan.table.rules import RuleBook, make_rule
 from dpwgan.table.schema import (
+    BooleanColumn,
     CategoricalColumn,
     ComputedColumn,
     DerivedColumn,
     NumericColumn,
     Schema,
+    TrainedColumn,
     UndiscoveredColumn,
 )
 
@@ -49,7 +52,8 @@ class ComparedColumn:
     A categorical column has one cell a category, its missing codes included. A number has `BUCKETS` of equal width over
     the range of the specs, or one a value where whole numbers are fewer; where it may be missing the last cell says so.
     `missing` are the cells that mean not available.
-    Units: `minimum` and `maximum` are the public range of a number, in its own unit; NaN for a categorical column.
+    Units: `minimum` and `maximum` are the public range of a number, in its own unit, or of moments, in steps from the
+      first one; NaN for a categorical column.
     """
 
     name: str
@@ -75,7 +79,7 @@ class ComparedTable:
     Privacy: rows of a real table are private; they do not show in the representation.
     Shapes: `cells` and `numbers` are (n, columns). `cells` holds the cell of the public binning; `numbers` the numeric
       value, NaN where it is missing, and the cell's index for a categorical column.
-    Units: `numbers` is in the unit of the column.
+    Units: `numbers` is in the unit of the column, as its `minimum` and `maximum`.
     """
 
     columns: tuple[ComparedColumn, ...]
@@ -165,9 +169,9 @@ def read_compared(
       or if no row is left.
     """
     if illegal == "leave out":
-        schema = _change_columns(schema, CategoricalColumn | NumericColumn, out_of_domain="reject")
-    kept = [column for column in schema.columns if isinstance(column, CategoricalColumn | NumericColumn)]
-    binnings = [_Categories(c) if isinstance(c, CategoricalColumn) else _Buckets(c, buckets) for c in kept]
+        schema = _change_columns(schema, TrainedColumn, out_of_domain="reject")
+    kept = [column for column in schema.columns if isinstance(column, TrainedColumn)]
+    binnings = [_BINNINGS[type(column)](column, buckets) for column in kept]
     codecs = {column.name: make_codec(column) for column in kept}
     derived = {c.name: make_rule(c, schema) for c in schema.columns if isinstance(c, DerivedColumn | ComputedColumn)}
     # Real rows may break a rule that the specs say does not stop a run.
@@ -220,7 +224,7 @@ def count_cells(table: ComparedTable, columns: Sequence[int]) -> npt.NDArray[np.
 
 def _fill(
     column: pl.Series,
-    binning: "_Categories | _Buckets",
+    binning: "_Categories | _Buckets | _Steps",
     findings: Findings,
     cells: npt.NDArray[np.int32],
     numbers: npt.NDArray[np.float64],
@@ -243,7 +247,8 @@ _Read = tuple[npt.NDArray[np.int32], npt.NDArray[np.float64], dict[str, npt.NDAr
 class _Categories:
     """A finite list of cells, each by itself."""
 
-    def __init__(self, column: CategoricalColumn) -> None:
+    def __init__(self, column: CategoricalColumn, buckets: int) -> None:
+        del buckets  # each is one already
         self._codec = make_codec(column)
         absent = tuple(place for place, token in enumerate(column.tokens) if token in column.missing)
         self.column = ComparedColumn(name=column.name, kind="categorical", labels=column.tokens, missing=absent)
@@ -263,8 +268,8 @@ class _Buckets:
       empty buckets between them are left out, which is the same binning.
     """
 
-    def __init__(self, column: NumericColumn, buckets: int) -> None:
-        self._specs = column
+    def __init__(self, column: NumericColumn, buckets: int, write: Callable[[int], str] = str) -> None:
+        self._specs, self._write = column, write
         values = int(math.floor(column.maximum) - math.ceil(column.minimum)) + 1 if column.integer else 0
         if 1 <= values <= buckets:
             self._first, self._step, self._buckets = float(math.ceil(column.minimum)), 1.0, values
@@ -305,12 +310,17 @@ class _Buckets:
             NOT_WHOLE: ~missing & is_number & ~whole,
             OUTSIDE: ~missing & is_number & whole & ~inside,
         }
-        legal = is_number & whole & inside & ~missing
-        values = np.where(legal, values, column.minimum)
-        places = np.full(len(seen), -1, dtype=np.int32)
-        places[legal] = np.clip((values - self._first) / self._step, 0, self._buckets - 1).astype(np.int32)[legal]
+        return *self.place(values, missing=missing, legal=is_number & whole & inside & ~missing), broken
+
+    def place(
+        self, values: npt.NDArray[np.float64], *, missing: npt.NDArray[np.bool_], legal: npt.NDArray[np.bool_]
+    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]:
+        """The bucket of each legal number, or -1, and the number, or NaN."""
+        places = np.full(len(values), -1, dtype=np.int32)
+        found = np.where(legal, values, self._specs.minimum)
+        places[legal] = np.clip((found - self._first) / self._step, 0, self._buckets - 1).astype(np.int32)[legal]
         places[missing] = self._buckets
-        return places, np.where(legal, values, np.nan), broken
+        return places, np.where(legal, values, np.nan)
 
     def _label(self, place: int) -> str:
         low = self._first + place * self._step
@@ -320,4 +330,31 @@ class _Buckets:
         first = math.ceil(low)
         last = math.floor(high) if place == self._buckets - 1 else math.ceil(low + self._step) - 1
         last = min(last, math.floor(self._specs.maximum))
-        return str(first) if first >= last else f"{first} to {last}"
+        return self._write(first) if first >= last else f"{self._write(first)} to {self._write(last)}"
+
+
+class _Steps:
+    """The steps of a calendar from the first moment to the last, as whole numbers are cut into buckets."""
+
+    def __init__(self, column: CalendarColumn, buckets: int) -> None:
+        self._codec = MomentCodec(column)
+        steps = NumericColumn(name=column.name, minimum=0, maximum=column.steps, integer=True, missing=column.missing)
+        self._buckets = _Buckets(steps, buckets, lambda step: str(self._codec.write_steps(np.array([step]))[0]))
+        self.column = self._buckets.column
+
+    def read(self, seen: pl.Series) -> _Read:
+        """As of numbers."""
+        missing, steps, broken = self._codec.read(seen)
+        illegal = np.logical_or.reduce([np.zeros(len(seen), bool), *broken.values()])
+        cells, numbers = self._buckets.place(
+            steps.astype(np.float64), missing=missing >= 0, legal=~illegal & (missing < 0)
+        )
+        return cells, numbers, dict(broken)
+
+
+_BINNINGS: dict[type[TrainedColumn], Callable[[Any, int], _Categories | _Buckets | _Steps]] = {
+    CategoricalColumn: _Categories,
+    BooleanColumn: _Categories,
+    NumericColumn: _Buckets,
+    CalendarColumn: _Steps,
+}

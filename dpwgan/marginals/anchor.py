@@ -59,7 +59,7 @@ _STRENGTH_FOR_THREE_WAYS = 3_000.0
 _INFORMATION_WEIGHT = 1e-6
 _MOST_STDDEVS_MOVED = 2.0
 # What mass on combinations that a rule forbids weighs: so many times what it costs to be a stddev off an answer there.
-_FORBIDDEN_WEIGHT = 20.0
+_FORBIDDEN_WEIGHT = 200.0
 _MOST_CODE_CELLS = 2_000_000
 _MOST_CODES = 3_000
 _LEAST_CODES = 500

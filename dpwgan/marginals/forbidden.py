@@ -29,6 +29,8 @@ def find_zeros(coarsening: Coarsening, rules: Sequence[RowRule]) -> Zeros:
     places = {attribute.column: place for place, attribute in enumerate(coarsening.attributes)}
     zeros: dict[Marginal, Flags] = {}
     for rule in rules:
+        if not set(rule.columns) <= places.keys():
+            continue  # a moment of which methods see day and time
         marginal = tuple(sorted(places[name] for name in rule.columns))
         found = _judge(coarsening, rule, marginal) if len(marginal) <= _MOST_ATTRIBUTES else None
         if found is not None and found.any() and not found.all():
@@ -68,6 +70,8 @@ def find_kinds(plan: OneWayPlan, rules: Sequence[RowRule]) -> list[Cells | None]
     kinds: list[Cells | None] = [None] * len(plan.attributes)
     places = {attribute.column: place for place, attribute in enumerate(plan.attributes)}
     for rule in rules:
+        if not set(rule.columns) <= places.keys():
+            continue
         marginal = [places[name] for name in rule.columns]
         attributes = [plan.attributes[place] for place in marginal]
         ends = [end for attribute in attributes for end in rule.ranges.get(attribute.column, ())]

@@ -2,11 +2,10 @@
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 from dpwgan.marginals.groups import GroupLayout, Marginal
 from dpwgan.marginals.loss import Probabilities
@@ -14,6 +13,9 @@ from dpwgan.marginals.row_products import add_rows, multiply_rows
 from dpwgan.marginals.zeros import Zeros, mask
 from dpwgan.table.rows import Sum
 from dpwgan.table.storage import cut, let_go
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 Counts = npt.NDArray[np.float64]
 Groups = npt.NDArray[np.int32]
@@ -78,8 +80,10 @@ def _join(groups: Groups, bundle: Sequence[int], layout: GroupLayout) -> npt.NDA
     return cells
 
 
-def _name_groups(bundles: Sequence[Sequence[int]], layout: GroupLayout) -> sparse.csr_matrix:
+def _name_groups(bundles: Sequence[Sequence[int]], layout: GroupLayout) -> "sparse.csr_matrix":
     """Says which groups the cells of bundles belong to, each by a 1. Shapes: (cells of all bundles, width)."""
+    from scipy import sparse  # here, because a plan needs none of it
+
     blocks = []
     for bundle in bundles:
         shape = [layout.sizes[attribute] for attribute in bundle]

@@ -59,7 +59,7 @@ def open_csv(path: str | Path, schema: Schema) -> SourceTable:
         header=header,
         records=records,
         line_ending=found.line_ending,
-        pieces=partial(_read_pieces, stream, found, records=records),
+        pieces=partial(_read_pieces, stream, found, read=tuple(filter(schema.is_read, header)), records=records),
     )
 
 
@@ -190,7 +190,10 @@ def _count_records(segment: bytes, found: Records) -> None:
     starts = np.append(0, np.flatnonzero(is_newline) + 1)
     if starts[-1] == len(data):
         starts = starts[:-1]
-    cells = np.add.reduceat(is_comma, starts, dtype=np.uint32) + 1
+    commas = np.add.reduceat(is_comma, starts, dtype=np.uint16)
+    if commas.sum() != np.count_nonzero(is_comma):  # a line has too many for 16 bits, which are twice as fast as 32
+        commas = np.add.reduceat(is_comma, starts, dtype=np.uint32)
+    cells = commas + np.uint32(1)
     found.ragged += int(np.count_nonzero(cells != len(found.header)))
     if is_return.any():
         found.stray_returns += int(np.count_nonzero(_byte_at(data, np.flatnonzero(is_return) + 1) != _NEWLINE))
@@ -221,8 +224,8 @@ def _count_stray_quotes(
     return int(np.count_nonzero(~fits))
 
 
-def _read_pieces(stream: ByteStream, found: Records, *, records: int) -> Iterator[Piece]:
-    """Goes over the text again, which has to be the one that was gone over before."""
+def _read_pieces(stream: ByteStream, found: Records, *, read: tuple[str, ...], records: int) -> Iterator[Piece]:
+    """Goes over the text again, which has to be the one that was gone over before, for the columns that are read."""
     sizes = [size for size, _ in found.segments]
     sizes[0] += found.mark_bytes
     texts = stream.pieces(sizes)
@@ -236,21 +239,22 @@ def _read_pieces(stream: ByteStream, found: Records, *, records: int) -> Iterato
             text, count = text.rstrip(b"\r\n"), records
         if count:
             records -= count
-            yield Piece(records=count, parse=partial(_parse, text, found.header, count))
+            yield Piece(records=count, parse=partial(_parse, text, found.header, read, count))
 
 
-def _parse(text: bytes, header: tuple[str, ...], records: int) -> pl.DataFrame:
-    """Gives every cell of whole records, whose form is known to be sound, as it stands."""
+def _parse(text: bytes, header: tuple[str, ...], read: tuple[str, ...], records: int) -> pl.DataFrame:
+    """Gives every cell of some columns of whole records, whose form is known to be sound, as it stands."""
     # The parser drops a byte order mark at the start of what it is given; one that opens a cell has to stay.
     if text.startswith(codecs.BOM_UTF8):
         text = codecs.BOM_UTF8 + text
     types = dict.fromkeys(header, pl.String())
     try:
-        frame = pl.read_csv(text, has_header=False, schema=types, empty_string_is_null=False)
+        columns = None if read == header else [header.index(name) for name in read]
+        frame = pl.read_csv(text, has_header=False, schema=types, columns=columns, empty_string_is_null=False)
     except pl.exceptions.PolarsError:
         # Its own words may quote cells.
         raise DataError("The table cannot be parsed as CSV.") from None
-    if frame.shape != (records, len(header)):
+    if frame.shape != (records, len(read)):
         raise DpwganError(f"The parser found {frame.height} records where the scan found {records}.")
     return frame
 

@@ -18,7 +18,7 @@ _FETCHED = 512
 
 @dataclass(frozen=True, kw_only=True)
 class Span:
-    """A column's slice of the encoded width.
+    """A column's slice of the encoded width, or a part's: `column` then says which, as "seen (day)".
 
     `start`, `width`: positions in a dense encoded row. `source`: index into `EncodedTable.codes` (softmax and
     sigmoid) or `EncodedTable.numbers` (linear). `categories`: number of codes; 0 for a number.
@@ -134,6 +134,9 @@ def lay_out_spans(schema: Schema) -> tuple[Span, ...]:
             head: Head = "linear" if is_number else "sigmoid" if part.categories == 2 else "softmax"
             width = part.categories if head == "softmax" else 1
             source = numbers if is_number else codes
-            spans.append(Span(column=column.name, head=head, start=start, width=width, source=source, **vars(part)))
+            facts = dict(vars(part))
+            part_of = facts.pop("name")
+            name = f"{column.name} ({part_of})" if part_of else column.name
+            spans.append(Span(column=name, head=head, start=start, width=width, source=source, **facts))
             start, codes, numbers = start + width, codes + (not is_number), numbers + is_number
     return tuple(spans)

@@ -7,13 +7,14 @@ import numpy.typing as npt
 import polars as pl
 
 from dpwgan.errors import DataError, DpwganError, SpecsError
-from dpwgan.table.codecs import Codec, ComputedRule, DerivedRule, EncodedCells, FreshIdentifiers, make_codec
+from dpwgan.table.codecs import Codec, ComputedRule, DerivedRule, EncodedCells, FixedCell, FreshIdentifiers, make_codec
 from dpwgan.table.encoded import EncodedTable, RowRule, lay_out_spans
 from dpwgan.table.findings import Findings, check_header, describe
 from dpwgan.table.rules import RuleBook
 from dpwgan.table.schema import (
     ComputedColumn,
     DerivedColumn,
+    FixedColumn,
     IdentifierColumn,
     NumericColumn,
     Rule,
@@ -42,7 +43,7 @@ class TableEncoder:
             if isinstance(column, UndiscoveredColumn):
                 raise SpecsError(f"Column {column.name!r}: its list of cells is not discovered yet.")
         self.schema = schema
-        self.header = tuple(header)
+        self.header = tuple(filter(schema.is_written, header))
         self.spans = lay_out_spans(schema)
         if not self.spans:
             raise SpecsError("The specs leave no column to train on.")
@@ -60,10 +61,15 @@ class TableEncoder:
         self._identifiers = {
             column.name: FreshIdentifiers(column) for column in schema.columns if isinstance(column, IdentifierColumn)
         }
-        # In which column of the arrays a column's codes and numbers lie, if it has them.
-        self._code_of = {span.column: span.source for span in self.spans if span.head != "linear"}
-        self._number_of = {span.column: span.source for span in self.spans if span.head == "linear"}
-        self._codes, self._numbers = len(self._code_of), len(self._number_of)
+        self._fixed = {column.name: FixedCell(column) for column in schema.columns if isinstance(column, FixedColumn)}
+        # In which columns of the arrays a column's codes and numbers lie, if it has them.
+        self._code_of, self._number_of, spans = {}, {}, iter(self.spans)
+        for column in schema.columns:
+            own = [next(spans) for _ in column.parts]
+            self._code_of[column.name] = _place([span.source for span in own if span.head != "linear"])
+            self._number_of[column.name] = _place([span.source for span in own if span.head == "linear"])
+        linear = sum(span.head == "linear" for span in self.spans)
+        self._codes, self._numbers = len(self.spans) - linear, linear
 
     def encode(self, frame: pl.DataFrame) -> EncodedTable:
         """Encodes a whole table.
@@ -95,14 +101,11 @@ class TableEncoder:
             # Column after column first: rows are written in blocks that stay in the processor's cache.
             code_columns = np.empty((self._codes, piece.records), np.int32)
             number_columns = np.empty((self._numbers, piece.records), np.float32)
-            for name, codec in self._trained.items():
-                part = codec.encode(frame.get_column(name), findings)
-                if name in self._code_of:
+            for name, part in self._judge(frame, findings):
+                if self._code_of[name] is not None:
                     code_columns[self._code_of[name]] = part.codes
-                if name in self._number_of:
+                if self._number_of[name] is not None:
                     number_columns[self._number_of[name]] = part.numbers
-            for rule in self._derived.values():
-                rule.check(frame, findings)
             kept[rows] = self._keep_rows(frame, findings)
             for block in cut(piece.records, size=_BLOCK):
                 codes[rows][block] = code_columns[:, block].T
@@ -131,6 +134,34 @@ class TableEncoder:
                 kept &= ~broken
         return kept
 
+    def find_misfits(self, pieces: Iterable[Piece]) -> Findings:
+        """Counts the rows that break a rule, by column and rule, and keeps nothing else of them.
+
+        Raises: whatever parsing raises.
+        """
+
+        def look(piece: Piece) -> Findings:
+            findings = Findings()
+            frame = piece.parse()
+            for _ in self._judge(frame, findings):
+                pass
+            self._keep_rows(frame, findings)
+            return findings
+
+        findings = Findings()
+        for found in map_in_order(look, pieces):
+            findings.merge(found)
+        return findings
+
+    def _judge(self, frame: pl.DataFrame, findings: Findings) -> Iterator[tuple[str, EncodedCells]]:
+        """Encodes the trained columns one after the other, and counts the rows that break a rule of any column."""
+        for name, codec in self._trained.items():
+            yield name, codec.encode(frame.get_column(name), findings)
+        for rule in self._derived.values():
+            rule.check(frame, findings)
+        for fixed in self._fixed.values():
+            fixed.check(frame, findings)
+
     def decode(
         self,
         encoded: EncodedTable,
@@ -149,6 +180,8 @@ class TableEncoder:
         cells = self.decode_columns(encoded, rng, names=self.schema.by_name, known=known)
         for name, identifiers in self._identifiers.items():
             cells[name] = identifiers.make(first_record=first_record, records=encoded.records)
+        for name, fixed in self._fixed.items():
+            cells[name] = fixed.make(records=encoded.records)
         return pl.DataFrame({name: cells[name] for name in self.header})
 
     def decode_columns(
@@ -173,10 +206,10 @@ class TableEncoder:
             if known is not None and name in known.columns:
                 cells[name] = known.get_column(name)
                 continue
-            code, number = self._code_of.get(name), self._number_of.get(name)
+            code, number = self._code_of[name], self._number_of[name]
             part = EncodedCells(
-                codes=None if code is None else encoded.codes[:, code],
-                numbers=None if number is None else encoded.numbers[:, number],
+                codes=None if code is None else encoded.codes[:, code].T,
+                numbers=None if number is None else encoded.numbers[:, number].T,
             )
             cells[name] = codec.decode(part, rng)
         for name, rule in self._derived.items():
@@ -235,14 +268,19 @@ class TableEncoder:
         """
         if tuple(frame.columns) != self.header:
             raise DpwganError("Internal error: the columns of the output are not those of the header.")
-        codecs: Mapping[str, Codec] = {**self._trained, **self._derived, **self._identifiers}
-        checked = {name: codecs[name].validate(frame) for name in self.schema.by_name}
+        codecs: Mapping[str, Codec] = {**self._trained, **self._derived, **self._identifiers, **self._fixed}
+        checked = {name: codecs[name].validate(frame) for name in self.schema.by_name if name in self.header}
         wrong = {(name, rule): rows for name, (rule, rows) in checked.items() if rows}
         for rule, broken in zip(self.rules.rules, self.rules.find_broken(self.rules.read(frame)), strict=True):
             if broken.any():
                 wrong["", rule.name] = int(np.count_nonzero(broken))
         if wrong:
             raise DpwganError(f"Internal error: the output does not fit the specs: {describe(wrong)}.")
+
+
+def _place(sources: list[int]) -> int | list[int] | None:
+    """One column of an array, several, or none."""
+    return sources if len(sources) > 1 else sources[0] if sources else None
 
 
 def _number(pieces: Iterable[Piece], *, records: int) -> Iterator[tuple[int, Piece]]:

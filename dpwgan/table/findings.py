@@ -1,7 +1,7 @@
 """What is wrong with a table: its header against the specs; its cells, counted by column and rule and never shown."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dpwgan.errors import DataError
@@ -61,32 +61,57 @@ def describe(rows: Mapping[tuple[str, str], int]) -> str:
 
 
 def check_header(header: Sequence[str], schema: Schema) -> None:
-    """Checks that the header names every column of the specs once and nothing else.
+    """Checks that the header names every column of the specs once and nothing else; what is left out may be missing.
+
+    Raises: DataError, naming the columns.
+    """
+    left_out = [column.name for column in schema.columns if not column.is_written]
+    found = compare_header(header, schema.by_name, may_lack=left_out)
+    faults = []
+    if found.repeated:
+        faults.append(f"the header repeats {_list_names(found.repeated)}")
+    if found.unknown:
+        faults.append(f"the specs do not have {_list_names(found.unknown)}")
+    elif found.untold:
+        faults.append(f"the specs do not have {found.untold} of the names in the first line")
+    if found.absent:
+        faults.append(f"the header does not have {_list_names(found.absent)}")
+    if faults:
+        raise DataError(f"The header and the specs differ: {'; '.join(faults)}.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeaderFaults:
+    """Where a header and the specs differ; `untold` counts names that the specs do not have and nobody may show."""
+
+    repeated: Sequence[str]
+    unknown: Sequence[str]
+    untold: int
+    absent: Sequence[str]
+
+
+def compare_header(header: Sequence[str], names: Collection[str], *, may_lack: Collection[str]) -> HeaderFaults:
+    """Compares a header with the names in the specs, of which it may lack some.
 
     Privacy: in a file without a header line the first record stands in its place. A name that is not in the specs is
       therefore told only where most of the header is.
-    Raises: DataError, naming the columns.
+    Raises: DataError if no name is in the specs.
     """
-    known = [name for name in header if name in schema.by_name]
+    known = [name for name in header if name in names]
     given = set(header)
-    absent = [column.name for column in schema.columns if column.name not in given]
+    absent = [name for name in names if name not in given and name not in may_lack]
     if not known:
         raise DataError(
             f"The first line names none of the columns in the specs ({_list_names(absent)}): is it a header?"
         )
-    faults = []
-    repeated = [name for name, times in Counter(known).items() if times > 1]
-    if repeated:
-        faults.append(f"the header repeats {_list_names(repeated)}")
-    unknown = [name for name in header if name not in schema.by_name]
-    if unknown and len(unknown) < len(known):
-        faults.append(f"the specs do not have {_list_names(unknown)}")
-    elif unknown:
-        faults.append(f"the specs do not have {len(unknown)} of the names in the first line")
-    if absent:
-        faults.append(f"the header does not have {_list_names(absent)}")
-    if faults:
-        raise DataError(f"The header and the specs differ: {'; '.join(faults)}.")
+    unknown = [name for name in header if name not in names]
+    may_be_told = len(unknown) < len(known)
+    return HeaderFaults(
+        repeated=[name for name, times in Counter(known).items() if times > 1],
+        unknown=unknown if may_be_told else (),
+        untold=0 if may_be_told else len(unknown),
+        absent=absent,
+    )
 
 
 def _list_names(names: Sequence[str]) -> str:

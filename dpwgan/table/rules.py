@@ -93,7 +93,7 @@ def get_value_type(name: str, schema: Schema) -> pl.DataType:
     if isinstance(column, DerivedColumn | ComputedColumn):
         rule = make_rule(column, schema)
         return rule.get_values(pl.DataFrame(schema=dict.fromkeys((name, *column.sources), pl.String()))).dtype
-    raise ConditionError(f"reads {name!r}, which is a row name and written anew")
+    raise ConditionError(f"reads {name!r}, which is a row name or of a type that is not trained")
 
 
 def make_rule(column: DerivedColumn | ComputedColumn, schema: Schema) -> DerivedRule | ComputedRule:

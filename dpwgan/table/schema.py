@@ -12,7 +12,7 @@ from dpwgan.table.numerals import BLANKS, read_number
 
 OutOfDomain = Literal["reject", "clamp", "missing"]
 DomainSource = Literal["specs", "codebook", "private", "waived"]
-Kind = Literal["whole", "real", "text"]
+Kind = Literal["whole", "real", "text", "truth", "date", "datetime", "time"]
 CellType = tuple[Kind, bool]
 """The type that holds every cell of a column outside of CSV, and whether an empty cell is one of them."""
 
@@ -29,9 +29,13 @@ _SURELY_64_BITS = 19
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """What methods see of a column: a number, or codes of so many categories. `dpwgan.table.encoded.Span` says more."""
+    """What methods see of a column: a number, or codes of so many categories. `dpwgan.table.encoded.Span` says more.
+
+    `name` tells the parts of a column apart of which methods see two things, as of two columns.
+    """
 
     role: Role
+    name: str = ""
     categories: int = 0
     levels: int = 0
     first_level: float = 0.0
@@ -46,8 +50,30 @@ class Column(ABC):
 
     name: str
 
+    kind: ClassVar[str | None] = None
+    """What a saved model calls this type of column."""
+
+    kinds: ClassVar[dict[str, type["Column"]]] = {}
+    """Every type of column by that name."""
+
     by_spelling: ClassVar[bool] = False
     """Whether two spellings of one number may be two cells, as in a list of them."""
+
+    def __init_subclass__(cls, kind: str | None = None) -> None:
+        """Registers a type of column under its name."""
+        cls.kind = kind
+        if kind is not None:
+            Column.kinds[kind] = cls
+
+    @property
+    def is_read(self) -> bool:
+        """Whether cells of the input are looked at."""
+        return True
+
+    @property
+    def is_written(self) -> bool:
+        """Whether the output has such a column; an input may then leave it out as well."""
+        return True
 
     @property
     def listed(self) -> tuple[str, ...]:
@@ -64,8 +90,19 @@ class Column(ABC):
         """Says which type holds every cell that the column may have."""
 
 
+class TrainedColumn(Column):
+    """A column that methods see, each of its cells by itself.
+
+    `missing` holds the cells that mean not available. With `integer` all others are whole numbers.
+    """
+
+    missing: tuple[str, ...]
+    out_of_domain: OutOfDomain
+    integer: bool
+
+
 @dataclass(frozen=True, kw_only=True)
-class CategoricalColumn(Column):
+class CategoricalColumn(TrainedColumn, kind="categorical"):
     """A column with a finite list of legal cells.
 
     `tokens` holds every legal cell, in the order of their codes: the values, then the codes that mean not
@@ -100,19 +137,37 @@ class CategoricalColumn(Column):
 
 
 @dataclass(frozen=True, kw_only=True)
-class NumericColumn(Column):
+class BooleanColumn(CategoricalColumn, kind="boolean"):
+    """Two legal cells, the first of `tokens` for true and the second for false, then those for not available.
+
+    `spellings` are more cells for true, and for false, which are read and never written; case is ignored in all of
+    these.
+    """
+
+    spellings: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+
+    def choose_type(self, schema: "Schema") -> CellType:
+        """Truth values where the two are written so, unless a code that means not available is none."""
+        truths = tuple(token.lower() for token in self.tokens[:2]) == ("true", "false")
+        return _hold_listed(self.tokens) if not truths or any(self.missing) else ("truth", bool(self.missing))
+
+
+@dataclass(frozen=True, kw_only=True)
+class NumericColumn(TrainedColumn, kind="numeric"):
     """A column of numbers in a public range, with codes that mean not available.
 
     `missing` holds the cells that mean not available ("" where an empty cell is allowed). `decimals` is how many
-    digits are written behind the point. `edges`, if given, are the public borders of bins (first = minimum,
-    last = maximum): the column is then trained as one category a bin. `cuts` are public numbers at which an interval
-    must begin, because a rule between columns tells those below from those above.
+    digits are written behind the point; whole numbers are written with leading zeros up to `width` digits. `edges`,
+    if given, are the public borders of bins (first = minimum, last = maximum): the column is then trained as one
+    category a bin. `cuts` are public numbers at which an interval must begin, because a rule between columns tells
+    those below from those above.
     """
 
     minimum: float
     maximum: float
     integer: bool
     decimals: int = 0
+    width: int = 0
     missing: tuple[str, ...] = ()
     edges: tuple[float, ...] | None = None
     out_of_domain: OutOfDomain = "reject"
@@ -157,12 +212,14 @@ class NumericColumn(Column):
         return min(high - low + 1, MOST_LEVELS), first, last
 
     def choose_type(self, schema: "Schema") -> CellType:
-        """Numbers, unless a code that means not available is no such number."""
+        """Numbers, unless they have leading zeros or a code that means not available is no such number."""
+        if self.width > 1:
+            return "text", "" in self.missing
         return _hold_numbers(whole=self.integer and not self.decimals, missing=self.missing)
 
 
 @dataclass(frozen=True, kw_only=True)
-class DerivedColumn(Column):
+class DerivedColumn(Column, kind="derived"):
     """A column that is a function of another one: not trained, checked at encode, recomputed at decode.
 
     Exactly one of `multiply` (number times k), `floordiv` (number divided by k, rounded down) and `mapping`
@@ -215,29 +272,29 @@ class DerivedColumn(Column):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ComputedColumn(Column):
+class ComputedColumn(Column, kind="computed"):
     """A column that an SQL expression gives from others of its row: not trained, checked at encode, written at decode.
 
-    `sources` are the columns that it reads. Numbers of a `kind` that is not text are written with `decimals` digits
+    `sources` are the columns that it reads. If it `gives` numbers, these are written with `decimals` digits
     behind the point and leading zeros up to `width` digits before it. What is NULL is written as `missing`.
     """
 
     sql: str
     sources: tuple[str, ...]
-    kind: Kind
+    gives: Kind
     missing: str = ""
     decimals: int = 0
     width: int = 0
 
     def choose_type(self, schema: "Schema") -> CellType:
         """Numbers if the expression gives them, unless they are written otherwise; NULL may come up anywhere."""
-        if self.kind == "text" or self.width > 1:
+        if self.gives == "text" or self.width > 1:
             return "text", not self.missing
-        return _hold_numbers(whole=self.kind == "whole" and not self.decimals, missing=(self.missing,))
+        return _hold_numbers(whole=self.gives == "whole" and not self.decimals, missing=(self.missing,))
 
 
 @dataclass(frozen=True, kw_only=True)
-class IdentifierColumn(Column):
+class IdentifierColumn(Column, kind="identifier"):
     """A column of row names: dropped before training and written anew, so that no name leaves the building.
 
     Whole numbers counted up from `start`; with `start` None, random UUIDs.
@@ -248,6 +305,36 @@ class IdentifierColumn(Column):
     def choose_type(self, schema: "Schema") -> CellType:
         """Whole numbers, or text for UUIDs."""
         return ("text" if self.start is None else "whole"), False
+
+
+@dataclass(frozen=True, kw_only=True)
+class FixedColumn(Column, kind="fixed"):
+    """A column that tells nothing of any row: all rows of the output hold `cell`, or have no such column where None.
+
+    With `checked` the table must hold that cell too; without, its cells are never looked at.
+    """
+
+    cell: str | None
+    checked: bool = False
+
+    @property
+    def is_read(self) -> bool:
+        """Only where it is to be checked."""
+        return self.checked
+
+    @property
+    def is_written(self) -> bool:
+        """Unless it is left out."""
+        return self.cell is not None
+
+    @property
+    def listed(self) -> tuple[str, ...]:
+        """The one cell."""
+        return () if self.cell is None else (self.cell,)
+
+    def choose_type(self, schema: "Schema") -> CellType:
+        """What holds the one cell."""
+        return _hold_listed(self.listed)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -272,10 +359,6 @@ class UndiscoveredColumn(Column):
     def choose_type(self, schema: "Schema") -> CellType:
         """Text: nothing else is known of its cells."""
         return "text", True
-
-
-TrainedColumn = CategoricalColumn | NumericColumn
-"""A column that methods see, each of its cells by itself."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -317,16 +400,26 @@ class Schema:
     """The columns in the order of the specs file, and the SHA-256 of the bytes they were read from.
 
     `layout` says which columns make up an image; None for a table that is no table of images. `rules` hold in each row.
+    `waived` are the columns whose range was read from rows and not paid for, as the specs say themselves.
     """
 
     columns: tuple[Column, ...]
     sha256: str
     layout: ImageLayout | None = None
     rules: tuple[Rule, ...] = ()
+    waived: tuple[str, ...] = ()
     by_name: Mapping[str, Column] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "by_name", {column.name: column for column in self.columns})
+
+    def is_written(self, name: str) -> bool:
+        """Whether the output has a column of this name."""
+        return self.by_name[name].is_written
+
+    def is_read(self, name: str) -> bool:
+        """Whether cells of the input's column of this name are looked at."""
+        return self.by_name[name].is_read
 
 
 def write_whole(number: int, *, width: int = 0, decimals: int = 0) -> str:

@@ -15,7 +15,7 @@ import stat
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -50,14 +50,16 @@ def write_table(
     header: Sequence[str],
     line_ending: str = "\n",
     schema: Schema | None = None,
+    types: Mapping[str, pl.DataType] | None = None,
     threads: int | None = None,
     claim_path: str | Path | None = None,
     make_claim: Callable[[WrittenTable], bytes] = lambda written: b"",
 ) -> WrittenTable:
     """Writes a table that comes in chunks: CSV, gzipped if the path ends in .gz, or what .npz or .parquet asks for.
 
-    In CSV cells are quoted only where they have to be. The other forms need `schema`, which says what types they have;
-    .npz is held in memory until it is whole. `threads` put chunks into bytes side by side, by default all cores.
+    In CSV cells are quoted only where they have to be. The other forms need `schema`, which says what types they have,
+    unless the `types` of the table that was read hold all legal cells; .npz is held in memory until it is whole.
+    `threads` put chunks into bytes side by side, by default all cores.
     With a `claim_path` the table appears last, when all of its claim is in place: `make_claim` is called when the table
     is complete on disk but does not show yet, and if it raises, nothing appears.
     Raises: OutputError if the file cannot be created; TransferError if writing breaks off; whatever `frames` and
@@ -65,7 +67,7 @@ def write_table(
     """
     with _stage(path) as table, contextlib.nullcontext() if claim_path is None else _stage(claim_path) as claim:
         with _HashedStream(table) as stream:
-            records = _write_rows(stream, path, frames, header, line_ending, schema, threads)
+            records = _write_rows(stream, path, frames, header, line_ending, schema, types or {}, threads)
         written = WrittenTable(records=records, sha256=stream.digest.hexdigest())
         table.finish()
         if claim is not None:
@@ -274,6 +276,7 @@ def _write_rows(
     header: Sequence[str],
     line_ending: str,
     schema: Schema | None,
+    types: Mapping[str, pl.DataType],
     threads: int | None,
 ) -> int:
     """The number of rows."""
@@ -300,7 +303,7 @@ def _write_rows(
         records, data = pack_table(frames, schema)
         stream.write(data)
     else:
-        with ParquetWriter(stream, header, schema) as packer:  # type: ignore[arg-type]
+        with ParquetWriter(stream, header, schema, types) as packer:  # type: ignore[arg-type]
             for frame in frames:
                 packer.write(frame)
                 records += frame.height

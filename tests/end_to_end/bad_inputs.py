@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dpwgan.__main__ import main as every_command
+
 SECRET = "Zq7secret"
 FAST = (
     *("--anchor", "none", "--steps", "3", "--batch-size", "8"),
@@ -297,6 +299,14 @@ CASES: tuple[Case, ...] = (
             data("\n".join((HEADER + ",decade", *(f"{row},7" for row in ROWS)))),
         ),
     ),
+    *(
+        refuse(kind, 65, prepare=both(specs(age=keys), with_row(f"red,{cell},4.0,1")))
+        for kind, keys, cell in (
+            ("a date in another format", {"type": "date", "min": "2020-01-01", "max": "2021-01-01"}, "1.2.2020"),
+            ("a cell that is neither true nor false", {"type": "boolean", "true": "Y", "false": "N"}, SECRET),
+            ("a cell that is not the constant one", {"type": "constant", "value": 3}, "4"),
+        )
+    ),
     refuse("a gzip archive cut short", 74, prepare=damaged_gzip),
     # the specs
     refuse("an .npz table whose specs have no layout", 65, prepare=file("data.npz", b"PK"), arguments=args("data.npz")),
@@ -310,7 +320,20 @@ CASES: tuple[Case, ...] = (
     refuse("specs that are a list", 78, prepare=specs_text("[]")),
     refuse("specs without a column", 78, prepare=specs_text("{}")),
     refuse("a column's specs are a text", 78, prepare=specs(age="integer")),
-    refuse("an unknown type", 78, prepare=specs(age={"type": "date"})),
+    refuse("an unknown type", 78, prepare=specs(age={"type": "number"})),
+    refuse("a date without a range", 78, prepare=specs(age={"type": "date"})),
+    *(
+        refuse(kind, 78, prepare=specs(age={"type": "date", "min": "2020-01-01", "max": "2021-01-01", **keys}))
+        for kind, keys in (
+            ("a date's format that tells no year", {"format": "%d.%m."}),
+            ("a date's `min` above its `max`", {"min": "2022-01-01"}),
+            ("a date's `max` that is no date", {"max": "2021-02-29"}),
+            ("a step that does not divide a date's range", {"step": "7 days"}),
+        )
+    ),
+    refuse(
+        "a boolean with one spelling for both", 78, prepare=specs(age={"type": "boolean", "true": 1, "false": [0, 1]})
+    ),
     refuse("a misspelt key", 78, prepare=specs(age={"type": "integer", "min": 0, "maxx": 9})),
     refuse("min above max", 78, prepare=specs(age={"type": "integer", "min": 9, "max": 0})),
     refuse("an enum without a list of cells", 78, prepare=specs(member={"type": "enum"})),
@@ -329,6 +352,38 @@ CASES: tuple[Case, ...] = (
         "a list from a codebook that is not given",
         78,
         prepare=specs(member={"type": "enum", "domain_from": "codebook"}),
+    ),
+    refuse("a key that a draft left open", 78, prepare=specs(age={"type": "integer", "min": 0, "max": None})),
+    refuse(
+        "several problems at once",
+        78,
+        prepare=specs(age={"type": "integer", "min": 9, "max": 0}, member={"type": "enum", "cuont": 2}),
+    ),
+    refuse(
+        "a range that is to be found privately",
+        78,
+        prepare=specs(age={**SPECS["age"], "domain_privacy": "private"}),
+    ),
+    # the commands for specs
+    refuse("`specs draft` of a form that is not known", 78, arguments=("specs", "draft", "--from", "data.csv")),
+    refuse(
+        "`specs draft` of XML with a document type",
+        78,
+        prepare=file("c.xml", b'<!DOCTYPE codeBook [<!ENTITY a "a">]><codeBook>&a;</codeBook>'),
+        arguments=("specs", "draft", "--from", "c.xml"),
+    ),
+    refuse("`specs draft` without a dictionary", 2, arguments=("specs", "draft")),
+    refuse(
+        "`specs check` of a table with two problems",
+        65,
+        prepare=both(with_row("red,7577,4.0,1"), specs(town={"type": "enum", "count": 3})),
+        arguments=("specs", "check", "specs.json", "data.csv"),
+    ),
+    refuse(
+        "`specs check` of specs with a problem",
+        78,
+        prepare=specs(member={"type": "enum"}),
+        arguments=("specs", "check", "specs.json", "data.csv"),
     ),
     # the budget
     refuse("epsilon 1e-9 at delta 1e-15", 69, arguments=budget("1e-9", "1e-15")),
@@ -392,6 +447,10 @@ CASES: tuple[Case, ...] = (
     ),
     accept("columns in another order than in the specs", prepare=specs_text(json.dumps(dict(reversed(SPECS.items()))))),
     accept(
+        "columns of text, of which one is to be left out",
+        prepare=specs(colour={"type": "text"}, member={"type": "drop"}),
+    ),
+    accept(
         "a number outside its range, to be clamped",
         prepare=both(specs(age={**SPECS["age"], "out_of_domain": "clamp"}), with_row("red,7577,4.0,1")),
     ),
@@ -425,7 +484,10 @@ def answer(case: Case, folder: Path, *, main: Callable[..., int], read_stderr: C
     case.prepare(folder)
     before = {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     with inside(folder):
-        exit_code = main([*case.arguments], environment=dict(case.environment))
+        if case.arguments[:1] == ("specs",):
+            exit_code = every_command([*case.arguments])
+        else:
+            exit_code = main([*case.arguments], environment=dict(case.environment))
     stderr = read_stderr()
     errors = [line for line in stderr.splitlines() if line.startswith("dpwgan: error: ")]
     after = {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
@@ -442,7 +504,7 @@ def steady(sentence: str) -> str:
 def main() -> None:
     """Prints docs/errors.md: runs every case and writes down its answer."""
     import io
-    from contextlib import redirect_stderr
+    from contextlib import redirect_stderr, redirect_stdout
 
     from dpwgan.app import cli
 
@@ -450,7 +512,7 @@ def main() -> None:
     for case in CASES:
         with tempfile.TemporaryDirectory() as name:
             stderr = io.StringIO()
-            with redirect_stderr(stderr):
+            with redirect_stderr(stderr), redirect_stdout(io.StringIO()):
                 given = answer(case, Path(name), main=cli.main, read_stderr=stderr.getvalue)
         lines.append(line_of(case, given.exit_code, given.sentence))
     sys.stdout.write("\n".join([*lines, *TAIL]) + "\n")

@@ -82,7 +82,7 @@ class Game(TableSet):
 
     def points(self, table: ComparedTable) -> Points:
         """The rows of one of the tables as points."""
-        return lay_out_points(table, self.schema)
+        return lay_out_points(table)
 
     def draw(self, table: ComparedTable, rng: np.random.Generator, *, rows: int | None = None) -> ComparedTable:
         """Draws rows to attack, without replacement: all of them if there are no more than asked for."""

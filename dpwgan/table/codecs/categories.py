@@ -10,8 +10,8 @@ import polars as pl
 
 from dpwgan.errors import SpecsError
 from dpwgan.table.codecs.codec import EncodedCells, Flags, TrainedCodec, check_codes
-from dpwgan.table.numerals import read_number
-from dpwgan.table.schema import CategoricalColumn
+from dpwgan.table.numerals import BLANKS, read_number
+from dpwgan.table.schema import BooleanColumn, CategoricalColumn
 
 NOT_LISTED = "is not one of its legal cells"
 
@@ -104,3 +104,24 @@ class CategoricalCodec(TrainedCodec):
         above = bisect.bisect_left(self._clampable, (number, -1))
         around = self._clampable[max(above - 1, 0) : above + 1]
         return min(around, key=lambda listed: (abs(listed[0] - number), listed[0]))[1]
+
+
+class BooleanCodec(CategoricalCodec):
+    """Two cells, for true and for false, each in any of its spellings and in any case, and missing codes."""
+
+    def __init__(self, column: BooleanColumn) -> None:
+        super().__init__(column)
+        self._codes = {
+            spelling.lower(): code
+            for code, (token, more) in enumerate(zip(column.tokens, column.spellings, strict=False))
+            for spelling in (token, *more)
+        }
+
+    @functools.cached_property
+    def _values(self) -> pl.Series:
+        """What rules see of each listed cell: truth values."""
+        return pl.Series([True, False, *(None for _ in self.missing)], dtype=pl.Boolean)
+
+    def _look_up(self, cell: str) -> int | None:
+        code = super()._look_up(cell)
+        return self._codes.get(cell.strip(BLANKS).lower()) if code is None else code

@@ -20,13 +20,17 @@ from dpwgan.table.schema import TrainedColumn
 
 Codes = npt.NDArray[np.int32]
 Flags = npt.NDArray[np.bool_]
+Missing = npt.NDArray[np.int32]
 Numbers = npt.NDArray[np.float32]
 Array = TypeVar("Array", bound=npt.NDArray[Any])
 
 
 @dataclass(frozen=True, kw_only=True)
 class EncodedCells:
-    """A column after encoding, or a method's output for it: (n,) codes, (n,) numbers, or both."""
+    """A column after encoding, or a method's output for it: (n,) codes, (n,) numbers, or both.
+
+    Of a column of which methods see several parts they are (parts, n).
+    """
 
     codes: Codes | None = None
     numbers: Numbers | None = None
@@ -82,8 +86,8 @@ class TrainedCodec(Codec):
             if broken.any():
                 findings.add(self.name, rule, int(np.count_nonzero(broken.take(places))))
         return EncodedCells(
-            codes=None if encoded.codes is None else encoded.codes.take(places),
-            numbers=None if encoded.numbers is None else encoded.numbers.take(places),
+            codes=None if encoded.codes is None else encoded.codes.take(places, axis=-1),
+            numbers=None if encoded.numbers is None else encoded.numbers.take(places, axis=-1),
         )
 
     @abstractmethod
@@ -102,6 +106,14 @@ class TrainedCodec(Codec):
     @abstractmethod
     def read_values(self, cells: list[str]) -> pl.Series:
         """What rules between columns see of (k,) different cells."""
+
+    def put_missing(self, cells: pl.Series, missing: Missing | None) -> pl.Series:
+        """Puts missing codes into (n,) cells: of each row the index of its code, below 0 where it has none."""
+        if missing is None:
+            return cells
+        tokens = pl.Series(self.missing, dtype=pl.String).gather(np.maximum(missing, 0))
+        written: pl.Series = tokens.zip_with(pl.Series(missing >= 0), cells)
+        return written
 
     @abstractmethod
     def get_canonical(self, cell: str) -> str | None:

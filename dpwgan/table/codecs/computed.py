@@ -40,13 +40,13 @@ class ComputedRule(Codec):
         """Numbers, or text; computed, whatever the column's own cells are."""
         sources = pl.DataFrame({codec.name: codec.get_values(frame) for codec in self._codecs})
         found = self._expression.evaluate(sources)
-        if self._column.kind == "text":
+        if self._column.gives == "text":
             return found
         # Through its text a decimal is the double of its digits.
         values = found.cast(pl.Float64)
         values = values.set(~values.is_finite().fill_null(True), None)
         steps = (values * self._steps).round(mode="half_to_even")
-        return steps.cast(pl.Int64, strict=False) if self._column.kind == "whole" else steps / self._steps
+        return steps.cast(pl.Int64, strict=False) if self._column.gives == "whole" else steps / self._steps
 
     def check(self, frame: pl.DataFrame, findings: Findings) -> None:
         """Counts the rows of the input whose cell is not what the expression gives."""
@@ -56,7 +56,7 @@ class ComputedRule(Codec):
     def apply(self, frame: pl.DataFrame) -> pl.Series:
         """Writes (n,) cells, from legal cells of the sources."""
         column = self._column
-        write = _WRITERS[column.kind]
+        write = _WRITERS[column.gives]
         written = [None if value is None else write(value, column) for value in self.get_values(frame)]
         return pl.Series(written, dtype=pl.String).fill_null(column.missing)
 
@@ -66,11 +66,11 @@ class ComputedRule(Codec):
 
     @property
     def _steps(self) -> int:
-        return 1 if self._column.kind == "whole" else int(10**self._column.decimals)
+        return 1 if self._column.gives == "whole" else int(10**self._column.decimals)
 
     def _count_wrong(self, frame: pl.DataFrame, cells: pl.Series) -> int:
         values, missing = self.get_values(frame), self._column.missing
-        if self._column.kind == "text":
+        if self._column.gives == "text":
             return int((cells != values.fill_null(missing)).sum())
         is_number, numbers = read_numbers(cells)
         off = np.abs(numbers - values.cast(pl.Float64).fill_null(0.0).to_numpy()) * self._steps

@@ -9,11 +9,10 @@ import numpy.typing as npt
 import polars as pl
 
 from dpwgan.errors import SpecsError
-from dpwgan.table.codecs.codec import Codes, EncodedCells, Flags, TrainedCodec, check_codes, require
+from dpwgan.table.codecs.codec import Codes, EncodedCells, Flags, Missing, TrainedCodec, check_codes, require
 from dpwgan.table.numerals import BLANKS, NUMERAL, are_same_cell, read_number
-from dpwgan.table.schema import NumericColumn
+from dpwgan.table.schema import NumericColumn, write_whole
 
-Missing = npt.NDArray[np.int32]
 Values = npt.NDArray[np.float64]
 Steps = npt.NDArray[np.int64]
 
@@ -82,7 +81,10 @@ class WrittenNumbers:
         """Writes numbers, given in steps, with exactly `decimals` digits behind the point."""
         decimals = self.column.decimals
         cells: pl.Series = pl.Series(steps).cast(pl.String)
-        if decimals and self.column.integer:
+        if self.column.width > 1:
+            digits = pl.Series(np.abs(steps)).cast(pl.String).str.zfill(self.column.width)
+            cells = pl.Series(np.where(steps < 0, "-", ""), dtype=pl.String) + digits
+        elif decimals and self.column.integer:
             cells = cells + ("." + "0" * decimals)
         elif decimals:
             digits = pl.Series(np.abs(steps)).cast(pl.String).str.zfill(decimals + 1)
@@ -106,28 +108,23 @@ class NumericCodec(TrainedCodec):
 
     def encode_distinct(self, cells: list[str]) -> tuple[EncodedCells, Mapping[str, Flags]]:
         """Reads (k,) numbers and missing codes."""
-        missing, values, illegal = self._read(pl.Series(cells, dtype=pl.String))
-        return self._encode(missing, values), illegal
+        missing, values, illegal = self.read(pl.Series(cells, dtype=pl.String))
+        return self.encode_values(missing, values), illegal
 
     def decode(self, encoded: EncodedCells, rng: np.random.Generator) -> pl.Series:
         """Writes (n,) numbers, or the missing codes where the codes say so."""
-        missing, steps = self._decode(encoded, rng)
-        cells = self._written.write(steps)
-        if missing is None:
-            return cells
-        tokens = pl.Series(self.missing, dtype=pl.String).gather(np.maximum(missing, 0))
-        written: pl.Series = tokens.zip_with(pl.Series(missing >= 0), cells)
-        return written
+        missing, steps = self.decode_steps(encoded, rng)
+        return self.put_missing(self._written.write(steps), missing)
 
     @abstractmethod
-    def _encode(self, missing: Missing, values: Values) -> EncodedCells:
+    def encode_values(self, missing: Missing, values: Values) -> EncodedCells:
         """Encodes (n,) cells, each of which is a missing code, by its index, or with -1 a number."""
 
     @abstractmethod
-    def _decode(self, encoded: EncodedCells, rng: np.random.Generator) -> tuple[Missing | None, Steps]:
+    def decode_steps(self, encoded: EncodedCells, rng: np.random.Generator) -> tuple[Missing | None, Steps]:
         """(n,) indices into the missing codes, below 0 where there is a number, if any; and (n,) steps."""
 
-    def _read(self, cells: pl.Series) -> tuple[Missing, Values, Mapping[str, Flags]]:
+    def read(self, cells: pl.Series) -> tuple[Missing, Values, Mapping[str, Flags]]:
         """(n,) indices into the missing codes, -1 where available; (n,) numbers, the minimum elsewhere; and by
         each rule that is told which cells break it.
         """
@@ -162,7 +159,7 @@ class NumericCodec(TrainedCodec):
 
     def read_values(self, cells: list[str]) -> pl.Series:
         """Numbers."""
-        missing, numbers, _ = self._read(pl.Series(cells, dtype=pl.String))
+        missing, numbers, _ = self.read(pl.Series(cells, dtype=pl.String))
         values = pl.Series(numbers).set(pl.Series(missing >= 0), None)
         return values.cast(pl.Int64) if self._column.integer else values
 
@@ -177,14 +174,16 @@ class NumericCodec(TrainedCodec):
         if number is None or not column.minimum <= float(number) <= column.maximum:
             return None
         if column.integer:
-            point = "." + "0" * column.decimals if column.decimals else ""
-            return None if number != number.to_integral_value() else f"{int(number)}{point}"
+            whole = number == number.to_integral_value()
+            return write_whole(int(number), width=column.width, decimals=column.decimals) if whole else None
         return text
 
     def are_legal(self, cells: pl.Series) -> pl.Series:
         """Looks for numbers written plainly, with the column's digits and in its range, and for missing codes."""
         column = self._column
-        form = r"^-?(0|[1-9][0-9]*)$"
+        form = (
+            rf"^-?([0-9]{{{column.width}}}|[1-9][0-9]{{{column.width},}})$" if column.width else r"^-?(0|[1-9][0-9]*)$"
+        )
         if column.decimals:
             behind_point = f"0{{{column.decimals}}}" if column.integer else f"[0-9]{{{column.decimals}}}"
             form = rf"^-?(0|[1-9][0-9]*)\.{behind_point}$"
@@ -208,7 +207,8 @@ class NumberCodec(NumericCodec):
         if not np.isfinite(self._range):
             raise SpecsError(f"Column {column.name!r}: its range is wider than a double can hold.")
 
-    def _encode(self, missing: Missing, values: Values) -> EncodedCells:
+    def encode_values(self, missing: Missing, values: Values) -> EncodedCells:
+        """Scales them."""
         scaled = (values - self._column.minimum) / self._range if self._range else np.zeros(len(values))
         numbers = scaled.astype(np.float32)
         if not self.missing:
@@ -216,7 +216,8 @@ class NumberCodec(NumericCodec):
         codes = np.where(missing < 0, len(self.missing), missing).astype(np.int32)
         return EncodedCells(codes=codes, numbers=numbers)
 
-    def _decode(self, encoded: EncodedCells, rng: np.random.Generator) -> tuple[Missing | None, Steps]:
+    def decode_steps(self, encoded: EncodedCells, rng: np.random.Generator) -> tuple[Missing | None, Steps]:
+        """The numbers nearest to the scaled ones."""
         # Of these two, unlike of clipping, what is no number comes out as 0.
         scaled = np.fmin(np.fmax(require(encoded.numbers, self.name).astype(np.float64), 0.0), 1.0)
         steps = self._written.find_nearest(self._column.minimum + scaled * self._range)
@@ -247,11 +248,13 @@ class BinCodec(NumericCodec):
         ]
         self._first, self._last = np.array(ends, dtype=np.int64).T
 
-    def _encode(self, missing: Missing, values: Values) -> EncodedCells:
+    def encode_values(self, missing: Missing, values: Values) -> EncodedCells:
+        """Finds their bins."""
         bins: Codes = np.searchsorted(self._inner, values, side="right").astype(np.int32)
         return EncodedCells(codes=np.where(missing < 0, bins, self._bins + missing).astype(np.int32))
 
-    def _decode(self, encoded: EncodedCells, rng: np.random.Generator) -> tuple[Missing | None, Steps]:
+    def decode_steps(self, encoded: EncodedCells, rng: np.random.Generator) -> tuple[Missing | None, Steps]:
+        """Draws numbers from bins."""
         codes = check_codes(encoded.codes, self.name, self._bins + len(self.missing))
         bins = np.minimum(codes, self._bins - 1)
         steps = rng.integers(self._first[bins], self._last[bins], endpoint=True)

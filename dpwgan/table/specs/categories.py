@@ -1,9 +1,5 @@
 """Enums: lists of cells that are written out, counted, taken from a codebook or left to the data."""
 
-from collections.abc import Mapping
-from typing import Any
-
-from dpwgan.errors import SpecsError
 from dpwgan.table.schema import CategoricalColumn, DomainSource, TrainedColumn, UndiscoveredColumn, write_whole
 from dpwgan.table.specs.keys import (
     MAX_CATEGORIES,
@@ -11,13 +7,11 @@ from dpwgan.table.specs.keys import (
     WHOLE_NUMBER,
     Keys,
     count_codes,
-    quote,
     read_item,
     write_item,
 )
 from dpwgan.table.specs.numbers import parse_number
 
-_MAX_NAMED = 5
 LIST_KEYS = {"count", "maxval", "values", "domain_from", "values_from", "domain_privacy", "treat_as"}
 ENUM_KEYS = LIST_KEYS | MISSING_KEYS | {"width", "bins"}
 
@@ -38,6 +32,12 @@ def parse_enum(keys: Keys) -> TrainedColumn | UndiscoveredColumn:
         raise keys.refuse("an enum needs one of 'count', 'maxval', 'values', 'domain_from' and 'values_from'")
     if len(lists) > 1:
         raise keys.refuse(f"{lists[0]!r} and {lists[1]!r} are both given; keep one")
+    codes = 0 if keys.any_of("values", "domain_from") else count_codes(keys)
+    if codes > MAX_CATEGORIES:
+        raise keys.refuse(
+            f"its {codes} codes are more than {MAX_CATEGORIES}, which need a list ('values' or 'domain_from') or"
+            ' "treat_as": "number-or-missing"'
+        )
     width = int(keys.get("width", 0))
     missing = keys.read_missing(width=width)
     missing_numbers = {read_item(code) for code in missing}
@@ -53,7 +53,7 @@ def parse_enum(keys: Keys) -> TrainedColumn | UndiscoveredColumn:
         if "domain_from" in keys:
             domain, values = "codebook", _list_codes(keys, width=width)
         else:
-            values = [write_whole(code, width=width) for code in range(count_codes(keys))]
+            values = [write_whole(code, width=width) for code in range(codes)]
         values = [value for value in values if read_item(value) not in missing_numbers]
     if not values:
         raise keys.refuse("every one of its codes is in 'missing'")
@@ -102,22 +102,3 @@ def _list_codes(keys: Keys, *, width: int) -> list[str]:
         largest = count_codes(keys) - 1
         numbers = [number for number in numbers if number < largest] + [largest]
     return [write_whole(number, width=width) for number in numbers]
-
-
-def check_widths(columns: Mapping[str, Mapping[str, Any]]) -> None:
-    """Refuses enums too wide to be lists, all of them in one sentence, so that they can be mended in one go."""
-    wide = {
-        name: count_codes(keys)
-        for name, keys in columns.items()
-        if not (keys.keys() & {"values", "domain_from", "values_from", "treat_as"} or keys.get("uuid"))
-        and count_codes(keys) > MAX_CATEGORIES
-    }
-    if not wide:
-        return
-    widest = sorted(wide, key=lambda name: (-wide[name], name))
-    named = ", ".join(f"{quote(name)} ({wide[name]})" for name in widest[:_MAX_NAMED])
-    more = f" and {len(widest) - _MAX_NAMED} more" if len(widest) > _MAX_NAMED else ""
-    raise SpecsError(
-        f"Enums of more than {MAX_CATEGORIES} codes need a list ('values' or 'domain_from') or"
-        f' "treat_as": "number-or-missing"; the widest are {named}{more}.'
-    )

@@ -11,6 +11,7 @@ from dpwgan.table.schema import (
     Column,
     ComputedColumn,
     DerivedColumn,
+    IdentifierColumn,
     NumericColumn,
     Schema,
     TrainedColumn,
@@ -54,7 +55,8 @@ def parse_derived(
         raise keys.refuse(f"it is derived from {which}")
     source = sources[source_name]
     if not isinstance(source, SourceColumn):
-        raise keys.refuse(f"it is derived from {quote(source_name)}, which is a row name and written anew")
+        kind = "is a row name and written anew" if isinstance(source, IdentifierColumn) else "is not trained"
+        raise keys.refuse(f"it is derived from {quote(source_name)}, which {kind}")
     width, decimals = int(keys.get("width", 0)), int(keys.get("decimals", 0))
     mapping = None
     if "map" in derived:
@@ -96,7 +98,7 @@ def _parse_computed(keys: Keys, *, sources: Mapping[str, Column]) -> ComputedCol
         name=keys.name,
         sql=derived["sql"],
         sources=read,
-        kind=kind,
+        gives=kind,
         missing=write_item(derived.get("missing", ""), width=width, decimals=decimals),
         decimals=decimals,
         width=width,
@@ -160,6 +162,8 @@ def _list_tokens(source: SourceColumn) -> tuple[str, ...] | None:
     if isinstance(source, NumericColumn) and source.integer:
         low, high = int(source.minimum), int(source.maximum)
         if high - low < MAX_CATEGORIES:
-            numbers = (write_whole(number, decimals=source.decimals) for number in range(low, high + 1))
+            numbers = (
+                write_whole(number, width=source.width, decimals=source.decimals) for number in range(low, high + 1)
+            )
             return tuple(dict.fromkeys((*numbers, *source.missing)))
     return None

@@ -10,6 +10,7 @@ from typing import Any
 from dpwgan.errors import InputError, SpecsError
 from dpwgan.table.specs.keys import is_finite, quote, refuse_column, refuse_rule, write_item
 from dpwgan.table.specs.layout import LAYOUT, has_layout, refuse_layout
+from dpwgan.table.specs.problems import Problems
 
 RULES = "rules"
 """The key of the rules between columns, where it holds a list; a column always is an object."""
@@ -28,37 +29,43 @@ def _get_validator() -> Any:
     return jsonschema.Draft202012Validator(form)
 
 
-def check_form(document: object) -> tuple[dict[str, dict[str, Any]], list[Any]]:
-    """Checks the whole document and gives the keys of each column, and the rules between columns.
+def check_form(document: object, problems: Problems) -> tuple[dict[str, dict[str, Any]], list[Any]]:
+    """Checks the whole document and gives the keys of each column whose form is right, and rules between columns.
 
-    Raises: SpecsError in one sentence.
+    Raises: SpecsError if it has no columns at all; the others are gathered.
     """
     if not isinstance(document, Mapping):
         raise SpecsError("The specs must be one JSON object with a key for each column.")
     if not document:
         raise SpecsError("The specs name no column.")
     columns: dict[str, dict[str, Any]] = {}
-    # A column is an object: one of that name cannot be taken for a list.
-    rules = list(document[RULES]) if isinstance(document.get(RULES), list | tuple) else []
     for name, keys in document.items():
         if not isinstance(name, str):
             raise SpecsError("The specs must name every column by a string.")
         if name == RULES and isinstance(keys, list | tuple):
             continue
-        if not isinstance(keys, Mapping):
-            raise refuse_column(name, 'its specs must be an object such as {"type": "enum", "count": 3}')
-        columns[name] = dict(keys)
-    if not columns:
+        with problems.gathered():
+            if not isinstance(keys, Mapping):
+                raise refuse_column(name, 'its specs must be an object such as {"type": "enum", "count": 3}')
+            columns[name] = dict(keys)
+    # A column is an object: one of that name cannot be taken for a list.
+    rules = list(document[RULES]) if isinstance(document.get(RULES), list | tuple) else []
+    if rules and len(document) == 1:
         raise SpecsError("The specs name no column.")
     short: dict[str, Any] = {name: _shorten(keys) for name, keys in columns.items()}
     if rules:
         short[RULES] = [_shorten_rule(rule) for rule in rules]
-    for error in _get_validator().iter_errors(short):
-        raise _explain(error, layout=has_layout(columns))
+    errors = list(_get_validator().iter_errors(short)) if short else []
+    explained = (_explain(error, layout=has_layout(columns)) for error in errors)
+    problems.found += {str(error): error for error in explained}.values()  # two rules may say the same of a key
     for name, keys in columns.items():
         for key in ("values", "missing"):
-            _check_list(name, key, keys.get(key, ()))
-    return columns, rules
+            if name not in problems.columns:
+                with problems.gathered():
+                    _check_list(name, key, keys.get(key, ()))
+    wrong = {tuple(error.absolute_path)[1] for error in errors if len(error.absolute_path) > 1 and RULES in short}
+    rules = [None if place in wrong else rule for place, rule in enumerate(rules)]
+    return {name: keys for name, keys in columns.items() if name not in problems.columns}, rules
 
 
 def _shorten_rule(rule: Any) -> Any:
@@ -112,18 +119,18 @@ def _explain(error: Any, *, layout: bool) -> SpecsError:
     refuse = refuse_layout if layout and name == LAYOUT else functools.partial(refuse_column, name)
     where = ".".join(part for part in path if not part.isdigit())
     rule, wanted, found = error.validator, error.validator_value, error.instance
+    if found is None and len(path) == 1:
+        return refuse(f"{where!r} is null, as a draft leaves it: it is still to be filled in")
     if rule == "additionalProperties" and isinstance(found, Mapping):
         known = error.schema["properties"]
-        unknown = next(key for key in found if key not in known)
-        close = difflib.get_close_matches(str(unknown), known, n=1)
-        hint = f" (did you mean {close[0]!r}?)" if close else ""
-        return refuse(f"unknown key {quote(f'{where}.{unknown}' if where else str(unknown))}{hint}")
+        unknown = [_hint(str(key), known, where=where) for key in found if key not in known]
+        return refuse(f"unknown key{'s' if len(unknown) > 1 else ''} {', '.join(unknown)}")
     if rule == "anyOf":
         return refuse("the key 'type' is missing")
     if rule == "oneOf":
         return refuse("'derived' needs exactly one of 'multiply', 'floordiv', 'map' and 'sql'")
     if rule == "required":
-        missing = next(key for key in wanted if key not in found)
+        missing = next(key for key in wanted if error.message.startswith(repr(key)))
         return refuse(f"the key {(where + '.' if where else '') + missing!r} is missing")
     item = " (each item)" if path and (path[-1].isdigit() or len(path) > 2) else ""
     return refuse(f"{where!r}{item} {_say_rule(rule, wanted)}")
@@ -134,13 +141,18 @@ def _explain_rule(error: Any, number: int) -> SpecsError:
     if error.validator == "additionalProperties":
         known = error.schema["properties"]
         unknown = next(key for key in error.instance if key not in known)
-        return refuse_rule(number, f"unknown key {quote(str(unknown))}")
+        return refuse_rule(number, f"unknown key {_hint(str(unknown), known, where='')}")
     if error.validator == "oneOf":
         return refuse_rule(number, "it needs 'sql', or 'columns' with one of 'allowed', 'forbidden' and 'allowed_from'")
     where = [str(part) for part in list(error.absolute_path)[2:]]
     named = [part for part in where if not part.isdigit()]
     subject = f"{named[0]!r}{' (each item)' if named != where else ''} " if named else "it "
     return refuse_rule(number, subject + _say_rule(error.validator, error.validator_value))
+
+
+def _hint(key: str, known: Mapping[str, Any], *, where: str) -> str:
+    close = difflib.get_close_matches(key, known, n=1)
+    return quote(f"{where}.{key}" if where else key) + (f" (did you mean {close[0]!r}?)" if close else "")
 
 
 def _say_rule(rule: str, wanted: Any) -> str:

@@ -45,6 +45,11 @@ class Keys:
         """Says whether one of these keys is given."""
         return any(key in self.given for key in keys)
 
+    @property
+    def waives_range(self) -> bool:
+        """Says whether the range is one that was read from rows and not paid for."""
+        return "domain_privacy" in self and not self.any_of("values_from")
+
     def refuse(self, reason: str) -> SpecsError:
         """The sentence that refuses the column."""
         return refuse_column(self.name, reason)
@@ -103,7 +108,7 @@ def quote(name: str) -> str:
 
 def refuse_column(name: str, reason: str) -> SpecsError:
     """The sentence that refuses a column."""
-    return SpecsError(f"Column {quote(name)} in the specs: {reason}.")
+    return SpecsError(f"Column {quote(name)} in the specs: {reason}.", column=name)
 
 
 def refuse_rule(number: int, reason: str, *, text: str | None = None) -> SpecsError:

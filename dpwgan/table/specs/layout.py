@@ -20,12 +20,16 @@ def has_layout(columns: Mapping[str, Mapping[str, Any]]) -> bool:
 
 
 def expand_layout(
-    columns: Mapping[str, dict[str, Any]],
+    columns: Mapping[str, dict[str, Any]], *, named: Set[str]
 ) -> tuple[dict[str, dict[str, Any]], ImageLayout | None]:
-    """Puts the columns of the pixels where the layout stands, as if each had been written out."""
+    """Puts the columns of the pixels where the layout stands, as if each had been written out.
+
+    `named` are all entries of the specs, also those that are not among `columns` because they are wrong.
+    Raises: SpecsError.
+    """
     if not has_layout(columns):
         return dict(columns), None
-    layout = _read_layout(columns[LAYOUT], listed=columns.keys() - {LAYOUT})
+    layout = _read_layout(columns[LAYOUT], listed=named - {LAYOUT})
     pixel = {"type": "integer", "min": layout.minimum, "max": layout.maximum}
     expanded: dict[str, dict[str, Any]] = {}
     for name, keys in columns.items():
@@ -60,4 +64,4 @@ def _read_layout(keys: Mapping[str, Any], *, listed: Set[str]) -> ImageLayout:
 
 def refuse_layout(reason: str) -> SpecsError:
     """The sentence for a bad layout."""
-    return SpecsError(f"The layout in the specs: {reason}.")
+    return SpecsError(f"The layout in the specs: {reason}.", column=LAYOUT)

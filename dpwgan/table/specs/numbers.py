@@ -44,13 +44,17 @@ def parse_number(keys: Keys) -> NumericColumn:
     if not math.isfinite(float(high) - float(low)):
         raise keys.refuse("its range is too wide for a double")
     decimals = int(keys.get("decimals", 0 if integer else _default_decimals(low, high)))
-    missing = keys.read_missing(decimals=decimals, extra=extra)
+    width = int(keys.get("width", 0))
+    if width:
+        keys.refuse_beside("width", "decimals")
+    missing = keys.read_missing(width=width, decimals=decimals, extra=extra)
     return NumericColumn(
         name=keys.name,
         minimum=float(low),
         maximum=float(high),
         integer=integer,
         decimals=decimals,
+        width=width,
         missing=missing,
         edges=_read_edges(keys, low=low, high=high, integer=integer),
         out_of_domain=keys.read_out_of_domain(missing),

@@ -12,6 +12,7 @@ from dpwgan.table.conditions import ConditionError
 from dpwgan.table.rules import CellReader, list_comparisons, read_condition
 from dpwgan.table.schema import NumericColumn, Rule, Schema, UndiscoveredColumn
 from dpwgan.table.specs.keys import quote, refuse_rule, write_item
+from dpwgan.table.specs.problems import Problems
 
 # Where an interval begins that no rule of this comparison parts: at the number, behind it, or both.
 _BEGINS = {
@@ -24,17 +25,24 @@ _BEGINS = {
 }
 
 
-def add_rules(schema: Schema, given: Sequence[Any], *, folder: Path) -> Schema:
+def add_rules(schema: Schema, given: Sequence[Any], problems: Problems, *, folder: Path) -> Schema:
     """The schema with its rules, whose form is sound, and numbers cut where rules compare them with a constant.
 
-    Raises: SpecsError that names the rule; InputError if a list of combinations cannot be opened.
+    What is wrong with a rule is gathered, if nothing is wrong with a column: then nothing can be said of it. Of a rule
+    whose form is not sound (None) all is said already.
     """
-    rules = tuple(_parse_rule(rule, number, schema, folder=folder) for number, rule in enumerate(given, start=1))
-    for number, rule in enumerate(rules, start=1):
-        if rule.violations == "drop" and any(isinstance(column, UndiscoveredColumn) for column in schema.columns):
-            raise refuse_rule(number, "'violations': 'drop' needs specs that list all cells: 'values_from' reads rows")
+    rules: list[Rule] = []
+    for number, rule in enumerate(given if not problems.columns else (), start=1):
+        if rule is None:
+            continue
+        with problems.gathered():
+            rules.append(_parse_rule(rule, number, schema, folder=folder))
+            if rules[-1].violations == "drop" and any(isinstance(c, UndiscoveredColumn) for c in schema.columns):
+                raise refuse_rule(
+                    number, "'violations': 'drop' needs specs that list all cells: 'values_from' reads rows"
+                )
     columns = (_cut(column, rules) if isinstance(column, NumericColumn) else column for column in schema.columns)
-    return replace(schema, columns=tuple(columns), rules=rules)
+    return replace(schema, columns=tuple(columns), rules=tuple(rules))
 
 
 def _parse_rule(given: Any, number: int, schema: Schema, *, folder: Path) -> Rule:

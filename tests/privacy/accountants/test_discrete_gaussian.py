@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from functools import lru_cache
 
 import mpmath
 import numpy as np
@@ -29,18 +30,26 @@ _MARGINS = {0.3: 1.35, 0.5: 1.21, 1.0: 1.21, 2.0: 1.09, 5.0: 1.025, 24.0: 1.0015
 """By how much pld may lie above the exact epsilon at most, by stddev."""
 
 
-def _delta(epsilon, *, stddev, moved):
-    """The divergence of the two laws of `moved` counts at epsilon, from the law of their sum, count by count."""
+@lru_cache
+def _law_of_the_sum(stddev, moved):
+    """The law of the sum of `moved` counts, count by count."""
     half = math.ceil(14 * stddev) + 2
     one = np.exp(-(np.arange(-half, half + 1) ** 2) / (2 * stddev**2))
     one /= one.sum()
     law = one
     for _ in range(moved - 1):
         law = np.convolve(law, one)
+    return law
+
+
+def _delta(epsilon, *, stddev, moved):
+    """The divergence of the two laws of `moved` counts at epsilon."""
+    law = _law_of_the_sum(stddev, moved)
     losses = (moved + 2.0 * (np.arange(law.size) - law.size // 2)) / (2 * stddev**2)
     return float(np.sum(np.where(losses > epsilon, law * -np.expm1(np.minimum(epsilon - losses, 0.0)), 0.0)))
 
 
+@lru_cache
 def _epsilon(delta, *, stddev, moved):
     lower, upper = 0.0, 1000.0
     while upper - lower > 1e-9 * upper:

@@ -1,6 +1,8 @@
 """Draws of the discrete Gaussian law, against the exact one."""
 
+import itertools
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -8,12 +10,19 @@ from scipy import special, stats
 
 from dpwgan.errors import PrivacyError
 from dpwgan.privacy.events import discrete_gaussian
-from dpwgan.privacy.mechanisms.discrete_gaussian import _bernoulli_exp_half_square, add_discrete_gaussian_noise
-from dpwgan.privacy.mechanisms.laplace import bernoulli_exp
+from dpwgan.privacy.mechanisms import discrete_gaussian as mechanism
+from dpwgan.privacy.mechanisms.discrete_gaussian import (
+    _find_law,
+    _find_levels,
+    _invert,
+    _is_above,
+    _try,
+    add_discrete_gaussian_noise,
+)
 
 FALSE_ALARM = 1e-6
 DRAWS = 60_000
-STDDEVS = pytest.mark.parametrize("stddev", [0.3, 0.75, 1.0, 50.0, 1e6, 1e12])
+STDDEVS = pytest.mark.parametrize("stddev", [0.3, 0.75, 1.0, 50.0, 300.0, 1e6, 1e12])
 
 
 def _draw(stddev):
@@ -52,6 +61,13 @@ def test_discrete_gaussian_has_its_law_when_drawn(stddev):
 
 
 @pytest.mark.statistical
+@pytest.mark.parametrize(("stddev", "most"), [(1.25, 1), (3.0, 1), (3.0, 2), (50.0, 4)])
+def test_discrete_gaussian_has_its_law_when_it_is_drawn_in_parts_that_are_small(monkeypatch, stddev, most):
+    monkeypatch.setattr(mechanism, "_MOST_STDDEV", most)
+    assert _passes_chi_square(_draw(stddev), stddev=stddev)
+
+
+@pytest.mark.statistical
 @STDDEVS
 def test_the_check_of_the_law_fails_when_noise_is_ten_percent_low(stddev):
     assert not _passes_chi_square(_draw(0.9 * stddev), stddev=stddev)
@@ -63,46 +79,107 @@ def test_the_check_of_the_law_fails_when_continuous_noise_is_rounded():
     assert not _passes_chi_square(rounded, stddev=0.75)
 
 
-class _Path:
-    """Takes the place of a generator: gives numbers of a list, and stops where it ends, with the next one's bound."""
+class _Words:
+    """Takes the place of a generator: gives words of a list, and fails where it ends."""
 
-    class EndError(Exception):
-        """There are no more numbers in the list."""
+    def __init__(self, *words):
+        self.words = list(words)
 
-    def __init__(self, numbers):
-        self.numbers, self.chance = list(numbers), 1.0
-
-    def integers(self, low, high, *, size):
-        if size == 0:
-            return np.zeros(0, np.int64)
-        assert (low, size) == (0, 1)
-        if not self.numbers:
-            raise self.EndError(high)
-        self.chance /= high
-        return np.array([self.numbers.pop(0)])
+    def integers(self, high, *, size, dtype):
+        assert high == 1 << 64
+        taken, self.words = self.words[:size], self.words[size:]
+        assert len(taken) == size
+        return np.array(taken, dtype)
 
 
-def _probability(decide, *, depth):
-    """Adds up the chances of all draws after which something is true, of at most so many; the rest is left out."""
-    total, paths = 0.0, [()]
-    while paths:
-        path = paths.pop()
-        source = _Path(path)
+def _exp(g):
+    """e^-g by its series, in whole fractions of 400 bits: far more than are compared."""
+    one, halvings = 1 << 400, math.ceil(g).bit_length()
+    term, total, n = one, one, 0
+    while term:
+        n += 1
+        term = int(-term * g / (n << halvings))
+        total += term
+    for _ in range(halvings):
+        total = total * total >> 400
+    return Fraction(total, one)
+
+
+@pytest.mark.parametrize("t", [Fraction(1, 2**20), Fraction(3, 10), Fraction(1), Fraction(17, 3), Fraction(129, 8)])
+def test_levels_are_the_exact_ones_when_summed_in_fractions(t):
+    # Of the smallest stddev all but nothing lies at 0.
+    weights = [_exp(x * x / (2 * t * t)) if t > 0.01 else Fraction(x == 0) for x in range(math.ceil(20 * t) + 1)]
+    total, sums = sum(weights), itertools.accumulate(weights, initial=0)
+    shares = [below / total for below in sums]
+    for bits in (63, 127):
+        levels = _find_levels(t, bits)
+        assert levels == [min(math.floor(share * 2**bits), 2**bits - 1) for share in shares[: len(levels)]]
+        assert levels[-1] == 2**bits - 1 > levels[-2]
+
+
+@pytest.mark.parametrize("stddev", [0.75, 50.0])
+def test_more_bits_decide_when_a_word_is_a_level(stddev):
+    """At the first level, in the middle and at the last one; on either side of the level's next bits, and on them."""
+    law = _find_law(stddev, most=64)
+    longer, longest = _find_levels(law.t, 127), _find_levels(law.t, 191)
+    for x in (0, 1, len(law.table) // 2, len(law.table) - 2):
+        word, mark, last = int(law.table[x]), longer[x] % 2**64, longest[x] % 2**64
+        assert (word, longer[x]) == (longer[x] >> 64, longest[x] >> 64)
+        for more, expected in [
+            ((mark + 1,), x),
+            ((mark, last + 1), x),
+            ((mark - 1,), x - 1),
+            ((mark, last - 1), x - 1),
+        ]:
+            if x or expected == x:
+                source = _Words(*more)
+                assert _invert(np.array([word], np.uint64), law, source).tolist() == [expected]
+                assert not source.words
+    # Beyond the table, the first word being all ones.
+    word = np.array([2**63 - 1], np.uint64)
+    assert _invert(word, law, _Words(0)).tolist() == [len(law.table) - 2]
+    far = len(law.table)
+    assert _invert(word, law, _Words(longer[far] % 2**64 + 1)).tolist() == [far]
+
+
+def test_nothing_more_is_drawn_when_a_word_is_beside_every_level():
+    law = _find_law(3.0, most=64)
+    words = np.concatenate([law.table[1:-1] - np.uint64(1), law.table[:-1] + np.uint64(1)])
+    expected = [*range(len(law.table) - 2), *range(len(law.table) - 1)]
+    assert _invert(words, law, _Words()).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    "g", [Fraction(0), Fraction(1, 1000), Fraction(1, 3), Fraction(1), Fraction(5, 2), Fraction(9)]
+)
+def test_coins_are_exact_when_every_word_is_tried(g):
+    sure, open_words = 0, []
+    for word in range(256):
         try:
-            total += float(decide(source)) * source.chance
-        except _Path.EndError as end:
-            if len(path) < depth:
-                paths += [(*path, number) for number in range(end.args[0])]
-    return total
+            sure += _is_above(word, 8, g.numerator, Fraction(g.denominator), _Words())
+        except AssertionError:
+            open_words.append(word)
+    chance = _exp(g) * 256
+    assert sure <= chance <= sure + len(open_words)
+    assert len(open_words) <= 4
+    for word in open_words:
+        # The bits that follow decide, where those of 1 - e^-g do.
+        mark = math.floor((1 - _exp(g)) * 2**72) - (word << 64)
+        for more, expected in ((mark - 4, False), (mark + 4, True)):
+            if 0 <= more < 2**64:
+                assert _is_above(word, 8, g.numerator, Fraction(g.denominator), _Words(more)) is expected
 
 
-@pytest.mark.parametrize(("numerator", "denominator"), [(0, 3), (1, 3), (2, 3), (1, 1), (1, 2)])
-def test_coins_are_exact_when_every_draw_is_tried(numerator, denominator):
-    one = np.array([numerator])
-    plain = _probability(lambda rng: bernoulli_exp(one, denominator, rng)[0], depth=6)
-    assert plain == pytest.approx(math.exp(-numerator / denominator), abs=3e-3)
-    square = _probability(lambda rng: _bernoulli_exp_half_square(one, denominator, rng)[0], depth=6)
-    assert square == pytest.approx(math.exp(-((numerator / denominator) ** 2) / 2), abs=3e-3)
+def test_a_part_is_kept_by_its_coin_and_negative_zero_is_not_when_drawn():
+    """x = 0, y = 0, 1; the coin at both ends, and on either side of 1 - e^-g."""
+    law = _find_law(1.5, most=1)
+    assert (law.k, law.t) == (1, Fraction(3, 4))
+    middle = math.floor((1 - _exp(Fraction(1) / law.square)) * 2**63)
+    first = 2  # a word of x = 0, of positive sign
+    for coin, y, kept in [(0, 0, [0]), (0, 1, []), (middle - 9, 1, []), (middle + 9, 1, [1]), (2**63 - 1, 1, [1])]:
+        assert _try(1, law, _Words(first, 2 * coin + y)).tolist() == kept
+        negative = [-z for z in kept if z]
+        assert _try(1, law, _Words(first + 1, 2 * coin + y)).tolist() == negative
 
 
 def test_noise_is_added_to_whole_numbers_alone_when_released():

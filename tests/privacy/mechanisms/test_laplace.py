@@ -10,6 +10,7 @@ from dpwgan.privacy.events import Laplace
 from dpwgan.privacy.mechanisms.laplace import (
     PARTS,
     add_laplace_noise,
+    bernoulli_exp,
     find_scale,
     sample_discrete_laplace,
     usable_decay,
@@ -51,6 +52,46 @@ def test_the_check_of_the_law_fails_when_negative_zero_is_kept():
     rng = np.random.default_rng()
     geometric = rng.geometric(-math.expm1(-0.5), size=DRAWS) - 1
     assert not _passes_chi_square(np.where(rng.random(DRAWS) < 0.5, geometric, -geometric), decay=0.5)
+
+
+class _Path:
+    """Takes the place of a generator: gives numbers of a list, and stops where it ends, with the next one's bound."""
+
+    class EndError(Exception):
+        """There are no more numbers in the list."""
+
+    def __init__(self, numbers):
+        self.numbers, self.chance = list(numbers), 1.0
+
+    def integers(self, low, high, *, size):
+        if size == 0:
+            return np.zeros(0, np.int64)
+        assert (low, size) == (0, 1)
+        if not self.numbers:
+            raise self.EndError(high)
+        self.chance /= high
+        return np.array([self.numbers.pop(0)])
+
+
+def _probability(decide, *, depth):
+    """Adds up the chances of all draws after which something is true, of at most so many; the rest is left out."""
+    total, paths = 0.0, [()]
+    while paths:
+        path = paths.pop()
+        source = _Path(path)
+        try:
+            total += float(decide(source)) * source.chance
+        except _Path.EndError as end:
+            if len(path) < depth:
+                paths += [(*path, number) for number in range(end.args[0])]
+    return total
+
+
+@pytest.mark.parametrize(("numerator", "denominator"), [(0, 3), (1, 3), (2, 3), (1, 1), (1, 2)])
+def test_coins_are_exact_when_every_draw_is_tried(numerator, denominator):
+    one = np.array([numerator])
+    chance = _probability(lambda rng: bernoulli_exp(one, denominator, rng)[0], depth=6)
+    assert chance == pytest.approx(math.exp(-numerator / denominator), abs=3e-3)
 
 
 def test_decay_is_rounded_down_when_it_is_off_the_grid():

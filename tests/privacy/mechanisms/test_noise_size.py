@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dpwgan.privacy.events import Gaussian, Laplace, Wishart, discrete_gaussian
-from dpwgan.privacy.mechanisms.discrete_gaussian import add_discrete_gaussian_noise
+from dpwgan.privacy.mechanisms.discrete_gaussian import _find_law, _sample, add_discrete_gaussian_noise
 from dpwgan.privacy.mechanisms.gaussian import add_gaussian_noise
 from dpwgan.privacy.mechanisms.laplace import add_laplace_noise
 from dpwgan.privacy.mechanisms.normal_numbers import draw_normal_numbers
@@ -25,6 +25,11 @@ def draw_gaussian(rng: np.random.Generator) -> np.ndarray:
 def draw_discrete_gaussian(stddev: float) -> Callable[[np.random.Generator], np.ndarray]:
     event = discrete_gaussian(noise_multiplier=stddev, cells=1)
     return lambda rng: add_discrete_gaussian_noise(np.zeros(DRAWS, np.int64), event, rng=rng)
+
+
+def draw_in_parts(rng: np.random.Generator) -> np.ndarray:
+    """Discrete Gaussian noise of a table as small as can be and of two bits more."""
+    return _sample(DRAWS, _find_law(3.0, most=1), rng)
 
 
 def draw_laplace(epsilon: float) -> Callable[[np.random.Generator], np.ndarray]:
@@ -48,13 +53,14 @@ def get_variance(weights: np.ndarray) -> float:
         (draw_gaussian, 36.0),
         (draw_discrete_gaussian(6.0), 36.0),
         (draw_discrete_gaussian(0.75), get_variance(np.exp(-(WHOLE**2) / (2 * 0.75**2)))),
+        (draw_in_parts, 9.0),
         (draw_laplace(0.5), get_variance(np.exp(-np.abs(WHOLE) / 6))),
         (draw_laplace(4.5), get_variance(np.exp(-np.abs(WHOLE) * 1.5))),
         (draw_wishart, 513 / 2 / 0.5**2),
         (lambda rng: draw_normal_numbers(DRAWS, stddev=6.0, rng=rng, step_noise="plain"), 36.0),
         (lambda rng: draw_normal_numbers(DRAWS, stddev=6.0, rng=rng, step_noise="fast"), 36.0),
     ],
-    ids=["gaussian", "discrete", "discrete-small", "laplace", "laplace-small", "wishart", "plain", "fast"],
+    ids=["gaussian", "discrete", "discrete-small", "parts", "laplace", "laplace-small", "wishart", "plain", "fast"],
 )
 def test_noise_has_its_variance_and_no_part_comes_twice_when_drawn(draw, variance):
     drawn = np.asarray(draw(np.random.default_rng(1)), np.float64)
