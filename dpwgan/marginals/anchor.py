@@ -148,7 +148,7 @@ class AnchorDesign:
     @property
     def releases(self) -> list[Release]:
         """What to reserve in the ledger."""
-        lines = [self.one_way_plan.plan_release(ONE_WAYS_LABEL, noise_multiplier=self.one_ways_noise_multiplier)]
+        lines = self.one_way_plan.plan_releases(ONE_WAYS_LABEL, noise_multiplier=self.one_ways_noise_multiplier)
         if self.kind == "moments" and self.attributes > 1:
             lines.append(plan_moments(noise_multiplier=self.answer_noise_multiplier))
         if self.queries:
@@ -202,10 +202,9 @@ class AnchorDesign:
     def cost(self) -> Cost:
         """Rows of groups, pairs of groups, codes and their copies; the time of the releases and of the fit."""
         width = self.most_width if self.fit_ticks else 0
-        levels = sum(attribute.cells for attribute in self.one_way_plan.attributes)
         return Cost(
-            row_bytes=4 * self.shape.records * (self.attributes + len(self.shape.spans)),
-            working_bytes=48 * levels + 20 * width**2 + 4 * 9 * self.choose_codes(width) * width,
+            row_bytes=4 * self.shape.records * self.attributes + self.shape.row_bytes,
+            working_bytes=48 * self.one_way_plan.most_cells + 20 * width**2 + 4 * 9 * self.choose_codes(width) * width,
             seconds=self._estimate_seconds(),
         )
 

@@ -16,7 +16,7 @@ from dpwgan.marginals.groups import Marginal
 from dpwgan.marginals.layout import Attribute, Cells
 from dpwgan.marginals.one_ways import OneWayPlan
 from dpwgan.marginals.zeros import Flags, Zeros
-from dpwgan.table.encoded import EncodedTable, RowRule, Span
+from dpwgan.table.encoded import EncodedTable, RowRule, Span, choose_number_type
 
 _MOST_ATTRIBUTES = 3
 # An attribute with no more cells than this is looked at whole.
@@ -121,7 +121,7 @@ def _break(spans: tuple[Span, ...], attributes: Sequence[Attribute], chosen: Seq
     rows, numbers = math.prod(len(cells) for cells in chosen), sum(span.head == "linear" for span in spans)
     encoded = EncodedTable(
         codes=np.zeros((rows, len(spans) - numbers), np.int32),
-        numbers=np.zeros((rows, numbers), np.float32),
+        numbers=np.zeros((rows, numbers), choose_number_type(spans)),
         spans=spans,
     )
     for attribute, cells in zip(attributes, np.meshgrid(*chosen, indexing="ij"), strict=True):
@@ -144,7 +144,7 @@ def _list_cells(attribute: Attribute, rule: RowRule, numbers: Sequence[float]) -
         return cells
     minimum, maximum = rule.ranges[attribute.column]
     scaled = (np.array(numbers) - minimum) / (maximum - minimum)
-    levels = attribute.find_levels(scaled[(scaled >= 0) & (scaled <= 1)].astype(np.float32))
+    levels = attribute.find_levels(scaled[(scaled >= 0) & (scaled <= 1)].astype(np.float64))
     around = np.concatenate([levels + offset for offset in (-1, 0, 1)]).clip(0, attribute.levels - 1)
     cells = np.unique(np.append(cells[: attribute.codes], attribute.codes + around))
     return cells

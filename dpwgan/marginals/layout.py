@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpwgan.errors import DpwganError
-from dpwgan.table.encoded import EncodedTable, Span
+from dpwgan.table.encoded import EncodedTable, Numbers, Span
 
 Cells = npt.NDArray[np.int64]
 
@@ -18,7 +18,8 @@ class Attribute:
 
     A number-or-not-available column is one attribute: its missing codes, then the levels (the code "available" is not
     a cell). `codes`: number of category codes among the cells; `missing`: how many of them mean not available.
-    `levels`: number of levels, 0 without a number. `ordered`: the cells that are not missing have an order.
+    `levels`: number of levels, 0 without a number; `cuts`: levels at which an interval of them must begin, rising.
+    `ordered`: the cells that are not missing have an order.
     """
 
     column: str
@@ -28,6 +29,7 @@ class Attribute:
     missing: int
     levels: int
     ordered: bool
+    cuts: tuple[int, ...] = ()
 
     @property
     def cells(self) -> int:
@@ -44,7 +46,7 @@ class Attribute:
         return flags
 
     def find_cells(self, encoded: EncodedTable, rows: slice = slice(None)) -> Cells:
-        """The cell of every row: each row has exactly one, whatever float32 made of its number.
+        """The cell of every row: each row has exactly one, whatever was made of its number.
 
         A number goes to the nearest level and, outside [0, 1] or not a number at all, to an end; so rounding can move
         a row to a neighbouring cell, which concerns fidelity alone: the cell is a function of the row by itself.
@@ -86,12 +88,13 @@ class Attribute:
             raise DpwganError(f"Internal error: column {self.column!r} has no number.")
         return self.number_span.source
 
-    def find_levels(self, numbers: npt.NDArray[np.float32]) -> Cells:
+    def find_levels(self, numbers: Numbers) -> Cells:
         """The level nearest to each number of [0, 1]. Shapes: (n,)."""
         if self.number_span is None or self.levels == 1:
             return np.zeros(len(numbers), np.int64)
         first, last = self.number_span.first_level, self.number_span.last_level
-        # A float32 in [0, 1] is off by 2^-25 at most, a 32nd of the distance of two among 2^20 levels.
+        # A float32 in [0, 1] is off by 2^-25 at most, a 32nd of the distance of two among 2^20 levels; more levels are
+        # multiples of a power of 2, exact in a double.
         within = np.clip(np.nan_to_num(numbers.astype(np.float64), nan=0.0), 0.0, 1.0)
         scaled = (within - first) * ((self.levels - 1) / (last - first))
         found: Cells = np.clip(np.rint(scaled), 0, self.levels - 1).astype(np.int64)
@@ -123,6 +126,7 @@ def lay_out_attributes(spans: Sequence[Span]) -> tuple[Attribute, ...]:
                     missing=missing,
                     levels=span.levels,
                     ordered=True,
+                    cuts=span.cuts,
                 )
             )
             available = None

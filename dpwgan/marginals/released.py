@@ -17,7 +17,7 @@ from dpwgan.marginals.groups import GroupLayout, Marginal
 from dpwgan.marginals.loss import Probabilities
 from dpwgan.marginals.markov_tree import Edge, draw_first_codes, find_strongest_tree
 from dpwgan.marginals.measurements import GroupedRows, MeasuredMarginals
-from dpwgan.marginals.one_ways import OneWayPlan, measure_one_ways, unpack_one_ways
+from dpwgan.marginals.one_ways import OneWayPlan, measure_one_ways
 from dpwgan.marginals.simplex import project_on_simplex
 from dpwgan.marginals.zeros import mask
 from dpwgan.privacy.ledger import Ledger
@@ -144,13 +144,13 @@ def release_groups(
 ) -> ReleasedTable:
     """Releases the one-way counts of a plan, and puts codes and levels into groups that stand out of the noise.
 
-    `label`: of the release in the ledger. `least_count`: what a group holds at least, in counts. `rules` say which
+    `label`: of the releases in the ledger. `least_count`: what a group holds at least, in counts. `rules` say which
     combinations of groups there cannot be.
-    Privacy: one release, `OneWayPlan.sensitivity`; groups are made of it alone. Raises: PrivacyError from the ledger.
+    Privacy: the releases of `measure_one_ways`; groups are made of them alone. Raises: PrivacyError from the ledger.
     """
-    kept = ledger.keep(label, lambda: measure_one_ways(rows, plan, ledger=ledger, label=label).pack())
+    one_ways = measure_one_ways(rows, plan, ledger=ledger, label=label)
     kinds = find_kinds(plan, rules) if rules else None
-    coarsening = coarsen(unpack_one_ways(kept, plan), records=rows.records, least_count=least_count, kinds=kinds)
+    coarsening = coarsen(one_ways, records=rows.records, least_count=least_count, kinds=kinds)
     grouped = rows.derive(GROUPS, coarsening.to_document())
     measured = MeasuredMarginals(grouped.own.layout, find_zeros(coarsening, rules))
     for attribute, (counts, stddevs) in enumerate(zip(coarsening.counts, coarsening.stddevs, strict=True)):

@@ -1,16 +1,17 @@
 """The only form of the data that a method sees: category codes, scaled numbers, and spans that say what they are."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from dpwgan.table.schema import ImageLayout, Role, Schema
+from dpwgan.table.schema import MOST_SINGLE_LEVELS, ImageLayout, Role, Schema
 from dpwgan.table.storage import cut, is_on_disk, let_go
 
 Head = Literal["softmax", "sigmoid", "linear"]
+Numbers = npt.NDArray[np.floating[Any]]
 
 # Rows that are fetched from disk at a time. Each brings its surroundings with it, up to a fifth of a megabyte of pages.
 _FETCHED = 512
@@ -29,7 +30,8 @@ class Span:
     `first_level` + i / (levels - 1) * (`last_level` - `first_level`) of [0, 1]: those two are 0 and 1 unless an end of
     the range cannot be written itself. `ordered`: the codes that are not missing have an order, because they are
     bins or rising whole numbers. `missing`: how many of the codes mean not available (of "available" the first ones,
-    else the last ones). The last five are facts about the same layout, and take no part in comparing two of them.
+    else the last ones). `cuts`: levels of a number at which an interval must begin. The last six are facts about
+    the same layout, and take no part in comparing two of them.
     """
 
     column: str
@@ -44,6 +46,11 @@ class Span:
     last_level: float = field(default=1.0, compare=False)
     ordered: bool = field(default=False, compare=False)
     missing: int = field(default=0, compare=False)
+    cuts: tuple[int, ...] = field(default=(), compare=False)
+
+    def __post_init__(self) -> None:
+        """Takes the cuts as JSON has them, too."""
+        object.__setattr__(self, "cuts", tuple(self.cuts))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +67,12 @@ class TableShape:
     rules: "tuple[RowRule, ...]" = field(default=(), compare=False, repr=False)
 
     @property
+    def row_bytes(self) -> int:
+        """What all encoded rows take."""
+        of_number = choose_number_type(self.spans).itemsize
+        return self.records * sum(of_number if span.head == "linear" else 4 for span in self.spans)
+
+    @property
     def width(self) -> int:
         """Width of a dense encoded row."""
         return sum(span.width for span in self.spans)
@@ -67,13 +80,14 @@ class TableShape:
 
 @dataclass(frozen=True, kw_only=True)
 class EncodedTable:
-    """Rows as int32 codes (n, number of softmax and sigmoid spans) and float32 numbers in [0, 1] (n, linear spans).
+    """Rows as int32 codes (n, number of softmax and sigmoid spans) and numbers in [0, 1] (n, linear spans).
 
-    Both may be mapped from files (`dpwgan.table.storage`): what goes over all rows takes a chunk at a time.
+    Numbers are of the type that `choose_number_type` gives, or less exact where a network wrote them. Both may be
+    mapped from files (`dpwgan.table.storage`): what goes over all rows takes a chunk at a time.
     """
 
     codes: npt.NDArray[np.int32]
-    numbers: npt.NDArray[np.float32]
+    numbers: Numbers
     spans: tuple[Span, ...]
 
     @property
@@ -118,6 +132,14 @@ class RowRule:
     numbers: tuple[float, ...]
     opaque: frozenset[str]
     break_rows: Callable[[EncodedTable], npt.NDArray[np.bool_]]
+
+
+def choose_number_type(spans: Sequence[Span]) -> np.dtype[Any]:
+    """The type that carries a table's numbers: of each, the nearest of its levels is the one that was meant.
+
+    Privacy: reads public facts only.
+    """
+    return np.dtype(np.float64 if any(span.levels > MOST_SINGLE_LEVELS for span in spans) else np.float32)
 
 
 def lay_out_spans(schema: Schema) -> tuple[Span, ...]:

@@ -8,7 +8,7 @@ import polars as pl
 
 from dpwgan.errors import DataError, DpwganError, SpecsError
 from dpwgan.table.codecs import Codec, ComputedRule, DerivedRule, EncodedCells, FixedCell, FreshIdentifiers, make_codec
-from dpwgan.table.encoded import EncodedTable, RowRule, lay_out_spans
+from dpwgan.table.encoded import EncodedTable, RowRule, choose_number_type, lay_out_spans
 from dpwgan.table.findings import Findings, check_header, describe
 from dpwgan.table.rules import RuleBook
 from dpwgan.table.schema import (
@@ -87,7 +87,7 @@ class TableEncoder:
           parsing raises; TransferError if the disk has no room for the rows.
         """
         codes = allocate((records, self._codes), np.int32, on_disk=on_disk)
-        numbers = allocate((records, self._numbers), np.float32, on_disk=on_disk)
+        numbers = allocate((records, self._numbers), choose_number_type(self.spans), on_disk=on_disk)
         kept = np.ones(records, np.bool_)
 
         def encode(task: tuple[int, Piece]) -> Findings:
@@ -100,7 +100,7 @@ class TableEncoder:
             frame = frame.cast({name: pl.Categorical(pl.Categories.random()) for name in texts})
             # Column after column first: rows are written in blocks that stay in the processor's cache.
             code_columns = np.empty((self._codes, piece.records), np.int32)
-            number_columns = np.empty((self._numbers, piece.records), np.float32)
+            number_columns = np.empty((self._numbers, piece.records), numbers.dtype)
             for name, part in self._judge(frame, findings):
                 if self._code_of[name] is not None:
                     code_columns[self._code_of[name]] = part.codes

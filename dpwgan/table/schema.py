@@ -18,8 +18,11 @@ CellType = tuple[Kind, bool]
 
 Role = Literal["category", "bin", "available", "number"]
 
-MOST_LEVELS = 1 << 20
+MOST_LEVELS = 1 << 53
 """The most levels that a number is given; a column with more numbers has this many, evenly spaced."""
+
+MOST_SINGLE_LEVELS = 1 << 20
+"""Numbers of more levels than this are carried in double precision: single precision would mix up neighbours."""
 
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+(\.0*)?", re.ASCII)
 
@@ -42,6 +45,7 @@ class Part:
     last_level: float = 1.0
     ordered: bool = False
     missing: int = 0
+    cuts: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,8 +163,8 @@ class NumericColumn(TrainedColumn, kind="numeric"):
     `missing` holds the cells that mean not available ("" where an empty cell is allowed). `decimals` is how many
     digits are written behind the point; whole numbers are written with leading zeros up to `width` digits. `edges`,
     if given, are the public borders of bins (first = minimum, last = maximum): the column is then trained as one
-    category a bin. `cuts` are public numbers at which an interval must begin, because a rule between columns tells
-    those below from those above.
+    category a bin. At each of the `cuts`, public as well, an interval must begin for whoever finds intervals by itself:
+    none has numbers on both sides of it.
     """
 
     minimum: float
@@ -170,8 +174,8 @@ class NumericColumn(TrainedColumn, kind="numeric"):
     width: int = 0
     missing: tuple[str, ...] = ()
     edges: tuple[float, ...] | None = None
-    out_of_domain: OutOfDomain = "reject"
     cuts: tuple[float, ...] = ()
+    out_of_domain: OutOfDomain = "reject"
 
     @property
     def listed(self) -> tuple[str, ...]:
@@ -185,7 +189,7 @@ class NumericColumn(TrainedColumn, kind="numeric"):
         if self.edges is not None:
             return (Part(role="bin", categories=len(self.edges) - 1 + missing, missing=missing, ordered=True),)
         levels, first, last = self._count_levels()
-        number = Part(role="number", levels=levels, first_level=first, last_level=last)
+        number = Part(role="number", levels=levels, first_level=first, last_level=last, cuts=self._place_cuts(levels))
         return (Part(role="available", categories=missing + 1, missing=missing), number) if missing else (number,)
 
     @property
@@ -207,9 +211,21 @@ class NumericColumn(TrainedColumn, kind="numeric"):
         low, high = self.count_steps(self.minimum, up=True), self.count_steps(self.maximum, up=False)
         if low > high:
             return 1, 0.0, 0.0
+        levels = high - low + 1
+        if MOST_SINGLE_LEVELS < levels <= MOST_LEVELS:
+            # Whole numbers over a power of 2 are exact in a double, and so is the way back.
+            return levels, 0.0, (levels - 1) / 2 ** (levels - 1).bit_length()
         ends = (Decimal(step) / self.steps_per_unit for step in (low, high))
         first, last = (float((end - minimum) / (maximum - minimum)) for end in ends)
-        return min(high - low + 1, MOST_LEVELS), first, last
+        return min(levels, MOST_LEVELS), first, last
+
+    def _place_cuts(self, levels: int) -> tuple[int, ...]:
+        """The first level at or above each cut, but for those that leave all levels on one side."""
+        low, high = self.count_steps(self.minimum, up=True), self.count_steps(self.maximum, up=False)
+        steps = (self.count_steps(cut, up=True) - low for cut in self.cuts)
+        # Where there are fewer levels than numbers, each stands for several.
+        places = {step if levels > high - low else -(-step * (levels - 1) // (high - low)) for step in steps}
+        return tuple(sorted(place for place in places if 0 < place < levels))
 
     def choose_type(self, schema: "Schema") -> CellType:
         """Numbers, unless they have leading zeros or a code that means not available is no such number."""

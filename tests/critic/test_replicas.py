@@ -1,6 +1,5 @@
 """A critic step on several devices of one process: the same sums as on one, and noise once."""
 
-import functools
 import json
 import subprocess
 import sys
@@ -17,48 +16,24 @@ from dpwgan.critic.private_step import choose_devices
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@functools.cache
-def look() -> dict[str, Any]:
-    """What a process with two devices found."""
-    words = [sys.executable, "-m", "tests.critic.two_devices"]
-    said = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=300, check=True).stdout
-    found: dict[str, Any] = json.loads(said)
-    return found
-
-
 def differ(one: list[float], other: list[float]) -> float:
     return float(np.max(np.abs(np.subtract(one, other))) / np.max(np.abs(one)))
 
 
 @pytest.mark.slow
-def test_both_devices_multiply_when_there_are_two():
-    found = look()["devices"]
-    assert "CPU:1" not in found["one"]
-    assert {"CPU:0", "CPU:1"} <= set(found["two"])
-
-
-@pytest.mark.slow
-def test_steps_are_taken_one_at_a_time_when_there_are_two():
-    found = look()["at once"]
-    assert found["one"] > found["two"] == 1
-
-
-@pytest.mark.parametrize("batch", ["many", "one", "none"])
-def test_noisy_sums_are_those_of_one_device_when_there_are_two(batch):
-    found = look()[batch]
-    assert differ(found["one"], found["two"]) < 1e-5
-
-
-@pytest.mark.parametrize("batch", ["many", "one", "none"])
-def test_broken_twin_is_told_apart_when_each_device_adds_noise(batch):
-    found = look()[batch]
-    assert differ(found["one"], found["twin"]) > 0.1
-
-
-def test_weights_are_those_of_one_device_when_steps_are_taken_on_two():
-    found = look()["weights"]
-    assert differ(found["one"], found["two"]) < 1e-3
-    assert differ(found["one"], found["twin"]) > 1e-3  # which has not taken the steps
+def test_steps_are_those_of_one_device_when_there_are_two() -> None:
+    """All of it at once: to find it takes a process of its own. Twins add noise on either device, or take no steps."""
+    words = [sys.executable, "-m", "tests.critic.two_devices"]
+    said = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=300, check=True).stdout
+    found: dict[str, Any] = json.loads(said)
+    assert "CPU:1" not in found["devices"]["one"]
+    assert {"CPU:0", "CPU:1"} <= set(found["devices"]["two"])
+    assert found["at once"]["one"] > found["at once"]["two"] == 1
+    for batch in ("many", "one", "none"):
+        assert differ(found[batch]["one"], found[batch]["two"]) < 1e-5
+        assert differ(found[batch]["one"], found[batch]["twin"]) > 0.1
+    assert differ(found["weights"]["one"], found["weights"]["two"]) < 1e-3
+    assert differ(found["weights"]["one"], found["weights"]["twin"]) > 1e-3
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,8 @@ def test_run_goes_on_when_it_was_killed(tmp_path, arguments, name, after, lost):
     code = run(tmp_path, *arguments, before=("-c", KILLED, name, str(after)))
     assert code == -signal.SIGKILL
     assert not (tmp_path / "out.csv").exists()
-    assert run(tmp_path, *arguments) == 2  # there is a run already
+    if name == "journal":
+        assert run(tmp_path, *arguments) == 2  # there is a run already
     assert run(tmp_path, *arguments, "--resume") == 0
     claim = read_claim(tmp_path)
     assert claim["guarantee"]["epsilon"] <= 1.0

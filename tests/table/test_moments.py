@@ -168,3 +168,26 @@ def test_time_is_that_of_another_row_when_only_the_day_is_there():
     assert first in ("01.02.2020 08:15", "01.02.2020 17:30")
     assert second in ("01.01.2020 08:15", "01.01.2020 17:30")
     assert (third, fourth) == ("03.02.2020 17:30", "")
+
+
+@pytest.mark.parametrize(
+    ("keys", "cells", "values"),
+    [
+        ({**DAYS, "optional": True}, ["2020-03-06", ""], [datetime.date(2020, 3, 6), None]),
+        ({"type": "time", "format": "%H:%M"}, ["08:15"], [datetime.time(8, 15)]),
+        (
+            {"type": "date", "format": "%Y-%m", "min": "2019-12", "max": "2021-01"},
+            ["2020-12"],
+            [datetime.date(2020, 12, 1)],
+        ),
+        (
+            {"type": "datetime", "min": "2020-01-01", "max": "2020-12-31"},
+            ["2020-02-29T23:59:59"],
+            [datetime.datetime(2020, 2, 29, 23, 59, 59)],
+        ),
+    ],
+)
+def test_values_are_moments_when_rules_between_columns_look_at_them(keys, cells, values):
+    codec = make(**keys)
+    assert codec.read_values(cells).to_list() == values
+    assert codec.read_values([]).dtype == codec.read_values(cells).dtype

@@ -117,10 +117,10 @@ class BooleanCodec(CategoricalCodec):
             for spelling in (token, *more)
         }
 
-    @functools.cached_property
-    def _values(self) -> pl.Series:
-        """What rules see of each listed cell: truth values."""
-        return pl.Series([True, False, *(None for _ in self.missing)], dtype=pl.Boolean)
+    def read_values(self, cells: list[str]) -> pl.Series:
+        """What rules between columns see of (k,) different cells: truth values."""
+        truths = {0: True, 1: False}
+        return pl.Series([truths.get(self._find(cell)) for cell in cells], dtype=pl.Boolean)
 
     def _look_up(self, cell: str) -> int | None:
         code = super()._look_up(cell)

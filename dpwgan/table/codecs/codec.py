@@ -15,13 +15,13 @@ import numpy.typing as npt
 import polars as pl
 
 from dpwgan.errors import DpwganError, SpecsError
+from dpwgan.table.encoded import Numbers
 from dpwgan.table.findings import Findings
 from dpwgan.table.schema import TrainedColumn
 
 Codes = npt.NDArray[np.int32]
 Flags = npt.NDArray[np.bool_]
 Missing = npt.NDArray[np.int32]
-Numbers = npt.NDArray[np.float32]
 Array = TypeVar("Array", bound=npt.NDArray[Any])
 
 

@@ -2,7 +2,6 @@
 
 import polars as pl
 
-from dpwgan.errors import DpwganError
 from dpwgan.table.codecs.codec import Codec, list_distinct
 from dpwgan.table.findings import Findings
 from dpwgan.table.numerals import are_same_cell
@@ -29,8 +28,8 @@ class FixedCell(Codec):
         return pl.repeat(self._cell, records, dtype=pl.String, eager=True)
 
     def get_values(self, frame: pl.DataFrame) -> pl.Series:
-        """A cell that tells nothing of a row: no rule may read it."""
-        raise DpwganError(f"Internal error: a rule reads {self.name!r}, which is the same in all rows.")
+        """What rules between columns see: the cell."""
+        return self.make(records=frame.height)
 
     def count_illegal(self, frame: pl.DataFrame) -> int:
         """Counts rows with another cell."""

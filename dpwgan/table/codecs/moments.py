@@ -48,13 +48,6 @@ class MomentCodec(TrainedCodec):
         numbers = [part.numbers for part in parts if part.numbers is not None]
         return EncodedCells(codes=np.stack(codes) if codes else None, numbers=np.stack(numbers)), illegal
 
-    def read_values(self, cells: list[str]) -> pl.Series:
-        """Dates, times of day or both."""
-        missing, steps, _ = self.read(pl.Series(cells, dtype=pl.String))
-        moments = read_moments(self.write_steps(steps), self._column).set(pl.Series(missing >= 0), None)
-        types: dict[str, pl.DataType] = {"date": pl.Date(), "time": pl.Time(), "datetime": MOMENT}
-        return moments.cast(types[self._column.written])
-
     def decode(self, encoded: EncodedCells, rng: np.random.Generator) -> pl.Series:
         """Writes (n,) moments, or the missing codes where the codes say so; `rng` chooses times that are not there."""
         column = self._column
@@ -106,15 +99,23 @@ class MomentCodec(TrainedCodec):
             steps = (units + column.step // 2) // column.step
         return missing, np.where(missing < 0, steps.clip(0, column.steps), 0), illegal
 
+    def read_values(self, cells: list[str]) -> pl.Series:
+        """What rules between columns see of (k,) different cells: dates, times of day, or both."""
+        missing, steps, _ = self.read(pl.Series(cells, dtype=pl.String))
+        kind = {"date": pl.Date(), "datetime": MOMENT, "time": pl.Time()}[self._column.written]
+        values: pl.Series = self._add_steps(steps).cast(kind).set(pl.Series(missing >= 0), None)
+        return values
+
     def write_steps(self, steps: Steps) -> pl.Series:
         """Writes (n,) moments, so many steps after the first one."""
-        column = self._column
-        units = pl.Series(steps * column.step)
-        moments = (units + column.first).cast(MOMENT)
-        if column.in_months:
-            months = units + self._first_month
-            moments = pl.select(pl.datetime(months // 12, months % 12 + 1, 1, time_unit="us")).to_series()
-        return write_moments(moments, column)
+        return write_moments(self._add_steps(steps), self._column)
+
+    def _add_steps(self, steps: Steps) -> pl.Series:
+        units = pl.Series(steps * self._column.step)
+        if not self._column.in_months:
+            return (units + self._column.first).cast(MOMENT)
+        months = units + self._first_month
+        return pl.select(pl.datetime(months // 12, months % 12 + 1, 1, time_unit="us")).to_series()
 
     def _count(self, moments: pl.Series) -> tuple[Steps, Flags]:
         """Microseconds or months from the first moment, and which moments lie between two steps."""

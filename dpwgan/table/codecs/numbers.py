@@ -10,8 +10,9 @@ import polars as pl
 
 from dpwgan.errors import SpecsError
 from dpwgan.table.codecs.codec import Codes, EncodedCells, Flags, Missing, TrainedCodec, check_codes, require
+from dpwgan.table.encoded import Numbers
 from dpwgan.table.numerals import BLANKS, NUMERAL, are_same_cell, read_number
-from dpwgan.table.schema import NumericColumn, write_whole
+from dpwgan.table.schema import MOST_SINGLE_LEVELS, NumericColumn, write_whole
 
 Values = npt.NDArray[np.float64]
 Steps = npt.NDArray[np.int64]
@@ -38,8 +39,7 @@ def read_numbers(cells: pl.Series) -> tuple[Flags, Values]:
 class WrittenNumbers:
     """The numbers that a column may write: whole multiples of a step, `low` to `high` of them.
 
-    The step is 1 for a column of whole numbers, else 10 to the power of minus `decimals`. Whole numbers stay exact in
-    training up to 2^24 numbers in the range, as a float32 carries them; beyond that they are rounded to its precision.
+    The step is 1 for a column of whole numbers, else 10 to the power of minus `decimals`.
     Raises: SpecsError if no such number lies in the range, or the range has too many of them to count.
     """
 
@@ -206,11 +206,19 @@ class NumberCodec(NumericCodec):
         self._range = column.maximum - column.minimum
         if not np.isfinite(self._range):
             raise SpecsError(f"Column {column.name!r}: its range is wider than a double can hold.")
+        levels = column.parts[-1].levels
+        exact = MOST_SINGLE_LEVELS < levels == self._written.high - self._written.low + 1
+        # Of a number of many levels, what is carried is the level itself over a power of 2.
+        self._scale = 2.0 ** (levels - 1).bit_length() if exact else 0.0
 
     def encode_values(self, missing: Missing, values: Values) -> EncodedCells:
         """Scales them."""
-        scaled = (values - self._column.minimum) / self._range if self._range else np.zeros(len(values))
-        numbers = scaled.astype(np.float32)
+        numbers: Numbers
+        if self._scale:
+            numbers = (self._written.find_nearest(values) - self._written.low) / self._scale
+        else:
+            scaled = (values - self._column.minimum) / self._range if self._range else np.zeros(len(values))
+            numbers = scaled.astype(np.float32)
         if not self.missing:
             return EncodedCells(numbers=numbers)
         codes = np.where(missing < 0, len(self.missing), missing).astype(np.int32)
@@ -220,7 +228,11 @@ class NumberCodec(NumericCodec):
         """The numbers nearest to the scaled ones."""
         # Of these two, unlike of clipping, what is no number comes out as 0.
         scaled = np.fmin(np.fmax(require(encoded.numbers, self.name).astype(np.float64), 0.0), 1.0)
-        steps = self._written.find_nearest(self._column.minimum + scaled * self._range)
+        if self._scale:
+            level = np.rint(scaled * self._scale).astype(np.int64)
+            steps = np.minimum(self._written.low + level, self._written.high)
+        else:
+            steps = self._written.find_nearest(self._column.minimum + scaled * self._range)
         count = len(self.missing)
         if not count:
             return None, steps

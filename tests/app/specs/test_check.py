@@ -83,6 +83,17 @@ def test_code_says_whether_specs_or_table_are_wrong_when_only_one_is(folder, cap
     assert check(folder, "good.json", "-") == 2
 
 
+def test_constant_is_checked_and_text_is_not_read_when_specs_have_them(folder, capfd):
+    types = {"x": {"type": "boolean"}, "k": {"type": "constant", "value": "a"}, "t": {"type": "text"}}
+    (folder / "types.json").write_text(json.dumps(types))
+    (folder / "e.csv").write_text("x,k,t\n1,a,Zq7secret\n0,b,\nyes,a,\n")
+    assert check(folder, "types.json", "e.csv") == 65
+    assert [line.partition("csv: ")[2] for line in capfd.readouterr().out.splitlines()] == [
+        "column 'x': 1 row with a cell that is not one of its legal cells.",
+        "column 'k': 1 row with a cell that is not the column's one cell.",
+    ]
+
+
 @pytest.mark.parametrize(
     ("table", "words"),
     [
