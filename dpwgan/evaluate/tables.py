@@ -16,14 +16,16 @@ import polars as pl
 
 from dpwgan.errors import DataError
 from dpwgan.table.calendar import DAY, CalendarColumn
-from dpwgan.table.codecs import NOT_LISTED, NOT_NUMBER, NOT_WHOLE, DerivedRule, MomentCodec, make_codec, read_numbers
+from dpwgan.table.codecs import NOT_LISTED, NOT_NUMBER, NOT_WHOLE, MomentCodec, make_codec, read_numbers
 from dpwgan.table.domains import discover_domains
 from dpwgan.table.findings import Findings, describe
 from dpwgan.table.numerals import BLANKS, read_number
 from dpwgan.table.reader import open_table
+from dpwgan.table.rules import RuleBook, make_rule
 from dpwgan.table.schema import (
     BooleanColumn,
     CategoricalColumn,
+    ComputedColumn,
     DerivedColumn,
     NumericColumn,
     Schema,
@@ -174,7 +176,10 @@ def read_compared(
     kept = [column for column in schema.columns if isinstance(column, TrainedColumn)]
     binnings = [(column.name, each) for column in kept for each in _BINNINGS[type(column)](column, buckets)]
     codecs = {column.name: make_codec(column) for column in kept}
-    derived = [DerivedRule(c, schema=schema, codecs=codecs) for c in schema.columns if isinstance(c, DerivedColumn)]
+    derived = {c.name: make_rule(c, schema) for c in schema.columns if isinstance(c, DerivedColumn | ComputedColumn)}
+    # Real rows may break a rule that the specs say does not stop a run.
+    rules = [rule for rule in schema.rules if illegal == "leave out" or rule.violations == "reject"]
+    book = RuleBook(rules, {**codecs, **derived})
     try:
         source = open_table(path, schema)
     except DataError as error:
@@ -188,8 +193,10 @@ def read_compared(
         first += frame.height
         for place, (name, binning) in enumerate(binnings):
             _fill(frame.get_column(name), binning, findings, cells[rows, place], numbers[rows, place])
-        for rule in derived:
+        for rule in derived.values():
             rule.check(frame, findings)
+        for between, broken in zip(book.rules, book.find_broken(book.read(frame)), strict=True):
+            findings.add_broken(between.name, int(np.count_nonzero(broken)))
     if findings.rows and illegal == "refuse":
         raise DataError(f"The table {str(path)!r} does not fit the specs: {describe(findings.rows)}.")
     legal = (cells >= 0).all(axis=1)
