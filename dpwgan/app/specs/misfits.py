@@ -9,7 +9,7 @@ from dataclasses import replace
 from dpwgan.errors import DataError
 from dpwgan.table.domains import discover_domains
 from dpwgan.table.encoder import TableEncoder
-from dpwgan.table.findings import compare_header, count_rows
+from dpwgan.table.findings import compare_header, describe
 from dpwgan.table.reader import get_format, open_table, open_undescribed
 from dpwgan.table.schema import DerivedColumn, Schema, UndiscoveredColumn
 from dpwgan.table.source import SourceTable
@@ -51,4 +51,4 @@ def _find_illegal_cells(table: SourceTable, schema: Schema) -> Iterator[Misfit]:
     judged = [c for c in known.values() if not isinstance(c, DerivedColumn) or c.source in known]
     part = replace(schema, columns=tuple(judged), layout=None)
     for (name, rule), rows in TableEncoder(part, tuple(part.by_name)).find_misfits(table.pieces()).rows.items():
-        yield name, rows, f"column {name!r}: {count_rows(rows)} with a cell that {rule}"
+        yield name or None, rows, describe({(name, rule): rows})

@@ -7,7 +7,7 @@ import polars as pl
 
 from dpwgan.table.calendar import DAY, CalendarColumn
 from dpwgan.table.codecs.codec import EncodedCells, Flags, Missing, TrainedCodec
-from dpwgan.table.codecs.numbers import NumberCodec, Steps
+from dpwgan.table.codecs.numbers import FreeSteps, NumberCodec, Steps
 from dpwgan.table.moments import MOMENT, read_moments, write_moments
 from dpwgan.table.numerals import BLANKS
 
@@ -28,6 +28,8 @@ class MomentCodec(TrainedCodec):
         self._column = column
         self._numbers = [NumberCodec(number) for number in column.numbers]
         self._first_month = _number_month(pl.Series([column.first]).cast(MOMENT)).item()
+        units, between = self._count(read_moments(pl.Series(column.missing, dtype=pl.String), column).drop_nulls())
+        self._free = FreeSteps(column.name, (units[~between] // column.step).tolist(), low=0, high=column.steps)
         self._unwritten = f"is not written as {column.format!r} says"
         self._outside = "is not between {} and {}".format(*self.write_steps(np.array([0, column.steps])))
 
@@ -57,7 +59,7 @@ class MomentCodec(TrainedCodec):
         column = self._column
         if not column.by_day:
             missing, steps = self._numbers[0].decode_steps(encoded, rng)
-            return self.put_missing(self.write_steps(steps), missing)
+            return self.put_missing(self.write_steps(self._free.keep_to(steps)), missing)
         (missing, days), (no_time, times) = (
             codec.decode_steps(
                 EncodedCells(
@@ -73,7 +75,7 @@ class MomentCodec(TrainedCodec):
             times = np.where(unknown, rng.choice(known, len(times)), times) if len(known) and unknown.any() else times
         moments = (days + column.first // DAY) * DAY + times * column.step + column.first % column.step
         steps = ((moments - column.first) // column.step).clip(0, column.steps)
-        return self.put_missing(self.write_steps(steps), missing)
+        return self.put_missing(self.write_steps(self._free.keep_to(steps)), missing)
 
     def read(self, cells: pl.Series) -> tuple[Missing, Steps, Mapping[str, Flags]]:
         """(n,) indices into the missing codes, -1 where available; (n,) steps from the first moment, 0 elsewhere; and

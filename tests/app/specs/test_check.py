@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpwgan.__main__ import main
-from dpwgan.app.specs.lines import find_lines
+from dpwgan.app.specs.lines import find_line, find_lines
 
 SPECS = """\
 {
@@ -142,4 +142,17 @@ def test_lines_are_those_of_the_keys_when_any_document_is_written(document):
     written = text.splitlines()
     assert {place[0] for place in lines if len(place) == 1} >= set(document)
     for place, line in lines.items():
-        assert written[line - 1].strip().startswith(json.dumps(place[-1]) + ": ")
+        value = document
+        for key in place:
+            value = value[int(key)] if isinstance(value, list) else value[key]
+        shown = written[line - 1].strip()
+        start = "{" if isinstance(value, dict) else "[" if isinstance(value, list) else json.dumps(value)
+        assert shown.startswith(start if place[-1].isdigit() else json.dumps(place[-1]) + ": ")
+
+
+def test_rules_are_found_by_their_number_when_a_sentence_names_one():
+    text = '{"a": {},\n "rules": [\n  "a = 1",\n  {"columns": ["a"],\n   "allowed": [["1"]]}\n ]}'
+    lines = find_lines(text)
+    sentences = {"Rule 1 in the specs, 'a = 1': it": 3, "Rule 2 in the specs: it": 4, "Rule 9 in the specs: it": None}
+    for sentence, line in sentences.items():
+        assert find_line(lines, column=None, sentence=sentence) == (None, line)
