@@ -55,9 +55,16 @@ class ResourceError(DpwganError):
 
 
 class SpecsError(DpwganError):
-    """The specs or the codebook are not of the documented form."""
+    """The specs, the codebook or a dictionary are not of the documented form.
+
+    `column` is the entry of the specs that is at fault, if it is one.
+    """
 
     exit_code = 78
+
+    def __init__(self, sentence: str, *, column: str | None = None) -> None:
+        super().__init__(sentence)
+        self.column = column
 
 
 class AuditError(DpwganError):

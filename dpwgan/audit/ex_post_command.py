@@ -71,17 +71,15 @@ def estimate_tables(
         table if share >= 1.0 else table.draw(max(2, round(share * table.rows)), rng)
         for table in (tables.real, tables.synthetic)
     )
-    points = lay_out_points(synthetic, tables.schema)
+    points = lay_out_points(synthetic)
     embedding = fit_embedding(points, components=dimensions)
     artificial = embedding.place(points, rng)
-    estimate = estimate_privacy(
-        embedding.place(lay_out_points(real, tables.schema), rng), artificial, settings=settings, rng=rng
-    )
+    estimate = estimate_privacy(embedding.place(lay_out_points(real), rng), artificial, settings=settings, rng=rng)
     if tables.holdout is None:
         return estimate, None
     # The same number taken out, or the two could not be compared.
     same = replace(settings, removed=int(estimate.measured["rows_removed_for_each"]))
-    holdout = embedding.place(lay_out_points(tables.holdout.draw(real.rows, rng), tables.schema), rng)
+    holdout = embedding.place(lay_out_points(tables.holdout.draw(real.rows, rng)), rng)
     return estimate, estimate_privacy(holdout, artificial, settings=same, rng=rng)
 
 

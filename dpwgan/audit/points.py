@@ -20,7 +20,6 @@ import numpy.typing as npt
 
 from dpwgan.errors import UsageError
 from dpwgan.evaluate.tables import ComparedTable
-from dpwgan.table.schema import NumericColumn, Schema
 
 Distances = npt.NDArray[np.float32]
 Places = npt.NDArray[np.int64]
@@ -88,18 +87,16 @@ class Points:
         return flat
 
 
-def lay_out_points(table: ComparedTable, schema: Schema) -> Points:
+def lay_out_points(table: ComparedTable) -> Points:
     """Turns a table into points, by public facts alone.
 
     Privacy: acts on each row by itself; the points are as private as the rows.
     """
     values = table.numbers.astype(np.float64, copy=True)
     numeric = np.array([column.kind != "categorical" for column in table.columns])
-    for place, compared in enumerate(table.columns):
-        column = schema.by_name[compared.name]
-        if isinstance(column, NumericColumn):
-            width = column.maximum - column.minimum
-            values[:, place] = (values[:, place] - column.minimum) / (width or 1.0)
+    for place in np.flatnonzero(numeric):
+        column = table.columns[place]
+        values[:, place] = (values[:, place] - column.minimum) / (column.maximum - column.minimum or 1.0)
     return Points(values=values.astype(np.float32), numeric=numeric, sizes=table.sizes)
 
 

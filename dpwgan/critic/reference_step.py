@@ -121,4 +121,4 @@ class ReferenceStep:
 
 def densify(encoded: EncodedTable, rows: npt.NDArray[np.int64]) -> tf.Tensor:
     """Writes the given rows out as dense one-hot rows. Shapes: (b,) to (b, width)."""
-    return write_dense(tf.constant(encoded.codes[rows]), tf.constant(encoded.numbers[rows]), encoded.spans)
+    return write_dense(tf.constant(encoded.codes[rows]), tf.constant(encoded.numbers[rows], tf.float32), encoded.spans)

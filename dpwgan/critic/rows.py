@@ -19,7 +19,7 @@ class RowReader:
         """Puts the rows on the device; rows on disk stay there, and no more than a batch of them is ever in memory."""
         self._encoded = encoded
         if not encoded.on_disk:
-            self._codes, self._numbers = tf.constant(encoded.codes), tf.constant(encoded.numbers)
+            self._codes, self._numbers = tf.constant(encoded.codes), tf.constant(encoded.numbers, tf.float32)
 
     def __call__(self, rows: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Reads a batch. Shapes: (b,) int64 to (b, codes) int32 and (b, numbers) float32."""
@@ -33,7 +33,7 @@ class RowReader:
 
     def _fetch(self, rows: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
         batch = self._encoded.take(rows)
-        return batch.codes, batch.numbers
+        return batch.codes, batch.numbers.astype(np.float32)
 
 
 def write_dense(codes: tf.Tensor, numbers: tf.Tensor, spans: Sequence[Span]) -> tf.Tensor:

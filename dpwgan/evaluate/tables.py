@@ -4,8 +4,9 @@ Privacy: NOT private. What is read here, and everything computed from it, is for
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,12 +15,24 @@ import numpy.typing as npt
 import polars as pl
 
 from dpwgan.errors import DataError
-from dpwgan.table.codecs import NOT_LISTED, NOT_NUMBER, NOT_WHOLE, DerivedRule, make_codec, read_numbers
+from dpwgan.table.calendar import DAY, CalendarColumn
+from dpwgan.table.codecs import NOT_LISTED, NOT_NUMBER, NOT_WHOLE, MomentCodec, make_codec, read_numbers
 from dpwgan.table.domains import discover_domains
 from dpwgan.table.findings import Findings, describe
 from dpwgan.table.numerals import BLANKS, read_number
 from dpwgan.table.reader import open_table
-from dpwgan.table.schema import CategoricalColumn, DerivedColumn, NumericColumn, Schema, UndiscoveredColumn
+from dpwgan.table.rules import RuleBook, make_rule
+from dpwgan.table.schema import (
+    BooleanColumn,
+    CategoricalColumn,
+    ComputedColumn,
+    DerivedColumn,
+    NumericColumn,
+    Schema,
+    TrainedColumn,
+    UndiscoveredColumn,
+    name_part,
+)
 
 BUCKETS = 100
 """Of the range of a number. Source: NIST 2018 challenge, scoring method 1."""
@@ -40,8 +53,10 @@ class ComparedColumn:
 
     A categorical column has one cell a category, its missing codes included. A number has `BUCKETS` of equal width over
     the range of the specs, or one a value where whole numbers are fewer; where it may be missing the last cell says so.
+    A column of which methods see two parts is two columns here too, as "seen (day)".
     `missing` are the cells that mean not available.
-    Units: `minimum` and `maximum` are the public range of a number, in its own unit; NaN for a categorical column.
+    Units: `minimum` and `maximum` are the public range of a number, in its own unit, or of moments, in steps from the
+      first one; NaN for a categorical column.
     """
 
     name: str
@@ -67,7 +82,7 @@ class ComparedTable:
     Privacy: rows of a real table are private; they do not show in the representation.
     Shapes: `cells` and `numbers` are (n, columns). `cells` holds the cell of the public binning; `numbers` the numeric
       value, NaN where it is missing, and the cell's index for a categorical column.
-    Units: `numbers` is in the unit of the column.
+    Units: `numbers` is in the unit of the column, as its `minimum` and `maximum`.
     """
 
     columns: tuple[ComparedColumn, ...]
@@ -157,26 +172,31 @@ def read_compared(
       or if no row is left.
     """
     if illegal == "leave out":
-        schema = _change_columns(schema, CategoricalColumn | NumericColumn, out_of_domain="reject")
-    kept = [column for column in schema.columns if isinstance(column, CategoricalColumn | NumericColumn)]
-    binnings = [_Categories(c) if isinstance(c, CategoricalColumn) else _Buckets(c, buckets) for c in kept]
+        schema = _change_columns(schema, TrainedColumn, out_of_domain="reject")
+    kept = [column for column in schema.columns if isinstance(column, TrainedColumn)]
+    binnings = [(column.name, each) for column in kept for each in _BINNINGS[type(column)](column, buckets)]
     codecs = {column.name: make_codec(column) for column in kept}
-    derived = [DerivedRule(c, schema=schema, codecs=codecs) for c in schema.columns if isinstance(c, DerivedColumn)]
+    derived = {c.name: make_rule(c, schema) for c in schema.columns if isinstance(c, DerivedColumn | ComputedColumn)}
+    # Real rows may break a rule that the specs say does not stop a run.
+    rules = [rule for rule in schema.rules if illegal == "leave out" or rule.violations == "reject"]
+    book = RuleBook(rules, {**codecs, **derived})
     try:
         source = open_table(path, schema)
     except DataError as error:
         raise DataError(f"The table {str(path)!r} cannot be compared. {error}") from None
-    cells = np.empty((source.records, len(kept)), dtype=np.int32)
-    numbers = np.empty((source.records, len(kept)), dtype=np.float64)
+    cells = np.empty((source.records, len(binnings)), dtype=np.int32)
+    numbers = np.empty((source.records, len(binnings)), dtype=np.float64)
     findings = Findings()
     first = 0
     for frame in source.frames():
         rows = slice(first, first + frame.height)
         first += frame.height
-        for place, (column, binning) in enumerate(zip(kept, binnings, strict=True)):
-            _fill(frame.get_column(column.name), binning, findings, cells[rows, place], numbers[rows, place])
-        for rule in derived:
+        for place, (name, binning) in enumerate(binnings):
+            _fill(frame.get_column(name), binning, findings, cells[rows, place], numbers[rows, place])
+        for rule in derived.values():
             rule.check(frame, findings)
+        for between, broken in zip(book.rules, book.find_broken(book.read(frame)), strict=True):
+            findings.add_broken(between.name, int(np.count_nonzero(broken)))
     if findings.rows and illegal == "refuse":
         raise DataError(f"The table {str(path)!r} does not fit the specs: {describe(findings.rows)}.")
     legal = (cells >= 0).all(axis=1)
@@ -186,7 +206,7 @@ def read_compared(
     if left_out:
         cells, numbers = cells[legal], numbers[legal]
     return ComparedTable(
-        columns=tuple(binning.column for binning in binnings),
+        columns=tuple(binning.column for _, binning in binnings),
         cells=cells,
         numbers=numbers,
         illegal=left_out,
@@ -207,7 +227,7 @@ def count_cells(table: ComparedTable, columns: Sequence[int]) -> npt.NDArray[np.
 
 def _fill(
     column: pl.Series,
-    binning: "_Categories | _Buckets",
+    binning: "_Categories | _Buckets | _Steps",
     findings: Findings,
     cells: npt.NDArray[np.int32],
     numbers: npt.NDArray[np.float64],
@@ -250,8 +270,8 @@ class _Buckets:
       empty buckets between them are left out, which is the same binning.
     """
 
-    def __init__(self, column: NumericColumn, buckets: int) -> None:
-        self._specs = column
+    def __init__(self, column: NumericColumn, buckets: int, write: Callable[[int], str] = str) -> None:
+        self._specs, self._write = column, write
         values = int(math.floor(column.maximum) - math.ceil(column.minimum)) + 1 if column.integer else 0
         if 1 <= values <= buckets:
             self._first, self._step, self._buckets = float(math.ceil(column.minimum)), 1.0, values
@@ -292,12 +312,17 @@ class _Buckets:
             NOT_WHOLE: ~missing & is_number & ~whole,
             OUTSIDE: ~missing & is_number & whole & ~inside,
         }
-        legal = is_number & whole & inside & ~missing
-        values = np.where(legal, values, column.minimum)
-        places = np.full(len(seen), -1, dtype=np.int32)
-        places[legal] = np.clip((values - self._first) / self._step, 0, self._buckets - 1).astype(np.int32)[legal]
+        return *self.place(values, missing=missing, legal=is_number & whole & inside & ~missing), broken
+
+    def place(
+        self, values: npt.NDArray[np.float64], *, missing: npt.NDArray[np.bool_], legal: npt.NDArray[np.bool_]
+    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]:
+        """The bucket of each legal number, or -1, and the number, or NaN."""
+        places = np.full(len(values), -1, dtype=np.int32)
+        found = np.where(legal, values, self._specs.minimum)
+        places[legal] = np.clip((found - self._first) / self._step, 0, self._buckets - 1).astype(np.int32)[legal]
         places[missing] = self._buckets
-        return places, np.where(legal, values, np.nan), broken
+        return places, np.where(legal, values, np.nan)
 
     def _label(self, place: int) -> str:
         low = self._first + place * self._step
@@ -307,4 +332,38 @@ class _Buckets:
         first = math.ceil(low)
         last = math.floor(high) if place == self._buckets - 1 else math.ceil(low + self._step) - 1
         last = min(last, math.floor(self._specs.maximum))
-        return str(first) if first >= last else f"{first} to {last}"
+        return self._write(first) if first >= last else f"{self._write(first)} to {self._write(last)}"
+
+
+class _Steps:
+    """The steps of a calendar, or days and times of day by themselves, as whole numbers are cut into buckets."""
+
+    def __init__(self, column: CalendarColumn, buckets: int, part: int) -> None:
+        self._codec, self._part = MomentCodec(column), part
+        number = column.numbers[part]
+
+        def write(step: int) -> str:
+            if not column.by_day:
+                return str(self._codec.write_steps(np.array([step]))[0])
+            unit, start = (DAY, column.first // DAY * DAY) if part == 0 else (column.step, column.first % column.step)
+            moment = datetime(1970, 1, 1) + timedelta(microseconds=start + step * unit)
+            return str(moment.date() if part == 0 else moment.time())
+
+        self._buckets = _Buckets(replace(number, name=name_part(column.name, number.name)), buckets, write)
+        self.column = self._buckets.column
+
+    def read(self, seen: pl.Series) -> _Read:
+        """As of numbers; what is wrong is said of the first part alone."""
+        missing, steps, broken = self._codec.read(seen)
+        illegal = np.logical_or.reduce([np.zeros(len(seen), bool), *broken.values()])
+        values = self._codec.split(steps)[self._part].astype(np.float64)
+        placed = self._buckets.place(values, missing=missing >= 0, legal=~illegal & (missing < 0))
+        return *placed, dict(broken) if self._part == 0 else {}
+
+
+_BINNINGS: dict[type[TrainedColumn], Callable[[Any, int], Sequence[_Categories | _Buckets | _Steps]]] = {
+    CategoricalColumn: lambda column, buckets: [_Categories(column)],
+    BooleanColumn: lambda column, buckets: [_Categories(column)],
+    NumericColumn: lambda column, buckets: [_Buckets(column, buckets)],
+    CalendarColumn: lambda column, buckets: [_Steps(column, buckets, part) for part in range(len(column.numbers))],
+}

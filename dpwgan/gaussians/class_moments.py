@@ -11,7 +11,7 @@ Sensitivities. For z in R^p of norm 1 or less, and the matrix z z^T that it adds
 (4) L2, replaced: |z z^T - w w^T|^2 = |z|^4 + |w|^4 - 2 (z.w)^2 <= 2, within a class and from one to another.
 (5) One-way counts: a record adds 1 to one cell of each histogram, and 1 to its class where there are classes, h in
     all: L1 h, L2 sqrt h. Replaced, it leaves h cells and enters h others: L1 2 h, L2 sqrt(2 h), whether its class
-    changes or not.
+    changes or not. Each look has histograms of its own; where they look is made of the looks before.
 """
 
 import math
@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpwgan.marginals.one_ways import OneWayPlan, OneWays, count_one_ways, split_one_ways
+from dpwgan.marginals.one_ways import Blocks, OneWayPlan, OneWays, count_one_ways
 from dpwgan.privacy.events import DiscreteGaussian, Gaussian, Laplace, Wishart
 from dpwgan.privacy.mechanisms.wishart import EDGE, shrink_eigenvalues
 from dpwgan.privacy.release import Noisy
@@ -88,7 +88,7 @@ def split_classes(encoded: EncodedTable, label: Span | None) -> tuple[EncodedTab
     tables = tuple(
         EncodedTable(
             codes=allocate_beside(encoded.codes, (size, len(others)), np.int32),
-            numbers=allocate_beside(encoded.codes, (size, encoded.numbers.shape[1]), np.float32),
+            numbers=allocate_beside(encoded.codes, (size, encoded.numbers.shape[1]), encoded.numbers.dtype),
             spans=leave_out(encoded.spans, label),
         )
         for size in sizes.tolist()
@@ -116,25 +116,34 @@ def count_labels(encoded: EncodedTable, label: Span) -> Integers:
     return sizes
 
 
-def count_classes(tables: Sequence[EncodedTable], plan: OneWayPlan, *, sized: bool) -> Integers:
-    """Counts, exactly: all histograms of the first class, of the next one ..., and, if `sized`, each class's size.
+def count_classes(
+    tables: Sequence[EncodedTable], plan: OneWayPlan, look: int, blocks: Sequence[Blocks], *, sized: bool
+) -> Integers:
+    """Counts a look, exactly: all histograms of the first class, of the next one ..., and, if `sized`, classes' sizes.
 
+    `blocks`: those of each class.
     Privacy: sensitivities as the module's (5). What it gives is not released.
     """
-    parts = [histogram for table in tables for histograms in count_one_ways(table, plan) for histogram in histograms]
+    parts = [count_one_ways(table, plan, look, own) for table, own in zip(tables, blocks, strict=True)]
     if sized:
         parts.append(np.array([table.records for table in tables], np.float64))
     counts: Integers = np.rint(np.concatenate(parts) if parts else np.zeros(0)).astype(np.int64)
     return counts
 
 
-def read_classes(noisy: Noisy, plan: OneWayPlan, *, classes: int) -> tuple[list[OneWays], Floats]:
-    """Takes the counts of each class, and of the classes themselves if they are there, out of a release of such counts.
+def read_classes(
+    noisy: Noisy, look: int, blocks: Sequence[Blocks], *, measured: Sequence[OneWays]
+) -> tuple[list[OneWays], Floats]:
+    """Adds each class's counts of a look to what was `measured` of it before, and gives the classes' sizes if there.
 
-    Privacy: post-processing of `count_classes` with noise. Shapes: the latter (classes,), or (0,).
+    Privacy: post-processing of `count_classes` with noise. Shapes: the sizes (classes,), or (0,).
     """
-    own, sizes = np.split(noisy.values.astype(np.float64), [classes * plan.cells])
-    return [split_one_ways(counts, plan, stddev=noisy.stddev) for counts in own.reshape(classes, -1)], sizes
+    lengths = [one_ways.plan.count_cells(look, own) for one_ways, own in zip(measured, blocks, strict=True)]
+    *counts, sizes = np.split(noisy.values.astype(np.float64), np.cumsum(lengths))
+    return [
+        one_ways.add(look, own, Noisy(values=values, stddev=noisy.stddev))
+        for one_ways, own, values in zip(measured, blocks, counts, strict=True)
+    ], sizes
 
 
 def to_grid(points: Floats) -> Integers:

@@ -107,7 +107,7 @@ class ImageProjection:
         """The projection on the first rows of the basis."""
         return replace(self, basis=self.basis[:dimension], bands=self.bands[:dimension])
 
-    def project(self, numbers: npt.NDArray[np.float32]) -> Floats:
+    def project(self, numbers: npt.NDArray[np.floating[Any]]) -> Floats:
         """Gives each row's coordinates of x - 1/2. Privacy: a function of each row alone, see the module.
 
         Shapes: (n, numbers of a row) to (n, p).

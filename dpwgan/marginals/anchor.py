@@ -26,6 +26,7 @@ from dpwgan.marginals.pairs import MOMENTS_LABEL, measure_moments, plan_moments
 from dpwgan.marginals.queries import ANSWER_SENSITIVITY, QueryDiscriminator, plan_queries
 from dpwgan.marginals.released import ReleasedTable, release_groups
 from dpwgan.marginals.settings import AnchorSettings
+from dpwgan.marginals.zeros import ForbiddenMass
 from dpwgan.plan import Cost, Plan
 from dpwgan.privacy.accountants.moments import MOMENTS
 from dpwgan.privacy.events import Gaussian
@@ -57,6 +58,8 @@ _STRENGTH_FOR_THREE_WAYS = 3_000.0
 # some w s stddevs: no more than so many, or large tables would not be nearer to the truth than small ones.
 _INFORMATION_WEIGHT = 1e-6
 _MOST_STDDEVS_MOVED = 2.0
+# What mass on combinations that a rule forbids weighs: so many times what it costs to be a stddev off an answer there.
+_FORBIDDEN_WEIGHT = 200.0
 _MOST_CODE_CELLS = 2_000_000
 _MOST_CODES = 3_000
 _LEAST_CODES = 500
@@ -145,7 +148,7 @@ class AnchorDesign:
     @property
     def releases(self) -> list[Release]:
         """What to reserve in the ledger."""
-        lines = [self.one_way_plan.plan_release(ONE_WAYS_LABEL, noise_multiplier=self.one_ways_noise_multiplier)]
+        lines = self.one_way_plan.plan_releases(ONE_WAYS_LABEL, noise_multiplier=self.one_ways_noise_multiplier)
         if self.kind == "moments" and self.attributes > 1:
             lines.append(plan_moments(noise_multiplier=self.answer_noise_multiplier))
         if self.queries:
@@ -199,10 +202,9 @@ class AnchorDesign:
     def cost(self) -> Cost:
         """Rows of groups, pairs of groups, codes and their copies; the time of the releases and of the fit."""
         width = self.most_width if self.fit_ticks else 0
-        levels = sum(attribute.cells for attribute in self.one_way_plan.attributes)
         return Cost(
-            row_bytes=4 * self.shape.records * (self.attributes + len(self.shape.spans)),
-            working_bytes=48 * levels + 20 * width**2 + 4 * 9 * self.choose_codes(width) * width,
+            row_bytes=4 * self.shape.records * self.attributes + self.shape.row_bytes,
+            working_bytes=48 * self.one_way_plan.most_cells + 20 * width**2 + 4 * 9 * self.choose_codes(width) * width,
             seconds=self._estimate_seconds(),
         )
 
@@ -273,16 +275,13 @@ def plan_anchor(shape: TableShape, terms: Terms, *, kind: Kind, settings: Anchor
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FittedAnchor:
-    """A generator fitted to its releases. `table` is for further discriminators, its rows never for the output."""
+    """A generator fitted to its releases, by `losses`. `table` is for further discriminators, its rows never for the
+    output.
+    """
 
     table: ReleasedTable
-    information: CodeInformation
+    losses: list[ReleasedLoss]
     generator: CodeGenerator
-
-    @property
-    def losses(self) -> list[ReleasedLoss]:
-        """What the generator was fitted to."""
-        return [self.table.measured, self.information]
 
 
 def on_one_thread() -> AbstractContextManager[Any]:
@@ -312,13 +311,23 @@ def fit_anchor(
     """
     fits = design.fit_ticks > 0
     least_count = _LEAST_STDDEVS * design.answer_stddev if fits else 0.0
-    table = release_groups(rows, design.one_way_plan, ledger=ledger, label=ONE_WAYS_LABEL, least_count=least_count)
+    table = release_groups(
+        rows,
+        design.one_way_plan,
+        ledger=ledger,
+        label=ONE_WAYS_LABEL,
+        least_count=least_count,
+        rules=design.shape.rules if fits else (),
+    )
     information = CodeInformation(weight=design.information_weight * table.records)
     layout = table.layout
     if not fits:
         progress(1, 1, ledger.epsilon_spent())
-        return FittedAnchor(table=table, information=information, generator=Mixture(layout.sizes, table.logits))
+        return FittedAnchor(table=table, losses=[table.measured], generator=Mixture(layout.sizes, table.logits))
     losses: list[ReleasedLoss] = [table.measured, information]
+    if table.measured.zeros:
+        weight = _FORBIDDEN_WEIGHT * table.records / design.answer_stddev
+        losses.append(ForbiddenMass(layout, table.measured.zeros, weight=weight))
     codes, tick = design.choose_codes(layout.width), FitProgress(design.fit_ticks, ledger=ledger, progress=progress)
     if design.kind == "queries":
         answers = _play_rounds(table, design, codes=codes, losses=losses, rng=rng, ledger=ledger, tick=tick)
@@ -329,7 +338,7 @@ def fit_anchor(
     generator = Mixture(layout.sizes, logits) if make_generator is None else make_generator(layout, logits)
     steps, rate = design.settings.fit_steps, design.settings.fit_learning_rate
     fit_on(generator, losses, steps=steps, learning_rate=rate, journal=ledger.journal, tick=tick)
-    return FittedAnchor(table=table, information=information, generator=generator)
+    return FittedAnchor(table=table, losses=losses, generator=generator)
 
 
 def _play_rounds(

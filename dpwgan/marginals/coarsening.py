@@ -5,21 +5,22 @@ Everything here is post-processing of the released one-way counts: nothing of it
 
 import itertools
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.interpolate import PchipInterpolator
 
 from dpwgan.errors import DpwganError, InputError, UsageError
 from dpwgan.marginals.groups import GroupLayout
 from dpwgan.marginals.layout import Attribute, lay_out_attributes
 from dpwgan.marginals.measurements import GroupedRows
-from dpwgan.marginals.number_tree import NumberTree
+from dpwgan.marginals.number_tree import Intervals
 from dpwgan.marginals.one_ways import OneWays
 from dpwgan.marginals.simplex import project_on_simplex
-from dpwgan.table.encoded import EncodedTable, Span
+from dpwgan.table.encoded import EncodedTable, Span, choose_number_type
 from dpwgan.table.rows import Derivation
 from dpwgan.table.storage import allocate_beside, cut, let_go
 
@@ -33,8 +34,14 @@ MOST_CELLS = 128
 _LEAST_SHARE = 1 / 32
 """A number is cut into intervals of about this share of the records, where the data spread that far."""
 
+_LEAST_KIND = 0.25
+"""What cells that only rules tell from others must hold to make a group of their own, over what any other holds."""
+
 _LEAST_STDDEVS = 3.0
 """How many stddevs of the noise an interval of a number must hold."""
+
+_SMOOTH_PIECES, _MOST_PIECES = 8, 128
+"""Into how many pieces an interval of a number is cut at least, so that they follow a smooth density, and at most."""
 
 _NUMBER_FIELDS = ("weights", "probabilities", "counts", "stddevs")
 
@@ -195,7 +202,7 @@ class Coarsening:
         # Columns are written, and later read, one after the other: each in one piece.
         encoded = EncodedTable(
             codes=np.zeros((len(groups), len(self.spans) - numbers), np.int32, order="F"),
-            numbers=np.zeros((len(groups), numbers), np.float32, order="F"),
+            numbers=np.zeros((len(groups), numbers), choose_number_type(self.spans), order="F"),
             spans=self.spans,
         )
         for index, (attribute, part) in enumerate(zip(self.attributes, self.parts, strict=True)):
@@ -250,12 +257,20 @@ GROUPS = Derivation[EncodedTable, GroupedRows]("groups", lambda encoded, documen
 """Rows as groups of cells, by the document of a `Coarsening`."""
 
 
-def coarsen(one_ways: OneWays, *, records: int, least_count: float, most_cells: int = MOST_CELLS) -> Coarsening:
+def coarsen(
+    one_ways: OneWays,
+    *,
+    records: int,
+    least_count: float,
+    most_cells: int = MOST_CELLS,
+    kinds: Sequence[Integers | None] | None = None,
+) -> Coarsening:
     """Merges cells that the released counts cannot tell from noise.
 
     Numbers become intervals that hold about a 32nd of the records each, or a single level where many records share
     it. Then groups below `least_count` are merged: neighbours where cells have an order, into one group of rare cells
-    elsewhere; missing codes only with each other. An attribute has `most_cells` groups at most.
+    elsewhere; missing codes only with each other. An attribute has `most_cells` groups at most. `kinds` say of each
+    attribute, if it is known, which codes are of one kind by public rules: they are merged first.
     Privacy: post-processing of the release; `records` is public.
     Units: `least_count` is a count of records.
     Raises: UsageError if a number is out of its range.
@@ -264,7 +279,7 @@ def coarsen(one_ways: OneWays, *, records: int, least_count: float, most_cells: 
         raise UsageError("Cells are merged for 1 record or more, a count of 0 or more and 2 cells or more.")
     parts = []
     for index in range(len(one_ways.plan.attributes)):
-        pieces = _Pieces(one_ways, index, records=records)
+        pieces = _Pieces(one_ways, index, records=records, kinds=None if kinds is None else kinds[index])
         threshold, merged = least_count, pieces.merge(least_count)
         while merged.size > most_cells:
             threshold = max(1.25 * threshold, one_ways.stddev)
@@ -276,15 +291,11 @@ def coarsen(one_ways: OneWays, *, records: int, least_count: float, most_cells: 
 class _Pieces:
     """One attribute's smallest intervals with all that is known of them, ready to be merged at any threshold."""
 
-    def __init__(self, one_ways: OneWays, index: int, *, records: int) -> None:
+    def __init__(self, one_ways: OneWays, index: int, *, records: int, kinds: Integers | None = None) -> None:
         self._attribute = attribute = one_ways.plan.attributes[index]
-        self._records = records
+        self._records, self._kinds = records, kinds
         self._codes, self._code_stddev = one_ways.get_codes(index)
-        self._tree = (
-            NumberTree(one_ways.get_blocks(index), stddev=one_ways.stddev)
-            if attribute.number_span is not None
-            else None
-        )
+        self._tree = one_ways.get_tree(index) if attribute.number_span is not None else None
         self._least_share = max(_LEAST_SHARE * records, _LEAST_STDDEVS * one_ways.stddev)
 
     def merge(self, least_count: float) -> AttributeGroups:
@@ -294,7 +305,11 @@ class _Pieces:
         is_missing = attribute.is_missing
         labels[is_missing] = _pool(self._codes[is_missing], least_count)
         others = self._codes[~is_missing]
-        merged = _merge_neighbours(others, least_count) if attribute.ordered else _pool(others, least_count)
+        merge = _merge_neighbours if attribute.ordered else _pool
+        if self._kinds is None:
+            merged = merge(others, least_count)
+        else:
+            merged = _merge_kinds(others, least_count, self._kinds[~is_missing], merge)
         labels[~is_missing] = merged + attribute.codes
         labels = _number_in_order(labels)
         groups = int(labels.max()) + 1 if len(labels) else 0
@@ -305,16 +320,22 @@ class _Pieces:
         if self._tree is None:
             masses = project_on_simplex(counts, variances, total=self._records)
         else:
-            root, root_variance = self._tree.total
+            roots, root_variances = self._tree.totals
             masses = project_on_simplex(
-                np.append(counts, root), np.append(variances, root_variance), total=self._records
+                np.append(counts, roots), np.append(variances, root_variances), total=self._records
             )
-            intervals = self._tree.split(total=float(masses[-1]), most_count=max(least_count, self._least_share))
-            merged = _merge_neighbours(intervals.masses, max(least_count, self._least_share / 2))
+            intervals = _cut_intervals(
+                self._tree.split(totals=masses[groups:]), most_count=max(least_count, self._least_share)
+            )
+            bar, cuts = max(least_count, self._least_share / 2), attribute.cuts
+            # Cuts are given up where there would be too many groups else.
+            places = np.searchsorted(intervals.starts, cuts if bar < self._records else ())
+            segments = np.split(intervals.masses, places)
+            merged = np.concatenate([_merge_neighbours(own, bar) + index for index, own in _count_on(segments)])
             merged = _number_in_order(merged)
             size = int(merged.max()) + 1
             sums = np.bincount(merged, intervals.masses, minlength=size)
-            masses = np.append(masses[:-1], sums)
+            masses = np.append(masses[:groups], sums)
             counts = np.append(counts, np.bincount(merged, intervals.counts, minlength=size))
             variances = np.append(variances, np.bincount(merged, intervals.variances, minlength=size))
             # A group without a record in it is drawn from evenly.
@@ -337,11 +358,78 @@ class _Pieces:
         )
 
 
+def _count_on(segments: Iterable[Floats]) -> Iterable[tuple[int, Floats]]:
+    """Each segment with the number of intervals before it."""
+    before = 0
+    for own in segments:
+        yield before, own
+        before += len(own)
+
+
+def _cut_intervals(intervals: Intervals, *, most_count: float) -> Intervals:
+    """Cuts intervals into pieces that hold no more than about `most_count`, as a smooth density through them has it.
+
+    The density keeps what each interval holds. Single levels are no part of it: a heap says nothing of its neighbours.
+    Source: Fritsch and Carlson 1980 (monotone cubic interpolation, here of the distribution function).
+    """
+    is_single = intervals.sizes == 1
+    pieces = np.clip(np.ceil(intervals.masses / most_count), _SMOOTH_PIECES, _MOST_PIECES).astype(np.int64)
+    pieces = np.where(intervals.masses > 0, np.minimum(pieces, intervals.sizes), 1)
+    parts = np.repeat(np.arange(len(pieces)), pieces)
+    within = np.arange(len(parts)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+    starts = intervals.starts[parts] + _take_parts(intervals.sizes, pieces, parts, within)
+    sizes = np.diff(starts, append=intervals.starts[-1] + intervals.sizes[-1])
+    wide, wide_masses = np.where(is_single, 0, intervals.sizes), np.where(is_single, 0.0, intervals.masses)
+    knots = np.append(0.0, np.cumsum(wide[~is_single].astype(np.float64)))
+    heights = np.append(0.0, np.cumsum(wide_masses[~is_single]))
+    masses = intervals.masses[parts].copy()
+    if np.any(pieces > 1):
+        smooth = PchipInterpolator(knots, heights)
+        places = np.append(0.0, np.cumsum(np.where(is_single[parts], 0, sizes).astype(np.float64)))
+        drawn = np.maximum(np.diff(smooth(places)), 0.0)
+        sums = np.bincount(parts, drawn)[parts]
+        even = sizes / intervals.sizes[parts]
+        shares = np.where(sums > 0, drawn / np.where(sums > 0, sums, 1.0), even)
+        masses *= np.where(is_single[parts], 1.0, shares)
+    # What was measured of an interval is shared out among its pieces like its mass, and its variance with it.
+    whole = intervals.masses[parts]
+    shares = np.where(whole > 0, masses / np.where(whole > 0, whole, 1.0), sizes / intervals.sizes[parts])
+    shares = np.maximum(shares, 1e-6)
+    return Intervals(
+        starts=starts,
+        sizes=sizes,
+        masses=masses,
+        counts=intervals.counts[parts] * shares,
+        variances=intervals.variances[parts] * shares,
+        is_inner=np.zeros(len(parts), bool),
+    )
+
+
+def _take_parts(sizes: Integers, pieces: Integers, parts: Integers, within: Integers) -> Integers:
+    """Where the pieces of an interval begin in it, all of them nearly alike in size; without overflow up to 2^53."""
+    whole, rest = np.divmod(sizes, pieces)
+    begins: Integers = within * whole[parts] + np.minimum(within, rest[parts])
+    return begins
+
+
 def _pool(counts: Floats, least_count: float) -> Integers:
     """Gives each cell that reaches the threshold a label of its own, and all others one label together."""
     labels = np.arange(len(counts))
     rare = np.flatnonzero(counts < least_count)
     labels[rare] = rare[0] if len(rare) else 0
+    return labels
+
+
+def _merge_kinds(
+    counts: Floats, least_count: float, kinds: Integers, merge: Callable[[Floats, float], Integers]
+) -> Integers:
+    """Merges cells of one kind with each other, and what is still far below the threshold with all that is as small."""
+    labels = np.empty(len(counts), np.int64)
+    for kind in np.unique(kinds):
+        places = np.flatnonzero(kinds == kind)
+        labels[places] = places[merge(counts[places], least_count)]
+    small = np.flatnonzero(np.bincount(labels, counts)[labels] < _LEAST_KIND * least_count)
+    labels[small] = labels[small[0]] if len(small) else 0
     return labels
 
 

@@ -1,42 +1,73 @@
-"""Which intervals of levels to tell apart, and how many records each holds, from noisy histograms of several widths.
+"""Which intervals of a number's levels to count next, which to tell apart, and how many records each holds.
 
-The blocks of all histograms are nodes of one binary tree, because each histogram is 16 times as coarse as the next.
+Every interval that is counted is a node of a binary tree over the levels; of each look all nodes together cover them
+once. The next look halves what stood out of the noise a few times more, and counts as one what did not: so a range of
+any width takes a look for every few halvings, and an empty stretch of it carries the noise of one count.
 Upwards, every node gets its best estimate from what was measured in it and below it; these estimates are independent
 for nodes side by side, so what they say about two halves of a node is a test of whether the halves differ. Downwards,
-the estimates are made consistent with the total.
+the estimates are made consistent with the total. Public cuts part the levels into segments with a tree each.
 Source: Hay, Rastogi, Miklau, Suciu 2010, arXiv:0904.0942 (both passes); Donoho 1997, "CART and best-ortho-basis", and
   Barron, Birge, Massart 1999 (a dyadic partition by penalised least squares).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dpwgan.marginals.one_ways import BRANCHING
-
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
 
-_SPLIT_PENALTY = 4.0
-"""What a further interval must take off the chi-square of the fit: a lone difference counts from 2 stddevs on."""
+_FIRST_BLOCKS = 256
+"""About how many blocks the first look counts at most, all of one width."""
 
-_LEAST_MASS = 1.5
+_HALVINGS = 4
+"""How often a look halves what stood out in the one before it, so that there are looks enough for single levels."""
+
+_MOST_HALVINGS = 8
+
+_MOST_REFINED = 512
+"""How many blocks a look halves at most, those that hold most: a record's share of the noise is the same for any."""
+
+MOST_BLOCKS = _MOST_REFINED << _HALVINGS
+"""About how many blocks a look counts at most: what memory is planned for."""
+
+_STANDS_OUT = 4.0
+"""How many stddevs of its noise a block must hold to be looked into."""
+
+_SPLIT_PENALTY = 9.0
+"""What a further interval must take off the chi-square of the fit: a lone difference counts from 3 stddevs on."""
+
+_LEAST_MASS = 1.0
 """How many stddevs an interval must hold, lest what it holds be given to the other half of the node that it halves.
 
 Held above 0 alone, each empty half that noise made positive would take from the full one, at every halving anew.
 """
 
-_HALVINGS = BRANCHING.bit_length() - 1
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Look:
+    """Noisy counts of intervals that cover all levels. Shapes: (m,) each; the first interval starts at 0.
+
+    Units: counts of records, each with independent noise of this `variance`.
+    """
+
+    starts: Integers
+    counts: Floats
+    variance: float
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Intervals:
-    """Neighbouring intervals that cover all levels, each as if its records were spread evenly over it.
+    """Neighbouring intervals that cover all levels.
 
     Shapes: (m,) each. `masses`: consistent estimates, not negative, of the records in each. `counts`, `variances`: the
-    unbiased estimate from measurements inside the interval alone, independent from interval to interval.
+    unbiased estimate from measurements inside the interval alone, independent from interval to interval. `is_inner`:
+    whether something is known of its halves.
     """
 
     starts: Integers
@@ -44,96 +75,172 @@ class Intervals:
     masses: Floats
     counts: Floats
     variances: Floats
+    is_inner: Flags
+
+
+def count_looks(levels: int, cuts: Sequence[int] = ()) -> int:
+    """How many looks it takes to come from the first blocks to single levels; 1 without levels."""
+    height = _choose_height(_Segments(levels, cuts)) if levels else 0
+    return 1 + -(-height // _HALVINGS)
+
+
+def lay_out_first(levels: int, cuts: Sequence[int] = ()) -> Integers:
+    """Where the blocks of the first look start. Privacy: of public facts alone."""
+    segments = _Segments(levels, cuts)
+    width = 1 << _choose_height(segments)
+    parts = [np.arange(base, end, width) for base, end in zip(segments.bases, segments.ends, strict=True)]
+    return np.concatenate(parts).astype(np.int64)
+
+
+class _Segments:
+    """The levels between public cuts: where each begins and ends, and how often its width can be halved."""
+
+    def __init__(self, levels: int, cuts: Sequence[int]) -> None:
+        self.bases = np.array([0, *cuts], np.int64)
+        self.ends = np.array([*cuts, levels], np.int64)
+        self.heights = _find_heights(self.ends - self.bases)
+
+    def find(self, starts: Integers) -> Integers:
+        """Which segment a level is in."""
+        found: Integers = np.searchsorted(self.bases, starts, side="right") - 1
+        return found
+
+
+def _find_heights(sizes: Integers) -> Integers:
+    """The least h with 2^h at or above each size."""
+    heights: Integers = np.frexp((sizes - 1).astype(np.float64))[1].astype(np.int64)
+    return heights
+
+
+def _choose_height(segments: _Segments) -> int:
+    sizes = segments.ends - segments.bases
+    height = 0
+    while height < int(segments.heights.max()) and np.sum(-(-sizes >> height)) > _FIRST_BLOCKS:
+        height += 1
+    return height
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Scale:
-    """All nodes of one width: estimates from below, and whether the fit tells their halves apart."""
+    """The known nodes of one width: estimates from below, and whether the fit tells their halves apart.
 
+    `is_inner`: whether something is known of the halves; `peaks`: the largest count of what nothing more is known of.
+    """
+
+    starts: Integers
     counts: Floats
     variances: Floats
-    is_split: npt.NDArray[np.bool_]
+    sizes: Floats
+    misfit: Floats
+    cost: Floats
+    peaks: Floats
+    is_inner: Flags
+    is_split: Flags
+
+    def find(self, starts: Integers) -> tuple[Integers, Flags]:
+        """The place of each start among the nodes, and whether it is one."""
+        places = np.minimum(np.searchsorted(self.starts, starts), max(0, len(self.starts) - 1))
+        return places, (self.starts[places] == starts) if len(self.starts) else np.zeros(len(starts), bool)
+
+
+_Rule = Callable[[_Scale, Integers, Floats], Flags]
+"""Says of nodes, by their places and the records in each, which ones to halve."""
 
 
 class NumberTree:
-    """The noisy histograms of one number's levels as a binary tree of estimates.
+    """The looks at one number's levels as a forest of estimates, a binary tree for each segment between public cuts."""
 
-    Shapes: `blocks` holds (blocks,) counts, the coarsest histogram first; the finest one has `levels` of them.
-    Units: counts of records, each with independent noise of stddev `stddev`.
-    """
+    def __init__(self, looks: Sequence[Look], *, levels: int, cuts: Sequence[int] = ()) -> None:
+        self.levels, self._looks = levels, looks
+        self._segments = _Segments(levels, cuts)
+        self._variance = looks[0].variance
 
-    def __init__(self, blocks: Sequence[Floats], *, stddev: float) -> None:
-        self.levels = len(blocks[-1])
-        self._scales = _fold(blocks, variance=stddev**2)
+    @cached_property
+    def totals(self) -> tuple[Floats, Floats]:
+        """The estimated number of records in each segment, and its variance. Shapes: (segments,) each."""
+        segments = self._segments
+        counts, variances = np.zeros(len(segments.bases)), np.zeros(len(segments.bases))
+        for height in np.unique(segments.heights):
+            mine, scale = np.flatnonzero(segments.heights == height), self._scales[height]
+            places, _ = scale.find(segments.bases[mine])
+            counts[mine], variances[mine] = scale.counts[places], scale.variances[places]
+        return counts, variances
 
-    @property
-    def total(self) -> tuple[float, float]:
-        """The estimated number of records on all levels, and its variance."""
-        root = self._scales[-1]
-        return float(root.counts[0]), float(root.variances[0])
+    def split(self, *, totals: Floats) -> Intervals:
+        """Cuts the levels into intervals in which nothing but noise is to be seen.
 
-    def split(self, *, total: float, most_count: float) -> Intervals:
-        """Cuts the levels into intervals in which nothing but noise is to be seen, and none above `most_count`.
-
-        `total` is how many records there are on all levels; an interval of one level may hold any number.
+        `totals`: how many records there are in each segment.
         """
-        nodes, masses, fits = np.zeros(1, np.int64), np.array([total]), np.ones(1, bool)
-        found: list[tuple[Floats, ...]] = []
+        return self._descend(totals, lambda scale, places, masses: scale.is_split[places])
+
+    def refine(self, *, looks_left: int) -> Integers:
+        """Where the blocks of the next look start: halves of what stands out, and the rest in as few as will do.
+
+        Privacy: post-processing of the looks so far.
+        """
+        bar = _STANDS_OUT * np.sqrt(self._variance)
+
+        def goes_on(scale: _Scale, places: Integers, masses: Floats) -> Flags:
+            is_large = masses >= np.maximum(2 * bar, _STANDS_OUT * np.sqrt(scale.variances[places]))
+            flags: Flags = scale.is_split[places] | (scale.peaks[places] >= bar) | is_large
+            return flags
+
+        blocks = self._descend(np.maximum(self.totals[0], 0.0), goes_on)
+        heights = _find_heights(blocks.sizes)
+        refined = np.flatnonzero((heights > 0) & (blocks.masses >= bar) & ~blocks.is_inner)
+        refined = refined[np.argsort(-blocks.masses[refined], kind="stable")][:_MOST_REFINED]
+        halvings = np.zeros(len(heights), np.int64)
+        halvings[refined] = np.clip(-(-heights[refined] // looks_left), _HALVINGS, _MOST_HALVINGS)
+        widths = np.int64(1) << np.maximum(heights - halvings, 0)
+        pieces = -(-blocks.sizes // widths)
+        within = np.arange(pieces.sum()) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+        starts: Integers = np.repeat(blocks.starts, pieces) + within * np.repeat(widths, pieces)
+        return starts
+
+    def _descend(self, totals: Floats, goes_on: _Rule) -> Intervals:
+        """Goes from the roots down, as long as the rule says, sharing out each node's records between its halves."""
+        segments = self._segments
+        starts, masses = np.zeros(0, np.int64), np.zeros(0)
+        found: list[tuple[npt.NDArray[Any], ...]] = []
         for height in range(len(self._scales) - 1, -1, -1):
+            roots = np.flatnonzero(segments.heights == height)
+            starts, masses = np.append(starts, segments.bases[roots]), np.append(masses, totals[roots])
             scale = self._scales[height]
-            sizes = self._count_levels(nodes, height)
-            # A node whose halves look alike is cut by width only, and so is everything below it.
-            fits = fits & scale.is_split[nodes]
-            goes_on = (sizes > 1) & (fits | (masses > most_count))
-            ends = ~goes_on
-            found.append(
-                (
-                    nodes[ends] << height,
-                    sizes[ends],
-                    masses[ends],
-                    scale.counts[nodes[ends]],
-                    scale.variances[nodes[ends]],
-                )
-            )
-            if not np.any(goes_on):
-                break
-            nodes, sizes, masses, fits = nodes[goes_on], sizes[goes_on], masses[goes_on], fits[goes_on]
-            nodes, masses = self._halve(nodes, masses, fits, sizes, height=height)
-            exists = self._count_levels(nodes, height - 1) > 0
-            nodes, masses, fits = nodes[exists], masses[exists], np.repeat(fits, 2)[exists]
-        starts, sizes, masses, counts, variances = (np.concatenate(parts) for parts in zip(*found, strict=True))
-        order = np.argsort(starts)
+            places, _ = scale.find(starts)
+            inner = scale.is_inner[places] & goes_on(scale, places, masses)
+            ends = places[~inner]
+            parts = (scale.sizes, scale.counts, scale.variances, scale.is_inner)
+            found.append((starts[~inner], masses[~inner], *(part[ends] for part in parts)))
+            starts, masses = self._halve(starts[inner], masses[inner], height=height)
+        firsts, masses, sizes, counts, variances, is_inner = (
+            np.concatenate(parts) for parts in zip(*found, strict=True)
+        )
+        order = np.argsort(firsts)
         return Intervals(
-            starts=starts[order],
-            sizes=sizes[order],
+            starts=firsts[order].astype(np.int64),
+            sizes=sizes[order].astype(np.int64),
             masses=masses[order],
             counts=counts[order],
             variances=variances[order],
+            is_inner=is_inner[order],
         )
 
-    def _halve(
-        self,
-        nodes: Integers,
-        masses: Floats,
-        fits: npt.NDArray[np.bool_],
-        sizes: Integers,
-        *,
-        height: int,
-    ) -> tuple[Integers, Floats]:
-        below = self._scales[height - 1]
-        left, right = nodes * 2, nodes * 2 + 1
-        has_right = self._count_levels(right, height - 1) > 0
-        inside = np.where(has_right, right, left)
-        zeros = np.zeros(len(nodes))
-        right_count = np.where(has_right, below.counts[inside], zeros)
-        right_variance = np.where(has_right, below.variances[inside], zeros)
+    def _halve(self, starts: Integers, masses: Floats, *, height: int) -> tuple[Integers, Floats]:
+        if not len(starts):
+            return starts, masses
+        below, rights = self._scales[height - 1], starts + (np.int64(1) << (height - 1))
+        left, _ = below.find(starts)
+        has_right = rights < self._segments.ends[self._segments.find(starts)]
+        right, _ = below.find(np.where(has_right, rights, starts))
+        right_count = np.where(has_right, below.counts[right], 0.0)
+        right_variance = np.where(has_right, below.variances[right], 0.0)
         # What the halves are off their node's mass is shared in the ratio of their variances.
         left_share = below.variances[left] / (below.variances[left] + right_variance)
         fitted = below.counts[left] + left_share * (masses - below.counts[left] - right_count)
-        even = masses * (self._count_levels(left, height - 1) / sizes)
-        left_mass = np.where(has_right, np.where(fits, self._clear(fitted, masses, left, inside, below), even), masses)
-        pairs = np.stack((left, right), axis=1).ravel()
-        return pairs, np.stack((left_mass, masses - left_mass), axis=1).ravel()
+        left_mass = np.where(has_right, self._clear(fitted, masses, left, right, below), masses)
+        exists = np.stack((np.ones(len(starts), bool), has_right), axis=1).ravel()
+        halves = np.stack((starts, rights), axis=1).ravel()
+        return halves[exists], np.stack((left_mass, masses - left_mass), axis=1).ravel()[exists]
 
     def _clear(self, left_mass: Floats, masses: Floats, left: Integers, right: Integers, below: _Scale) -> Floats:
         """Moves all of a node's mass to one half where the other one is mere noise with nothing to tell apart in it."""
@@ -145,40 +252,74 @@ class NumberTree:
         cleared = np.where(right_is_noise & ~left_is_noise, masses, cleared)
         return np.clip(cleared, 0.0, masses)
 
-    def _count_levels(self, nodes: Integers, height: int) -> Integers:
-        sizes: Integers = np.clip(self.levels - (nodes << height), 0, 1 << height)
-        return sizes
+    @cached_property
+    def _scales(self) -> list[_Scale]:
+        """Climbs from single levels to the roots."""
+        segments, starts, heights = self._segments, [], []
+        for look in self._looks:
+            starts.append(look.starts)
+            ends = np.append(look.starts[1:], self.levels)
+            heights.append(_find_heights(ends - look.starts))
+        start, height = np.concatenate(starts), np.concatenate(heights)
+        count = np.concatenate([look.counts for look in self._looks])
+        precision = np.concatenate([np.full(len(look.starts), 1.0 / look.variance) for look in self._looks])
+        scales: list[_Scale] = []
+        for here in range(int(segments.heights.max()) + 1):
+            mine = height == here
+            measured, inverse = np.unique(start[mine], return_inverse=True)
+            weights: Floats = np.bincount(inverse, precision[mine], len(measured)).astype(np.float64)
+            sums: Floats = np.bincount(inverse, precision[mine] * count[mine], len(measured)).astype(np.float64)
+            below = scales[-1] if scales else None
+            scales.append(self._climb(here, measured, sums, weights, below))
+        return scales
 
+    def _climb(self, height: int, measured: Integers, sums: Floats, weights: Floats, below: _Scale | None) -> _Scale:
+        """The nodes of one width from what was measured in them, and from their halves where both are known."""
+        segments, parents = self._segments, np.zeros(0, np.int64)
+        if below is not None and len(below.starts):
+            segment = segments.find(below.starts)
+            bases, rises = segments.bases[segment], segments.heights[segment] >= height
+            parents = np.unique((bases + ((below.starts - bases) >> height << height))[rises])
+            rights = parents + (np.int64(1) << (height - 1))
+            has_right = rights < segments.ends[segments.find(parents)]
+            left, left_known = below.find(parents)
+            right, right_known = below.find(rights)
+            known = left_known & (right_known | ~has_right)
+            parents, left, right, has_right = parents[known], left[known], right[known], has_right[known]
+        starts = np.union1d(parents, measured)
+        size = np.minimum(np.int64(1) << height, segments.ends[segments.find(starts)] - starts).astype(np.float64)
+        total_weights, total_sums = np.zeros(len(starts)), np.zeros(len(starts))
+        misfit, cost = np.zeros(len(starts)), np.full(len(starts), _SPLIT_PENALTY)
+        is_inner, is_split, peaks = np.zeros(len(starts), bool), np.zeros(len(starts), bool), np.zeros(len(starts))
+        if below is not None and len(parents):
 
-def _fold(blocks: Sequence[Floats], *, variance: float) -> list[_Scale]:
-    """Climbs from single levels to the root, halving the number of nodes each time."""
-    levels = len(blocks[-1])
-    measured = {_HALVINGS * depth: counts for depth, counts in enumerate(reversed(blocks))}
-    counts, variances = blocks[-1], np.full(levels, variance)
-    sizes = np.ones(levels)
-    misfit, cost = np.zeros(levels), np.full(levels, _SPLIT_PENALTY)
-    scales = [_Scale(counts=counts, variances=variances, is_split=np.zeros(levels, bool))]
-    while len(counts) > 1:
-        low, low_variance, low_size, low_misfit, low_cost = _take(0, counts, variances, sizes, misfit, cost)
-        high, high_variance, high_size, high_misfit, high_cost = _take(1, counts, variances, sizes, misfit, cost)
-        contrast = high_size * low - low_size * high
-        spread = high_size**2 * low_variance + low_size**2 * high_variance
-        misfit = low_misfit + high_misfit + contrast**2 / np.where(high_size > 0, spread, 1.0)
-        apart = low_cost + high_cost
-        is_split = apart < misfit + _SPLIT_PENALTY
-        cost = np.minimum(apart, misfit + _SPLIT_PENALTY)
-        counts, variances, sizes = low + high, low_variance + high_variance, low_size + high_size
-        here = measured.get(len(scales))
-        if here is not None:
-            precision = 1.0 / variances + 1.0 / variance
-            counts = (counts / variances + here / variance) / precision
-            variances = 1.0 / precision
-        scales.append(_Scale(counts=counts, variances=variances, is_split=is_split))
-    return scales
+            def take(values: Floats) -> tuple[Floats, Floats]:
+                return values[left], np.where(has_right, values[right], 0.0)
 
-
-def _take(side: int, *arrays: Floats) -> list[Floats]:
-    """Gives every second entry of each array from `side` on, with a 0 for a right half that does not exist."""
-    if len(arrays[0]) % 2 and side:
-        return [np.append(array[1::2], 0.0) for array in arrays]
-    return [array[side::2] for array in arrays]
+            places = np.searchsorted(starts, parents)
+            (low, high), (low_variance, high_variance) = take(below.counts), take(below.variances)
+            low_size, high_size = take(below.sizes)
+            contrast = high_size * low - low_size * high
+            spread = high_size**2 * low_variance + low_size**2 * high_variance
+            together = sum(take(below.misfit)) + contrast**2 / np.where(has_right, spread, 1.0)
+            apart = sum(take(below.cost))
+            misfit[places], cost[places] = together, np.minimum(apart, together + _SPLIT_PENALTY)
+            is_inner[places], is_split[places] = True, apart < together + _SPLIT_PENALTY
+            total_weights[places] = 1.0 / (low_variance + high_variance)
+            total_sums[places] = (low + high) * total_weights[places]
+            peaks[places] = np.maximum(*take(below.peaks))
+        places = np.searchsorted(starts, measured)
+        total_weights[places] += weights
+        total_sums[places] += sums
+        counts = total_sums / total_weights
+        return _Scale(
+            starts=starts,
+            counts=counts,
+            variances=1.0 / total_weights,
+            sizes=size,
+            misfit=misfit,
+            cost=cost,
+            peaks=np.where(is_inner, peaks, counts),
+            is_inner=is_inner,
+            is_split=is_split,
+        )

@@ -1,96 +1,145 @@
 """The private one-way release: how many records every cell of every attribute holds, give or take the noise.
 
-A category column has one histogram. A number has a tree of them over its levels, each 16 times as coarse as the next,
-because a range of a million levels is mostly empty: the coarse ones say where to look.
+A category column has one histogram. A number has several, one after the other, because a range of a million levels is
+mostly empty: each look says where the next one is worth being finer (`dpwgan.marginals.number_tree`).
+
+Sensitivity. Of each look a record adds 1 to exactly one count of each of its histograms: its code, or the one interval
+that its level lies in, since codes and intervals cover all cells once, whichever they are. So zeroing a record out
+takes these away, one a histogram, and replacing it moves each of them to another count at most. The intervals of a look
+are made of earlier looks alone, which are released; so the looks compose as any adaptive releases do.
 Source: Hay, Rastogi, Miklau, Suciu 2010, arXiv:0904.0942 (hierarchical histograms).
 """
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from dpwgan.errors import DpwganError
 from dpwgan.marginals.layout import Attribute, lay_out_attributes
-from dpwgan.privacy.events import discrete_gaussian
+from dpwgan.marginals.number_tree import MOST_BLOCKS, Look, NumberTree, count_looks, lay_out_first
+from dpwgan.privacy.events import DiscreteGaussian, round_up_stddev
 from dpwgan.privacy.ledger import Ledger
-from dpwgan.privacy.release import Release
+from dpwgan.privacy.release import Noisy, Release
 from dpwgan.table.encoded import EncodedTable, Span
 from dpwgan.table.rows import Rows, Sum
 from dpwgan.table.storage import cut, let_go
 
-BRANCHING = 16
-"""How many blocks of levels make one block of the next coarser histogram."""
-
-MOST_ROOT_BLOCKS = 256
-"""A histogram with no more blocks than this has no coarser one above it: each one more costs noise on all of them."""
+LOOK = ", look "
+"""What follows a label from the second look on, before its number."""
 
 Counts = npt.NDArray[np.float64]
+Starts = npt.NDArray[np.int64]
+Blocks = tuple[Starts, ...]
+"""Of each attribute in a look, where its intervals of levels start; of one without a number, none."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class OneWayPlan:
-    """Which histograms are released, from public facts alone.
+    """How many histograms of each attribute are released, from public facts alone.
 
-    `blocks`: for each attribute, the number of blocks of levels in each of its histograms, the coarsest first; (0,)
-    for an attribute without a number. Every histogram holds all codes of its attribute before the blocks.
+    `looks`: for each attribute, its number of histograms, one a look. Every histogram holds all codes of its attribute
+    before the intervals of levels.
     """
 
     spans: tuple[Span, ...]
     attributes: tuple[Attribute, ...]
-    blocks: tuple[tuple[int, ...], ...]
+    looks: tuple[int, ...]
 
     @property
-    def cells(self) -> int:
-        """Number of counts in all histograms together."""
-        return sum(
-            attribute.codes + size
-            for attribute, blocks in zip(self.attributes, self.blocks, strict=True)
-            for size in blocks
-        )
+    def histograms(self) -> tuple[int, ...]:
+        """Number of histograms in each look: its squared L2 sensitivity under zero-out.
 
-    @property
-    def histograms(self) -> int:
-        """Number of histograms: the squared L2 sensitivity of all of them together under zero-out.
-
-        Privacy: a record adds 1 to exactly one cell of each histogram. Zeroing it out takes these away, a distance of
-          sqrt(histograms); replacing it moves each of them to another cell at most, sqrt(2) times that.
+        Privacy: a record adds 1 to exactly one count of each histogram. Zeroing it out takes these away, a distance of
+          sqrt(histograms); replacing it moves each of them to another count at most, sqrt(2) times that.
         """
-        return sum(len(blocks) for blocks in self.blocks)
+        return tuple(sum(looks > look for looks in self.looks) for look in range(max(self.looks, default=0)))
 
     @property
     def sensitivity(self) -> float:
-        """L2 sensitivity of all histograms together under zero-out."""
-        return math.sqrt(self.histograms)
+        """L2 sensitivity of all looks together under zero-out."""
+        return math.sqrt(sum(self.histograms))
 
-    def plan_release(self, label: str, *, noise_multiplier: float) -> Release:
-        """Says what measuring this plan releases, for the ledger to reserve before."""
-        return Release(
-            label=label,
-            event=discrete_gaussian(noise_multiplier=noise_multiplier, cells=self.histograms),
-            times=1,
-            mechanism="discrete Gaussian noise on all one-way counts together",
-            sensitivity=self.sensitivity,
+    @property
+    def most_cells(self) -> int:
+        """About how many counts there are at most: what memory is planned for."""
+        return sum(
+            looks * (attribute.codes + min(attribute.levels, MOST_BLOCKS))
+            for attribute, looks in zip(self.attributes, self.looks, strict=True)
         )
+
+    def count_cells(self, look: int, blocks: Blocks) -> int:
+        """Number of counts in a look with these blocks."""
+        return sum(self.attributes[index].codes for index in self.find(look)) + sum(map(len, blocks))
+
+    def find(self, look: int) -> tuple[int, ...]:
+        """Which attributes have a histogram in a look."""
+        return tuple(index for index, looks in enumerate(self.looks) if looks > look)
+
+    def plan_releases(self, label: str, *, noise_multiplier: float) -> list[Release]:
+        """Says what measuring this plan releases, for the ledger to reserve before: a line a look.
+
+        Units: `noise_multiplier` is noise stddev over the L2 sensitivity of all looks together. All counts get the same
+        noise, so that the looks together are as private as one release of that noise multiplier.
+        """
+        stddev = round_up_stddev(noise_multiplier * self.sensitivity)
+        return [
+            Release(
+                label=name_look(label, look),
+                event=DiscreteGaussian(stddev=stddev, cells=histograms),
+                times=1,
+                mechanism="discrete Gaussian noise on all one-way counts together"
+                if look == 0
+                else "discrete Gaussian noise on one-way counts of finer intervals of numbers, together",
+                sensitivity=math.sqrt(histograms),
+            )
+            for look, histograms in enumerate(self.histograms)
+        ]
+
+
+def name_look(label: str, look: int) -> str:
+    """The label of a look in the ledger."""
+    return label if look == 0 else f"{label}{LOOK}{look + 1}"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class OneWays:
-    """The released histograms, in the order of the plan.
+    """The released histograms so far: for each attribute of the plan, the blocks and the noisy counts of each look.
 
-    Units: counts of records, each with independent Gaussian noise of stddev `stddev`.
+    Units: counts of records, each with independent noise of stddev `stddev`.
     """
 
     plan: OneWayPlan
-    histograms: tuple[tuple[Counts, ...], ...]
-    stddev: float
+    histograms: tuple[tuple[tuple[Starts, Counts], ...], ...]
+    stddev: float = math.nan
 
-    def pack(self) -> dict[str, npt.NDArray[np.generic]]:
-        """All counts as arrays by name, for a checkpoint. Privacy: the release alone."""
-        counts = np.concatenate([counts for histograms in self.histograms for counts in histograms])
-        return {"counts": counts, "stddev": np.array(self.stddev)}
+    def choose_blocks(self, look: int) -> Blocks:
+        """Where the blocks of the next look start, of each attribute in it.
+
+        Privacy: of public facts, and of the looks before it alone.
+        """
+        chosen = []
+        for index in self.plan.find(look):
+            attribute, earlier = self.plan.attributes[index], self.histograms[index]
+            if not attribute.levels:
+                chosen.append(np.zeros(0, np.int64))
+            elif earlier:
+                chosen.append(self.get_tree(index).refine(looks_left=self.plan.looks[index] - look))
+            else:
+                chosen.append(lay_out_first(attribute.levels, attribute.borders))
+        return tuple(chosen)
+
+    def add(self, look: int, blocks: Blocks, noisy: Noisy) -> "OneWays":
+        """These and one more look, as it was released of `count_one_ways` with these blocks."""
+        indices, histograms = self.plan.find(look), list(self.histograms)
+        sizes = [self.plan.attributes[index].codes + len(starts) for index, starts in zip(indices, blocks, strict=True)]
+        counts = np.split(noisy.values.astype(np.float64), np.cumsum(sizes)[:-1])
+        for index, starts, own in zip(indices, blocks, counts, strict=True):
+            histograms[index] = (*histograms[index], (starts, own))
+        return replace(self, histograms=tuple(histograms), stddev=noisy.stddev)
 
     def get_codes(self, attribute: int) -> tuple[Counts, float]:
         """The noisy counts of an attribute's codes, and their stddev: the mean over its histograms.
@@ -98,102 +147,89 @@ class OneWays:
         Shapes: (codes,).
         """
         histograms, codes = self.histograms[attribute], self.plan.attributes[attribute].codes
-        mean: Counts = np.mean([histogram[:codes] for histogram in histograms], axis=0)
+        mean: Counts = np.mean([counts[:codes] for _, counts in histograms], axis=0)
         return mean, self.stddev / math.sqrt(len(histograms))
 
-    def get_blocks(self, attribute: int) -> tuple[Counts, ...]:
-        """The noisy counts of an attribute's blocks of levels, the coarsest histogram first.
-
-        Shapes: (blocks,) each, as in the plan.
-        """
-        codes = self.plan.attributes[attribute].codes
-        return tuple(histogram[codes:] for histogram in self.histograms[attribute])
-
-
-def unpack_one_ways(arrays: Mapping[str, npt.NDArray[np.generic]], plan: OneWayPlan) -> OneWays:
-    """Gives back what `OneWays.pack` was given, under the same plan."""
-    return split_one_ways(arrays["counts"].astype(np.float64), plan, stddev=float(arrays["stddev"]))
+    def get_tree(self, attribute: int) -> NumberTree:
+        """All that is known of an attribute's levels. It has to have some."""
+        facts = self.plan.attributes[attribute]
+        looks = [
+            Look(starts=starts, counts=counts[facts.codes :], variance=self.stddev**2)
+            for starts, counts in self.histograms[attribute]
+        ]
+        return NumberTree(looks, levels=facts.levels, cuts=facts.borders)
 
 
 def plan_one_ways(spans: tuple[Span, ...]) -> OneWayPlan:
-    """Chooses the histograms of every attribute.
+    """Chooses how many histograms every attribute has.
 
     Privacy: reads public facts only.
     """
     attributes = lay_out_attributes(spans)
-    return OneWayPlan(
-        spans=spans, attributes=attributes, blocks=tuple(_count_blocks(attribute.levels) for attribute in attributes)
-    )
+    looks = tuple(count_looks(attribute.levels, attribute.borders) for attribute in attributes)
+    return OneWayPlan(spans=spans, attributes=attributes, looks=looks)
 
 
-def count_one_ways(encoded: EncodedTable, plan: OneWayPlan) -> tuple[tuple[Counts, ...], ...]:
-    """Counts the records in every cell of every histogram, exactly. What it gives is not released.
+def begin_one_ways(plan: OneWayPlan) -> OneWays:
+    """A plan of which nothing is released yet."""
+    return OneWays(plan=plan, histograms=((),) * len(plan.attributes))
 
-    Privacy: L2 sensitivity as `OneWayPlan.histograms` says. The counts are whole numbers far below 2^53, so that no
-      sum is rounded.
+
+def count_one_ways(encoded: EncodedTable, plan: OneWayPlan, look: int, blocks: Blocks) -> Counts:
+    """Counts the records in every cell of every histogram of a look, exactly. What it gives is not released.
+
+    Privacy: L2 sensitivity as `OneWayPlan.histograms` says, whatever the blocks. The counts are whole numbers far below
+      2^53, so that no sum is rounded.
     Raises: DpwganError, an internal error, if the table is not laid out as in the plan.
     """
-    if encoded.spans != plan.spans:
+    attributes = [plan.attributes[index] for index in plan.find(look)]
+    if encoded.spans != plan.spans or len(blocks) != len(attributes):
         raise DpwganError("Internal error: the encoded table is not laid out as the plan of its counts.")
-    cells = [np.zeros(attribute.cells, np.int64) for attribute in plan.attributes]
+    cells = [
+        np.append(np.arange(facts.codes), facts.codes + own) for facts, own in zip(attributes, blocks, strict=True)
+    ]
+    counts = [np.zeros(len(firsts), np.int64) for firsts in cells]
     for rows in cut(encoded.records):
-        for attribute, counts_so_far in zip(plan.attributes, cells, strict=True):
-            counted = np.bincount(attribute.find_cells(encoded, rows))
-            counts_so_far[: len(counted)] += counted
+        for attribute, firsts, counts_so_far in zip(attributes, cells, counts, strict=True):
+            places = np.searchsorted(firsts, attribute.find_cells(encoded, rows), side="right") - 1
+            counts_so_far += np.bincount(places, minlength=len(firsts))
         let_go(encoded.codes, encoded.numbers)
-    tables = []
-    for attribute, blocks, counted in zip(plan.attributes, plan.blocks, cells, strict=True):
-        finest = counted.astype(np.float64)
-        codes, counts = finest[: attribute.codes], finest[attribute.codes :]
-        histograms = [finest]
-        for size in reversed(blocks[:-1]):
-            padded = np.zeros(size * BRANCHING)
-            padded[: len(counts)] = counts
-            counts = padded.reshape(size, BRANCHING).sum(axis=1)
-            histograms.append(np.concatenate((codes, counts)))
-        tables.append(tuple(reversed(histograms)))
-    return tuple(tables)
+    return np.concatenate(counts).astype(np.float64)
 
 
-def _join_one_ways(encoded: EncodedTable) -> Counts:
-    """All histograms in one vector. The table has all public facts that they are planned from."""
-    counts = count_one_ways(encoded, plan_one_ways(encoded.spans))
-    return np.concatenate([histogram for histograms in counts for histogram in histograms])
+def _count_own(encoded: EncodedTable, argument: Any, array: Counts) -> Counts:
+    """Counts a worker's own rows. The table has all public facts that the histograms are planned from."""
+    blocks = np.split(array.astype(np.int64), np.cumsum(argument["sizes"])[:-1])
+    return count_one_ways(encoded, plan_one_ways(encoded.spans), argument["look"], tuple(blocks))
 
 
-ONE_WAYS = Sum[EncodedTable]("one-ways", lambda encoded, argument, array: _join_one_ways(encoded))
-"""`count_one_ways`, all histograms in one vector, in the order of the plan."""
+ONE_WAYS = Sum[EncodedTable]("one-ways", _count_own)
+"""`count_one_ways` of a look, whose blocks are the array."""
 
 
 def measure_one_ways(rows: Rows[EncodedTable], plan: OneWayPlan, *, ledger: Ledger, label: str) -> OneWays:
-    """Releases all histograms of the plan at once, as the ledger has them under `label`.
+    """Releases all looks of the plan one after the other, as the ledger has them under `label`.
 
-    Privacy: the sensitivity is `plan.sensitivity` under zero-out, and sqrt(2) times that under replace-one.
+    A look that an earlier life of the run began, and lost, is left out, but for the first.
+    Privacy: the sensitivity of a look is the root of its histograms under zero-out, and sqrt(2) times that under
+      replace-one; where it looks is made of the looks before.
     Raises: PrivacyError from the ledger; DpwganError, an internal error, if the table is not laid out as in the plan.
     """
     if plan_one_ways(rows.own.spans) != plan:
         raise DpwganError("Internal error: the encoded table is not laid out as the plan of its counts.")
-    noisy = ledger.release(label, lambda: rows.sum(ONE_WAYS))
-    return split_one_ways(noisy.values, plan, stddev=noisy.stddev)
+    measured = begin_one_ways(plan)
+    for look in range(len(plan.histograms)):
+        name, blocks = name_look(label, look), measured.choose_blocks(look)
+        if look and ledger.journal.has_lost(name):
+            continue
+        kept = ledger.keep(name, partial(_release_look, rows, look, blocks, ledger, name), dispensable=look > 0)
+        measured = measured.add(look, blocks, Noisy(values=kept["counts"], stddev=float(kept["stddev"])))
+    return measured
 
 
-def split_one_ways(noisy: Counts, plan: OneWayPlan, *, stddev: float) -> OneWays:
-    """Noisy counts, all in one vector, as the histograms of a plan."""
-    sizes = [
-        [attribute.codes + size for size in blocks]
-        for attribute, blocks in zip(plan.attributes, plan.blocks, strict=True)
-    ]
-    ends = np.cumsum([size for histograms in sizes for size in histograms])
-    released = iter(np.split(noisy, ends[:-1]))
-    return OneWays(
-        plan=plan,
-        histograms=tuple(tuple(next(released) for _ in histograms) for histograms in sizes),
-        stddev=stddev,
-    )
-
-
-def _count_blocks(levels: int) -> tuple[int, ...]:
-    blocks = [levels]
-    while blocks[0] > MOST_ROOT_BLOCKS:
-        blocks.insert(0, -(-blocks[0] // BRANCHING))
-    return tuple(blocks)
+def _release_look(
+    rows: Rows[EncodedTable], look: int, blocks: Blocks, ledger: Ledger, label: str
+) -> dict[str, npt.NDArray[Any]]:
+    argument, array = {"look": look, "sizes": [len(own) for own in blocks]}, np.concatenate(blocks).astype(np.float64)
+    noisy = ledger.release(label, lambda: rows.sum(ONE_WAYS, argument=argument, array=array))
+    return {"counts": noisy.values, "stddev": np.array(noisy.stddev)}

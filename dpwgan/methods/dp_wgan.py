@@ -67,10 +67,10 @@ class AnchoredDesign:
         # The critic reads groups; how many there are is not known yet.
         spans = lay_out_groups(self.anchor.columns, self.anchor.most_sizes)
         critic = replace(self.critic, shape=TableShape(records=self.critic.shape.records, spans=spans)).cost
-        anchor, encoded = self.anchor.cost, 4 * self.anchor.shape.records * len(self.anchor.shape.spans)
+        anchor = self.anchor.cost
         return Cost(
             # Both phases count the encoded table, which is there once.
-            row_bytes=anchor.row_bytes + self.critic.cost.row_bytes - encoded,
+            row_bytes=anchor.row_bytes + self.critic.cost.row_bytes - self.anchor.shape.row_bytes,
             working_bytes=max(anchor.working_bytes, critic.working_bytes),
             seconds=anchor.seconds + self._estimate_steps(),
         )

@@ -62,14 +62,14 @@ from dpwgan.images.moments import (
 )
 from dpwgan.images.sampler import GaussianImages, fit_pixels
 from dpwgan.marginals.coarsening import MOST_CELLS, Coarsening, coarsen
-from dpwgan.marginals.one_ways import OneWayPlan, plan_one_ways
+from dpwgan.marginals.one_ways import Blocks, OneWayPlan, begin_one_ways, name_look, plan_one_ways
 from dpwgan.marginals.simplex import project_on_simplex
 from dpwgan.methods.base import Run
 from dpwgan.methods.settings import RonGaussSettings
 from dpwgan.plan import Cost, Plan
 from dpwgan.privacy.accountants.accountant import BASIC
 from dpwgan.privacy.budget import NeighboringRelation
-from dpwgan.privacy.events import DiscreteGaussian, Event, Gaussian, Laplace, Wishart, discrete_gaussian
+from dpwgan.privacy.events import DiscreteGaussian, Event, Gaussian, Laplace, Wishart, round_up_stddev
 from dpwgan.privacy.release import Release
 from dpwgan.privacy.terms import AccountantChoice, Terms
 from dpwgan.table.encoded import EncodedTable, Span, TableShape
@@ -126,9 +126,10 @@ class RonGaussDesign:
         return 1 if self.label is None else self.label.categories
 
     @property
-    def histograms(self) -> int:
-        """Number of histograms that a record is in, that of the classes among them."""
-        return self.one_way_plan.histograms + (self.label is not None)
+    def histograms(self) -> tuple[int, ...]:
+        """Number of histograms that a record is in, look by look, that of the classes among the first."""
+        first, *others = self.one_way_plan.histograms
+        return (first + (self.label is not None), *others)
 
     @property
     def releases(self) -> list[Release]:
@@ -136,21 +137,20 @@ class RonGaussDesign:
         of_sizes = "" if self.label is None else f" of every class of {self.label.column}, and on the classes' sizes"
         of_all = "" if self.label is None else ", of all classes together"
         covariance = type(self.covariance).__name__
-        event: Laplace | DiscreteGaussian
-        if isinstance(self.counts, Laplace):
-            event, counts = self.counts, "Laplace"
-        else:
-            # Counts are whole numbers, and so is their noise.
-            event = discrete_gaussian(noise_multiplier=self.counts.noise_multiplier, cells=self.histograms)
-            counts = "discrete Gaussian"
+        kind = "Laplace" if isinstance(self.counts, Laplace) else "discrete Gaussian"
         return [
-            Release(
-                label=COUNTS_LABEL,
-                event=event,
-                times=1,
-                mechanism=f"{counts} noise on all one-way counts together{of_sizes}",
-                sensitivity=counts_sensitivity(event, histograms=self.histograms),
-                details={"histograms": self.histograms},
+            *(
+                Release(
+                    label=name_look(COUNTS_LABEL, look),
+                    event=event,
+                    times=1,
+                    mechanism=f"{kind} noise on all one-way counts together{of_sizes}"
+                    if look == 0
+                    else f"{kind} noise on one-way counts of finer intervals of numbers, together",
+                    sensitivity=counts_sensitivity(event, histograms=histograms),
+                    details={"histograms": histograms},
+                )
+                for look, (event, histograms) in enumerate(zip(self._events, self.histograms, strict=True))
             ),
             Release(
                 label=COVARIANCE_LABEL,
@@ -163,18 +163,27 @@ class RonGaussDesign:
         ]
 
     @property
+    def _events(self) -> list[Laplace | DiscreteGaussian]:
+        """The noise of each look, the same on every count; together they are as private as `counts`."""
+        total, noise = sum(self.histograms), self.counts
+        if isinstance(noise, Laplace):
+            return [replace(noise, epsilon=noise.epsilon * histograms / total) for histograms in self.histograms]
+        # Counts are whole numbers, and so is their noise.
+        stddev = round_up_stddev(noise.noise_multiplier * math.sqrt(total))
+        return [DiscreteGaussian(stddev=stddev, cells=histograms) for histograms in self.histograms]
+
+    @property
     def cost(self) -> Cost:
         """Rows of groups, histograms, projections and matrices; the time of fitting and of sampling.
 
         Measured on RAND HIE, adult, IPUMS and a made-up census, in 18 to 655 dimensions of widths of 18 to 3,358.
         """
         attributes, width, p = self.one_way_plan.attributes, _most_width(self.one_way_plan), self.dimension
-        levels = sum(attribute.cells for attribute in attributes)
         model = 8 * (4 * width * p + 8 * p**2)
         fit = p * (len(attributes) * 2e-9 + p * 5e-10) + width * 2e-9
         return Cost(
             row_bytes=self.shape.records * (8 * len(attributes) + 16),
-            working_bytes=self.classes * (40 * levels + model) + 128 * 2**20,
+            working_bytes=self.classes * (40 * self.one_way_plan.most_cells + model) + 128 * 2**20,
             seconds=0.8 + self.shape.records * (fit + width * p * 3e-10) + self.classes * (width + p) * p * p * 1e-9,
         )
 
@@ -496,18 +505,25 @@ def _most_width(plan: OneWayPlan, *, ranks: bool = False) -> int:
 def _fit_table(plan: RonGaussDesign, run: Run) -> ClassSampler:
     encoded, ledger, progress = run.rows.own, run.ledger, run.progress
     tables: list[EncodedTable] = []
+    measured, totals = [begin_one_ways(plan.one_way_plan)] * plan.classes, np.zeros(0)
 
-    def count() -> npt.NDArray[np.int64]:
-        tables.extend(split_classes(encoded, plan.label))
-        return count_classes(tables, plan.one_way_plan, sized=plan.label is not None)
+    def count(look: int, blocks: Sequence[Blocks]) -> npt.NDArray[np.int64]:
+        if not tables:
+            tables.extend(split_classes(encoded, plan.label))
+        sized = plan.label is not None and look == 0
+        return count_classes(tables, plan.one_way_plan, look, blocks, sized=sized)
 
-    noisy = ledger.release(COUNTS_LABEL, count)
+    for look in range(len(plan.histograms)):
+        # Where a look goes is made of the looks before.
+        blocks = [one_ways.choose_blocks(look) for one_ways in measured]
+        noisy = ledger.release(name_look(COUNTS_LABEL, look), partial(count, look, blocks))
+        measured, sizes = read_classes(noisy, look, blocks, measured=measured)
+        totals = sizes if look == 0 else totals
     progress(1, 2, ledger.epsilon_spent())
-    # From here on, up to the second release, all is made of the first one and of public randomness.
-    measured, totals = read_classes(noisy, plan.one_way_plan, classes=plan.classes)
-    records = np.array([float(encoded.records)])
+    # From here on, up to the covariance, all is made of the counts and of public randomness.
+    records = np.array([float(run.rows.records)])
     if plan.label is not None:
-        records = project_on_simplex(totals, np.ones(plan.classes), total=float(encoded.records))
+        records = project_on_simplex(totals, np.ones(plan.classes), total=float(run.rows.records))
     drafts = [
         _draft(coarsen(one_ways, records=max(1, round(size)), least_count=0.0), plan, records=size, rng=run.model)
         for one_ways, size in zip(measured, records, strict=True)

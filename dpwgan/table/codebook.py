@@ -3,7 +3,7 @@
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from dpwgan.errors import InputError, SpecsError
@@ -19,10 +19,12 @@ class Codebook:
     """The codes of each variable with their labels, in the order of the file, and the SHA-256 of the file.
 
     Codes are kept as the file writes them, leading zeros included. A variable may have no codes: a plain number.
+    `titles` says what each variable is.
     """
 
     labels: Mapping[str, Mapping[str, str]]
     sha256: str
+    titles: Mapping[str, str] = field(default_factory=dict)
 
     def codes(self, variable: str) -> tuple[str, ...]:
         """The codes of a variable, in the order of the file.
@@ -60,12 +62,14 @@ def parse_codebook(content: bytes) -> Codebook:
     except UnicodeDecodeError:
         text = content.decode("latin-1")
     labels: dict[str, dict[str, str]] = {}
+    titles: dict[str, str] = {}
     codes: dict[str, str] | None = None
     for line in _LINE_END.split(text):
         if variable := _VARIABLE.fullmatch(line):
             codes = labels.setdefault(variable[1], {})
+            titles.setdefault(variable[1], variable[2].strip())
         elif codes is not None and (code := _CODE.fullmatch(line)):
             codes.setdefault(code[1], code[2].strip())
     if not any(labels.values()):
         raise SpecsError("The codebook lists no codes: expected lines such as ' SEX<tab>Sex' and '1<tab>Male'.")
-    return Codebook(labels=labels, sha256=hashlib.sha256(content).hexdigest())
+    return Codebook(labels=labels, titles=titles, sha256=hashlib.sha256(content).hexdigest())

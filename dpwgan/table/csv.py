@@ -59,7 +59,7 @@ def open_csv(path: str | Path, schema: Schema) -> SourceTable:
         header=header,
         records=records,
         line_ending=found.line_ending,
-        pieces=partial(_read_pieces, stream, found, records=records),
+        pieces=partial(_read_pieces, stream, found, read=tuple(filter(schema.is_read, header)), records=records),
     )
 
 
@@ -126,41 +126,39 @@ def find_records(stream: ByteStream) -> Records:
 
 
 def _cut(stream: ByteStream, found: Records) -> Iterator[bytes]:
-    """Cuts the text into segments of whole records."""
-    held = b""
+    """Cuts the text into segments of whole records. Each piece is looked at once, however long a record is."""
+    held: list[bytes] = []
+    size, inside = 0, False
     for index, piece in enumerate(stream.pieces()):
         if index == 0 and piece.startswith(codecs.BOM_UTF8):
             found.mark_bytes = len(codecs.BOM_UTF8)
             piece = piece[found.mark_bytes :]
         if b"\0" in piece:
             raise DataError(_UNREADABLE.format(name=stream.name))
-        if held:
-            end = _find_end(held)
-            if end:
-                yield held[:end]
-            held = held[end:]
-            if len(held) > LONGEST_RECORD:
-                raise DataError(
-                    f"The table has a record of more than {LONGEST_RECORD >> 20} MB: is a quote not closed?"
-                )
-        held += piece
-    if held:
-        yield held
+        quotes = piece.count(b'"')
+        ends_inside = inside ^ bool(quotes % 2)
+        end = _find_end(piece, inside=ends_inside) if quotes else 0 if inside else piece.rfind(b"\n") + 1
+        if end:
+            yield b"".join((*held, piece[:end]))
+            held, size = [], 0
+        held.append(piece[end:])
+        size, inside = size + len(piece) - end, ends_inside
+        if size > LONGEST_RECORD:
+            raise DataError(f"The table has a record of more than {LONGEST_RECORD >> 20} MB: is a quote not closed?")
+    if size:
+        yield b"".join(held)
 
 
-def _find_end(text: bytes) -> int:
-    """Where the last whole record of a text ends, 0 where none does; the end of the text itself is none yet."""
-    if b'"' not in text:
-        return text.rfind(b"\n") + 1
-    # A line ending is one of a record where the number of quotes before it is even.
-    end = len(text)
-    quotes = text.count(b'"')
-    while (newline := text.rfind(b"\n", 0, end)) >= 0:
-        quotes -= text.count(b'"', newline, end)
-        if quotes % 2 == 0:
+def _find_end(piece: bytes, *, inside: bool) -> int:
+    """Where the last whole record of a piece ends, 0 where none does; `inside` quotes is where the piece ends."""
+    # From quote to quote, backwards: a line ending is one of a record where it lies outside of them.
+    end = len(piece)
+    while True:
+        quote = piece.rfind(b'"', 0, end)
+        newline = -1 if inside else piece.rfind(b"\n", quote + 1, end)
+        if newline >= 0 or quote < 0:
             return newline + 1
-        end = newline
-    return 0
+        end, inside = quote, not inside
 
 
 def _read_header(segment: bytes, found: Records) -> None:
@@ -190,7 +188,10 @@ def _count_records(segment: bytes, found: Records) -> None:
     starts = np.append(0, np.flatnonzero(is_newline) + 1)
     if starts[-1] == len(data):
         starts = starts[:-1]
-    cells = np.add.reduceat(is_comma, starts, dtype=np.uint32) + 1
+    commas = np.add.reduceat(is_comma, starts, dtype=np.uint16)
+    if commas.sum() != np.count_nonzero(is_comma):  # a line has too many for 16 bits, which are twice as fast as 32
+        commas = np.add.reduceat(is_comma, starts, dtype=np.uint32)
+    cells = commas + np.uint32(1)
     found.ragged += int(np.count_nonzero(cells != len(found.header)))
     if is_return.any():
         found.stray_returns += int(np.count_nonzero(_byte_at(data, np.flatnonzero(is_return) + 1) != _NEWLINE))
@@ -221,8 +222,8 @@ def _count_stray_quotes(
     return int(np.count_nonzero(~fits))
 
 
-def _read_pieces(stream: ByteStream, found: Records, *, records: int) -> Iterator[Piece]:
-    """Goes over the text again, which has to be the one that was gone over before."""
+def _read_pieces(stream: ByteStream, found: Records, *, read: tuple[str, ...], records: int) -> Iterator[Piece]:
+    """Goes over the text again, which has to be the one that was gone over before, for the columns that are read."""
     sizes = [size for size, _ in found.segments]
     sizes[0] += found.mark_bytes
     texts = stream.pieces(sizes)
@@ -236,21 +237,22 @@ def _read_pieces(stream: ByteStream, found: Records, *, records: int) -> Iterato
             text, count = text.rstrip(b"\r\n"), records
         if count:
             records -= count
-            yield Piece(records=count, parse=partial(_parse, text, found.header, count))
+            yield Piece(records=count, parse=partial(_parse, text, found.header, read, count))
 
 
-def _parse(text: bytes, header: tuple[str, ...], records: int) -> pl.DataFrame:
-    """Gives every cell of whole records, whose form is known to be sound, as it stands."""
+def _parse(text: bytes, header: tuple[str, ...], read: tuple[str, ...], records: int) -> pl.DataFrame:
+    """Gives every cell of some columns of whole records, whose form is known to be sound, as it stands."""
     # The parser drops a byte order mark at the start of what it is given; one that opens a cell has to stay.
     if text.startswith(codecs.BOM_UTF8):
         text = codecs.BOM_UTF8 + text
     types = dict.fromkeys(header, pl.String())
     try:
-        frame = pl.read_csv(text, has_header=False, schema=types, empty_string_is_null=False)
+        columns = None if read == header else [header.index(name) for name in read]
+        frame = pl.read_csv(text, has_header=False, schema=types, columns=columns, empty_string_is_null=False)
     except pl.exceptions.PolarsError:
         # Its own words may quote cells.
         raise DataError("The table cannot be parsed as CSV.") from None
-    if frame.shape != (records, len(header)):
+    if frame.shape != (records, len(read)):
         raise DpwganError(f"The parser found {frame.height} records where the scan found {records}.")
     return frame
 

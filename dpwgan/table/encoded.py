@@ -1,15 +1,17 @@
 """The only form of the data that a method sees: category codes, scaled numbers, and spans that say what they are."""
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from dpwgan.table.schema import ImageLayout, Role, Schema
+from dpwgan.table.schema import MOST_SINGLE_LEVELS, ImageLayout, Role, Schema, name_part
 from dpwgan.table.storage import cut, is_on_disk, let_go
 
 Head = Literal["softmax", "sigmoid", "linear"]
+Numbers = npt.NDArray[np.floating[Any]]
 
 # Rows that are fetched from disk at a time. Each brings its surroundings with it, up to a fifth of a megabyte of pages.
 _FETCHED = 512
@@ -17,7 +19,7 @@ _FETCHED = 512
 
 @dataclass(frozen=True, kw_only=True)
 class Span:
-    """A column's slice of the encoded width.
+    """A column's slice of the encoded width, or a part's: `column` then says which, as "seen (day)".
 
     `start`, `width`: positions in a dense encoded row. `source`: index into `EncodedTable.codes` (softmax and
     sigmoid) or `EncodedTable.numbers` (linear). `categories`: number of codes; 0 for a number.
@@ -28,7 +30,8 @@ class Span:
     `first_level` + i / (levels - 1) * (`last_level` - `first_level`) of [0, 1]: those two are 0 and 1 unless an end of
     the range cannot be written itself. `ordered`: the codes that are not missing have an order, because they are
     bins or rising whole numbers. `missing`: how many of the codes mean not available (of "available" the first ones,
-    else the last ones). The last five are facts about the same layout, and take no part in comparing two of them.
+    else the last ones). `borders`, `cuts`: levels of a number at which an interval begins, and must begin. The last
+    seven are facts about the same layout, and take no part in comparing two of them.
     """
 
     column: str
@@ -43,18 +46,33 @@ class Span:
     last_level: float = field(default=1.0, compare=False)
     ordered: bool = field(default=False, compare=False)
     missing: int = field(default=0, compare=False)
+    borders: tuple[int, ...] = field(default=(), compare=False)
+    cuts: tuple[int, ...] = field(default=(), compare=False)
+
+    def __post_init__(self) -> None:
+        """Takes borders and cuts as JSON has them, too."""
+        object.__setattr__(self, "borders", tuple(self.borders))
+        object.__setattr__(self, "cuts", tuple(self.cuts))
 
 
 @dataclass(frozen=True, kw_only=True)
 class TableShape:
     """What a method may know when it plans: the public number of records and the spans.
 
-    `image` says which columns make up an image; None for a table that is no table of images.
+    `image` says which columns make up an image; None for a table that is no table of images. `rules`, between columns,
+    are for methods that keep to them while they fit; whatever they do, rows that break one are never written.
     """
 
     records: int
     spans: tuple[Span, ...]
     image: ImageLayout | None = None
+    rules: "tuple[RowRule, ...]" = field(default=(), compare=False, repr=False)
+
+    @property
+    def row_bytes(self) -> int:
+        """What all encoded rows take."""
+        of_number = choose_number_type(self.spans).itemsize
+        return self.records * sum(of_number if span.head == "linear" else 4 for span in self.spans)
 
     @property
     def width(self) -> int:
@@ -64,13 +82,14 @@ class TableShape:
 
 @dataclass(frozen=True, kw_only=True)
 class EncodedTable:
-    """Rows as int32 codes (n, number of softmax and sigmoid spans) and float32 numbers in [0, 1] (n, linear spans).
+    """Rows as int32 codes (n, number of softmax and sigmoid spans) and numbers in [0, 1] (n, linear spans).
 
-    Both may be mapped from files (`dpwgan.table.storage`): what goes over all rows takes a chunk at a time.
+    Numbers are of the type that `choose_number_type` gives, or less exact where a network wrote them. Both may be
+    mapped from files (`dpwgan.table.storage`): what goes over all rows takes a chunk at a time.
     """
 
     codes: npt.NDArray[np.int32]
-    numbers: npt.NDArray[np.float32]
+    numbers: Numbers
     spans: tuple[Span, ...]
 
     @property
@@ -101,6 +120,30 @@ class EncodedTable:
         return is_on_disk(self.codes) or is_on_disk(self.numbers)
 
 
+@dataclass(frozen=True, kw_only=True)
+class RowRule:
+    """A public rule between columns, as methods see it.
+
+    `columns` are the trained ones that it is about, `ranges` those of them that are numbers, from 0 to 1 in the encoded
+    table. `numbers` are what it compares columns with. `opaque` are the columns in anything but comparisons, so that
+    two ends of an interval do not speak for what lies between. `break_rows` says which of (n,) made-up rows break it.
+    """
+
+    columns: tuple[str, ...]
+    ranges: Mapping[str, tuple[float, float]]
+    numbers: tuple[float, ...]
+    opaque: frozenset[str]
+    break_rows: Callable[[EncodedTable], npt.NDArray[np.bool_]]
+
+
+def choose_number_type(spans: Sequence[Span]) -> np.dtype[Any]:
+    """The type that carries a table's numbers: of each, the nearest of its levels is the one that was meant.
+
+    Privacy: reads public facts only.
+    """
+    return np.dtype(np.float64 if any(span.levels > MOST_SINGLE_LEVELS for span in spans) else np.float32)
+
+
 def lay_out_spans(schema: Schema) -> tuple[Span, ...]:
     """Gives every trained column its slice of the encoded width, in the order of the schema.
 
@@ -115,6 +158,8 @@ def lay_out_spans(schema: Schema) -> tuple[Span, ...]:
             head: Head = "linear" if is_number else "sigmoid" if part.categories == 2 else "softmax"
             width = part.categories if head == "softmax" else 1
             source = numbers if is_number else codes
-            spans.append(Span(column=column.name, head=head, start=start, width=width, source=source, **vars(part)))
+            facts = dict(vars(part))
+            name = name_part(column.name, facts.pop("name"))
+            spans.append(Span(column=name, head=head, start=start, width=width, source=source, **facts))
             start, codes, numbers = start + width, codes + (not is_number), numbers + is_number
     return tuple(spans)

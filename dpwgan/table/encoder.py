@@ -3,15 +3,27 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from dpwgan.errors import DataError, DpwganError, SpecsError
-from dpwgan.table.codecs import Codec, DerivedRule, EncodedCells, FreshIdentifiers, make_codec
-from dpwgan.table.encoded import EncodedTable, lay_out_spans
+from dpwgan.table.codecs import Codec, ComputedRule, DerivedRule, EncodedCells, FixedCell, FreshIdentifiers, make_codec
+from dpwgan.table.encoded import EncodedTable, RowRule, choose_number_type, lay_out_spans
 from dpwgan.table.findings import Findings, check_header, describe
-from dpwgan.table.schema import DerivedColumn, IdentifierColumn, Schema, TrainedColumn, UndiscoveredColumn
+from dpwgan.table.rules import RuleBook
+from dpwgan.table.schema import (
+    ComputedColumn,
+    DerivedColumn,
+    FixedColumn,
+    IdentifierColumn,
+    NumericColumn,
+    Rule,
+    Schema,
+    TrainedColumn,
+    UndiscoveredColumn,
+)
 from dpwgan.table.source import Piece, make_piece
-from dpwgan.table.storage import allocate, cut, let_go
+from dpwgan.table.storage import allocate, cut, let_go, move_up
 from dpwgan.table.threads import map_in_order
 
 # Rows that are turned from columns at a time.
@@ -31,25 +43,33 @@ class TableEncoder:
             if isinstance(column, UndiscoveredColumn):
                 raise SpecsError(f"Column {column.name!r}: its list of cells is not discovered yet.")
         self.schema = schema
-        self.header = tuple(header)
+        self.header = tuple(filter(schema.is_written, header))
         self.spans = lay_out_spans(schema)
         if not self.spans:
             raise SpecsError("The specs leave no column to train on.")
         self._trained = {
             column.name: make_codec(column) for column in schema.columns if isinstance(column, TrainedColumn)
         }
-        self._derived = {
+        self._derived: dict[str, DerivedRule | ComputedRule] = {
             column.name: DerivedRule(column, schema=schema, codecs=self._trained)
-            for column in schema.columns
             if isinstance(column, DerivedColumn)
+            else ComputedRule(column, codecs=self._trained)
+            for column in schema.columns
+            if isinstance(column, DerivedColumn | ComputedColumn)
         }
+        self.rules = RuleBook(schema.rules, {**self._trained, **self._derived})
         self._identifiers = {
             column.name: FreshIdentifiers(column) for column in schema.columns if isinstance(column, IdentifierColumn)
         }
-        # In which column of the arrays a column's codes and numbers lie, if it has them.
-        self._code_of = {span.column: span.source for span in self.spans if span.head != "linear"}
-        self._number_of = {span.column: span.source for span in self.spans if span.head == "linear"}
-        self._codes, self._numbers = len(self._code_of), len(self._number_of)
+        self._fixed = {column.name: FixedCell(column) for column in schema.columns if isinstance(column, FixedColumn)}
+        # In which columns of the arrays a column's codes and numbers lie, if it has them.
+        self._code_of, self._number_of, spans = {}, {}, iter(self.spans)
+        for column in schema.columns:
+            own = [next(spans) for _ in column.parts]
+            self._code_of[column.name] = _place([span.source for span in own if span.head != "linear"])
+            self._number_of[column.name] = _place([span.source for span in own if span.head == "linear"])
+        linear = sum(span.head == "linear" for span in self.spans)
+        self._codes, self._numbers = len(self.spans) - linear, linear
 
     def encode(self, frame: pl.DataFrame) -> EncodedTable:
         """Encodes a whole table.
@@ -67,7 +87,8 @@ class TableEncoder:
           parsing raises; TransferError if the disk has no room for the rows.
         """
         codes = allocate((records, self._codes), np.int32, on_disk=on_disk)
-        numbers = allocate((records, self._numbers), np.float32, on_disk=on_disk)
+        numbers = allocate((records, self._numbers), choose_number_type(self.spans), on_disk=on_disk)
+        kept = np.ones(records, np.bool_)
 
         def encode(task: tuple[int, Piece]) -> Findings:
             first, piece = task
@@ -79,15 +100,13 @@ class TableEncoder:
             frame = frame.cast({name: pl.Categorical(pl.Categories.random()) for name in texts})
             # Column after column first: rows are written in blocks that stay in the processor's cache.
             code_columns = np.empty((self._codes, piece.records), np.int32)
-            number_columns = np.empty((self._numbers, piece.records), np.float32)
-            for name, codec in self._trained.items():
-                part = codec.encode(frame.get_column(name), findings)
-                if name in self._code_of:
+            number_columns = np.empty((self._numbers, piece.records), numbers.dtype)
+            for name, part in self._judge(frame, findings):
+                if self._code_of[name] is not None:
                     code_columns[self._code_of[name]] = part.codes
-                if name in self._number_of:
+                if self._number_of[name] is not None:
                     number_columns[self._number_of[name]] = part.numbers
-            for rule in self._derived.values():
-                rule.check(frame, findings)
+            kept[rows] = self._keep_rows(frame, findings)
             for block in cut(piece.records, size=_BLOCK):
                 codes[rows][block] = code_columns[:, block].T
                 numbers[rows][block] = number_columns[:, block].T
@@ -98,32 +117,135 @@ class TableEncoder:
         for found in map_in_order(encode, _number(pieces, records=records), threads=threads):
             findings.merge(found)
         findings.raise_if_any()
+        if any(rule.violations == "drop" for rule in self.schema.rules):
+            codes, numbers = move_up(codes, kept), move_up(numbers, kept)
         return EncodedTable(codes=codes, numbers=numbers, spans=self.spans)
 
-    def decode(self, encoded: EncodedTable, rng: np.random.Generator, *, first_record: int = 0) -> pl.DataFrame:
+    def _keep_rows(self, frame: pl.DataFrame, findings: Findings) -> npt.NDArray[np.bool_]:
+        """Which of (n,) rows are no null rows by the rules between columns; those not allowed at all are counted.
+
+        Privacy: a function of each row by itself. How many are dropped is neither counted nor told.
+        """
+        kept = np.ones(frame.height, np.bool_)
+        for rule, broken in zip(self.rules.rules, self.rules.find_broken(self.rules.read(frame)), strict=True):
+            if rule.violations == "reject":
+                findings.add_broken(rule.name, int(np.count_nonzero(broken)))
+            elif rule.violations == "drop":
+                kept &= ~broken
+        return kept
+
+    def find_misfits(self, pieces: Iterable[Piece]) -> Findings:
+        """Counts the rows that break a rule, by column and rule, and keeps nothing else of them.
+
+        Raises: whatever parsing raises.
+        """
+
+        def look(piece: Piece) -> Findings:
+            findings = Findings()
+            frame = piece.parse()
+            for _ in self._judge(frame, findings):
+                pass
+            self._keep_rows(frame, findings)
+            return findings
+
+        findings = Findings()
+        for found in map_in_order(look, pieces):
+            findings.merge(found)
+        return findings
+
+    def _judge(self, frame: pl.DataFrame, findings: Findings) -> Iterator[tuple[str, EncodedCells]]:
+        """Encodes the trained columns one after the other, and counts the rows that break a rule of any column."""
+        for name, codec in self._trained.items():
+            yield name, codec.encode(frame.get_column(name), findings)
+        for rule in self._derived.values():
+            rule.check(frame, findings)
+        for fixed in self._fixed.values():
+            fixed.check(frame, findings)
+
+    def decode(
+        self,
+        encoded: EncodedTable,
+        rng: np.random.Generator,
+        *,
+        first_record: int = 0,
+        known: pl.DataFrame | None = None,
+    ) -> pl.DataFrame:
         """Writes encoded rows as cells in the order of the header: legal ones, whatever the numbers are.
 
-        Cells are text, of the type `pl.Enum` where the specs list them.
+        Cells are text, of the type `pl.Enum` where the specs list them. Columns that are `known` are decoded already.
         `first_record` is the position of the first row in the whole output, where identifiers go on counting.
         `rng` is used for numbers drawn from bins.
         Raises: DpwganError, an internal error, if the encoded table is not laid out as this encoder's.
         """
+        cells = self.decode_columns(encoded, rng, names=self.schema.by_name, known=known)
+        for name, identifiers in self._identifiers.items():
+            cells[name] = identifiers.make(first_record=first_record, records=encoded.records)
+        for name, fixed in self._fixed.items():
+            cells[name] = fixed.make(records=encoded.records)
+        return pl.DataFrame({name: cells[name] for name in self.header})
+
+    def decode_columns(
+        self,
+        encoded: EncodedTable,
+        rng: np.random.Generator,
+        *,
+        names: Iterable[str],
+        known: pl.DataFrame | None = None,
+    ) -> dict[str, pl.Series]:
+        """The cells of some columns, row names left out, and of those that they are derived from. As `decode`."""
         codes, numbers = encoded.codes.shape, encoded.numbers.shape
         if encoded.spans != self.spans or codes[1:] != (self._codes,) or numbers != (codes[0], self._numbers):
             raise DpwganError("Internal error: the encoded table is not laid out as its specs ask.")
+        wanted = {*names}
+        for name in wanted & self._derived.keys():
+            wanted.update(self._derived[name].sources)
         cells: dict[str, pl.Series] = {}
         for name, codec in self._trained.items():
-            code, number = self._code_of.get(name), self._number_of.get(name)
+            if name not in wanted:
+                continue
+            if known is not None and name in known.columns:
+                cells[name] = known.get_column(name)
+                continue
+            code, number = self._code_of[name], self._number_of[name]
             part = EncodedCells(
-                codes=None if code is None else encoded.codes[:, code],
-                numbers=None if number is None else encoded.numbers[:, number],
+                codes=None if code is None else encoded.codes[:, code].T,
+                numbers=None if number is None else encoded.numbers[:, number].T,
             )
             cells[name] = codec.decode(part, rng)
         for name, rule in self._derived.items():
-            cells[name] = rule.apply(cells[rule.source])
-        for name, identifiers in self._identifiers.items():
-            cells[name] = identifiers.make(first_record=first_record, records=encoded.records)
-        return pl.DataFrame({name: cells[name] for name in self.header})
+            if name in wanted:
+                cells[name] = rule.apply(pl.DataFrame(cells))
+        return cells
+
+    def list_rules(self) -> tuple[RowRule, ...]:
+        """The rules between columns, as methods see them."""
+        return tuple(self._describe_rule(place) for place in range(len(self.schema.rules)))
+
+    def _describe_rule(self, place: int) -> RowRule:
+        rule, condition = self.schema.rules[place], self.rules.get_condition(place)
+        book = RuleBook([rule], {**self._trained, **self._derived})
+
+        def list_sources(names: Iterable[str]) -> list[str]:
+            return [source for name in names for source in getattr(self._derived.get(name), "sources", (name,))]
+
+        def break_rows(encoded: EncodedTable) -> npt.NDArray[np.bool_]:
+            cells = self.decode_columns(encoded, np.random.default_rng(0), names=rule.columns)
+            return book.find_broken(book.read(pl.DataFrame(cells)))[0]
+
+        columns = tuple(dict.fromkeys(list_sources(rule.columns)))
+        numbers = ((name, self.schema.by_name[name]) for name in columns)
+        derived = [name for name in rule.columns if name in self._derived]
+        return RowRule(
+            columns=columns,
+            ranges={name: (c.minimum, c.maximum) for name, c in numbers if isinstance(c, NumericColumn)},
+            numbers=() if condition is None else tuple(number for _, _, number in condition.comparisons),
+            opaque=frozenset(columns if condition is None else list_sources({*condition.opaque, *derived})),
+            break_rows=break_rows,
+        )
+
+    def add_rule(self, rule: Rule) -> RuleBook:
+        """The rules of the specs and one more."""
+        return RuleBook((*self.schema.rules, rule), {**self._trained, **self._derived})
 
     def decode_chunks(
         self, chunks: Iterable[EncodedTable], rng: np.random.Generator, *, first_record: int = 0
@@ -146,11 +268,19 @@ class TableEncoder:
         """
         if tuple(frame.columns) != self.header:
             raise DpwganError("Internal error: the columns of the output are not those of the header.")
-        codecs: Mapping[str, Codec] = {**self._trained, **self._derived, **self._identifiers}
-        checked = {name: codecs[name].validate(frame) for name in self.schema.by_name}
+        codecs: Mapping[str, Codec] = {**self._trained, **self._derived, **self._identifiers, **self._fixed}
+        checked = {name: codecs[name].validate(frame) for name in self.schema.by_name if name in self.header}
         wrong = {(name, rule): rows for name, (rule, rows) in checked.items() if rows}
+        for rule, broken in zip(self.rules.rules, self.rules.find_broken(self.rules.read(frame)), strict=True):
+            if broken.any():
+                wrong["", rule.name] = int(np.count_nonzero(broken))
         if wrong:
             raise DpwganError(f"Internal error: the output does not fit the specs: {describe(wrong)}.")
+
+
+def _place(sources: list[int]) -> int | list[int] | None:
+    """One column of an array, several, or none."""
+    return sources if len(sources) > 1 else sources[0] if sources else None
 
 
 def _number(pieces: Iterable[Piece], *, records: int) -> Iterator[tuple[int, Piece]]:

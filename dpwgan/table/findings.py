@@ -1,7 +1,7 @@
 """What is wrong with a table: its header against the specs; its cells, counted by column and rule and never shown."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dpwgan.errors import DataError
@@ -18,7 +18,7 @@ def count_rows(rows: int) -> str:
 
 @dataclass
 class Findings:
-    """Counts of rows by column and broken rule, added up over the chunks of a table.
+    """Counts of rows by column (none for a rule between columns) and broken rule, added up over the chunks of a table.
 
     Privacy: holds names, public rules and counts of rows; no cell can get in. The sentence is for whoever holds the
       table: a count is not covered by the guarantee.
@@ -30,6 +30,10 @@ class Findings:
         """Counts `rows` more rows of `column` that break `rule`; 0 leaves no trace."""
         if rows:
             self.rows[column, rule] += rows
+
+    def add_broken(self, rule: str, rows: int) -> None:
+        """Counts `rows` more rows that break a rule between columns."""
+        self.add("", rule, rows)
 
     def merge(self, other: "Findings") -> None:
         """Adds what was found in another chunk."""
@@ -48,6 +52,8 @@ def describe(rows: Mapping[tuple[str, str], int]) -> str:
     """Puts broken rules in words: the first few in full, the rest as a number."""
     parts = [
         f"column {column!r}: {count_rows(count)} with a cell that {rule}"
+        if column
+        else f"{rule}: {count_rows(count)} against it"
         for (column, rule), count in list(rows.items())[:_MOST_COLUMNS_NAMED]
     ]
     left = len(rows) - len(parts)
@@ -55,32 +61,57 @@ def describe(rows: Mapping[tuple[str, str], int]) -> str:
 
 
 def check_header(header: Sequence[str], schema: Schema) -> None:
-    """Checks that the header names every column of the specs once and nothing else.
+    """Checks that the header names every column of the specs once and nothing else; what is left out may be missing.
+
+    Raises: DataError, naming the columns.
+    """
+    left_out = [column.name for column in schema.columns if not column.is_written]
+    found = compare_header(header, schema.by_name, may_lack=left_out)
+    faults = []
+    if found.repeated:
+        faults.append(f"the header repeats {_list_names(found.repeated)}")
+    if found.unknown:
+        faults.append(f"the specs do not have {_list_names(found.unknown)}")
+    elif found.untold:
+        faults.append(f"the specs do not have {found.untold} of the names in the first line")
+    if found.absent:
+        faults.append(f"the header does not have {_list_names(found.absent)}")
+    if faults:
+        raise DataError(f"The header and the specs differ: {'; '.join(faults)}.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeaderFaults:
+    """Where a header and the specs differ; `untold` counts names that the specs do not have and nobody may show."""
+
+    repeated: Sequence[str]
+    unknown: Sequence[str]
+    untold: int
+    absent: Sequence[str]
+
+
+def compare_header(header: Sequence[str], names: Collection[str], *, may_lack: Collection[str]) -> HeaderFaults:
+    """Compares a header with the names in the specs, of which it may lack some.
 
     Privacy: in a file without a header line the first record stands in its place. A name that is not in the specs is
       therefore told only where most of the header is.
-    Raises: DataError, naming the columns.
+    Raises: DataError if no name is in the specs.
     """
-    known = [name for name in header if name in schema.by_name]
+    known = [name for name in header if name in names]
     given = set(header)
-    absent = [column.name for column in schema.columns if column.name not in given]
+    absent = [name for name in names if name not in given and name not in may_lack]
     if not known:
         raise DataError(
             f"The first line names none of the columns in the specs ({_list_names(absent)}): is it a header?"
         )
-    faults = []
-    repeated = [name for name, times in Counter(known).items() if times > 1]
-    if repeated:
-        faults.append(f"the header repeats {_list_names(repeated)}")
-    unknown = [name for name in header if name not in schema.by_name]
-    if unknown and len(unknown) < len(known):
-        faults.append(f"the specs do not have {_list_names(unknown)}")
-    elif unknown:
-        faults.append(f"the specs do not have {len(unknown)} of the names in the first line")
-    if absent:
-        faults.append(f"the header does not have {_list_names(absent)}")
-    if faults:
-        raise DataError(f"The header and the specs differ: {'; '.join(faults)}.")
+    unknown = [name for name in header if name not in names]
+    may_be_told = len(unknown) < len(known)
+    return HeaderFaults(
+        repeated=[name for name, times in Counter(known).items() if times > 1],
+        unknown=unknown if may_be_told else (),
+        untold=0 if may_be_told else len(unknown),
+        absent=absent,
+    )
 
 
 def _list_names(names: Sequence[str]) -> str:

@@ -1,59 +1,23 @@
-"""pandas data frames in and out: the door of the Python interface. Parquet files are spelt by the same rules.
-
-What type pandas gives to a column depends on all its rows: one empty cell turns 1 into 1.0, one word turns 1.50 into
-text. So a cell is written by what its own value means, never by the type of its column: 1, 1.0, "01", "1.0", "+1" and
-True are the same cell, and so are 1.5 and "1.50". Where a value no longer says which cell it was (a float from 2^53 up,
-more than 15 digits, one number for two listed cells, a time), the frame is refused.
-"""
+"""pandas data frames in and out: the door of the Python interface."""
 
 from __future__ import annotations
 
 import datetime
-import math
-from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
-from decimal import Decimal
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from dpwgan.errors import DataError
+from dpwgan.table.calendar import CalendarColumn
 from dpwgan.table.findings import Findings, check_header
-from dpwgan.table.numerals import read_number
-from dpwgan.table.schema import Column, DerivedColumn, IdentifierColumn, Kind, Schema
+from dpwgan.table.schema import BooleanColumn, CategoricalColumn, Column, Schema
+from dpwgan.table.spelling import Cell, Speller, spell_moments, spell_values, write_cells
+from dpwgan.table.types import choose_type, give_type, holds_all
 
 if TYPE_CHECKING:
     import pandas as pd
-
-_Key = TypeVar("_Key", bound=Hashable)
-
-
-@dataclass(frozen=True)
-class Refusal:
-    """A value that has no cell, and the rule that says so."""
-
-    rule: str
-
-
-Cell = str | Refusal
-
-TYPES = {"whole": pl.Int64(), "real": pl.Float64(), "text": pl.String()}
-
-_NO_CELL = Refusal("is neither text nor a number, truth value or date")
-_IS_TIME = Refusal("is a time, which has to be given as text here")
-_TOO_LARGE = Refusal("is a float too large to be one exact whole number (integers or text are exact)")
-_TOO_LONG = Refusal("is a fraction of more than 15 digits, which no list of cells can hold")
-_AMBIGUOUS = Refusal("may be any of several listed cells (give them as listed, as text)")
-
-# The words and the blanks that pandas takes for truth values, infinity and nothing when it reads a file.
-_TRUTHS = {"True": True, "TRUE": True, "true": True, "False": False, "FALSE": False, "false": False}
-_INFINITIES = {sign + word: float(sign + word) for sign in ("", "+", "-") for word in ("inf", "infinity")}
-_SPACES = " \t\n\r\v\f"
-
-# Up to here pandas reads a fraction as the nearest double, and its digits can be had back from the double.
-_MOST_DIGITS = 15
 
 
 def from_pandas(frame: pd.DataFrame, schema: Schema) -> pl.DataFrame:
@@ -77,27 +41,45 @@ def from_pandas(frame: pd.DataFrame, schema: Schema) -> pl.DataFrame:
     if not len(frame):
         raise DataError("The table has a header but no rows.")
     findings = Findings()
-    cells = {name: _read_column(frame[name], schema.by_name[name], findings) for name in names}
+    read = filter(schema.is_read, names)
+    cells = {name: _read_column(frame[name], schema.by_name[name], findings) for name in read}
     findings.raise_if_any()
     return pl.DataFrame(cells)
 
 
-def to_pandas(frame: pl.DataFrame, schema: Schema) -> pd.DataFrame:
-    """Turns cells of text into the pandas types that the specs say they have; which, does not depend on the rows.
+def to_pandas(frame: pl.DataFrame, schema: Schema, dtypes: Mapping[str, Any] | None = None) -> pd.DataFrame:
+    """Turns cells of text into pandas types; which, does not depend on the rows.
 
-    Whole numbers become int64, or Int64 with <NA> where an empty cell is legal; other numbers float64 with NaN for an
-    empty cell. A column with cells that are no such numbers ("N", or "007", which an integer would spell otherwise)
-    stays text, with None for an empty cell.
+    A column has the dtype that it is given, such as that of the frame fitted to, where that holds every legal cell.
+    object, int64, float64 and bool do not count, because pandas chooses them by looking at rows; then, and without a
+    dtype, the specs say: whole numbers become int64, or Int64 with <NA> where an empty cell is legal; other numbers
+    float64 with NaN for an empty cell; booleans bool, or boolean; dates and times of day with dates datetime64. A
+    column with cells that are no such values ("N", or "007", which an integer would spell otherwise) stays text, with
+    None for an empty cell, and so do moments that came as objects.
     """
     import pandas as pd
 
-    return pd.DataFrame({cells.name: _write_column(cells, schema.by_name[cells.name], schema) for cells in frame})
+    dtypes = dtypes or {}
+    return pd.DataFrame(
+        {
+            cells.name: _write_column(cells, schema.by_name[cells.name], schema, dtypes.get(str(cells.name)))
+            for cells in frame
+        }
+    )
 
 
 def _read_column(values: pd.Series, column: Column, findings: Findings) -> pl.Series:
     import pandas as pd
 
-    spell = Speller(column).spell
+    speller = Speller(column)
+    spell = speller.spell
+    if isinstance(values.dtype, pd.CategoricalDtype) and values.dtype.categories.dtype.kind in "mMO":
+        values = values.astype(values.dtype.categories.dtype)
+    if isinstance(column, CalendarColumn):
+        if values.dtype == object:
+            return _read_objects(values, column, findings)
+        if values.dtype.kind in "mM" or isinstance(values.dtype, pd.ArrowDtype):
+            return spell_values(_drop_zone(values, column), speller, findings)
     # Each distinct value is written once; True and 1, which are equal, cannot meet in one dtype but object.
     if values.dtype == object:
         texts: dict[str, Cell] = {value: spell(value) for value in {text for text in values if isinstance(text, str)}}
@@ -109,147 +91,91 @@ def _read_column(values: pd.Series, column: Column, findings: Findings) -> pl.Se
     return write_cells(column.name, list(map(spell, distinct)), places, findings)
 
 
-def write_cells(
-    column: str, distinct: Sequence[Cell], places: npt.NDArray[np.integer[Any]], findings: Findings
-) -> pl.Series:
-    """Writes a column of which these are the different cells; refusals are counted, and empty here.
+def _read_objects(values: pd.Series, column: CalendarColumn, findings: Findings) -> pl.Series:
+    """Reads moments that come as text, or as objects of Python or pandas, kind after kind."""
+    import pandas as pd
 
-    Shapes: k cells and the place of each row's among them, (n,) whole numbers, below 0 for an empty cell.
-    Raises: DataError if a cell cannot be written.
-    """
-    counts = np.bincount(places[places >= 0], minlength=len(distinct))
-    for cell, rows in zip(distinct, counts.tolist(), strict=True):
-        if isinstance(cell, Refusal):
-            findings.add(column, cell.rule, rows)
-    try:
-        # The last one is the empty cell.
-        texts = pl.Series([*("" if isinstance(cell, Refusal) else cell for cell in distinct), ""], dtype=pl.String)
-    except UnicodeEncodeError:
-        raise DataError(f"Column {column!r} has a cell that cannot be written in UTF-8.") from None
-    return texts.gather(np.where(places < 0, len(distinct), places))
+    speller = Speller(column)
+    cells = np.full(len(values), "", dtype=object)
+    kinds = values.map(type)
+    for kind in kinds.unique():
+        places = np.flatnonzero(kinds == kind)
+        own = values.iloc[places]
+        if issubclass(kind, datetime.date | datetime.time | datetime.timedelta) and kind is not type(pd.NaT):
+            cells[places] = spell_moments(_drop_zone(own.infer_objects(), column), column, findings).to_list()
+        else:
+            spelt = list(map(speller.spell, own))
+            cells[places] = write_cells(column.name, spelt, np.arange(len(spelt)), findings).to_list()
+    return pl.Series(cells.tolist(), dtype=pl.String)
 
 
-class Speller:
-    """Writes one column's values as cells, each by itself.
+def _drop_zone(values: pd.Series, column: CalendarColumn) -> pl.Series:
+    """The moments of a pandas column; those with a zone, which polars may not know, as clocks show them."""
+    import pandas as pd
 
-    A cell of a file may come as text or as the number that pandas made of it. For every cell both ways lead to the same
-    spelling, or one of them is refused.
-    """
-
-    def __init__(self, column: Column) -> None:
-        self._listed = frozenset(column.listed)
-        # The encoder takes a numeric column's cells and missing codes as doubles, in any spelling; it compares derived
-        # cells as numbers, and drops row names. Only a list of cells goes by its spelling.
-        self._by_spelling = column.by_spelling
-        self._as_it_stands = isinstance(column, DerivedColumn | IdentifierColumn)
-        self._times = isinstance(column, IdentifierColumn)
-        self._by_number = _index((_read_numeral(cell), cell) for cell in self._listed)
-        self._by_truth = _index((_TRUTHS.get(cell), cell) for cell in self._listed)
-
-    def spell(self, value: object) -> Cell:
-        """Writes one value as a cell, or says why it has none."""
-        import pandas as pd
-
-        if isinstance(value, str):
-            return self._spell_text(value)
-        if value is None or value is pd.NA or value is pd.NaT:
-            return ""
-        if isinstance(value, bool | np.bool_):
-            return self._spell_truth(bool(value))
-        if isinstance(value, float | np.floating):
-            return self._spell_float(value)
-        if isinstance(value, int | np.integer):
-            return self._spell_number(int(value))
-        if isinstance(value, Decimal):
-            return "" if value.is_nan() else self._spell_text(str(value))
-        if isinstance(value, datetime.datetime | pd.Timedelta | pd.Period):
-            return str(value) if self._times else _IS_TIME
-        return str(value) if hasattr(value, "isoformat") else _NO_CELL
-
-    def _spell_text(self, text: str) -> Cell:
-        if self._as_it_stands or text in self._listed:
-            return text
-        if text in _TRUTHS:
-            return self._spell_truth(_TRUTHS[text])
-        stripped = text.strip(_SPACES)
-        if not self._by_spelling:
-            infinity = _INFINITIES.get(stripped.lower())
-            return stripped if infinity is None else self._spell_number(infinity)
-        number = _read_numeral(stripped)
-        if number is None or math.isinf(number):
-            return text
-        if isinstance(number, float) and _count_digits(stripped) > _MOST_DIGITS:
-            return _TOO_LONG
-        return self._spell_number(number)
-
-    def _spell_truth(self, value: bool) -> Cell:
-        if value in self._by_truth:
-            return self._by_truth[value]
-        return self._spell_number(int(value))
-
-    def _spell_float(self, value: float | np.floating[Any]) -> Cell:
-        if math.isnan(value):
-            return ""
-        if math.isinf(value):
-            return _TOO_LARGE if self._by_spelling else self._spell_number(float(value))
-        if value == int(value):
-            # From 2^53 up (2^24 in single precision) the float may stand for its neighbours too.
-            exact = abs(int(value)) < 1 << (np.finfo(type(value)).nmant + 1)
-            return self._spell_number(int(value)) if exact or not self._by_spelling else _TOO_LARGE
-        # By its own digits: a float32 of 0.1 is 0.1, not the double nearest to the float32.
-        if self._by_spelling and _count_digits(str(value)) > _MOST_DIGITS:
-            return _TOO_LONG
-        return self._spell_number(float(str(value)))
-
-    def _spell_number(self, number: int | float) -> Cell:
-        if number in self._by_number and (self._by_spelling or math.isinf(number)):
-            return self._by_number[number]
-        return str(number) if isinstance(number, int) else repr(number)
+    if isinstance(values.dtype, pd.DatetimeTZDtype):
+        values = (values if column.zone is None else values.dt.tz_convert(column.zone)).dt.tz_localize(None)
+    moments: pl.Series = pl.Series(column.name, values)
+    return moments
 
 
-def _index(pairs: Iterable[tuple[_Key | None, str]]) -> dict[_Key, Cell]:
-    """The one cell of each key; a key with more of them is ambiguous."""
-    cells: dict[_Key, Cell] = {}
-    for key, cell in pairs:
-        if key is not None:
-            cells[key] = _AMBIGUOUS if key in cells else cell
-    return cells
-
-
-def _read_numeral(text: str) -> int | float | None:
-    """Reads text as pandas would, exactly: a whole number as an int, a fraction or infinity as a float, or None.
-
-    A whole number from 2^53 up counts only if it is written in digits alone; pandas has no exact number for the others.
-    """
-    numeral = text.strip(_SPACES)
-    if numeral.lower() in _INFINITIES:
-        return _INFINITIES[numeral.lower()]
-    number = read_number(numeral)
-    if number is None:
-        return None
-    if number == number.to_integral_value():
-        return int(number) if numeral.lstrip("+-").isdigit() or abs(number) < 1 << 53 else None
-    nearest = float(number)
-    return int(nearest) if nearest.is_integer() and _count_digits(numeral) <= _MOST_DIGITS else nearest
-
-
-def _count_digits(numeral: str) -> int:
-    return len(Decimal(numeral).as_tuple().digits)
-
-
-def _write_column(cells: pl.Series, column: Column, schema: Schema) -> pd.Series:
+def _write_column(cells: pl.Series, column: Column, schema: Schema, given: Any) -> pd.Series:
     import pandas as pd
 
     kind, may_be_empty = column.choose_type(schema)
-    typed = give_type(cells, kind)
-    if kind == "text":
-        return pd.Series(typed.to_list(), dtype=object)
-    if kind == "real" or not may_be_empty:
-        return pd.Series(typed.to_numpy())
-    empty = typed.is_null().to_numpy()
-    return pd.Series(pd.arrays.IntegerArray(typed.fill_null(0).to_numpy().copy(), empty.copy()))
+    dtypes = [] if given is None or _is_chosen_by_pandas(given, column) else [given]
+    if isinstance(column, CalendarColumn):
+        if given == np.dtype(object):
+            kind = "text"
+        elif kind in ("date", "datetime"):
+            dtypes.append(pd.Series([], dtype="datetime64[us]").dt.tz_localize(column.zone).dtype)
+    for dtype in dtypes:
+        made = _write_given(cells, column, schema, dtype, may_be_empty=may_be_empty)
+        if made is not None:
+            return made
+    typed = give_type(cells, column, pl.String() if kind == "text" else choose_type(column, schema))
+    if kind in ("whole", "truth") and may_be_empty:
+        make = pd.arrays.BooleanArray if kind == "truth" else pd.arrays.IntegerArray
+        filled = typed.fill_null(False if kind == "truth" else 0)
+        return pd.Series(make(filled.to_numpy().copy(), typed.is_null().to_numpy().copy()))
+    return pd.Series(typed.to_list(), dtype=object) if kind in ("text", "time") else pd.Series(typed.to_numpy())
 
 
-def give_type(cells: pl.Series, kind: Kind) -> pl.Series:
-    """Turns legal cells into the type that the specs ask for; an empty cell is null."""
-    return cells.cast(pl.String).replace({"": None}).cast(TYPES[kind])
+def _is_chosen_by_pandas(dtype: Any, column: Column) -> bool:
+    """Says whether pandas gives a dtype by itself, by what it finds in the rows: one that is empty, say."""
+    if dtype == np.dtype(bool):
+        return not isinstance(column, BooleanColumn) or bool(column.missing)
+    return dtype in (np.dtype(object), np.dtype("int64"), np.dtype("float64"))
+
+
+def _write_given(cells: pl.Series, column: Column, schema: Schema, dtype: Any, *, may_be_empty: bool) -> Any:
+    """The cells in a dtype, or None if it does not hold all legal ones."""
+    import pandas as pd
+
+    if isinstance(dtype, pd.CategoricalDtype):
+        return _write_category(cells, column, schema, ordered=dtype.ordered)
+    zone = dtype.tz if isinstance(dtype, pd.DatetimeTZDtype) else None
+    own_zone = column.zone if isinstance(column, CalendarColumn) else None
+    try:
+        wanted = pl.Series(pd.Series([], dtype=dtype)).dtype if zone is None else pl.Datetime("us", own_zone)
+    except (TypeError, ValueError, pl.exceptions.PolarsError):
+        return None
+    lacks_empty = may_be_empty and isinstance(dtype, np.dtype) and dtype.kind in "iu"
+    if lacks_empty or (wanted != choose_type(column, schema) and not holds_all(column, wanted)):
+        return None
+    values = give_type(cells, column, wanted).to_pandas(use_pyarrow_extension_array=zone is None)
+    if zone is not None and own_zone is None:
+        # As `give_zone`, also for zones that are a number of hours.
+        first = np.ones(len(values), dtype=bool)
+        values = values.dt.tz_localize(zone, ambiguous=first, nonexistent=pd.Timedelta(hours=1))
+    return values.astype(dtype).rename(None)
+
+
+def _write_category(cells: pl.Series, column: Column, schema: Schema, *, ordered: bool) -> pd.Series:
+    """Categories as the specs list them: those of the frame, and their dtype, may depend on a single row."""
+    import pandas as pd
+
+    listed = column.listed if isinstance(column, CategoricalColumn) else cells.unique(maintain_order=True)
+    known = pl.Series([cell for cell in listed if cell], dtype=pl.String)
+    values, categories = (_write_column(texts, column, schema, None) for texts in (cells, known))
+    return pd.Series(pd.Categorical(values, categories=categories, ordered=ordered))

@@ -1,8 +1,8 @@
 """Parquet files: a table whose columns have types of their own, read as the cells of the same table in CSV.
 
 Text is the cell as it stands, null the empty cell. A number, truth value or date is written by what the value itself
-means, as `dpwgan.table.frames` does it for pandas; what a column may hold is still said by the specs alone. Written are
-the types that the specs ask for: whole numbers, doubles, and text for everything else.
+means (`dpwgan.table.spelling`); what a column may hold is still said by the specs alone. Written are the types of the
+table that was read, or else those that the specs ask for (`dpwgan.table.types`).
 
 Files are read and written a few groups of rows at a time.
 """
@@ -10,22 +10,25 @@ Files are read and written a few groups of rows at a time.
 import io
 import queue
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
-import numpy as np
 import polars as pl
 from polars.io.plugins import register_io_source
+from polars.selectors import by_name
 
 from dpwgan.errors import DataError
 from dpwgan.table.findings import Findings, check_header
-from dpwgan.table.frames import TYPES, Cell, Refusal, Speller, give_type, write_cells
 from dpwgan.table.schema import Schema
 from dpwgan.table.source import SourceTable, choose_step, make_piece
+from dpwgan.table.spelling import Speller, spell_values
 from dpwgan.table.stream import ByteStream
+from dpwgan.table.types import choose_type, give_type
 
-_NO_CELL = Refusal("has a type that no cell can have")
+UNREADABLE = (pl.exceptions.PolarsError, OSError, pl.exceptions.PanicException)
+"""What a file that is not Parquet raises; the last is no Exception: some make the parser panic."""
+
 _GROUP = 1 << 16
 # Seconds after which it is looked whether the other side is still there.
 _PATIENCE = 0.5
@@ -47,26 +50,27 @@ def open_parquet(path: str | Path, schema: Schema, *, name: str, look_at_cells: 
         return pl.scan_parquet(source if isinstance(source, str) else io.BytesIO(source), glob=False)
 
     try:
-        header = tuple(scan().collect_schema())
+        types = dict(scan().collect_schema())
         records = int(scan().select(pl.len()).collect().item())
-    except (pl.exceptions.PolarsError, OSError):
+    except UNREADABLE:
         # Its own words may quote cells.
         raise DataError(f"{name} is not a Parquet file that can be read.") from None
+    header = tuple(types)
     check_header(header, schema)
-    spellers = {column: Speller(schema.by_name[column]) for column in header}
+    spellers = {name: Speller(schema.by_name[name]) for name in filter(schema.is_read, header)}
     step = choose_step(len(header))
 
     def read() -> Iterator[tuple[pl.DataFrame, Findings]]:
         try:
-            for batch in scan().collect_batches(chunk_size=step):
+            for batch in scan().select(by_name(*spellers)).collect_batches(chunk_size=step):
                 for first in range(0, batch.height, step):
                     findings = Findings()
                     cells = {
-                        values.name: _read_column(values, spellers[values.name], findings)
+                        values.name: spell_values(values, spellers[values.name], findings)
                         for values in batch.slice(first, step).get_columns()
                     }
                     yield pl.DataFrame(cells), findings
-        except (pl.exceptions.PolarsError, OSError):
+        except UNREADABLE:
             raise DataError(f"{name} is not a Parquet file that can be read.") from None
 
     if look_at_cells:
@@ -76,7 +80,9 @@ def open_parquet(path: str | Path, schema: Schema, *, name: str, look_at_cells: 
         findings.raise_if_any()
     if not records:
         raise DataError("The table has a header but no rows.")
-    return SourceTable(header=header, records=records, pieces=lambda: (make_piece(frame) for frame, _ in read()))
+    return SourceTable(
+        header=header, records=records, types=types, pieces=lambda: (make_piece(frame) for frame, _ in read())
+    )
 
 
 class ParquetWriter:
@@ -86,8 +92,11 @@ class ParquetWriter:
     The packing is a thread's work, so that whoever brings the rows can be interrupted.
     """
 
-    def __init__(self, stream: IO[bytes], header: Sequence[str], schema: Schema) -> None:
-        self._kinds = {name: schema.by_name[name].choose_type(schema)[0] for name in header}
+    def __init__(
+        self, stream: IO[bytes], header: Sequence[str], schema: Schema, types: Mapping[str, pl.DataType]
+    ) -> None:
+        self._columns = [schema.by_name[name] for name in header]
+        self._types = {name: choose_type(schema.by_name[name], schema, types.get(name)) for name in header}
         self._stream = stream
         self._queue: queue.Queue[pl.DataFrame | None] = queue.Queue(maxsize=1)
         self._error: BaseException | None = None
@@ -107,7 +116,10 @@ class ParquetWriter:
 
     def write(self, frame: pl.DataFrame) -> None:
         """Takes more rows. Raises: whatever the stream raises."""
-        self._put(pl.DataFrame([give_type(cells, self._kinds[cells.name]) for cells in frame]))
+        columns = ((frame.get_column(column.name), column) for column in self._columns)
+        self._put(
+            pl.DataFrame({column.name: give_type(cells, column, self._types[column.name]) for cells, column in columns})
+        )
         if self._error is not None:
             raise self._error
 
@@ -120,9 +132,8 @@ class ParquetWriter:
                 continue
 
     def _pack(self) -> None:
-        types = {name: TYPES[kind] for name, kind in self._kinds.items()}
         try:
-            register_io_source(self._give, schema=types).sink_parquet(
+            register_io_source(self._give, schema=self._types).sink_parquet(
                 self._stream, row_group_size=_GROUP, maintain_order=True
             )
         except _BrokenOff:
@@ -142,22 +153,3 @@ class ParquetWriter:
 
 class _BrokenOff(Exception):
     """There will be no more rows."""
-
-
-def _read_column(values: pl.Series, speller: Speller, findings: Findings) -> pl.Series:
-    kind = values.dtype
-    if kind in (pl.String, pl.Categorical, pl.Enum, pl.Null):
-        return values.cast(pl.String).fill_null("")
-    cells: list[Cell]
-    if kind.is_nested():
-        cells, places = [_NO_CELL], np.zeros(len(values), np.int64)
-    elif (kind.is_numeric() and not kind.is_decimal()) or kind == pl.Boolean:
-        # As an array, so that a float32 is written with its own digits and not with those of the double it becomes.
-        filled = values.fill_null(False if kind == pl.Boolean else 0).to_numpy()
-        distinct, places = np.unique(filled, return_inverse=True)
-        cells = [speller.spell(value) for value in distinct]
-    else:
-        place_of = {value: place for place, value in enumerate(values.drop_nulls().unique(maintain_order=True))}
-        places = np.array([place_of.get(value, -1) for value in values.to_list()], np.int64)
-        cells = [speller.spell(value) for value in place_of]
-    return write_cells(values.name, cells, np.where(values.is_null().to_numpy(), -1, places), findings)

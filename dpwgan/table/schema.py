@@ -4,7 +4,7 @@ import itertools
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import ClassVar, Literal
 
@@ -12,14 +12,17 @@ from dpwgan.table.numerals import BLANKS, read_number
 
 OutOfDomain = Literal["reject", "clamp", "missing"]
 DomainSource = Literal["specs", "codebook", "private", "waived"]
-Kind = Literal["whole", "real", "text"]
+Kind = Literal["whole", "real", "text", "truth", "date", "datetime", "time"]
 CellType = tuple[Kind, bool]
 """The type that holds every cell of a column outside of CSV, and whether an empty cell is one of them."""
 
 Role = Literal["category", "bin", "available", "number"]
 
-MOST_LEVELS = 1 << 20
+MOST_LEVELS = 1 << 53
 """The most levels that a number is given; a column with more numbers has this many, evenly spaced."""
+
+MOST_SINGLE_LEVELS = 1 << 20
+"""Numbers of more levels than this are carried in double precision: single precision would mix up neighbours."""
 
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+(\.0*)?", re.ASCII)
 
@@ -29,15 +32,21 @@ _SURELY_64_BITS = 19
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """What methods see of a column: a number, or codes of so many categories. `dpwgan.table.encoded.Span` says more."""
+    """What methods see of a column: a number, or codes of so many categories. `dpwgan.table.encoded.Span` says more.
+
+    `name` tells the parts of a column apart of which methods see two things, as of two columns.
+    """
 
     role: Role
+    name: str = ""
     categories: int = 0
     levels: int = 0
     first_level: float = 0.0
     last_level: float = 1.0
     ordered: bool = False
     missing: int = 0
+    borders: tuple[int, ...] = ()
+    cuts: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,8 +55,30 @@ class Column(ABC):
 
     name: str
 
+    kind: ClassVar[str | None] = None
+    """What a saved model calls this type of column."""
+
+    kinds: ClassVar[dict[str, type["Column"]]] = {}
+    """Every type of column by that name."""
+
     by_spelling: ClassVar[bool] = False
     """Whether two spellings of one number may be two cells, as in a list of them."""
+
+    def __init_subclass__(cls, kind: str | None = None) -> None:
+        """Registers a type of column under its name."""
+        cls.kind = kind
+        if kind is not None:
+            Column.kinds[kind] = cls
+
+    @property
+    def is_read(self) -> bool:
+        """Whether cells of the input are looked at."""
+        return True
+
+    @property
+    def is_written(self) -> bool:
+        """Whether the output has such a column; an input may then leave it out as well."""
+        return True
 
     @property
     def listed(self) -> tuple[str, ...]:
@@ -64,8 +95,19 @@ class Column(ABC):
         """Says which type holds every cell that the column may have."""
 
 
+class TrainedColumn(Column):
+    """A column that methods see, each of its cells by itself.
+
+    `missing` holds the cells that mean not available. With `integer` all others are whole numbers.
+    """
+
+    missing: tuple[str, ...]
+    out_of_domain: OutOfDomain
+    integer: bool
+
+
 @dataclass(frozen=True, kw_only=True)
-class CategoricalColumn(Column):
+class CategoricalColumn(TrainedColumn, kind="categorical"):
     """A column with a finite list of legal cells.
 
     `tokens` holds every legal cell, in the order of their codes: the values, then the codes that mean not
@@ -100,20 +142,41 @@ class CategoricalColumn(Column):
 
 
 @dataclass(frozen=True, kw_only=True)
-class NumericColumn(Column):
+class BooleanColumn(CategoricalColumn, kind="boolean"):
+    """Two legal cells, the first of `tokens` for true and the second for false, then those for not available.
+
+    `spellings` are more cells for true, and for false, which are read and never written; case is ignored in all of
+    these.
+    """
+
+    spellings: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+
+    def choose_type(self, schema: "Schema") -> CellType:
+        """Truth values where the two are written so, unless a code that means not available is none."""
+        truths = tuple(token.lower() for token in self.tokens[:2]) == ("true", "false")
+        return _hold_listed(self.tokens) if not truths or any(self.missing) else ("truth", bool(self.missing))
+
+
+@dataclass(frozen=True, kw_only=True)
+class NumericColumn(TrainedColumn, kind="numeric"):
     """A column of numbers in a public range, with codes that mean not available.
 
     `missing` holds the cells that mean not available ("" where an empty cell is allowed). `decimals` is how many
-    digits are written behind the point. `edges`, if given, are the public borders of bins (first = minimum,
-    last = maximum): the column is then trained as one category a bin.
+    digits are written behind the point; whole numbers are written with leading zeros up to `width` digits. `edges`,
+    if given, are the public borders of bins (first = minimum, last = maximum): the column is then trained as one
+    category a bin. At each of the `borders` and `cuts`, public as well, an interval begins for whoever finds intervals
+    by itself; small ones may be merged beyond a border, and none has numbers on both sides of a cut.
     """
 
     minimum: float
     maximum: float
     integer: bool
     decimals: int = 0
+    width: int = 0
     missing: tuple[str, ...] = ()
     edges: tuple[float, ...] | None = None
+    borders: tuple[float, ...] = ()
+    cuts: tuple[float, ...] = ()
     out_of_domain: OutOfDomain = "reject"
 
     @property
@@ -129,6 +192,9 @@ class NumericColumn(Column):
             return (Part(role="bin", categories=len(self.edges) - 1 + missing, missing=missing, ordered=True),)
         levels, first, last = self._count_levels()
         number = Part(role="number", levels=levels, first_level=first, last_level=last)
+        number = replace(
+            number, borders=self._place_levels(self.borders, levels), cuts=self._place_levels(self.cuts, levels)
+        )
         return (Part(role="available", categories=missing + 1, missing=missing), number) if missing else (number,)
 
     @property
@@ -150,17 +216,35 @@ class NumericColumn(Column):
         low, high = self.count_steps(self.minimum, up=True), self.count_steps(self.maximum, up=False)
         if low > high:
             return 1, 0.0, 0.0
+        levels = high - low + 1
+        if MOST_SINGLE_LEVELS < levels <= MOST_LEVELS:
+            # Whole numbers over a power of 2 are exact in a double, and so is the way back.
+            return levels, 0.0, (levels - 1) / 2 ** (levels - 1).bit_length()
         ends = (Decimal(step) / self.steps_per_unit for step in (low, high))
         first, last = (float((end - minimum) / (maximum - minimum)) for end in ends)
-        return min(high - low + 1, MOST_LEVELS), first, last
+        return min(levels, MOST_LEVELS), first, last
+
+    def cut_at_bins(self) -> "NumericColumn":
+        """The column without bins, with borders in their places."""
+        return self if self.edges is None else replace(self, edges=None, borders=self.edges[1:-1])
+
+    def _place_levels(self, borders: tuple[float, ...], levels: int) -> tuple[int, ...]:
+        """The first level at or above each border, but for those that leave all levels on one side."""
+        low, high = self.count_steps(self.minimum, up=True), self.count_steps(self.maximum, up=False)
+        steps = (self.count_steps(cut, up=True) - low for cut in borders)
+        # Where there are fewer levels than numbers, each stands for several.
+        places = {step if levels > high - low else -(-step * (levels - 1) // (high - low)) for step in steps}
+        return tuple(sorted(place for place in places if 0 < place < levels))
 
     def choose_type(self, schema: "Schema") -> CellType:
-        """Numbers, unless a code that means not available is no such number."""
+        """Numbers, unless they have leading zeros or a code that means not available is no such number."""
+        if self.width > 1:
+            return "text", "" in self.missing
         return _hold_numbers(whole=self.integer and not self.decimals, missing=self.missing)
 
 
 @dataclass(frozen=True, kw_only=True)
-class DerivedColumn(Column):
+class DerivedColumn(Column, kind="derived"):
     """A column that is a function of another one: not trained, checked at encode, recomputed at decode.
 
     Exactly one of `multiply` (number times k), `floordiv` (number divided by k, rounded down) and `mapping`
@@ -176,6 +260,11 @@ class DerivedColumn(Column):
     missing: str | None = None
     decimals: int = 0
     width: int = 0
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The columns that it is a function of."""
+        return (self.source,)
 
     def derive(self, cell: str, *, available: bool) -> str:
         """Gives this column's cell for one legal cell of the source, spelt as the source's schema spells it.
@@ -208,7 +297,29 @@ class DerivedColumn(Column):
 
 
 @dataclass(frozen=True, kw_only=True)
-class IdentifierColumn(Column):
+class ComputedColumn(Column, kind="computed"):
+    """A column that an SQL expression gives from others of its row: not trained, checked at encode, written at decode.
+
+    `sources` are the columns that it reads. If it `gives` numbers, these are written with `decimals` digits
+    behind the point and leading zeros up to `width` digits before it. What is NULL is written as `missing`.
+    """
+
+    sql: str
+    sources: tuple[str, ...]
+    gives: Kind
+    missing: str = ""
+    decimals: int = 0
+    width: int = 0
+
+    def choose_type(self, schema: "Schema") -> CellType:
+        """Numbers if the expression gives them, unless they are written otherwise; NULL may come up anywhere."""
+        if self.gives == "text" or self.width > 1:
+            return "text", not self.missing
+        return _hold_numbers(whole=self.gives == "whole" and not self.decimals, missing=(self.missing,))
+
+
+@dataclass(frozen=True, kw_only=True)
+class IdentifierColumn(Column, kind="identifier"):
     """A column of row names: dropped before training and written anew, so that no name leaves the building.
 
     Whole numbers counted up from `start`; with `start` None, random UUIDs.
@@ -219,6 +330,36 @@ class IdentifierColumn(Column):
     def choose_type(self, schema: "Schema") -> CellType:
         """Whole numbers, or text for UUIDs."""
         return ("text" if self.start is None else "whole"), False
+
+
+@dataclass(frozen=True, kw_only=True)
+class FixedColumn(Column, kind="fixed"):
+    """A column that tells nothing of any row: all rows of the output hold `cell`, or have no such column where None.
+
+    With `checked` the table must hold that cell too; without, its cells are never looked at.
+    """
+
+    cell: str | None
+    checked: bool = False
+
+    @property
+    def is_read(self) -> bool:
+        """Only where it is to be checked."""
+        return self.checked
+
+    @property
+    def is_written(self) -> bool:
+        """Unless it is left out."""
+        return self.cell is not None
+
+    @property
+    def listed(self) -> tuple[str, ...]:
+        """The one cell."""
+        return () if self.cell is None else (self.cell,)
+
+    def choose_type(self, schema: "Schema") -> CellType:
+        """What holds the one cell."""
+        return _hold_listed(self.listed)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -245,10 +386,6 @@ class UndiscoveredColumn(Column):
         return "text", True
 
 
-TrainedColumn = CategoricalColumn | NumericColumn
-"""A column that methods see, each of its cells by itself."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class ImageLayout:
     """Which columns of a table are the pixels of an image, and which one says what it shows.
@@ -266,19 +403,61 @@ class ImageLayout:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Rule:
+    """What is public about a row as a whole: an SQL condition, or a list of combinations of cells.
+
+    `sql`: the rule is broken where the condition is false; where it is unknown (NULL) the rule holds. Without it the
+    rule is broken where the cells of `columns`, None for not available, are not among `combinations`, if these are
+    `allowed`, or are, if they are not. `name` says which rule it is. `violations`: what a row of the real table that
+    breaks it does: it stops the run, counts as a null row, or stays.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    sql: str | None = None
+    combinations: tuple[tuple[str | None, ...], ...] = ()
+    allowed: bool = True
+    violations: Literal["reject", "drop", "keep"] = "reject"
+
+
+@dataclass(frozen=True, kw_only=True)
 class Schema:
     """The columns in the order of the specs file, and the SHA-256 of the bytes they were read from.
 
-    `layout` says which columns make up an image; None for a table that is no table of images.
+    `layout` says which columns make up an image; None for a table that is no table of images. `rules` hold in each row.
+    `waived` are the columns whose range was read from rows and not paid for, as the specs say themselves.
     """
 
     columns: tuple[Column, ...]
     sha256: str
     layout: ImageLayout | None = None
+    rules: tuple[Rule, ...] = ()
+    waived: tuple[str, ...] = ()
     by_name: Mapping[str, Column] = field(init=False, repr=False, compare=False)
+
+    def cut_at_bins(self, *, but: str | None = None) -> "Schema":
+        """The schema for whoever finds intervals by itself: borders in place of bins, `but` of one column."""
+        columns = (
+            column.cut_at_bins() if isinstance(column, NumericColumn) and column.name != but else column
+            for column in self.columns
+        )
+        return replace(self, columns=tuple(columns))
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "by_name", {column.name: column for column in self.columns})
+
+    def is_written(self, name: str) -> bool:
+        """Whether the output has a column of this name."""
+        return self.by_name[name].is_written
+
+    def is_read(self, name: str) -> bool:
+        """Whether cells of the input's column of this name are looked at."""
+        return self.by_name[name].is_read
+
+
+def name_part(column: str, part: str) -> str:
+    """What methods and scores call a part of a column, or the column itself where its one part has no name."""
+    return f"{column} ({part})" if part else column
 
 
 def write_whole(number: int, *, width: int = 0, decimals: int = 0) -> str:

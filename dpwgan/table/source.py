@@ -1,6 +1,6 @@
 """A private table before its cells are parsed, whatever kind of file it came from."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import polars as pl
@@ -36,7 +36,8 @@ def make_piece(frame: pl.DataFrame) -> Piece:
 class SourceTable:
     """A table that is read but not yet parsed: its header, its number of records and how to go over its rows.
 
-    `line_ending` is that of the header line, for an output that looks like the input. `pieces` gives the rows in order,
+    `line_ending` is that of the header line and `types` are those of the columns, if they have any: for an output that
+    looks like the input. `pieces` gives the rows in order,
     each time anew.
     Privacy: the header and `records` are public; the rest is not, and does not show in the representation.
     """
@@ -44,6 +45,7 @@ class SourceTable:
     header: tuple[str, ...]
     records: int
     line_ending: str = "\n"
+    types: Mapping[str, pl.DataType] = field(default_factory=dict)
     pieces: Callable[[], Iterator[Piece]] = field(repr=False)
 
     def frame(self) -> pl.DataFrame:
@@ -69,9 +71,10 @@ class SourceTable:
             yield piece.parse()
 
 
-def make_table(frame: pl.DataFrame) -> SourceTable:
-    """Makes a table of rows that are parsed already."""
-    return SourceTable(header=tuple(frame.columns), records=frame.height, pieces=lambda: iter([make_piece(frame)]))
+def make_table(frame: pl.DataFrame, header: Sequence[str] | None = None) -> SourceTable:
+    """Makes a table of rows that are parsed already; its header may name columns that are not read."""
+    names = tuple(frame.columns if header is None else header)
+    return SourceTable(header=names, records=frame.height, pieces=lambda: iter([make_piece(frame)]))
 
 
 def choose_step(columns: int) -> int:

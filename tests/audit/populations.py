@@ -38,16 +38,17 @@ def make_table(numbers):
     """Makes a table of these specs from one number a cell."""
     columns, cells = [], np.empty(numbers.shape, dtype=np.int32)
     for place, (name, spec) in enumerate(SPECS.items()):
-        values = numbers[:, place]
+        values, ends = numbers[:, place], {}
         if spec["type"] == "enum":
             kind, labels = "categorical", tuple(map(str, range(spec["count"])))
             cells[:, place] = values
         else:
+            ends = {"minimum": spec["min"], "maximum": spec["max"]}
             kind = "number_or_missing" if "missing" in spec else "number"
             labels = tuple(map(str, range(100 + ("missing" in spec))))
             share = (np.nan_to_num(values, nan=spec["min"]) - spec["min"]) / (spec["max"] - spec["min"])
             cells[:, place] = np.where(np.isnan(values), 100, np.minimum((share * 100).astype(int), 99))
-        columns.append(ComparedColumn(name=name, kind=kind, labels=labels))
+        columns.append(ComparedColumn(name=name, kind=kind, labels=labels, **ends))
     return ComparedTable(columns=tuple(columns), cells=cells, numbers=numbers.astype(np.float64))
 
 

@@ -25,7 +25,7 @@ from dpwgan.gaussians.class_moments import (
     to_grid,
     write_products,
 )
-from dpwgan.marginals.one_ways import plan_one_ways
+from dpwgan.marginals.one_ways import begin_one_ways, plan_one_ways
 from dpwgan.privacy.events import Gaussian, Laplace, Wishart
 from dpwgan.table.encoded import EncodedTable
 from tests.ledgers import make_release, make_source
@@ -104,10 +104,13 @@ def test_counts_move_by_what_is_stated_when_a_record_is_zeroed_or_replaced(label
     plan = plan_one_ways(encoded.spans)
     labels = np.arange(40) % 3 if labelled else np.zeros(40, int)
     classes = 3 if labelled else 1
-    histograms = plan.histograms + labelled
+    (histograms,) = plan.histograms
+    histograms += labelled
+    blocks = [begin_one_ways(plan).choose_blocks(0)] * classes
 
     def count(table: EncodedTable, labels: np.ndarray) -> np.ndarray:
-        return count_classes([table.take(labels == index) for index in range(classes)], plan, sized=labelled)
+        tables = [table.take(labels == index) for index in range(classes)]
+        return count_classes(tables, plan, 0, blocks, sized=labelled)
 
     before = count(encoded, labels)
     most: dict[str, float] = {"L1": 0.0, "L2": 0.0}
@@ -209,14 +212,15 @@ def test_classes_are_measured_apart_when_there_are_labels():
     labels = np.random.default_rng(7).integers(0, 3, 200)
     for noise in (Laplace(epsilon=1e6), Gaussian(noise_multiplier=1e-9)):
         tables = [encoded.take(labels == index) for index in range(3)]
-        counts = count_classes(tables, plan, sized=True)
-        sensitivity = counts_sensitivity(noise, histograms=plan.histograms + 1)
+        blocks = [begin_one_ways(plan).choose_blocks(0)] * 3
+        counts = count_classes(tables, plan, 0, blocks, sized=True)
+        sensitivity = counts_sensitivity(noise, histograms=plan.histograms[0] + 1)
         noisy = make_source(8).add_noise(make_release("counts", noise, sensitivity=sensitivity), counts)
-        measured, totals = read_classes(noisy, plan, classes=3)
+        measured, totals = read_classes(noisy, 0, blocks, measured=[begin_one_ways(plan)] * 3)
         np.testing.assert_allclose(totals, np.bincount(labels, minlength=3), atol=1e-3)
         for index, one_ways in enumerate(measured):
             for column in range(len(plan.attributes)):
-                assert one_ways.histograms[column][0].sum() == pytest.approx((labels == index).sum(), abs=1e-2)
+                assert one_ways.histograms[column][0][1].sum() == pytest.approx((labels == index).sum(), abs=1e-2)
 
 
 def test_release_is_refused_when_epsilon_is_too_small_for_the_grid():

@@ -6,7 +6,7 @@ import numpy as np
 
 from dpwgan.marginals import one_ways
 from dpwgan.marginals.one_ways import OneWayPlan, OneWays
-from dpwgan.table.encoded import EncodedTable, lay_out_spans
+from dpwgan.table.encoded import EncodedTable, choose_number_type, lay_out_spans
 from dpwgan.table.schema import CategoricalColumn, Column, NumericColumn, Schema
 from tests.ledgers import open_ledger
 from tests.rows import hold
@@ -38,7 +38,7 @@ def make_encoded(
     spans = lay_out_spans(Schema(columns=tuple(columns), sha256="0" * 64))
     linear = sum(span.head == "linear" for span in spans)
     codes = np.zeros((records, len(spans) - linear), np.int32)
-    numbers = np.zeros((records, linear), np.float32)
+    numbers = np.zeros((records, linear), choose_number_type(spans))
     available = np.ones(records, bool)
     for span in spans:
         if span.head == "linear":
@@ -56,5 +56,5 @@ def make_encoded(
 
 def measure_one_ways(encoded: EncodedTable, plan: OneWayPlan, *, noise_multiplier: float, seed: int = 0) -> OneWays:
     """Releases the one-way counts of a plan, by a ledger of their own."""
-    ledger = open_ledger([plan.plan_release("counts", noise_multiplier=noise_multiplier)], source=seed)
+    ledger = open_ledger(plan.plan_releases("counts", noise_multiplier=noise_multiplier), source=seed)
     return one_ways.measure_one_ways(hold(encoded), plan, ledger=ledger, label="counts")

@@ -1,4 +1,4 @@
-"""Intervals of a number's levels from noisy histograms, against least squares and against every partition."""
+"""Intervals of a number's levels from noisy looks, against least squares and against every partition."""
 
 from collections.abc import Iterator
 
@@ -8,57 +8,69 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpwgan.marginals import number_tree
-from dpwgan.marginals.number_tree import NumberTree
-from dpwgan.marginals.one_ways import BRANCHING
+from dpwgan.marginals.number_tree import Look, NumberTree, count_looks, lay_out_first
 
 
-def fold_blocks(counts: np.ndarray, *, histograms: int) -> list[np.ndarray]:
-    blocks = [counts.astype(np.float64)]
-    for _ in range(histograms - 1):
-        size = -(-len(blocks[0]) // BRANCHING)
-        padded = np.zeros(size * BRANCHING)
-        padded[: len(blocks[0])] = blocks[0]
-        blocks.insert(0, padded.reshape(size, BRANCHING).sum(axis=1))
-    return blocks
+def draw_partition(levels: int, rng: np.random.Generator, *, cuts: tuple[int, ...] = ()) -> np.ndarray:
+    """Nodes of the binary trees that cover all levels, any of them."""
+    starts = []
+    for base, end in zip((0, *cuts), (*cuts, levels), strict=True):
+        nodes = [(base, 1 << max(0, int(end - base - 1).bit_length()))]
+        while nodes:
+            start, width = nodes.pop()
+            if start >= end:
+                continue
+            if width > 1 and rng.random() < 0.7:
+                nodes += [(start, width // 2), (start + width // 2, width // 2)]
+            else:
+                starts.append(start)
+    return np.array(sorted(starts))
 
 
-def make_design(levels: int, histograms: int) -> np.ndarray:
+def take_look(counts: np.ndarray, starts: np.ndarray, *, stddev: float, rng: np.random.Generator) -> Look:
+    sums = np.add.reduceat(counts.astype(np.float64), starts)
+    return Look(starts=starts, counts=sums + rng.normal(0, stddev, len(starts)), variance=stddev**2)
+
+
+def make_design(looks: list[Look], levels: int) -> np.ndarray:
     """One row a measured block: which levels it adds up."""
-    rows = [
-        (np.arange(levels) // BRANCHING**depth == block).astype(float)
-        for depth in reversed(range(histograms))
-        for block in range(-(-levels // BRANCHING**depth))
-    ]
-    return np.array(rows)
+    rows = []
+    for look in looks:
+        for start, end in zip(look.starts, np.append(look.starts[1:], levels), strict=True):
+            rows.append((np.arange(levels) >= start) & (np.arange(levels) < end))
+    return np.array(rows, float)
 
 
-@pytest.mark.parametrize(("levels", "histograms"), [(1, 1), (7, 1), (32, 2), (37, 2), (300, 3), (257, 3)])
-def test_estimates_are_those_of_least_squares_when_every_level_is_told_apart(levels, histograms):
+@pytest.mark.parametrize(("levels", "cuts"), [(1, ()), (7, ()), (32, ()), (37, (5, 6)), (150, ()), (129, (1, 64, 100))])
+def test_estimates_are_those_of_least_squares_when_every_level_is_told_apart(levels, cuts):
     rng = np.random.default_rng(levels)
     counts = rng.permutation(levels) * 100.0 + 500.0
-    blocks = [block + rng.normal(0, 2.0, block.shape) for block in fold_blocks(counts, histograms=histograms)]
-    tree = NumberTree(blocks, stddev=2.0)
-    design, measured = make_design(levels, histograms), np.concatenate(blocks)
+    partitions = [np.arange(levels), *(draw_partition(levels, rng, cuts=cuts) for _ in range(3))]
+    looks = [take_look(counts, starts, stddev=2.0, rng=rng) for starts in partitions]
+    tree = NumberTree(looks, levels=levels, cuts=cuts)
+    design, measured = make_design(looks, levels), np.concatenate([look.counts for look in looks])
     precision = design.T @ design / 4.0
-    # The total without knowing it beforehand.
+    # The totals without knowing them beforehand.
     covariance = np.linalg.inv(precision)
     free = covariance @ design.T @ measured / 4.0
-    assert tree.total == pytest.approx((free.sum(), covariance.sum()))
-    # The levels, given the total.
-    total = float(counts.sum())
-    ones = np.ones(levels)
-    system = np.block([[precision, ones[:, None]], [ones[None, :], np.zeros((1, 1))]])
-    fitted = np.linalg.solve(system, np.append(design.T @ measured / 4.0, total))[:levels]
-    intervals = tree.split(total=total, most_count=0.0)
+    bases = np.array([0, *cuts])
+    found, variances = tree.totals
+    assert found == pytest.approx(np.add.reduceat(free, bases))
+    of_segment = np.searchsorted(bases, np.arange(levels), side="right") - 1
+    members = (of_segment[:, None] == np.arange(len(bases))).astype(float)
+    assert variances == pytest.approx(np.diag(members.T @ covariance @ members))
+    # The levels, given the totals.
+    totals = np.add.reduceat(counts, bases)
+    system = np.block([[precision, members], [members.T, np.zeros((len(bases), len(bases)))]])
+    fitted = np.linalg.solve(system, np.concatenate((design.T @ measured / 4.0, totals)))[:levels]
+    intervals = tree.split(totals=totals)
     assert intervals.sizes.tolist() == [1] * levels
     assert intervals.masses == pytest.approx(fitted)
-    # From what is inside a level alone: its own count, or the mean of all where blocks hold one level only.
-    twice = levels - 1 if histograms > 1 and levels % BRANCHING == 1 else levels
-    assert intervals.counts[:twice] == pytest.approx(blocks[-1][:twice])
-    assert intervals.variances[:twice] == pytest.approx(np.full(twice, 4.0))
-    for level in range(twice, levels):
-        assert intervals.counts[level] == pytest.approx(np.mean([block[-1] for block in blocks]))
-        assert intervals.variances[level] == pytest.approx(4.0 / histograms)
+    # From what is inside a level alone: the mean of its own counts.
+    for level in range(levels):
+        own = [measured[row] for row in np.flatnonzero((design.sum(axis=1) == 1) & (design[:, level] == 1))]
+        assert intervals.counts[level] == pytest.approx(np.mean(own))
+        assert intervals.variances[level] == pytest.approx(4.0 / len(own))
 
 
 def partitions(start: int, size: int) -> Iterator[list[tuple[int, int]]]:
@@ -79,42 +91,50 @@ def test_partition_has_the_least_penalised_squares_when_compared_with_every_othe
         misfit = sum(np.sum((values[a : a + m] - values[a : a + m].mean()) ** 2) for a, m in parts)
         return float(misfit / stddev**2) + number_tree._SPLIT_PENALTY * len(parts)
 
-    intervals = NumberTree([values], stddev=stddev).split(total=1.0, most_count=np.inf)
+    look = Look(starts=np.arange(8), counts=values, variance=stddev**2)
+    intervals = NumberTree([look], levels=8).split(totals=np.array([1.0]))
     found = list(zip(intervals.starts.tolist(), intervals.sizes.tolist(), strict=True))
     assert price(found) == pytest.approx(min(price(parts) for parts in partitions(0, 8)))
 
 
 @settings(deadline=None, max_examples=60)
-@given(st.integers(1, 700), st.integers(1, 3), st.floats(0.1, 1e4), st.integers(0, 2**31))
-def test_intervals_cover_all_levels_with_all_records_when_split(levels, histograms, stddev, seed):
+@given(st.integers(1, 3_000), st.integers(0, 3), st.floats(0.1, 1e4), st.integers(0, 2**31))
+def test_every_look_covers_all_levels_with_nodes_and_all_records_are_shared_out(levels, parts, stddev, seed):
     rng = np.random.default_rng(seed)
+    cuts = tuple(np.unique(rng.integers(1, max(levels, 2), parts)).tolist()) if levels > 1 else ()
     counts = rng.poisson(rng.choice([0, 1, 300], levels))
-    blocks = [block + rng.normal(0, stddev, block.shape) for block in fold_blocks(counts, histograms=histograms)]
-    most_count = float(rng.choice([1.0, 100.0, 1e6]))
-    intervals = NumberTree(blocks, stddev=stddev).split(total=10_000.0, most_count=most_count)
+    looks = [take_look(counts, lay_out_first(levels, cuts), stddev=stddev, rng=rng)]
+    of_all = count_looks(levels, cuts)
+    for look in range(1, of_all):
+        starts = NumberTree(looks, levels=levels, cuts=cuts).refine(looks_left=of_all - look)
+        assert starts[0] == 0
+        assert np.all(np.diff(starts) > 0)
+        assert starts[-1] < levels
+        # No block lies on both sides of a cut, nor over a border of a node as large as itself.
+        assert set(cuts) <= set(starts.tolist())
+        bases = np.array([0, *cuts])[np.searchsorted([0, *cuts], starts, side="right") - 1]
+        sizes = np.diff(starts, append=levels)
+        widths = np.array([1 << int(size - 1).bit_length() for size in sizes])
+        assert np.all((starts - bases) % widths == 0)
+        looks.append(take_look(counts, starts, stddev=stddev, rng=rng))
+    totals = rng.uniform(0, 10_000, len(cuts) + 1)
+    intervals = NumberTree(looks, levels=levels, cuts=cuts).split(totals=totals)
     assert intervals.starts[0] == 0
     assert np.array_equal(intervals.starts[1:], np.cumsum(intervals.sizes)[:-1])
     assert intervals.sizes.sum() == levels
     assert intervals.masses.min() >= 0
-    assert intervals.masses.sum() == pytest.approx(10_000.0)
-    assert np.all((intervals.masses <= most_count) | (intervals.sizes == 1))
-    assert np.all(intervals.variances > 0)
+    assert np.add.reduceat(intervals.masses, np.searchsorted(intervals.starts, [0, *cuts])) == pytest.approx(totals)
+    assert intervals.variances.min() > 0
 
 
-def test_few_intervals_are_found_when_there_is_nothing_but_noise():
-    rng = np.random.default_rng(5)
-    blocks = [rng.normal(0, 50.0, block.shape) for block in fold_blocks(np.zeros(1 << 16), histograms=3)]
-    intervals = NumberTree(blocks, stddev=50.0).split(total=1_000.0, most_count=np.inf)
-    assert len(intervals.starts) < 300
-
-
-def test_lone_level_is_found_when_it_stands_out_of_a_wide_empty_range():
-    counts = np.zeros(1 << 16)
-    counts[40_961] = 1_000.0
-    rng = np.random.default_rng(6)
-    blocks = [block + rng.normal(0, 50.0, block.shape) for block in fold_blocks(counts, histograms=3)]
-    intervals = NumberTree(blocks, stddev=50.0).split(total=1_000.0, most_count=np.inf)
-    spike = intervals.starts.tolist().index(40_961)
-    assert intervals.sizes[spike] == 1
-    assert intervals.counts[spike] == pytest.approx(1_000.0, abs=250)
-    assert intervals.masses[spike] > 750
+@pytest.mark.parametrize("levels", [1 << 20, 1 << 31, (1 << 53) - 1])
+def test_an_empty_stretch_is_counted_as_one_when_nothing_stands_out_in_it(levels):
+    rng = np.random.default_rng(3)
+    first = lay_out_first(levels)
+    counts = rng.normal(0, 5.0, len(first))
+    counts[3] += 10_000
+    starts = NumberTree([Look(starts=first, counts=counts, variance=25.0)], levels=levels).refine(looks_left=4)
+    width = int(first[1])
+    inside = (starts >= 3 * width) & (starts < 4 * width)
+    assert inside.sum() >= 16
+    assert (~inside).sum() < 30

@@ -1,8 +1,8 @@
-"""The private one-way release: what a record can move, and the noise on it."""
+"""The private one-way release: what a record can move, look by look, and the noise on it."""
 
-import itertools
 import math
 import secrets
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,81 +11,114 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from dpwgan.errors import DpwganError, PrivacyError
-from dpwgan.marginals.one_ways import MOST_ROOT_BLOCKS, OneWayPlan, count_one_ways, plan_one_ways
+from dpwgan.marginals import one_ways
+from dpwgan.marginals.number_tree import MOST_BLOCKS
+from dpwgan.marginals.one_ways import Blocks, OneWayPlan, begin_one_ways, count_one_ways, name_look, plan_one_ways
+from dpwgan.privacy.accountants.moments import MOMENTS
+from dpwgan.privacy.budget import NeighboringRelation
 from dpwgan.privacy.events import DiscreteGaussian, discrete_gaussian
+from dpwgan.privacy.journal import Journal
 from dpwgan.table.encoded import EncodedTable, lay_out_spans
 from dpwgan.table.schema import CategoricalColumn, NumericColumn, Schema
+from tests.ledgers import Watcher, open_ledger, watch_reads
 from tests.marginals.tables import COLUMNS, make_encoded, measure_one_ways
 from tests.normal_law import has_variance
+from tests.rows import hold
 
 FALSE_ALARM = 1e-6
 NARROW = [column for column in COLUMNS if column.name not in ("wide", "weight", "pay")]
-PAY = NumericColumn(name="pay", minimum=-50, maximum=5_000, integer=True, missing=("N", ""))
+PAY = NumericColumn(name="pay", minimum=-50, maximum=5_000, integer=True, missing=("N", ""), cuts=(0, 900))
 
 
 def make_small(records: int, seed: int) -> EncodedTable:
     return make_encoded(records, seed=seed, columns=[*NARROW, PAY])
 
 
-def flatten(encoded: EncodedTable, plan: OneWayPlan) -> np.ndarray:
-    return np.concatenate([histogram for table in count_one_ways(encoded, plan) for histogram in table])
+def choose_any_blocks(plan: OneWayPlan, look: int, rng: np.random.Generator) -> Blocks:
+    """Intervals that cover all levels, as good as any that earlier looks could lead to."""
+    blocks = []
+    for index in plan.find(look):
+        levels = plan.attributes[index].levels
+        starts = np.flatnonzero(rng.random(levels) < rng.random()) if levels else np.zeros(0, np.int64)
+        blocks.append(np.union1d(starts, [0]).astype(np.int64) if levels else starts)
+    return tuple(blocks)
 
 
-def take(encoded: EncodedTable, rows: np.ndarray) -> EncodedTable:
-    return EncodedTable(codes=encoded.codes[rows], numbers=encoded.numbers[rows], spans=encoded.spans)
+def count_looks(encoded: EncodedTable, plan: OneWayPlan, seed: int) -> list[np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return [
+        count_one_ways(encoded, plan, look, choose_any_blocks(plan, look, rng)) for look in range(len(plan.histograms))
+    ]
 
 
-def test_numbers_have_a_tree_of_histograms_when_they_have_many_levels():
+def test_numbers_are_looked_at_more_often_when_they_have_many_levels():
     encoded = make_encoded(1, seed=0)
     plan = plan_one_ways(encoded.spans)
-    blocks = {attribute.column: found for attribute, found in zip(plan.attributes, plan.blocks, strict=True)}
-    assert blocks["age"] == (121,)
-    assert blocks["fixed"] == (1,)
-    assert blocks["wide"] == (256, 4_096, 65_536, 1 << 20)
-    assert blocks["pay"] == (25, 393, 6_282, 100_501)
-    assert blocks["letters"] == (0,)
-    assert plan.histograms == sum(len(found) for found in plan.blocks) == 22
-    assert max(found[0] for found in plan.blocks) <= MOST_ROOT_BLOCKS
+    looks = {attribute.column: found for attribute, found in zip(plan.attributes, plan.looks, strict=True)}
+    assert looks["age"] == looks["fixed"] == looks["letters"] == 1
+    assert 1 < looks["pay"] < looks["weight"] < looks["wide"] < 10
+    assert plan.histograms == tuple(sum(found > look for found in plan.looks) for look in range(looks["wide"]))
+    assert plan.histograms[:2] == (13, 3)
+    assert plan.sensitivity == math.sqrt(sum(plan.looks))
+    first = begin_one_ways(plan).choose_blocks(0)
+    assert [len(starts) for starts in first] == [0, 0, 0, 0, 121, 197, 17, 245, 1, 10, 150, 1, 0]
 
 
-@settings(deadline=None, max_examples=30)
-@given(st.integers(1, 30), st.integers(0, 2**31))
-def test_every_record_adds_one_cell_to_each_histogram_when_counted(records, seed):
-    encoded = make_small(records, seed)
+def test_every_record_adds_one_to_each_histogram_when_counted_by_hand():
+    encoded = make_small(60, 4)
     plan = plan_one_ways(encoded.spans)
-    for table in count_one_ways(encoded, plan):
-        for histogram in table:
-            assert histogram.sum() == records
-            assert np.array_equal(histogram, np.abs(np.rint(histogram)))
-    # Histograms of one number agree: each block is the sum of the 16 below it.
-    for attribute, table in zip(plan.attributes, count_one_ways(encoded, plan), strict=True):
-        for coarse, fine in itertools.pairwise(table):
-            for block, count in enumerate(coarse[attribute.codes :]):
-                below = fine[attribute.codes :][16 * block : 16 * block + 16]
-                assert count == below.sum()
+    rng = np.random.default_rng(0)
+    for look in range(len(plan.histograms)):
+        blocks = choose_any_blocks(plan, look, rng)
+        expected = []
+        for index, starts in zip(plan.find(look), blocks, strict=True):
+            attribute = plan.attributes[index]
+            counts = np.zeros(attribute.codes + len(starts))
+            for cell in attribute.find_cells(encoded).tolist():
+                level = cell - attribute.codes
+                counts[cell if level < 0 else attribute.codes + max(np.flatnonzero(starts <= level))] += 1
+            assert counts.sum() == encoded.records
+            expected.append(counts)
+        counted = count_one_ways(encoded, plan, look, blocks)
+        assert len(counted) == plan.count_cells(look, blocks)
+        assert np.array_equal(counted, np.concatenate(expected))
 
 
 @settings(deadline=None, max_examples=50)
 @given(st.integers(2, 20), st.integers(0, 2**31))
-def test_neighbours_are_no_further_apart_than_the_sensitivity_when_a_record_goes_or_changes(records, seed):
+def test_neighbours_are_no_further_apart_than_the_sensitivity_whatever_the_blocks(records, seed):
     encoded = make_small(records, seed)
     plan = plan_one_ways(encoded.spans)
-    counts = flatten(encoded, plan)
-    without = flatten(take(encoded, np.arange(1, records)), plan)
-    assert np.linalg.norm(counts - without) == pytest.approx(plan.sensitivity)
+    kept = np.arange(1, records)
     other = make_small(1, seed + 1)
-    replaced = EncodedTable(
+    replaced = replace(
+        encoded,
         codes=np.concatenate((other.codes, encoded.codes[1:])),
         numbers=np.concatenate((other.numbers, encoded.numbers[1:])),
-        spans=encoded.spans,
     )
-    event = plan.plan_release("counts", noise_multiplier=1.0).event
-    assert isinstance(event, DiscreteGaussian)
-    for neighbour, most in ((without, 0), (flatten(replaced, plan), event.cells)):
-        moved = neighbour - counts
-        assert set(moved) <= {-1, 0, 1}
-        assert np.sum(moved == -1) <= event.cells
-        assert np.sum(moved == 1) <= most
+    tables = [count_looks(table, plan, seed) for table in (encoded, encoded.take(kept), replaced)]
+    releases = plan.plan_releases("counts", noise_multiplier=1.0)
+    for release, here, without, instead in zip(releases, *tables, strict=True):
+        assert np.linalg.norm(here - without) == pytest.approx(release.sensitivity)
+        assert isinstance(release.event, DiscreteGaussian)
+        for neighbour, most in ((without, 0), (instead, release.event.cells)):
+            moved = neighbour - here
+            assert set(moved) <= {-1, 0, 1}
+            assert np.sum(moved == -1) <= release.event.cells
+            assert np.sum(moved == 1) <= most
+
+
+def test_the_check_of_neighbours_fails_when_blocks_overlap():
+    """The twin: every look counts each block and what it was cut from."""
+    encoded = make_small(10, 2)
+    plan = plan_one_ways(encoded.spans)
+    release = plan.plan_releases("counts", noise_multiplier=1.0)[1]
+    fine, coarse = (np.arange(0, plan.attributes[-1].levels, step) for step in (16, 256))
+    apart = [
+        np.concatenate([count_one_ways(table, plan, 1, (starts,)) for starts in (fine, coarse)])
+        for table in (encoded, encoded.take(np.arange(1, 10)))
+    ]
+    assert np.linalg.norm(apart[0] - apart[1]) > 1.4 * release.sensitivity
 
 
 def test_replace_one_bound_is_reached_when_a_record_changes_every_cell():
@@ -93,21 +126,84 @@ def test_replace_one_bound_is_reached_when_a_record_changes_every_cell():
     low, high = make_encoded(1, seed=0, columns=[column]), make_encoded(1, seed=0, columns=[column])
     low.numbers[:], high.numbers[:] = 0.0, 1.0
     plan = plan_one_ways(low.spans)
-    assert np.linalg.norm(flatten(low, plan) - flatten(high, plan)) == pytest.approx(math.sqrt(2) * plan.sensitivity)
+    blocks = (np.array([0, 50_000]),)
+    moved = [count_one_ways(low, plan, look, blocks) - count_one_ways(high, plan, look, blocks) for look in range(4)]
+    assert np.linalg.norm(np.concatenate(moved)) == pytest.approx(math.sqrt(2) * plan.sensitivity)
+
+
+@pytest.mark.parametrize("relation", list(NeighboringRelation))
+def test_looks_cost_together_what_one_release_of_all_of_them_would(relation):
+    plan = plan_one_ways(make_small(1, 0).spans)
+    assert len(plan.histograms) > 1
+    looks = plan.plan_releases("counts", noise_multiplier=3.0)
+    whole = discrete_gaussian(noise_multiplier=3.0, cells=sum(plan.histograms))
+    assert {release.stddev for release in looks} == {whole.stddev}
+    assert [release.label for release in looks] == [name_look("counts", look) for look in range(len(looks))]
+    epsilons = [
+        MOMENTS.get_epsilon(charges, delta=1e-6, neighboring_relation=relation)
+        for charges in ([release.charge for release in looks], [(whole, 1)])
+    ]
+    assert epsilons[0] == pytest.approx(epsilons[1])
+
+
+def test_each_look_is_charged_before_rows_are_read_and_sees_earlier_looks_alone(monkeypatch):
+    encoded = make_small(300, 5)
+    plan = plan_one_ways(encoded.spans)
+    releases, watcher = plan.plan_releases("counts", noise_multiplier=0.1), Watcher()
+    ledger = open_ledger(releases, observers=[watcher])
+    reads = watch_reads(monkeypatch, ledger, watcher, [(one_ways, "count_one_ways")])
+    measured = one_ways.measure_one_ways(hold(encoded), plan, ledger=ledger, label="counts")
+    assert reads == watcher.order == [release.label for release in releases]
+    again = begin_one_ways(plan)
+    for look, (release, noisy) in enumerate(zip(releases, watcher.noisy, strict=True)):
+        blocks = again.choose_blocks(look)
+        again = again.add(look, blocks, one_ways.Noisy(values=noisy, stddev=release.stddev))
+    for mine, theirs in zip(measured.histograms, again.histograms, strict=True):
+        for (starts, counts), (other_starts, other_counts) in zip(mine, theirs, strict=True):
+            assert np.array_equal(starts, other_starts)
+            assert np.array_equal(counts, other_counts)
+
+
+class _Losing(Journal):
+    """Has lost a look to an interruption."""
+
+    def __init__(self, lost: str) -> None:
+        super().__init__()
+        self._lost = lost
+
+    def has_lost(self, name: str) -> bool:
+        return name == self._lost
+
+
+def test_a_look_is_left_out_when_it_was_lost_but_for_the_first():
+    encoded = make_small(50, 5)
+    plan = plan_one_ways(encoded.spans)
+    releases = plan.plan_releases("counts", noise_multiplier=1.0)
+    ledger = open_ledger(releases, journal=_Losing("counts, look 2"))
+    measured = one_ways.measure_one_ways(hold(encoded), plan, ledger=ledger, label="counts")
+    assert len(measured.histograms[-1]) == plan.looks[-1] - 1
+    assert ledger.charged == {release.label: int(release.label != "counts, look 2") for release in releases}
+    ledger = open_ledger(releases, journal=_Losing("counts"))
+    with pytest.raises(PrivacyError, match="not done twice"):
+        one_ways.measure_one_ways(hold(encoded), plan, ledger=ledger, label="counts")
 
 
 def _measure_noise(noise_multiplier: float) -> tuple[np.ndarray, float]:
-    encoded = make_small(200, 3)
+    encoded = make_encoded(2_000, seed=3, columns=[*NARROW, PAY, replace(PAY, name="again")], uniform=True)
     plan = plan_one_ways(encoded.spans)
-    one_ways = measure_one_ways(encoded, plan, noise_multiplier=noise_multiplier, seed=secrets.randbits(32))
-    released = np.concatenate([histogram for table in one_ways.histograms for histogram in table])
-    return released - flatten(encoded, plan), plan.sensitivity
+    noise = []
+    while sum(map(len, noise)) <= 5_000:
+        measured = measure_one_ways(encoded, plan, noise_multiplier=noise_multiplier, seed=secrets.randbits(32))
+        for look in range(len(plan.histograms)):
+            histograms = [measured.histograms[index][look] for index in plan.find(look)]
+            exact = count_one_ways(encoded, plan, look, tuple(starts for starts, _ in histograms))
+            noise.append(np.concatenate([counts for _, counts in histograms]) - exact)
+    return np.concatenate(noise), plan.sensitivity
 
 
 @pytest.mark.statistical
-def test_noise_has_the_stddev_of_its_event_on_every_histogram_when_released():
+def test_noise_has_the_stddev_of_its_event_on_every_look_when_released():
     noise, sensitivity = _measure_noise(2.5)
-    assert len(noise) > 5_000
     assert has_variance(noise, stddev=2.5 * sensitivity)
     # Whole numbers, spread over the cells that they stand for.
     spread = noise + np.random.default_rng().uniform(-0.5, 0.5, noise.size)
@@ -120,25 +216,41 @@ def test_the_check_of_noise_fails_when_noise_is_ten_percent_low():
     assert not has_variance(noise, stddev=2.5 * sensitivity)
 
 
-def test_event_is_the_planned_one_when_measured():
-    encoded = make_small(10, 1)
-    plan = plan_one_ways(encoded.spans)
-    one_ways = measure_one_ways(encoded, plan, noise_multiplier=3.0)
-    release = plan.plan_release("counts", noise_multiplier=3.0)
-    assert release.sensitivity == plan.sensitivity
-    assert release.event == discrete_gaussian(noise_multiplier=3.0, cells=plan.histograms)
-    assert one_ways.stddev == release.stddev == pytest.approx(3.0 * plan.sensitivity, rel=1e-9)
-
-
 def test_codes_are_averaged_over_their_histograms_when_number_has_several():
     encoded = make_encoded(100, seed=2, columns=[PAY])
+    measured = measure_one_ways(encoded, plan_one_ways(encoded.spans), noise_multiplier=1.0)
+    codes, stddev = measured.get_codes(0)
+    histograms = measured.histograms[0]
+    assert len(histograms) == 3
+    assert codes == pytest.approx(sum(counts[:2] for _, counts in histograms) / 3)
+    assert stddev == pytest.approx(measured.stddev / math.sqrt(3))
+
+
+@pytest.mark.parametrize("levels", [2**20 - 1, 2**31, 2**53 - 1])
+def test_a_spike_is_found_alone_with_few_counts_when_the_range_is_as_wide_as_can_be(levels):
+    column = NumericColumn(name="x", minimum=0, maximum=levels - 1, integer=True)
+    encoded = make_encoded(2_000, seed=1, columns=[column], uniform=True)
     plan = plan_one_ways(encoded.spans)
-    one_ways = measure_one_ways(encoded, plan, noise_multiplier=1.0)
-    codes, stddev = one_ways.get_codes(0)
-    assert plan.blocks == ((20, 316, 5_051),)
-    assert codes == pytest.approx(sum(histogram[:2] for histogram in one_ways.histograms[0]) / 3)
-    assert stddev == pytest.approx(one_ways.stddev / math.sqrt(3))
-    assert [len(blocks) for blocks in one_ways.get_blocks(0)] == [20, 316, 5_051]
+    attribute, spike = plan.attributes[0], levels // 3
+    cells = attribute.find_cells(encoded)
+    cells[:700], cells[700:1_000] = 0, spike
+    attribute.put_cells(cells, into=encoded)
+    measured = measure_one_ways(encoded, plan, noise_multiplier=2.0)
+    assert sum(len(counts) for _, counts in measured.histograms[0]) < MOST_BLOCKS
+    intervals = measured.get_tree(0).split(totals=np.array([2_000.0]))
+    for level, count in ((0, 700), (spike, 300)):
+        place = np.searchsorted(intervals.starts, level)
+        assert (intervals.starts[place], intervals.sizes[place]) == (level, 1)
+        assert intervals.masses[place] == pytest.approx(count, abs=5 * measured.stddev)
+
+
+def test_intervals_begin_at_every_cut_when_a_column_has_some():
+    encoded = make_encoded(500, seed=2, columns=[PAY])
+    plan = plan_one_ways(encoded.spans)
+    assert plan.attributes[0].cuts == (50, 950)
+    measured = measure_one_ways(encoded, plan, noise_multiplier=1.0)
+    for starts, _ in measured.histograms[0]:
+        assert {50, 950} <= set(starts)
 
 
 def test_release_is_refused_when_table_or_noise_is_another():
@@ -146,5 +258,7 @@ def test_release_is_refused_when_table_or_noise_is_another():
     other = plan_one_ways(lay_out_spans(Schema(columns=(CategoricalColumn(name="x", tokens=("a",)),), sha256="0")))
     with pytest.raises(DpwganError, match="not laid out as the plan"):
         measure_one_ways(encoded, other, noise_multiplier=1.0)
+    with pytest.raises(DpwganError, match="not laid out as the plan"):
+        count_one_ways(encoded, plan_one_ways(encoded.spans), 0, ())
     with pytest.raises(PrivacyError):
         measure_one_ways(encoded, plan_one_ways(encoded.spans), noise_multiplier=0.0)

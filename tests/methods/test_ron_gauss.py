@@ -14,6 +14,7 @@ from dpwgan.methods.ron_gauss import (
 from dpwgan.privacy.budget import NeighboringRelation
 from dpwgan.privacy.events import Laplace, StableSelection, Wishart
 from tests.ledgers import make_release
+from tests.marginals.tables import COLUMNS
 from tests.methods.images import make_images
 from tests.methods.privacy_totals import gaussian_delta, total_rho
 from tests.methods.runs import NARROW, make_plan, make_table, refuse_illegal, reserve, run
@@ -25,12 +26,6 @@ ZERO_OUT, REPLACE_ONE = NeighboringRelation.ZERO_OUT, NeighboringRelation.REPLAC
 @pytest.mark.parametrize("records", [1, 200])
 def test_sampled_cells_are_legal_when_each_class_has_a_gaussian(label, records):
     refuse_illegal(run("ron-gauss", make_table(records), label=label).sampled)
-
-
-def test_cells_of_all_kinds_are_legal_when_ranges_are_wide():
-    from tests.marginals.tables import COLUMNS
-
-    refuse_illegal(run("ron-gauss", make_table(100, columns=COLUMNS)).sampled)
 
 
 SHAPES = {"table": make_table(300).shape, "images": make_images(300)[1]}
@@ -57,6 +52,21 @@ def test_pure_epsilons_add_to_the_budget_when_noise_is_laplace(relation, kind, s
     if kind == "table":
         counts = make_plan("ron-gauss", SHAPES[kind], noise="gaussian", **settings).releases[0]
         assert counts.event.cells == plain["histograms"]
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+@pytest.mark.parametrize("label", [None, "letters"])
+def test_looks_share_the_epsilon_of_the_counts_when_numbers_have_several(noise, label):
+    plan = make_plan("ron-gauss", make_table(50, columns=COLUMNS).shape, noise=noise, label=label)
+    *counts, _ = plan.releases
+    histograms = [release.details["histograms"] for release in counts]
+    assert histograms == [release.event.cells if noise == "gaussian" else release.sensitivity for release in counts]
+    assert histograms[0] == 13
+    assert len(histograms) > 3
+    assert [release.stddev for release in counts] == pytest.approx([counts[0].stddev] * len(counts), rel=1e-6)
+    if noise == "laplace":
+        assert sum(release.event.epsilon for release in counts) == pytest.approx(plan.design.counts.epsilon)
+    refuse_illegal(run("ron-gauss", make_table(50, columns=COLUMNS), noise=noise, label=label).sampled)
 
 
 @pytest.mark.parametrize("relation", [ZERO_OUT, REPLACE_ONE])

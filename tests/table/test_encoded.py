@@ -8,7 +8,7 @@ import pytest
 
 from dpwgan.table.codecs.numbers import WrittenNumbers
 from dpwgan.table.encoded import Span, lay_out_spans
-from dpwgan.table.schema import MOST_LEVELS, CategoricalColumn, Column, NumericColumn, Schema
+from dpwgan.table.schema import MOST_LEVELS, MOST_SINGLE_LEVELS, CategoricalColumn, Column, NumericColumn, Schema
 from tests.marginals.tables import COLUMNS, SPANS
 
 
@@ -24,6 +24,9 @@ def test_levels_are_the_numbers_that_the_writer_may_write_when_they_are_counted(
         assert span.levels == 0
         return
     assert span.levels == min(written.high - written.low + 1, MOST_LEVELS)
+    if span.levels > MOST_SINGLE_LEVELS:
+        assert (span.levels - 1) / (span.last_level - span.first_level) == 2.0 ** (span.levels - 1).bit_length()
+        return
     ends = column.minimum + np.array([span.first_level, span.last_level]) * (column.maximum - column.minimum)
     assert ends == pytest.approx(np.array([written.low, written.high]) / column.steps_per_unit)
 
@@ -33,7 +36,11 @@ def test_levels_are_the_numbers_that_the_writer_may_write_when_they_are_counted(
     [
         (0, 1_000_000, 0, 1_000_001, 0.0, 1.0),
         (0, 1, 6, 1_000_001, 0.0, 1.0),
-        (0, 5e9, 0, MOST_LEVELS, 0.0, 1.0),
+        (0, 2**20 - 1, 0, 2**20, 0.0, 1.0),
+        (0, 2**20, 0, 2**20 + 1, 0.0, 0.5),
+        (0, 5e9, 0, 5_000_000_001, 0.0, 5e9 / 2**33),
+        (0, 2**53 - 1, 0, 2**53, 0.0, (2**53 - 1) / 2**53),
+        (-(2**53), 2**53, 0, MOST_LEVELS, 0.0, 1.0),
         (0.1, 1.1, 1, 11, 0.0, 1.0),
         (0.25, 1.25, 1, 10, 0.05, 0.95),
         (3, 3, 0, 1, 0.0, 0.0),

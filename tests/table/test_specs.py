@@ -145,6 +145,7 @@ def test_enum_is_taken_at_its_word_when_at_the_limit_or_listed():
 
 def test_bins_span_the_range_when_given_as_borders_or_count():
     assert parse_number({"min": 0, "max": 9, "bins": [0, 3, 9]}).edges == (0.0, 3.0, 9.0)
+    assert parse_number({"min": 0, "max": 9, "bins": [0, 3, 9, 9]}).edges == (0.0, 3.0, 9.0, 9.0)
     assert parse_number({"min": 0, "max": 9, "bins": 3}).edges == (0.0, 3.0, 6.0, 9.0)
     assert parse_number({"type": "float", "min": 0, "max": 1, "bins": 4}).edges == (0.0, 0.25, 0.5, 0.75, 1.0)
 
@@ -269,7 +270,7 @@ def test_documentation_shows_specs_that_are_read():
     example = text.split("```json\n")[1].split("```")[0]
     codebook = Codebook(labels={"born": {"00100": "Alabama", "45300": "Germany"}}, sha256="0")
     schema = parse(load_document(example.encode()), codebook=codebook)
-    assert [type(column).__name__[0] for column in schema.columns] == list("ICCNNNCD")
+    assert [type(column).__name__[0] for column in schema.columns] == list("ICCNNNCBFCD")
     form = json.loads(SCHEMA_PATH.read_text())["$defs"]["column"]["properties"]
     assert all(f"`{key}`" in text for key in form)
     assert f"{MAX_CATEGORIES:,}" in text
@@ -292,6 +293,7 @@ def refuse(document: dict[str, Any], sentence: str, *, of: str = "Column 'BAD' i
 
 DATA = {"type": "enum", "values_from": "data", "domain_privacy": "waived"}
 INTEGER = {"type": "integer", "min": 0, "max": 9}
+DATE = {"type": "date", "min": "2020-01-01", "max": "2021-01-01"}
 
 REFUSED_COLUMNS: dict[str, tuple[dict[str, Any], str]] = {
     "no type": ({"count": 3}, "the key 'type' is missing"),
@@ -336,6 +338,8 @@ REFUSED_COLUMNS: dict[str, tuple[dict[str, Any], str]] = {
     "border no number": (INTEGER | {"bins": [0, "9"]}, "'bins' (each item) must be a number"),
     "border nan": (INTEGER | {"bins": [0, float("nan"), 9]}, "'bins' must be finite"),
     "borders fall": (INTEGER | {"bins": [0, 5, 5, 9]}, "must increase"),
+    "border thrice": (INTEGER | {"bins": [0, 9, 9, 9]}, "must increase"),
+    "one border twice": (INTEGER | {"bins": [9, 9]}, "must increase"),
     "borders short": (INTEGER | {"bins": [0, 5]}, "must go from the column's 'min' to its 'max'"),
     "borders broken": (INTEGER | {"bins": [0, 4.5, 9]}, "must be whole numbers"),
     "more bins than numbers": (INTEGER | {"bins": 10}, "'bins' must be at most 'max' minus 'min'"),
@@ -369,6 +373,39 @@ REFUSED_COLUMNS: dict[str, tuple[dict[str, Any], str]] = {
         {"type": "enum", "domain_from": "codebook", "values": [1]},
         "'domain_from' and 'values' are both given",
     ),
+    "date without a range": ({"type": "date", "min": "2020-01-01"}, "'max' is missing: the range of a date must be"),
+    "date with numbers": ({"type": "date", "min": 2020, "max": 2021}, "'min' must be a string"),
+    "date in words": (DATE | {"min": "soon"}, "'min' is written neither in its format nor as ISO 8601 has it"),
+    "date upside down": (DATE | {"min": "2021-01-02"}, "'min' is above 'max'"),
+    "time of day in a date": (DATE | {"max": "2021-01-01T10:00"}, "'max' says more than its format or its step can"),
+    "unknown directive": (DATE | {"format": "%Y-%q"}, "'format' may hold %Y %m %d"),
+    "stray percent": (DATE | {"format": "%Y-%m-%d 100%"}, "'format' may hold %Y %m %d"),
+    "format twice": (DATE | {"format": "%Y-%m-%d %-d"}, "'format' says something twice"),
+    "time in a date's format": (DATE | {"format": "%Y-%m-%d %H"}, "or what a date does not have"),
+    "format without a year": (DATE | {"format": "%m-%d"}, "'format' does not say the year"),
+    "format without a month": (DATE | {"format": "%Y-%d"}, "'format' does not say the month"),
+    "datetime without a time": (DATE | {"type": "datetime", "format": "%Y-%m-%d"}, "'format' does not say the hour"),
+    "twelve hours": ({"type": "time", "format": "%I:%M"}, "'format' needs both %I and %p"),
+    "step of no form": (DATE | {"step": "P1D"}, "'step' must be such as \"15 minutes\", of one of microsecond,"),
+    "step finer than the format": (DATE | {"step": "1 hour"}, "'step' is finer than what its format can tell"),
+    "step that does not divide": (DATE | {"step": "7 days"}, "'step' does not divide the time from 'min' to 'max'"),
+    "months that do not begin": (DATE | {"min": "2020-01-15", "step": "1 month"}, "'min' says more than its format"),
+    "too many steps": (
+        {"type": "datetime", "format": "%Y-%m-%dT%H:%M:%S.%f", "min": "0001-01-01", "max": "9999-12-31"},
+        "its range has 2^53 steps or more",
+    ),
+    "zone of a date": (DATE | {"zone": "UTC"}, "'zone' goes with a datetime alone"),
+    "unknown zone": (DATE | {"type": "datetime", "zone": "Berlin"}, "'zone' is not the name of a time zone"),
+    "key of a number on a date": (DATE | {"bins": 3}, "the key 'bins' does not go with the type 'date'"),
+    "missing date without a code": (DATE | {"out_of_domain": "missing"}, "needs a 'missing' code"),
+    "true alone": ({"type": "boolean", "true": "Y"}, "'true' and 'false' go together"),
+    "a spelling twice": ({"type": "boolean", "true": ["Y", "y"], "false": "N"}, "have a spelling in common, or one"),
+    "a spelling of both": ({"type": "boolean", "true": "Y", "false": ["N", "y"]}, "have a spelling in common, or one"),
+    "an empty spelling": ({"type": "boolean", "true": "Y", "false": ""}, "the empty cell is neither true nor false"),
+    "boolean to be clamped": ({"type": "boolean", "out_of_domain": "clamp"}, '"clamp" needs numbers'),
+    "constant without a value": ({"type": "constant"}, "the key 'value' is missing"),
+    "text with a list": ({"type": "text", "values": ["a"]}, "the key 'values' does not go with the type 'text'"),
+    "width beside decimals": (INTEGER | {"width": 3, "decimals": 1}, "'width' and 'decimals' are both given"),
 }
 
 
@@ -405,7 +442,7 @@ def test_layout_column_is_a_column_when_it_has_a_type_or_is_derived():
     assert schema.by_name["layout"] == CategoricalColumn(name="layout", tokens=("0", "1", "2"), integer=True)
     derived = parse({"layout": {"derived": {"from": "x", "multiply": 2}}, "x": ENUM})
     assert isinstance(derived.by_name["layout"], DerivedColumn)
-    with pytest.raises(SpecsError, match="Column 'layout' in the specs: unknown key 'kind'"):
+    with pytest.raises(SpecsError, match="Column 'layout' in the specs: unknown keys 'kind', 'shape'"):
         parse({"layout": ENUM | LAYOUT})
 
 
@@ -499,10 +536,10 @@ def test_derived_column_is_refused_when_its_own_keys_contradict(keys, sentence):
     refuse({"BAD": keys | {"derived": {"from": "S", "floordiv": 2}}, "S": ENUM}, sentence)
 
 
-def test_widest_columns_are_named_when_enums_pass_the_limit():
+def test_wide_column_is_refused_and_the_others_counted_when_enums_pass_the_limit():
     wide = {f"W{index}": {"type": "enum", "count": MAX_CATEGORIES + index} for index in range(8)}
-    widest = "are 'W7' (10007), 'W6' (10006), 'W5' (10005), 'W4' (10004), 'W3' (10003) and 2 more."
-    refuse(wide, widest, of="Enums of more than 10000 codes")
+    refuse(wide, "its 10001 codes are more than 10000, which need a list", of="Column 'W1' in the specs: ")
+    refuse(wide, "; and 6 more problems: `python -m dpwgan specs check` lists all.", of="Column 'W1' in the specs: ")
 
 
 REFUSED_FILES: dict[str, tuple[bytes, str]] = {

@@ -16,7 +16,6 @@ from dpwgan.audit.intervals import Interval, bound_share, bound_share_difference
 from dpwgan.audit.points import Points, lay_out_points
 from dpwgan.errors import UsageError
 from dpwgan.evaluate.tables import ComparedTable, TableSet
-from dpwgan.table.schema import CategoricalColumn
 
 FEWEST_ROWS = 20
 """Of a table that is attacked; with fewer an interval is as wide as what it measures."""
@@ -82,7 +81,7 @@ class Game(TableSet):
 
     def points(self, table: ComparedTable) -> Points:
         """The rows of one of the tables as points."""
-        return lay_out_points(table, self.schema)
+        return lay_out_points(table)
 
     def draw(self, table: ComparedTable, rng: np.random.Generator, *, rows: int | None = None) -> ComparedTable:
         """Draws rows to attack, without replacement: all of them if there are no more than asked for."""
@@ -129,7 +128,7 @@ def choose_target(game: Game) -> int | None:
     """
     asked = game.settings.target
     for place, column in reversed(list(enumerate(game.synthetic.columns))):
-        listed = isinstance(game.schema.by_name[column.name], CategoricalColumn)
+        listed = column.kind == "categorical"
         if asked is None and listed and 2 <= column.cells <= 50:
             return place
         if column.name == asked:

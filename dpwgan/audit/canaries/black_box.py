@@ -20,7 +20,7 @@ from dpwgan.audit.canaries.watch import Record, Seen, fit_watched
 from dpwgan.errors import UsageError
 from dpwgan.marginals.anchor import ONE_WAYS_LABEL
 from dpwgan.marginals.layout import lay_out_attributes
-from dpwgan.marginals.one_ways import BRANCHING, OneWayPlan, count_one_ways
+from dpwgan.marginals.one_ways import Blocks, OneWayPlan, begin_one_ways, count_one_ways
 from dpwgan.privacy.noise_source import NoiseSource
 from dpwgan.privacy.randomness import make_streams
 from dpwgan.table.encoded import EncodedTable
@@ -83,12 +83,12 @@ def audit_runs(
         claimed = ledger.guarantee().epsilon
         coins.append(tossed)
         from_output.append(looks.score(fitted.sample(_ROWS_SEEN * encoded.records, rng=streams.model)))
-        counts = [seen for seen in record.seen if seen.line == ONE_WAYS_LABEL]
+        counts = [seen for seen in record.seen if seen.line.startswith(ONE_WAYS_LABEL)]
         anchor = getattr(run_plan.plan.design, "anchor", run_plan.plan.design)
         counted = getattr(anchor, "one_way_plan", None)
         # Counts class by class, or of a prior, are laid out in another way: they are left to the attack on releases.
         if counts and counted is not None and counted.spans == encoded.spans:
-            from_counts.append(score_counts(counts[0], encoded, counted, canaries=canaries))
+            from_counts.append(score_counts(counts, encoded, counted, canaries=canaries))
 
     def bound(scores: list[Scores]) -> GuessBound:
         return bound_by_scores(
@@ -160,34 +160,42 @@ def find_buckets(encoded: EncodedTable) -> Cells:
     return np.stack(columns, axis=1)
 
 
-def locate_one_ways(encoded: EncodedTable, plan: OneWayPlan) -> sparse.csr_matrix:
-    """Says which of the one-way counts each row adds 1 to. Shapes: (n, counts), in the order of their release."""
+def locate_one_ways(encoded: EncodedTable, plan: OneWayPlan, blocks: Sequence[Blocks]) -> sparse.csr_matrix:
+    """Says which of the one-way counts each row adds 1 to. Shapes: (n, counts), in the order of their release.
+
+    `blocks`: those of each look.
+    """
     columns, start = [], 0
-    for attribute, blocks in zip(plan.attributes, plan.blocks, strict=True):
-        cells = attribute.find_cells(encoded)
-        for depth, size in enumerate(blocks):
-            coarser = BRANCHING ** (len(blocks) - 1 - depth)
-            within = np.where(cells < attribute.codes, cells, attribute.codes + (cells - attribute.codes) // coarser)
-            columns.append(start + within)
-            start += attribute.codes + size
+    for look, of_look in enumerate(blocks):
+        for index, starts in zip(plan.find(look), of_look, strict=True):
+            attribute = plan.attributes[index]
+            cells = attribute.find_cells(encoded)
+            block = attribute.codes + np.searchsorted(starts, cells - attribute.codes, side="right") - 1
+            columns.append(start + np.where(cells < attribute.codes, cells, block))
+            start += attribute.codes + len(starts)
     located = np.stack(columns, axis=1)
     rows = np.repeat(np.arange(len(located)), located.shape[1])
     ones = np.ones(located.size)
     return sparse.csr_matrix((ones, (rows, located.ravel())), shape=(len(located), start))
 
 
-def score_counts(seen: Seen, encoded: EncodedTable, plan: OneWayPlan, *, canaries: int) -> Scores:
+def score_counts(looks: Sequence[Seen], encoded: EncodedTable, plan: OneWayPlan, *, canaries: int) -> Scores:
     """Scores the canaries by the noisy one-way counts: the best linear guess of each coin, given all counts.
 
     What the rows beside the canaries add is known and taken off; where canaries share cells, their parts are told
-    apart as far as the noise lets them.
+    apart as far as the noise lets them. Where a look went is found as the run found it, from the looks before.
     Shapes: (canaries,).
     """
     base = np.arange(encoded.records) < encoded.records - canaries
-    tables = count_one_ways(encoded.take(base), plan)
-    known = np.concatenate([histogram for histograms in tables for histogram in histograms])
-    located = locate_one_ways(encoded.take(~base), plan)
-    rest = seen.released * seen.sensitivity - known - np.asarray(located.sum(axis=0)).ravel() / 2
+    measured, blocks, known = begin_one_ways(plan), [], []
+    for look, seen in enumerate(looks):
+        blocks.append(measured.choose_blocks(look))
+        measured = measured.add(look, blocks[-1], seen.noisy)
+        known.append(count_one_ways(encoded.take(base), plan, look, blocks[-1]))
+    released = np.concatenate([seen.released * seen.sensitivity for seen in looks])
+    located = locate_one_ways(encoded.take(~base), plan, blocks)
+    rest = released - np.concatenate(known) - np.asarray(located.sum(axis=0)).ravel() / 2
     shared = np.asarray((located @ located.T).todense())
-    scores: Scores = np.linalg.solve(shared / 4 + seen.noisy.stddev**2 * np.eye(canaries), located @ rest / 4)
+    stddev = looks[0].noisy.stddev
+    scores: Scores = np.linalg.solve(shared / 4 + stddev**2 * np.eye(canaries), located @ rest / 4)
     return scores

@@ -40,7 +40,7 @@ def add_canaries(encoded: EncodedTable, *, canaries: int, rng: np.random.Generat
     """
     drawn = EncodedTable(
         codes=np.zeros((canaries, encoded.codes.shape[1]), np.int32),
-        numbers=np.zeros((canaries, encoded.numbers.shape[1]), np.float32),
+        numbers=np.zeros((canaries, encoded.numbers.shape[1]), encoded.numbers.dtype),
         spans=encoded.spans,
     )
     for attribute in lay_out_attributes(encoded.spans):

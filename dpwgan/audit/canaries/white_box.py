@@ -25,6 +25,7 @@ from dpwgan.app.planning import RunPlan
 from dpwgan.audit.canaries.lower_bound import MOST_EPSILON, Signal, bound_stddev, epsilon_of_signals
 from dpwgan.audit.canaries.watch import MakeSource, Numbers, Record, Seen, fit_watched, replay
 from dpwgan.errors import AuditError
+from dpwgan.marginals.one_ways import LOOK
 from dpwgan.privacy.events import PoissonGaussian
 from dpwgan.privacy.noise_source import NoiseSource
 from dpwgan.privacy.randomness import make_streams
@@ -138,7 +139,9 @@ def bound_record(
             signal, noise, influence, alternative = _measure_steps(record, release.event, share=share, delta=delta)
         elif release.label in noisy:
             own = [pair for pair in zip(record.seen, influences, strict=True) if pair[0].line == release.label]
-            signal, noise, influence = _measure_releases(*zip(*own, strict=True), share=share)
+            # Looks of one plan have noise of one stddev: the few counts of a late look would bound it badly.
+            looks = [seen for seen in record.seen if seen.line.split(LOOK)[0] == release.label.split(LOOK)[0]]
+            signal, noise, influence = _measure_releases(*zip(*own, strict=True), looks=looks, share=share)
         else:
             bounds.append(line)  # a selection
             continue
@@ -162,17 +165,20 @@ def bound_record(
 
 
 def _measure_releases(
-    releases: Sequence[Seen], influences: Sequence[Numbers], *, share: float
+    releases: Sequence[Seen], influences: Sequence[Numbers], *, share: float, looks: Sequence[Seen] = ()
 ) -> tuple[Signal, float, float]:
     """Bounds a line of releases on all rows. Returns the signal in all, the noise's stddev and the largest influence.
+
+    `looks`: releases with noise of the same stddev, in the unit of the values, these among them.
 
     The larger of two signals: that of the releases as they are, and that of the differences of the first and second,
     third and fourth of equal size, where noise that is used twice drops out.
     """
     noise = [release.noise for release in releases]
+    alike = [look.noise * (look.sensitivity / releases[0].sensitivity) for look in looks] or noise
     stddev = bound_stddev(
-        float(sum(np.square(part).sum() for part in noise)),
-        samples=sum(part.size for part in noise),
+        float(sum(np.square(part).sum() for part in alike)),
+        samples=sum(part.size for part in alike),
         failure_probability=share,
     )
     signal = math.sqrt(sum(float(np.square(part).sum()) for part in influences)) / max(stddev, _LEAST_STDDEV)

@@ -10,8 +10,8 @@ import polars as pl
 
 from dpwgan.errors import SpecsError
 from dpwgan.table.codecs.codec import EncodedCells, Flags, TrainedCodec, check_codes
-from dpwgan.table.numerals import read_number
-from dpwgan.table.schema import CategoricalColumn
+from dpwgan.table.numerals import BLANKS, read_number
+from dpwgan.table.schema import BooleanColumn, CategoricalColumn
 
 NOT_LISTED = "is not one of its legal cells"
 
@@ -63,6 +63,18 @@ class CategoricalCodec(TrainedCodec):
         code = self._look_up(cell)
         return None if code is None else self._column.tokens[code]
 
+    @functools.cached_property
+    def _values(self) -> pl.Series:
+        """What rules see of each listed cell: numbers if every value is one."""
+        column = self._column
+        texts = pl.Series([None if token in self.missing else token for token in column.tokens], dtype=pl.String)
+        return texts.cast(pl.Int64, strict=False) if column.integer else texts
+
+    def read_values(self, cells: list[str]) -> pl.Series:
+        """Text, or whole numbers where all values are."""
+        codes = np.array([self._find(cell) for cell in cells], np.int32)
+        return self._values.gather(np.maximum(codes, 0)).set(pl.Series(codes < 0), None)
+
     def are_legal(self, cells: pl.Series) -> pl.Series:
         """Finds them in the list."""
         return cells.is_in(list(self._column.tokens))
@@ -92,3 +104,24 @@ class CategoricalCodec(TrainedCodec):
         above = bisect.bisect_left(self._clampable, (number, -1))
         around = self._clampable[max(above - 1, 0) : above + 1]
         return min(around, key=lambda listed: (abs(listed[0] - number), listed[0]))[1]
+
+
+class BooleanCodec(CategoricalCodec):
+    """Two cells, for true and for false, each in any of its spellings and in any case, and missing codes."""
+
+    def __init__(self, column: BooleanColumn) -> None:
+        super().__init__(column)
+        self._codes = {
+            spelling.lower(): code
+            for code, (token, more) in enumerate(zip(column.tokens, column.spellings, strict=False))
+            for spelling in (token, *more)
+        }
+
+    def read_values(self, cells: list[str]) -> pl.Series:
+        """What rules between columns see of (k,) different cells: truth values."""
+        truths = {0: True, 1: False}
+        return pl.Series([truths.get(self._find(cell)) for cell in cells], dtype=pl.Boolean)
+
+    def _look_up(self, cell: str) -> int | None:
+        code = super()._look_up(cell)
+        return self._codes.get(cell.strip(BLANKS).lower()) if code is None else code

@@ -15,18 +15,22 @@ import numpy.typing as npt
 import polars as pl
 
 from dpwgan.errors import DpwganError, SpecsError
+from dpwgan.table.encoded import Numbers
 from dpwgan.table.findings import Findings
 from dpwgan.table.schema import TrainedColumn
 
 Codes = npt.NDArray[np.int32]
 Flags = npt.NDArray[np.bool_]
-Numbers = npt.NDArray[np.float32]
+Missing = npt.NDArray[np.int32]
 Array = TypeVar("Array", bound=npt.NDArray[Any])
 
 
 @dataclass(frozen=True, kw_only=True)
 class EncodedCells:
-    """A column after encoding, or a method's output for it: (n,) codes, (n,) numbers, or both."""
+    """A column after encoding, or a method's output for it: (n,) codes, (n,) numbers, or both.
+
+    Of a column of which methods see several parts they are (parts, n).
+    """
 
     codes: Codes | None = None
     numbers: Numbers | None = None
@@ -55,6 +59,13 @@ class Codec(ABC):
     def count_illegal(self, frame: pl.DataFrame) -> int:
         """Counts the rows of the output whose cell, a text, is illegal."""
 
+    @abstractmethod
+    def get_values(self, frame: pl.DataFrame) -> pl.Series:
+        """What rules between columns see of (n,) rows of cells, real or of the output: NULL for not available.
+
+        Its type does not depend on the rows. An illegal cell may be anything.
+        """
+
 
 class TrainedCodec(Codec):
     """A column that methods see, both ways: each cell by itself, and whatever a method gives back becomes legal.
@@ -75,8 +86,8 @@ class TrainedCodec(Codec):
             if broken.any():
                 findings.add(self.name, rule, int(np.count_nonzero(broken.take(places))))
         return EncodedCells(
-            codes=None if encoded.codes is None else encoded.codes.take(places),
-            numbers=None if encoded.numbers is None else encoded.numbers.take(places),
+            codes=None if encoded.codes is None else encoded.codes.take(places, axis=-1),
+            numbers=None if encoded.numbers is None else encoded.numbers.take(places, axis=-1),
         )
 
     @abstractmethod
@@ -86,6 +97,23 @@ class TrainedCodec(Codec):
     @abstractmethod
     def decode(self, encoded: EncodedCells, rng: np.random.Generator) -> pl.Series:
         """Writes (n,) cells as text, each of them legal whatever the codes and numbers are."""
+
+    def get_values(self, frame: pl.DataFrame) -> pl.Series:
+        """Reads each different cell once."""
+        distinct, places = list_distinct(frame.get_column(self.name))
+        return self.read_values(distinct).gather(places)
+
+    @abstractmethod
+    def read_values(self, cells: list[str]) -> pl.Series:
+        """What rules between columns see of (k,) different cells."""
+
+    def put_missing(self, cells: pl.Series, missing: Missing | None) -> pl.Series:
+        """Puts missing codes into (n,) cells: of each row the index of its code, below 0 where it has none."""
+        if missing is None:
+            return cells
+        tokens = pl.Series(self.missing, dtype=pl.String).gather(np.maximum(missing, 0))
+        written: pl.Series = tokens.zip_with(pl.Series(missing >= 0), cells)
+        return written
 
     @abstractmethod
     def get_canonical(self, cell: str) -> str | None:

@@ -2,18 +2,18 @@
 
 import itertools
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from dpwgan.errors import SpecsError
-from dpwgan.table.codecs.codec import Codes, EncodedCells, Flags, TrainedCodec, check_codes, require
+from dpwgan.table.codecs.codec import Codes, EncodedCells, Flags, Missing, TrainedCodec, check_codes, require
+from dpwgan.table.encoded import Numbers
 from dpwgan.table.numerals import BLANKS, NUMERAL, are_same_cell, read_number
-from dpwgan.table.schema import NumericColumn
+from dpwgan.table.schema import MOST_SINGLE_LEVELS, NumericColumn, write_whole
 
-Missing = npt.NDArray[np.int32]
 Values = npt.NDArray[np.float64]
 Steps = npt.NDArray[np.int64]
 
@@ -36,11 +36,36 @@ def read_numbers(cells: pl.Series) -> tuple[Flags, Values]:
     return is_number.to_numpy(), values.to_numpy()
 
 
+class FreeSteps:
+    """Steps from `low` to `high` without those that are `taken` by codes that mean not available.
+
+    Raises: SpecsError if they take all of them.
+    """
+
+    def __init__(self, name: str, taken: Iterable[int], *, low: int, high: int) -> None:
+        inside = {step for step in taken if low <= step <= high}
+        if len(inside) > high - low:
+            raise SpecsError(f"Column {name!r}: its 'missing' codes take every number of its range.")
+
+        def find_free(step: int) -> int:
+            near = (step + sign * distance for distance in range(1, len(inside) + 1) for sign in (1, -1))
+            return next(other for other in near if low <= other <= high and other not in inside)
+
+        self._taken = np.array(sorted(inside), dtype=np.int64)
+        self._free = np.array([find_free(step) for step in sorted(inside)], dtype=np.int64)
+
+    def keep_to(self, steps: Steps) -> Steps:
+        """The nearest steps that are free: a number that is generated never says that there is none."""
+        if not len(self._taken):
+            return steps
+        places = np.searchsorted(self._taken, steps).clip(max=len(self._taken) - 1)
+        return np.where(self._taken[places] == steps, self._free[places], steps)
+
+
 class WrittenNumbers:
     """The numbers that a column may write: whole multiples of a step, `low` to `high` of them.
 
-    The step is 1 for a column of whole numbers, else 10 to the power of minus `decimals`. Whole numbers stay exact in
-    training up to 2^24 numbers in the range, as a float32 carries them; beyond that they are rounded to its precision.
+    The step is 1 for a column of whole numbers, else 10 to the power of minus `decimals`.
     Raises: SpecsError if no such number lies in the range, or the range has too many of them to count.
     """
 
@@ -82,7 +107,10 @@ class WrittenNumbers:
         """Writes numbers, given in steps, with exactly `decimals` digits behind the point."""
         decimals = self.column.decimals
         cells: pl.Series = pl.Series(steps).cast(pl.String)
-        if decimals and self.column.integer:
+        if self.column.width > 1:
+            digits = pl.Series(np.abs(steps)).cast(pl.String).str.zfill(self.column.width)
+            cells = pl.Series(np.where(steps < 0, "-", ""), dtype=pl.String) + digits
+        elif decimals and self.column.integer:
             cells = cells + ("." + "0" * decimals)
         elif decimals:
             digits = pl.Series(np.abs(steps)).cast(pl.String).str.zfill(decimals + 1)
@@ -102,32 +130,30 @@ class NumericCodec(TrainedCodec):
         self._written = WrittenNumbers(column)
         self._missing_text = [token.strip(BLANKS) for token in column.missing]
         self._missing_numbers = [read_number(token) for token in column.missing]
+        taken = [number * column.steps_per_unit for number in self._missing_numbers if number is not None]
+        whole = (int(step) for step in taken if step == step.to_integral_value())
+        self._free = FreeSteps(column.name, whole, low=self._written.low, high=self._written.high)
         self._outside = f"is not between {_write_bound(column.minimum)} and {_write_bound(column.maximum)}"
 
     def encode_distinct(self, cells: list[str]) -> tuple[EncodedCells, Mapping[str, Flags]]:
         """Reads (k,) numbers and missing codes."""
-        missing, values, illegal = self._read(pl.Series(cells, dtype=pl.String))
-        return self._encode(missing, values), illegal
+        missing, values, illegal = self.read(pl.Series(cells, dtype=pl.String))
+        return self.encode_values(missing, values), illegal
 
     def decode(self, encoded: EncodedCells, rng: np.random.Generator) -> pl.Series:
         """Writes (n,) numbers, or the missing codes where the codes say so."""
-        missing, steps = self._decode(encoded, rng)
-        cells = self._written.write(steps)
-        if missing is None:
-            return cells
-        tokens = pl.Series(self.missing, dtype=pl.String).gather(np.maximum(missing, 0))
-        written: pl.Series = tokens.zip_with(pl.Series(missing >= 0), cells)
-        return written
+        missing, steps = self.decode_steps(encoded, rng)
+        return self.put_missing(self._written.write(self._free.keep_to(steps)), missing)
 
     @abstractmethod
-    def _encode(self, missing: Missing, values: Values) -> EncodedCells:
+    def encode_values(self, missing: Missing, values: Values) -> EncodedCells:
         """Encodes (n,) cells, each of which is a missing code, by its index, or with -1 a number."""
 
     @abstractmethod
-    def _decode(self, encoded: EncodedCells, rng: np.random.Generator) -> tuple[Missing | None, Steps]:
+    def decode_steps(self, encoded: EncodedCells, rng: np.random.Generator) -> tuple[Missing | None, Steps]:
         """(n,) indices into the missing codes, below 0 where there is a number, if any; and (n,) steps."""
 
-    def _read(self, cells: pl.Series) -> tuple[Missing, Values, Mapping[str, Flags]]:
+    def read(self, cells: pl.Series) -> tuple[Missing, Values, Mapping[str, Flags]]:
         """(n,) indices into the missing codes, -1 where available; (n,) numbers, the minimum elsewhere; and by
         each rule that is told which cells break it.
         """
@@ -160,6 +186,12 @@ class NumericCodec(TrainedCodec):
         usable = (missing < 0) & (values >= column.minimum) & (values <= column.maximum)
         return missing, np.where(usable, values, column.minimum), illegal
 
+    def read_values(self, cells: list[str]) -> pl.Series:
+        """Numbers."""
+        missing, numbers, _ = self.read(pl.Series(cells, dtype=pl.String))
+        values = pl.Series(numbers).set(pl.Series(missing >= 0), None)
+        return values.cast(pl.Int64) if self._column.integer else values
+
     def get_canonical(self, cell: str) -> str | None:
         """The missing code or the number, spelt as it is written, that a cell stands for."""
         column = self._column
@@ -171,14 +203,16 @@ class NumericCodec(TrainedCodec):
         if number is None or not column.minimum <= float(number) <= column.maximum:
             return None
         if column.integer:
-            point = "." + "0" * column.decimals if column.decimals else ""
-            return None if number != number.to_integral_value() else f"{int(number)}{point}"
+            whole = number == number.to_integral_value()
+            return write_whole(int(number), width=column.width, decimals=column.decimals) if whole else None
         return text
 
     def are_legal(self, cells: pl.Series) -> pl.Series:
         """Looks for numbers written plainly, with the column's digits and in its range, and for missing codes."""
         column = self._column
-        form = r"^-?(0|[1-9][0-9]*)$"
+        form = (
+            rf"^-?([0-9]{{{column.width}}}|[1-9][0-9]{{{column.width},}})$" if column.width else r"^-?(0|[1-9][0-9]*)$"
+        )
         if column.decimals:
             behind_point = f"0{{{column.decimals}}}" if column.integer else f"[0-9]{{{column.decimals}}}"
             form = rf"^-?(0|[1-9][0-9]*)\.{behind_point}$"
@@ -201,19 +235,33 @@ class NumberCodec(NumericCodec):
         self._range = column.maximum - column.minimum
         if not np.isfinite(self._range):
             raise SpecsError(f"Column {column.name!r}: its range is wider than a double can hold.")
+        levels = column.parts[-1].levels
+        exact = MOST_SINGLE_LEVELS < levels == self._written.high - self._written.low + 1
+        # Of a number of many levels, what is carried is the level itself over a power of 2.
+        self._scale = 2.0 ** (levels - 1).bit_length() if exact else 0.0
 
-    def _encode(self, missing: Missing, values: Values) -> EncodedCells:
-        scaled = (values - self._column.minimum) / self._range if self._range else np.zeros(len(values))
-        numbers = scaled.astype(np.float32)
+    def encode_values(self, missing: Missing, values: Values) -> EncodedCells:
+        """Scales them."""
+        numbers: Numbers
+        if self._scale:
+            numbers = (self._written.find_nearest(values) - self._written.low) / self._scale
+        else:
+            scaled = (values - self._column.minimum) / self._range if self._range else np.zeros(len(values))
+            numbers = scaled.astype(np.float32)
         if not self.missing:
             return EncodedCells(numbers=numbers)
         codes = np.where(missing < 0, len(self.missing), missing).astype(np.int32)
         return EncodedCells(codes=codes, numbers=numbers)
 
-    def _decode(self, encoded: EncodedCells, rng: np.random.Generator) -> tuple[Missing | None, Steps]:
+    def decode_steps(self, encoded: EncodedCells, rng: np.random.Generator) -> tuple[Missing | None, Steps]:
+        """The numbers nearest to the scaled ones."""
         # Of these two, unlike of clipping, what is no number comes out as 0.
         scaled = np.fmin(np.fmax(require(encoded.numbers, self.name).astype(np.float64), 0.0), 1.0)
-        steps = self._written.find_nearest(self._column.minimum + scaled * self._range)
+        if self._scale:
+            level = np.rint(scaled * self._scale).astype(np.int64)
+            steps = np.minimum(self._written.low + level, self._written.high)
+        else:
+            steps = self._written.find_nearest(self._column.minimum + scaled * self._range)
         count = len(self.missing)
         if not count:
             return None, steps
@@ -224,13 +272,13 @@ class NumberCodec(NumericCodec):
 class BinCodec(NumericCodec):
     """A number as the public bin it lies in; the missing codes follow the bins.
 
-    A bin holds its lower edge, the last one both. Decoding draws one of the numbers that may be written in the bin,
-    each as likely as the others.
+    A bin holds its lower edge, the last one both; that one is a single number where its edges are the same. Decoding
+    draws one of the numbers that may be written in the bin, each as likely as the others.
     """
 
     def __init__(self, column: NumericColumn) -> None:
         edges = column.edges
-        if edges is None or len(edges) < 2 or list(edges) != sorted(set(edges)):
+        if edges is None or len(edges) < 2 or list(edges[:-1]) != sorted(set(edges[:-1])) or edges[-1] < edges[-2]:
             raise SpecsError(f"Column {column.name!r}: the edges of its bins have to rise.")
         super().__init__(column)
         self._inner = np.array(edges[1:-1], dtype=np.float64)
@@ -241,11 +289,13 @@ class BinCodec(NumericCodec):
         ]
         self._first, self._last = np.array(ends, dtype=np.int64).T
 
-    def _encode(self, missing: Missing, values: Values) -> EncodedCells:
+    def encode_values(self, missing: Missing, values: Values) -> EncodedCells:
+        """Finds their bins."""
         bins: Codes = np.searchsorted(self._inner, values, side="right").astype(np.int32)
         return EncodedCells(codes=np.where(missing < 0, bins, self._bins + missing).astype(np.int32))
 
-    def _decode(self, encoded: EncodedCells, rng: np.random.Generator) -> tuple[Missing | None, Steps]:
+    def decode_steps(self, encoded: EncodedCells, rng: np.random.Generator) -> tuple[Missing | None, Steps]:
+        """Draws numbers from bins."""
         codes = check_codes(encoded.codes, self.name, self._bins + len(self.missing))
         bins = np.minimum(codes, self._bins - 1)
         steps = rng.integers(self._first[bins], self._last[bins], endpoint=True)

@@ -12,7 +12,7 @@ from dpwgan.audit.canaries import black_box
 from dpwgan.audit.canaries.black_box import RunsBound, audit_runs, find_buckets, locate_one_ways, score_counts
 from dpwgan.audit.canaries.watch import Seen
 from dpwgan.errors import UsageError
-from dpwgan.marginals.one_ways import count_one_ways, plan_one_ways
+from dpwgan.marginals.one_ways import Blocks, begin_one_ways, count_one_ways, plan_one_ways
 from dpwgan.privacy.release import Noisy
 from tests.audit.canaries.broken import Bootstrap
 from tests.audit.canaries.runs import make_plan, make_table
@@ -20,17 +20,27 @@ from tests.audit.canaries.runs import make_plan, make_table
 FALSE_ALARM = 1e-6
 
 
-def count_all(encoded: Any, plan: Any) -> Any:
-    return np.concatenate([one for tables in count_one_ways(encoded, plan) for one in tables])
+def look_at_all(encoded: Any, plan: Any, *, stddev: float) -> tuple[list[Blocks], list[Seen]]:
+    """The looks of a run, with the noise left out of what is seen."""
+    measured, blocks, looks = begin_one_ways(plan), [], []
+    for look, histograms in enumerate(plan.histograms):
+        blocks.append(measured.choose_blocks(look))
+        counts, sensitivity = count_one_ways(encoded, plan, look, blocks[-1]), math.sqrt(histograms)
+        noisy = Noisy(values=counts, stddev=stddev)
+        measured = measured.add(look, blocks[-1], noisy)
+        looks.append(Seen(line="", sensitivity=sensitivity, exact=counts / sensitivity, noisy=noisy))
+    return blocks, looks
 
 
 def test_rows_are_located_where_they_are_counted_when_numbers_have_trees_of_histograms():
     encoded = make_table(records=30, canaries=10)
     plan = plan_one_ways(encoded.spans)
-    assert max(len(blocks) for blocks in plan.blocks) > 1
-    located = locate_one_ways(encoded, plan)
+    assert max(plan.looks) > 1
+    blocks, _ = look_at_all(encoded, plan, stddev=1.0)
+    located = locate_one_ways(encoded, plan, blocks)
     for row in range(encoded.records):
-        counted = count_all(encoded.take(np.array([row])), plan)
+        one = encoded.take(np.array([row]))
+        counted = np.concatenate([count_one_ways(one, plan, look, own) for look, own in enumerate(blocks)])
         np.testing.assert_array_equal(np.asarray(located[row].todense()).ravel(), counted)
 
 
@@ -40,10 +50,8 @@ def test_scores_of_counts_are_the_coins_when_there_is_next_to_no_noise():
     present = np.ones(encoded.records, bool)
     coins = np.arange(12) % 3 == 0
     present[60:] = coins
-    counts = count_all(encoded.take(present), plan)
-    noisy = Noisy(values=counts, stddev=1e-4 * plan.sensitivity)
-    release = Seen(line="", sensitivity=plan.sensitivity, exact=counts / plan.sensitivity, noisy=noisy)
-    scores = score_counts(release, encoded, plan, canaries=12)
+    _, looks = look_at_all(encoded.take(present), plan, stddev=1e-4)
+    scores = score_counts(looks, encoded, plan, canaries=12)
     np.testing.assert_allclose(scores + 0.5, coins, atol=1e-3)
 
 

@@ -14,11 +14,13 @@ import pytest
 
 from dpwgan.audit.canaries.watch import add_canaries
 from dpwgan.gaussians import class_moments
+from dpwgan.marginals.one_ways import begin_one_ways
 from dpwgan.methods import ron_gauss
 from dpwgan.methods.ron_gauss import COUNTS_LABEL, COVARIANCE_LABEL
 from dpwgan.privacy.events import Laplace, Wishart
 from dpwgan.privacy.mechanisms.laplace import add_laplace_noise
 from dpwgan.privacy.mechanisms.wishart import add_wishart_noise
+from dpwgan.privacy.release import Noisy
 from tests.audit.canaries.two_worlds import bound_by_two_worlds
 from tests.ledgers import Watcher
 from tests.methods.runs import NARROW, fit, make_plan, make_table, reserve
@@ -55,8 +57,15 @@ def watch_run(
     with monkeypatch.context() as patch:
         patch.setattr(ron_gauss, "sum_products", both)
         fit("ron-gauss", encoded, plan, ledger=reserve(plan, observers=[watcher], source=seed), seed=seed)
-    counts = class_moments.count_classes([encoded.take(present)], plan.design.one_way_plan, sized=False)
-    without = {COUNTS_LABEL: counts, COVARIANCE_LABEL: sums[0]}
+    one_way_plan, there = plan.design.one_way_plan, encoded.take(present)
+    measured, without = [begin_one_ways(one_way_plan)], {}
+    for look, (release, noisy) in enumerate(zip(watcher.releases[:-1], watcher.noisy, strict=False)):
+        blocks = [measured[0].choose_blocks(look)]
+        without[release.label] = class_moments.count_classes([there], one_way_plan, look, blocks, sized=False)
+        measured, _ = class_moments.read_classes(
+            Noisy(values=noisy, stddev=release.stddev), look, blocks, measured=measured
+        )
+    without[COVARIANCE_LABEL] = sums[0]
     assert watcher.order == list(without)
     return {
         line.label: Worlds(

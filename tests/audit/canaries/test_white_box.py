@@ -94,6 +94,7 @@ def test_bound_stays_below_the_claim_when_the_method_is_formal(name, epsilon):
         "dp-critic, formal": 0.3,
         "dp-critic, formal images": 0.3,
         "ron-gauss, images": 0.3,
+        "ron-gauss, gaussian": 0.5,
     }.get(name, 0.6)
     assert bound.found > least * bound.claimed
     assert [line.label for line in bound.lines] == [release.label for release in releases]
@@ -126,7 +127,7 @@ CAUGHT = [
     ("dp-gan, images", "noise halved", 8.0),
     ("dp-gan, images", "no clipping", 8.0),
     ("query-gan", "noise halved", 8.0),
-    ("query-gan, one-layer", "noise halved", 8.0),
+    ("query-gan, one-layer", "noise halved", 16.0),
     ("query-gan, one-layer", "same noise twice", 1.0),
     pytest.param("dp-wgan, moments", "noise halved", 1.0, marks=pytest.mark.slow),
     pytest.param("dp-wgan, queries", "no clipping", 1.0, marks=pytest.mark.slow),

@@ -1,0 +1,81 @@
+"""DDI Codebook XML, 1.2 to 2.6, as data archives and IPUMS write it.
+
+Source: DDI Alliance, DDI-Codebook 2.5, elements `var`, `catgry`, `valrng` and `invalrng`. Read are what is declared of
+a variable: its categories, valid and invalid ranges. Its summary statistics (`sumStat`, `catStat`) are those of the
+rows, and are not. A document type declaration, which may name files to read or grow without end, is refused.
+"""
+
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from typing import Any, NoReturn
+from xml.parsers import expat
+
+from dpwgan.drafts.entry import Entry, are_whole, join_words, read_number
+from dpwgan.drafts.source import Source
+from dpwgan.errors import SpecsError
+
+
+def recognise(source: Source) -> bool:
+    """Whether it is XML with a codeBook."""
+    return source.text.lstrip().startswith("<") and "codeBook" in source.text
+
+
+def read(source: Source) -> Iterator[Entry]:
+    """The variables of the codebook. Raises: SpecsError if it is not well formed, or has a document type."""
+    for variable in _parse(source.content).iter():
+        if _name(variable) == "var":
+            yield _read_variable(variable)
+
+
+def _parse(content: bytes) -> ET.Element:
+    def refuse(*_: Any) -> NoReturn:
+        raise SpecsError("The dictionary has a document type declaration (DTD), which is not read: take it out.")
+
+    scan = expat.ParserCreate()
+    scan.StartDoctypeDeclHandler = refuse
+    try:
+        scan.Parse(content, True)
+        return ET.fromstring(content)
+    except (expat.ExpatError, ET.ParseError) as error:
+        raise SpecsError(f"The dictionary is not well-formed XML: {error}.") from error
+
+
+def _read_variable(variable: ET.Element) -> Entry:
+    codes: list[str] = []
+    missing: list[str] = []
+    low = high = form = None
+    for part in variable:
+        name = _name(part)
+        if name == "catgry":
+            value = _text(part, "catValu")
+            (missing if part.get("missing") == "Y" else codes).append(value)
+        elif name == "invalrng":
+            missing += [item.get("VALUE", "") for item in part if _name(item) == "item"]
+        elif name == "valrng":
+            for item in part:
+                low, high = item.get("min", low), item.get("max", high)
+        elif name == "varFormat":
+            form = part.get("type")
+    codes = [code for code in codes if code not in missing]
+    label = _text(variable, "labl")
+    said: dict[str, Any] = {"name": variable.get("name", ""), "description": label, "missing": missing}
+    numeric = form != "character"
+    if codes and variable.get("intrvl") != "contin":
+        # Tables hold plain numbers; the zeros in front are those of a fixed-width file.
+        values = [int(code) for code in codes] if numeric and are_whole(codes) else codes
+        return Entry(**said, type="enum", values=values)
+    if not numeric:
+        return Entry(**said, type="enum")
+    digits = read_number(variable.get("dcml", "0")) or 0
+    ends: dict[str, Any] = {"minimum": read_number(low), "maximum": read_number(high)}
+    whole = not digits and not any(isinstance(end, float) for end in ends.values())
+    number: dict[str, Any] = {"type": "integer"} if whole else {"type": "float", "decimals": int(digits) or None}
+    return Entry(**said, **number, **ends)
+
+
+def _name(element: ET.Element) -> str:
+    return str(element.tag).rpartition("}")[2]
+
+
+def _text(element: ET.Element, name: str) -> str:
+    return next((join_words("".join(part.itertext())) for part in element if _name(part) == name), "")

@@ -1,0 +1,145 @@
+"""What a public dictionary says of one column, in no format's own words, and the specs that come of it.
+
+What a dictionary leaves open stays open in the draft: the key is there, and its value is null. A run refuses such
+specs, and `python -m dpwgan specs check` lists every null. So nobody guesses a range, and no row is asked.
+"""
+
+import functools
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any, Literal
+
+from dpwgan.errors import SpecsError
+
+Type = Literal["enum", "integer", "float", "boolean", "date", "datetime", "time", "string", "text"]
+Number = int | float
+
+KEYS = (
+    *("type", "uuid", "count", "values", "values_from", "domain_privacy", "true", "false", "format", "min", "max"),
+    *("decimals", "out_of_domain", "missing", "optional", "description"),
+)
+"""The keys that a draft may have, in the order in which it has them."""
+
+_WIDTH = 118
+_WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+")
+_NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_TIMED = re.compile(r"%[HIMSfpTXcr]")
+_DATED = re.compile(r"%[YymdbBjDFxcG]")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """What is said of a column; None where nothing is.
+
+    `type` "string" is a row name. `minimum` and `maximum` are numbers, or texts in the column's `format`. `true` and
+    `false` are the spellings of a boolean. `missing` are the cells that mean not available; `optional` says that the
+    empty cell is one. `more` are keys of the specs as they are.
+    """
+
+    name: str
+    type: Type | None = None
+    description: str = ""
+    values: Sequence[str | int] | None = None
+    true: Sequence[str] = ()
+    false: Sequence[str] = ()
+    minimum: Number | str | None = None
+    maximum: Number | str | None = None
+    decimals: int | None = None
+    format: str | None = None
+    missing: Sequence[str] = ()
+    optional: bool = False
+    more: Mapping[str, Any] = field(default_factory=dict)
+
+    def write(self) -> dict[str, Any]:
+        """The column's keys in the order of docs/specs.md, null where the dictionary leaves one open."""
+        keys: dict[str, Any] = {"type": self.type, "description": self.description or (), **self.more}
+        if self.type == "string":
+            keys["uuid"] = True
+        elif self.type == "enum" and not keys.keys() & {"values_from", "count"}:
+            keys["values"] = None if self.values is None else list(dict.fromkeys(self.values))
+        elif self.type == "boolean":
+            keys.update(true=_fold(self.true), false=_fold(self.false))
+        elif self.type in ("date", "datetime"):
+            keys.update(format=self.format, min=self.minimum, max=self.maximum)
+        elif self.type == "time":
+            keys.update(format=self.format, min=self.minimum or (), max=self.maximum or ())
+        elif self.type in ("integer", "float") and "uuid" not in keys:
+            keys.update(min=self.minimum, max=self.maximum, decimals=() if self.decimals is None else self.decimals)
+        if self.type != "text" and "uuid" not in keys:
+            keys["missing"] = [cell for cell in dict.fromkeys(self.missing) if cell != ""]
+            keys["optional"] = True if self.optional or "" in self.missing else ()
+        return {key: keys[key] for key in KEYS if key in keys and keys[key] not in ((), [])}
+
+
+def _fold(spellings: Iterable[str]) -> list[str]:
+    """The first of those that differ in case alone, which booleans ignore."""
+    first: dict[str, str] = {}
+    for spelling in spellings:
+        first.setdefault(spelling.lower(), spelling)
+    return list(first.values())
+
+
+def write_draft(entries: Iterable[Entry]) -> dict[str, dict[str, Any]]:
+    """Specs of these columns, in their order. Raises: SpecsError if two have one name, or there is none."""
+    draft: dict[str, dict[str, Any]] = {}
+    for entry in entries:
+        if entry.name in draft:
+            raise SpecsError(f"The dictionary names the column {entry.name!r} twice.")
+        draft[entry.name] = entry.write()
+    if not draft:
+        raise SpecsError("The dictionary names no column.")
+    return draft
+
+
+def format_draft(draft: Mapping[str, Mapping[str, Any]]) -> str:
+    """The draft as JSON to be read and edited: a column on one line where that is short, else a key on a line."""
+    write = functools.partial(json.dumps, ensure_ascii=False)
+    columns = []
+    for name, keys in draft.items():
+        line = f"  {write(name)}: {write(keys)}"
+        inner = ",\n".join(f"    {write(key)}: {write(value)}" for key, value in keys.items())
+        columns.append(line if len(line) <= _WIDTH else f"  {write(name)}: {{\n{inner}\n  }}")
+    return "{\n" + ",\n".join(columns) + "\n}\n"
+
+
+def list_holes(keys: Mapping[str, Any]) -> list[str]:
+    """The keys of a drafted column that are to be filled in."""
+    return [key for key, value in keys.items() if value is None]
+
+
+def read_number(text: object) -> Number | None:
+    """The number that a dictionary writes, as a number or as text; None where it is none."""
+    if isinstance(text, bool):
+        return None
+    if isinstance(text, int | float):
+        return int(text) if float(text).is_integer() else text
+    words = str(text).strip() if text is not None else ""
+    if _WHOLE_NUMBER.fullmatch(words):
+        return int(words)
+    return float(words) if _NUMBER.fullmatch(words) else None
+
+
+def count_decimals(number: Number) -> int:
+    """Digits behind the point of a number as Python writes it."""
+    exponent = Decimal(repr(number)).normalize().as_tuple().exponent
+    return max(0, -exponent) if isinstance(exponent, int) else 0
+
+
+def are_whole(codes: Iterable[object]) -> bool:
+    """Says whether all codes are whole numbers."""
+    return all(isinstance(read_number(code), int) for code in codes)
+
+
+def choose_calendar(pattern: str) -> Literal["date", "datetime", "time"]:
+    """Whether a strftime pattern writes a date, a time of day or both."""
+    if not _TIMED.search(pattern):
+        return "date"
+    return "datetime" if _DATED.search(pattern) else "time"
+
+
+def join_words(*texts: object) -> str:
+    """One line of text of what is there."""
+    return " ".join(" ".join(str(text).split()) for text in texts if text)

@@ -1,0 +1,48 @@
+"""An IPUMS codebook (.cbk), and the plain list of variables that came with NIST's 2018 challenge.
+
+A codebook opens with a table of all variables of the extract and lists the codes of those that have some; the others
+are numbers. `dpwgan.table.codebook` reads the lists.
+"""
+
+import re
+from collections.abc import Iterator
+
+from dpwgan.drafts.entry import Entry, are_whole
+from dpwgan.drafts.source import Source
+from dpwgan.table.codebook import parse_codebook
+
+_PLACE = re.compile(r"^  ([A-Za-z_]\w*) +[A-Z] +[0-9]+(?:-[0-9]+)? +[0-9]+ ", re.MULTILINE)
+_VARIABLE = re.compile(r"^ [A-Za-z_]\w*\t+", re.MULTILINE)
+_LINE = re.compile(r"^([A-Z][A-Z0-9_]*): (\S.*)$", re.MULTILINE)
+
+
+def recognise_codebook(source: Source) -> bool:
+    """Whether it opens variables as a codebook does."""
+    return source.document is None and bool(_VARIABLE.search(source.text))
+
+
+def read_codebook(source: Source) -> Iterator[Entry]:
+    """The variables; one without a list of codes is a whole number whose range is left open.
+
+    Raises: SpecsError if it lists no code at all.
+    """
+    codebook = parse_codebook(source.content)
+    for name in dict.fromkeys((*_PLACE.findall(source.text), *codebook.labels)):
+        labels, description = codebook.labels.get(name, {}), codebook.titles.get(name, "")
+        if not labels:
+            yield Entry(name=name, type="integer", description=description)
+            continue
+        # Tables hold plain numbers; the zeros in front are those of the fixed-width file that the codebook describes.
+        values = [int(code) for code in labels] if are_whole(labels) else list(labels)
+        yield Entry(name=name, type="enum", values=values, description=description)
+
+
+def recognise_list(source: Source) -> bool:
+    """Whether it has lines such as "SEX: reports whether the person was male or female"."""
+    return source.document is None and len(_LINE.findall(source.text)) > 1
+
+
+def read_list(source: Source) -> Iterator[Entry]:
+    """The variables and what they are; everything else is left open."""
+    for name, description in dict(_LINE.findall(source.text)).items():
+        yield Entry(name=name, description=description.strip())

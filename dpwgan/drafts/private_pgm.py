@@ -1,0 +1,37 @@
+"""The domain.json of private-pgm and of the challenges that took it up: a size for each column, or its labels.
+
+Source: ryan112358/private-pgm, mbi/domain.py: the codes of a column of size k are 0 .. k - 1.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from dpwgan.drafts.entry import Entry
+from dpwgan.drafts.source import Source
+from dpwgan.table.specs import MAX_CATEGORIES
+
+
+def recognise(source: Source) -> bool:
+    """Whether all it holds are sizes, or lists of labels, by name."""
+    document = source.document
+    return (
+        isinstance(document, Mapping)
+        and bool(document)
+        and all(_is_size(said) or isinstance(said, list) for said in document.values())
+    )
+
+
+def read(source: Source) -> Iterator[Entry]:
+    """The columns. One of more codes than a list may have without being written out is a number."""
+    for name, said in source.document.items():
+        if not _is_size(said):
+            yield Entry(
+                name=name, type="enum", values=[label if isinstance(label, int) else str(label) for label in said]
+            )
+        elif said <= MAX_CATEGORIES:
+            yield Entry(name=name, type="enum", more={"count": said})
+        else:
+            yield Entry(name=name, type="integer", minimum=0, maximum=said - 1)
+
+
+def _is_size(said: object) -> bool:
+    return isinstance(said, int) and not isinstance(said, bool) and said > 0

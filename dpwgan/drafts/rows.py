@@ -1,0 +1,77 @@
+"""Fills what a dictionary leaves open from the rows, each such column marked as waived, so that the claim says so.
+
+Privacy: a range or a list that is read from rows gives those rows away, and no epsilon covers it. This is the one place
+  that makes specs of rows, on request; "domain_privacy": "waived" puts the column on the claim's list of what is not
+  covered. What a dictionary says is never changed.
+"""
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from datetime import datetime
+from typing import Any
+
+import polars as pl
+
+from dpwgan.drafts.entry import KEYS, list_holes
+from dpwgan.table.domains import MOST_CATEGORIES
+from dpwgan.table.numerals import read_number
+
+Draft = Mapping[str, Mapping[str, Any]]
+
+_MOST_DECIMALS = 17
+
+
+def fill_from_rows(draft: Draft, frames: Iterable[pl.DataFrame]) -> tuple[dict[str, dict[str, Any]], list[str]]:
+    """The draft with its nulls filled from string cells, the columns that it does not name behind it; and which it
+    filled or added.
+    """
+    cells: dict[str, set[str]] = {}
+    for frame in frames:
+        for column in frame.get_columns():
+            cells.setdefault(column.name, set()).update(column.unique().to_list())
+    named = {**draft, **{name: {"type": None} for name in cells if name not in draft}}
+    filled = {name: _fill(named[name], cells[name]) for name in cells if list_holes(named[name])}
+    whole = {name: filled.get(name, dict(keys)) for name, keys in named.items()}
+    return whole, [name for name in filled if filled[name] != named[name]]
+
+
+def _fill(keys: Mapping[str, Any], cells: set[str]) -> dict[str, Any]:
+    """A column with what its cells say in the place of its nulls; as it was where they say nothing."""
+    kind, given = keys["type"], {key: value for key, value in keys.items() if value is not None}
+    available = cells - {"", *map(str, keys.get("missing", ()))}
+    if not available:
+        return dict(keys)
+    if kind in ("date", "datetime", "time"):
+        found = _find_span(keys["format"], available)
+    elif kind in ("integer", "float") or (kind is None and all(read_number(cell) is not None for cell in available)):
+        found = _find_range(kind, available)
+    elif len(available) > MOST_CATEGORIES:
+        return dict(keys)  # names or free text, which nobody but the custodian can tell apart
+    else:
+        found = {"type": "enum", "values_from": "data"}
+        keys = {key: value for key, value in keys.items() if key != "values"}
+    blank = {"optional": True} if "" in cells else {}
+    return _order({**keys, **found, **given, **blank, "domain_privacy": "waived"}) if found else dict(keys)
+
+
+def _find_range(kind: str | None, cells: set[str]) -> dict[str, Any]:
+    numbers = sorted(number for cell in cells if (number := read_number(cell)) is not None)
+    if not numbers:
+        return {}
+    decimals = max(max(0, -int(number.as_tuple().exponent)) for number in numbers)
+    if kind == "integer" or (kind is None and not decimals):
+        return {"type": "integer", "min": int(numbers[0]), "max": int(numbers[-1])}
+    bounds = {"min": float(numbers[0]), "max": float(numbers[-1])}
+    return {"type": "float", **bounds, "decimals": min(decimals, _MOST_DECIMALS)}
+
+
+def _find_span(pattern: str | None, cells: set[str]) -> dict[str, Any]:
+    times: dict[datetime, str] = {}
+    for cell in cells if pattern else ():
+        with suppress(ValueError):
+            times[datetime.strptime(cell, str(pattern))] = cell
+    return {"min": times[min(times)], "max": times[max(times)]} if times else {}
+
+
+def _order(keys: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: keys[key] for key in sorted(keys, key=KEYS.index)}

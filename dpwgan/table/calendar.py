@@ -1,0 +1,72 @@
+"""Columns of dates, times of day and both: moments on a calendar, counted in whole steps. Public facts alone."""
+
+import re
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from dpwgan.table.schema import CellType, NumericColumn, OutOfDomain, Part, Schema, TrainedColumn
+
+CalendarKind = Literal["date", "datetime", "time"]
+
+SECOND = 1_000_000
+"""Microseconds, in which all moments are counted: from the beginning of 1970, or of the day for times of day."""
+DAY = 86_400 * SECOND
+
+DIRECTIVE = re.compile(r"%(-?[a-zA-Z]|[36]f)")
+"""What stands for a part of a moment in a format. "%-d" is a number without a leading zero, "%3f" are milliseconds."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CalendarColumn(TrainedColumn, kind="calendar"):
+    """A column of moments that are written in one format: the first one, and so many whole steps later the last.
+
+    Units: `first` and `step` are in microseconds, `first` from 1970 on; with `in_months` a step is so many months.
+    `zone`: in which one typed moments with a time zone are told; by default in their own. `missing` holds the cells
+    that mean not available ("" where an empty cell is allowed).
+    """
+
+    written: CalendarKind
+    format: str
+    first: int
+    step: int
+    steps: int
+    in_months: bool = False
+    zone: str | None = None
+    missing: tuple[str, ...] = ()
+    out_of_domain: OutOfDomain = "reject"
+
+    integer = False
+
+    @property
+    def by_day(self) -> bool:
+        """Whether methods see two numbers, the day and the time of day, so that each has a shape of its own."""
+        whole_days = DAY % self.step == 0 and self.step < DAY
+        return self.written == "datetime" and not self.in_months and whole_days and self.days > 1
+
+    @property
+    def days(self) -> int:
+        """How many days the range touches."""
+        return (self.first + self.steps * self.step) // DAY - self.first // DAY + 1
+
+    @property
+    def numbers(self) -> tuple[NumericColumn, ...]:
+        """The whole numbers that methods see in its place."""
+        ends = {"day": self.days - 1, "time of day": DAY // self.step - 1} if self.by_day else {"": self.steps}
+        return tuple(
+            NumericColumn(name=name, minimum=0, maximum=end, integer=True, missing=self.missing)
+            for name, end in ends.items()
+        )
+
+    @property
+    def listed(self) -> tuple[str, ...]:
+        """The codes that mean not available."""
+        return self.missing
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Those of its numbers."""
+        return tuple(replace(part, name=number.name) for number in self.numbers for part in number.parts)
+
+    def choose_type(self, schema: Schema) -> CellType:
+        """A date, time or both, unless a code that means not available is none."""
+        return ("text" if any(self.missing) else self.written), "" in self.missing

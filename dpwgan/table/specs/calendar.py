@@ -1,0 +1,146 @@
+"""Dates, times of day and both: a format, a public range, and the step between two moments."""
+
+import datetime
+import re
+from collections.abc import Callable
+from contextlib import suppress
+from zoneinfo import ZoneInfo
+
+from dpwgan.table.calendar import DAY, DIRECTIVE, SECOND, CalendarColumn
+from dpwgan.table.specs.keys import MAX_WHOLE_NUMBER, MISSING_KEYS, Keys
+
+CALENDAR_KEYS = MISSING_KEYS | {"format", "min", "max", "step", "zone"}
+
+_FORMATS = {"date": "%Y-%m-%d", "datetime": "%Y-%m-%dT%H:%M:%S", "time": "%H:%M:%S"}
+_UNITS = {"microsecond": 1, "millisecond": 1000, "second": SECOND, "minute": 60 * SECOND, "hour": 3600 * SECOND}
+_UNITS |= {"day": DAY, "week": 7 * DAY}
+_MONTHS = {"month": 1, "year": 12}
+_STEP = re.compile(rf"(?:([1-9][0-9]{{0,9}}) )?({'|'.join([*_UNITS, *_MONTHS])})s?")
+# What each directive says of a moment, the coarsest first, and how fine that is: months up to the month.
+_SAYS = {
+    "Y": ("year", 12),
+    **dict.fromkeys(("m", "-m", "b", "B"), ("month", 1)),
+    **dict.fromkeys(("d", "-d", "j"), ("day", DAY)),
+    **dict.fromkeys(("H", "-H", "I", "-I"), ("hour", 3600 * SECOND)),
+    "M": ("minute", 60 * SECOND),
+    "S": ("second", SECOND),
+    "3f": ("fraction", 1000),
+    **dict.fromkeys(("f", "6f"), ("fraction", 1)),
+    "p": ("half", 3600 * SECOND),
+}
+_DATES, _TIMES = ("year", "month", "day"), ("hour", "minute", "second", "fraction")
+_EPOCH = datetime.datetime(1970, 1, 1)
+_TICK = datetime.timedelta(microseconds=1)
+
+
+def parse_calendar(keys: Keys) -> CalendarColumn:
+    """Reads a date, datetime or time. Raises: SpecsError."""
+    kind = keys["type"]
+    form = keys.get("format", _FORMATS[kind])
+    finest, by_month = _find_finest(keys, form)
+    step, in_months = _read_step(keys, finest=finest, by_month=by_month)
+    first, _ = _read_end(keys, "min", form)
+    last, is_day = _read_end(keys, "max", form)
+    if is_day and not in_months:
+        # A day, where times of day can be told, is all of it.
+        last = last // DAY * DAY + DAY - 1
+        last -= (last - first) % step
+    if first > last:
+        raise keys.refuse("'min' is above 'max'")
+    for key, end in (("min", first), ("max", last)):
+        if _find_month(end)[1] if in_months else end % finest:
+            raise keys.refuse(f"{key!r} says more than its format or its step can tell")
+    length = _find_month(last)[0] - _find_month(first)[0] if in_months else last - first
+    if length % step:
+        raise keys.refuse("its 'step' does not divide the time from 'min' to 'max'")
+    if length // step >= MAX_WHOLE_NUMBER:
+        raise keys.refuse("its range has 2^53 steps or more, which are no longer exact")
+    missing = keys.read_missing()
+    return CalendarColumn(
+        name=keys.name,
+        written=kind,
+        format=form,
+        first=first,
+        step=step,
+        steps=length // step,
+        in_months=in_months,
+        zone=_read_zone(keys),
+        missing=missing,
+        out_of_domain=keys.read_out_of_domain(missing),
+    )
+
+
+def _find_finest(keys: Keys, form: str) -> tuple[int, bool]:
+    """The finest step that a format can tell, in microseconds, or in months and True."""
+    kind, directives = keys["type"], DIRECTIVE.findall(form)
+    if len(directives) < form.count("%") or not set(directives) <= _SAYS.keys():
+        raise keys.refuse("'format' may hold %Y %m %d %H %M %S %f, %-m %-d %-H, %b %B %j, %I %-I with %p, %3f and %6f")
+    said = dict(_SAYS[directive] for directive in directives)
+    dates = [name for name in _DATES if not (name == "month" and "j" in directives)]
+    chain = [*(dates if kind != "time" else ()), *(_TIMES if kind != "date" else ())]
+    halves = {"half"} & said.keys()
+    if len(said) < len(directives) or said.keys() - {*chain, *halves}:
+        raise keys.refuse(f"'format' says something twice, or what a {kind} does not have")
+    needed = chain[: max(len(said) - len(halves), 1 if kind != "datetime" else len(dates) + 1)]
+    for name in needed:
+        if name not in said:
+            raise keys.refuse(f"'format' does not say the {name}")
+    if bool(halves) != bool({"I", "-I"} & set(directives)):
+        raise keys.refuse("'format' needs both %I and %p, or neither")
+    return said[needed[-1]], needed[-1] in ("year", "month")
+
+
+def _read_step(keys: Keys, *, finest: int, by_month: bool) -> tuple[int, bool]:
+    if "step" not in keys:
+        return finest, by_month
+    found = _STEP.fullmatch(keys["step"])
+    if found is None:
+        raise keys.refuse(f"'step' must be such as \"15 minutes\", of one of {', '.join([*_UNITS, *_MONTHS])}")
+    unit, times = found[2], int(found[1] or 1)
+    in_months = unit in _MONTHS
+    step = times * (_MONTHS[unit] if in_months else _UNITS[unit])
+    if (by_month and not in_months) or (in_months == by_month and step % finest):
+        raise keys.refuse("'step' is finer than what its format can tell")
+    return step, in_months
+
+
+def _read_end(keys: Keys, key: str, form: str) -> tuple[int, bool]:
+    """An end of the range, and whether it is a day where a time of day could be told."""
+    kind = keys["type"]
+    if key not in keys:
+        if kind != "time":
+            raise keys.refuse(f"the key {key!r} is missing: the range of a {kind} must be public")
+        return 0, key == "max"
+    text = keys[key]
+    readers: list[Callable[[], datetime.datetime]] = [
+        lambda: datetime.datetime.strptime(text, re.sub("%[-36]", "%", form)),
+        lambda: datetime.datetime.combine(_EPOCH, datetime.time.fromisoformat(text)),
+    ]
+    if kind != "time":
+        readers[1:] = [
+            lambda: datetime.datetime.combine(datetime.date.fromisoformat(text), datetime.time()),
+            lambda: datetime.datetime.fromisoformat(text),
+        ]
+    for place, read in enumerate(readers):
+        with suppress(ValueError):
+            moment = read()
+            if moment.tzinfo is None:
+                moment = datetime.datetime.combine(_EPOCH, moment.time()) if kind == "time" else moment
+                return (moment - _EPOCH) // _TICK, kind == "datetime" and place == 1
+    raise keys.refuse(f"{key!r} is written neither in its format nor as ISO 8601 has it")
+
+
+def _find_month(moment: int) -> tuple[int, bool]:
+    """The number of a moment's month, and whether the moment is later than its beginning."""
+    date = _EPOCH + moment * _TICK
+    return date.year * 12 + date.month, date != datetime.datetime(date.year, date.month, 1)
+
+
+def _read_zone(keys: Keys) -> str | None:
+    zone: str | None = keys.get("zone")
+    if zone is not None and keys["type"] != "datetime":
+        raise keys.refuse("'zone' goes with a datetime alone")
+    try:
+        return None if zone is None else ZoneInfo(zone).key
+    except (KeyError, ValueError, OSError):
+        raise keys.refuse("'zone' is not the name of a time zone, such as \"Europe/Berlin\"") from None

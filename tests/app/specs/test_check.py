@@ -1,0 +1,158 @@
+"""`specs check`: every problem in one list, with its column and its line, and no cell."""
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpwgan.__main__ import main
+from dpwgan.app.specs.lines import find_line, find_lines
+
+SPECS = """\
+{
+  "age": {"type": "integer", "min": 9,
+          "max": 0},
+  "sex": {"type": "enum", "values": null},
+  "kind": {
+    "type": "enum", "count": 3,
+    "foo": 1},
+  "x": {"type": "float", "min": 0, "max": 9},
+  "y": {"derived": {"from": "age", "multiply": 2}},
+  "z": {"derived": {"from": "x2", "multiply": 2}},
+  "town": {"type": "enum", "values": ["a", "b"]},
+  "x": {"type": "integer", "min": 0, "max": 5},
+  "late": {"type": "enum", "count": 2}
+}
+"""
+DATA = "age,sex,kind,x,y,z,town,more\n" + "1,f,2,3,2,2,a,\n" + "4,m,7,77,1,1,Zq7secret,\n" * 3
+
+
+def check(folder: Path, *arguments: str) -> int:
+    return main(["specs", "check", *(str(folder / word) if "." in word else word for word in arguments)])
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "s.json").write_text(SPECS)
+    (tmp_path / "d.csv").write_text(DATA)
+    return tmp_path
+
+
+def test_every_problem_is_listed_with_its_line_when_specs_and_table_are_wrong(folder, capfd):
+    assert check(folder, "s.json", "d.csv") == 78
+    out, err = capfd.readouterr()
+    assert out.replace(f"{folder}/", "").splitlines() == [
+        "s.json:2: Column 'age' in the specs: 'min' is above 'max'.",
+        "s.json:4: Column 'sex' in the specs: 'values' is null, as a draft leaves it: it is still to be filled in.",
+        "s.json:7: Column 'kind' in the specs: unknown key 'foo'.",
+        "s.json:10: Column 'z' in the specs: it is derived from 'x2', which the specs do not name.",
+        "s.json:12: The specs name 'x' twice in one object.",
+        "s.json:13: d.csv: the header of the table does not have the column 'late'.",
+        "s.json: d.csv: the specs do not have the column 'more' of the table.",
+        "s.json:12: d.csv: column 'x': 3 rows with a cell that is not between 0 and 5.",
+        "s.json:11: d.csv: column 'town': 3 rows with a cell that is not one of its legal cells.",
+    ]
+    assert err == "dpwgan: error: The specs have 5 problems, and the table 4 problems.\n"
+    assert "Zq7secret" not in out + err
+
+
+def test_list_is_json_when_asked(folder, capfd):
+    assert check(folder, "s.json", "d.csv", "--json", "-") == 78
+    document = json.loads(capfd.readouterr().out)
+    assert document["problems"]["specs"][1] == {
+        **{"line": 4, "column": "sex", "key": "values", "rows": None},
+        "problem": "Column 'sex' in the specs: 'values' is null, as a draft leaves it: it is still to be filled in.",
+    }
+    assert [problem["rows"] for problem in document["problems"]["data"]] == [None, None, 3, 3]
+
+
+def test_code_says_whether_specs_or_table_are_wrong_when_only_one_is(folder, capfd):
+    good = {"x": {"type": "integer", "min": 0, "max": 5}, "y": {"derived": {"from": "x", "floordiv": 2}}}
+    (folder / "good.json").write_text(json.dumps(good))
+    assert check(folder, "good.json") == 0
+    assert capfd.readouterr().out.endswith("good.json: nothing is wrong\n")
+    (folder / "e.csv").write_text("x,y\n" + "3,1\n" * 4 + "3,0\n9,4\n")
+    assert check(folder, "good.json", "e.csv") == 65
+    assert "column 'y': 1 row" in capfd.readouterr().out
+    (folder / "bad.json").write_text("{")
+    assert check(folder, "bad.json", "e.csv") == 78
+    assert check(folder, "good.json", "none.csv") == 66
+    assert check(folder, "good.json", "-") == 2
+
+
+def test_constant_is_checked_and_text_is_not_read_when_specs_have_them(folder, capfd):
+    types = {"x": {"type": "boolean"}, "k": {"type": "constant", "value": "a"}, "t": {"type": "text"}}
+    (folder / "types.json").write_text(json.dumps(types))
+    (folder / "e.csv").write_text("x,k,t\n1,a,Zq7secret\n0,b,\nyes,a,\n")
+    assert check(folder, "types.json", "e.csv") == 65
+    assert [line.partition("csv: ")[2] for line in capfd.readouterr().out.splitlines()] == [
+        "column 'x': 1 row with a cell that is not one of its legal cells.",
+        "column 'k': 1 row with a cell that is not the column's one cell.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        ("x,y\n3\n", "1 row without exactly 2 cells"),
+        ("x,x\n3,4\n", "the header repeats 'x'"),
+        ("3,1\n3,1\n", "names none of the columns in the specs"),
+    ],
+)
+def test_form_of_a_table_is_one_problem_when_it_is_wrong(table, words, folder, capfd):
+    (folder / "good.json").write_text(
+        '{"x": {"type": "integer", "min": 0, "max": 5}, "y": {"type": "enum", "count": 2}}'
+    )
+    (folder / "e.csv").write_text(table)
+    assert check(folder, "good.json", "e.csv") == 65
+    assert words in capfd.readouterr().out
+
+
+def test_parquet_is_checked_as_csv_when_given(folder, capfd):
+    (folder / "good.json").write_text(
+        '{"x": {"type": "integer", "min": 0, "max": 5}, "y": {"type": "enum", "count": 2}}'
+    )
+    pl.DataFrame({"x": [1, 9, 9], "more": ["Zq7secret"] * 3}).write_parquet(folder / "e.parquet")
+    assert check(folder, "good.json", "e.parquet") == 65
+    out = capfd.readouterr().out
+    assert [line.partition("parquet: ")[2] for line in out.splitlines()] == [
+        "the header of the table does not have the column 'y'.",
+        "the specs do not have 1 of the names in the first line.",
+        "column 'x': 2 rows with a cell that is not between 0 and 5.",
+    ]
+
+
+keys = st.text('ab"\\{[:,\n', max_size=3)
+documents = st.recursive(
+    st.none() | st.integers() | keys,
+    lambda inner: (
+        st.dictionaries(keys, inner, max_size=4) | st.lists(st.dictionaries(keys, inner, max_size=2), max_size=2)
+    ),
+    max_leaves=12,
+)
+
+
+@given(document=st.dictionaries(keys, documents, max_size=4))
+def test_lines_are_those_of_the_keys_when_any_document_is_written(document):
+    text = json.dumps(document, indent=1)
+    lines = find_lines(text)
+    written = text.splitlines()
+    assert {place[0] for place in lines if len(place) == 1} >= set(document)
+    for place, line in lines.items():
+        value = document
+        for key in place:
+            value = value[int(key)] if isinstance(value, list) else value[key]
+        shown = written[line - 1].strip()
+        start = "{" if isinstance(value, dict) else "[" if isinstance(value, list) else json.dumps(value)
+        assert shown.startswith(start if place[-1].isdigit() else json.dumps(place[-1]) + ": ")
+
+
+def test_rules_are_found_by_their_number_when_a_sentence_names_one():
+    text = '{"a": {},\n "rules": [\n  "a = 1",\n  {"columns": ["a"],\n   "allowed": [["1"]]}\n ]}'
+    lines = find_lines(text)
+    sentences = {"Rule 1 in the specs, 'a = 1': it": 3, "Rule 2 in the specs: it": 4, "Rule 9 in the specs: it": None}
+    for sentence, line in sentences.items():
+        assert find_line(lines, column=None, sentence=sentence) == (None, line)

@@ -1,0 +1,190 @@
+"""Every kind of dictionary: what is drafted from it, what it leaves open, and what is refused."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpwgan.drafts.entry import Entry, format_draft, list_holes, write_draft
+from dpwgan.drafts.kinds import KINDS, draft_specs
+from dpwgan.errors import SpecsError, UsageError
+from dpwgan.table.specs import Problems, survey_specs
+
+FOLDER = Path(__file__).parent / "dictionaries"
+
+SEX: dict[str, Any] = {"type": "enum", "values": ["f", "m"]}
+AGE: dict[str, Any] = {"type": "integer", "min": 0, "max": 120}
+BLANK: dict[str, Any] = {"missing": ["NA"], "optional": True}
+VISITS: dict[str, Any] = {
+    "visit": {"type": "integer", "uuid": True},
+    "sex": SEX,
+    "age": {**AGE, **BLANK, "description": "Age in years"},
+    "ward": {"type": "enum", "values": ["01", "02"], "missing": ["99"]},
+    "fee": {"type": "float", "min": 0, "max": 500},
+    "smoker": {"type": "boolean", "true": ["yes"], "false": ["no"], **BLANK},
+    "seen": {"type": "date", "format": "%d/%m/%Y", "min": "01/01/2024", "max": "31/12/2024"},
+    "hour": {"type": "time", "format": "%H:%M:%S"},
+    "doctor": {"type": "enum", "values": None},
+    "mail": {"type": "text"},
+    "place": {"type": None, **BLANK},
+}
+DRAFTS: dict[str, dict[str, Any]] = {
+    "frictionless.json": {**VISITS, "visit": {**VISITS["visit"], "description": "Number of the visit"}},
+    "csvw.json": {
+        **VISITS,
+        "fee": {**VISITS["fee"], "decimals": 2},
+        "hour": {"type": "time", "format": None},
+        "place": {"type": None},
+    },
+    "ddi.xml": {
+        "sex": {**SEX, "description": "Sex of the patient"},
+        "age": {**AGE, "missing": ["999", "998"], "description": "Age in years"},
+        "ward": {"type": "enum", "values": [1, 2], "missing": ["99"]},
+        "fee": {"type": "float", "min": None, "max": None, "decimals": 2},
+        "doctor": {"type": "enum", "values": None},
+    },
+    "sdv.json": {
+        "visit": {"type": "string", "uuid": True},
+        "sex": {"type": "enum", "values": None},
+        "age": {"type": "integer", "min": None, "max": None},
+        "fee": {"type": "float", "min": None, "max": None},
+        "score": {"type": None},
+        "smoker": {"type": "boolean"},
+        "seen": {"type": "date", "format": "%d/%m/%Y", "min": None, "max": None},
+        "paid": {"type": "datetime", "format": None, "min": None, "max": None},
+        "mail": {"type": "text"},
+        "other": {"type": None},
+    },
+    "dpsynth.yaml": {
+        "sex": SEX,
+        "age": {**AGE, "out_of_domain": "missing", "optional": True, "description": "Age in years"},
+        "fee": {"type": "float", "min": 0, "max": 500, "out_of_domain": "clamp"},
+        "smoker": {"type": "boolean"},
+        "doctor": {"type": "enum", "values_from": "data", "domain_privacy": "private", "missing": ["<OOD>"]},
+        "note": {"type": "text"},
+    },
+    "private-pgm.json": {
+        "sex": {"type": "enum", "count": 2},
+        "age": {"type": "enum", "count": 121},
+        "ward": {"type": "enum", "values": ["01", "02"]},
+        "income": {"type": "integer", "min": 0, "max": 999_999},
+    },
+    "sdnist.json": {
+        "AGEP": {"type": "integer", "min": 0, "max": 99, "description": "Person's age"},
+        "SEX": {"type": "enum", "values": ["1", "2"], "description": "Person's gender"},
+        "MSP": {"type": "enum", "values": [*"123456"], "missing": ["N"], "description": "Marital Status"},
+        "NOC": {
+            **{"type": "integer", "min": 0, "max": 19, "missing": ["N"]},
+            "description": "Number of own children in household (unweighted)",
+        },
+        "DENSITY": {
+            **{"type": "float", "min": 16.3, "max": 52864.7},
+            "description": "Population density among residents of each PUMA",
+        },
+        "INDP": {"type": "enum", "values": None, "description": "Industry codes"},
+        "PINCP": {
+            **{"type": "integer", "min": -9000, "max": 1341000, "missing": ["N"]},
+            "description": "Person's total income in dollars",
+        },
+    },
+    "ipums.cbk": {
+        "SEX": {"type": "enum", "values": [1, 2], "description": "Sex"},
+        "INCWAGE": {"type": "integer", "min": None, "max": None},
+        "METRO": {"type": "enum", "values": ["0", "02", "B3"], "description": "Metropolitan status"},
+    },
+    "variables.txt": {
+        "SEX": {"type": None, "description": "reports whether the person was male or female."},
+        "AGE": {"type": None, "description": "reports the age in years"},
+    },
+}
+
+
+def draft(name: str, **more: Any) -> tuple[str, dict[str, dict[str, Any]]]:
+    return draft_specs((FOLDER / name).read_bytes(), **more)
+
+
+def test_every_kind_has_a_dictionary_here_when_counted():
+    assert {Path(name).stem for name in DRAFTS} == set(KINDS)
+    assert {path.name for path in FOLDER.iterdir()} == {*DRAFTS, "README.md"}
+
+
+@pytest.mark.parametrize("name", DRAFTS)
+def test_dictionary_is_recognised_and_drafted_column_by_column(name):
+    kind, specs = draft(name)
+    assert kind == Path(name).stem
+    assert list(specs.items()) == list(DRAFTS[name].items())
+
+
+@pytest.mark.parametrize("name", DRAFTS)
+def test_nulls_are_all_that_is_wrong_with_a_draft_when_it_is_read_as_specs(name):
+    _, specs = draft(name)
+    problems = Problems()
+    survey_specs(json.loads(format_draft(specs)), problems, sha256="")
+    assert problems.columns == {name for name, keys in specs.items() if list_holes(keys)}
+    assert all("still to be filled in" in str(error) for error in problems.found)
+
+
+def test_table_is_chosen_by_name_when_a_package_describes_several():
+    package = json.loads((FOLDER / "frictionless.json").read_text())
+    package["resources"][0]["schema"] = {"fields": [{"name": "code", "type": "integer"}]}
+    content = json.dumps(package).encode()
+    assert list(draft_specs(content, table="codes")[1]) == ["code"]
+    for table, words in ((None, r"2 tables: say which by --table \('codes', 'visits'\)"), ("x", "no table 'x'")):
+        with pytest.raises(SpecsError, match=words):
+            draft_specs(content, table=table)
+
+
+BAD: dict[str, tuple[bytes, str | None, str]] = {
+    "binary": (b"PK\x03\x04\0\0", None, "binary"),
+    "unknown": (b"once upon a time", None, "of no form that is known"),
+    "no JSON": (b'{"fields": [', None, "not JSON that can be read: Expecting value at line 1"),
+    "another kind": (b'{"fields": []}', "sdv", "is no SDV metadata"),
+    "no columns": (b'{"fields": []}', None, "names no column"),
+    "a column twice": (b'{"fields": [{"name": "a"}, {"name": "a"}]}', None, "column 'a' twice"),
+    "a field without a name": (b'{"fields": [{}]}', None, "breaks the rules of its form"),
+    "a schema elsewhere": (b'{"resources": [{"name": "a", "schema": "a.json"}]}', None, "draft from that one"),
+    "no columns in CSVW": (b'{"tableSchema": "a.json"}', None, "is another file"),
+    "no XML": (b"<codeBook><var>", None, "not well-formed XML"),
+    "no YAML": (b"a: [possible_values: }", None, "not YAML that can be read"),
+    "no attributes": (b"- possible_values: 3", None, "attributes by their name are missing"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_dictionary_is_refused_in_one_sentence_when(case):
+    content, kind, words = BAD[case]
+    with pytest.raises(SpecsError, match=words):
+        draft_specs(content, kind=kind)
+
+
+def test_kind_is_refused_when_there_is_none_of_that_name():
+    with pytest.raises(UsageError, match="--kind must be one of sdv, csvw,"):
+        draft("sdv.json", kind="xls")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_document_type_is_refused_when_a_codebook_declares_entities(encoding, tmp_path):
+    secret = tmp_path / "secret"
+    secret.write_text("Zq7secret")
+    bomb = f'<?xml version="1.0"?><!DOCTYPE codeBook [<!ENTITY a SYSTEM "{secret}">]><codeBook>&a;</codeBook>'
+    with pytest.raises(SpecsError, match="document type declaration"):
+        draft_specs(bomb.encode(encoding), kind="ddi" if encoding == "utf-8" else None)
+
+
+def test_statistics_of_the_rows_are_not_read_when_a_codebook_has_them():
+    _, specs = draft("ddi.xml")
+    assert list_holes(specs["fee"]) == ["min", "max"]
+    assert "17" not in json.dumps(specs["age"])
+
+
+def test_spellings_count_once_when_they_differ_in_case_alone():
+    keys = Entry(name="a", type="boolean", true=["true", "True", "1"], false=["0"]).write()
+    assert keys == {"type": "boolean", "true": ["true", "1"], "false": ["0"]}
+
+
+def test_draft_is_json_with_a_column_a_line_when_written():
+    specs = write_draft([Entry(name="a"), Entry(name="b", type="enum", values=list(range(100)))])
+    text = format_draft(specs)
+    assert json.loads(text) == specs
+    assert text.splitlines()[:4] == ["{", '  "a": {"type": null},', '  "b": {', '    "type": "enum",']

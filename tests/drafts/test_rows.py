@@ -1,0 +1,66 @@
+"""Gaps filled from rows: each such column is waived, and what a dictionary says stays as it is."""
+
+from typing import Any
+
+import polars as pl
+import pytest
+
+from dpwgan.drafts import rows
+from dpwgan.drafts.rows import fill_from_rows
+
+WAIVED = {"domain_privacy": "waived"}
+FRAMES = [
+    pl.DataFrame({"age": ["30", ""], "fee": ["1.50", "2"], "day": ["02/01/2024", "01/02/2024"], "town": ["b", "9"]}),
+    pl.DataFrame({"age": ["-7", "999"], "fee": ["0.25", "9e1"], "day": ["x", "03/01/2023"], "town": ["a", "b"]}),
+]
+
+
+def fill(**draft: Any) -> dict[str, dict[str, Any]]:
+    return fill_from_rows(draft, FRAMES)[0]
+
+
+def test_table_without_a_dictionary_is_described_by_its_rows_when_asked():
+    specs, waived = fill_from_rows({}, FRAMES)
+    assert waived == ["age", "fee", "day", "town"]
+    assert specs == {
+        "age": {"type": "integer", **WAIVED, "min": -7, "max": 999, "optional": True},
+        "fee": {"type": "float", **WAIVED, "min": 0.25, "max": 90.0, "decimals": 2},
+        "day": {"type": "enum", "values_from": "data", **WAIVED},
+        "town": {"type": "enum", "values_from": "data", **WAIVED},
+    }
+
+
+def test_nulls_alone_are_filled_when_a_dictionary_says_the_rest():
+    specs = fill(
+        age={"type": "integer", "min": 0, "max": None, "missing": ["999"], "description": "Age"},
+        fee={"type": "integer", "min": 0, "max": 5},
+        day={"type": "date", "format": "%d/%m/%Y", "min": None, "max": None},
+    )
+    assert specs["age"] == {
+        **{"type": "integer", **WAIVED, "min": 0, "max": 30, "missing": ["999"]},
+        **{"optional": True, "description": "Age"},
+    }
+    assert specs["fee"] == {"type": "integer", "min": 0, "max": 5}
+    assert specs["day"] == {
+        **{"type": "date", **WAIVED, "format": "%d/%m/%Y"},
+        **{"min": "03/01/2023", "max": "01/02/2024"},
+    }
+
+
+def test_column_stays_open_when_its_rows_do_not_say_enough(monkeypatch):
+    monkeypatch.setattr(rows, "MOST_CATEGORIES", 1)
+    holes = {
+        "town": {"type": "enum", "values": None},
+        "day": {"type": "date", "format": None, "min": None, "max": None},
+        "fee": {"type": "float", "min": None, "max": None, "missing": ["1.50", "2", "0.25", "9e1"]},
+        "other": {"type": None},
+    }
+    specs, waived = fill_from_rows(holes, FRAMES)
+    assert {name: specs[name] for name in holes} == holes
+    assert waived == ["age"]
+
+
+@pytest.mark.parametrize("kind", ["integer", "float"])
+def test_number_stays_open_when_no_cell_is_one(kind):
+    keys = {"type": kind, "min": None, "max": None}
+    assert fill_from_rows({"a": keys}, [pl.DataFrame({"a": ["x", ""]})]) == ({"a": keys}, [])
