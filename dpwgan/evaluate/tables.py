@@ -15,14 +15,16 @@ import polars as pl
 
 from dpwgan.errors import DataError
 from dpwgan.table.calendar import CalendarColumn
-from dpwgan.table.codecs import NOT_LISTED, NOT_NUMBER, NOT_WHOLE, DerivedRule, MomentCodec, make_codec, read_numbers
+from dpwgan.table.codecs import NOT_LISTED, NOT_NUMBER, NOT_WHOLE, MomentCodec, make_codec, read_numbers
 from dpwgan.table.domains import discover_domains
 from dpwgan.table.findings import Findings, describe
 from dpwgan.table.numerals import BLANKS, read_number
 from dpwgan.table.reader import open_table
+from dpwgan.table.rules import RuleBook, make_rule
 from dpwgan.table.schema import (
     BooleanColumn,
     CategoricalColumn,
+    ComputedColumn,
     DerivedColumn,
     NumericColumn,
     Schema,
@@ -171,7 +173,10 @@ def read_compared(
     kept = [column for column in schema.columns if isinstance(column, TrainedColumn)]
     binnings = [_BINNINGS[type(column)](column, buckets) for column in kept]
     codecs = {column.name: make_codec(column) for column in kept}
-    derived = [DerivedRule(c, schema=schema, codecs=codecs) for c in schema.columns if isinstance(c, DerivedColumn)]
+    derived = {c.name: make_rule(c, schema) for c in schema.columns if isinstance(c, DerivedColumn | ComputedColumn)}
+    # Real rows may break a rule that the specs say does not stop a run.
+    rules = [rule for rule in schema.rules if illegal == "leave out" or rule.violations == "reject"]
+    book = RuleBook(rules, {**codecs, **derived})
     try:
         source = open_table(path, schema)
     except DataError as error:
@@ -185,8 +190,10 @@ def read_compared(
         first += frame.height
         for place, (column, binning) in enumerate(zip(kept, binnings, strict=True)):
             _fill(frame.get_column(column.name), binning, findings, cells[rows, place], numbers[rows, place])
-        for rule in derived:
+        for rule in derived.values():
             rule.check(frame, findings)
+        for between, broken in zip(book.rules, book.find_broken(book.read(frame)), strict=True):
+            findings.add_broken(between.name, int(np.count_nonzero(broken)))
     if findings.rows and illegal == "refuse":
         raise DataError(f"The table {str(path)!r} does not fit the specs: {describe(findings.rows)}.")
     legal = (cells >= 0).all(axis=1)

@@ -1,6 +1,6 @@
 """The only form of the data that a method sees: category codes, scaled numbers, and spans that say what they are."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -57,12 +57,14 @@ class Span:
 class TableShape:
     """What a method may know when it plans: the public number of records and the spans.
 
-    `image` says which columns make up an image; None for a table that is no table of images.
+    `image` says which columns make up an image; None for a table that is no table of images. `rules`, between columns,
+    are for methods that keep to them while they fit; whatever they do, rows that break one are never written.
     """
 
     records: int
     spans: tuple[Span, ...]
     image: ImageLayout | None = None
+    rules: "tuple[RowRule, ...]" = field(default=(), compare=False, repr=False)
 
     @property
     def row_bytes(self) -> int:
@@ -114,6 +116,22 @@ class EncodedTable:
     def on_disk(self) -> bool:
         """Whether the rows lie in a file, of which a part at a time is to be held in memory."""
         return is_on_disk(self.codes) or is_on_disk(self.numbers)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowRule:
+    """A public rule between columns, as methods see it.
+
+    `columns` are the trained ones that it is about, `ranges` those of them that are numbers, from 0 to 1 in the encoded
+    table. `numbers` are what it compares columns with. `opaque` are the columns in anything but comparisons, so that
+    two ends of an interval do not speak for what lies between. `break_rows` says which of (n,) made-up rows break it.
+    """
+
+    columns: tuple[str, ...]
+    ranges: Mapping[str, tuple[float, float]]
+    numbers: tuple[float, ...]
+    opaque: frozenset[str]
+    break_rows: Callable[[EncodedTable], npt.NDArray[np.bool_]]
 
 
 def choose_number_type(spans: Sequence[Span]) -> np.dtype[Any]:

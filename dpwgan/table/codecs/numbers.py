@@ -157,6 +157,12 @@ class NumericCodec(TrainedCodec):
         usable = (missing < 0) & (values >= column.minimum) & (values <= column.maximum)
         return missing, np.where(usable, values, column.minimum), illegal
 
+    def read_values(self, cells: list[str]) -> pl.Series:
+        """Numbers."""
+        missing, numbers, _ = self.read(pl.Series(cells, dtype=pl.String))
+        values = pl.Series(numbers).set(pl.Series(missing >= 0), None)
+        return values.cast(pl.Int64) if self._column.integer else values
+
     def get_canonical(self, cell: str) -> str | None:
         """The missing code or the number, spelt as it is written, that a cell stands for."""
         column = self._column
