@@ -10,7 +10,6 @@ import hashlib
 import json
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -38,6 +37,7 @@ from dpwgan.app.saved_model import (
 )
 from dpwgan.errors import InputError, OutputError, UsageError
 from dpwgan.methods.base import FittedSynthesizer, Run
+from dpwgan.methods.registry import finds_intervals, make_settings
 from dpwgan.privacy.certificate import Certificate
 from dpwgan.privacy.journal import Arrays, Journal
 from dpwgan.privacy.ledger import Ledger
@@ -49,6 +49,7 @@ from dpwgan.table.domains import discover_domains
 from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.findings import check_header
+from dpwgan.table.places import choose_passing_name
 from dpwgan.table.rows import Rows, serve
 from dpwgan.table.saved import pack_model, unpack_model
 from dpwgan.table.schema import CategoricalColumn, Schema
@@ -135,7 +136,7 @@ class Synthesizer:
         return self
 
     def _begin(self, schema: Schema, config: SynthesisConfig, *, codebook: str | os.PathLike[str] | None) -> None:
-        self.schema, self.config = schema, config
+        self.schema, self.config = _choose_bins(schema, config), config
         self._codebook_sha256 = _digest(codebook) if codebook is not None else None
         self._rng: np.random.Generator | None = None
         self._encoder: TableEncoder | None = None
@@ -461,16 +462,19 @@ class Synthesizer:
         claim, header = self.claim(), self.header
         check_model_folder(target)
         try:
-            staged = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.absolute().parent))
+            staged = choose_passing_name(Path(os.path.realpath(target)))
+            staged.mkdir(mode=0o700)
             try:
                 description = ModelDescription(
                     method=self.config.method, header=header, line_ending=self._line_ending, schema=self.schema
                 )
-                write_description(staged, description, claim=claim)
                 weights = staged / WEIGHTS_FOLDER
                 weights.mkdir()
                 self._fitted.save(weights)
+                write_description(staged, description, claim=claim)
                 staged.chmod(0o755)
+                for path in staged.rglob("*"):  # nobody else is to write there, whatever the umask allows
+                    path.chmod(path.stat().st_mode & ~0o022)
                 staged.rename(target)
             except BaseException:
                 shutil.rmtree(staged, ignore_errors=True)
@@ -511,9 +515,10 @@ def check_model_folder(target: Path) -> None:
             raise OutputError(f"the folder {str(target)!r} for the model is not empty")
     elif os.path.lexists(target):
         raise OutputError(f"{str(target)!r} for the model is there and is not a folder")
-    parent = target.absolute().parent
     try:
-        Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".tmp", dir=parent)).rmdir()
+        staged = choose_passing_name(Path(os.path.realpath(target)))
+        staged.mkdir(mode=0o700)
+        staged.rmdir()
     except OSError as error:
         raise OutputError(
             f"the folder {str(target)!r} for the model cannot be created: {error.strerror or type(error).__name__}"
@@ -559,6 +564,14 @@ def _digest(path: str | os.PathLike[str]) -> str:
         return hashlib.sha256(Path(path).read_bytes()).hexdigest()
     except OSError as error:
         raise InputError(f"the codebook cannot be read: {error.strerror or type(error).__name__}") from None
+
+
+def _choose_bins(schema: Schema, config: SynthesisConfig) -> Schema:
+    """Leaves bins to methods that need them, and to the column of a method's label; others find intervals between."""
+    settings = make_settings(config.method, **config.training)
+    if not finds_intervals(config.method, settings):
+        return schema
+    return schema.cut_at_bins(but=getattr(settings, "label", None))
 
 
 def _digest_rules(schema: Schema) -> str | None:

@@ -18,8 +18,8 @@ class Attribute:
 
     A number-or-not-available column is one attribute: its missing codes, then the levels (the code "available" is not
     a cell). `codes`: number of category codes among the cells; `missing`: how many of them mean not available.
-    `levels`: number of levels, 0 without a number; `cuts`: levels at which an interval of them must begin, rising.
-    `ordered`: the cells that are not missing have an order.
+    `levels`: number of levels, 0 without a number; `borders`, `cuts`: levels at which an interval of them begins,
+    rising, and those of them beyond which none may be merged. `ordered`: the cells that are not missing have an order.
     """
 
     column: str
@@ -29,6 +29,7 @@ class Attribute:
     missing: int
     levels: int
     ordered: bool
+    borders: tuple[int, ...] = ()
     cuts: tuple[int, ...] = ()
 
     @property
@@ -126,6 +127,7 @@ def lay_out_attributes(spans: Sequence[Span]) -> tuple[Attribute, ...]:
                     missing=missing,
                     levels=span.levels,
                     ordered=True,
+                    borders=tuple(sorted({*span.borders, *span.cuts})),
                     cuts=span.cuts,
                 )
             )

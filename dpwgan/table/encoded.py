@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from dpwgan.table.schema import MOST_SINGLE_LEVELS, ImageLayout, Role, Schema
+from dpwgan.table.schema import MOST_SINGLE_LEVELS, ImageLayout, Role, Schema, name_part
 from dpwgan.table.storage import cut, is_on_disk, let_go
 
 Head = Literal["softmax", "sigmoid", "linear"]
@@ -30,8 +30,8 @@ class Span:
     `first_level` + i / (levels - 1) * (`last_level` - `first_level`) of [0, 1]: those two are 0 and 1 unless an end of
     the range cannot be written itself. `ordered`: the codes that are not missing have an order, because they are
     bins or rising whole numbers. `missing`: how many of the codes mean not available (of "available" the first ones,
-    else the last ones). `cuts`: levels of a number at which an interval must begin. The last six are facts about
-    the same layout, and take no part in comparing two of them.
+    else the last ones). `borders`, `cuts`: levels of a number at which an interval begins, and must begin. The last
+    seven are facts about the same layout, and take no part in comparing two of them.
     """
 
     column: str
@@ -46,10 +46,12 @@ class Span:
     last_level: float = field(default=1.0, compare=False)
     ordered: bool = field(default=False, compare=False)
     missing: int = field(default=0, compare=False)
+    borders: tuple[int, ...] = field(default=(), compare=False)
     cuts: tuple[int, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
-        """Takes the cuts as JSON has them, too."""
+        """Takes borders and cuts as JSON has them, too."""
+        object.__setattr__(self, "borders", tuple(self.borders))
         object.__setattr__(self, "cuts", tuple(self.cuts))
 
 
@@ -157,8 +159,7 @@ def lay_out_spans(schema: Schema) -> tuple[Span, ...]:
             width = part.categories if head == "softmax" else 1
             source = numbers if is_number else codes
             facts = dict(vars(part))
-            part_of = facts.pop("name")
-            name = f"{column.name} ({part_of})" if part_of else column.name
+            name = name_part(column.name, facts.pop("name"))
             spans.append(Span(column=name, head=head, start=start, width=width, source=source, **facts))
             start, codes, numbers = start + width, codes + (not is_number), numbers + is_number
     return tuple(spans)

@@ -2,7 +2,7 @@
 
 import itertools
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +34,32 @@ def read_numbers(cells: pl.Series) -> tuple[Flags, Values]:
     is_number = text.str.contains(NUMERAL)
     values = text.set(~is_number, "0").cast(pl.Float64)
     return is_number.to_numpy(), values.to_numpy()
+
+
+class FreeSteps:
+    """Steps from `low` to `high` without those that are `taken` by codes that mean not available.
+
+    Raises: SpecsError if they take all of them.
+    """
+
+    def __init__(self, name: str, taken: Iterable[int], *, low: int, high: int) -> None:
+        inside = {step for step in taken if low <= step <= high}
+        if len(inside) > high - low:
+            raise SpecsError(f"Column {name!r}: its 'missing' codes take every number of its range.")
+
+        def find_free(step: int) -> int:
+            near = (step + sign * distance for distance in range(1, len(inside) + 1) for sign in (1, -1))
+            return next(other for other in near if low <= other <= high and other not in inside)
+
+        self._taken = np.array(sorted(inside), dtype=np.int64)
+        self._free = np.array([find_free(step) for step in sorted(inside)], dtype=np.int64)
+
+    def keep_to(self, steps: Steps) -> Steps:
+        """The nearest steps that are free: a number that is generated never says that there is none."""
+        if not len(self._taken):
+            return steps
+        places = np.searchsorted(self._taken, steps).clip(max=len(self._taken) - 1)
+        return np.where(self._taken[places] == steps, self._free[places], steps)
 
 
 class WrittenNumbers:
@@ -104,6 +130,9 @@ class NumericCodec(TrainedCodec):
         self._written = WrittenNumbers(column)
         self._missing_text = [token.strip(BLANKS) for token in column.missing]
         self._missing_numbers = [read_number(token) for token in column.missing]
+        taken = [number * column.steps_per_unit for number in self._missing_numbers if number is not None]
+        whole = (int(step) for step in taken if step == step.to_integral_value())
+        self._free = FreeSteps(column.name, whole, low=self._written.low, high=self._written.high)
         self._outside = f"is not between {_write_bound(column.minimum)} and {_write_bound(column.maximum)}"
 
     def encode_distinct(self, cells: list[str]) -> tuple[EncodedCells, Mapping[str, Flags]]:
@@ -114,7 +143,7 @@ class NumericCodec(TrainedCodec):
     def decode(self, encoded: EncodedCells, rng: np.random.Generator) -> pl.Series:
         """Writes (n,) numbers, or the missing codes where the codes say so."""
         missing, steps = self.decode_steps(encoded, rng)
-        return self.put_missing(self._written.write(steps), missing)
+        return self.put_missing(self._written.write(self._free.keep_to(steps)), missing)
 
     @abstractmethod
     def encode_values(self, missing: Missing, values: Values) -> EncodedCells:
@@ -243,13 +272,13 @@ class NumberCodec(NumericCodec):
 class BinCodec(NumericCodec):
     """A number as the public bin it lies in; the missing codes follow the bins.
 
-    A bin holds its lower edge, the last one both. Decoding draws one of the numbers that may be written in the bin,
-    each as likely as the others.
+    A bin holds its lower edge, the last one both; that one is a single number where its edges are the same. Decoding
+    draws one of the numbers that may be written in the bin, each as likely as the others.
     """
 
     def __init__(self, column: NumericColumn) -> None:
         edges = column.edges
-        if edges is None or len(edges) < 2 or list(edges) != sorted(set(edges)):
+        if edges is None or len(edges) < 2 or list(edges[:-1]) != sorted(set(edges[:-1])) or edges[-1] < edges[-2]:
             raise SpecsError(f"Column {column.name!r}: the edges of its bins have to rise.")
         super().__init__(column)
         self._inner = np.array(edges[1:-1], dtype=np.float64)
