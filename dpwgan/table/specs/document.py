@@ -121,7 +121,7 @@ def survey_specs(
             )
         )
     for name, given in keys.items():
-        if "derived" in given and given["derived"].get("from") in problems.columns:
+        if "derived" in given and problems.concern([given["derived"].get(key) for key in ("from", "sql")]):
             problems.skipped.append(name)
         elif "derived" in given:
             with problems.gathered():

@@ -28,12 +28,12 @@ _BEGINS = {
 def add_rules(schema: Schema, given: Sequence[Any], problems: Problems, *, folder: Path) -> Schema:
     """The schema with its rules, whose form is sound, and numbers cut where rules compare them with a constant.
 
-    What is wrong with a rule is gathered, if nothing is wrong with a column: then nothing can be said of it. Of a rule
-    whose form is not sound (None) all is said already.
+    What is wrong with a rule is gathered. Of one whose form is not sound (None) all is said already; of one that names
+    a column that is wrong nothing can be said.
     """
     rules: list[Rule] = []
-    for number, rule in enumerate(given if not problems.columns else (), start=1):
-        if rule is None:
+    for number, rule in enumerate(given, start=1):
+        if rule is None or problems.concern(rule):
             continue
         with problems.gathered():
             rules.append(_parse_rule(rule, number, schema, folder=folder))

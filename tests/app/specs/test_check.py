@@ -94,6 +94,23 @@ def test_constant_is_checked_and_text_is_not_read_when_specs_have_them(folder, c
     ]
 
 
+def test_rules_are_counted_by_their_line_and_skipped_when_a_column_of_theirs_is_wrong(folder, capfd):
+    (folder / "rules.json").write_text(
+        '{"x": {"type": "integer", "min": 0, "max": 9},\n "y": {"type": "integer", "min": 0, "max": 9},\n'
+        ' "z": {"type": "integer", "min": 9, "max": 0},\n "s": {"derived": {"sql": "x + y"}},\n'
+        ' "t": {"derived": {"sql": "x + z"}},\n "rules": [\n  "x <= y",\n  "x <= z",\n  "x <= q",\n  "s <= 6"\n ]}'
+    )
+    (folder / "e.csv").write_text("x,y,z,s,t\n1,2,3,3,9\n3,2,1,5,9\n4,3,1,9,9\n")
+    assert check(folder, "rules.json", "e.csv") == 78
+    assert capfd.readouterr().out.replace(f"{folder}/", "").splitlines() == [
+        "rules.json:3: Column 'z' in the specs: 'min' is above 'max'.",
+        "rules.json:9: Rule 3 in the specs, 'x <= q': it names 'q', which the specs do not.",
+        "rules.json:4: e.csv: column 's': 1 row with a cell that does not follow from its expression.",
+        "rules.json:7: e.csv: rule 1 ('x <= y'): 2 rows against it.",
+        "rules.json:10: e.csv: rule 4 ('s <= 6'): 1 row against it.",
+    ]
+
+
 @pytest.mark.parametrize(
     ("table", "words"),
     [
