@@ -317,7 +317,7 @@ def fit_anchor(
         ledger=ledger,
         label=ONE_WAYS_LABEL,
         least_count=least_count,
-        rules=design.shape.rules if fits else (),
+        rules=design.shape.rules,
     )
     information = CodeInformation(weight=design.information_weight * table.records)
     layout = table.layout

@@ -167,9 +167,12 @@ class MeasuredMarginals:
     Privacy: holds released numbers alone. A marginal measured twice keeps the mean weighted by precision.
     """
 
-    def __init__(self, layout: GroupLayout, zeros: Zeros | None = None) -> None:
-        """`zeros` are cells known to be empty: whatever noise says of them is left out."""
-        self._layout = layout
+    def __init__(self, layout: GroupLayout, zeros: Zeros | None = None, *, records: float | None = None) -> None:
+        """`zeros` are cells known to be empty: whatever noise says of them is left out.
+
+        `records`: of how many rows answers are shares, as released counts say; None for the public n.
+        """
+        self._layout, self.records = layout, records
         self.zeros = zeros or {}
         self._shares: dict[Marginal, npt.NDArray[np.float32]] = {}
         self._weights: dict[Marginal, npt.NDArray[np.float32]] = {}

@@ -39,9 +39,9 @@ class ReleasedTable:
     rows: Rows[GroupedRows]
 
     @property
-    def records(self) -> int:
-        """The public number of records."""
-        return self.rows.records
+    def records(self) -> float:
+        """The number of records that answers are shares of: public, or released."""
+        return self.measured.records or self.rows.records
 
     @property
     def layout(self) -> GroupLayout:
@@ -150,9 +150,23 @@ def release_groups(
     """
     one_ways = measure_one_ways(rows, plan, ledger=ledger, label=label)
     kinds = find_kinds(plan, rules) if rules else None
-    coarsening = coarsen(one_ways, records=rows.records, least_count=least_count, kinds=kinds)
+    coarsening, left = coarsen(one_ways, records=rows.records, least_count=least_count, kinds=kinds), None
+    if any(rule.drops for rule in rules):
+        left = _estimate_records(coarsening, most=rows.records)
+        coarsening = coarsen(one_ways, records=round(left), least_count=least_count, kinds=kinds)
     grouped = rows.derive(GROUPS, coarsening.to_document())
-    measured = MeasuredMarginals(grouped.own.layout, find_zeros(coarsening, rules))
+    measured = MeasuredMarginals(grouped.own.layout, find_zeros(coarsening, rules), records=left)
+    records = left or rows.records
     for attribute, (counts, stddevs) in enumerate(zip(coarsening.counts, coarsening.stddevs, strict=True)):
-        measured.add((attribute,), counts / rows.records, stddev=stddevs / rows.records)
+        measured.add((attribute,), counts / records, stddev=stddevs / records)
     return ReleasedTable(coarsening=coarsening, measured=measured, rows=grouped)
+
+
+def _estimate_records(coarsening: Coarsening, *, most: int) -> float:
+    """How many records there are by all one-ways together, each weighted by its precision: 1 at least.
+
+    Privacy: post-processing of released counts; how many rows were dropped is not told otherwise.
+    """
+    totals = np.array([counts.sum() for counts in coarsening.counts])
+    precisions = np.array([1.0 / np.square(stddevs).sum() for stddevs in coarsening.stddevs])
+    return float(np.clip(totals @ precisions / precisions.sum(), 1, most))

@@ -127,6 +127,7 @@ class RowRule:
     `columns` are the trained ones that it is about, `ranges` those of them that are numbers, from 0 to 1 in the encoded
     table. `numbers` are what it compares columns with. `opaque` are the columns in anything but comparisons, so that
     two ends of an interval do not speak for what lies between. `break_rows` says which of (n,) made-up rows break it.
+    Where it `drops` rows, there are fewer of them than the public n; how many is for a release to say.
     """
 
     columns: tuple[str, ...]
@@ -134,6 +135,7 @@ class RowRule:
     numbers: tuple[float, ...]
     opaque: frozenset[str]
     break_rows: Callable[[EncodedTable], npt.NDArray[np.bool_]]
+    drops: bool = False
 
 
 def choose_number_type(spans: Sequence[Span]) -> np.dtype[Any]:

@@ -241,6 +241,7 @@ class TableEncoder:
             numbers=() if condition is None else tuple(number for _, _, number in condition.comparisons),
             opaque=frozenset(columns if condition is None else list_sources({*condition.opaque, *derived})),
             break_rows=break_rows,
+            drops=rule.violations == "drop",
         )
 
     def add_rule(self, rule: Rule) -> RuleBook:

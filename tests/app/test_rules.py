@@ -27,7 +27,9 @@ FORMAL = [
 ]
 
 
-def run(folder: Path, *flags: str, rules: Any = (), rows: dict[int, str] | None = None, seed: int = 7) -> pl.DataFrame:
+def run(
+    folder: Path, *flags: str, rules: Any = (), rows: dict[int, str] | None = None, epsilon: str = "1.0"
+) -> pl.DataFrame:
     """Runs the tool on the good table with some rows exchanged."""
     folder.mkdir(exist_ok=True)
     write_good(folder)
@@ -37,7 +39,7 @@ def run(folder: Path, *flags: str, rules: Any = (), rows: dict[int, str] | None 
     (folder / "data.csv").write_text("\n".join(lines) + "\n")
     (folder / "specs.json").write_text(json.dumps({**SPECS, "rules": list(rules)}))
     paths = [str(folder / name) for name in ("data.csv", "out.csv", "specs.json")]
-    words = (*paths, "1.0", "--seed", str(seed), "--threads", "1", "--device", "cpu", "--quiet", *flags)
+    words = (*paths, epsilon, "--seed", "7", "--threads", "1", "--device", "cpu", "--quiet", *flags)
     assert cli.main(words, environment={}) == 0
     return pl.read_csv(folder / "out.csv", infer_schema=False)
 
@@ -115,6 +117,14 @@ def test_rules_that_no_row_can_keep_end_with_a_sentence_that_names_the_worst(
     frame = pl.read_csv(tmp_path / "data.csv", infer_schema=False).to_pandas()
     with pytest.raises(SpecsError, match=r"0 of [0-9,]+ rows that the model drew keep all.*rule 2 \("):
         synthesizer.fit(frame).sample()
+
+
+def test_shares_are_of_the_rows_that_are_left_as_far_as_counts_tell(tmp_path: Path) -> None:
+    """Were they of all rows, a third of them would be spread evenly over all ages."""
+    colours = {place: f"red,{20 if place % 3 else 90},1.0,1" for place in range(60)}
+    rules = [{"sql": "age < 90", "violations": "drop"}]
+    out = run(tmp_path / "run", "--method", "independent", "--rows", "2000", rules=rules, rows=colours, epsilon="1000")
+    assert (out["age"] == "20").mean() > 0.99
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "frame"])
