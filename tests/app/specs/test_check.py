@@ -5,7 +5,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpwgan.__main__ import main
@@ -152,6 +152,7 @@ documents = st.recursive(
 )
 
 
+@settings(max_examples=40)
 @given(document=st.dictionaries(keys, documents, max_size=4))
 def test_lines_are_those_of_the_keys_when_any_document_is_written(document):
     text = json.dumps(document, indent=1)
