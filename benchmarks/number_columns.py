@@ -4,10 +4,10 @@
 
 Made-up columns with generous public ranges; delta is 1/n^2. Rivals: bins of equal width (32, 100), bins at private
 quantiles (32) and PrivTree (Zhang, Xiao, Xie 2016, arXiv:1601.03229), which has the whole epsilon and needs no delta;
-"PrivTree, rho" is the same at the epsilon that costs no more than ours beside other releases: e^2/2 = rho. Of each: Wasserstein-1 over that of the best
-constant, the error of the mean in stddevs of the column, that of quantiles .05 to .99 in their shares, and how much of
-the mass of values that hold 1% or more is missing. The mean of a run is also compared with a bound: 3 stddevs of a
-noisy mean that is clipped to the public range and has the whole budget.
+"PrivTree, rho" is the same at the epsilon that costs no more than ours beside other releases: e^2/2 = rho. Of each:
+Wasserstein-1 over that of the best constant, the error of the mean in stddevs of the column, that of quantiles .05 to
+.99 in their shares, and how much of the mass of values that hold 1% or more is missing. The mean of a run is also
+compared with a bound: 3 stddevs of a noisy mean that is clipped to the public range and has the whole budget.
 """
 
 import argparse
