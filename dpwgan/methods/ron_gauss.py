@@ -167,7 +167,7 @@ class RonGaussDesign:
         """The noise of each look, the same on every count; together they are as private as `counts`."""
         total, noise = sum(self.histograms), self.counts
         if isinstance(noise, Laplace):
-            return [replace(noise, epsilon=noise.epsilon * histograms / total) for histograms in self.histograms]
+            return [replace(noise, epsilon=noise.epsilon * (histograms / total)) for histograms in self.histograms]
         # Counts are whole numbers, and so is their noise.
         stddev = round_up_stddev(noise.noise_multiplier * math.sqrt(total))
         return [DiscreteGaussian(stddev=stddev, cells=histograms) for histograms in self.histograms]

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from dpwgan.table.encoded import EncodedTable, Span
+from dpwgan.table.encoded import EncodedTable, Span, choose_number_type
 from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.reader import open_table
 from dpwgan.table.schema import CategoricalColumn, NumericColumn, UndiscoveredColumn
@@ -75,7 +75,8 @@ def test_codes_come_back_when_sampled_rows_are_encoded_again(path):
     coded: list[Span] = [span for span in encoder.spans if span.head != "linear"]
     records = max(span.categories for span in coded)
     codes = np.stack([np.arange(records) % span.categories for span in coded], axis=1).astype(np.int32)
-    numbers = rng.random((records, len(encoder.spans) - len(coded)), dtype=np.float32)
+    ends = [(span.first_level, span.last_level) for span in encoder.spans if span.head == "linear"]
+    numbers = np.stack([rng.uniform(*end, records) for end in ends], axis=1).astype(choose_number_type(encoder.spans))
     frame = encoder.decode(EncodedTable(codes=codes, numbers=numbers, spans=encoder.spans), rng)
     encoder.validate(frame)
     again = encoder.encode(frame)
