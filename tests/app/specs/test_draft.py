@@ -55,7 +55,6 @@ def test_draft_runs_when_its_nulls_are_filled_in_by_hand(name, tmp_path):
     assert len(lines) == 61
 
 
-@pytest.mark.slow
 def test_claim_names_the_columns_that_rows_filled_when_asked(tmp_path, capfd):
     write_table(tmp_path / "data.csv", ("AGEP", "SEX", "MSP", "NOC", "DENSITY", "INDP", "EXTRA"), PERSONS)
     specs = draft(tmp_path, "sdnist.json", "--from-rows", str(tmp_path / "data.csv"))
