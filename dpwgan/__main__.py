@@ -8,6 +8,7 @@ from typing import NoReturn
 
 from dpwgan.app.cli import run_job
 from dpwgan.app.logs import print_out
+from dpwgan.app.process import run_watched
 from dpwgan.errors import UsageError
 from dpwgan.version import __version__
 
@@ -47,4 +48,4 @@ def refuse(name: str) -> NoReturn:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_watched("dpwgan.__main__")

@@ -30,6 +30,17 @@ def _not_empty(text: str) -> str:
     return text
 
 
+def read_number(text: str) -> float:
+    """Reads a number that is written as everywhere, and not as in Python alone: 1_0 is none. Raises: ValueError."""
+    return float(_plain(text))
+
+
+def _plain(text: str) -> str:
+    if "_" in text or not text.isascii():
+        raise ValueError
+    return text
+
+
 @dataclass(frozen=True, kw_only=True)
 class Kind:
     """A type that a setting may have: its words, how its text is read, and which values have it already."""
@@ -45,9 +56,14 @@ class Kind:
 _KINDS: Mapping[type, Kind] = {
     bool: Kind(one="true or false", parse=lambda text: _TRUTH[text.strip().lower()], types=(bool,)),
     int: Kind(
-        one="a whole number", many="whole numbers", metavar="N", example=("256", "128"), parse=int, types=(Integral,)
+        one="a whole number",
+        many="whole numbers",
+        metavar="N",
+        example=("256", "128"),
+        parse=lambda text: int(_plain(text)),
+        types=(Integral,),
     ),
-    float: Kind(one="a number", many="numbers", metavar="X", example=("0.5", "1"), parse=float, types=(Real,)),
+    float: Kind(one="a number", many="numbers", metavar="X", example=("0.5", "1"), parse=read_number, types=(Real,)),
     str: Kind(one="a text", many="names", metavar="NAME", example=("age", "sex"), parse=_not_empty, types=(str,)),
     Path: Kind(one="a path", metavar="PATH", parse=lambda text: Path(_not_empty(text)), types=(str, os.PathLike)),
 }
@@ -99,6 +115,8 @@ class Setting:
 
         Raises: UsageError that names `origin`, which is a flag, a key or a variable, and what is expected.
         """
+        if isinstance(value, str) and "\0" in value:
+            raise UsageError(f"{origin} holds a NUL character")
         try:
             read = self._read(value, self.depth)
         except (ValueError, KeyError, OverflowError):

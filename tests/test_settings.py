@@ -55,7 +55,6 @@ class Outer(MethodSettings):
         ("loud", "yes", True),
         ("loud", False, False),
         ("folder", "here", Path("here")),
-        ("steps", "1_000", 1_000),
     ],
 )
 def test_value_is_read_when_it_has_the_type_of_its_field(key, given, value):
@@ -85,6 +84,9 @@ def test_value_is_read_when_it_has_the_type_of_its_field(key, given, value):
         ("label", ["a"], "the name of a column"),
         ("loud", 1, "true or false"),
         ("loud", "maybe", "true or false"),
+        ("steps", "1_000", "a whole number from 1 to 1,000"),
+        ("share", "0_0.5", "a number of at least 0 and below 1"),
+        ("share", "\u0660.5", "a number of at least 0 and below 1"),
         ("steps", "1001", "a whole number from 1 to 1,000"),
         ("steps", 1.0, "a whole number from 1 to 1,000"),
         ("steps", {"a": 1}, "a whole number from 1 to 1,000"),
@@ -95,6 +97,12 @@ def test_value_is_refused_with_what_is_expected_when_it_is_none(key, given, form
     with pytest.raises(UsageError) as caught:
         declared(Outer)[key].read(given, origin="--it")
     assert str(caught.value) == f"--it must be {form}"
+
+
+def test_value_is_refused_when_it_holds_what_no_path_and_no_name_can_hold():
+    for key in ("folder", "columns", "steps"):
+        with pytest.raises(UsageError, match=r"^--it holds a NUL character$"):
+            declared(Outer)[key].read("a\0b", origin="--it")
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ import hashlib
 import json
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -21,11 +20,12 @@ import polars as pl
 from threadpoolctl import threadpool_limits
 
 from dpwgan.app.checkpoint import open_checkpoint
-from dpwgan.app.claim import Claim, build_claim, describe_accountant, describe_published
+from dpwgan.app.claim import Claim, build_claim, describe_accountant, describe_published, list_rules
 from dpwgan.app.config import RECORDS, SynthesisConfig
 from dpwgan.app.logs import LOGGER
 from dpwgan.app.planning import RunPlan, describe_facts, discovery_label, plan_run, resume_plan
 from dpwgan.app.progress import ProgressCallback, ignore_progress
+from dpwgan.app.sampling import RowSource
 from dpwgan.app.saved_model import (
     WEIGHTS_FOLDER,
     ModelDescription,
@@ -49,6 +49,7 @@ from dpwgan.table.domains import discover_domains
 from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.findings import check_header
+from dpwgan.table.places import choose_passing_name
 from dpwgan.table.rows import Rows, serve
 from dpwgan.table.saved import pack_model, unpack_model
 from dpwgan.table.schema import CategoricalColumn, Schema
@@ -212,7 +213,11 @@ class Synthesizer:
         if self.config.checkpoint is None:
             return Journal()
         facts = describe_facts(
-            self.config, table, specs_sha256=self.schema.sha256, codebook_sha256=self._codebook_sha256
+            self.config,
+            table,
+            specs_sha256=self.schema.sha256,
+            codebook_sha256=self._codebook_sha256,
+            rules=_digest_rules(self.schema),
         )
         checkpoint = open_checkpoint(Path(self.config.checkpoint), facts=facts, resume=self.config.resume)
         if checkpoint.life:
@@ -312,6 +317,7 @@ class Synthesizer:
             specs_sha256=schema.sha256,
             codebook_sha256=self._codebook_sha256,
             domains=_domains(schema),
+            rules=list_rules(schema),
             certificate=certificate,
             seeded=streams.seeded,
             method={key: getattr(run_plan.method, key) for key in ("name", "title", "paper")},
@@ -375,25 +381,27 @@ class Synthesizer:
 
     # ---------------------------------------------------------------------------------------------------------- sample
 
-    def sample(self, rows: int | None = None) -> "pd.DataFrame":
+    def sample(self, rows: int | None = None, *, where: str | None = None) -> "pd.DataFrame":
         """Samples a pandas data frame; by default as many rows as the claim says.
 
         Its dtypes are those of the frame fitted to where they do not depend on its rows, else what the specs say.
 
+        `where`: an SQL condition on a row, of which all rows are true.
         Privacy: post-processing; free, however often.
-        Raises: UsageError before `fit`.
+        Raises: UsageError before `fit`, and for a condition that cannot be acted on or that hardly a row meets;
+          SpecsError if the model hardly ever keeps the rules of the specs.
         """
-        parts = list(self.sample_cells(rows))
+        parts = list(self.sample_cells(rows, where=where))
         return frames.to_pandas(pl.concat(parts), self.schema, self._dtypes)
 
-    def sample_cells(self, rows: int | None = None) -> Iterator[pl.DataFrame]:
-        """Samples tables of cells, chunk by chunk, every cell checked against the specs.
+    def sample_cells(self, rows: int | None = None, *, where: str | None = None) -> Iterator[pl.DataFrame]:
+        """Samples tables of cells, chunk by chunk, every cell and rule checked against the specs.
 
         Cells are text, of the type `pl.Enum` where the specs list them.
 
         Chunks are made side by side, by as many threads as the settings say, each with a stream of randomness of its
         own; what is made does not depend on how many there are.
-        Raises: UsageError before `fit`; DpwganError if a cell is not legal, which would be an error of this tool.
+        Raises: as `sample`; DpwganError if a cell is not legal, which would be an error of this tool.
         """
         encoder, claim = self._require_encoder(), self.claim()
         rows = claim.rows if rows is None else rows
@@ -401,12 +409,11 @@ class Synthesizer:
             raise UsageError("rows must be at least 1")
         if self._rng is None:  # the claim is there, so it is
             raise UsageError("the synthesizer is not fitted yet")
-        fitted, rng = self._fitted, self._rng
+        source, rng = RowSource(self._fitted, encoder, where=where), self._rng
 
         def make(part: tuple[slice, np.random.Generator]) -> pl.DataFrame:
             places, own = part
-            chunks = fitted.sample(places.stop - places.start, rng=own)
-            return pl.concat(encoder.decode_chunks(chunks, own, first_record=places.start))
+            return source.draw(places.stop - places.start, first_record=places.start, rng=own)
 
         parts = ((places, branch(rng)) for places in cut(rows, size=choose_step(len(self.header))))
         return map_in_order(make, parts, threads=self.config.threads)
@@ -455,16 +462,19 @@ class Synthesizer:
         claim, header = self.claim(), self.header
         check_model_folder(target)
         try:
-            staged = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.absolute().parent))
+            staged = choose_passing_name(Path(os.path.realpath(target)))
+            staged.mkdir(mode=0o700)
             try:
                 description = ModelDescription(
                     method=self.config.method, header=header, line_ending=self._line_ending, schema=self.schema
                 )
-                write_description(staged, description, claim=claim)
                 weights = staged / WEIGHTS_FOLDER
                 weights.mkdir()
                 self._fitted.save(weights)
+                write_description(staged, description, claim=claim)
                 staged.chmod(0o755)
+                for path in staged.rglob("*"):  # nobody else is to write there, whatever the umask allows
+                    path.chmod(path.stat().st_mode & ~0o022)
                 staged.rename(target)
             except BaseException:
                 shutil.rmtree(staged, ignore_errors=True)
@@ -505,9 +515,10 @@ def check_model_folder(target: Path) -> None:
             raise OutputError(f"the folder {str(target)!r} for the model is not empty")
     elif os.path.lexists(target):
         raise OutputError(f"{str(target)!r} for the model is there and is not a folder")
-    parent = target.absolute().parent
     try:
-        Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".tmp", dir=parent)).rmdir()
+        staged = choose_passing_name(Path(os.path.realpath(target)))
+        staged.mkdir(mode=0o700)
+        staged.rmdir()
     except OSError as error:
         raise OutputError(
             f"the folder {str(target)!r} for the model cannot be created: {error.strerror or type(error).__name__}"
@@ -561,6 +572,11 @@ def _choose_bins(schema: Schema, config: SynthesisConfig) -> Schema:
     if not finds_intervals(config.method, settings):
         return schema
     return schema.cut_at_bins(but=getattr(settings, "label", None))
+
+
+def _digest_rules(schema: Schema) -> str | None:
+    """A digest of the rules between columns, some of which lie in files beside the specs."""
+    return hashlib.sha256(repr(schema.rules).encode()).hexdigest() if schema.rules else None
 
 
 def _domains(schema: Schema) -> dict[str, list[str]]:

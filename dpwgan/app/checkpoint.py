@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from dpwgan.app.folders import create_file, read_file, refuse_shared
 from dpwgan.errors import DpwganError, InputError, OutputError, TransferError, UsageError
 from dpwgan.privacy.events import Event
 from dpwgan.privacy.journal import Arrays, Journal
@@ -28,6 +29,7 @@ LOCK_FILE = "lock"
 # A kill costs the steps of one block at most, and keeping weights costs about as much as a few steps.
 _BLOCKS = 50
 _TEMPORARY = ".tmp"
+_FORM = {"run": str, "life": int, "plan": int, "facts": dict, "spent": list, "events": dict, "acts": list}
 _KEPT = re.compile(r"plan-\d+-.+\.npz")
 
 
@@ -186,7 +188,7 @@ class Checkpoint(Journal):
 
     def _read_kept(self, name: str) -> tuple[dict[str, int] | None, bytes] | None:
         path = self._path(name)
-        if not path.exists():
+        if not os.path.lexists(path):
             return None
         body = _unseal(path, key=self._document["run"])
         meta, _, payload = body.partition(b"\n")
@@ -203,8 +205,7 @@ class Checkpoint(Journal):
         key = "" if name == JOURNAL_FILE else self._document["run"]
         temporary = self._folder / (name + _TEMPORARY)
         try:
-            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-            with os.fdopen(descriptor, "wb") as file:
+            with os.fdopen(create_file(temporary), "wb") as file:
                 file.write(_seal(name, body, key=key))
                 file.flush()
                 os.fsync(file.fileno())
@@ -224,7 +225,8 @@ def open_checkpoint(folder: Path, *, facts: Mapping[str, Any], resume: bool) -> 
     `facts`: what decides the plan, all of it public and such as JSON can hold; a run is resumed under the same only.
     Privacy: reads no row. Each life has a number, written before anything is drawn.
     Raises: UsageError if there is a run and it is not to be resumed, none where one is, one of other facts, or another
-      process is working on it; OutputError if the folder is no place for it; InputError if it is damaged.
+      process is working on it; OutputError if the folder is no place for it; InputError if it is damaged, or others can
+      write to it.
     """
     facts = json.loads(json.dumps(facts, allow_nan=False))
     if resume:
@@ -236,6 +238,7 @@ def open_checkpoint(folder: Path, *, facts: Mapping[str, Any], resume: bool) -> 
         except OSError as error:
             raise _say_cannot(folder, "created", error) from None
         _refuse_occupied(folder)
+    refuse_shared(folder, own=True)
     lock = _lock(folder)
     try:
         if resume:
@@ -293,7 +296,7 @@ def _list_kept(folder: Path) -> list[str]:
 
 def _lock(folder: Path) -> int:
     try:
-        descriptor = os.open(folder / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o600)
+        descriptor = os.open(folder / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     except OSError as error:
         raise _say_cannot(folder, "written to", error) from None
     try:
@@ -311,11 +314,15 @@ def _read_journal(folder: Path) -> dict[str, Any]:
         raise _damaged(folder)
     try:
         document = json.loads(_unseal(folder / JOURNAL_FILE, key=""))
-    except ValueError:
+    except (ValueError, RecursionError):
         raise _damaged(folder) from None
+    if not isinstance(document, dict):
+        raise _damaged(folder)
     if document.get("format") != FORMAT:
         raise UsageError(f"the run in {str(folder)!r} was begun by another version of the tool, which can resume it")
-    return dict(document)
+    if not all(isinstance(document.get(key), kind) for key, kind in _FORM.items()):
+        raise _damaged(folder)
+    return document
 
 
 def _refuse_other_run(folder: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
@@ -346,7 +353,7 @@ def _seal(name: str, body: bytes, *, key: str) -> bytes:
 
 def _unseal(path: Path, *, key: str) -> bytes:
     try:
-        sealed = path.read_bytes()
+        sealed = read_file(path, own=True)
     except OSError as error:
         raise InputError(f"the checkpoint cannot be read: {error.strerror or type(error).__name__}") from None
     body = sealed.partition(b"\n")[2]

@@ -15,7 +15,7 @@ import traceback
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
@@ -38,9 +38,11 @@ from dpwgan.app.config import (
 )
 from dpwgan.app.interruption import Interrupted, Watch, interruptible
 from dpwgan.app.logs import LOGGER, speak
-from dpwgan.errors import DpwganError, InputError, ResourceError, TransferError, UsageError
+from dpwgan.app.process import is_out_of_memory
+from dpwgan.errors import DpwganError, ResourceError, TransferError, UsageError
 from dpwgan.methods.registry import METHODS
 from dpwgan.settings import Settings, declared
+from dpwgan.stages import DONE, WORKING, get_stage, note
 from dpwgan.table.cluster import read_cluster
 from dpwgan.version import __version__
 
@@ -194,11 +196,11 @@ def main(argv: Sequence[str] | None = None, *, environment: Mapping[str, str] | 
         voice = config.voice if leads else replace(config.voice, quiet=True, verbose=False)
         return Job(work=lambda: _run(config), voice=voice, to_stdout=leads and config.output == "-")
 
-    return run_job(prepare, log_format=_asked_format(words))
+    return run_job(prepare, log_format=ask_format(words))
 
 
-def _asked_format(words: Sequence[str]) -> str:
-    # Where the flags cannot be parsed this one is looked for alone.
+def ask_format(words: Sequence[str]) -> str:
+    """The form that stderr is to have, where the flags cannot be parsed: this one is looked for alone."""
     asked = "--log-format=json" in words or ("--log-format", "json") in itertools.pairwise(words)
     return "json" if asked else "text"
 
@@ -229,42 +231,44 @@ def run_job(prepare: Callable[[], Job], *, log_format: str = "text") -> int:
     """
     if sys.stderr is None:  # closed by whoever started the tool: speak to nobody rather than fail over it
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115
-    try:
-        job = prepare()
-    except SystemExit as leave:  # --help and --version
-        return int(leave.code or 0)
-    except (UsageError, InputError) as error:
-        with speak(quiet=True, log_format=log_format):
-            return fail(error.exit_code, str(error))
-    voice = job.voice
-    with (
-        speak(quiet=voice.quiet, verbose=voice.verbose, log_format=voice.log_format),
-        quiet_packages(),
-        interruptible() as watch,
-    ):
-        return _guard(job, watch)
+    job = Job(work=lambda: None, voice=Voice(quiet=True, log_format=log_format), to_stdout=False)  # type: ignore[arg-type]
+    with interruptible() as watch:
+        note(WORKING)
+        try:
+            job = prepare()
+            with speaking(job.voice), quiet_packages():
+                job.work()
+            return 0
+        except BaseException as error:
+            watch.ignore_more()
+            if get_stage() == DONE:  # all outputs are in place: another run would spend another budget
+                return 0
+            with speaking(job.voice):
+                return _tell(error, watch, job)
 
 
-def _guard(job: Job, watch: Watch) -> int:
-    """Does the work and gives the exit code; whatever goes wrong becomes one sentence that holds no cell."""
-    try:
-        job.work()
+def _tell(error: BaseException, watch: Watch, job: Job) -> int:
+    """Gives the exit code of whatever went wrong, and says it in one sentence that holds no cell."""
+    if isinstance(error, SystemExit) and error.code in (None, 0):  # --help and --version
         return 0
-    except BaseException as error:
-        watch.ignore_more()
-        if watch.number is not None or isinstance(error, (Interrupted, KeyboardInterrupt)):
-            number = watch.number or signal.SIGINT
-            name = signal.Signals(number).name
-            what = "what stdout received is not complete" if job.to_stdout else "no output was written"
-            return fail(128 + number, f"stopped by {name}; {what}", event="stopped")
-        return _report(error, verbose=job.voice.verbose)
+    if watch.number is not None or isinstance(error, (Interrupted, KeyboardInterrupt)):
+        number = watch.number or signal.SIGINT
+        name = signal.Signals(number).name
+        what = "what stdout received is not complete" if job.to_stdout else "no output was written"
+        return fail(128 + number, f"stopped by {name}; {what}", event="stopped")
+    return _report(error, verbose=job.voice.verbose)
+
+
+def speaking(voice: Voice) -> AbstractContextManager[None]:
+    """Has events said as a run is to speak."""
+    return speak(quiet=voice.quiet, verbose=voice.verbose, log_format=voice.log_format)
 
 
 def _report(error: BaseException, *, verbose: bool) -> int:
+    if is_out_of_memory(error):
+        return fail(ResourceError.exit_code, "out of memory; no output was written")
     if isinstance(error, DpwganError) and type(error) is not DpwganError:
         return fail(error.exit_code, str(error))
-    if isinstance(error, MemoryError) or type(error).__name__ in ("ResourceExhaustedError", "OutOfMemoryError"):
-        return fail(ResourceError.exit_code, "out of memory; no output was written")
     if isinstance(error, BrokenPipeError):
         _drop_stdout()
         return fail(TransferError.exit_code, "whoever reads stdout closed it before the table was written")

@@ -13,6 +13,7 @@ from typing import Any
 
 from dpwgan.app.cli import Job, Parser, run_job
 from dpwgan.app.config import Voice
+from dpwgan.app.interruption import complete
 from dpwgan.app.logs import print_out
 from dpwgan.errors import UsageError
 from dpwgan.table.writer import check_writable, write_bytes
@@ -60,6 +61,7 @@ class Command:
             for path in written:
                 check_writable(path)
             self.run(arguments)
+            complete()
 
         return Job(work=work, voice=Voice(quiet=arguments.quiet), to_stdout="-" in written)
 
@@ -109,5 +111,9 @@ class Program:
 
 
 def write_json(path: str, document: Mapping[str, Any]) -> None:
-    """Writes a document of figures; "-" is stdout. Raises: OutputError, TransferError."""
-    write_bytes(path, (json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False) + "\n").encode())
+    """Writes a document of figures of private rows, for this user alone; "-" is stdout.
+
+    Raises: OutputError, TransferError.
+    """
+    text = json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
+    write_bytes(path, text.encode(), private=True)

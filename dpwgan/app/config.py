@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple
 from dpwgan.errors import InputError, UsageError
 from dpwgan.methods.registry import METHODS
 from dpwgan.privacy.budget import check_delta, check_epsilon
-from dpwgan.settings import ENVIRONMENT_PREFIX, Setting, Settings, again, check_values, declared, setting
+from dpwgan.settings import ENVIRONMENT_PREFIX, Setting, Settings, again, check_values, declared, read_number, setting
 from dpwgan.table.cluster import Cluster
 
 # The headings of --help, in its order; those of the methods' own settings come after.
@@ -51,7 +51,7 @@ def default_delta(records: int) -> float:
 
 def _number(name: str, text: str) -> float:
     try:
-        return float(text)
+        return read_number(text)
     except ValueError:
         raise UsageError(f"{name} must be a number") from None
 
@@ -292,6 +292,13 @@ class RunConfig(_Delivery):
     save_model: Path | None = setting(
         None, "keep the fitted model, to sample more from later", heading=FILES, metavar="DIR"
     )
+    where: str | None = setting(
+        None,
+        "an SQL condition that every row written meets, as 'AGEP >= 65': rows are drawn until as many do",
+        heading=TABLE,
+        metavar="SQL",
+        flag_only=True,
+    )
     check: bool = setting(
         False,
         "plan only: check specs and header, print budget, memory and time; write nothing",
@@ -337,6 +344,7 @@ class ResampleConfig(_Delivery):
     output: str
     rows: int | None = again(SynthesisConfig, "rows")
     seed: int | None = again(SynthesisConfig, "seed")
+    where: str | None = again(RunConfig, "where")
     config_file: Path | None = None
     claim: str | None = again(RunConfig, "claim")
     voice: Voice = field(default_factory=Voice)
@@ -409,7 +417,7 @@ def read_config_file(path: Path) -> Given:
             document = tomllib.load(file)
     except OSError as error:
         raise InputError(f"the config file cannot be read: {error.strerror or type(error).__name__}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError):
+    except (ValueError, RecursionError):  # of the parser, or of a number too long for it
         raise UsageError("the config file is not TOML") from None
     given: Given = {}
     for key, value in document.items():

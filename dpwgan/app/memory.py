@@ -9,8 +9,6 @@ from dpwgan.table.encoded import Span
 
 # What the interpreter, TensorFlow and its compiler hold before the first row: measured 0.5 GB, rounded up.
 BASE_BYTES = 700 * 2**20
-# An archive of arrays is read whole: its bytes, the arrays and the encoded table are held side by side.
-READ_FACTOR = 3
 _WIDEST = 3
 # The widest columns are worth naming where they have this share of all cells: pixels and their label have not.
 _WIDE_SHARE = 0.05
@@ -29,9 +27,8 @@ def memory_limit(*, cgroup_files: Sequence[str] = _CGROUP_FILES) -> int:
     try:
         import resource
 
-        address_space = resource.getrlimit(resource.RLIMIT_AS)[0]
-        if address_space != resource.RLIM_INFINITY:
-            limits.append(address_space)
+        found = (resource.getrlimit(limit)[0] for limit in (resource.RLIMIT_AS, resource.RLIMIT_DATA))
+        limits += [limit for limit in found if limit != resource.RLIM_INFINITY]
     except ImportError:  # a system without such limits
         pass
     return min(limits)

@@ -8,22 +8,34 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from dpwgan.app.api import Synthesizer, check_model_folder
-from dpwgan.app.claim import NOT_PRIVATE, Claim, describe_accountant, describe_ledger, describe_published, round_up
+from dpwgan.app.claim import (
+    NOT_PRIVATE,
+    Claim,
+    describe_accountant,
+    describe_ledger,
+    describe_published,
+    describe_rules,
+    list_rules,
+    round_up,
+)
 from dpwgan.app.config import ResampleConfig, RunConfig, Voice, goes_to_stream
-from dpwgan.app.interruption import pass_point_of_no_return
+from dpwgan.app.interruption import complete, pass_point_of_no_return
 from dpwgan.app.logs import LOGGER, print_out
-from dpwgan.app.memory import READ_FACTOR, check_memory, choose_limit, gigabytes
+from dpwgan.app.memory import BASE_BYTES, check_memory, choose_limit, gigabytes
 from dpwgan.app.planning import MemoryPlan, RunPlan
 from dpwgan.app.progress import duration, show_progress
+from dpwgan.app.sampling import check_condition
 from dpwgan.app.teamwork import agree_on_charges, do_together, gather_team, open_together
 from dpwgan.errors import InputError, OutputError
 from dpwgan.privacy.journal import Journal
+from dpwgan.table.arrays import measure_arrays
+from dpwgan.table.places import hold_place
 from dpwgan.table.reader import check_format, get_format, open_table
 from dpwgan.table.schema import Schema
 from dpwgan.table.source import SourceTable
@@ -38,10 +50,17 @@ def run(config: RunConfig) -> None:
     """
     schema = read_specs(config.specs, codebook=config.codebook)
     check_format(config.output, schema)
-    if config.cluster is None and not config.check:
-        check_outputs(config)
+    if config.where is not None:
+        check_condition(config.where, schema)
+    with ExitStack() as places:
+        if config.cluster is None and not config.check:
+            hold_outputs(config, places)
+        _run(config, schema, places)
+
+
+def _run(config: RunConfig, schema: Schema, places: ExitStack) -> None:
     LOGGER.debug("reading the table")
-    table = read(config.data, schema, look_at_cells=not config.check)
+    table = read(config.data, schema, memory=config.synthesis.memory, look_at_cells=not config.check)
     synthesizer = Synthesizer.from_config(schema, config.synthesis, codebook=config.codebook)
     run_plan = synthesizer.plan(records=table.records)
     memory = run_plan.plan_memory(config.synthesis.memory)
@@ -59,7 +78,7 @@ def run(config: RunConfig) -> None:
         extra={"fields": {"event": "plan", "records": table.records, "width": run_plan.shape.width}},
     )
     with gather_team(config, run_plan=run_plan) as team:
-        begin = partial(_begin, synthesizer, table, config=config)
+        begin = partial(_begin, synthesizer, table, config=config, places=places)
         with closing(open_together(team, begin)) as journal, show_progress(config.voice) as progress:
             encode = partial(synthesizer.encode_table, table, run_plan=run_plan, team=team, journal=journal)
             encoded = do_together(team, encode)
@@ -79,33 +98,44 @@ def resample(config: ResampleConfig) -> None:
     Privacy: reads no private row and costs nothing: post-processing of a release.
     Raises: the errors of dpwgan.errors; in each case no new output file is there.
     """
-    check_outputs(config)
-    synthesizer = Synthesizer.load(config.model, seed=config.seed)
-    check_format(config.output, synthesizer.schema)
-    write(synthesizer, synthesizer.claim(config.rows), config=config, save_model=None)
+    with ExitStack() as places:
+        hold_outputs(config, places)
+        synthesizer = Synthesizer.load(config.model, seed=config.seed)
+        check_format(config.output, synthesizer.schema)
+        if config.where is not None:
+            check_condition(config.where, synthesizer.schema)
+        write(synthesizer, synthesizer.claim(config.rows), config=config, save_model=None)
 
 
-def _begin(synthesizer: Synthesizer, table: SourceTable, *, config: RunConfig) -> Journal:
+def _begin(synthesizer: Synthesizer, table: SourceTable, *, config: RunConfig, places: ExitStack) -> Journal:
     """Does what is for the chief of several workers, or for one that is alone, before rows are encoded."""
     if config.cluster is not None:
         # A chief that ended before it met the others would leave them waiting for it.
-        check_outputs(config)
+        hold_outputs(config, places)
     return synthesizer.open_journal(table)
 
 
-def check_outputs(config: RunConfig | ResampleConfig) -> None:
-    """Makes sure that everything can be written where it is to go. Raises: OutputError if it cannot."""
+def hold_outputs(config: RunConfig | ResampleConfig, places: ExitStack) -> None:
+    """Makes sure that everything can be written where it is to go, and keeps the places for this run in the block.
+
+    Raises: OutputError if something cannot, or another run is about to.
+    """
     if sys.stdout is None and "-" in (config.output, config.claim):
         raise OutputError("stdout is closed")
     if config.output != "-":
         check_writable(config.output)
     if config.claim_path is not None:
         check_writable(config.claim_path)
-    if isinstance(config, RunConfig) and config.save_model is not None:
-        check_model_folder(config.save_model)
+    model = config.save_model if isinstance(config, RunConfig) else None
+    if model is not None:
+        check_model_folder(model)
+    files: list[str | Path] = [] if goes_to_stream(config.output) else [config.output]
+    files += [path for path in (config.claim_path, model) if path is not None]
+    for path in files:
+        places.enter_context(hold_place(path))
 
 
-def read(path: str, schema: Schema, *, look_at_cells: bool = True) -> SourceTable:
+def read(path: str, schema: Schema, *, memory: int | None = None, look_at_cells: bool = True) -> SourceTable:
     """Opens the table: header checked, rows counted, no cell parsed; `look_at_cells` as `open_table`.
 
     Raises: ResourceError for an .npz too large for the memory there is; else as `open_table`.
@@ -117,7 +147,8 @@ def read(path: str, schema: Schema, *, look_at_cells: bool = True) -> SourceTabl
     except (OSError, ValueError):
         raise InputError(f"the table {path!r} cannot be opened") from None
     if get_format(path) == "npz":
-        check_memory(READ_FACTOR * size, limit=choose_limit(None))
+        # Its bytes and its arrays are held side by side, the arrays until all rows are encoded.
+        check_memory(BASE_BYTES + size + measure_arrays(path), limit=choose_limit(memory))
     return open_table(path, schema, look_at_cells=look_at_cells)
 
 
@@ -137,6 +168,7 @@ def show_check(run_plan: RunPlan, memory: MemoryPlan, *, voice: Voice) -> None:
         *describe_ledger(document["ledger"]),
         f"memory: {memory.describe()}",
         f"time: about {duration(document['seconds'])} on a machine of two cores",
+        *describe_rules(document["rules"]),
         f"The specs and the header fit{'' if run_plan.unprotected else ', and the budget can be met'}. "
         "Cells were not looked at.",
     ]
@@ -172,6 +204,7 @@ def describe_check(run_plan: RunPlan, memory: MemoryPlan) -> dict[str, Any]:
         "accountant": run_plan.choice.describe(),
         "ledger": ledger.itemise(),
         "settings": run_plan.plan.settings,
+        "rules": list_rules(run_plan.schema),
         "memory_bytes": memory.needed,
         "memory_limit_bytes": memory.limit,
         "disk_bytes": memory.on_disk,
@@ -186,7 +219,7 @@ def write(
 
     Raises: OutputError, TransferError; whatever sampling raises. No table appears then, and no model.
     """
-    final = claim
+    claim = final = claim.for_condition(config.where)
     goes_to_file = not goes_to_stream(config.output)
 
     def make_claim(written: WrittenTable) -> bytes:
@@ -199,7 +232,7 @@ def write(
             pass_point_of_no_return()
         return final.to_json().encode()
 
-    chunks = synthesizer.sample_cells(claim.rows)
+    chunks = synthesizer.sample_cells(claim.rows, where=config.where)
     layout: dict[str, Any] = {
         "header": synthesizer.header,
         "line_ending": synthesizer.line_ending,
@@ -213,6 +246,7 @@ def write(
             write_table(config.output, chunks, claim_path=config.claim_path, make_claim=make_claim, **layout)
         else:
             make_claim(write_table(config.output, chunks, **layout))
+        complete()
     say(final, printed=config.claim == "-", voice=config.voice)
 
 

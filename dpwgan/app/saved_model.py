@@ -4,6 +4,7 @@ Privacy: a folder holds the public schema, the header, the claim and the release
 random generator is in it. Lists of cells that were waived in the specs are in it as found, as the claim says.
 """
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from dpwgan.app.claim import Claim, read_claim
+from dpwgan.app.folders import read_file, refuse_shared
 from dpwgan.critic.sampler import MlpSampler
 from dpwgan.errors import InputError
 from dpwgan.gaussians.projected_gaussian import PROJECTED_FILE, ClassSampler
@@ -18,9 +20,9 @@ from dpwgan.images.sampler import GaussianImages
 from dpwgan.marginals.mixture_sampler import MIXTURE_FILE, MixtureSampler
 from dpwgan.methods.base import FittedSynthesizer
 from dpwgan.methods.published.samplers import REFINED_FILE, ConvSampler, LabelledSampler, RefinedTable, SmoothSampler
-from dpwgan.table.schema import Column, ImageLayout, Schema
+from dpwgan.table.schema import Column, ImageLayout, Rule, Schema
 
-FORMAT = 1
+FORMAT = 2
 DESCRIPTION_FILE = "model.json"
 CLAIM_FILE = "privacy.json"
 WEIGHTS_FOLDER = "synthesizer"
@@ -49,44 +51,54 @@ class ModelDescription:
 
 
 def write_description(folder: Path, description: ModelDescription, *, claim: Claim) -> None:
-    """Writes everything but the weights into an existing folder."""
+    """Writes everything but the weights into a folder that has them: beside the rest the digest of each file."""
+    (folder / CLAIM_FILE).write_text(claim.to_json(), encoding="utf-8")
     document = {
         "format": FORMAT,
+        "files": {name: _digest((folder / name).read_bytes()) for name in _list_files(folder)},
         "method": description.method,
         "header": list(description.header),
         "line_ending": description.line_ending,
         "specs_sha256": description.schema.sha256,
         "columns": [describe_column(column) for column in description.schema.columns],
         "layout": None if description.schema.layout is None else asdict(description.schema.layout),
+        "rules": [asdict(rule) for rule in description.schema.rules],
     }
+    document["sha256"] = _seal(document)
     (folder / DESCRIPTION_FILE).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-    (folder / CLAIM_FILE).write_text(claim.to_json(), encoding="utf-8")
 
 
 def read_description(folder: Path) -> tuple[ModelDescription, Claim]:
-    """Reads back what `write_description` wrote.
+    """Reads back what `write_description` wrote, and makes sure that all files of the model are as they were then.
 
-    Raises: InputError if the folder is missing, is no saved model, or is damaged.
+    Raises: InputError if the folder is missing, is no saved model, is damaged, or others can write to it.
     """
     if not folder.is_dir():
         raise InputError(f"there is no saved model at {str(folder)!r}")
+    refuse_shared(folder, own=False)
     try:
-        document = json.loads((folder / DESCRIPTION_FILE).read_text(encoding="utf-8"))
-    except OSError:
+        document = json.loads(read_file(folder / DESCRIPTION_FILE, own=False))
+    except FileNotFoundError:
         raise InputError(f"{str(folder)!r} is not a saved model: it has no {DESCRIPTION_FILE}") from None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise InputError("the description of the saved model is damaged") from None
-    claim = read_claim(folder / CLAIM_FILE)
     try:
         if document["format"] != FORMAT:
             raise InputError("the saved model was written by another version of the tool")
+        if document.pop("sha256") != _seal(document) or document["line_ending"] not in ("\n", "\r\n"):
+            raise InputError("the description of the saved model is damaged")
+        _check_files(folder, document["files"])
+        claim = read_claim(folder / CLAIM_FILE)
         columns = tuple(read_column(column) for column in document["columns"])
         description = ModelDescription(
             method=str(document["method"]),
             header=tuple(str(name) for name in document["header"]),
             line_ending=str(document["line_ending"]),
             schema=Schema(
-                columns=columns, sha256=str(document["specs_sha256"]), layout=_read_layout(document.get("layout"))
+                columns=columns,
+                sha256=str(document["specs_sha256"]),
+                layout=_read_layout(document["layout"]),
+                rules=tuple(map(_read_rule, document["rules"])),
             ),
         )
     except (KeyError, TypeError, AttributeError):
@@ -97,6 +109,32 @@ def read_description(folder: Path) -> tuple[ModelDescription, Claim]:
     if sorted(description.header) != sorted(written) or not set(named) <= set(description.header):
         raise InputError("the description of the saved model is damaged")
     return description, claim
+
+
+def _seal(document: Mapping[str, Any]) -> str:
+    return _digest(json.dumps(document, sort_keys=True).encode())
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _list_files(folder: Path) -> list[str]:
+    """The files of a model but for its description, by their paths in its folder."""
+    within = [path for place in (folder, folder / WEIGHTS_FOLDER) if place.is_dir() for path in place.iterdir()]
+    names = {path.relative_to(folder).as_posix() for path in within}
+    return sorted(names - {DESCRIPTION_FILE, WEIGHTS_FOLDER})
+
+
+def _check_files(folder: Path, digests: Mapping[str, str]) -> None:
+    """Raises: InputError unless these are the files, and their digests, that a model was written with."""
+    if (folder / WEIGHTS_FOLDER).exists():
+        refuse_shared(folder / WEIGHTS_FOLDER, own=False)
+    if _list_files(folder) != sorted(digests):
+        raise InputError("the saved model is damaged: it has not the files that it was saved with")
+    for name, digest in digests.items():
+        if _digest(read_file(folder / name, own=False)) != digest:
+            raise InputError(f"the saved model is damaged: {name} is not as it was saved")
 
 
 def describe_column(column: Column) -> dict[str, Any]:
@@ -115,8 +153,11 @@ def _freeze(value: Any) -> Any:
     return tuple(map(_freeze, value)) if isinstance(value, list | tuple) else value
 
 
+def _read_rule(document: Mapping[str, Any]) -> Rule:
+    return Rule(**{key: _freeze(value) for key, value in document.items()})
+
+
 def _read_layout(document: dict[str, Any] | None) -> ImageLayout | None:
-    # Models saved before there were images have no such key.
     if document is None:
         return None
     return ImageLayout(**{**document, "shape": tuple(document["shape"]), "pixels": tuple(document["pixels"])})

@@ -1,8 +1,6 @@
 """`python -m dpwgan.audit`."""
 
-import sys
-
-from dpwgan.audit.cli import main
+from dpwgan.app.process import run_watched
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_watched("dpwgan.audit.cli")

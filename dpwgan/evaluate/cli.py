@@ -108,7 +108,7 @@ def run(arguments: argparse.Namespace) -> None:
         from dpwgan.evaluate.report.page import render_report
 
         LOGGER.info("drawing the report")
-        write_bytes(arguments.html, render_report(document, tables.real, tables.synthetic).encode())
+        write_bytes(arguments.html, render_report(document, tables.real, tables.synthetic).encode(), private=True)
     if arguments.json is not None:
         write_json(arguments.json, document)
     if "-" not in (arguments.html, arguments.json):

@@ -1,8 +1,6 @@
 """`python -m dpwgan.images`."""
 
-import sys
-
-from dpwgan.app.images.cli import main
+from dpwgan.app.process import run_watched
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_watched("dpwgan.app.images.cli")

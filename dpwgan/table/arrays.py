@@ -8,6 +8,7 @@ import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -57,6 +58,15 @@ def open_arrays(data: bytes, schema: Schema, *, name: str) -> SourceTable:
     if len(arrays) > 2:
         raise DataError(f"{name} holds {len(arrays)} arrays, where {IMAGES!r} and {LABELS!r} belong.")
     return make_table(arrays[IMAGES], arrays[LABELS], schema.layout, schema, name=name)
+
+
+def measure_arrays(path: str | Path) -> int:
+    """How many bytes the arrays of an .npz file take when they are unpacked; 0 where it is no such archive."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return sum(member.file_size for member in archive.infolist())
+    except (OSError, ValueError, zipfile.BadZipFile, NotImplementedError):
+        return 0
 
 
 def make_table(
@@ -163,7 +173,7 @@ def _unpack(data: bytes, *, name: str) -> dict[str, npt.NDArray[Any]]:
     except (AttributeError, TypeError, ValueError):
         # One array without an archive, a pickle, or no array at all; the words may quote what was read.
         raise DataError(f"{name} is not an .npz archive of plain arrays.") from None
-    except (EOFError, OSError, zipfile.BadZipFile, zlib.error):
+    except (EOFError, OSError, RuntimeError, zipfile.BadZipFile, zlib.error):
         raise TransferError(f"{name} is an archive that is cut short or damaged.") from None
 
 

@@ -57,8 +57,8 @@ def read_cluster(environment: Mapping[str, str]) -> Cluster | None:
         document = json.loads(text)
         cluster, task = document.get("cluster", {}), document.get("task", {})
         jobs = {str(job): tuple(str(address) for address in addresses) for job, addresses in cluster.items()}
-        role, index = task.get("type"), task.get("index")
-    except (ValueError, AttributeError, TypeError):
+        role, index = str(task.get("type")), task.get("index")
+    except (ValueError, AttributeError, TypeError, RecursionError):
         raise UsageError(f"{VARIABLE} is not JSON of the form that TensorFlow documents") from None
     others = sorted(set(jobs) - set(_ROLES))
     if others:

@@ -126,41 +126,39 @@ def find_records(stream: ByteStream) -> Records:
 
 
 def _cut(stream: ByteStream, found: Records) -> Iterator[bytes]:
-    """Cuts the text into segments of whole records."""
-    held = b""
+    """Cuts the text into segments of whole records. Each piece is looked at once, however long a record is."""
+    held: list[bytes] = []
+    size, inside = 0, False
     for index, piece in enumerate(stream.pieces()):
         if index == 0 and piece.startswith(codecs.BOM_UTF8):
             found.mark_bytes = len(codecs.BOM_UTF8)
             piece = piece[found.mark_bytes :]
         if b"\0" in piece:
             raise DataError(_UNREADABLE.format(name=stream.name))
-        if held:
-            end = _find_end(held)
-            if end:
-                yield held[:end]
-            held = held[end:]
-            if len(held) > LONGEST_RECORD:
-                raise DataError(
-                    f"The table has a record of more than {LONGEST_RECORD >> 20} MB: is a quote not closed?"
-                )
-        held += piece
-    if held:
-        yield held
+        quotes = piece.count(b'"')
+        ends_inside = inside ^ bool(quotes % 2)
+        end = _find_end(piece, inside=ends_inside) if quotes else 0 if inside else piece.rfind(b"\n") + 1
+        if end:
+            yield b"".join((*held, piece[:end]))
+            held, size = [], 0
+        held.append(piece[end:])
+        size, inside = size + len(piece) - end, ends_inside
+        if size > LONGEST_RECORD:
+            raise DataError(f"The table has a record of more than {LONGEST_RECORD >> 20} MB: is a quote not closed?")
+    if size:
+        yield b"".join(held)
 
 
-def _find_end(text: bytes) -> int:
-    """Where the last whole record of a text ends, 0 where none does; the end of the text itself is none yet."""
-    if b'"' not in text:
-        return text.rfind(b"\n") + 1
-    # A line ending is one of a record where the number of quotes before it is even.
-    end = len(text)
-    quotes = text.count(b'"')
-    while (newline := text.rfind(b"\n", 0, end)) >= 0:
-        quotes -= text.count(b'"', newline, end)
-        if quotes % 2 == 0:
+def _find_end(piece: bytes, *, inside: bool) -> int:
+    """Where the last whole record of a piece ends, 0 where none does; `inside` quotes is where the piece ends."""
+    # From quote to quote, backwards: a line ending is one of a record where it lies outside of them.
+    end = len(piece)
+    while True:
+        quote = piece.rfind(b'"', 0, end)
+        newline = -1 if inside else piece.rfind(b"\n", quote + 1, end)
+        if newline >= 0 or quote < 0:
             return newline + 1
-        end = newline
-    return 0
+        end, inside = quote, not inside
 
 
 def _read_header(segment: bytes, found: Records) -> None:

@@ -26,6 +26,9 @@ from dpwgan.table.spelling import Speller, spell_values
 from dpwgan.table.stream import ByteStream
 from dpwgan.table.types import choose_type, give_type
 
+UNREADABLE = (pl.exceptions.PolarsError, OSError, pl.exceptions.PanicException)
+"""What a file that is not Parquet raises; the last is no Exception: some make the parser panic."""
+
 _GROUP = 1 << 16
 # Seconds after which it is looked whether the other side is still there.
 _PATIENCE = 0.5
@@ -49,7 +52,7 @@ def open_parquet(path: str | Path, schema: Schema, *, name: str, look_at_cells: 
     try:
         types = dict(scan().collect_schema())
         records = int(scan().select(pl.len()).collect().item())
-    except (pl.exceptions.PolarsError, OSError):
+    except UNREADABLE:
         # Its own words may quote cells.
         raise DataError(f"{name} is not a Parquet file that can be read.") from None
     header = tuple(types)
@@ -67,7 +70,7 @@ def open_parquet(path: str | Path, schema: Schema, *, name: str, look_at_cells: 
                         for values in batch.slice(first, step).get_columns()
                     }
                     yield pl.DataFrame(cells), findings
-        except (pl.exceptions.PolarsError, OSError):
+        except UNREADABLE:
             raise DataError(f"{name} is not a Parquet file that can be read.") from None
 
     if look_at_cells:

@@ -11,9 +11,10 @@ from typing import Literal
 import polars as pl
 
 from dpwgan.errors import DataError, UsageError
+from dpwgan.stages import reading
 from dpwgan.table.arrays import find_misfit, open_arrays
 from dpwgan.table.csv import find_records, open_csv
-from dpwgan.table.parquet import open_parquet
+from dpwgan.table.parquet import UNREADABLE, open_parquet
 from dpwgan.table.schema import Column, Schema, UndiscoveredColumn
 from dpwgan.table.source import SourceTable
 from dpwgan.table.stream import ByteStream, read_bytes, say
@@ -48,11 +49,12 @@ def open_table(path: str | Path, schema: Schema, *, look_at_cells: bool = True) 
       damaged; DataError if it is no such table, has no rows, or its header and the specs differ.
     """
     form = get_format(path)
-    if form == "npz":
-        return open_arrays(read_bytes(path), schema, name=say(path))
-    if form == "parquet":
-        return open_parquet(path, schema, name=say(path), look_at_cells=look_at_cells)
-    return open_csv(path, schema)
+    with reading():
+        if form == "npz":
+            return open_arrays(read_bytes(path), schema, name=say(path))
+        if form == "parquet":
+            return open_parquet(path, schema, name=say(path), look_at_cells=look_at_cells)
+        return open_csv(path, schema)
 
 
 def open_undescribed(path: str | Path, columns: Mapping[str, Column]) -> SourceTable:
@@ -64,8 +66,9 @@ def open_undescribed(path: str | Path, columns: Mapping[str, Column]) -> SourceT
         header = find_records(ByteStream(path)).header
     else:
         try:
-            header = tuple(pl.read_parquet_schema(path))
-        except (pl.exceptions.PolarsError, OSError):
+            with reading():
+                header = tuple(pl.read_parquet_schema(path))
+        except UNREADABLE:
             # Its own words may quote cells.
             raise DataError(f"{say(path)} is not a Parquet file that can be read.") from None
     told = (columns.get(name) or UndiscoveredColumn(name=name, privacy="waived") for name in dict.fromkeys(header))

@@ -3,7 +3,7 @@
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol, TypeVar
@@ -13,7 +13,15 @@ import numpy.typing as npt
 
 from dpwgan.errors import DpwganError, InputError
 
+_MODELS = ("smooth", "projected", "image_gaussian", "convolutions", "labelled")
+
 Model = TypeVar("Model")
+
+MODEL_FILES = frozenset(
+    {"weights.npz", "spans.json", "mixture.npz", "groups.json", "refined.npz"}
+    | {f"{name}.{end}" for name in _MODELS for end in ("npz", "json")}
+)
+"""Every file that a model may consist of: what else an archive names is written nowhere."""
 
 _DAMAGES = (
     DpwganError,
@@ -59,13 +67,23 @@ def pack_model(model: Saved) -> dict[str, npt.NDArray[np.generic]]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         model.save(folder)
+        _refuse_unknown(path.name for path in folder.iterdir())
         return {path.name: np.frombuffer(path.read_bytes(), np.uint8) for path in sorted(folder.iterdir())}
 
 
 def unpack_model(arrays: Mapping[str, npt.NDArray[np.generic]], load: Callable[[Path], Model]) -> Model:
-    """Gives back the model that `pack_model` was given, as `load` reads it from its folder."""
+    """Gives back the model that `pack_model` was given, as `load` reads it from its folder.
+
+    Raises: InputError if there is a file among them that no model has.
+    """
+    _refuse_unknown(arrays)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for file, content in arrays.items():
             (folder / file).write_bytes(content.tobytes())
         return load(folder)
+
+
+def _refuse_unknown(files: Iterable[str]) -> None:
+    if not MODEL_FILES.issuperset(files):
+        raise InputError("the saved generator is damaged: it holds a file that no model has")

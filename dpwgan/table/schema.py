@@ -261,6 +261,11 @@ class DerivedColumn(Column, kind="derived"):
     decimals: int = 0
     width: int = 0
 
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The columns that it is a function of."""
+        return (self.source,)
+
     def derive(self, cell: str, *, available: bool) -> str:
         """Gives this column's cell for one legal cell of the source, spelt as the source's schema spells it.
 
@@ -289,6 +294,28 @@ class DerivedColumn(Column, kind="derived"):
         if self.width > 1:
             return "text", "" in missing
         return _hold_numbers(whole=not self.decimals, missing=missing)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComputedColumn(Column, kind="computed"):
+    """A column that an SQL expression gives from others of its row: not trained, checked at encode, written at decode.
+
+    `sources` are the columns that it reads. If it `gives` numbers, these are written with `decimals` digits
+    behind the point and leading zeros up to `width` digits before it. What is NULL is written as `missing`.
+    """
+
+    sql: str
+    sources: tuple[str, ...]
+    gives: Kind
+    missing: str = ""
+    decimals: int = 0
+    width: int = 0
+
+    def choose_type(self, schema: "Schema") -> CellType:
+        """Numbers if the expression gives them, unless they are written otherwise; NULL may come up anywhere."""
+        if self.gives == "text" or self.width > 1:
+            return "text", not self.missing
+        return _hold_numbers(whole=self.gives == "whole" and not self.decimals, missing=(self.missing,))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -376,16 +403,35 @@ class ImageLayout:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Rule:
+    """What is public about a row as a whole: an SQL condition, or a list of combinations of cells.
+
+    `sql`: the rule is broken where the condition is false; where it is unknown (NULL) the rule holds. Without it the
+    rule is broken where the cells of `columns`, None for not available, are not among `combinations`, if these are
+    `allowed`, or are, if they are not. `name` says which rule it is. `violations`: what a row of the real table that
+    breaks it does: it stops the run, counts as a null row, or stays.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    sql: str | None = None
+    combinations: tuple[tuple[str | None, ...], ...] = ()
+    allowed: bool = True
+    violations: Literal["reject", "drop", "keep"] = "reject"
+
+
+@dataclass(frozen=True, kw_only=True)
 class Schema:
     """The columns in the order of the specs file, and the SHA-256 of the bytes they were read from.
 
-    `layout` says which columns make up an image; None for a table that is no table of images. `waived` are the columns
-    whose range was read from rows and not paid for, as the specs say themselves.
+    `layout` says which columns make up an image; None for a table that is no table of images. `rules` hold in each row.
+    `waived` are the columns whose range was read from rows and not paid for, as the specs say themselves.
     """
 
     columns: tuple[Column, ...]
     sha256: str
     layout: ImageLayout | None = None
+    rules: tuple[Rule, ...] = ()
     waived: tuple[str, ...] = ()
     by_name: Mapping[str, Column] = field(init=False, repr=False, compare=False)
 
@@ -407,6 +453,11 @@ class Schema:
     def is_read(self, name: str) -> bool:
         """Whether cells of the input's column of this name are looked at."""
         return self.by_name[name].is_read
+
+
+def name_part(column: str, part: str) -> str:
+    """What methods and scores call a part of a column, or the column itself where its one part has no name."""
+    return f"{column} ({part})" if part else column
 
 
 def write_whole(number: int, *, width: int = 0, decimals: int = 0) -> str:

@@ -10,7 +10,6 @@ import gzip
 import hashlib
 import io
 import os
-import secrets
 import stat
 import sys
 import tempfile
@@ -26,6 +25,7 @@ from dpwgan.errors import DpwganError, OutputError, TransferError
 from dpwgan.table.arrays import pack_table
 from dpwgan.table.csv import write_header, write_rows
 from dpwgan.table.parquet import ParquetWriter
+from dpwgan.table.places import choose_passing_name
 from dpwgan.table.reader import get_format
 from dpwgan.table.schema import Schema
 from dpwgan.table.threads import map_in_order
@@ -67,7 +67,12 @@ def write_table(
     """
     with _stage(path) as table, contextlib.nullcontext() if claim_path is None else _stage(claim_path) as claim:
         with _HashedStream(table) as stream:
-            records = _write_rows(stream, path, frames, header, line_ending, schema, types or {}, threads)
+            try:
+                records = _write_rows(stream, path, frames, header, line_ending, schema, types or {}, threads)
+            except (Exception, pl.exceptions.PanicException):
+                if stream.broken is not None:  # whoever packs the table tells it in words of its own
+                    raise stream.broken from None
+                raise
         written = WrittenTable(records=records, sha256=stream.digest.hexdigest())
         table.finish()
         if claim is not None:
@@ -87,9 +92,9 @@ def write_table(
     return written
 
 
-def write_bytes(path: str | Path, data: bytes) -> None:
-    """Writes a small file. Raises: as `write_table`."""
-    with _stage(path) as pending:
+def write_bytes(path: str | Path, data: bytes, *, private: bool = False) -> None:
+    """Writes a small file, which with `private` nobody but this user can read. Raises: as `write_table`."""
+    with _stage(path, private=private) as pending:
         pending.write(data)
         pending.finish()
         pending.publish()
@@ -105,7 +110,7 @@ def check_writable(path: str | Path) -> None:
 
 
 @contextlib.contextmanager
-def _stage(path: str | Path) -> Iterator["_BesideFile | _HeldStream"]:
+def _stage(path: str | Path, *, private: bool = False) -> Iterator["_BesideFile | _HeldStream"]:
     """Opens a place for an output, and clears it on every way out, KeyboardInterrupt and SystemExit included."""
     pending: _BesideFile | _HeldStream
     if str(path) == "-":
@@ -113,7 +118,7 @@ def _stage(path: str | Path) -> Iterator["_BesideFile | _HeldStream"]:
     elif _is_stream(path):
         pending = _HeldStream(repr(str(path)), lambda: os.open(path, os.O_WRONLY))
     else:
-        pending = _BesideFile(path)
+        pending = _BesideFile(path, private=private)
     try:
         yield pending
     finally:
@@ -134,15 +139,14 @@ class _BesideFile:
     no trace of what was not published. `shows` says whether anything of it is to be seen in its place.
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, *, private: bool) -> None:
         # Through links, so that the file a link points to is replaced and not the link.
         self._target = os.path.realpath(path)
         self._shown = repr(str(path))
         if os.path.isdir(self._target):
             raise OutputError(f"The output {self._shown} is a folder.")
-        folder, name = os.path.split(self._target)
-        # Short of the longest name that a file may have, whatever the target's is.
-        self._name: str | None = os.path.join(folder, f".{name[:40]}.{secrets.token_hex(8)}.tmp")
+        self._private = private
+        self._name: str | None = str(choose_passing_name(Path(self._target)))
         self._descriptor = -1
         self.shows = False
         try:
@@ -192,7 +196,9 @@ class _BesideFile:
             self._name = None
 
     def _get_mode(self) -> int:
-        """The rights of the file that is replaced, or those of any new file."""
+        """This user's alone if it is private; else those of the file that is replaced, or of any new file."""
+        if self._private:
+            return 0o600
         try:
             return stat.S_IMODE(os.stat(self._target).st_mode) & 0o777
         except OSError:
@@ -252,6 +258,7 @@ class _HashedStream(io.RawIOBase):
         self._pending = pending
         self._turn = threading.Lock()
         self.digest = hashlib.sha256()
+        self.broken: TransferError | None = None
 
     def writable(self) -> bool:
         return True
@@ -260,7 +267,11 @@ class _HashedStream(io.RawIOBase):
         with self._turn:
             if self.closed:
                 raise ValueError("the output is closed")
-            self._pending.write(data)
+            try:
+                self._pending.write(data)
+            except TransferError as error:
+                self.broken = error
+                raise
             self.digest.update(data)
         return len(data)
 

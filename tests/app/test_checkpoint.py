@@ -1,5 +1,6 @@
 """The folder of a run: charges outlive the process, what is damaged or another run's is refused."""
 
+import json
 import os
 import stat
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dpwgan.app import checkpoint
 from dpwgan.app.api import Synthesizer
 from dpwgan.app.checkpoint import JOURNAL_FILE, Checkpoint, open_checkpoint
 from dpwgan.errors import InputError, OutputError, PrivacyError, TransferError, UsageError
@@ -299,3 +301,69 @@ def test_lists_of_cells_are_not_released_again_when_a_run_goes_on(tmp_path):
     assert again.schema == first.schema
     assert again.claim().document["ledger"] == first.claim().document["ledger"]
     assert set(again.sample()["town"].fillna("")) <= {"north", "south", ""}
+
+
+@pytest.mark.parametrize(
+    ("spoil", "fragment"),
+    [
+        (lambda folder: folder.chmod(0o770), "others can write to"),
+        (lambda folder: folder.chmod(0o702), "others can write to"),
+        (lambda folder: (folder / JOURNAL_FILE).chmod(0o666), "others can write to"),
+        (lambda folder: next(folder.glob("plan-1-first-*")).chmod(0o620), "others can write to"),
+        (lambda folder: move_away(folder / JOURNAL_FILE), "cannot be read: Too many levels"),
+        (lambda folder: move_away(next(folder.glob("plan-1-first-*"))), "cannot be read: Too many levels"),
+        (lambda folder: seal(folder, plan="../../x"), "is damaged"),
+        (lambda folder: seal(folder, acts=None), "is damaged"),
+        (lambda folder: seal(folder, "[" * 100_000), "is damaged"),
+        (lambda folder: seal(folder, "[]"), "is damaged"),
+    ],
+)
+def test_checkpoint_is_refused_when_others_could_have_written_it(tmp_path, spoil, fragment):
+    folder = tmp_path / "run"
+    keep_acts(folder, first=1)
+    spoil(folder)
+    with pytest.raises(InputError, match=fragment):
+        resume(folder)
+
+
+@pytest.mark.parametrize("resumes", [True, False])
+def test_checkpoint_is_refused_when_it_belongs_to_another_user(tmp_path, monkeypatch, resumes):
+    if resumes:
+        keep_acts(tmp_path, first=1)
+    monkeypatch.setattr(os, "geteuid", lambda: 12345)
+    monkeypatch.setattr(
+        os, "fstat", lambda descriptor: os.stat_result((stat.S_IFDIR | 0o700, 0, 0, 1, 54321, *[0] * 5))
+    )
+    with pytest.raises(InputError, match="belongs to another user"):
+        (resume if resumes else begin)(tmp_path)
+
+
+def test_nothing_is_written_elsewhere_when_a_link_lies_where_a_file_is_to_be(tmp_path):
+    (tmp_path / "mine").write_text("mine")
+    folder = tmp_path / "run"
+    keep_acts(folder, first=1)
+    (folder / f"{JOURNAL_FILE}.tmp").symlink_to(tmp_path / "mine")
+    journal = resume(folder)
+    (folder / f"{JOURNAL_FILE}.tmp").symlink_to(tmp_path / "mine")
+    open_ledger(journal).charge("counts")
+    journal.close()
+    (folder / "lock").unlink()
+    (folder / "lock").symlink_to(tmp_path / "new")
+    with pytest.raises(OutputError, match="cannot be written to"):
+        resume(folder)
+    assert (tmp_path / "mine").read_text() == "mine"
+    assert not (tmp_path / "new").exists()
+    assert not (folder / JOURNAL_FILE).is_symlink()
+
+
+def move_away(path: Path) -> None:
+    """Leaves a link to a file in its place."""
+    other = path.parent.parent / "elsewhere"
+    path.rename(other)
+    path.symlink_to(other)
+
+
+def seal(folder: Path, text: str | None = None, **changes: Any) -> None:
+    """Forges the journal, whose seal anybody can make who can write there."""
+    body = (text or json.dumps({**read_journal(folder), **changes})).encode()
+    (folder / JOURNAL_FILE).write_bytes(checkpoint._seal(JOURNAL_FILE, body, key=""))

@@ -160,7 +160,7 @@ def test_keyword_is_refused_by_its_name_when_its_value_has_another_type(option):
 
 
 def test_setting_is_held_to_the_bounds_of_the_method_when_two_methods_have_others():
-    flags = {"expected_batch_size": "200_000"}
+    flags = {"expected_batch_size": "200000"}
     assert gather(flags, environment={})[0] == {"expected_batch_size": 200_000}
     with pytest.raises(UsageError, match=r"^--batch-size must be a whole number from 1 to 100,000$"):
         gather({**flags, "method": "dp-critic"}, environment={})

@@ -7,9 +7,20 @@ from pathlib import Path
 
 import pytest
 
+from dpwgan.app import saved_model
 from dpwgan.app.saved_model import DESCRIPTION_FILE, ModelDescription, read_description, write_description
 from dpwgan.errors import InputError
-from dpwgan.table.schema import CategoricalColumn, DerivedColumn, IdentifierColumn, ImageLayout, NumericColumn, Schema
+from dpwgan.table.calendar import CalendarColumn
+from dpwgan.table.schema import (
+    BooleanColumn,
+    CategoricalColumn,
+    DerivedColumn,
+    FixedColumn,
+    IdentifierColumn,
+    ImageLayout,
+    NumericColumn,
+    Schema,
+)
 from tests.claims import make_claim
 
 COLUMNS = (
@@ -20,10 +31,14 @@ COLUMNS = (
     NumericColumn(name="income", minimum=-1.5, maximum=9.5, integer=False, decimals=1, edges=(-1.5, 0.0, 9.5)),
     DerivedColumn(name="decade", source="age", floordiv=10, missing="N"),
     DerivedColumn(name="region", source="town", mapping={"007": "1", "x, y": "2", "": ""}),
+    BooleanColumn(name="alive", tokens=("yes", "no", ""), missing=("",), spellings=(("y", "j"), ())),
+    CalendarColumn(name="seen", written="datetime", format="%Y-%m-%d %H", first=0, step=3600, steps=99, zone="UTC"),
+    FixedColumn(name="note", cell="-"),
+    FixedColumn(name="left out", cell=None),
 )
 DESCRIPTION = ModelDescription(
     method="dp-wgan",
-    header=tuple(reversed([column.name for column in COLUMNS])),
+    header=tuple(reversed([column.name for column in COLUMNS if column.is_written])),
     line_ending="\r\n",
     schema=Schema(columns=COLUMNS, sha256="ab" * 32),
 )
@@ -57,15 +72,6 @@ def test_layout_comes_back_as_it_was_when_the_table_holds_images(tmp_path):
     assert read_description(tmp_path)[0].schema.layout is None
 
 
-def test_description_is_read_when_it_was_written_before_there_were_layouts(tmp_path):
-    write_description(tmp_path, DESCRIPTION, claim=make_claim())
-    path = tmp_path / DESCRIPTION_FILE
-    document = json.loads(path.read_text())
-    del document["layout"]
-    path.write_text(json.dumps(document))
-    assert read_description(tmp_path)[0] == DESCRIPTION
-
-
 @pytest.mark.parametrize("layout", [{}, {"shape": [2, 1, 1]}, {**asdict(IMAGES.schema.layout), "label": "z"}, [1]])
 def test_description_is_refused_when_its_layout_is_damaged(tmp_path, layout):
     write_description(tmp_path, IMAGES, claim=make_claim())
@@ -75,18 +81,46 @@ def test_description_is_refused_when_its_layout_is_damaged(tmp_path, layout):
 
 
 def change(key: str, value: object) -> Callable[[Path], None]:
+    """Puts another value into the description, and seals it anew."""
+
     def damage(folder: Path) -> None:
         path = folder / DESCRIPTION_FILE
-        path.write_text(json.dumps({**json.loads(path.read_text()), key: value}))
+        document = {**json.loads(path.read_text()), key: value}
+        document["sha256"] = saved_model._seal({name: part for name, part in document.items() if name != "sha256"})
+        path.write_text(json.dumps(document))
 
     return damage
+
+
+def flip(path: Path) -> None:
+    """Changes one digit: the file is as well formed as before."""
+    content = path.read_bytes()
+    place = max(content.rfind(digit) for digit in b"0123456789")
+    path.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
+
+
+def link(path: Path) -> None:
+    """Puts a link to the same bytes elsewhere in a file's place."""
+    other = path.parents[1].parent / "elsewhere"
+    path.rename(other)
+    path.symlink_to(other)
 
 
 @pytest.mark.parametrize(
     ("damage", "fragment"),
     [
         (lambda folder: (folder / DESCRIPTION_FILE).unlink(), "not a saved model"),
-        (lambda folder: (folder / "privacy.json").unlink(), "claim of the saved model cannot be read"),
+        (lambda folder: (folder / "privacy.json").unlink(), "not the files that it was saved with"),
+        (lambda folder: (folder / "more.npz").write_text("x"), "not the files that it was saved with"),
+        (lambda folder: flip(folder / "privacy.json"), "privacy.json is not as it was saved"),
+        (lambda folder: flip(folder / "synthesizer" / "weights.npz"), "synthesizer/weights.npz is not as it was saved"),
+        (lambda folder: flip(folder / DESCRIPTION_FILE), "damaged"),
+        (lambda folder: (folder / DESCRIPTION_FILE).write_text("[" * 100_000), "damaged"),
+        (change("line_ending", '",x\n'), "damaged"),
+        (lambda folder: link(folder / "synthesizer" / "weights.npz"), "cannot be read: Too many levels"),
+        (lambda folder: (folder / "synthesizer" / "weights.npz").chmod(0o666), "others can write to"),
+        (lambda folder: (folder / "synthesizer").chmod(0o777), "others can write to"),
+        (lambda folder: folder.chmod(0o775), "others can write to"),
         (lambda folder: (folder / DESCRIPTION_FILE).write_text("{"), "damaged"),
         (lambda folder: (folder / DESCRIPTION_FILE).write_text("[]"), "damaged"),
         (change("format", 99), "another version"),
@@ -96,6 +130,8 @@ def change(key: str, value: object) -> Callable[[Path], None]:
     ],
 )
 def test_description_is_refused_when_it_is_damaged(tmp_path, damage, fragment):
+    (tmp_path / "synthesizer").mkdir(mode=0o755)
+    (tmp_path / "synthesizer" / "weights.npz").write_bytes(b"123")
     write_description(tmp_path, DESCRIPTION, claim=make_claim())
     damage(tmp_path)
     with pytest.raises(InputError, match=fragment):

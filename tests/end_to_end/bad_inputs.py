@@ -9,8 +9,9 @@ import os
 import re
 import sys
 import tempfile
+import zipfile
 from collections.abc import Callable, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,9 @@ COLOURS = ("red", "green", '"blue, dark"')
 ROWS = tuple(
     f"{COLOURS[row % 3]},{row % 90},{'' if row % 7 == 0 else f'{row * 3.5:.1f}'},{row % 2}" for row in range(60)
 )
+
+# Places that another run has, to the end of this process.
+TAKEN = ExitStack()
 
 Prepare = Callable[[Path], None]
 
@@ -128,9 +132,32 @@ def checkpoint(*files: str) -> Prepare:
     return prepare
 
 
+def shared(folder: Path) -> None:
+    (folder / "kept").mkdir()
+    (folder / "kept").chmod(0o777)
+
+
+def taken(folder: Path) -> None:
+    from dpwgan.table.places import hold_place
+
+    TAKEN.enter_context(hold_place(folder / "out.csv"))
+
+
+def wide(folder: Path) -> None:
+    import polars as pl
+
+    pl.DataFrame({name: pl.Series([0], dtype=pl.Int128) for name in SPECS}).write_parquet(folder / "data.parquet")
+
+
 def damaged_gzip(folder: Path) -> None:
     packed = gzip.compress((folder / "data.csv").read_bytes())
     (folder / "data.csv").write_bytes(packed[: len(packed) // 2])
+
+
+def packed_images(folder: Path) -> None:
+    """An archive of 150 KB that takes 150 MB when it is unpacked."""
+    with zipfile.ZipFile(folder / "data.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("images.npy", bytes(150_000_000))
 
 
 def linked(folder: Path) -> None:
@@ -159,9 +186,9 @@ def flags(*more: str) -> tuple[str, ...]:
     return (*args(), *more)
 
 
-def workers(index: int = 0, **more: list[str]) -> dict[str, str]:
+def workers(index: int = 0, role: object = "worker", **more: list[str]) -> dict[str, str]:
     cluster = {"worker": ["a:1", "b:2"], **more}
-    return {"TF_CONFIG": json.dumps({"cluster": cluster, "task": {"type": "worker", "index": index}})}
+    return {"TF_CONFIG": json.dumps({"cluster": cluster, "task": {"type": role, "index": index}})}
 
 
 def refuse(kind: str, exit_code: int, **more: Any) -> Case:
@@ -186,6 +213,7 @@ CASES: tuple[Case, ...] = (
     refuse("a flag that does not exist", 2, arguments=flags("--epsilonn", "3")),
     refuse('epsilon "abc"', 2, arguments=budget("abc")),
     refuse("epsilon 0", 2, arguments=budget("0")),
+    refuse("epsilon 1_0, which is 10 in Python alone", 2, arguments=budget("1_0")),
     refuse("epsilon -1e-3", 2, arguments=budget("-1e-3")),
     refuse("epsilon nan", 2, arguments=budget("nan")),
     refuse("epsilon inf", 2, arguments=budget("inf")),
@@ -194,6 +222,13 @@ CASES: tuple[Case, ...] = (
     refuse("delta nan", 2, arguments=budget("1.0", "nan")),
     refuse("an .npz output for a table that is none of images", 2, arguments=args("data.csv", "out.npz")),
     refuse("--rows 0", 2, arguments=flags("--rows", "0")),
+    refuse("--where that names no column", 2, arguments=flags("--where", "1 = 1")),
+    refuse(
+        "rules that drop rows, for a method without a guarantee",
+        2,
+        prepare=specs(rules=[{"sql": "age < 100", "violations": "drop"}]),
+        arguments=by("loss-noise-gan", "--no-guarantee"),
+    ),
     refuse("a method that does not exist", 2, arguments=flags("--method", "magic")),
     refuse("a preset that does not exist", 2, arguments=flags("--preset", "best")),
     refuse("a preset under another method than its own", 2, arguments=by("query-gan", "--preset", "uclanesl-2019")),
@@ -235,10 +270,14 @@ CASES: tuple[Case, ...] = (
         for kind, content in (
             ("a misspelt key in the config file", b"batchsize = 3"),
             ("a config file that is not TOML", b"{"),
+            ("a config file with a number of 5,000 digits", b"rows = " + b"1" * 5_000),
+            ("a config file with lists 2,000 deep", b"hidden-critic = " + b"[" * 2_000),
+            ("a path with a NUL in the config file", b'claim = "a\\u0000b"'),
         )
     ),
     refuse("a misspelt DPWGAN_ variable", 2, environment={"DPWGAN_ROW": "3"}),
     refuse("a TF_CONFIG that is not JSON", 2, environment={"TF_CONFIG": "{"}),
+    refuse("a TF_CONFIG with a list where the task's type belongs", 2, environment=workers(role=["worker"])),
     refuse("a TF_CONFIG with parameter servers", 2, environment=workers(ps=["c:3"])),
     refuse("a TF_CONFIG whose task is none of its workers", 2, environment=workers(index=2)),
     share("a method that needs all rows on one machine", by("ron-gauss"), joined="for"),
@@ -307,6 +346,7 @@ CASES: tuple[Case, ...] = (
             ("a cell that is not the constant one", {"type": "constant", "value": 3}, "4"),
         )
     ),
+    refuse("a row that breaks a rule between columns", 65, prepare=specs(rules=["age < 50 OR member = 0"])),
     refuse("a gzip archive cut short", 74, prepare=damaged_gzip),
     # the specs
     refuse("an .npz table whose specs have no layout", 65, prepare=file("data.npz", b"PK"), arguments=args("data.npz")),
@@ -316,6 +356,7 @@ CASES: tuple[Case, ...] = (
         prepare=file("data.parquet", f"PAR1{SECRET}PAR1".encode()),
         arguments=args("data.parquet"),
     ),
+    refuse("a .parquet column of a type that the reader cannot take", 65, prepare=wide, arguments=args("data.parquet")),
     refuse("specs that are not JSON", 78, prepare=specs_text("{")),
     refuse("specs that are a list", 78, prepare=specs_text("[]")),
     refuse("specs without a column", 78, prepare=specs_text("{}")),
@@ -346,6 +387,44 @@ CASES: tuple[Case, ...] = (
         "a column derived from one that is not there",
         78,
         prepare=specs(member={"derived": {"from": "town", "multiply": 2}}),
+    ),
+    *(
+        refuse(kind, 78, prepare=specs(rules=["age < 121", rule]))
+        for kind, rule in (
+            ("a rule between columns that is no SQL", "age >"),
+            ("a rule that names a column the specs do not have", "town = 1"),
+            ("a rule that looks beyond its row", "age > AVG(age)"),
+            ("a rule that compares a text with a number", "colour > 1"),
+            ("a rule that is no condition", "age"),
+            ("a rule that says what its combinations are in no way", {"columns": ["colour", "member"]}),
+            (
+                "a list of combinations with an illegal cell",
+                {"columns": ["colour", "member"], "allowed": [[SECRET, 1]]},
+            ),
+            (
+                "a list of combinations in a file that is not there",
+                {"columns": ["colour", "member"], "allowed_from": "pairs.csv"},
+            ),
+        )
+    ),
+    refuse(
+        "a rule that drops rows, beside a list of cells from the data",
+        78,
+        prepare=specs(
+            colour={"type": "enum", "values_from": "data", "domain_privacy": "waived"},
+            rules=[{"sql": "age < 100", "violations": "drop"}],
+        ),
+    ),
+    refuse(
+        "rules that the model hardly ever keeps",
+        78,
+        prepare=specs(rules=[{"sql": "age > 70 AND age < 60", "violations": "keep"}]),
+        arguments=by("independent"),
+    ),
+    refuse(
+        "a derived column by SQL that gives no cells",
+        78,
+        prepare=specs(member={"derived": {"sql": "SUM(age)"}}),
     ),
     refuse("row names and nothing else", 78, prepare=specs_text('{"id": {"type": "string", "uuid": true}}')),
     refuse(
@@ -406,6 +485,8 @@ CASES: tuple[Case, ...] = (
         prepare=checkpoint("notes.txt"),
         arguments=flags("--checkpoint", "kept"),
     ),
+    refuse("--checkpoint: others can write to the folder", 66, prepare=shared, arguments=flags("--checkpoint", "kept")),
+    refuse("another run is about to write the same output", 73, prepare=taken),
     refuse("--checkpoint in a folder that does not exist", 73, arguments=flags("--checkpoint", "none/kept")),
     refuse("the disk is full (/dev/full)", 74, arguments=args("data.csv", "/dev/full")),
     # the machine
@@ -413,6 +494,15 @@ CASES: tuple[Case, ...] = (
         "a network that does not fit the memory",
         75,
         arguments=instead("--hidden-critic", "4000000,400000", "--steps", "3"),
+    ),
+    refuse(
+        "images whose arrays do not fit `--memory`, however small their archive is",
+        75,
+        prepare=both(
+            specs_text(json.dumps({"layout": layout("digit"), "digit": {"type": "enum", "count": 2}})),
+            packed_images,
+        ),
+        arguments=args("data.npz", flags=("--method", "ron-gauss", "--memory", "800MB")),
     ),
     refuse("`--memory` below what one batch takes", 75, arguments=instead("--memory", "100MB")),
     # odd and legal
@@ -536,7 +626,7 @@ HEAD = (
     "| 74 | reading or writing broke off |",
     "| 75 | not enough memory, no such device, or another worker was lost |",
     "| 76 | an audit did not see all that the ledger holds |",
-    "| 78 | the specs or the codebook are not of the documented form |",
+    "| 78 | the specs or the codebook are not of the documented form, or no row keeps their rules |",
     "| 130, 143 | stopped by SIGINT, SIGTERM |",
     "",
     "An internal error (70) is told by the type of the exception and its place in the code; its text is kept",
@@ -548,12 +638,18 @@ HEAD = (
 
 TAIL = (
     "",
-    "These need a process of their own and are tested in tests/end_to_end/test_processes.py:",
+    "These need a process of their own (tests/end_to_end/test_processes.py, tests/app/test_process.py). Where the",
+    "system ends a run at once, a file named .out.csv.*.tmp may stay; the next run into that output removes it.",
     "",
     "| input | exit code | sentence on stderr |",
     "|---|---|---|",
     "| SIGINT during the run | 130 | Stopped by SIGINT; no output was written. |",
     "| SIGTERM during the run | 143 | Stopped by SIGTERM; no output was written. |",
+    "| a signal when table and claim are in place | 0 | |",
+    "| memory ends, or the system kills the run | 75 | Out of memory: the system ended the run; no output was "
+    "written. |",
+    "| a Parquet file that ends the process of its reader | 65 | The table is damaged: it ended the process that read "
+    "it; no output was written. |",
     "| a full disk, or a file size limit | 74 | Writing 'out.csv' broke off: File too large. |",
     "| whoever reads stdout goes away | 74 | Whoever was reading standard output has stopped. |",
     "",

@@ -5,6 +5,7 @@ import resource
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -58,7 +59,35 @@ def test_run_stops_and_leaves_nothing_when_a_signal_comes(tmp_path, number, code
     assert sorted(path.name for path in tmp_path.iterdir()) == before
 
 
-def test_run_leaves_nothing_when_the_disk_is_full(tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_run_succeeds_when_a_signal_comes_after_its_output_is_in_place(tmp_path, number):
+    write_good(tmp_path)
+    process = start(tmp_path, "data.csv", "out.csv", "specs.json", "1", "--method", "independent")
+    while not (tmp_path / "out.csv").exists() and process.poll() is None:
+        time.sleep(0.001)
+    process.send_signal(number)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    assert "Stopped" not in err
+
+
+@pytest.mark.parametrize("kilobytes", [1_000_000, 1_500_000])
+def test_run_says_so_when_it_may_not_use_the_memory_that_it_needs(tmp_path, kilobytes):
+    write_good(tmp_path)
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (kilobytes << 10, resource.RLIM_INFINITY))
+
+    arguments = ("data.csv", "out.csv", "specs.json", "1", "--method", "independent", "--quiet")
+    process = start(tmp_path, *arguments, preexec_fn=limit)
+    _, err = process.communicate(timeout=120)
+    # How much is enough depends on the machine; that it ends, and how, does not.
+    assert process.returncode in (0, 75), err
+    assert err.count("\n") == bool(process.returncode), err
+
+
+@pytest.mark.parametrize("name", ["out.csv", "out.parquet"])
+def test_run_leaves_nothing_when_the_disk_is_full(tmp_path, name):
     write_good(tmp_path)
     before = sorted(path.name for path in tmp_path.iterdir())
 
@@ -66,10 +95,11 @@ def test_run_leaves_nothing_when_the_disk_is_full(tmp_path):
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # then a write past the limit fails as on a full disk
         resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
 
-    process = start(tmp_path, "data.csv", "out.csv", "specs.json", "1.0", *FAST, preexec_fn=limit)
+    quick = ("--method", "independent")
+    process = start(tmp_path, "data.csv", name, "specs.json", "1.0", *quick, preexec_fn=limit)
     _, err = process.communicate(timeout=120)
     assert process.returncode == 74, err
-    assert "Writing 'out.csv' broke off: File too large." in err
+    assert f"Writing {name!r} broke off: File too large." in err
     assert "Traceback" not in err
     assert sorted(path.name for path in tmp_path.iterdir()) == before
 

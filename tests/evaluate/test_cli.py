@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -48,6 +49,7 @@ def call(folder: Path, *arguments: str) -> int:
 
 def read_scores(folder: Path, *arguments: str) -> dict[str, Any]:
     assert call(folder, *arguments, "--json", "scores.json") == 0
+    assert stat.S_IMODE((folder / "scores.json").stat().st_mode) == 0o600
     document: dict[str, Any] = json.loads((folder / "scores.json").read_text())
     return document
 
@@ -176,6 +178,7 @@ def test_table_is_scored_when_it_has_hardly_any_columns(folder, columns):
     assert document["scores"]["synthetic"]["kway_3"] is None
     assert document["triples"] == []
     assert call(folder, "few.csv", "few.csv", "few.json", "--html", "report.html") == 0
+    assert stat.S_IMODE((folder / "report.html").stat().st_mode) == 0o600
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert NOTICE in page
     assert "<html" in page

@@ -124,6 +124,31 @@ class TestNumbers:
         assert encoded.numbers.tolist() == [0] * 6
         assert decode(self.PAY, encoded.codes, encoded.numbers) == ["N", "9999999", "", "", "-100.0", "9999999"]
 
+    @pytest.mark.parametrize("edges", [None, (0.0, 3.0, 6.0)])
+    @pytest.mark.parametrize("decimals", [0, 1])
+    @given(taken=st.sets(st.integers(0, 6), max_size=6), numbers=st.lists(st.floats(0, 1), min_size=1, max_size=20))
+    def test_number_never_says_that_there_is_none_when_a_missing_code_lies_in_the_range(
+        self, edges, decimals, taken, numbers
+    ):
+        missing = tuple(f"{step}.0" if decimals and step % 2 else str(step) for step in sorted(taken))
+        column = NumericColumn(
+            name="n", minimum=0, maximum=6, integer=True, decimals=decimals, missing=missing, edges=edges
+        )
+        if edges:
+            cells = decode(column, [int(number > 0.5) for number in numbers])
+        else:
+            cells = decode(column, [len(missing)] * len(numbers) if missing else None, numbers)
+        assert all(0 <= float(cell) <= 6 and float(cell) not in taken for cell in cells)
+        free = [step for step in range(7) if step not in taken]
+        if not edges:
+            for cell, number in zip(cells, numbers, strict=True):
+                nearest = min(abs(step - round(6 * np.float64(np.float32(number)))) for step in free)
+                assert abs(float(cell) - round(6 * np.float64(np.float32(number)))) == nearest
+
+    def test_column_is_refused_when_missing_codes_take_every_number(self):
+        with pytest.raises(SpecsError, match="take every number of its range"):
+            make_codec(NumericColumn(name="n", minimum=0, maximum=2, integer=True, missing=("0", "1", "2")))
+
     def test_missing_code_wins_when_it_lies_in_the_range(self):
         column = NumericColumn(name="x", minimum=0, maximum=99, integer=True, missing=("99",))
         assert encode(column, ["99", "99.0", "98"]).codes.tolist() == [0, 0, 1]

@@ -287,3 +287,19 @@ def test_text_is_refused_when_quotes_or_returns_stand_alone(tmp_path, text, word
         return
     with pytest.raises(DataError, match=words):
         csv_module.find_records(source)
+
+
+def test_each_piece_is_looked_at_once_when_a_record_has_no_end(tmp_path, monkeypatch):
+    read_in_pieces(monkeypatch, 64)
+    looked: list[int] = []
+    find_end = csv_module._find_end
+
+    def watch(piece: bytes, *, inside: bool) -> int:
+        looked.append(len(piece))
+        return find_end(piece, inside=inside)
+
+    monkeypatch.setattr(csv_module, "_find_end", watch)
+    text = b'a,b\n1,"' + b'1,"",2\n' * 1_000
+    with pytest.raises(DataError, match="ends inside a quoted cell"):
+        open_table(put(tmp_path, text), AB)
+    assert 0 < sum(looked) <= len(text)

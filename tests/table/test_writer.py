@@ -229,6 +229,8 @@ def test_rights_are_those_of_a_new_file_or_of_the_one_replaced(tmp_path):
         path.chmod(0o604)
         write_bytes(path, b"y")
         assert stat.S_IMODE(path.stat().st_mode) == 0o604
+        write_bytes(path, b"z", private=True)
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
     finally:
         os.umask(mask)
 

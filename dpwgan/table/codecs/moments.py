@@ -7,7 +7,7 @@ import polars as pl
 
 from dpwgan.table.calendar import DAY, CalendarColumn
 from dpwgan.table.codecs.codec import EncodedCells, Flags, Missing, TrainedCodec
-from dpwgan.table.codecs.numbers import NumberCodec, Steps
+from dpwgan.table.codecs.numbers import FreeSteps, NumberCodec, Steps
 from dpwgan.table.moments import MOMENT, read_moments, write_moments
 from dpwgan.table.numerals import BLANKS
 
@@ -28,19 +28,17 @@ class MomentCodec(TrainedCodec):
         self._column = column
         self._numbers = [NumberCodec(number) for number in column.numbers]
         self._first_month = _number_month(pl.Series([column.first]).cast(MOMENT)).item()
+        units, between = self._count(read_moments(pl.Series(column.missing, dtype=pl.String), column).drop_nulls())
+        self._free = FreeSteps(column.name, (units[~between] // column.step).tolist(), low=0, high=column.steps)
         self._unwritten = f"is not written as {column.format!r} says"
         self._outside = "is not between {} and {}".format(*self.write_steps(np.array([0, column.steps])))
 
     def encode_distinct(self, cells: list[str]) -> tuple[EncodedCells, Mapping[str, Flags]]:
         """Reads (k,) moments and missing codes."""
         missing, steps, illegal = self.read(pl.Series(cells, dtype=pl.String))
-        values = [steps]
-        if self._column.by_day:
-            moments = self._column.first + steps * self._column.step
-            values = [moments // DAY - self._column.first // DAY, moments % DAY // self._column.step]
         parts = [
-            codec.encode_values(missing, value.astype(np.float64))
-            for codec, value in zip(self._numbers, values, strict=True)
+            codec.encode_values(missing, numbers.astype(np.float64))
+            for codec, numbers in zip(self._numbers, self.split(steps), strict=True)
         ]
         if len(parts) == 1:
             return parts[0], illegal
@@ -48,12 +46,20 @@ class MomentCodec(TrainedCodec):
         numbers = [part.numbers for part in parts if part.numbers is not None]
         return EncodedCells(codes=np.stack(codes) if codes else None, numbers=np.stack(numbers)), illegal
 
+    def split(self, steps: Steps) -> list[Steps]:
+        """The numbers that methods see of moments, of each one (n,): steps, or days and steps of the time of day."""
+        column = self._column
+        if not column.by_day:
+            return [steps]
+        moments = column.first + steps * column.step
+        return [moments // DAY - column.first // DAY, moments % DAY // column.step]
+
     def decode(self, encoded: EncodedCells, rng: np.random.Generator) -> pl.Series:
         """Writes (n,) moments, or the missing codes where the codes say so; `rng` chooses times that are not there."""
         column = self._column
         if not column.by_day:
             missing, steps = self._numbers[0].decode_steps(encoded, rng)
-            return self.put_missing(self.write_steps(steps), missing)
+            return self.put_missing(self.write_steps(self._free.keep_to(steps)), missing)
         (missing, days), (no_time, times) = (
             codec.decode_steps(
                 EncodedCells(
@@ -69,7 +75,7 @@ class MomentCodec(TrainedCodec):
             times = np.where(unknown, rng.choice(known, len(times)), times) if len(known) and unknown.any() else times
         moments = (days + column.first // DAY) * DAY + times * column.step + column.first % column.step
         steps = ((moments - column.first) // column.step).clip(0, column.steps)
-        return self.put_missing(self.write_steps(steps), missing)
+        return self.put_missing(self.write_steps(self._free.keep_to(steps)), missing)
 
     def read(self, cells: pl.Series) -> tuple[Missing, Steps, Mapping[str, Flags]]:
         """(n,) indices into the missing codes, -1 where available; (n,) steps from the first moment, 0 elsewhere; and

@@ -2,7 +2,7 @@
 
 import itertools
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +34,32 @@ def read_numbers(cells: pl.Series) -> tuple[Flags, Values]:
     is_number = text.str.contains(NUMERAL)
     values = text.set(~is_number, "0").cast(pl.Float64)
     return is_number.to_numpy(), values.to_numpy()
+
+
+class FreeSteps:
+    """Steps from `low` to `high` without those that are `taken` by codes that mean not available.
+
+    Raises: SpecsError if they take all of them.
+    """
+
+    def __init__(self, name: str, taken: Iterable[int], *, low: int, high: int) -> None:
+        inside = {step for step in taken if low <= step <= high}
+        if len(inside) > high - low:
+            raise SpecsError(f"Column {name!r}: its 'missing' codes take every number of its range.")
+
+        def find_free(step: int) -> int:
+            near = (step + sign * distance for distance in range(1, len(inside) + 1) for sign in (1, -1))
+            return next(other for other in near if low <= other <= high and other not in inside)
+
+        self._taken = np.array(sorted(inside), dtype=np.int64)
+        self._free = np.array([find_free(step) for step in sorted(inside)], dtype=np.int64)
+
+    def keep_to(self, steps: Steps) -> Steps:
+        """The nearest steps that are free: a number that is generated never says that there is none."""
+        if not len(self._taken):
+            return steps
+        places = np.searchsorted(self._taken, steps).clip(max=len(self._taken) - 1)
+        return np.where(self._taken[places] == steps, self._free[places], steps)
 
 
 class WrittenNumbers:
@@ -104,6 +130,9 @@ class NumericCodec(TrainedCodec):
         self._written = WrittenNumbers(column)
         self._missing_text = [token.strip(BLANKS) for token in column.missing]
         self._missing_numbers = [read_number(token) for token in column.missing]
+        taken = [number * column.steps_per_unit for number in self._missing_numbers if number is not None]
+        whole = (int(step) for step in taken if step == step.to_integral_value())
+        self._free = FreeSteps(column.name, whole, low=self._written.low, high=self._written.high)
         self._outside = f"is not between {_write_bound(column.minimum)} and {_write_bound(column.maximum)}"
 
     def encode_distinct(self, cells: list[str]) -> tuple[EncodedCells, Mapping[str, Flags]]:
@@ -114,7 +143,7 @@ class NumericCodec(TrainedCodec):
     def decode(self, encoded: EncodedCells, rng: np.random.Generator) -> pl.Series:
         """Writes (n,) numbers, or the missing codes where the codes say so."""
         missing, steps = self.decode_steps(encoded, rng)
-        return self.put_missing(self._written.write(steps), missing)
+        return self.put_missing(self._written.write(self._free.keep_to(steps)), missing)
 
     @abstractmethod
     def encode_values(self, missing: Missing, values: Values) -> EncodedCells:
@@ -156,6 +185,12 @@ class NumericCodec(TrainedCodec):
                 values = np.clip(values, float(self._written.low), float(self._written.high))
         usable = (missing < 0) & (values >= column.minimum) & (values <= column.maximum)
         return missing, np.where(usable, values, column.minimum), illegal
+
+    def read_values(self, cells: list[str]) -> pl.Series:
+        """Numbers."""
+        missing, numbers, _ = self.read(pl.Series(cells, dtype=pl.String))
+        values = pl.Series(numbers).set(pl.Series(missing >= 0), None)
+        return values.cast(pl.Int64) if self._column.integer else values
 
     def get_canonical(self, cell: str) -> str | None:
         """The missing code or the number, spelt as it is written, that a cell stands for."""

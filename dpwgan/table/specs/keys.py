@@ -9,6 +9,7 @@ from typing import Any
 
 from dpwgan.errors import SpecsError
 from dpwgan.table.codebook import Codebook
+from dpwgan.table.numerals import BLANKS, read_number
 from dpwgan.table.schema import write_whole
 
 MAX_CATEGORIES = 10_000
@@ -63,6 +64,12 @@ class Keys:
     def read_missing(self, *, width: int = 0, decimals: int = 0, extra: tuple[str, ...] = ()) -> tuple[str, ...]:
         """The cells that mean not available, the empty one last."""
         codes = [write_item(code, width=width, decimals=decimals) for code in self.get("missing", ())]
+        cells: dict[str | Decimal, str] = {}
+        for code in codes:
+            cell = read_number(code)
+            twin = cells.setdefault(code.strip(BLANKS) if cell is None else cell, code)
+            if twin is not code:
+                raise self.refuse(f"{quote(twin)} and {quote(code)} in 'missing' are the same cell")
         empty = self.get("optional", False) or "" in codes
         return (*dict.fromkeys((*(code for code in codes if code), *extra)), *(("",) if empty else ()))
 
@@ -109,6 +116,11 @@ def quote(name: str) -> str:
 def refuse_column(name: str, reason: str) -> SpecsError:
     """The sentence that refuses a column."""
     return SpecsError(f"Column {quote(name)} in the specs: {reason}.", column=name)
+
+
+def refuse_rule(number: int, reason: str, *, text: str | None = None) -> SpecsError:
+    """The sentence that refuses a rule between columns, by its number, from 1, and its SQL if it has any."""
+    return SpecsError(f"Rule {number} in the specs{'' if text is None else f', {quote(text)}'}: {reason}.")
 
 
 def count_codes(keys: Mapping[str, Any] | Keys) -> int:

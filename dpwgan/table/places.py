@@ -1,0 +1,74 @@
+"""The place of an output: one run at a time may be about to write there, and none that was killed leaves a trace."""
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from dpwgan.errors import OutputError
+
+
+def choose_passing_name(target: Path) -> Path:
+    """A name beside the target, for what is to be renamed to it when it is whole."""
+    return target.parent / f"{_stem(target)}.{secrets.token_hex(8)}.tmp"
+
+
+@contextlib.contextmanager
+def hold_place(path: str | Path) -> Iterator[None]:
+    """Keeps the place of a file or folder to this process in the block, and clears it of what killed runs left.
+
+    Where the file system has no locks, or the folder cannot be written to, nothing is kept and nothing is cleared.
+    Raises: OutputError if another process has the place.
+    """
+    target = Path(os.path.realpath(path))
+    lock = target.parent / f"{_stem(target)}.lock"
+    descriptor = _lock(lock, shown=str(path))
+    if descriptor is None:
+        yield
+        return
+    try:
+        for name in os.listdir(target.parent):
+            if re.fullmatch(re.escape(_stem(target)) + r"\.[0-9a-f]{16}\.tmp", name):
+                _remove(target.parent / name)
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            lock.unlink()
+        os.close(descriptor)
+
+
+def _lock(lock: Path, *, shown: str) -> int | None:
+    while True:
+        try:
+            descriptor = os.open(lock, os.O_RDONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+        except OSError:
+            return None
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Whoever had it before may have taken its name away in between.
+            if os.path.samestat(os.stat(lock), os.fstat(descriptor)):
+                return descriptor
+        except BlockingIOError:
+            os.close(descriptor)
+            raise OutputError(f"another run is about to write {shown!r}: let it end, or name another output") from None
+        except FileNotFoundError:
+            pass
+        except OSError:
+            os.close(descriptor)
+            return None
+        os.close(descriptor)
+
+
+def _stem(target: Path) -> str:
+    # Short of the longest name that a file may have, whatever the target's is.
+    return f".{target.name[:40]}.{hashlib.sha256(os.fsencode(target.name)).hexdigest()[:8]}"
+
+
+def _remove(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
