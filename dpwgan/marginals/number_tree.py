@@ -22,7 +22,7 @@ Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
-_FIRST_BLOCKS = 256
+_FIRST_BLOCKS = 128
 """About how many blocks the first look counts at most, all of one width."""
 
 _HALVINGS = 5
@@ -42,7 +42,7 @@ _STANDS_OUT = 4.0
 _SPLIT_PENALTY = 9.0
 """What a further interval must take off the chi-square of the fit: a lone difference counts from 3 stddevs on."""
 
-_LEAST_NEAR, _LEAST_FAR = 1.0, 3.0
+_LEAST_NEAR, _LEAST_FAR = 1.0, 2.5
 """How many stddevs an interval must hold, lest what it holds be given to the other half of the node that it halves.
 
 Held above 0 alone, each empty half that noise made positive would take from the full one, at every halving anew. What

@@ -61,7 +61,7 @@ def test_numbers_are_looked_at_more_often_when_they_have_many_levels():
     assert plan.histograms[:2] == (13, 3)
     assert plan.sensitivity == math.sqrt(sum(plan.looks))
     first = begin_one_ways(plan).choose_blocks(0)
-    assert [len(starts) for starts in first] == [0, 0, 0, 0, 121, 197, 17, 245, 1, 10, 150, 1, 0]
+    assert [len(starts) for starts in first] == [0, 0, 0, 0, 121, 99, 17, 123, 1, 10, 75, 1, 0]
 
 
 def test_every_record_adds_one_to_each_histogram_when_counted_by_hand():
@@ -222,9 +222,9 @@ def test_codes_are_averaged_over_their_histograms_when_number_has_several():
     measured = measure_one_ways(encoded, plan_one_ways(encoded.spans), noise_multiplier=1.0)
     codes, stddev = measured.get_codes(0)
     histograms = measured.histograms[0]
-    assert len(histograms) == 2
-    assert codes == pytest.approx(sum(counts[:2] for _, counts in histograms) / 2)
-    assert stddev == pytest.approx(measured.stddev / math.sqrt(2))
+    assert len(histograms) > 1
+    assert codes == pytest.approx(np.mean([counts[:2] for _, counts in histograms], axis=0))
+    assert stddev == pytest.approx(measured.stddev / math.sqrt(len(histograms)))
 
 
 @pytest.mark.parametrize("levels", [2**20 - 1, 2**31, 2**53 - 1])
