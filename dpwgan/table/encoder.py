@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 import polars as pl
 
-from dpwgan.errors import DataError, DpwganError, SpecsError
+from dpwgan.errors import DataError, DpwganError, SpecsError, quote
 from dpwgan.table.codecs import Codec, DerivedRule, EncodedCells, FixedCell, FreshIdentifiers, make_codec
 from dpwgan.table.encoded import EncodedTable, choose_number_type, lay_out_spans
 from dpwgan.table.findings import Findings, check_header, describe
@@ -36,7 +36,7 @@ class TableEncoder:
         check_header(header, schema)
         for column in schema.columns:
             if isinstance(column, UndiscoveredColumn):
-                raise SpecsError(f"Column {column.name!r}: its list of cells is not discovered yet.")
+                raise SpecsError(f"Column {quote(column.name)}: its list of cells is not discovered yet.")
         self.schema = schema
         self.header = tuple(filter(schema.is_written, header))
         self.spans = lay_out_spans(schema)
