@@ -554,7 +554,7 @@ def _read_schema(
 
 def _digest(path: str | os.PathLike[str]) -> str:
     try:
-        return hashlib.sha256(read_public(path)).hexdigest()
+        return hashlib.sha256(read_public(Path(path))).hexdigest()
     except OSError as error:
         raise InputError(f"the codebook cannot be read: {error.strerror or type(error).__name__}") from None
 
