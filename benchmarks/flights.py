@@ -64,7 +64,7 @@ def describe(flights: pl.DataFrame) -> pl.DataFrame:
 
 def make_specs(*, carriers: list[str], airports: list[str]) -> dict[str, Any]:
     """What is public about the table."""
-    departed = "scheduled + dep_delay * INTERVAL '1 minute'"
+    departed = "STRFTIME(scheduled + dep_delay * INTERVAL '1 minute', '%Y-%m-%d %H:%M')"
     return {
         "scheduled": {**MOMENT, "max": "2013-12-31 23:59", "description": "Departure as in the timetable."},
         "departed": {"derived": {"sql": departed}, "description": "Empty where the flight was cancelled."},

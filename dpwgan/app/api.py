@@ -20,11 +20,12 @@ import polars as pl
 from threadpoolctl import threadpool_limits
 
 from dpwgan.app.checkpoint import open_checkpoint
-from dpwgan.app.claim import Claim, build_claim, describe_accountant, describe_published
+from dpwgan.app.claim import Claim, build_claim, describe_accountant, describe_published, list_rules
 from dpwgan.app.config import RECORDS, SynthesisConfig
 from dpwgan.app.logs import LOGGER
 from dpwgan.app.planning import RunPlan, describe_facts, discovery_label, plan_run, resume_plan
 from dpwgan.app.progress import ProgressCallback, ignore_progress
+from dpwgan.app.sampling import RowSource
 from dpwgan.app.saved_model import (
     WEIGHTS_FOLDER,
     ModelDescription,
@@ -36,6 +37,7 @@ from dpwgan.app.saved_model import (
 )
 from dpwgan.errors import InputError, OutputError, UsageError
 from dpwgan.methods.base import FittedSynthesizer, Run
+from dpwgan.methods.registry import finds_intervals, make_settings
 from dpwgan.privacy.certificate import Certificate
 from dpwgan.privacy.journal import Arrays, Journal
 from dpwgan.privacy.ledger import Ledger
@@ -135,7 +137,7 @@ class Synthesizer:
         return self
 
     def _begin(self, schema: Schema, config: SynthesisConfig, *, codebook: str | os.PathLike[str] | None) -> None:
-        self.schema, self.config = schema, config
+        self.schema, self.config = _choose_bins(schema, config), config
         self._codebook_sha256 = _digest(codebook) if codebook is not None else None
         self._rng: np.random.Generator | None = None
         self._encoder: TableEncoder | None = None
@@ -212,7 +214,11 @@ class Synthesizer:
         if self.config.checkpoint is None:
             return Journal()
         facts = describe_facts(
-            self.config, table, specs_sha256=self.schema.sha256, codebook_sha256=self._codebook_sha256
+            self.config,
+            table,
+            specs_sha256=self.schema.sha256,
+            codebook_sha256=self._codebook_sha256,
+            rules=_digest_rules(self.schema),
         )
         checkpoint = open_checkpoint(Path(self.config.checkpoint), facts=facts, resume=self.config.resume)
         if checkpoint.life:
@@ -312,6 +318,7 @@ class Synthesizer:
             specs_sha256=schema.sha256,
             codebook_sha256=self._codebook_sha256,
             domains=_domains(schema),
+            rules=list_rules(schema),
             certificate=certificate,
             seeded=streams.seeded,
             method={key: getattr(run_plan.method, key) for key in ("name", "title", "paper")},
@@ -375,25 +382,27 @@ class Synthesizer:
 
     # ---------------------------------------------------------------------------------------------------------- sample
 
-    def sample(self, rows: int | None = None) -> "pd.DataFrame":
+    def sample(self, rows: int | None = None, *, where: str | None = None) -> "pd.DataFrame":
         """Samples a pandas data frame; by default as many rows as the claim says.
 
         Its dtypes are those of the frame fitted to where they do not depend on its rows, else what the specs say.
 
+        `where`: an SQL condition on a row, of which all rows are true.
         Privacy: post-processing; free, however often.
-        Raises: UsageError before `fit`.
+        Raises: UsageError before `fit`, and for a condition that cannot be acted on or that hardly a row meets;
+          SpecsError if the model hardly ever keeps the rules of the specs.
         """
-        parts = list(self.sample_cells(rows))
+        parts = list(self.sample_cells(rows, where=where))
         return frames.to_pandas(pl.concat(parts), self.schema, self._dtypes)
 
-    def sample_cells(self, rows: int | None = None) -> Iterator[pl.DataFrame]:
-        """Samples tables of cells, chunk by chunk, every cell checked against the specs.
+    def sample_cells(self, rows: int | None = None, *, where: str | None = None) -> Iterator[pl.DataFrame]:
+        """Samples tables of cells, chunk by chunk, every cell and rule checked against the specs.
 
         Cells are text, of the type `pl.Enum` where the specs list them.
 
         Chunks are made side by side, by as many threads as the settings say, each with a stream of randomness of its
         own; what is made does not depend on how many there are.
-        Raises: UsageError before `fit`; DpwganError if a cell is not legal, which would be an error of this tool.
+        Raises: as `sample`; DpwganError if a cell is not legal, which would be an error of this tool.
         """
         encoder, claim = self._require_encoder(), self.claim()
         rows = claim.rows if rows is None else rows
@@ -401,12 +410,11 @@ class Synthesizer:
             raise UsageError("rows must be at least 1")
         if self._rng is None:  # the claim is there, so it is
             raise UsageError("the synthesizer is not fitted yet")
-        fitted, rng = self._fitted, self._rng
+        source, rng = RowSource(self._fitted, encoder, where=where), self._rng
 
         def make(part: tuple[slice, np.random.Generator]) -> pl.DataFrame:
             places, own = part
-            chunks = fitted.sample(places.stop - places.start, rng=own)
-            return pl.concat(encoder.decode_chunks(chunks, own, first_record=places.start))
+            return source.draw(places.stop - places.start, first_record=places.start, rng=own)
 
         parts = ((places, branch(rng)) for places in cut(rows, size=choose_step(len(self.header))))
         return map_in_order(make, parts, threads=self.config.threads)
@@ -557,6 +565,19 @@ def _digest(path: str | os.PathLike[str]) -> str:
         return hashlib.sha256(read_public(Path(path))).hexdigest()
     except OSError as error:
         raise InputError(f"the codebook cannot be read: {error.strerror or type(error).__name__}") from None
+
+
+def _choose_bins(schema: Schema, config: SynthesisConfig) -> Schema:
+    """Leaves bins to methods that need them, and to the column of a method's label; others find intervals between."""
+    settings = make_settings(config.method, **config.training)
+    if not finds_intervals(config.method, settings):
+        return schema
+    return schema.cut_at_bins(but=getattr(settings, "label", None))
+
+
+def _digest_rules(schema: Schema) -> str | None:
+    """A digest of the rules between columns, some of which lie in files beside the specs."""
+    return hashlib.sha256(repr(schema.rules).encode()).hexdigest() if schema.rules else None
 
 
 def _domains(schema: Schema) -> dict[str, list[str]]:

@@ -21,6 +21,7 @@ from dpwgan.privacy.certificate import Certificate
 from dpwgan.privacy.events import Unprotected
 from dpwgan.privacy.guarantee import PrivacyGuarantee
 from dpwgan.privacy.randomness import NOISE_SOURCE
+from dpwgan.table.schema import Schema
 from dpwgan.version import __version__
 
 CLAIM_VERSION = 1
@@ -115,6 +116,14 @@ class Claim:
         _put_output(document, rows=rows, chosen_by=chosen_by, from_saved_model=from_saved_model)
         return Claim(document=document)
 
+    def for_condition(self, where: str | None) -> "Claim":
+        """The same claim for a table whose rows all meet a condition; post-processing, as `for_output`."""
+        if where is None:
+            return self
+        document = copy.deepcopy(dict(self.document))
+        document["output"]["where"] = where
+        return Claim(document=document)
+
     def for_file(self, *, sha256: str) -> "Claim":
         """The same claim, tied to one file by the digest of its bytes, which are public."""
         document = copy.deepcopy(dict(self.document))
@@ -154,6 +163,7 @@ def build_claim(
     specs_sha256: str,
     codebook_sha256: str | None,
     domains: Mapping[str, Sequence[str]],
+    rules: Sequence[Mapping[str, str]] = (),
     seeded: bool,
     method: Mapping[str, Any],
     settings: Mapping[str, Any],
@@ -163,6 +173,7 @@ def build_claim(
 
     `certificate` is what is certified about the generator's accuracy, beside and apart from the guarantee.
     `guarantee` is what was proved, or why nothing was; `relation` is the one asked for.
+    `rules` are those between columns, as `list_rules` gives them.
     `domains` maps "codebook", "private" and "waived" to the columns whose list of cells came from there.
     Privacy: with `seeded` the noise can be replayed, so there is no guarantee, whatever the ledger says.
     Raises: DpwganError if more was spent than asked for, or the document does not fit its schema.
@@ -210,6 +221,7 @@ def build_claim(
             "domains_from_codebook": sorted(domains.get("codebook", ())),
             "domains_paid_for": sorted(domains.get("private", ())),
             "domains_waived": waived,
+            **({"rules": [dict(rule) for rule in rules]} if rules else {}),
         },
         "output": {},
         "method": {**method, "settings": _finite(dict(settings))},
@@ -381,8 +393,11 @@ def _lines(document: Mapping[str, Any]) -> list[str]:
     ):
         if columns[key]:
             lines.append(f"lists of cells {title}: {', '.join(map(show_name, columns[key]))}")
+    lines += describe_rules(columns.get("rules", ()))
     source = ", from a saved model" if output["from_saved_model"] else ""
     lines.append(f"output: {output['rows']} rows ({output['rows_chosen_by']}){source}. {output['note']}")
+    if "where" in output:
+        lines.append(f"condition on all rows written, which costs no privacy: {output['where']}")
     if output["sha256"] is not None:
         lines.append(f"output SHA-256: {output['sha256']}")
     method = document["method"]
@@ -392,6 +407,20 @@ def _lines(document: Mapping[str, Any]) -> list[str]:
     lines += [f"covered: {item}" for item in document["covered"]]
     lines += [f"not covered: {item}" for item in document["not_covered"]]
     return lines
+
+
+def list_rules(schema: Schema) -> list[dict[str, str]]:
+    """The rules between columns, as a claim has them."""
+    return [{"rule": rule.name, "violations": rule.violations} for rule in schema.rules]
+
+
+def describe_rules(rules: Sequence[Mapping[str, str]]) -> list[str]:
+    """Says which rules every row written keeps, and what a real row that breaks one does; nothing without rules."""
+    if not rules:
+        return []
+    done = {"drop": " (a real row that breaks it counts as null)", "keep": " (real rows may break it)"}
+    told = "; ".join(rule["rule"] + done.get(rule["violations"], "") for rule in rules)
+    return [f"rules that every row written keeps: {told}"]
 
 
 def describe_published(published: Mapping[str, Any]) -> str:

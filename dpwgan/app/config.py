@@ -293,6 +293,13 @@ class RunConfig(_Delivery):
     save_model: Path | None = setting(
         None, "keep the fitted model, to sample more from later", heading=FILES, metavar="DIR"
     )
+    where: str | None = setting(
+        None,
+        "an SQL condition that every row written meets, as 'AGEP >= 65': rows are drawn until as many do",
+        heading=TABLE,
+        metavar="SQL",
+        flag_only=True,
+    )
     check: bool = setting(
         False,
         "plan only: check specs and header, print budget, memory and time; write nothing",
@@ -338,6 +345,7 @@ class ResampleConfig(_Delivery):
     output: str
     rows: int | None = again(SynthesisConfig, "rows")
     seed: int | None = again(SynthesisConfig, "seed")
+    where: str | None = again(RunConfig, "where")
     config_file: Path | None = None
     claim: str | None = again(RunConfig, "claim")
     voice: Voice = field(default_factory=Voice)

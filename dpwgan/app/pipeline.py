@@ -14,13 +14,23 @@ from pathlib import Path
 from typing import Any
 
 from dpwgan.app.api import Synthesizer, check_model_folder
-from dpwgan.app.claim import NOT_PRIVATE, Claim, describe_accountant, describe_ledger, describe_published, round_up
+from dpwgan.app.claim import (
+    NOT_PRIVATE,
+    Claim,
+    describe_accountant,
+    describe_ledger,
+    describe_published,
+    describe_rules,
+    list_rules,
+    round_up,
+)
 from dpwgan.app.config import ResampleConfig, RunConfig, Voice, goes_to_stream
 from dpwgan.app.interruption import complete, pass_point_of_no_return
 from dpwgan.app.logs import LOGGER, print_lines, print_out
 from dpwgan.app.memory import BASE_BYTES, check_memory, choose_limit, gigabytes
 from dpwgan.app.planning import MemoryPlan, RunPlan
 from dpwgan.app.progress import duration, show_progress
+from dpwgan.app.sampling import check_condition
 from dpwgan.app.teamwork import agree_on_charges, do_together, gather_team, open_together
 from dpwgan.errors import InputError, OutputError
 from dpwgan.privacy.journal import Journal
@@ -40,6 +50,8 @@ def run(config: RunConfig) -> None:
     """
     schema = read_specs(config.specs, codebook=config.codebook)
     check_format(config.output, schema)
+    if config.where is not None:
+        check_condition(config.where, schema)
     with ExitStack() as places:
         if config.cluster is None and not config.check:
             hold_outputs(config, places)
@@ -90,6 +102,8 @@ def resample(config: ResampleConfig) -> None:
         hold_outputs(config, places)
         synthesizer = Synthesizer.load(config.model, seed=config.seed)
         check_format(config.output, synthesizer.schema)
+        if config.where is not None:
+            check_condition(config.where, synthesizer.schema)
         write(synthesizer, synthesizer.claim(config.rows), config=config, save_model=None)
 
 
@@ -154,6 +168,7 @@ def show_check(run_plan: RunPlan, memory: MemoryPlan, *, voice: Voice) -> None:
         *describe_ledger(document["ledger"]),
         f"memory: {memory.describe()}",
         f"time: about {duration(document['seconds'])} on a machine of two cores",
+        *describe_rules(document["rules"]),
         f"The specs and the header fit{'' if run_plan.unprotected else ', and the budget can be met'}. "
         "Cells were not looked at.",
     ]
@@ -189,6 +204,7 @@ def describe_check(run_plan: RunPlan, memory: MemoryPlan) -> dict[str, Any]:
         "accountant": run_plan.choice.describe(),
         "ledger": ledger.itemise(),
         "settings": run_plan.plan.settings,
+        "rules": list_rules(run_plan.schema),
         "memory_bytes": memory.needed,
         "memory_limit_bytes": memory.limit,
         "disk_bytes": memory.on_disk,
@@ -203,7 +219,7 @@ def write(
 
     Raises: OutputError, TransferError; whatever sampling raises. No table appears then, and no model.
     """
-    final = claim
+    claim = final = claim.for_condition(config.where)
     goes_to_file = not goes_to_stream(config.output)
 
     def make_claim(written: WrittenTable) -> bytes:
@@ -216,7 +232,7 @@ def write(
             pass_point_of_no_return()
         return final.to_json().encode()
 
-    chunks = synthesizer.sample_cells(claim.rows)
+    chunks = synthesizer.sample_cells(claim.rows, where=config.where)
     layout: dict[str, Any] = {
         "header": synthesizer.header,
         "line_ending": synthesizer.line_ending,

@@ -25,6 +25,7 @@ from dpwgan.privacy.noise_source import NoiseSource
 from dpwgan.privacy.release import Release
 from dpwgan.privacy.terms import RULES, AccountantChoice, Terms
 from dpwgan.table.encoded import TableShape, lay_out_spans
+from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.schema import CategoricalColumn, Column, Schema, UndiscoveredColumn
 from dpwgan.table.source import SourceTable
 from dpwgan.version import __version__
@@ -235,7 +236,12 @@ def plan_run(schema: Schema, *, records: int, config: SynthesisConfig, spent: tu
 
 
 def describe_facts(
-    config: SynthesisConfig, table: SourceTable, *, specs_sha256: str, codebook_sha256: str | None
+    config: SynthesisConfig,
+    table: SourceTable,
+    *,
+    specs_sha256: str,
+    codebook_sha256: str | None,
+    rules: str | None = None,
 ) -> dict[str, Any]:
     """Lists the public facts that decide a plan, each under the words for it; a run is resumed under the same only."""
     return {
@@ -243,6 +249,7 @@ def describe_facts(
         "number of rows": table.records,
         "header": list(table.header),
         "specs file": specs_sha256,
+        **({} if rules is None else {"rules between columns": rules}),
         "codebook": codebook_sha256,
         "epsilon": config.epsilon,
         "delta": config.delta,
@@ -277,7 +284,9 @@ def resume_plan(run_plan: RunPlan, journal: Journal) -> RunPlan:
 
 
 def _plan_method(schema: Schema, *, records: int, config: SynthesisConfig, terms: Terms) -> Plan[Any]:
-    shape = TableShape(records=records, spans=lay_out_spans(_assume_lists(schema)), image=schema.layout)
+    assumed = _assume_lists(schema)
+    rules = TableEncoder(assumed, tuple(assumed.by_name)).list_rules() if schema.rules else ()
+    shape = TableShape(records=records, spans=lay_out_spans(assumed), image=schema.layout, rules=rules)
     method = get_method(config.method)
     # The accountants' products are so small that threads would do nothing but wait for each other.
     with threadpool_limits(limits=1):
@@ -288,6 +297,11 @@ def _refuse_other_guarantee(run_plan: RunPlan) -> None:
     """Raises: UsageError if there is a guarantee where none was asked for, or none where one was."""
     config = run_plan.config
     unprotected = run_plan.unprotected
+    if unprotected is not None and any(rule.violations == "drop" for rule in run_plan.schema.rules):
+        raise UsageError(
+            f"the method {config.method} has no guarantee with these settings, and its batches are of all rows: it "
+            'cannot drop those that break a rule ("violations": "drop")'
+        )
     if unprotected is not None and not config.no_guarantee:
         raise UsageError(
             f"the method {config.method} has no guarantee with these settings, and runs only with --no-guarantee: "

@@ -20,7 +20,7 @@ from dpwgan.images.sampler import GaussianImages
 from dpwgan.marginals.mixture_sampler import MIXTURE_FILE, MixtureSampler
 from dpwgan.methods.base import FittedSynthesizer
 from dpwgan.methods.published.samplers import REFINED_FILE, ConvSampler, LabelledSampler, RefinedTable, SmoothSampler
-from dpwgan.table.schema import Column, ImageLayout, Schema
+from dpwgan.table.schema import Column, ImageLayout, Rule, Schema
 
 FORMAT = 2
 DESCRIPTION_FILE = "model.json"
@@ -62,6 +62,7 @@ def write_description(folder: Path, description: ModelDescription, *, claim: Cla
         "specs_sha256": description.schema.sha256,
         "columns": [describe_column(column) for column in description.schema.columns],
         "layout": None if description.schema.layout is None else asdict(description.schema.layout),
+        "rules": [asdict(rule) for rule in description.schema.rules],
     }
     document["sha256"] = _seal(document)
     (folder / DESCRIPTION_FILE).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
@@ -94,7 +95,10 @@ def read_description(folder: Path) -> tuple[ModelDescription, Claim]:
             header=tuple(str(name) for name in document["header"]),
             line_ending=str(document["line_ending"]),
             schema=Schema(
-                columns=columns, sha256=str(document["specs_sha256"]), layout=_read_layout(document["layout"])
+                columns=columns,
+                sha256=str(document["specs_sha256"]),
+                layout=_read_layout(document["layout"]),
+                rules=tuple(map(_read_rule, document["rules"])),
             ),
         )
     except (KeyError, TypeError, AttributeError):
@@ -147,6 +151,10 @@ def read_column(document: Mapping[str, Any]) -> Column:
 
 def _freeze(value: Any) -> Any:
     return tuple(map(_freeze, value)) if isinstance(value, list | tuple) else value
+
+
+def _read_rule(document: Mapping[str, Any]) -> Rule:
+    return Rule(**{key: _freeze(value) for key, value in document.items()})
 
 
 def _read_layout(document: dict[str, Any] | None) -> ImageLayout | None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from dpwgan.evaluate import classifiers, dependence, marginals, nist2018, principal
 from dpwgan.evaluate.tables import NOTICE, ComparedTable, TableSet
-from dpwgan.table.schema import DerivedColumn, Schema
+from dpwgan.table.schema import ComputedColumn, DerivedColumn, Schema
 
 WORST = 10
 """Triples that are named."""
@@ -109,7 +109,7 @@ def make_ceiling(real: ComparedTable, *, rows: int, rng: np.random.Generator) ->
 
 def describe_legality(table: ComparedTable, schema: Schema) -> dict[str, Any]:
     """How many rows hold a cell that the specs do not allow, how many derived cells do not follow, each broken rule."""
-    derived = {column.name for column in schema.columns if isinstance(column, DerivedColumn)}
+    derived = {column.name for column in schema.columns if isinstance(column, DerivedColumn | ComputedColumn)}
     return {
         "rows": table.rows + table.illegal,
         "illegal_rows": table.illegal,

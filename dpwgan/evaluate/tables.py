@@ -6,6 +6,7 @@ Privacy: NOT private. What is read here, and everything computed from it, is for
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,20 +15,23 @@ import numpy.typing as npt
 import polars as pl
 
 from dpwgan.errors import DataError
-from dpwgan.table.calendar import CalendarColumn
-from dpwgan.table.codecs import NOT_LISTED, NOT_NUMBER, NOT_WHOLE, DerivedRule, MomentCodec, make_codec, read_numbers
+from dpwgan.table.calendar import DAY, CalendarColumn
+from dpwgan.table.codecs import NOT_LISTED, NOT_NUMBER, NOT_WHOLE, MomentCodec, make_codec, read_numbers
 from dpwgan.table.domains import discover_domains
 from dpwgan.table.findings import Findings, describe
 from dpwgan.table.numerals import BLANKS, read_number
 from dpwgan.table.reader import open_table
+from dpwgan.table.rules import RuleBook, make_rule
 from dpwgan.table.schema import (
     BooleanColumn,
     CategoricalColumn,
+    ComputedColumn,
     DerivedColumn,
     NumericColumn,
     Schema,
     TrainedColumn,
     UndiscoveredColumn,
+    name_part,
 )
 
 BUCKETS = 100
@@ -49,6 +53,7 @@ class ComparedColumn:
 
     A categorical column has one cell a category, its missing codes included. A number has `BUCKETS` of equal width over
     the range of the specs, or one a value where whole numbers are fewer; where it may be missing the last cell says so.
+    A column of which methods see two parts is two columns here too, as "seen (day)".
     `missing` are the cells that mean not available.
     Units: `minimum` and `maximum` are the public range of a number, in its own unit, or of moments, in steps from the
       first one; NaN for a categorical column.
@@ -169,24 +174,29 @@ def read_compared(
     if illegal == "leave out":
         schema = _change_columns(schema, TrainedColumn, out_of_domain="reject")
     kept = [column for column in schema.columns if isinstance(column, TrainedColumn)]
-    binnings = [_BINNINGS[type(column)](column, buckets) for column in kept]
+    binnings = [(column.name, each) for column in kept for each in _BINNINGS[type(column)](column, buckets)]
     codecs = {column.name: make_codec(column) for column in kept}
-    derived = [DerivedRule(c, schema=schema, codecs=codecs) for c in schema.columns if isinstance(c, DerivedColumn)]
+    derived = {c.name: make_rule(c, schema) for c in schema.columns if isinstance(c, DerivedColumn | ComputedColumn)}
+    # Real rows may break a rule that the specs say does not stop a run.
+    rules = [rule for rule in schema.rules if illegal == "leave out" or rule.violations == "reject"]
+    book = RuleBook(rules, {**codecs, **derived})
     try:
         source = open_table(path, schema)
     except DataError as error:
         raise DataError(f"The table {str(path)!r} cannot be compared. {error}") from None
-    cells = np.empty((source.records, len(kept)), dtype=np.int32)
-    numbers = np.empty((source.records, len(kept)), dtype=np.float64)
+    cells = np.empty((source.records, len(binnings)), dtype=np.int32)
+    numbers = np.empty((source.records, len(binnings)), dtype=np.float64)
     findings = Findings()
     first = 0
     for frame in source.frames():
         rows = slice(first, first + frame.height)
         first += frame.height
-        for place, (column, binning) in enumerate(zip(kept, binnings, strict=True)):
-            _fill(frame.get_column(column.name), binning, findings, cells[rows, place], numbers[rows, place])
-        for rule in derived:
+        for place, (name, binning) in enumerate(binnings):
+            _fill(frame.get_column(name), binning, findings, cells[rows, place], numbers[rows, place])
+        for rule in derived.values():
             rule.check(frame, findings)
+        for between, broken in zip(book.rules, book.find_broken(book.read(frame)), strict=True):
+            findings.add_broken(between.name, int(np.count_nonzero(broken)))
     if findings.rows and illegal == "refuse":
         raise DataError(f"The table {str(path)!r} does not fit the specs: {describe(findings.rows)}.")
     legal = (cells >= 0).all(axis=1)
@@ -196,7 +206,7 @@ def read_compared(
     if left_out:
         cells, numbers = cells[legal], numbers[legal]
     return ComparedTable(
-        columns=tuple(binning.column for binning in binnings),
+        columns=tuple(binning.column for _, binning in binnings),
         cells=cells,
         numbers=numbers,
         illegal=left_out,
@@ -240,8 +250,7 @@ _Read = tuple[npt.NDArray[np.int32], npt.NDArray[np.float64], dict[str, npt.NDAr
 class _Categories:
     """A finite list of cells, each by itself."""
 
-    def __init__(self, column: CategoricalColumn, buckets: int) -> None:
-        del buckets  # each is one already
+    def __init__(self, column: CategoricalColumn) -> None:
         self._codec = make_codec(column)
         absent = tuple(place for place, token in enumerate(column.tokens) if token in column.missing)
         self.column = ComparedColumn(name=column.name, kind="categorical", labels=column.tokens, missing=absent)
@@ -327,27 +336,34 @@ class _Buckets:
 
 
 class _Steps:
-    """The steps of a calendar from the first moment to the last, as whole numbers are cut into buckets."""
+    """The steps of a calendar, or days and times of day by themselves, as whole numbers are cut into buckets."""
 
-    def __init__(self, column: CalendarColumn, buckets: int) -> None:
-        self._codec = MomentCodec(column)
-        steps = NumericColumn(name=column.name, minimum=0, maximum=column.steps, integer=True, missing=column.missing)
-        self._buckets = _Buckets(steps, buckets, lambda step: str(self._codec.write_steps(np.array([step]))[0]))
+    def __init__(self, column: CalendarColumn, buckets: int, part: int) -> None:
+        self._codec, self._part = MomentCodec(column), part
+        number = column.numbers[part]
+
+        def write(step: int) -> str:
+            if not column.by_day:
+                return str(self._codec.write_steps(np.array([step]))[0])
+            unit, start = (DAY, column.first // DAY * DAY) if part == 0 else (column.step, column.first % column.step)
+            moment = datetime(1970, 1, 1) + timedelta(microseconds=start + step * unit)
+            return str(moment.date() if part == 0 else moment.time())
+
+        self._buckets = _Buckets(replace(number, name=name_part(column.name, number.name)), buckets, write)
         self.column = self._buckets.column
 
     def read(self, seen: pl.Series) -> _Read:
-        """As of numbers."""
+        """As of numbers; what is wrong is said of the first part alone."""
         missing, steps, broken = self._codec.read(seen)
         illegal = np.logical_or.reduce([np.zeros(len(seen), bool), *broken.values()])
-        cells, numbers = self._buckets.place(
-            steps.astype(np.float64), missing=missing >= 0, legal=~illegal & (missing < 0)
-        )
-        return cells, numbers, dict(broken)
+        values = self._codec.split(steps)[self._part].astype(np.float64)
+        placed = self._buckets.place(values, missing=missing >= 0, legal=~illegal & (missing < 0))
+        return *placed, dict(broken) if self._part == 0 else {}
 
 
-_BINNINGS: dict[type[TrainedColumn], Callable[[Any, int], _Categories | _Buckets | _Steps]] = {
-    CategoricalColumn: _Categories,
-    BooleanColumn: _Categories,
-    NumericColumn: _Buckets,
-    CalendarColumn: _Steps,
+_BINNINGS: dict[type[TrainedColumn], Callable[[Any, int], Sequence[_Categories | _Buckets | _Steps]]] = {
+    CategoricalColumn: lambda column, buckets: [_Categories(column)],
+    BooleanColumn: lambda column, buckets: [_Categories(column)],
+    NumericColumn: lambda column, buckets: [_Buckets(column, buckets)],
+    CalendarColumn: lambda column, buckets: [_Steps(column, buckets, part) for part in range(len(column.numbers))],
 }

@@ -26,6 +26,7 @@ from dpwgan.marginals.pairs import MOMENTS_LABEL, measure_moments, plan_moments
 from dpwgan.marginals.queries import ANSWER_SENSITIVITY, QueryDiscriminator, plan_queries
 from dpwgan.marginals.released import ReleasedTable, release_groups
 from dpwgan.marginals.settings import AnchorSettings
+from dpwgan.marginals.zeros import ForbiddenMass
 from dpwgan.plan import Cost, Plan
 from dpwgan.privacy.accountants.moments import MOMENTS
 from dpwgan.privacy.events import Gaussian
@@ -57,6 +58,8 @@ _STRENGTH_FOR_THREE_WAYS = 3_000.0
 # some w s stddevs: no more than so many, or large tables would not be nearer to the truth than small ones.
 _INFORMATION_WEIGHT = 1e-6
 _MOST_STDDEVS_MOVED = 2.0
+# What mass on combinations that a rule forbids weighs: so many times what it costs to be a stddev off an answer there.
+_FORBIDDEN_WEIGHT = 200.0
 _MOST_CODE_CELLS = 2_000_000
 _MOST_CODES = 3_000
 _LEAST_CODES = 500
@@ -272,16 +275,13 @@ def plan_anchor(shape: TableShape, terms: Terms, *, kind: Kind, settings: Anchor
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FittedAnchor:
-    """A generator fitted to its releases. `table` is for further discriminators, its rows never for the output."""
+    """A generator fitted to its releases, by `losses`. `table` is for further discriminators, its rows never for the
+    output.
+    """
 
     table: ReleasedTable
-    information: CodeInformation
+    losses: list[ReleasedLoss]
     generator: CodeGenerator
-
-    @property
-    def losses(self) -> list[ReleasedLoss]:
-        """What the generator was fitted to."""
-        return [self.table.measured, self.information]
 
 
 def on_one_thread() -> AbstractContextManager[Any]:
@@ -311,13 +311,23 @@ def fit_anchor(
     """
     fits = design.fit_ticks > 0
     least_count = _LEAST_STDDEVS * design.answer_stddev if fits else 0.0
-    table = release_groups(rows, design.one_way_plan, ledger=ledger, label=ONE_WAYS_LABEL, least_count=least_count)
+    table = release_groups(
+        rows,
+        design.one_way_plan,
+        ledger=ledger,
+        label=ONE_WAYS_LABEL,
+        least_count=least_count,
+        rules=design.shape.rules,
+    )
     information = CodeInformation(weight=design.information_weight * table.records)
     layout = table.layout
     if not fits:
         progress(1, 1, ledger.epsilon_spent())
-        return FittedAnchor(table=table, information=information, generator=Mixture(layout.sizes, table.logits))
+        return FittedAnchor(table=table, losses=[table.measured], generator=Mixture(layout.sizes, table.logits))
     losses: list[ReleasedLoss] = [table.measured, information]
+    if table.measured.zeros:
+        weight = _FORBIDDEN_WEIGHT * table.records / design.answer_stddev
+        losses.append(ForbiddenMass(layout, table.measured.zeros, weight=weight))
     codes, tick = design.choose_codes(layout.width), FitProgress(design.fit_ticks, ledger=ledger, progress=progress)
     if design.kind == "queries":
         answers = _play_rounds(table, design, codes=codes, losses=losses, rng=rng, ledger=ledger, tick=tick)
@@ -328,7 +338,7 @@ def fit_anchor(
     generator = Mixture(layout.sizes, logits) if make_generator is None else make_generator(layout, logits)
     steps, rate = design.settings.fit_steps, design.settings.fit_learning_rate
     fit_on(generator, losses, steps=steps, learning_rate=rate, journal=ledger.journal, tick=tick)
-    return FittedAnchor(table=table, information=information, generator=generator)
+    return FittedAnchor(table=table, losses=losses, generator=generator)
 
 
 def _play_rounds(

@@ -5,7 +5,7 @@ Everything here is post-processing of the released one-way counts: nothing of it
 
 import itertools
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -33,6 +33,9 @@ MOST_CELLS = 128
 
 _LEAST_SHARE = 1 / 32
 """A number is cut into intervals of about this share of the records, where the data spread that far."""
+
+_LEAST_KIND = 0.25
+"""What cells that only rules tell from others must hold to make a group of their own, over what any other holds."""
 
 _LEAST_STDDEVS = 3.0
 """How many stddevs of the noise an interval of a number must hold."""
@@ -254,12 +257,20 @@ GROUPS = Derivation[EncodedTable, GroupedRows]("groups", lambda encoded, documen
 """Rows as groups of cells, by the document of a `Coarsening`."""
 
 
-def coarsen(one_ways: OneWays, *, records: int, least_count: float, most_cells: int = MOST_CELLS) -> Coarsening:
+def coarsen(
+    one_ways: OneWays,
+    *,
+    records: int,
+    least_count: float,
+    most_cells: int = MOST_CELLS,
+    kinds: Sequence[Integers | None] | None = None,
+) -> Coarsening:
     """Merges cells that the released counts cannot tell from noise.
 
     Numbers become intervals that hold about a 32nd of the records each, or a single level where many records share
     it. Then groups below `least_count` are merged: neighbours where cells have an order, into one group of rare cells
-    elsewhere; missing codes only with each other. An attribute has `most_cells` groups at most.
+    elsewhere; missing codes only with each other. An attribute has `most_cells` groups at most. `kinds` say of each
+    attribute, if it is known, which codes are of one kind by public rules: they are merged first.
     Privacy: post-processing of the release; `records` is public.
     Units: `least_count` is a count of records.
     Raises: UsageError if a number is out of its range.
@@ -268,7 +279,7 @@ def coarsen(one_ways: OneWays, *, records: int, least_count: float, most_cells: 
         raise UsageError("Cells are merged for 1 record or more, a count of 0 or more and 2 cells or more.")
     parts = []
     for index in range(len(one_ways.plan.attributes)):
-        pieces = _Pieces(one_ways, index, records=records)
+        pieces = _Pieces(one_ways, index, records=records, kinds=None if kinds is None else kinds[index])
         threshold, merged = least_count, pieces.merge(least_count)
         while merged.size > most_cells:
             threshold = max(1.25 * threshold, one_ways.stddev)
@@ -280,9 +291,9 @@ def coarsen(one_ways: OneWays, *, records: int, least_count: float, most_cells: 
 class _Pieces:
     """One attribute's smallest intervals with all that is known of them, ready to be merged at any threshold."""
 
-    def __init__(self, one_ways: OneWays, index: int, *, records: int) -> None:
+    def __init__(self, one_ways: OneWays, index: int, *, records: int, kinds: Integers | None = None) -> None:
         self._attribute = attribute = one_ways.plan.attributes[index]
-        self._records = records
+        self._records, self._kinds = records, kinds
         self._codes, self._code_stddev = one_ways.get_codes(index)
         self._tree = one_ways.get_tree(index) if attribute.number_span is not None else None
         self._least_share = max(_LEAST_SHARE * records, _LEAST_STDDEVS * one_ways.stddev)
@@ -294,7 +305,11 @@ class _Pieces:
         is_missing = attribute.is_missing
         labels[is_missing] = _pool(self._codes[is_missing], least_count)
         others = self._codes[~is_missing]
-        merged = _merge_neighbours(others, least_count) if attribute.ordered else _pool(others, least_count)
+        merge = _merge_neighbours if attribute.ordered else _pool
+        if self._kinds is None:
+            merged = merge(others, least_count)
+        else:
+            merged = _merge_kinds(others, least_count, self._kinds[~is_missing], merge)
         labels[~is_missing] = merged + attribute.codes
         labels = _number_in_order(labels)
         groups = int(labels.max()) + 1 if len(labels) else 0
@@ -402,6 +417,19 @@ def _pool(counts: Floats, least_count: float) -> Integers:
     labels = np.arange(len(counts))
     rare = np.flatnonzero(counts < least_count)
     labels[rare] = rare[0] if len(rare) else 0
+    return labels
+
+
+def _merge_kinds(
+    counts: Floats, least_count: float, kinds: Integers, merge: Callable[[Floats, float], Integers]
+) -> Integers:
+    """Merges cells of one kind with each other, and what is still far below the threshold with all that is as small."""
+    labels = np.empty(len(counts), np.int64)
+    for kind in np.unique(kinds):
+        places = np.flatnonzero(kinds == kind)
+        labels[places] = places[merge(counts[places], least_count)]
+    small = np.flatnonzero(np.bincount(labels, counts)[labels] < _LEAST_KIND * least_count)
+    labels[small] = labels[small[0]] if len(small) else 0
     return labels
 
 

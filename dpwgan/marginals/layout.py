@@ -18,8 +18,8 @@ class Attribute:
 
     A number-or-not-available column is one attribute: its missing codes, then the levels (the code "available" is not
     a cell). `codes`: number of category codes among the cells; `missing`: how many of them mean not available.
-    `levels`: number of levels, 0 without a number; `cuts`: levels at which an interval of them must begin, rising.
-    `ordered`: the cells that are not missing have an order.
+    `levels`: number of levels, 0 without a number; `borders`, `cuts`: levels at which an interval of them begins,
+    rising, and those of them beyond which none may be merged. `ordered`: the cells that are not missing have an order.
     """
 
     column: str
@@ -29,6 +29,7 @@ class Attribute:
     missing: int
     levels: int
     ordered: bool
+    borders: tuple[int, ...] = ()
     cuts: tuple[int, ...] = ()
 
     @property
@@ -54,13 +55,13 @@ class Attribute:
         Raises: DpwganError, an internal error, if a code lies beyond the column's categories.
         """
         if self.code_span is None:
-            return self._find_levels(encoded.numbers[rows, self._number_source])
+            return self.find_levels(encoded.numbers[rows, self._number_source])
         codes: Cells = encoded.codes[rows, self.code_span.source].astype(np.int64)
         if len(codes) and not (codes.min() >= 0 and codes.max() < self.code_span.categories):
             raise DpwganError(f"Internal error: a code for column {quote(self.column)} is beyond its categories.")
         if self.number_span is None:
             return codes
-        levels = self._find_levels(encoded.numbers[rows, self._number_source])
+        levels = self.find_levels(encoded.numbers[rows, self._number_source])
         return np.where(codes < self.codes, codes, self.codes + levels)
 
     def put_cells(self, cells: Cells, *, into: EncodedTable) -> None:
@@ -71,10 +72,16 @@ class Attribute:
         if self.code_span is not None:
             into.codes[:, self.code_span.source] = np.minimum(cells, self.codes) if self.number_span else cells
         if self.number_span is not None:
-            levels = np.maximum(cells - self.codes, 0)
-            first, last = self.number_span.first_level, self.number_span.last_level
-            numbers = first + levels * ((last - first) / max(self.levels - 1, 1))
+            numbers = self.scale_levels(np.maximum(cells - self.codes, 0))
             into.numbers[:, self.number_span.source] = np.where(cells < self.codes, 0.0, numbers)
+
+    def scale_levels(self, levels: Cells) -> npt.NDArray[np.float64]:
+        """Where levels lie in the column's range, as fractions of it. Shapes: (n,)."""
+        first, last = (
+            (0.0, 0.0) if self.number_span is None else (self.number_span.first_level, self.number_span.last_level)
+        )
+        scaled: npt.NDArray[np.float64] = first + levels * ((last - first) / max(self.levels - 1, 1))
+        return scaled
 
     @property
     def _number_source(self) -> int:
@@ -82,7 +89,8 @@ class Attribute:
             raise DpwganError(f"Internal error: column {quote(self.column)} has no number.")
         return self.number_span.source
 
-    def _find_levels(self, numbers: Numbers) -> Cells:
+    def find_levels(self, numbers: Numbers) -> Cells:
+        """The level nearest to each number of [0, 1]. Shapes: (n,)."""
         if self.number_span is None or self.levels == 1:
             return np.zeros(len(numbers), np.int64)
         first, last = self.number_span.first_level, self.number_span.last_level
@@ -119,6 +127,7 @@ def lay_out_attributes(spans: Sequence[Span]) -> tuple[Attribute, ...]:
                     missing=missing,
                     levels=span.levels,
                     ordered=True,
+                    borders=tuple(sorted({*span.borders, *span.cuts})),
                     cuts=span.cuts,
                 )
             )

@@ -6,12 +6,13 @@ records hold its dependence, the one along its branches included, and the fit ha
 Source: Chow and Liu 1968; McKenna, Miklau, Sheldon 2021, arXiv:2108.04978 (trees of noisy marginals).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from dpwgan.marginals.groups import GroupLayout
+from dpwgan.marginals.zeros import Zeros
 
 Edge = tuple[int, int]
 Floats = npt.NDArray[np.float64]
@@ -57,10 +58,12 @@ def draw_first_codes(
     get_conditional: Callable[[int, int], Floats],
     codes: int,
     rng: np.random.Generator,
+    zeros: Zeros | None = None,
 ) -> npt.NDArray[np.float32]:
     """Draws records from the tree and gives logits near them: sharp inside the tree, soft at its leaves.
 
-    Draws are systematic, so that each group gets its share of codes up to rounding.
+    Draws are systematic, so that each group gets its share of codes up to rounding. No record has a combination that is
+    known to be empty (`zeros`), if what was drawn before leaves another; logits are sharp there, too.
     Shapes: `one_ways[a]` (size of a,); `get_conditional(a, b)` (size of a, size of b), rows adding to 1; the result
       (codes, width).
     """
@@ -68,6 +71,8 @@ def draw_first_codes(
     for left, right in tree:
         neighbours[left].append(right)
         neighbours[right].append(left)
+    zeros = zeros or {}
+    ruled = {attribute for marginal in zeros for attribute in marginal}
     values = np.zeros((codes, layout.attributes), np.int64)
     logits = np.empty((codes, layout.width), np.float32)
     seen: set[int] = set()
@@ -75,20 +80,50 @@ def draw_first_codes(
         waiting: list[tuple[int | None, int]] = [] if root in seen else [(None, root)]
         while waiting:
             parent, child = waiting.pop()
-            seen.add(child)
             if parent is None:
                 groups, table = np.zeros(codes, np.int64), one_ways[child][np.newaxis]
             else:
                 groups, table = values[:, parent], get_conditional(parent, child)
+            if child in ruled:
+                groups, table = _leave_out(zeros, child, values, groups, table, seen=seen)
+            seen.add(child)
             values[:, child] = draw_systematically(table, groups, rng=rng)
             spread = table[groups]
-            if len(neighbours[child]) > 1:
+            if len(neighbours[child]) > 1 or child in ruled:
                 spread = (1.0 - _RECORD_SHARE) * spread
                 spread[np.arange(codes), values[:, child]] += _RECORD_SHARE
             logits[:, layout.get_slice(child)] = np.log(np.maximum(spread, _LEAST_PROBABILITY))
             waiting += [(child, other) for other in neighbours[child] if other not in seen]
     logits += np.float32(_JITTER) * rng.standard_normal(logits.shape, dtype=np.float32)
     return logits
+
+
+def _leave_out(
+    zeros: Zeros,
+    child: int,
+    values: npt.NDArray[np.int64],
+    groups: npt.NDArray[np.int64],
+    table: Floats,
+    *,
+    seen: Collection[int],
+) -> tuple[npt.NDArray[np.int64], Floats]:
+    """The table of an attribute, and which of its rows each code draws from, without what other values rule out.
+
+    Shapes: `values` (codes, attributes), `groups` (codes,), `table` (rows, size), to the like of the last two.
+    """
+    others = {m: [a for a in m if a != child] for m in zeros if child in m and set(m) - {child} <= set(seen)}
+    if not others:
+        return groups, table
+    given = sorted({attribute for marginal in others.values() for attribute in marginal})
+    keys, places = np.unique(np.column_stack([groups, values[:, given]]), axis=0, return_inverse=True)
+    kept = np.ones((len(keys), table.shape[1]), np.bool_)
+    for marginal, rest in others.items():
+        flags = np.moveaxis(zeros[marginal], marginal.index(child), -1)
+        kept &= ~flags[tuple(keys[:, 1 + given.index(attribute)] for attribute in rest)]
+    rows = table[keys[:, 0]]
+    left = np.where(kept, rows, 0.0)
+    left = np.where(left.sum(axis=1, keepdims=True) > 0, left, rows)
+    return places.ravel(), left / left.sum(axis=1, keepdims=True)
 
 
 def draw_systematically(

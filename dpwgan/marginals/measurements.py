@@ -10,6 +10,7 @@ import numpy.typing as npt
 from dpwgan.marginals.groups import GroupLayout, Marginal
 from dpwgan.marginals.loss import Probabilities
 from dpwgan.marginals.row_products import add_rows, multiply_rows
+from dpwgan.marginals.zeros import Zeros, mask
 from dpwgan.table.rows import Sum
 from dpwgan.table.storage import cut, let_go
 
@@ -166,8 +167,13 @@ class MeasuredMarginals:
     Privacy: holds released numbers alone. A marginal measured twice keeps the mean weighted by precision.
     """
 
-    def __init__(self, layout: GroupLayout) -> None:
-        self._layout = layout
+    def __init__(self, layout: GroupLayout, zeros: Zeros | None = None, *, records: float | None = None) -> None:
+        """`zeros` are cells known to be empty: whatever noise says of them is left out.
+
+        `records`: of how many rows answers are shares, as released counts say; None for the public n.
+        """
+        self._layout, self.records = layout, records
+        self.zeros = zeros or {}
         self._shares: dict[Marginal, npt.NDArray[np.float32]] = {}
         self._weights: dict[Marginal, npt.NDArray[np.float32]] = {}
         # The same in the order in which it is compared; None where an answer has come since.
@@ -182,6 +188,8 @@ class MeasuredMarginals:
     def add(self, marginal: Marginal, shares: npt.ArrayLike, *, stddev: npt.ArrayLike) -> None:
         """Adds an answer. Units: `shares` and the `stddev` of their noise are fractions of the records."""
         answer = np.asarray(shares, np.float64)
+        if self.zeros:
+            answer = np.where(mask(self.zeros, marginal, answer.shape), 0.0, answer)
         weight = np.broadcast_to(1.0 / np.square(np.asarray(stddev, np.float64)), answer.shape)
         if marginal in self._shares:
             before, precision = self._shares[marginal].astype(np.float64), self._weights[marginal].astype(np.float64)

@@ -42,6 +42,10 @@ class MixtureSampler:
         for size in cut_sizes(records, most=chunk):
             yield self.coarsening.to_encoded(self.draw_groups(size, rng=rng), rng=rng)
 
+    def draw_again(self, encoded: EncodedTable, *, rng: np.random.Generator) -> EncodedTable:
+        """Draws other rows of the same groups of cells. Privacy: post-processing."""
+        return self.coarsening.to_encoded(self.coarsening.to_groups(encoded), rng=rng)
+
     def draw_groups(self, records: int, *, rng: np.random.Generator) -> npt.NDArray[np.int32]:
         """Draws rows of groups, in random order. Shapes: (records, attributes)."""
         codes = len(self.probabilities)

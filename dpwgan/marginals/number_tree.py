@@ -36,13 +36,13 @@ _MOST_REFINED = 512
 MOST_BLOCKS = _MOST_REFINED << _HALVINGS
 """About how many blocks a look counts at most: what memory is planned for."""
 
-_STANDS_OUT = 3.0
+_STANDS_OUT = 4.0
 """How many stddevs of its noise a block must hold to be looked into."""
 
 _SPLIT_PENALTY = 9.0
 """What a further interval must take off the chi-square of the fit: a lone difference counts from 3 stddevs on."""
 
-_LEAST_MASS = 2.5
+_LEAST_MASS = 1.0
 """How many stddevs an interval must hold, lest what it holds be given to the other half of the node that it halves.
 
 Held above 0 alone, each empty half that noise made positive would take from the full one, at every halving anew.

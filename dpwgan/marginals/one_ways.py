@@ -129,7 +129,7 @@ class OneWays:
             elif earlier:
                 chosen.append(self.get_tree(index).refine(looks_left=self.plan.looks[index] - look))
             else:
-                chosen.append(lay_out_first(attribute.levels, attribute.cuts))
+                chosen.append(lay_out_first(attribute.levels, attribute.borders))
         return tuple(chosen)
 
     def add(self, look: int, blocks: Blocks, noisy: Noisy) -> "OneWays":
@@ -157,7 +157,7 @@ class OneWays:
             Look(starts=starts, counts=counts[facts.codes :], variance=self.stddev**2)
             for starts, counts in self.histograms[attribute]
         ]
-        return NumberTree(looks, levels=facts.levels, cuts=facts.cuts)
+        return NumberTree(looks, levels=facts.levels, cuts=facts.borders)
 
 
 def plan_one_ways(spans: tuple[Span, ...]) -> OneWayPlan:
@@ -166,7 +166,7 @@ def plan_one_ways(spans: tuple[Span, ...]) -> OneWayPlan:
     Privacy: reads public facts only.
     """
     attributes = lay_out_attributes(spans)
-    looks = tuple(count_looks(attribute.levels, attribute.cuts) for attribute in attributes)
+    looks = tuple(count_looks(attribute.levels, attribute.borders) for attribute in attributes)
     return OneWayPlan(spans=spans, attributes=attributes, looks=looks)
 
 

@@ -36,7 +36,7 @@ def measure_moments(rows: Rows[GroupedRows], *, measured: MeasuredMarginals, led
       weights, which are of released sizes.
     Raises: PrivacyError from the ledger.
     """
-    layout, records = rows.own.layout, rows.records
+    layout, records = rows.own.layout, measured.records or rows.records
     weights = weigh_pairs(layout)
 
     def weigh() -> list[Counts]:

@@ -92,9 +92,9 @@ class QueryDiscriminator:
         self._larger: dict[Marginal, Counts] = {}
 
     @property
-    def records(self) -> int:
-        """The public number of records."""
-        return self._rows.records
+    def records(self) -> float:
+        """The number of records that answers are shares of: public, or released."""
+        return self._measured.records or self._rows.records
 
     @functools.cached_property
     def _pairs(self) -> Counts:

@@ -12,14 +12,16 @@ import numpy as np
 import numpy.typing as npt
 
 from dpwgan.marginals.coarsening import GROUPS, Coarsening, coarsen
+from dpwgan.marginals.forbidden import find_kinds, find_zeros
 from dpwgan.marginals.groups import GroupLayout, Marginal
 from dpwgan.marginals.loss import Probabilities
 from dpwgan.marginals.markov_tree import Edge, draw_first_codes, find_strongest_tree
 from dpwgan.marginals.measurements import GroupedRows, MeasuredMarginals
 from dpwgan.marginals.one_ways import OneWayPlan, measure_one_ways
 from dpwgan.marginals.simplex import project_on_simplex
+from dpwgan.marginals.zeros import mask
 from dpwgan.privacy.ledger import Ledger
-from dpwgan.table.encoded import EncodedTable
+from dpwgan.table.encoded import EncodedTable, RowRule
 from dpwgan.table.rows import Rows
 
 _LEAST_SHARE = 1e-9
@@ -37,9 +39,9 @@ class ReleasedTable:
     rows: Rows[GroupedRows]
 
     @property
-    def records(self) -> int:
-        """The public number of records."""
-        return self.rows.records
+    def records(self) -> float:
+        """The number of records that answers are shares of: public, or released."""
+        return self.measured.records or self.rows.records
 
     @property
     def layout(self) -> GroupLayout:
@@ -99,13 +101,25 @@ class ReleasedTable:
         def get_conditional(given: int, attribute: int) -> npt.NDArray[np.float64]:
             """Of each group of one attribute the distribution of the other one, drawn to the one-way by its noise."""
             forward = given < attribute
-            block = self._project((given, attribute) if forward else (attribute, given))
+            pair = (given, attribute) if forward else (attribute, given)
+            block = self._project(pair)
             table = (block if forward else block.T) + stddev / self.records * self.shares[attribute]
+            if self.measured.zeros:
+                empty = mask(self.measured.zeros, pair, block.shape)
+                # A group that goes with none of the other's has no distribution to speak of.
+                empty = empty if forward else empty.T
+                table[empty & ~empty.all(axis=1, keepdims=True)] = 0.0
             shares: npt.NDArray[np.float64] = table / table.sum(axis=1, keepdims=True)
             return shares
 
         return draw_first_codes(
-            self.layout, tree, one_ways=self.shares, get_conditional=get_conditional, codes=codes, rng=rng
+            self.layout,
+            tree,
+            one_ways=self.shares,
+            get_conditional=get_conditional,
+            codes=codes,
+            rng=rng,
+            zeros=self.measured.zeros,
         )
 
     def _measured_pairs(self) -> list[Edge]:
@@ -113,22 +127,46 @@ class ReleasedTable:
 
     def _project(self, pair: Edge) -> npt.NDArray[np.float64]:
         noisy = self.measured.get_shares(pair).astype(np.float64)
-        projected: npt.NDArray[np.float64] = project_on_simplex(noisy.ravel(), np.ones(noisy.size), total=1.0)
-        return projected.reshape(noisy.shape)
+        known = ~mask(self.measured.zeros, pair, noisy.shape)
+        projected: npt.NDArray[np.float64] = np.zeros_like(noisy)
+        projected[known] = project_on_simplex(noisy[known], np.ones(np.count_nonzero(known)), total=1.0)
+        return projected
 
 
 def release_groups(
-    rows: Rows[EncodedTable], plan: OneWayPlan, *, ledger: Ledger, label: str, least_count: float
+    rows: Rows[EncodedTable],
+    plan: OneWayPlan,
+    *,
+    ledger: Ledger,
+    label: str,
+    least_count: float,
+    rules: Sequence[RowRule] = (),
 ) -> ReleasedTable:
     """Releases the one-way counts of a plan, and puts codes and levels into groups that stand out of the noise.
 
-    `label`: of the releases in the ledger. `least_count`: what a group holds at least, in counts.
+    `label`: of the releases in the ledger. `least_count`: what a group holds at least, in counts. `rules` say which
+    combinations of groups there cannot be.
     Privacy: the releases of `measure_one_ways`; groups are made of them alone. Raises: PrivacyError from the ledger.
     """
     one_ways = measure_one_ways(rows, plan, ledger=ledger, label=label)
-    coarsening = coarsen(one_ways, records=rows.records, least_count=least_count)
+    kinds = find_kinds(plan, rules) if rules else None
+    coarsening, left = coarsen(one_ways, records=rows.records, least_count=least_count, kinds=kinds), None
+    if any(rule.drops for rule in rules):
+        left = _estimate_records(coarsening, most=rows.records)
+        coarsening = coarsen(one_ways, records=round(left), least_count=least_count, kinds=kinds)
     grouped = rows.derive(GROUPS, coarsening.to_document())
-    measured = MeasuredMarginals(grouped.own.layout)
+    measured = MeasuredMarginals(grouped.own.layout, find_zeros(coarsening, rules), records=left)
+    records = left or rows.records
     for attribute, (counts, stddevs) in enumerate(zip(coarsening.counts, coarsening.stddevs, strict=True)):
-        measured.add((attribute,), counts / rows.records, stddev=stddevs / rows.records)
+        measured.add((attribute,), counts / records, stddev=stddevs / records)
     return ReleasedTable(coarsening=coarsening, measured=measured, rows=grouped)
+
+
+def _estimate_records(coarsening: Coarsening, *, most: int) -> float:
+    """How many records there are by all one-ways together, each weighted by its precision: 1 at least.
+
+    Privacy: post-processing of released counts; how many rows were dropped is not told otherwise.
+    """
+    totals = np.array([counts.sum() for counts in coarsening.counts])
+    precisions = np.array([1.0 / np.square(stddevs).sum() for stddevs in coarsening.stddevs])
+    return float(np.clip(totals @ precisions / precisions.sum(), 1, most))

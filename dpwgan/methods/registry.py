@@ -42,6 +42,9 @@ METHODS: Mapping[str, Entry] = {
 }
 
 
+_FIND_INTERVALS = {"query-gan", "ron-gauss", "ron-dp-gan", "independent"}
+
+
 def get_method(name: str) -> "Method":
     """The method of that name. Raises: UsageError for a name that is none."""
     if name not in METHODS:
@@ -49,6 +52,11 @@ def get_method(name: str) -> "Method":
     entry = METHODS[name]
     method: type[Method] = getattr(import_module(entry.module), entry.class_name)
     return method()
+
+
+def finds_intervals(name: str, settings: MethodSettings) -> bool:
+    """Says whether a method finds intervals of numbers by itself, in released counts; others see numbers or bins."""
+    return name in _FIND_INTERVALS or (isinstance(settings, AnchoredSettings) and settings.anchor != "none")
 
 
 def make_settings(name: str, **asked: Any) -> MethodSettings:

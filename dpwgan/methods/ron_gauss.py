@@ -521,9 +521,9 @@ def _fit_table(plan: RonGaussDesign, run: Run) -> ClassSampler:
         totals = sizes if look == 0 else totals
     progress(1, 2, ledger.epsilon_spent())
     # From here on, up to the covariance, all is made of the counts and of public randomness.
-    records = np.array([float(encoded.records)])
+    records = np.array([float(run.rows.records)])
     if plan.label is not None:
-        records = project_on_simplex(totals, np.ones(plan.classes), total=float(encoded.records))
+        records = project_on_simplex(totals, np.ones(plan.classes), total=float(run.rows.records))
     drafts = [
         _draft(coarsen(one_ways, records=max(1, round(size)), least_count=0.0), plan, records=size, rng=run.model)
         for one_ways, size in zip(measured, records, strict=True)

@@ -1,13 +1,13 @@
 """The only form of the data that a method sees: category codes, scaled numbers, and spans that say what they are."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from dpwgan.table.schema import MOST_SINGLE_LEVELS, ImageLayout, Role, Schema
+from dpwgan.table.schema import MOST_SINGLE_LEVELS, ImageLayout, Role, Schema, name_part
 from dpwgan.table.storage import cut, is_on_disk, let_go
 
 Head = Literal["softmax", "sigmoid", "linear"]
@@ -30,8 +30,8 @@ class Span:
     `first_level` + i / (levels - 1) * (`last_level` - `first_level`) of [0, 1]: those two are 0 and 1 unless an end of
     the range cannot be written itself. `ordered`: the codes that are not missing have an order, because they are
     bins or rising whole numbers. `missing`: how many of the codes mean not available (of "available" the first ones,
-    else the last ones). `cuts`: levels of a number at which an interval must begin. The last six are facts about
-    the same layout, and take no part in comparing two of them.
+    else the last ones). `borders`, `cuts`: levels of a number at which an interval begins, and must begin. The last
+    seven are facts about the same layout, and take no part in comparing two of them.
     """
 
     column: str
@@ -46,10 +46,12 @@ class Span:
     last_level: float = field(default=1.0, compare=False)
     ordered: bool = field(default=False, compare=False)
     missing: int = field(default=0, compare=False)
+    borders: tuple[int, ...] = field(default=(), compare=False)
     cuts: tuple[int, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
-        """Takes the cuts as JSON has them, too."""
+        """Takes borders and cuts as JSON has them, too."""
+        object.__setattr__(self, "borders", tuple(self.borders))
         object.__setattr__(self, "cuts", tuple(self.cuts))
 
 
@@ -57,12 +59,14 @@ class Span:
 class TableShape:
     """What a method may know when it plans: the public number of records and the spans.
 
-    `image` says which columns make up an image; None for a table that is no table of images.
+    `image` says which columns make up an image; None for a table that is no table of images. `rules`, between columns,
+    are for methods that keep to them while they fit; whatever they do, rows that break one are never written.
     """
 
     records: int
     spans: tuple[Span, ...]
     image: ImageLayout | None = None
+    rules: "tuple[RowRule, ...]" = field(default=(), compare=False, repr=False)
 
     @property
     def row_bytes(self) -> int:
@@ -116,6 +120,24 @@ class EncodedTable:
         return is_on_disk(self.codes) or is_on_disk(self.numbers)
 
 
+@dataclass(frozen=True, kw_only=True)
+class RowRule:
+    """A public rule between columns, as methods see it.
+
+    `columns` are the trained ones that it is about, `ranges` those of them that are numbers, from 0 to 1 in the encoded
+    table. `numbers` are what it compares columns with. `opaque` are the columns in anything but comparisons, so that
+    two ends of an interval do not speak for what lies between. `break_rows` says which of (n,) made-up rows break it.
+    Where it `drops` rows, there are fewer of them than the public n; how many is for a release to say.
+    """
+
+    columns: tuple[str, ...]
+    ranges: Mapping[str, tuple[float, float]]
+    numbers: tuple[float, ...]
+    opaque: frozenset[str]
+    break_rows: Callable[[EncodedTable], npt.NDArray[np.bool_]]
+    drops: bool = False
+
+
 def choose_number_type(spans: Sequence[Span]) -> np.dtype[Any]:
     """The type that carries a table's numbers: of each, the nearest of its levels is the one that was meant.
 
@@ -139,8 +161,7 @@ def lay_out_spans(schema: Schema) -> tuple[Span, ...]:
             width = part.categories if head == "softmax" else 1
             source = numbers if is_number else codes
             facts = dict(vars(part))
-            part_of = facts.pop("name")
-            name = f"{column.name} ({part_of})" if part_of else column.name
+            name = name_part(column.name, facts.pop("name"))
             spans.append(Span(column=name, head=head, start=start, width=width, source=source, **facts))
             start, codes, numbers = start + width, codes + (not is_number), numbers + is_number
     return tuple(spans)

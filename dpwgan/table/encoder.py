@@ -3,22 +3,27 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from dpwgan.errors import DataError, DpwganError, SpecsError, quote
-from dpwgan.table.codecs import Codec, DerivedRule, EncodedCells, FixedCell, FreshIdentifiers, make_codec
-from dpwgan.table.encoded import EncodedTable, choose_number_type, lay_out_spans
+from dpwgan.table.codecs import Codec, ComputedRule, DerivedRule, EncodedCells, FixedCell, FreshIdentifiers, make_codec
+from dpwgan.table.encoded import EncodedTable, RowRule, choose_number_type, lay_out_spans
 from dpwgan.table.findings import Findings, check_header, describe
+from dpwgan.table.rules import RuleBook
 from dpwgan.table.schema import (
+    ComputedColumn,
     DerivedColumn,
     FixedColumn,
     IdentifierColumn,
+    NumericColumn,
+    Rule,
     Schema,
     TrainedColumn,
     UndiscoveredColumn,
 )
 from dpwgan.table.source import Piece, make_piece
-from dpwgan.table.storage import allocate, cut, let_go
+from dpwgan.table.storage import allocate, cut, let_go, move_up
 from dpwgan.table.threads import map_in_order
 
 # Rows that are turned from columns at a time.
@@ -45,11 +50,14 @@ class TableEncoder:
         self._trained = {
             column.name: make_codec(column) for column in schema.columns if isinstance(column, TrainedColumn)
         }
-        self._derived = {
+        self._derived: dict[str, DerivedRule | ComputedRule] = {
             column.name: DerivedRule(column, schema=schema, codecs=self._trained)
-            for column in schema.columns
             if isinstance(column, DerivedColumn)
+            else ComputedRule(column, codecs=self._trained)
+            for column in schema.columns
+            if isinstance(column, DerivedColumn | ComputedColumn)
         }
+        self.rules = RuleBook(schema.rules, {**self._trained, **self._derived})
         self._identifiers = {
             column.name: FreshIdentifiers(column) for column in schema.columns if isinstance(column, IdentifierColumn)
         }
@@ -80,6 +88,7 @@ class TableEncoder:
         """
         codes = allocate((records, self._codes), np.int32, on_disk=on_disk)
         numbers = allocate((records, self._numbers), choose_number_type(self.spans), on_disk=on_disk)
+        kept = np.ones(records, np.bool_)
 
         def encode(task: tuple[int, Piece]) -> Findings:
             first, piece = task
@@ -97,6 +106,7 @@ class TableEncoder:
                     code_columns[self._code_of[name]] = part.codes
                 if self._number_of[name] is not None:
                     number_columns[self._number_of[name]] = part.numbers
+            kept[rows] = self._keep_rows(frame, findings)
             for block in cut(piece.records, size=_BLOCK):
                 codes[rows][block] = code_columns[:, block].T
                 numbers[rows][block] = number_columns[:, block].T
@@ -107,7 +117,22 @@ class TableEncoder:
         for found in map_in_order(encode, _number(pieces, records=records), threads=threads):
             findings.merge(found)
         findings.raise_if_any()
+        if any(rule.violations == "drop" for rule in self.schema.rules):
+            codes, numbers = move_up(codes, kept), move_up(numbers, kept)
         return EncodedTable(codes=codes, numbers=numbers, spans=self.spans)
+
+    def _keep_rows(self, frame: pl.DataFrame, findings: Findings) -> npt.NDArray[np.bool_]:
+        """Which of (n,) rows are no null rows by the rules between columns; those not allowed at all are counted.
+
+        Privacy: a function of each row by itself. How many are dropped is neither counted nor told.
+        """
+        kept = np.ones(frame.height, np.bool_)
+        for rule, broken in zip(self.rules.rules, self.rules.find_broken(self.rules.read(frame)), strict=True):
+            if rule.violations == "reject":
+                findings.add_broken(rule.name, int(np.count_nonzero(broken)))
+            elif rule.violations == "drop":
+                kept &= ~broken
+        return kept
 
     def find_misfits(self, pieces: Iterable[Piece]) -> Findings:
         """Counts the rows that break a rule, by column and rule, and keeps nothing else of them.
@@ -117,8 +142,10 @@ class TableEncoder:
 
         def look(piece: Piece) -> Findings:
             findings = Findings()
-            for _ in self._judge(piece.parse(), findings):
+            frame = piece.parse()
+            for _ in self._judge(frame, findings):
                 pass
+            self._keep_rows(frame, findings)
             return findings
 
         findings = Findings()
@@ -135,19 +162,50 @@ class TableEncoder:
         for fixed in self._fixed.values():
             fixed.check(frame, findings)
 
-    def decode(self, encoded: EncodedTable, rng: np.random.Generator, *, first_record: int = 0) -> pl.DataFrame:
+    def decode(
+        self,
+        encoded: EncodedTable,
+        rng: np.random.Generator,
+        *,
+        first_record: int = 0,
+        known: pl.DataFrame | None = None,
+    ) -> pl.DataFrame:
         """Writes encoded rows as cells in the order of the header: legal ones, whatever the numbers are.
 
-        Cells are text, of the type `pl.Enum` where the specs list them.
+        Cells are text, of the type `pl.Enum` where the specs list them. Columns that are `known` are decoded already.
         `first_record` is the position of the first row in the whole output, where identifiers go on counting.
         `rng` is used for numbers drawn from bins.
         Raises: DpwganError, an internal error, if the encoded table is not laid out as this encoder's.
         """
+        cells = self.decode_columns(encoded, rng, names=self.schema.by_name, known=known)
+        for name, identifiers in self._identifiers.items():
+            cells[name] = identifiers.make(first_record=first_record, records=encoded.records)
+        for name, fixed in self._fixed.items():
+            cells[name] = fixed.make(records=encoded.records)
+        return pl.DataFrame({name: cells[name] for name in self.header})
+
+    def decode_columns(
+        self,
+        encoded: EncodedTable,
+        rng: np.random.Generator,
+        *,
+        names: Iterable[str],
+        known: pl.DataFrame | None = None,
+    ) -> dict[str, pl.Series]:
+        """The cells of some columns, row names left out, and of those that they are derived from. As `decode`."""
         codes, numbers = encoded.codes.shape, encoded.numbers.shape
         if encoded.spans != self.spans or codes[1:] != (self._codes,) or numbers != (codes[0], self._numbers):
             raise DpwganError("Internal error: the encoded table is not laid out as its specs ask.")
+        wanted = {*names}
+        for name in wanted & self._derived.keys():
+            wanted.update(self._derived[name].sources)
         cells: dict[str, pl.Series] = {}
         for name, codec in self._trained.items():
+            if name not in wanted:
+                continue
+            if known is not None and name in known.columns:
+                cells[name] = known.get_column(name)
+                continue
             code, number = self._code_of[name], self._number_of[name]
             part = EncodedCells(
                 codes=None if code is None else encoded.codes[:, code].T,
@@ -155,12 +213,40 @@ class TableEncoder:
             )
             cells[name] = codec.decode(part, rng)
         for name, rule in self._derived.items():
-            cells[name] = rule.apply(cells[rule.source])
-        for name, identifiers in self._identifiers.items():
-            cells[name] = identifiers.make(first_record=first_record, records=encoded.records)
-        for name, fixed in self._fixed.items():
-            cells[name] = fixed.make(records=encoded.records)
-        return pl.DataFrame({name: cells[name] for name in self.header})
+            if name in wanted:
+                cells[name] = rule.apply(pl.DataFrame(cells))
+        return cells
+
+    def list_rules(self) -> tuple[RowRule, ...]:
+        """The rules between columns, as methods see them."""
+        return tuple(self._describe_rule(place) for place in range(len(self.schema.rules)))
+
+    def _describe_rule(self, place: int) -> RowRule:
+        rule, condition = self.schema.rules[place], self.rules.get_condition(place)
+        book = RuleBook([rule], {**self._trained, **self._derived})
+
+        def list_sources(names: Iterable[str]) -> list[str]:
+            return [source for name in names for source in getattr(self._derived.get(name), "sources", (name,))]
+
+        def break_rows(encoded: EncodedTable) -> npt.NDArray[np.bool_]:
+            cells = self.decode_columns(encoded, np.random.default_rng(0), names=rule.columns)
+            return book.find_broken(book.read(pl.DataFrame(cells)))[0]
+
+        columns = tuple(dict.fromkeys(list_sources(rule.columns)))
+        numbers = ((name, self.schema.by_name[name]) for name in columns)
+        derived = [name for name in rule.columns if name in self._derived]
+        return RowRule(
+            columns=columns,
+            ranges={name: (c.minimum, c.maximum) for name, c in numbers if isinstance(c, NumericColumn)},
+            numbers=() if condition is None else tuple(number for _, _, number in condition.comparisons),
+            opaque=frozenset(columns if condition is None else list_sources({*condition.opaque, *derived})),
+            break_rows=break_rows,
+            drops=rule.violations == "drop",
+        )
+
+    def add_rule(self, rule: Rule) -> RuleBook:
+        """The rules of the specs and one more."""
+        return RuleBook((*self.schema.rules, rule), {**self._trained, **self._derived})
 
     def decode_chunks(
         self, chunks: Iterable[EncodedTable], rng: np.random.Generator, *, first_record: int = 0
@@ -186,6 +272,9 @@ class TableEncoder:
         codecs: Mapping[str, Codec] = {**self._trained, **self._derived, **self._identifiers, **self._fixed}
         checked = {name: codecs[name].validate(frame) for name in self.schema.by_name if name in self.header}
         wrong = {(name, rule): rows for name, (rule, rows) in checked.items() if rows}
+        for rule, broken in zip(self.rules.rules, self.rules.find_broken(self.rules.read(frame)), strict=True):
+            if broken.any():
+                wrong["", rule.name] = int(np.count_nonzero(broken))
         if wrong:
             raise DpwganError(f"Internal error: the output does not fit the specs: {describe(wrong)}.")
 

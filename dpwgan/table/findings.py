@@ -18,7 +18,7 @@ def count_rows(rows: int) -> str:
 
 @dataclass
 class Findings:
-    """Counts of rows by column and broken rule, added up over the chunks of a table.
+    """Counts of rows by column (none for a rule between columns) and broken rule, added up over the chunks of a table.
 
     Privacy: holds names, public rules and counts of rows; no cell can get in. The sentence is for whoever holds the
       table: a count is not covered by the guarantee.
@@ -30,6 +30,10 @@ class Findings:
         """Counts `rows` more rows of `column` that break `rule`; 0 leaves no trace."""
         if rows:
             self.rows[column, rule] += rows
+
+    def add_broken(self, rule: str, rows: int) -> None:
+        """Counts `rows` more rows that break a rule between columns."""
+        self.add("", rule, rows)
 
     def merge(self, other: "Findings") -> None:
         """Adds what was found in another chunk."""
@@ -48,6 +52,8 @@ def describe(rows: Mapping[tuple[str, str], int]) -> str:
     """Puts broken rules in words: the first few in full, the rest as a number."""
     parts = [
         f"column {quote(column)}: {count_rows(count)} with a cell that {rule}"
+        if column
+        else f"{rule}: {count_rows(count)} against it"
         for (column, rule), count in list(rows.items())[:_MOST_COLUMNS_NAMED]
     ]
     left = len(rows) - len(parts)

@@ -14,7 +14,7 @@ from dpwgan.table.calendar import CalendarColumn
 from dpwgan.table.findings import Findings, check_header
 from dpwgan.table.schema import BooleanColumn, CategoricalColumn, Column, Schema
 from dpwgan.table.spelling import Cell, Speller, spell_moments, spell_values, write_cells
-from dpwgan.table.types import choose_type, give_type
+from dpwgan.table.types import choose_type, give_type, holds_all
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -142,42 +142,40 @@ def _write_column(cells: pl.Series, column: Column, schema: Schema, given: Any) 
 
 
 def _is_chosen_by_pandas(dtype: Any, column: Column) -> bool:
-    """Says whether pandas gives a dtype by itself, by what it finds in the rows."""
-    inferred = (np.dtype(object), np.dtype("int64"), np.dtype("float64"))
-    return dtype in inferred or (dtype == np.dtype(bool) and not isinstance(column, BooleanColumn))
+    """Says whether pandas gives a dtype by itself, by what it finds in the rows: one that is empty, say."""
+    if dtype == np.dtype(bool):
+        return not isinstance(column, BooleanColumn) or bool(column.missing)
+    return dtype in (np.dtype(object), np.dtype("int64"), np.dtype("float64"))
 
 
 def _write_given(cells: pl.Series, column: Column, schema: Schema, dtype: Any, *, may_be_empty: bool) -> Any:
     """The cells in a dtype, or None if it does not hold all legal ones."""
     import pandas as pd
 
-    is_category = isinstance(dtype, pd.CategoricalDtype)
-    plain = dtype.categories.dtype if is_category else dtype
-    zone = plain.tz if isinstance(plain, pd.DatetimeTZDtype) else None
+    if isinstance(dtype, pd.CategoricalDtype):
+        return _write_category(cells, column, schema, ordered=dtype.ordered)
+    zone = dtype.tz if isinstance(dtype, pd.DatetimeTZDtype) else None
     own_zone = column.zone if isinstance(column, CalendarColumn) else None
-    if may_be_empty and plain == np.dtype(bool):
-        plain = pd.BooleanDtype()
     try:
-        wanted = pl.Series(pd.Series([], dtype=plain if zone is None else "datetime64[us]")).dtype
+        wanted = pl.Series(pd.Series([], dtype=dtype)).dtype if zone is None else pl.Datetime("us", own_zone)
     except (TypeError, ValueError, pl.exceptions.PolarsError):
         return None
-    wanted = pl.String() if plain == np.dtype(object) else wanted if zone is None else pl.Datetime("us", own_zone)
-    holds_empty = not (isinstance(plain, np.dtype) and plain.kind in "iu")
-    if choose_type(column, schema, wanted) != wanted or (may_be_empty and not holds_empty):
+    lacks_empty = may_be_empty and isinstance(dtype, np.dtype) and dtype.kind in "iu"
+    if lacks_empty or (wanted != choose_type(column, schema) and not holds_all(column, wanted)):
         return None
+    values = give_type(cells, column, wanted).to_pandas(use_pyarrow_extension_array=zone is None)
+    if zone is not None and own_zone is None:
+        # As `give_zone`, also for zones that are a number of hours.
+        first = np.ones(len(values), dtype=bool)
+        values = values.dt.tz_localize(zone, ambiguous=first, nonexistent=pd.Timedelta(hours=1))
+    return values.astype(dtype).rename(None)
 
-    def write(texts: pl.Series) -> pd.Series:
-        values = give_type(texts, column, wanted).to_pandas(use_pyarrow_extension_array=zone is None)
-        if zone is not None and own_zone is None:
-            # As `give_zone`, also for zones that are a number of hours.
-            first = np.ones(len(values), dtype=bool)
-            values = values.dt.tz_localize(zone, ambiguous=first, nonexistent=pd.Timedelta(hours=1))
-        return values.astype(plain).rename(None)
 
-    values = write(cells)
-    if not is_category:
-        return values
-    # Never those of the frame: which ones there are may depend on a single row.
+def _write_category(cells: pl.Series, column: Column, schema: Schema, *, ordered: bool) -> pd.Series:
+    """Categories as the specs list them: those of the frame, and their dtype, may depend on a single row."""
+    import pandas as pd
+
     listed = column.listed if isinstance(column, CategoricalColumn) else cells.unique(maintain_order=True)
-    categories = write(pl.Series([cell for cell in listed if cell], dtype=pl.String))
-    return pd.Series(pd.Categorical(values, categories=categories, ordered=dtype.ordered))
+    known = pl.Series([cell for cell in listed if cell], dtype=pl.String)
+    values, categories = (_write_column(texts, column, schema, None) for texts in (cells, known))
+    return pd.Series(pd.Categorical(values, categories=categories, ordered=ordered))

@@ -5,7 +5,7 @@ import itertools
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import ClassVar, Literal
 
@@ -46,6 +46,7 @@ class Part:
     last_level: float = 1.0
     ordered: bool = False
     missing: int = 0
+    borders: tuple[int, ...] = ()
     cuts: tuple[int, ...] = ()
 
 
@@ -164,8 +165,8 @@ class NumericColumn(TrainedColumn, kind="numeric"):
     `missing` holds the cells that mean not available ("" where an empty cell is allowed). `decimals` is how many
     digits are written behind the point; whole numbers are written with leading zeros up to `width` digits. `edges`,
     if given, are the public borders of bins (first = minimum, last = maximum): the column is then trained as one
-    category a bin. At each of the `cuts`, public as well, an interval must begin for whoever finds intervals by itself:
-    none has numbers on both sides of it.
+    category a bin. At each of the `borders` and `cuts`, public as well, an interval begins for whoever finds intervals
+    by itself; small ones may be merged beyond a border, and none has numbers on both sides of a cut.
     """
 
     minimum: float
@@ -175,6 +176,7 @@ class NumericColumn(TrainedColumn, kind="numeric"):
     width: int = 0
     missing: tuple[str, ...] = ()
     edges: tuple[float, ...] | None = None
+    borders: tuple[float, ...] = ()
     cuts: tuple[float, ...] = ()
     out_of_domain: OutOfDomain = "reject"
 
@@ -190,7 +192,10 @@ class NumericColumn(TrainedColumn, kind="numeric"):
         if self.edges is not None:
             return (Part(role="bin", categories=len(self.edges) - 1 + missing, missing=missing, ordered=True),)
         levels, first, last = self._count_levels()
-        number = Part(role="number", levels=levels, first_level=first, last_level=last, cuts=self._place_cuts(levels))
+        number = Part(role="number", levels=levels, first_level=first, last_level=last)
+        number = replace(
+            number, borders=self._place_levels(self.borders, levels), cuts=self._place_levels(self.cuts, levels)
+        )
         return (Part(role="available", categories=missing + 1, missing=missing), number) if missing else (number,)
 
     @property
@@ -220,10 +225,14 @@ class NumericColumn(TrainedColumn, kind="numeric"):
         first, last = (float((end - minimum) / (maximum - minimum)) for end in ends)
         return min(levels, MOST_LEVELS), first, last
 
-    def _place_cuts(self, levels: int) -> tuple[int, ...]:
-        """The first level at or above each cut, but for those that leave all levels on one side."""
+    def cut_at_bins(self) -> "NumericColumn":
+        """The column without bins, with borders in their places."""
+        return self if self.edges is None else replace(self, edges=None, borders=self.edges[1:-1])
+
+    def _place_levels(self, borders: tuple[float, ...], levels: int) -> tuple[int, ...]:
+        """The first level at or above each border, but for those that leave all levels on one side."""
         low, high = self.count_steps(self.minimum, up=True), self.count_steps(self.maximum, up=False)
-        steps = (self.count_steps(cut, up=True) - low for cut in self.cuts)
+        steps = (self.count_steps(cut, up=True) - low for cut in borders)
         # Where there are fewer levels than numbers, each stands for several.
         places = {step if levels > high - low else -(-step * (levels - 1) // (high - low)) for step in steps}
         return tuple(sorted(place for place in places if 0 < place < levels))
@@ -253,6 +262,11 @@ class DerivedColumn(Column, kind="derived"):
     decimals: int = 0
     width: int = 0
 
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The columns that it is a function of."""
+        return (self.source,)
+
     def derive(self, cell: str, *, available: bool) -> str:
         """Gives this column's cell for one legal cell of the source, spelt as the source's schema spells it.
 
@@ -281,6 +295,28 @@ class DerivedColumn(Column, kind="derived"):
         if self.width > 1:
             return "text", "" in missing
         return _hold_numbers(whole=not self.decimals, missing=missing)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComputedColumn(Column, kind="computed"):
+    """A column that an SQL expression gives from others of its row: not trained, checked at encode, written at decode.
+
+    `sources` are the columns that it reads. If it `gives` numbers, these are written with `decimals` digits
+    behind the point and leading zeros up to `width` digits before it. What is NULL is written as `missing`.
+    """
+
+    sql: str
+    sources: tuple[str, ...]
+    gives: Kind
+    missing: str = ""
+    decimals: int = 0
+    width: int = 0
+
+    def choose_type(self, schema: "Schema") -> CellType:
+        """Numbers if the expression gives them, unless they are written otherwise; NULL may come up anywhere."""
+        if self.gives == "text" or self.width > 1:
+            return "text", not self.missing
+        return _hold_numbers(whole=self.gives == "whole" and not self.decimals, missing=(self.missing,))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -368,18 +404,45 @@ class ImageLayout:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Rule:
+    """What is public about a row as a whole: an SQL condition, or a list of combinations of cells.
+
+    `sql`: the rule is broken where the condition is false; where it is unknown (NULL) the rule holds. Without it the
+    rule is broken where the cells of `columns`, None for not available, are not among `combinations`, if these are
+    `allowed`, or are, if they are not. `name` says which rule it is. `violations`: what a row of the real table that
+    breaks it does: it stops the run, counts as a null row, or stays.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    sql: str | None = None
+    combinations: tuple[tuple[str | None, ...], ...] = ()
+    allowed: bool = True
+    violations: Literal["reject", "drop", "keep"] = "reject"
+
+
+@dataclass(frozen=True, kw_only=True)
 class Schema:
     """The columns in the order of the specs file, and the SHA-256 of the bytes they were read from.
 
-    `layout` says which columns make up an image; None for a table that is no table of images. `waived` are the columns
-    whose range was read from rows and not paid for, as the specs say themselves.
+    `layout` says which columns make up an image; None for a table that is no table of images. `rules` hold in each row.
+    `waived` are the columns whose range was read from rows and not paid for, as the specs say themselves.
     """
 
     columns: tuple[Column, ...]
     sha256: str
     layout: ImageLayout | None = None
+    rules: tuple[Rule, ...] = ()
     waived: tuple[str, ...] = ()
     by_name: Mapping[str, Column] = field(init=False, repr=False, compare=False)
+
+    def cut_at_bins(self, *, but: str | None = None) -> "Schema":
+        """The schema for whoever finds intervals by itself: borders in place of bins, `but` of one column."""
+        columns = (
+            column.cut_at_bins() if isinstance(column, NumericColumn) and column.name != but else column
+            for column in self.columns
+        )
+        return replace(self, columns=tuple(columns))
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "by_name", {column.name: column for column in self.columns})
@@ -391,6 +454,11 @@ class Schema:
     def is_read(self, name: str) -> bool:
         """Whether cells of the input's column of this name are looked at."""
         return self.by_name[name].is_read
+
+
+def name_part(column: str, part: str) -> str:
+    """What methods and scores call a part of a column, or the column itself where its one part has no name."""
+    return f"{column} ({part})" if part else column
 
 
 def write_whole(number: int, *, width: int = 0, decimals: int = 0) -> str:

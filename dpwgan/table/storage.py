@@ -57,6 +57,17 @@ def let_go(*arrays: npt.NDArray[Any]) -> None:
             mapping.madvise(mmap.MADV_DONTNEED)
 
 
+def move_up(array: npt.NDArray[Any], kept: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
+    """Moves the rows that are kept to the front, where they lie. Shapes: (n, k), (n,) to the first (m, k)."""
+    end = 0
+    for rows in cut(len(array)):
+        chosen = array[rows][kept[rows]]
+        array[end : end + len(chosen)] = chosen
+        end += len(chosen)
+        let_go(array)
+    return array[:end]
+
+
 def cut(records: int, *, size: int = CHUNK_RECORDS) -> Iterator[slice]:
     """Cuts rows into chunks, in order."""
     for first in range(0, records, size):

@@ -1,6 +1,7 @@
 """Which types cells have outside of CSV: those of the table where they hold every legal cell, else the specs' own.
 
-Privacy: a type is what whoever made the table gave to a column, or what the specs say; no row is looked at for it.
+Privacy: a type is what whoever made the table gave to a column, or what the specs say; no row is looked at for it. What
+  a program may have chosen by looking at rows, because one empty cell makes a double of a whole number, does not count.
 """
 
 from collections.abc import Sequence
@@ -27,22 +28,27 @@ _TYPES: dict[str, pl.DataType] = {
     "time": pl.Time(),
 }
 
+_CHOSEN_BY_ROWS = (pl.Int64(), pl.Float64())
+
 
 def choose_type(column: Column, schema: Schema, given: pl.DataType | None = None) -> pl.DataType:
-    """The type that a column had, if it holds every legal cell so that the cell can be had back, else the specs'."""
+    """The type that a column had, if it was chosen and every legal cell can be had back from it; else the specs'."""
     kind, _ = column.choose_type(schema)
     zone = column.zone if isinstance(column, CalendarColumn) else None
     usual = pl.Datetime("us", zone) if kind == "datetime" else _TYPES[kind]
-    if given is None or given == usual:
+    if given is None or given in _CHOSEN_BY_ROWS:
         return usual
-    if isinstance(given, pl.Categorical | pl.Enum | pl.String):
-        # The categories of an Enum would be those of the table.
-        return pl.String() if given == pl.String else pl.Categorical()
-    wider = [pl.Decimal(38, given.scale)] if isinstance(given, pl.Decimal) else []
-    return next((kind for kind in (given, *wider) if _holds_all(column, kind)), usual)
+    if isinstance(given, pl.Enum):
+        given = pl.Categorical()  # its own categories would be those of the table
+    if isinstance(given, pl.Decimal):
+        given = pl.Decimal(38, column.decimals if isinstance(column, NumericColumn) else 0)
+    return given if holds_all(column, given) else usual
 
 
-def _holds_all(column: Column, kind: pl.DataType) -> bool:
+def holds_all(column: Column, kind: pl.DataType) -> bool:
+    """Says whether a type holds every legal cell so that it can be had back."""
+    if kind in (pl.String, pl.Categorical):
+        return True
     cells, findings = list_extremes(column), Findings()
     try:
         typed = give_type(pl.Series(column.name, cells, dtype=pl.String), column, kind)

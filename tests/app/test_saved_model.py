@@ -10,7 +10,17 @@ import pytest
 from dpwgan.app import saved_model
 from dpwgan.app.saved_model import DESCRIPTION_FILE, ModelDescription, read_description, write_description
 from dpwgan.errors import InputError
-from dpwgan.table.schema import CategoricalColumn, DerivedColumn, IdentifierColumn, ImageLayout, NumericColumn, Schema
+from dpwgan.table.calendar import CalendarColumn
+from dpwgan.table.schema import (
+    BooleanColumn,
+    CategoricalColumn,
+    DerivedColumn,
+    FixedColumn,
+    IdentifierColumn,
+    ImageLayout,
+    NumericColumn,
+    Schema,
+)
 from tests.claims import make_claim
 
 COLUMNS = (
@@ -21,10 +31,14 @@ COLUMNS = (
     NumericColumn(name="income", minimum=-1.5, maximum=9.5, integer=False, decimals=1, edges=(-1.5, 0.0, 9.5)),
     DerivedColumn(name="decade", source="age", floordiv=10, missing="N"),
     DerivedColumn(name="region", source="town", mapping={"007": "1", "x, y": "2", "": ""}),
+    BooleanColumn(name="alive", tokens=("yes", "no", ""), missing=("",), spellings=(("y", "j"), ())),
+    CalendarColumn(name="seen", written="datetime", format="%Y-%m-%d %H", first=0, step=3600, steps=99, zone="UTC"),
+    FixedColumn(name="note", cell="-"),
+    FixedColumn(name="left out", cell=None),
 )
 DESCRIPTION = ModelDescription(
     method="dp-wgan",
-    header=tuple(reversed([column.name for column in COLUMNS])),
+    header=tuple(reversed([column.name for column in COLUMNS if column.is_written])),
     line_ending="\r\n",
     schema=Schema(columns=COLUMNS, sha256="ab" * 32),
 )

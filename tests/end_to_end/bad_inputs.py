@@ -226,6 +226,13 @@ CASES: tuple[Case, ...] = (
     refuse("delta nan", 2, arguments=budget("1.0", "nan")),
     refuse("an .npz output for a table that is none of images", 2, arguments=args("data.csv", "out.npz")),
     refuse("--rows 0", 2, arguments=flags("--rows", "0")),
+    refuse("--where that names no column", 2, arguments=flags("--where", "1 = 1")),
+    refuse(
+        "rules that drop rows, for a method without a guarantee",
+        2,
+        prepare=specs(rules=[{"sql": "age < 100", "violations": "drop"}]),
+        arguments=by("loss-noise-gan", "--no-guarantee"),
+    ),
     refuse("a method that does not exist", 2, arguments=flags("--method", "magic")),
     refuse("a preset that does not exist", 2, arguments=flags("--preset", "best")),
     refuse("a preset under another method than its own", 2, arguments=by("query-gan", "--preset", "uclanesl-2019")),
@@ -344,6 +351,7 @@ CASES: tuple[Case, ...] = (
             ("a cell that is not the constant one", {"type": "constant", "value": 3}, "4"),
         )
     ),
+    refuse("a row that breaks a rule between columns", 65, prepare=specs(rules=["age < 50 OR member = 0"])),
     refuse("a gzip archive cut short", 74, prepare=damaged_gzip),
     # the specs
     refuse("an .npz table whose specs have no layout", 65, prepare=file("data.npz", b"PK"), arguments=args("data.npz")),
@@ -395,6 +403,44 @@ CASES: tuple[Case, ...] = (
         "missing codes that take every number of a range",
         78,
         prepare=both(specs(age={"type": "integer", "min": 0, "max": 1, "missing": [0, 1]}), one_number),
+    ),
+    *(
+        refuse(kind, 78, prepare=specs(rules=["age < 121", rule]))
+        for kind, rule in (
+            ("a rule between columns that is no SQL", "age >"),
+            ("a rule that names a column the specs do not have", "town = 1"),
+            ("a rule that looks beyond its row", "age > AVG(age)"),
+            ("a rule that compares a text with a number", "colour > 1"),
+            ("a rule that is no condition", "age"),
+            ("a rule that says what its combinations are in no way", {"columns": ["colour", "member"]}),
+            (
+                "a list of combinations with an illegal cell",
+                {"columns": ["colour", "member"], "allowed": [[SECRET, 1]]},
+            ),
+            (
+                "a list of combinations in a file that is not there",
+                {"columns": ["colour", "member"], "allowed_from": "pairs.csv"},
+            ),
+        )
+    ),
+    refuse(
+        "a rule that drops rows, beside a list of cells from the data",
+        78,
+        prepare=specs(
+            colour={"type": "enum", "values_from": "data", "domain_privacy": "waived"},
+            rules=[{"sql": "age < 100", "violations": "drop"}],
+        ),
+    ),
+    refuse(
+        "rules that the model hardly ever keeps",
+        78,
+        prepare=specs(rules=[{"sql": "age > 70 AND age < 60", "violations": "keep"}]),
+        arguments=by("independent"),
+    ),
+    refuse(
+        "a derived column by SQL that gives no cells",
+        78,
+        prepare=specs(member={"derived": {"sql": "SUM(age)"}}),
     ),
     refuse("row names and nothing else", 78, prepare=specs_text('{"id": {"type": "string", "uuid": true}}')),
     refuse(
@@ -596,7 +642,7 @@ HEAD = (
     "| 74 | reading or writing broke off |",
     "| 75 | not enough memory, no such device, or another worker was lost |",
     "| 76 | an audit did not see all that the ledger holds |",
-    "| 78 | the specs or the codebook are not of the documented form |",
+    "| 78 | the specs or the codebook are not of the documented form, or no row keeps their rules |",
     "| 130, 143 | stopped by SIGINT, SIGTERM |",
     "",
     "An internal error (70) is told by the type of the exception and its place in the code; its text is kept",

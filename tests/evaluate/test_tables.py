@@ -152,3 +152,24 @@ def test_domain_is_taken_from_the_real_table_when_the_specs_leave_it_to_the_data
 def test_table_shows_no_row_when_it_is_printed(tmp_path):
     table = read_compared(write_rows(tmp_path / "a.csv", draw_rows(1, rows=20)), SCHEMA)
     assert "array" not in repr(table)
+
+
+def test_moments_are_cut_by_day_and_by_time_of_day_when_methods_see_them_so(tmp_path):
+    specs = {
+        "born": {"type": "date", "format": "%d.%m.%Y", "min": "1920-01-01", "max": "2010-12-31", "optional": True},
+        "seen": {"type": "datetime", "min": "2021-01-01T00:05:00", "max": "2021-12-31", "step": "15 minutes"},
+        "alive": {"type": "boolean"},
+        "name": {"type": "drop"},
+    }
+    rows = ["01.01.1920,2021-01-01T00:05:00,true", ",2021-12-31T23:50:00,FALSE", "31.12.2010,2021-06-30T12:05:00,0"]
+    (tmp_path / "made.csv").write_text("\n".join(["born,seen,alive", *rows, "1.1.1920,2021-06-30T12:06:00,1"]) + "\n")
+    table = read_compared(tmp_path / "made.csv", parse_specs(specs, sha256="0"), illegal="leave out")
+    assert {column.name: column.labels[1] for column in table.columns} == {
+        "born": "29.11.1920 to 26.10.1921",
+        "seen (day)": "2021-01-05 to 2021-01-08",
+        "seen (time of day)": "00:20:00",
+        "alive": "false",
+    }
+    assert table.cells.tolist() == [[0, 0, 0, 0], [100, 99, 95, 1], [99, 49, 48, 1]]
+    np.testing.assert_equal(table.numbers[:, 0], [0.0, math.nan, 33237.0])
+    assert (table.illegal, [rows for _, _, rows in table.broken]) == (1, [1, 1])

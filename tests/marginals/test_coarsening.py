@@ -1,6 +1,7 @@
 """Groups of cells from released counts, and rows drawn from groups."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,13 @@ from scipy import optimize, stats
 
 from dpwgan.errors import DpwganError, InputError, UsageError
 from dpwgan.marginals.coarsening import Coarsening, _merge_neighbours, coarsen
+from dpwgan.marginals.layout import lay_out_attributes
 from dpwgan.marginals.one_ways import plan_one_ways
 from dpwgan.marginals.simplex import project_on_simplex
-from dpwgan.table.encoded import EncodedTable
+from dpwgan.table.encoded import EncodedTable, lay_out_spans
 from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.schema import CategoricalColumn, Column, NumericColumn, Schema
+from dpwgan.table.specs import parse_specs
 from tests.marginals.tables import COLUMNS, SCHEMA, make_encoded, measure_one_ways
 
 FALSE_ALARM = 1e-6
@@ -173,6 +176,34 @@ def test_rare_cells_share_what_is_left_evenly_when_they_hold_nothing_but_noise()
 )
 def test_small_neighbours_are_merged_when_cells_have_an_order(counts, least_count, labels):
     assert _merge_neighbours(counts, least_count).tolist() == labels
+
+
+def test_no_group_lies_on_both_sides_of_a_cut_and_small_ones_may_beyond_a_border():
+    cells = [str(age) for age in range(100) for _ in range(20 if age >= 15 else 1)]
+    plain = NumericColumn(name="age", minimum=0, maximum=120, integer=True)
+    for column, apart in ((plain, False), (replace(plain, borders=(15,)), False), (replace(plain, cuts=(15,)), True)):
+        _, encoded = encode(column, cells)
+        coarsening = release(encoded, stddev=2.0, least_count=100.0)
+        groups = coarsening.to_groups(encode(column, ["14", "15"])[1])[:, 0]
+        assert (groups[0] != groups[1]) == apart
+    # Where there would be too many groups, cuts are given up.
+    column = replace(plain, cuts=tuple(range(1, 121)))
+    _, encoded = encode(column, cells)
+    assert release(encoded, stddev=2.0, least_count=0.0).sizes == (121,)
+    assert release(encoded, stddev=2.0, least_count=0.0, most_cells=10).sizes[0] <= 10
+
+
+def test_a_top_code_keeps_its_share_when_a_border_makes_it_a_bin_of_its_own():
+    column = parse_specs(
+        {"x": {"type": "integer", "min": 0, "max": 501, "bins": [0, 1, 250, 500, 501, 501]}}, sha256="0"
+    ).cut_at_bins()
+    (number,) = lay_out_attributes(lay_out_spans(column))
+    assert number.borders == (1, 250, 500, 501)
+    _, encoded = encode(column.columns[0], ["501"] * 700 + ["500"] * 5 + ["0"] * 200 + ["77"] * 95)
+    coarsening = release(encoded, stddev=5.0, least_count=30.0)
+    groups = np.zeros((5_000, 1), np.int32) + coarsening.to_groups(encoded)[0, 0]
+    drawn = coarsening.to_encoded(groups, rng=np.random.default_rng(1))
+    assert set(lay_out_attributes(drawn.spans)[0].find_cells(drawn).tolist()) == {501}
 
 
 def test_missing_codes_are_merged_with_each_other_only_when_they_are_rare():

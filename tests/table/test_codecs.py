@@ -234,6 +234,11 @@ class TestBins:
         assert encoded.numbers is None
         assert encoded.codes.tolist() == [0, 0, 1, 1, 2, 2, 3, 4]
 
+    def test_largest_number_has_a_bin_of_its_own_when_the_last_edge_stands_twice(self):
+        top = NumericColumn(name="x", minimum=0, maximum=501, integer=True, edges=(0, 500, 501, 501))
+        assert encode(top, ["499", "500", "501"]).codes.tolist() == [0, 1, 2]
+        assert decode(top, [1] * 50 + [2] * 50) == ["500"] * 50 + ["501"] * 50
+
     def test_every_number_of_a_bin_is_drawn_and_no_other_when_decoded(self):
         cells = decode(self.AGE, np.repeat([0, 1, 2, 3, 4], 3000))
         assert sorted(map(int, set(cells[:3000]))) == list(range(18))

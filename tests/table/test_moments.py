@@ -32,9 +32,16 @@ FORMATS: dict[str, dict[str, str]] = {
         "%d.%m.%Y %H:%M": "%d.%m.%Y %H:%M",
         "%-m/%-d/%Y %-I:%M %p": "%-m/%-d/%Y %-I:%M %p",
         "%Y-%m-%d %H": "%Y-%m-%d %H",
+        "%Y-%m-%dT%H:%M:%S.%f": "%Y-%m-%dT%H:%M:%S.%f",
         "été %Y-%m-%d à %Hh": "été %Y-%m-%d à %Hh",
     },
-    "time": {"%H:%M:%S": "%H:%M:%S", "%H:%M": "%H:%M", "%-H.%M Uhr": "%-H.%M Uhr", "%I %p": "%I %p"},
+    "time": {
+        "%H:%M:%S": "%H:%M:%S",
+        "%H:%M:%S.%f": "%H:%M:%S.%f",
+        "%H:%M": "%H:%M",
+        "%-H.%M Uhr": "%-H.%M Uhr",
+        "%I %p": "%I %p",
+    },
 }
 EVERY = [(kind, form) for kind, forms in FORMATS.items() for form in forms]
 
@@ -68,10 +75,11 @@ def test_text_comes_back_when_it_is_any_moment_in_any_format(kind, form, moments
     assert [codec.get_canonical(cell) for cell in cells] == cells
 
 
-@pytest.mark.parametrize(("form", "digits"), [("%H:%M:%S.%f", 6), ("%H:%M:%S.%6f", 6), ("%H:%M:%S.%3f", 3)])
+@pytest.mark.parametrize(("form", "digits"), [("%H:%M:%S.%6f", 6), ("%H:%M:%S.%3f", 3)])
+@settings(deadline=None, max_examples=20)
 @given(micros=st.lists(st.integers(0, 999_999), min_size=1))
 def test_text_comes_back_when_it_has_fractions_of_a_second(form, digits, micros):
-    codec = make(type="time", format=form, min="11:59:59", max="12:00:00")
+    codec = make(type="time", format=form, max="12:00:00")
     cells = [f"11:59:59.{micro:06d}"[: 9 + digits] for micro in micros] + ["12:00:00.000000"[: 9 + digits]]
     assert round_trip(codec, cells) == cells
 

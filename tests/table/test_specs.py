@@ -145,6 +145,7 @@ def test_enum_is_taken_at_its_word_when_at_the_limit_or_listed():
 
 def test_bins_span_the_range_when_given_as_borders_or_count():
     assert parse_number({"min": 0, "max": 9, "bins": [0, 3, 9]}).edges == (0.0, 3.0, 9.0)
+    assert parse_number({"min": 0, "max": 9, "bins": [0, 3, 9, 9]}).edges == (0.0, 3.0, 9.0, 9.0)
     assert parse_number({"min": 0, "max": 9, "bins": 3}).edges == (0.0, 3.0, 6.0, 9.0)
     assert parse_number({"type": "float", "min": 0, "max": 1, "bins": 4}).edges == (0.0, 0.25, 0.5, 0.75, 1.0)
 
@@ -344,6 +345,8 @@ REFUSED_COLUMNS: dict[str, tuple[dict[str, Any], str]] = {
     "border no number": (INTEGER | {"bins": [0, "9"]}, "'bins' (each item) must be a number"),
     "border nan": (INTEGER | {"bins": [0, float("nan"), 9]}, "'bins' must be finite"),
     "borders fall": (INTEGER | {"bins": [0, 5, 5, 9]}, "must increase"),
+    "border thrice": (INTEGER | {"bins": [0, 9, 9, 9]}, "must increase"),
+    "one border twice": (INTEGER | {"bins": [9, 9]}, "must increase"),
     "borders short": (INTEGER | {"bins": [0, 5]}, "must go from the column's 'min' to its 'max'"),
     "borders broken": (INTEGER | {"bins": [0, 4.5, 9]}, "must be whole numbers"),
     "more bins than numbers": (INTEGER | {"bins": 10}, "'bins' must be at most 'max' minus 'min'"),

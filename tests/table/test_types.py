@@ -128,6 +128,17 @@ def test_frame_is_refused_when_a_moment_says_more_than_its_column_can(column, va
         from_pandas(frame, SCHEMA)
 
 
+def test_dtype_is_that_of_the_specs_when_pandas_may_have_chosen_it_by_looking_at_rows():
+    """One empty cell more or less must not show in the dtype."""
+    texts = pl.DataFrame(OUT[:1])
+    full = TEXT[:1].assign(paid=-500, ward=0, alive=True, urgent=True, zip=pd.Categorical([1067.0]))
+    empty = full.assign(paid=[float("nan")], alive=[None], urgent=["NA"], zip=pd.Categorical([1067]))
+    one, other = (to_pandas(texts, SCHEMA, dict(frame.dtypes)) for frame in (full, empty))
+    pd.testing.assert_frame_equal(one, other)
+    assert (one["paid"].dtype, one["alive"].dtype, one["ward"].dtype) == ("float64", "boolean", "object")
+    assert one["zip"].cat.categories.to_list() == ["01067", "80331", "NA"]
+
+
 def test_frame_has_the_types_of_the_specs_when_nothing_is_known_of_another():
     kinds = {name: str(dtype) for name, dtype in to_pandas(pl.DataFrame(OUT), SCHEMA).dtypes.items()}
     assert kinds == dict.fromkeys(OUT, "object") | {
@@ -155,7 +166,7 @@ def write_parquet(path: Path) -> pa.Table:
             "seen": pa.array(make_typed()["seen"], pa.timestamp("us", "UTC")),
             "slot": pa.array([datetime.time(8), datetime.time(12, 15), datetime.time(18)], pa.time64("ns")),
             "month": pa.array(make_typed()["month"], pa.timestamp("ms")),
-            "paid": pa.array([Decimal("-500"), None, Decimal("99999.99")], pa.decimal128(9, 2)),
+            "paid": pa.array([Decimal("-500"), None, Decimal("99999.99")], pa.decimal128(38, 2)),
             "zip": pa.array(ROWS["zip"]).dictionary_encode(),
             "ward": pa.array([0, 7, 999], pa.int16()),
             "alive": pa.array([True, None, False]),
@@ -206,20 +217,13 @@ def test_clocks_show_the_zone_of_the_specs_when_the_type_has_another():
     assert moment.isoformat() == "2021-03-28T03:30:00+02:00"
 
 
+@pytest.mark.slow
 def test_release_has_types_and_legal_cells_when_it_is_made_from_end_to_end(tmp_path):
     typed = pd.concat([make_typed()] * 40, ignore_index=True)
     made, _ = dpwgan.synthesize(typed, SPECS, 1.0, method="independent", seed=1, threads=1)
     assert dict(made.dtypes.drop("zip")) == dict(typed.dtypes.drop(["name", "zip"]))
     assert made["zip"].cat.categories.to_list() == ["01067", "80331", "NA"]
-    TEXT.to_csv(tmp_path / "real.csv", index=False)
     write_table(tmp_path / "made.csv", [from_pandas(made, SCHEMA)], header=[c for c in made if c != "note"])
     trained = parse_specs({name: keys for name, keys in SPECS.items() if name != "note"}, sha256="0")
     compared = read_compared(tmp_path / "made.csv", trained, illegal="leave out")
     assert (compared.rows, compared.illegal) == (120, 0)
-    real = read_compared(tmp_path / "real.csv", SCHEMA)
-    assert [column.labels[0] for column in real.columns][:4] == [
-        "01.01.1920 to 28.11.1920",
-        "2021-01-01T00:00:00Z to 2021-01-04T15:36:31Z",
-        "08:00",
-        "2018-01",
-    ]

@@ -85,7 +85,7 @@ def _judge(data: str, schema: Schema, found: Problems, lines: Mapping[Place, int
     if "layout" in found.columns:
         return  # nobody knows the names of the pixels
     for column, rows, said in find_misfits(data, schema, names=[*schema.by_name, *found.skipped, *found.columns]):
-        line = None if column is None else lines.get((column,))
+        _, line = find_line(lines, column=column, sentence=said)
         yield Problem(line=line, column=column, rows=rows, problem=f"{data}: {said}.")
 
 

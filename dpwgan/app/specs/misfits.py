@@ -6,12 +6,12 @@ Privacy: every cell is read, and rows are counted by column and rule. No cell ge
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from dpwgan.errors import DataError
+from dpwgan.errors import DataError, quote
 from dpwgan.table.domains import discover_domains
 from dpwgan.table.encoder import TableEncoder
-from dpwgan.table.findings import compare_header, count_rows
+from dpwgan.table.findings import compare_header, describe
 from dpwgan.table.reader import get_format, open_table, open_undescribed
-from dpwgan.table.schema import DerivedColumn, Schema, UndiscoveredColumn
+from dpwgan.table.schema import ComputedColumn, DerivedColumn, Schema, UndiscoveredColumn
 from dpwgan.table.source import SourceTable
 
 Misfit = tuple[str | None, int | None, str]
@@ -29,9 +29,9 @@ def find_misfits(path: str, schema: Schema, *, names: Sequence[str]) -> Iterator
         left_out = [column.name for column in schema.columns if not column.is_written]
         faults = compare_header(table.header, names, may_lack=left_out)
         for name in faults.absent:
-            yield name, None, f"the header of the table does not have the column {name!r}"
+            yield name, None, f"the header of the table does not have the column {quote(name)}"
         for name in faults.unknown:
-            yield None, None, f"the specs do not have the column {name!r} of the table"
+            yield None, None, f"the specs do not have the column {quote(name)} of the table"
         if faults.untold:
             yield None, None, f"the specs do not have {faults.untold} of the names in the first line"
         yield from _find_illegal_cells(table, schema)
@@ -48,7 +48,12 @@ def _find_illegal_cells(table: SourceTable, schema: Schema) -> Iterator[Misfit]:
         for column in columns
         if column.name in found or not isinstance(column, UndiscoveredColumn)
     }
-    judged = [c for c in known.values() if not isinstance(c, DerivedColumn) or c.source in known]
-    part = replace(schema, columns=tuple(judged), layout=None)
+    judged = {
+        name: column
+        for name, column in known.items()
+        if not isinstance(column, DerivedColumn | ComputedColumn) or known.keys() >= {*column.sources}
+    }
+    rules = tuple(rule for rule in schema.rules if judged.keys() >= {*rule.columns})
+    part = replace(schema, columns=tuple(judged.values()), layout=None, rules=rules)
     for (name, rule), rows in TableEncoder(part, tuple(part.by_name)).find_misfits(table.pieces()).rows.items():
-        yield name, rows, f"column {name!r}: {count_rows(rows)} with a cell that {rule}"
+        yield name or None, rows, describe({(name, rule): rows})

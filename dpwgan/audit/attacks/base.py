@@ -16,7 +16,6 @@ from dpwgan.audit.intervals import Interval, bound_share, bound_share_difference
 from dpwgan.audit.points import Points, lay_out_points
 from dpwgan.errors import UsageError
 from dpwgan.evaluate.tables import ComparedTable, TableSet
-from dpwgan.table.schema import CategoricalColumn
 
 FEWEST_ROWS = 20
 """Of a table that is attacked; with fewer an interval is as wide as what it measures."""
@@ -129,7 +128,7 @@ def choose_target(game: Game) -> int | None:
     """
     asked = game.settings.target
     for place, column in reversed(list(enumerate(game.synthetic.columns))):
-        listed = isinstance(game.schema.by_name[column.name], CategoricalColumn)
+        listed = column.kind == "categorical"
         if asked is None and listed and 2 <= column.cells <= 50:
             return place
         if column.name == asked:

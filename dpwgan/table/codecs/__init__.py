@@ -6,6 +6,7 @@ from typing import Any
 from dpwgan.table.calendar import CalendarColumn
 from dpwgan.table.codecs.categories import NOT_LISTED, BooleanCodec, CategoricalCodec
 from dpwgan.table.codecs.codec import Codec, EncodedCells, TrainedCodec
+from dpwgan.table.codecs.computed import ComputedRule
 from dpwgan.table.codecs.derived import DerivedRule
 from dpwgan.table.codecs.fixed import FixedCell
 from dpwgan.table.codecs.identifiers import FreshIdentifiers
@@ -18,6 +19,7 @@ __all__ = [
     "NOT_NUMBER",
     "NOT_WHOLE",
     "Codec",
+    "ComputedRule",
     "DerivedRule",
     "EncodedCells",
     "FixedCell",

@@ -65,6 +65,18 @@ class CategoricalCodec(TrainedCodec):
         code = self._look_up(cell)
         return None if code is None else self._column.tokens[code]
 
+    @functools.cached_property
+    def _values(self) -> pl.Series:
+        """What rules see of each listed cell: numbers if every value is one."""
+        column = self._column
+        texts = pl.Series([None if token in self.missing else token for token in column.tokens], dtype=pl.String)
+        return texts.cast(pl.Int64, strict=False) if column.integer else texts
+
+    def read_values(self, cells: list[str]) -> pl.Series:
+        """Text, or whole numbers where all values are."""
+        codes = np.array([self._find(cell) for cell in cells], np.int32)
+        return self._values.gather(np.maximum(codes, 0)).set(pl.Series(codes < 0), None)
+
     def are_legal(self, cells: pl.Series) -> pl.Series:
         """Finds them in the list."""
         return cells.is_in(list(self._column.tokens))

@@ -59,6 +59,13 @@ class Codec(ABC):
     def count_illegal(self, frame: pl.DataFrame) -> int:
         """Counts the rows of the output whose cell, a text, is illegal."""
 
+    @abstractmethod
+    def get_values(self, frame: pl.DataFrame) -> pl.Series:
+        """What rules between columns see of (n,) rows of cells, real or of the output: NULL for not available.
+
+        Its type does not depend on the rows. An illegal cell may be anything.
+        """
+
 
 class TrainedCodec(Codec):
     """A column that methods see, both ways: each cell by itself, and whatever a method gives back becomes legal.
@@ -90,6 +97,15 @@ class TrainedCodec(Codec):
     @abstractmethod
     def decode(self, encoded: EncodedCells, rng: np.random.Generator) -> pl.Series:
         """Writes (n,) cells as text, each of them legal whatever the codes and numbers are."""
+
+    def get_values(self, frame: pl.DataFrame) -> pl.Series:
+        """Reads each different cell once."""
+        distinct, places = list_distinct(frame.get_column(self.name))
+        return self.read_values(distinct).gather(places)
+
+    @abstractmethod
+    def read_values(self, cells: list[str]) -> pl.Series:
+        """What rules between columns see of (k,) different cells."""
 
     def put_missing(self, cells: pl.Series, missing: Missing | None) -> pl.Series:
         """Puts missing codes into (n,) cells: of each row the index of its code, below 0 where it has none."""

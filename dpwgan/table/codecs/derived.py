@@ -14,6 +14,8 @@ from dpwgan.table.findings import Findings
 from dpwgan.table.numerals import read_number
 from dpwgan.table.schema import CategoricalColumn, DerivedColumn, Schema
 
+WHOLE_NUMBER = re.compile(r"-?[0-9]+", re.ASCII)
+
 
 class DerivedRule(Codec):
     """The function from a source column's cells to a derived column's cells, for whole columns of them.
@@ -27,7 +29,7 @@ class DerivedRule(Codec):
     def __init__(self, column: DerivedColumn, *, schema: Schema, codecs: Mapping[str, TrainedCodec]) -> None:
         if column.source not in codecs:
             raise SpecsError(f"Column {quote(column.name)}: it has to be derived from a categorical or numeric column.")
-        self.name, self.source = column.name, column.source
+        self.name, self.source, self.sources = column.name, column.source, column.sources
         self._column = column
         self._codec = codecs[column.source]
         self._missing = frozenset(self._codec.missing)
@@ -61,10 +63,18 @@ class DerivedRule(Codec):
         wrong = int(np.count_nonzero((wanted >= 0) & (wanted != found)))
         findings.add(self.name, f"does not follow from {quote(self.source)} by its rule", wrong)
 
-    def apply(self, sources: pl.Series) -> pl.Series:
-        """Computes (n,) derived cells from (n,) legal cells of the source."""
-        distinct, places = list_distinct(sources)
+    def apply(self, frame: pl.DataFrame) -> pl.Series:
+        """Computes (n,) derived cells from legal cells of the source."""
+        distinct, places = list_distinct(frame.get_column(self.source))
         return pl.Series([self._derive(cell) for cell in distinct], dtype=pl.String).gather(places)
+
+    def get_values(self, frame: pl.DataFrame) -> pl.Series:
+        """Numbers, or text where the mapping writes other cells; NULL where the source is."""
+        column = self._column
+        cells = frame.get_column(self.name).cast(pl.String)
+        are_numbers = column.mapping is None or all(map(WHOLE_NUMBER.fullmatch, column.mapping.values()))
+        values = cells.cast(pl.Float64, strict=False).cast(pl.Int64, strict=False) if are_numbers else cells
+        return values.set(self._codec.get_values(frame).is_null(), None)
 
     def count_illegal(self, frame: pl.DataFrame) -> int:
         """Looks at each pair of a source's cell and the cell beside it once."""

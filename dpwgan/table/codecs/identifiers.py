@@ -5,6 +5,7 @@ import uuid
 import numpy as np
 import polars as pl
 
+from dpwgan.errors import DpwganError
 from dpwgan.table.codecs.codec import Codec
 from dpwgan.table.schema import IdentifierColumn
 
@@ -31,6 +32,10 @@ class FreshIdentifiers(Codec):
             counted: pl.Series = pl.Series(np.arange(start, start + records, dtype=np.int64)).cast(pl.String)
             return counted
         return pl.Series([str(uuid.uuid4()) for _ in range(records)], dtype=pl.String)
+
+    def get_values(self, frame: pl.DataFrame) -> pl.Series:
+        """Names that belong to no row: no rule may read them."""
+        raise DpwganError(f"Internal error: a rule reads the row names {self.name!r}.")
 
     def count_illegal(self, frame: pl.DataFrame) -> int:
         """Counts names that come twice, or have another form; all of them where they do not count up."""

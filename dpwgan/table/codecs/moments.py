@@ -36,19 +36,23 @@ class MomentCodec(TrainedCodec):
     def encode_distinct(self, cells: list[str]) -> tuple[EncodedCells, Mapping[str, Flags]]:
         """Reads (k,) moments and missing codes."""
         missing, steps, illegal = self.read(pl.Series(cells, dtype=pl.String))
-        values = [steps]
-        if self._column.by_day:
-            moments = self._column.first + steps * self._column.step
-            values = [moments // DAY - self._column.first // DAY, moments % DAY // self._column.step]
         parts = [
-            codec.encode_values(missing, value.astype(np.float64))
-            for codec, value in zip(self._numbers, values, strict=True)
+            codec.encode_values(missing, numbers.astype(np.float64))
+            for codec, numbers in zip(self._numbers, self.split(steps), strict=True)
         ]
         if len(parts) == 1:
             return parts[0], illegal
         codes = [part.codes for part in parts if part.codes is not None]
         numbers = [part.numbers for part in parts if part.numbers is not None]
         return EncodedCells(codes=np.stack(codes) if codes else None, numbers=np.stack(numbers)), illegal
+
+    def split(self, steps: Steps) -> list[Steps]:
+        """The numbers that methods see of moments, of each one (n,): steps, or days and steps of the time of day."""
+        column = self._column
+        if not column.by_day:
+            return [steps]
+        moments = column.first + steps * column.step
+        return [moments // DAY - column.first // DAY, moments % DAY // column.step]
 
     def decode(self, encoded: EncodedCells, rng: np.random.Generator) -> pl.Series:
         """Writes (n,) moments, or the missing codes where the codes say so; `rng` chooses times that are not there."""

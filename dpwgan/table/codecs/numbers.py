@@ -186,6 +186,12 @@ class NumericCodec(TrainedCodec):
         usable = (missing < 0) & (values >= column.minimum) & (values <= column.maximum)
         return missing, np.where(usable, values, column.minimum), illegal
 
+    def read_values(self, cells: list[str]) -> pl.Series:
+        """Numbers."""
+        missing, numbers, _ = self.read(pl.Series(cells, dtype=pl.String))
+        values = pl.Series(numbers).set(pl.Series(missing >= 0), None)
+        return values.cast(pl.Int64) if self._column.integer else values
+
     def get_canonical(self, cell: str) -> str | None:
         """The missing code or the number, spelt as it is written, that a cell stands for."""
         column = self._column
@@ -266,13 +272,13 @@ class NumberCodec(NumericCodec):
 class BinCodec(NumericCodec):
     """A number as the public bin it lies in; the missing codes follow the bins.
 
-    A bin holds its lower edge, the last one both. Decoding draws one of the numbers that may be written in the bin,
-    each as likely as the others.
+    A bin holds its lower edge, the last one both; that one is a single number where its edges are the same. Decoding
+    draws one of the numbers that may be written in the bin, each as likely as the others.
     """
 
     def __init__(self, column: NumericColumn) -> None:
         edges = column.edges
-        if edges is None or len(edges) < 2 or list(edges) != sorted(set(edges)):
+        if edges is None or len(edges) < 2 or list(edges[:-1]) != sorted(set(edges[:-1])) or edges[-1] < edges[-2]:
             raise SpecsError(f"Column {quote(column.name)}: the edges of its bins have to rise.")
         super().__init__(column)
         self._inner = np.array(edges[1:-1], dtype=np.float64)

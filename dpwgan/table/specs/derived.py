@@ -5,12 +5,16 @@ from dataclasses import replace
 from typing import Any
 
 from dpwgan.errors import quote
+from dpwgan.table.conditions import ConditionError
+from dpwgan.table.rules import read_derivation
 from dpwgan.table.schema import (
     CategoricalColumn,
     Column,
+    ComputedColumn,
     DerivedColumn,
     IdentifierColumn,
     NumericColumn,
+    Schema,
     TrainedColumn,
     UndiscoveredColumn,
     write_whole,
@@ -23,16 +27,19 @@ from dpwgan.table.specs.numbers import RANGE_KEYS
 SourceColumn = TrainedColumn | UndiscoveredColumn
 """What another column may be derived from."""
 
+_COMPUTED_KEYS = {"derived", "type", "description", "width", "decimals"}
 _DOMAIN_KEYS = LIST_KEYS | RANGE_KEYS | MISSING_KEYS
 
 
 def parse_derived(
     keys: Keys, *, sources: Mapping[str, Column], columns: Mapping[str, Mapping[str, Any]]
-) -> DerivedColumn:
-    """Reads a derived column, whose source is one of `sources`. Raises: SpecsError."""
+) -> DerivedColumn | ComputedColumn:
+    """Reads a derived column, whose sources are among `sources`. Raises: SpecsError."""
     if keys.get("uuid"):
         raise keys.refuse("'uuid' and 'derived' are both given; keep one")
     derived = keys["derived"]
+    if "sql" in derived:
+        return _parse_computed(keys, sources=sources)
     source_name = derived["from"]
     if source_name not in columns:
         raise keys.refuse(f"it is derived from {quote(source_name)}, which the specs do not name")
@@ -64,6 +71,31 @@ def parse_derived(
     if keys.any_of(*_DOMAIN_KEYS):
         _check_image(column, source, keys)
     return column
+
+
+def _parse_computed(keys: Keys, *, sources: Mapping[str, Column]) -> ComputedColumn:
+    derived = keys["derived"]
+    if "from" in derived:
+        raise keys.refuse("'derived.sql' names its columns itself: leave out 'derived.from'")
+    for key in keys.given:
+        if key not in _COMPUTED_KEYS:
+            raise keys.refuse(f"the key {key!r} does not go with 'derived.sql'")
+    try:
+        read, kind = read_derivation(derived["sql"], Schema(columns=tuple(sources.values()), sha256=""))
+    except ConditionError as error:
+        raise keys.refuse(f"'derived.sql' {error}") from None
+    if (kind != "whole" and "width" in keys) or (kind == "text" and "decimals" in keys):
+        raise keys.refuse("'width' is for whole numbers and 'decimals' for numbers, and 'derived.sql' gives others")
+    width, decimals = int(keys.get("width", 0)), int(keys.get("decimals", 6 if kind == "real" else 0))
+    return ComputedColumn(
+        name=keys.name,
+        sql=derived["sql"],
+        sources=read,
+        gives=kind,
+        missing=write_item(derived.get("missing", ""), width=width, decimals=decimals),
+        decimals=decimals,
+        width=width,
+    )
 
 
 def _check_rule(column: DerivedColumn, source: SourceColumn) -> None:

@@ -16,6 +16,7 @@ from dpwgan.table.specs.form import check_form
 from dpwgan.table.specs.keys import Keys
 from dpwgan.table.specs.layout import expand_layout, refuse_layout
 from dpwgan.table.specs.problems import Problems
+from dpwgan.table.specs.rules import add_rules
 from dpwgan.table.stream import read_public
 
 
@@ -31,7 +32,8 @@ def read_specs(path: Path | str, *, codebook: Path | str | None = None) -> Schem
     except OSError as error:
         raise InputError(f"The specs {str(path)!r} cannot be read: {error.strerror or 'unknown reason'}.") from error
     listing = None if codebook is None else read_codebook(codebook)
-    return parse_specs(load_document(content), sha256=hashlib.sha256(content).hexdigest(), codebook=listing)
+    sha256 = hashlib.sha256(content).hexdigest()
+    return parse_specs(load_document(content), sha256=sha256, codebook=listing, folder=path.parent)
 
 
 def load_document(content: bytes, problems: Problems | None = None) -> object:
@@ -72,25 +74,36 @@ def load_document(content: bytes, problems: Problems | None = None) -> object:
         raise SpecsError("The specs are not JSON that can be read: a number too long or lists too deep.") from error
 
 
-def parse_specs(document: object, *, sha256: str, codebook: Codebook | None = None) -> Schema:
+def parse_specs(
+    document: object, *, sha256: str, codebook: Codebook | None = None, folder: Path | None = None
+) -> Schema:
     """Turns a specs document (as json.load gives it) into a Schema that has been checked in full.
+
+    `folder`: where files that the rules name are looked for; None for the working directory.
 
     Privacy: public facts only. A domain that would have to come from the table stays an UndiscoveredColumn.
     Raises: SpecsError in one sentence that names the column and the key, and says whether there are more.
     """
     problems = Problems()
-    schema = survey_specs(document, problems, sha256=sha256, codebook=codebook)
+    schema = survey_specs(document, problems, sha256=sha256, codebook=codebook, folder=folder)
     problems.raise_if_any()
     return schema
 
 
-def survey_specs(document: object, problems: Problems, *, sha256: str, codebook: Codebook | None = None) -> Schema:
+def survey_specs(
+    document: object,
+    problems: Problems,
+    *,
+    sha256: str,
+    codebook: Codebook | None = None,
+    folder: Path | None = None,
+) -> Schema:
     """The columns of a specs document that are right, as a Schema; what is wrong with the others is gathered.
 
     A column derived from one that is wrong is left out, for nothing can be said of it.
     Raises: SpecsError if the document has no columns at all.
     """
-    columns = check_form(document, problems)
+    columns, rules = check_form(document, problems)
     named, layout = document.keys() if isinstance(document, Mapping) else set(), None
     with problems.gathered():
         columns, layout = expand_layout(columns, named=named)
@@ -109,7 +122,7 @@ def survey_specs(document: object, problems: Problems, *, sha256: str, codebook:
             )
         )
     for name, given in keys.items():
-        if "derived" in given and given["derived"]["from"] in problems.columns:
+        if "derived" in given and problems.concern([given["derived"].get(key) for key in ("from", "sql")]):
             problems.skipped.append(name)
         elif "derived" in given:
             with problems.gathered():
@@ -120,4 +133,5 @@ def survey_specs(document: object, problems: Problems, *, sha256: str, codebook:
             raise refuse_layout(f"its 'label', {quote(label.name)}, must be a column of categories, of the type 'enum'")
     ordered = tuple(parsed[name] for name in columns if name in parsed)
     waived = tuple(name for name, given in keys.items() if given.waives_range)
-    return Schema(columns=ordered, sha256=sha256, layout=None if problems.found else layout, waived=waived)
+    schema = Schema(columns=ordered, sha256=sha256, layout=None if problems.found else layout, waived=waived)
+    return add_rules(schema, rules, problems, folder=folder or Path()) if rules else schema

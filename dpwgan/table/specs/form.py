@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from dpwgan.errors import InputError, SpecsError, quote
-from dpwgan.table.specs.keys import is_finite, refuse_column, write_item
+from dpwgan.table.specs.keys import is_finite, refuse_column, refuse_rule, write_item
 from dpwgan.table.specs.layout import LAYOUT, has_layout, refuse_layout
 from dpwgan.table.specs.problems import Problems
 
+RULES = "rules"
+"""The key of the rules between columns, where it holds a list; a column always is an object."""
 _MARK = "\ufeff"
 SCHEMA_PATH = Path(__file__).resolve().parents[3] / "specs" / "data-specs.schema.json"
 
@@ -27,8 +29,8 @@ def _get_validator() -> Any:
     return jsonschema.Draft202012Validator(form)
 
 
-def check_form(document: object, problems: Problems) -> dict[str, dict[str, Any]]:
-    """Checks the whole document and gives the keys of each column whose form is right.
+def check_form(document: object, problems: Problems) -> tuple[dict[str, dict[str, Any]], list[Any]]:
+    """Checks the whole document and gives the keys of each column whose form is right, and rules between columns.
 
     Raises: SpecsError if it has no columns at all; the others are gathered.
     """
@@ -40,13 +42,21 @@ def check_form(document: object, problems: Problems) -> dict[str, dict[str, Any]
     for name, keys in document.items():
         if not isinstance(name, str):
             raise SpecsError("The specs must name every column by a string.")
+        if name == RULES and isinstance(keys, list | tuple):
+            continue
         with problems.gathered():
             if not isinstance(keys, Mapping):
                 raise refuse_column(name, 'its specs must be an object such as {"type": "enum", "count": 3}')
             _check_text(name, keys)
             columns[name] = dict(keys)
-    short = {name: _shorten(keys) for name, keys in columns.items()}
-    errors = _get_validator().iter_errors(short) if short else ()
+    # A column is an object: one of that name cannot be taken for a list.
+    rules = list(document[RULES]) if isinstance(document.get(RULES), list | tuple) else []
+    if rules and len(document) == 1:
+        raise SpecsError("The specs name no column.")
+    short: dict[str, Any] = {name: _shorten(keys) for name, keys in columns.items()}
+    if rules:
+        short[RULES] = [_shorten_rule(rule) for rule in rules]
+    errors = list(_get_validator().iter_errors(short)) if short else []
     explained = (_explain(error, layout=has_layout(columns)) for error in errors)
     problems.found += {str(error): error for error in explained}.values()  # two rules may say the same of a key
     for name, keys in columns.items():
@@ -54,7 +64,24 @@ def check_form(document: object, problems: Problems) -> dict[str, dict[str, Any]
             if name not in problems.columns:
                 with problems.gathered():
                     _check_list(name, key, keys.get(key, ()))
-    return {name: keys for name, keys in columns.items() if name not in problems.columns}
+    wrong = {tuple(error.absolute_path)[1] for error in errors if len(error.absolute_path) > 1 and RULES in short}
+    rules = [None if place in wrong else rule for place, rule in enumerate(rules)]
+    return {name: keys for name, keys in columns.items() if name not in problems.columns}, rules
+
+
+def _shorten_rule(rule: Any) -> Any:
+    """Lets one combination of each kind stand for all, as `_shorten` does with items."""
+    if not isinstance(rule, Mapping):
+        return rule
+    short = dict(rule)
+    for key in ("allowed", "forbidden"):
+        if isinstance(rule.get(key), list | tuple):
+            short[key] = list({_name_kind(cells): cells for cells in rule[key]}.values())
+    return short
+
+
+def _name_kind(cells: Any) -> Any:
+    return tuple(map(type, cells)) if isinstance(cells, list | tuple) else type(cells)
 
 
 def _check_text(name: str, keys: Mapping[str, Any]) -> None:
@@ -111,6 +138,8 @@ def _check_list(name: str, key: str, items: Sequence[Any]) -> None:
 def _explain(error: Any, *, layout: bool) -> SpecsError:
     """Puts jsonschema's verdict into one sentence that names the column, or the layout, and the key."""
     name, *path = (str(part) for part in error.absolute_path)
+    if name == RULES and path and not isinstance(error.absolute_path[1], str):
+        return _explain_rule(error, int(path[0]) + 1)
     refuse = refuse_layout if layout and name == LAYOUT else functools.partial(refuse_column, name)
     where = ".".join(part for part in path if not part.isdigit())
     rule, wanted, found = error.validator, error.validator_value, error.instance
@@ -123,12 +152,26 @@ def _explain(error: Any, *, layout: bool) -> SpecsError:
     if rule == "anyOf":
         return refuse("the key 'type' is missing")
     if rule == "oneOf":
-        return refuse("'derived' needs exactly one of 'multiply', 'floordiv' and 'map'")
+        return refuse("'derived' needs exactly one of 'multiply', 'floordiv', 'map' and 'sql'")
     if rule == "required":
         missing = next(key for key in wanted if error.message.startswith(repr(key)))
         return refuse(f"the key {(where + '.' if where else '') + missing!r} is missing")
     item = " (each item)" if path and (path[-1].isdigit() or len(path) > 2) else ""
     return refuse(f"{where!r}{item} {_say_rule(rule, wanted)}")
+
+
+def _explain_rule(error: Any, number: int) -> SpecsError:
+    """The verdict on a rule between columns, which names it by its number."""
+    if error.validator == "additionalProperties":
+        known = error.schema["properties"]
+        unknown = next(key for key in error.instance if key not in known)
+        return refuse_rule(number, f"unknown key {_hint(str(unknown), known, where='')}")
+    if error.validator == "oneOf":
+        return refuse_rule(number, "it needs 'sql', or 'columns' with one of 'allowed', 'forbidden' and 'allowed_from'")
+    where = [str(part) for part in list(error.absolute_path)[2:]]
+    named = [part for part in where if not part.isdigit()]
+    subject = f"{named[0]!r}{' (each item)' if named != where else ''} " if named else "it "
+    return refuse_rule(number, subject + _say_rule(error.validator, error.validator_value))
 
 
 def _hint(key: str, known: Mapping[str, Any], *, where: str) -> str:
@@ -162,4 +205,5 @@ _KINDS = {
     "array": "a list",
     "object": "an object",
     "boolean": "true or false",
+    "null": "null",
 }

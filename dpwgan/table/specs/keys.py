@@ -112,6 +112,11 @@ def refuse_column(name: str, reason: str) -> SpecsError:
     return SpecsError(f"Column {quote(name)} in the specs: {reason}.", column=name)
 
 
+def refuse_rule(number: int, reason: str, *, text: str | None = None) -> SpecsError:
+    """The sentence that refuses a rule between columns, by its number, from 1, and its SQL if it has any."""
+    return SpecsError(f"Rule {number} in the specs{'' if text is None else f', {quote(text)}'}: {reason}.")
+
+
 def count_codes(keys: Mapping[str, Any] | Keys) -> int:
     """The number of codes that 'count' or 'maxval' asks for, 0 without either."""
     if "count" in keys:

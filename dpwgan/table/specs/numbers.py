@@ -74,7 +74,8 @@ def _read_edges(keys: Keys, *, low: float, high: float, integer: bool) -> tuple[
     if isinstance(bins, list | tuple):
         if not all(is_finite(edge) for edge in bins):
             raise keys.refuse("'bins' must be finite")
-        if not _are_rising(bins):
+        # The last border may stand twice: the largest number is then a bin of its own.
+        if not _are_rising(bins[:-1] if len(bins) > 2 and bins[-1] == bins[-2] else bins):
             raise keys.refuse("the borders in 'bins' must increase")
         if bins[0] != low or bins[-1] != high:
             raise keys.refuse("the borders in 'bins' must go from the column's 'min' to its 'max'")

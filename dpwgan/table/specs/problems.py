@@ -1,5 +1,6 @@
 """All that is wrong with a specs file, gathered so that it can be told at once."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -29,6 +30,11 @@ class Problems:
     def columns(self) -> set[str]:
         """The entries that something is wrong with."""
         return {error.column for error in self.found if error.column is not None}
+
+    def concern(self, text: object) -> bool:
+        """Says whether a text speaks of a column that something is wrong with, so that nothing can be said of it."""
+        names = {*self.columns, *self.skipped}
+        return any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", str(text)) for name in names)
 
     def raise_if_any(self) -> None:
         """Raises: SpecsError, the first, which says that there are more and how to see them."""

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpwgan.__main__ import main
-from dpwgan.app.specs.lines import find_lines
+from dpwgan.app.specs.lines import find_line, find_lines
 
 SPECS = """\
 {
@@ -94,6 +94,23 @@ def test_constant_is_checked_and_text_is_not_read_when_specs_have_them(folder, c
     ]
 
 
+def test_rules_are_counted_by_their_line_and_skipped_when_a_column_of_theirs_is_wrong(folder, capfd):
+    (folder / "rules.json").write_text(
+        '{"x": {"type": "integer", "min": 0, "max": 9},\n "y": {"type": "integer", "min": 0, "max": 9},\n'
+        ' "z": {"type": "integer", "min": 9, "max": 0},\n "s": {"derived": {"sql": "x + y"}},\n'
+        ' "t": {"derived": {"sql": "x + z"}},\n "rules": [\n  "x <= y",\n  "x <= z",\n  "x <= q",\n  "s <= 6"\n ]}'
+    )
+    (folder / "e.csv").write_text("x,y,z,s,t\n1,2,3,3,9\n3,2,1,5,9\n4,3,1,9,9\n")
+    assert check(folder, "rules.json", "e.csv") == 78
+    assert capfd.readouterr().out.replace(f"{folder}/", "").splitlines() == [
+        "rules.json:3: Column 'z' in the specs: 'min' is above 'max'.",
+        "rules.json:9: Rule 3 in the specs, 'x <= q': it names 'q', which the specs do not.",
+        "rules.json:4: e.csv: column 's': 1 row with a cell that does not follow from its expression.",
+        "rules.json:7: e.csv: rule 1 ('x <= y'): 2 rows against it.",
+        "rules.json:10: e.csv: rule 4 ('s <= 6'): 1 row against it.",
+    ]
+
+
 @pytest.mark.parametrize(
     ("table", "words"),
     [
@@ -135,6 +152,7 @@ documents = st.recursive(
 )
 
 
+@settings(max_examples=40)
 @given(document=st.dictionaries(keys, documents, max_size=4))
 def test_lines_are_those_of_the_keys_when_any_document_is_written(document):
     text = json.dumps(document, indent=1)
@@ -142,4 +160,17 @@ def test_lines_are_those_of_the_keys_when_any_document_is_written(document):
     written = text.splitlines()
     assert {place[0] for place in lines if len(place) == 1} >= set(document)
     for place, line in lines.items():
-        assert written[line - 1].strip().startswith(json.dumps(place[-1]) + ": ")
+        value = document
+        for key in place:
+            value = value[int(key)] if isinstance(value, list) else value[key]
+        shown = written[line - 1].strip()
+        start = "{" if isinstance(value, dict) else "[" if isinstance(value, list) else json.dumps(value)
+        assert shown.startswith(start if place[-1].isdigit() else json.dumps(place[-1]) + ": ")
+
+
+def test_rules_are_found_by_their_number_when_a_sentence_names_one():
+    text = '{"a": {},\n "rules": [\n  "a = 1",\n  {"columns": ["a"],\n   "allowed": [["1"]]}\n ]}'
+    lines = find_lines(text)
+    sentences = {"Rule 1 in the specs, 'a = 1': it": 3, "Rule 2 in the specs: it": 4, "Rule 9 in the specs: it": None}
+    for sentence, line in sentences.items():
+        assert find_line(lines, column=None, sentence=sentence) == (None, line)

@@ -1,0 +1,150 @@
+"""Combinations of groups that rules between columns forbid: known to be empty, at no cost to privacy.
+
+Whether a combination of groups is forbidden is told by cells that stand for all of it: every cell where an attribute
+has few, else the ends of its intervals and whatever the rule's constants and its other columns part. Where those do not
+speak for all (arithmetic on a long range, say) a rule has no part in the fit, and sampling alone sees to it.
+"""
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from dpwgan.marginals.coarsening import AttributeGroups, Coarsening
+from dpwgan.marginals.groups import Marginal
+from dpwgan.marginals.layout import Attribute, Cells
+from dpwgan.marginals.one_ways import OneWayPlan
+from dpwgan.marginals.zeros import Flags, Zeros
+from dpwgan.table.encoded import EncodedTable, RowRule, Span, choose_number_type
+
+_MOST_ATTRIBUTES = 3
+# An attribute with no more cells than this is looked at whole.
+_FEW_CELLS = 512
+_MOST_ROWS = 1 << 19
+
+
+def find_zeros(coarsening: Coarsening, rules: Sequence[RowRule]) -> Zeros:
+    """Finds the combinations of groups of which every cell breaks a rule. Privacy: public rules, released groups."""
+    places = {attribute.column: place for place, attribute in enumerate(coarsening.attributes)}
+    zeros: dict[Marginal, Flags] = {}
+    for rule in rules:
+        if not set(rule.columns) <= places.keys():
+            continue  # a moment of which methods see day and time
+        marginal = tuple(sorted(places[name] for name in rule.columns))
+        found = _judge(coarsening, rule, marginal) if len(marginal) <= _MOST_ATTRIBUTES else None
+        if found is not None and found.any() and not found.all():
+            zeros[marginal] = zeros.get(marginal, np.False_) | found
+    return _add_implied(zeros, coarsening.sizes)
+
+
+def _add_implied(zeros: Mapping[Marginal, Flags], sizes: Sequence[int]) -> dict[Marginal, Flags]:
+    """The zeros, and pairs of groups that no group of a third attribute goes with both of.
+
+    Source: Montanari 1974, "Networks of constraints" (path consistency).
+    """
+    rules = [marginal for marginal in zeros if len(marginal) == 2]
+    ruled = sorted({attribute for pair in rules for attribute in pair})
+    # Whether two groups may go together, both ways round.
+    fits = {(a, b): np.ones((sizes[a], sizes[b]), np.float32) for a in ruled for b in ruled if a != b}
+    for left, right in rules:
+        fits[left, right] = (~zeros[left, right]).astype(np.float32)
+        fits[right, left] = fits[left, right].T
+    known = -1.0
+    while known != (known := sum(float(matrix.sum()) for matrix in fits.values())):
+        for middle, left, right in itertools.permutations(ruled, 3):
+            if left < right:
+                fits[left, right] = fits[left, right] * (fits[left, middle] @ fits[middle, right] > 0)
+                fits[right, left] = fits[left, right].T
+    implied: dict[Marginal, Flags] = {
+        (a, b): matrix == 0 for (a, b), matrix in fits.items() if a < b and not matrix.all()
+    }
+    return {**zeros, **implied}
+
+
+def find_kinds(plan: OneWayPlan, rules: Sequence[RowRule]) -> list[Cells | None]:
+    """Of each attribute, which of its codes rules do not tell apart: a number for each, or None where no rule speaks.
+
+    Privacy: public rules.
+    """
+    kinds: list[Cells | None] = [None] * len(plan.attributes)
+    places = {attribute.column: place for place, attribute in enumerate(plan.attributes)}
+    for rule in rules:
+        if not set(rule.columns) <= places.keys():
+            continue
+        marginal = [places[name] for name in rule.columns]
+        attributes = [plan.attributes[place] for place in marginal]
+        ends = [end for attribute in attributes for end in rule.ranges.get(attribute.column, ())]
+        if any(attribute.cells > _FEW_CELLS and attribute.column not in rule.ranges for attribute in attributes):
+            continue
+        chosen = [_list_cells(attribute, rule, [*rule.numbers, *ends]) for attribute in attributes]
+        sizes = [len(cells) for cells in chosen]
+        if math.prod(sizes) > _MOST_ROWS:
+            continue
+        broken = _break(plan.spans, attributes, chosen, rule).reshape(sizes)
+        for axis, (place, attribute) in enumerate(zip(marginal, attributes, strict=True)):
+            if not attribute.levels and 1 < attribute.cells <= _FEW_CELLS:
+                found = np.unique(np.moveaxis(broken, axis, 0).reshape(sizes[axis], -1), axis=0, return_inverse=True)[1]
+                before = kinds[place]
+                pairs = found.ravel() if before is None else before * (found.max() + 1) + found.ravel()
+                kinds[place] = np.unique(pairs, return_inverse=True)[1].ravel()
+    return kinds
+
+
+def _judge(coarsening: Coarsening, rule: RowRule, marginal: Marginal) -> Flags | None:
+    """Which combinations of groups break a rule throughout; None where that cannot be told."""
+    attributes = [coarsening.attributes[index] for index in marginal]
+    parts = [coarsening.parts[index] for index in marginal]
+    numbers = list(rule.numbers)
+    for attribute, part in zip(attributes, parts, strict=True):
+        if attribute.cells > _FEW_CELLS:
+            if attribute.column in rule.opaque or attribute.column not in rule.ranges or not attribute.levels:
+                return None
+            numbers += _list_ends(attribute, part, rule.ranges[attribute.column])
+    chosen = []
+    for attribute, part in zip(attributes, parts, strict=True):
+        cells = _list_cells(attribute, rule, numbers)
+        # What is never drawn needs no room.
+        chosen.append(cells[part.weights[np.searchsorted(part.starts, cells, side="right") - 1] > 0])
+    if math.prod(len(cells) for cells in chosen) > _MOST_ROWS:
+        return None
+    kept = ~_break(coarsening.spans, attributes, chosen, rule)
+    groups = np.meshgrid(*(part.find_groups(cells) for part, cells in zip(parts, chosen, strict=True)), indexing="ij")
+    sizes = [part.size for part in parts]
+    cells_of_groups = np.ravel_multi_index([axis.ravel()[kept] for axis in groups], sizes)
+    empty: Flags = (np.bincount(cells_of_groups, minlength=math.prod(sizes)) == 0).reshape(sizes)
+    return empty
+
+
+def _break(spans: tuple[Span, ...], attributes: Sequence[Attribute], chosen: Sequence[Cells], rule: RowRule) -> Flags:
+    """Which combinations of the attributes' chosen cells break a rule. Shapes: flat, the last attribute's fastest."""
+    rows, numbers = math.prod(len(cells) for cells in chosen), sum(span.head == "linear" for span in spans)
+    encoded = EncodedTable(
+        codes=np.zeros((rows, len(spans) - numbers), np.int32),
+        numbers=np.zeros((rows, numbers), choose_number_type(spans)),
+        spans=spans,
+    )
+    for attribute, cells in zip(attributes, np.meshgrid(*chosen, indexing="ij"), strict=True):
+        attribute.put_cells(cells.ravel(), into=encoded)
+    return rule.break_rows(encoded)
+
+
+def _list_ends(attribute: Attribute, part: AttributeGroups, ends: tuple[float, float]) -> list[float]:
+    """The numbers at both ends of an attribute's intervals, of a column with this range."""
+    starts = part.starts[part.starts >= attribute.codes] - attribute.codes
+    levels = np.append(starts, [*(starts[1:] - 1), attribute.levels - 1])
+    numbers: list[float] = (ends[0] + attribute.scale_levels(levels) * (ends[1] - ends[0])).tolist()
+    return numbers
+
+
+def _list_cells(attribute: Attribute, rule: RowRule, numbers: Sequence[float]) -> Cells:
+    """Cells of an attribute that stand for all: all of them, or the codes and those at and beside the given numbers."""
+    cells: Cells = np.arange(attribute.cells)
+    if attribute.cells <= _FEW_CELLS:
+        return cells
+    minimum, maximum = rule.ranges[attribute.column]
+    scaled = (np.array(numbers) - minimum) / (maximum - minimum)
+    levels = attribute.find_levels(scaled[(scaled >= 0) & (scaled <= 1)].astype(np.float64))
+    around = np.concatenate([levels + offset for offset in (-1, 0, 1)]).clip(0, attribute.levels - 1)
+    cells = np.unique(np.append(cells[: attribute.codes], attribute.codes + around))
+    return cells

@@ -1,0 +1,188 @@
+"""SQL expressions on one row, as polars reads and evaluates them; what looks beyond its row is refused."""
+
+import functools
+import io
+import json
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import polars as pl
+
+MIRRORED = {"Lt": "Gt", "LtEq": "GtEq", "Gt": "Lt", "GtEq": "LtEq", "Eq": "Eq", "NotEq": "NotEq"}
+"""Comparisons, and what each is when its sides are swapped."""
+
+_JOINTS = {"And", "Or", "EqValidity", "NotEqValidity", "Xor"}
+_LOGIC = {"IsNull", "IsNotNull", "Not"}
+# Functions of a row's own values, by the names that polars keeps them under. An aggregate, a window, a rank or a shift
+# has another name, and so has what is not known here.
+_FUNCTIONS = {
+    "Boolean": {*_LOGIC, "IsIn", "IsNan", "IsNotNan", "IsFinite", "IsInfinite"},
+    "StringExpr": {
+        *("Contains", "StartsWith", "EndsWith", "Slice", "Head", "Tail", "Uppercase", "Lowercase", "LenChars"),
+        *("LenBytes", "StripChars", "StripCharsStart", "StripCharsEnd", "ConcatHorizontal", "Replace", "Find"),
+    },
+    "TemporalExpr": {
+        *(
+            "Year",
+            "IsoYear",
+            "Quarter",
+            "Month",
+            "Week",
+            "WeekDay",
+            "Day",
+            "OrdinalDay",
+            "Hour",
+            "Minute",
+            "Second",
+            "ToString",
+        ),
+    },
+    "Sql": {"Binary", "ToFloat", "Round"},
+    "Pow": {"Generic", "Sqrt", "Cbrt"},
+    **{key: {""} for key in ("Abs", "Sign", "Floor", "Ceil", "Log", "Exp", "Coalesce", "FillNull")},
+    **{key: {""} for key in ("MinHorizontal", "MaxHorizontal")},
+}
+_PROBES: dict[Any, Any] = {pl.Int64: 1, pl.Float64: 0.5, pl.String: "x", pl.Boolean: True}
+
+
+class ConditionError(Exception):
+    """Why an expression is refused, as the end of a sentence."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RowExpression:
+    """An SQL expression that is a function of one row's values.
+
+    `columns` are those it reads. `comparisons` are those of a column with a number in it: column, operator, number.
+    `opaque` are the columns in anything but comparisons of columns and constants joined by AND, OR, NOT and IS NULL.
+    """
+
+    expression: pl.Expr = field(repr=False)
+    columns: tuple[str, ...]
+    comparisons: tuple[tuple[str, str, float], ...]
+    opaque: frozenset[str]
+
+    def evaluate(self, values: pl.DataFrame) -> pl.Series:
+        """Its value for each of (n,) rows of typed values; a constant is repeated."""
+        found = values.select(self.expression.alias("value")).get_column("value")
+        return found.new_from_index(0, values.height) if len(found) != values.height else found
+
+
+@functools.lru_cache(maxsize=1024)
+def read_sql(text: str) -> RowExpression:
+    """Reads an SQL expression on a row. Raises: ConditionError."""
+    try:
+        with warnings.catch_warnings():
+            # Only its JSON says in full what polars has read.
+            warnings.simplefilter("ignore")
+            written = pl.sql_expr(text).meta.serialize(format="json")
+            # A cast that fails gives NULL, as one row must not end the run for all.
+            forgiving = written.replace('"options":"Strict"', '"options":"NonStrict"')
+            expression = pl.Expr.deserialize(io.StringIO(forgiving), format="json")
+    except (pl.exceptions.PolarsError, ValueError, TypeError):
+        raise ConditionError("is not an SQL expression that polars can read") from None
+    reader = _Reader()
+    reader.read(json.loads(written))
+    return RowExpression(
+        expression=expression,
+        columns=tuple(dict.fromkeys(reader.columns)),
+        comparisons=tuple(reader.comparisons),
+        opaque=frozenset(reader.opaque),
+    )
+
+
+def find_type(expression: RowExpression, types: Mapping[str, pl.DataType]) -> pl.DataType:
+    """The type of its values on rows of these types. Raises: ConditionError if it cannot have one."""
+    columns = {name: [None, _PROBES.get(kind)] for name, kind in types.items()}
+    try:
+        return expression.evaluate(pl.DataFrame(columns, schema=dict(types)) if types else pl.DataFrame([1, 2])).dtype
+    except (pl.exceptions.PolarsError, TypeError):
+        raise ConditionError("compares or combines columns and constants of kinds that do not go together") from None
+
+
+class _Reader:
+    """Goes over an expression as polars writes it down."""
+
+    def __init__(self) -> None:
+        self.columns: list[str] = []
+        self.comparisons: list[tuple[str, str, float]] = []
+        self.opaque: set[str] = set()
+
+    def read(self, *nodes: Any, plain: bool = True) -> None:
+        """Reads expressions; where they are not `plain`, ends of intervals do not speak for what lies between."""
+        before = len(self.columns)
+        for node in nodes:
+            self._read(node)
+        if not plain:
+            self.opaque.update(self.columns[before:])
+
+    def _read(self, node: Any) -> None:
+        kind, content = next(iter(node.items())) if isinstance(node, dict) else (node, {})
+        if kind == "Column":
+            self.columns.append(str(content))
+        elif kind == "BinaryExpr":
+            self._read_pair(content["op"], [content["left"], content["right"]])
+        elif kind == "Function":
+            self._read_function(content["function"], content["input"])
+        elif kind == "Ternary":
+            self.read(*(content[part] for part in ("predicate", "truthy", "falsy")))
+        elif kind == "Cast":
+            # NOT is written with a cast to truth values.
+            self.read(content["expr"], plain=content["dtype"] == {"Literal": "Boolean"})
+        elif kind != "Literal":
+            raise ConditionError("looks at more than one row (an aggregate, a window, a subquery) or is not known here")
+
+    def _read_function(self, function: Any, inputs: list[Any]) -> None:
+        name, which = next(iter(function.items())) if isinstance(function, dict) else (function, "")
+        which = next(iter(which)) if isinstance(which, dict) else which
+        known = _FUNCTIONS.get(name, set())
+        if which not in known and "" not in known:
+            raise ConditionError("has a function that is not one of a single row's values, or is not known here")
+        if name == "Sql" and which == "Binary":
+            self._read_pair(function["Sql"]["Binary"], inputs)
+        else:
+            self.read(*inputs, plain=name == "Boolean" and which in _LOGIC)
+
+    def _read_pair(self, operation: str, sides: list[Any]) -> None:
+        if operation not in MIRRORED:
+            self.read(*sides, plain=operation in _JOINTS)
+            return
+        for (side, other), name in zip((sides, sides[::-1]), (operation, MIRRORED[operation]), strict=True):
+            number = _read_number(other)
+            if "Column" in side and number is not None:
+                self.comparisons.append((side["Column"], name, number))
+        self.read(*sides, plain=all(_is_operand(side) for side in sides))
+
+
+def _is_operand(node: Any) -> bool:
+    """Says whether a side of a comparison is a column, a constant, or itself made of comparisons."""
+    if not isinstance(node, dict):
+        return False
+    kind, content = next(iter(node.items()))
+    if kind == "BinaryExpr":
+        return content["op"] in MIRRORED or content["op"] in _JOINTS
+    if kind == "Cast":
+        return bool(content["dtype"] == {"Literal": "Boolean"})
+    if kind == "Function":
+        function = content["function"]
+        return function in _LOGICAL or (isinstance(function, dict) and function.get("Sql", {}) in _COMPARED)
+    return kind in ("Column", "Literal")
+
+
+_LOGICAL: list[Any] = [{"Boolean": name} for name in sorted(_LOGIC)]
+_COMPARED: list[Any] = [{"Binary": name} for name in MIRRORED]
+
+
+def _read_number(node: Any) -> float | None:
+    literal = node.get("Literal") if isinstance(node, dict) else None
+    if not isinstance(literal, dict):
+        return None
+    kind, content = next(iter(literal.items()))
+    if kind not in ("Dyn", "Scalar") or not isinstance(content, dict):
+        return None
+    kind, number = next(iter(content.items()))
+    if kind == "Decimal":
+        return float(number[0] / 10 ** number[2])
+    return float(number) if kind.startswith(("Int", "UInt", "Float")) else None

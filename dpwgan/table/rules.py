@@ -1,0 +1,159 @@
+"""Rules between columns: which rows break one, on the typed values of their cells, each row by itself."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from dpwgan.errors import quote
+from dpwgan.table.codecs import Codec, ComputedRule, DerivedRule, make_codec
+from dpwgan.table.conditions import ConditionError, RowExpression, find_type, read_sql
+from dpwgan.table.schema import (
+    ComputedColumn,
+    DerivedColumn,
+    Kind,
+    Rule,
+    Schema,
+    TrainedColumn,
+    UndiscoveredColumn,
+)
+
+Flags = npt.NDArray[np.bool_]
+
+
+class RuleBook:
+    """The rules of a table, and how its cells are seen by them.
+
+    Numbers are numbers, and so are the cells of an enum whose values are all whole numbers; what means not available is
+    NULL; all else is text. As a CHECK of SQL a condition that is NULL holds.
+    Privacy: whether a row breaks a rule is a function of that row alone: rules are read by `read_sql`, which refuses
+      all else.
+    """
+
+    def __init__(self, rules: Sequence[Rule], codecs: Mapping[str, Codec]) -> None:
+        self.rules = tuple(rules)
+        self._conditions = [None if rule.sql is None else read_sql(rule.sql) for rule in rules]
+        self.columns = tuple(dict.fromkeys(name for rule in rules for name in rule.columns))
+        self._codecs = {name: codecs[name] for name in self.columns}
+
+    def __bool__(self) -> bool:
+        """Whether there are any."""
+        return bool(self.rules)
+
+    def read(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """The values of the rules' columns, from (n,) rows of cells."""
+        return pl.DataFrame({name: codec.get_values(frame) for name, codec in self._codecs.items()})
+
+    def find_broken(self, values: pl.DataFrame) -> list[Flags]:
+        """Which of (n,) rows of values break each rule. Shapes: one (n,) a rule."""
+        return [
+            break_combinations(rule, values) if condition is None else ~holds(condition, values, unknown=True)
+            for rule, condition in zip(self.rules, self._conditions, strict=True)
+        ]
+
+    def get_condition(self, place: int) -> RowExpression | None:
+        """What a rule of SQL was read as."""
+        return self._conditions[place]
+
+
+def read_condition(text: str, schema: Schema) -> RowExpression:
+    """Reads a condition on a row of the schema's columns. Raises: ConditionError."""
+    condition = read_sql(text)
+    if not condition.columns:
+        raise ConditionError("names no column")
+    if find_type(condition, {name: get_value_type(name, schema) for name in condition.columns}) != pl.Boolean:
+        raise ConditionError("is no condition: it is neither true nor false")
+    return condition
+
+
+def read_derivation(text: str, sources: Schema) -> tuple[tuple[str, ...], Kind]:
+    """Which of the sources an SQL expression reads, and what kind of cells it gives. Raises: ConditionError."""
+    expression = read_sql(text)
+    if not expression.columns:
+        raise ConditionError("names no column")
+    found = find_type(expression, {name: get_value_type(name, sources) for name in expression.columns})
+    if found == pl.String:
+        return expression.columns, "text"
+    if found == pl.Boolean or found.is_integer():
+        return expression.columns, "whole"
+    if not found.is_numeric():
+        raise ConditionError("gives neither text nor numbers")
+    return expression.columns, "real"
+
+
+def get_value_type(name: str, schema: Schema) -> pl.DataType:
+    """The type in which rules see a column, before its list of cells is known even. Raises: ConditionError."""
+    column = schema.by_name.get(name)
+    if column is None:
+        raise ConditionError(f"names {quote(name)}, which the specs do not")
+    if isinstance(column, UndiscoveredColumn):
+        return pl.Int64() if column.integer else pl.String()
+    if isinstance(column, TrainedColumn):
+        return make_codec(column).read_values([]).dtype
+    if isinstance(column, DerivedColumn | ComputedColumn):
+        rule = make_rule(column, schema)
+        return rule.get_values(pl.DataFrame(schema=dict.fromkeys((name, *column.sources), pl.String()))).dtype
+    raise ConditionError(f"reads {quote(name)}, which is a row name or of a type that is not trained")
+
+
+def make_rule(column: DerivedColumn | ComputedColumn, schema: Schema) -> DerivedRule | ComputedRule:
+    """The codec of a column that follows from others. Raises: ConditionError if their cells are not known yet."""
+    codecs = {}
+    for source in column.sources:
+        trained = schema.by_name[source]
+        if not isinstance(trained, TrainedColumn):
+            raise ConditionError(f"reads {quote(column.name)}, which is derived from cells that are not known yet")
+        codecs[source] = make_codec(trained)
+    if isinstance(column, ComputedColumn):
+        return ComputedRule(column, codecs=codecs)
+    return DerivedRule(column, schema=schema, codecs=codecs)
+
+
+def list_comparisons(rule: Rule) -> tuple[tuple[str, str, float], ...]:
+    """The comparisons of a column with a number in a rule: column, operator as polars calls it, number."""
+    return () if rule.sql is None else read_sql(rule.sql).comparisons
+
+
+class CellReader:
+    """Reads one column's cells in lists of combinations. Raises: ConditionError if no rule may read the column."""
+
+    def __init__(self, name: str, schema: Schema) -> None:
+        get_value_type(name, schema)
+        self._column = column = schema.by_name[name]
+        self._codec = make_codec(column) if isinstance(column, TrainedColumn) else None
+
+    def read(self, cell: str) -> str | None:
+        """The cell as the output writes it, None where it means not available. Raises: ConditionError if illegal."""
+        if self._codec is None:
+            return None if cell in (getattr(self._column, "missing", None) or ()) else cell
+        canonical = self._codec.get_canonical(cell)
+        if canonical is None:
+            raise ConditionError(f"lists cells of {quote(self._column.name)} that the specs do not allow")
+        return None if canonical in self._codec.missing else canonical
+
+
+def holds(condition: RowExpression, values: pl.DataFrame, *, unknown: bool) -> Flags:
+    """Whether a condition is true of each of (n,) rows, or, if that will do, `unknown`. Shapes: (n,)."""
+    flags: Flags = condition.evaluate(values).fill_null(unknown).to_numpy()
+    return flags
+
+
+def break_combinations(rule: Rule, values: pl.DataFrame) -> Flags:
+    """Which of (n,) rows of values break a rule that lists combinations. Shapes: (n,)."""
+    types = [values.schema[name] for name in rule.columns]
+    listed = pl.DataFrame(
+        {
+            name: pl.Series([cells[place] for cells in rule.combinations], dtype=pl.String).cast(kind)
+            for place, (name, kind) in enumerate(zip(rule.columns, types, strict=True))
+        }
+    ).unique()
+    marked = values.select(rule.columns).join(
+        listed.with_columns(pl.lit(True).alias("")),
+        on=rule.columns,
+        how="left",
+        nulls_equal=True,
+        maintain_order="left",
+    )
+    is_listed: Flags = marked.get_column("").is_not_null().to_numpy()
+    return ~is_listed if rule.allowed else is_listed

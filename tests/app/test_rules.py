@@ -1,0 +1,150 @@
+"""Rules between columns through whole runs: no row written breaks one, and rows that are dropped are null rows."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from dpwgan.app import cli, sampling
+from dpwgan.app.api import Synthesizer
+from dpwgan.errors import SpecsError, UsageError
+from dpwgan.methods import ron_gauss
+from tests.end_to_end.bad_inputs import SPECS, write_good
+from tests.frozen.cases import METHODS
+from tests.frozen.transcript import transcribed
+
+# Ages of the good table are 0 to 59, one a row.
+DROPS = [{"sql": "age <> 33 AND age <> 90", "violations": "drop"}]
+RULES = ["age >= 10 OR income IS NULL", "colour <> 'red' OR member = 0 OR age > 30"]
+FORMAL = [
+    (method, flags)
+    for method, variants in METHODS.items()
+    for tables, flags in [next(iter(variants.values()))]
+    if "--no-guarantee" not in flags
+]
+
+
+def run(
+    folder: Path, *flags: str, rules: Any = (), rows: dict[int, str] | None = None, epsilon: str = "1.0"
+) -> pl.DataFrame:
+    """Runs the tool on the good table with some rows exchanged."""
+    folder.mkdir(exist_ok=True)
+    write_good(folder)
+    lines = (folder / "data.csv").read_text().splitlines()
+    for place, row in (rows or {}).items():
+        lines[place + 1] = row
+    (folder / "data.csv").write_text("\n".join(lines) + "\n")
+    (folder / "specs.json").write_text(json.dumps({**SPECS, "rules": list(rules)}))
+    paths = [str(folder / name) for name in ("data.csv", "out.csv", "specs.json")]
+    words = (*paths, epsilon, "--seed", "7", "--threads", "1", "--device", "cpu", "--quiet", *flags)
+    assert cli.main(words, environment={}) == 0
+    return pl.read_csv(folder / "out.csv", infer_schema=False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("method", "flags"), FORMAL)
+def test_a_dropped_row_is_a_null_row(method: str, flags: tuple[str, ...], tmp_path: Path) -> None:
+    """Whatever else is in it, nothing of it reaches a release or the output; n stays that of the file."""
+    first = {33: '"blue, dark",33,1.0,1'}
+    seen = []
+    for name, rows in (
+        ("one", first),
+        ("other", {33: "red,90,999.9,0"}),
+        ("none", {p: "red,33,,0" for p in range(60)}),
+    ):
+        with transcribed() as transcript:
+            run(tmp_path / name, "--method", method, *flags, rules=DROPS, rows=rows)
+        claim = json.loads((tmp_path / name / "out.csv.privacy.json").read_text())
+        assert claim["public"]["records"] == claim["output"]["rows"] == 60
+        seen.append((transcript, (tmp_path / name / "out.csv").read_bytes()))
+    assert seen[0] == seen[1]
+    assert seen[0][0] != seen[2][0]
+
+
+def test_a_covariance_is_divided_by_the_public_n(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The twin that divides by the rows that are left would tell how many were dropped."""
+    drafted = []
+    monkeypatch.setattr(
+        ron_gauss, "_draft", lambda *a, _draft=ron_gauss._draft, **k: drafted.append(k["records"]) or _draft(*a, **k)
+    )
+    run(tmp_path / "run", "--method", "ron-gauss", rules=DROPS)
+    assert drafted == [60.0]
+
+
+@pytest.mark.parametrize(
+    ("method", "flags"), [p if p[0] == "independent" else pytest.param(*p, marks=pytest.mark.slow) for p in FORMAL]
+)
+def test_no_row_written_breaks_a_rule(method: str, flags: tuple[str, ...], tmp_path: Path) -> None:
+    kept = [{"sql": rule, "violations": "keep"} for rule in RULES]
+    out = run(tmp_path / "run", "--method", method, *flags, "--rows", "500", rules=kept)
+    again = run(tmp_path / "again", "--method", method, *flags, "--rows", "500", rules=kept)
+    assert out.equals(again)
+    assert out.height == 500
+    values = out.with_columns(pl.col("age", "member").cast(pl.Int64), pl.col("income").replace({"": None}))
+    assert all(values.select(pl.sql_expr(rule).alias("kept"))["kept"].all(ignore_nulls=True) for rule in RULES)
+
+
+def test_a_saved_model_keeps_rules_and_takes_conditions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sampling, "_LEAST_DRAWN", 1_000)
+    rules = [{"sql": RULES[0], "violations": "keep"}]
+    run(tmp_path / "run", "--method", "independent", "--save-model", str(tmp_path / "model"), rules=rules)
+    out = tmp_path / "more.csv"
+    words = ["--from-model", str(tmp_path / "model"), str(out), "--rows", "300", "--quiet", "--where"]
+    assert cli.main([*words, "income < 50"], environment={}) == 0
+    frame = pl.read_csv(out)
+    assert frame.height == 300
+    assert frame.filter((pl.col("age") < 10) | (pl.col("income") >= 50) | pl.col("income").is_null()).is_empty()
+    claim = json.loads(Path(f"{out}.privacy.json").read_text())
+    assert claim["output"]["where"] == "income < 50"
+    assert claim["columns"]["rules"] == [{"rule": f"rule 1 ({RULES[0]!r})", "violations": "keep"}]
+    model = Synthesizer.load(tmp_path / "model")
+    assert (model.sample(50, where="age > 50")["age"] > 50).all()
+    for condition, told in (("age < 5 AND age > 9", "rows that the model drew keep all"), ("town = 1", "names 'town'")):
+        with pytest.raises(UsageError, match=told):
+            model.sample(1, where=condition)
+
+
+def test_rules_that_no_row_can_keep_end_with_a_sentence_that_names_the_worst(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sampling, "_LEAST_DRAWN", 1_000)
+    rules = [{"sql": sql, "violations": "keep"} for sql in ("age > 2", "age > 70 AND age < 60")]
+    write_good(tmp_path)
+    synthesizer = Synthesizer({**SPECS, "rules": rules}, 1.0, method="independent", seed=1)
+    frame = pl.read_csv(tmp_path / "data.csv", infer_schema=False).to_pandas()
+    with pytest.raises(SpecsError, match=r"0 of [0-9,]+ rows that the model drew keep all.*rule 2 \("):
+        synthesizer.fit(frame).sample()
+
+
+def test_shares_are_of_the_rows_that_are_left_as_far_as_counts_tell(tmp_path: Path) -> None:
+    """Were they of all rows, a third of them would be spread evenly over all ages."""
+    colours = {place: f"red,{20 if place % 3 else 90},1.0,1" for place in range(60)}
+    rules = [{"sql": "age < 90", "violations": "drop"}]
+    out = run(tmp_path / "run", "--method", "independent", "--rows", "2000", rules=rules, rows=colours, epsilon="1000")
+    assert (out["age"] == "20").mean() > 0.99
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "frame"])
+def test_rows_are_dropped_alike_however_they_come(suffix: str, tmp_path: Path) -> None:
+    write_good(tmp_path)
+    frame = pl.read_csv(tmp_path / "data.csv")
+    synthesizer = Synthesizer({**SPECS, "rules": DROPS}, 1.0, method="independent", seed=1)
+    if suffix == "frame":
+        from dpwgan.table.frames import from_pandas
+        from dpwgan.table.source import make_table
+
+        table = make_table(from_pandas(frame.to_pandas(), synthesizer.schema))
+    else:
+        from dpwgan.table.reader import open_table
+
+        path = tmp_path / f"data.{suffix}"
+        if suffix == "parquet":
+            frame.write_parquet(path)
+        table = open_table(path, synthesizer.schema)
+    encoded = synthesizer.encode_table(table).encoded
+    assert (table.records, encoded.records) == (60, 59)
+    ages = np.rint(encoded.numbers[:, 0] * 120).astype(int)
+    assert ages.tolist() == [age for age in range(60) if age != 33]

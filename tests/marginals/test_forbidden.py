@@ -1,0 +1,147 @@
+"""Combinations of groups that rules forbid: found exactly, left out of answers, and given no mass by the fit."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpwgan.marginals.coarsening import AttributeGroups, Coarsening
+from dpwgan.marginals.forbidden import find_kinds, find_zeros
+from dpwgan.marginals.groups import GroupLayout
+from dpwgan.marginals.layout import lay_out_attributes
+from dpwgan.marginals.markov_tree import draw_first_codes
+from dpwgan.marginals.measurements import MeasuredMarginals
+from dpwgan.marginals.mixture import Mixture, fit
+from dpwgan.marginals.one_ways import plan_one_ways
+from dpwgan.marginals.zeros import ForbiddenMass, mask
+from dpwgan.table.encoder import TableEncoder
+from dpwgan.table.specs import parse_specs
+
+
+def lay_out(columns: dict[str, Any], rules: list[Any], cuts: dict[str, list[int]]) -> tuple[Coarsening, TableEncoder]:
+    """Groups that begin at the given cells of each column, every cell of a group as likely."""
+    schema = parse_specs({**columns, "rules": rules}, sha256="")
+    encoder = TableEncoder(schema, list(columns))
+    parts = []
+    for attribute in lay_out_attributes(encoder.spans):
+        starts = np.array(cuts[attribute.column])
+        many = len(starts)
+        parts.append(
+            AttributeGroups(
+                cells=attribute.cells,
+                starts=starts,
+                groups=np.arange(many, dtype=np.int32),
+                weights=np.ones(many),
+                probabilities=np.full(many, 1 / many),
+                counts=np.ones(many),
+                stddevs=np.ones(many),
+            )
+        )
+    return Coarsening(spans=encoder.spans, parts=tuple(parts)), encoder
+
+
+LONG = {"type": "integer", "min": 0, "max": 99_999}
+SHORT = {"type": "integer", "min": 0, "max": 9}
+CODES = {"type": "enum", "values": ["a", "b", "c", "d"], "missing": ["N"]}
+
+
+@pytest.mark.parametrize(
+    ("rule", "empty"),
+    [
+        ("x <= y", [(1, 0), (2, 0), (2, 1)]),
+        ("x < y", [(1, 0), (2, 0), (2, 1)]),
+        ("x = y", [(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)]),
+        ("x <> 15000 OR y = 15000", []),
+        ("x >= 10000 OR y < 20000", [(0, 2)]),
+        ("x > 10000 OR y < 20000", [(0, 2)]),
+        ("x + y <= 5", []),  # the ends of intervals do not speak for arithmetic
+    ],
+)
+def test_groups_of_long_ranges_are_forbidden_where_no_cell_of_theirs_is_allowed(rule: str, empty: list[Any]) -> None:
+    starts = [0, 10_000, 20_000]
+    coarsening, encoder = lay_out({"x": LONG, "y": LONG}, [rule], {"x": starts, "y": starts})
+    zeros = find_zeros(coarsening, encoder.list_rules())
+    assert [tuple(cell) for cell in np.argwhere(zeros.get((0, 1), np.zeros((3, 3))))] == empty
+
+
+def test_groups_of_short_ranges_are_judged_cell_by_cell() -> None:
+    rules = ["MOD(x, 2) = 0 OR x > 3", "c = 'a' OR x < 5 OR c IS NULL", "x + y <> 3 OR y > 4"]
+    columns = {"x": SHORT, "y": SHORT, "c": CODES}
+    cuts = {"x": [0, 1, 2, 5, 8], "y": [0, 5], "c": [0, 1, 3, 4]}
+    coarsening, encoder = lay_out(columns, rules, cuts)
+    zeros = find_zeros(coarsening, encoder.list_rules())
+    assert zeros[0,].tolist() == [False, True, False, False, False]
+    assert [tuple(cell) for cell in np.argwhere(zeros[0, 2])] == [(3, 1), (3, 2), (4, 1), (4, 2)]
+    assert (0, 1) not in zeros
+
+
+def test_what_two_rules_imply_of_a_third_pair_is_known_too() -> None:
+    rules = ["(x < 5) = (c IS NULL)", "(x < 5) = (y < 5)"]
+    columns = {"x": SHORT, "y": SHORT, "c": CODES}
+    coarsening, encoder = lay_out(columns, rules, {"x": [0, 5], "y": [0, 5], "c": [0, 4]})
+    assert find_zeros(coarsening, encoder.list_rules())[1, 2].tolist() == [[True, False], [False, True]]
+
+
+def test_codes_are_of_one_kind_where_no_rule_tells_them_apart() -> None:
+    rules = [{"columns": ["c", "x"], "allowed": [["a", 1], ["b", 1], ["c", 2], ["d", 3], [None, 3]]}]
+    _, encoder = lay_out({"x": SHORT, "c": CODES}, rules, {"x": [0], "c": [0]})
+    kinds = find_kinds(plan_one_ways(encoder.spans), encoder.list_rules())
+    assert kinds[0] is None
+    assert kinds[1] is not None
+    assert len(set(kinds[1].tolist())) == 3
+    assert kinds[1][0] == kinds[1][1]
+    assert kinds[1][3] == kinds[1][4]
+
+
+@pytest.mark.parametrize("marginal", [(0,), (0, 1), (0, 1, 2)])
+def test_the_gradient_of_forbidden_mass_is_its_slope(marginal: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(3)
+    layout = GroupLayout([2, 3, 4])
+    zeros = {marginal: rng.random([layout.sizes[a] for a in marginal]) < 0.5}
+    loss = ForbiddenMass(layout, zeros, weight=7.0)
+    probabilities = rng.random((5, layout.width), np.float32)
+    value, gradient = loss.loss_and_gradient(probabilities)
+    mass = sum(
+        np.prod([probabilities[:, layout.starts[a] + g] for a, g in zip(marginal, cell, strict=True)], axis=0).mean()
+        for cell in np.argwhere(zeros[marginal])
+    )
+    assert value == pytest.approx(7.0 * mass, rel=1e-5)
+    change = rng.standard_normal(probabilities.shape).astype(np.float32)
+    moved = (
+        loss.loss_and_gradient(probabilities + 1e-2 * change)[0]
+        - loss.loss_and_gradient(probabilities - 1e-2 * change)[0]
+    )
+    assert moved == pytest.approx(2e-2 * float(np.vdot(gradient, change)), rel=1e-2, abs=1e-3)
+
+
+def test_a_fit_gives_no_mass_to_what_is_forbidden_whatever_noise_says() -> None:
+    rng = np.random.default_rng(5)
+    layout = GroupLayout([2, 2, 3])
+    zeros = {(0, 1): np.array([[False, True], [True, False]]), (0, 2): np.array([[True, False, False], [False] * 3])}
+    # As implied by these two.
+    zeros[1, 2] = zeros[0, 2]
+    measured = MeasuredMarginals(layout, zeros)
+    measured.add((0,), [0.5, 0.5], stddev=0.01)
+    measured.add((0, 1), [[0.45, 0.1], [0.1, 0.35]], stddev=0.02)
+    assert measured.get_shares((0, 1)).tolist() == [[pytest.approx(0.45), 0.0], [0.0, pytest.approx(0.35)]]
+    one_ways = [np.full(size, 1 / size) for size in layout.sizes]
+    logits = draw_first_codes(
+        layout,
+        [(0, 1), (1, 2)],
+        one_ways=one_ways,
+        get_conditional=lambda a, b: np.full((layout.sizes[a], layout.sizes[b]), 1 / layout.sizes[b]),
+        codes=60,
+        rng=rng,
+        zeros=zeros,
+    )
+    records = np.stack([logits[:, layout.get_slice(a)].argmax(axis=1) for a in range(3)], axis=1)
+    assert not any(flags[tuple(records[:, list(pair)].T)].any() for pair, flags in zeros.items())
+    mixture = Mixture(layout.sizes, logits)
+    fit(mixture, [measured, ForbiddenMass(layout, zeros, weight=1e4)], steps=200, learning_rate=0.1, last_rate=0.01)
+    assert ForbiddenMass(layout, zeros, weight=1.0).loss_and_gradient(mixture.probabilities())[0] < 1e-3
+
+
+def test_a_larger_marginal_is_empty_where_a_smaller_one_is() -> None:
+    flags = np.array([[True, False], [False, False]])
+    assert mask({(0, 2): flags}, (0, 1, 2), (2, 3, 2)).sum(axis=1).tolist() == [[3, 0], [0, 0]]
+    assert not mask({(0, 2): flags}, (0, 1), (2, 3)).any()

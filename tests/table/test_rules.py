@@ -1,0 +1,177 @@
+"""Rules between columns: what is read as one, which rows break it, and columns that an expression gives."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpwgan.errors import DataError, DpwganError, SpecsError
+from dpwgan.table.conditions import ConditionError, read_sql
+from dpwgan.table.encoder import TableEncoder
+from dpwgan.table.schema import NumericColumn, Schema
+from dpwgan.table.specs import parse_specs
+
+COLUMNS: dict[str, Any] = {
+    "age": {"type": "integer", "min": 0, "max": 95},
+    "pay": {"type": "integer", "min": -9000, "max": 100000, "missing": ["N"]},
+    "size": {"type": "float", "min": 0, "max": 9, "decimals": 1, "optional": True},
+    "code": {"type": "enum", "values": ["01", "02"], "missing": ["N"]},
+    "word": {"type": "enum", "values": ["x", "y"]},
+    "begin": {"type": "date", "format": "%d.%m.%Y", "min": "01.01.2020", "max": "31.12.2020"},
+    "smokes": {"type": "boolean"},
+}
+ROW = {"age": "20", "pay": "5", "size": "1.5", "code": "01", "word": "x", "begin": "03.02.2020", "smokes": "true"}
+
+
+def read(*rules: Any, **columns: Any) -> Schema:
+    return parse_specs({**COLUMNS, **columns, "rules": list(rules)}, sha256="")
+
+
+def encode(schema: Schema, *rows: dict[str, str]) -> int:
+    """How many rows are left of a table."""
+    frame = pl.DataFrame([{**ROW, **row} for row in rows])
+    return TableEncoder(schema, frame.columns).encode(frame).records
+
+
+@pytest.mark.parametrize(
+    ("rule", "broken", "kept"),
+    [
+        ("age >= 15 OR pay IS NULL", {"age": "3"}, {"age": "3", "pay": "N"}),
+        ("(pay IS NULL) = (code IS NULL)", {"pay": "N"}, {"pay": "N", "code": "N"}),
+        ("code = 1", {"code": "02"}, {"code": "N"}),  # unknown will do
+        ("size <= 0.3", {"size": "0.4"}, {"size": "0.3"}),
+        ("word = 'x'", {"word": "y"}, {}),
+        ("begin < DATE '2020-02-03'", {}, {"begin": "02.02.2020"}),
+        ("smokes OR age < 18", {"smokes": "false"}, {"smokes": "false", "age": "17"}),
+        (
+            {"columns": ["code", "word"], "allowed": [["01", "x"], [None, "y"]]},
+            {"word": "y"},
+            {"code": "N", "word": "y"},
+        ),
+        ({"columns": ["code", "word"], "forbidden": [["N", "x"], [2, "y"]]}, {"code": "N"}, {"code": "02"}),
+        ({"columns": ["age", "size"], "allowed": [[20, 1.5]]}, {"size": ""}, {"size": "1.50"}),
+    ],
+)
+def test_a_rule_is_broken_where_it_is_false_on_the_values_of_a_row(rule: Any, broken: Any, kept: Any) -> None:
+    given = rule if isinstance(rule, dict) else {"sql": rule}
+    with pytest.raises(DataError, match=r"rule 1 \(.*\): 1 row against it") as refused:
+        encode(read(given), kept, broken, kept)
+    assert "20" not in str(refused.value).replace("2020", "")
+    assert encode(read({**given, "violations": "drop"}), kept, broken, kept) == 2
+    assert encode(read({**given, "violations": "keep"}), kept, broken, kept) == 3
+
+
+def test_which_rows_are_dropped_depends_on_each_row_alone_and_not_on_the_pieces_it_is_read_in() -> None:
+    schema = read({"sql": "age <> 3", "violations": "drop"})
+    ages = np.random.default_rng(0).integers(0, 6, 200).astype(str)
+    frame = pl.DataFrame([{**ROW, "age": age} for age in ages])
+    encoder = TableEncoder(schema, frame.columns)
+    together = encoder.encode(frame)
+    assert encoder.decode(together, np.random.default_rng(0))["age"].to_list() == [age for age in ages if age != "3"]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        *("SUM(age) > 3", "age > AVG(age)", "COUNT(*) > 1", "FIRST(age) = age", "RANK() OVER (ORDER BY age) > 1"),
+        *("LAG(age) OVER (ORDER BY age) > 1", "MEDIAN(age) OVER () > 1", "age > (SELECT 1)", "RANDOM() > 0.5"),
+        *("ROW_NUMBER() OVER (ORDER BY age) > 1", "age > ", "*", "age > 1; word = 'x'"),
+    ],
+)
+def test_what_looks_beyond_its_row_is_no_condition(sql: str) -> None:
+    with pytest.raises(ConditionError):
+        read_sql(sql)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_the_value_of_a_condition_is_that_of_each_row_by_itself(data: st.DataObject) -> None:
+    """Whatever is let in: rows together and rows alone, in any order, get the same values."""
+    operand = st.sampled_from(["a", "b", "a + b", "ABS(a)", "MOD(b, 3)", "2", "1.5", "COALESCE(a, 1)", "LEAST(a, b)"])
+    compare = st.builds("({} {} {})".format, operand, st.sampled_from([">", "=", "<>", "<="]), operand)
+    leaf = st.one_of(compare, st.sampled_from(["(a IS NULL)", "(b IN (1, 2))", "(t LIKE 'x%')", "(t = 'x')"]))
+    condition = read_sql(data.draw(st.recursive(leaf, lambda inner: st.builds("({} AND NOT {})".format, inner, inner))))
+    number = st.one_of(st.none(), st.integers(-3, 3))
+    rows = data.draw(
+        st.lists(st.tuples(number, number, st.sampled_from(["x", "xy", "z", None])), min_size=1, max_size=8)
+    )
+    frame = pl.DataFrame(rows, schema={"a": pl.Int64, "b": pl.Int64, "t": pl.String}, orient="row")
+    together = condition.evaluate(frame).to_list()
+    assert together == [condition.evaluate(frame[place]).item() for place in range(len(rows))]
+
+
+@pytest.mark.parametrize(
+    ("rule", "told"),
+    [
+        ("town > 1", "names 'town'"),
+        ("age", "neither true nor false"),
+        ("word > 3", "kinds that do not go together"),
+        ("1 = 1", "names no column"),
+        ({"columns": ["age"]}, "it needs 'sql', or 'columns'"),
+        ({"sql": "age > 1", "columns": ["age"]}, "it needs 'sql', or 'columns'"),
+        ({"sql": "age > 1", "violation": "drop"}, "did you mean 'violations'"),
+        ({"columns": ["age", "code"], "allowed": [["3"]]}, "a cell for each of its 2 columns"),
+        ({"columns": ["age", "code"], "allowed": [["300", "01"]]}, "cells of 'age' that the specs do not allow"),
+        ({"columns": ["age", "code"], "allowed_from": "none.csv"}, "'none.csv' cannot be read"),
+    ],
+)
+def test_a_rule_that_cannot_be_acted_on_is_refused_by_its_number(rule: Any, told: str) -> None:
+    with pytest.raises(SpecsError, match=r"^Rule 2 in the specs.*" + told):
+        read("age > 1", rule)
+
+
+def test_a_column_may_be_called_rules() -> None:
+    assert list(parse_specs({"rules": {"type": "enum", "count": 2}}, sha256="").by_name) == ["rules"]
+
+
+def test_allowed_combinations_may_lie_in_a_file_beside_the_specs(tmp_path: Path) -> None:
+    (tmp_path / "pairs.csv").write_text("note,word,code\n,x,01\n,y,N\n")
+    rule = {"columns": ["code", "word"], "allowed_from": "pairs.csv"}
+    schema = parse_specs({**COLUMNS, "rules": [rule]}, sha256="", folder=tmp_path)
+    assert schema.rules[0].combinations == (("01", "x"), (None, "y"))
+
+
+def test_numbers_are_cut_where_rules_compare_them_with_a_constant() -> None:
+    rules = ("age >= 15", "3 > age", "pay > 10", "size <= 0.3", "pay <> 20 OR age IS NULL", "age + pay > 7")
+    by_name = read(*rules).by_name
+    cuts = {name: c.cuts for name, c in by_name.items() if isinstance(c, NumericColumn)}
+    assert cuts == {"age": (3.0, 15.0), "pay": (11.0, 20.0, 21.0), "size": (0.4,)}
+
+
+def test_the_last_check_finds_a_broken_rule() -> None:
+    schema = read("age >= 15 OR pay IS NULL")
+    encoder = TableEncoder(schema, list(ROW))
+    with pytest.raises(DpwganError, match=r"Internal error.*rule 1 .*: 1 row against it"):
+        encoder.validate(pl.DataFrame([ROW, {**ROW, "age": "3"}]))
+
+
+COMPUTED: dict[str, Any] = {
+    "total": {"derived": {"sql": "pay + age", "missing": "none"}},
+    "twice": {"derived": {"sql": "2 * size"}, "decimals": 2},
+    "grown": {"derived": {"sql": "CASE WHEN age < 15 THEN 'child' ELSE 'adult' END"}},
+    "wide": {"derived": {"sql": "age / 10 > 1 OR age = 3"}, "width": 3},
+}
+
+
+def test_a_computed_column_is_checked_on_the_way_in_and_written_on_the_way_out() -> None:
+    schema = read("total <= 100 OR total IS NULL", **COMPUTED)
+    frame = pl.DataFrame(
+        [
+            {**ROW, "total": "25", "twice": "3.00", "grown": "adult", "wide": "1"},
+            {**ROW, "pay": "N", "age": "3", "size": "", "total": "none", "twice": "", "grown": "child", "wide": "1"},
+        ]
+    )
+    encoder = TableEncoder(schema, frame.columns)
+    again = encoder.decode(encoder.encode(frame), np.random.default_rng(0))
+    encoder.validate(again)
+    assert again.select(list(COMPUTED)).rows() == [("25", "3.00", "adult", "001"), ("none", "", "child", "001")]
+    for name, wrong in (("total", "26"), ("twice", "3.01"), ("grown", "child"), ("wide", "0")):
+        spoilt = frame.with_columns(pl.Series(name, [wrong, frame[name][1]]))
+        with pytest.raises(DataError, match=rf"column '{name}': 1 row with a cell that does not follow"):
+            encoder.encode(spoilt)
+        with pytest.raises(DpwganError, match=rf"Internal error.*column '{name}'"):
+            encoder.validate(again.with_columns(pl.Series(name, [wrong, again[name][1]])))
