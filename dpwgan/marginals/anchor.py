@@ -325,9 +325,9 @@ def fit_anchor(
         progress(1, 1, ledger.epsilon_spent())
         return FittedAnchor(table=table, losses=[table.measured], generator=Mixture(layout.sizes, table.logits))
     losses: list[ReleasedLoss] = [table.measured, information]
-    if table.measured.zeros:
+    if table.zeros:
         weight = _FORBIDDEN_WEIGHT * table.records / design.answer_stddev
-        losses.append(ForbiddenMass(layout, table.measured.zeros, weight=weight))
+        losses.append(ForbiddenMass(layout, table.zeros, weight=weight))
     codes, tick = design.choose_codes(layout.width), FitProgress(design.fit_ticks, ledger=ledger, progress=progress)
     if design.kind == "queries":
         answers = _play_rounds(table, design, codes=codes, losses=losses, rng=rng, ledger=ledger, tick=tick)

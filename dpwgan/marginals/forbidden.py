@@ -7,7 +7,7 @@ speak for all (arithmetic on a long range, say) a rule has no part in the fit, a
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -35,10 +35,10 @@ def find_zeros(coarsening: Coarsening, rules: Sequence[RowRule]) -> Zeros:
         found = _judge(coarsening, rule, marginal) if len(marginal) <= _MOST_ATTRIBUTES else None
         if found is not None and found.any() and not found.all():
             zeros[marginal] = zeros.get(marginal, np.False_) | found
-    return _add_implied(zeros, coarsening.sizes)
+    return zeros
 
 
-def _add_implied(zeros: Mapping[Marginal, Flags], sizes: Sequence[int]) -> dict[Marginal, Flags]:
+def add_implied(zeros: Zeros, sizes: Sequence[int]) -> Zeros:
     """The zeros, and pairs of groups that no group of a third attribute goes with both of.
 
     Source: Montanari 1974, "Networks of constraints" (path consistency).

@@ -25,7 +25,7 @@ Flags = npt.NDArray[np.bool_]
 _FIRST_BLOCKS = 256
 """About how many blocks the first look counts at most, all of one width."""
 
-_HALVINGS = 4
+_HALVINGS = 5
 """How often a look halves what stood out in the one before it, so that there are looks enough for single levels."""
 
 _MOST_HALVINGS = 8
@@ -42,11 +42,15 @@ _STANDS_OUT = 4.0
 _SPLIT_PENALTY = 9.0
 """What a further interval must take off the chi-square of the fit: a lone difference counts from 3 stddevs on."""
 
-_LEAST_MASS = 1.0
+_LEAST_NEAR, _LEAST_FAR = 1.0, 3.0
 """How many stddevs an interval must hold, lest what it holds be given to the other half of the node that it halves.
 
-Held above 0 alone, each empty half that noise made positive would take from the full one, at every halving anew.
+Held above 0 alone, each empty half that noise made positive would take from the full one, at every halving anew. What
+is wider than nearly all records are spread is seldom more than noise, and moves a mean far if it is taken for more.
 """
+
+_NEARLY_ALL = 0.95
+"""The share of records, those at both ends left out, whose spread says what is wide."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -171,7 +175,16 @@ class NumberTree:
 
         `totals`: how many records there are in each segment.
         """
-        return self._descend(totals, lambda scale, places, masses: scale.is_split[places])
+
+        def goes_on(scale: _Scale, places: Integers, masses: Floats) -> Flags:
+            flags: Flags = scale.is_split[places]
+            return flags
+
+        first = self._descend(totals, goes_on)
+        shares = np.cumsum(first.masses) / max(float(first.masses.sum()), 1e-9)
+        low, high = np.searchsorted(shares, [(1 - _NEARLY_ALL) / 2, (1 + _NEARLY_ALL) / 2]).clip(max=len(shares) - 1)
+        spread = first.starts[high] + first.sizes[high] - first.starts[low]
+        return self._descend(totals, goes_on, spread=int(spread))
 
     def refine(self, *, looks_left: int) -> Integers:
         """Where the blocks of the next look start: halves of what stands out, and the rest in as few as will do.
@@ -197,8 +210,11 @@ class NumberTree:
         starts: Integers = np.repeat(blocks.starts, pieces) + within * np.repeat(widths, pieces)
         return starts
 
-    def _descend(self, totals: Floats, goes_on: _Rule) -> Intervals:
-        """Goes from the roots down, as long as the rule says, sharing out each node's records between its halves."""
+    def _descend(self, totals: Floats, goes_on: _Rule, *, spread: int = 0) -> Intervals:
+        """Goes from the roots down, as long as the rule says, sharing out each node's records between its halves.
+
+        `spread`: over how many levels nearly all records lie, as far as is known.
+        """
         segments = self._segments
         starts, masses = np.zeros(0, np.int64), np.zeros(0)
         found: list[tuple[npt.NDArray[Any], ...]] = []
@@ -211,7 +227,8 @@ class NumberTree:
             ends = places[~inner]
             parts = (scale.sizes, scale.counts, scale.variances, scale.is_inner)
             found.append((starts[~inner], masses[~inner], *(part[ends] for part in parts)))
-            starts, masses = self._halve(starts[inner], masses[inner], height=height)
+            least = _LEAST_NEAR if 1 << max(0, height - 1) <= spread else _LEAST_FAR
+            starts, masses = self._halve(starts[inner], masses[inner], height=height, least=least)
         firsts, masses, sizes, counts, variances, is_inner = (
             np.concatenate(parts) for parts in zip(*found, strict=True)
         )
@@ -225,7 +242,7 @@ class NumberTree:
             is_inner=is_inner[order],
         )
 
-    def _halve(self, starts: Integers, masses: Floats, *, height: int) -> tuple[Integers, Floats]:
+    def _halve(self, starts: Integers, masses: Floats, *, height: int, least: float) -> tuple[Integers, Floats]:
         if not len(starts):
             return starts, masses
         below, rights = self._scales[height - 1], starts + (np.int64(1) << (height - 1))
@@ -237,15 +254,17 @@ class NumberTree:
         # What the halves are off their node's mass is shared in the ratio of their variances.
         left_share = below.variances[left] / (below.variances[left] + right_variance)
         fitted = below.counts[left] + left_share * (masses - below.counts[left] - right_count)
-        left_mass = np.where(has_right, self._clear(fitted, masses, left, right, below), masses)
+        left_mass = np.where(has_right, self._clear(fitted, masses, left, right, below, least), masses)
         exists = np.stack((np.ones(len(starts), bool), has_right), axis=1).ravel()
         halves = np.stack((starts, rights), axis=1).ravel()
         return halves[exists], np.stack((left_mass, masses - left_mass), axis=1).ravel()[exists]
 
-    def _clear(self, left_mass: Floats, masses: Floats, left: Integers, right: Integers, below: _Scale) -> Floats:
+    def _clear(
+        self, left_mass: Floats, masses: Floats, left: Integers, right: Integers, below: _Scale, least: float
+    ) -> Floats:
         """Moves all of a node's mass to one half where the other one is mere noise with nothing to tell apart in it."""
         left_variance, right_variance = below.variances[left], below.variances[right]
-        noise = _LEAST_MASS * np.sqrt(left_variance * right_variance / (left_variance + right_variance))
+        noise = least * np.sqrt(left_variance * right_variance / (left_variance + right_variance))
         left_is_noise = ~below.is_split[left] & (left_mass < noise)
         right_is_noise = ~below.is_split[right] & (masses - left_mass < noise)
         cleared = np.where(left_is_noise & ~right_is_noise, 0.0, left_mass)

@@ -93,7 +93,7 @@ class OneWayPlan:
                 times=1,
                 mechanism="discrete Gaussian noise on all one-way counts together"
                 if look == 0
-                else "discrete Gaussian noise on one-way counts of finer intervals of numbers, together",
+                else "discrete Gaussian noise on finer counts of numbers",
                 sensitivity=math.sqrt(histograms),
             )
             for look, histograms in enumerate(self.histograms)

@@ -6,20 +6,20 @@ strongest pairs, and fits a mixture (`dpwgan.marginals.mixture`) to all of it.
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
 from dpwgan.marginals.coarsening import GROUPS, Coarsening, coarsen
-from dpwgan.marginals.forbidden import find_kinds, find_zeros
+from dpwgan.marginals.forbidden import add_implied, find_kinds, find_zeros
 from dpwgan.marginals.groups import GroupLayout, Marginal
 from dpwgan.marginals.loss import Probabilities
 from dpwgan.marginals.markov_tree import Edge, draw_first_codes, find_strongest_tree
 from dpwgan.marginals.measurements import GroupedRows, MeasuredMarginals
 from dpwgan.marginals.one_ways import OneWayPlan, measure_one_ways
 from dpwgan.marginals.simplex import project_on_simplex
-from dpwgan.marginals.zeros import mask
+from dpwgan.marginals.zeros import Zeros, mask
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.table.encoded import EncodedTable, RowRule
 from dpwgan.table.rows import Rows
@@ -31,12 +31,14 @@ _LEAST_SHARE = 1e-9
 class ReleasedTable:
     """A table's groups and all marginals of them that were released.
 
+    `zeros` are the cells that rules forbid; `measured` knows what these imply as well.
     Privacy: all but `rows` is made of releases alone. `rows` are for further releases, never for the output.
     """
 
     coarsening: Coarsening
     measured: MeasuredMarginals
     rows: Rows[GroupedRows]
+    zeros: Zeros = field(default_factory=dict)
 
     @property
     def records(self) -> float:
@@ -155,11 +157,12 @@ def release_groups(
         left = _estimate_records(coarsening, most=rows.records)
         coarsening = coarsen(one_ways, records=round(left), least_count=least_count, kinds=kinds)
     grouped = rows.derive(GROUPS, coarsening.to_document())
-    measured = MeasuredMarginals(grouped.own.layout, find_zeros(coarsening, rules), records=left)
+    zeros = find_zeros(coarsening, rules)
+    measured = MeasuredMarginals(grouped.own.layout, add_implied(zeros, coarsening.sizes), records=left)
     records = left or rows.records
     for attribute, (counts, stddevs) in enumerate(zip(coarsening.counts, coarsening.stddevs, strict=True)):
         measured.add((attribute,), counts / records, stddev=stddevs / records)
-    return ReleasedTable(coarsening=coarsening, measured=measured, rows=grouped)
+    return ReleasedTable(coarsening=coarsening, measured=measured, rows=grouped, zeros=zeros)
 
 
 def _estimate_records(coarsening: Coarsening, *, most: int) -> float:

@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from dpwgan.marginals.groups import GroupLayout, Marginal
 from dpwgan.marginals.loss import Probabilities
+from dpwgan.marginals.row_products import add_rows
 
 Flags = npt.NDArray[np.bool_]
 Zeros = Mapping[Marginal, Flags]
@@ -39,33 +40,36 @@ class ForbiddenMass:
 
     def loss_and_gradient(self, probabilities: Probabilities) -> tuple[float, Probabilities]:
         """The weighted mass and its gradient. Privacy: post-processing. Shapes: (codes, width) to one, and the same."""
-        gradient = np.zeros(probabilities.shape[::-1], probabilities.dtype)
-        return self._add_gradient(probabilities.T, into=gradient), gradient.T
+        loss, total = 0.0, np.zeros(probabilities.shape[::-1], probabilities.dtype)
+        rows = np.ascontiguousarray(probabilities.T)
+        for block in self._blocks:
+            gradient = np.zeros_like(total)
+            self._add(block, rows, into=gradient)
+            # A mass is linear in each of its attributes.
+            loss += float(np.vdot(rows, gradient)) / len(block[0])
+            total += gradient
+        return loss, total.T
 
     def add_gradient(self, probabilities: Probabilities, *, into: Probabilities) -> None:
         """Adds the gradient to others, as `ReleasedLoss` has it."""
-        self._add_gradient(probabilities.T, into=into.T)
+        for block in self._blocks:
+            self._add(block, probabilities.T, into=into.T)
 
-    def _add_gradient(self, rows: Probabilities, *, into: Probabilities) -> float:
-        """Adds the gradient and gives the loss. Shapes: (width, codes)."""
-        scale, loss = np.float32(self._weight / rows.shape[1]), 0.0
-        for slices, flags in self._blocks:
-            *given, last = slices
-            # The last attribute's mass, and what each combination of the others contributes to it.
-            masses = (flags.reshape(-1, flags.shape[-1]) @ rows[last]) * scale
-            masses = masses.reshape(*flags.shape[:-1], -1)
-            factors = [rows[piece] for piece in given]
-            if not factors:
-                into[last] += (scale * flags)[:, np.newaxis]
-                loss += float(masses.sum())
-            elif len(factors) == 1:
-                into[given[0]] += masses
-                into[last] += scale * (flags.T @ factors[0])
-                loss += float(np.vdot(masses, factors[0]))
-            else:
-                for group in range(flags.shape[0]):
-                    into[given[0]][group] += np.einsum("bz,bz->z", masses[group], factors[1])
-                    into[given[1]] += masses[group] * factors[0][group]
-                    into[last] += (flags[group].T @ factors[1]) * (scale * factors[0][group])
-                    loss += float(np.vdot(masses[group] * factors[0][group], factors[1]))
-        return loss
+    def _add(
+        self, block: tuple[list[slice], npt.NDArray[np.float32]], rows: Probabilities, *, into: Probabilities
+    ) -> None:
+        """Adds one marginal's part of the gradient. Shapes: (width, codes)."""
+        (*given, last), flags = block
+        scale = self._weight / rows.shape[1]
+        if not given:
+            into[last] += np.float32(scale) * flags[:, np.newaxis]
+        elif len(given) == 1:
+            add_rows(flags, rows[last], scale=scale, into=into[given[0]])
+            add_rows(flags.T, rows[given[0]], scale=scale, into=into[last])
+        else:
+            first, second = (rows[piece] for piece in given)
+            for group, empty in enumerate(flags):
+                masses = np.float32(scale) * (empty @ rows[last])
+                into[given[0]][group] += np.einsum("bz,bz->z", masses, second)
+                into[given[1]] += masses * first[group]
+                add_rows(empty.T, second * first[group], scale=scale, into=into[last])

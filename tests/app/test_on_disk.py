@@ -56,8 +56,11 @@ def assert_same(one: Any, other: Any) -> None:
 def test_counts_are_those_of_a_table_in_memory_when_it_is_on_disk(monkeypatch: pytest.MonkeyPatch, chunk: int) -> None:
     inside, outside = make_table(on_disk=False), make_table(on_disk=True)
     plan = plan_one_ways(SPANS)
-    expected_one_ways = count_one_ways(inside, plan)
     one_ways = measure_one_ways(inside, plan, noise_multiplier=0.1)
+    blocks = [
+        tuple(one_ways.histograms[index][look][0] for index in plan.find(look)) for look in range(len(plan.histograms))
+    ]
+    expected_one_ways = [count_one_ways(inside, plan, look, own) for look, own in enumerate(blocks)]
     coarsening = coarsen(one_ways, records=RECORDS, least_count=5.0)
     layout = GroupLayout(coarsening.sizes)
     expected_groups = coarsening.to_groups(inside)
@@ -66,7 +69,7 @@ def test_counts_are_those_of_a_table_in_memory_when_it_is_on_disk(monkeypatch: p
     masked = [inside.take(inside.codes[:, 0] == code) for code in range(3)]
     monkeypatch.setitem(storage.cut.__kwdefaults__, "size", chunk)
     for table in (inside, outside):
-        assert_same(count_one_ways(table, plan), expected_one_ways)
+        assert_same([count_one_ways(table, plan, look, own) for look, own in enumerate(blocks)], expected_one_ways)
         groups = coarsening.to_groups(table)
         assert storage.is_on_disk(groups) is table.on_disk
         assert_same(groups, expected_groups)
