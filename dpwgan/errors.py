@@ -5,6 +5,25 @@ Messages name the column, the rule and at most a count of rows; they never hold 
 
 from typing import ClassVar
 
+_MOST_OF_A_NAME = 80
+
+
+def printable(text: str, *, most: int | None = None) -> str:
+    """A text on one line, without anything that a terminal would act on, cut where it is longer than `most`."""
+    shown = text if text.isprintable() else repr(text)[1:-1]
+    return shown if most is None or len(shown) <= most else shown[: most - 3] + "..."
+
+
+def show_name(name: str) -> str:
+    """A name as it may stand in a line: `printable`, and cut where it is long."""
+    return printable(name, most=_MOST_OF_A_NAME)
+
+
+def quote(name: str) -> str:
+    """A name in quotes, as it may stand in a sentence: escaped where it has to be, and cut where it is long."""
+    text = repr(name)
+    return text if len(text) <= _MOST_OF_A_NAME else text[: _MOST_OF_A_NAME - 4] + "..." + text[0]
+
 
 class DpwganError(Exception):
     """A failure with one sentence for the user and a documented exit code."""

@@ -56,6 +56,7 @@ from dpwgan.table.schema import CategoricalColumn, Schema
 from dpwgan.table.source import SourceTable, choose_step, make_table
 from dpwgan.table.specs import parse_specs, read_specs
 from dpwgan.table.storage import cut
+from dpwgan.table.stream import read_public
 from dpwgan.table.threads import map_in_order
 from dpwgan.table.workers import Team
 
@@ -561,7 +562,7 @@ def _read_schema(
 
 def _digest(path: str | os.PathLike[str]) -> str:
     try:
-        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+        return hashlib.sha256(read_public(Path(path))).hexdigest()
     except OSError as error:
         raise InputError(f"the codebook cannot be read: {error.strerror or type(error).__name__}") from None
 

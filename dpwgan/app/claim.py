@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from dpwgan.app.config import RECORDS
-from dpwgan.errors import DpwganError, InputError
+from dpwgan.errors import DpwganError, InputError, printable, show_name
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.certificate import Certificate
 from dpwgan.privacy.events import Unprotected
@@ -136,7 +136,7 @@ class Claim:
 
     def to_text(self) -> str:
         """Writes the claim for people: the same content, one fact a line."""
-        return "\n".join(_lines(self.document)) + "\n"
+        return "\n".join(map(printable, _lines(self.document))) + "\n"
 
 
 def read_claim(path: Path) -> Claim:
@@ -392,7 +392,7 @@ def _lines(document: Mapping[str, Any]) -> list[str]:
         ("WAIVED, not covered", "domains_waived"),
     ):
         if columns[key]:
-            lines.append(f"lists of cells {title}: {', '.join(columns[key])}")
+            lines.append(f"lists of cells {title}: {', '.join(map(show_name, columns[key]))}")
     lines += describe_rules(columns.get("rules", ()))
     source = ", from a saved model" if output["from_saved_model"] else ""
     lines.append(f"output: {output['rows']} rows ({output['rows_chosen_by']}){source}. {output['note']}")
@@ -478,7 +478,7 @@ def describe_ledger(items: Sequence[Mapping[str, Any]]) -> list[str]:
             f"{_say_key(key, item)} {_show_bound(value) if key in ('epsilon', 'delta') else _show(value)}"
             for key, value in numbers.items()
         )
-        lines.append(f"  {item['label']}: {item['mechanism']}; {rest}")
+        lines.append(f"  {printable(item['label'], most=200)}: {item['mechanism']}; {rest}")
     return lines
 
 

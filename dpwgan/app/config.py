@@ -14,11 +14,12 @@ from dataclasses import MISSING, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from dpwgan.errors import InputError, UsageError
+from dpwgan.errors import InputError, UsageError, show_name
 from dpwgan.methods.registry import METHODS
 from dpwgan.privacy.budget import check_delta, check_epsilon
 from dpwgan.settings import ENVIRONMENT_PREFIX, Setting, Settings, again, check_values, declared, read_number, setting
 from dpwgan.table.cluster import Cluster
+from dpwgan.table.stream import read_public
 
 # The headings of --help, in its order; those of the methods' own settings come after.
 PRIVACY = "privacy"
@@ -413,8 +414,7 @@ def read_config_file(path: Path) -> Given:
         import tomli as tomllib
 
     try:
-        with path.open("rb") as file:
-            document = tomllib.load(file)
+        document = tomllib.loads(read_public(path).decode())
     except OSError as error:
         raise InputError(f"the config file cannot be read: {error.strerror or type(error).__name__}") from None
     except (ValueError, RecursionError):  # of the parser, or of a number too long for it
@@ -423,7 +423,7 @@ def read_config_file(path: Path) -> Given:
     for key, value in document.items():
         option = _BY_NAME.get(key.replace("_", "-"))
         if option is None:
-            raise UsageError(f"the config file has an unknown key {key}{_hint(key, _BY_NAME)}")
+            raise UsageError(f"the config file has an unknown key {show_name(key)}{_hint(key, _BY_NAME)}")
         if option.flag_only:
             raise UsageError(f"{option.name} changes what a run means and can only be given as a flag, not in a file")
         if option.key in given:

@@ -8,11 +8,11 @@ import json
 import logging
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
-from dpwgan.errors import OutputError
+from dpwgan.errors import OutputError, printable
 
 LOGGER = logging.getLogger("dpwgan")
 LOGGER.addHandler(logging.NullHandler())  # as a library the tool is silent unless its user says otherwise
@@ -24,7 +24,7 @@ class TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Formats one event; never a traceback, whose texts may hold cells."""
         level = "" if record.levelno < logging.WARNING else record.levelname.lower() + ": "
-        return f"dpwgan: {level}{record.getMessage()}"
+        return f"dpwgan: {level}{printable(record.getMessage())}"
 
 
 class JsonFormatter(logging.Formatter):
@@ -70,6 +70,11 @@ def speak(
         LOGGER.removeHandler(handler)
         LOGGER.setLevel(levels[0])
         LOGGER.propagate = levels[1]
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Writes lines on stdout, whatever is in them on lines of their own. Raises: as `print_out`."""
+    print_out("".join(f"{printable(line)}\n" for line in lines))
 
 
 def print_out(text: str) -> None:

@@ -4,7 +4,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from dpwgan.errors import ResourceError
+from dpwgan.errors import ResourceError, show_name
 from dpwgan.table.encoded import Span
 
 # What the interpreter, TensorFlow and its compiler hold before the first row: measured 0.5 GB, rounded up.
@@ -47,7 +47,7 @@ def check_memory(needed: int, *, limit: int, spans: Sequence[Span] = ()) -> None
     if needed <= limit:
         return
     widest = sorted(spans, key=lambda span: -span.width)[:_WIDEST]
-    columns = ", ".join(f"{span.column} ({span.width})" for span in widest)
+    columns = ", ".join(f"{show_name(span.column)} ({span.width})" for span in widest)
     hint = ""
     if sum(span.width for span in widest) > _WIDE_SHARE * sum(span.width for span in spans):
         hint = f"; the widest columns are {columns}: give them bins, or smaller layers or batches"

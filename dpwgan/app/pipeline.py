@@ -26,7 +26,7 @@ from dpwgan.app.claim import (
 )
 from dpwgan.app.config import ResampleConfig, RunConfig, Voice, goes_to_stream
 from dpwgan.app.interruption import complete, pass_point_of_no_return
-from dpwgan.app.logs import LOGGER, print_out
+from dpwgan.app.logs import LOGGER, print_lines, print_out
 from dpwgan.app.memory import BASE_BYTES, check_memory, choose_limit, gigabytes
 from dpwgan.app.planning import MemoryPlan, RunPlan
 from dpwgan.app.progress import duration, show_progress
@@ -172,7 +172,7 @@ def show_check(run_plan: RunPlan, memory: MemoryPlan, *, voice: Voice) -> None:
         f"The specs and the header fit{'' if run_plan.unprotected else ', and the budget can be met'}. "
         "Cells were not looked at.",
     ]
-    print_out("\n".join(lines) + "\n")
+    print_lines(lines)
 
 
 def _describe_planned(run_plan: RunPlan, document: Mapping[str, Any], *, verbose: bool) -> list[str]:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dpwgan.app.commands import Command, write_json
-from dpwgan.app.logs import LOGGER, print_out
+from dpwgan.app.logs import LOGGER, print_lines
 from dpwgan.errors import UsageError
 from dpwgan.evaluate.tables import NOTICE, TableSet, read_tables
 from dpwgan.table.specs import read_specs
@@ -68,4 +68,4 @@ def show(arguments: argparse.Namespace, document: Mapping[str, Any], lines: Sequ
     if arguments.json is not None:
         write_json(arguments.json, {"notice": NOTICE, "tool": {"name": "dpwgan", "version": __version__}, **document})
     if arguments.json != "-":
-        print_out("\n".join([NOTICE, "", *lines]) + "\n")
+        print_lines([NOTICE, "", *lines])

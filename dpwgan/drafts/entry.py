@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Literal
 
-from dpwgan.errors import SpecsError
+from dpwgan.errors import SpecsError, quote
 
 Type = Literal["enum", "integer", "float", "boolean", "date", "datetime", "time", "string", "text"]
 Number = int | float
@@ -87,7 +87,7 @@ def write_draft(entries: Iterable[Entry]) -> dict[str, dict[str, Any]]:
     draft: dict[str, dict[str, Any]] = {}
     for entry in entries:
         if entry.name in draft:
-            raise SpecsError(f"The dictionary names the column {entry.name!r} twice.")
+            raise SpecsError(f"The dictionary names the column {quote(entry.name)} twice.")
         draft[entry.name] = entry.write()
     if not draft:
         raise SpecsError("The dictionary names no column.")

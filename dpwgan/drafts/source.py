@@ -5,7 +5,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from dpwgan.errors import SpecsError
+from dpwgan.errors import SpecsError, quote
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +30,7 @@ class Source:
         if self.table is None:
             raise SpecsError(f"The dictionary describes {len(tables)} tables: say which by --table ({names}).")
         if self.table not in tables:
-            raise SpecsError(f"The dictionary describes no table {self.table!r}, but {names}.")
+            raise SpecsError(f"The dictionary describes no table {quote(self.table)}, but {names}.")
         return tables[self.table]
 
 

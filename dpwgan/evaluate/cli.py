@@ -15,7 +15,7 @@ from typing import Any
 
 from dpwgan.app.cli import run_job
 from dpwgan.app.commands import Command, write_json
-from dpwgan.app.logs import LOGGER, print_out
+from dpwgan.app.logs import LOGGER, print_lines
 from dpwgan.errors import DataError, InputError, UsageError
 from dpwgan.evaluate.tables import NOTICE, ComparedTable, TableSet, read_compared, read_tables
 from dpwgan.table.specs import read_specs
@@ -112,7 +112,7 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.json is not None:
         write_json(arguments.json, document)
     if "-" not in (arguments.html, arguments.json):
-        print_out("\n".join(write_summary(document)) + "\n")
+        print_lines(write_summary(document))
 
 
 def _check_roles(real: ComparedTable, asked: Mapping[str, str], roles: Mapping[str, str]) -> None:

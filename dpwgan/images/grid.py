@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpwgan.errors import UsageError
+from dpwgan.errors import UsageError, show_name
 from dpwgan.gaussians.class_moments import MOST_CLASSES
 from dpwgan.table.encoded import EncodedTable, Span, TableShape
 
@@ -94,9 +94,9 @@ def find_image_grid(shape: TableShape, *, method: str) -> ImageGrid | None:
     for span in shape.spans:
         if span.column not in pixels and span.column != layout.label:
             raise UsageError(
-                f"{method} takes images with one label; the column {span.column} is neither pixel nor label"
+                f"{method} takes images with one label; the column {show_name(span.column)} is neither pixel nor label"
             )
     grid = find_images(shape, most_classes=math.inf)
     if grid is None:
-        raise UsageError(f"{method} needs the label {layout.label} to be a column of categories")
+        raise UsageError(f"{method} needs the label {show_name(layout.label)} to be a column of categories")
     return grid

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from dpwgan.errors import DpwganError
+from dpwgan.errors import DpwganError, quote
 from dpwgan.table.encoded import EncodedTable, Numbers, Span
 
 Cells = npt.NDArray[np.int64]
@@ -58,7 +58,7 @@ class Attribute:
             return self.find_levels(encoded.numbers[rows, self._number_source])
         codes: Cells = encoded.codes[rows, self.code_span.source].astype(np.int64)
         if len(codes) and not (codes.min() >= 0 and codes.max() < self.code_span.categories):
-            raise DpwganError(f"Internal error: a code for column {self.column!r} is beyond its categories.")
+            raise DpwganError(f"Internal error: a code for column {quote(self.column)} is beyond its categories.")
         if self.number_span is None:
             return codes
         levels = self.find_levels(encoded.numbers[rows, self._number_source])
@@ -86,7 +86,7 @@ class Attribute:
     @property
     def _number_source(self) -> int:
         if self.number_span is None:
-            raise DpwganError(f"Internal error: column {self.column!r} has no number.")
+            raise DpwganError(f"Internal error: column {quote(self.column)} has no number.")
         return self.number_span.source
 
     def find_levels(self, numbers: Numbers) -> Cells:
@@ -116,7 +116,7 @@ def lay_out_attributes(spans: Sequence[Span]) -> tuple[Attribute, ...]:
             continue
         if span.role == "number":
             if span.levels < 1 or (available is not None and available.column != span.column):
-                raise DpwganError(f"Internal error: the levels of column {span.column!r} are not known.")
+                raise DpwganError(f"Internal error: the levels of column {quote(span.column)} are not known.")
             missing = 0 if available is None else available.categories - 1
             attributes.append(
                 Attribute(

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from dpwgan.errors import DataError, DpwganError, TransferError
+from dpwgan.errors import DataError, DpwganError, TransferError, quote
 from dpwgan.table.findings import check_header, count_rows
 from dpwgan.table.schema import ImageLayout, Schema
 from dpwgan.table.source import Piece, SourceTable, choose_step
@@ -37,7 +37,7 @@ def find_misfit(schema: Schema) -> str | None:
     if others:
         return (
             f"an .npz file holds pixels and one label, and the specs have {len(others)} other "
-            f"column{'s' if len(others) > 1 else ''}, the first of them {others[0]!r}"
+            f"column{'s' if len(others) > 1 else ''}, the first of them {quote(others[0])}"
         )
     return None
 
@@ -99,7 +99,7 @@ def make_table(
         try:
             cells = pl.Series(layout.label, labels[rows].astype(str).tolist(), dtype=pl.String)
         except UnicodeEncodeError:
-            raise DataError(f"Column {layout.label!r} has a cell that cannot be written in UTF-8.") from None
+            raise DataError(f"Column {quote(layout.label)} has a cell that cannot be written in UTF-8.") from None
         return pixels.with_columns(cells)
 
     def pieces() -> Iterator[Piece]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dpwgan.errors import InputError, SpecsError
+from dpwgan.table.stream import read_public
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _VARIABLE = re.compile(r" ([A-Za-z_]\w*)\t+(.*)")
@@ -44,7 +45,7 @@ def read_codebook(path: Path | str) -> Codebook:
     """
     path = Path(path)
     try:
-        content = path.read_bytes()
+        content = read_public(path)
     except OSError as error:
         raise InputError(f"The codebook {str(path)!r} cannot be read: {error.strerror or 'unknown reason'}.") from error
     return parse_codebook(content)

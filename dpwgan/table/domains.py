@@ -8,7 +8,7 @@ from decimal import Decimal
 
 import polars as pl
 
-from dpwgan.errors import DataError, SpecsError
+from dpwgan.errors import DataError, SpecsError, quote
 from dpwgan.table.findings import Findings
 from dpwgan.table.numerals import are_same_cell, read_number
 from dpwgan.table.schema import CategoricalColumn, Column, Schema, UndiscoveredColumn
@@ -36,11 +36,12 @@ def discover_domains(frames: Iterable[pl.DataFrame], schema: Schema, *, select: 
     for column in columns:
         if column.privacy == "private" and not column.missing:
             raise SpecsError(
-                f"Column {column.name!r}: a private list of cells needs a missing code, for the cells not released."
+                f"Column {quote(column.name)}: a private list of cells needs a missing code, for the cells not "
+                "released."
             )
     private = [column.name for column in columns if column.privacy == "private"]
     if private and select is None:
-        raise SpecsError(f"Column {private[0]!r}: its list of cells cannot be selected privately here.")
+        raise SpecsError(f"Column {quote(private[0])}: its list of cells cannot be selected privately here.")
 
     # In one pass over all columns, and only when it was charged for.
     count = functools.cache(lambda: _count_cells(frames, columns))
@@ -54,7 +55,7 @@ def discover_domains(frames: Iterable[pl.DataFrame], schema: Schema, *, select: 
     for column in columns:
         values = chosen[column.name] if column.name in chosen else list(count()[column.name])
         if column.privacy == "waived" and len(values) > MOST_CATEGORIES:
-            raise DataError(f"Column {column.name!r} has more than {MOST_CATEGORIES:,} distinct cells.")
+            raise DataError(f"Column {quote(column.name)} has more than {MOST_CATEGORIES:,} distinct cells.")
         discovered[column.name] = CategoricalColumn(
             name=column.name,
             tokens=(*sorted(values, key=_order), *column.missing),

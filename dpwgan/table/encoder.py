@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from dpwgan.errors import DataError, DpwganError, SpecsError
+from dpwgan.errors import DataError, DpwganError, SpecsError, quote
 from dpwgan.table.codecs import Codec, ComputedRule, DerivedRule, EncodedCells, FixedCell, FreshIdentifiers, make_codec
 from dpwgan.table.encoded import EncodedTable, RowRule, choose_number_type, lay_out_spans
 from dpwgan.table.findings import Findings, check_header, describe
@@ -41,7 +41,7 @@ class TableEncoder:
         check_header(header, schema)
         for column in schema.columns:
             if isinstance(column, UndiscoveredColumn):
-                raise SpecsError(f"Column {column.name!r}: its list of cells is not discovered yet.")
+                raise SpecsError(f"Column {quote(column.name)}: its list of cells is not discovered yet.")
         self.schema = schema
         self.header = tuple(filter(schema.is_written, header))
         self.spans = lay_out_spans(schema)

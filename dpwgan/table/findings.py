@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from dpwgan.errors import DataError
+from dpwgan.errors import DataError, quote
 from dpwgan.table.schema import Schema
 
 _MOST_COLUMNS_NAMED = 5
@@ -51,7 +51,7 @@ class Findings:
 def describe(rows: Mapping[tuple[str, str], int]) -> str:
     """Puts broken rules in words: the first few in full, the rest as a number."""
     parts = [
-        f"column {column!r}: {count_rows(count)} with a cell that {rule}"
+        f"column {quote(column)}: {count_rows(count)} with a cell that {rule}"
         if column
         else f"{rule}: {count_rows(count)} against it"
         for (column, rule), count in list(rows.items())[:_MOST_COLUMNS_NAMED]
@@ -115,6 +115,6 @@ def compare_header(header: Sequence[str], names: Collection[str], *, may_lack: C
 
 
 def _list_names(names: Sequence[str]) -> str:
-    shown = ", ".join(repr(name) for name in names[:_MOST_NAMES])
+    shown = ", ".join(quote(name) for name in names[:_MOST_NAMES])
     left = len(names) - _MOST_NAMES
     return f"{shown} and {left} more" if left > 0 else shown

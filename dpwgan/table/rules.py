@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from dpwgan.errors import quote
 from dpwgan.table.codecs import Codec, ComputedRule, DerivedRule, make_codec
 from dpwgan.table.conditions import ConditionError, RowExpression, find_type, read_sql
 from dpwgan.table.schema import (
@@ -85,7 +86,7 @@ def get_value_type(name: str, schema: Schema) -> pl.DataType:
     """The type in which rules see a column, before its list of cells is known even. Raises: ConditionError."""
     column = schema.by_name.get(name)
     if column is None:
-        raise ConditionError(f"names {name!r}, which the specs do not")
+        raise ConditionError(f"names {quote(name)}, which the specs do not")
     if isinstance(column, UndiscoveredColumn):
         return pl.Int64() if column.integer else pl.String()
     if isinstance(column, TrainedColumn):
@@ -93,7 +94,7 @@ def get_value_type(name: str, schema: Schema) -> pl.DataType:
     if isinstance(column, DerivedColumn | ComputedColumn):
         rule = make_rule(column, schema)
         return rule.get_values(pl.DataFrame(schema=dict.fromkeys((name, *column.sources), pl.String()))).dtype
-    raise ConditionError(f"reads {name!r}, which is a row name or of a type that is not trained")
+    raise ConditionError(f"reads {quote(name)}, which is a row name or of a type that is not trained")
 
 
 def make_rule(column: DerivedColumn | ComputedColumn, schema: Schema) -> DerivedRule | ComputedRule:
@@ -102,7 +103,7 @@ def make_rule(column: DerivedColumn | ComputedColumn, schema: Schema) -> Derived
     for source in column.sources:
         trained = schema.by_name[source]
         if not isinstance(trained, TrainedColumn):
-            raise ConditionError(f"reads {column.name!r}, which is derived from cells that are not known yet")
+            raise ConditionError(f"reads {quote(column.name)}, which is derived from cells that are not known yet")
         codecs[source] = make_codec(trained)
     if isinstance(column, ComputedColumn):
         return ComputedRule(column, codecs=codecs)
@@ -128,7 +129,7 @@ class CellReader:
             return None if cell in (getattr(self._column, "missing", None) or ()) else cell
         canonical = self._codec.get_canonical(cell)
         if canonical is None:
-            raise ConditionError(f"lists cells of {self._column.name!r} that the specs do not allow")
+            raise ConditionError(f"lists cells of {quote(self._column.name)} that the specs do not allow")
         return None if canonical in self._codec.missing else canonical
 
 

@@ -1,5 +1,6 @@
 """What is public about a table: its columns, their legal cells and ranges. No row is ever seen here."""
 
+import functools
 import itertools
 import re
 from abc import ABC, abstractmethod
@@ -132,7 +133,7 @@ class CategoricalColumn(TrainedColumn, kind="categorical"):
     @property
     def parts(self) -> tuple[Part, ...]:
         """One code a token."""
-        missing = sum(token in self.missing for token in self.tokens)
+        missing = sum(token in self.missing for token in self.tokens) if self.missing else 0
         ordered = _are_rising(self.tokens[: len(self.tokens) - missing])
         return (Part(role="category", categories=len(self.tokens), missing=missing, ordered=ordered),)
 
@@ -466,6 +467,7 @@ def write_whole(number: int, *, width: int = 0, decimals: int = 0) -> str:
     return "-" + text if number < 0 else text
 
 
+@functools.lru_cache(maxsize=1 << 8)
 def _are_rising(tokens: tuple[str, ...]) -> bool:
     """Says whether the tokens are whole numbers, each one above the one before it."""
     if not all(_WHOLE_NUMBER.fullmatch(token.strip(BLANKS)) for token in tokens):

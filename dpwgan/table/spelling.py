@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from dpwgan.errors import DataError
+from dpwgan.errors import DataError, quote
 from dpwgan.table.calendar import CalendarColumn
 from dpwgan.table.findings import Findings
 from dpwgan.table.moments import drop_zone, read_moments, write_moments
@@ -71,7 +71,7 @@ def write_cells(
         # The last one is the empty cell.
         texts = pl.Series([*("" if isinstance(cell, Refusal) else cell for cell in distinct), ""], dtype=pl.String)
     except UnicodeEncodeError:
-        raise DataError(f"Column {column!r} has a cell that cannot be written in UTF-8.") from None
+        raise DataError(f"Column {quote(column)} has a cell that cannot be written in UTF-8.") from None
     return texts.gather(np.where(places < 0, len(distinct), places))
 
 

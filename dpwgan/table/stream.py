@@ -4,6 +4,7 @@ Whatever cannot be read twice (standard input, a pipe) is kept: in memory while 
 name in the folder of TMPDIR.
 """
 
+import errno
 import gzip
 import itertools
 import os
@@ -25,6 +26,7 @@ PIECE = 1 << 20
 """Bytes that are read at a time, unless asked otherwise: few enough to stay in the processor's cache."""
 
 _MOST_HELD_IN_MEMORY = 1 << 26
+_MOST_PUBLIC = 1 << 28
 
 
 class ByteStream:
@@ -125,6 +127,20 @@ def read_bytes(path: str | Path) -> bytes:
     Raises: InputError if it is missing or cannot be opened; TransferError if reading breaks off.
     """
     return ByteStream(path).read()
+
+
+def read_public(path: str | Path) -> bytes:
+    """Reads specs, a codebook or settings, so that whoever waits can interrupt it: /dev/zero has no end.
+
+    Raises: OSError, also for a file that is too long for any of these.
+    """
+    content = bytearray()
+    with Path(path).open("rb") as file:
+        while piece := file.read(PIECE):
+            content += piece
+            if len(content) > _MOST_PUBLIC:
+                raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
+    return bytes(content)
 
 
 def unpack_gzip(data: bytes, *, name: str) -> bytes:

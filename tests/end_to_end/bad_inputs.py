@@ -108,6 +108,10 @@ def both(*steps: Prepare) -> Prepare:
     return prepare
 
 
+def one_number(folder: Path) -> None:
+    (folder / "data.csv").write_text("\n".join((HEADER, *("red,1,4.0,1" for row in ROWS))))
+
+
 def one_column(folder: Path) -> None:
     (folder / "specs.json").write_text(json.dumps({"age": SPECS["age"]}))
     (folder / "data.csv").write_text("age\n" + "\n".join(str(row) for row in range(60)) + "\n")
@@ -292,6 +296,7 @@ CASES: tuple[Case, ...] = (
     refuse("the table does not exist", 66, arguments=args("none.csv")),
     refuse("the table is a folder", 66, arguments=args(".")),
     refuse("the specs do not exist", 66, arguments=args("data.csv", "out.csv", "none.json")),
+    refuse("specs without an end", 66, arguments=args("data.csv", "out.csv", "/dev/zero")),
     refuse("the codebook does not exist", 66, arguments=flags("--codebook", "none.cbk")),
     refuse("the config file does not exist", 66, arguments=flags("--config", "none.toml")),
     refuse("--from-model: no such folder", 66, arguments=("--from-model", "model", "out.csv")),
@@ -387,6 +392,17 @@ CASES: tuple[Case, ...] = (
         "a column derived from one that is not there",
         78,
         prepare=specs(member={"derived": {"from": "town", "multiply": 2}}),
+    ),
+    refuse("half of a character in the specs", 78, prepare=specs(colour={"type": "enum", "values": ["x", "\ud800"]})),
+    refuse("a NUL in the specs", 78, prepare=specs(colour={"type": "enum", "values": ["x", "\0"]})),
+    refuse(
+        "a name that begins with a byte order mark", 78, prepare=specs(**{"\ufeffid": {"type": "enum", "count": 2}})
+    ),
+    refuse("a missing code in two spellings", 78, prepare=specs(age={**SPECS["age"], "missing": ["7", " 7.0"]})),
+    refuse(
+        "missing codes that take every number of a range",
+        78,
+        prepare=both(specs(age={"type": "integer", "min": 0, "max": 1, "missing": [0, 1]}), one_number),
     ),
     *(
         refuse(kind, 78, prepare=specs(rules=["age < 121", rule]))

@@ -247,12 +247,19 @@ def test_derived_column_follows_an_open_domain_when_its_cells_are_whole_numbers(
     assert parse_derived(source, {"derived": {"from": "S", "floordiv": 10}}).source == "S"
 
 
+# All but NUL and halves of characters, which no table can hold.
+CHARACTERS = st.characters(codec="utf-8", exclude_characters="\0")
+
+
 @pytest.mark.slow
 @given(
     st.dictionaries(
-        st.text(max_size=8),
+        st.text(CHARACTERS, max_size=8).filter(lambda name: not name.startswith("\ufeff")),
         st.fixed_dictionaries(
-            {"type": st.just("enum"), "values": st.lists(st.text(min_size=1, max_size=5), min_size=1, unique=True)}
+            {
+                "type": st.just("enum"),
+                "values": st.lists(st.text(CHARACTERS, min_size=1, max_size=5), min_size=1, unique=True),
+            }
         ),
         min_size=1,
         max_size=5,
@@ -604,3 +611,35 @@ def test_any_document_is_a_schema_or_a_specs_error_when_made_up(document):
     except SpecsError as error:
         sentence = str(error)
     assert sentence.endswith(".")
+
+
+def test_columns_of_as_many_codes_share_them_when_there_are_many():
+    schema = parse_specs({f"c{number}": {"type": "enum", "count": 10_000} for number in range(50)}, sha256="0")
+    assert len({id(column.tokens) for column in schema.columns if isinstance(column, CategoricalColumn)}) == 1
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"values": ["a", "\ud800"]},
+        {"values": ["a"], "missing": ["\0"]},
+        {"values": ["a"], "description": "\udfff"},
+        {"derived": {"from": "D", "map": {"1": "\0"}}},
+    ],
+)
+def test_specs_are_refused_when_no_table_can_hold_what_they_say(keys):
+    with pytest.raises(SpecsError, match="Column 'C' in the specs: it holds "):
+        parse_specs({"C": {"type": "enum", **keys}, "D": {"type": "enum", "values": ["1"]}}, sha256="0")
+
+
+@pytest.mark.parametrize("name", ["\ufeffC", "C\0", "\ud83d"])
+def test_specs_are_refused_when_no_header_can_hold_a_name(name):
+    with pytest.raises(SpecsError, match=r"its name begins with|it holds"):
+        parse_specs({name: {"type": "enum", "values": ["1"]}}, sha256="0")
+
+
+@pytest.mark.parametrize("missing", [["1", "1.0"], ["1", " 1"], ["?", "? "], [1, "01"], [7, 7.0]])
+@pytest.mark.parametrize("kind", [{"type": "integer", "min": 0, "max": 9}, {"type": "enum", "values": ["a"]}])
+def test_specs_are_refused_when_two_missing_codes_are_one_cell(kind, missing):
+    with pytest.raises(SpecsError, match=r"Column 'C' in the specs: .*('missing' are the same|lists a) cell"):
+        parse_specs({"C": {**kind, "missing": missing}}, sha256="0")

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 
 from dpwgan.app.commands import Command, write_json
-from dpwgan.app.logs import print_out
+from dpwgan.app.logs import print_lines
 from dpwgan.app.specs.lines import Place, find_line, find_lines
 from dpwgan.errors import DataError, SpecsError, UsageError
 from dpwgan.table.codebook import read_codebook
@@ -70,13 +70,13 @@ def run(arguments: argparse.Namespace) -> None:
         write_json(arguments.json, {"files": {"specs": arguments.specs, "data": arguments.data}, "problems": listed})
     if arguments.json != "-" and not arguments.quiet:
         for problem in (*wrong, *misfits):
-            print_out(f"{arguments.specs}{'' if problem.line is None else f':{problem.line}'}: {problem.problem}\n")
+            print_lines([f"{arguments.specs}{'' if problem.line is None else f':{problem.line}'}: {problem.problem}"])
     if wrong:
         raise SpecsError(f"The specs have {_count(wrong)}" + (f", and the table {_count(misfits)}" if misfits else ""))
     if misfits:
         raise DataError(f"The table has {_count(misfits)}")
     if not arguments.quiet and arguments.json != "-":
-        print_out(f"{arguments.specs}: nothing is wrong\n")
+        print_lines([f"{arguments.specs}: nothing is wrong"])
 
 
 def _judge(data: str, schema: Schema, found: Problems, lines: Mapping[Place, int]) -> Iterator[Problem]:

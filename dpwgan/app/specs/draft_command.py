@@ -11,7 +11,7 @@ from dpwgan.app.commands import Command
 from dpwgan.app.logs import LOGGER
 from dpwgan.drafts.entry import format_draft, list_holes
 from dpwgan.drafts.kinds import KINDS, draft_specs
-from dpwgan.errors import UsageError
+from dpwgan.errors import UsageError, quote
 from dpwgan.table.reader import get_format
 from dpwgan.table.stream import read_bytes
 from dpwgan.table.writer import write_bytes
@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace) -> None:
         draft, waived = fill_from_rows(draft, open_undescribed(arguments.from_rows, {}).frames())
     write_bytes(arguments.output, format_draft(draft).encode())
     holes = {name: list_holes(keys) for name, keys in draft.items()}
-    left = [f"{name!r} ({', '.join(keys)})" for name, keys in holes.items() if keys]
+    left = [f"{quote(name)} ({', '.join(keys)})" for name, keys in holes.items() if keys]
     LOGGER.info("%s: %d of %d columns are complete", kind, len(draft) - len(left), len(draft))
     if waived:
         LOGGER.warning("read from the rows, and named by every claim as not covered: %s", _shorten(map(repr, waived)))

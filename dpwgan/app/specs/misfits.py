@@ -6,7 +6,7 @@ Privacy: every cell is read, and rows are counted by column and rule. No cell ge
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from dpwgan.errors import DataError
+from dpwgan.errors import DataError, quote
 from dpwgan.table.domains import discover_domains
 from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.findings import compare_header, describe
@@ -29,9 +29,9 @@ def find_misfits(path: str, schema: Schema, *, names: Sequence[str]) -> Iterator
         left_out = [column.name for column in schema.columns if not column.is_written]
         faults = compare_header(table.header, names, may_lack=left_out)
         for name in faults.absent:
-            yield name, None, f"the header of the table does not have the column {name!r}"
+            yield name, None, f"the header of the table does not have the column {quote(name)}"
         for name in faults.unknown:
-            yield None, None, f"the specs do not have the column {name!r} of the table"
+            yield None, None, f"the specs do not have the column {quote(name)} of the table"
         if faults.untold:
             yield None, None, f"the specs do not have {faults.untold} of the names in the first line"
         yield from _find_illegal_cells(table, schema)

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from dpwgan.errors import DpwganError, SpecsError
+from dpwgan.errors import DpwganError, SpecsError, quote
 from dpwgan.table.encoded import Numbers
 from dpwgan.table.findings import Findings
 from dpwgan.table.schema import TrainedColumn
@@ -75,7 +75,7 @@ class TrainedCodec(Codec):
 
     def __init__(self, column: TrainedColumn) -> None:
         if column.out_of_domain == "missing" and not column.missing:
-            raise SpecsError(f'Column {column.name!r}: "out_of_domain": "missing" needs a missing code.')
+            raise SpecsError(f'Column {quote(column.name)}: "out_of_domain": "missing" needs a missing code.')
         self.name, self.missing = column.name, column.missing
 
     def encode(self, cells: pl.Series, findings: Findings) -> EncodedCells:
@@ -149,12 +149,12 @@ def check_codes(codes: Codes | None, column: str, limit: int) -> Codes:
     # Of rows that lie side by side a column's codes are far apart, and slow to go over more than once.
     checked = np.ascontiguousarray(require(codes, column))
     if len(checked) and not (checked.min() >= 0 and checked.max() < limit):
-        raise DpwganError(f"Internal error: a code for column {column!r} is beyond its {limit} categories.")
+        raise DpwganError(f"Internal error: a code for column {quote(column)} is beyond its {limit} categories.")
     return checked
 
 
 def require(values: Array | None, column: str) -> Array:
     """The values, which have to be there. Raises: DpwganError, an internal error."""
     if values is None:
-        raise DpwganError(f"Internal error: no values were given for column {column!r}.")
+        raise DpwganError(f"Internal error: no values were given for column {quote(column)}.")
     return values

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import polars as pl
 
-from dpwgan.errors import SpecsError
+from dpwgan.errors import SpecsError, quote
 from dpwgan.table.codecs.codec import Codec, TrainedCodec, list_distinct
 from dpwgan.table.findings import Findings
 from dpwgan.table.numerals import read_number
@@ -28,7 +28,7 @@ class DerivedRule(Codec):
 
     def __init__(self, column: DerivedColumn, *, schema: Schema, codecs: Mapping[str, TrainedCodec]) -> None:
         if column.source not in codecs:
-            raise SpecsError(f"Column {column.name!r}: it has to be derived from a categorical or numeric column.")
+            raise SpecsError(f"Column {quote(column.name)}: it has to be derived from a categorical or numeric column.")
         self.name, self.source, self.sources = column.name, column.source, column.sources
         self._column = column
         self._codec = codecs[column.source]
@@ -40,7 +40,7 @@ class DerivedRule(Codec):
                     self._derive(token)
             except (KeyError, ArithmeticError):
                 raise SpecsError(
-                    f"Column {column.name!r}: its rule does not hold for every cell of {column.source!r}."
+                    f"Column {quote(column.name)}: its rule does not hold for every cell of {quote(column.source)}."
                 ) from None
 
     def check(self, frame: pl.DataFrame, findings: Findings) -> None:
@@ -61,7 +61,7 @@ class DerivedRule(Codec):
         found = np.array([identify(cell) for cell in cells], np.int64).take(cell_places)
         wanted = expected.take(source_places)
         wrong = int(np.count_nonzero((wanted >= 0) & (wanted != found)))
-        findings.add(self.name, f"does not follow from {self.source!r} by its rule", wrong)
+        findings.add(self.name, f"does not follow from {quote(self.source)} by its rule", wrong)
 
     def apply(self, frame: pl.DataFrame) -> pl.Series:
         """Computes (n,) derived cells from legal cells of the source."""

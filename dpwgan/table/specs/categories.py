@@ -1,5 +1,8 @@
 """Enums: lists of cells that are written out, counted, taken from a codebook or left to the data."""
 
+import functools
+from collections.abc import Sequence
+
 from dpwgan.table.schema import CategoricalColumn, DomainSource, TrainedColumn, UndiscoveredColumn, write_whole
 from dpwgan.table.specs.keys import (
     MAX_CATEGORIES,
@@ -42,6 +45,7 @@ def parse_enum(keys: Keys) -> TrainedColumn | UndiscoveredColumn:
     missing = keys.read_missing(width=width)
     missing_numbers = {read_item(code) for code in missing}
     domain: DomainSource = "specs"
+    values: Sequence[str]
     if "values" in keys:
         keys.refuse_beside("values", "width")
         values = [write_item(value) for value in keys["values"]]
@@ -53,23 +57,30 @@ def parse_enum(keys: Keys) -> TrainedColumn | UndiscoveredColumn:
         if "domain_from" in keys:
             domain, values = "codebook", _list_codes(keys, width=width)
         else:
-            values = [write_whole(code, width=width) for code in range(codes)]
-        values = [value for value in values if read_item(value) not in missing_numbers]
+            values = _write_codes(codes, width)
+        if missing_numbers:
+            values = [value for value in values if read_item(value) not in missing_numbers]
     if not values:
         raise keys.refuse("every one of its codes is in 'missing'")
-    numbers = {read_item(value) for value in values}
-    integer = len(numbers) == len(values) and all(WHOLE_NUMBER.fullmatch(value) for value in values)
+    integer = codes > 0 or (
+        len({read_item(value) for value in values}) == len(values) and all(map(WHOLE_NUMBER.fullmatch, values))
+    )
     out_of_domain = keys.read_out_of_domain(missing)
     if out_of_domain == "clamp" and not integer:
         raise keys.refuse('"out_of_domain": "clamp" needs numbers, and its cells are not all whole numbers')
     return CategoricalColumn(
         name=keys.name,
-        tokens=(*values, *missing),
+        tokens=tuple(values) + missing,  # columns of as many codes share them
         missing=missing,
         integer=integer,
         out_of_domain=out_of_domain,
         domain=domain,
     )
+
+
+@functools.cache
+def _write_codes(count: int, width: int) -> tuple[str, ...]:
+    return tuple(write_whole(code, width=width) for code in range(count))
 
 
 def _parse_undiscovered(keys: Keys) -> UndiscoveredColumn:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from dpwgan.errors import quote
 from dpwgan.table.conditions import ConditionError
 from dpwgan.table.rules import read_derivation
 from dpwgan.table.schema import (
@@ -20,15 +21,7 @@ from dpwgan.table.schema import (
 )
 from dpwgan.table.specs.categories import LIST_KEYS
 from dpwgan.table.specs.columns import parse_column
-from dpwgan.table.specs.keys import (
-    MAX_CATEGORIES,
-    MISSING_KEYS,
-    NUMBER,
-    Keys,
-    quote,
-    refuse_column,
-    write_item,
-)
+from dpwgan.table.specs.keys import MAX_CATEGORIES, MISSING_KEYS, NUMBER, Keys, refuse_column, write_item
 from dpwgan.table.specs.numbers import RANGE_KEYS
 
 SourceColumn = TrainedColumn | UndiscoveredColumn

@@ -7,16 +7,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
-from dpwgan.errors import InputError, SpecsError
+from dpwgan.errors import InputError, SpecsError, quote
 from dpwgan.table.codebook import Codebook, read_codebook
 from dpwgan.table.schema import CategoricalColumn, Column, Schema, TrainedColumn, UndiscoveredColumn
 from dpwgan.table.specs.columns import parse_column
 from dpwgan.table.specs.derived import parse_derived
 from dpwgan.table.specs.form import check_form
-from dpwgan.table.specs.keys import Keys, quote
+from dpwgan.table.specs.keys import Keys
 from dpwgan.table.specs.layout import expand_layout, refuse_layout
 from dpwgan.table.specs.problems import Problems
 from dpwgan.table.specs.rules import add_rules
+from dpwgan.table.stream import read_public
 
 
 def read_specs(path: Path | str, *, codebook: Path | str | None = None) -> Schema:
@@ -27,7 +28,7 @@ def read_specs(path: Path | str, *, codebook: Path | str | None = None) -> Schem
     """
     path = Path(path)
     try:
-        content = path.read_bytes()
+        content = read_public(path)
     except OSError as error:
         raise InputError(f"The specs {str(path)!r} cannot be read: {error.strerror or 'unknown reason'}.") from error
     listing = None if codebook is None else read_codebook(codebook)

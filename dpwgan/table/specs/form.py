@@ -3,18 +3,18 @@
 import difflib
 import functools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dpwgan.errors import InputError, SpecsError
-from dpwgan.table.specs.keys import is_finite, quote, refuse_column, refuse_rule, write_item
+from dpwgan.errors import InputError, SpecsError, quote
+from dpwgan.table.specs.keys import is_finite, refuse_column, refuse_rule, write_item
 from dpwgan.table.specs.layout import LAYOUT, has_layout, refuse_layout
 from dpwgan.table.specs.problems import Problems
 
 RULES = "rules"
 """The key of the rules between columns, where it holds a list; a column always is an object."""
-
+_MARK = "\ufeff"
 SCHEMA_PATH = Path(__file__).resolve().parents[3] / "specs" / "data-specs.schema.json"
 
 
@@ -47,6 +47,7 @@ def check_form(document: object, problems: Problems) -> tuple[dict[str, dict[str
         with problems.gathered():
             if not isinstance(keys, Mapping):
                 raise refuse_column(name, 'its specs must be an object such as {"type": "enum", "count": 3}')
+            _check_text(name, keys)
             columns[name] = dict(keys)
     # A column is an object: one of that name cannot be taken for a list.
     rules = list(document[RULES]) if isinstance(document.get(RULES), list | tuple) else []
@@ -81,6 +82,29 @@ def _shorten_rule(rule: Any) -> Any:
 
 def _name_kind(cells: Any) -> Any:
     return tuple(map(type, cells)) if isinstance(cells, list | tuple) else type(cells)
+
+
+def _check_text(name: str, keys: Mapping[str, Any]) -> None:
+    """Refuses what a table could hold in no cell and no header, or would not give back."""
+    text = "\n".join(_list_texts({name: keys}))
+    if "\0" in text:
+        raise refuse_column(name, "it holds a NUL character, which no table can hold")
+    if name.startswith(_MARK):
+        raise refuse_column(name, "its name begins with a byte order mark, which is dropped where a table is read")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise refuse_column(name, "it holds half of a character (a lone surrogate), which UTF-8 cannot hold") from None
+
+
+def _list_texts(part: Any) -> Iterator[str]:
+    if isinstance(part, str):
+        yield part
+    elif isinstance(part, Mapping):
+        yield from _list_texts([*part, *part.values()])
+    elif isinstance(part, list | tuple):
+        for item in part:
+            yield from _list_texts(item)
 
 
 def _shorten(keys: dict[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from dpwgan.errors import SpecsError
+from dpwgan.errors import SpecsError, quote
 from dpwgan.table.codebook import Codebook
 from dpwgan.table.numerals import BLANKS, read_number
 from dpwgan.table.schema import write_whole
@@ -105,12 +105,6 @@ def is_finite(number: Any) -> bool:
         return math.isfinite(number)
     except OverflowError:  # a whole number beyond the largest double
         return False
-
-
-def quote(name: str) -> str:
-    """A name in quotes, cut where it is long."""
-    text = repr(name)
-    return text if len(text) <= 80 else text[:76] + "...'"
 
 
 def refuse_column(name: str, reason: str) -> SpecsError:

@@ -3,9 +3,8 @@
 from collections.abc import Mapping, Set
 from typing import Any
 
-from dpwgan.errors import SpecsError
+from dpwgan.errors import SpecsError, quote
 from dpwgan.table.schema import ImageLayout
-from dpwgan.table.specs.keys import quote
 
 MAX_PIXELS = 65_536
 """Most numbers an image may have, 256 x 256 in gray: each is a column, and no method here is made for more."""

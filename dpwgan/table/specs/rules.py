@@ -8,10 +8,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from dpwgan.errors import quote
 from dpwgan.table.conditions import ConditionError
 from dpwgan.table.rules import CellReader, list_comparisons, read_condition
 from dpwgan.table.schema import NumericColumn, Rule, Schema, UndiscoveredColumn
-from dpwgan.table.specs.keys import quote, refuse_rule, write_item
+from dpwgan.table.specs.keys import refuse_rule, write_item
 from dpwgan.table.specs.problems import Problems
 
 # Where an interval begins that no rule of this comparison parts: at the number, behind it, or both.
