@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.interpolate import PchipInterpolator
 
 from dpwgan.errors import DpwganError, InputError, UsageError
 from dpwgan.marginals.groups import GroupLayout
@@ -384,6 +383,8 @@ def _cut_intervals(intervals: Intervals, *, most_count: float) -> Intervals:
     heights = np.append(0.0, np.cumsum(wide_masses[~is_single]))
     masses = intervals.masses[parts].copy()
     if np.any(pieces > 1):
+        from scipy.interpolate import PchipInterpolator  # here, because a plan needs none of it
+
         smooth = PchipInterpolator(knots, heights)
         places = np.append(0.0, np.cumsum(np.where(is_single[parts], 0, sizes).astype(np.float64)))
         drawn = np.maximum(np.diff(smooth(places)), 0.0)
