@@ -53,7 +53,10 @@ class ReleasedTable:
     @functools.cached_property
     def shares(self) -> list[npt.NDArray[np.float64]]:
         """The released share of each group, by attribute: none is zero, and they add up to one."""
-        floored = [np.maximum(part, _LEAST_SHARE) for part in self.coarsening.probabilities]
+        known = [
+            (~self.zeros.get((place,), np.False_)) * part for place, part in enumerate(self.coarsening.probabilities)
+        ]
+        floored = [np.maximum(part, _LEAST_SHARE) for part in known]
         return [part / part.sum() for part in floored]
 
     @property

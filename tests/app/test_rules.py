@@ -39,7 +39,7 @@ def run(
     (folder / "data.csv").write_text("\n".join(lines) + "\n")
     (folder / "specs.json").write_text(json.dumps({**SPECS, "rules": list(rules)}))
     paths = [str(folder / name) for name in ("data.csv", "out.csv", "specs.json")]
-    words = (*paths, epsilon, "--seed", "7", "--threads", "1", "--device", "cpu", "--quiet", *flags)
+    words = (*paths, epsilon, "--seed", "7", "--device", "cpu", "--quiet", *flags)
     assert cli.main(words, environment={}) == 0
     return pl.read_csv(folder / "out.csv", infer_schema=False)
 
@@ -53,7 +53,7 @@ def test_a_dropped_row_is_a_null_row(method: str, flags: tuple[str, ...], tmp_pa
     for name, rows in (
         ("one", first),
         ("other", {33: "red,90,999.9,0"}),
-        ("none", {p: "red,33,,0" for p in range(60)}),
+        ("half", {p: "red,33,,0" for p in range(0, 60, 2)}),
     ):
         with transcribed() as transcript:
             run(tmp_path / name, "--method", method, *flags, rules=DROPS, rows=rows)
