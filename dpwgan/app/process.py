@@ -21,7 +21,7 @@ from dpwgan.stages import DONE, READING, STARTING, get_stage, share
 _STOPPING = (signal.SIGINT, signal.SIGTERM)
 _FAULTS = (signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGSEGV, signal.SIGTRAP, signal.SIGSYS)
 # With less than this numpy's and scipy's libraries wait for memory for ever when they are loaded.
-_LEAST_BYTES = 768 << 20
+_LEAST_BYTES = 1280 << 20
 _PARENT_DEATH = 1  # PR_SET_PDEATHSIG
 
 

@@ -33,7 +33,7 @@ def start(folder: Path, body: str, **more: Any) -> "subprocess.Popen[str]":
 
 
 def limit_memory() -> None:
-    resource.setrlimit(resource.RLIMIT_DATA, (1 << 30, resource.RLIM_INFINITY))
+    resource.setrlimit(resource.RLIMIT_DATA, (2 << 30, resource.RLIM_INFINITY))
 
 
 def starve() -> None:
@@ -61,7 +61,7 @@ MEMORY = "Out of memory: the system ended the run; no output was written."
         ("note(WORKING); os.kill(os.getpid(), signal.SIGHUP)", None, 129, "Stopped by SIGHUP; no output was written."),
         ("note(DONE); os.abort()", None, 0, ""),
         ("note(DONE); os.kill(os.getpid(), signal.SIGKILL)", None, 0, ""),
-        ("return 0", starve, 75, "The limit on memory (ulimit) is below the 768 MB that the libraries need to start."),
+        ("return 0", starve, 75, "The limit on memory (ulimit) is below the 1280 MB that the libraries need to start."),
     ],
 )
 def test_program_ends_with_a_documented_code_and_one_sentence_when_its_process_does_not(
