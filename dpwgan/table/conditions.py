@@ -57,12 +57,14 @@ class RowExpression:
 
     `columns` are those it reads. `comparisons` are those of a column with a number in it: column, operator, number.
     `opaque` are the columns in anything but comparisons of columns and constants joined by AND, OR, NOT and IS NULL.
+    `measured` is all that is compared with a number.
     """
 
     expression: pl.Expr = field(repr=False)
     columns: tuple[str, ...]
     comparisons: tuple[tuple[str, str, float], ...]
     opaque: frozenset[str]
+    measured: tuple[pl.Expr, ...] = field(repr=False)
 
     def evaluate(self, values: pl.DataFrame) -> pl.Series:
         """Its value for each of (n,) rows of typed values; a constant is repeated."""
@@ -90,14 +92,20 @@ def read_sql(text: str) -> RowExpression:
         columns=tuple(dict.fromkeys(reader.columns)),
         comparisons=tuple(reader.comparisons),
         opaque=frozenset(reader.opaque),
+        measured=tuple(pl.Expr.deserialize(io.StringIO(json.dumps(node)), format="json") for node in reader.measured),
     )
 
 
 def find_type(expression: RowExpression, types: Mapping[str, pl.DataType]) -> pl.DataType:
     """The type of its values on rows of these types. Raises: ConditionError if it cannot have one."""
     columns = {name: [None, _PROBES.get(kind)] for name, kind in types.items()}
+    probe = pl.DataFrame(columns, schema=dict(types)) if types else pl.DataFrame([1, 2])
     try:
-        return expression.evaluate(pl.DataFrame(columns, schema=dict(types)) if types else pl.DataFrame([1, 2])).dtype
+        if any(probe.select(side.alias("")).dtypes[0].is_temporal() for side in expression.measured):
+            raise ConditionError(
+                "compares a time with a number; write DATE '...' or INTERVAL '...'"
+            )
+        return expression.evaluate(probe).dtype
     except (pl.exceptions.PolarsError, TypeError):
         raise ConditionError("compares or combines columns and constants of kinds that do not go together") from None
 
@@ -109,6 +117,7 @@ class _Reader:
         self.columns: list[str] = []
         self.comparisons: list[tuple[str, str, float]] = []
         self.opaque: set[str] = set()
+        self.measured: list[Any] = []
 
     def read(self, *nodes: Any, plain: bool = True) -> None:
         """Reads expressions; where they are not `plain`, ends of intervals do not speak for what lies between."""
@@ -151,6 +160,8 @@ class _Reader:
             return
         for (side, other), name in zip((sides, sides[::-1]), (operation, MIRRORED[operation]), strict=True):
             number = _read_number(other)
+            if number is not None:
+                self.measured.append(side)
             if "Column" in side and number is not None:
                 self.comparisons.append((side["Column"], name, number))
         self.read(*sides, plain=all(_is_operand(side) for side in sides))

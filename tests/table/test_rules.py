@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpwgan.errors import DataError, DpwganError, SpecsError
-from dpwgan.table.conditions import ConditionError, read_sql
+from dpwgan.table.conditions import ConditionError, find_type, read_sql
 from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.schema import NumericColumn, Schema
 from dpwgan.table.specs import parse_specs
@@ -102,6 +102,18 @@ def test_the_value_of_a_condition_is_that_of_each_row_by_itself(data: st.DataObj
     frame = pl.DataFrame(rows, schema={"a": pl.Int64, "b": pl.Int64, "t": pl.String}, orient="row")
     together = condition.evaluate(frame).to_list()
     assert together == [condition.evaluate(frame[place]).item() for place in range(len(rows))]
+
+
+@pytest.mark.parametrize("sql", ["till - since <= 60", "since < 20240101", "3 > till"])
+def test_a_time_is_not_compared_with_a_number(sql: str) -> None:
+    condition = read_sql(sql)
+    types = dict.fromkeys(condition.columns, pl.Datetime("us"))
+    with pytest.raises(ConditionError, match="compares a time with a number"):
+        find_type(condition, types)
+    assert (
+        find_type(read_sql("till - since <= INTERVAL '60 days'"), dict.fromkeys(("till", "since"), pl.Date()))
+        == pl.Boolean
+    )
 
 
 @pytest.mark.parametrize(
