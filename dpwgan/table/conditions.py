@@ -102,9 +102,7 @@ def find_type(expression: RowExpression, types: Mapping[str, pl.DataType]) -> pl
     probe = pl.DataFrame(columns, schema=dict(types)) if types else pl.DataFrame([1, 2])
     try:
         if any(probe.select(side.alias("")).dtypes[0].is_temporal() for side in expression.measured):
-            raise ConditionError(
-                "compares a time with a number; write DATE '...' or INTERVAL '...'"
-            )
+            raise ConditionError("compares a time with a number; write DATE '...' or INTERVAL '...'")
         return expression.evaluate(probe).dtype
     except (pl.exceptions.PolarsError, TypeError):
         raise ConditionError("compares or combines columns and constants of kinds that do not go together") from None
