@@ -96,7 +96,9 @@ def test_all_scores_equal_the_published_scorer_s_when_it_reads_the_same_files(tm
     names = [f"c{place}" for place in range(15)] + ["income>50K"]
     folder = write_folder(tmp_path / "adult", sizes, names)
     (tmp_path / "synthetic.csv").write_text(as_csv(draw(9, 300, sizes), names))
-    assert scores.score(folder, tmp_path / "synthetic.csv") == {
+    found = scores.score(folder, tmp_path / "synthetic.csv")
+    assert 0.4 < found.pop("apart") < 0.6  # not of that scorer; both tables are of one law
+    assert found == {
         "table": "adult",
         "rows": 300,
         "bad_rows": 0,
