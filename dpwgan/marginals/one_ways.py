@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpwgan.errors import DpwganError
-from dpwgan.marginals.layout import Attribute, lay_out_attributes
+from dpwgan.marginals.layout import Attribute, Cells, lay_out_attributes
 from dpwgan.marginals.number_tree import MOST_BLOCKS, Look, NumberTree, count_looks, lay_out_first
 from dpwgan.privacy.events import DiscreteGaussian, round_up_stddev
 from dpwgan.privacy.ledger import Ledger
@@ -185,16 +185,25 @@ def count_one_ways(encoded: EncodedTable, plan: OneWayPlan, look: int, blocks: B
     attributes = [plan.attributes[index] for index in plan.find(look)]
     if encoded.spans != plan.spans or len(blocks) != len(attributes):
         raise DpwganError("Internal error: the encoded table is not laid out as the plan of its counts.")
-    cells = [
-        np.append(np.arange(facts.codes), facts.codes + own) for facts, own in zip(attributes, blocks, strict=True)
-    ]
-    counts = [np.zeros(len(firsts), np.int64) for firsts in cells]
+    counts = [np.zeros(facts.codes + len(own), np.int64) for facts, own in zip(attributes, blocks, strict=True)]
     for rows in cut(encoded.records):
-        for attribute, firsts, counts_so_far in zip(attributes, cells, counts, strict=True):
-            places = np.searchsorted(firsts, attribute.find_cells(encoded, rows), side="right") - 1
-            counts_so_far += np.bincount(places, minlength=len(firsts))
+        for attribute, own, counts_so_far in zip(attributes, blocks, counts, strict=True):
+            places = find_places(attribute, own, attribute.find_cells(encoded, rows))
+            counts_so_far += np.bincount(places, minlength=len(counts_so_far))
         let_go(encoded.codes, encoded.numbers)
     return np.concatenate(counts).astype(np.float64)
+
+
+def find_places(attribute: Attribute, starts: Starts, cells: Cells) -> Cells:
+    """Which count of a histogram each cell adds 1 to: a code to its own, a level to that of its interval.
+
+    Shapes: (n,) cells to (n,). `starts`: where the histogram's intervals of levels start.
+    """
+    if not attribute.levels:
+        return cells
+    firsts = np.append(np.arange(attribute.codes), attribute.codes + starts)
+    places: Cells = np.searchsorted(firsts, cells, side="right") - 1
+    return places
 
 
 def _count_own(encoded: EncodedTable, argument: Any, array: Counts) -> Counts:

@@ -20,7 +20,7 @@ from dpwgan.audit.canaries.watch import Record, Seen, fit_watched
 from dpwgan.errors import UsageError
 from dpwgan.marginals.anchor import ONE_WAYS_LABEL
 from dpwgan.marginals.layout import lay_out_attributes
-from dpwgan.marginals.one_ways import Blocks, OneWayPlan, begin_one_ways, count_one_ways
+from dpwgan.marginals.one_ways import Blocks, OneWayPlan, begin_one_ways, count_one_ways, find_places
 from dpwgan.privacy.noise_source import NoiseSource
 from dpwgan.privacy.randomness import make_streams
 from dpwgan.table.encoded import EncodedTable
@@ -169,9 +169,7 @@ def locate_one_ways(encoded: EncodedTable, plan: OneWayPlan, blocks: Sequence[Bl
     for look, of_look in enumerate(blocks):
         for index, starts in zip(plan.find(look), of_look, strict=True):
             attribute = plan.attributes[index]
-            cells = attribute.find_cells(encoded)
-            block = attribute.codes + np.searchsorted(starts, cells - attribute.codes, side="right") - 1
-            columns.append(start + np.where(cells < attribute.codes, cells, block))
+            columns.append(start + find_places(attribute, starts, attribute.find_cells(encoded)))
             start += attribute.codes + len(starts)
     located = np.stack(columns, axis=1)
     rows = np.repeat(np.arange(len(located)), located.shape[1])
