@@ -24,13 +24,10 @@ COMMANDS = {
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs a command and gives its exit code. Raises: nothing."""
     first, *others = (sys.argv[1:] if argv is None else argv) or ["--help"]
-    if first in ("-h", "--help", "--version"):
-        print_out((f"dpwgan {__version__}" if first == "--version" else describe()) + "\n")
-        return 0
     package, _ = COMMANDS.get(first, ("", ""))
     # The image goes without what reads real rows to judge a release.
     if not package or importlib.util.find_spec(package) is None:
-        return run_job(lambda: refuse(first))
+        return run_job(lambda: answer(first))
     return int(importlib.import_module(f"{package}.cli").main(others))
 
 
@@ -40,8 +37,11 @@ def describe() -> str:
     return "\n".join(["usage: python -m dpwgan COMMAND ...", "", "commands:", *lines, "", "COMMAND --help says more."])
 
 
-def refuse(name: str) -> NoReturn:
-    """Raises: UsageError, always."""
+def answer(name: str) -> NoReturn:
+    """Prints what --help and --version ask for. Raises: SystemExit then, else UsageError; OutputError."""
+    if name in ("-h", "--help", "--version"):
+        print_out((f"dpwgan {__version__}" if name == "--version" else describe()) + "\n")
+        raise SystemExit
     if name in COMMANDS:
         raise UsageError(f"the command {name} is not in this installation")
     raise UsageError(f"the first argument must be one of {', '.join(COMMANDS)}; --help says more")

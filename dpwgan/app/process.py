@@ -94,7 +94,7 @@ def _work_apart(program: str, parent: int) -> NoReturn:
     code = importlib.import_module(program).main()
     for number in _STOPPING:
         signal.signal(number, signal.SIG_IGN)
-    for stream in (sys.stdout, sys.stderr):
+    for stream in filter(None, (sys.stdout, sys.stderr)):  # either may have been closed from the start
         with suppress(OSError, ValueError):  # whoever reads it is gone, which was told where it mattered
             stream.flush()
     # Without the farewells of libraries: their threads may wait for memory that there is not.
