@@ -104,7 +104,7 @@ def make_logits(codes: int, *, seed: int) -> npt.NDArray[np.float32]:
 def make_mixture(kind: str, *, codes: int = 60) -> TensorMixture:
     table, hidden = KINDS[kind]
     logits = make_logits(codes, seed=1)
-    return TensorMixture(GROUP_SPANS, logits, table=table, hidden=hidden, latent=8, rng=np.random.default_rng(2))
+    return TensorMixture(GROUP_SPANS, logits, table=table, hidden=hidden, rng=np.random.default_rng(2))
 
 
 def test_probabilities_are_those_of_the_numpy_mixture_when_the_table_is_the_same():
