@@ -108,8 +108,14 @@ def test_a_unit_moves_all_that_is_released_by_its_sensitivity_at_most(variant, r
     assert rows == 1 or max(totals.values()) * rows > 1.4 * np.sqrt(rows) * 0.999
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("variant", [name for name in FORMAL if "mlp" not in name])
+@pytest.mark.parametrize(
+    "variant",
+    [
+        pytest.param(name, marks=() if name == "independent" else pytest.mark.slow)
+        for name in FORMAL
+        if "mlp" not in name
+    ],
+)
 @pytest.mark.parametrize("relation", NeighboringRelation)
 def test_releases_are_those_that_noise_was_calibrated_for_when_a_unit_has_rows(variant, relation):
     shape, unit = replace(make_table(60).shape, records=3_000), Unit(rows=4)
