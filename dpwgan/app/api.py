@@ -109,8 +109,8 @@ class Synthesizer:
 
     `specs` is a path to data-specs.json, the document itself (the claim then cites the digest of its sorted JSON
     text), or a Schema. `options` are the fields of
-    `dpwgan.app.config.SynthesisConfig`: method, accountant, neighbours, rows_per_unit, preset, settings, rows, seed, threads, memory,
-    device, checkpoint, resume.
+    `dpwgan.app.config.SynthesisConfig`: method, accountant, neighbours, rows_per_unit, preset, settings, rows, seed,
+    threads, memory, device, checkpoint, resume.
 
     Privacy: only `fit` reads rows, and it may do so once: a second fit would be a second release. Afterwards nothing is
       kept of the streams that noise and batches were drawn from.
