@@ -38,7 +38,7 @@ def run(folder: Path, *flags: str, people: Any, seed: str | None = "7", **specs:
     (folder / "specs.json").write_text(json.dumps({**SPECS, **specs}))
     paths = [str(folder / name) for name in ("data.csv", "out.csv", "specs.json")]
     seeded = () if seed is None else ("--seed", seed)
-    assert cli.main((*paths, "1.0", "--device", "cpu", "--threads", "1", *seeded, *flags), environment={}) == 0
+    assert cli.main((*paths, "1.0", "--device", "cpu", *seeded, *flags), environment={}) == 0
     claim: dict[str, Any] = json.loads((folder / "out.csv.privacy.json").read_text())
     return claim
 
