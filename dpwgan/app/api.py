@@ -58,7 +58,7 @@ from dpwgan.table.specs import parse_specs, read_specs
 from dpwgan.table.storage import cut
 from dpwgan.table.stream import read_public
 from dpwgan.table.threads import map_in_order
-from dpwgan.table.units import keep_rows, read_units
+from dpwgan.table.units import Units, keep_rows, read_units
 from dpwgan.table.workers import Team
 
 if TYPE_CHECKING:
@@ -69,7 +69,8 @@ if TYPE_CHECKING:
 class EncodedRun:
     """A run between reading its table and training on it: the rows as numbers, and a ledger that is open.
 
-    `rows_read`: where the specs name a unit, how many rows the table had; of some units not all were kept.
+    `rows_read`: where the specs name a unit, how many rows the table had; of some units not all were kept. `units` says
+    whose those are that were, where whole units are to be sampled.
     Privacy: holds private rows, which do not show in the representation. It is for one fit.
     """
 
@@ -81,6 +82,7 @@ class EncodedRun:
     ledger: Ledger = field(repr=False)
     streams: Streams = field(repr=False)
     rows_read: int | None = None
+    units: Units | None = field(default=None, repr=False)
 
 
 def synthesize(
@@ -107,8 +109,8 @@ class Synthesizer:
 
     `specs` is a path to data-specs.json, the document itself (the claim then cites the digest of its sorted JSON
     text), or a Schema. `options` are the fields of
-    `dpwgan.app.config.SynthesisConfig`: method, accountant, neighbours, preset, settings, rows, seed, threads, memory,
-    device, checkpoint, resume.
+    `dpwgan.app.config.SynthesisConfig`: method, accountant, neighbours, rows_per_unit, preset, settings, rows, seed,
+    threads, memory, device, checkpoint, resume.
 
     Privacy: only `fit` reads rows, and it may do so once: a second fit would be a second release. Afterwards nothing is
       kept of the streams that noise and batches were drawn from.
@@ -276,6 +278,7 @@ class Synthesizer:
             ledger=ledger,
             streams=streams,
             rows_read=rows_read,
+            units=table.units if run_plan.terms.unit.sampled else None,
         )
 
     def _discover(self, table: SourceTable, run_plan: RunPlan, *, ledger: Ledger) -> Schema:
@@ -372,7 +375,7 @@ class Synthesizer:
             plan, ledger = run.run_plan, run.ledger
             whole = Run(
                 ledger=ledger,
-                rows=Rows(run.encoded, records=plan.shape.records, ledger=ledger, team=team),
+                rows=Rows(run.encoded, records=plan.shape.records, ledger=ledger, team=team, units=run.units),
                 model=run.streams.model,
                 progress=progress,
                 device=self.config.device,

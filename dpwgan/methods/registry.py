@@ -59,6 +59,11 @@ def finds_intervals(name: str, settings: MethodSettings) -> bool:
     return name in _FIND_INTERVALS or (isinstance(settings, AnchoredSettings) and settings.anchor != "none")
 
 
+def samples_units(name: str, settings: MethodSettings) -> bool:
+    """Says whether the steps of a method can sample whole units, where those of others sample rows."""
+    return name == "dp-wgan" and isinstance(settings, AnchoredSettings) and settings.critic.engine == "fused"
+
+
 def make_settings(name: str, **asked: Any) -> MethodSettings:
     """The settings of the method of that name, from what was asked for. Raises: UsageError."""
     return METHODS[name].settings.make(name, asked)

@@ -92,6 +92,8 @@ def run(arguments: argparse.Namespace) -> None:
     )
     LOGGER.info("reading the table")
     schema = discover_schema(arguments.data, read_specs(arguments.specs, codebook=arguments.codebook))
+    if schema.unit is not None:
+        raise UsageError("canaries are rows, each a unit of its own: leave the unit out of the specs")
     rng = np.random.default_rng(arguments.seed)
     encoded = add_canaries(read_encoded(arguments.data, schema), canaries=arguments.canaries, rng=rng)
     # The relation is zero-out: a canary that is out is a null record, and n stays the same.
