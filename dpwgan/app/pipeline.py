@@ -14,14 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from dpwgan.app.api import Synthesizer, check_model_folder
-from dpwgan.app.claim import (
-    NOT_PRIVATE,
-    Claim,
+from dpwgan.app.claim import NOT_PRIVATE, Claim, list_rules
+from dpwgan.app.claims.text import (
     describe_accountant,
     describe_ledger,
     describe_published,
     describe_rules,
-    list_rules,
     round_up,
 )
 from dpwgan.app.config import ResampleConfig, RunConfig, Voice, goes_to_stream
@@ -240,7 +238,7 @@ def write(
         "types": synthesizer.types,
         "threads": synthesizer.config.threads,
     }
-    LOGGER.info("sampling and writing %d rows", claim.rows)
+    LOGGER.debug("sampling and writing %d rows", claim.rows)
     with _saved(synthesizer, save_model):
         if config.claim_path is not None:
             write_table(config.output, chunks, claim_path=config.claim_path, make_claim=make_claim, **layout)
@@ -264,11 +262,14 @@ def _saved(synthesizer: Synthesizer, folder: Path | None) -> Iterator[None]:
 
 
 def say(claim: Claim, *, printed: bool, voice: Voice) -> None:
-    """Says the claim as text on stderr, unless it was printed on stdout; what is not private is always said."""
+    """Says what the claim comes to on stderr, or all of it to who wants to hear more, unless it was printed on stdout.
+
+    What is not private is always said.
+    """
     if voice.log_format == "json":
         LOGGER.info("privacy claim", extra={"fields": {"event": "claim", "claim": claim.document}})
-    elif not printed:
-        for line in claim.to_text().splitlines():
-            LOGGER.info("%s", line, extra={"fields": {"event": "claim"}})
+    elif not printed and (claim.private or voice.verbose):
+        for line in claim.to_text().splitlines() if voice.verbose else claim.document["summary"]:
+            LOGGER.info("%s", line)
     if not claim.private:
-        LOGGER.warning("%s", claim.document["why_no_guarantee"])
+        LOGGER.warning("%s", claim.document["statement"])

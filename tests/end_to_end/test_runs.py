@@ -72,10 +72,21 @@ def test_run_writes_legal_rows_and_a_valid_claim_when_all_is_well(run, tmp_path,
     assert all(item["charged"] == item["reserved"] for item in document["ledger"])
 
 
-def test_writing_is_announced_when_training_is_done(run, capfd):
-    assert run("data.csv", "out.csv", "specs.json", "1.0", "--method", "independent") == 0
+def test_run_says_a_plan_its_progress_and_five_lines_of_the_claim_when_nothing_more_is_asked(run, tmp_path, capfd):
+    words = ("data.csv", "out.csv", "specs.json", "1.0", "--method", "independent")
+    assert run(*words) == 0
+    plan, half, whole, *summary = capfd.readouterr().err.splitlines()
+    assert plan.startswith("dpwgan: 60 rows of ")
+    assert ("(50%)" in half, "(100%)" in whole) == (True, True)
+    claim = read_claim(tmp_path / "out.csv.privacy.json")
+    assert summary == [f"dpwgan: {line}" for line in claim.document["summary"]]
+    assert len(summary) == 5
+    assert run(*words, "--verbose") == 0
     said = capfd.readouterr().err
+    assert said.count("needs least noise") == 1
     assert said.index("(100%)") < said.index("dpwgan: sampling and writing 60 rows\n") < said.index("Privacy claim")
+    digest = read_claim(tmp_path / "out.csv.privacy.json").document["output"]["sha256"]
+    assert f"dpwgan: output SHA-256: {digest}\n" in said
 
 
 def test_unseeded_runs_differ_when_nothing_else_does(run, tmp_path):
