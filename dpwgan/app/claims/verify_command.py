@@ -1,0 +1,73 @@
+"""`claim verify`: whether a claim agrees with itself, and whether a table is the one that it names."""
+
+import argparse
+import json
+from typing import Any
+
+from dpwgan.app.commands import Command, write_json
+from dpwgan.app.logs import print_lines
+from dpwgan.errors import DataError, DpwganError, UsageError
+from dpwgan.table.stream import read_bytes
+
+DETAILS = """\
+CLAIM is OUTPUT.privacy.json. Its form is checked; its ledger is added up anew by the accountant that it names, whatever
+number stands in it; all else that follows from the ledger is made anew and compared. With TABLE the SHA-256 of that
+file is, too. Each fault stands on a line of its own. A claim that was made up from the start, and agrees with itself,
+is told from a true one by its signature alone."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
+    parser.add_argument("claim", metavar="CLAIM", help=argparse.SUPPRESS)
+    parser.add_argument("table", metavar="TABLE", nargs="?", help=argparse.SUPPRESS)
+    parser.add_argument("--json", metavar="FILE", help="write what was found as JSON, too; - for stdout, in its place")
+    parser.add_argument("--quiet", action="store_true", help="say only how many faults there are")
+
+
+def check(arguments: argparse.Namespace) -> None:
+    """Refuses what can be told from the arguments. Raises: UsageError."""
+    if not arguments.claim or arguments.table == "":
+        raise UsageError("CLAIM and TABLE must not be empty")
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Lists the faults. Raises: DataError if there are any; InputError, TransferError, OutputError."""
+    from dpwgan.app.claims.verification import check_table, find_faults
+
+    document = load_document(arguments.claim)
+    faults = []
+    try:
+        faults += find_faults(document)
+        if arguments.table is not None and (fault := check_table(document, arguments.table)) is not None:
+            faults.append(fault)
+    except DpwganError as error:
+        if type(error) is not DpwganError:
+            raise
+        faults.append(str(error)[:1].upper() + str(error)[1:])
+    if arguments.json is not None:
+        write_json(arguments.json, {"claim": arguments.claim, "table": arguments.table, "faults": faults})
+    if arguments.json != "-" and not arguments.quiet:
+        print_lines(faults or [f"{arguments.claim}: the claim holds", *document["summary"]])
+    if faults:
+        raise DataError(f"The claim has {'1 fault' if len(faults) == 1 else f'{len(faults)} faults'}")
+
+
+def load_document(path: str) -> dict[str, Any]:
+    """Reads a claim as it stands, unchecked. Raises: InputError, TransferError; DataError if it is no JSON object."""
+    try:
+        document = json.loads(read_bytes(path))
+    except (ValueError, RecursionError):
+        document = None
+    if not isinstance(document, dict):
+        raise DataError(f"the claim {path!r} is not a JSON object")
+    return document
+
+
+COMMAND = Command(
+    usage="CLAIM [TABLE] [options]",
+    summary="check a claim against itself, and a table against its claim",
+    add_arguments=add_arguments,
+    check=check,
+    run=run,
+    reads=("CLAIM", "TABLE"),
+)
