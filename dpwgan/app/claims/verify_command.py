@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> None:
     from dpwgan.app.claims.verification import check_table, find_faults
 
     document = load_document(arguments.claim)
-    faults = []
+    faults: list[str] = []
     try:
         faults += find_faults(document)
         if arguments.table is not None and (fault := check_table(document, arguments.table)) is not None:
