@@ -1,10 +1,12 @@
 """The command `dpwgan claim`: for whoever receives a claim, or passes it on."""
 
-from dpwgan.app.claims import verify_command
+from dpwgan.app.claims import export_command, verify_command
 from dpwgan.app.commands import Program
 
 EPILOG = f"""\
 verify: {verify_command.DETAILS}
+
+export: {export_command.DETAILS}
 
 docs/claim.md reads a claim line by line.
 
@@ -13,7 +15,7 @@ internal error; 73 an output cannot be created; 74 reading or writing broke off;
 
 PROGRAM = Program(
     name="dpwgan claim",
-    commands={"verify": verify_command.COMMAND},
+    commands={"verify": verify_command.COMMAND, "export": export_command.COMMAND},
     closing=f".\n\n{EPILOG}",
     epilog=EPILOG,
 )

@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Lists the faults. Raises: DataError if there are any; InputError, TransferError, OutputError."""
     from dpwgan.app.claims.verification import check_table, find_faults
 
-    document = load_document(arguments.claim)
+    _, document = load_document(arguments.claim)
     faults: list[str] = []
     try:
         faults += find_faults(document)
@@ -52,15 +52,31 @@ def run(arguments: argparse.Namespace) -> None:
         raise DataError(f"The claim has {'1 fault' if len(faults) == 1 else f'{len(faults)} faults'}")
 
 
-def load_document(path: str) -> dict[str, Any]:
-    """Reads a claim as it stands, unchecked. Raises: InputError, TransferError; DataError if it is no JSON object."""
+def read_claim_file(path: str) -> tuple[bytes, dict[str, Any]]:
+    """The bytes of a claim, and the document in them, of which the form was checked and no more.
+
+    Raises: InputError, TransferError; DataError if it has not the form of a claim.
+    """
+    from dpwgan.app.claim import validate_claim
+
+    content, document = load_document(path)
     try:
-        document = json.loads(read_bytes(path))
+        validate_claim(document)
+    except DpwganError as error:
+        raise DataError(f"{path!r} is no claim of this tool's version: {error}") from None
+    return content, document
+
+
+def load_document(path: str) -> tuple[bytes, dict[str, Any]]:
+    """The bytes of a claim, and what stands in them, unchecked. Raises: as `read_claim_file`, of anything but JSON."""
+    content = read_bytes(path)
+    try:
+        document = json.loads(content)
     except (ValueError, RecursionError):
         document = None
     if not isinstance(document, dict):
         raise DataError(f"the claim {path!r} is not a JSON object")
-    return document
+    return content, document
 
 
 COMMAND = Command(
