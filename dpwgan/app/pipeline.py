@@ -15,6 +15,7 @@ from typing import Any
 
 from dpwgan.app.api import Synthesizer, check_model_folder
 from dpwgan.app.claim import NOT_PRIVATE, Claim, list_rules
+from dpwgan.app.claims.signature import read_key
 from dpwgan.app.claims.text import (
     describe_accountant,
     describe_ledger,
@@ -38,7 +39,7 @@ from dpwgan.table.reader import check_format, get_format, open_table
 from dpwgan.table.schema import Schema
 from dpwgan.table.source import SourceTable
 from dpwgan.table.specs import read_specs
-from dpwgan.table.writer import WrittenTable, check_writable, write_table
+from dpwgan.table.writer import WrittenTable, check_writable, write_bytes, write_table
 
 
 def run(config: RunConfig) -> None:
@@ -124,6 +125,10 @@ def hold_outputs(config: RunConfig | ResampleConfig, places: ExitStack) -> None:
         check_writable(config.output)
     if config.claim_path is not None:
         check_writable(config.claim_path)
+    if config.sign is not None:
+        read_key(config.sign)
+    if config.signature_path is not None:
+        check_writable(config.signature_path)
     model = config.save_model if isinstance(config, RunConfig) else None
     if model is not None:
         check_model_folder(model)
@@ -218,7 +223,7 @@ def write(
     Raises: OutputError, TransferError; whatever sampling raises. No table appears then, and no model.
     """
     claim = final = claim.for_condition(config.where)
-    goes_to_file = not goes_to_stream(config.output)
+    goes_to_file, undo = not goes_to_stream(config.output), ExitStack()
 
     def make_claim(written: WrittenTable) -> bytes:
         """Called when the table is complete and not to be seen yet: what can still fail has to fail here."""
@@ -226,9 +231,13 @@ def write(
         final = claim.for_file(sha256=written.sha256)
         if config.claim == "-":
             print_out(final.to_text())
+        content = final.to_json().encode()
+        if config.sign is not None and config.signature_path is not None:
+            write_bytes(config.signature_path, read_key(config.sign).sign(content))
+            undo.callback(config.signature_path.unlink, missing_ok=True)
         if goes_to_file:
             pass_point_of_no_return()
-        return final.to_json().encode()
+        return content
 
     chunks = synthesizer.sample_cells(claim.rows, where=config.where)
     layout: dict[str, Any] = {
@@ -239,12 +248,13 @@ def write(
         "threads": synthesizer.config.threads,
     }
     LOGGER.debug("sampling and writing %d rows", claim.rows)
-    with _saved(synthesizer, save_model):
+    with _saved(synthesizer, save_model), undo:
         if config.claim_path is not None:
             write_table(config.output, chunks, claim_path=config.claim_path, make_claim=make_claim, **layout)
         else:
             make_claim(write_table(config.output, chunks, **layout))
         complete()
+        undo.pop_all()
     say(final, printed=config.claim == "-", voice=config.voice)
 
 

@@ -15,12 +15,14 @@ import polars as pl
 import pytest
 
 import dpwgan
+from dpwgan.__main__ import main as every_command
 from dpwgan.app import cli, pipeline
 from dpwgan.app.claim import NOT_PRIVATE, ROWS_USE, Claim, read_claim
 from dpwgan.errors import DataError, UsageError
 from dpwgan.methods.dp_wgan import DpWgan
 from dpwgan.privacy.ledger import Ledger
 from tests.end_to_end.bad_inputs import FAST, HEADER, SETTINGS, SPECS, inside, write_good
+from tests.keys import write_keys
 
 pytestmark = pytest.mark.slow
 
@@ -263,6 +265,18 @@ def test_claim_is_printed_on_stdout_when_asked(run, tmp_path, capfd):
     out, err = capfd.readouterr()
     assert out == read_claim(tmp_path / "out.csv.privacy.json").to_text()
     assert err == ""
+
+
+def test_claim_is_signed_when_there_is_a_key(run, tmp_path, capfd):
+    public = write_keys(tmp_path)
+    words = ("data.csv", "out.csv", "specs.json", "1.0", "--method", "independent", "--sign", "key.pem")
+    assert run(*words, "--save-model", "model") == 0
+    assert run("--from-model", "model", "more.csv", "--rows", "5", "--sign", "key.pem") == 0
+    for name in ("out.csv", "more.csv"):
+        found = (tmp_path / f"{name}.privacy.json").read_bytes()
+        public.verify((tmp_path / f"{name}.privacy.json.sig").read_bytes(), found)
+        paths = [str(tmp_path / path) for path in (f"{name}.privacy.json", name, "public.pem")]
+        assert every_command(["claim", "verify", *paths[:2], "--key", paths[2]]) == 0
 
 
 def test_run_is_refused_when_a_gpu_is_asked_for_and_there_is_none(run, tmp_path, monkeypatch, capfd):

@@ -13,13 +13,14 @@ DETAILS = """\
 CLAIM is OUTPUT.privacy.json. Its form is checked; its ledger is added up anew by the accountant that it names, whatever
 number stands in it; all else that follows from the ledger is made anew and compared. With TABLE the SHA-256 of that
 file is, too. Each fault stands on a line of its own. A claim that was made up from the start, and agrees with itself,
-is told from a true one by its signature alone."""
+is told from a true one by its signature alone: with --key, CLAIM.sig must be that of the key's owner."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the command's arguments."""
     parser.add_argument("claim", metavar="CLAIM", help=argparse.SUPPRESS)
     parser.add_argument("table", metavar="TABLE", nargs="?", help=argparse.SUPPRESS)
+    parser.add_argument("--key", metavar="PEM", help="the public key that the claim must be signed with, in CLAIM.sig")
     parser.add_argument("--json", metavar="FILE", help="write what was found as JSON, too; - for stdout, in its place")
     parser.add_argument("--quiet", action="store_true", help="say only how many faults there are")
 
@@ -32,10 +33,14 @@ def check(arguments: argparse.Namespace) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Lists the faults. Raises: DataError if there are any; InputError, TransferError, OutputError."""
+    from dpwgan.app.claims.signature import SUFFIX, find_fault
     from dpwgan.app.claims.verification import check_table, find_faults
 
-    _, document = load_document(arguments.claim)
+    content, document = load_document(arguments.claim)
     faults: list[str] = []
+    if arguments.key is not None:
+        fault = find_fault(content, signature_path=arguments.claim + SUFFIX, key_path=arguments.key)
+        faults += [] if fault is None else [fault]
     try:
         faults += find_faults(document)
         if arguments.table is not None and (fault := check_table(document, arguments.table)) is not None:
@@ -85,5 +90,5 @@ COMMAND = Command(
     add_arguments=add_arguments,
     check=check,
     run=run,
-    reads=("CLAIM", "TABLE"),
+    reads=("CLAIM", "TABLE", "--key"),
 )
