@@ -89,12 +89,6 @@ def test_run_says_a_plan_its_progress_and_five_lines_of_the_claim_when_nothing_m
     assert f"dpwgan: output SHA-256: {digest}\n" in said
 
 
-def test_unseeded_runs_differ_when_nothing_else_does(run, tmp_path):
-    assert run("data.csv", "one.csv", "specs.json", "1.0", *FAST) == 0
-    assert run("data.csv", "two.csv", "specs.json", "1.0", *FAST) == 0
-    assert (tmp_path / "one.csv").read_bytes() != (tmp_path / "two.csv").read_bytes()
-
-
 def test_seeded_run_repeats_and_is_stamped_when_the_seed_is_the_same(run, tmp_path, capfd):
     for name, seed in (("one.csv", "7"), ("two.csv", "7"), ("three.csv", "8")):
         assert run("data.csv", name, "specs.json", "1.0", "--seed", seed, *FAST) == 0

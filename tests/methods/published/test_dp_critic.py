@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from dpwgan.errors import UsageError
+from dpwgan.methods.published import dp_critic
 from dpwgan.methods.published.dp_critic import FormalDesign, release_classes, sum_classes
 from dpwgan.methods.registry import make_settings
 from dpwgan.plan import Plan
@@ -15,8 +16,8 @@ from dpwgan.table.encoded import EncodedTable, TableShape
 from tests.ledgers import open_for_plan, open_ledger
 from tests.methods.images import make_images
 from tests.methods.published.test_loss_noise_gan import make_plan
+from tests.methods.runs import fit, make_table
 from tests.methods.runs import make_plan as plan_run
-from tests.methods.runs import make_table
 
 
 def plan_formally(shape: TableShape, **more: Any) -> Plan[FormalDesign]:
@@ -53,6 +54,22 @@ def test_released_classes_are_their_shares_and_the_mean_picture_when_the_noise_i
     np.testing.assert_allclose(shares, np.bincount(encoded.codes[:, 0], minlength=3) / 60, atol=1e-4)
     known = plan.design.frame.to_points(encoded.numbers[:, list(plan.design.frame.grid.sources)]).mean(axis=0)
     np.testing.assert_allclose(centre, known, atol=1e-4)
+
+
+def test_mean_picture_is_divided_by_the_public_n_when_rows_were_dropped(monkeypatch):
+    """The twin that divides by the rows that are left would tell how many were dropped."""
+
+    class Released(Exception):
+        """Raised in place of the release."""
+
+    def release(*rows: Any, records: int, ledger: Any) -> Any:
+        raise Released(records)
+
+    monkeypatch.setattr(dp_critic, "release_classes", release)
+    encoded, shape = make_images(60, side=8)
+    plan = plan_formally(shape)
+    with pytest.raises(Released, match="60"):
+        fit("dp-critic", encoded.take(np.arange(60) % 5 > 0), plan, ledger=open_for_plan(plan))
 
 
 @pytest.mark.parametrize("brightness", [1.0, 5.0])

@@ -179,31 +179,6 @@ def test_the_check_of_the_sensitivity_fails_when_it_is_understated():
     assert replaced > max(1.0, 0.9 * weights_replace_one_factor(len(SIZES)))
 
 
-def _fits_its_noise(stated_multiplier, drawn_multiplier, repeats=500):
-    real, fake = _rows(np.random.default_rng(7), 30), _rows(np.random.default_rng(8), 30)
-    quiet = _train(real, fake)
-    stddev = stated_multiplier * weights_sensitivity(
-        records=30, synthetic_rows=30, attributes=len(SIZES), regularization=0.1
-    )
-    noise = []
-    for _ in range(repeats):
-        released = _train(real, fake, noise_multiplier=drawn_multiplier, seed=secrets.randbits(64))
-        noise.append((released - quiet) / stddev)
-    total = np.sum(np.square(noise))
-    freedom = np.size(noise)
-    return stats.chi2.ppf(FALSE_ALARM / 2, freedom) < total < stats.chi2.isf(FALSE_ALARM / 2, freedom)
-
-
-@pytest.mark.statistical
-def test_noise_has_its_variance_when_weights_are_released():
-    assert _fits_its_noise(3.0, 3.0)
-
-
-@pytest.mark.statistical
-def test_the_check_of_the_noise_fails_when_it_is_ten_percent_low():
-    assert not _fits_its_noise(3.0, 2.7)
-
-
 # The solver
 
 
