@@ -75,12 +75,13 @@ def test_run_writes_legal_rows_and_a_valid_claim_when_all_is_well(run, tmp_path,
 def test_run_says_a_plan_its_progress_and_five_lines_of_the_claim_when_nothing_more_is_asked(run, tmp_path, capfd):
     words = ("data.csv", "out.csv", "specs.json", "1.0", "--method", "independent")
     assert run(*words) == 0
-    plan, half, whole, *summary = capfd.readouterr().err.splitlines()
+    plan, *said = capfd.readouterr().err.splitlines()
     assert plan.startswith("dpwgan: 60 rows of ")
-    assert ("(50%)" in half, "(100%)" in whole) == (True, True)
+    progress, summary = said[:-5], said[-5:]
+    assert 1 <= len(progress) <= 2
+    assert all(line.startswith("dpwgan: step ") for line in progress)
     claim = read_claim(tmp_path / "out.csv.privacy.json")
     assert summary == [f"dpwgan: {line}" for line in claim.document["summary"]]
-    assert len(summary) == 5
     assert run(*words, "--verbose") == 0
     said = capfd.readouterr().err
     assert said.count("needs least noise") == 1
