@@ -20,7 +20,8 @@ import polars as pl
 from threadpoolctl import threadpool_limits
 
 from dpwgan.app.checkpoint import open_checkpoint
-from dpwgan.app.claim import Claim, build_claim, describe_accountant, describe_published, list_rules
+from dpwgan.app.claim import Claim, build_claim, list_rules
+from dpwgan.app.claims.text import describe_accountant, describe_published
 from dpwgan.app.config import RECORDS, SynthesisConfig
 from dpwgan.app.logs import LOGGER
 from dpwgan.app.planning import RunPlan, describe_facts, discovery_label, plan_run, resume_plan
@@ -342,6 +343,7 @@ class Synthesizer:
             domains=_domains(schema),
             rules=list_rules(schema),
             certificate=certificate,
+            attacker=None if run_plan.unprotected or streams.seeded else ledger.judge_attacker(),
             seeded=streams.seeded,
             method={key: getattr(run_plan.method, key) for key in ("name", "title", "paper")},
             settings={
@@ -549,7 +551,7 @@ def check_model_folder(target: Path) -> None:
 
 
 def announce(run_plan: RunPlan) -> None:
-    """Says on the log which accountant was chosen and why; to who wants more, what the others would have said.
+    """Says to who wants to hear more which accountant was chosen, why, and what the others would have said.
 
     Of a method without a guarantee it says why there is none, and what was published instead.
     """
@@ -559,10 +561,7 @@ def announce(run_plan: RunPlan) -> None:
         if unprotected.published is not None:
             LOGGER.warning("%s", describe_published(unprotected.published.describe()))
         return
-    accountant = run_plan.choice.describe()
-    first, *more = describe_accountant(accountant, verbose=True)
-    LOGGER.info("%s", first, extra={"fields": {"event": "accountant", "accountant": accountant}})
-    for line in more:
+    for line in describe_accountant(run_plan.choice.describe(), verbose=True):
         LOGGER.debug("%s", line.strip(), extra={"fields": {"event": "accountant"}})
 
 

@@ -16,7 +16,7 @@ from dpwgan.errors import DataError, PrivacyError, UsageError, quote
 from dpwgan.methods.base import Method
 from dpwgan.methods.registry import get_method, make_settings, samples_units
 from dpwgan.plan import Plan
-from dpwgan.privacy.budget import Budget, NeighboringRelation
+from dpwgan.privacy.budget import Budget, NeighboringRelation, list_weaknesses
 from dpwgan.privacy.events import DiscreteGaussian, StableSelection, Unprotected
 from dpwgan.privacy.journal import Journal, Spent
 from dpwgan.privacy.ledger import GIVEN_UP, Ledger, Observer
@@ -203,9 +203,9 @@ def plan_run(schema: Schema, *, records: int, config: SynthesisConfig, spent: tu
     if records < 1:
         raise DataError("the table has no rows")
     delta = config.delta if config.delta is not None else default_delta(records)
-    if records > 1 and delta > 1.0 / records:
-        LOGGER.warning("delta %.4g is above 1/n = %.4g: a whole row may be shown now and then", delta, 1 / records)
     budget = Budget(epsilon=config.epsilon, delta=delta)
+    for weakness in list_weaknesses(budget, records=records):
+        LOGGER.warning("%s", weakness)
     paid_for = [
         column.name
         for column in schema.columns

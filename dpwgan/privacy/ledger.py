@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from dpwgan.errors import PrivacyError
 from dpwgan.privacy.accountants.accountant import Accountant
+from dpwgan.privacy.attacker import Attacker, judge_attacker
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.events import (
     Charge,
@@ -366,6 +367,16 @@ class Ledger:
             assumptions=self._assumptions(),
             unit=self.unit,
         )
+
+    def judge_attacker(self) -> Attacker:
+        """Says what the guarantee leaves to somebody who guesses. Raises: as `guarantee`."""
+        guarantee = self.guarantee()
+
+        def ask(delta: float) -> float:
+            relation = self.neighboring_relation
+            return self.accountant.get_epsilon(self._reserved(), delta=delta, neighboring_relation=relation)
+
+        return judge_attacker(ask, epsilon=guarantee.epsilon, delta=guarantee.delta, accountant=self.accountant.name)
 
     def itemise(self) -> list[dict[str, Any]]:
         """Lists every reservation as JSON-able pairs."""

@@ -280,6 +280,8 @@ CASES: tuple[Case, ...] = (
     refuse("output = input", 2, arguments=args("data.csv", "data.csv")),
     refuse("output is a hard link to the input", 2, prepare=linked),
     refuse("--claim names the specs file", 2, arguments=flags("--claim", "specs.json")),
+    refuse("--sign and a claim that is no file", 2, arguments=(*args("data.csv", "-"), "--sign", "specs.json")),
+    refuse("--sign with an open key", 66, prepare=file("key.pem", b""), arguments=flags("--sign", "key.pem")),
     refuse("output and claim both on stdout", 2, arguments=(*args("data.csv", "-"), "--claim", "-")),
     *(
         refuse(kind, 2, prepare=file("c.toml", content), arguments=flags("--config", "c.toml"))
