@@ -32,7 +32,7 @@ from dpwgan.privacy.accountants.moments import MOMENTS
 from dpwgan.privacy.events import Gaussian
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.release import Release
-from dpwgan.privacy.terms import Terms
+from dpwgan.privacy.terms import AccountantChoice, Terms
 from dpwgan.table.encoded import EncodedTable, TableShape
 from dpwgan.table.rows import Rows
 
@@ -84,7 +84,8 @@ _SECONDS_AN_ANSWER = 1.5e-10
 class AnchorDesign:
     """Every release of an anchor, fixed before a row is read.
 
-    Units: `scale` s stands for rho = 1/(2 s^2) in all; noise multipliers are noise stddevs over sensitivities.
+    Units: `scale` s stands for rho = 1/(2 s^2) in all; noise multipliers are noise stddevs over sensitivities. Where
+    one-way counts are all there is they may be `pure`: with Laplace noise, and s stands for epsilon = 1/s.
     """
 
     shape: TableShape
@@ -94,6 +95,7 @@ class AnchorDesign:
     rounds: int
     ways: int
     scale: float
+    pure: bool = False
 
     @property
     def attributes(self) -> int:
@@ -148,7 +150,9 @@ class AnchorDesign:
     @property
     def releases(self) -> list[Release]:
         """What to reserve in the ledger."""
-        lines = self.one_way_plan.plan_releases(ONE_WAYS_LABEL, noise_multiplier=self.one_ways_noise_multiplier)
+        lines = self.one_way_plan.plan_releases(
+            ONE_WAYS_LABEL, noise_multiplier=self.one_ways_noise_multiplier, pure=self.pure
+        )
         if self.kind == "moments" and self.attributes > 1:
             lines.append(plan_moments(noise_multiplier=self.answer_noise_multiplier))
         if self.queries:
@@ -268,9 +272,23 @@ def plan_anchor(shape: TableShape, terms: Terms, *, kind: Kind, settings: Anchor
     Privacy: sees public facts only.
     Raises: UsageError for an unknown rule, PrivacyError if the budget cannot be met.
     """
-    first = lay_out_anchor(shape, terms, kind=kind, settings=settings)
-    choice = terms.calibrate(lambda scale: replace(first, scale=scale).releases)
-    return Plan(design=replace(first, scale=choice.noise), shape=shape, choice=choice)
+    design, choice = calibrate_anchor(lay_out_anchor(shape, terms, kind=kind, settings=settings), terms)
+    return Plan(design=design, shape=shape, choice=choice)
+
+
+def calibrate_anchor(first: AnchorDesign, terms: Terms) -> tuple[AnchorDesign, AccountantChoice]:
+    """The design with the least noise that a run without other releases may have.
+
+    Few histograms have less of it with Laplace noise, whose stddev grows with their number and not with its root.
+    Privacy: a choice of public facts. Raises: PrivacyError if the budget cannot be met.
+    """
+
+    def calibrate(design: AnchorDesign) -> tuple[AnchorDesign, AccountantChoice]:
+        choice = terms.calibrate(lambda scale: replace(design, scale=scale).releases)
+        return replace(design, scale=choice.noise), choice
+
+    kinds = [first] if first.fit_ticks else [first, replace(first, pure=True)]
+    return min(map(calibrate, kinds), key=lambda found: found[0].releases[0].stddev)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -25,7 +25,7 @@ from dpwgan.errors import DpwganError
 from dpwgan.marginals.layout import Attribute, Cells, lay_out_attributes
 from dpwgan.marginals.number_tree import MOST_BLOCKS, Intervals, Look, NumberTree, count_looks, lay_out_first
 from dpwgan.marginals.round_steps import RoundSteps, choose_bands, estimate_odds, find_steps
-from dpwgan.privacy.events import DiscreteGaussian, round_up_stddev
+from dpwgan.privacy.events import DiscreteGaussian, Laplace, round_up_stddev
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.release import Noisy, Release
 from dpwgan.table.encoded import EncodedTable, Span
@@ -93,35 +93,35 @@ class OneWayPlan:
         """Which attributes have a histogram in a look."""
         return tuple(index for index, looks in enumerate(self.looks) if looks > look)
 
-    def plan_releases(self, label: str, *, noise_multiplier: float) -> list[Release]:
+    def plan_releases(self, label: str, *, noise_multiplier: float, pure: bool = False) -> list[Release]:
         """Says what measuring this plan releases, for the ledger to reserve before: a line a look, and the round steps.
 
-        Units: `noise_multiplier` is noise stddev over the L2 sensitivity of all of it. The counts of all looks get the
-        same noise, so that all together is as private as one release of that noise multiplier.
+        Units: `noise_multiplier` is noise stddev over the L2 sensitivity of all of it, or, if `pure`, the scale of
+        Laplace noise over the L1 sensitivity. The counts of all looks get the same noise, so that all together is as
+        private as one release of that noise multiplier.
         """
-        stddev = round_up_stddev(noise_multiplier * self.sensitivity)
+        most = sum(self.histograms) + len(self.rounded) / _ROUND_STEPS_NOISE
+        size = noise_multiplier * most if pure else round_up_stddev(noise_multiplier * self.sensitivity)
+        kind = "discrete Laplace" if pure else "discrete Gaussian"
+
+        def plan(label: str, histograms: int, what: str, *, times: float = 1.0) -> Release:
+            event: Laplace | DiscreteGaussian
+            if pure:
+                event, moved = Laplace(epsilon=histograms / (times * size)), float(histograms)
+            else:
+                event, moved = DiscreteGaussian(stddev=times * size, cells=histograms), math.sqrt(histograms)
+            return Release(label=label, event=event, times=1, mechanism=f"{kind} noise on {what}", sensitivity=moved)
+
         looks = [
-            Release(
-                label=name_look(label, look),
-                event=DiscreteGaussian(stddev=stddev, cells=histograms),
-                times=1,
-                mechanism="discrete Gaussian noise on all one-way counts together"
-                if look == 0
-                else "discrete Gaussian noise on finer counts of numbers",
-                sensitivity=math.sqrt(histograms),
+            plan(
+                name_look(label, look), histograms, "finer counts of numbers" if look else "all one-way counts together"
             )
             for look, histograms in enumerate(self.histograms)
         ]
         if not self.rounded:
             return looks
-        rounds = Release(
-            label=ROUND_STEPS_LABEL,
-            event=DiscreteGaussian(stddev=_ROUND_STEPS_NOISE * stddev, cells=len(self.rounded)),
-            times=1,
-            mechanism="discrete Gaussian noise on counts of the steps that numbers are rounded to",
-            sensitivity=math.sqrt(len(self.rounded)),
-        )
-        return [*looks, rounds]
+        what = "counts of the steps that numbers are rounded to"
+        return [*looks, plan(ROUND_STEPS_LABEL, len(self.rounded), what, times=_ROUND_STEPS_NOISE)]
 
 
 def name_look(label: str, look: int) -> str:
@@ -348,5 +348,5 @@ def _release_counts(
     label: str,
 ) -> dict[str, npt.NDArray[Any]]:
     argument, array = {**facts, "sizes": [len(own) for own in blocks]}, np.concatenate(blocks).astype(np.float64)
-    noisy = ledger.release(label, lambda: rows.sum(counts, argument=argument, array=array))
+    noisy = ledger.release(label, lambda: rows.sum(counts, argument=argument, array=array).astype(np.int64))
     return {"counts": noisy.values, "stddev": np.array(noisy.stddev)}
