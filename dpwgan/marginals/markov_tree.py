@@ -102,9 +102,11 @@ def draw_first_codes(
             logits[:, layout.get_slice(child)] = np.log(np.maximum(spread, _LEAST_PROBABILITY))
             waiting += [(child, other) for other in neighbours[child] if other not in seen]
     if ruled:
-        ends = np.cumsum(_weigh_records(values, one_ways, sorted(ruled)))
+        # In the order of their values, so that shares of groups are off by rounding alone.
+        order = np.lexsort(values[:, sorted(ruled)].T)
+        ends = np.cumsum(_weigh_records(values, one_ways, sorted(ruled))[order])
         points = (np.arange(codes) + rng.random()) * (ends[-1] / codes)
-        logits = logits[np.minimum(np.searchsorted(ends, points), drawn - 1)]
+        logits = logits[order[np.minimum(np.searchsorted(ends, points), drawn - 1)]]
     logits += np.float32(_JITTER) * rng.standard_normal(logits.shape, dtype=np.float32)
     return logits
 
