@@ -22,7 +22,7 @@ from dpwgan.marginals.one_ways import (
 )
 from dpwgan.privacy.accountants.moments import MOMENTS
 from dpwgan.privacy.budget import NeighboringRelation
-from dpwgan.privacy.events import DiscreteGaussian, discrete_gaussian
+from dpwgan.privacy.events import DiscreteGaussian, Laplace, discrete_gaussian
 from dpwgan.privacy.journal import Journal
 from dpwgan.table.encoded import EncodedTable, lay_out_spans
 from dpwgan.table.schema import CategoricalColumn, NumericColumn, Schema
@@ -104,6 +104,11 @@ def test_neighbours_are_no_further_apart_than_the_sensitivity_whatever_the_block
     )
     tables = [count_looks(table, plan, seed) for table in (encoded, encoded.take(kept), replaced)]
     releases = plan.plan_releases("counts", noise_multiplier=1.0)[:-1]
+    pure = plan.plan_releases("counts", noise_multiplier=1.0, pure=True)[:-1]
+    for release, here, without, instead in zip(pure, *tables, strict=True):
+        assert np.abs(here - without).sum() == release.sensitivity
+        assert isinstance(release.event, Laplace)
+        assert np.abs(here - instead).sum() <= release.event.replace_one_factor * release.sensitivity
     for release, here, without, instead in zip(releases, *tables, strict=True):
         assert np.linalg.norm(here - without) == pytest.approx(release.sensitivity)
         assert isinstance(release.event, DiscreteGaussian)
@@ -154,6 +159,22 @@ def test_looks_cost_together_what_one_release_of_all_of_them_would(relation):
         for charges in ([release.charge for release in looks], [(whole, 1)])
     ]
     assert epsilons[0] == pytest.approx(epsilons[1])
+
+
+def test_looks_with_laplace_noise_have_one_scale_and_epsilons_that_add_up():
+    plan = plan_one_ways(make_encoded(1, seed=0).spans)
+    looks = plan.plan_releases("counts", noise_multiplier=4.0, pure=True)
+    scales = [release.sensitivity / release.event.epsilon for release in looks]
+    assert scales == pytest.approx([scales[0]] * (len(looks) - 1) + [2 * scales[0]])
+    # Three numbers of round steps have twice the noise: half a histogram each.
+    assert scales[0] == pytest.approx(4.0 * (sum(plan.histograms) + 3 / 2))
+    for relation, factor in ((NeighboringRelation.ZERO_OUT, 1), (NeighboringRelation.REPLACE_ONE, 2)):
+        total = sum(release.event.get_epsilon(relation) for release in looks)
+        assert total == pytest.approx(factor / 4.0)
+    measured = one_ways.measure_one_ways(
+        hold(make_encoded(50, seed=0)), plan, ledger=open_ledger(looks), label="counts"
+    )
+    assert measured.stddev == pytest.approx(math.sqrt(2) * scales[0], rel=0.01)
 
 
 def test_each_look_is_charged_before_rows_are_read_and_sees_earlier_looks_alone(monkeypatch):
