@@ -66,6 +66,32 @@ def add_implied(zeros: Zeros, sizes: Sequence[int]) -> Zeros:
     return {**zeros, **implied}
 
 
+def leave_out(coarsening: Coarsening, rules: Sequence[RowRule]) -> Coarsening:
+    """The coarsening with no weight on intervals of which a rule over one column forbids every cell.
+
+    Privacy: post-processing; public rules.
+    """
+    parts = list(coarsening.parts)
+    for place, attribute in enumerate(coarsening.attributes):
+        for rule in rules:
+            is_told = attribute.cells <= _FEW_CELLS or (attribute.column in rule.ranges and not rule.opaque)
+            if rule.columns != (attribute.column,) or not is_told:
+                continue
+            part, ends = parts[place], np.append(parts[place].starts[1:], attribute.cells)
+            cells = np.unique(np.concatenate([part.starts, ends - 1, _list_cells(attribute, rule, rule.numbers)]))
+            kept = ~_break(coarsening.spans, [attribute], [cells], rule)
+            intervals = np.searchsorted(part.starts, cells[kept], side="right") - 1
+            alive = np.bincount(intervals, minlength=len(ends)) > 0
+            weights = part.weights
+            # What is left of a group has its weights, else its cells are as likely as each other; a group of which
+            # nothing is left has no share in the end.
+            for own in ((ends - part.starts) * alive, part.weights * alive):
+                sums = np.bincount(part.groups, own, minlength=part.size)[part.groups]
+                weights = np.where(sums > 0, own / np.where(sums > 0, sums, 1.0), weights)
+            parts[place] = replace(part, weights=weights)
+    return replace(coarsening, parts=tuple(parts))
+
+
 def tie(coarsening: Coarsening, zeros: Zeros) -> Coarsening:
     """The coarsening with shares that can be under the rules, the nearest to what was counted, by the noise.
 

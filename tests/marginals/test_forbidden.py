@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dpwgan.marginals.coarsening import AttributeGroups, Coarsening
-from dpwgan.marginals.forbidden import add_implied, find_kinds, find_zeros, tie
+from dpwgan.marginals.forbidden import add_implied, find_kinds, find_zeros, leave_out, tie
 from dpwgan.marginals.groups import GroupLayout
 from dpwgan.marginals.layout import lay_out_attributes
 from dpwgan.marginals.markov_tree import draw_first_codes
@@ -83,6 +83,16 @@ def test_what_two_rules_imply_of_a_third_pair_is_known_too() -> None:
     zeros = find_zeros(coarsening, encoder.list_rules())
     assert (1, 2) not in zeros
     assert add_implied(zeros, coarsening.sizes)[1, 2].tolist() == [[True, False], [False, True]]
+
+
+def test_cells_that_a_rule_over_one_column_forbids_have_no_weight_in_their_group() -> None:
+    coarsening, encoder = lay_out({"x": LONG}, ["x <> 33 AND x <> 90 AND x < 200"], {"x": [0, 33, 34, 90, 91, 200]})
+    (part,) = coarsening.parts
+    groups, weights = np.array([0, 0, 1, 1, 1, 2], np.int32), np.array([0.0, 1.0, 0.0, 0.25, 0.75, 1.0])
+    ones = np.ones(3)
+    part = replace(part, groups=groups, weights=weights, probabilities=ones / 3, counts=ones, stddevs=ones)
+    left = leave_out(replace(coarsening, parts=(part,)), encoder.list_rules()).parts[0]
+    assert left.weights.tolist() == [1.0, 0.0, 0.0, 0.0, 1.0, 1.0]
 
 
 def test_a_rule_takes_part_however_finely_a_range_is_cut_inside_its_groups() -> None:
