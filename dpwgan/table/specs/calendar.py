@@ -30,7 +30,7 @@ _SAYS = {
 }
 _REFUSED = {
     "y": "two digits do not say the century, so write years with four in the table",
-    "z": "an offset that may change from row to row; turn the table's moments to one zone, and write its offset as text",
+    "z": "an offset that may change from row to row: turn all moments to one zone, and write its offset as text",
 }
 _DATES, _TIMES = ("year", "month", "day"), ("hour", "minute", "second", "fraction")
 _EPOCH = datetime.datetime(1970, 1, 1)
