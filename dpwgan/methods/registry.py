@@ -11,6 +11,7 @@ from dpwgan.methods.settings import (
     DpCriticSettings,
     DpGanSettings,
     GameSettings,
+    IndependentSettings,
     QueryGanSettings,
     RonDpGanSettings,
     RonGaussSettings,
@@ -38,7 +39,7 @@ METHODS: Mapping[str, Entry] = {
     "ron-gauss": Entry("dpwgan.methods.ron_gauss", "RonGauss", RonGaussSettings),
     "dp-critic": Entry("dpwgan.methods.published.dp_critic", "DpCritic", DpCriticSettings),
     "loss-noise-gan": Entry("dpwgan.methods.published.loss_noise_gan", "LossNoiseGan", GameSettings),
-    "independent": Entry("dpwgan.methods.independent", "Independent", MethodSettings),
+    "independent": Entry("dpwgan.methods.independent", "Independent", IndependentSettings),
 }
 
 

@@ -391,6 +391,8 @@ CASES: tuple[Case, ...] = (
         refuse(kind, 78, prepare=specs(age={"type": "date", "min": "2020-01-01", "max": "2021-01-01", **keys}))
         for kind, keys in (
             ("a date's format that tells no year", {"format": "%d.%m."}),
+            ("a date's format with a year of two digits", {"format": "%d.%m.%y"}),
+            ("a date's format with an offset", {"format": "%Y-%m-%d%z"}),
             ("a date's `min` above its `max`", {"min": "2022-01-01"}),
             ("a date's `max` that is no date", {"max": "2021-02-29"}),
             ("a step that does not divide a date's range", {"step": "7 days"}),

@@ -99,7 +99,7 @@ def run(arguments: argparse.Namespace) -> None:
     # The relation is zero-out: a canary that is out is a null record, and n stays the same.
     run_plan = plan_run(schema, records=encoded.records, config=config)
     if any(isinstance(release.event, Pure) for release in run_plan.plan.releases):
-        raise UsageError("canaries are watched under Gaussian noise: --noise gaussian")
+        raise UsageError("canaries are watched under Gaussian noise: --noise gaussian, of ron-gauss and independent")
     LOGGER.info("a run with every release watched, and its replay without one canary")
     shown = audit_releases(encoded, run_plan, canary=encoded.records - 1, seed=arguments.seed)
     guessed: RunsBound | None = None
