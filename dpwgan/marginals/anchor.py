@@ -41,14 +41,19 @@ Progress = Callable[[int, int, float], None]
 
 ONE_WAYS_LABEL = "one-way counts"
 
+# The strength of a budget is n times the root of 2 rho: the number of records over the noise of a lone count.
 # Shares of the budget, in units of zero-concentrated privacy (rho), which add up. One-ways are a part of every marginal
-# and say which groups are worth counting; a selection only has to find one of the worst marginals.
-ONE_WAYS_SHARE = 0.15
+# and say which groups are worth counting: where columns hardly stand out, they get nearly all, and the root of that
+# strength takes from them. A selection only has to find one of the worst marginals.
+_ONE_WAYS_FACTOR = 3.0
+_LEAST_ONE_WAYS, _MOST_ONE_WAYS = 0.15, 0.9
 SELECTION_SHARE = 0.05
+# Strength that a marginal beyond one-ways needs: where there is less, the tree stays a forest.
+_STRENGTH_A_QUESTION = 20.0
+_LEAST_QUESTIONS = 2
 # Groups hold this many stddevs of an answer's noise at least: a cell of a pair holds a fraction of that.
 _LEAST_STDDEVS = 3.0
-# Beyond the tree: rounds that pay at a given strength of the budget, which is n times the root of 2 rho, the number of
-# records over the noise of a lone count.
+# Beyond the tree: rounds that pay at a strength of 1, with its root.
 _ROUNDS_FACTOR = 0.4
 _MOST_ROUNDS = 80
 # Three-way marginals pay where the noise of an answer is far below a group.
@@ -63,6 +68,8 @@ _FORBIDDEN_WEIGHT = 200.0
 _MOST_CODE_CELLS = 2_000_000
 _MOST_CODES = 3_000
 _LEAST_CODES = 500
+# Weak answers are met by few codes.
+_CODES_FACTOR = 2.0
 _ROUND_STEPS = 20
 
 # Time, measured as CPU seconds of two busy cores on the tables adult, ACS, IPUMS, RAND HIE and made-up censuses of 98
@@ -84,6 +91,7 @@ _SECONDS_AN_ANSWER = 1.5e-10
 class AnchorDesign:
     """Every release of an anchor, fixed before a row is read.
 
+    `share` is the one-way counts', `edges` are the pairs of the tree, `rounds` the marginals asked for after it.
     Units: `scale` s stands for rho = 1/(2 s^2) in all; noise multipliers are noise stddevs over sensitivities.
     """
 
@@ -91,6 +99,8 @@ class AnchorDesign:
     settings: AnchorSettings
     kind: Kind
     one_way_plan: OneWayPlan
+    share: float
+    edges: int
     rounds: int
     ways: int
     scale: float
@@ -101,14 +111,19 @@ class AnchorDesign:
         return len(self.one_way_plan.attributes)
 
     @property
+    def strength(self) -> float:
+        """The number of records over the noise that a lone count would have."""
+        return self.shape.records / self.scale
+
+    @property
     def queries(self) -> int:
         """Number of marginals asked for one at a time: the tree's and the rounds'."""
-        return max(0, self.attributes - 1) + self.rounds if self.kind == "queries" else 0
+        return self.edges + self.rounds
 
     @property
     def one_ways_share(self) -> float:
         """The one-way counts' share of rho."""
-        return ONE_WAYS_SHARE if self.kind != "one-ways" and self.attributes > 1 else 1.0
+        return self.share if self.kind != "one-ways" and self.attributes > 1 else 1.0
 
     @property
     def one_ways_noise_multiplier(self) -> float:
@@ -142,8 +157,7 @@ class AnchorDesign:
         """What a nat between codes and columns weighs against one of a record's likelihood."""
         if self.settings.information_weight is not None:
             return self.settings.information_weight
-        strength = self.shape.records / self.scale
-        return min(_INFORMATION_WEIGHT * strength, _MOST_STDDEVS_MOVED / self.answer_stddev)
+        return min(_INFORMATION_WEIGHT * self.strength, _MOST_STDDEVS_MOVED / self.answer_stddev)
 
     @property
     def releases(self) -> list[Release]:
@@ -189,7 +203,8 @@ class AnchorDesign:
 
     def choose_codes(self, width: int) -> int:
         """Chooses how many codes the fitted generator has. Privacy: of the number of groups, which is released."""
-        return self.settings.codes or max(_LEAST_CODES, min(_MOST_CODES, _MOST_CODE_CELLS // max(1, width)))
+        most = min(_MOST_CODES, _MOST_CODE_CELLS // max(1, width), round(_CODES_FACTOR * self.strength))
+        return self.settings.codes or max(_LEAST_CODES, most)
 
     @property
     def fit_ticks(self) -> int:
@@ -248,14 +263,18 @@ def lay_out_anchor(
     strength = shape.records * math.sqrt(share) / lone
     one_way_plan = plan_one_ways(shape.spans)
     attributes = len(one_way_plan.attributes)
+    each, joined = strength / max(1, attributes), max(0, attributes - 1)
+    questions = max(_LEAST_QUESTIONS, round(strength / _STRENGTH_A_QUESTION))
     rounds = settings.rounds
     if rounds is None:
-        rounds = min(_MOST_ROUNDS, round(_ROUNDS_FACTOR * math.sqrt(strength)))
+        rounds = min(_MOST_ROUNDS, round(_ROUNDS_FACTOR * math.sqrt(strength)), max(0, questions - joined))
     return AnchorDesign(
         shape=shape,
         settings=settings,
         kind=kind,
         one_way_plan=one_way_plan,
+        share=min(max(_LEAST_ONE_WAYS, _ONE_WAYS_FACTOR / math.sqrt(each)), _MOST_ONE_WAYS),
+        edges=min(questions, joined) if kind == "queries" else 0,
         rounds=rounds if attributes > 2 and kind == "queries" else 0,
         ways=min(attributes, settings.ways or (3 if strength >= _STRENGTH_FOR_THREE_WAYS else 2)),
         scale=lone / math.sqrt(share),
@@ -361,7 +380,7 @@ def _play_rounds(
     )
 
     def ask_for_tree() -> list[Edge]:
-        return discriminator.ask_for_tree(table.shares, stddevs=coarsening.stddevs)
+        return discriminator.ask_for_tree(table.shares, stddevs=coarsening.stddevs, edges=design.edges)
 
     tree: list[Edge] = [(left, right) for left, right in table.keep("tree", ledger, ask_for_tree)]
     few = max(_LEAST_CODES, codes // 4)
