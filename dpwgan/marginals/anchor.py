@@ -58,6 +58,10 @@ _ROUNDS_FACTOR = 0.4
 _MOST_ROUNDS = 80
 # Three-way marginals pay where the noise of an answer is far below a group.
 _STRENGTH_FOR_THREE_WAYS = 3_000.0
+# Larger ones pay where all their cells have this strength; columns of few cells are asked for more often, too.
+_STRENGTH_A_CELL = 100.0
+_MOST_WAYS = 5
+_FEW_CELLS = 4.0
 # What a nat between codes and columns weighs for each record, at a strength of 1: the weaker the noise, the less of an
 # answer is left to chance and the more of what was not asked for shows. A weight of w moves an answer of stddev s by
 # some w s stddevs: no more than so many, or large tables would not be nearer to the truth than small ones.
@@ -267,7 +271,8 @@ def lay_out_anchor(
     questions = max(_LEAST_QUESTIONS, round(strength / _STRENGTH_A_QUESTION))
     rounds = settings.rounds
     if rounds is None:
-        rounds = min(_MOST_ROUNDS, round(_ROUNDS_FACTOR * math.sqrt(strength)), max(0, questions - joined))
+        often = _ROUNDS_FACTOR * max(1.0, _FEW_CELLS / _count_cells(one_way_plan))
+        rounds = min(_MOST_ROUNDS, round(often * math.sqrt(strength)), max(0, questions - joined))
     return AnchorDesign(
         shape=shape,
         settings=settings,
@@ -276,9 +281,22 @@ def lay_out_anchor(
         share=min(max(_LEAST_ONE_WAYS, _ONE_WAYS_FACTOR / math.sqrt(each)), _MOST_ONE_WAYS),
         edges=min(questions, joined) if kind == "queries" else 0,
         rounds=rounds if attributes > 2 and kind == "queries" else 0,
-        ways=min(attributes, settings.ways or (3 if strength >= _STRENGTH_FOR_THREE_WAYS else 2)),
+        ways=min(attributes, settings.ways or _choose_ways(strength, one_way_plan)),
         scale=lone / math.sqrt(share),
     )
+
+
+def _choose_ways(strength: float, plan: OneWayPlan) -> int:
+    """Chooses how many attributes a marginal may have. Privacy: sees public facts only."""
+    least = 3 if strength >= _STRENGTH_FOR_THREE_WAYS else 2
+    ways = math.log(max(1.0, strength / _STRENGTH_A_CELL)) / math.log(_count_cells(plan))
+    return max(least, min(_MOST_WAYS, int(ways)))
+
+
+def _count_cells(plan: OneWayPlan) -> float:
+    """The geometric mean of the attributes' cells, 2 at least: a marginal of k has about its k-th power."""
+    logs = [math.log(max(2, min(attribute.cells, MOST_CELLS))) for attribute in plan.attributes]
+    return math.exp(sum(logs) / max(1, len(logs))) if logs else 2.0
 
 
 def plan_anchor(shape: TableShape, terms: Terms, *, kind: Kind, settings: AnchorSettings) -> Plan[AnchorDesign]:

@@ -7,6 +7,7 @@ exponential mechanism, and the answer to the one selected, through the Gaussian 
 import functools
 import itertools
 import math
+import zlib
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
@@ -49,6 +50,9 @@ OUTLIER = 4.0
 LARGER_PART = 8
 """Marginals of three attributes and more may have this part of the cells that a pair may have: time goes with cells."""
 
+# Of four attributes and more, so many marginals of each order are candidates, and so many times a row is counted.
+MOST_LARGER = 400
+_MOST_COUNTED = 10**8
 # Below it a sum is none, to divide by.
 _LEAST_SUM = 1e-12
 # Cells that are scored at a time.
@@ -164,6 +168,7 @@ class QueryDiscriminator:
         has ever shown what three know beyond two. Made of releases and public sizes alone.
         """
         asked = {pair for marginal in self._measured for pair in itertools.combinations(marginal, 2)}
+        most = min(MOST_LARGER, _MOST_COUNTED // max(1, self._rows.records))
         found: set[Marginal] = set()
         smaller: set[Marginal] = {tuple(sorted(pair)) for pair in asked}
         for _ in range(2, self._most_ways):
@@ -174,6 +179,9 @@ class QueryDiscriminator:
                         larger = tuple(sorted(set(pair) | set(marginal)))
                         if self._layout.count_cells(larger) <= self._most_cells // LARGER_PART:
                             grown.add(larger)
+            if len(next(iter(grown), ())) > 3 and len(grown) > most:
+                # Always the same ones, as if drawn at random: they are counted once.
+                grown = set(sorted(grown, key=lambda larger: zlib.crc32(repr(larger).encode()))[:most])
             found |= grown
             smaller = grown
         return sorted(found)

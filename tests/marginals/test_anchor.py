@@ -108,6 +108,16 @@ def test_more_is_asked_for_when_the_budget_is_larger():
     assert make_plan(make_table(300, columns=NARROW[:2]), settings=AnchorSettings(ways=4)).design.ways == 2
 
 
+def test_columns_of_few_cells_are_asked_for_more_and_larger_marginals_when_planned():
+    design = make_plan(make_table(300), settings=AnchorSettings(), epsilon=8.0).design
+    few = replace(design.one_way_plan.attributes[0], codes=2, levels=0, missing=())
+    plans = [
+        replace(design.one_way_plan, attributes=(replace(few, codes=codes),) * 16, looks=(1,) * 16) for codes in (2, 20)
+    ]
+    assert [anchor._choose_ways(3_300.0, plan) for plan in plans] == [5, 3]
+    assert [anchor._choose_ways(300.0, plan) for plan in plans] == [2, 2]
+
+
 READS: list[tuple[Any, str]] = [
     (one_ways, "count_one_ways"),
     (measurements, "count_pairs"),
@@ -181,7 +191,7 @@ def test_three_way_strength_is_public_when_the_table_is_large():
         ).design.ways
         for records in (shape, large)
     }
-    assert ways == {300: 2, 10_000_000: 3}
+    assert ways == {300: 2, 10_000_000: 5}
 
 
 def test_information_weight_is_public_and_follows_the_strength_when_none_is_asked_for():

@@ -358,6 +358,19 @@ def test_tree_takes_the_pairs_that_hang_together_most_when_epsilon_is_large():
     )
 
 
+def test_no_more_candidates_of_four_attributes_are_listed_than_there_may_be(monkeypatch):
+    sizes = (2,) * 8
+    layout, measured = GroupLayout(sizes), MeasuredMarginals(GroupLayout(sizes))
+    for pair in itertools.combinations(range(8), 2):
+        measured.add(pair, np.full((2, 2), 0.25), stddev=0.1)
+    monkeypatch.setattr(queries, "MOST_LARGER", 9)
+    groups = make_groups(50, sizes=sizes, seed=13)
+    found = make_discriminator(groups, layout=layout, measured=measured, most_ways=5)._find_larger()
+    by_size = [sum(len(marginal) == size for marginal in found) for size in (3, 4, 5)]
+    assert by_size[0] == math.comb(8, 3)
+    assert by_size[1:] == [9, 9]
+
+
 def test_each_question_is_one_selection_and_one_answer_when_asked():
     watch = Watcher()
     discriminator = make_discriminator(
