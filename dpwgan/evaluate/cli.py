@@ -61,6 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--rows", metavar="N", type=int, default=ROWS, help=f"of longer tables so many are drawn (default {ROWS})"
     )
+    parser.add_argument("--threads", metavar="N", type=int, default=1, help="threads of each computation (default 1)")
     parser.add_argument("--seed", metavar="N", type=int, default=0, help="of all random draws (default 0)")
     for role, column in ROLES.items():
         parser.add_argument(

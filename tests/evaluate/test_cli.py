@@ -243,6 +243,7 @@ def test_table_is_scored_when_it_has_one_row(folder):
         (["real.csv", "one.csv", "specs.json", "--by", "gender"], 2, "--by names 'gender'"),
         (["real.csv", "one.csv", "specs.json", "--weight", "job"], 2, "--weight names 'job'"),
         (["real.csv", "one.csv", "specs.json", "--rows", "0"], 2, "--rows"),
+        (["real.csv", "one.csv", "specs.json", "--threads", "0"], 2, "--threads"),
         (["none.csv", "one.csv", "specs.json"], 66, "none.csv"),
         (["real.csv", "none.csv", "specs.json"], 66, "none.csv"),
         (["real.csv", "one.csv", "none.json"], 66, "none.json"),
