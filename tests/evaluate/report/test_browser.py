@@ -141,7 +141,7 @@ def test_page_prints_in_light_colours_when_the_reader_asks_for_dark(browser, fol
     assert not seen.page.locator("nav").is_visible()
     printed = seen.page.pdf(format="A4", prefer_css_page_size=True)
     pages = max(int(count) for count in re.findall(rb"/Count (\d+)", printed))
-    assert 4 <= pages <= 12
+    assert 4 <= pages <= 18  # four groupings among them
     keep("plain.pdf", printed)
     seen.page.context.close()
 
