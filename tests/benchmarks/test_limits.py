@@ -6,7 +6,7 @@ import tensorflow as tf
 from benchmarks import critic, limits
 from dpwgan.critic import critic as networks
 from dpwgan.critic import loop
-from dpwgan.critic.reference_step import densify
+from dpwgan.critic.rows import densify
 from dpwgan.marginals.anchor import AnchorSettings, FittedAnchor, fit_anchor, plan_anchor
 from dpwgan.privacy.events import ExponentialSelection
 from dpwgan.privacy.randomness import make_streams

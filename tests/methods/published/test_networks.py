@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 from scipy import stats
 
-from dpwgan.critic.reference_step import densify
+from dpwgan.critic.rows import densify
 from dpwgan.critic.sampler import MlpSampler
 from dpwgan.methods.published.networks import QuadraticCritic
 from dpwgan.methods.published.samplers import ConvSampler
