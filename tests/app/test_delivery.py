@@ -56,7 +56,9 @@ def test_requirements_hold_the_versions_of_pyproject_when_compared():
     assert len(direct) >= 12
     for python in ("3.10", "3.11", "3.12", "3.13"):
         place = {"python_version": python, "python_full_version": f"{python}.1", "sys_platform": "linux"}
-        pinned = {one.name: str(one.specifier)[2:] for one in locked if one.marker is None or one.marker.evaluate(place)}
+        pinned = {
+            one.name: str(one.specifier)[2:] for one in locked if one.marker is None or one.marker.evaluate(place)
+        }
         for one in direct:
             if one.marker is None or one.marker.evaluate(place):
                 assert one.specifier.contains(pinned[one.name]), (python, str(one))
