@@ -64,7 +64,7 @@ def test_the_engine_asked_for_trains_and_samples_when_the_table_has_every_kind_o
 def test_the_reference_engine_is_refused_in_one_sentence_when_its_library_is_not_there(monkeypatch):
     monkeypatch.setattr(dp_wgan, "find_spec", lambda name: None)
     settings = AnchoredSettings.make("dp-wgan", {"anchor": "none", "engine": "reference"})
-    with pytest.raises(UsageError, match="Python 3.10 and 3.11"):
+    with pytest.raises(UsageError, match=r"Python 3\.10 and 3\.11"):
         DpWgan().plan(make_plan(make_encoded(200)).shape, make_terms(), settings=settings)
 
 
