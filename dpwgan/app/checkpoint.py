@@ -53,6 +53,11 @@ class Checkpoint(Journal):
         self._lost = {act["name"]: self._find_lost(act) for act in self._acts}
 
     @property
+    def key(self) -> int:
+        """What the run is called."""
+        return int(self._document["run"], 16)
+
+    @property
     def charged(self) -> Mapping[str, int]:
         """How many acts of each reservation are charged by now, by label, under whichever plan."""
         totals = {line.label: line.count for line in self.spent}

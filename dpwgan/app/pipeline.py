@@ -62,6 +62,7 @@ def _run(config: RunConfig, schema: Schema, places: ExitStack) -> None:
     LOGGER.debug("reading the table")
     table = read(config.data, schema, memory=config.synthesis.memory, look_at_cells=not config.check)
     synthesizer = Synthesizer.from_config(schema, config.synthesis, codebook=config.codebook)
+    table = synthesizer.find_units(table)
     run_plan = synthesizer.plan(records=table.records)
     memory = run_plan.plan_memory(config.synthesis.memory)
     if config.check:
@@ -170,7 +171,11 @@ def show_check(run_plan: RunPlan, memory: MemoryPlan, *, voice: Voice) -> None:
         f"time: about {duration(document['seconds'])} on a machine of two cores",
         *describe_rules(document["rules"]),
         f"The specs and the header fit{'' if run_plan.unprotected else ', and the budget can be met'}. "
-        "Cells were not looked at.",
+        + (
+            "Cells were not looked at."
+            if run_plan.schema.unit is None
+            else "Of the cells only the unit's were looked at."
+        ),
     ]
     print_lines(lines)
 

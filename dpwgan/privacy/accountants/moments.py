@@ -45,7 +45,7 @@ class MomentsAccountant(Accountant):
 
     def _as_gaussian(self, event: DiscreteGaussian, count: int) -> tuple[Gaussian, float]:
         # The same divergences, by Theorem 14 of Canonne, Kamath, Steinke.
-        multiplier = event.stddev / math.sqrt(event.cells * count)
+        multiplier = event.stddev / (event.rows * math.sqrt(event.cells * count))
         return Gaussian(noise_multiplier=multiplier, replace_one_factor=math.sqrt(2)), 0.0
 
     def _composed_epsilon(
