@@ -338,7 +338,7 @@ def test_summary_says_who_is_protected_how_strongly_and_what_is_not_when_there_i
     assert unit.startswith("Protected is one row of the input table, from everybody")
     assert strength == (
         "How strongly: epsilon 0.99, delta 1e-06, neighbours zero_out, accountant moments; an attack with 5% false "
-        "alarms finds at most 7.01% of the rows that were there."
+        "alarms finds at most 7.01% of those that were there."
     )
     assert left_out.startswith("Not covered: a person with more than one row; ")
     assert basis.startswith("Proved, not measured, from 1 kind of noisy looks at the rows")
