@@ -53,6 +53,11 @@ class Checkpoint(Journal):
         self._lost = {act["name"]: self._find_lost(act) for act in self._acts}
 
     @property
+    def run(self) -> str:
+        """The random name of the run, in all of its lives."""
+        return str(self._document["run"])
+
+    @property
     def charged(self) -> Mapping[str, int]:
         """How many acts of each reservation are charged by now, by label, under whichever plan."""
         totals = {line.label: line.count for line in self.spent}
@@ -87,6 +92,7 @@ class Checkpoint(Journal):
         """Lets others work on the folder; once is enough. A run that charged nothing leaves no journal there."""
         if self._lock is None:
             return
+        super().close()
         if not self._acts and not self.spent:
             # The lock stays: whoever waits for this one must not hold another than who comes next.
             (self._folder / JOURNAL_FILE).unlink(missing_ok=True)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from dpwgan.app.config import RECORDS
-from dpwgan.errors import DpwganError, InputError, printable, show_name
+from dpwgan.errors import DpwganError, InputError, printable, quote, show_name
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.certificate import Certificate
 from dpwgan.privacy.events import Unprotected
@@ -52,14 +52,20 @@ COVERED = (
     "the saved model, if there is one",
 )
 
+OTHER_RELEASES = (
+    "other releases from the same rows, a second run of this tool too: their epsilons and deltas add up with these"
+)
+
 NOT_COVERED = (
     "messages on stderr (an error message may count rows), the exit code, running time and memory use: keep them with "
     "the custodian",
-    "other releases from the same rows, a second run of this tool too: their epsilons and deltas add up with these",
+    OTHER_RELEASES,
     "a person with more than one row: k rows cost k times epsilon, and a larger delta",
     "specs, settings, epsilon or this method chosen by looking at the rows: they are taken as public facts",
     "what the release teaches about a population: conclusions that hold with or without any single row",
 )
+
+NOT_IN_BOOK = "releases from the same rows that are not in the book {}: their epsilons and deltas add up with its limit"
 
 WAIVED = "which cells occur in {}: their lists or ranges were read from the rows and not paid for (waived by the specs)"
 
@@ -168,10 +174,12 @@ def build_claim(
     method: Mapping[str, Any],
     settings: Mapping[str, Any],
     certificate: Certificate | None = None,
+    book: Mapping[str, Any] | None = None,
 ) -> Claim:
     """Builds the claim of one run.
 
     `certificate` is what is certified about the generator's accuracy, beside and apart from the guarantee.
+    `book` is how far the book of the table is after this release, as it describes itself.
     `guarantee` is what was proved, or why nothing was; `relation` is the one asked for.
     `rules` are those between columns, as `list_rules` gives them.
     `domains` maps "codebook", "private" and "waived" to the columns whose list of cells came from there.
@@ -226,11 +234,19 @@ def build_claim(
         "output": {},
         "method": {**method, "settings": _finite(dict(settings))},
         "certificate": certificate.describe() if certificate is not None else None,
+        **({} if book is None else {"book": dict(book)}),
         "covered": list(COVERED) if proved is not None else [],
-        "not_covered": [*NOT_COVERED, *([WAIVED.format(", ".join(waived))] if waived else [])],
+        "not_covered": [*_list_not_covered(book), *([WAIVED.format(", ".join(waived))] if waived else [])],
     }
     _put_output(document, rows=rows, chosen_by=rows_chosen_by, from_saved_model=False)
     return Claim(document=document)
+
+
+def _list_not_covered(book: Mapping[str, Any] | None) -> list[str]:
+    return [
+        NOT_IN_BOOK.format(quote(book["name"])) if book is not None and item is OTHER_RELEASES else item
+        for item in NOT_COVERED
+    ]
 
 
 def _put_output(document: dict[str, Any], *, rows: int, chosen_by: str, from_saved_model: bool) -> None:
@@ -375,6 +391,7 @@ def _lines(document: Mapping[str, Any]) -> list[str]:
             )
         else:
             lines.append(f"for replace-one: {replace['why']}")
+    lines += describe_book(document.get("book"))
     lines += describe_accountant(document["accountant"])
     lines += ["ledger:", *describe_ledger(document["ledger"])]
     public, columns, output = document["public"], document["columns"], document["output"]
@@ -421,6 +438,17 @@ def describe_rules(rules: Sequence[Mapping[str, str]]) -> list[str]:
     done = {"drop": " (a real row that breaks it counts as null)", "keep": " (real rows may break it)"}
     told = "; ".join(rule["rule"] + done.get(rule["violations"], "") for rule in rules)
     return [f"rules that every row written keeps: {told}"]
+
+
+def describe_book(book: Mapping[str, Any] | None) -> list[str]:
+    """Says what a book promises of all releases in it, and how far it is; nothing without one."""
+    if book is None:
+        return []
+    return [
+        f"book {quote(book['name'])}: all releases in it together, however each was chosen in the light of those "
+        f"before: epsilon {book['epsilon_limit']:.6g} and delta {book['delta_limit']:g}; after this one it "
+        f"stands at epsilon {round_up(book['epsilon'], digits=6)}"
+    ]
 
 
 def describe_published(published: Mapping[str, Any]) -> str:
