@@ -14,9 +14,9 @@ from dpwgan.version import __version__
 
 COMMANDS = {
     "run": ("dpwgan.app", "make a synthetic table and its claim, as run.py: DATA OUTPUT SPECS EPSILON [DELTA]"),
-    "book": ("dpwgan.app.book", "the budget of all releases from one table: begin it, show it, add it up anew"),
     "specs": ("dpwgan.app.specs", "draft specs from a public dictionary; list all that is wrong with specs or a table"),
     "images": ("dpwgan.app.images", "make tables of images, and show them"),
+    "book": ("dpwgan.app.book", "the budget of all releases from one table: begin it, show it, add it up anew"),
     "evaluate": ("dpwgan.evaluate", "say how good a synthetic table is (reads the real rows: not private)"),
     "audit": ("dpwgan.audit", "attack a release, or test the claim (reads the real rows: not private)"),
 }
