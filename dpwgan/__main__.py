@@ -1,19 +1,13 @@
-"""`python -m dpwgan COMMAND`: every command under one name, each a program of its own, loaded when asked for."""
+"""The program `dpwgan`, or `python -m dpwgan`: every command under one name, each loaded when asked for."""
 
-import importlib
-import importlib.util
+import os
+import signal
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from dpwgan.app.cli import run_job
-from dpwgan.app.logs import print_out
-from dpwgan.app.process import run_watched
-from dpwgan.errors import UsageError
-from dpwgan.version import __version__
-
 COMMANDS = {
-    "run": ("dpwgan.app", "make a synthetic table and its claim, as run.py: DATA OUTPUT SPECS EPSILON [DELTA]"),
+    "run": ("dpwgan.app", "make a synthetic table and its claim: DATA OUTPUT SPECS EPSILON [DELTA]; may be left out"),
     "specs": ("dpwgan.app.specs", "draft specs from a public dictionary; list all that is wrong with specs or a table"),
     "images": ("dpwgan.app.images", "make tables of images, and show them"),
     "book": ("dpwgan.app.book", "the budget of all releases from one table: begin it, show it, add it up anew"),
@@ -23,30 +17,44 @@ COMMANDS = {
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs a command and gives its exit code. Raises: nothing."""
-    first, *others = (sys.argv[1:] if argv is None else argv) or ["--help"]
-    package, _ = COMMANDS.get(first, ("", ""))
-    # The image goes without what reads real rows to judge a release.
-    if not package or importlib.util.find_spec(package) is None:
-        return run_job(lambda: answer(first))
-    return int(importlib.import_module(f"{package}.cli").main(others))
+    """Runs a command and gives its exit code; without one the words are those of a run. Raises: nothing."""
+    import importlib.util
 
+    from dpwgan.app.cli import Job, run_job
+    from dpwgan.app.commands import choose
+    from dpwgan.errors import UsageError
 
-def describe() -> str:
-    """The commands, a line each."""
-    lines = [f"  {name:<10}{summary}" for name, (_, summary) in COMMANDS.items()]
-    return "\n".join(["usage: python -m dpwgan COMMAND ...", "", "commands:", *lines, "", "COMMAND --help says more."])
+    words = list(sys.argv[1:] if argv is None else argv)
+    if words and begins_run(words[0]):
+        words.insert(0, "run")
+    package, _ = COMMANDS.get(words[0] if words else "", ("", ""))
+    if package and importlib.util.find_spec(package) is not None:
+        return int(importlib.import_module(f"{package}.cli").main(words[1:]))
 
-
-def answer(name: str) -> NoReturn:
-    """Prints what --help and --version ask for. Raises: SystemExit then, else UsageError; OutputError."""
-    if name in ("-h", "--help", "--version"):
-        print_out((f"dpwgan {__version__}" if name == "--version" else describe()) + "\n")
-        raise SystemExit
-    if name in COMMANDS:
+    def refuse() -> Job:
+        name = choose(words, {command: summary for command, (_, summary) in COMMANDS.items()}, name="dpwgan")
+        # The image goes without what reads real rows to judge a release.
         raise UsageError(f"the command {name} is not in this installation")
-    raise UsageError(f"the first argument must be one of {', '.join(COMMANDS)}; --help says more")
+
+    return run_job(refuse)
+
+
+def begins_run(word: str) -> bool:
+    """Whether a first word is that of a run: a flag that only a run has, or a file; a lone name is a command."""
+    if word in COMMANDS or word in ("-h", "--help", "--version"):
+        return False
+    return word.startswith("-") or not word.isidentifier() or os.path.exists(word)
+
+
+def start() -> NoReturn:
+    """Runs the program apart, watched, as run.py does, and ends with its exit code."""
+    for number in (signal.SIGINT, signal.SIGTERM):  # until there is more of the tool to answer them
+        signal.signal(number, lambda number, frame: os._exit(128 + number))
+
+    from dpwgan.app.process import run_watched
+
+    run_watched("dpwgan.__main__")
 
 
 if __name__ == "__main__":
-    run_watched("dpwgan.__main__")
+    start()

@@ -3,6 +3,7 @@
 Messages name the column, the rule and at most a count of rows; they never hold a cell's value.
 """
 
+from collections.abc import Callable, Iterable
 from typing import ClassVar
 
 _MOST_OF_A_NAME = 80
@@ -23,6 +24,14 @@ def quote(name: str) -> str:
     """A name in quotes, as it may stand in a sentence: escaped where it has to be, and cut where it is long."""
     text = repr(name)
     return text if len(text) <= _MOST_OF_A_NAME else text[: _MOST_OF_A_NAME - 4] + "..." + text[0]
+
+
+def suggest(name: str, known: Iterable[str], *, show: Callable[[str], str] = str) -> str:
+    """What a name that is not known was meant to be, in brackets, if one is near."""
+    import difflib  # here, because most runs are without
+
+    close = difflib.get_close_matches(name, known, n=1)
+    return f" (did you mean {show(close[0])}?)" if close else ""
 
 
 class DpwganError(Exception):

@@ -1,8 +1,8 @@
 """Writes requirements.txt, requirements-evaluation.txt and requirements-dev.txt: every package behind pyproject.toml.
 
 Each comes in one version, with hashes. requirements.txt is what a release needs and the image holds; the other two hold
-what goes on top of it, and one on top of the other. One version serves Python 3.10 and 3.11; a marker says where one of
-them does not need a package. Run by `make lock`, which provides uv. Packages keep the version they are locked to unless
+what goes on top of it, and one on top of the other. One version serves every Python that can have it; a marker says
+which ones a version is for. Run by `make lock`, which provides uv. Packages keep the version they are locked to unless
 pyproject.toml asks for another.
 """
 
@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-HEADER = "# Every package, one version, with hashes. Written by `make lock` from pyproject.toml; do not edit.\n"
+HEADER = "# Every package with its version and hashes. Written by `make lock` from pyproject.toml; do not edit.\n"
 
 
 def compile_lock(arguments: list[str], lock: Path, *, upgrade: bool) -> str:
@@ -34,9 +34,9 @@ def compile_lock(arguments: list[str], lock: Path, *, upgrade: bool) -> str:
 
 
 def split_packages(lock: str) -> dict[str, str]:
-    """Returns the block of lines of each package of a lock."""
+    """Returns the block of lines of each line of a lock that names a package, its version and where it is for."""
     blocks = re.split(r"^(?=[A-Za-z0-9])", lock, flags=re.MULTILINE)
-    return {re.split(r"[=\s]", block, maxsplit=1)[0]: block for block in blocks if block.strip()}
+    return {block.split(" \\\n", 1)[0]: block for block in blocks if re.match("[A-Za-z0-9]", block)}
 
 
 def main() -> None:
@@ -51,7 +51,7 @@ def main() -> None:
         wanted = [*wanted, *more, *(["--constraint", str(below)] if below else [])]
         packages = split_packages(compile_lock(wanted, lock, upgrade=upgrade))
         start = HEADER + (f"-r {below.name}\n" if below else "")
-        own = [block for package, block in packages.items() if package not in locked]
+        own = [block for line, block in packages.items() if line not in locked]
         lock.write_text(start + "".join(own), encoding="utf-8")
         locked |= set(packages)
         below = lock

@@ -11,6 +11,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from dpwgan.table.schema import Schema
 from dpwgan.version import __version__
 
 CLAIM_VERSION = 1
-SCHEMA_PATH = Path(__file__).resolve().parents[2] / "specs" / "privacy-claim.schema.json"
+SCHEMA_FILE = resources.files(__package__) / "privacy-claim.schema.json"
 DEFINITION = "(epsilon, delta)-differential privacy"
 NOT_PRIVATE = "NOT PRIVATE"
 
@@ -90,7 +91,7 @@ FORMATS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    """A claim as one JSON document that fits specs/privacy-claim.schema.json.
+    """A claim as one JSON document that fits privacy-claim.schema.json.
 
     Privacy: epsilon never stands alone in it: delta, relation, accountant and assumptions come with it.
     Raises: DpwganError if the document does not fit its schema, or spends more than was asked for.
@@ -294,10 +295,7 @@ def validate_claim(document: Mapping[str, Any]) -> None:
 def _validator() -> Any:
     import jsonschema
 
-    try:
-        form = json.loads(SCHEMA_PATH.read_text(encoding="utf-8"))
-    except OSError:
-        raise InputError(f"{SCHEMA_PATH.name} is missing from the folder specs/ of the installation") from None
+    form = json.loads(SCHEMA_FILE.read_text(encoding="utf-8"))
     jsonschema.Draft202012Validator.check_schema(form)
     return jsonschema.Draft202012Validator(form)
 

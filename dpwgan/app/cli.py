@@ -47,8 +47,8 @@ from dpwgan.table.cluster import read_cluster
 from dpwgan.version import __version__
 
 USAGE = """\
-run.py DATA OUTPUT SPECS EPSILON [DELTA] [options]
-       run.py --from-model DIR OUTPUT [--rows N] [options]"""
+{0} DATA OUTPUT SPECS EPSILON [DELTA] [options]
+       {0} --from-model DIR OUTPUT [--rows N] [options]"""
 
 DESCRIPTION = """\
 Writes a synthetic table with the columns of a private one, and a claim that says what was proved about it:
@@ -91,12 +91,8 @@ class Parser(argparse.ArgumentParser):
 
 def build_parser() -> argparse.ArgumentParser:
     """Builds the flat list of arguments from the settings, under their headings."""
-    parser = Parser(
-        prog="run.py",
-        usage=USAGE,
-        description=DESCRIPTION,
-        epilog=EPILOG,
-    )
+    name = "run.py" if Path(sys.argv[0]).name == "run.py" else "dpwgan"
+    parser = Parser(prog=name, usage=USAGE.format(name), description=DESCRIPTION, epilog=EPILOG)
     parser.add_argument("--version", action="version", version=f"dpwgan {__version__}")
     parser.add_argument("positionals", nargs="*", help=argparse.SUPPRESS)
     groups = {heading: parser.add_argument_group(title) for heading, title in _list_headings().items()}

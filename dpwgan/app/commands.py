@@ -1,4 +1,4 @@
-"""The frame of every command beside a run (evaluation, audit, images): its arguments, its files, one exit code.
+"""The frame of every command: which one is asked for, its arguments, its files, one exit code.
 
 Privacy: as the command line of a run: messages on stderr hold no cell. What a command writes is its own affair.
 """
@@ -15,8 +15,7 @@ from dpwgan.app.cli import Job, Parser, run_job
 from dpwgan.app.config import Voice
 from dpwgan.app.interruption import complete
 from dpwgan.app.logs import print_out
-from dpwgan.errors import UsageError
-from dpwgan.table.writer import check_writable, write_bytes
+from dpwgan.errors import UsageError, suggest
 from dpwgan.version import __version__
 
 
@@ -58,6 +57,8 @@ class Command:
         written = [path for name in self.writes for path in list_paths(arguments, name)]
 
         def work() -> None:
+            from dpwgan.table.writer import check_writable  # here, because --help is without
+
             for path in written:
                 check_writable(path)
             self.run(arguments)
@@ -87,12 +88,8 @@ class Program:
         return run_job(lambda: self._prepare(sys.argv[1:] if argv is None else argv))
 
     def _prepare(self, argv: Sequence[str]) -> Job:
-        first = argv[0] if argv else "--help"
-        if first in ("-h", "--help", "--version"):
-            print_out((f"dpwgan {__version__}" if first == "--version" else self._describe()) + "\n")
-            raise SystemExit
-        if first not in self.commands:
-            raise UsageError(f"the first argument must be one of {', '.join(self.commands)}; --help says more")
+        summaries = {name: command.summary for name, command in self.commands.items()}
+        first = choose(argv, summaries, name=self.name, notice=self.notice, closing=self.closing)
         command = self.commands[first]
         arguments = command.parse(
             argv[1:],
@@ -103,11 +100,25 @@ class Program:
         )
         return command.make_job(arguments)
 
-    def _describe(self) -> str:
-        commands = [f"  {name:<10}{command.summary}" for name, command in self.commands.items()]
-        notice = [self.notice, ""] if self.notice else []
-        closing = f"{self.name} COMMAND --help says more{self.closing}"
-        return "\n".join([f"usage: {self.name} COMMAND ...", "", *notice, "commands:", *commands, "", closing])
+
+def choose(
+    argv: Sequence[str], summaries: Mapping[str, str], *, name: str, notice: str = "", closing: str = "."
+) -> str:
+    """The command that the first word names.
+
+    Raises: SystemExit after --help and --version, UsageError if there is no such command; OutputError.
+    """
+    first = argv[0] if argv else "--help"
+    if first in summaries:
+        return first
+    if first not in ("-h", "--help", "--version"):
+        known = ", ".join(summaries)
+        raise UsageError(f"the first argument must be one of {known}{suggest(first, summaries)}; --help says more")
+    commands = [f"  {command:<10}{summary}" for command, summary in summaries.items()]
+    usage = [f"usage: {name} COMMAND ...", "", *([notice, ""] if notice else []), "commands:", *commands, ""]
+    lines = [*usage, f"{name} COMMAND --help says more{closing}"]
+    print_out((f"dpwgan {__version__}" if first == "--version" else "\n".join(lines)) + "\n")
+    raise SystemExit
 
 
 def write_json(path: str, document: Mapping[str, Any]) -> None:
@@ -115,5 +126,7 @@ def write_json(path: str, document: Mapping[str, Any]) -> None:
 
     Raises: OutputError, TransferError.
     """
+    from dpwgan.table.writer import write_bytes
+
     text = json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
     write_bytes(path, text.encode(), private=True)

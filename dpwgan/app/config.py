@@ -14,7 +14,7 @@ from dataclasses import MISSING, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from dpwgan.errors import InputError, UsageError, show_name
+from dpwgan.errors import InputError, UsageError, show_name, suggest
 from dpwgan.methods.registry import METHODS
 from dpwgan.privacy.budget import check_delta, check_epsilon
 from dpwgan.settings import ENVIRONMENT_PREFIX, Setting, Settings, again, check_values, declared, read_number, setting
@@ -213,7 +213,7 @@ class SynthesisConfig(Settings):
             raise UsageError(f"the preset {self.preset} is for the method {PRESETS[self.preset].method}")
         for key in self.settings:
             if key not in TRAINING_OPTIONS:
-                raise UsageError(f"there is no training setting {key}{_hint(key, TRAINING_OPTIONS)}")
+                raise UsageError(f"there is no training setting {key}{suggest(key, TRAINING_OPTIONS)}")
         known = declared(METHODS[self.method].settings)
         for key in self.settings:
             if key not in known:
@@ -418,7 +418,7 @@ def read_config_file(path: Path) -> Given:
 
     Raises: InputError if it cannot be opened, UsageError if it is not TOML or a key is unknown, naming the key.
     """
-    # Imported where they are needed, as difflib is: --help and most runs are without.
+    # Imported where it is needed: --help and most runs are without.
     if sys.version_info >= (3, 11):
         import tomllib
     else:  # the same parser under its earlier name
@@ -434,7 +434,7 @@ def read_config_file(path: Path) -> Given:
     for key, value in document.items():
         option = _BY_NAME.get(key.replace("_", "-"))
         if option is None:
-            raise UsageError(f"the config file has an unknown key {show_name(key)}{_hint(key, _BY_NAME)}")
+            raise UsageError(f"the config file has an unknown key {show_name(key)}{suggest(key, _BY_NAME)}")
         if option.flag_only:
             raise UsageError(f"{option.name} changes what a run means and can only be given as a flag, not in a file")
         if option.key in given:
@@ -454,7 +454,7 @@ def read_environment(environment: Mapping[str, str]) -> Given:
             continue
         option = _BY_VARIABLE.get(name)
         if option is None:
-            raise UsageError(f"the environment has an unknown setting {name}{_hint(name, _BY_VARIABLE)}")
+            raise UsageError(f"the environment has an unknown setting {name}{suggest(name, _BY_VARIABLE)}")
         if option.flag_only:
             raise UsageError(f"{name}: {option.name} changes what a run means and can only be given as a flag")
         given[option.key] = text, name
@@ -495,10 +495,3 @@ def lay_over(layers: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
             values.pop(OPTIONS[key].excludes, None)  # a later --steps replaces an earlier epochs
         values.update(layer)
     return values
-
-
-def _hint(name: str, known: Iterable[str]) -> str:
-    import difflib
-
-    close = difflib.get_close_matches(name, known, n=1)
-    return f" (did you mean {close[0]}?)" if close else ""

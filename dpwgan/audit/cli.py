@@ -1,4 +1,4 @@
-"""The command `python -m dpwgan.audit`: what a table or a method gives away, measured. NOT private.
+"""The command `dpwgan audit`: what a table or a method gives away, measured. NOT private.
 
 Privacy: everything it writes holds statistics of the real rows that no epsilon covers, and says so. It runs apart from
   the job that makes a release, writes nowhere but where it is told to, and its messages on stderr hold no cell.
@@ -11,7 +11,7 @@ from dpwgan.evaluate.cli import EXIT_CODES
 from dpwgan.evaluate.tables import NOTICE
 
 PROGRAM = Program(
-    name="python -m dpwgan.audit",
+    name="dpwgan audit",
     commands={"ex-post": ex_post_command.COMMAND, "attack": attack_command.COMMAND, "canaries": canaries.COMMAND},
     notice=f"NOT private: {NOTICE[0].lower() + NOTICE[1:]}",
     closing="; docs/audit.md says how to read each figure.",

@@ -213,6 +213,7 @@ class MlpGenerator:
 
 
 _DECAY = 0.99
+_LATENT = 64
 
 
 class TensorMixture:
@@ -229,7 +230,6 @@ class TensorMixture:
         *,
         table: bool = True,
         hidden: Sequence[int] = (),
-        latent: int = 64,
         rng: np.random.Generator,
     ) -> None:
         """Draws latents and the perceptron's weights, where `hidden` names its layers."""
@@ -239,8 +239,8 @@ class TensorMixture:
         self._mlp: MlpGenerator | None = None
         self.weights: list[tf.Variable] = [] if self._table is None else [self._table]
         if hidden:
-            self._latents = tf.Variable(rng.standard_normal((self.codes, latent), dtype=np.float32), trainable=False)
-            self._mlp = MlpGenerator(spans, latent=latent, hidden=hidden, rng=rng)
+            self._latents = tf.Variable(rng.standard_normal((self.codes, _LATENT), dtype=np.float32), trainable=False)
+            self._mlp = MlpGenerator(spans, latent=_LATENT, hidden=hidden, rng=rng)
             if self._table is None:
                 self._mlp.weights[-1].assign(logits.mean(axis=0))
             self.weights += self._mlp.weights

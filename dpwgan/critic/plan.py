@@ -39,17 +39,25 @@ _ROUNDING_A_ROW = 5e-8
 class TrainingDesign:
     """Everything that decides the privacy and the cost of a training run, fixed before a row is read.
 
-    Units: `noise_multiplier` is noise stddev over `l2_clip_norm`; `expected_batch_size` is q n, the public divisor.
+    Units: `noise_multiplier` is noise stddev over `l2_clip_norm`.
     """
 
     shape: TableShape
     settings: DpWganSettings
     steps: int
     sampling_probability: float
-    expected_batch_size: float
     noise_multiplier: float
-    l2_clip_norm: float
     generated_batch_size: int
+
+    @property
+    def expected_batch_size(self) -> float:
+        """q n, the public divisor of a step's sums."""
+        return self.sampling_probability * self.shape.records
+
+    @property
+    def l2_clip_norm(self) -> float:
+        """How long a record's gradient is at most."""
+        return self.settings.l2_clip_norm
 
     @property
     def clip_target(self) -> float:
@@ -177,12 +185,13 @@ def plan_training(shape: TableShape, terms: Terms, *, settings: DpWganSettings) 
             f"{choice.noise:g}; one generator step takes {settings.critic_steps_per_generator_step}, so the "
             "generator would stay untrained"
         )
-    training = lay_out_training(
-        shape,
-        settings,
+    training = TrainingDesign(
+        shape=shape,
+        settings=settings,
         steps=choice.steps,
         sampling_probability=sampling_probability,
         noise_multiplier=choice.noise,
+        generated_batch_size=choose_generated_batch(shape.width),
     )
     return Plan(design=training, shape=shape, choice=choice)
 
@@ -211,32 +220,17 @@ def plan_beside(
     ratio = probability * math.sqrt(steps / share)
 
     def lay_out(scale: float) -> TrainingDesign:
-        noise = max(_LEAST_NOISE, ratio * scale)
-        return lay_out_training(shape, settings, steps=steps, sampling_probability=probability, noise_multiplier=noise)
+        return TrainingDesign(
+            shape=shape,
+            settings=settings,
+            steps=steps,
+            sampling_probability=probability,
+            noise_multiplier=max(_LEAST_NOISE, ratio * scale),
+            generated_batch_size=choose_generated_batch(shape.width),
+        )
 
     choice = terms.calibrate(lambda scale: [*others(scale), *lay_out(scale).releases])
     return Plan(design=lay_out(choice.noise), shape=shape, choice=choice)
-
-
-def lay_out_training(
-    shape: TableShape,
-    settings: DpWganSettings,
-    *,
-    steps: int,
-    sampling_probability: float,
-    noise_multiplier: float,
-) -> TrainingDesign:
-    """Puts together steps whose noise and number are calibrated by the caller. Privacy: sees public facts only."""
-    return TrainingDesign(
-        shape=shape,
-        settings=settings,
-        steps=steps,
-        sampling_probability=sampling_probability,
-        expected_batch_size=sampling_probability * shape.records,
-        noise_multiplier=noise_multiplier,
-        l2_clip_norm=settings.l2_clip_norm,
-        generated_batch_size=choose_generated_batch(shape.width),
-    )
 
 
 def choose_sampling_probability(shape: TableShape, settings: DpWganSettings) -> float:

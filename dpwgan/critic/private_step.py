@@ -19,7 +19,7 @@ from dpwgan.critic.rows import RowReader
 from dpwgan.privacy.steps import Steps
 from dpwgan.table.encoded import EncodedTable
 
-# To divide a step in two costs up to two milliseconds of a processor (docs/scale.md). In those a GPU does some 2e10
+# To divide a step in two costs up to two milliseconds of a processor. In those a GPU does some 2e10
 # operations in float32, so that is the least that half of a step has to be.
 _PAYS_FROM = 4e10
 # Operations for each weight and row: once forwards, once back, and once for the sum, a product and an addition each.

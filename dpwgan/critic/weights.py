@@ -1,16 +1,15 @@
 """Weights and moments as arrays by name, for a checkpoint, and whether they are numbers at all."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from dpwgan.errors import UsageError
+
 if TYPE_CHECKING:
     import tensorflow as tf
-from collections.abc import Iterable
-
-from dpwgan.errors import UsageError
 
 
 def pack_variables(variables: Sequence["tf.Variable"]) -> dict[str, npt.NDArray[np.generic]]:

@@ -1,4 +1,4 @@
-"""The command `python -m dpwgan.evaluate`: real rows and a synthetic table in, scores out. NOT private.
+"""The command `dpwgan evaluate`: real rows and a synthetic table in, scores out. NOT private.
 
 Privacy: everything it writes holds statistics of the real rows that no epsilon covers, and says so. It runs apart from
   the job that makes a release, writes nowhere but where it is told to, and its messages on stderr hold no cell.
@@ -245,6 +245,6 @@ COMMAND = Command(
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command and gives its exit code; every failure is one sentence on stderr. Raises: nothing."""
     words = sys.argv[1:] if argv is None else argv
-    program = "python -m dpwgan.evaluate"
+    program = "dpwgan evaluate"
     more = {"prog": program, "usage": f"{program} {COMMAND.usage}", "description": DESCRIPTION, "epilog": EPILOG}
     return run_job(lambda: COMMAND.make_job(COMMAND.parse(words, **more)))

@@ -15,7 +15,6 @@ from dpwgan.errors import DataError, TransferError
 from dpwgan.table.stream import unpack_gzip
 
 _BYTES = 8
-_LONGEST = 2**32 - 1
 
 
 def read_idx(data: bytes, *, name: str) -> npt.NDArray[np.uint8]:
@@ -38,11 +37,6 @@ def read_idx(data: bytes, *, name: str) -> npt.NDArray[np.uint8]:
 
 
 def write_idx(array: npt.NDArray[np.uint8], *, packed: bool = False) -> bytes:
-    """Writes an array of bytes as an idx file, gzipped without a name or time if `packed`.
-
-    Raises: DataError if it has no dimension, more than 255 of them, or one that is too long.
-    """
-    if not 0 < array.ndim <= 255 or max(array.shape) > _LONGEST:
-        raise DataError(f"An array of {array.ndim} dimensions cannot be written as an idx file.")
+    """Writes an array of bytes as an idx file, gzipped without a name or time if `packed`."""
     data = struct.pack(f">HBB{array.ndim}I", 0, _BYTES, array.ndim, *array.shape) + array.tobytes()
     return gzip.compress(data, mtime=0) if packed else data

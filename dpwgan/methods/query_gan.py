@@ -27,8 +27,9 @@ from dpwgan.methods.published.one_hot_rows import ONE_HOT, OneHotRows
 from dpwgan.methods.published.one_layer import (
     WEIGHTS_LABEL,
     OneLayerTerm,
+    bound_gain,
+    measure_distance,
     measure_one_layer,
-    measure_one_layer_certificate,
     plan_one_layer,
     train_one_layer,
 )
@@ -284,14 +285,14 @@ def _play_one_layer(fitted: FittedAnchor, plan: QueryGanDesign, run: Run, *, rea
 
 
 def _certify_one_layer(real: Rows[OneHotRows], probabilities: Probabilities, *, ledger: Ledger) -> Certificate:
-    release = measure_one_layer_certificate(real, probabilities, ledger=ledger)
+    distance, attributes = measure_distance(real, probabilities, ledger=ledger), len(real.own.sizes)
     return Certificate(
         kind="one-layer networks",
         statement=(
             f"no one-layer network on one-hot groups of cells with weights of norm {_RADIUS:g} or less tells the "
             "table's rows from the generator's with a logistic loss below ln 2 - alpha"
         ),
-        alpha=release.alpha(radius=_RADIUS, failure_probability=_FAILURE_PROBABILITY),
+        alpha=bound_gain(distance, attributes=attributes, radius=_RADIUS, failure_probability=_FAILURE_PROBABILITY),
         failure_probability=_FAILURE_PROBABILITY,
         details={"radius": _RADIUS},
     )

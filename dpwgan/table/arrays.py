@@ -25,9 +25,6 @@ IMAGES, LABELS = "images", "labels"
 
 Pixels = npt.NDArray[np.uint8]
 
-# The earliest time that an archive can name: equal rows make equal bytes.
-_NO_TIME = (1980, 1, 1, 0, 0, 0)
-
 
 def find_misfit(schema: Schema) -> str | None:
     """Says why a table with these columns cannot be kept as .npz; None if it can."""
@@ -154,15 +151,12 @@ def pack_table(frames: Iterable[pl.DataFrame], schema: Schema) -> tuple[int, byt
     whole = schema.by_name[layout.label].choose_type(schema) == ("whole", False)
     pixels = np.concatenate(images)
     packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as archive:
-        for key, array in (
-            (IMAGES, pixels[..., 0] if layout.shape[2] == 1 else pixels),
-            (LABELS, np.array(labels, dtype=np.int64 if whole else np.str_)),
-        ):
-            entry = zipfile.ZipInfo(f"{key}.npy", date_time=_NO_TIME)
-            entry.compress_type = zipfile.ZIP_DEFLATED
-            with archive.open(entry, "w", force_zip64=True) as file:
-                np.lib.format.write_array(file, array, allow_pickle=False)  # type: ignore[no-untyped-call]
+    # No time is in the archive: equal rows make equal bytes.
+    arrays = {
+        IMAGES: pixels[..., 0] if layout.shape[2] == 1 else pixels,
+        LABELS: np.array(labels, dtype=np.int64 if whole else np.str_),
+    }
+    np.savez_compressed(packed, **arrays)
     return len(labels), packed.getvalue()
 
 

@@ -212,8 +212,6 @@ def _byte_at(data: npt.NDArray[np.uint8], positions: npt.NDArray[np.int64]) -> n
 def _count_stray_quotes(
     data: npt.NDArray[np.uint8], positions: npt.NDArray[np.int64], opens: npt.NDArray[np.uint8]
 ) -> int:
-    if not len(positions):
-        return 0
     border = np.zeros(256, dtype=bool)
     border[[_QUOTE, _COMMA, _NEWLINE]] = True
     before, after = _byte_at(data, positions - 1), _byte_at(data, positions + 1)

@@ -4,6 +4,7 @@ import copy
 import json
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -17,7 +18,7 @@ from dpwgan.app.claim import (
     NOT_PRIVATE,
     ROWS_USE,
     SAMPLING_USE,
-    SCHEMA_PATH,
+    SCHEMA_FILE,
     Claim,
     describe_accountant,
     describe_ledger,
@@ -54,9 +55,11 @@ CERTIFICATE = Certificate(
     details={"cells": 120},
 )
 
+ROOT = Path(__file__).resolve().parents[2]
+
 
 def test_claim_schema_is_itself_valid_when_read_from_the_specs_folder():
-    jsonschema.Draft202012Validator.check_schema(json.loads(SCHEMA_PATH.read_text()))
+    jsonschema.Draft202012Validator.check_schema(json.loads(SCHEMA_FILE.read_text()))
 
 
 def test_claim_states_all_of_the_promise_when_it_is_made():
@@ -274,7 +277,7 @@ def test_claim_without_the_key_is_still_read_when_it_was_saved_before_certificat
 
 
 def test_claim_page_explains_every_line_when_compared_with_the_text():
-    page = (SCHEMA_PATH.parent.parent / "docs" / "claim.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "claim.md").read_text(encoding="utf-8")
     title, *lines = make_claim(ledger=[CRITIC_STEPS, *COUNTS], certificate=CERTIFICATE).to_text().splitlines()
     assert title.startswith("Privacy claim of dpwgan")
     for line in lines:
@@ -282,12 +285,11 @@ def test_claim_page_explains_every_line_when_compared_with_the_text():
 
 
 def test_claim_page_shows_the_ledger_of_the_bundled_example_when_that_is_planned():
-    root = SCHEMA_PATH.parent.parent
-    example = root / "examples" / "rand-hie"
+    example = ROOT / "examples" / "rand-hie"
     records = len((example / "data.csv").read_text().splitlines()) - 1
     items = Synthesizer(example / "data-specs.json", 1.0).plan(records=records).open_ledger().itemise()
     planned = describe_ledger([{**item, "charged": item["reserved"]} for item in items])
-    page = (root / "docs" / "claim.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "claim.md").read_text(encoding="utf-8")
     shown = page.split("> ledger:\n", 1)[1].split("\n\n", 1)[0].replace("\n> ", " ").removeprefix("> ")
     assert shown.split() == " ".join(planned).split()
 

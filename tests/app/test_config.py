@@ -118,37 +118,6 @@ def test_setting_is_refused_by_the_name_it_was_given_under_when_it_is_out_of_bou
                 gather({"config": str(file)}, environment={})
 
 
-def test_bounds_are_these_when_read_off_the_methods():
-    """Beyond those of weights, clip and noise the squares of float32 numbers vanish or overflow."""
-    forms = {
-        "rounds": "a whole number from 0 to 10,000",
-        "ways": "a whole number from 2 to 6",
-        "most_cells": "a whole number from 4 to 10,000,000",
-        "codes": "a whole number from 2 to 1,000,000",
-        "fit_steps": "a whole number from 1 to 1,000,000",
-        "fit_learning_rate": "a number above 0 and at most 10",
-        "information_weight": "a number from 0 to 1,000",
-        "critic_share": "a number above 0 and below 1",
-        "critic_weight": "a number from 0 to 1,000",
-        "prior_share": "a number above 0 and below 1",
-        "mean_share": "a number above 0 and below 1",
-        "projection_dimension": "a whole number from 1 to 1,024",
-        "expected_batch_size": "a whole number from 1 to 1,000,000",
-        "weight_clip": "a number from 1e-06 to 1000",
-        "l2_clip_norm": "a number from 1e-06 to 1e+06",
-        "noise_multiplier": "a number from 0.001 to 1e+09",
-        "epochs": "a finite number above 0",
-        **dict.fromkeys(("generator_learning_rate", "critic_learning_rate"), "a finite number above 0"),
-        **dict.fromkeys(("weight_pull", "gradient_memory", "generator_average"), "a number of at least 0 and below 1"),
-        **dict.fromkeys(("latent", "critic_steps_per_generator_step"), "a whole number of at least 1"),
-        **dict.fromkeys(("generator_steps", "steps"), "a whole number of at least 1"),
-        **dict.fromkeys(
-            ("hidden_critic", "hidden_generator"), "one or more whole numbers of at least 1, such as 256,128"
-        ),
-    }
-    assert {key: option.form for key, option in TRAINING_OPTIONS.items() if option.bounds} == forms
-
-
 @pytest.mark.parametrize("option", [*declared(SynthesisConfig).values(), *TRAINING_OPTIONS.values()])
 def test_keyword_is_refused_by_its_name_when_its_value_has_another_type(option):
     asked: dict[str, Any] = {option.key: object()}

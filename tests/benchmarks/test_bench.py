@@ -62,13 +62,6 @@ def test_growth_is_measured_when_tables_are_tiny(tmp_path, monkeypatch):
     assert set(found["rows"][0]["stages"]) == {"read", "plan", "encode", "fit", "write", "draw", "rest"}
 
 
-def test_exponent_is_that_of_a_power_when_times_are_one():
-    sizes = [10.0, 100.0, 1_000.0]
-    figure = growth.take_exponent("e", sizes, [3.0 * size**1.5 for size in sizes], "<= 1.5")
-    assert figure.median == pytest.approx(1.5)
-    assert figure.low == pytest.approx(1.5)
-
-
 @pytest.mark.slow
 def test_job_is_measured_and_a_peer_that_is_not_there_is_named_when_tables_are_tiny(tmp_path, monkeypatch):
     monkeypatch.setattr(job, "write_population", write_small)

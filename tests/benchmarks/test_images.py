@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks import image_scores, images
+from benchmarks import images
 from dpwgan.images.idx import write_idx
 
 pytestmark = pytest.mark.slow
@@ -123,27 +123,3 @@ def test_cell_is_reported_and_the_command_fails_when_its_run_does_not_count(benc
     assert not record["ok"]
     assert why in record["why"]
     assert why in capsys.readouterr().out
-
-
-def test_split_is_the_same_each_time_and_gives_every_image_to_one_part(tmp_path):
-    pixels, labels = draw()
-    parts = []
-    for name in ("a", "b"):
-        (tmp_path / name).mkdir()
-        image_scores.split(pixels, labels, tmp_path / name)
-        parts.append([image_scores.read_images(tmp_path / name / f"{part}.npz") for part in ("train", "test")])
-    for (one, _), (other, _) in zip(*parts, strict=True):
-        np.testing.assert_array_equal(one, other)
-    (train, train_labels), (test, test_labels) = parts[0]
-    assert (len(train), len(test)) == (48, 12)
-    both = {row.tobytes() + bytes([label]) for row, label in zip(pixels, labels, strict=True)}
-    found = [(*train, *test), (*train_labels, *test_labels)]
-    assert {row.tobytes() + bytes([int(label)]) for row, label in zip(*found, strict=True)} == both
-
-
-def test_first_component_is_the_direction_of_most_spread_when_there_is_one():
-    rng = np.random.default_rng(1)
-    direction = np.array([0.6, 0.0, -0.8])
-    points = 3 * rng.standard_normal((4000, 1)) * direction + 0.1 * rng.standard_normal((4000, 3)) + 7
-    found = image_scores.find_component(points)
-    assert abs(found @ direction) == pytest.approx(1.0, abs=1e-3)

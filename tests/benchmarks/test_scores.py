@@ -1,9 +1,7 @@
 """The scores against their definitions, taken literally on small tables, and against the published scorer's figures."""
 
 import gzip
-import itertools
 import json
-import math
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -38,55 +36,11 @@ def as_csv(codes: np.ndarray, names: list[str]) -> str:
     return "\n".join([",".join(names), *(",".join(map(str, row)) for row in codes)]) + "\n"
 
 
-def brute_overlap(real: np.ndarray, synthetic: np.ndarray, columns: tuple[int, ...]) -> float:
-    ours = Counter(tuple(row[list(columns)]) for row in real)
-    theirs = Counter(tuple(row[list(columns)]) for row in synthetic)
-    gaps = (abs(ours[cell] / len(real) - theirs[cell] / len(synthetic)) for cell in set(ours) | set(theirs))
-    return 1 - sum(gaps) / 2
-
-
-def test_marginal_scores_equal_one_minus_total_variation_when_every_set_of_columns_is_taken():
-    real, synthetic = draw(3, 90, SIZES), draw(4, 70, SIZES)
-    found = scores.score_marginals(real, synthetic, SIZES)
-    for k in (1, 2, 3):
-        sets = list(itertools.combinations(range(len(SIZES)), k))
-        wanted = 1000 * sum(brute_overlap(real, synthetic, chosen) for chosen in sets) / len(sets)
-        assert found[f"kway_{k}"] == pytest.approx(wanted, abs=1e-9)
-
-
 def test_marginal_scores_are_the_same_when_cells_are_counted_over_those_that_occur(monkeypatch):
     real, synthetic = draw(3, 90, SIZES), draw(4, 70, SIZES)
     dense = scores.score_marginals(real, synthetic, SIZES)
     monkeypatch.setattr(scores, "DENSE_CELLS", 1)
     assert scores.score_marginals(real, synthetic, SIZES) == pytest.approx(dense, abs=1e-9)
-
-
-def test_conjunction_score_equals_its_definition_when_rows_are_tested_one_by_one():
-    real, synthetic = draw(5, 60, SIZES), draw(6, 50, SIZES)
-    errors = []
-    for conjunction in scores.draw_conjunctions(real, SIZES):
-        assert len(conjunction) == max(1, round(len(SIZES) / 3))
-        shares = [
-            sum(all(accepted[row[column]] for column, accepted in conjunction.items()) for row in table) / len(table)
-            for table in (synthetic, real)
-        ]
-        assert shares[1] > 0  # each is drawn around a real row
-        errors.append((math.log(max(shares[0], 1e-6)) - math.log(shares[1])) ** 2)
-    assert len(errors) == 200
-    wanted = 1 + math.sqrt(sum(errors) / 200) / math.log(1e-3)
-    assert scores.score_conjunctions(real, synthetic, SIZES) == pytest.approx(wanted, abs=1e-12)
-
-
-def test_first_component_equals_that_of_the_standardised_table_when_found_by_singular_values():
-    real, synthetic = draw(7, 200, SIZES), draw(8, 150, [2, 3, 4, 1])  # the last column's second cell never occurs
-    leading = []
-    for codes in (real, synthetic):
-        hot = np.concatenate([np.eye(size)[codes[:, place]] for place, size in enumerate(SIZES)], axis=1)
-        spread = hot.std(axis=0)
-        standard = np.divide(hot - hot.mean(axis=0), spread, out=np.zeros_like(hot), where=spread > 0)
-        leading.append(np.linalg.svd(standard)[2][0])
-    wanted = min(np.linalg.norm(leading[0] - leading[1]), np.linalg.norm(leading[0] + leading[1]))
-    assert scores.score_first_component(real, synthetic, SIZES) == pytest.approx(wanted, abs=1e-6)
 
 
 def test_all_scores_equal_the_published_scorer_s_when_it_reads_the_same_files(tmp_path):

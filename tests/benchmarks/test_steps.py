@@ -24,17 +24,6 @@ def test_plain_step_has_the_sums_of_the_private_one_when_nothing_is_clipped_and_
 
 
 @pytest.mark.slow
-def test_every_kind_of_step_is_timed_when_gradients_row_by_row_would_not_fit(monkeypatch):
-    monkeypatch.setattr(steps, "_MOST_VECTORIZED", 10)
-    case = steps.measure(40, 8, rounds=2, seconds=0.001)
-    assert set(case["cpu_ms"]) == {"private", "plain noise", "with generator", "twin", "dense", "ghost"}
-    assert all(len(times) == 2 and min(times) > 0 for times in case["cpu_ms"].values())
-    made = steps.make_figures(case, flop_rate=1e11)
-    assert len(made) == 7
-    assert all(figure.runs == 2 for figure in made)
-
-
-@pytest.mark.slow
 def test_private_step_is_the_product_s_when_it_is_timed(monkeypatch):
     drawn: list[int] = []
     draw = FusedStep.draw_noise

@@ -63,7 +63,6 @@ def make_plan(
     return replace(
         plan,
         settings=replace(plan.settings, **chosen),
-        l2_clip_norm=chosen.get("l2_clip_norm", plan.l2_clip_norm),
         noise_multiplier=plan.noise_multiplier if noise_multiplier is None else noise_multiplier,
     )
 

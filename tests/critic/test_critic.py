@@ -66,15 +66,6 @@ def test_clipped_sum_equals_a_float64_loop_when_rows_are_fed_by_index(hidden, l2
         np.testing.assert_allclose(total, wanted, rtol=1e-4, atol=1e-5 * length(expected))
 
 
-def test_clipped_sum_is_zero_when_the_batch_is_empty():
-    encoded, critic = make_encoded(3), make_critic()
-    sums = critic.clipped_sum_of_rows(
-        tf.constant(encoded.codes[:0]), tf.constant(encoded.numbers[:0]), l2_clip_norm=1.0
-    )
-    assert [total.shape for total in sums] == [weight.shape for weight in critic.weights]
-    assert length(sums) == 0.0
-
-
 @settings(max_examples=40, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),

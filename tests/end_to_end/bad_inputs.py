@@ -10,7 +10,7 @@ import re
 import sys
 import tempfile
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -614,85 +614,108 @@ def main() -> None:
 
     from dpwgan.app import cli
 
-    lines = list(HEAD)
+    told = []
     for case in CASES:
         with tempfile.TemporaryDirectory() as name:
             stderr = io.StringIO()
             with redirect_stderr(stderr), redirect_stdout(io.StringIO()):
                 given = answer(case, Path(name), main=cli.main, read_stderr=stderr.getvalue)
-        lines.append(line_of(case, given.exit_code, given.sentence))
-    sys.stdout.write("\n".join([*lines, *TAIL]) + "\n")
+        told.append((given.exit_code, case.kind, given.sentence or ACCEPTED))
+    sys.stdout.write(write_page([*told, *ELSEWHERE]))
 
 
-HEAD = (
-    "# What each kind of bad input gets",
-    "",
-    "Written by `python -m tests.end_to_end.bad_inputs > docs/errors.md`; a test runs every line and compares.",
-    "After any code but 0 there is no new output, no claim and no temporary file, and no message holds a cell.",
-    "",
-    "| exit code | meaning |",
-    "|---|---|",
-    "| 0 | done: the output, its claim and, if asked for, the model are there |",
-    "| 2 | usage: arguments, settings, epsilon or delta that cannot be acted on |",
-    "| 65 | the table does not fit the specs |",
-    "| 66 | an input is missing or cannot be opened |",
-    "| 69 | the budget cannot be met |",
-    "| 70 | internal error: a rule of the tool's own did not hold |",
-    "| 73 | an output cannot be created |",
-    "| 74 | reading or writing broke off |",
-    "| 75 | not enough memory, no such device, or another worker was lost |",
-    "| 76 | an audit did not see all that the ledger holds |",
-    "| 78 | the specs or the codebook are not of the documented form, or no row keeps their rules |",
-    "| 130, 143 | stopped by SIGINT, SIGTERM |",
-    "",
-    "An internal error (70) is told by the type of the exception and its place in the code; its text is kept",
-    "back, also with `--verbose`, because it may hold a cell.",
-    "",
-    "| input | exit code | sentence on stderr |",
-    "|---|---|---|",
+MEANINGS: Mapping[int, str] = {
+    0: "done: the output, its claim and, if asked for, the model are there",
+    2: "usage: arguments, settings, epsilon or delta that cannot be acted on",
+    65: "the table does not fit the specs",
+    66: "an input is missing or cannot be opened",
+    69: "the budget cannot be met",
+    70: "internal error: a rule of the tool's own did not hold",
+    73: "an output cannot be created",
+    74: "reading or writing broke off",
+    75: "not enough memory, no such device, or another worker was lost",
+    76: "an audit did not see all that the ledger holds",
+    78: "the specs or the codebook are not of the documented form, or no row keeps their rules",
+    130: "stopped by SIGINT",
+    143: "stopped by SIGTERM",
+}
+ACCEPTED = "accepted"
+
+HEAD = """# What each kind of bad input gets
+
+By exit code: inputs, then the sentence on stderr. Written by `python -m tests.end_to_end.bad_inputs > docs/errors.md`;
+a test runs every input and compares. After any code but 0 there is no new output, no claim and no temporary file, and
+no message holds a cell. An internal error is told by the type of the exception and its place in the code; its text is
+kept back, also with `--verbose`, because it may hold a cell. Where the system ends a run at once, a file named
+.out.csv.*.tmp may stay; the next run into that output removes it. Workers: [scale.md](scale.md#several-workers).
+"""
+
+# What needs processes of its own: tests/end_to_end/test_processes.py, test_workers.py and tests/app/test_process.py.
+ELSEWHERE = (
+    (0, "a signal when table and claim are in place", ACCEPTED),
+    (2, "workers were given different budgets", "The workers do not agree on the budget: give all of them the same."),
+    (
+        2,
+        "one worker is to resume a run, another to begin it",
+        "The workers do not agree on whether there is a checkpoint, and to be resumed: give all of them the same.",
+    ),
+    (
+        2,
+        "workers' ledgers differ, as by another version of a package",
+        "The workers do not agree on the plan of what is released: give all of them the same.",
+    ),
+    (
+        65,
+        "a Parquet file that ends the process of its reader",
+        "The table is damaged: it ended the process that read it; no output was written.",
+    ),
+    (65, "another worker's share of the rows does not fit the specs", "Worker 2 failed; its own log says why."),
+    (73, "the chief of several workers cannot write its output", "Worker 0 failed; its own log says why."),
+    (74, "a full disk, or a file size limit", "Writing 'out.csv' broke off: File too large."),
+    (74, "whoever reads stdout goes away", "Whoever was reading standard output has stopped."),
+    (
+        75,
+        "memory ends, or the system kills the run",
+        "Out of memory: the system ended the run; no output was written.",
+    ),
+    (
+        75,
+        "another worker is killed, hangs or cannot be reached any more",
+        "Another worker stopped, or cannot be reached any more; no output was written.",
+    ),
+    (
+        75,
+        "workers do not come within 15 minutes",
+        "Not all workers could be reached within 900 s; missing: 1 (host:port).",
+    ),
+    (130, "SIGINT during the run", "Stopped by SIGINT; no output was written."),
+    (143, "SIGTERM during the run", "Stopped by SIGTERM; no output was written."),
 )
 
-TAIL = (
-    "",
-    "These need a process of their own (tests/end_to_end/test_processes.py, tests/app/test_process.py). Where the",
-    "system ends a run at once, a file named .out.csv.*.tmp may stay; the next run into that output removes it.",
-    "",
-    "| input | exit code | sentence on stderr |",
-    "|---|---|---|",
-    "| SIGINT during the run | 130 | Stopped by SIGINT; no output was written. |",
-    "| SIGTERM during the run | 143 | Stopped by SIGTERM; no output was written. |",
-    "| a signal when table and claim are in place | 0 | |",
-    "| memory ends, or the system kills the run | 75 | Out of memory: the system ended the run; no output was "
-    "written. |",
-    "| a Parquet file that ends the process of its reader | 65 | The table is damaged: it ended the process that read "
-    "it; no output was written. |",
-    "| a full disk, or a file size limit | 74 | Writing 'out.csv' broke off: File too large. |",
-    "| whoever reads stdout goes away | 74 | Whoever was reading standard output has stopped. |",
-    "",
-    "And these in tests/end_to_end/test_workers.py, where TF_CONFIG names several workers (docs/scale.md):",
-    "",
-    "| what happens | exit code | sentence on stderr |",
-    "|---|---|---|",
-    "| a worker is killed, hangs or cannot be reached any more | 75 on all others | Another worker stopped, or cannot "
-    "be reached any more; no output was written. |",
-    "| workers do not come within 15 minutes | 75 | Not all workers could be reached within 900 s; missing: 1 "
-    "(host:port). |",
-    "| workers were given different budgets | 2 on all | The workers do not agree on the budget: give all of them the "
-    "same. |",
-    "| one is to resume a run, another to begin it | 2 on all | The workers do not agree on whether there is a "
-    "checkpoint, and to be resumed: give all of them the same. |",
-    "| the ledgers differ, as by another version of a package | 2 on all | The workers do not agree on the plan of "
-    "what is released: give all of them the same. |",
-    "| the chief cannot write its output, or cannot take up its checkpoint | as without other workers, on all | its "
-    "own sentence; elsewhere: Worker 0 failed; its own log says why. |",
-    "| a worker's share of the rows does not fit the specs | 65 on all | its own sentence; elsewhere: Worker 2 failed; "
-    "its own log says why. |",
-)
+
+def write_page(told: Sequence[tuple[int, str, str]]) -> str:
+    """Writes the page of exit codes, kinds of input and sentences: kinds of one sentence share a line."""
+    parts = [HEAD]
+    for code, meaning in MEANINGS.items():
+        kinds: dict[str, list[str]] = {}
+        for own, kind, sentence in told:
+            if own == code:
+                kinds.setdefault(sentence, []).append(kind)
+        lines = [f"- {'; '.join(alike)} \N{RIGHTWARDS ARROW} {sentence}" for sentence, alike in kinds.items()]
+        parts.append("\n".join([f"## {code}: {meaning}", *lines]) + "\n")
+    return "\n".join(parts)
 
 
-def line_of(case: Case, exit_code: int, sentence: str) -> str:
-    """Writes one line of the table."""
-    return f"| {case.kind} | {exit_code} | {(sentence or 'accepted').replace('|', chr(92) + '|')} |"
+def read_page(page: str) -> list[tuple[int, str, str]]:
+    """Reads what `write_page` wrote, in the page's order."""
+    told, code = [], 0
+    for line in page.splitlines():
+        if line.startswith("## "):
+            code = int(line[3:].partition(":")[0])
+        elif line.startswith("- "):
+            kinds, _, sentence = line[2:].partition(" \N{RIGHTWARDS ARROW} ")
+            told += [(code, kind, sentence) for kind in kinds.split("; ")]
+    return told
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 import pytest
 
 from dpwgan.app.claim import read_claim
@@ -66,21 +65,6 @@ def test_run_writes_legal_images_and_a_claim_when_the_table_is_npz(folder, metho
     with inside(folder):
         assert images_cli.main(["sheet", "more.npz", "more.png", "specs.json", "--rows", "90"]) == 0
     assert read_png((folder / "more.png").read_bytes()).shape[2] == 1
-
-
-def test_output_holds_the_same_images_when_only_the_form_of_the_files_differs(folder):
-    seeded = ("specs.json", "2.0", "--seed", "1", *RON_GAUSS)
-    for form in ("npz", "csv", "parquet"):
-        for other in ("npz", "csv", "parquet"):
-            assert call(folder, f"data.{form}", f"{form}.{other}", *seeded) == 0
-    schema = read_specs(folder / "specs.json")
-    tables = [
-        open_table(folder / f"{form}.{other}", schema).frame()
-        for form in ("npz", "csv", "parquet")
-        for other in ("npz", "csv", "parquet")
-    ]
-    assert all(table.equals(tables[0]) for table in tables)
-    assert pl.read_parquet(folder / "csv.parquet").dtypes == [pl.Int64] * 37
 
 
 def test_run_names_a_pixel_and_no_cell_when_one_is_out_of_range(folder, capfd):

@@ -59,9 +59,7 @@ def run(folder: Path, *arguments: str, before: tuple[str, ...] = (str(ROOT / "ru
     [
         # The first write is the empty journal, then come two charges and a release for each round.
         pytest.param(QUERIES, "journal", 1, {}, id="before-the-first-release"),
-        pytest.param(QUERIES, "one-way-counts", 0, {"one-way counts (plan 1)": 1}, id="in-the-first-release"),
         pytest.param(QUERIES, "round-2", 0, {"query selections": 1, "query answers": 1}, id="in-a-round"),
-        pytest.param(QUERIES, "generator", 2, {}, id="in-the-last-fit"),
         pytest.param(QUERIES, "model", 0, {}, id="after-the-last-release"),
         pytest.param(CRITIC, "critic-steps", 5, {"critic steps": 1}, id="in-a-critic-step"),
     ],

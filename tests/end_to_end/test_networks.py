@@ -53,22 +53,6 @@ def test_claim_is_null_with_the_reason_when_a_method_without_a_guarantee_is_aske
         assert published["provable_epsilon"] is None
 
 
-@pytest.mark.parametrize("method", [("loss-noise-gan", "--no-guarantee"), ("dp-critic", "--formal")], ids=str)
-def test_images_are_legal_and_can_be_drawn_again_when_networks_made_them(method, tmp_path):
-    write_images(tmp_path, 40, 8, 9)
-    asked = ("data.npz", "out.npz", "specs.json", "2.0", *SHORT, "--label", "y", "--save-model", "model")
-    assert call(tmp_path, *asked, "--method", *method) == 0
-    check_images(tmp_path / "out.npz", 40, 8, 9)
-    document = read_claim(tmp_path / "out.npz.privacy.json").document
-    assert (document["guarantee"] is None) == ("--no-guarantee" in method)
-    if document["guarantee"] is not None:
-        assert document["guarantee"]["epsilon"] <= 2.0
-        assert {line["label"] for line in document["ledger"]} == {"class sizes and mean picture", "critic steps"}
-    (tmp_path / "data.npz").unlink()
-    assert call(tmp_path, "--from-model", "model", "more.npz", "--rows", "50") == 0
-    check_images(tmp_path / "more.npz", 50, 8, 9)
-
-
 def test_formal_and_no_guarantee_are_refused_when_given_together(tmp_path, capfd):
     write_good(tmp_path)
     asked = ("data.csv", "out.csv", "specs.json", "2.0", "--method", "dp-critic", "--formal", "--no-guarantee")

@@ -55,9 +55,7 @@ def check_rows(rows: list[dict[str, str]], *, count: int) -> None:
         assert row["member"] in {"0", "1"}
 
 
-@pytest.mark.parametrize(
-    ("epsilon", "neighbours"), [(0.3, "zero-out"), (1.0, "zero-out"), (8.0, "zero-out"), (1.0, "replace-one")]
-)
+@pytest.mark.parametrize(("epsilon", "neighbours"), [(8.0, "zero-out"), (1.0, "replace-one")])
 def test_run_writes_legal_rows_and_a_valid_claim_when_all_is_well(run, tmp_path, epsilon, neighbours):
     arguments = ("data.csv", "out.csv", "specs.json", str(epsilon), "--neighbours", neighbours, *FAST)
     assert run(*arguments) == 0
@@ -76,12 +74,6 @@ def test_writing_is_announced_when_training_is_done(run, capfd):
     assert run("data.csv", "out.csv", "specs.json", "1.0", "--method", "independent") == 0
     said = capfd.readouterr().err
     assert said.index("(100%)") < said.index("dpwgan: sampling and writing 60 rows\n") < said.index("Privacy claim")
-
-
-def test_unseeded_runs_differ_when_nothing_else_does(run, tmp_path):
-    assert run("data.csv", "one.csv", "specs.json", "1.0", *FAST) == 0
-    assert run("data.csv", "two.csv", "specs.json", "1.0", *FAST) == 0
-    assert (tmp_path / "one.csv").read_bytes() != (tmp_path / "two.csv").read_bytes()
 
 
 def test_seeded_run_repeats_and_is_stamped_when_the_seed_is_the_same(run, tmp_path, capfd):

@@ -209,28 +209,6 @@ def test_two_processes_give_the_table_of_one_when_they_only_count(tmp_path):
 
 
 @pytest.mark.slow
-def test_three_processes_give_a_table_and_one_claim_when_they_train(tmp_path):
-    write_good(tmp_path)
-    processes = start(tmp_path, 3, "--rounds", "2", "--fit-steps", "10", "--codes", "20", "--steps", "20")
-    said = finish(processes)
-    assert [process.returncode for process in processes] == [0] * 3, said
-    claim = json.loads((tmp_path / "out.csv.privacy.json").read_text())
-    assert claim["method"]["settings"]["workers"] == 3
-    assert 0.9 < claim["budget"]["epsilon_spent"] <= 1.0
-    assert len((tmp_path / "out.csv").read_text().splitlines()) == 61
-    assert said[1:] == [""] * 2
-
-
-@pytest.mark.slow
-def test_two_processes_end_when_the_chief_cannot_write_there(tmp_path):
-    write_good(tmp_path)
-    processes = start(tmp_path, 2, "--method", "independent", output="none/out.csv")
-    said = finish(processes)
-    assert [process.returncode for process in processes] == [73, 73], said
-    assert "Worker 0 failed; its own log says why." in said[1]
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("lost", [0, 1])
 def test_the_others_stop_and_the_run_goes_on_and_counts_lost_steps_when_a_process_was_killed_in_them(tmp_path, lost):
     write_good(tmp_path)

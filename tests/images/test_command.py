@@ -41,18 +41,6 @@ def test_idx_files_come_back_as_they_were_when_they_went_through_a_table(folder,
     assert (folder / "again.idx").read_bytes() == (folder / "labels.idx").read_bytes()
 
 
-def test_coloured_idx_files_come_back_as_they_were_when_they_went_through_a_table(folder):
-    images, labels = draw_images(5, 2, 2, 3)
-    (folder / "specs.json").write_text(json.dumps(make_specs(2, 2, 3)))
-    (folder / "images.idx").write_bytes(write_idx(images))
-    (folder / "labels.idx").write_bytes(write_idx(labels.astype(np.uint8)))
-    assert run("from-idx images.idx labels.idx t.csv") == 0
-    assert run("to-idx t.csv again.idx labels.again") == 0
-    assert (folder / "again.idx").read_bytes() == (folder / "images.idx").read_bytes()
-    assert run("sheet t.csv t.png --scale 1") == 0
-    assert read_png((folder / "t.png").read_bytes()).shape[2] == 3
-
-
 def test_sheet_shows_the_first_rows_by_class_when_asked(folder, capfd):
     assert run("from-idx images.idx.gz labels.idx t.npz") == 0
     capfd.readouterr()

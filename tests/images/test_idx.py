@@ -48,8 +48,3 @@ def test_idx_file_has_the_documented_bytes_when_written():
 def test_idx_file_is_refused_when(data, error, words):
     with pytest.raises(error, match=words):
         read_idx(data, name="it")
-
-
-def test_array_is_refused_when_it_has_no_dimension():
-    with pytest.raises(DataError, match="0 dimensions"):
-        write_idx(np.array(3, dtype=np.uint8))

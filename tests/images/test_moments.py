@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import optimize, stats
+from scipy import stats
 
 from dpwgan.errors import DpwganError
 from dpwgan.gaussians.class_moments import RADIUS
@@ -29,6 +29,7 @@ from dpwgan.table.encoded import EncodedTable
 from tests.images.test_grid import make_grid
 from tests.ledgers import make_release, make_source
 from tests.methods.images import encode_images
+from tests.worst_neighbours import find_farthest
 
 FALSE_ALARM = 1e-6
 DIMENSIONS = (1, 2, 3, 5, 8, 16)
@@ -44,16 +45,12 @@ def make_projection(p: int = 5, *, shape: tuple[int, int, int] = (4, 3, 1), rand
 
 
 def search(p: int, *, noise: type, case: str, weight: float, rng: np.random.Generator) -> float:
-    """Looks for the record, or the pair of records, that moves a release most.
+    """Looks for the records that move a release most.
 
     With a `weight` of class sizes it is the first release, whose points all go to one place; without, the second.
     """
 
-    def to_ball(numbers: np.ndarray) -> np.ndarray:
-        return numbers / max(1.0, float(np.linalg.norm(numbers)))
-
-    def moved(numbers: np.ndarray) -> float:
-        mine, other = to_ball(numbers[:p]), to_ball(numbers[p:])
+    def measure(mine: np.ndarray, other: np.ndarray) -> float:
         if case == "zero-out":
             difference = np.append(mine, weight)
         elif case == "replace-one":
@@ -64,15 +61,7 @@ def search(p: int, *, noise: type, case: str, weight: float, rng: np.random.Gene
             difference = np.concatenate((mine, -other))
         return float(np.abs(difference).sum() if noise is Laplace else np.linalg.norm(difference))
 
-    starts = [rng.standard_normal(2 * p) for _ in range(20)]
-    starts += [np.ones(2 * p), np.repeat([1.0, -1.0], p)]
-    found = [moved(start) for start in starts]
-    for start in sorted(starts, key=moved)[-3:]:
-        result = optimize.minimize(
-            lambda numbers: -moved(numbers), start, method="Powell", options={"maxiter": 20, "maxfev": 2_000}
-        )
-        found.append(-float(result.fun))
-    return max(found)
+    return find_farthest(measure, p, rng=rng)
 
 
 @pytest.mark.parametrize("noise", [Laplace, Gaussian])

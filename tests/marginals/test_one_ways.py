@@ -1,14 +1,12 @@
 """The private one-way release: what a record can move, look by look, and the noise on it."""
 
 import math
-import secrets
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
 
 from dpwgan.errors import DpwganError, PrivacyError
 from dpwgan.marginals import one_ways
@@ -22,7 +20,6 @@ from dpwgan.table.encoded import EncodedTable, lay_out_spans
 from dpwgan.table.schema import CategoricalColumn, NumericColumn, Schema
 from tests.ledgers import Watcher, open_ledger, watch_reads
 from tests.marginals.tables import COLUMNS, make_encoded, measure_one_ways
-from tests.normal_law import has_variance
 from tests.rows import hold
 
 FALSE_ALARM = 1e-6
@@ -187,34 +184,6 @@ def test_a_look_is_left_out_when_it_was_lost_but_for_the_first():
     ledger = open_ledger(releases, journal=_Losing("counts"))
     with pytest.raises(PrivacyError, match="not done twice"):
         one_ways.measure_one_ways(hold(encoded), plan, ledger=ledger, label="counts")
-
-
-def _measure_noise(noise_multiplier: float) -> tuple[np.ndarray, float]:
-    encoded = make_encoded(2_000, seed=3, columns=[*NARROW, PAY, replace(PAY, name="again")], uniform=True)
-    plan = plan_one_ways(encoded.spans)
-    noise = []
-    while sum(map(len, noise)) <= 5_000:
-        measured = measure_one_ways(encoded, plan, noise_multiplier=noise_multiplier, seed=secrets.randbits(32))
-        for look in range(len(plan.histograms)):
-            histograms = [measured.histograms[index][look] for index in plan.find(look)]
-            exact = count_one_ways(encoded, plan, look, tuple(starts for starts, _ in histograms))
-            noise.append(np.concatenate([counts for _, counts in histograms]) - exact)
-    return np.concatenate(noise), plan.sensitivity
-
-
-@pytest.mark.statistical
-def test_noise_has_the_stddev_of_its_event_on_every_look_when_released():
-    noise, sensitivity = _measure_noise(2.5)
-    assert has_variance(noise, stddev=2.5 * sensitivity)
-    # Whole numbers, spread over the cells that they stand for.
-    spread = noise + np.random.default_rng().uniform(-0.5, 0.5, noise.size)
-    assert stats.kstest(spread / (2.5 * sensitivity), "norm").pvalue > FALSE_ALARM
-
-
-@pytest.mark.statistical
-def test_the_check_of_noise_fails_when_noise_is_ten_percent_low():
-    noise, sensitivity = _measure_noise(0.9 * 2.5)
-    assert not has_variance(noise, stddev=2.5 * sensitivity)
 
 
 def test_codes_are_averaged_over_their_histograms_when_number_has_several():

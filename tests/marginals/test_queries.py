@@ -28,14 +28,13 @@ from dpwgan.marginals.queries import (
     expect_gains,
     plan_queries,
 )
-from dpwgan.privacy.events import ExponentialSelection, discrete_gaussian
+from dpwgan.privacy.events import ExponentialSelection
 from dpwgan.privacy.noise_source import NoiseSource
 from dpwgan.privacy.randomness import make_streams
 from dpwgan.privacy.release import Release
 from tests.counts import count_marginal
 from tests.ledgers import Watcher, open_ledger
 from tests.marginals.groups import make_groups, make_probabilities, replace_row
-from tests.normal_law import has_variance
 from tests.rows import hold_groups
 
 FALSE_ALARM = 1e-6
@@ -247,41 +246,6 @@ def test_scores_hold_their_sensitivity_when_the_table_is_large_and_wide():
             np.delete(groups, row, axis=0), probabilities, shares, layout=layout, most_cells=10**6, kind=ZeroedOut
         )
         assert np.abs(scores - without).max() <= SELECTION_SENSITIVITY
-
-
-@pytest.mark.statistical
-@pytest.mark.parametrize("ways", [2, 3])
-def test_noise_of_an_answer_has_the_planned_variance_when_measured_by_chi_square(ways):
-    watch = Watcher()
-    sizes = (80, 80) if ways == 2 else (20, 20, 20)
-    layout, everything = GroupLayout(sizes), tuple(range(ways))
-    # Attributes that are independent but for the last one, which follows from the others: only all together are wrong.
-    groups = np.random.default_rng(5).integers(0, sizes, (50_000, ways)).astype(np.int32)
-    groups[:, -1] = groups[:, :-1].sum(axis=1) % sizes[-1]
-    asked = [] if ways == 2 else [(0, 1), (1, 2)]
-    discriminator = make_discriminator(
-        groups,
-        layout=layout,
-        asked=asked,
-        most_ways=ways,
-        answer_noise_multiplier=3.0,
-        selection_epsilon=50.0,
-        watcher=watch,
-    )
-    codes = np.full((1, layout.width), 1 / sizes[0], np.float32)
-    assert discriminator.ask(codes) == everything
-    normal = (watch.noisy[0] - count_marginal(groups, everything, layout)).ravel() / 3.0
-    assert watch.noisy[0].shape == sizes
-    answer = watch.releases[1]
-    assert answer.sensitivity == 1.0
-    assert answer.event == discrete_gaussian(noise_multiplier=3.0, cells=1)
-    assert len(normal) >= 5_000
-    assert has_variance(normal)
-    # Whole numbers, spread over the cells that they stand for.
-    spread = normal + np.random.default_rng(6).uniform(-0.5, 0.5, len(normal)) / 3.0
-    assert stats.kstest(spread, "norm").pvalue > FALSE_ALARM
-    # The twin: noise a tenth too low must be found out, on as few as 5,000 numbers.
-    assert not has_variance(0.9 * normal[:5_000])
 
 
 @pytest.mark.parametrize("marginal", [(0, 2), (0, 2, 4)])

@@ -162,21 +162,6 @@ def test_nothing_is_refused_when_a_cell_is_empty_or_text(column, cells):
     assert len({tuple(table[:-1]) for table in tables if table is not None}) == 1
 
 
-def test_other_rows_would_change_when_values_were_written_by_str():
-    # The broken twin: the rule that this module once had. Each pair of files differs in the last row alone.
-    for cells, one, other in (
-        (["1", "2"], "3", ""),
-        (["1.50", "1.50"], "2.5", "x"),
-        (["9007199254740993"], "1", ""),
-        (["007"], "1", "x"),
-    ):
-        old = [[str(value) for value in read_file([*cells, last])["c"]][:-1] for last in (one, other)]
-        assert old[0] != old[1]
-        new = [give_cells([*cells, last], FREE) for last in (one, other)]
-        # The second file of the large number is refused: its float may have been any of several whole numbers.
-        assert cells == ["9007199254740993"] or (new[0] or [])[:-1] == (new[1] or [""])[:-1]
-
-
 @pytest.mark.parametrize("last", [1, np.nan, None, "x", 2.5, pd.NA, True])
 @pytest.mark.parametrize("column", [FREE, BITS, WHOLE])
 def test_whole_numbers_stay_whole_when_a_frame_made_in_memory_has_another_value(last, column):

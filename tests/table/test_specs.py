@@ -3,6 +3,7 @@
 import itertools
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,12 +22,14 @@ from dpwgan.table.schema import (
     Schema,
     UndiscoveredColumn,
 )
-from dpwgan.table.specs import MAX_CATEGORIES, MAX_PIXELS, SCHEMA_PATH, load_document, parse_specs, read_specs
+from dpwgan.table.specs import MAX_CATEGORIES, MAX_PIXELS, SCHEMA_FILE, load_document, parse_specs, read_specs
 
 CODEBOOK = Codebook(
     labels={"C": {"000": "N/A", "001": "one", "010": "ten", "999": "missing"}, "L": {"A1": "a", "2": "b"}, "R": {}},
     sha256="0",
 )
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def parse(columns: Any, *, codebook: Codebook | None = None) -> Schema:
@@ -55,7 +58,7 @@ def parse_derived(source: dict[str, Any], keys: dict[str, Any]) -> Any:
 def test_schema_file_is_valid_and_documents_every_key():
     from jsonschema import Draft202012Validator
 
-    form = json.loads(SCHEMA_PATH.read_text())
+    form = json.loads(SCHEMA_FILE.read_text())
     Draft202012Validator.check_schema(form)
     keys = form["$defs"]["column"]["properties"]
     assert all(keys[key]["description"] for key in keys)
@@ -273,12 +276,12 @@ def test_any_names_and_cells_survive_when_written_as_json(document):
 
 
 def test_documentation_shows_specs_that_are_read():
-    text = (SCHEMA_PATH.parent.parent / "docs" / "specs.md").read_text()
+    text = (ROOT / "docs" / "specs.md").read_text()
     example = text.split("```json\n")[1].split("```")[0]
     codebook = Codebook(labels={"born": {"00100": "Alabama", "45300": "Germany"}}, sha256="0")
     schema = parse(load_document(example.encode()), codebook=codebook)
     assert [type(column).__name__[0] for column in schema.columns] == list("ICCNNNCBFCD")
-    form = json.loads(SCHEMA_PATH.read_text())["$defs"]["column"]["properties"]
+    form = json.loads(SCHEMA_FILE.read_text())["$defs"]["column"]["properties"]
     assert all(f"`{key}`" in text for key in form)
     assert f"{MAX_CATEGORIES:,}" in text
 
@@ -587,7 +590,7 @@ scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_
 anything = st.recursive(
     scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner), max_leaves=8
 )
-KEYS = tuple(json.loads(SCHEMA_PATH.read_text())["$defs"]["column"]["properties"])
+KEYS = tuple(json.loads(SCHEMA_FILE.read_text())["$defs"]["column"]["properties"])
 
 
 @given(

@@ -75,20 +75,3 @@ def test_no_file_is_left_when_the_process_is_killed(scratch: Path) -> None:
     done = run_program(scratch, program)
     assert (done.returncode, done.stdout) == (-signal.SIGKILL, "[] mapped\n")
     assert list(scratch.iterdir()) == []
-
-
-def test_file_may_not_outgrow_its_limit_when_one_is_set(scratch: Path) -> None:
-    program = """
-        import resource
-        import numpy as np
-        from dpwgan.errors import TransferError
-        from dpwgan.table.storage import allocate
-        resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))
-        try:
-            allocate((100_000, 4), np.int32, on_disk=True)
-        except TransferError as error:
-            print(error)
-    """
-    done = run_program(scratch, program)
-    assert done.returncode == 0, done.stderr
-    assert "File too large" in done.stdout

@@ -4,17 +4,10 @@ import csv
 import errno
 import gzip
 import hashlib
-import io
 import os
-import signal
 import stat
-import subprocess
-import sys
-import tempfile
-import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
@@ -118,59 +111,6 @@ def test_transfer_breaks_off_without_a_trace_when_the_disk_is_full(tmp_path, mon
     assert list_files(tmp_path) == []
 
 
-def start(code: str, **streams: Any) -> "subprocess.Popen[bytes]":
-    return subprocess.Popen([sys.executable, "-c", textwrap.dedent(code)], cwd=ROOT, **streams)
-
-
-def test_neither_table_nor_claim_appears_when_the_claim_does_not_fit(tmp_path):
-    # A process of its own that may write no large file, as on a full disk.
-    code = f"""
-        import resource, signal, sys
-        import polars as pl
-        from pathlib import Path
-        from dpwgan.table.writer import write_table
-        from dpwgan.errors import DpwganError
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, 1 << 16))
-        folder = Path({str(tmp_path)!r})
-        frame, claim = pl.DataFrame({{"a": ["0123456789"] * 9}}), b"x" * 200_000
-        try:
-            write_table(
-                folder / "out.csv", [frame], header=["a"], claim_path=folder / "c", make_claim=lambda written: claim
-            )
-        except DpwganError as error:
-            sys.exit(error.exit_code)
-    """
-    assert start(code).wait(timeout=60) == 74
-    assert list_files(tmp_path) == []
-
-
-@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
-def test_no_file_is_left_when_a_signal_comes_in_the_middle_of_writing(tmp_path, sent):
-    code = f"""
-        import signal, sys, time
-        import polars as pl
-        from dpwgan.table.writer import write_table
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-        # A job that a shell started in the background ignores it, and so do its children.
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        def rows():
-            while True:
-                yield pl.DataFrame({{"a": ["1"] * 1000}})
-                sys.stdout.write(".")
-                sys.stdout.flush()
-                time.sleep(0.01)
-        write_table({str(tmp_path / "out.csv")!r}, rows(), header=["a"])
-    """
-    with start(code, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
-        assert process.stdout is not None
-        process.stdout.read(3)
-        assert [name[-4:] for name in list_files(tmp_path)] == [".tmp"]
-        process.send_signal(sent)
-        assert process.wait(timeout=60) != 0
-    assert list_files(tmp_path) == []
-
-
 def test_output_is_refused_when_it_cannot_be_created(tmp_path, monkeypatch):
     with pytest.raises(OutputError, match="folder does not exist"):
         check_writable(tmp_path / "none" / "out.csv")
@@ -190,25 +130,6 @@ def test_output_is_refused_when_it_cannot_be_created(tmp_path, monkeypatch):
     for act in (check_writable, lambda path: write_bytes(path, b"x")):
         with pytest.raises(OutputError, match="Permission denied"):
             act(tmp_path / "out.csv")
-
-
-def test_output_is_refused_when_the_folder_may_not_be_written_by_this_user():
-    with tempfile.TemporaryDirectory() as folder:
-        Path(folder).chmod(0o555)
-        # Root may write anywhere, so it becomes somebody else first.
-        code = f"""
-            import os, sys
-            from dpwgan.table.writer import check_writable
-            from dpwgan.errors import OutputError
-            if os.geteuid() == 0:
-                os.setuid(65534)
-            try:
-                check_writable({folder + "/out.csv"!r})
-            except OutputError as error:
-                sys.exit(error.exit_code)
-        """
-        assert start(code).wait(timeout=60) == 73
-        assert list_files(Path(folder)) == []
 
 
 def test_check_leaves_nothing_when_the_output_can_be_created(tmp_path):
@@ -368,9 +289,3 @@ def test_name_beside_the_target_fits_when_the_targets_is_long(tmp_path):
     path = tmp_path / ("é" * 120 + ".csv")
     write_bytes(path, b"x")
     assert list_files(tmp_path) == [path.name]
-
-
-def test_header_reads_back_when_names_hold_any_text(tmp_path):
-    header = ['a,"b"', "c\nd"]
-    write_table(tmp_path / "out.csv", [pl.DataFrame({"x": ["1"], "y": ["2"]})], header=header)
-    assert next(csv.reader(io.StringIO((tmp_path / "out.csv").read_text(), newline=""))) == header

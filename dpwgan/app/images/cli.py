@@ -1,4 +1,4 @@
-"""The command `python -m dpwgan.images`: idx files to tables and back, and contact sheets of tables.
+"""The command `dpwgan images`: idx files to tables and back, and contact sheets of tables.
 
 Privacy: it changes the form of a table and nothing else. What it writes is as private as what it reads.
 """
@@ -136,7 +136,7 @@ def _make_command(
 
 
 PROGRAM = Program(
-    name="python -m dpwgan.images",
+    name="dpwgan images",
     commands={
         "from-idx": _make_command(
             from_idx,

@@ -1,4 +1,4 @@
-"""The command `python -m dpwgan specs`: specs from dictionaries, and a list of all that is wrong with them."""
+"""The command `dpwgan specs`: specs from dictionaries, and a list of all that is wrong with them."""
 
 from dpwgan.app.commands import Program
 from dpwgan.app.specs import check_command, draft_command
@@ -16,7 +16,7 @@ output cannot be created; 74 reading or writing broke off; 78 bad specs, codeboo
 signal."""
 
 PROGRAM = Program(
-    name="python -m dpwgan specs",
+    name="dpwgan specs",
     commands={"draft": draft_command.COMMAND, "check": check_command.COMMAND},
     closing=f".\n\n{EPILOG}",
     epilog=EPILOG,

@@ -11,7 +11,6 @@ from dpwgan.critic.plan import CRITIC_LABEL, TENSORFLOW_SECONDS, TrainingDesign,
 from dpwgan.critic.sampler import MlpSampler
 from dpwgan.critic.settings import DpWganSettings
 from dpwgan.critic.weights import refuse_unless_finite
-from dpwgan.errors import UsageError
 from dpwgan.images.basis import REACH, SmoothFrame
 from dpwgan.marginals.simplex import project_on_simplex
 from dpwgan.methods.base import Run
@@ -259,10 +258,13 @@ def _fit_formally(plan: FormalDesign, run: Run) -> LabelledSampler | MlpSampler:
             descent, target_slope = AdamDescent(networks.critic_weights), 1.0
             climb = ScoreClimb(networks, batch_size=_FORMAL_GENERATOR_BATCH, learning_rate=1.0)
         else:
-            released = ledger.keep(CLASSES_LABEL, lambda: release_classes(encoded, plan, ledger=ledger))
+            frame, records = plan.frame, plan.critic.shape.records
+            released = ledger.keep(
+                CLASSES_LABEL, lambda: release_classes(encoded, frame, records=records, ledger=ledger)
+            )
             networks = PointNetworks(
                 encoded,
-                plan.frame,
+                frame,
                 shares=released["shares"].astype(np.float64),
                 centre=released["centre"].astype(np.float64),
                 latent=game.settings.latent,
@@ -297,15 +299,12 @@ def _fit_formally(plan: FormalDesign, run: Run) -> LabelledSampler | MlpSampler:
     return sampler
 
 
-def release_classes(encoded: EncodedTable, plan: FormalDesign, *, ledger: Ledger) -> Arrays:
+def release_classes(encoded: EncodedTable, frame: SmoothFrame, *, records: int, ledger: Ledger) -> Arrays:
     """Releases the sizes of the classes, as `shares`, and the mean of all pictures' points, the `centre`.
 
-    Privacy: one Gaussian release. Making shares and a mean of it is post-processing, with the public n.
+    Privacy: one Gaussian release. Making shares and a mean of it is post-processing, with `records`, the public n.
     Shapes: (classes,) and (dimension,).
     """
-    frame, records = plan.frame, plan.critic.shape.records
-    if frame is None:
-        raise UsageError("only a table of images has classes")
     noisy = ledger.release(CLASSES_LABEL, lambda: sum_classes(encoded, frame)).values
     sizes, total = np.split(noisy, [frame.grid.classes])
     shares = project_on_simplex(sizes / _SIZES_PART, np.ones_like(sizes), total=float(records))

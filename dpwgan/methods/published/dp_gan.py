@@ -33,7 +33,7 @@ _IMAGE_SETTINGS: dict[str, Any] = {
     "latent": 32,
     "generator_learning_rate": 2e-2,
     # Where steps and pull even out the weights are 14 gradients: with more the logit leaves 0 and the game is lost,
-    # with less the discriminator tells of brightness alone. See docs/dp-gan.md.
+    # with less the discriminator tells of brightness alone.
     "critic_learning_rate": 13.0,
     "weight_pull": 0.9,
     # What a row's gradient is long where nothing is known, see `NoisyProducts`.
@@ -106,9 +106,8 @@ class DpGan:
     def plan(self, shape: TableShape, terms: Terms, *, settings: DpGanSettings) -> Plan[DpGanDesign | PublishedDesign]:
         """Fixes batch, noise and steps. Privacy: sees the public shape only.
 
-        Raises: UsageError without a column to train on, PrivacyError if the budget cannot be met.
+        Raises: UsageError for a setting that the table has no use for, PrivacyError if the budget cannot be met.
         """
-        refuse_nothing_to_train_on(shape, method=self.name)
         if settings.private_part == "generator":
             return plan_published(shape, terms, networks=DpWganSettings(**settings.training))
         space, seen = lay_out_space(shape, settings)
@@ -128,12 +127,6 @@ class DpGan:
             if isinstance(plan.design, PublishedDesign):
                 return fit_published(plan.design, run)
             return _fit_private(plan.design, run)
-
-
-def refuse_nothing_to_train_on(shape: TableShape, *, method: str) -> None:
-    """Raises: UsageError if there is no column to train on."""
-    if not shape.spans:
-        raise UsageError(f"{method} needs a column to train on")
 
 
 def lay_out_space(shape: TableShape, settings: DpGanSettings) -> tuple[CosineSpace | None, TableShape]:

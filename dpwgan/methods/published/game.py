@@ -131,8 +131,6 @@ def plan_game(
         )
     if grid is not None and (settings.hidden_critic or settings.hidden_generator):
         raise UsageError(f"{method} has convolutions for images, and no hidden-critic and no hidden-generator")
-    if not shape.spans:
-        raise UsageError(f"{method} needs a column to train on")
     every = settings.critic_steps_per_generator_step
     batch_size = min(settings.expected_batch_size or batch_size, shape.records)
     game = Game(shape=shape, settings=settings, grid=grid, batch_size=batch_size, steps=1, passes=passes)

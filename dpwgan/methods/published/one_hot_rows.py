@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse, special
 
-from dpwgan.errors import DpwganError, PrivacyError
+from dpwgan.errors import DpwganError
 from dpwgan.marginals.measurements import GroupedRows
 from dpwgan.table.rows import Derivation, Sum
 from dpwgan.table.storage import allocate_beside, cut, let_go
@@ -28,11 +28,9 @@ class OneHotRows:
     Privacy: every sum is exact, and for the caller to put noise on. Each row adds a term of its own, as in the proofs
       of `dpwgan.methods.published.one_layer`; sums over blocks, or over workers, differ from one sum by rounding alone.
     Shapes: `groups` (n, d), which may be mapped from a file; vectors (W + 1,), the bias last.
-    Raises: PrivacyError if `groups` are no rows of these sizes.
     """
 
     def __init__(self, groups: GroupArray, sizes: Sequence[int]) -> None:
-        _check_groups(groups, sizes=sizes)
         self._groups, self.sizes = groups, tuple(sizes)
         self._curvature: FloatArray | None = None
 
@@ -105,21 +103,6 @@ def _cut_one_hot(groups: GroupArray, sizes: Sequence[int]) -> Iterator[tuple[sli
         cells = np.add(groups[rows], starts, dtype=np.int32, casting="unsafe").ravel()
         let_go(groups)
         yield rows, sparse.csr_matrix((ones[: cells.size], cells, ends[: count + 1]), shape=(count, width))
-
-
-def _check_groups(groups: npt.NDArray[Any], *, sizes: Sequence[int]) -> None:
-    """Looks at all rows, a chunk at a time. Raises: PrivacyError if they are no rows of groups of these sizes."""
-    if groups.ndim != 2 or groups.shape[0] == 0:
-        raise PrivacyError("The real rows of a one-layer network must be a table of at least one row.")
-    if not np.issubdtype(groups.dtype, np.integer) or groups.shape[1] != len(sizes):
-        raise PrivacyError(f"The real rows of a one-layer network must have {len(sizes)} attributes.")
-    outside = 0
-    for rows in cut(len(groups), size=max(1, _BLOCK_CELLS // len(sizes))):
-        part = groups[rows]
-        outside += int(np.count_nonzero(np.any((part < 0) | (part >= np.array(sizes)), axis=1)))
-        let_go(groups)
-    if outside:
-        raise PrivacyError(f"The real rows of a one-layer network hold groups that do not exist, in {outside} rows.")
 
 
 def find_starts(sizes: Sequence[int]) -> npt.NDArray[np.int64]:

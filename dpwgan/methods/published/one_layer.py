@@ -56,7 +56,6 @@ z), which is at most e^(Z - A m): together no more than e^-a/(1 - e^-A). What is
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -78,7 +77,7 @@ from dpwgan.methods.published.one_hot_rows import (
 from dpwgan.privacy.certificate import bound_worst_error, gaussian_slack
 from dpwgan.privacy.events import Gaussian
 from dpwgan.privacy.ledger import Ledger
-from dpwgan.privacy.release import Release
+from dpwgan.privacy.release import Noisy, Release
 from dpwgan.table.rows import Rows
 
 ProbabilityArray = npt.NDArray[np.floating[Any]]
@@ -121,18 +120,15 @@ def train_one_layer(
     Shapes: `synthetic` (m, W), probabilities with each attribute's adding up to 1, whose rows are taken as they are and
       all count alike. The released weights (W + 1,).
     Units: `regularization` is the strength c of the penalty (c/2)|w|^2.
-    Raises: PrivacyError if a number or a shape is out of range, or less was reserved than what a record moves here.
+    Raises: PrivacyError if less was reserved than what a record moves here.
     Source: Chaudhuri, Monteleoni, Sarwate 2011, JMLR 12, Lemma 7 and Corollary 8, with Gaussian noise; approximate
       minimisers as in Wu et al. 2017, arXiv:1606.04722, and Iyengar et al. 2019 (IEEE S&P).
     """
-    if not (math.isfinite(regularization) and regularization > 0):
-        raise PrivacyError(f"regularization must be finite and above 0; it is {regularization!r}.")
-    sizes, records = _checked_rows(real)
-    fake = _design(synthetic, sizes=sizes)
+    fake = _design(synthetic, sizes=real.own.sizes)
     public: dict[str, Any] = {
-        "records": records,
+        "records": real.records,
         "synthetic_rows": fake.shape[0],
-        "attributes": len(sizes),
+        "attributes": len(real.own.sizes),
         "regularization": regularization,
     }
     sensitivity = weights_sensitivity(**public)
@@ -172,20 +168,12 @@ class OneLayerTerm:
 
     Shapes: `weights` (W + 1,), the bias last; `sizes` one number of groups for each attribute.
     Units: `target` is the released mean of f_w over the real rows, `stddev` that of its noise.
-    Raises: PrivacyError for shapes that do not fit, a target that is not finite, or a stddev not above 0.
     """
 
     weights: FloatArray
     sizes: tuple[int, ...]
     target: float
     stddev: float
-
-    def __post_init__(self) -> None:
-        sizes = _checked_sizes(self.sizes)
-        object.__setattr__(self, "sizes", sizes)
-        object.__setattr__(self, "weights", _checked_weights(self.weights, sizes=sizes))
-        if not (math.isfinite(self.target) and math.isfinite(self.stddev) and self.stddev > 0):
-            raise PrivacyError("A one-layer term needs a finite target and a finite stddev above 0.")
 
     def loss_and_gradient(self, probabilities: ProbabilityArray) -> tuple[float, FloatArray]:
         """Computes ((expected score - target)/stddev)^2 / 2 and its derivatives by every probability.
@@ -205,7 +193,7 @@ class OneLayerTerm:
 
 def measure_one_layer(
     real: Rows[OneHotRows],
-    weights: npt.NDArray[np.floating[Any]],
+    weights: FloatArray,
     *,
     ledger: Ledger,
 ) -> OneLayerTerm:
@@ -215,11 +203,9 @@ def measure_one_layer(
       every attribute. Released is the sum of f_w less their middle, over half their distance: zeroing out a record
       moves that by at most 1, the reserved sensitivity, whatever the weights; replacing it by at most twice as much.
     Shapes: `weights` (W + 1,).
-    Raises: PrivacyError if a number or a shape is out of range.
     Source: Dwork and Roth 2014, Appendix A.
     """
-    sizes, records = _checked_rows(real)
-    weights = _checked_weights(weights, sizes=sizes)
+    sizes = real.own.sizes
     low, high = special.expit(_sum_range(weights, sizes=sizes))
     middle, half = (low + high) / 2, (high - low) / 2
     # Equal weights leave a range of 0, where the mean is public; noise of some size is drawn all the same.
@@ -230,71 +216,42 @@ def measure_one_layer(
         scaled: FloatArray = total[:1] / most
         return scaled
 
-    noisy, unit = ledger.release(ANSWER_LABEL, score), most / records
+    noisy, unit = ledger.release(ANSWER_LABEL, score), most / real.records
     return OneLayerTerm(weights=weights, sizes=sizes, target=noisy.value * unit + middle, stddev=noisy.stddev * unit)
 
 
-@dataclass(frozen=True, kw_only=True)
-class OneLayerCertificate:
-    """How far the one-way fractions of an output are from the real ones, as released.
+def bound_gain(distance: Noisy, *, attributes: int, radius: float, failure_probability: float) -> float:
+    """Bounds how well any one-layer network with |w| <= radius tells the output's rows from the real ones.
 
-    Units: `noisy_distance` is the released Euclidean distance, `stddev` that of its noise.
-    Raises: PrivacyError if a number is out of range.
+    Except with probability `failure_probability`, no such network has a logistic loss below ln 2 - the bound; and that
+    holds for all radii at once. The bias does not count towards |w|.
+    Privacy: post-processing of the distance that `measure_distance` releases.
+    Units: nats; guessing has loss ln 2, so the bound is never more than that.
+    Source: the module's Theorem 3.
     """
-
-    noisy_distance: float
-    stddev: float
-    attributes: int
-
-    def __post_init__(self) -> None:
-        if not math.isfinite(self.noisy_distance) or self.attributes < 1:
-            raise PrivacyError("A one-layer certificate needs a finite distance and at least one attribute.")
-        if not (math.isfinite(self.stddev) and self.stddev > 0):
-            raise PrivacyError("A one-layer certificate needs a finite stddev above 0.")
-
-    def alpha(self, *, radius: float, failure_probability: float) -> float:
-        """Bounds how well any one-layer network with |w| <= radius tells the output's rows from the real ones.
-
-        Except with probability `failure_probability`, no such network has a logistic loss below ln 2 - alpha; and that
-        holds for all radii at once. The bias does not count towards |w|.
-        Privacy: post-processing.
-        Units: alpha is in nats; guessing has loss ln 2, so alpha is never more than that.
-        Raises: PrivacyError if the radius is not finite and above 0, or the probability not above 0 and at most 1/2.
-        Source: the module's Theorem 3.
-        """
-        if not (math.isfinite(radius) and radius > 0):
-            raise PrivacyError(f"radius must be finite and above 0; it is {radius!r}.")
-        distance = bound_worst_error(
-            self.noisy_distance,
-            slack=gaussian_slack(stddev=self.stddev, failure_probability=failure_probability),
-            largest_possible=math.sqrt(2 * self.attributes),
-        )
-        return min(radius / 4 * distance, math.log(2))
+    farthest = bound_worst_error(
+        distance.value,
+        slack=gaussian_slack(stddev=distance.stddev, failure_probability=failure_probability),
+        largest_possible=math.sqrt(2 * attributes),
+    )
+    return min(radius / 4 * farthest, math.log(2))
 
 
-def measure_one_layer_certificate(
-    real: Rows[OneHotRows],
-    synthetic: ProbabilityArray,
-    *,
-    ledger: Ledger,
-) -> OneLayerCertificate:
+def measure_distance(real: Rows[OneHotRows], synthetic: ProbabilityArray, *, ledger: Ledger) -> Noisy:
     """Releases the distance between the one-way fractions of the real rows and of an output that is final.
 
     Privacy: one number, which zeroing out a record moves by at most sqrt(d)/n, and replacing it by sqrt(2) times that.
     Shapes: as in `train_one_layer`. Probabilities certify the rows drawn from them in the mean over all draws.
-    Raises: PrivacyError if a number or a shape is out of range.
     Source: the module's Theorem 3.
     """
-    sizes, records = _checked_rows(real)
-    fake = _design(synthetic, sizes=sizes)
-    generated = fake.T @ _share_alike(fake)
+    fake = _design(synthetic, sizes=real.own.sizes)
+    generated = fake.T @ np.full(fake.shape[0], 1 / fake.shape[0])
 
     def measure() -> FloatArray:
-        fractions = real.sum(GROUP_COUNTS) / records - generated[:-1]
+        fractions = real.sum(GROUP_COUNTS) / real.records - generated[:-1]
         return np.array([np.linalg.norm(fractions)])
 
-    noisy = ledger.release(CERTIFICATE_LABEL, measure)
-    return OneLayerCertificate(noisy_distance=noisy.value, stddev=noisy.stddev, attributes=len(sizes))
+    return ledger.release(CERTIFICATE_LABEL, measure)
 
 
 def plan_one_layer(
@@ -304,7 +261,6 @@ def plan_one_layer(
 
     A round trains one network and asks it one question; the certificate is released once. All noise multipliers grow
     with `scale`, which is that of the weights. `synthetic_rows`: how many there are at most.
-    Raises: PrivacyError if there is no round, or the scale is not finite and above 0.
     """
     sensitivity = weights_sensitivity(
         records=records, synthetic_rows=synthetic_rows, attributes=attributes, regularization=regularization
@@ -373,15 +329,15 @@ def _minimise(
     No W x W matrix is formed: a product with the Hessian costs four sparse products, and one pass over the real rows.
     """
     weights, attributes, records = np.zeros(fake.shape[1]), len(real.own.sizes), real.records
-    fake_shares = _share_alike(fake)
+    fake_share = 1 / fake.shape[0]
     for _ in range(iteration_bound(attributes=attributes, regularization=regularization, tolerance=tolerance / 2) + 1):
         fake_scores = special.expit(fake @ weights)
         slopes = real.sum(SLOPES, array=weights)
-        gradient = fake.T @ (fake_shares * fake_scores / 2) - slopes / (2 * records) + regularization * weights
+        gradient = fake.T @ (fake_share * fake_scores / 2) - slopes / (2 * records) + regularization * weights
         length = float(np.linalg.norm(gradient))
         if length <= tolerance / 2:
             return weights
-        fake_curvature = fake_shares * fake_scores * (1 - fake_scores) / 2
+        fake_curvature = fake_share * fake_scores * (1 - fake_scores) / 2
 
         # Conjugate gradients on H p = -g, from 0; the closer to the minimum, the more exactly.
         goal = max(min(0.1, length) * length, tolerance / 8)
@@ -418,8 +374,6 @@ def _score_and_gradient(
     be off by hundredths here, which is far more than the noise of an answer.
     """
     table = np.asarray(probabilities, dtype=np.float64)
-    if table.ndim != 2 or table.shape[0] == 0 or table.shape[1] != weights.size - 1:
-        raise PrivacyError(f"The codes' probabilities must be a table with {weights.size - 1} columns.")
     low, high = _sum_range(weights, sizes=sizes)
     step = 2 * math.pi / (max(abs(low), abs(high)) + _LOG_ACCURACY)
     points = step * np.arange(1, math.ceil(_LOG_ACCURACY / math.pi / step) + 1)
@@ -476,39 +430,7 @@ def _sum_range(weights: FloatArray, *, sizes: tuple[int, ...]) -> tuple[float, f
 def _design(synthetic: ProbabilityArray, *, sizes: tuple[int, ...]) -> sparse.csr_matrix:
     """Writes probabilities of synthetic rows as a sparse table, with a column of ones at its end."""
     dense = np.array(synthetic, dtype=np.float64)
-    if dense.ndim != 2 or dense.shape[0] == 0 or dense.shape[1] != sum(sizes):
-        raise PrivacyError(f"The synthetic rows of a one-layer network must have {sum(sizes)} probabilities each.")
     sums = np.add.reduceat(dense, find_starts(sizes), axis=1)
-    if not (np.all(dense >= 0) and np.all(np.abs(sums - 1) <= 1e-4)):
-        raise PrivacyError(
-            "The synthetic rows of a one-layer network are not probabilities that add up to 1 in each attribute."
-        )
     # Sums that are off by a float32's rounding would pass the length that the proofs rely on.
     dense /= np.repeat(sums, sizes, axis=1)
     return sparse.csr_matrix(np.hstack([dense, np.ones((len(dense), 1))]))
-
-
-def _share_alike(fake: sparse.csr_matrix) -> FloatArray:
-    return np.full(fake.shape[0], 1 / fake.shape[0])
-
-
-def _checked_sizes(sizes: Sequence[int]) -> tuple[int, ...]:
-    checked = tuple(int(size) for size in sizes)
-    if not checked or min(checked) < 1:
-        raise PrivacyError("A one-layer network needs at least one attribute, and a group in each.")
-    return checked
-
-
-def _checked_rows(real: Rows[OneHotRows]) -> tuple[tuple[int, ...], int]:
-    """The attributes' sizes and the public number of records."""
-    records = real.records
-    if isinstance(records, bool) or not isinstance(records, int) or records < max(real.own.count, 1):
-        raise PrivacyError("records must be a whole number, and no less than the number of real rows.")
-    return real.own.sizes, records
-
-
-def _checked_weights(weights: npt.NDArray[np.floating[Any]], *, sizes: tuple[int, ...]) -> FloatArray:
-    array = np.asarray(weights, dtype=np.float64)
-    if array.shape != (sum(sizes) + 1,) or not np.all(np.isfinite(array)):
-        raise PrivacyError(f"A one-layer network needs {sum(sizes) + 1} finite weights here, the bias last.")
-    return array

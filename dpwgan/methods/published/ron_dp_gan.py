@@ -21,7 +21,6 @@ from dpwgan.methods.published.dp_gan import (
     lay_out_game,
     lay_out_space,
     make_discriminator,
-    refuse_nothing_to_train_on,
 )
 from dpwgan.methods.published.published_gan import PublishedDesign, plan_published, train_published_table
 from dpwgan.methods.published.samplers import RefinedTable, SmoothSampler
@@ -102,9 +101,8 @@ class RonDpGan:
         """Fixes releases, batch, noise and steps as one family of charges. Privacy: sees the public shape only.
 
         How the noise of a step stands to the releases' is fixed first, by the prior's share; then all is scaled alike.
-        Raises: UsageError without a column to train on, PrivacyError if the budget cannot be met.
+        Raises: UsageError for a setting that the table has no use for, PrivacyError if the budget cannot be met.
         """
-        refuse_nothing_to_train_on(shape, method=self.name)
         share = settings.prior_share
         if settings.private_part == "generator":
             # epsilon_RON = psi epsilon, as published; what is left is for the generator's noise.

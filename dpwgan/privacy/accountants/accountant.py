@@ -16,8 +16,6 @@ dominates whatever came before, in place of the Gaussians: sets of counts with d
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from functools import cache
-from importlib import metadata
 from typing import ClassVar
 
 from dpwgan.errors import PrivacyError
@@ -202,15 +200,3 @@ def _sum_of_selections(charges: Sequence[ComposedCharge], neighboring_relation: 
             return math.inf
         total += count * loss_range(event, neighboring_relation)
     return total
-
-
-@cache
-def library_version(distribution: str) -> str:
-    """Reads the version of an installed library without importing it.
-
-    Raises: PrivacyError if it is not installed, since a guarantee must name what computed it.
-    """
-    try:
-        return metadata.version(distribution)
-    except metadata.PackageNotFoundError as error:
-        raise PrivacyError(f"The library {distribution} is not installed, so no guarantee can be computed.") from error

@@ -40,9 +40,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import scipy
 from scipy import special
 
-from dpwgan.privacy.accountants.accountant import Accountant, ComposedCharge, library_version, loss_range
+from dpwgan.privacy.accountants.accountant import Accountant, ComposedCharge, loss_range
 from dpwgan.privacy.budget import NeighboringRelation
 from dpwgan.privacy.events import ExponentialSelection, Gaussian, PoissonGaussian
 
@@ -72,7 +73,7 @@ class AmortizedAccountant(Accountant):
     @property
     def version(self) -> str:
         """scipy computes the normal tails."""
-        return f"amplification and strong composition, scipy {library_version('scipy')}"
+        return f"amplification and strong composition, scipy {scipy.__version__}"
 
     def _composed_epsilon(
         self, charges: Sequence[ComposedCharge], *, delta: float, neighboring_relation: NeighboringRelation

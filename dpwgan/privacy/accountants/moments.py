@@ -6,10 +6,11 @@ from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
+import scipy
 from scipy import special
 
 from dpwgan.errors import PrivacyError
-from dpwgan.privacy.accountants.accountant import Accountant, ComposedCharge, ComposedEvent, library_version, loss_range
+from dpwgan.privacy.accountants.accountant import Accountant, ComposedCharge, ComposedEvent, loss_range
 from dpwgan.privacy.budget import NeighboringRelation
 from dpwgan.privacy.events import DiscreteGaussian, ExponentialSelection, Gaussian, PoissonGaussian
 
@@ -40,7 +41,7 @@ class MomentsAccountant(Accountant):
     @property
     def version(self) -> str:
         """scipy computes the binomials and the normal tails."""
-        return f"Renyi divergences, {len(ORDERS)} orders 1.1 to 16384, scipy {library_version('scipy')}"
+        return f"Renyi divergences, {len(ORDERS)} orders 1.1 to 16384, scipy {scipy.__version__}"
 
     def _as_gaussian(self, event: DiscreteGaussian, count: int) -> tuple[Gaussian, float]:
         return _as_gaussian(event, count), 0.0

@@ -38,10 +38,11 @@ from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
+import scipy
 from scipy import fft, linalg, special
 
 from dpwgan.errors import PrivacyError
-from dpwgan.privacy.accountants.accountant import Accountant, ComposedCharge, library_version, loss_range
+from dpwgan.privacy.accountants.accountant import Accountant, ComposedCharge, loss_range
 from dpwgan.privacy.accountants.amortized import gaussian_epsilon
 from dpwgan.privacy.accountants.moments import MOMENTS, replace_one_by_group
 from dpwgan.privacy.budget import NeighboringRelation
@@ -81,7 +82,7 @@ class PldAccountant(Accountant):
         """scipy computes the normal tails and the transforms; see the module on selections."""
         return (
             f"privacy loss distributions, connect-the-dots grid refined to {SETTLED:g}, with selections the smaller of "
-            f"that and moments, scipy {library_version('scipy')}"
+            f"that and moments, scipy {scipy.__version__}"
         )
 
     @property
@@ -139,7 +140,9 @@ def _settled_epsilon(
         tail=max(1e-6 * least_delta / sum(count for _, count in charges), 1e-290),
     )
     epsilon = _settle(problem, removing=True)
-    if not _stays_below(problem, epsilon, removing=False):
+    # The directions are near each other: what has settled in one mostly bounds the other one, on one grid, as well.
+    other = epsilon_on_grid(problem, removing=False, cell=problem.choose_cell() / 4, near=epsilon)
+    if other is None or other > epsilon:
         epsilon = max(epsilon, _settle(problem, removing=False))
     if any(isinstance(event, ExponentialSelection) for event, _ in charges):
         return min(epsilon, by_moments)
@@ -254,15 +257,6 @@ def _settle(problem: _Problem, *, removing: bool) -> float:
         if epsilon == 0 or abs(previous - epsilon) <= SETTLED * epsilon:
             return min(previous, epsilon)
         previous, cell = epsilon, cell / 2
-
-
-def _stays_below(problem: _Problem, epsilon: float, *, removing: bool) -> bool:
-    """Says whether one grid, as fine as most directions need, proves an epsilon in one direction.
-
-    The directions are near each other: what has settled in one of them mostly bounds the other one as well.
-    """
-    found = epsilon_on_grid(problem, removing=removing, cell=problem.choose_cell() / 4, near=epsilon)
-    return found is not None and found <= epsilon
 
 
 def _between(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:

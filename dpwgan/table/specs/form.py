@@ -1,13 +1,12 @@
-"""The form that specs/data-specs.schema.json asks of the specs, and its verdicts in one sentence each."""
+"""The form that data-specs.schema.json asks of the specs, and its verdicts in one sentence each."""
 
-import difflib
 import functools
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from importlib import resources
 from typing import Any
 
-from dpwgan.errors import InputError, SpecsError, quote
+from dpwgan.errors import SpecsError, quote, suggest
 from dpwgan.table.specs.keys import is_finite, refuse_column, refuse_rule, write_item
 from dpwgan.table.specs.layout import LAYOUT, has_layout, refuse_layout
 from dpwgan.table.specs.problems import Problems
@@ -15,18 +14,14 @@ from dpwgan.table.specs.problems import Problems
 RULES = "rules"
 """The key of the rules between columns, where it holds a list; a column always is an object."""
 _MARK = "\ufeff"
-SCHEMA_PATH = Path(__file__).resolve().parents[3] / "specs" / "data-specs.schema.json"
+SCHEMA_FILE = resources.files(__package__) / "data-specs.schema.json"
 
 
 @functools.cache
 def _get_validator() -> Any:
     import jsonschema  # here, because the command line answers --help without it
 
-    try:
-        form = json.loads(SCHEMA_PATH.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{SCHEMA_PATH.name} is missing from the folder specs/ of the installation.") from error
-    return jsonschema.Draft202012Validator(form)
+    return jsonschema.Draft202012Validator(json.loads(SCHEMA_FILE.read_text(encoding="utf-8")))
 
 
 def check_form(document: object, problems: Problems) -> tuple[dict[str, dict[str, Any]], list[Any]]:
@@ -175,8 +170,7 @@ def _explain_rule(error: Any, number: int) -> SpecsError:
 
 
 def _hint(key: str, known: Mapping[str, Any], *, where: str) -> str:
-    close = difflib.get_close_matches(key, known, n=1)
-    return quote(f"{where}.{key}" if where else key) + (f" (did you mean {close[0]!r}?)" if close else "")
+    return quote(f"{where}.{key}" if where else key) + suggest(key, known, show=repr)
 
 
 def _say_rule(rule: str, wanted: Any) -> str:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from dpwgan.app.images.sheet import GAP, MOST_ACROSS, lay_out_sheet, stretch, write_png
+from dpwgan.app.images.sheet import GAP, lay_out_sheet, stretch, write_png
 
 HEIGHT, WIDTH, SCALE = 2, 3, 2
 SHAPES = st.tuples(st.integers(1, 6), st.integers(1, 6), st.sampled_from([1, 3]))
@@ -43,12 +43,6 @@ def test_every_image_stands_once_on_a_line_of_its_class_when_laid_out(labels):
         found.append(label)
     assert found == [label for label in "cba?" if label in labels]
     assert sheet.classes[-1][2] * high + GAP == sheet.pixels.shape[0]
-
-
-def test_line_is_cut_when_a_class_is_longer():
-    sheet = lay_out_sheet(draw(MOST_ACROSS * 2 + 1, channels=3), ["a"] * (MOST_ACROSS * 2 + 1), order=("a", "b"))
-    assert sheet.classes == (("a", 1, 3),)
-    assert sheet.pixels.shape == (GAP + 3 * (HEIGHT + GAP), GAP + MOST_ACROSS * (WIDTH + GAP), 3)
 
 
 @pytest.mark.parametrize(("value", "shown"), [(0, 0), (8, 128), (16, 255), (17, 255)])

@@ -45,22 +45,6 @@ def test_generator_and_sampler_make_the_same_images_when_sides_are_of_any_length
     np.testing.assert_allclose(drawn, images, rtol=1e-3, atol=1e-4)
 
 
-def test_images_differ_when_only_the_label_does():
-    generator = make_generator((8, 8, 1))
-    latents, _ = draw_input(1)
-    of = [generator.generate(tf.constant(latents), tf.one_hot([label], 3)).numpy() for label in range(3)]
-    assert np.abs(of[0] - of[1]).max() > 1e-3
-    assert np.abs(of[1] - of[2]).max() > 1e-3
-
-
-def test_an_image_does_not_depend_on_the_others_when_they_are_drawn_together():
-    latents, labels = draw_input(6)
-    generator = make_generator((9, 9, 1))
-    together = generator.generate(tf.constant(latents), tf.constant(labels)).numpy()
-    alone = generator.generate(tf.constant(latents[2:3]), tf.constant(labels[2:3])).numpy()
-    np.testing.assert_allclose(together[2:3], alone, rtol=1e-4, atol=1e-5)
-
-
 def make_critic(image: tuple[int, int, int] = (9, 8, 1), **more: Any) -> ConvCritic:
     device_rng = make_device_rng(np.random.default_rng(4))
     return ConvCritic(
@@ -72,30 +56,6 @@ def draw_images(batch: int, image: tuple[int, int, int] = (9, 8, 1)) -> tuple[tf
     rng = np.random.default_rng(2)
     images = rng.random((batch, *image), dtype=np.float32)
     return tf.constant(images), tf.one_hot(rng.integers(0, 3, batch), 3)
-
-
-def test_score_of_a_row_does_not_depend_on_the_others_when_they_are_scored_together():
-    critic, (images, labels) = make_critic(), draw_images(6)
-    together = critic.score(images, labels).numpy()
-    assert together.shape == (6,)
-    assert np.ptp(together) > 0
-    alone = critic.score(images[1:2], labels[1:2]).numpy()
-    np.testing.assert_allclose(together[1:2], alone, rtol=1e-4, atol=1e-6)
-
-
-def test_score_differs_when_only_the_label_does():
-    critic, (images, _) = make_critic(), draw_images(1)
-    scores = {float(critic.score(images, tf.one_hot([label], 3))[0]) for label in range(3)}
-    assert len(scores) == 3
-
-
-def test_critic_has_a_layer_of_64_features_when_none_is_asked_for():
-    critic = ConvCritic(
-        (28, 28, 1), classes=10, rng=np.random.default_rng(0), device_rng=make_device_rng(np.random.default_rng(4))
-    )
-    assert critic.weights[-1].shape == (64, 1)
-    assert critic.weights[-3].shape == (7 * 7 * 64 + 10, 64)
-    assert critic.features(*(tf.zeros((2, 28, 28, 1)), tf.zeros((2, 10)))).shape == (2, 64)
 
 
 def test_activations_are_noised_when_that_is_asked_for():

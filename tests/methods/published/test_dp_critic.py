@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from dpwgan.errors import UsageError
+from dpwgan.methods.published import dp_critic
 from dpwgan.methods.published.dp_critic import FormalDesign, release_classes, sum_classes
 from dpwgan.methods.registry import make_settings
 from dpwgan.plan import Plan
@@ -15,8 +16,8 @@ from dpwgan.table.encoded import EncodedTable, TableShape
 from tests.ledgers import open_for_plan, open_ledger
 from tests.methods.images import make_images
 from tests.methods.published.test_loss_noise_gan import make_plan
+from tests.methods.runs import fit, make_table
 from tests.methods.runs import make_plan as plan_run
-from tests.methods.runs import make_table
 
 
 def plan_formally(shape: TableShape, **more: Any) -> Plan[FormalDesign]:
@@ -34,13 +35,13 @@ def test_plan_says_to_estimate_the_loss_when_there_is_no_guarantee():
 def test_shares_are_a_distribution_when_the_noise_is_large():
     encoded, shape = make_images(60, side=8)
     plan = plan_formally(shape, epsilon=0.05)
+    assert plan.design.frame is not None
     for seed in range(5):
-        shares, centre = release_classes(encoded, plan.design, ledger=open_for_plan(plan, source=seed)).values()
+        ledger = open_for_plan(plan, source=seed)
+        shares, centre = release_classes(encoded, plan.design.frame, records=60, ledger=ledger).values()
         assert shares.min() >= 0
         assert shares.sum() == pytest.approx(1.0)
         assert np.isfinite(centre).all()
-    with pytest.raises(UsageError, match="has classes"):
-        release_classes(encoded, plan_formally(make_table(60).shape).design, ledger=open_for_plan(plan))
 
 
 def test_released_classes_are_their_shares_and_the_mean_picture_when_the_noise_is_small():
@@ -48,10 +49,27 @@ def test_released_classes_are_their_shares_and_the_mean_picture_when_the_noise_i
     plan = plan_formally(shape, epsilon=10.0)
     assert plan.design.frame is not None
     tiny = replace(plan.design, classes=Gaussian(noise_multiplier=1e-6, replace_one_factor=1.8))
-    shares, centre = release_classes(encoded, tiny, ledger=open_ledger(tiny.releases)).values()
+    ledger = open_ledger(tiny.releases)
+    shares, centre = release_classes(encoded, plan.design.frame, records=60, ledger=ledger).values()
     np.testing.assert_allclose(shares, np.bincount(encoded.codes[:, 0], minlength=3) / 60, atol=1e-4)
     known = plan.design.frame.to_points(encoded.numbers[:, list(plan.design.frame.grid.sources)]).mean(axis=0)
     np.testing.assert_allclose(centre, known, atol=1e-4)
+
+
+def test_mean_picture_is_divided_by_the_public_n_when_rows_were_dropped(monkeypatch):
+    """The twin that divides by the rows that are left would tell how many were dropped."""
+
+    class Released(Exception):
+        """Raised in place of the release."""
+
+    def release(*rows: Any, records: int, ledger: Any) -> Any:
+        raise Released(records)
+
+    monkeypatch.setattr(dp_critic, "release_classes", release)
+    encoded, shape = make_images(60, side=8)
+    plan = plan_formally(shape)
+    with pytest.raises(Released, match="60"):
+        fit("dp-critic", encoded.take(np.arange(60) % 5 > 0), plan, ledger=open_for_plan(plan))
 
 
 @pytest.mark.parametrize("brightness", [1.0, 5.0])

@@ -18,7 +18,6 @@ from dpwgan.methods.published.gradient_penalty import (
     ScoreClimb,
     clip_and_sum,
     penalties,
-    record_losses,
     score_losses,
 )
 from dpwgan.methods.published.networks import Networks
@@ -188,14 +187,6 @@ def test_generated_half_is_a_mean_without_noise_when_a_step_is_taken():
     assert apart.max() < 6 * (1 / 256 + 1 / batch) ** 0.5
 
 
-def test_record_is_alone_in_its_loss_when_others_are_there():
-    networks = make_networks("points")
-    match = draw_match(networks, np.arange(6))
-    together = record_losses(networks, match, target_slope=0.0).numpy()
-    alone = record_losses(networks, take(match, 2), target_slope=0.0).numpy()
-    np.testing.assert_allclose(together[2:3], alone, rtol=1e-5)
-
-
 SHARE = tf.constant(0.5)
 
 
@@ -220,15 +211,6 @@ def test_step_is_the_mean_of_all_noisy_halves_and_the_last_generated_one_when_me
         known = 0.75 * known - 0.5 * (mean / scale + generated)
     found = np.concatenate([weight.numpy().ravel() for weight in weights])
     np.testing.assert_allclose(found, known, rtol=1e-4)
-
-
-def test_critic_comes_to_rest_when_both_halves_agree():
-    weights = make_weights()
-    descent = RememberedDescent(weights, memory=0.9, pull=0.25, l2_clip_norm=2.0)
-    half = [tf.ones_like(weight) for weight in weights]
-    for _ in range(60):
-        descent.descend(half, [-part for part in half], share=SHARE)
-    assert max(np.abs(weight.numpy()).max() for weight in weights) < 1e-4
 
 
 def test_descent_goes_on_as_it_would_have_when_its_variables_are_brought_back():

@@ -6,9 +6,7 @@ import tensorflow as tf
 from scipy import stats
 
 from dpwgan.critic.reference_step import densify
-from dpwgan.critic.sampler import MlpSampler
 from dpwgan.methods.published.networks import QuadraticCritic
-from dpwgan.methods.published.samplers import ConvSampler
 from tests.critic.games import SHARES, make_networks
 from tests.critic.tables import make_encoded
 from tests.methods.images import make_images
@@ -28,29 +26,11 @@ def test_rows_of_images_are_images_and_their_labels_when_read():
     np.testing.assert_array_equal(labels.numpy().argmax(axis=1), encoded.codes[[3, 0, 17], 0])
 
 
-@pytest.mark.parametrize("kind", ["images", "table"])
-def test_generated_content_is_scored_like_real_one_when_it_is_drawn(kind):
-    networks = make_networks(kind)
-    inputs, labels = networks.draw(6), networks.draw_labels(6)
-    assert tuple(part.shape[1] for part in inputs) == networks.input_widths
-    generated = networks.generate(inputs, labels)
-    real, _ = networks.read(tf.range(6))
-    assert generated.shape == real.shape
-    assert networks.score(generated, labels).shape == (6,)
-    assert networks.draw_mixing(6).shape == (6,)
-    assert np.abs(networks.draw(6)[0] - networks.draw(6)[0]).max() > 0
-
-
 @pytest.mark.statistical
 def test_labels_fit_the_shares_when_drawn_on_the_device():
     counts = make_networks("images").draw_labels(5_000).numpy().sum(axis=0)
     assert stats.chisquare(counts, 5_000 * SHARES).pvalue > 1e-6
     assert stats.chisquare(counts, 5_000 * SHARES[::-1]).pvalue < 1e-6
-
-
-def test_sampler_is_of_its_kind_when_the_game_is_over():
-    assert isinstance(make_networks("images").make_sampler(), ConvSampler)
-    assert isinstance(make_networks("table").make_sampler(), MlpSampler)
 
 
 def test_score_is_a_vector_and_a_matrix_of_the_point_when_counted_by_a_loop():
