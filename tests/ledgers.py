@@ -17,6 +17,7 @@ from dpwgan.privacy.ledger import Ledger, Observer
 from dpwgan.privacy.noise_source import NoiseSource
 from dpwgan.privacy.randomness import Streams, make_streams
 from dpwgan.privacy.release import Noisy, Release
+from dpwgan.privacy.unit import ONE_ROW, Unit
 
 PLENTY = Budget(epsilon=1e6, delta=1e-5)
 
@@ -73,6 +74,7 @@ def open_ledger(
     journal: Journal | None = None,
     source: NoiseSource | Streams | int | None = 1,
     observers: Sequence[Observer] = (),
+    unit: Unit = ONE_ROW,
     kind: type[Ledger] = Ledger,
 ) -> Ledger:
     """Opens a ledger with the releases reserved; None for no source of noise at all.
@@ -83,6 +85,7 @@ def open_ledger(
         budget,
         accountant=accountant,
         neighboring_relation=relation,
+        unit=unit,
         no_guarantee=budget is PLENTY if no_guarantee is None else no_guarantee,
         journal=journal,
         source=make_source(source) if isinstance(source, (Streams, int)) else source,
@@ -97,6 +100,7 @@ def open_for_plan(plan: Any, **more: Any) -> Ledger:
     """Opens the ledger that a plan was made for."""
     terms = plan.choice.terms
     shared = {"budget": terms.budget, "accountant": plan.choice.accountant, "relation": terms.neighboring_relation}
+    shared["unit"] = terms.unit
     return open_ledger(plan.releases, **{**shared, **more})
 
 

@@ -8,6 +8,7 @@ from dpwgan.plan import Plan
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.events import Charge
 from dpwgan.privacy.terms import Terms
+from dpwgan.privacy.unit import ONE_ROW, Unit
 from dpwgan.table.encoded import TableShape
 
 
@@ -18,10 +19,13 @@ def make_terms(
     relation: NeighboringRelation = NeighboringRelation.ZERO_OUT,
     rule: str = "moments",
     others: Sequence[Charge] = (),
+    unit: Unit = ONE_ROW,
 ) -> Terms:
     """Makes the terms that a test does not say."""
     budget = Budget(epsilon=epsilon, delta=delta)
-    return Terms(budget=budget, neighboring_relation=relation, accountant_rule=rule, other_charges=tuple(others))
+    return Terms(
+        budget=budget, neighboring_relation=relation, accountant_rule=rule, other_charges=tuple(others), unit=unit
+    )
 
 
 def plan_method(name: str, shape: TableShape, terms: Terms | None = None, **settings: Any) -> Plan[Any]:

@@ -15,9 +15,9 @@ from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.rows import Rows
 
 
-def hold(encoded: EncodedTable) -> Rows[EncodedTable]:
-    """Gives a table as the rows of a run."""
-    return Rows(encoded, records=encoded.records)
+def hold(encoded: EncodedTable, *, records: int | None = None) -> Rows[EncodedTable]:
+    """Gives a table as the rows of a run; `records` as `hold_groups`."""
+    return Rows(encoded, records=encoded.records if records is None else records)
 
 
 def hold_groups(groups: npt.NDArray[np.int32], layout: GroupLayout, *, records: int | None = None) -> Rows[GroupedRows]:
@@ -32,6 +32,8 @@ def make_run(
     seed: int = 1,
     progress: Callable[..., Any] = lambda *_: None,
     device: str = "cpu",
+    records: int | None = None,
 ) -> Run:
     """Gives all that a fit gets. `seed` is the model's: noise is the ledger's business."""
-    return Run(ledger=ledger, rows=hold(encoded), model=make_streams(seed).model, progress=progress, device=device)
+    rows = hold(encoded, records=records)
+    return Run(ledger=ledger, rows=rows, model=make_streams(seed).model, progress=progress, device=device)

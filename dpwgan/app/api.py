@@ -21,7 +21,7 @@ import polars as pl
 from threadpoolctl import threadpool_limits
 
 from dpwgan.app.book.book import BookAccount, read_book
-from dpwgan.app.checkpoint import Checkpoint, open_checkpoint
+from dpwgan.app.checkpoint import open_checkpoint
 from dpwgan.app.claim import Claim, build_claim, describe_accountant, describe_published, list_rules
 from dpwgan.app.config import RECORDS, SynthesisConfig
 from dpwgan.app.logs import LOGGER
@@ -44,7 +44,7 @@ from dpwgan.privacy.certificate import Certificate
 from dpwgan.privacy.journal import Arrays, Journal
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.noise_source import NoiseSource
-from dpwgan.privacy.randomness import Streams, branch, make_streams
+from dpwgan.privacy.randomness import Streams, branch, make_choice_stream, make_streams
 from dpwgan.table import frames
 from dpwgan.table.codebook import read_codebook
 from dpwgan.table.domains import discover_domains
@@ -60,6 +60,7 @@ from dpwgan.table.specs import parse_specs, read_specs
 from dpwgan.table.storage import cut
 from dpwgan.table.stream import read_public
 from dpwgan.table.threads import map_in_order
+from dpwgan.table.units import keep_rows, read_units
 from dpwgan.table.workers import Team
 from dpwgan.version import __version__
 
@@ -71,6 +72,7 @@ if TYPE_CHECKING:
 class EncodedRun:
     """A run between reading its table and training on it: the rows as numbers, and a ledger that is open.
 
+    `rows_read`: where the specs name a unit, how many rows the table had; of some units not all were kept.
     Privacy: holds private rows, which do not show in the representation. It is for one fit.
     """
 
@@ -81,6 +83,7 @@ class EncodedRun:
     run_plan: RunPlan
     ledger: Ledger = field(repr=False)
     streams: Streams = field(repr=False)
+    rows_read: int | None = None
 
 
 def synthesize(
@@ -166,6 +169,15 @@ class Synthesizer:
         """
         return plan_run(self.schema, records=records, config=self.config)
 
+    def find_units(self, table: SourceTable) -> SourceTable:
+        """The table with whose each row is, where the specs name a unit: its number of rows is that of those kept.
+
+        Privacy: that number is the same in neighbouring tables, and public.
+        Raises: DataError if a row does not say whose it is.
+        """
+        unit = self.schema.unit
+        return table if unit is None or table.units is not None else read_units(table, unit)
+
     # ------------------------------------------------------------------------------------------------------------- fit
 
     def fit(self, frame: "pd.DataFrame", *, progress: ProgressCallback = ignore_progress) -> "Synthesizer":
@@ -198,6 +210,7 @@ class Synthesizer:
           run's; InputError if it is damaged; else as `fit`.
         """
         self._refuse_second_fit()
+        table = self.find_units(table)
         if run_plan is None:
             run_plan = self.plan(records=table.records)
         run_plan.refuse_unless_for(self.schema, records=table.records, config=self.config)
@@ -220,7 +233,7 @@ class Synthesizer:
         path = self.config.book
         book = None if path is None else read_book(path)
         if book is not None:
-            book.refuse_other(relation=run_plan.terms.neighboring_relation)
+            book.refuse_other(run_plan.terms)
         journal = self._open_checkpoint(table, book=None if book is None else book.seals[0])
         if path is None:
             return journal
@@ -229,7 +242,7 @@ class Synthesizer:
             ledger = resumed.foresee(journal)
             journal.account = self._account = BookAccount(
                 Path(path),
-                release=journal.run if isinstance(journal, Checkpoint) else secrets.token_hex(16),
+                release=secrets.token_hex(16) if journal.key is None else f"{journal.key:032x}",
                 life=journal.life,
                 about={
                     "method": self.config.method,
@@ -269,6 +282,10 @@ class Synthesizer:
         return checkpoint
 
     def _encode(self, table: SourceTable, run_plan: RunPlan, *, journal: Journal, team: Team | None) -> EncodedRun:
+        rows_read = None if table.units is None else len(table.units.of_rows)
+        if self.schema.unit is not None:
+            rng = make_choice_stream(self.config.seed, key=journal.key)
+            table = keep_rows(table, self.schema.unit.max_rows, rng=rng)
         run_plan = resume_plan(run_plan, journal)
         announce(run_plan)
         streams = make_streams(self.config.seed, life=journal.life, worker=0 if team is None else team.rank)
@@ -295,6 +312,7 @@ class Synthesizer:
             run_plan=run_plan,
             ledger=ledger,
             streams=streams,
+            rows_read=rows_read,
         )
 
     def _discover(self, table: SourceTable, run_plan: RunPlan, *, ledger: Ledger) -> Schema:
@@ -351,6 +369,7 @@ class Synthesizer:
             ledger=ledger.itemise(),
             accountant=run_plan.choice.describe(),
             records=records,
+            rows_read=run.rows_read,
             rows=rows if rows is not None else records,
             rows_chosen_by=chosen_by,
             specs_sha256=schema.sha256,

@@ -53,9 +53,9 @@ class Checkpoint(Journal):
         self._lost = {act["name"]: self._find_lost(act) for act in self._acts}
 
     @property
-    def run(self) -> str:
-        """The random name of the run, in all of its lives."""
-        return str(self._document["run"])
+    def key(self) -> int:
+        """What the run is called."""
+        return int(self._document["run"], 16)
 
     @property
     def charged(self) -> Mapping[str, int]:

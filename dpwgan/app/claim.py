@@ -22,6 +22,7 @@ from dpwgan.privacy.certificate import Certificate
 from dpwgan.privacy.events import Unprotected
 from dpwgan.privacy.guarantee import PrivacyGuarantee
 from dpwgan.privacy.randomness import NOISE_SOURCE
+from dpwgan.privacy.unit import ONE_ROW, Unit
 from dpwgan.table.schema import Schema
 from dpwgan.version import __version__
 
@@ -37,6 +38,16 @@ RELATIONS = {
     ),
     NeighboringRelation.REPLACE_ONE: (
         "two tables of the same public number of rows, in one of which one row is replaced by any other legal row"
+    ),
+}
+RELATIONS_OF_UNITS = {
+    NeighboringRelation.ZERO_OUT: (
+        "two tables with the same rows in the same places, in one of which the rows of one unit are replaced by null "
+        "rows that contribute nothing to any sum"
+    ),
+    NeighboringRelation.REPLACE_ONE: (
+        "two tables with the same rows in the same places, in one of which each row of one unit is replaced by any "
+        "legal row, or a null row"
     ),
 }
 
@@ -67,6 +78,13 @@ NOT_COVERED = (
 )
 
 NOT_IN_BOOK = "releases from the same rows that are not in the book {}: their epsilons and deltas add up with its limit"
+
+NOT_COVERED_OF_UNITS = (
+    "how many rows a unit has, where the numbers of all others are known: the numbers of rows read and kept are public",
+    "a person who is more than one unit, with two names say: what each of them shows adds up",
+)
+
+NOT_KEPT = " What the rows of one unit have in common is not kept: each row is drawn by itself."
 
 WAIVED = "which cells occur in {}: their lists or ranges were read from the rows and not paid for (waived by the specs)"
 
@@ -165,6 +183,7 @@ def build_claim(
     ledger: Sequence[Mapping[str, Any]],
     accountant: Mapping[str, Any],
     records: int,
+    rows_read: int | None = None,
     rows: int,
     rows_chosen_by: str,
     specs_sha256: str,
@@ -182,7 +201,8 @@ def build_claim(
     `certificate` is what is certified about the generator's accuracy, beside and apart from the guarantee.
     `book` is how far the book of the table is after this release, as it describes itself.
     `guarantee` is what was proved, or why nothing was; `relation` is the one asked for.
-    `rules` are those between columns, as `list_rules` gives them.
+    `rules` are those between columns, as `list_rules` gives them. `rows_read`: how many rows the table had before some
+    were left out of units that had too many, `records` how many were kept.
     `domains` maps "codebook", "private" and "waived" to the columns whose list of cells came from there.
     Privacy: with `seeded` the noise can be replayed, so there is no guarantee, whatever the ledger says.
     Raises: DpwganError if more was spent than asked for, or the document does not fit its schema.
@@ -190,6 +210,7 @@ def build_claim(
     proved = guarantee if isinstance(guarantee, PrivacyGuarantee) else None
     published = guarantee.published if isinstance(guarantee, Unprotected) else None
     waived, reason = sorted(domains.get("waived", ())), None
+    unit = ONE_ROW if proved is None else proved.unit
     if isinstance(guarantee, Unprotected):
         reason = f"{NOT_PRIVATE}: {guarantee.reason}"
     elif seeded:
@@ -220,6 +241,7 @@ def build_claim(
         },
         "public": {
             "records": records,
+            **({} if rows_read is None else {"rows_read": rows_read}),
             "uses_of_records": [],
             "specs_sha256": specs_sha256,
             "codebook_sha256": codebook_sha256,
@@ -237,17 +259,18 @@ def build_claim(
         "certificate": certificate.describe() if certificate is not None else None,
         **({} if book is None else {"book": dict(book)}),
         "covered": list(COVERED) if proved is not None else [],
-        "not_covered": [*_list_not_covered(book), *([WAIVED.format(", ".join(waived))] if waived else [])],
+        "not_covered": [*_list_not_covered(unit, book), *([WAIVED.format(", ".join(waived))] if waived else [])],
     }
     _put_output(document, rows=rows, chosen_by=rows_chosen_by, from_saved_model=False)
     return Claim(document=document)
 
 
-def _list_not_covered(book: Mapping[str, Any] | None) -> list[str]:
-    return [
-        NOT_IN_BOOK.format(quote(book["name"])) if book is not None and item is OTHER_RELEASES else item
-        for item in NOT_COVERED
-    ]
+def _list_not_covered(unit: Unit, book: Mapping[str, Any] | None) -> list[str]:
+    of_rows = [item for item in NOT_COVERED if unit.is_row or not item.startswith("a person with more")]
+    if book is not None:
+        entered = NOT_IN_BOOK.format(quote(book["name"]))
+        of_rows = [entered if item is OTHER_RELEASES else item for item in of_rows]
+    return of_rows if unit.named is None else [*of_rows, *NOT_COVERED_OF_UNITS]
 
 
 def _put_output(document: dict[str, Any], *, rows: int, chosen_by: str, from_saved_model: bool) -> None:
@@ -257,7 +280,8 @@ def _put_output(document: dict[str, Any], *, rows: int, chosen_by: str, from_sav
         "rows_chosen_by": chosen_by,
         "sha256": None,
         "from_saved_model": from_saved_model,
-        "note": "Sampling more rows from the same fitted model costs no privacy, however often.",
+        "note": "Sampling more rows from the same fitted model costs no privacy, however often."
+        + NOT_KEPT * ("rows_read" in document["public"]),
     }
     events = {item.get("event") for item in document["ledger"]}
     uses = {
@@ -314,11 +338,14 @@ def _describe_guarantee(guarantee: PrivacyGuarantee) -> dict[str, Any]:
         "definition": DEFINITION,
         "epsilon": guarantee.epsilon,
         "delta": guarantee.delta,
-        "unit": "one row of the input table",
-        "rows_per_unit": 1,
+        "unit": "one row of the input table" if guarantee.unit.is_row else guarantee.unit.meaning,
+        "rows_per_unit": guarantee.unit.rows,
         "trust_model": "central curator: whoever runs the tool sees the rows",
         "releases": 1,
-        "neighbouring_relation": {"name": relation.value, "meaning": RELATIONS[relation]},
+        "neighbouring_relation": {
+            "name": relation.value,
+            "meaning": (RELATIONS if guarantee.unit.is_row else RELATIONS_OF_UNITS)[relation],
+        },
         "for_replace_one": {
             "epsilon": epsilon if useful else None,
             "delta": delta if useful else None,
@@ -334,10 +361,14 @@ def _state(
         return f"{reason}. Nothing is promised about any row: keep this table where the real one is kept."
     if reason is not None:
         return f"{reason}. The ledger below shows what a run without a seed would have spent."
-    if guarantee.neighboring_relation is NeighboringRelation.ZERO_OUT:
-        change = f"Zeroing out any one of the {records} rows"
+    replacing = guarantee.neighboring_relation is NeighboringRelation.REPLACE_ONE
+    act, others = ("Replacing", " by other legal rows") if replacing else ("Zeroing out", "")
+    if guarantee.unit.is_row:
+        change = f"{act} any one of the {records} rows" + others.replace("other legal rows", "another legal row")
+    elif guarantee.unit.named is None:
+        change = f"{act} any {guarantee.unit.rows} of the {records} rows{others}"
     else:
-        change = f"Replacing any one of the {records} rows by another legal row"
+        change = f"{act} the rows of any one unit ({guarantee.unit.meaning}: {records} in all){others}"
     more = f", up to an additional {round_up(guarantee.delta, digits=4)}" if guarantee.delta > 0 else ""
     return (
         f"{change} changes the probability of any outcome of this release by at most a factor "
@@ -393,11 +424,12 @@ def _lines(document: Mapping[str, Any]) -> list[str]:
     lines += describe_accountant(document["accountant"])
     lines += ["ledger:", *describe_ledger(document["ledger"])]
     public, columns, output = document["public"], document["columns"], document["output"]
+    kept = f" kept of {public['rows_read']} read" if "rows_read" in public else ""
     lines += [
         f"randomness: {document['randomness']['noise_and_batches']}; seeded: "
         f"{'yes' if document['randomness']['seeded'] else 'no'}",
         f"floating point: {document['randomness']['floating_point']}",
-        f"public: {public['records']} rows, used for {'; '.join(public['uses_of_records'])}; {public['other']}; "
+        f"public: {public['records']} rows{kept}, used for {'; '.join(public['uses_of_records'])}; {public['other']}; "
         f"specs SHA-256 {public['specs_sha256']}",
         f"columns: {columns['formats']}",
     ]
@@ -516,6 +548,8 @@ def _say_key(key: str, item: Mapping[str, Any]) -> str:
         return "sensitivities that a replaced row can move it by"
     if key == "cells":
         return "counts that a row adds 1 to"
+    if key == "rows":
+        return "rows of a unit"
     if key == "epsilon" and item.get("event") == "exponential_selection":
         return "epsilon of each"
     return key.replace("_", " ")

@@ -145,6 +145,13 @@ class SynthesisConfig(Settings):
         "what counts as one row more or less: a row zeroed out, or replaced by any other (default: zero-out)",
         heading=PRIVACY,
     )
+    rows_per_unit: int | None = setting(
+        None,
+        'rows that a person, household or card has at most, where no column of the specs says whose a row is ("unit" '
+        "in the specs, which sees to it): a promise that the claim rests on (default: 1)",
+        heading=PRIVACY,
+        at_least=1,
+    )
     no_guarantee: bool = setting(
         False,
         "run a method that has no guarantee, as published; the claim is then stamped NOT PRIVATE",

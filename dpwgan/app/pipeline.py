@@ -64,6 +64,7 @@ def _run(config: RunConfig, schema: Schema, places: ExitStack) -> None:
     LOGGER.debug("reading the table")
     table = read(config.data, schema, memory=config.synthesis.memory, look_at_cells=not config.check)
     synthesizer = Synthesizer.from_config(schema, config.synthesis, codebook=config.codebook)
+    table = synthesizer.find_units(table)
     run_plan = synthesizer.plan(records=table.records)
     memory = run_plan.plan_memory(config.synthesis.memory)
     if config.check:
@@ -175,7 +176,11 @@ def show_check(run_plan: RunPlan, memory: MemoryPlan, *, voice: Voice) -> None:
         *describe_rules(document["rules"]),
         *describe_book(document.get("book")),
         f"The specs and the header fit{'' if run_plan.unprotected else ', and the budget can be met'}. "
-        "Cells were not looked at.",
+        + (
+            "Cells were not looked at."
+            if run_plan.schema.unit is None
+            else "Of the cells only the unit's were looked at."
+        ),
     ]
     print_lines(lines)
 
@@ -197,7 +202,7 @@ def describe_check(run_plan: RunPlan, memory: MemoryPlan) -> dict[str, Any]:
     ledger = run_plan.foresee()
     book = None if run_plan.config.book is None else read_book(run_plan.config.book)
     if book is not None:
-        book.refuse_other(relation=run_plan.terms.neighboring_relation)
+        book.refuse_other(run_plan.terms)
     return {
         "records": run_plan.shape.records,
         "width": run_plan.shape.width,

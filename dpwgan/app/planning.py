@@ -3,7 +3,6 @@
 Privacy: sees the specs, the settings and the public n. No row is within reach of this module.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,7 +12,7 @@ from threadpoolctl import threadpool_limits
 from dpwgan.app.config import SynthesisConfig, default_delta
 from dpwgan.app.logs import LOGGER
 from dpwgan.app.memory import BASE_BYTES, check_memory, choose_limit, gigabytes
-from dpwgan.errors import DataError, PrivacyError, UsageError
+from dpwgan.errors import DataError, PrivacyError, UsageError, quote
 from dpwgan.methods.base import Method
 from dpwgan.methods.registry import get_method, make_settings
 from dpwgan.plan import Plan
@@ -24,9 +23,10 @@ from dpwgan.privacy.ledger import GIVEN_UP, Ledger, Observer
 from dpwgan.privacy.noise_source import NoiseSource
 from dpwgan.privacy.release import Release
 from dpwgan.privacy.terms import RULES, AccountantChoice, Terms
+from dpwgan.privacy.unit import Unit
 from dpwgan.table.encoded import TableShape, lay_out_spans
 from dpwgan.table.encoder import TableEncoder
-from dpwgan.table.schema import CategoricalColumn, Column, Schema, UndiscoveredColumn
+from dpwgan.table.schema import CategoricalColumn, Column, IdentifierColumn, Schema, UndiscoveredColumn
 from dpwgan.table.source import SourceTable
 from dpwgan.version import __version__
 
@@ -122,6 +122,7 @@ class RunPlan:
             self.terms.budget,
             accountant=self.choice.accountant,
             neighboring_relation=self.terms.neighboring_relation,
+            unit=self.terms.unit,
             no_guarantee=self.unprotected is not None,
             journal=journal,
             source=source,
@@ -129,11 +130,11 @@ class RunPlan:
         )
         for line in self.spent:
             # What was given up is not drawn again: only noise on whole counts has a sensitivity to agree with.
-            cells = line.event.cells if isinstance(line.event, DiscreteGaussian) else 1
+            sensitivity = line.event.sensitivity if isinstance(line.event, DiscreteGaussian) else 1.0
             lost = Release(
-                label=line.label, event=line.event, times=line.count, mechanism=GIVEN_UP, sensitivity=math.sqrt(cells)
+                label=line.label, event=line.event, times=line.count, mechanism=GIVEN_UP, sensitivity=sensitivity
             )
-            ledger.reserve(lost)
+            ledger.reserve(lost, as_charged=True)
         for column, event in self.discoveries.items():
             mechanism = "stable selection of a column's cells"
             ledger.reserve(
@@ -222,8 +223,10 @@ def plan_run(schema: Schema, *, records: int, config: SynthesisConfig, spent: tu
     ]
     parts = max(len(paid_for), 1)
     event = StableSelection(epsilon=DISCOVERY_SHARE * budget.epsilon / parts, delta=DISCOVERY_SHARE * delta / parts)
+    unit = choose_unit(schema, config)
     terms = Terms(
         budget=budget,
+        unit=unit,
         neighboring_relation=NeighboringRelation(config.neighbours.replace("-", "_")),
         accountant_rule=config.accountant,
         other_charges=(
@@ -242,7 +245,23 @@ def plan_run(schema: Schema, *, records: int, config: SynthesisConfig, spent: tu
         plan=_plan_method(schema, records=records, config=config, terms=terms),
     )
     _refuse_other_guarantee(run_plan)
+    names = [column.name for column in schema.columns if isinstance(column, IdentifierColumn)]
+    if names and unit.is_row and config.rows_per_unit is None and run_plan.unprotected is None:
+        LOGGER.warning(
+            "what is protected is one row: if column %s says whose a row is and somebody may have several, name it as "
+            'the "unit" in the specs; --rows-per-unit 1 says that nobody has',
+            quote(names[0]),
+        )
     return run_plan
+
+
+def choose_unit(schema: Schema, config: SynthesisConfig) -> Unit:
+    """Whose rows are protected together. Raises: UsageError if specs and settings both say how many they are."""
+    if schema.unit is None:
+        return Unit(rows=config.rows_per_unit or 1)
+    if config.rows_per_unit is not None:
+        raise UsageError("the specs name a unit, and how many rows it keeps: leave --rows-per-unit out")
+    return Unit(rows=schema.unit.max_rows, named=schema.unit.name)
 
 
 def describe_facts(
@@ -268,6 +287,7 @@ def describe_facts(
         "method": config.method,
         "accountant": config.accountant,
         "neighbours": config.neighbours,
+        **({} if config.rows_per_unit is None else {"rows per unit": config.rows_per_unit}),
         "preset": config.preset,
         "seed": config.seed,
         **{key.replace("_", "-"): value for key, value in config.settings.items()},
@@ -285,8 +305,8 @@ def resume_plan(run_plan: RunPlan, journal: Journal) -> RunPlan:
     spent, budget = journal.spent, run_plan.terms.budget
     if not spent:
         return run_plan
-    alone = replace(run_plan.terms, other_charges=())
-    epsilon = alone.get_epsilon(run_plan.choice.accountant, [(line.event, line.count) for line in spent])
+    alone = replace(run_plan.terms, other_charges=tuple((line.event, line.count) for line in spent))
+    epsilon = alone.get_epsilon(run_plan.choice.accountant)
     if epsilon > _MOST_SPENT * budget.epsilon:
         raise PrivacyError(
             "The run was stopped while what it cannot do without was being released; that is spent, and too little of "
@@ -309,6 +329,11 @@ def _refuse_other_guarantee(run_plan: RunPlan) -> None:
     """Raises: UsageError if there is a guarantee where none was asked for, or none where one was."""
     config = run_plan.config
     unprotected = run_plan.unprotected
+    if unprotected is not None and (run_plan.schema.unit is not None or config.rows_per_unit is not None):
+        raise UsageError(
+            f"the method {config.method} has no guarantee with these settings, and there is none for a unit: leave the "
+            "unit out"
+        )
     if unprotected is not None and any(rule.violations == "drop" for rule in run_plan.schema.rules):
         raise UsageError(
             f"the method {config.method} has no guarantee with these settings, and its batches are of all rows: it "

@@ -115,6 +115,11 @@ def _refuse_what_cannot_be_shared(cluster: Cluster, *, run_plan: RunPlan) -> Non
             f"the method {method.name} needs all rows on one machine, and TF_CONFIG names {cluster.size} workers"
         )
     method.check_shared(run_plan.plan)
+    if run_plan.schema.unit is not None:
+        raise UsageError(
+            f"the rows of a unit have to lie with one worker, and TF_CONFIG names {cluster.size}: leave the unit "
+            "out of the specs, or run on one machine"
+        )
     if run_plan.undiscovered:
         raise UsageError("several workers need specs that list all cells: values_from is for one machine")
     if records < cluster.size:

@@ -692,7 +692,7 @@ def _choose_laplace(terms: Terms, *, shares: Sequence[float]) -> AccountantChoic
         raise PrivacyError(f"The other charges leave nothing of the budget of epsilon {budget.epsilon:g}.")
     replacing = terms.neighboring_relation is NeighboringRelation.REPLACE_ONE
     factor = PURE_REPLACE_ONE_FACTOR
-    epsilons = [share * left / (factor if replacing else 1.0) for share in shares]
+    epsilons = [share * left / ((factor if replacing else 1.0) * terms.unit.rows) for share in shares]
     events: list[Event] = [Laplace(epsilon=epsilon, replace_one_factor=factor) for epsilon in epsilons[:-1]]
     events.append(Wishart(epsilon=epsilons[-1], replace_one_factor=factor))
     charges = [(event, 1) for event in events]

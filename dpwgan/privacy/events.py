@@ -1,12 +1,13 @@
 """What a mechanism did, in the few numbers that its accounting needs. Each event is a frozen, JSON-able value.
 
 A noise multiplier is always noise stddev over the L2 sensitivity under the zero-out relation; what one replaced
-record can move is a multiple of that sensitivity, which the event carries where it is not 2.
+record can move is a multiple of that sensitivity, which the event carries where it is not 2. A record is a row, or all
+rows of a unit (`dpwgan.privacy.unit`).
 """
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dpwgan.errors import PrivacyError
@@ -16,6 +17,12 @@ from dpwgan.privacy.budget import NeighboringRelation
 def _refuse_unless_positive(name: str, value: float) -> None:
     if not (math.isfinite(value) and value > 0):
         raise PrivacyError(f"{name} must be finite and above 0; it is {value!r}.")
+
+
+def _check_whole(name: str, value: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise PrivacyError(f"{name} must be a whole number of at least 1; it is {value!r}.")
+    return value
 
 
 class _Numbers:
@@ -33,11 +40,13 @@ class _Numbers:
                 raise PrivacyError(f"{name} must lie strictly between 0 and 1; it is {value!r}.")
             elif name == "replace_one_factor" and not 1 <= value <= 2:
                 raise PrivacyError(f"{name} must lie between 1 and 2; it is {value!r}.")
+            elif name == "rows":
+                object.__setattr__(self, name, _check_whole(name, given))
 
     def describe(self) -> dict[str, str | float]:
-        """Says all of it as JSON-able pairs."""
+        """Says all of it as JSON-able pairs; a single row of a unit goes without saying."""
         name = next(name for name, kind in _KINDS.items() if kind is type(self))
-        return {"event": name, **vars(self)}
+        return {"event": name, **{key: value for key, value in vars(self).items() if (key, value) != ("rows", 1)}}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,12 +55,25 @@ class PoissonGaussian(_Numbers):
 
     Privacy: each record is in the sample independently with `sampling_probability`; one record moves the sum by at
       most one sensitivity, and the noise has stddev `noise_multiplier` sensitivities. Two records at the same place
-      differ by at most twice the sensitivity.
+      differ by at most twice the sensitivity. Where a unit has several `rows`, this holds of each of them, which are
+      sampled apart: `split` says what that costs.
     Source: Abadi et al. 2016, arXiv:1607.00133; Mironov, Talwar, Zhang 2019, arXiv:1908.10530.
     """
 
     sampling_probability: float
     noise_multiplier: float
+    rows: int = 1
+
+    def split(self) -> "tuple[PoissonGaussian, int]":
+        """An event of one row, and how many of it prove for the unit's K rows what this one does.
+
+        Proof. Noise of stddev s is a sum of K independent ones of stddev s / sqrt(K). So the release is a function of K
+          releases, each of one row's part, if it is sampled, with noise of its own; what a function of them tells is no
+          more than what they tell together.
+        """
+        if self.rows == 1:
+            return self, 1
+        return replace(self, rows=1, noise_multiplier=self.noise_multiplier / math.sqrt(self.rows)), self.rows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,33 +95,50 @@ class DiscreteGaussian(_Numbers):
     """Counts of all records, released with discrete Gaussian noise: whole numbers on whole numbers.
 
     Privacy: zeroing out a record takes 1 from at most `cells` of the counts and leaves the others; replacing one takes
-      1 from at most `cells` of them and adds 1 to at most as many. The noise z of each count is drawn independently,
-      with probability proportional to e^(-z^2 / (2 stddev^2)). `accountants.discrete_gaussian` has the proofs.
+      1 from at most `cells` of them and adds 1 to at most as many. Where a unit has several `rows`, each of them does
+      so. The noise z of each count is drawn independently, with probability proportional to e^(-z^2 / (2 stddev^2)).
+      `accountants.discrete_gaussian` has the proofs.
     Units: `stddev` in counts; a number that `round_up_stddev` gave, so that it is drawn as it is.
     Source: Canonne, Kamath, Steinke 2020, arXiv:2004.00010.
     """
 
     stddev: float
     cells: int
+    rows: int = 1
 
     def __post_init__(self) -> None:
         if self.stddev != round_up_stddev(self.stddev):
             raise PrivacyError("The stddev of discrete Gaussian noise must lie on its grid.")
-        if isinstance(self.cells, bool) or not isinstance(self.cells, int) or self.cells < 1:
-            raise PrivacyError(f"cells must be a whole number of at least 1; it is {self.cells!r}.")
+        _check_whole("cells", self.cells)
+        _check_whole("rows", self.rows)
+
+    @property
+    def sensitivity(self) -> float:
+        """What zeroing out a unit moves the counts by in L2: all of its rows may be in the same cells."""
+        return self.rows * math.sqrt(self.cells)
 
 
 @dataclass(frozen=True, kw_only=True)
 class StableSelection(_Numbers):
     """A mechanism known only by its (epsilon, delta), such as the discovery of a column's categories.
 
-    Privacy: (`epsilon`, `delta`) hold under the neighbouring relation of the run. Composed with everything else by
-      basic composition: both numbers are added.
+    Privacy: (`epsilon`, `delta`) hold under the neighbouring relation of the run, for a unit of so many `rows`.
+      Composed with everything else by basic composition: both numbers are added.
     Source: Korolova et al. 2009; Dwork and Roth 2014, Theorem 3.16.
     """
 
     epsilon: float
     delta: float
+    rows: int = 1
+
+    @property
+    def of_row(self) -> "StableSelection":
+        """What has to hold for a row: (d, h) of each of K rows make (K d, K e^((K - 1) d) h) for the unit.
+
+        Source: group privacy; Dwork and Roth 2014, Theorem 2.2; Vadhan 2017, Lemma 2.2.
+        """
+        epsilon = self.epsilon / self.rows
+        return StableSelection(epsilon=epsilon, delta=self.delta / (self.rows * math.exp((self.rows - 1) * epsilon)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -235,7 +274,8 @@ def read_event(description: Mapping[str, str | float]) -> Event:
     """
     numbers = dict(description)
     kind = _KINDS.get(str(numbers.pop("event", "")))
-    if kind is None or numbers.keys() != kind.__dataclass_fields__.keys():
+    known = set() if kind is None else {*kind.__dataclass_fields__}
+    if kind is None or not known - {"rows"} <= {*numbers} <= known:
         raise PrivacyError("This is not the description of an event.")
     event: Event = kind(**numbers)
     return event

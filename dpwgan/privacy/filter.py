@@ -38,7 +38,7 @@ from dpwgan.errors import UsageError
 from dpwgan.privacy.accountants.accountant import ROUNDING
 from dpwgan.privacy.accountants.moments import MOMENTS, ORDERS, FloatArray, find_divergences
 from dpwgan.privacy.budget import Budget, NeighboringRelation
-from dpwgan.privacy.events import Charge, Event, Gaussian, Pure, StableSelection, Unprotected
+from dpwgan.privacy.events import Charge, Event, Gaussian, PoissonGaussian, Pure, StableSelection, Unprotected
 
 _LADDER = (2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0, 48.0, *(64.0 * 2**power for power in range(9)))
 # Of delta: for the order that serves the limit best, for all of the ladder, and the rest for (epsilon, delta) alone.
@@ -115,6 +115,9 @@ def _find_divergences(event: Event, neighboring_relation: NeighboringRelation) -
     """Bounds the Renyi divergences of one act, pure or not, at each of `ORDERS`."""
     if isinstance(event, Unprotected):
         return np.full(len(ORDERS), math.inf)
+    if isinstance(event, PoissonGaussian):
+        event, parts = event.split()
+        return parts * find_divergences(event, neighboring_relation)
     if isinstance(event, Pure | StableSelection):
         epsilon = event.get_epsilon(neighboring_relation) if isinstance(event, Pure) else event.epsilon
         return np.minimum(epsilon, np.array(ORDERS) * epsilon**2 / 2)

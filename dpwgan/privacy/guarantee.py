@@ -5,11 +5,12 @@ from dataclasses import dataclass
 
 from dpwgan.errors import PrivacyError
 from dpwgan.privacy.budget import NeighboringRelation
+from dpwgan.privacy.unit import ONE_ROW, Unit
 
 
 @dataclass(frozen=True, kw_only=True)
 class PrivacyGuarantee:
-    """A proved (epsilon, delta) statement, with everything that it rests on.
+    """A proved (epsilon, delta) statement, with everything that it rests on, for one `unit`.
 
     Privacy: holds for every pair of tables related by `neighboring_relation`, if the `assumptions` hold. A delta of 0
       is pure differential privacy.
@@ -23,6 +24,7 @@ class PrivacyGuarantee:
     accountant: str
     accountant_version: str
     assumptions: tuple[str, ...]
+    unit: Unit = ONE_ROW
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.epsilon) and self.epsilon >= 0):

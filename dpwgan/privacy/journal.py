@@ -56,6 +56,11 @@ class Journal:
         return int(self._told["life"])
 
     @property
+    def key(self) -> int | None:
+        """128 bits that all lives of the run have, and no other run; None for a run of one life."""
+        return None
+
+    @property
     def spent(self) -> tuple[Spent, ...]:
         """What earlier plans of this run charged."""
         return tuple(

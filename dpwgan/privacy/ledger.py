@@ -28,6 +28,7 @@ from dpwgan.privacy.journal import Arrays, Journal
 from dpwgan.privacy.noise_source import NoiseSource, PlainStreams
 from dpwgan.privacy.release import Noisy, Release
 from dpwgan.privacy.steps import Steps, StepsObserver
+from dpwgan.privacy.unit import ONE_ROW, Unit
 
 Chosen = TypeVar("Chosen")
 
@@ -120,6 +121,7 @@ class Ledger:
       within the reserved total.
       One that is opened with `no_guarantee` takes unprotected acts as well, whose epsilon is infinite, and states no
       guarantee whatever it holds.
+      What is reserved is planned for single rows, and held, charged and accounted for as what it means for a `unit`.
       With a `journal` that outlives the process, a run that goes on after it was killed starts with everything charged
       that may have happened: what was lost is not done again.
       Not safe for use by several threads at once; and a process that was forked has a copy, which pays for nothing.
@@ -131,6 +133,7 @@ class Ledger:
         *,
         accountant: Accountant,
         neighboring_relation: NeighboringRelation,
+        unit: Unit = ONE_ROW,
         no_guarantee: bool = False,
         journal: Journal | None = None,
         source: NoiseSource | None = None,
@@ -145,19 +148,21 @@ class Ledger:
         self.journal = Journal() if journal is None else journal
         self.no_guarantee = no_guarantee
         self.accountant = accountant
-        self.neighboring_relation = neighboring_relation
+        self.neighboring_relation, self.unit = neighboring_relation, unit
         self._given_source, self._observers = source, observers
         self._lines: dict[str, _Line] = {}
         self._reserved_epsilon = 0.0
         self._shown_epsilon = 0.0
 
-    def reserve(self, release: Release) -> None:
+    def reserve(self, release: Release, *, as_charged: bool = False) -> None:
         """Sets aside the cost of a release, all its times together, before any of them happens.
 
+        It is one of single rows, unless it stands `as_charged` by a ledger of the same unit.
         Raises: PrivacyError if the label is taken, the times are not a whole number of at least 1, the total of
           everything reserved would pass the budget, or earlier lives of the run charged more. The ledger is then as it
           was.
         """
+        release = release if as_charged else self.unit.scale_release(release)
         label, event, times = release.label, release.event, release.times
         if label in self._lines:
             raise PrivacyError(f"The ledger already holds a reservation named {label!r}.")
@@ -357,6 +362,7 @@ class Ledger:
             accountant=self.accountant.name,
             accountant_version=self.accountant.version,
             assumptions=self._assumptions(),
+            unit=self.unit,
         )
 
     def itemise(self) -> list[dict[str, Any]]:
@@ -398,11 +404,25 @@ class Ledger:
     def _reserved(self) -> list[Charge]:
         return [line.release.charge for line in self._lines.values()]
 
+    def _say_who(self) -> tuple[str, ...]:
+        if self.unit.is_row:
+            who = "one person has one row; who has k rows is protected by group privacy for k only"
+            return _RELATION_WORDS[self.neighboring_relation], who
+        replacing = self.neighboring_relation is NeighboringRelation.REPLACE_ONE
+        others = "any legal rows, or null rows" if replacing else "null rows that add nothing to any sum"
+        of_unit = f"whose rows are {self.unit.meaning}; " if self.unit.named else ""
+        return (
+            "two tables are neighbours if they have the same rows in the same places but for those of one unit, which "
+            f"are {others} in one of them",
+            f"a person is one unit, {of_unit}a unit has {self.unit.rows} rows at most, each of which moves what is "
+            "released as said of a row: noise multipliers and epsilons in the ledger are those of all of them together",
+            *(() if self.unit.named else ("that nobody has more rows was promised with --rows-per-unit, not checked",)),
+        )
+
     def _assumptions(self) -> tuple[str, ...]:
         given_up = any(release.mechanism == GIVEN_UP for release in self.releases)
         return (
-            _RELATION_WORDS[self.neighboring_relation],
-            "one person has one row; who has k rows is protected by group privacy for k only",
+            *self._say_who(),
             "the number of rows, the specs, the settings and the code are public",
             *([_PLANNED_ANEW] if given_up else []),
             *(

@@ -83,6 +83,17 @@ def make_streams(seed: int | None = None, *, life: int = 0, worker: int = 0) -> 
     return Streams(noise=noise, batches=batches, model=model, seeded=seeded)
 
 
+def make_choice_stream(seed: int | None = None, *, key: int | None = None) -> np.random.Generator:
+    """Makes the stream by which the rows of a unit that are kept are chosen, with a `key` that lives of a run share.
+
+    Privacy: what is promised holds for each choice, so that this one need not be secret.
+    """
+    if seed is not None:
+        words = np.random.SeedSequence(seed, spawn_key=(0, 0, 1)).generate_state(2, dtype=np.uint64)
+        key = int(words[0]) << 64 | int(words[1])
+    return np.random.Generator(randomgen.AESCounter(key=secrets.randbits(128) if key is None else key))
+
+
 def branch(rng: np.random.Generator) -> np.random.Generator:
     """Makes a stream of its own, keyed by the next 128 bits of another one: for work that is done side by side."""
     low, high = (int(word) for word in rng.integers(1 << 64, size=2, dtype=np.uint64))

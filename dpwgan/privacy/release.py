@@ -37,8 +37,8 @@ class Release:
     def __post_init__(self) -> None:
         if not (math.isfinite(self.sensitivity) and self.sensitivity > 0):
             raise PrivacyError(f"sensitivity must be finite and above 0; it is {self.sensitivity!r}.")
-        if isinstance(self.event, DiscreteGaussian) and self.sensitivity != math.sqrt(self.event.cells):
-            raise PrivacyError(f"{self.label}: a record in {self.event.cells} counts moves them by the root of that.")
+        if isinstance(self.event, DiscreteGaussian) and self.sensitivity != self.event.sensitivity:
+            raise PrivacyError(f"{self.label}: a row in {self.event.cells} counts moves them by the root of that.")
 
     @property
     def charge(self) -> tuple[Event, int]:

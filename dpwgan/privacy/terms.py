@@ -14,6 +14,7 @@ from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.calibrate import find_least_noise, find_most_steps
 from dpwgan.privacy.events import Charge, PoissonGaussian
 from dpwgan.privacy.release import Release
+from dpwgan.privacy.unit import ONE_ROW, Unit
 
 RULES = ("auto", "paper", "moments", "amortized", "pld")
 """`auto`: of all accountants, the one that needs least noise. `paper`: a fixed threshold. The rest: that one."""
@@ -83,7 +84,7 @@ class AccountantChoice:
         }
 
     def charges(self) -> tuple[Charge, ...]:
-        """Everything that the budget has to pay for: the other charges and those that were calibrated."""
+        """Everything that the budget has to pay for: the other charges and those that were calibrated, of a row."""
         return (*self.terms.other_charges, *self.chosen_charges)
 
     def epsilon(self) -> float:
@@ -102,7 +103,8 @@ class _Need(NamedTuple):
 class Terms:
     """What a plan has to keep to: the budget, who are neighbours, and by which rule an accountant is chosen.
 
-    `other_charges`: what the budget pays for besides.
+    `other_charges`: what the budget pays for besides, as the ledger has it. All else is said of single rows, and
+    accounted for as what it means for a `unit` of them.
     Privacy: looks at public numbers only, and the budget is met by the chosen accountant alone. Taking the better of
       two proved bounds is itself proved, since the choice does not depend on the rows.
     Raises: UsageError for an unknown rule.
@@ -112,6 +114,7 @@ class Terms:
     neighboring_relation: NeighboringRelation
     accountant_rule: str = "auto"
     other_charges: tuple[Charge, ...] = ()
+    unit: Unit = ONE_ROW
 
     def __post_init__(self) -> None:
         if self.accountant_rule not in RULES:
@@ -120,7 +123,7 @@ class Terms:
     def get_epsilon(self, accountant: Accountant, charges: Iterable[Charge] = ()) -> float:
         """The epsilon of some charges and all others, by an accountant. Raises: PrivacyError if it gives no number."""
         return accountant.get_epsilon(
-            (*self.other_charges, *charges),
+            (*self.other_charges, *((self.unit.scale(event), count) for event, count in charges)),
             delta=self.budget.delta,
             neighboring_relation=self.neighboring_relation,
         )

@@ -364,6 +364,25 @@ class FixedColumn(Column, kind="fixed"):
 
 
 @dataclass(frozen=True, kw_only=True)
+class UnitColumn(Column, kind="unit"):
+    """The column that says whose a row is: of each unit at most `max_rows` are kept, and the cell itself is let go.
+
+    Its cells are text that is compared to the letter; none may be empty.
+    """
+
+    max_rows: int
+
+    @property
+    def is_written(self) -> bool:
+        """Never."""
+        return False
+
+    def choose_type(self, schema: "Schema") -> CellType:
+        """Text: it is compared as such."""
+        return "text", False
+
+
+@dataclass(frozen=True, kw_only=True)
 class UndiscoveredColumn(Column):
     """A categorical column whose list of cells is still to be read from the data ("values_from": "data").
 
@@ -446,6 +465,11 @@ class Schema:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "by_name", {column.name: column for column in self.columns})
+
+    @property
+    def unit(self) -> UnitColumn | None:
+        """The column that says whose a row is, if there is one."""
+        return next((column for column in self.columns if isinstance(column, UnitColumn)), None)
 
     def is_written(self, name: str) -> bool:
         """Whether the output has a column of this name."""

@@ -2,8 +2,14 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
+import numpy as np
+import numpy.typing as npt
 import polars as pl
+
+if TYPE_CHECKING:
+    from dpwgan.table.units import Units
 
 CHUNK = 65_536
 """Most records that are parsed at a time."""
@@ -26,6 +32,10 @@ class Piece:
         """The rows from `first` to just before `last`."""
         return Piece(records=last - first, parse=lambda: self.parse().slice(first, last - first))
 
+    def choose(self, rows: npt.NDArray[np.bool_]) -> "Piece":
+        """Those of the rows that are true here. Shapes: (records,)."""
+        return Piece(records=int(np.count_nonzero(rows)), parse=lambda: self.parse().filter(pl.Series(rows)))
+
 
 def make_piece(frame: pl.DataFrame) -> Piece:
     """Makes a piece of rows that are parsed already."""
@@ -37,8 +47,8 @@ class SourceTable:
     """A table that is read but not yet parsed: its header, its number of records and how to go over its rows.
 
     `line_ending` is that of the header line and `types` are those of the columns, if they have any: for an output that
-    looks like the input. `pieces` gives the rows in order,
-    each time anew.
+    looks like the input. `pieces` gives the rows in order, each time anew. `units` says whose each of them is, where
+    the specs name a unit (`dpwgan.table.units`).
     Privacy: the header and `records` are public; the rest is not, and does not show in the representation.
     """
 
@@ -47,6 +57,7 @@ class SourceTable:
     line_ending: str = "\n"
     types: Mapping[str, pl.DataType] = field(default_factory=dict)
     pieces: Callable[[], Iterator[Piece]] = field(repr=False)
+    units: "Units | None" = field(default=None, repr=False)
 
     def frame(self) -> pl.DataFrame:
         """Parses the whole table: one string column a header name, cells as they stand, "" where empty."""

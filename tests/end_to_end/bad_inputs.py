@@ -233,6 +233,18 @@ CASES: tuple[Case, ...] = (
         prepare=specs(rules=[{"sql": "age < 100", "violations": "drop"}]),
         arguments=by("loss-noise-gan", "--no-guarantee"),
     ),
+    refuse(
+        "a unit in the specs, for a method without a guarantee",
+        2,
+        prepare=specs(unit={"column": "age", "max_rows": 2}, age=None),
+        arguments=by("loss-noise-gan", "--no-guarantee"),
+    ),
+    refuse(
+        "--rows-per-unit beside a unit in the specs",
+        2,
+        prepare=specs(unit={"column": "age", "max_rows": 2}, age=None),
+        arguments=flags("--rows-per-unit", "3"),
+    ),
     refuse("a method that does not exist", 2, arguments=flags("--method", "magic")),
     refuse("a preset that does not exist", 2, arguments=flags("--preset", "best")),
     refuse("a preset under another method than its own", 2, arguments=by("query-gan", "--preset", "uclanesl-2019")),
@@ -287,6 +299,7 @@ CASES: tuple[Case, ...] = (
     share("a method that needs all rows on one machine", by("ron-gauss"), joined="for"),
     share("the reference engine", flags("--engine", "reference"), joined="for"),
     share("standard input", args("-")),
+    share("a unit in the specs", prepare=specs(unit={"column": "age", "max_rows": 2}, age=None)),
     share(
         "cells that are to be listed from the data",
         prepare=specs(colour={"type": "enum", "values_from": "data", "domain_privacy": "waived"}),
@@ -351,6 +364,10 @@ CASES: tuple[Case, ...] = (
             ("a cell that is not the constant one", {"type": "constant", "value": 3}, "4"),
         )
     ),
+    refuse(
+        "a row that does not say whose it is", 65, prepare=specs(unit={"column": "income", "max_rows": 2}, income=None)
+    ),
+    refuse("a table without the unit's column", 65, prepare=specs(unit={"column": "person", "max_rows": 2})),
     refuse("a row that breaks a rule between columns", 65, prepare=specs(rules=["age < 50 OR member = 0"])),
     refuse("a gzip archive cut short", 74, prepare=damaged_gzip),
     # the specs
@@ -383,6 +400,9 @@ CASES: tuple[Case, ...] = (
     refuse("a misspelt key", 78, prepare=specs(age={"type": "integer", "min": 0, "maxx": 9})),
     refuse("min above max", 78, prepare=specs(age={"type": "integer", "min": 9, "max": 0})),
     refuse("an enum without a list of cells", 78, prepare=specs(member={"type": "enum"})),
+    refuse("a unit without a number of rows", 78, prepare=specs(unit={"column": "age"}, age=None)),
+    refuse("a unit that keeps no row", 78, prepare=specs(unit={"column": "age", "max_rows": 0}, age=None)),
+    refuse("a unit whose column is to be trained", 78, prepare=specs(unit={"column": "age", "max_rows": 2})),
     refuse("a layout whose label is no column", 78, prepare=specs(layout=layout("z"))),
     refuse("a pixel that is listed as well", 78, prepare=specs(layout=layout("age"), p3={"type": "enum", "count": 2})),
     refuse("a column named twice", 78, prepare=specs_text('{"age": {}, "age": {}}')),

@@ -12,6 +12,7 @@ from dpwgan.plan import Plan
 from dpwgan.privacy.budget import NeighboringRelation
 from dpwgan.privacy.events import Charge, Unprotected
 from dpwgan.privacy.ledger import Ledger
+from dpwgan.privacy.unit import ONE_ROW, Unit
 from dpwgan.table.encoded import EncodedTable, TableShape
 from dpwgan.table.schema import Column
 from tests.ledgers import open_for_plan
@@ -88,10 +89,11 @@ def make_plan(
     relation: NeighboringRelation = NeighboringRelation.ZERO_OUT,
     rule: str = "moments",
     others: Sequence[Charge] = (),
+    unit: Unit = ONE_ROW,
     **settings: Any,
 ) -> Plan[Any]:
     """Plans a run whose fit is short."""
-    terms = make_terms(epsilon=epsilon, delta=delta, relation=relation, rule=rule, others=others)
+    terms = make_terms(epsilon=epsilon, delta=delta, relation=relation, rule=rule, others=others, unit=unit)
     fast = FAST_NETWORKS if "oracle" in settings else FAST.get(name, {})
     return plan_method(name, shape, terms, **{**fast, **settings})
 

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpwgan.errors import UsageError
+from dpwgan.privacy.accountants.moments import MOMENTS
 from dpwgan.privacy.accountants.pld import PLD
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.events import (
@@ -158,3 +159,10 @@ def test_epsilon_is_that_of_the_theorem_when_worked_out_by_hand():
     by_order = (0.0625 + 4 * math.log(10) - math.log(2), 0.09375 + math.log(2 / 3) + math.log(4e4 / 3) / 2)
     found = privacy_filter.get_epsilon(privacy_filter.add_up([(Gaussian(noise_multiplier=4.0), 1)]))
     assert found == pytest.approx(min(by_order), rel=1e-9)
+
+
+def test_steps_that_sample_each_row_of_a_unit_apart_cost_as_the_accountant_says():
+    privacy_filter = open_filter(LIMIT, ZERO_OUT)
+    event = PoissonGaussian(sampling_probability=0.05, noise_multiplier=4.0, rows=3)
+    exact = MOMENTS.get_epsilon([(event, 50)], delta=LIMIT.delta, neighboring_relation=ZERO_OUT)
+    assert exact < privacy_filter.get_epsilon(privacy_filter.add_up([(event, 50)])) < 1.3 * exact

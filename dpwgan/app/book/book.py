@@ -22,16 +22,25 @@ import numpy as np
 import numpy.typing as npt
 
 from dpwgan.app.folders import open_file
-from dpwgan.errors import DpwganError, InputError, OutputError, PrivacyError, TransferError, UsageError, quote
+from dpwgan.errors import (
+    DpwganError,
+    InputError,
+    OutputError,
+    PrivacyError,
+    TransferError,
+    UsageError,
+    printable,
+    quote,
+)
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.events import Charge, Event, read_event
 from dpwgan.privacy.filter import PrivacyFilter, open_filter
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.release import Release
+from dpwgan.privacy.terms import Terms
+from dpwgan.privacy.unit import ONE_ROW, Unit
 
 FORMAT = 1
-ROW = "one row of the input table"
-"""The unit of a run that names none."""
 
 Line = dict[str, Any]
 
@@ -89,15 +98,17 @@ class Book:
             "delta_limit": self.limit.delta,
         }
 
-    def refuse_other(self, *, relation: NeighboringRelation, unit: str = ROW) -> None:
+    def refuse_other(self, terms: Terms) -> None:
         """Raises: UsageError unless a run has the neighbours and the unit that the book is for."""
-        own = self.filter.neighboring_relation
+        own, relation, unit = self.filter.neighboring_relation, terms.neighboring_relation, terms.unit.meaning
         if relation is not own:
             raise UsageError(
                 f"the book {quote(self.name)} is for neighbours {_spell(own)}, and this run's are {_spell(relation)}"
             )
         if unit != self.unit:
-            raise UsageError(f"the book {quote(self.name)} protects {self.unit}, and this run {unit}")
+            raise UsageError(
+                f"the book {quote(self.name)} is for the unit {printable(self.unit)}, and this run's is {unit}"
+            )
 
     def foresee(self, charges: Iterable[Charge], *, instead_of: str | None = None) -> float:
         """The composed epsilon with so much more, in place of what the release of a name costs.
@@ -236,7 +247,7 @@ class BookAccount:
         return book
 
 
-def new_book(path: Path, *, name: str, limit: Budget, relation: NeighboringRelation, unit: str = ROW) -> None:
+def new_book(path: Path, *, name: str, limit: Budget, relation: NeighboringRelation, unit: Unit = ONE_ROW) -> None:
     """Begins a book. Raises: UsageError for a limit without room for any release; OutputError, TransferError."""
     privacy_filter = open_filter(limit, relation)
     try:
@@ -253,7 +264,7 @@ def new_book(path: Path, *, name: str, limit: Budget, relation: NeighboringRelat
         "epsilon": limit.epsilon,
         "delta": limit.delta,
         "neighbours": _spell(relation),
-        "unit": unit,
+        "unit": unit.meaning,
         "shares": [[order, share] for order, share in privacy_filter.shares.items()],
     }
     try:

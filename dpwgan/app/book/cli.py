@@ -3,6 +3,7 @@
 import argparse
 import json
 import math
+import re
 from pathlib import Path
 
 from dpwgan.app.book.book import Book, Entry, new_book, read_book
@@ -10,8 +11,9 @@ from dpwgan.app.claim import Claim, round_up
 from dpwgan.app.commands import Command, Program
 from dpwgan.app.config import read_delta, read_epsilon
 from dpwgan.app.logs import print_lines
-from dpwgan.errors import DpwganError, InputError, PrivacyError, printable, quote
+from dpwgan.errors import DpwganError, InputError, PrivacyError, UsageError, printable, quote
 from dpwgan.privacy.budget import Budget, NeighboringRelation
+from dpwgan.privacy.unit import Unit
 from dpwgan.table.stream import read_bytes
 
 EPILOG = """\
@@ -33,12 +35,19 @@ def _add_new(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--delta", required=True, metavar="DELTA", help="the same: well below 1/n")
     relations = [relation.value.replace("_", "-") for relation in NeighboringRelation]
     parser.add_argument("--neighbours", choices=relations, default=relations[0], help="those of all its releases")
+    parser.add_argument("--unit", metavar="COLUMN", help="the column that the specs name as the unit, if they do")
+    parser.add_argument(
+        "--rows-per-unit", metavar="K", default="1", help="its max_rows, or --rows-per-unit of the runs"
+    )
 
 
 def _new(arguments: argparse.Namespace) -> None:
     limit = Budget(epsilon=read_epsilon(arguments.epsilon), delta=read_delta(arguments.delta))
     relation = NeighboringRelation(arguments.neighbours.replace("-", "_"))
-    new_book(Path(arguments.file), name=arguments.name, limit=limit, relation=relation)
+    if not re.fullmatch("[1-9][0-9]{0,8}", arguments.rows_per_unit):
+        raise UsageError("--rows-per-unit must be a whole number of at least 1")
+    unit = Unit(rows=int(arguments.rows_per_unit), named=arguments.unit)
+    new_book(Path(arguments.file), name=arguments.name, limit=limit, relation=relation, unit=unit)
     print_lines([_describe(read_book(arguments.file))])
 
 
@@ -109,7 +118,7 @@ PROGRAM = Program(
     name="python -m dpwgan book",
     commands={
         "new": Command(
-            usage="FILE --name NAME --epsilon EPSILON --delta DELTA [--neighbours replace-one]",
+            usage="FILE --name NAME --epsilon EPSILON --delta DELTA [--neighbours replace-one] [options]",
             summary="begin the book of a private table, with the limit of all releases from it",
             add_arguments=_add_new,
             run=_new,

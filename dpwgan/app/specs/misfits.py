@@ -13,6 +13,7 @@ from dpwgan.table.findings import compare_header, describe
 from dpwgan.table.reader import get_format, open_table, open_undescribed
 from dpwgan.table.schema import ComputedColumn, DerivedColumn, Schema, UndiscoveredColumn
 from dpwgan.table.source import SourceTable
+from dpwgan.table.units import read_units
 
 Misfit = tuple[str | None, int | None, str]
 """Column, rows and a sentence without its full stop."""
@@ -35,6 +36,8 @@ def find_misfits(path: str, schema: Schema, *, names: Sequence[str]) -> Iterator
         if faults.untold:
             yield None, None, f"the specs do not have {faults.untold} of the names in the first line"
         yield from _find_illegal_cells(table, schema)
+        if schema.unit is not None:
+            read_units(table, schema.unit)
     except DataError as error:
         yield None, None, str(error).rstrip(".")
 

@@ -132,7 +132,7 @@ def train_one_layer(
         "regularization": regularization,
     }
     sensitivity = weights_sensitivity(**public)
-    if sensitivity > ledger.find(WEIGHTS_LABEL).sensitivity:
+    if ledger.unit.rows * sensitivity > ledger.find(WEIGHTS_LABEL).sensitivity:
         raise PrivacyError("The one-layer network can move further than was reserved for it.")
     tolerance = _gradient_tolerance(**public)
     minimise = partial(_minimise, real, fake, regularization=regularization, tolerance=tolerance)

@@ -109,7 +109,10 @@ class Accountant(ABC):
                 selection_epsilon += math.inf
             elif isinstance(event, DiscreteGaussian):
                 counts[event] = counts.get(event, 0) + count
-            elif isinstance(event, (PoissonGaussian, Gaussian, ExponentialSelection)):
+            elif isinstance(event, PoissonGaussian):
+                part, parts = event.split()
+                composed[part] = composed.get(part, 0) + parts * count
+            elif isinstance(event, (Gaussian, ExponentialSelection)):
                 composed[event] = composed.get(event, 0) + count
             else:
                 raise PrivacyError(f"The {self.name} accountant does not know the event {type(event).__name__}.")

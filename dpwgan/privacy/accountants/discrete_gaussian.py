@@ -30,6 +30,14 @@ follows from P' <= e^(e' - 2 c) Q' + e^-c d, with everything else in between the
 
 w is 1, or half of k s^2 if that is less: c is then 2.2e-8 for noise of any use, and the stand-in's stddev lower by one
 part in 2 k s^2. With s = 0.5 and 20 counts, c is 2.
+
+Units of R rows, each in K counts, move counts by any whole numbers, not by 1 each: (1) does not hold, and each count is
+taken by itself. Theorem. n such releases may be replaced by a continuous Gaussian release with noise of variance s^2 -
+w on each count, 0 < w < s^2, moved by R sqrt(n K) in L2, sqrt(2) times that if a unit is replaced, with c = 2 n R K
+r(w). Proof. As in (3): y from N(0, s^2 - w), rounded at random, gives a multiple of G_(s^2), up to a function whose
+largest value is at most e^r(w) times its least, and moving y by a whole number moves the rounded one by it. At most 2 R
+K counts of each release have two laws, and each adds r(w) to c; the others drop out. R rows, in K counts each, move
+them by R times what one does at most, sqrt(K) or sqrt(2 K). (4) follows. QED. w is 2, or half of s^2 if that is less.
 """
 
 import math
@@ -51,6 +59,11 @@ _APART = 100
 @lru_cache(maxsize=4096)
 def stand_in(event: DiscreteGaussian, count: int) -> tuple[Gaussian, float]:
     """A Gaussian release that stands in for `count` of an event, and the theorem's c, which may be infinite."""
+    if event.rows > 1:
+        rounding = min(2.0, event.stddev**2 / 2)
+        multiplier = math.sqrt(event.stddev**2 - rounding) / (event.sensitivity * math.sqrt(count))
+        cost = 2 * count * event.rows * event.cells * float(_log_spread(np.array([rounding]))[0])
+        return Gaussian(noise_multiplier=multiplier, replace_one_factor=math.sqrt(2)), cost
     zeroed, cost = _gaussian_noise(event.stddev, moved=event.cells * count)
     replaced, replaced_cost = _gaussian_noise(event.stddev, moved=2 * event.cells * count)
     return Gaussian(noise_multiplier=zeroed, replace_one_factor=zeroed / replaced), max(cost, replaced_cost)

@@ -122,7 +122,7 @@ def _total_divergences(charges: Sequence[ComposedCharge], neighboring_relation: 
 
 def _as_gaussian(event: DiscreteGaussian, count: int) -> Gaussian:
     # The same divergences, by Theorem 14 of Canonne, Kamath, Steinke.
-    multiplier = event.stddev / math.sqrt(event.cells * count)
+    multiplier = event.stddev / (event.rows * math.sqrt(event.cells * count))
     return Gaussian(noise_multiplier=multiplier, replace_one_factor=math.sqrt(2))
 
 

@@ -37,12 +37,13 @@ def select_categories(
     """Releases which of a column's tokens occur often enough, in sorted order, and nothing else about them.
 
     Privacy: the event's (epsilon, delta) under `neighboring_relation`, proved in the module. `counts` holds how many
-      records hold each token; each record is counted at most once in all. Zero-out takes half the noise of replace-one.
+      records hold each token; each record is counted at most once in all, and a unit of several rows as group privacy
+      says. Zero-out takes half the noise of replace-one.
       Tokens are sorted, so their order tells nothing.
     Raises: PrivacyError if epsilon is too small for the noise's grid, or a count is not a whole number of at least 0.
     Source: Korolova et al. 2009 (WWW); Balcer and Vadhan 2019, arXiv:1709.05396; the module's proof.
     """
-    decay, threshold = calibrate_selection(event, neighboring_relation=neighboring_relation)
+    decay, threshold = calibrate_selection(event.of_row, neighboring_relation=neighboring_relation)
     tokens = sorted(counts)
     if any(isinstance(counts[token], bool) or int(counts[token]) != counts[token] for token in tokens):
         raise PrivacyError("Every count of a column's discovery must be a whole number.")

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from dpwgan.errors import InputError, SpecsError, quote
 from dpwgan.table.codebook import Codebook, read_codebook
-from dpwgan.table.schema import CategoricalColumn, Column, Schema, TrainedColumn, UndiscoveredColumn
+from dpwgan.table.schema import CategoricalColumn, Column, Schema, TrainedColumn, UndiscoveredColumn, UnitColumn
 from dpwgan.table.specs.columns import parse_column
 from dpwgan.table.specs.derived import parse_derived
 from dpwgan.table.specs.form import check_form
@@ -17,6 +17,7 @@ from dpwgan.table.specs.keys import Keys
 from dpwgan.table.specs.layout import expand_layout, refuse_layout
 from dpwgan.table.specs.problems import Problems
 from dpwgan.table.specs.rules import add_rules
+from dpwgan.table.specs.unit import take_unit
 from dpwgan.table.stream import read_public
 
 
@@ -105,8 +106,11 @@ def survey_specs(
     """
     columns, rules = check_form(document, problems)
     named, layout = document.keys() if isinstance(document, Mapping) else set(), None
+    unit: UnitColumn | None = None
     with problems.gathered():
         columns, layout = expand_layout(columns, named=named)
+    with problems.gathered():
+        columns, unit = take_unit(columns)
     keys = {name: Keys(name, given, codebook) for name, given in columns.items() if name not in problems.columns}
     parsed: dict[str, Column] = {}
     for name, given in keys.items():
@@ -131,7 +135,7 @@ def survey_specs(
     with problems.gathered():
         if label is not None and not isinstance(label, CategoricalColumn | UndiscoveredColumn):
             raise refuse_layout(f"its 'label', {quote(label.name)}, must be a column of categories, of the type 'enum'")
-    ordered = tuple(parsed[name] for name in columns if name in parsed)
+    ordered = (*(parsed[name] for name in columns if name in parsed), *([] if unit is None else [unit]))
     waived = tuple(name for name, given in keys.items() if given.waives_range)
     schema = Schema(columns=ordered, sha256=sha256, layout=None if problems.found else layout, waived=waived)
     return add_rules(schema, rules, problems, folder=folder or Path()) if rules else schema

@@ -128,6 +128,14 @@ def test_form_of_a_table_is_one_problem_when_it_is_wrong(table, words, folder, c
     assert words in capfd.readouterr().out
 
 
+def test_rows_that_do_not_say_whose_they_are_are_told_when_there_is_a_unit(folder, capfd):
+    specs = {"unit": {"column": "who", "max_rows": 2}, "x": {"type": "boolean"}}
+    (folder / "unit.json").write_text(json.dumps(specs))
+    (folder / "e.csv").write_text("x,who\n1,a\n0,\n")
+    assert check(folder, "unit.json", "e.csv") == 65
+    assert "'who': 1 row with an empty cell, which does not say whose it is" in capfd.readouterr().out
+
+
 def test_parquet_is_checked_as_csv_when_given(folder, capfd):
     (folder / "good.json").write_text(
         '{"x": {"type": "integer", "min": 0, "max": 5}, "y": {"type": "enum", "count": 2}}'

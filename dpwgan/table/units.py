@@ -1,0 +1,104 @@
+"""Whose rows are protected together: which unit each row of a table belongs to, and which of its rows are kept.
+
+Privacy: neighbouring tables have the same rows in the same places but for those of one unit, and the same places are
+that unit's (docs/privacy.md, section 1). So how many units there are, how many rows each has and how many are kept is
+the same in both, and which rows are kept is decided by places and randomness alone. Of these numbers only those of all
+kept rows and of all units are used, and the first of them told.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from dpwgan.errors import DataError, quote
+from dpwgan.table.findings import count_rows
+from dpwgan.table.schema import UnitColumn
+from dpwgan.table.source import Piece, SourceTable
+
+Codes = npt.NDArray[np.int32]
+Places = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """The unit of each row, by number, from 0 up. Shapes: `of_rows` (n,)."""
+
+    of_rows: Codes = field(repr=False)
+
+    @cached_property
+    def sizes(self) -> Places:
+        """How many rows each unit has. Shapes: (units,)."""
+        sizes: Places = np.bincount(self.of_rows).astype(np.int64)
+        return sizes
+
+    def count_kept(self, most: int) -> int:
+        """How many rows are left where each unit keeps so many at most: public."""
+        return int(np.minimum(self.sizes, most).sum())
+
+    def choose(self, most: int, *, rng: np.random.Generator) -> npt.NDArray[np.bool_]:
+        """Chooses which rows are kept: of each unit at most so many, each choice as likely as another. Shapes: (n,).
+
+        Privacy: each row draws a number, and those with the least of their unit's are kept: whose numbers decide is
+          whose rows they are.
+        """
+        kept = np.zeros(len(self.of_rows), np.bool_)
+        drawn = rng.integers(1 << 64, size=len(kept), dtype=np.uint64)
+        order = np.lexsort((drawn, self.of_rows))
+        rank = np.arange(len(kept)) - np.repeat(np.cumsum(self.sizes) - self.sizes, self.sizes)
+        kept[order] = rank < most
+        return kept
+
+    @cached_property
+    def _order(self) -> tuple[Places, Places]:
+        """The rows, unit after unit, and where in them each unit begins."""
+        return np.argsort(self.of_rows, kind="stable"), np.concatenate(([0], np.cumsum(self.sizes)))
+
+    def list_rows(self, units: Places) -> Places:
+        """The rows of some units, one unit after the other. Shapes: (u,) to (rows,)."""
+        order, starts = self._order
+        sizes = self.sizes[units]
+        within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        rows: Places = order[np.repeat(starts[units], sizes) + within]
+        return rows
+
+
+def read_units(table: SourceTable, column: UnitColumn) -> SourceTable:
+    """Reads whose each row of a table is, and counts how many rows are to be kept: `keep_rows` then chooses them.
+
+    Raises: DataError if the table lacks the column or a cell of it is empty.
+    """
+    if column.name not in table.header:
+        raise DataError(f"The header does not have {quote(column.name)}, which says whose a row is.")
+    parts = [frame.get_column(column.name).cast(pl.String).fill_null("") for frame in table.frames()]
+    cells = pl.concat(parts)
+    empty = int((cells == "").sum())
+    if empty:
+        raise DataError(
+            f"Column {quote(column.name)}: {count_rows(empty)} with an empty cell, which does not say whose it is."
+        )
+    units = Units(cells.rank("dense").to_numpy().astype(np.int32) - np.int32(1))
+    return replace(table, records=units.count_kept(column.max_rows), units=units)
+
+
+def keep_rows(table: SourceTable, most: int, *, rng: np.random.Generator) -> SourceTable:
+    """The table of the rows that are kept where each unit keeps so many at most. Raises: as reading does."""
+    units = table.units
+    if units is None:
+        return table
+    kept = units.choose(most, rng=rng)
+
+    def pieces() -> Iterator[Piece]:
+        first = 0
+        for piece in table.pieces():
+            own = kept[first : first + piece.records]
+            first += piece.records
+            if len(own) != piece.records:
+                raise DataError("The table does not have the number of rows that was counted before.")
+            if own.any():
+                yield piece.choose(own)
+
+    return replace(table, pieces=pieces, units=Units(units.of_rows[kept]))

@@ -1,0 +1,142 @@
+"""A unit of privacy through whole runs: what is kept, what is written, what is claimed."""
+
+import json
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from dpwgan.app import cli
+from dpwgan.app.api import Synthesizer
+from dpwgan.errors import UsageError
+from dpwgan.privacy.randomness import make_choice_stream
+from dpwgan.table import units
+from tests.end_to_end.bad_inputs import SPECS, write_good
+from tests.frozen.cases import METHODS
+from tests.lives import QUERIES, Killed, Lives, make_frame, watched
+from tests.lives import SPECS as SMALL
+
+UNIT = {"column": "person", "max_rows": 2}
+FORMAL = [
+    (method, flags)
+    for method, variants in METHODS.items()
+    for _, flags in [next(iter(variants.values()))]
+    if "--no-guarantee" not in flags
+]
+
+
+def run(folder: Path, *flags: str, people: Any, seed: str | None = "7", **specs: Any) -> dict[str, Any]:
+    """Runs the tool on the good table, whose rows are these people's, and gives the claim."""
+    folder.mkdir()
+    write_good(folder)
+    header, *rows = (folder / "data.csv").read_text().splitlines()
+    lines = [f"{header},person", *(f"{row},{name}" for row, name in zip(rows, people, strict=True))]
+    (folder / "data.csv").write_text("\n".join(lines) + "\n")
+    (folder / "specs.json").write_text(json.dumps({**SPECS, **specs}))
+    paths = [str(folder / name) for name in ("data.csv", "out.csv", "specs.json")]
+    seeded = () if seed is None else ("--seed", seed)
+    assert cli.main((*paths, "1.0", "--device", "cpu", "--threads", "1", *seeded, *flags), environment={}) == 0
+    claim: dict[str, Any] = json.loads((folder / "out.csv.privacy.json").read_text())
+    return claim
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("method", "flags"), FORMAL)
+def test_output_is_that_of_rows_when_each_unit_has_one(method: str, flags: tuple[str, ...], tmp_path: Path) -> None:
+    people, whole = [f"P{row}" for row in range(60)], ("--method", method, *flags)
+    one = {**UNIT, "max_rows": 1}
+    run(tmp_path / "unit", *whole, people=people, unit=one)
+    run(tmp_path / "rows", *whole, people=people, person={"type": "drop"})
+    assert (tmp_path / "unit" / "out.csv").read_bytes() == (tmp_path / "rows" / "out.csv").read_bytes()
+
+
+def test_rows_beyond_a_units_own_are_left_out_and_the_claim_says_so(tmp_path: Path) -> None:
+    people = [f"P{row // 6}" for row in range(60)]
+    claim = run(tmp_path / "a", "--method", "independent", people=people, seed=None, unit=UNIT)
+    assert (claim["public"]["records"], claim["public"]["rows_read"], claim["output"]["rows"]) == (20, 60, 20)
+    assert claim["budget"]["delta_asked"] == 1 / 400
+    guarantee = claim["guarantee"]
+    assert guarantee["rows_per_unit"] == 2
+    assert guarantee["unit"] == "all rows with the same cell in 'person', at most 2 of which are kept"
+    assert "the rows of one unit" in guarantee["neighbouring_relation"]["meaning"]
+    assert "any one unit" in claim["statement"]
+    assert {line["rows"] for line in claim["ledger"]} == {2}
+    assert not any(item.startswith("a person with more than one row") for item in claim["not_covered"])
+    assert "in common is not kept" in claim["output"]["note"]
+    out = pl.read_csv(tmp_path / "a" / "out.csv", infer_schema=False)
+    assert out.columns == list(SPECS)
+    # As many rows without a name: whoever runs it vouches for that.
+    claim = run(
+        tmp_path / "b",
+        "--method",
+        "independent",
+        "--rows-per-unit",
+        "6",
+        people=people,
+        seed=None,
+        person={"type": "drop"},
+    )
+    assert "rows_read" not in claim["public"]
+    assert (claim["public"]["records"], claim["guarantee"]["rows_per_unit"]) == (60, 6)
+    assert any("--rows-per-unit, not checked" in words for words in claim["accountant"]["assumptions"])
+
+
+def test_row_names_are_warned_of_unless_it_is_said_whose_rows_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    named: dict[str, Any] = {"person": {"type": "string", "uuid": True}}
+    people = [f"P{row}" for row in range(60)]
+    for folder, flags, warned in (("a", (), True), ("b", ("--rows-per-unit", "1"), False)):
+        run(tmp_path / folder, "--method", "independent", *flags, people=people, **named)
+        told = capsys.readouterr().err
+        assert ("what is protected is one row: if column 'person' says whose a row is" in told) is warned
+
+
+def test_a_frame_has_units_and_its_model_none_when_it_is_saved(tmp_path: Path) -> None:
+    frame = make_frame().assign(person=np.repeat(np.arange(53), 4)[:211])
+    specs = {**SMALL, "unit": UNIT}
+    synthesizer = Synthesizer(specs, 1.0, method="independent").fit(frame)
+    assert synthesizer.claim().document["public"]["records"] == 2 * 53
+    assert list(synthesizer.sample(5).columns) == list(SMALL)
+    synthesizer.save(tmp_path / "model")
+    assert list(Synthesizer.load(tmp_path / "model").sample(5).columns) == list(SMALL)
+    with pytest.raises(UsageError, match="leave --rows-per-unit out"):
+        Synthesizer(specs, 1.0, method="independent", rows_per_unit=3).fit(frame)
+
+
+def test_a_unit_keeps_its_rows_when_its_run_is_killed_and_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen = []
+    choose = units.Units.choose
+    monkeypatch.setattr(units.Units, "choose", lambda *args, **more: chosen.append(choose(*args, **more)) or chosen[-1])
+    frame = make_frame().assign(person=np.repeat(np.arange(53), 4)[:211])
+
+    def live(folder: Path, kills: list[int | None]) -> None:
+        lives = Lives()
+        with watched(lives):
+            for life, kill in enumerate(kills):
+                lives.begin(kill)
+                options: dict[str, Any] = {**QUERIES, "checkpoint": folder, "resume": life > 0}
+                with suppress(Killed):
+                    Synthesizer({**SMALL, "unit": UNIT}, 1.0, **options).fit(frame)
+
+    live(tmp_path / "a", [30, 20, None])
+    live(tmp_path / "b", [None])
+    assert len(chosen) == 4
+    np.testing.assert_array_equal(chosen[0], chosen[1])
+    np.testing.assert_array_equal(chosen[0], chosen[2])
+    # Another run keeps others.
+    assert np.any(chosen[0] != chosen[3])
+
+
+def test_the_choice_is_that_of_the_seed_or_of_the_run_when_it_has_one() -> None:
+    def draw(*seed: int, **key: int) -> int:
+        return int(make_choice_stream(*seed, **key).integers(1 << 62))
+
+    assert draw(1) == draw(1) == draw(1, key=5) != draw(2)
+    assert draw(key=5) == draw(key=5) != draw(key=6)
+    assert draw() != draw()

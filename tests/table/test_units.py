@@ -1,0 +1,122 @@
+"""Whose rows are whose, and which are kept: by places and randomness alone, and each choice as likely as another."""
+
+from collections import Counter
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from dpwgan.errors import DataError, SpecsError
+from dpwgan.table.schema import UnitColumn
+from dpwgan.table.source import SourceTable, make_piece, make_table
+from dpwgan.table.specs import parse_specs
+from dpwgan.table.units import Units, keep_rows, read_units
+
+AGE = {"type": "integer", "min": 0, "max": 120}
+
+
+def _read(names, *, most, pieces=1):
+    frame = pl.DataFrame({"name": names, "age": [str(i) for i in range(len(names))]}, schema={"name": str, "age": str})
+    parts = [frame.slice(first, -(-len(names) // pieces)) for first in range(0, len(names), -(-len(names) // pieces))]
+    table = SourceTable(
+        header=("name", "age"), records=len(names), pieces=lambda: iter([make_piece(part) for part in parts])
+    )
+    return read_units(table, UnitColumn(name="name", max_rows=most))
+
+
+@given(
+    names=st.lists(st.sampled_from(["a", "b", "1", "01", " 1", "ä", "1.0"]), min_size=1, max_size=40),
+    most=st.integers(1, 6),
+    pieces=st.integers(1, 4),
+    seed=st.integers(0, 2**32),
+)
+def test_each_unit_keeps_its_share_of_rows_when_it_has_too_many(names, most, pieces, seed):
+    table = _read(names, most=most, pieces=pieces)
+    kept = keep_rows(table, most, rng=np.random.default_rng(seed))
+    frame = pl.concat(kept.frames())
+    left = Counter(frame.get_column("name").to_list())
+    assert left == {name: min(count, most) for name, count in Counter(names).items()}
+    ages = [int(age) for age in frame.get_column("age")]
+    assert frame.get_column("name").to_list() == [names[age] for age in ages]
+    assert ages == sorted(ages)
+    assert kept.records == table.records == len(ages)
+    # The units of rows that are left are those that they had.
+    of_rows = kept.units.of_rows
+    assert [of_rows[i] == of_rows[0] for i in range(len(ages))] == [names[age] == names[ages[0]] for age in ages]
+    for unit in range(len(kept.units.sizes)):
+        np.testing.assert_array_equal(np.sort(kept.units.list_rows(np.array([unit]))), np.flatnonzero(of_rows == unit))
+    assert kept.units.list_rows(np.zeros(0, np.int64)).size == 0
+
+
+def test_which_rows_are_kept_is_a_matter_of_places_when_cells_are_others():
+    names = ["a"] * 5 + ["b"] * 7 + ["c"]
+    chosen = _read(names, most=2).units.choose(2, rng=np.random.default_rng(3))
+    # Another name, and other cells, for the unit in the same places.
+    again = _read(["x"] * 5 + names[5:], most=2).units.choose(2, rng=np.random.default_rng(3))
+    np.testing.assert_array_equal(chosen, again)
+
+
+def test_each_choice_of_a_units_rows_is_as_likely_as_another():
+    units, rng = Units(np.array([0, 1, 0, 0, 1, 0], np.int32)), np.random.default_rng(5)
+    drawn = Counter(tuple(np.flatnonzero(units.choose(2, rng=rng))) for _ in range(3_000))
+    pairs = Counter(tuple(place for place in rows if place not in (1, 4)) for rows in drawn.elements())
+    # A chance of one in a million of a false alarm; the first rows of a unit, say, would fail.
+    assert len(pairs) == 6
+    assert stats.chisquare(list(pairs.values())).pvalue > 1e-6
+
+
+def test_a_large_table_is_read_when_units_are_many():
+    rng = np.random.default_rng(1)
+    codes = rng.integers(0, 200_000, 661_968).astype(np.int32)
+    units = Units(codes)
+    kept = units.choose(5, rng=rng)
+    assert np.count_nonzero(kept) == units.count_kept(5)
+    assert np.bincount(codes[kept]).max() == 5
+
+
+def test_a_row_that_is_nobodys_is_refused_without_its_place():
+    with pytest.raises(DataError, match="Column 'name': 2 rows with an empty cell, which does not say whose it is"):
+        _read(["a", "", "b", ""], most=2)
+    with pytest.raises(DataError, match="does not have 'name'"):
+        read_units(make_table(pl.DataFrame({"age": ["1"]})), UnitColumn(name="name", max_rows=1))
+
+
+def test_a_table_that_grew_is_refused():
+    table = _read(["a", "a", "b"], most=1)
+    longer = SourceTable(
+        header=table.header,
+        records=table.records,
+        units=table.units,
+        pieces=lambda: iter([make_piece(pl.DataFrame({"name": list("aabb"), "age": list("1234")}))]),
+    )
+    with pytest.raises(DataError, match="number of rows"):
+        keep_rows(longer, 1, rng=np.random.default_rng(1)).frame()
+
+
+@pytest.mark.parametrize(
+    ("unit", "more", "sentence"),
+    [
+        ({"column": "person"}, {}, "The unit in the specs: the key 'max_rows' is missing"),
+        ({"column": "person", "max_rows": 0}, {}, "'max_rows' must be at least 1"),
+        ({"column": "person", "max_rows": 2, "maximum": 3}, {}, "unknown key 'maximum'"),
+        ({"column": "age", "max_rows": 2}, {}, "'age', is listed as another type"),
+        ({"column": "person", "max_rows": 2}, {"person": {"type": "string", "uuid": True}}, "'person', is listed as"),
+    ],
+)
+def test_a_unit_is_refused_when_its_form_is_wrong(unit, more, sentence):
+    with pytest.raises(SpecsError, match=sentence):
+        parse_specs({"unit": unit, "age": AGE, **more}, sha256="0" * 64)
+
+
+def test_a_unit_may_be_listed_as_left_out_and_a_column_may_be_called_so():
+    for more in ({}, {"person": {"type": "drop"}}):
+        schema = parse_specs({"unit": {"column": "person", "max_rows": 2}, "age": AGE, **more}, sha256="0" * 64)
+        assert schema.unit == UnitColumn(name="person", max_rows=2)
+        assert [column.name for column in schema.columns] == ["age", "person"]
+        assert not schema.is_written("person")
+    column = parse_specs({"unit": AGE}, sha256="0" * 64)
+    assert column.unit is None
+    assert [c.name for c in column.columns] == ["unit"]
