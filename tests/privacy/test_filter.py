@@ -159,6 +159,9 @@ def test_epsilon_is_that_of_the_theorem_when_worked_out_by_hand():
     by_order = (0.0625 + 4 * math.log(10) - math.log(2), 0.09375 + math.log(2 / 3) + math.log(4e4 / 3) / 2)
     found = privacy_filter.get_epsilon(privacy_filter.add_up([(Gaussian(noise_multiplier=4.0), 1)]))
     assert found == pytest.approx(min(by_order), rel=1e-9)
+    pure, large = (privacy_filter.add_up([(Laplace(epsilon=epsilon), 1)]) for epsilon in (0.1, 5.0))
+    assert pure[:2] == pytest.approx([0.01, 0.015])
+    assert large[:2] == pytest.approx([5.0, 5.0])
 
 
 def test_steps_that_sample_each_row_of_a_unit_apart_cost_as_the_accountant_says():

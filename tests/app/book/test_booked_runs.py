@@ -192,3 +192,9 @@ def test_run_of_other_neighbours_is_refused(tmp_path):
     with pytest.raises(UsageError, match="is for neighbours replace-one, and this run's are zero-out"):
         make(path).fit(make_frame())
     assert len(read_book(path).seals) == 1
+
+
+def test_run_of_another_unit_is_refused(tmp_path):
+    with pytest.raises(UsageError, match="is for the unit one row, and this run's is any 3 rows"):
+        make(begin(tmp_path), rows_per_unit=3).fit(make_frame())
+    assert len(read_book(tmp_path / "b.book").seals) == 1
