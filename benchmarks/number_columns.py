@@ -25,7 +25,7 @@ import numpy.typing as npt
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from dpwgan.marginals.anchor import AnchorDesign, fit_anchor, plan_anchor  # noqa: E402
+from dpwgan.marginals.anchor import AnchorDesign, Noise, fit_anchor, plan_anchor  # noqa: E402
 from dpwgan.marginals.settings import AnchorSettings  # noqa: E402
 from dpwgan.plan import Plan  # noqa: E402
 from dpwgan.privacy.budget import Budget, NeighboringRelation  # noqa: E402
@@ -112,7 +112,7 @@ def draw_column(name: str, records: int, seed: int) -> tuple[int, int, Integers]
 
 
 @functools.lru_cache
-def plan_column(low: int, high: int, *, records: int, epsilon: float) -> Plan[AnchorDesign]:
+def plan_column(low: int, high: int, *, records: int, epsilon: float, noise: Noise | None = None) -> Plan[AnchorDesign]:
     """The plan of `independent` for one column."""
     column = NumericColumn(name="x", minimum=low, maximum=high, integer=True)
     shape = TableShape(records=records, spans=lay_out_spans(Schema(columns=(column,), sha256="0" * 64)))
@@ -121,7 +121,7 @@ def plan_column(low: int, high: int, *, records: int, epsilon: float) -> Plan[An
         neighboring_relation=NeighboringRelation.ZERO_OUT,
         accountant_rule="auto",
     )
-    return plan_anchor(shape, terms, kind="one-ways", settings=AnchorSettings())
+    return plan_anchor(shape, terms, kind="one-ways", settings=AnchorSettings(), noise=noise)
 
 
 def make_ours(values: Integers, low: int, high: int, *, epsilon: float) -> Density:
@@ -253,7 +253,7 @@ def score(values: Integers, density: Density) -> dict[str, float]:
 def compare(name: str, *, records: int, epsilon: float, runs: int) -> dict[str, Any]:
     """Medians of each way's scores, and the worst mean of ours over the bound."""
     low, high, values = draw_column(name, records, seed=1)
-    noise = plan_column(low, high, records=records, epsilon=epsilon).design.scale
+    noise = plan_column(low, high, records=records, epsilon=epsilon, noise="gaussian").design.scale
     scores: dict[str, list[dict[str, float]]] = {}
     worst = 0.0
     bound = 3 * max(abs(low), abs(high)) * noise / records

@@ -9,6 +9,10 @@ from typing import NoReturn
 COMMANDS = {
     "run": ("dpwgan.app", "make a synthetic table and its claim: DATA OUTPUT SPECS EPSILON [DELTA]; may be left out"),
     "specs": ("dpwgan.app.specs", "draft specs from a public dictionary; list all that is wrong with specs or a table"),
+    "claim": (
+        "dpwgan.app.claims",
+        "check a claim, or write it as a registry's record, an attestation, a catalogue's metadata",
+    ),
     "images": ("dpwgan.app.images", "make tables of images, and show them"),
     "book": ("dpwgan.app.book", "the budget of all releases from one table: begin it, show it, add it up anew"),
     "evaluate": ("dpwgan.evaluate", "say how good a synthetic table is (reads the real rows: not private)"),

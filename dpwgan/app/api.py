@@ -22,7 +22,8 @@ from threadpoolctl import threadpool_limits
 
 from dpwgan.app.book.book import BookAccount, read_book
 from dpwgan.app.checkpoint import open_checkpoint
-from dpwgan.app.claim import Claim, build_claim, describe_accountant, describe_published, list_rules
+from dpwgan.app.claim import Claim, build_claim, list_rules
+from dpwgan.app.claims.text import describe_accountant, describe_published
 from dpwgan.app.config import RECORDS, SynthesisConfig
 from dpwgan.app.logs import LOGGER
 from dpwgan.app.planning import RunPlan, describe_facts, discovery_label, plan_run, resume_plan
@@ -60,7 +61,7 @@ from dpwgan.table.specs import parse_specs, read_specs
 from dpwgan.table.storage import cut
 from dpwgan.table.stream import read_public
 from dpwgan.table.threads import map_in_order
-from dpwgan.table.units import keep_rows, read_units
+from dpwgan.table.units import Units, keep_rows, read_units
 from dpwgan.table.workers import Team
 from dpwgan.version import __version__
 
@@ -72,7 +73,8 @@ if TYPE_CHECKING:
 class EncodedRun:
     """A run between reading its table and training on it: the rows as numbers, and a ledger that is open.
 
-    `rows_read`: where the specs name a unit, how many rows the table had; of some units not all were kept.
+    `rows_read`: where the specs name a unit, how many rows the table had; of some units not all were kept. `units` says
+    whose those are that were, where whole units are to be sampled.
     Privacy: holds private rows, which do not show in the representation. It is for one fit.
     """
 
@@ -84,6 +86,7 @@ class EncodedRun:
     ledger: Ledger = field(repr=False)
     streams: Streams = field(repr=False)
     rows_read: int | None = None
+    units: Units | None = field(default=None, repr=False)
 
 
 def synthesize(
@@ -110,8 +113,8 @@ class Synthesizer:
 
     `specs` is a path to data-specs.json, the document itself (the claim then cites the digest of its sorted JSON
     text), or a Schema. `options` are the fields of
-    `dpwgan.app.config.SynthesisConfig`: method, accountant, neighbours, preset, settings, rows, seed, threads, memory,
-    device, checkpoint, resume, book.
+    `dpwgan.app.config.SynthesisConfig`: method, accountant, neighbours, rows_per_unit, preset, settings, rows, seed,
+    threads, memory, device, checkpoint, resume, book.
 
     Privacy: only `fit` reads rows, and it may do so once: a second fit would be a second release. Afterwards nothing is
       kept of the streams that noise and batches were drawn from.
@@ -313,6 +316,7 @@ class Synthesizer:
             ledger=ledger,
             streams=streams,
             rows_read=rows_read,
+            units=table.units if run_plan.terms.unit.sampled else None,
         )
 
     def _discover(self, table: SourceTable, run_plan: RunPlan, *, ledger: Ledger) -> Schema:
@@ -378,6 +382,7 @@ class Synthesizer:
             rules=list_rules(schema),
             certificate=certificate,
             book=book,
+            attacker=None if run_plan.unprotected or streams.seeded else ledger.judge_attacker(),
             seeded=streams.seeded,
             method={key: getattr(run_plan.method, key) for key in ("name", "title", "paper")},
             settings={
@@ -411,7 +416,7 @@ class Synthesizer:
             plan, ledger = run.run_plan, run.ledger
             whole = Run(
                 ledger=ledger,
-                rows=Rows(run.encoded, records=plan.shape.records, ledger=ledger, team=team),
+                rows=Rows(run.encoded, records=plan.shape.records, ledger=ledger, team=team, units=run.units),
                 model=run.streams.model,
                 progress=progress,
                 device=self.config.device,
@@ -590,7 +595,7 @@ def check_model_folder(target: Path) -> None:
 
 
 def announce(run_plan: RunPlan) -> None:
-    """Says on the log which accountant was chosen and why; to who wants more, what the others would have said.
+    """Says to who wants to hear more which accountant was chosen, why, and what the others would have said.
 
     Of a method without a guarantee it says why there is none, and what was published instead.
     """
@@ -600,10 +605,7 @@ def announce(run_plan: RunPlan) -> None:
         if unprotected.published is not None:
             LOGGER.warning("%s", describe_published(unprotected.published.describe()))
         return
-    accountant = run_plan.choice.describe()
-    first, *more = describe_accountant(accountant, verbose=True)
-    LOGGER.info("%s", first, extra={"fields": {"event": "accountant", "accountant": accountant}})
-    for line in more:
+    for line in describe_accountant(run_plan.choice.describe(), verbose=True):
         LOGGER.debug("%s", line.strip(), extra={"fields": {"event": "accountant"}})
 
 

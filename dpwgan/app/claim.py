@@ -5,7 +5,6 @@ nothing else in it is computed from rows.
 """
 
 import copy
-import decimal
 import functools
 import json
 import math
@@ -15,9 +14,11 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from dpwgan.app.claims.text import describe, round_up, summarise
 from dpwgan.app.config import RECORDS
-from dpwgan.errors import DpwganError, InputError, printable, quote, show_name
-from dpwgan.privacy.budget import Budget, NeighboringRelation
+from dpwgan.errors import DpwganError, InputError, printable, quote
+from dpwgan.privacy.attacker import FALSE_ALARMS, Attacker, judge_attacker
+from dpwgan.privacy.budget import Budget, NeighboringRelation, list_weaknesses
 from dpwgan.privacy.certificate import Certificate
 from dpwgan.privacy.events import Unprotected
 from dpwgan.privacy.guarantee import PrivacyGuarantee
@@ -26,7 +27,7 @@ from dpwgan.privacy.unit import ONE_ROW, Unit
 from dpwgan.table.schema import Schema
 from dpwgan.version import __version__
 
-CLAIM_VERSION = 1
+CLAIM_VERSION = 2
 SCHEMA_FILE = resources.files(__package__) / "privacy-claim.schema.json"
 DEFINITION = "(epsilon, delta)-differential privacy"
 NOT_PRIVATE = "NOT PRIVATE"
@@ -96,11 +97,6 @@ FLOATING_POINT = (
     "floating-point numbers is not known to us on this path, and is not excluded."
 )
 
-ACCURACY = (
-    "the generator, before rows are drawn from it and groups of cells are split into cells; it is bought from the same "
-    "budget, in the ledger, and is no part of the privacy promise"
-)
-
 FORMATS = (
     "Every cell written is one that the specs allow: spelling, digits, order of columns and ranges come from the specs "
     "and the header, not from the rows."
@@ -160,8 +156,8 @@ class Claim:
         return json.dumps(self.document, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
 
     def to_text(self) -> str:
-        """Writes the claim for people: the same content, one fact a line."""
-        return "\n".join(map(printable, _lines(self.document))) + "\n"
+        """Writes the claim for people: what it comes to in a few lines, and under them all of it, one fact a line."""
+        return "\n".join(map(printable, describe(self.document))) + "\n"
 
 
 def read_claim(path: Path) -> Claim:
@@ -195,9 +191,11 @@ def build_claim(
     settings: Mapping[str, Any],
     certificate: Certificate | None = None,
     book: Mapping[str, Any] | None = None,
+    attacker: Attacker | None = None,
 ) -> Claim:
     """Builds the claim of one run.
 
+    `attacker` is what the ledger leaves to somebody who guesses; without it, what epsilon and delta alone do.
     `certificate` is what is certified about the generator's accuracy, beside and apart from the guarantee.
     `book` is how far the book of the table is after this release, as it describes itself.
     `guarantee` is what was proved, or why nothing was; `relation` is the one asked for.
@@ -217,10 +215,12 @@ def build_claim(
         reason = f"{NOT_PRIVATE}: --seed was given, so the noise can be replayed and taken off; for tests only"
     document = {
         "claim_version": CLAIM_VERSION,
+        "summary": [],
         "statement": _state(guarantee, records=records, reason=reason, waived=waived),
         "tool": {"name": "dpwgan", "version": __version__},
-        "guarantee": None if reason is not None or proved is None else _describe_guarantee(proved),
+        "guarantee": None if reason is not None or proved is None else _describe_guarantee(proved, attacker),
         "why_no_guarantee": reason,
+        "warnings": list_weaknesses(asked, records=records) if reason is None else [],
         "published": published.describe() if published is not None else None,
         "budget": {
             "epsilon_asked": asked.epsilon,
@@ -262,6 +262,7 @@ def build_claim(
         "not_covered": [*_list_not_covered(unit, book), *([WAIVED.format(", ".join(waived))] if waived else [])],
     }
     _put_output(document, rows=rows, chosen_by=rows_chosen_by, from_saved_model=False)
+    document["summary"] = summarise(document)
     return Claim(document=document)
 
 
@@ -324,8 +325,10 @@ def _validator() -> Any:
     return jsonschema.Draft202012Validator(form)
 
 
-def _describe_guarantee(guarantee: PrivacyGuarantee) -> dict[str, Any]:
+def _describe_guarantee(guarantee: PrivacyGuarantee, attacker: Attacker | None) -> dict[str, Any]:
     relation = guarantee.neighboring_relation
+    if attacker is None:
+        attacker = judge_attacker(epsilon=guarantee.epsilon, delta=guarantee.delta)
     epsilon, delta = guarantee.replace_one()
     useful = delta < 1.0
     if relation is NeighboringRelation.REPLACE_ONE:
@@ -339,6 +342,7 @@ def _describe_guarantee(guarantee: PrivacyGuarantee) -> dict[str, Any]:
         "epsilon": guarantee.epsilon,
         "delta": guarantee.delta,
         "unit": "one row of the input table" if guarantee.unit.is_row else guarantee.unit.meaning,
+        "unit_column": guarantee.unit.named,
         "rows_per_unit": guarantee.unit.rows,
         "trust_model": "central curator: whoever runs the tool sees the rows",
         "releases": 1,
@@ -351,6 +355,15 @@ def _describe_guarantee(guarantee: PrivacyGuarantee) -> dict[str, Any]:
             "delta": delta if useful else None,
             "why": why,
         },
+        "attacker": {
+            "prior": 0.5,
+            "right_at_most": attacker.right,
+            "sure_at_most": attacker.sure,
+            "but_for_a_chance_of": guarantee.delta,
+            "finds_at_most": attacker.power,
+            "false_alarms": FALSE_ALARMS,
+            "proof": attacker.proof,
+        },
     }
 
 
@@ -360,7 +373,7 @@ def _state(
     if isinstance(guarantee, Unprotected):
         return f"{reason}. Nothing is promised about any row: keep this table where the real one is kept."
     if reason is not None:
-        return f"{reason}. The ledger below shows what a run without a seed would have spent."
+        return f"{reason}. The ledger shows what a run without a seed would have spent."
     replacing = guarantee.neighboring_relation is NeighboringRelation.REPLACE_ONE
     act, others = ("Replacing", " by other legal rows") if replacing else ("Zeroing out", "")
     if guarantee.unit.is_row:
@@ -379,12 +392,6 @@ def _state(
     )
 
 
-def round_up(value: float, *, digits: int) -> str:
-    """Writes a proved bound with that many significant digits, never below what was proved."""
-    context = decimal.Context(prec=digits, rounding=decimal.ROUND_CEILING)
-    return f"{float(context.create_decimal_from_float(value)):.{digits}g}"
-
-
 def _finite(value: Any) -> Any:
     # JSON has no infinity: an accountant without an answer is said by null.
     if isinstance(value, float) and not math.isfinite(value):
@@ -396,178 +403,6 @@ def _finite(value: Any) -> Any:
     return value
 
 
-def _lines(document: Mapping[str, Any]) -> list[str]:
-    guarantee, budget = document["guarantee"], document["budget"]
-    lines = [f"Privacy claim of {document['tool']['name']} {document['tool']['version']}", document["statement"]]
-    if budget["epsilon_spent"] is None:
-        lines.append(f"budget: none was kept; epsilon {budget['epsilon_asked']:.6g} was asked for")
-    else:
-        lines.append(
-            f"budget: epsilon {round_up(budget['epsilon_spent'], digits=6)} spent of {budget['epsilon_asked']:.6g} "
-            f"asked; delta {round_up(budget['delta_spent'], digits=4)} of {round_up(budget['delta_asked'], digits=4)} "
-            f"({budget['delta_chosen_by']})"
-        )
-    if document.get("published") is not None:
-        lines.append(describe_published(document["published"]))
-    if guarantee is not None:
-        relation, replace = guarantee["neighbouring_relation"], guarantee["for_replace_one"]
-        lines.append(f"unit: {guarantee['unit']}; trust: {guarantee['trust_model']}; one release")
-        lines.append(f"neighbours: {relation['name']}: {relation['meaning']}")
-        if replace["epsilon"] is not None:
-            lines.append(
-                f"for replace-one: epsilon {round_up(replace['epsilon'], digits=6)}, delta "
-                f"{round_up(replace['delta'], digits=4)}: {replace['why']}"
-            )
-        else:
-            lines.append(f"for replace-one: {replace['why']}")
-    lines += describe_book(document.get("book"))
-    lines += describe_accountant(document["accountant"])
-    lines += ["ledger:", *describe_ledger(document["ledger"])]
-    public, columns, output = document["public"], document["columns"], document["output"]
-    kept = f" kept of {public['rows_read']} read" if "rows_read" in public else ""
-    lines += [
-        f"randomness: {document['randomness']['noise_and_batches']}; seeded: "
-        f"{'yes' if document['randomness']['seeded'] else 'no'}",
-        f"floating point: {document['randomness']['floating_point']}",
-        f"public: {public['records']} rows{kept}, used for {'; '.join(public['uses_of_records'])}; {public['other']}; "
-        f"specs SHA-256 {public['specs_sha256']}",
-        f"columns: {columns['formats']}",
-    ]
-    for title, key in (
-        ("from a codebook", "domains_from_codebook"),
-        ("paid for", "domains_paid_for"),
-        ("WAIVED, not covered", "domains_waived"),
-    ):
-        if columns[key]:
-            lines.append(f"lists of cells {title}: {', '.join(map(show_name, columns[key]))}")
-    lines += describe_rules(columns.get("rules", ()))
-    source = ", from a saved model" if output["from_saved_model"] else ""
-    lines.append(f"output: {output['rows']} rows ({output['rows_chosen_by']}){source}. {output['note']}")
-    if "where" in output:
-        lines.append(f"condition on all rows written, which costs no privacy: {output['where']}")
-    if output["sha256"] is not None:
-        lines.append(f"output SHA-256: {output['sha256']}")
-    method = document["method"]
-    lines.append(f"method: {method['name']}: {method['title']} ({method['paper']})")
-    lines.append("settings: " + ", ".join(f"{key} {_show(value)}" for key, value in method["settings"].items()))
-    lines += _describe_certificate(document.get("certificate"))
-    lines += [f"covered: {item}" for item in document["covered"]]
-    lines += [f"not covered: {item}" for item in document["not_covered"]]
-    return lines
-
-
 def list_rules(schema: Schema) -> list[dict[str, str]]:
     """The rules between columns, as a claim has them."""
     return [{"rule": rule.name, "violations": rule.violations} for rule in schema.rules]
-
-
-def describe_rules(rules: Sequence[Mapping[str, str]]) -> list[str]:
-    """Says which rules every row written keeps, and what a real row that breaks one does; nothing without rules."""
-    if not rules:
-        return []
-    done = {"drop": " (a real row that breaks it counts as null)", "keep": " (real rows may break it)"}
-    told = "; ".join(rule["rule"] + done.get(rule["violations"], "") for rule in rules)
-    return [f"rules that every row written keeps: {told}"]
-
-
-def describe_book(book: Mapping[str, Any] | None) -> list[str]:
-    """Says what a book promises of all releases in it, and how far it is; nothing without one."""
-    if book is None:
-        return []
-    return [
-        f"book {quote(book['name'])}: all releases in it together, however each was chosen in the light of those "
-        f"before: epsilon {book['epsilon_limit']:.6g} and delta {book['delta_limit']:g}; after this one it "
-        f"stands at epsilon {round_up(book['epsilon'], digits=6)}"
-    ]
-
-
-def describe_published(published: Mapping[str, Any]) -> str:
-    """Says in one line what a paper states of a method's settings, and what can be proved of them."""
-    at = "" if published["delta"] is None else f" at delta {_show(published['delta'])}"
-    provable = published["provable_epsilon"]
-    proved = "none can be proved" if provable is None else f"epsilon {round_up(provable, digits=4)}"
-    return f"published ({published['source']}): epsilon {_show(published['epsilon'])}{at}; provable{at}: {proved}"
-
-
-def _describe_certificate(certificate: Mapping[str, Any] | None) -> list[str]:
-    if certificate is None:
-        return []
-    # From the decimal as it was written: 1 - 0.05 in binary would be shown as a little less than 95%.
-    failure = decimal.Decimal(repr(certificate["failure_probability"]))
-    confidence = decimal.Context(prec=6, rounding=decimal.ROUND_FLOOR).multiply(1 - failure, decimal.Decimal(100))
-    details = _show(certificate["details"])
-    return [
-        f"accuracy: with confidence {float(confidence):.6g}%, for alpha = {certificate['alpha']:.6g}: "
-        f"{certificate['statement']} ({certificate['kind']}{'; ' if details else ''}{details})",
-        f"accuracy of what: {ACCURACY}",
-    ]
-
-
-def describe_accountant(accountant: Mapping[str, Any], *, verbose: bool = False) -> list[str]:
-    """Says in a line which accountant was chosen and why, and what noise the others need; if `verbose`, in full.
-
-    In full are also what computed the numbers, and each other's epsilon for the noise that was used.
-    """
-    lines = [f"accountant: {accountant['name']}, rule {accountant['rule']}: {accountant['reason']}"]
-    if not verbose:
-        return lines
-    lines.append(f"  {accountant['name']} is {accountant['version']}")
-    for other in accountant["alternatives"]:
-        unit = "noise_scale" if "noise_scale" in other else "noise_multiplier"
-        noise, words = other[unit], unit.replace("_", " ")
-        needed = f"needs {words} {_show(noise)}" if noise is not None else f"cannot meet it with any {words}"
-        lines.append(
-            f"  {other['name']} {needed}, and gives epsilon {_show_bound(other['epsilon'])} for the noise used"
-        )
-    return lines
-
-
-def describe_ledger(items: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Writes each line of the ledger for people: what was reserved, for which mechanism, and its numbers.
-
-    The kind of event is in the words of the mechanism; the accountant, one for all lines, has a line of its own.
-    """
-    lines = []
-    for item in items:
-        numbers = {key: value for key, value in item.items() if key not in _NOT_IN_LEDGER_LINES}
-        numbers.update(item.get("details", {}))
-        # The epsilon and delta of a mechanism that is known by them alone are proved bounds.
-        rest = ", ".join(
-            f"{_say_key(key, item)} {_show_bound(value) if key in ('epsilon', 'delta') else _show(value)}"
-            for key, value in numbers.items()
-        )
-        lines.append(f"  {printable(item['label'], most=200)}: {item['mechanism']}; {rest}")
-    return lines
-
-
-_NOT_IN_LEDGER_LINES = ("label", "mechanism", "event", "accountant", "accountant_version", "details")
-
-
-def _say_key(key: str, item: Mapping[str, Any]) -> str:
-    if key == "replace_one_factor":
-        return "sensitivities that a replaced row can move it by"
-    if key == "cells":
-        return "counts that a row adds 1 to"
-    if key == "rows":
-        return "rows of a unit"
-    if key == "epsilon" and item.get("event") == "exponential_selection":
-        return "epsilon of each"
-    return key.replace("_", " ")
-
-
-def _show_bound(value: float | None) -> str:
-    return "none" if value is None else round_up(value, digits=6)
-
-
-def _show(value: Any) -> str:
-    if value is None:
-        return "none"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float):
-        return f"{value:.6g}"
-    if isinstance(value, Mapping):
-        return ", ".join(f"{key} {_show(item)}" for key, item in value.items())
-    if isinstance(value, (list, tuple)):
-        return " x ".join(_show(item) for item in value)
-    return str(value)

@@ -259,6 +259,7 @@ class _Delivery(Settings):
 
     output: str
     claim: str | None
+    sign: Path | None
     voice: Voice
 
     @property
@@ -268,14 +269,23 @@ class _Delivery(Settings):
             return Path(str(self.claim))
         return None if goes_to_stream(self.output) else Path(self.output + ".privacy.json")
 
+    @property
+    def signature_path(self) -> Path | None:
+        """Where the claim's signature goes, if there is a key and a claim that is a file."""
+        path = self.claim_path
+        return None if self.sign is None or path is None else path.with_name(path.name + ".sig")
+
     def _list_targets(self) -> list[tuple[str, Path]]:
         targets = [("output", Path(self.output))] if self.output != "-" else []
-        return targets + ([("claim", self.claim_path)] if self.claim_path is not None else [])
+        targets += [("claim", self.claim_path)] if self.claim_path is not None else []
+        return targets + ([("signature", self.signature_path)] if self.signature_path is not None else [])
 
     def _refuse_losses(self, read: Iterable[Path | None], **folders: Path | None) -> None:
         """Raises: UsageError if the claim would be lost, or a file written over one that is read or written."""
         if self.claim is None and self.voice.quiet and goes_to_stream(self.output):
             raise UsageError("with --quiet and an output that is no file the claim would be lost: give --claim PATH")
+        if self.sign is not None and self.claim_path is None:
+            raise UsageError("--sign needs a claim that is a file: give --claim PATH")
         if self.output == "-" and self.claim == "-":
             raise UsageError("output and claim cannot both go to stdout")
         targets = self._list_targets()
@@ -308,6 +318,13 @@ class RunConfig(_Delivery):
     claim: str | None = setting(
         None, "where the claim goes; - prints it as text on stdout", heading=FILES, metavar="PATH"
     )
+    sign: Path | None = setting(
+        None,
+        "sign the claim with this Ed25519 private key (PEM, for its owner's eyes alone): CLAIM.sig",
+        heading=FILES,
+        metavar="KEY",
+        flag_only=True,
+    )
     save_model: Path | None = setting(
         None, "keep the fitted model, to sample more from later", heading=FILES, metavar="DIR"
     )
@@ -334,7 +351,7 @@ class RunConfig(_Delivery):
         data = Path(self.data) if self.data != "-" else None
         checkpoint, book = self.synthesis.checkpoint, self.synthesis.book
         self._refuse_losses(
-            (data, self.specs, self.codebook, self.config_file, None if book is None else Path(book)),
+            (data, self.specs, self.codebook, self.config_file, self.sign, None if book is None else Path(book)),
             saved_model=self.save_model,
             checkpoint=None if checkpoint is None else Path(checkpoint),
         )
@@ -366,11 +383,12 @@ class ResampleConfig(_Delivery):
     where: str | None = again(RunConfig, "where")
     config_file: Path | None = None
     claim: str | None = again(RunConfig, "claim")
+    sign: Path | None = again(RunConfig, "sign")
     voice: Voice = field(default_factory=Voice)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._refuse_losses([self.config_file])
+        self._refuse_losses([self.config_file, self.sign])
         for name, target in self._list_targets():
             if self.model.resolve() in target.resolve().parents:
                 raise UsageError(f"the {name} lies inside the saved model, which is only read")

@@ -15,15 +15,14 @@ from typing import Any
 
 from dpwgan.app.api import Synthesizer, check_model_folder
 from dpwgan.app.book.book import read_book
-from dpwgan.app.claim import (
-    NOT_PRIVATE,
-    Claim,
+from dpwgan.app.claim import NOT_PRIVATE, Claim, list_rules
+from dpwgan.app.claims.signature import read_key
+from dpwgan.app.claims.text import (
     describe_accountant,
     describe_book,
     describe_ledger,
     describe_published,
     describe_rules,
-    list_rules,
     round_up,
 )
 from dpwgan.app.config import ResampleConfig, RunConfig, Voice, goes_to_stream
@@ -42,7 +41,7 @@ from dpwgan.table.reader import check_format, get_format, open_table
 from dpwgan.table.schema import Schema
 from dpwgan.table.source import SourceTable
 from dpwgan.table.specs import read_specs
-from dpwgan.table.writer import WrittenTable, check_writable, write_table
+from dpwgan.table.writer import WrittenTable, check_writable, write_bytes, write_table
 
 
 def run(config: RunConfig) -> None:
@@ -131,6 +130,10 @@ def hold_outputs(config: RunConfig | ResampleConfig, places: ExitStack) -> None:
         check_writable(config.output)
     if config.claim_path is not None:
         check_writable(config.claim_path)
+    if config.sign is not None:
+        read_key(config.sign)
+    if config.signature_path is not None:
+        check_writable(config.signature_path)
     model = config.save_model if isinstance(config, RunConfig) else None
     if model is not None:
         check_model_folder(model)
@@ -232,7 +235,7 @@ def write(
     Raises: OutputError, TransferError; whatever sampling raises. No table appears then, and no model.
     """
     claim = final = claim.for_condition(config.where)
-    goes_to_file = not goes_to_stream(config.output)
+    goes_to_file, undo = not goes_to_stream(config.output), ExitStack()
 
     def make_claim(written: WrittenTable) -> bytes:
         """Called when the table is complete and not to be seen yet: what can still fail has to fail here."""
@@ -241,9 +244,13 @@ def write(
         synthesizer.note_output(written.sha256)
         if config.claim == "-":
             print_out(final.to_text())
+        content = final.to_json().encode()
+        if config.sign is not None and config.signature_path is not None:
+            write_bytes(config.signature_path, read_key(config.sign).sign(content))
+            undo.callback(config.signature_path.unlink, missing_ok=True)
         if goes_to_file:
             pass_point_of_no_return()
-        return final.to_json().encode()
+        return content
 
     chunks = synthesizer.sample_cells(claim.rows, where=config.where)
     layout: dict[str, Any] = {
@@ -253,13 +260,14 @@ def write(
         "types": synthesizer.types,
         "threads": synthesizer.config.threads,
     }
-    LOGGER.info("sampling and writing %d rows", claim.rows)
-    with _saved(synthesizer, save_model):
+    LOGGER.debug("sampling and writing %d rows", claim.rows)
+    with _saved(synthesizer, save_model), undo:
         if config.claim_path is not None:
             write_table(config.output, chunks, claim_path=config.claim_path, make_claim=make_claim, **layout)
         else:
             make_claim(write_table(config.output, chunks, **layout))
         complete()
+        undo.pop_all()
     say(final, printed=config.claim == "-", voice=config.voice)
 
 
@@ -277,11 +285,14 @@ def _saved(synthesizer: Synthesizer, folder: Path | None) -> Iterator[None]:
 
 
 def say(claim: Claim, *, printed: bool, voice: Voice) -> None:
-    """Says the claim as text on stderr, unless it was printed on stdout; what is not private is always said."""
+    """Says what the claim comes to on stderr, or all of it to who wants to hear more, unless it was printed on stdout.
+
+    What is not private is always said.
+    """
     if voice.log_format == "json":
         LOGGER.info("privacy claim", extra={"fields": {"event": "claim", "claim": claim.document}})
-    elif not printed:
-        for line in claim.to_text().splitlines():
-            LOGGER.info("%s", line, extra={"fields": {"event": "claim"}})
+    elif not printed and (claim.private or voice.verbose):
+        for line in claim.to_text().splitlines() if voice.verbose else claim.document["summary"]:
+            LOGGER.info("%s", line)
     if not claim.private:
-        LOGGER.warning("%s", claim.document["why_no_guarantee"])
+        LOGGER.warning("%s", claim.document["statement"])

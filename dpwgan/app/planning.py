@@ -14,9 +14,9 @@ from dpwgan.app.logs import LOGGER
 from dpwgan.app.memory import BASE_BYTES, check_memory, choose_limit, gigabytes
 from dpwgan.errors import DataError, PrivacyError, UsageError, quote
 from dpwgan.methods.base import Method
-from dpwgan.methods.registry import get_method, make_settings
+from dpwgan.methods.registry import get_method, make_settings, samples_units
 from dpwgan.plan import Plan
-from dpwgan.privacy.budget import Budget, NeighboringRelation
+from dpwgan.privacy.budget import Budget, NeighboringRelation, list_weaknesses
 from dpwgan.privacy.events import DiscreteGaussian, StableSelection, Unprotected
 from dpwgan.privacy.journal import Journal, Spent
 from dpwgan.privacy.ledger import GIVEN_UP, Ledger, Observer
@@ -213,9 +213,9 @@ def plan_run(schema: Schema, *, records: int, config: SynthesisConfig, spent: tu
     if records < 1:
         raise DataError("the table has no rows")
     delta = config.delta if config.delta is not None else default_delta(records)
-    if records > 1 and delta > 1.0 / records:
-        LOGGER.warning("delta %.4g is above 1/n = %.4g: a whole row may be shown now and then", delta, 1 / records)
     budget = Budget(epsilon=config.epsilon, delta=delta)
+    for weakness in list_weaknesses(budget, records=records):
+        LOGGER.warning("%s", weakness)
     paid_for = [
         column.name
         for column in schema.columns
@@ -261,7 +261,12 @@ def choose_unit(schema: Schema, config: SynthesisConfig) -> Unit:
         return Unit(rows=config.rows_per_unit or 1)
     if config.rows_per_unit is not None:
         raise UsageError("the specs name a unit, and how many rows it keeps: leave --rows-per-unit out")
-    return Unit(rows=schema.unit.max_rows, named=schema.unit.name)
+    # Rows that are dropped are not told apart from those of whom they are; one row of each needs no units.
+    whole = schema.unit.max_rows > 1 and not any(rule.violations == "drop" for rule in schema.rules)
+    settings = make_settings(config.method, **config.training)
+    return Unit(
+        rows=schema.unit.max_rows, named=schema.unit.name, sampled=whole and samples_units(config.method, settings)
+    )
 
 
 def describe_facts(

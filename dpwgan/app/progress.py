@@ -1,4 +1,4 @@
-"""How far training has come: a bar on a terminal, a line per tenth elsewhere, nothing when quiet.
+"""How far training has come: a bar on a terminal, a line or two elsewhere, nothing when quiet.
 
 Privacy: shows the step, the public number of steps, the epsilon charged so far and the time: no loss, no batch size.
 """
@@ -15,7 +15,7 @@ from dpwgan.app.config import Voice
 from dpwgan.app.logs import LOGGER
 
 ProgressCallback = Callable[[int, int, float], None]
-TENTHS = 10
+HALVES, TENTHS = 2, 10
 NO_GUARANTEE = "no guarantee"
 
 
@@ -36,26 +36,26 @@ def show_progress(voice: Voice, *, stream: TextIO | None = None) -> Iterator[Pro
         with _bar(stream) as callback:
             yield callback
     else:
-        yield Lines()
+        yield Lines(parts=TENTHS if voice.verbose or voice.log_format == "json" else HALVES)
 
 
 class Lines:
-    """Says one line each time another tenth of the steps is done."""
+    """Says one line each time another of so many parts of the steps is done."""
 
-    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
+    def __init__(self, *, parts: int = TENTHS, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock, self._parts = clock, parts
         self._first: tuple[int, float] | None = None
-        self._tenth = 0
+        self._part = 0
 
     def __call__(self, step: int, steps: int, epsilon_spent: float) -> None:
-        """Says where training is, if a new tenth has been reached. Units: the time left is in seconds."""
+        """Says where training is, if a new part is done. Units: the time left is in seconds."""
         now = self._clock()
         # Timed from the first call on, so that what comes before the first step does not count as a step's time.
         first_step, first_time = self._first = self._first or (step, now)
-        tenth = TENTHS * step // max(steps, 1)
-        if tenth <= self._tenth:
+        part = self._parts * step // max(steps, 1)
+        if part <= self._part:
             return
-        self._tenth = tenth
+        self._part = part
         # A run that goes on may begin with most of its steps done: nothing is known yet of how long one takes.
         left = (now - first_time) * (steps - step) / (step - first_step) if step > first_step else None
         LOGGER.info(

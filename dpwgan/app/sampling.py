@@ -1,9 +1,14 @@
 """Rows of a fitted model that keep every rule between columns, as many as asked for.
 
-A row that breaks a rule is first drawn anew inside its groups of cells, where the model has such, and else as a whole.
+Where a model's rows are of codes, and fall into groups of cells, as little is drawn anew as will do, so that rules move
+no share of what was fitted: of a row that breaks one, the columns of that rule, first inside their groups, then of the
+row's code; as a whole only a row of which that comes to nothing. A condition on the output (`--where`) is another
+matter: rows that do not meet it are left out.
 Privacy: post-processing of the model, and so is how often that takes.
+Source: Moser and Tardos 2010 (resampling what is broken); Guo, Jerrum, Liu 2019, arXiv:1611.01647, of its law.
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
@@ -18,17 +23,27 @@ from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.rules import RuleBook, read_condition
 from dpwgan.table.schema import Rule, Schema
+from dpwgan.table.storage import cut_sizes
 
-# How often cells are drawn anew inside their groups before the row is drawn anew.
-_ROUNDS = 24
+Flags = npt.NDArray[np.bool_]
+Codes = npt.NDArray[np.int64]
+
+# How often cells are drawn anew inside their groups, and then of their codes, before the row is drawn anew.
+_ROUNDS_INSIDE, _ROUNDS_OF_CODE = 4, 12
 _MOST_DRAWN = 1 << 16
 # A model of which hardly a row passes is given up.
 _LEAST_DRAWN, _LEAST_SHARE = 100_000, 1e-4
 
 
 @runtime_checkable
-class DrawsInsideGroups(Protocol):
-    """A model whose rows fall into groups of cells."""
+class DrawsOfCodes(Protocol):
+    """A model whose rows are of codes, and fall into groups of cells."""
+
+    def choose_codes(self, records: int, *, rng: np.random.Generator) -> Codes:
+        """The codes of so many rows."""
+
+    def draw_of(self, codes: Codes, *, rng: np.random.Generator) -> EncodedTable:
+        """A row of each code."""
 
     def draw_again(self, encoded: EncodedTable, *, rng: np.random.Generator) -> EncodedTable:
         """Other rows of the same groups."""
@@ -43,6 +58,8 @@ class RowSource:
     def __init__(self, fitted: FittedSynthesizer, encoder: TableEncoder, *, where: str | None = None) -> None:
         self._fitted, self._encoder = fitted, encoder
         self._rules = encoder.rules if where is None else _add_condition(encoder, where)
+        # The condition comes after the rules.
+        self._mended = slice(len(encoder.rules.rules))
         self._where = where
 
     def draw(self, rows: int, *, first_record: int, rng: np.random.Generator) -> pl.DataFrame:
@@ -65,13 +82,12 @@ class RowSource:
         broken = np.zeros(len(self._rules.rules), np.int64)
         size = rows
         while kept < rows:
-            for encoded in self._fitted.sample(size, rng=rng):
+            for encoded, known, failed, found in self._draw_mended(size, rng=rng):
                 drawn += encoded.records
-                encoded, known, found = self._keep(encoded, rng=rng)
                 broken += found
-                passed += encoded.records
-                # Any of those that pass, not the first: rows that were drawn again come last.
-                chosen = rng.permutation(encoded.records)[: rows - kept]
+                passing = np.flatnonzero(~failed)
+                passed += len(passing)
+                chosen = passing[: rows - kept]
                 parts.append((encoded.take(chosen), known[chosen]))
                 kept += len(chosen)
             if kept < rows and drawn >= _LEAST_DRAWN and passed < _LEAST_SHARE * drawn:
@@ -79,32 +95,39 @@ class RowSource:
             size = min(_MOST_DRAWN, 16 + round(1.1 * (rows - kept) * drawn / max(passed, 1)))
         return _join([encoded for encoded, _ in parts]), pl.concat([known for _, known in parts])
 
-    def _keep(
-        self, encoded: EncodedTable, *, rng: np.random.Generator
-    ) -> tuple[EncodedTable, pl.DataFrame, npt.NDArray[np.int64]]:
-        """The rows that keep all rules, some drawn again; and how many broke each at first."""
-        known, broken = self._judge(encoded, rng=rng)
-        counts = np.array([np.count_nonzero(flags) for flags in broken])
-        fails = np.logical_or.reduce(broken)
-        parts = [(encoded.take(~fails), known.filter(pl.Series(~fails)))]
-        rest = encoded.take(fails)
+    def _draw_mended(
+        self, records: int, *, rng: np.random.Generator
+    ) -> Iterator[tuple[EncodedTable, pl.DataFrame, Flags, Codes]]:
+        """Rows, the cells of theirs that rules look at, which of them break one still, and how many broke each."""
         model = self._fitted
-        for _ in range(_ROUNDS):
-            if not rest.records or not isinstance(model, DrawsInsideGroups):
-                break
-            again = model.draw_again(rest, rng=rng)
-            known, broken = self._judge(again, rng=rng)
-            fails = np.logical_or.reduce(broken)
-            parts.append((again.take(~fails), known.filter(pl.Series(~fails))))
-            rest = rest.take(fails)
-        return _join([part for part, _ in parts]), pl.concat([cells for _, cells in parts]), counts
+        if not isinstance(model, DrawsOfCodes):
+            for encoded in model.sample(records, rng=rng):
+                known, broken = self._judge(encoded, rng=rng)
+                yield encoded, known, broken.any(axis=0), broken.sum(axis=1)
+            return
+        for size in cut_sizes(records, most=_MOST_DRAWN):
+            codes = model.choose_codes(size, rng=rng)
+            encoded = model.draw_of(codes, rng=rng)
+            known, broken = self._judge(encoded, rng=rng)
+            counts = broken.sum(axis=1)
+            for turn in range(_ROUNDS_INSIDE + _ROUNDS_OF_CODE):
+                rest = np.flatnonzero(broken[self._mended].any(axis=0))
+                if not len(rest):
+                    break
+                rows = encoded.take(rest)
+                inside = turn < _ROUNDS_INSIDE
+                others = model.draw_again(rows, rng=rng) if inside else model.draw_of(codes[rest], rng=rng)
+                for rule, flags in zip(self._encoder.rules.rules, broken[:, rest], strict=False):
+                    self._encoder.exchange(rows, others, rule.columns, flags)
+                encoded.codes[rest], encoded.numbers[rest] = rows.codes, rows.numbers
+                seen, broken[:, rest] = self._judge(rows, rng=rng)
+                known = _put(known, seen, rest)
+            yield encoded, known, broken.any(axis=0), counts
 
-    def _judge(
-        self, encoded: EncodedTable, *, rng: np.random.Generator
-    ) -> tuple[pl.DataFrame, list[npt.NDArray[np.bool_]]]:
-        """The cells that rules look at, and which rows break each rule."""
+    def _judge(self, encoded: EncodedTable, *, rng: np.random.Generator) -> tuple[pl.DataFrame, Flags]:
+        """The cells that rules look at, and which rows break each rule. Shapes: (rules, n)."""
         cells = pl.DataFrame(self._encoder.decode_columns(encoded, rng, names=self._rules.columns))
-        return cells, self._rules.find_broken(self._rules.read(cells))
+        return cells, np.stack(self._rules.find_broken(self._rules.read(cells)))
 
     def _refuse(self, place: int, *, passed: int, drawn: int) -> None:
         rule = self._rules.rules[place]
@@ -125,6 +148,13 @@ def _add_condition(encoder: TableEncoder, where: str) -> RuleBook:
     """The rules of the specs, and that a condition is true: unknown will not do. Raises: UsageError."""
     columns = check_condition(where, encoder.schema)
     return encoder.add_rule(Rule(name=f"the condition {where!r}", columns=columns, sql=f"COALESCE(({where}), FALSE)"))
+
+
+def _put(frame: pl.DataFrame, others: pl.DataFrame, rows: Codes) -> pl.DataFrame:
+    """The frame with other rows in some places."""
+    places = np.arange(frame.height)
+    places[rows] = frame.height + np.arange(len(rows))
+    return pl.concat([frame, others])[places]
 
 
 def _join(parts: list[EncodedTable]) -> EncodedTable:

@@ -5,8 +5,9 @@ weights is a sum of products of two small norms, and the clipped sum over a batc
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -120,9 +121,24 @@ class Critic:
 
         Shapes: `rows` and `generated` are codes and numbers, (b, code columns) and (b, number columns).
         """
+        return self._sum_both(rows, generated, scale=partial(clip_factors, l2_clip_norm=l2_clip_norm))
+
+    def clipped_sums_of_units(
+        self, rows: Cells, generated: Cells, *, l2_clip_norm: float, units: tf.Tensor, share: float
+    ) -> tuple[Sums, Sums]:
+        """Does it with a limit on how far one unit can move the weights; no row counts more than its `share`.
+
+        Privacy: all gradients of a unit are multiplied by the same number, at most C over the sum of their lengths, so
+          that the unit adds a vector of length C at most; a gradient that is not finite takes its unit with it.
+        Shapes: as `clipped_sums`; `units` (b,), whose each real row is, whole numbers below b.
+        """
+        scale = partial(clip_units, units, share=share, l2_clip_norm=l2_clip_norm)
+        return self._sum_both(rows, generated, scale=scale)
+
+    def _sum_both(self, rows: Cells, generated: Cells, *, scale: Callable[[tf.Tensor], tf.Tensor]) -> tuple[Sums, Sums]:
         codes, numbers = (tf.concat(pair, axis=0) for pair in zip(rows, generated, strict=True))
         inputs = self.read_rows(codes, numbers)
-        errors, activations, dense = self._clip(inputs, l2_clip_norm=l2_clip_norm)
+        errors, activations, dense = self._clip(inputs, scale=scale)
         halves = [tf.shape(rows[0])[0], tf.shape(generated[0])[0]]
 
         def cut(value: tf.Tensor) -> list[tf.Tensor]:
@@ -160,11 +176,16 @@ class Critic:
         return Inputs(dense=dense, indices=indices, squared_norm=squared_norm)
 
     def _clipped_sum(self, inputs: Inputs, *, l2_clip_norm: float) -> Sums:
-        errors, activations, dense = self._clip(inputs, l2_clip_norm=l2_clip_norm)
+        errors, activations, dense = self._clip(inputs, scale=partial(clip_factors, l2_clip_norm=l2_clip_norm))
         return self._sum(errors, activations, first=self._first_gradient(dense, inputs.indices, errors[0]))
 
-    def _clip(self, inputs: Inputs, *, l2_clip_norm: float) -> tuple[list[tf.Tensor], list[tf.Tensor], tf.Tensor]:
-        """What the sums are made of: clipped errors, activations, dense inputs, none but finite ones."""
+    def _clip(
+        self, inputs: Inputs, *, scale: Callable[[tf.Tensor], tf.Tensor]
+    ) -> tuple[list[tf.Tensor], list[tf.Tensor], tf.Tensor]:
+        """What the sums are made of: clipped errors, activations, dense inputs, none but finite ones.
+
+        `scale` gives each row's factor from the squared lengths of all gradients.
+        """
         kernels, biases = self.weights[::2], self.weights[1::2]
         outputs = [self._rectify(self._first_product(inputs, kernels[0]) + biases[0])]
         after = [self._perturb(outputs[0], layer=0, noise=inputs.noise)]
@@ -179,7 +200,7 @@ class Critic:
         for activation, error in zip(after[:-1], errors[1:-1], strict=True):
             squared_norm += (square_rows(activation) + 1.0) * square_rows(error)
         squared_norm += square_rows(after[-1]) * tf.square(errors[-1][:, 0])
-        scale = clip_factors(squared_norm, l2_clip_norm=l2_clip_norm)[:, tf.newaxis]
+        factors = scale(squared_norm)[:, tf.newaxis]
         finite = tf.math.is_finite(squared_norm)[:, tf.newaxis]
         values = [*errors, *after, inputs.dense]
         # 0 times infinity is not 0: what is not finite has to go before the products. There hardly ever is any.
@@ -188,7 +209,7 @@ class Critic:
             lambda: [tf.identity(value) for value in values],
             lambda: [tf.where(finite, value, 0.0) for value in values],
         )
-        return [error * scale for error in values[: len(errors)]], values[len(errors) : -1], values[-1]
+        return [error * factors for error in values[: len(errors)]], values[len(errors) : -1], values[-1]
 
     def _sum(self, errors: list[tf.Tensor], activations: list[tf.Tensor], *, first: tf.Tensor) -> Sums:
         """Adds records up. Shapes: lists of (b, layer width); the result is like the weights, `first` its first."""
@@ -269,6 +290,19 @@ def clip_factors(squared_norm: tf.Tensor, *, l2_clip_norm: float) -> tf.Tensor:
     """
     factors = tf.minimum(1.0, l2_clip_norm / tf.maximum(tf.sqrt(squared_norm), 1e-30))
     return tf.where(tf.math.is_finite(squared_norm), factors, tf.zeros_like(factors))
+
+
+def clip_units(units: tf.Tensor, squared_norm: tf.Tensor, *, share: float, l2_clip_norm: float) -> tf.Tensor:
+    """Gives each real row min(share, C over the sum of the lengths of its unit's gradients), then all others theirs.
+
+    Privacy: as `clip_factors`, of a unit: a sum of vectors is no longer than their lengths are together.
+    Shapes: (r,) and (b,) to (b,), r at most b.
+    """
+    rows = tf.shape(units)[0]
+    lengths = tf.math.unsorted_segment_sum(tf.sqrt(squared_norm[:rows]), units, num_segments=rows)
+    whole = tf.gather(lengths, units)
+    limited = share * clip_factors(tf.square(whole), l2_clip_norm=l2_clip_norm / share)
+    return tf.concat([limited, clip_factors(squared_norm[rows:], l2_clip_norm=l2_clip_norm)], axis=0)
 
 
 def pass_back(error: tf.Tensor, output: tf.Tensor) -> tf.Tensor:

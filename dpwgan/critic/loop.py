@@ -47,12 +47,14 @@ def play(
     steps: Steps,
     ledger: Ledger,
     progress: Progress,
+    records: int | None = None,
     make_critic_step: Callable[..., TrainingStep] = FusedStep,
     update: PlainAscent | None = None,
 ) -> tuple[npt.NDArray[np.float32], ...]:
     """Trains both for the planned steps and gives the average of the generator's weights.
 
     `encoded` may be one worker's share of the rows, where `make_critic_step` makes a step that adds up everybody's.
+    `records`: how many there are to be sampled from, where it is not rows.
     With an `update` the critic's noisy sums go there, and it answers each step of the generator too, without rows.
 
     Privacy: steps are charged before their batches are drawn; the weights are post-processing.
@@ -69,7 +71,7 @@ def play(
         generator_step=generator_step,
         ledger=ledger,
         progress=progress,
-        records=encoded.records,
+        records=encoded.records if records is None else records,
     )
     weights = tuple(weight.numpy() for weight in generator_step.averaged_weights)
     refuse_unless_finite(weights)
@@ -89,7 +91,8 @@ def train(
     """Runs all planned critic steps, the ledger's `steps`, with generator steps in between.
 
     Some are taken at a time, in one compiled loop, where both kinds of steps can be compiled into it.
-    `records`: how many rows are here, where several workers have the table's between them.
+    `records`: how many rows are here, where several workers have the table's between them, or how many units, where
+    critic steps are taken on whole units.
     Where the ledger has a journal that keeps weights, they are kept after each block of steps; a run that goes on
     begins with those kept last, and after the last step that was charged: steps that were lost are not taken again.
     Privacy: critic steps are charged before their batches are drawn, those that are taken together, and with a journal

@@ -216,8 +216,8 @@ def plan_beside(
     if steps < settings.critic_steps_per_generator_step:
         raise UsageError("there are fewer critic steps than one generator step takes: the generator would stand still")
     # By a central limit T steps at rate q are about as private as one Gaussian release with this noise. Only the ratio
-    # rests on this; the budget is met by the accountant.
-    ratio = probability * math.sqrt(steps / share)
+    # rests on this; the budget is met by the accountant. Whole units need no more noise in a step than rows do.
+    ratio = probability * math.sqrt(steps / share) / (terms.unit.rows if terms.unit.sampled else 1)
 
     def lay_out(scale: float) -> TrainingDesign:
         return TrainingDesign(

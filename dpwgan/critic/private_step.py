@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -18,6 +19,7 @@ from dpwgan.critic.plan import TrainingDesign
 from dpwgan.critic.rows import RowReader
 from dpwgan.privacy.steps import Steps
 from dpwgan.table.encoded import EncodedTable
+from dpwgan.table.units import Units
 
 # To divide a step in two costs up to two milliseconds of a processor. In those a GPU does some 2e10
 # operations in float32, so that is the least that half of a step has to be.
@@ -111,13 +113,22 @@ class FusedStep:
         plan: TrainingDesign,
         steps: Steps,
         update: CriticUpdate | PlainAscent | None = None,
+        units: Units | None = None,
     ) -> None:
         """Puts the encoded rows on the device, unless they are on disk, and traces nothing yet.
 
-        `update`: what becomes of noisy sums; that of `CriticUpdate` where not given.
+        `update`: what becomes of noisy sums; that of `CriticUpdate` where not given. With `units` batches are of these,
+        and all rows of each take part: their gradients are made shorter together, until no unit adds more than C.
         """
-        self._reader = RowReader(encoded)
-        self._replicas = Replicas(choose_devices(critic, plan))
+        self._reader, self._units, self._share = RowReader(encoded), None, 1.0
+        if units is not None:
+            self._units = tf.RaggedTensor.from_row_splits(*map(tf.constant, units.list_rows()))
+            # Sums are divided by the expected number of units: of each row that share counts, so that rows count alike.
+            self._share = len(units.sizes) / encoded.records
+            plan = replace(plan, shape=replace(plan.shape, records=len(units.sizes)))
+        devices = choose_devices(critic, plan)
+        # Cut in two, a batch would have rows of a unit in both.
+        self._replicas = Replicas(devices if units is None else devices[:1])
         self._critic, self._generator, self._latents = critic, generator, latents
         self._plan, self._steps = plan, steps
         self._update = update or CriticUpdate(critic, plan)
@@ -187,13 +198,18 @@ class FusedStep:
         ]
 
     def clipped_sums(self, rows: tf.Tensor, generated: Cells | None = None) -> tuple[Sums, Sums]:
-        """Clips and sums the gradients of real rows and of generated ones, in one pass.
+        """Clips and sums the gradients of real rows, or units, and of generated ones, in one pass.
 
         Shapes: `rows` (b,); the results are like the critic's weights.
         """
+        clip: Callable[..., tuple[Sums, Sums]] = self._critic.clipped_sums
+        if self._units is not None:
+            drawn = tf.gather(self._units, rows)
+            rows = drawn.values
+            clip = partial(self._critic.clipped_sums_of_units, units=drawn.value_rowids(), share=self._share)
         if generated is None:
             generated = self._reader(rows[:0])
-        compute = partial(self._critic.clipped_sums, l2_clip_norm=self._plan.clip_target)
+        compute = partial(clip, l2_clip_norm=self._plan.clip_target)
         return self._replicas.add_up(compute, self._read(rows), generated)
 
     def _read(self, rows: tf.Tensor) -> Cells:

@@ -28,7 +28,7 @@ _TYPES: dict[str, Type] = {
 _LEAST = {"nonNegativeInteger": 0, "positiveInteger": 1, **dict.fromkeys(_UNSIGNED[:4], 0)}
 _MOST = {"nonPositiveInteger": 0, "negativeInteger": -1}
 _CALENDAR = {"date": "%Y-%m-%d", "datetime": "%Y-%m-%dT%H:%M:%S", "time": "%H:%M:%S"}
-_FIELDS = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S"}
+_FIELDS = {"yyyy": "%Y", "MM": "%m", "M": "%-m", "dd": "%d", "d": "%-d", "HH": "%H", "H": "%-H", "mm": "%M", "ss": "%S"}
 _ALTERNATIVES = re.compile(r"\^?\(?([\w .-]+(?:\|[\w .-]+)+)\)?\$?")
 
 
@@ -107,5 +107,5 @@ def _take_text(titles: Any) -> str:
 
 def _translate(pattern: str) -> str | None:
     """A date pattern of Unicode TR 35 as strftime has it; None where it cannot be said."""
-    style = re.sub("yyyy|MM|dd|HH|mm|ss", lambda found: _FIELDS[found[0]], pattern).replace("'", "")
-    return None if re.search("(?<!%)[a-zA-SU-Z]", style) else style
+    style = re.sub("([a-zA-Z])\\1*", lambda found: _FIELDS.get(found[0], found[0]), pattern).replace("'", "")
+    return None if re.search("(?<!%)(?<!%-)[a-zA-SU-Z]", style) else style

@@ -14,6 +14,10 @@ from dpwgan.drafts.entry import Entry, are_whole, join_words, read_number
 from dpwgan.drafts.source import Source
 from dpwgan.errors import SpecsError
 
+# What Nesstar calls the cell that its tables leave empty.
+_SYSTEM_MISSING = "sysmiss"
+_FEW_CODES = 100
+
 
 def recognise(source: Source) -> bool:
     """Whether it is XML with a codeBook."""
@@ -42,21 +46,26 @@ def _parse(content: bytes) -> ET.Element:
 
 def _read_variable(variable: ET.Element) -> Entry:
     codes: list[str] = []
+    listed: list[str] = []
     missing: list[str] = []
-    low = high = form = None
+    lows: list[str] = []
+    highs: list[str] = []
+    form = None
     for part in variable:
         name = _name(part)
         if name == "catgry":
             value = _text(part, "catValu")
             (missing if part.get("missing") == "Y" else codes).append(value)
         elif name == "invalrng":
-            missing += [item.get("VALUE", "") for item in part if _name(item) == "item"]
+            missing += [code for item in part for code in _list_codes(item)]
         elif name == "valrng":
-            for item in part:
-                low, high = item.get("min", low), item.get("max", high)
+            lows += [item.get("min", "") for item in part if _name(item) == "range"]
+            highs += [item.get("max", "") for item in part if _name(item) == "range"]
+            listed += [item.get("VALUE", "") for item in part if _name(item) == "item"]
         elif name == "varFormat":
             form = part.get("type")
-    codes = [code for code in codes if code not in missing]
+    missing = ["" if code.lower() == _SYSTEM_MISSING else code for code in missing]
+    codes = [code for code in codes or listed if code not in missing]
     label = _text(variable, "labl")
     said: dict[str, Any] = {"name": variable.get("name", ""), "description": label, "missing": missing}
     numeric = form != "character"
@@ -67,10 +76,25 @@ def _read_variable(variable: ET.Element) -> Entry:
     if not numeric:
         return Entry(**said, type="enum")
     digits = read_number(variable.get("dcml", "0")) or 0
-    ends: dict[str, Any] = {"minimum": read_number(low), "maximum": read_number(high)}
+    # An end that one of several ranges leaves open is open.
+    least, most = ([read_number(end) for end in ends] or [None] for ends in (lows, highs))
+    ends: dict[str, Any] = {
+        "minimum": None if None in least else min(end for end in least if end is not None),
+        "maximum": None if None in most else max(end for end in most if end is not None),
+    }
     whole = not digits and not any(isinstance(end, float) for end in ends.values())
     number: dict[str, Any] = {"type": "integer"} if whole else {"type": "float", "decimals": int(digits) or None}
     return Entry(**said, **number, **ends)
+
+
+def _list_codes(item: ET.Element) -> list[str]:
+    """The codes of an item, or of a range of few whole numbers."""
+    if _name(item) == "item":
+        return [item.get("VALUE", "")]
+    low, high = read_number(item.get("min")), read_number(item.get("max"))
+    if _name(item) == "range" and isinstance(low, int) and isinstance(high, int) and 0 <= high - low < _FEW_CODES:
+        return [str(code) for code in range(low, high + 1)]
+    return []
 
 
 def _name(element: ET.Element) -> str:

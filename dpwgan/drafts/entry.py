@@ -69,7 +69,8 @@ class Entry:
         elif self.type in ("integer", "float") and "uuid" not in keys:
             keys.update(min=self.minimum, max=self.maximum, decimals=() if self.decimals is None else self.decimals)
         if self.type != "text" and "uuid" not in keys:
-            keys["missing"] = [cell for cell in dict.fromkeys(self.missing) if cell != ""]
+            cells = _fold(self.missing) if self.type == "boolean" else dict.fromkeys(self.missing)
+            keys["missing"] = [cell for cell in cells if cell != ""]
             keys["optional"] = True if self.optional or "" in self.missing else ()
         return {key: keys[key] for key in KEYS if key in keys and keys[key] not in ((), [])}
 

@@ -32,11 +32,12 @@ from dpwgan.privacy.accountants.moments import MOMENTS
 from dpwgan.privacy.events import Gaussian
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.release import Release
-from dpwgan.privacy.terms import Terms
+from dpwgan.privacy.terms import AccountantChoice, Terms
 from dpwgan.table.encoded import EncodedTable, TableShape
 from dpwgan.table.rows import Rows
 
 Kind = Literal["queries", "moments", "one-ways"]
+Noise = Literal["laplace", "gaussian"]
 Progress = Callable[[int, int, float], None]
 
 ONE_WAYS_LABEL = "one-way counts"
@@ -59,7 +60,8 @@ _STRENGTH_FOR_THREE_WAYS = 3_000.0
 _INFORMATION_WEIGHT = 1e-6
 _MOST_STDDEVS_MOVED = 2.0
 # What mass on combinations that a rule forbids weighs: so many times what it costs to be a stddev off an answer there.
-_FORBIDDEN_WEIGHT = 200.0
+# More would keep codes of two kinds from ever changing places, and what is left is mended in each code's rows.
+_FORBIDDEN_WEIGHT = 5.0
 _MOST_CODE_CELLS = 2_000_000
 _MOST_CODES = 3_000
 _LEAST_CODES = 500
@@ -84,7 +86,8 @@ _SECONDS_AN_ANSWER = 1.5e-10
 class AnchorDesign:
     """Every release of an anchor, fixed before a row is read.
 
-    Units: `scale` s stands for rho = 1/(2 s^2) in all; noise multipliers are noise stddevs over sensitivities.
+    Units: `scale` s stands for rho = 1/(2 s^2) in all; noise multipliers are noise stddevs over sensitivities. Where
+    one-way counts are all there is they may be `pure`: with Laplace noise, and s stands for epsilon = 1/s.
     """
 
     shape: TableShape
@@ -94,6 +97,7 @@ class AnchorDesign:
     rounds: int
     ways: int
     scale: float
+    pure: bool = False
 
     @property
     def attributes(self) -> int:
@@ -148,7 +152,9 @@ class AnchorDesign:
     @property
     def releases(self) -> list[Release]:
         """What to reserve in the ledger."""
-        lines = self.one_way_plan.plan_releases(ONE_WAYS_LABEL, noise_multiplier=self.one_ways_noise_multiplier)
+        lines = self.one_way_plan.plan_releases(
+            ONE_WAYS_LABEL, noise_multiplier=self.one_ways_noise_multiplier, pure=self.pure
+        )
         if self.kind == "moments" and self.attributes > 1:
             lines.append(plan_moments(noise_multiplier=self.answer_noise_multiplier))
         if self.queries:
@@ -262,15 +268,35 @@ def lay_out_anchor(
     )
 
 
-def plan_anchor(shape: TableShape, terms: Terms, *, kind: Kind, settings: AnchorSettings) -> Plan[AnchorDesign]:
+def plan_anchor(
+    shape: TableShape, terms: Terms, *, kind: Kind, settings: AnchorSettings, noise: Noise | None = None
+) -> Plan[AnchorDesign]:
     """Fixes the releases of a run that has no others, and their noise.
 
     Privacy: sees public facts only.
     Raises: UsageError for an unknown rule, PrivacyError if the budget cannot be met.
     """
-    first = lay_out_anchor(shape, terms, kind=kind, settings=settings)
-    choice = terms.calibrate(lambda scale: replace(first, scale=scale).releases)
-    return Plan(design=replace(first, scale=choice.noise), shape=shape, choice=choice)
+    design, choice = calibrate_anchor(lay_out_anchor(shape, terms, kind=kind, settings=settings), terms, noise=noise)
+    return Plan(design=design, shape=shape, choice=choice)
+
+
+def calibrate_anchor(
+    first: AnchorDesign, terms: Terms, *, noise: Noise | None = None
+) -> tuple[AnchorDesign, AccountantChoice]:
+    """The design with the least noise that a run without other releases may have.
+
+    Few histograms have less of it with Laplace noise, whose stddev grows with their number and not with its root.
+    `noise` of one-way counts that are all there is may be asked for.
+    Privacy: a choice of public facts. Raises: PrivacyError if the budget cannot be met.
+    """
+
+    def calibrate(design: AnchorDesign) -> tuple[AnchorDesign, AccountantChoice]:
+        choice = terms.calibrate(lambda scale: replace(design, scale=scale).releases)
+        return replace(design, scale=choice.noise), choice
+
+    asked = (False, True) if noise is None else (noise == "laplace",)
+    kinds = [first] if first.fit_ticks else [replace(first, pure=pure) for pure in asked]
+    return min(map(calibrate, kinds), key=lambda found: found[0].releases[0].stddev)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -18,6 +18,7 @@ from dpwgan.marginals.layout import Attribute, lay_out_attributes
 from dpwgan.marginals.measurements import GroupedRows
 from dpwgan.marginals.number_tree import Intervals
 from dpwgan.marginals.one_ways import OneWays
+from dpwgan.marginals.round_steps import RoundSteps
 from dpwgan.marginals.simplex import project_on_simplex
 from dpwgan.table.encoded import EncodedTable, Span, choose_number_type
 from dpwgan.table.rows import Derivation
@@ -53,7 +54,8 @@ class AttributeGroups:
     which group each belongs to, `weights` (m,) how its group's rows spread over its intervals (they add to 1 in each
     group). For each group, (k,): `probabilities`, consistent estimates on the simplex of its share of the records;
     `counts` and `stddevs`, the noisy count of records, not projected on anything, and the stddev of its noise. These
-    are independent from group to group, but for the choice of the groups, which was made by the same counts.
+    are independent from group to group, but for the choice of the groups, which was made by the same counts. Levels of
+    an interval are as likely as each other, or as `round_steps` have it, which begin `codes` cells later.
     """
 
     cells: int
@@ -63,6 +65,8 @@ class AttributeGroups:
     probabilities: Floats
     counts: Floats
     stddevs: Floats
+    codes: int = 0
+    round_steps: RoundSteps | None = None
 
     def __post_init__(self) -> None:
         intervals, groups = len(self.starts), len(self.probabilities)
@@ -97,7 +101,7 @@ class AttributeGroups:
         return found
 
     def draw_cells(self, groups: Groups, *, rng: np.random.Generator) -> Integers:
-        """Draws a cell for every group: an interval by its weight, and any of its cells with the same probability.
+        """Draws a cell for every group: an interval by its weight, and any of its cells alike, or by its round step.
 
         Shapes: (n,).
         """
@@ -110,7 +114,12 @@ class AttributeGroups:
         several = (np.diff(bounds) > 1) | (sizes[first] > 1)
         rows = np.flatnonzero(several[groups])
         chosen = self._draw_intervals(groups[rows], order=order, bounds=bounds, rng=rng)
-        cells[rows] = self.starts[chosen] + rng.integers(0, sizes[chosen])
+        if self.round_steps is None:
+            cells[rows] = self.starts[chosen] + rng.integers(0, sizes[chosen])
+            return cells
+        wide = sizes[chosen] > 1
+        cells[rows[~wide]] = self.starts[chosen[~wide]]
+        cells[rows[wide]] = self.codes + self.round_steps.draw(self.starts - self.codes, sizes, chosen[wide], rng=rng)
         return cells
 
     def _draw_intervals(
@@ -216,9 +225,11 @@ class Coarsening:
             "attributes": [
                 {
                     "cells": part.cells,
+                    "codes": part.codes,
                     "starts": part.starts.tolist(),
                     "groups": part.groups.tolist(),
                     **{name: getattr(part, name).tolist() for name in _NUMBER_FIELDS},
+                    "round_steps": None if part.round_steps is None else part.round_steps.to_document(),
                 }
                 for part in self.parts
             ],
@@ -239,6 +250,8 @@ class Coarsening:
                         probabilities=np.array(part["probabilities"], np.float64),
                         counts=np.array(part["counts"], np.float64),
                         stddevs=np.array(part["stddevs"], np.float64),
+                        codes=int(part["codes"]),
+                        round_steps=part["round_steps"] and RoundSteps.from_document(part["round_steps"]),
                     )
                     for part in document["attributes"]
                 ),
@@ -294,6 +307,7 @@ class _Pieces:
         self._attribute = attribute = one_ways.plan.attributes[index]
         self._records, self._kinds = records, kinds
         self._codes, self._code_stddev = one_ways.get_codes(index)
+        self._round_steps = one_ways.round_steps.get(index)
         self._tree = one_ways.get_tree(index) if attribute.number_span is not None else None
         self._least_share = max(_LEAST_SHARE * records, _LEAST_STDDEVS * one_ways.stddev)
 
@@ -324,7 +338,9 @@ class _Pieces:
                 np.append(counts, roots), np.append(variances, root_variances), total=self._records
             )
             intervals = _cut_intervals(
-                self._tree.split(totals=masses[groups:]), most_count=max(least_count, self._least_share)
+                self._tree.split(totals=masses[groups:]),
+                most_count=max(least_count, self._least_share),
+                round_steps=self._round_steps,
             )
             bar, cuts = max(least_count, self._least_share / 2), attribute.cuts
             # Cuts are given up where there would be too many groups else.
@@ -354,6 +370,8 @@ class _Pieces:
             probabilities=masses / masses.sum(),
             counts=counts,
             stddevs=np.sqrt(variances),
+            codes=attribute.codes,
+            round_steps=self._round_steps,
         )
 
 
@@ -365,10 +383,11 @@ def _count_on(segments: Iterable[Floats]) -> Iterable[tuple[int, Floats]]:
         before += len(own)
 
 
-def _cut_intervals(intervals: Intervals, *, most_count: float) -> Intervals:
+def _cut_intervals(intervals: Intervals, *, most_count: float, round_steps: RoundSteps | None = None) -> Intervals:
     """Cuts intervals into pieces that hold no more than about `most_count`, as a smooth density through them has it.
 
-    The density keeps what each interval holds. Single levels are no part of it: a heap says nothing of its neighbours.
+    The density keeps what each interval holds, and pieces with rounder levels in them hold more of it. Single levels
+    are no part of it: a heap says nothing of its neighbours.
     Source: Fritsch and Carlson 1980 (monotone cubic interpolation, here of the distribution function).
     """
     is_single = intervals.sizes == 1
@@ -388,6 +407,8 @@ def _cut_intervals(intervals: Intervals, *, most_count: float) -> Intervals:
         smooth = PchipInterpolator(knots, heights)
         places = np.append(0.0, np.cumsum(np.where(is_single[parts], 0, sizes).astype(np.float64)))
         drawn = np.maximum(np.diff(smooth(places)), 0.0)
+        if round_steps is not None:
+            drawn *= round_steps.weigh(starts, sizes)
         sums = np.bincount(parts, drawn)[parts]
         even = sizes / intervals.sizes[parts]
         shares = np.where(sums > 0, drawn / np.where(sums > 0, sums, 1.0), even)

@@ -8,8 +8,10 @@ speak for all (arithmetic on a long range, say) a rule has no part in the fit, a
 import itertools
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 
 from dpwgan.marginals.coarsening import AttributeGroups, Coarsening
 from dpwgan.marginals.groups import Marginal
@@ -22,6 +24,8 @@ _MOST_ATTRIBUTES = 3
 # An attribute with no more cells than this is looked at whole.
 _FEW_CELLS = 512
 _MOST_ROWS = 1 << 19
+# How often shares are moved to what the rules say and back above 0.
+_PASSES = 20
 
 
 def find_zeros(coarsening: Coarsening, rules: Sequence[RowRule]) -> Zeros:
@@ -60,6 +64,73 @@ def add_implied(zeros: Zeros, sizes: Sequence[int]) -> Zeros:
         (a, b): matrix == 0 for (a, b), matrix in fits.items() if a < b and not matrix.all()
     }
     return {**zeros, **implied}
+
+
+def leave_out(coarsening: Coarsening, rules: Sequence[RowRule]) -> Coarsening:
+    """The coarsening with no weight on intervals of which a rule over one column forbids every cell.
+
+    Privacy: post-processing; public rules.
+    """
+    parts = list(coarsening.parts)
+    for place, attribute in enumerate(coarsening.attributes):
+        for rule in rules:
+            is_told = attribute.cells <= _FEW_CELLS or (attribute.column in rule.ranges and not rule.opaque)
+            if rule.columns != (attribute.column,) or not is_told:
+                continue
+            part, ends = parts[place], np.append(parts[place].starts[1:], attribute.cells)
+            cells = np.unique(np.concatenate([part.starts, ends - 1, _list_cells(attribute, rule, rule.numbers)]))
+            kept = ~_break(coarsening.spans, [attribute], [cells], rule)
+            intervals = np.searchsorted(part.starts, cells[kept], side="right") - 1
+            alive = np.bincount(intervals, minlength=len(ends)) > 0
+            weights = part.weights
+            # What is left of a group has its weights, else its cells are as likely as each other; a group of which
+            # nothing is left has no share in the end.
+            for own in ((ends - part.starts) * alive, part.weights * alive):
+                sums = np.bincount(part.groups, own, minlength=part.size)[part.groups]
+                weights = np.where(sums > 0, own / np.where(sums > 0, sums, 1.0), weights)
+            parts[place] = replace(part, weights=weights)
+    return replace(coarsening, parts=tuple(parts))
+
+
+def tie(coarsening: Coarsening, zeros: Zeros) -> Coarsening:
+    """The coarsening with shares that can be under the rules, the nearest to what was counted, by the noise.
+
+    Where groups of two attributes go with each other alone, they hold as much on both sides, and each side profits from
+    what the other knows.
+    Privacy: post-processing of released counts; public rules.
+    """
+    starts = np.cumsum([0, *coarsening.sizes])
+    found = [_list_ties(flags, starts[list(pair)], int(starts[-1])) for pair, flags in zeros.items() if len(pair) == 2]
+    ties = np.concatenate([np.zeros((0, starts[-1])), *found])
+    if not len(ties):
+        return coarsening
+    totals = np.repeat(np.eye(len(coarsening.sizes)), coarsening.sizes, axis=1)
+    matrix, wanted = np.concatenate([ties, totals]), np.append(np.zeros(len(ties)), np.ones(len(totals)))
+    before = shares = np.concatenate(coarsening.probabilities)
+    spread = np.square(np.concatenate(coarsening.stddevs))[:, np.newaxis] * matrix.T
+    back = spread @ np.linalg.pinv(matrix @ spread, hermitian=True)
+    for _ in range(_PASSES):
+        shares = np.maximum(shares - back @ (matrix @ shares - wanted), 0.0)
+    parts = []
+    for part, start, end in zip(coarsening.parts, starts, starts[1:], strict=False):
+        moved = np.sum(part.counts) * (shares[start:end] - before[start:end])
+        own = shares[start:end] / shares[start:end].sum()
+        parts.append(replace(part, probabilities=own, counts=part.counts + moved))
+    return replace(coarsening, parts=tuple(parts))
+
+
+def _list_ties(flags: Flags, starts: Cells, width: int) -> npt.NDArray[np.float64]:
+    """For each set of groups that go with each other alone, that both sides hold as much. Shapes: (sets, width)."""
+    from scipy.sparse.csgraph import connected_components  # here, because a plan needs none of it
+
+    sizes = flags.shape
+    allowed = np.zeros((sum(sizes), sum(sizes)), np.bool_)
+    allowed[: sizes[0], sizes[0] :] = ~flags
+    count, labels = connected_components(allowed, directed=False)
+    rows = np.zeros((count, width))
+    rows[labels[: sizes[0]], starts[0] + np.arange(sizes[0])] = 1.0
+    rows[labels[sizes[0] :], starts[1] + np.arange(sizes[1])] = -1.0
+    return rows[: count if count > 1 else 0]
 
 
 def find_kinds(plan: OneWayPlan, rules: Sequence[RowRule]) -> list[Cells | None]:
@@ -130,8 +201,11 @@ def _break(spans: tuple[Span, ...], attributes: Sequence[Attribute], chosen: Seq
 
 
 def _list_ends(attribute: Attribute, part: AttributeGroups, ends: tuple[float, float]) -> list[float]:
-    """The numbers at both ends of an attribute's intervals, of a column with this range."""
-    starts = part.starts[part.starts >= attribute.codes] - attribute.codes
+    """The numbers at both ends of an attribute's runs of intervals of one group, of a column with this range."""
+    is_drawn = part.weights > 0
+    alike = (np.diff(part.groups) == 0) & (np.diff(is_drawn) == 0) & (part.starts[:-1] >= attribute.codes)
+    runs = part.starts[np.append(True, ~alike)]
+    starts = runs[runs >= attribute.codes] - attribute.codes
     levels = np.append(starts, [*(starts[1:] - 1), attribute.levels - 1])
     numbers: list[float] = (ends[0] + attribute.scale_levels(levels) * (ends[1] - ends[0])).tolist()
     return numbers

@@ -20,6 +20,7 @@ class Attribute:
     a cell). `codes`: number of category codes among the cells; `missing`: how many of them mean not available.
     `levels`: number of levels, 0 without a number; `borders`, `cuts`: levels at which an interval of them begins,
     rising, and those of them beyond which none may be merged. `ordered`: the cells that are not missing have an order.
+    `zero_level`, `round_steps`: as `Span` has them.
     """
 
     column: str
@@ -31,6 +32,8 @@ class Attribute:
     ordered: bool
     borders: tuple[int, ...] = ()
     cuts: tuple[int, ...] = ()
+    zero_level: int = 0
+    round_steps: tuple[int, ...] = ()
 
     @property
     def cells(self) -> int:
@@ -129,6 +132,8 @@ def lay_out_attributes(spans: Sequence[Span]) -> tuple[Attribute, ...]:
                     ordered=True,
                     borders=tuple(sorted({*span.borders, *span.cuts})),
                     cuts=span.cuts,
+                    zero_level=span.zero_level,
+                    round_steps=span.round_steps,
                 )
             )
             available = None

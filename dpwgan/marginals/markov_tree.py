@@ -23,6 +23,10 @@ _LEAST_PROBABILITY = 1e-6
 _RECORD_SHARE = 0.9
 _JITTER = 0.02
 
+# How many records are drawn for each that is kept, where what is left out for rules would move shares.
+_SPARE = 4
+_SWEEPS = 30
+
 
 class Forest:
     """Attributes joined by edges that make no circle: who is joined with whom."""
@@ -63,7 +67,9 @@ def draw_first_codes(
     """Draws records from the tree and gives logits near them: sharp inside the tree, soft at its leaves.
 
     Draws are systematic, so that each group gets its share of codes up to rounding. No record has a combination that is
-    known to be empty (`zeros`), if what was drawn before leaves another; logits are sharp there, too.
+    known to be empty (`zeros`), if what was drawn before leaves another; logits are sharp there, too. What is left out
+    moves shares, and the fit cannot move them back, since on its way a code would have to be of two kinds at once: of
+    more records those are taken that have the shares of all attributes that rules are about.
     Shapes: `one_ways[a]` (size of a,); `get_conditional(a, b)` (size of a, size of b), rows adding to 1; the result
       (codes, width).
     """
@@ -73,15 +79,16 @@ def draw_first_codes(
         neighbours[right].append(left)
     zeros = zeros or {}
     ruled = {attribute for marginal in zeros for attribute in marginal}
-    values = np.zeros((codes, layout.attributes), np.int64)
-    logits = np.empty((codes, layout.width), np.float32)
+    drawn = codes * _SPARE if ruled else codes
+    values = np.zeros((drawn, layout.attributes), np.int64)
+    logits = np.empty((drawn, layout.width), np.float32)
     seen: set[int] = set()
     for root in sorted(neighbours, key=lambda attribute: -len(neighbours[attribute])):
         waiting: list[tuple[int | None, int]] = [] if root in seen else [(None, root)]
         while waiting:
             parent, child = waiting.pop()
             if parent is None:
-                groups, table = np.zeros(codes, np.int64), one_ways[child][np.newaxis]
+                groups, table = np.zeros(drawn, np.int64), one_ways[child][np.newaxis]
             else:
                 groups, table = values[:, parent], get_conditional(parent, child)
             if child in ruled:
@@ -91,11 +98,31 @@ def draw_first_codes(
             spread = table[groups]
             if len(neighbours[child]) > 1 or child in ruled:
                 spread = (1.0 - _RECORD_SHARE) * spread
-                spread[np.arange(codes), values[:, child]] += _RECORD_SHARE
+                spread[np.arange(drawn), values[:, child]] += _RECORD_SHARE
             logits[:, layout.get_slice(child)] = np.log(np.maximum(spread, _LEAST_PROBABILITY))
             waiting += [(child, other) for other in neighbours[child] if other not in seen]
+    if ruled:
+        # In the order of their values, so that shares of groups are off by rounding alone.
+        order = np.lexsort(values[:, sorted(ruled)].T)
+        ends = np.cumsum(_weigh_records(values, one_ways, sorted(ruled))[order])
+        points = (np.arange(codes) + rng.random()) * (ends[-1] / codes)
+        logits = logits[order[np.minimum(np.searchsorted(ends, points), drawn - 1)]]
     logits += np.float32(_JITTER) * rng.standard_normal(logits.shape, dtype=np.float32)
     return logits
+
+
+def _weigh_records(values: npt.NDArray[np.int64], one_ways: Sequence[Floats], attributes: Sequence[int]) -> Floats:
+    """Weights with which records have the shares of some attributes. Shapes: (n, attributes) values, (n,) weights.
+
+    Source: Deming and Stephan 1940 (raking).
+    """
+    weights = np.ones(len(values))
+    for _ in range(_SWEEPS):
+        for attribute in attributes:
+            groups, shares = values[:, attribute], one_ways[attribute]
+            held = np.bincount(groups, weights, minlength=len(shares)) / weights.sum()
+            weights *= (shares / np.maximum(held, _LEAST_PROBABILITY))[groups]
+    return weights
 
 
 def _leave_out(

@@ -40,21 +40,29 @@ class MixtureSampler:
         Source: Madow and Madow 1944 (systematic sampling).
         """
         for size in cut_sizes(records, most=chunk):
-            yield self.coarsening.to_encoded(self.draw_groups(size, rng=rng), rng=rng)
+            yield self.draw_of(self.choose_codes(size, rng=rng), rng=rng)
 
     def draw_again(self, encoded: EncodedTable, *, rng: np.random.Generator) -> EncodedTable:
         """Draws other rows of the same groups of cells. Privacy: post-processing."""
         return self.coarsening.to_encoded(self.coarsening.to_groups(encoded), rng=rng)
 
-    def draw_groups(self, records: int, *, rng: np.random.Generator) -> npt.NDArray[np.int32]:
-        """Draws rows of groups, in random order. Shapes: (records, attributes)."""
+    def draw_of(self, codes: npt.NDArray[np.int64], *, rng: np.random.Generator) -> EncodedTable:
+        """Draws a row of each code. Shapes: (n,). Privacy: post-processing."""
+        return self.coarsening.to_encoded(self.draw_groups(codes, rng=rng), rng=rng)
+
+    def choose_codes(self, records: int, *, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+        """The code of each row, in random order. Shapes: (records,)."""
         codes = len(self.probabilities)
         # Codes in a random order: where there are fewer rows than codes, each has the same chance.
         points = (np.arange(records) + rng.random()) * (codes / records)
-        chosen = rng.permutation(codes)[np.minimum(points.astype(np.int64), codes - 1)]
+        chosen: npt.NDArray[np.int64] = rng.permutation(codes)[np.minimum(points.astype(np.int64), codes - 1)]
         rng.shuffle(chosen)
-        draws = SystematicDraws(chosen, count=codes)
-        groups = np.empty((records, len(self.coarsening.sizes)), np.int32, order="F")
+        return chosen
+
+    def draw_groups(self, codes: npt.NDArray[np.int64], *, rng: np.random.Generator) -> npt.NDArray[np.int32]:
+        """Draws a row of groups of each code. Shapes: (n,) to (n, attributes)."""
+        draws = SystematicDraws(codes, count=len(self.probabilities))
+        groups = np.empty((len(codes), len(self.coarsening.sizes)), np.int32, order="F")
         start = 0
         for attribute, size in enumerate(self.coarsening.sizes):
             table = self.probabilities[:, start : start + size].astype(np.float64)

@@ -18,11 +18,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dpwgan.table.schema import FEW_LEVELS
+
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
-_FIRST_BLOCKS = 128
+_FIRST_BLOCKS = FEW_LEVELS
 """About how many blocks the first look counts at most, all of one width."""
 
 _HALVINGS = 5

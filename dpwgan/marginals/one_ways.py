@@ -6,12 +6,15 @@ mostly empty: each look says where the next one is worth being finer (`dpwgan.ma
 Sensitivity. Of each look a record adds 1 to exactly one count of each of its histograms: its code, or the one interval
 that its level lies in, since codes and intervals cover all cells once, whichever they are. So zeroing a record out
 takes these away, one a histogram, and replacing it moves each of them to another count at most. The intervals of a look
-are made of earlier looks alone, which are released; so the looks compose as any adaptive releases do.
+are made of earlier looks alone, which are released; so the looks compose as any adaptive releases do. The last release
+has a histogram of the steps that numbers are rounded to (`dpwgan.marginals.round_steps`): a record adds 1 to one count
+of each at most.
 Source: Hay, Rastogi, Miklau, Suciu 2010, arXiv:0904.0942 (hierarchical histograms).
 """
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -20,8 +23,9 @@ import numpy.typing as npt
 
 from dpwgan.errors import DpwganError
 from dpwgan.marginals.layout import Attribute, Cells, lay_out_attributes
-from dpwgan.marginals.number_tree import MOST_BLOCKS, Look, NumberTree, count_looks, lay_out_first
-from dpwgan.privacy.events import DiscreteGaussian, round_up_stddev
+from dpwgan.marginals.number_tree import MOST_BLOCKS, Intervals, Look, NumberTree, count_looks, lay_out_first
+from dpwgan.marginals.round_steps import RoundSteps, choose_bands, estimate_odds, find_steps
+from dpwgan.privacy.events import DiscreteGaussian, Laplace, round_up_stddev
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.release import Noisy, Release
 from dpwgan.table.encoded import EncodedTable, Span
@@ -30,6 +34,11 @@ from dpwgan.table.storage import cut, let_go
 
 LOOK = ", look "
 """What follows a label from the second look on, before its number."""
+
+ROUND_STEPS_LABEL = "round steps"
+
+_ROUND_STEPS_NOISE = 2.0
+"""How many times the stddev of a look: shares of a few steps need little, and intervals should not pay for them."""
 
 Counts = npt.NDArray[np.float64]
 Starts = npt.NDArray[np.int64]
@@ -60,8 +69,13 @@ class OneWayPlan:
 
     @property
     def sensitivity(self) -> float:
-        """L2 sensitivity of all looks together under zero-out."""
-        return math.sqrt(sum(self.histograms))
+        """L2 sensitivity of all counts together under zero-out, those with more noise scaled down to that of a look."""
+        return math.sqrt(sum(self.histograms) + len(self.rounded) / _ROUND_STEPS_NOISE**2)
+
+    @property
+    def rounded(self) -> tuple[int, ...]:
+        """Which attributes have a histogram of round steps."""
+        return tuple(index for index, attribute in enumerate(self.attributes) if attribute.round_steps)
 
     @property
     def most_cells(self) -> int:
@@ -79,25 +93,35 @@ class OneWayPlan:
         """Which attributes have a histogram in a look."""
         return tuple(index for index, looks in enumerate(self.looks) if looks > look)
 
-    def plan_releases(self, label: str, *, noise_multiplier: float) -> list[Release]:
-        """Says what measuring this plan releases, for the ledger to reserve before: a line a look.
+    def plan_releases(self, label: str, *, noise_multiplier: float, pure: bool = False) -> list[Release]:
+        """Says what measuring this plan releases, for the ledger to reserve before: a line a look, and the round steps.
 
-        Units: `noise_multiplier` is noise stddev over the L2 sensitivity of all looks together. All counts get the same
-        noise, so that the looks together are as private as one release of that noise multiplier.
+        Units: `noise_multiplier` is noise stddev over the L2 sensitivity of all of it, or, if `pure`, the scale of
+        Laplace noise over the L1 sensitivity. The counts of all looks get the same noise, so that all together is as
+        private as one release of that noise multiplier.
         """
-        stddev = round_up_stddev(noise_multiplier * self.sensitivity)
-        return [
-            Release(
-                label=name_look(label, look),
-                event=DiscreteGaussian(stddev=stddev, cells=histograms),
-                times=1,
-                mechanism="discrete Gaussian noise on all one-way counts together"
-                if look == 0
-                else "discrete Gaussian noise on finer counts of numbers",
-                sensitivity=math.sqrt(histograms),
+        most = sum(self.histograms) + len(self.rounded) / _ROUND_STEPS_NOISE
+        size = noise_multiplier * most if pure else round_up_stddev(noise_multiplier * self.sensitivity)
+        kind = "discrete Laplace" if pure else "discrete Gaussian"
+
+        def plan(label: str, histograms: int, what: str, *, times: float = 1.0) -> Release:
+            event: Laplace | DiscreteGaussian
+            if pure:
+                event, moved = Laplace(epsilon=histograms / (times * size)), float(histograms)
+            else:
+                event, moved = DiscreteGaussian(stddev=times * size, cells=histograms), math.sqrt(histograms)
+            return Release(label=label, event=event, times=1, mechanism=f"{kind} noise on {what}", sensitivity=moved)
+
+        looks = [
+            plan(
+                name_look(label, look), histograms, "finer counts of numbers" if look else "all one-way counts together"
             )
             for look, histograms in enumerate(self.histograms)
         ]
+        if not self.rounded:
+            return looks
+        what = "counts of the steps that numbers are rounded to"
+        return [*looks, plan(ROUND_STEPS_LABEL, len(self.rounded), what, times=_ROUND_STEPS_NOISE)]
 
 
 def name_look(label: str, look: int) -> str:
@@ -110,11 +134,13 @@ class OneWays:
     """The released histograms so far: for each attribute of the plan, the blocks and the noisy counts of each look.
 
     Units: counts of records, each with independent noise of stddev `stddev`.
+    `round_steps`: of attributes whose values show some, what is known of them.
     """
 
     plan: OneWayPlan
     histograms: tuple[tuple[tuple[Starts, Counts], ...], ...]
     stddev: float = math.nan
+    round_steps: Mapping[int, RoundSteps] = field(default_factory=dict)
 
     def choose_blocks(self, look: int) -> Blocks:
         """Where the blocks of the next look start, of each attribute in it.
@@ -140,6 +166,41 @@ class OneWays:
         for index, starts, own in zip(indices, blocks, counts, strict=True):
             histograms[index] = (*histograms[index], (starts, own))
         return replace(self, histograms=tuple(histograms), stddev=noisy.stddev)
+
+    def choose_bands(self) -> tuple[Blocks, Blocks]:
+        """Where bands of magnitude begin, of each attribute with round steps, and which levels are known by themselves.
+
+        Privacy: of public facts, and of the looks alone.
+        """
+        bands, alone = [], []
+        for index in self.plan.rounded:
+            facts, intervals = self.plan.attributes[index], self._split(index)
+            noise = _ROUND_STEPS_NOISE * self.stddev
+            bands.append(choose_bands(intervals, zero=facts.zero_level, steps=facts.round_steps, stddev=noise))
+            alone.append(intervals.starts[intervals.sizes == 1])
+        return tuple(bands), tuple(alone)
+
+    def add_round_steps(self, bands: Blocks, noisy: Noisy) -> "OneWays":
+        """These and the round steps, as they were released of `count_round_steps` with these bands."""
+        found, start = {}, 0
+        for index, own in zip(self.plan.rounded, bands, strict=True):
+            facts = self.plan.attributes[index]
+            shape = (len(own), len(facts.round_steps))
+            counts = noisy.values[start : start + math.prod(shape)].reshape(shape).astype(np.float64)
+            start += math.prod(shape)
+            found[index] = estimate_odds(
+                counts,
+                self._split(index),
+                bands=own,
+                zero=facts.zero_level,
+                steps=facts.round_steps,
+                stddev=noisy.stddev,
+            )
+        return replace(self, round_steps={index: steps for index, steps in found.items() if steps is not None})
+
+    def _split(self, attribute: int) -> Intervals:
+        tree = self.get_tree(attribute)
+        return tree.split(totals=np.maximum(tree.totals[0], 0.0))
 
     def get_codes(self, attribute: int) -> tuple[Counts, float]:
         """The noisy counts of an attribute's codes, and their stddev: the mean over its histograms.
@@ -194,6 +255,31 @@ def count_one_ways(encoded: EncodedTable, plan: OneWayPlan, look: int, blocks: B
     return np.concatenate(counts).astype(np.float64)
 
 
+def count_round_steps(encoded: EncodedTable, plan: OneWayPlan, bands: Blocks, alone: Blocks) -> Counts:
+    """Counts the records of each band and round step, exactly, but for those whose level is `alone`.
+
+    Privacy: a record adds 1 to one count of each attribute in `OneWayPlan.rounded` at most, so that zeroing it out
+      moves all by the root of how many these are, whatever bands and levels are given; replacing it by sqrt(2) times
+      that. What it gives is not released.
+    """
+    counts = []
+    for index, starts, known in zip(plan.rounded, bands, alone, strict=True):
+        attribute, own = (
+            plan.attributes[index],
+            np.zeros(len(starts) * len(plan.attributes[index].round_steps), np.int64),
+        )
+        steps = attribute.round_steps
+        for rows in cut(encoded.records):
+            levels = attribute.find_cells(encoded, rows) - attribute.codes
+            levels = levels[(levels >= 0) & ~np.isin(levels, known)]
+            found = find_steps(levels, zero=attribute.zero_level, steps=steps)
+            places = (np.searchsorted(starts, levels, side="right") - 1) * len(steps) + found
+            own += np.bincount(places, minlength=len(own))
+            let_go(encoded.codes, encoded.numbers)
+        counts.append(own)
+    return np.concatenate(counts).astype(np.float64)
+
+
 def find_places(attribute: Attribute, starts: Starts, cells: Cells) -> Cells:
     """Which count of a histogram each cell adds 1 to: a code to its own, a level to that of its interval.
 
@@ -216,11 +302,21 @@ ONE_WAYS = Sum[EncodedTable]("one-ways", _count_own)
 """`count_one_ways` of a look, whose blocks are the array."""
 
 
+def _count_own_steps(encoded: EncodedTable, argument: Any, array: Counts) -> Counts:
+    parts = np.split(array.astype(np.int64), np.cumsum(argument["sizes"])[:-1])
+    half = len(parts) // 2
+    return count_round_steps(encoded, plan_one_ways(encoded.spans), tuple(parts[:half]), tuple(parts[half:]))
+
+
+ROUND_STEPS = Sum[EncodedTable]("round-steps", _count_own_steps)
+"""`count_round_steps`, whose bands and then whose levels are the array."""
+
+
 def measure_one_ways(rows: Rows[EncodedTable], plan: OneWayPlan, *, ledger: Ledger, label: str) -> OneWays:
     """Releases all looks of the plan one after the other, as the ledger has them under `label`.
 
     A look that an earlier life of the run began, and lost, is left out, but for the first.
-    Privacy: the sensitivity of a look is the root of its histograms under zero-out, and sqrt(2) times that under
+    Privacy: the sensitivity of a release is the root of its histograms under zero-out, and sqrt(2) times that under
       replace-one; where it looks is made of the looks before.
     Raises: PrivacyError from the ledger; DpwganError, an internal error, if the table is not laid out as in the plan.
     """
@@ -231,14 +327,26 @@ def measure_one_ways(rows: Rows[EncodedTable], plan: OneWayPlan, *, ledger: Ledg
         name, blocks = name_look(label, look), measured.choose_blocks(look)
         if look and ledger.journal.has_lost(name):
             continue
-        kept = ledger.keep(name, partial(_release_look, rows, look, blocks, ledger, name), dispensable=look > 0)
+        kept = ledger.keep(
+            name, partial(_release_counts, rows, ONE_WAYS, {"look": look}, blocks, ledger, name), dispensable=look > 0
+        )
         measured = measured.add(look, blocks, Noisy(values=kept["counts"], stddev=float(kept["stddev"])))
+    if plan.rounded and not ledger.journal.has_lost(ROUND_STEPS_LABEL):
+        bands, alone = measured.choose_bands()
+        release = partial(_release_counts, rows, ROUND_STEPS, {}, (*bands, *alone), ledger, ROUND_STEPS_LABEL)
+        kept = ledger.keep(ROUND_STEPS_LABEL, release, dispensable=True)
+        measured = measured.add_round_steps(bands, Noisy(values=kept["counts"], stddev=float(kept["stddev"])))
     return measured
 
 
-def _release_look(
-    rows: Rows[EncodedTable], look: int, blocks: Blocks, ledger: Ledger, label: str
+def _release_counts(
+    rows: Rows[EncodedTable],
+    counts: Sum[EncodedTable],
+    facts: dict[str, int],
+    blocks: Blocks,
+    ledger: Ledger,
+    label: str,
 ) -> dict[str, npt.NDArray[Any]]:
-    argument, array = {"look": look, "sizes": [len(own) for own in blocks]}, np.concatenate(blocks).astype(np.float64)
-    noisy = ledger.release(label, lambda: rows.sum(ONE_WAYS, argument=argument, array=array))
+    argument, array = {**facts, "sizes": [len(own) for own in blocks]}, np.concatenate(blocks).astype(np.float64)
+    noisy = ledger.release(label, lambda: rows.sum(counts, argument=argument, array=array).astype(np.int64))
     return {"counts": noisy.values, "stddev": np.array(noisy.stddev)}

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpwgan.marginals.coarsening import GROUPS, Coarsening, coarsen
-from dpwgan.marginals.forbidden import add_implied, find_kinds, find_zeros
+from dpwgan.marginals.forbidden import add_implied, find_kinds, find_zeros, leave_out, tie
 from dpwgan.marginals.groups import GroupLayout, Marginal
 from dpwgan.marginals.loss import Probabilities
 from dpwgan.marginals.markov_tree import Edge, draw_first_codes, find_strongest_tree
@@ -159,9 +159,12 @@ def release_groups(
     if any(rule.drops for rule in rules):
         left = _estimate_records(coarsening, most=rows.records)
         coarsening = coarsen(one_ways, records=round(left), least_count=least_count, kinds=kinds)
+    coarsening = leave_out(coarsening, rules)
     grouped = rows.derive(GROUPS, coarsening.to_document())
     zeros = find_zeros(coarsening, rules)
-    measured = MeasuredMarginals(grouped.own.layout, add_implied(zeros, coarsening.sizes), records=left)
+    implied = add_implied(zeros, coarsening.sizes)
+    coarsening = tie(coarsening, implied)
+    measured = MeasuredMarginals(grouped.own.layout, implied, records=left)
     records = left or rows.records
     for attribute, (counts, stddevs) in enumerate(zip(coarsening.counts, coarsening.stddevs, strict=True)):
         measured.add((attribute,), counts / records, stddev=stddevs / records)

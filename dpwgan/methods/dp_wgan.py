@@ -193,7 +193,7 @@ class DpWgan:
             generator_step = AnchoredStep(
                 **parts, plan=critic_plan, losses=anchor.losses, weight=plan.settings.critic_weight
             )
-            parts["steps"] = steps = ledger.open(CRITIC_LABEL)
+            parts["steps"] = steps = ledger.open(CRITIC_LABEL, of_units=tables.units is not None)
             train(
                 critic_plan,
                 steps=steps,
@@ -201,7 +201,7 @@ class DpWgan:
                 generator_step=generator_step,
                 ledger=ledger,
                 progress=lambda done, of, epsilon: progress(anchor_ticks + done * critic_ticks // of, total, epsilon),
-                records=tables.own.records,
+                records=_count_sampled(tables),
             )
         probabilities = generator_step.averaged_probabilities()
         refuse_unless_finite([probabilities])
@@ -223,9 +223,10 @@ class DpWgan:
                 generator=MlpGenerator(spans, latent=settings.latent, hidden=settings.hidden_generator, rng=rng),
                 latents=LatentSource(latent=settings.latent, width=plan.shape.width, rng=rng),
                 make_critic_step=lambda encoded, *, plan, **parts: _make_critic_step(run.rows, plan, **parts),
-                steps=run.ledger.open(CRITIC_LABEL),
+                steps=run.ledger.open(CRITIC_LABEL, of_units=run.rows.units is not None),
                 ledger=run.ledger,
                 progress=run.progress,
+                records=_count_sampled(run.rows),
             )
         return MlpSampler(weights=weights, spans=spans)
 
@@ -249,7 +250,12 @@ def _make_critic_step(rows: Rows[EncodedTable], plan: TrainingDesign, **parts: A
         return ReferenceStep(rows.own, plan=plan, **parts)
     from dpwgan.critic.private_step import FusedStep
 
-    return FusedStep(rows.own, plan=plan, **parts)
+    return FusedStep(rows.own, plan=plan, units=rows.units, **parts)
+
+
+def _count_sampled(rows: Rows[EncodedTable]) -> int:
+    """How many there are to be sampled from: units, or rows that are here."""
+    return rows.own.records if rows.units is None else len(rows.units.sizes)
 
 
 def _make_share(encoded: EncodedTable, argument: Any, ledger: Ledger | None) -> ShareOfGradients:

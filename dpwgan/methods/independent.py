@@ -4,25 +4,25 @@ from dpwgan.marginals.anchor import AnchorDesign, fit_anchor, plan_anchor
 from dpwgan.marginals.mixture_sampler import MixtureSampler
 from dpwgan.marginals.settings import AnchorSettings
 from dpwgan.methods.base import Run
+from dpwgan.methods.settings import IndependentSettings
 from dpwgan.plan import Plan
 from dpwgan.privacy.terms import Terms
-from dpwgan.settings import MethodSettings
 from dpwgan.table.encoded import TableShape
 
 
 class Independent:
     """Draws every column by itself, from its noisy counts.
 
-    Privacy: one Gaussian release of all one-way counts; see docs/privacy.md.
+    Privacy: the one-way counts, with Gaussian noise or, where there are few, Laplace noise; see docs/privacy.md.
     """
 
     name = "independent"
     title = "Independent noisy one-way marginals"
-    paper = "none: a baseline of Gaussian noise on one-way counts (Dwork and Roth 2014, Appendix A)"
+    paper = "none: a baseline of noise on one-way counts (Dwork and Roth 2014, sections 3.3 and Appendix A)"
 
-    def plan(self, shape: TableShape, terms: Terms, *, settings: MethodSettings) -> Plan[AnchorDesign]:
+    def plan(self, shape: TableShape, terms: Terms, *, settings: IndependentSettings) -> Plan[AnchorDesign]:
         """Fixes the noise. Privacy: sees the public shape only. Raises: PrivacyError."""
-        return plan_anchor(shape, terms, kind="one-ways", settings=AnchorSettings())
+        return plan_anchor(shape, terms, kind="one-ways", settings=AnchorSettings(), noise=settings.noise)
 
     def fit(self, plan: Plan[AnchorDesign], run: Run) -> MixtureSampler:
         """Releases the one-way counts. Privacy: charged before rows are read. Raises: PrivacyError."""

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from dpwgan.marginals.anchor import (
     AnchorDesign,
     FittedAnchor,
+    calibrate_anchor,
     fit_anchor,
     lay_out_anchor,
     on_one_thread,
@@ -132,7 +133,7 @@ class QueryGan:
         rounds = settings.fit.rounds or _ONE_LAYER_ROUNDS
 
         def lay_out(scale: float) -> QueryGanDesign:
-            extra: Sequence[Release] = ()  # one column has no pair, and nothing to certify
+            extra: Sequence[Release] = ()
             share = 0.0
             if networks:
                 share = _ONE_LAYER_SHARE
@@ -144,12 +145,15 @@ class QueryGan:
                     regularization=_REGULARIZATION,
                     scale=scale * math.sqrt(1.5 * rounds / share),
                 )
-            elif anchor.attributes > 1:
+            else:
                 share = _CERTIFICATE_SHARE
                 extra = [plan_certificate(noise_multiplier=scale / math.sqrt(share), records=shape.records)]
             rest = replace(anchor, scale=scale / math.sqrt(1.0 - share))
             return QueryGanDesign(settings=settings, anchor=rest, extra=tuple(extra))
 
+        if not (networks or anchor.fit_ticks):  # one column has no pair, and nothing to certify
+            anchor, choice = calibrate_anchor(anchor, terms)
+            return Plan(design=QueryGanDesign(settings=settings, anchor=anchor, extra=()), shape=shape, choice=choice)
         choice = terms.calibrate(lambda scale: lay_out(scale).releases)
         return Plan(design=lay_out(choice.noise), shape=shape, choice=choice)
 

@@ -11,6 +11,7 @@ from dpwgan.methods.settings import (
     DpCriticSettings,
     DpGanSettings,
     GameSettings,
+    IndependentSettings,
     QueryGanSettings,
     RonDpGanSettings,
     RonGaussSettings,
@@ -38,7 +39,7 @@ METHODS: Mapping[str, Entry] = {
     "ron-gauss": Entry("dpwgan.methods.ron_gauss", "RonGauss", RonGaussSettings),
     "dp-critic": Entry("dpwgan.methods.published.dp_critic", "DpCritic", DpCriticSettings),
     "loss-noise-gan": Entry("dpwgan.methods.published.loss_noise_gan", "LossNoiseGan", GameSettings),
-    "independent": Entry("dpwgan.methods.independent", "Independent", MethodSettings),
+    "independent": Entry("dpwgan.methods.independent", "Independent", IndependentSettings),
 }
 
 
@@ -57,6 +58,11 @@ def get_method(name: str) -> "Method":
 def finds_intervals(name: str, settings: MethodSettings) -> bool:
     """Says whether a method finds intervals of numbers by itself, in released counts; others see numbers or bins."""
     return name in _FIND_INTERVALS or (isinstance(settings, AnchoredSettings) and settings.anchor != "none")
+
+
+def samples_units(name: str, settings: MethodSettings) -> bool:
+    """Says whether the steps of a method can sample whole units, where those of others sample rows."""
+    return name == "dp-wgan" and isinstance(settings, AnchoredSettings) and settings.critic.engine == "fused"
 
 
 def make_settings(name: str, **asked: Any) -> MethodSettings:

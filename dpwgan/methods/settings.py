@@ -105,7 +105,8 @@ class RonGaussSettings(MethodSettings):
     )
     noise: Literal["laplace", "gaussian"] = setting(
         "laplace",
-        "laplace: pure epsilon, no delta is spent; gaussian: more dimensions for the budget (default: laplace)",
+        "laplace: pure epsilon, no delta is spent; gaussian: composes better (default: laplace; for independent what "
+        "is less)",
     )
     mean_share: float | None = setting(
         None, "share of the budget that the one-way counts, or the means of images, get", above=0, below=1
@@ -115,6 +116,15 @@ class RonGaussSettings(MethodSettings):
         "cosine: the lowest frequencies of images; random: directions drawn at random, as published (default: cosine "
         "for images, random for all else)",
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class IndependentSettings(MethodSettings):
+    """Settings of the baseline. `noise` None takes what is less. Raises: UsageError for a value out of its range."""
+
+    heading = GAUSSIAN
+
+    noise: Literal["laplace", "gaussian"] | None = again(RonGaussSettings, "noise", None)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -35,6 +35,25 @@ class Budget:
         check_delta(self.delta)
 
 
+WEAK_EPSILON = 10.0
+"""Above it a guarantee is a form of words."""
+
+
+def list_weaknesses(budget: Budget, *, records: int) -> list[str]:
+    """What is weak about a budget for so many rows, a sentence each; mostly nothing."""
+    found = []
+    if budget.epsilon > WEAK_EPSILON:
+        found.append(
+            f"epsilon {budget.epsilon:.6g} is weak: by itself it lets somebody who took a row's presence for even be "
+            f"{100 / (1 + math.exp(-budget.epsilon)):.6g}% sure of it afterwards"
+        )
+    if records > 1 and budget.delta > 1 / records:
+        found.append(
+            f"delta {budget.delta:.4g} is above 1/n = {1 / records:.4g}: a whole row may be shown now and then"
+        )
+    return found
+
+
 def check_epsilon(epsilon: float) -> float:
     """Passes epsilon through. Raises: UsageError unless it is a finite number above 0."""
     if not (_is_finite(epsilon) and epsilon > 0):

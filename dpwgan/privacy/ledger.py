@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from dpwgan.errors import PrivacyError
 from dpwgan.privacy.accountants.accountant import Accountant
+from dpwgan.privacy.attacker import Attacker, judge_attacker
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.events import (
     Charge,
@@ -249,12 +250,16 @@ class Ledger:
             for line, counts in zip(lines, count(), strict=True)
         ]
 
-    def open(self, label: str, *, with_noise: bool = True) -> Steps:
+    def open(self, label: str, *, with_noise: bool = True, of_units: bool = False) -> Steps:
         """Hands out the token by which steps are paid for and taken; nothing is charged yet.
 
-        `with_noise`: not on a worker that is not the chief.
-        Raises: PrivacyError if there is no reservation of that name, or the ledger has no source of noise.
+        `with_noise`: not on a worker that is not the chief. `of_units`: whole units are sampled, and the parts of a
+        unit's rows clipped as one.
+        Raises: PrivacyError if there is no reservation of that name, the ledger has no source of noise, or was opened
+          for samples of the other kind.
         """
+        if of_units != self.unit.sampled:
+            raise PrivacyError(f"{label}: what was paid for is samples of {'units' if self.unit.sampled else 'rows'}.")
         line = self._find(label)
         return Steps(
             line.release,
@@ -365,6 +370,16 @@ class Ledger:
             unit=self.unit,
         )
 
+    def judge_attacker(self) -> Attacker:
+        """Says what the guarantee leaves to somebody who guesses. Raises: as `guarantee`."""
+        guarantee = self.guarantee()
+
+        def ask(delta: float) -> float:
+            relation = self.neighboring_relation
+            return self.accountant.get_epsilon(self._reserved(), delta=delta, neighboring_relation=relation)
+
+        return judge_attacker(ask, epsilon=guarantee.epsilon, delta=guarantee.delta, accountant=self.accountant.name)
+
     def itemise(self) -> list[dict[str, Any]]:
         """Lists every reservation as JSON-able pairs."""
         return [
@@ -415,7 +430,8 @@ class Ledger:
             "two tables are neighbours if they have the same rows in the same places but for those of one unit, which "
             f"are {others} in one of them",
             f"a person is one unit, {of_unit}a unit has {self.unit.rows} rows at most, each of which moves what is "
-            "released as said of a row: noise multipliers and epsilons in the ledger are those of all of them together",
+            "released as said of a row, but for critic steps that draw whole units, which add what a row may: noise "
+            "multipliers and epsilons in the ledger are those of all rows of a unit together",
             *(() if self.unit.named else ("that nobody has more rows was promised with --rows-per-unit, not checked",)),
         )
 
@@ -426,7 +442,7 @@ class Ledger:
             "the number of rows, the specs, the settings and the code are public",
             *([_PLANNED_ANEW] if given_up else []),
             *(
-                words
+                words.replace("draws each row", "draws each unit") if self.unit.sampled else words
                 for kinds, words in _ASSUMED_OF_EVENTS
                 if any(isinstance(release.event, kinds) for release in self.releases)
             ),

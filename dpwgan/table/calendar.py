@@ -4,13 +4,16 @@ import re
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from dpwgan.table.schema import CellType, NumericColumn, OutOfDomain, Part, Schema, TrainedColumn
+from dpwgan.table.schema import CellType, NumericColumn, OutOfDomain, Part, Schema, TrainedColumn, choose_round_steps
 
 CalendarKind = Literal["date", "datetime", "time"]
 
 SECOND = 1_000_000
 """Microseconds, in which all moments are counted: from the beginning of 1970, or of the day for times of day."""
 DAY = 86_400 * SECOND
+
+_CLOCK = (1, 5, 15, 30, 60, 300, 900, 1_800, 3_600, 21_600)
+"""To how many seconds people round times; each divides the next."""
 
 DIRECTIVE = re.compile(r"%(-?[a-zA-Z]|[36]f)")
 """What stands for a part of a moment in a format. "%-d" is a number without a leading zero, "%3f" are milliseconds."""
@@ -64,8 +67,20 @@ class CalendarColumn(TrainedColumn, kind="calendar"):
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """Those of its numbers."""
-        return tuple(replace(part, name=number.name) for number in self.numbers for part in number.parts)
+        """Those of its numbers; people round times of day by the clock, and dates not at all."""
+        parts = (replace(part, name=number.name) for number in self.numbers for part in number.parts)
+        first = 0 if self.by_day else self.first
+        clock = [seconds * SECOND // self.step for seconds in _CLOCK if seconds * SECOND % self.step == 0]
+        if self.in_months or first % self.step or self.written == "date":
+            clock = []
+        return tuple(
+            replace(
+                part,
+                zero_level=-(first // self.step),
+                round_steps=() if part.name == "day" else choose_round_steps(part.levels, sorted({1, *clock})),
+            )
+            for part in parts
+        )
 
     def choose_type(self, schema: Schema) -> CellType:
         """A date, time or both, unless a code that means not available is none."""

@@ -30,8 +30,10 @@ class Span:
     `first_level` + i / (levels - 1) * (`last_level` - `first_level`) of [0, 1]: those two are 0 and 1 unless an end of
     the range cannot be written itself. `ordered`: the codes that are not missing have an order, because they are
     bins or rising whole numbers. `missing`: how many of the codes mean not available (of "available" the first ones,
-    else the last ones). `borders`, `cuts`: levels of a number at which an interval begins, and must begin. The last
-    seven are facts about the same layout, and take no part in comparing two of them.
+    else the last ones). `borders`, `cuts`: levels of a number at which an interval begins, and must begin.
+    `zero_level`: that of the number 0, in the range or not; `round_steps`: to which multiples, in levels, people may
+    round it, from 1 up, each of which divides the next. The last nine are facts about the same layout, and take no part
+    in comparing two of them.
     """
 
     column: str
@@ -48,11 +50,13 @@ class Span:
     missing: int = field(default=0, compare=False)
     borders: tuple[int, ...] = field(default=(), compare=False)
     cuts: tuple[int, ...] = field(default=(), compare=False)
+    zero_level: int = field(default=0, compare=False)
+    round_steps: tuple[int, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
-        """Takes borders and cuts as JSON has them, too."""
-        object.__setattr__(self, "borders", tuple(self.borders))
-        object.__setattr__(self, "cuts", tuple(self.cuts))
+        """Takes lists as JSON has them, too."""
+        for name in ("borders", "cuts", "round_steps"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
 
 
 @dataclass(frozen=True, kw_only=True)

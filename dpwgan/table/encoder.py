@@ -226,7 +226,7 @@ class TableEncoder:
         book = RuleBook([rule], {**self._trained, **self._derived})
 
         def list_sources(names: Iterable[str]) -> list[str]:
-            return [source for name in names for source in getattr(self._derived.get(name), "sources", (name,))]
+            return [source for name in names for source in self._list_sources(name)]
 
         def break_rows(encoded: EncodedTable) -> npt.NDArray[np.bool_]:
             cells = self.decode_columns(encoded, np.random.default_rng(0), names=rule.columns)
@@ -243,6 +243,21 @@ class TableEncoder:
             break_rows=break_rows,
             drops=rule.violations == "drop",
         )
+
+    def exchange(
+        self, into: EncodedTable, other: EncodedTable, names: Iterable[str], rows: npt.NDArray[np.bool_]
+    ) -> None:
+        """Writes into flagged rows what others hold of some columns, or of those that they are derived from."""
+        for name in {source for seen in names for source in self._list_sources(seen)}:
+            for place, mine, theirs in (
+                (self._code_of[name], into.codes, other.codes),
+                (self._number_of[name], into.numbers, other.numbers),
+            ):
+                for column in [] if place is None else np.atleast_1d(place):
+                    mine[rows, column] = theirs[rows, column]
+
+    def _list_sources(self, name: str) -> tuple[str, ...]:
+        return getattr(self._derived.get(name), "sources", (name,))
 
     def add_rule(self, rule: Rule) -> RuleBook:
         """The rules of the specs and one more."""

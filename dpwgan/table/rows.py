@@ -15,6 +15,7 @@ import numpy as np
 
 from dpwgan.errors import DpwganError
 from dpwgan.privacy.ledger import Ledger
+from dpwgan.table.units import Units
 from dpwgan.table.workers import Numbers, Team
 
 Own = TypeVar("Own")
@@ -68,9 +69,13 @@ class Rows(Generic[Own]):
         team: Team | None = None,
         place: int = 0,
         places: Iterator[int] | None = None,
+        units: Units | None = None,
     ) -> None:
-        """`place`: under which number all workers hold these rows; `places`: the numbers that are left."""
-        self.own, self.records = own, records
+        """`place`: under which number all workers hold these rows; `places`: the numbers that are left.
+
+        `units`: whose each row is, for who is to sample whole units.
+        """
+        self.own, self.records, self.units = own, records, units
         self._ledger, self._team, self._place = ledger, team, place
         self._places = itertools.count(1) if places is None else places
 
@@ -99,7 +104,8 @@ class Rows(Generic[Own]):
         if self._team is not None:
             self._team.tell(derivation.name, argument={"rows": self._place, "argument": argument, "place": place})
         made = derivation.make(self.own, argument, self._ledger)
-        return Rows(made, records=self.records, ledger=self._ledger, team=self._team, place=place, places=self._places)
+        more: dict[str, Any] = {"ledger": self._ledger, "team": self._team, "place": place, "places": self._places}
+        return Rows(made, records=self.records, units=self.units, **more)
 
 
 def serve(own: Any, *, team: Team, ledger: Ledger) -> None:

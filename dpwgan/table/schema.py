@@ -25,6 +25,12 @@ MOST_LEVELS = 1 << 53
 MOST_SINGLE_LEVELS = 1 << 20
 """Numbers of more levels than this are carried in double precision: single precision would mix up neighbours."""
 
+FEW_LEVELS = 128
+"""The most levels of a number that are counted one by one from the first."""
+
+# A step is one to round to where so many of its multiples are in a range.
+_LEAST_MULTIPLES = 10
+
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+(\.0*)?", re.ASCII)
 
 # Whole numbers of fewer digits than these fit 64 bits.
@@ -48,6 +54,8 @@ class Part:
     missing: int = 0
     borders: tuple[int, ...] = ()
     cuts: tuple[int, ...] = ()
+    zero_level: int = 0
+    round_steps: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,8 +201,13 @@ class NumericColumn(TrainedColumn, kind="numeric"):
             return (Part(role="bin", categories=len(self.edges) - 1 + missing, missing=missing, ordered=True),)
         levels, first, last = self._count_levels()
         number = Part(role="number", levels=levels, first_level=first, last_level=last)
+        low, high = self.count_steps(self.minimum, up=True), self.count_steps(self.maximum, up=False)
         number = replace(
-            number, borders=self._place_levels(self.borders, levels), cuts=self._place_levels(self.cuts, levels)
+            number,
+            borders=self._place_levels(self.borders, levels),
+            cuts=self._place_levels(self.cuts, levels),
+            zero_level=-low,
+            round_steps=choose_round_steps(levels) if levels == high - low + 1 else (),
         )
         return (Part(role="available", categories=missing + 1, missing=missing), number) if missing else (number,)
 
@@ -242,6 +255,19 @@ class NumericColumn(TrainedColumn, kind="numeric"):
         if self.width > 1:
             return "text", "" in self.missing
         return _hold_numbers(whole=self.integer and not self.decimals, missing=self.missing)
+
+
+def choose_round_steps(levels: int, steps: Iterable[int] | None = None) -> tuple[int, ...]:
+    """To which multiples people may round a number of so many levels, from 1 up: by default 5, 10, 50, 100 and so on.
+
+    None where there are so few levels that each is counted by itself. Each of the `steps` divides the next.
+    """
+    if levels <= FEW_LEVELS:
+        return ()
+    if steps is None:
+        steps = (unit * 10**power for power in range(len(str(levels))) for unit in (1, 5))
+    found = tuple(step for step in steps if step == 1 or step * _LEAST_MULTIPLES <= levels)
+    return found if len(found) > 1 else ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -52,18 +52,10 @@ class Units:
         kept[order] = rank < most
         return kept
 
-    @cached_property
-    def _order(self) -> tuple[Places, Places]:
-        """The rows, unit after unit, and where in them each unit begins."""
-        return np.argsort(self.of_rows, kind="stable"), np.concatenate(([0], np.cumsum(self.sizes)))
-
-    def list_rows(self, units: Places) -> Places:
-        """The rows of some units, one unit after the other. Shapes: (u,) to (rows,)."""
-        order, starts = self._order
-        sizes = self.sizes[units]
-        within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        rows: Places = order[np.repeat(starts[units], sizes) + within]
-        return rows
+    def list_rows(self) -> tuple[Places, Places]:
+        """The rows, unit after unit, and where in them each unit begins, and the end. Shapes: (n,), (units + 1,)."""
+        order: Places = np.argsort(self.of_rows, kind="stable")
+        return order, np.concatenate(([0], np.cumsum(self.sizes)))
 
 
 def read_units(table: SourceTable, column: UnitColumn) -> SourceTable:

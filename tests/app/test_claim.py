@@ -20,13 +20,12 @@ from dpwgan.app.claim import (
     SAMPLING_USE,
     SCHEMA_FILE,
     Claim,
-    describe_accountant,
-    describe_ledger,
     read_claim,
-    round_up,
 )
+from dpwgan.app.claims.text import describe_accountant, describe_ledger, round_up
 from dpwgan.app.config import RECORDS
 from dpwgan.errors import DpwganError, InputError
+from dpwgan.privacy.attacker import Attacker
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.certificate import Certificate
 from dpwgan.privacy.events import ExponentialSelection, discrete_gaussian
@@ -156,6 +155,9 @@ def put(value: Any, *path: str) -> Callable[[dict], None]:
     "change",
     [
         drop("guarantee"),
+        drop("summary"),
+        drop("guarantee", "attacker", "proof"),
+        put(1.5, "guarantee", "attacker", "sure_at_most"),
         drop("budget", "delta_asked"),
         drop("guarantee", "neighbouring_relation"),
         drop("accountant", "name"),
@@ -302,7 +304,7 @@ def test_claim_text_holds_every_number_of_the_promise_when_it_is_written():
         "default: 1/n^2",
         "zero_out",
         "for replace-one: epsilon 1.98",
-        "accountant: moments, rule auto: needs less noise",
+        "accountant: moments, rule auto\n",
         "critic steps: Poisson-sampled Gaussian; sampling probability 0.05, noise multiplier 2, reserved 100, "
         "charged 100, expected batch size 50",
         "1000 rows",
@@ -323,3 +325,43 @@ def test_bound_is_never_written_smaller_than_it_is_when_rounded(value, digits):
     # 17 digits would be exact; reading the decimal back may be off by half a unit in the last place of a float.
     assert written >= value * (1 - 2**-52)
     assert written <= value * (1 + 10.0 ** (1 - digits)) * (1 + 2**-52)
+
+
+def test_summary_says_who_is_protected_how_strongly_and_what_is_not_when_there_is_a_guarantee():
+    document = make_claim(attacker=Attacker(right=0.5305, sure=0.7511, power=0.0701, proof="p")).document
+    told, unit, strength, left_out, basis = document["summary"]
+    assert told == (
+        "Nobody who sees this table can tell with more than 75.2% certainty, but for a chance of 1e-06, whether any "
+        "one row was in the real one, if it was an even chance to them before; a guess is then right at most "
+        "53.1% of the time."
+    )
+    assert unit.startswith("Protected is one row of the input table, from everybody")
+    assert strength == (
+        "How strongly: epsilon 0.99, delta 1e-06, neighbours zero_out, accountant moments; an attack with 5% false "
+        "alarms finds at most 7.01% of the rows that were there."
+    )
+    assert left_out.startswith("Not covered: a person with more than one row; ")
+    assert basis.startswith("Proved, not measured, from 1 kind of noisy looks at the rows")
+    assert basis.endswith("the noise stays secret; noise on gradients is drawn in floating point.")
+    replaced = make_claim(relation=NeighboringRelation.REPLACE_ONE, ledger=COUNTS, domains={"waived": ["SEA"]}).document
+    assert "was in the real one, or another row in its place" in replaced["summary"][0]
+    assert "Not covered: which cells occur in SEA; a person" in replaced["summary"][3]
+    assert replaced["summary"][4].endswith("the noise stays secret.")
+    assert make_claim(seeded=True).document["summary"] == [make_claim(seeded=True).document["statement"]]
+
+
+def test_attacker_is_bounded_by_epsilon_and_delta_alone_when_no_ledger_judges_him():
+    attacker = make_claim().document["guarantee"]["attacker"]
+    assert attacker["right_at_most"] == pytest.approx((math.exp(0.99) + 1e-6) / (1 + math.exp(0.99)))
+    assert attacker["sure_at_most"] == 1  # delta lets him be sure now and then, and nothing more is known here
+    assert attacker["proof"] == "epsilon and delta alone"
+
+
+@pytest.mark.parametrize(("epsilon", "warned"), [(10.0, False), (10.5, True)])
+def test_claim_warns_when_epsilon_is_weak(epsilon, warned):
+    claim = make_claim(epsilon=epsilon, asked=Budget(epsilon=epsilon, delta=1e-6))
+    assert claim.document["warnings"] == (
+        ["epsilon 10.5 is weak: by itself it lets somebody who took a row's presence for even be 99.9972% sure of it "
+         "afterwards"] if warned else []
+    )  # fmt: skip
+    assert ("WARNING: epsilon 10.5 is weak" in claim.document["summary"][2]) == warned

@@ -11,7 +11,11 @@ import pytest
 from dpwgan.app import cli, sampling
 from dpwgan.app.api import Synthesizer
 from dpwgan.errors import SpecsError, UsageError
+from dpwgan.marginals.coarsening import AttributeGroups, Coarsening
+from dpwgan.marginals.mixture_sampler import MixtureSampler
 from dpwgan.methods import ron_gauss
+from dpwgan.table.encoder import TableEncoder
+from dpwgan.table.specs import parse_specs
 from tests.end_to_end.bad_inputs import SPECS, write_good
 from tests.frozen.cases import METHODS
 from tests.frozen.transcript import transcribed
@@ -148,3 +152,47 @@ def test_rows_are_dropped_alike_however_they_come(suffix: str, tmp_path: Path) -
     assert (table.records, encoded.records) == (60, 59)
     ages = np.rint(encoded.numbers[:, 0] * 120).astype(int)
     assert ages.tolist() == [age for age in range(60) if age != 33]
+
+
+def make_source(probabilities: list[list[float]], rules: list[str], where: str | None = None) -> sampling.RowSource:
+    """A mixture of x from 0 to 9 in two groups of five, and of y, a or b: its rows as they are written."""
+    columns = {"x": {"type": "integer", "min": 0, "max": 9}, "y": {"type": "enum", "values": ["a", "b"]}}
+    encoder = TableEncoder(parse_specs({**columns, "rules": rules}, sha256=""), list(columns))
+    parts = [
+        AttributeGroups(
+            cells=cells,
+            starts=np.array([0, cells // 2]),
+            groups=np.arange(2, dtype=np.int32),
+            weights=np.ones(2),
+            probabilities=np.full(2, 0.5),
+            counts=np.ones(2),
+            stddevs=np.ones(2),
+        )
+        for cells in (10, 2)
+    ]
+    coarsening = Coarsening(spans=encoder.spans, parts=tuple(parts))
+    sampler = MixtureSampler(probabilities=np.array(probabilities, np.float32), coarsening=coarsening)
+    return sampling.RowSource(sampler, encoder, where=where)
+
+
+def draw_values(source: sampling.RowSource) -> pl.DataFrame:
+    return source.draw(20_000, first_record=0, rng=np.random.default_rng(3)).cast({"x": pl.Int64, "y": pl.String})
+
+
+def test_mended_rows_keep_the_shares_of_groups_and_of_codes() -> None:
+    # Half of the first code's rows have x below 5, of which two in five break the first rule; half of the second's
+    # break the other one.
+    codes = [[0.5, 0.5, 1.0, 0.0], [0.5, 0.5, 0.0, 1.0]]
+    drawn = draw_values(make_source(codes, ["y = 'b' OR x >= 2", "y = 'a' OR x >= 5"]))
+    assert (drawn["y"] == "a").mean() == pytest.approx(0.5, abs=0.01)
+    of_first = drawn.filter(y="a")
+    assert (of_first["x"] < 5).mean() == pytest.approx(0.5, abs=0.02)
+    assert of_first["x"].min() == 2
+    assert drawn.filter(y="b")["x"].min() == 5
+
+
+def test_a_condition_on_the_output_gives_the_rows_that_meet_it_their_own_shares() -> None:
+    """Were what does not meet it mended as well, numbers below 5 would have half of the rows."""
+    drawn = draw_values(make_source([[0.5, 0.5, 1.0, 0.0]], [], where="x >= 3"))
+    assert drawn["x"].min() == 3
+    assert (drawn["x"] < 5).mean() == pytest.approx(2 / 7, abs=0.02)

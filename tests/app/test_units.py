@@ -38,7 +38,7 @@ def run(folder: Path, *flags: str, people: Any, seed: str | None = "7", **specs:
     (folder / "specs.json").write_text(json.dumps({**SPECS, **specs}))
     paths = [str(folder / name) for name in ("data.csv", "out.csv", "specs.json")]
     seeded = () if seed is None else ("--seed", seed)
-    assert cli.main((*paths, "1.0", "--device", "cpu", "--threads", "1", *seeded, *flags), environment={}) == 0
+    assert cli.main((*paths, "1.0", "--device", "cpu", *seeded, *flags), environment={}) == 0
     claim: dict[str, Any] = json.loads((folder / "out.csv.privacy.json").read_text())
     return claim
 
@@ -82,6 +82,21 @@ def test_rows_beyond_a_units_own_are_left_out_and_the_claim_says_so(tmp_path: Pa
     assert "rows_read" not in claim["public"]
     assert (claim["public"]["records"], claim["guarantee"]["rows_per_unit"]) == (60, 6)
     assert any("--rows-per-unit, not checked" in words for words in claim["accountant"]["assumptions"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("anchor", ["queries", "none"])
+def test_critic_draws_whole_units_when_a_column_names_them(anchor: str, tmp_path: Path) -> None:
+    people = [f"P{row // 6}" for row in range(60)]
+    flags = dict(METHODS["dp-wgan"])[anchor][1]
+    for name, rules in (("units", []), ("rows", [{"sql": "age < 200", "violations": "drop"}])):
+        claim = run(tmp_path / name, *flags, people=people, seed=None, unit=UNIT, rules=rules)
+        steps = next(line for line in claim["ledger"] if line["label"] == "critic steps")
+        # Where rules drop rows it is not told whose those are that are left: then rows are drawn apart.
+        assert steps.get("rows", 1) == (1 if name == "units" else 2)
+        drawn = [words for words in claim["accountant"]["assumptions"] if "every critic step draws each" in words]
+        assert ("draws each unit" in drawn[0]) is (name == "units")
+        assert claim["guarantee"]["epsilon"] <= 1.0
 
 
 def test_row_names_are_warned_of_unless_it_is_said_whose_rows_are(

@@ -97,7 +97,7 @@ def test_image_leaves_no_half_file_when_it_is_stopped_in_training(image: Image, 
     fill(data_folder)
     engine = image.engine
     # Enough steps that a tenth of them takes seconds, and the rest minutes.
-    arguments = (*ARGUMENTS, "1.0", "--anchor", "none", "--steps", "6000")
+    arguments = (*ARGUMENTS, "1.0", "--anchor", "none", "--steps", "6000", "--verbose")
     container = engine.run("run", "--detach", *HARDENED, *mount(data_folder), image.name, *arguments).stdout.strip()
     try:
         state = ("inspect", "--format", "{{.State.Running}} {{.State.ExitCode}}", container)

@@ -14,6 +14,7 @@ from dpwgan.critic.plan import TrainingDesign
 from dpwgan.critic.private_step import FusedStep
 from dpwgan.critic.reference_step import ReferenceStep
 from dpwgan.table.encoded import EncodedTable
+from dpwgan.table.units import Units
 from tests.critic.tables import make_encoded, make_parts, make_plan, make_steps
 from tests.normal_law import has_variance
 
@@ -74,6 +75,48 @@ def test_engines_reach_the_same_weights_when_they_take_the_same_steps(l2_clip_no
             step(rows, learning_rate=0.01)
     for mine, other in zip(steps["fused"]._critic.weights, steps["reference"]._critic.weights, strict=True):
         np.testing.assert_allclose(mine, other, atol=1e-5)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 5, 20])
+def test_a_unit_adds_no_more_than_the_clip_when_units_are_sampled(rows):
+    """Rows of a unit that are alike, and rows that are not; a batch with it, and without."""
+    others = make_encoded(30)
+    alike = others.take(np.concatenate([np.arange(30), np.full(rows, 3)]))
+    of_rows = np.concatenate([np.arange(30) // 3, np.full(rows, 10)]).astype(np.int32)
+    for clip, place in ((1e-3, 10), (1e-3, 4), (1e6, 10)):
+        plan = make_plan(alike, l2_clip_norm=clip)
+        parts = make_parts(alike, plan)
+        for weight in parts["critic"].weights:
+            weight.assign(weight + 0.1)
+        step = FusedStep(alike, **parts, steps=make_steps(plan), units=Units(of_rows))
+        batch = np.array([0, 2, place, 7])
+        moved = flat(step.clipped_sums(tf.constant(batch))[0]) - flat(
+            step.clipped_sums(tf.constant(batch[batch != place]))[0]
+        )
+        assert np.linalg.norm(moved) <= clip
+        alone = flat(step.clipped_sums(tf.constant([place]))[0])
+        by_rows = FusedStep(alike, **parts, steps=make_steps(plan))
+        own = np.flatnonzero(of_rows == place)
+        unclipped = flat(by_rows.clipped_sums(tf.constant(own))[0])
+        if clip == 1e6:
+            # Nothing is clipped: each row counts by the mean size of a unit.
+            np.testing.assert_allclose(alone, unclipped * 11 / len(of_rows), rtol=1e-4, atol=1e-6)
+        elif place == 10:
+            # Rows that are alike reach the clip; each by itself, they would pass it.
+            assert np.linalg.norm(alone) > 0.999 * clip
+            assert rows == 1 or np.linalg.norm(unclipped) > 1.9 * clip
+    assert np.all(flat(step.clipped_sums(tf.constant([], tf.int64))[0]) == 0)
+
+
+def test_sums_are_those_of_rows_when_each_unit_has_one():
+    encoded = make_encoded(40)
+    plan = make_plan(encoded, l2_clip_norm=0.05)
+    parts, rows = make_parts(encoded, plan), tf.constant([1, 5, 6, 30], tf.int64)
+    # Units are numbered otherwise than rows.
+    units = Units(np.arange(40, dtype=np.int32)[::-1].copy())
+    by_units = FusedStep(encoded, **parts, steps=make_steps(plan), units=units).clipped_sums(39 - rows)[0]
+    by_rows = FusedStep(encoded, **parts, steps=make_steps(plan)).clipped_sums(rows)[0]
+    np.testing.assert_allclose(flat(by_units), flat(by_rows), rtol=1e-5, atol=1e-8)
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -39,9 +39,11 @@ DRAFTS: dict[str, dict[str, Any]] = {
     },
     "ddi.xml": {
         "sex": {**SEX, "description": "Sex of the patient"},
-        "age": {**AGE, "missing": ["999", "998"], "description": "Age in years"},
+        "age": {**AGE, "missing": ["999", "996", "997", "998"], "description": "Age in years"},
         "ward": {"type": "enum", "values": [1, 2], "missing": ["99"]},
         "fee": {"type": "float", "min": None, "max": None, "decimals": 2},
+        "smoker": {"type": "enum", "values": [1, 2], "optional": True},
+        "weight": {"type": "integer", "min": 0, "max": None},
         "doctor": {"type": "enum", "values": None},
     },
     "sdv.json": {
@@ -179,8 +181,23 @@ def test_statistics_of_the_rows_are_not_read_when_a_codebook_has_them():
 
 
 def test_spellings_count_once_when_they_differ_in_case_alone():
-    keys = Entry(name="a", type="boolean", true=["true", "True", "1"], false=["0"]).write()
-    assert keys == {"type": "boolean", "true": ["true", "1"], "false": ["0"]}
+    keys = Entry(name="a", type="boolean", true=["true", "True", "1"], false=["0"], missing=["NaN", "nan"]).write()
+    assert keys == {"type": "boolean", "true": ["true", "1"], "false": ["0"], "missing": ["NaN"]}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "style"),
+    [
+        ("M/d/yyyy", "%-m/%-d/%Y"),
+        ("yyyy-MM-dd'T'HH:mm:ss", "%Y-%m-%dT%H:%M:%S"),
+        ("d MMM yyyy", None),
+        ("HH:mmX", None),
+    ],
+)
+def test_date_patterns_of_csvw_are_told_or_left_open(pattern, style):
+    column = {"name": "a", "datatype": {"base": "datetime", "format": pattern}}
+    _, specs = draft_specs(json.dumps({"tableSchema": {"columns": [column]}}).encode())
+    assert specs["a"]["format"] == style
 
 
 def test_draft_is_json_with_a_column_a_line_when_written():

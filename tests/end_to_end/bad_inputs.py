@@ -295,6 +295,8 @@ CASES: tuple[Case, ...] = (
     refuse("output = input", 2, arguments=args("data.csv", "data.csv")),
     refuse("output is a hard link to the input", 2, prepare=linked),
     refuse("--claim names the specs file", 2, arguments=flags("--claim", "specs.json")),
+    refuse("--sign and a claim that is no file", 2, arguments=(*args("data.csv", "-"), "--sign", "specs.json")),
+    refuse("--sign with an open key", 66, prepare=file("key.pem", b""), arguments=flags("--sign", "key.pem")),
     refuse("output and claim both on stdout", 2, arguments=(*args("data.csv", "-"), "--claim", "-")),
     *(
         refuse(kind, 2, prepare=file("c.toml", content), arguments=flags("--config", "c.toml"))
@@ -406,6 +408,8 @@ CASES: tuple[Case, ...] = (
         refuse(kind, 78, prepare=specs(age={"type": "date", "min": "2020-01-01", "max": "2021-01-01", **keys}))
         for kind, keys in (
             ("a date's format that tells no year", {"format": "%d.%m."}),
+            ("a date's format with a year of two digits", {"format": "%d.%m.%y"}),
+            ("a date's format with an offset", {"format": "%Y-%m-%d%z"}),
             ("a date's `min` above its `max`", {"min": "2022-01-01"}),
             ("a date's `max` that is no date", {"max": "2021-02-29"}),
             ("a step that does not divide a date's range", {"step": "7 days"}),

@@ -37,7 +37,7 @@ def start(folder: Path, *arguments: str, **more: object) -> "subprocess.Popen[st
     [
         # Training is under way when its first tenth is done; TensorFlow is being imported after the plan was told.
         pytest.param(signal.SIGTERM, 143, '"progress"', id="SIGTERM-in-training"),
-        pytest.param(signal.SIGINT, 130, '"accountant"', id="SIGINT-before-training"),
+        pytest.param(signal.SIGINT, 130, '"plan"', id="SIGINT-before-training"),
     ],
 )
 def test_run_stops_and_leaves_nothing_when_a_signal_comes(tmp_path, number, code, sign):

@@ -15,12 +15,14 @@ import polars as pl
 import pytest
 
 import dpwgan
+from dpwgan.__main__ import main as every_command
 from dpwgan.app import cli, pipeline
 from dpwgan.app.claim import NOT_PRIVATE, ROWS_USE, Claim, read_claim
 from dpwgan.errors import DataError, UsageError
 from dpwgan.methods.dp_wgan import DpWgan
 from dpwgan.privacy.ledger import Ledger
 from tests.end_to_end.bad_inputs import FAST, HEADER, SETTINGS, SPECS, inside, write_good
+from tests.keys import write_keys
 
 pytestmark = pytest.mark.slow
 
@@ -70,10 +72,22 @@ def test_run_writes_legal_rows_and_a_valid_claim_when_all_is_well(run, tmp_path,
     assert all(item["charged"] == item["reserved"] for item in document["ledger"])
 
 
-def test_writing_is_announced_when_training_is_done(run, capfd):
-    assert run("data.csv", "out.csv", "specs.json", "1.0", "--method", "independent") == 0
+def test_run_says_a_plan_its_progress_and_five_lines_of_the_claim_when_nothing_more_is_asked(run, tmp_path, capfd):
+    words = ("data.csv", "out.csv", "specs.json", "1.0", "--method", "independent")
+    assert run(*words) == 0
+    plan, *said = capfd.readouterr().err.splitlines()
+    assert plan.startswith("dpwgan: 60 rows of ")
+    progress, summary = said[:-5], said[-5:]
+    assert 1 <= len(progress) <= 2
+    assert all(line.startswith("dpwgan: step ") for line in progress)
+    claim = read_claim(tmp_path / "out.csv.privacy.json")
+    assert summary == [f"dpwgan: {line}" for line in claim.document["summary"]]
+    assert run(*words, "--verbose") == 0
     said = capfd.readouterr().err
+    assert said.count("needs least noise") == 1
     assert said.index("(100%)") < said.index("dpwgan: sampling and writing 60 rows\n") < said.index("Privacy claim")
+    digest = read_claim(tmp_path / "out.csv.privacy.json").document["output"]["sha256"]
+    assert f"dpwgan: output SHA-256: {digest}\n" in said
 
 
 def test_seeded_run_repeats_and_is_stamped_when_the_seed_is_the_same(run, tmp_path, capfd):
@@ -246,6 +260,18 @@ def test_claim_is_printed_on_stdout_when_asked(run, tmp_path, capfd):
     out, err = capfd.readouterr()
     assert out == read_claim(tmp_path / "out.csv.privacy.json").to_text()
     assert err == ""
+
+
+def test_claim_is_signed_when_there_is_a_key(run, tmp_path, capfd):
+    public = write_keys(tmp_path)
+    words = ("data.csv", "out.csv", "specs.json", "1.0", "--method", "independent", "--sign", "key.pem")
+    assert run(*words, "--save-model", "model") == 0
+    assert run("--from-model", "model", "more.csv", "--rows", "5", "--sign", "key.pem") == 0
+    for name in ("out.csv", "more.csv"):
+        found = (tmp_path / f"{name}.privacy.json").read_bytes()
+        public.verify((tmp_path / f"{name}.privacy.json.sig").read_bytes(), found)
+        paths = [str(tmp_path / path) for path in (f"{name}.privacy.json", name, "public.pem")]
+        assert every_command(["claim", "verify", *paths[:2], "--key", paths[2]]) == 0
 
 
 def test_run_is_refused_when_a_gpu_is_asked_for_and_there_is_none(run, tmp_path, monkeypatch, capfd):

@@ -1,12 +1,13 @@
 """Combinations of groups that rules forbid: found exactly, left out of answers, and given no mass by the fit."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from dpwgan.marginals.coarsening import AttributeGroups, Coarsening
-from dpwgan.marginals.forbidden import add_implied, find_kinds, find_zeros
+from dpwgan.marginals.forbidden import add_implied, find_kinds, find_zeros, leave_out, tie
 from dpwgan.marginals.groups import GroupLayout
 from dpwgan.marginals.layout import lay_out_attributes
 from dpwgan.marginals.markov_tree import draw_first_codes
@@ -82,6 +83,75 @@ def test_what_two_rules_imply_of_a_third_pair_is_known_too() -> None:
     zeros = find_zeros(coarsening, encoder.list_rules())
     assert (1, 2) not in zeros
     assert add_implied(zeros, coarsening.sizes)[1, 2].tolist() == [[True, False], [False, True]]
+
+
+def test_cells_that_a_rule_over_one_column_forbids_have_no_weight_in_their_group() -> None:
+    coarsening, encoder = lay_out({"x": LONG}, ["x <> 33 AND x <> 90 AND x < 200"], {"x": [0, 33, 34, 90, 91, 200]})
+    (part,) = coarsening.parts
+    groups, weights = np.array([0, 0, 1, 1, 1, 2], np.int32), np.array([0.0, 1.0, 0.0, 0.25, 0.75, 1.0])
+    ones = np.ones(3)
+    part = replace(part, groups=groups, weights=weights, probabilities=ones / 3, counts=ones, stddevs=ones)
+    left = leave_out(replace(coarsening, parts=(part,)), encoder.list_rules()).parts[0]
+    assert left.weights.tolist() == [1.0, 0.0, 0.0, 0.0, 1.0, 1.0]
+
+
+def test_a_rule_takes_part_however_finely_a_range_is_cut_inside_its_groups() -> None:
+    columns = {"x": LONG, "y": LONG}
+    coarsening, encoder = lay_out(columns, ["x <= y"], {"x": [0, 50_000], "y": [0, 50_000]})
+    starts = np.arange(0, 100_000, 10)
+    fine = [
+        replace(part, starts=starts, groups=(starts >= 50_000).astype(np.int32), weights=np.full(len(starts), 2e-4))
+        for part in coarsening.parts
+    ]
+    zeros = find_zeros(replace(coarsening, parts=tuple(fine)), encoder.list_rules())
+    assert zeros[0, 1].tolist() == [[False, False], [True, False]]
+
+
+def test_shares_that_rules_tie_become_equal_and_each_nearer_to_the_truth() -> None:
+    rules = ["(x >= 4) = (c IS NOT NULL)", "(x >= 4) = (y IS NOT NULL)"]
+    columns = {"x": SHORT, "c": CODES, "y": {**SHORT, "missing": ["N"]}}
+    cuts = {"x": [0, 2, 4, 6], "c": [0, 1, 2, 3, 4], "y": [0, 1, 6]}
+    coarsening, encoder = lay_out(columns, rules, cuts)
+    zeros = add_implied(find_zeros(coarsening, encoder.list_rules()), coarsening.sizes)
+    true = [np.array([0.1, 0.2, 0.3, 0.4]), np.array([0.4, 0.1, 0.1, 0.1, 0.3]), np.array([0.3, 0.3, 0.4])]
+    rng, errors = np.random.default_rng(2), np.zeros(2)
+    for _ in range(40):
+        stddevs = [np.full(len(shares), stddev) for shares, stddev in zip(true, (0.01, 0.02, 0.04), strict=True)]
+        noisy = [np.maximum(shares + rng.normal(0, stddev), 0) for shares, stddev in zip(true, stddevs, strict=True)]
+        parts = [
+            replace(part, probabilities=shares / shares.sum(), stddevs=stddev, counts=shares)
+            for part, shares, stddev in zip(coarsening.parts, noisy, stddevs, strict=True)
+        ]
+        before = replace(coarsening, parts=tuple(parts))
+        after = tie(before, zeros)
+        small, none, missing = (after.probabilities[0][:2].sum(), after.probabilities[1][4], after.probabilities[2][0])
+        assert [none, missing] == pytest.approx([small, small], abs=1e-3)
+        for place, table in enumerate((before, after)):
+            errors[place] += sum(
+                np.abs(own - shares).sum() for own, shares in zip(table.probabilities, true, strict=True)
+            )
+    assert errors[1] < 0.8 * errors[0]
+    assert tie(coarsening, {}) is coarsening
+
+
+def test_first_codes_keep_the_shares_that_rules_would_move() -> None:
+    """By the tree alone, which knows pairs with noise, the groups that others rule out lose half of their share."""
+    layout = GroupLayout([2, 2, 2])
+    zeros = {(0, 1): np.array([[False, True], [True, False]]), (0, 2): np.array([[False, True], [True, False]])}
+    zeros = dict(add_implied(zeros, layout.sizes))
+    one_ways = [np.array([0.2, 0.8])] * 3
+    logits = draw_first_codes(
+        layout,
+        [(0, 1), (1, 2)],
+        one_ways=one_ways,
+        get_conditional=lambda a, b: np.array([[0.5, 0.5], [0.5, 0.5]]),
+        codes=400,
+        rng=np.random.default_rng(1),
+        zeros=zeros,
+    )
+    for attribute in range(3):
+        drawn = logits[:, layout.get_slice(attribute)].argmax(axis=1)
+        assert np.mean(drawn == 0) == pytest.approx(0.2, abs=0.01)
 
 
 def test_codes_are_of_one_kind_where_no_rule_tells_them_apart() -> None:

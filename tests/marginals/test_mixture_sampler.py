@@ -70,7 +70,7 @@ def test_marginals_are_the_mixtures_when_rows_are_many(records):
     starts = np.concatenate(([0], np.cumsum(sampler.coarsening.sizes)))[:-1]
     rng = np.random.default_rng(5)
     for _ in range(min(runs, 3_000)):
-        groups = sampler.draw_groups(records, rng=rng)
+        groups = sampler.draw_groups(sampler.choose_codes(records, rng=rng), rng=rng)
         total += np.bincount((groups + starts).ravel(), minlength=len(total))
     shares = total / (min(runs, 3_000) * records)
     # 20,000 rows or more, drawn no worse than independently: five stddevs of a share.
@@ -88,7 +88,9 @@ def test_each_row_has_the_mixtures_law_when_drawn_again_and_again(broken, record
     shown = dataclasses.replace(sampler, probabilities=sampler.probabilities[broken:])
     rng = np.random.default_rng(6)
     sizes = sampler.coarsening.sizes
-    drawn = np.array([shown.draw_groups(records, rng=rng)[[0, -1]][:, :2] for _ in range(6_000)])
+    drawn = np.array(
+        [shown.draw_groups(shown.choose_codes(records, rng=rng), rng=rng)[[0, -1]][:, :2] for _ in range(6_000)]
+    )
     left, right = sampler.probabilities[:, : sizes[0]], sampler.probabilities[:, sizes[0] : sizes[0] + sizes[1]]
     expected = 6_000 * (left.T.astype(np.float64) @ right).ravel() / len(left)
     assert expected.min() >= 5

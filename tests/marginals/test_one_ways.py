@@ -11,10 +11,18 @@ from hypothesis import strategies as st
 from dpwgan.errors import DpwganError, PrivacyError
 from dpwgan.marginals import one_ways
 from dpwgan.marginals.number_tree import MOST_BLOCKS
-from dpwgan.marginals.one_ways import Blocks, OneWayPlan, begin_one_ways, count_one_ways, name_look, plan_one_ways
+from dpwgan.marginals.one_ways import (
+    ROUND_STEPS_LABEL,
+    Blocks,
+    OneWayPlan,
+    begin_one_ways,
+    count_one_ways,
+    name_look,
+    plan_one_ways,
+)
 from dpwgan.privacy.accountants.moments import MOMENTS
 from dpwgan.privacy.budget import NeighboringRelation
-from dpwgan.privacy.events import DiscreteGaussian, discrete_gaussian
+from dpwgan.privacy.events import DiscreteGaussian, Laplace, discrete_gaussian
 from dpwgan.privacy.journal import Journal
 from dpwgan.table.encoded import EncodedTable, lay_out_spans
 from dpwgan.table.schema import CategoricalColumn, NumericColumn, Schema
@@ -56,7 +64,8 @@ def test_numbers_are_looked_at_more_often_when_they_have_many_levels():
     assert 1 < looks["pay"] < looks["weight"] < looks["wide"] < 10
     assert plan.histograms == tuple(sum(found > look for found in plan.looks) for look in range(looks["wide"]))
     assert plan.histograms[:2] == (13, 3)
-    assert plan.sensitivity == math.sqrt(sum(plan.looks))
+    assert [plan.attributes[index].column for index in plan.rounded] == ["pay", "weight", "wide"]
+    assert plan.sensitivity == math.sqrt(sum(plan.looks) + 3 / 4)
     first = begin_one_ways(plan).choose_blocks(0)
     assert [len(starts) for starts in first] == [0, 0, 0, 0, 121, 99, 17, 123, 1, 10, 75, 1, 0]
 
@@ -94,7 +103,12 @@ def test_neighbours_are_no_further_apart_than_the_sensitivity_whatever_the_block
         numbers=np.concatenate((other.numbers, encoded.numbers[1:])),
     )
     tables = [count_looks(table, plan, seed) for table in (encoded, encoded.take(kept), replaced)]
-    releases = plan.plan_releases("counts", noise_multiplier=1.0)
+    releases = plan.plan_releases("counts", noise_multiplier=1.0)[:-1]
+    pure = plan.plan_releases("counts", noise_multiplier=1.0, pure=True)[:-1]
+    for release, here, without, instead in zip(pure, *tables, strict=True):
+        assert np.abs(here - without).sum() == release.sensitivity
+        assert isinstance(release.event, Laplace)
+        assert np.abs(here - instead).sum() <= release.event.replace_one_factor * release.sensitivity
     for release, here, without, instead in zip(releases, *tables, strict=True):
         assert np.linalg.norm(here - without) == pytest.approx(release.sensitivity)
         assert isinstance(release.event, DiscreteGaussian)
@@ -126,7 +140,7 @@ def test_replace_one_bound_is_reached_when_a_record_changes_every_cell():
     blocks = (np.array([0, 50_000]),)
     looks = range(len(plan.histograms))
     moved = [count_one_ways(low, plan, look, blocks) - count_one_ways(high, plan, look, blocks) for look in looks]
-    assert np.linalg.norm(np.concatenate(moved)) == pytest.approx(math.sqrt(2) * plan.sensitivity)
+    assert np.linalg.norm(np.concatenate(moved)) == pytest.approx(math.sqrt(2 * sum(plan.histograms)))
 
 
 @pytest.mark.parametrize("relation", list(NeighboringRelation))
@@ -134,9 +148,12 @@ def test_looks_cost_together_what_one_release_of_all_of_them_would(relation):
     plan = plan_one_ways(make_small(1, 0).spans)
     assert len(plan.histograms) > 1
     looks = plan.plan_releases("counts", noise_multiplier=3.0)
-    whole = discrete_gaussian(noise_multiplier=3.0, cells=sum(plan.histograms))
-    assert {release.stddev for release in looks} == {whole.stddev}
-    assert [release.label for release in looks] == [name_look("counts", look) for look in range(len(looks))]
+    # The round steps, of one attribute here, have twice the noise: together they count for a quarter of a histogram.
+    whole = discrete_gaussian(noise_multiplier=3.0, cells=4 * sum(plan.histograms) + 1)
+    assert [release.stddev for release in looks[:-1]] == pytest.approx([whole.stddev / 2] * len(plan.histograms))
+    assert looks[-1].stddev == pytest.approx(whole.stddev)
+    names = [name_look("counts", look) for look in range(len(plan.histograms))]
+    assert [release.label for release in looks] == [*names, ROUND_STEPS_LABEL]
     epsilons = [
         MOMENTS.get_epsilon(charges, delta=1e-6, neighboring_relation=relation)
         for charges in ([release.charge for release in looks], [(whole, 1)])
@@ -144,16 +161,33 @@ def test_looks_cost_together_what_one_release_of_all_of_them_would(relation):
     assert epsilons[0] == pytest.approx(epsilons[1])
 
 
+def test_looks_with_laplace_noise_have_one_scale_and_epsilons_that_add_up():
+    plan = plan_one_ways(make_encoded(1, seed=0).spans)
+    looks = plan.plan_releases("counts", noise_multiplier=4.0, pure=True)
+    scales = [release.sensitivity / release.event.epsilon for release in looks]
+    assert scales == pytest.approx([scales[0]] * (len(looks) - 1) + [2 * scales[0]])
+    # Three numbers of round steps have twice the noise: half a histogram each.
+    assert scales[0] == pytest.approx(4.0 * (sum(plan.histograms) + 3 / 2))
+    for relation, factor in ((NeighboringRelation.ZERO_OUT, 1), (NeighboringRelation.REPLACE_ONE, 2)):
+        total = sum(release.event.get_epsilon(relation) for release in looks)
+        assert total == pytest.approx(factor / 4.0)
+    measured = one_ways.measure_one_ways(
+        hold(make_encoded(50, seed=0)), plan, ledger=open_ledger(looks), label="counts"
+    )
+    assert measured.stddev == pytest.approx(math.sqrt(2) * scales[0], rel=0.01)
+
+
 def test_each_look_is_charged_before_rows_are_read_and_sees_earlier_looks_alone(monkeypatch):
     encoded = make_small(300, 5)
     plan = plan_one_ways(encoded.spans)
     releases, watcher = plan.plan_releases("counts", noise_multiplier=0.1), Watcher()
     ledger = open_ledger(releases, observers=[watcher])
-    reads = watch_reads(monkeypatch, ledger, watcher, [(one_ways, "count_one_ways")])
+    counts = [(one_ways, "count_one_ways"), (one_ways, "count_round_steps")]
+    reads = watch_reads(monkeypatch, ledger, watcher, counts)
     measured = one_ways.measure_one_ways(hold(encoded), plan, ledger=ledger, label="counts")
     assert reads == watcher.order == [release.label for release in releases]
     again = begin_one_ways(plan)
-    for look, (release, noisy) in enumerate(zip(releases, watcher.noisy, strict=True)):
+    for look, (release, noisy) in enumerate(zip(releases[:-1], watcher.noisy[:-1], strict=True)):
         blocks = again.choose_blocks(look)
         again = again.add(look, blocks, one_ways.Noisy(values=noisy, stddev=release.stddev))
     for mine, theirs in zip(measured.histograms, again.histograms, strict=True):

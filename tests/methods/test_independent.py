@@ -7,7 +7,7 @@ import pytest
 
 from dpwgan.marginals.mixture_sampler import MixtureSampler
 from dpwgan.privacy.budget import NeighboringRelation
-from dpwgan.privacy.events import DiscreteGaussian
+from dpwgan.privacy.events import DiscreteGaussian, Laplace
 from tests.methods.privacy_totals import gaussian_delta
 from tests.methods.runs import NARROW, make_plan, make_table, run
 
@@ -31,6 +31,14 @@ def test_noise_is_that_of_one_gaussian_when_the_whole_budget_is_its_own(epsilon)
     plan = make_plan("independent", make_table(300).shape, epsilon=epsilon, rule="pld")
     (event, count) = plan.releases[0].charge
     assert count == 1
+    if epsilon == 30:
+        # Of so few counts Laplace noise is less, at no delta.
+        assert isinstance(event, Laplace)
+        assert event.epsilon == pytest.approx(30, rel=1e-3)
+        assert event.epsilon <= 30
+        other = make_plan("independent", make_table(300).shape, epsilon=epsilon, relation=REPLACE_ONE).releases[0]
+        assert other.event.epsilon == pytest.approx(15, rel=1e-3)
+        return
     assert isinstance(event, DiscreteGaussian)
     rho = event.cells / (2 * event.stddev**2)
     assert gaussian_delta(epsilon, rho=rho) <= 1e-5

@@ -116,6 +116,17 @@ def test_ledger_accounts_for_a_unit_when_rows_are_planned(kind):
         )
 
 
+def test_steps_are_of_units_where_units_were_paid_for():
+    event, sensitivity = EVENTS["sample"]
+    for sampled in (False, True):
+        steps = make_release("it", event, 3, sensitivity=sensitivity)
+        ledger = open_ledger([steps], unit=Unit(rows=5, sampled=sampled))
+        assert ledger.find("it").event.rows == (1 if sampled else 5)
+        assert ledger.open("it", of_units=sampled).stddev == pytest.approx(0.05)
+        with pytest.raises(PrivacyError, match=f"samples of {'units' if sampled else 'rows'}"):
+            ledger.open("it", of_units=not sampled)
+
+
 # ------------------------------------------------------------------------------------------------ samples of rows
 
 

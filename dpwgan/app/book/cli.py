@@ -7,7 +7,8 @@ import re
 from pathlib import Path
 
 from dpwgan.app.book.book import Book, Entry, new_book, read_book
-from dpwgan.app.claim import Claim, round_up
+from dpwgan.app.claim import Claim
+from dpwgan.app.claims.text import round_up
 from dpwgan.app.commands import Command, Program
 from dpwgan.app.config import read_delta, read_epsilon
 from dpwgan.app.logs import print_lines

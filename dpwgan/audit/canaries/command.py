@@ -92,12 +92,14 @@ def run(arguments: argparse.Namespace) -> None:
     )
     LOGGER.info("reading the table")
     schema = discover_schema(arguments.data, read_specs(arguments.specs, codebook=arguments.codebook))
+    if schema.unit is not None:
+        raise UsageError("canaries are rows, each a unit of its own: leave the unit out of the specs")
     rng = np.random.default_rng(arguments.seed)
     encoded = add_canaries(read_encoded(arguments.data, schema), canaries=arguments.canaries, rng=rng)
     # The relation is zero-out: a canary that is out is a null record, and n stays the same.
     run_plan = plan_run(schema, records=encoded.records, config=config)
     if any(isinstance(release.event, Pure) for release in run_plan.plan.releases):
-        raise UsageError("canaries are watched under Gaussian noise: --noise gaussian")
+        raise UsageError("canaries are watched under Gaussian noise: --noise gaussian, of ron-gauss and independent")
     LOGGER.info("a run with every release watched, and its replay without one canary")
     shown = audit_releases(encoded, run_plan, canary=encoded.records - 1, seed=arguments.seed)
     guessed: RunsBound | None = None

@@ -17,7 +17,8 @@ import jinja2
 import numpy as np
 from markupsafe import Markup
 
-from dpwgan.app.claim import round_up, validate_claim
+from dpwgan.app.claim import validate_claim
+from dpwgan.app.claims.text import round_up
 from dpwgan.errors import DpwganError
 from dpwgan.evaluate.dependence import map_dependence
 from dpwgan.evaluate.report import figures

@@ -482,10 +482,11 @@ def _epsilon_by_tilting(
         # Everything outside the window wraps around into it, which only adds to what is there.
         transform *= fft.rfft(np.bincount(at % size, weights=tilted, minlength=size)) ** count
     composed = np.roll(fft.irfft(transform, size), -(start % size))
-    # What the window's upper end leaves out, by Chernoff: mean e^(2t l) again, at twice the tilt or by halves of it.
-    beyond = min(
-        cumulants.total(tilt * factor) - tilt * factor * losses[-1] for factor in (1.0, 1.1, 1.25, 1.5, 2.0, 3.0)
-    )
+    # What the window's upper end leaves out, by Chernoff at some tilts: where epsilon is near 0 the tilt says nothing.
+    tilts = [tilt * factor for factor in (1.0, 1.1, 1.25, 1.5, 2.0, 3.0)]
+    if cell < deviation < 1 / tilt:
+        tilts += [2.0**power / deviation for power in range(-4, 3)]
+    beyond = min(cumulants.total(other) - other * losses[-1] for other in tilts)
     # delta(e) = sum over l > e of (1 - e^(e - l)) e^(total - tilt l) composed(l), scaled by e^(tilt e - total).
     weights = np.maximum(composed, 0.0)
     scale = total - tilt * losses

@@ -28,6 +28,10 @@ _SAYS = {
     **dict.fromkeys(("f", "6f"), ("fraction", 1)),
     "p": ("half", 3600 * SECOND),
 }
+_REFUSED = {
+    "y": "two digits do not say the century, so write years with four in the table",
+    "z": "an offset that may change from row to row: turn all moments to one zone, and write its offset as text",
+}
 _DATES, _TIMES = ("year", "month", "day"), ("hour", "minute", "second", "fraction")
 _EPOCH = datetime.datetime(1970, 1, 1)
 _TICK = datetime.timedelta(microseconds=1)
@@ -73,6 +77,9 @@ def parse_calendar(keys: Keys) -> CalendarColumn:
 def _find_finest(keys: Keys, form: str) -> tuple[int, bool]:
     """The finest step that a format can tell, in microseconds, or in months and True."""
     kind, directives = keys["type"], DIRECTIVE.findall(form)
+    for directive, why in _REFUSED.items():
+        if directive in directives:
+            raise keys.refuse(f"'format' has %{directive}: {why}")
     if len(directives) < form.count("%") or not set(directives) <= _SAYS.keys():
         raise keys.refuse("'format' may hold %Y %m %d %H %M %S %f, %-m %-d %-H, %b %B %j, %I %-I with %p, %3f and %6f")
     said = dict(_SAYS[directive] for directive in directives)

@@ -198,3 +198,12 @@ def test_run_of_another_unit_is_refused(tmp_path):
     with pytest.raises(UsageError, match="is for the unit one row, and this run's is any 3 rows"):
         make(begin(tmp_path), rows_per_unit=3).fit(make_frame())
     assert len(read_book(tmp_path / "b.book").seals) == 1
+
+
+def test_claim_of_a_booked_run_is_found_whole_when_it_is_verified(folder):
+    from dpwgan.app.claims.verification import find_faults
+
+    assert run("out.csv") == 0
+    document = read_claim("out.csv")
+    assert list(find_faults(document)) == []
+    assert "releases from the same rows that are not in the book 'cases', which add up" in " ".join(document["summary"])

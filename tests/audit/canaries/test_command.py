@@ -25,7 +25,20 @@ def files(tmp_path: Path) -> tuple[str, str]:
 
 def test_command_says_claim_and_bounds_when_a_method_is_audited(files, tmp_path, capfd):
     target = tmp_path / "audit.json"
-    arguments = ["canaries", *files, "--method", "independent", "--epsilon", "2", "--canaries", "30", "--seed", "2"]
+    arguments = [
+        "canaries",
+        *files,
+        "--method",
+        "independent",
+        "--noise",
+        "gaussian",
+        "--epsilon",
+        "2",
+        "--canaries",
+        "30",
+        "--seed",
+        "2",
+    ]
     assert main([*arguments, "--json", str(target), "--quiet"]) == 0
     printed = capfd.readouterr().out
     assert printed.startswith("Contains private statistics, not covered by epsilon.")

@@ -1,0 +1,135 @@
+"""A released table as a Croissant data set, the form in which catalogues and machine learning tools read metadata.
+
+Source: the Croissant Format Specification, version 1.1 (MLCommons).
+"""
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import polars as pl
+
+from dpwgan.errors import DataError
+
+CONFORMS_TO = "http://mlcommons.org/croissant/1.1"
+_OWN_TERMS = (
+    *("arrayShape", "citeAs", "column", "containedIn", "equivalentProperty", "extract", "field", "fileProperty"),
+    *("fileObject", "fileSet", "format", "includes", "isArray", "isLiveDataset", "jsonPath", "key", "md5"),
+    *("parentField", "path", "recordSet", "references", "regex", "repeated", "replace", "samplingRate", "separator"),
+    *("source", "subField", "transform"),
+)
+_BY_LANGUAGE = {"@container": "@language"}
+CONTEXT = {
+    "@language": "en",
+    "@vocab": "https://schema.org/",
+    "sc": "https://schema.org/",
+    "cr": "http://mlcommons.org/croissant/",
+    "rai": "http://mlcommons.org/croissant/RAI/",
+    "dct": "http://purl.org/dc/terms/",
+    "conformsTo": "dct:conformsTo",
+    "name": _BY_LANGUAGE,
+    "description": _BY_LANGUAGE,
+    "data": {"@id": "cr:data", "@type": "@json"},
+    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
+    "examples": {"@id": "cr:examples", "@type": "@json"},
+    **{term: f"cr:{term}" for term in _OWN_TERMS},
+}
+_FORMATS = {".csv": "text/csv", ".parquet": "application/x-parquet"}
+_WHOLE = r"^-?(0|[1-9]\d*)$"
+_DECIMAL = r"^-?(0|[1-9]\d*)(\.\d+)?$"
+
+
+def make_metadata(
+    document: Mapping[str, Any], *, table: str, claim_path: str, content: bytes, about: Mapping[str, str]
+) -> dict[str, Any]:
+    """The metadata of a table and its claim; `about` has what no claim knows: name, curator, use, license, date.
+
+    `content`: the bytes of the claim.
+
+    Raises: DataError if the table is neither CSV nor Parquet, or cannot be read.
+    """
+    file = Path(table)
+    if file.suffix not in _FORMATS:
+        raise DataError("Croissant metadata is made of tables that end in .csv or .parquet")
+    files = [
+        _describe_file("table", file, _FORMATS[file.suffix], sha256=document["output"]["sha256"]),
+        _describe_file("claim", Path(claim_path), "application/json", sha256=hashlib.sha256(content).hexdigest()),
+    ]
+    optional = {
+        "license": about.get("license"),
+        "datePublished": about.get("date"),
+        "usageInfo": about.get("use"),
+        "creator": {"@type": "sc:Organization", "name": about["curator"]} if "curator" in about else None,
+    }
+    return {
+        "@context": CONTEXT,
+        "@type": "sc:Dataset",
+        "conformsTo": CONFORMS_TO,
+        "name": about["name"],
+        "description": f"A synthetic table. {' '.join(document['summary'])}",
+        **{key: value for key, value in optional.items() if value is not None},
+        "distribution": files,
+        "recordSet": [
+            {
+                "@type": "cr:RecordSet",
+                "@id": "rows",
+                "name": "rows",
+                "field": [_describe_field(name, kind) for name, kind in read_types(file).items()],
+            }
+        ],
+    }
+
+
+def _describe_file(key: str, file: Path, form: str, *, sha256: str) -> dict[str, Any]:
+    return {
+        "@type": "cr:FileObject",
+        "@id": key,
+        "name": file.name,
+        "contentUrl": file.name,
+        "encodingFormat": form,
+        "sha256": sha256,
+    }
+
+
+def _describe_field(name: str, kind: str) -> dict[str, Any]:
+    return {
+        "@type": "cr:Field",
+        "@id": f"rows/{quote(name)}",
+        "name": name,
+        "dataType": kind,
+        "source": {"fileObject": {"@id": "table"}, "extract": {"column": name}},
+    }
+
+
+def read_types(file: Path) -> dict[str, str]:
+    """The columns of a released table, each with its Croissant type; numbers with leading zeros are text.
+
+    Raises: DataError if it is no table of the form that its name says.
+    """
+    try:
+        if file.suffix == ".parquet":
+            return {name: _name_type(kind) for name, kind in pl.read_parquet_schema(file).items()}
+        frame = pl.read_csv(file, infer_schema=False)
+    except (pl.exceptions.PolarsError, OSError):
+        raise DataError(f"the table {str(file)!r} cannot be read as {file.suffix[1:]}") from None
+    return {column.name: _name_text(column) for column in frame}
+
+
+def _name_type(kind: pl.DataType) -> str:
+    if kind.is_integer():
+        return "sc:Integer"
+    if kind.is_numeric():
+        return "sc:Float"
+    return {pl.Boolean: "sc:Boolean", pl.Date: "sc:Date", pl.Datetime: "sc:DateTime"}.get(kind.base_type(), "sc:Text")
+
+
+def _name_text(cells: pl.Series) -> str:
+    if cells.null_count() == len(cells):
+        return "sc:Text"
+    whole = cells.str.contains(_WHOLE).all()
+    # A reader that holds whole numbers with blanks among them holds them as floats.
+    if whole and cells.null_count() == 0:
+        return "sc:Integer"
+    return "sc:Float" if cells.str.contains(_DECIMAL).all() else "sc:Text"

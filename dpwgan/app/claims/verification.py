@@ -1,0 +1,168 @@
+"""A claim held against itself: its ledger is added up anew, the rest is made anew of that, and the two compared."""
+
+import hashlib
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from dpwgan.app.claim import Claim, build_claim
+from dpwgan.app.config import default_delta
+from dpwgan.errors import DpwganError, printable, quote
+from dpwgan.privacy.accountants.accountant import BASIC, Accountant
+from dpwgan.privacy.budget import Budget, NeighboringRelation
+from dpwgan.privacy.events import DiscreteGaussian, read_event
+from dpwgan.privacy.ledger import Ledger
+from dpwgan.privacy.release import Release
+from dpwgan.privacy.terms import ACCOUNTANTS
+from dpwgan.privacy.unit import Unit
+from dpwgan.table.stream import read_bytes
+from dpwgan.version import __version__
+
+SAME = 1e-6
+"""Relative difference of two numbers that count as equal: other versions of libraries round otherwise."""
+
+_NO_NUMBERS_OF_EVENTS = ("label", "mechanism", "reserved", "charged", "accountant", "accountant_version", "details")
+_NOT_MADE_ANEW = ("output", "certificate", "tool")
+
+
+def find_faults(document: Mapping[str, Any]) -> Iterator[str]:
+    """What is wrong with a claim, a sentence each; nothing if it holds. Looks at no table.
+
+    Raises: DpwganError if it has not the form of a claim.
+    """
+    claim = Claim(document=document)
+    if not claim.private:
+        yield f"It promises nothing: {printable(str(document['why_no_guarantee']))}"
+        return
+    try:
+        ledger = _replay(document)
+    except DpwganError as error:
+        yield f"Its ledger does not bear it out: {printable(str(error))}"
+        return
+    except (TypeError, ValueError):
+        yield "Its ledger does not bear it out: it has words where numbers belong"
+        return
+    yield from _find_odd_lines(document)
+    again = _build_again(document, ledger)
+    # Of sentences it is said only if no number is to blame.
+    faults = list(_compare(document, again, numbers=True))
+    if not faults and document["tool"]["version"] == __version__:
+        faults = list(_compare(document, again, numbers=False))
+    yield from faults
+
+
+def _replay(document: Mapping[str, Any]) -> Ledger:
+    """Reserves and charges every line of the ledger anew, under the budget that was asked for.
+
+    Raises: PrivacyError if a line is no event's, or all of them cost more than that; UsageError.
+    """
+    budget, accountants = document["budget"], {**ACCOUNTANTS, BASIC.name: BASIC}
+    accountant: Accountant = accountants[document["accountant"]["name"]]
+    ledger = Ledger(
+        Budget(epsilon=budget["epsilon_asked"] * (1 + SAME), delta=budget["delta_asked"]),
+        accountant=accountant,
+        neighboring_relation=NeighboringRelation(budget["neighbouring_relation"]),
+        unit=_read_unit(document),
+    )
+    for line in document["ledger"]:
+        event = read_event({key: value for key, value in line.items() if key not in _NO_NUMBERS_OF_EVENTS})
+        ledger.reserve(
+            Release(
+                label=line["label"],
+                event=event,
+                times=line.get("reserved"),
+                mechanism=line["mechanism"],
+                sensitivity=event.sensitivity if isinstance(event, DiscreteGaussian) else 1.0,
+                details=line.get("details", {}),
+            ),
+            as_charged=True,
+        )
+        ledger.charge(line["label"], line["reserved"])
+    return ledger
+
+
+def _read_unit(document: Mapping[str, Any]) -> Unit:
+    """Whose rows are protected together. Samples are of whole units where their event has one row, as its unit has."""
+    rows = document["guarantee"]["rows_per_unit"]
+    samples = [line for line in document["ledger"] if line["event"] == "poisson_gaussian"]
+    whole = rows > 1 and any(line.get("rows", 1) == 1 for line in samples)
+    return Unit(rows=rows, named=document["guarantee"]["unit_column"], sampled=whole)
+
+
+def _find_odd_lines(document: Mapping[str, Any]) -> Iterator[str]:
+    """What no sum can tell: a delta that is not the default it is said to be, a batch that is not the one charged."""
+    records, budget = document["public"]["records"], document["budget"]
+    if budget["delta_chosen_by"].startswith("default") and not _are_same(budget["delta_asked"], default_delta(records)):
+        yield f"budget.delta_asked is {budget['delta_asked']!r}, which is not the default for {records} rows"
+    for line in document["ledger"]:
+        if line["event"] == "discrete_gaussian" and line.get("rows", 1) != document["guarantee"]["rows_per_unit"]:
+            yield f"{quote(line['label'])}: it is not accounted for as all rows of a unit"
+        batch = line.get("details", {}).get("expected_batch_size")
+        if batch is not None and not _are_same(batch, line.get("sampling_probability", 0.0) * records):
+            yield f"{quote(line['label'])}: a batch of {batch!r} of {records} rows is not what its probability says"
+
+
+def _build_again(document: Mapping[str, Any], ledger: Ledger) -> Mapping[str, Any]:
+    """The claim that its own ledger gives, beside what no ledger decides."""
+    public, columns, output = document["public"], document["columns"], document["output"]
+    budget, accountant = document["budget"], dict(document["accountant"])
+    accountant.pop("assumptions")
+    method = dict(document["method"])
+    settings = method.pop("settings")
+    again = build_claim(
+        guarantee=ledger.guarantee(),
+        attacker=ledger.judge_attacker(),
+        asked=Budget(epsilon=budget["epsilon_asked"], delta=budget["delta_asked"]),
+        relation=ledger.neighboring_relation,
+        delta_chosen_by=budget["delta_chosen_by"],
+        ledger=[{**item, "accountant_version": accountant["version"]} for item in ledger.itemise()],
+        accountant=accountant,
+        records=public["records"],
+        rows_read=public.get("rows_read"),
+        rows=output["rows"],
+        rows_chosen_by=output["rows_chosen_by"],
+        specs_sha256=public["specs_sha256"],
+        codebook_sha256=public["codebook_sha256"],
+        domains={kind: columns[f"domains_{key}"] for kind, key in _DOMAINS.items()},
+        rules=columns.get("rules", ()),
+        book=document.get("book"),
+        seeded=document["randomness"]["seeded"],
+        method=method,
+        settings=settings,
+    )
+    return {**again.document, **{key: document[key] for key in _NOT_MADE_ANEW if key in document}}
+
+
+_DOMAINS = {"codebook": "from_codebook", "private": "paid_for", "waived": "waived"}
+
+
+def _compare(told: Any, found: Any, *, numbers: bool, at: str = "") -> Iterator[str]:
+    """Where two documents differ: in numbers, or in words."""
+    if isinstance(told, Mapping) and isinstance(found, Mapping):
+        for key in [*told, *(key for key in found if key not in told)]:
+            yield from _compare(told.get(key), found.get(key), numbers=numbers, at=f"{at}.{key}" if at else str(key))
+    elif isinstance(told, list) and isinstance(found, list) and len(told) == len(found):
+        for place, (one, other) in enumerate(zip(told, found, strict=True), start=1):
+            yield from _compare(one, other, numbers=numbers, at=f"{at}[{place}]")
+    elif _are_numbers(told, found):
+        if numbers and not _are_same(told, found):
+            yield f"{at} is {told!r}, and its ledger gives {found!r}"
+    elif not numbers and told != found:
+        yield f"{printable(at)} is not what its numbers say"
+
+
+def _are_numbers(*values: Any) -> bool:
+    return all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values)
+
+
+def _are_same(one: float, other: float) -> bool:
+    return math.isclose(one, other, rel_tol=SAME)
+
+
+def check_table(document: Mapping[str, Any], path: str) -> str | None:
+    """Says what is wrong if a table is not the one that a claim names; None if it is. Raises: as `read_bytes`."""
+    named = document["output"]["sha256"]
+    if named is None:
+        return "It names no table: it was made for a data frame"
+    found = hashlib.sha256(read_bytes(path)).hexdigest()
+    return None if found == named else f"The table {quote(path)} is not the one that it names: its SHA-256 is {found}"

@@ -1,0 +1,116 @@
+"""`claim export`: what it writes is read by the registry's schema, by in-toto's library and by mlcroissant."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import polars as pl
+import pytest
+
+from dpwgan.__main__ import main
+from dpwgan.privacy.certificate import Certificate
+from tests.claims import make_claim
+
+REGISTRY = json.loads((Path(__file__).parent / "registry.schema.json").read_text())
+TABLE = 'age,job,wage,"a b/c"\n30,nurse,1.5,007\n,"clerk, old",2,010\n'
+ABOUT = ("--curator", "ACME", "--curator-type", "Industry", "--use", "tests", "--region", "NL", "--date", "2026-01-31")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "out.csv").write_text(TABLE)
+    write_claim(tmp_path / "out.csv")
+    return tmp_path
+
+
+def write_claim(table: Path, **more: Any) -> None:
+    claim = make_claim(**more).for_file(sha256=hashlib.sha256(table.read_bytes()).hexdigest())
+    Path(f"{table}.privacy.json").write_text(claim.to_json())
+
+
+def export(*words: str) -> Any:
+    assert main(["claim", "export", "out.csv.privacy.json", *words, "--output", "made.json"]) == 0
+    return json.loads(Path("made.json").read_text())
+
+
+def test_record_fits_the_registrys_schema_when_it_is_read_as_yaml(folder):
+    yaml = pytest.importorskip("yaml")
+    certificate = Certificate(kind="k", statement="alpha holds", alpha=0.5, failure_probability=0.05)
+    write_claim(folder / "out.csv", certificate=certificate, domains={"waived": ["SEA"]})
+    export("--registry", *ABOUT)
+    record = yaml.safe_load(Path("made.json").read_text())
+    jsonschema.validate(record, REGISTRY, format_checker=jsonschema.FormatChecker())
+    deployment = record["deployment"]
+    assert record["url_slug"] == "out-csv-acme-2026"
+    assert deployment["dp_variant"]["variant_name"] == "Approximate DP"
+    assert deployment["dp_variant"]["unprotected_quantities"].endswith("which cells occur in SEA.")
+    assert deployment["privacy_loss"]["privacy_parameters"]["epsilon"] == 0.99
+    assert float(deployment["privacy_loss"]["privacy_parameters"]["delta"]) == 1e-6
+    assert deployment["implementation"]["utility"] == "alpha holds"
+
+
+def test_statement_names_table_and_claim_by_their_digests_when_in_toto_reads_it(folder):
+    made = export("--in-toto")
+    assert made["_type"] == "https://in-toto.io/Statement/v1"
+    for subject in made["subject"]:
+        assert subject["digest"]["sha256"] == hashlib.sha256((folder / subject["name"]).read_bytes()).hexdigest()
+    assert made["predicate"] == json.loads((folder / "out.csv.privacy.json").read_text())
+    pytest.importorskip("in_toto_attestation")
+    from google.protobuf import json_format
+    from in_toto_attestation.v1.statement import Statement
+    from in_toto_attestation.v1.statement_pb2 import Statement as Form
+
+    statement = Statement.copy_from_pb(json_format.Parse(Path("made.json").read_text(), Form()))
+    statement.validate()
+    assert [subject.name for subject in statement.pb.subject] == ["out.csv", "out.csv.privacy.json"]
+
+
+def test_metadata_gives_the_columns_their_types_when_croissant_is_asked_for(folder):
+    made = export("--croissant", *ABOUT, "--license", "https://creativecommons.org/publicdomain/zero/1.0/")
+    fields = made["recordSet"][0]["field"]
+    assert {field["name"]: field["dataType"] for field in fields} == {
+        "age": "sc:Float",  # there are blanks in it
+        "job": "sc:Text",
+        "wage": "sc:Float",
+        "a b/c": "sc:Text",
+    }
+    mlcroissant = pytest.importorskip("mlcroissant")
+    data = mlcroissant.Dataset(folder / "made.json")
+    first, _ = data.records("rows")
+    assert (first["rows/age"], first["rows/job"]) == (30.0, b"nurse")
+
+
+def test_metadata_is_made_of_parquet_by_its_types(folder):
+    pl.DataFrame({"n": [1, None], "x": [1.5, 2.0], "d": ["a", "b"]}).write_parquet(folder / "out.parquet")
+    write_claim(folder / "out.parquet")
+    words = ("claim", "export", "out.parquet.privacy.json", "--croissant", "--output", "made.json")
+    assert main(list(words)) == 0
+    made = json.loads((folder / "made.json").read_text())
+    kinds = [field["dataType"] for field in made["recordSet"][0]["field"]]
+    assert kinds == ["sc:Integer", "sc:Float", "sc:Text"]
+    assert made["distribution"][0]["encodingFormat"] == "application/x-parquet"
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("--registry",), 2, "--registry needs --curator, --curator-type, --use, --region, --date"),
+        (("--registry", *ABOUT[:-1], "31.1.2026"), 2, "--date must be a day"),
+        ((), 2, "One of the arguments"),
+        (("--croissant", "--table", "other.csv"), 65, "is not the one that it names"),
+        (("--croissant", "--table", "none.csv"), 66, "does not exist"),
+    ],
+)
+def test_export_is_refused_when_something_is_missing(folder, capfd, words, code, said):
+    (folder / "other.csv").write_text("a\n1\n")
+    assert main(["claim", "export", "out.csv.privacy.json", *words]) == code
+    assert said in capfd.readouterr().err
+
+
+def test_nothing_is_registered_when_the_claim_promises_nothing(folder, capfd):
+    write_claim(folder / "out.csv", seeded=True)
+    assert main(["claim", "export", "out.csv.privacy.json", "--registry", *ABOUT]) == 65
+    assert "promises nothing" in capfd.readouterr().err

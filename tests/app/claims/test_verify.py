@@ -1,0 +1,198 @@
+"""`claim verify`: true claims hold, and one that was changed in any place that matters does not."""
+
+import copy
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpwgan.__main__ import main
+from dpwgan.app.claim import Claim
+from dpwgan.app.claims.verification import find_faults
+from dpwgan.errors import DpwganError
+from dpwgan.privacy.accountants.accountant import BASIC, Accountant
+from dpwgan.privacy.accountants.moments import MOMENTS
+from dpwgan.privacy.accountants.pld import PLD
+from dpwgan.privacy.budget import Budget, NeighboringRelation
+from dpwgan.privacy.events import (
+    ExponentialSelection,
+    Laplace,
+    PoissonGaussian,
+    StableSelection,
+    discrete_gaussian,
+)
+from dpwgan.privacy.ledger import Ledger
+from dpwgan.privacy.release import Release
+from tests.claims import make_claim
+
+TABLE = b"a\n1\n"
+STEPS = Release(
+    label="critic steps",
+    event=PoissonGaussian(sampling_probability=0.05, noise_multiplier=9.0),
+    times=100,
+    mechanism="Poisson-sampled Gaussian",
+    sensitivity=0.01,
+    details={"expected_batch_size": 50},
+)
+COUNTS = Release(
+    label="counts",
+    event=discrete_gaussian(noise_multiplier=40.0, cells=4),
+    times=1,
+    mechanism="discrete Gaussian noise",
+    sensitivity=2.0,
+)
+CHOICES = Release(
+    label="choices", event=ExponentialSelection(epsilon=0.01), times=5, mechanism="exponential", sensitivity=1.0
+)
+CELLS = Release(
+    label="cells of SEA",
+    event=StableSelection(epsilon=0.05, delta=1e-7),
+    times=1,
+    mechanism="stable selection",
+    sensitivity=1.0,
+)
+NOISE = Release(label="sums", event=Laplace(epsilon=0.2), times=2, mechanism="Laplace noise", sensitivity=1.0)
+
+
+def claim_of(
+    *releases: Release,
+    accountant: Accountant = MOMENTS,
+    relation: NeighboringRelation = NeighboringRelation.ZERO_OUT,
+    **more: Any,
+) -> dict[str, Any]:
+    """A claim whose every number is that of a ledger."""
+    asked = Budget(epsilon=3.0, delta=1e-6)
+    ledger = Ledger(asked, accountant=accountant, neighboring_relation=relation)
+    for release in releases:
+        ledger.reserve(release)
+        ledger.charge(release.label, release.times)
+    about = {"name": accountant.name, "version": accountant.version, "rule": "auto", "reason": "least noise"}
+    claim = make_claim(
+        guarantee=ledger.guarantee(),
+        attacker=ledger.judge_attacker(),
+        asked=asked,
+        relation=relation,
+        ledger=ledger.itemise(),
+        accountant={**about, "alternatives": []},
+        **more,
+    )
+    return json.loads(claim.for_file(sha256=hashlib.sha256(TABLE).hexdigest()).to_json())
+
+
+@pytest.fixture(scope="module")
+def whole() -> dict[str, Any]:
+    return claim_of(COUNTS, CHOICES, STEPS, CELLS, domains={"private": ["SEA"], "waived": ["CITY"]})
+
+
+@pytest.mark.parametrize("relation", NeighboringRelation)
+@pytest.mark.parametrize(
+    ("accountant", "releases"), [(MOMENTS, (COUNTS, STEPS, CELLS)), (PLD, (COUNTS, CHOICES)), (BASIC, (NOISE,))]
+)
+def test_claim_holds_when_nothing_was_changed(accountant, releases, relation):
+    document = claim_of(*releases, accountant=accountant, relation=relation)
+    assert list(find_faults(document)) == []
+    other = Claim(document=document).for_output(rows=7, chosen_by="asked for", from_saved_model=True)
+    assert list(find_faults(other.for_condition("a > 1").document)) == []
+
+
+CHANGES: list[tuple[str, Any, str]] = [
+    ("ledger.0.stddev", 160.0, "epsilon"),
+    ("ledger.0.stddev", 40.0, "epsilon"),
+    ("ledger.0.stddev", "80", "does not bear it out"),
+    ("ledger.0.stddev", 80.00000000001, "does not bear it out"),
+    ("ledger.0.cells", 3, "epsilon"),
+    ("ledger.0.reserved", 2, "epsilon"),
+    ("ledger.0.charged", 2, "ledger[1].charged is 2"),
+    ("ledger.1.epsilon", 0.005, "epsilon"),
+    ("ledger.1.replace_one_factor", 3.0, "does not bear it out"),
+    ("ledger.1.event", "none of them", "does not bear it out"),
+    ("ledger.1.label", "counts", "does not bear it out"),
+    ("ledger.1.accountant", "pld", "ledger[2].accountant is not"),
+    ("ledger.2.noise_multiplier", 18.0, "epsilon"),
+    ("ledger.2.noise_multiplier", 0.5, "does not bear it out"),
+    ("ledger.2.sampling_probability", 0.01, "a batch of 50"),
+    ("ledger.2.reserved", 10, "epsilon"),
+    ("ledger.2.details.expected_batch_size", 10, "a batch of 10"),
+    ("ledger.3.delta", 1e-9, "epsilon"),
+    ("ledger.3", None, "epsilon"),
+    ("guarantee.epsilon", 0.1, "guarantee.epsilon is 0.1"),
+    ("guarantee.delta", 1e-12, "guarantee.delta"),
+    ("guarantee.for_replace_one.epsilon", 0.1, "for_replace_one.epsilon"),
+    ("guarantee.attacker.right_at_most", 0.5, "right_at_most"),
+    ("guarantee.attacker.sure_at_most", 0.5, "sure_at_most"),
+    ("guarantee.unit", "one person with any number of rows", "guarantee.unit is not"),
+    ("guarantee.neighbouring_relation.name", "replace_one", "neighbouring_relation.name is not"),
+    ("guarantee.trust_model", "nobody sees the rows", "trust_model is not"),
+    ("guarantee", None, "either a guarantee or the reason"),
+    ("budget.epsilon_asked", 0.1, "would spend more epsilon"),
+    ("budget.epsilon_spent", 0.1, "budget.epsilon_spent is 0.1"),
+    ("budget.delta_asked", 1e-3, "delta"),
+    ("budget.neighbouring_relation", "replace_one", "epsilon"),
+    ("accountant.name", "pld", "epsilon"),
+    ("accountant.assumptions", ["none"], "accountant.assumptions is not"),
+    ("public.records", 10, "10 rows"),
+    ("columns.domains_waived", [], "not_covered"),
+    ("columns.formats", "as in the rows", "columns.formats is not"),
+    ("randomness.seeded", True, "seed"),
+    ("randomness.floating_point", "none", "floating_point is not"),
+    ("summary.0", "Nobody can tell anything.", "summary[1] is not"),
+    ("statement", "All is well.", "statement is not"),
+    ("warnings", ["none"], "warnings is not"),
+    ("not_covered", ["nothing"], "not_covered is not"),
+    ("covered.0", "all", "covered[1] is not"),
+    ("output.rows", 0, "does not fit its schema"),
+    ("surprise", 1, "does not fit its schema"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("path", "value", "words"), CHANGES, ids=[f"{path}={value}" for path, value, _ in CHANGES])
+def test_fault_is_told_when_a_part_was_changed(whole, path, value, words):
+    document = copy.deepcopy(whole)
+    place: Any = document
+    *way, last = [int(step) if step.isdigit() else step for step in path.split(".")]
+    for step in way:
+        place = place[step]
+    if value is None and isinstance(place, list):
+        del place[last]
+    else:
+        place[last] = value
+    try:
+        faults = list(find_faults(document))
+    except DpwganError as error:
+        faults = [str(error)]
+    assert any(words in fault for fault in faults), faults
+
+
+@pytest.fixture
+def folder(whole, tmp_path, monkeypatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "out.csv").write_bytes(TABLE)
+    (tmp_path / "claim.json").write_text(json.dumps(whole))
+    return tmp_path
+
+
+def test_command_says_what_holds_and_its_code_what_does_not_when_asked(whole, folder, capfd):
+    assert main(["claim", "verify", "claim.json", "out.csv"]) == 0
+    assert capfd.readouterr().out.splitlines() == ["claim.json: the claim holds", *whole["summary"]]
+    (folder / "out.csv").write_bytes(TABLE + b"2\n")
+    assert main(["claim", "verify", "claim.json", "out.csv"]) == 65
+    out, err = capfd.readouterr()
+    assert out.startswith("The table 'out.csv' is not the one that it names: its SHA-256 is ")
+    assert err == "dpwgan: error: The claim has 1 fault.\n"
+    assert main(["claim", "verify", "claim.json", "out.csv", "--json", "-"]) == 65
+    assert len(json.loads(capfd.readouterr().out)["faults"]) == 1
+    assert main(["claim", "verify", "claim.json"]) == 0
+    assert main(["claim", "verify", "none.json"]) == 66
+    (folder / "claim.json").write_text("[]")
+    assert main(["claim", "verify", "claim.json"]) == 65
+    assert "The claim 'claim.json' is not a JSON object." in capfd.readouterr().err
+
+
+def test_command_says_that_nothing_is_promised_when_there_is_no_guarantee(folder, capfd):
+    (folder / "claim.json").write_text(make_claim(seeded=True).to_json())
+    assert main(["claim", "verify", "claim.json", "out.csv"]) == 65
+    out = capfd.readouterr().out
+    assert out.startswith("It promises nothing: NOT PRIVATE: --seed was given")
+    assert "It names no table" in out
