@@ -14,8 +14,8 @@ RUN set -eu; \
         DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends python3; \
         rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/log/apt /var/log/dpkg.log; \
     fi; \
-    python3 -c 'import sys; sys.exit(None if sys.version_info[:2] in ((3, 10), (3, 11)) else \
-        "dpwgan needs Python 3.10 or 3.11, and the base image has " + sys.version.split()[0])'
+    python3 -c 'import sys; sys.exit(None if (3, 10) <= sys.version_info < (3, 14) else \
+        "dpwgan needs Python 3.10 to 3.13, and the base image has " + sys.version.split()[0])'
 
 # Everything that is installed; what it needs for that (pip, package lists, caches) stays behind here.
 FROM python AS build
@@ -29,16 +29,15 @@ RUN set -eu; \
 COPY requirements.txt /tmp/requirements.txt
 # Behind a proxy, give pip its settings as secrets: --secret id=pip_conf,src=FILE --secret id=ca_bundle,src=FILE. They
 # reach this one command and no layer. pip compiles what it installs: without that, each run on a read-only root would
-# pay half a minute for it. TensorFlow's C++ headers serve compilers only.
+# pay half a minute for it. pyarrow serves pandas frames, and TensorFlow's C++ headers serve compilers only.
 RUN --mount=type=secret,id=pip_conf --mount=type=secret,id=ca_bundle \
     set -eu; \
     PIP_CONFIG_FILE=/run/secrets/pip_conf /opt/venv/bin/python -m pip install \
         --no-cache-dir --disable-pip-version-check --quiet --progress-bar off \
         --require-hashes --only-binary :all: --requirement /tmp/requirements.txt; \
-    /opt/venv/bin/python -m pip uninstall --yes --quiet pip; \
+    /opt/venv/bin/python -m pip uninstall --yes --quiet pyarrow pip; \
     rm -rf /opt/venv/lib/python3*/site-packages/tensorflow/include
 COPY run.py LICENSE /opt/dpwgan/
-COPY specs /opt/dpwgan/specs
 COPY dpwgan /opt/dpwgan/dpwgan
 # Readable by whoever --user names, and compiled so that it need not be checked against its source.
 RUN set -eu; \

@@ -14,8 +14,8 @@ pc1_dist                distance between the first principal components of the s
                         1.414 at right angles; here lower is better
 tstr_acc, tstr_auc      a classifier trained on the synthetic table and tested on real hold-out rows;
                         benchmarks/tasks.json names the target of each table; one that is not in it gets no such score
-apart                   how well gradient boosting tells synthetic rows from real ones by all columns as written, an
-                        area under the curve over five folds: .5 not at all, 1 always; here lower is better
+apart                   how well gradient boosting tells synthetic rows from real ones by all columns as written
+                        (dpwgan.evaluate.apart): .5 not at all, 1 always; here lower is better
 bad_rows                rows with a cell that the specs do not allow; a table that has any is not scored
 
 The references are made of real rows: `bootstrap` draws rows with replacement, and `one-ways` shuffles each column by
@@ -34,6 +34,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import polars as pl
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 Codes = npt.NDArray[np.int64]
 
@@ -278,27 +281,20 @@ def score_task(task: Task, names: list[str], synthetic: Codes, holdout: Codes) -
     }
 
 
-def score_apart(real_path: Path, synthetic_path: Path, names: list[str]) -> float:
-    """Gives apart: every number is seen as it is written, and every other cell as a code of its own below them all."""
-    from sklearn.ensemble import HistGradientBoostingClassifier
-    from sklearn.metrics import roc_auc_score
-    from sklearn.model_selection import StratifiedKFold, cross_val_predict
+def score_apart(real_path: Path, names: list[str], synthetic_path: Path | None, reference: str) -> float | None:
+    """Gives apart, of a table or of a reference made of the real rows; None where there are hardly any rows."""
+    from dpwgan.evaluate.apart import tell_apart
 
-    tables = [pd.read_csv(path, dtype=str, keep_default_na=False)[names] for path in (real_path, synthetic_path)]
-    rows = min(map(len, tables))
-    cells = pd.concat([table.sample(rows, random_state=0) for table in tables])
-    labels = np.repeat([0, 1], rows)
-    columns = []
-    for name in names:
-        codes, texts = pd.factorize(cells[name], sort=True)
-        numbers = [_number(text) for text in texts]
-        lowest = min((number for number in numbers if number is not None), default=0.0)
-        seen = [lowest - 1 - place if number is None else number for place, number in enumerate(numbers)]
-        columns.append(np.array(seen)[codes])
-    model = HistGradientBoostingClassifier(random_state=0)
-    folds = StratifiedKFold(5, shuffle=True, random_state=0)
-    chances = cross_val_predict(model, np.stack(columns, axis=1), labels, cv=folds, method="predict_proba")
-    return float(roc_auc_score(labels, chances[:, 1]))
+    rng = np.random.default_rng(0)
+    real = pl.read_csv(real_path, infer_schema=False, empty_string_is_null=False).select(names)
+    if synthetic_path is not None:
+        synthetic = pl.read_csv(synthetic_path, infer_schema=False, empty_string_is_null=False).select(names)
+    elif reference == "bootstrap":
+        synthetic = real[rng.integers(real.height, size=real.height)]
+    else:
+        synthetic = real.select(column[rng.permutation(real.height)] for column in real)
+    telling = tell_apart(real, synthetic, rng)
+    return None if telling is None else round(telling.auc, 4)
 
 
 # ---------------------------------------------------------------------------------------------------- command line
@@ -325,8 +321,9 @@ def score(folder: Path, synthetic_path: Path | None = None, *, reference: str | 
     result |= {name: round(value, 1) for name, value in score_marginals(real, synthetic, sizes).items()}
     result["hoc"] = round(score_conjunctions(real, synthetic, sizes), 4)
     result["pc1_dist"] = round(score_first_component(real, synthetic, sizes), 4)
-    if synthetic_path is not None:
-        result["apart"] = round(score_apart(folder / "train.csv.gz", synthetic_path, names), 4)
+    apart = score_apart(folder / "train.csv.gz", names, synthetic_path, reference or "")
+    if apart is not None:
+        result["apart"] = apart
     task = read_task(folder.name)
     if task is None:
         result["tstr_skipped"] = f"benchmarks/tasks.json names no target for a table called {folder.name}"

@@ -6,7 +6,7 @@ set -u
 
 check='
 import struct, sys, sysconfig
-if sys.version_info[:2] not in ((3, 10), (3, 11)) or sys.implementation.name != "cpython":
+if not (3, 10) <= sys.version_info < (3, 14) or sys.implementation.name != "cpython":
     sys.exit(3)
 if sysconfig.get_platform() != "linux-x86_64" or struct.calcsize("P") != 8:
     sys.exit(4)
@@ -31,7 +31,9 @@ if [ -n "${PYTHON:-}" ]; then
     set -- "$PYTHON"
 else
     pyenv=${PYENV_ROOT:-${HOME:-/nonexistent}/.pyenv}/versions
-    set -- python3.11 python3.10 python3 python "$pyenv"/3.11.*/bin/python "$pyenv"/3.10.*/bin/python
+    # 3.11 first: it has all of the engines. Then the newest.
+    set -- python3.11 python3.13 python3.12 python3.10 python3 python "$pyenv"/3.11.*/bin/python \
+        "$pyenv"/3.13.*/bin/python "$pyenv"/3.12.*/bin/python "$pyenv"/3.10.*/bin/python
 fi
 
 for candidate in "$@"; do
@@ -42,13 +44,13 @@ for candidate in "$@"; do
             echo "$found"
             exit 0
             ;;
-        4) set_if_new "dpwgan's pinned TensorFlow 2.15.1 is there for Linux on x86-64 only: use the container image on other machines." ;;
+        4) set_if_new "dpwgan's pinned TensorFlow is there for Linux on x86-64 only: use the container image on other machines." ;;
         5) set_if_new "$candidate cannot make virtual environments: install its venv module (on Debian and Ubuntu the package python3-venv) and run make again." ;;
     esac
 done
 
 [ -z "$reason" ] || fail "$reason"
 if [ -n "${PYTHON:-}" ]; then
-    fail "PYTHON=$PYTHON is not a Python 3.10 or 3.11 that runs, and dpwgan needs one of these."
+    fail "PYTHON=$PYTHON is not a Python 3.10 to 3.13 that runs, and dpwgan needs one of these."
 fi
-fail "dpwgan needs Python 3.10 or 3.11 and found neither: install one, or name it with make PYTHON=/path/to/python3.11."
+fail "dpwgan needs Python 3.10, 3.11, 3.12 or 3.13 and found none: install one, or name it with make PYTHON=/path/to/python3.11."

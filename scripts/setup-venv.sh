@@ -44,7 +44,7 @@ if ! is_stamped run || ! "$venv/bin/python" -c "" 2>/dev/null; then
         echo "$venv is there and is not a virtual environment: name another one with make VENV=..." >&2
         exit 1
     fi
-    echo "Making $venv with $python: about 700 MB to fetch the first time, one to three minutes." >&2
+    echo "Making $venv with $python: 700 to 900 MB to fetch the first time, one to three minutes." >&2
     rm -rf "$venv"
     "$python" -m venv "$venv"
     install requirements.txt

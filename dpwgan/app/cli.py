@@ -9,6 +9,7 @@ import errno
 import itertools
 import logging
 import os
+import re
 import signal
 import sys
 import traceback
@@ -39,7 +40,7 @@ from dpwgan.app.config import (
 from dpwgan.app.interruption import Interrupted, Watch, interruptible
 from dpwgan.app.logs import LOGGER, speak
 from dpwgan.app.process import is_out_of_memory
-from dpwgan.errors import DpwganError, ResourceError, TransferError, UsageError
+from dpwgan.errors import DpwganError, ResourceError, TransferError, UsageError, suggest
 from dpwgan.methods.registry import METHODS
 from dpwgan.settings import Settings, declared
 from dpwgan.stages import DONE, WORKING, get_stage, note
@@ -85,7 +86,13 @@ class Parser(argparse.ArgumentParser):
         super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **more)
 
     def error(self, message: str) -> NoReturn:
-        """Raises: UsageError, always."""
+        """Raises: UsageError, always; a flag that is not there is named, with the one that may have been meant."""
+        unknown = re.match(r"unrecognized arguments: (-[^ =]+)", message)
+        if unknown:
+            name = unknown[1]
+            message = f"there is no flag {name}{suggest(name, self._option_string_actions)}; --help lists all"
+            if name[2:].upper() in ("DATA", "OUTPUT", "SPECS", "EPSILON", "DELTA") and self.usage:
+                message = f"there is no flag {name}: it goes without a name: {self.usage.splitlines()[0]}"
         raise UsageError(message)
 
 

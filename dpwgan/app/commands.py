@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from threadpoolctl import threadpool_limits
+
 from dpwgan.app.cli import Job, Parser, run_job
 from dpwgan.app.config import Voice
 from dpwgan.app.interruption import complete
@@ -46,6 +48,8 @@ class Command:
         seed = getattr(arguments, "seed", None)
         if seed is not None and seed < 0:
             raise UsageError("--seed must be a whole number of at least 0")
+        if getattr(arguments, "threads", 1) < 1:
+            raise UsageError("--threads must be a whole number of at least 1")
         read = {os.path.realpath(path) for name in self.reads for path in list_paths(arguments, name)}
         for name in self.writes:
             if any(path != "-" and os.path.realpath(path) in read for path in list_paths(arguments, name)):
@@ -55,13 +59,18 @@ class Command:
     def make_job(self, arguments: argparse.Namespace) -> Job:
         """The work that these arguments ask for."""
         written = [path for name in self.writes for path in list_paths(arguments, name)]
+        threads: int | None = getattr(arguments, "threads", None)
+        if threads is not None:
+            # For libraries that are loaded later; the others are told below.
+            os.environ["OMP_NUM_THREADS"] = str(threads)
 
         def work() -> None:
             from dpwgan.table.writer import check_writable  # here, because --help is without
 
             for path in written:
                 check_writable(path)
-            self.run(arguments)
+            with threadpool_limits(limits=threads):
+                self.run(arguments)
             complete()
 
         return Job(work=work, voice=Voice(quiet=arguments.quiet), to_stdout="-" in written)

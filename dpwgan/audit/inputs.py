@@ -29,6 +29,9 @@ def make_table_command(
         parser.add_argument("--holdout", metavar="FILE", help=holdout)
         parser.add_argument("--codebook", metavar="FILE", help="the codebook that the specs refer to")
         parser.add_argument("--json", metavar="FILE", help="write every figure as JSON; - for stdout")
+        parser.add_argument(
+            "--threads", metavar="N", type=int, default=1, help="threads of each computation (default 1)"
+        )
         parser.add_argument("--seed", metavar="N", type=int, default=0, help="of all random draws (default 0)")
         parser.add_argument("--quiet", action="store_true", help="say only what went wrong on stderr")
         add_options(parser)

@@ -13,7 +13,7 @@ from dpwgan.critic.critic import LEAK, Critic
 from dpwgan.critic.generators import LatentSource, MlpGenerator
 from dpwgan.critic.optimizers import CriticUpdate
 from dpwgan.critic.plan import TrainingDesign
-from dpwgan.critic.rows import write_dense
+from dpwgan.critic.rows import densify
 from dpwgan.privacy.steps import Steps
 from dpwgan.table.encoded import EncodedTable
 
@@ -117,8 +117,3 @@ class ReferenceStep:
             clipping_loss=_Score(reduction=tf.keras.losses.Reduction.SUM),
         )
         return list(sums)
-
-
-def densify(encoded: EncodedTable, rows: npt.NDArray[np.int64]) -> tf.Tensor:
-    """Writes the given rows out as dense one-hot rows. Shapes: (b,) to (b, width)."""
-    return write_dense(tf.constant(encoded.codes[rows]), tf.constant(encoded.numbers[rows], tf.float32), encoded.spans)

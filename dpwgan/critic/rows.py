@@ -50,3 +50,8 @@ def write_dense(codes: tf.Tensor, numbers: tf.Tensor, spans: Sequence[Span]) -> 
         else:
             parts.append(tf.one_hot(codes[:, span.source], span.width))
     return tf.concat(parts, axis=1)
+
+
+def densify(encoded: EncodedTable, rows: npt.NDArray[np.int64]) -> tf.Tensor:
+    """Writes the given rows out as dense one-hot rows. Shapes: (b,) to (b, width)."""
+    return write_dense(tf.constant(encoded.codes[rows]), tf.constant(encoded.numbers[rows], tf.float32), encoded.spans)

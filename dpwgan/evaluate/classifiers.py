@@ -1,4 +1,4 @@
-"""Is the synthetic table as good to learn from, and can a classifier tell its rows from real ones? NOT private."""
+"""Is the synthetic table as good to learn from as the real one? NOT private."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,9 +16,7 @@ from dpwgan.evaluate.tables import ComparedTable
 LOW_CARDINALITY = 10
 """Most cells of a column that is predicted."""
 ROWS = 10_000
-"""Most rows to train on, and most to test on: enough to tell tables apart, and a wide table takes minutes."""
-DETECTION_ROWS = 20_000
-"""Most rows taken from each table to tell them apart."""
+"""Most rows to train on, and most to test on."""
 CLASSIFIERS = ("naive_bayes", "decision_tree", "gradient_boosting")
 
 Cells = npt.NDArray[np.int32]
@@ -113,23 +111,3 @@ def _make(name: str, sizes: list[int]) -> Any:
 
 def _has_two(cells: Cells) -> bool:
     return len(cells) > 1 and bool((cells != cells[0]).any())
-
-
-def score_detection(real: ComparedTable, synthetic: ComparedTable, rng: np.random.Generator) -> float | None:
-    """The AUC of gradient boosting that tells the tables apart: 0.5 it cannot, 1 it always can.
-
-    As many rows of one table as of the other; trained on half of them and tested on the rest. It sees numbers as they
-    are, so that rounding and gaps give a table away. None for tables of fewer than 10 rows.
-    Source: the classifier two-sample test, Lopez-Paz and Oquab 2017, arXiv:1610.06545.
-    """
-    rows = min(real.rows, synthetic.rows, DETECTION_ROWS) // 2 * 2
-    if rows < 10:
-        return None
-    halves = [
-        table.numbers[rng.choice(table.rows, rows, replace=False)].reshape(2, rows // 2, -1)
-        for table in (real, synthetic)
-    ]
-    labels = np.repeat([0, 1], rows // 2)
-    train, test = (np.concatenate([half[part] for half in halves]) for part in (0, 1))
-    model = HistGradientBoostingClassifier(max_iter=50, early_stopping=False, random_state=0).fit(train, labels)
-    return float(roc_auc_score(labels, model.predict_proba(test)[:, 1]))

@@ -41,6 +41,7 @@ docs/evaluation.md says how to read them. The same seed gives the same scores.
 
 {EXIT_CODES}"""
 
+ROWS = 200_000
 CLAIM_SUFFIX = ".privacy.json"
 ROLES = {"sex": "SEX", "city": "CITY", "wage": "INCWAGE"}
 """Roles of columns in the third NIST score, and who plays them in the 1940 census."""
@@ -54,6 +55,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--codebook", metavar="FILE", help="the codebook that the specs refer to")
     parser.add_argument("--html", metavar="FILE", help="write the report, one file that needs no network; - for stdout")
     parser.add_argument("--json", metavar="FILE", help="write every score as JSON; - for stdout")
+    again: dict[str, Any] = {"metavar": "COLUMN", "action": "append", "default": []}
+    parser.add_argument("--by", help="compare the means of numbers in groups of rows too; may be given again", **again)
+    parser.add_argument("--weight", help="a number that is a weight: compare its totals; may be given again", **again)
+    parser.add_argument(
+        "--rows", metavar="N", type=int, default=ROWS, help=f"of longer tables so many are drawn (default {ROWS})"
+    )
+    parser.add_argument("--threads", metavar="N", type=int, default=1, help="threads of each computation (default 1)")
     parser.add_argument("--seed", metavar="N", type=int, default=0, help="of all random draws (default 0)")
     for role, column in ROLES.items():
         parser.add_argument(
@@ -76,6 +84,8 @@ def check(arguments: argparse.Namespace) -> None:
     arguments.real, *arguments.synthetic, arguments.specs = files
     arguments.claims = [path + CLAIM_SUFFIX for path in arguments.synthetic]
     arguments.roles = {role: name for role in ROLES if (name := getattr(arguments, role)) is not None}
+    if arguments.rows < 1:
+        raise UsageError("--rows must be a whole number of at least 1")
     if arguments.html is not None and arguments.html == arguments.json:
         raise UsageError("--html and --json must not be the same file")
 
@@ -91,28 +101,43 @@ def run(arguments: argparse.Namespace) -> None:
         raise UsageError("--html needs the packages of requirements-evaluation.txt, which are not installed")
     specs = read_specs(arguments.specs, codebook=arguments.codebook)
     LOGGER.info("reading the tables")
-    tables = read_tables(arguments.real, arguments.synthetic[0], arguments.holdout, specs=specs)
+    draw = {"most": arguments.rows, "seed": arguments.seed}
+    tables = read_tables(arguments.real, arguments.synthetic[0], arguments.holdout, specs=specs, **draw)
     roles = ROLES | arguments.roles
+    _check_columns(tables.real, arguments)
     _check_roles(tables.real, arguments.roles, roles)
     claim, matches = read_claim(arguments.synthetic[0])
-    document = evaluate(
+    document, pairs = evaluate(
         tables,
         claim=claim,
         claim_matches=matches,
         match=_score_match(arguments, tables, roles),
         seed=arguments.seed,
         roles=roles,
+        by=list(dict.fromkeys(arguments.by)),
+        weights=list(dict.fromkeys(arguments.weight)),
         say=lambda stage: LOGGER.info("measuring: %s", stage),
     )
     if arguments.html is not None:
         from dpwgan.evaluate.report.page import render_report
 
         LOGGER.info("drawing the report")
-        write_bytes(arguments.html, render_report(document, tables.real, tables.synthetic).encode(), private=True)
+        write_bytes(
+            arguments.html, render_report(document, tables.real, tables.synthetic, pairs).encode(), private=True
+        )
     if arguments.json is not None:
         write_json(arguments.json, document)
     if "-" not in (arguments.html, arguments.json):
         print_lines(write_summary(document))
+
+
+def _check_columns(real: ComparedTable, arguments: argparse.Namespace) -> None:
+    kinds = {column.name: column.kind for column in real.columns}
+    for flag, names in (("by", arguments.by), ("weight", arguments.weight)):
+        for name in names:
+            if name not in kinds or (flag == "weight" and kinds[name] == "categorical"):
+                what = "column" if flag == "by" else "number"
+                raise UsageError(f"--{flag} names {name!r}, which is no {what} of the specs that can be compared")
 
 
 def _check_roles(real: ComparedTable, asked: Mapping[str, str], roles: Mapping[str, str]) -> None:
@@ -145,9 +170,11 @@ def _score_match(arguments: argparse.Namespace, tables: TableSet, roles: Mapping
         LOGGER.info("measuring: the NIST 2018 scores of every table")
         table = tables.synthetic
         if path != table.path:
-            table = read_compared(path, tables.schema, illegal="leave out")
+            table = read_compared(path, tables.schema, illegal="leave out", most=arguments.rows, seed=arguments.seed)
         scores = questions.score(table)
-        found.append({"file": Path(path).name, "rows": table.rows, "illegal_rows": table.illegal, "nist2018": scores})
+        found.append(
+            {"file": Path(path).name, "rows": table.records, "illegal_rows": table.illegal, "nist2018": scores}
+        )
     return {"tables": found, "mean": sum(table["nist2018"]["mean"] for table in found) / len(found)}
 
 
@@ -175,52 +202,58 @@ def read_claim(synthetic: str) -> tuple[dict[str, Any] | None, bool | None]:
     return document, hashlib.sha256(Path(synthetic).read_bytes()).hexdigest() == named
 
 
-_ROWS = (
-    ("NIST 2018: marginals", ("nist2018", "marginals"), "{:,.0f}", "higher"),
-    ("NIST 2018: conjunctions", ("nist2018", "conjunctions"), "{:,.0f}", "higher"),
-    ("NIST 2018: Gini and pay gap", ("nist2018", "gini_and_pay_gap"), "{:,.0f}", "higher"),
-    ("NIST 2018: mean", ("nist2018", "mean"), "{:,.0f}", "higher"),
-    ("1-way marginals", ("kway_1",), "{:.1f}", "higher"),
-    ("2-way marginals", ("kway_2",), "{:.1f}", "higher"),
-    ("3-way marginals", ("kway_3",), "{:.1f}", "higher"),
-    ("first principal component", ("pc1_distance",), "{:.4f}", "lower"),
-    ("correlations, mean difference", ("correlations", "all"), "{:.4f}", "lower"),
-    ("classifiers trained on it, AUC", ("classifier_auc",), "{:.4f}", "higher"),
-    ("  the same on real rows", ("classifier_auc_real",), "{:.4f}", ""),
-    ("detection, AUC", ("detection_auc",), "{:.4f}", "0.5 is best"),
-)
-
-
 def write_summary(document: Mapping[str, Any]) -> list[str]:
     """The lines of text for the terminal: each headline score beside floor and ceiling."""
-    from dpwgan.evaluate.scores import look_up
+    from dpwgan.evaluate.scores import LISTED, look_up
 
     tables, scores, legality = document["tables"], document["scores"], document["legality"]
     holdout = tables["holdout"]
     lines = [
         document["notice"],
         "",
+        *(
+            f"Of the {name} table {table['compared']:,} rows are compared, drawn by the seed."
+            for name, table in tables.items()
+            if table is not None and table["sampled"]
+        ),
         f"Real {tables['real']['rows']:,} rows, synthetic {tables['synthetic']['rows']:,} rows, "
         f"{tables['real']['columns']} columns compared"
         + (f"; hold-out {holdout['rows']:,} rows." if holdout else "; no hold-out rows."),
         f"Illegal rows: {legality['illegal_rows']:,} of {legality['rows']:,}, left out. "
         f"Derived cells that do not follow: {legality['derived_broken']:,}.",
+        *(
+            f"Rule broken: {rule['rule']}: {rule['real']:,} real rows, {rule['synthetic']:,} synthetic rows."
+            for rule in legality["rules"]
+            if rule["real"] or rule["synthetic"]
+        ),
         _say_claim(document),
         "",
-        f"{'score':<32}{'synthetic':>12}{'floor':>12}{'ceiling':>12}",
+        f"{'score':<36}{'synthetic':>12}{'floor':>12}{'ceiling':>12}",
     ]
-    for title, path, form, way in _ROWS:
+    for title, path, form, way in LISTED:
         values = [look_up(scores[name], path) for name in ("synthetic", "floor", "ceiling")]
         if values[0] is not None:
-            shown = "".join(f"{form.format(value) if value is not None else '-':>12}" for value in values)
-            lines.append(f"{title:<32}{shown}  {way}".rstrip())
+            shown = "".join(f"{'-' if value is None else format(value, form):>12}" for value in values)
+            lines.append(f"{title:<36}{shown}  {way}".rstrip())
     match = document["match"]
     if match is not None:
         lines += ["", f"Mean NIST 2018 score of {len(match['tables'])} tables: {match['mean']:,.0f}"]
-    if document["triples"]:
-        worst = sorted(document["columns"], key=lambda column: float(column["agreement"]))[:5]
-        lines += ["", "Worst columns: " + ", ".join(f"{c['name']} {c['agreement']:.3f}" for c in worst)]
+    lines += ["", *_name_best_and_worst(document)]
     return [*lines, "", f"{document['seconds']:.0f} s, {document['rows_per_second']:,.0f} rows a second."]
+
+
+def _name_best_and_worst(document: Mapping[str, Any]) -> list[str]:
+    lines = []
+    for what, ranked in document["best_and_worst"].items():
+        for which, entries in ranked.items():
+            named = (
+                f"{' x '.join(entry.get('columns') or [entry['name']])} {entry['agreement']:.3f} "
+                f"({entry['ceiling']:.3f})"
+                for entry in entries
+            )
+            lines.append(f"{which.capitalize()} {what}, agreement (the ceiling's): {', '.join(named) or '-'}")
+    tellers = (f"{entry['column']} {entry['importance']:.3f}" for entry in document["told_apart_by"])
+    return [*lines, f"Told apart by, loss of AUC without it: {', '.join(tellers) or '-'}"]
 
 
 def _say_claim(document: Mapping[str, Any]) -> str:

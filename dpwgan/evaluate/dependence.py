@@ -2,18 +2,18 @@
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from dpwgan.evaluate.tables import ComparedTable
 
-ROWS = 200_000
-"""Of a longer table this many are drawn: a pair of columns then is known to about 0.002."""
+ROWS = 50_000
+"""Of a longer table this many are drawn: a pair of columns then is known to about 0.005."""
 
-MAP_ROWS = 50_000
-"""The same for the report's maps: V is then known to about 0.005, less than a shade."""
+MOST_COLUMNS = 150
+"""Of a table whose pairs are compared one by one: images have 300,000."""
 
 _DENSE_CELLS = 1 << 18
 
@@ -31,8 +31,7 @@ def measure_dependence(table: ComparedTable, rng: np.random.Generator) -> Matrix
     Shapes: (columns, columns), symmetric, 1 on the diagonal.
     Source: Bergsma 2013, "A bias-correction for Cramer's V and Tschuprow's T"; Fisher 1925, section 45 (the ratio).
     """
-    if table.rows > ROWS:
-        table = table.take(np.sort(rng.choice(table.rows, ROWS, replace=False)))
+    table = table.draw(ROWS, rng)
     categories = [place for place, column in enumerate(table.columns) if column.kind == "categorical"]
     numbers = [place for place, column in enumerate(table.columns) if column.kind != "categorical"]
     cells = np.ascontiguousarray(table.cells.T, dtype=np.int64)
@@ -51,16 +50,53 @@ def measure_dependence(table: ComparedTable, rng: np.random.Generator) -> Matrix
     return result
 
 
-def map_dependence(table: ComparedTable) -> Matrix:
-    """Cramer's V of each two columns, of numbers between their buckets: one measure for every kind, for one map.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Pairs:
+    """Every two columns: Cramer's V in the real rows and in another table, and the share that both tables agree on.
 
-    Shapes: (columns, columns), symmetric, 1 on the diagonal.
+    Numbers are taken by their buckets: one measure for every kind.
+    Shapes: (columns, columns) each, symmetric, 1 on the diagonal.
     """
-    if table.rows > MAP_ROWS:
-        # The draw is the same each time, so that one table's picture is.
-        table = table.take(np.random.default_rng(0).choice(table.rows, MAP_ROWS, replace=False, shuffle=False))
-    cells = np.ascontiguousarray(table.cells.T, dtype=np.int64)
-    return _measure_cramers_vs(cells, table.sizes, range(len(cells)))
+
+    real: Matrix
+    other: Matrix
+    agreement: Matrix
+
+
+def compare_pairs(real: ComparedTable, others: Sequence[ComparedTable]) -> list[Pairs]:
+    """Compares tables with the real one by every two columns; of longer ones `ROWS` rows are looked at."""
+    # The draw is the same each time, so that one table's picture is.
+    tables = [table.draw(ROWS, np.random.default_rng(0)) for table in (real, *others)]
+    cells = [np.ascontiguousarray(table.cells.T, dtype=np.int64) for table in tables]
+    ours = np.eye(len(real.columns))
+    found = [Pairs(real=ours, other=ours.copy(), agreement=ours.copy()) for _ in others]
+    for first, second in itertools.combinations(range(len(ours)), 2):
+        shape = real.sizes[first], real.sizes[second]
+        counted = [_count_pair(own[first], own[second], shape) for own in cells]
+        ours[first, second] = ours[second, first] = _find_cramers_v(*counted[0], shape)
+        for pairs, own in zip(found, counted[1:], strict=True):
+            pairs.other[first, second] = pairs.other[second, first] = _find_cramers_v(*own, shape)
+            pairs.agreement[first, second] = pairs.agreement[second, first] = _share(counted[0], own)
+    return found
+
+
+_Counted = tuple[Cells, Cells]
+"""The cells of a pair that occur, in order, and how often. Shapes: (k,) each."""
+
+
+def _count_pair(first: Cells, second: Cells, shape: tuple[int, int]) -> _Counted:
+    keys = first * shape[1] + second
+    if shape[0] * shape[1] > _DENSE_CELLS:
+        seen, counts = np.unique(keys, return_counts=True)
+        return seen, counts
+    counts = np.bincount(keys)
+    seen = np.flatnonzero(counts)
+    return seen, counts[seen]
+
+
+def _share(ours: _Counted, theirs: _Counted) -> float:
+    _, one, other = np.intersect1d(ours[0], theirs[0], assume_unique=True, return_indices=True)
+    return float(np.minimum(ours[1][one] / ours[1].sum(), theirs[1][other] / theirs[1].sum()).sum())
 
 
 def _measure_cramers_vs(cells: Cells, sizes: Sequence[int], columns: Sequence[int]) -> Matrix:
@@ -78,18 +114,14 @@ def measure_cramers_v(first: Cells, second: Cells, shape: tuple[int, int]) -> fl
     Shapes: (n,) cells each, below `shape`.
     Source: Bergsma 2013, equations for the bias-corrected phi squared and numbers of rows and columns.
     """
-    n = len(first)
-    keys = first * shape[1] + second
-    if shape[0] * shape[1] > _DENSE_CELLS:
-        codes, keys = pd.factorize(keys)
-        counts = np.bincount(codes)
-    else:
-        counts = np.bincount(keys, minlength=shape[0] * shape[1])
-        keys = np.flatnonzero(counts)
-        counts = counts[keys]
-    by_first, by_second = np.bincount(first, minlength=shape[0]), np.bincount(second, minlength=shape[1])
-    expected = by_first[keys // shape[1]] * by_second[keys % shape[1]]
-    phi = float((counts.astype(np.float64) ** 2 / expected).sum()) - 1.0
+    return _find_cramers_v(*_count_pair(first, second, shape), shape)
+
+
+def _find_cramers_v(keys: Cells, counts: Cells, shape: tuple[int, int]) -> float:
+    n = int(counts.sum())
+    row, column = np.divmod(keys, shape[1])
+    by_first, by_second = np.bincount(row, weights=counts), np.bincount(column, weights=counts)
+    phi = float((counts.astype(np.float64) ** 2 / (by_first[row] * by_second[column])).sum()) - 1.0
     k, r = np.count_nonzero(by_first), np.count_nonzero(by_second)
     if min(k, r) < 2 or n < 2:
         return 0.0

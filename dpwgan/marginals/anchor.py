@@ -42,18 +42,27 @@ Progress = Callable[[int, int, float], None]
 
 ONE_WAYS_LABEL = "one-way counts"
 
+# The strength of a budget is n times the root of 2 rho: the number of records over the noise of a lone count.
 # Shares of the budget, in units of zero-concentrated privacy (rho), which add up. One-ways are a part of every marginal
-# and say which groups are worth counting; a selection only has to find one of the worst marginals.
-ONE_WAYS_SHARE = 0.15
+# and say which groups are worth counting: where columns hardly stand out, they get nearly all, and the root of that
+# strength takes from them. A selection only has to find one of the worst marginals.
+_ONE_WAYS_FACTOR = 3.0
+_LEAST_ONE_WAYS, _MOST_ONE_WAYS = 0.15, 0.9
 SELECTION_SHARE = 0.05
+# Strength that a marginal beyond one-ways needs: where there is less, the tree stays a forest.
+_STRENGTH_A_QUESTION = 20.0
+_LEAST_QUESTIONS = 2
 # Groups hold this many stddevs of an answer's noise at least: a cell of a pair holds a fraction of that.
 _LEAST_STDDEVS = 3.0
-# Beyond the tree: rounds that pay at a given strength of the budget, which is n times the root of 2 rho, the number of
-# records over the noise of a lone count.
+# Beyond the tree: rounds that pay at a strength of 1, with its root.
 _ROUNDS_FACTOR = 0.4
 _MOST_ROUNDS = 80
 # Three-way marginals pay where the noise of an answer is far below a group.
 _STRENGTH_FOR_THREE_WAYS = 3_000.0
+# Larger ones pay where all their cells have this strength; columns of few cells are asked for more often, too.
+_STRENGTH_A_CELL = 100.0
+_MOST_WAYS = 5
+_FEW_CELLS = 4.0
 # What a nat between codes and columns weighs for each record, at a strength of 1: the weaker the noise, the less of an
 # answer is left to chance and the more of what was not asked for shows. A weight of w moves an answer of stddev s by
 # some w s stddevs: no more than so many, or large tables would not be nearer to the truth than small ones.
@@ -65,6 +74,8 @@ _FORBIDDEN_WEIGHT = 5.0
 _MOST_CODE_CELLS = 2_000_000
 _MOST_CODES = 3_000
 _LEAST_CODES = 500
+# Weak answers are met by few codes.
+_CODES_FACTOR = 2.0
 _ROUND_STEPS = 20
 
 # Time, measured as CPU seconds of two busy cores on the tables adult, ACS, IPUMS, RAND HIE and made-up censuses of 98
@@ -86,6 +97,7 @@ _SECONDS_AN_ANSWER = 1.5e-10
 class AnchorDesign:
     """Every release of an anchor, fixed before a row is read.
 
+    `share` is the one-way counts', `edges` are the pairs of the tree, `rounds` the marginals asked for after it.
     Units: `scale` s stands for rho = 1/(2 s^2) in all; noise multipliers are noise stddevs over sensitivities. Where
     one-way counts are all there is they may be `pure`: with Laplace noise, and s stands for epsilon = 1/s.
     """
@@ -94,6 +106,8 @@ class AnchorDesign:
     settings: AnchorSettings
     kind: Kind
     one_way_plan: OneWayPlan
+    share: float
+    edges: int
     rounds: int
     ways: int
     scale: float
@@ -105,14 +119,19 @@ class AnchorDesign:
         return len(self.one_way_plan.attributes)
 
     @property
+    def strength(self) -> float:
+        """The number of records over the noise that a lone count would have."""
+        return self.shape.records / self.scale
+
+    @property
     def queries(self) -> int:
         """Number of marginals asked for one at a time: the tree's and the rounds'."""
-        return max(0, self.attributes - 1) + self.rounds if self.kind == "queries" else 0
+        return self.edges + self.rounds
 
     @property
     def one_ways_share(self) -> float:
         """The one-way counts' share of rho."""
-        return ONE_WAYS_SHARE if self.kind != "one-ways" and self.attributes > 1 else 1.0
+        return self.share if self.kind != "one-ways" and self.attributes > 1 else 1.0
 
     @property
     def one_ways_noise_multiplier(self) -> float:
@@ -146,8 +165,7 @@ class AnchorDesign:
         """What a nat between codes and columns weighs against one of a record's likelihood."""
         if self.settings.information_weight is not None:
             return self.settings.information_weight
-        strength = self.shape.records / self.scale
-        return min(_INFORMATION_WEIGHT * strength, _MOST_STDDEVS_MOVED / self.answer_stddev)
+        return min(_INFORMATION_WEIGHT * self.strength, _MOST_STDDEVS_MOVED / self.answer_stddev)
 
     @property
     def releases(self) -> list[Release]:
@@ -195,7 +213,8 @@ class AnchorDesign:
 
     def choose_codes(self, width: int) -> int:
         """Chooses how many codes the fitted generator has. Privacy: of the number of groups, which is released."""
-        return self.settings.codes or max(_LEAST_CODES, min(_MOST_CODES, _MOST_CODE_CELLS // max(1, width)))
+        most = min(_MOST_CODES, _MOST_CODE_CELLS // max(1, width), round(_CODES_FACTOR * self.strength))
+        return self.settings.codes or max(_LEAST_CODES, most)
 
     @property
     def fit_ticks(self) -> int:
@@ -254,18 +273,36 @@ def lay_out_anchor(
     strength = shape.records * math.sqrt(share) / lone
     one_way_plan = plan_one_ways(shape.spans)
     attributes = len(one_way_plan.attributes)
+    each, joined = strength / max(1, attributes), max(0, attributes - 1)
+    questions = max(_LEAST_QUESTIONS, round(strength / _STRENGTH_A_QUESTION))
     rounds = settings.rounds
     if rounds is None:
-        rounds = min(_MOST_ROUNDS, round(_ROUNDS_FACTOR * math.sqrt(strength)))
+        often = _ROUNDS_FACTOR * max(1.0, _FEW_CELLS / _count_cells(one_way_plan))
+        rounds = min(_MOST_ROUNDS, round(often * math.sqrt(strength)), max(0, questions - joined))
     return AnchorDesign(
         shape=shape,
         settings=settings,
         kind=kind,
         one_way_plan=one_way_plan,
+        share=min(max(_LEAST_ONE_WAYS, _ONE_WAYS_FACTOR / math.sqrt(each)), _MOST_ONE_WAYS),
+        edges=min(questions, joined) if kind == "queries" else 0,
         rounds=rounds if attributes > 2 and kind == "queries" else 0,
-        ways=min(attributes, settings.ways or (3 if strength >= _STRENGTH_FOR_THREE_WAYS else 2)),
+        ways=min(attributes, settings.ways or _choose_ways(strength, one_way_plan)),
         scale=lone / math.sqrt(share),
     )
+
+
+def _choose_ways(strength: float, plan: OneWayPlan) -> int:
+    """Chooses how many attributes a marginal may have. Privacy: sees public facts only."""
+    least = 3 if strength >= _STRENGTH_FOR_THREE_WAYS else 2
+    ways = math.log(max(1.0, strength / _STRENGTH_A_CELL)) / math.log(_count_cells(plan))
+    return max(least, min(_MOST_WAYS, int(ways)))
+
+
+def _count_cells(plan: OneWayPlan) -> float:
+    """The geometric mean of the attributes' cells, 2 at least: a marginal of k has about its k-th power."""
+    logs = [math.log(max(2, min(attribute.cells, MOST_CELLS))) for attribute in plan.attributes]
+    return math.exp(sum(logs) / max(1, len(logs))) if logs else 2.0
 
 
 def plan_anchor(
@@ -387,7 +424,7 @@ def _play_rounds(
     )
 
     def ask_for_tree() -> list[Edge]:
-        return discriminator.ask_for_tree(table.shares, stddevs=coarsening.stddevs)
+        return discriminator.ask_for_tree(table.shares, stddevs=coarsening.stddevs, edges=design.edges)
 
     tree: list[Edge] = [(left, right) for left, right in table.keep("tree", ledger, ask_for_tree)]
     few = max(_LEAST_CODES, codes // 4)

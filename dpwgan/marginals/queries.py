@@ -7,6 +7,7 @@ exponential mechanism, and the answer to the one selected, through the Gaussian 
 import functools
 import itertools
 import math
+import zlib
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
@@ -49,6 +50,11 @@ OUTLIER = 4.0
 LARGER_PART = 8
 """Marginals of three attributes and more may have this part of the cells that a pair may have: time goes with cells."""
 
+# Of four attributes and more, so many marginals of each order are candidates, and so many times a row is counted.
+MOST_LARGER = 400
+_MOST_COUNTED = 10**8
+# Below it a sum is none, to divide by.
+_LEAST_SUM = 1e-12
 # Cells that are scored at a time.
 _BLOCK_CELLS = 1 << 14
 
@@ -101,8 +107,8 @@ class QueryDiscriminator:
         """All pairs, exactly. They are counted when a question needs them first, which has been charged by then."""
         return self._rows.sum(PAIRS)
 
-    def ask_for_tree(self, one_ways: Sequence[Counts], *, stddevs: Sequence[Counts]) -> list[Edge]:
-        """Asks for one pair after another that joins two parts of the table, until all hangs together.
+    def ask_for_tree(self, one_ways: Sequence[Counts], *, stddevs: Sequence[Counts], edges: int) -> list[Edge]:
+        """Asks for one pair after another that joins two parts of the table: for so many `edges`.
 
         `one_ways[a]` are the released shares of attribute a's groups, `stddevs[a]` those of their noise, in counts: the
         generator to beat is the one that has every attribute by itself. Each pair is one selection and one answer.
@@ -125,9 +131,9 @@ class QueryDiscriminator:
             return [float(score()[edge]) for edge in edges]
 
         forest, tree = Forest(self._layout.attributes), []
-        for _ in range(self._layout.attributes - 1):
-            edges = [edge for edge in self._all_pairs() if not forest.is_joined(edge)]
-            edge = self._select(edges, functools.partial(score_edges, edges))
+        for _ in range(edges):
+            apart = [edge for edge in self._all_pairs() if not forest.is_joined(edge)]
+            edge = self._select(apart, functools.partial(score_edges, apart))
             forest.join(edge)
             tree.append(edge)
             left, right = (self._layout.get_slice(attribute) for attribute in edge)
@@ -162,6 +168,7 @@ class QueryDiscriminator:
         has ever shown what three know beyond two. Made of releases and public sizes alone.
         """
         asked = {pair for marginal in self._measured for pair in itertools.combinations(marginal, 2)}
+        most = min(MOST_LARGER, _MOST_COUNTED // max(1, self._rows.records))
         found: set[Marginal] = set()
         smaller: set[Marginal] = {tuple(sorted(pair)) for pair in asked}
         for _ in range(2, self._most_ways):
@@ -172,6 +179,9 @@ class QueryDiscriminator:
                         larger = tuple(sorted(set(pair) | set(marginal)))
                         if self._layout.count_cells(larger) <= self._most_cells // LARGER_PART:
                             grown.add(larger)
+            if len(next(iter(grown), ())) > 3 and len(grown) > most:
+                # Always the same ones, as if drawn at random: they are counted once.
+                grown = set(sorted(grown, key=lambda larger: zlib.crc32(repr(larger).encode()))[:most])
             found |= grown
             smaller = grown
         return sorted(found)
@@ -242,7 +252,8 @@ class QueryDiscriminator:
             return self._pairs[left, right]
 
         noisy = self._ledger.release(ANSWER_LABEL, count)
-        drawn = draw_towards(noisy.values, expected.astype(np.float64) * self.records, stddev=noisy.stddev)
+        centre = take_sums(noisy.values, expected.astype(np.float64) * self.records)
+        drawn = draw_towards(noisy.values, centre, stddev=noisy.stddev)
         self._measured.add(marginal, drawn / self.records, stddev=noisy.stddev / self.records)
 
 
@@ -301,3 +312,20 @@ def draw_towards(noisy: Counts, expected: Counts, *, stddev: float) -> Counts:
     prior = np.square(SPREAD * expected) + np.where(np.abs(error) > OUTLIER * stddev, np.square(error), 0.0)
     drawn: Counts = expected + error * prior / (prior + stddev**2)
     return drawn
+
+
+def take_sums(noisy: Counts, expected: Counts) -> Counts:
+    """Expected counts with each attribute's sums of the noisy ones, spread in proportion to what was expected.
+
+    What was expected rests on one-ways whose noise is large where the budget is small: drawn towards it, an answer
+    would give that noise back instead of what it knows of each attribute by itself.
+    The sums are met where attributes are expected to be independent, and nearly elsewhere.
+    Privacy: post-processing. Shapes: one axis an attribute, all alike.
+    """
+    error, share = noisy - expected, expected / max(float(expected.sum()), _LEAST_SUM)
+    taken: Counts = expected - (error.ndim - 1) * error.sum() * share
+    for axis in range(error.ndim):
+        others = tuple(other for other in range(error.ndim) if other != axis)
+        sums = np.maximum(share.sum(axis=others, keepdims=True), _LEAST_SUM)
+        taken += share * (error.sum(axis=others, keepdims=True) / sums)
+    return taken

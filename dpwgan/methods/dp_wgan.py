@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -141,8 +142,17 @@ class DpWgan:
     def plan(
         self, shape: TableShape, terms: Terms, *, settings: AnchoredSettings
     ) -> Plan[TrainingDesign | AnchoredDesign]:
-        """Fixes releases, batch, noise and steps. Privacy: sees the public shape only. Raises: PrivacyError."""
+        """Fixes releases, batch, noise and steps.
+
+        Privacy: sees the public shape only.
+        Raises: PrivacyError; UsageError if the reference engine is asked for where it cannot be.
+        """
         if settings.anchor == "none":
+            if settings.critic.engine == "reference" and find_spec("tensorflow_privacy") is None:
+                raise UsageError(
+                    "the reference engine is made of tensorflow-privacy, which is for Python 3.10 and 3.11; without "
+                    "--engine reference the same steps are taken, faster"
+                )
             return plan_training(shape, terms, settings=settings.critic)
         return plan_anchored(shape, terms, settings=settings)
 

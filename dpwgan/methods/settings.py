@@ -15,7 +15,7 @@ GAUSSIAN = "training: the Gaussian in a random projection"
 ALONE = ("hidden_generator", "latent", "engine", "noise_multiplier")
 _ANCHORED: Mapping[str, Any] = {"hidden_critic": (64,), "generator_steps": 1, "generator_learning_rate": 0.01}
 # Each step of the generator goes over all codes and all answers, and costs as much as many of the critic's.
-_ANCHORED_STEPS: Mapping[str, Any] = {"critic_steps_per_generator_step": 5, "steps": 200}
+_ANCHORED_STEPS: Mapping[str, Any] = {"critic_steps_per_generator_step": 5, "steps": 50}
 
 _OF_ONE_LAYER = ("oracle", "rounds", "codes", "fit_learning_rate")
 _OF_PUBLISHED = ("private_part", "prior_share", "hidden_critic", "hidden_generator", "latent", "steps")
@@ -37,7 +37,7 @@ class AnchoredSettings(MethodSettings):
         "what holds the generator beside the critic: marginals asked for one at a time, all pairs at once, or nothing "
         "(default: queries)",
     )
-    critic_share: float = setting(0.02, "share of the budget that the critic gets beside an anchor", above=0, below=1)
+    critic_share: float = setting(0.005, "share of the budget that the critic gets beside an anchor", above=0, below=1)
     critic_weight: float = setting(
         1e-4, "weight of the critic's score beside the anchor's loss", at_least=0, at_most=1_000
     )

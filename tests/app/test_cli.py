@@ -139,7 +139,7 @@ def test_from_model_takes_the_output_alone_when_parsed():
         (FIVE[:3], "4 or 5 arguments, not 3"),
         ([*FIVE, "more"], "4 or 5 arguments, not 6"),
         (["", "out.csv", "specs.json", "1"], "must not be empty"),
-        ([*FIVE, "--row", "3"], "Unrecognized arguments"),
+        ([*FIVE, "--row", "3"], "There is no flag --row (did you mean --rows?)"),
         ([*FIVE, "--rows"], "xpected one argument"),
         ([*FIVE, "--rows", "-3"], "--rows must be a whole number of at least 1"),
         ([*FIVE, "--accountant", "rdp"], "--accountant must be one of"),
@@ -252,3 +252,15 @@ def test_tensorflow_is_told_to_be_silent_when_a_run_starts(monkeypatch):
     monkeypatch.setattr(pipeline, "run", lambda config: seen.append(os.environ.get("TF_CPP_MIN_LOG_LEVEL")))
     assert main(FIVE, environment={}) == 0
     assert seen == ["3"]
+
+
+@pytest.mark.parametrize(
+    ("flag", "fragment"),
+    [
+        ("--batchsize=3", "There is no flag --batchsize (did you mean --batch-size?)"),
+        ("--epsilon", "There is no flag --epsilon: it goes without a name"),
+    ],
+)
+def test_a_flag_that_is_not_there_is_named_with_what_was_meant(flag, fragment, capsys):
+    assert main([*FIVE, flag], environment={}) == 2
+    assert fragment in capsys.readouterr().err

@@ -3,9 +3,11 @@
 import functools
 from collections.abc import Sequence
 from dataclasses import replace
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
+import pytest
 
 from dpwgan.critic.critic import Critic
 from dpwgan.critic.generators import LatentSource, MlpGenerator
@@ -19,6 +21,9 @@ from dpwgan.table.schema import CategoricalColumn, NumericColumn, Schema
 from tests.ledgers import make_source, open_ledger
 from tests.marginals import tables
 from tests.plans import make_terms
+
+HAS_REFERENCE = find_spec("tensorflow_privacy") is not None
+needs_reference = pytest.mark.skipif(not HAS_REFERENCE, reason="tensorflow-privacy is for Python 3.10 and 3.11")
 
 SCHEMA = Schema(
     columns=(

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpwgan.critic.critic import LEAK, Critic, clip_factors
-from dpwgan.critic.reference_step import densify
+from dpwgan.critic.rows import densify
 from tests.critic.tables import make_encoded
 
 Array = npt.NDArray[np.float64]

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from dpwgan.critic.generators import CodeSource, TensorMixture, _apply_head, draw_cells, draw_rows, split_spans
-from dpwgan.critic.reference_step import densify
+from dpwgan.critic.rows import densify
 from dpwgan.marginals.groups import GroupLayout, lay_out_groups
 from dpwgan.marginals.measurements import MeasuredMarginals, count_marginals
 from dpwgan.marginals.mixture import Mixture, fit

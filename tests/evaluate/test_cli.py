@@ -11,18 +11,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpwgan.evaluate import classifiers, cli
+from dpwgan.evaluate import classifiers, cli, scores
+from dpwgan.evaluate.apart import Telling
 from dpwgan.evaluate.tables import NOTICE
 from tests.evaluate.samples import SPECS, draw_rows, write_rows, write_specs
 from tests.table.images import draw_images, make_specs
 
 KEYS = {
     *("notice", "tables", "claim", "claim_matches", "seed", "scores", "columns", "triples", "legality", "match"),
-    *("seconds", "rows_per_second"),
+    *("seconds", "rows_per_second", "best_and_worst", "told_apart_by", "numbers", "weights", "groups", "intervals"),
 }
 SCORES = {
     *("nist2018", "kway_1", "kway_2", "kway_3", "pc1_distance", "correlations", "classifier_auc"),
-    *("classifier_auc_real", "classifiers", "detection_auc"),
+    *("classifier_auc_real", "classifiers", "detection_auc", "interval_overlap"),
 }
 
 
@@ -30,7 +31,7 @@ SCORES = {
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     # The other two and detection have tests of their own, and run in the program of its own below.
     monkeypatch.setattr(classifiers, "CLASSIFIERS", ("naive_bayes",))
-    monkeypatch.setattr(classifiers, "score_detection", lambda *_: 0.5)
+    monkeypatch.setattr(scores, "tell_apart", lambda *_, by_column: Telling(auc=0.5, columns={"job": 0.1, "age": -0.1}))
 
 
 @pytest.fixture
@@ -59,14 +60,21 @@ def test_document_holds_every_score_beside_floor_and_ceiling_when_written(folder
     assert set(document) == KEYS
     assert document["notice"] == NOTICE
     assert set(document["scores"]) == {"synthetic", "floor", "ceiling"}
-    for scores in document["scores"].values():
-        assert set(scores) == SCORES
-        assert set(scores["nist2018"]) == {"marginals", "conjunctions", "gini_and_pay_gap", "mean"}
-        assert all(0.0 <= value <= 1e6 for value in scores["nist2018"].values())
-        assert {row["target"] for row in scores["classifiers"]} == {"SEX", "CITY", "job"}
+    for found in document["scores"].values():
+        assert set(found) == SCORES
+        assert set(found["nist2018"]) == {"marginals", "conjunctions", "gini_and_pay_gap", "mean"}
+        assert all(0.0 <= value <= 1e6 for value in found["nist2018"].values())
+        assert {row["target"] for row in found["classifiers"]} == {"SEX", "CITY", "job"}
     assert document["tables"]["holdout"]["rows"] == 120
-    assert document["tables"]["real"] == {"file": "real.csv", "rows": 120, "columns": 7}
+    sizes = {"rows": 120, "compared": 120, "sampled": False, "columns": 7}
+    assert document["tables"]["real"] == {"file": "real.csv", **sizes}
     assert [column["name"] for column in document["columns"]] == [name for name in SPECS if name != "next"]
+    assert document["told_apart_by"] == [{"column": "job", "importance": 0.1}]
+    for entries in document["best_and_worst"].values():
+        lacks = [entry["ceiling"] - entry["agreement"] for entry in entries["best"] + entries["worst"][::-1]]
+        assert lacks == sorted(lacks)
+    assert len(document["best_and_worst"]["pairs"]["worst"]) == 5
+    assert [number["name"] for number in document["numbers"]] == ["INCWAGE", "age", "weight"]
     agreements = [triple["agreement"] for triple in document["triples"]]
     assert agreements == sorted(agreements)
     assert len(agreements) == 10
@@ -150,6 +158,36 @@ def test_illegal_rows_are_counted_when_the_synthetic_table_has_them(folder):
     assert {(found["column"], found["rows"]) for found in legality["broken"]} == {("job", 1), ("next", 1)}
 
 
+def test_rules_are_counted_in_both_tables_when_only_the_synthetic_one_has_to_keep_them(folder):
+    rules = [{"sql": "age < 16", "violations": "keep"}, "SEX IS NOT NULL"]
+    write_specs(folder / "specs.json", {**SPECS, "rules": rules})
+    legality = read_scores(folder, "real.csv", "one.csv", "specs.json")["legality"]
+    old = [sum(row[4] == "16" for row in draw_rows(seed, rows=120)) for seed in (0, 1)]
+    assert [(rule["real"], rule["synthetic"]) for rule in legality["rules"]] == [tuple(old), (0, 0)]
+    assert min(old) > 0
+
+
+def test_groups_and_totals_are_written_when_columns_are_named(folder):
+    named = ["--by", "SEX", "--by", "age", "--by", "SEX", "--weight", "INCWAGE"]
+    document = read_scores(folder, "real.csv", "one.csv", "specs.json", *named)
+    assert [grouping["column"] for grouping in document["groups"]] == ["SEX", "age"]
+    assert [weight["column"] for weight in document["weights"]] == ["INCWAGE"]
+    assert call(folder, "real.csv", "one.csv", "specs.json", *named, "--html", "report.html") == 0
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert "Totals of weights" in page
+    assert "Mean of INCWAGE" in page
+
+
+def test_longer_tables_are_compared_by_rows_that_are_drawn_and_all_outputs_say_so(folder, capsys):
+    document = read_scores(folder, "real.csv", "one.csv", "specs.json", "--rows", "50")
+    for name in ("real", "synthetic"):
+        table = document["tables"][name]
+        assert (table["rows"], table["compared"], table["sampled"]) == (120, 50, True)
+    assert "Of the real table 50 rows are compared" in capsys.readouterr().out
+    assert call(folder, "real.csv", "one.csv", "specs.json", "--rows", "50", "--html", "report.html") == 0
+    assert "Of the real rows 50 were drawn" in (folder / "report.html").read_text(encoding="utf-8")
+
+
 def test_third_score_is_none_when_no_column_has_the_role(folder):
     specs = {name: SPECS[name] for name in ("job", "age", "flat")}
     write_specs(folder / "few.json", specs)
@@ -202,6 +240,10 @@ def test_table_is_scored_when_it_has_one_row(folder):
         (["real.csv", "one.csv", "specs.json", "--html", "a.out", "--json", "a.out"], 2, "the same file"),
         (["real.csv", "one.csv", "specs.json", "--sex", "gender"], 2, "--sex names 'gender'"),
         (["real.csv", "one.csv", "specs.json", "--wage", "job"], 2, "third NIST score"),
+        (["real.csv", "one.csv", "specs.json", "--by", "gender"], 2, "--by names 'gender'"),
+        (["real.csv", "one.csv", "specs.json", "--weight", "job"], 2, "--weight names 'job'"),
+        (["real.csv", "one.csv", "specs.json", "--rows", "0"], 2, "--rows"),
+        (["real.csv", "one.csv", "specs.json", "--threads", "0"], 2, "--threads"),
         (["none.csv", "one.csv", "specs.json"], 66, "none.csv"),
         (["real.csv", "none.csv", "specs.json"], 66, "none.csv"),
         (["real.csv", "one.csv", "none.json"], 66, "none.json"),
@@ -275,7 +317,9 @@ def test_every_score_is_given_when_tables_are_images(tmp_path):
         images, labels = draw_images(200, 6, 6, seed=seed)
         np.savez(tmp_path / f"{name}.npz", images=images, labels=labels)
     document = read_scores(tmp_path, "real.npz", "made.npz", "specs.json", "--holdout", "holdout.npz")
-    assert document["tables"]["real"] == {"file": "real.npz", "rows": 200, "columns": 37}
+    assert document["tables"]["real"] == {
+        **{"file": "real.npz", "rows": 200, "compared": 200, "sampled": False, "columns": 37}
+    }
     scores = document["scores"]["synthetic"]
     assert {trial["target"] for trial in scores["classifiers"]} == {"y"}
     assert scores["classifier_auc"] > 0.99  # which row is bright says what the label is

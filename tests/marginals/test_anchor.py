@@ -77,7 +77,8 @@ def test_lines_are_those_of_the_kind_when_reserved():
     encoded = make_table(300)
     attributes = len(NARROW)
     lines = {
-        kind: {release.label: release.times for release in make_plan(encoded, kind=kind).releases} for kind in KINDS
+        kind: {release.label: release.times for release in make_plan(encoded, kind=kind, epsilon=30.0).releases}
+        for kind in KINDS
     }
     assert lines["one-ways"] == {ONE_WAYS_LABEL: 1}
     # With one column nothing hangs together, and the one-way counts have the whole budget.
@@ -92,16 +93,36 @@ def test_lines_are_those_of_the_kind_when_reserved():
         SELECTION_LABEL: attributes - 1 + 3,
         ANSWER_LABEL: attributes - 1 + 3,
     }
+    assert make_plan(encoded, epsilon=0.05).design.queries == 2 + 3
 
 
 def test_more_is_asked_for_when_the_budget_is_larger():
     encoded = make_table(300)
-    plans = [make_plan(encoded, settings=AnchorSettings(), epsilon=epsilon) for epsilon in (0.05, 1.0, 30.0)]
-    assert plans[0].design.rounds < plans[1].design.rounds < plans[2].design.rounds
+    plans = [make_plan(encoded, settings=AnchorSettings(), epsilon=epsilon) for epsilon in (0.05, 4.0, 8.0, 60.0)]
+    edges, rounds = ([getattr(plan.design, name) for plan in plans] for name in ("edges", "rounds"))
+    assert edges == sorted(edges)
+    assert (edges[0], edges[-1]) == (2, len(NARROW) - 1)
+    assert rounds == sorted(rounds)
+    assert rounds[0] == 0 < rounds[-1]
+    # One-ways have nearly all of a budget that shows little else, and never less than their part of every marginal.
+    shares = [plan.design.one_ways_share for plan in plans]
+    assert shares == sorted(shares, reverse=True)
+    assert shares[0] == 0.9
+    assert shares[-1] >= 0.15
     assert plans[0].design.scale > plans[1].design.scale > plans[2].design.scale
     assert all(plan.design.ways == 2 for plan in plans)
     assert make_plan(encoded, settings=AnchorSettings(ways=4)).design.ways == 4
     assert make_plan(make_table(300, columns=NARROW[:2]), settings=AnchorSettings(ways=4)).design.ways == 2
+
+
+def test_columns_of_few_cells_are_asked_for_more_and_larger_marginals_when_planned():
+    design = make_plan(make_table(300), settings=AnchorSettings(), epsilon=8.0).design
+    few = replace(design.one_way_plan.attributes[0], codes=2, levels=0, missing=())
+    plans = [
+        replace(design.one_way_plan, attributes=(replace(few, codes=codes),) * 16, looks=(1,) * 16) for codes in (2, 20)
+    ]
+    assert [anchor._choose_ways(3_300.0, plan) for plan in plans] == [5, 3]
+    assert [anchor._choose_ways(300.0, plan) for plan in plans] == [2, 2]
 
 
 READS: list[tuple[Any, str]] = [
@@ -177,7 +198,7 @@ def test_three_way_strength_is_public_when_the_table_is_large():
         ).design.ways
         for records in (shape, large)
     }
-    assert ways == {300: 2, 10_000_000: 3}
+    assert ways == {300: 2, 10_000_000: 5}
 
 
 def test_information_weight_is_public_and_follows_the_strength_when_none_is_asked_for():

@@ -1,5 +1,6 @@
 """The query player: how far a record moves its scores, how it selects, what noise it answers with, whom it asks."""
 
+import functools
 import itertools
 import math
 from collections.abc import Sequence
@@ -27,6 +28,7 @@ from dpwgan.marginals.queries import (
     draw_towards,
     expect_gains,
     plan_queries,
+    take_sums,
 )
 from dpwgan.privacy.events import ExponentialSelection
 from dpwgan.privacy.noise_source import NoiseSource
@@ -160,7 +162,9 @@ def test_tree_scores_leave_out_what_noise_of_one_ways_explains_when_computed_cel
     shares = [rng.dirichlet(np.ones(size)) for size in SIZES]
     stddevs = [rng.uniform(0.0, 3.0, size) for size in SIZES]
     watch = Watcher()
-    make_discriminator(groups, answer_noise_multiplier=0.5, watcher=watch).ask_for_tree(shares, stddevs=stddevs)
+    make_discriminator(groups, answer_noise_multiplier=0.5, watcher=watch).ask_for_tree(
+        shares, stddevs=stddevs, edges=1
+    )
     expected = []
     for left, right in PAIRS:
         total = 0.0
@@ -184,7 +188,7 @@ def ask_once(
     watch = Watcher()
     discriminator = make_discriminator(groups, watcher=watch, **more)
     if probabilities is None:
-        discriminator.ask_for_tree(shares, stddevs=[np.full(len(share), 0.7) for share in shares])
+        discriminator.ask_for_tree(shares, stddevs=[np.full(len(share), 0.7) for share in shares], edges=1)
     else:
         discriminator.ask(probabilities)
     assert watch.releases[0].label == SELECTION_LABEL
@@ -288,8 +292,8 @@ def test_tree_joins_everything_without_a_circle_when_asked_for(sizes):
     groups = make_groups(100, sizes=sizes, seed=10)
     discriminator = make_discriminator(groups, layout=layout, measured=measured, selection_epsilon=0.7, watcher=watch)
     shares = [count_marginal(groups, (attribute,), layout) / 100 for attribute in range(len(sizes))]
-    tree = discriminator.ask_for_tree(shares, stddevs=[np.zeros(size) for size in layout.sizes])
     edges = len(sizes) - 1
+    tree = discriminator.ask_for_tree(shares, stddevs=[np.zeros(size) for size in layout.sizes], edges=edges)
     assert len(tree) == edges
     assert sorted(measured) == sorted(tree)
     # With one edge fewer than there are attributes, all are reached only if there is no circle.
@@ -314,8 +318,21 @@ def test_tree_takes_the_pairs_that_hang_together_most_when_epsilon_is_large():
     discriminator = make_discriminator(groups, layout=layout, selection_epsilon=100.0)
     shares = [count_marginal(groups, (attribute,), layout) / 3_000 for attribute in range(4)]
     assert {(0, 2), (1, 3)} <= set(
-        discriminator.ask_for_tree(shares, stddevs=[np.zeros(size) for size in layout.sizes])
+        discriminator.ask_for_tree(shares, stddevs=[np.zeros(size) for size in layout.sizes], edges=3)
     )
+
+
+def test_no_more_candidates_of_four_attributes_are_listed_than_there_may_be(monkeypatch):
+    sizes = (2,) * 8
+    layout, measured = GroupLayout(sizes), MeasuredMarginals(GroupLayout(sizes))
+    for pair in itertools.combinations(range(8), 2):
+        measured.add(pair, np.full((2, 2), 0.25), stddev=0.1)
+    monkeypatch.setattr(queries, "MOST_LARGER", 9)
+    groups = make_groups(50, sizes=sizes, seed=13)
+    found = make_discriminator(groups, layout=layout, measured=measured, most_ways=5)._find_larger()
+    by_size = [sum(len(marginal) == size for marginal in found) for size in (3, 4, 5)]
+    assert by_size[0] == math.comb(8, 3)
+    assert by_size[1:] == [9, 9]
 
 
 def test_each_question_is_one_selection_and_one_answer_when_asked():
@@ -409,6 +426,21 @@ def test_noisy_count_is_a_posterior_mean_when_it_lies_near_what_was_expected():
         mean = float((weights * counts).sum() / weights.sum())
         drawn = draw_towards(np.array([noisy]), np.array([expected]), stddev=5.0)
         assert drawn[0] == pytest.approx(mean, rel=1e-4, abs=1e-4)
+
+
+@pytest.mark.parametrize("shape", [(3, 4), (2, 3, 2)])
+def test_sums_are_those_of_the_answer_and_the_rest_is_as_expected_when_sums_are_taken(shape):
+    rng = np.random.default_rng(17)
+    expected = functools.reduce(np.multiply.outer, [rng.uniform(0.5, 2.0, size) for size in shape])
+    noisy = expected * 7 + rng.normal(0, 3.0, shape)
+    taken = take_sums(noisy, expected)
+    for axis in range(len(shape)):
+        others = tuple(other for other in range(len(shape)) if other != axis)
+        assert taken.sum(axis=others) == pytest.approx(noisy.sum(axis=others))
+    # Nothing is moved where the sums are met already, and an attribute's own sums move no other's.
+    assert take_sums(taken, expected) == pytest.approx(taken)
+    assert take_sums(expected, expected) == pytest.approx(expected)
+    assert np.isfinite(take_sums(np.ones(shape), np.zeros(shape))).all()
 
 
 def test_noisy_count_stays_between_when_it_is_drawn():

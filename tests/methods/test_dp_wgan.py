@@ -1,16 +1,19 @@
 """The method as a whole, on a small table: what it learns, what it charges, and that both engines run."""
 
+from importlib import import_module
+
 import numpy as np
 import pytest
 
-from dpwgan.critic import private_step, reference_step
 from dpwgan.critic.device import prepare_device
 from dpwgan.critic.plan import TrainingDesign
 from dpwgan.errors import ResourceError, UsageError
+from dpwgan.methods import dp_wgan
 from dpwgan.methods.dp_wgan import DpWgan
+from dpwgan.methods.settings import AnchoredSettings
 from dpwgan.plan import Plan
 from dpwgan.table.encoded import EncodedTable
-from tests.critic.tables import make_encoded, make_ledger, make_plan
+from tests.critic.tables import make_encoded, make_ledger, make_plan, needs_reference
 from tests.plans import make_terms
 from tests.rows import make_run
 
@@ -33,13 +36,17 @@ def fit(encoded: EncodedTable, plan: TrainingDesign, *, seed: int = 1, epsilon: 
 
 
 @pytest.mark.parametrize(
-    ("engine", "module", "step"), [("fused", private_step, "FusedStep"), ("reference", reference_step, "ReferenceStep")]
+    ("engine", "module", "step"),
+    [
+        ("fused", "private_step", "FusedStep"),
+        pytest.param("reference", "reference_step", "ReferenceStep", marks=needs_reference),
+    ],
 )
 def test_the_engine_asked_for_trains_and_samples_when_the_table_has_every_kind_of_span(
     engine, module, step, monkeypatch
 ):
     made: list[object] = []
-    kind = getattr(module, step)
+    kind = getattr(import_module(f"dpwgan.critic.{module}"), step)
     begin = kind.__init__
 
     def watch(self: object, *args: object, **more: object) -> None:
@@ -52,6 +59,13 @@ def test_the_engine_asked_for_trains_and_samples_when_the_table_has_every_kind_o
     assert len(made) == 1
     assert sampled.codes.shape == (2_000, encoded.codes.shape[1])
     assert np.all(np.isfinite(sampled.numbers))
+
+
+def test_the_reference_engine_is_refused_in_one_sentence_when_its_library_is_not_there(monkeypatch):
+    monkeypatch.setattr(dp_wgan, "find_spec", lambda name: None)
+    settings = AnchoredSettings.make("dp-wgan", {"anchor": "none", "engine": "reference"})
+    with pytest.raises(UsageError, match=r"Python 3\.10 and 3\.11"):
+        DpWgan().plan(make_plan(make_encoded(200)).shape, make_terms(), settings=settings)
 
 
 @pytest.mark.slow

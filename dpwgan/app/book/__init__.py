@@ -1,1 +1,1 @@
-"""The command `python -m dpwgan book`, and the book itself: all releases of one private table, and their limit."""
+"""The command `dpwgan book`, and the book itself: all releases of one private table, and their limit."""

@@ -295,7 +295,7 @@ def _locked(path: Path, flags: int, *, own: bool) -> Iterator[int]:
     try:
         descriptor = open_file(path, flags, own=own)
     except FileNotFoundError:
-        raise InputError(f"there is no book {str(path)!r}: python -m dpwgan book new begins one") from None
+        raise InputError(f"there is no book {str(path)!r}: dpwgan book new begins one") from None
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)

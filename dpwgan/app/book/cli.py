@@ -1,4 +1,4 @@
-"""The command `python -m dpwgan book`: begins the book of a private table, shows it, and adds it up anew."""
+"""The command `dpwgan book`: begins the book of a private table, shows it, and adds it up anew."""
 
 import argparse
 import json
@@ -116,7 +116,7 @@ def _add_verify(parser: argparse.ArgumentParser) -> None:
 
 
 PROGRAM = Program(
-    name="python -m dpwgan book",
+    name="dpwgan book",
     commands={
         "new": Command(
             usage="FILE --name NAME --epsilon EPSILON --delta DELTA [--neighbours replace-one] [options]",

@@ -20,16 +20,16 @@ from markupsafe import Markup
 from dpwgan.app.claim import validate_claim
 from dpwgan.app.claims.text import round_up
 from dpwgan.errors import DpwganError
-from dpwgan.evaluate.dependence import map_dependence
+from dpwgan.evaluate.dependence import Pairs
 from dpwgan.evaluate.report import figures
 from dpwgan.evaluate.report.figures import Shares
-from dpwgan.evaluate.scores import look_up
+from dpwgan.evaluate.scores import LISTED, look_up
 from dpwgan.evaluate.tables import ComparedColumn, ComparedTable
 
 FOLDER = Path(__file__).resolve().parent
 
 WORST = 10
-"""Columns, triples, pairs and targets that are listed by name."""
+"""Triples, pairs and targets that are listed by name."""
 
 LONGEST_NAME = 60
 """Of a column or category in the text of the page; figures cut more."""
@@ -46,15 +46,18 @@ HEADLINES = (
     (("classifier_auc",), "Training on it", 0.5, 1.0, 3),
     (("detection_auc",), "Telling them apart", 1.0, 0.5, 3),
     (("pc1_distance",), "Main direction", math.sqrt(2.0), 0.0, 3),
+    (("interval_overlap", "coefficients"), "Analysts' answers", 0.0, 1.0, 3),
 )
 """Scores at the top: the path in the document, the title, worst and best on the score's own scale, and digits."""
 
 
-def render_report(document: Mapping[str, Any], real: ComparedTable, synthetic: ComparedTable) -> str:
+def render_report(
+    document: Mapping[str, Any], real: ComparedTable, synthetic: ComparedTable, pairs: Pairs | None
+) -> str:
     """Writes the evaluation as one HTML page that needs nothing but itself.
 
-    `document` is what `dpwgan.evaluate.scores.evaluate` returns. Names and cells of tables may hold anything: they are
-    escaped, and the page's own policy forbids scripts and requests.
+    `document` and `pairs` are what `dpwgan.evaluate.scores.evaluate` returns. Names and cells of
+    tables may hold anything: they are escaped, and the page's own policy forbids scripts and requests.
 
     Privacy: NOT private: shares of real rows for every column and the dependence of every pair are in it.
     Shapes: both tables have the same columns; their numbers of rows may differ.
@@ -70,8 +73,10 @@ def render_report(document: Mapping[str, Any], real: ComparedTable, synthetic: C
     environment.filters["show"] = lambda value: figures.printable(str(value), most=LONGEST_NAME)
     environment.filters["text"] = lambda value: figures.printable(str(value), most=2000)
     environment.filters["agreement"] = write_agreement
+    environment.filters["short"] = write_short
     environment.filters["count"] = lambda value: f"{int(value):,}"
     environment.filters["round_up"] = lambda value, digits: round_up(value, digits=digits)
+    moments = {entry["name"]: list_moments(entry) for entry in document["numbers"]}
     own = {
         "worst": WORST,
         "style": Markup(style),
@@ -82,13 +87,19 @@ def render_report(document: Mapping[str, Any], real: ComparedTable, synthetic: C
         "headlines": [view for line in HEADLINES if (view := show_headline(*line, scores=document["scores"]))],
         "claim_kind": judge_claim(document["claim"], matches=document["claim_matches"]),
         "columns": [
-            show_column(place, agreement["agreement"], real=real, synthetic=synthetic)
+            {
+                **show_column(place, agreement["agreement"], real=real, synthetic=synthetic),
+                "moments": moments.get(agreement["name"]),
+            }
             for place, agreement in enumerate(document["columns"])
         ],
-        "dependence": show_dependence(real, synthetic),
+        "dependence": None if pairs is None else show_dependence(pairs, real.names),
         "classifiers": show_classifiers(document["scores"]["synthetic"]["classifiers"]),
-        "write_scores": lambda path: write_scores(document["scores"], path),
-        "legality": list_legality(document["legality"]),
+        "every_score": list_scores(document["scores"]),
+        "not_allowed": list_legality(document["legality"]),
+        "numbered": {name: place for place, name in enumerate(real.names, start=1)},
+        "short": write_short,
+        "percent": figures.percent,
     }
     return environment.get_template("template.html.j2").render(**{**document, **own})
 
@@ -143,24 +154,40 @@ def describe_way(found: float, *, floor: float | None, ceiling: float | None, wh
     return f"{math.floor(100.0 * way)}% of the way from floor to ceiling."
 
 
-def write_scores(scores: Mapping[str, Any], path: Sequence[str]) -> dict[str, str] | None:
-    """One number of each table's scores as text, or None where it was not computed."""
-    values = {name: look_up(scores[name], path) for name in TABLES}
-    if all(value is None for value in values.values()):
-        return None
-    return {name: write_short(value) for name, value in values.items()}
+def list_scores(scores: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Each score by its name, as text for each table; those that were not computed are left out."""
+    listed = []
+    for title, path, form, _ in LISTED:
+        values = {name: look_up(scores[name], path) for name in TABLES}
+        if any(value is not None for value in values.values()):
+            shown = {name: MISSING_FIGURE if value is None else format(value, form) for name, value in values.items()}
+            listed.append({"title": title, **shown})
+    return listed
 
 
-def write_short(value: float | None) -> str:
-    """Writes a number of any size so that its first four digits or so are seen."""
+def list_moments(entry: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
+    """What is said of a number, with the real and the synthetic table's."""
+    real, synthetic = entry["real"], entry["synthetic"]
+    lines = [("mean", real["mean"], synthetic["mean"]), ("standard deviation", real["stddev"], synthetic["stddev"])]
+    return lines + [
+        (f"quantile {level}", real["quantiles"][level], synthetic["quantiles"][level]) for level in real["quantiles"]
+    ]
+
+
+def write_short(value: float | str | None) -> str:
+    """Writes a number of any size so that its first four digits or so are seen, and what is text as it is."""
     if value is None:
         return MISSING_FIGURE
-    return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:,.1f}" if abs(value) >= 100 else f"{value:.4f}"
+    if isinstance(value, str):
+        return value
+    if float(value).is_integer() or abs(value) >= 10_000:
+        return f"{value:,.0f}"
+    return f"{value:,.1f}" if abs(value) >= 100 else f"{value:.4g}"
 
 
 def list_legality(legality: Mapping[str, Any]) -> list[dict[str, Any]]:
     """How many rows and cells the specs do not allow, then each broken rule by its column."""
-    counts = {key.replace("_", " "): value for key, value in legality.items() if key != "broken"}
+    counts = {key.replace("_", " "): value for key, value in legality.items() if key not in ("broken", "rules")}
     return [*({"column": "", "rule": rule, "rows": value} for rule, value in counts.items()), *legality["broken"]]
 
 
@@ -271,12 +298,9 @@ def describe_kind(column: ComparedColumn) -> str:
 # --- dependence -------------------------------------------------------------------------------------------------------
 
 
-def show_dependence(real: ComparedTable, synthetic: ComparedTable) -> dict[str, Any] | None:
-    """The three heat maps of dependence and the pairs that changed most; None for a single column."""
-    names = real.names
-    if len(names) < 2:
-        return None
-    ours, theirs = map_dependence(real), map_dependence(synthetic)
+def show_dependence(pairs: Pairs, names: Sequence[str]) -> dict[str, Any]:
+    """The three heat maps of dependence and the pairs that changed most."""
+    ours, theirs = pairs.real, pairs.other
     maps = []
     for title, matrix in (("Real", ours), ("Synthetic", theirs), ("Synthetic minus real", theirs - ours)):
         signed = matrix is not ours and matrix is not theirs

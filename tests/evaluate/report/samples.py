@@ -5,6 +5,9 @@ from typing import Any
 import numpy as np
 
 from dpwgan.evaluate.marginals import measure_overlap
+from dpwgan.evaluate.numbers import add_up, describe_groups, describe_numbers, list_numbers
+from dpwgan.evaluate.report.page import render_report
+from dpwgan.evaluate.scores import compare_all_pairs, rank
 from dpwgan.evaluate.tables import NOTICE, ComparedColumn, ComparedTable
 
 HOSTILE = (
@@ -61,6 +64,12 @@ def _describe(place: int, *, hostile: bool) -> ComparedColumn:
     return ComparedColumn(name=name, kind="categorical", labels=tuple(str(k) for k in range(1900, 2140)))
 
 
+def render(real: ComparedTable, synthetic: ComparedTable, **changes: Any) -> str:
+    """The page of made-up scores, with these parts of the document changed."""
+    pairs = compare_all_pairs(real, synthetic, real)[0]
+    return render_report(make_document(real, synthetic) | changes, real, synthetic, pairs)
+
+
 def make_document(real: ComparedTable, synthetic: ComparedTable) -> dict[str, Any]:
     """Makes what `evaluate` gives: scores made up, agreements counted."""
 
@@ -80,17 +89,24 @@ def make_document(real: ComparedTable, synthetic: ComparedTable) -> dict[str, An
             "classifier_auc": 0.8 * level,
             "classifier_auc_real": 0.83,
             "detection_auc": 0.5 + (1.0 - level),
+            "interval_overlap": {"means": level, "coefficients": None},
         }
 
     columns = [
-        {"name": column.name, "kind": column.kind, "agreement": measure_overlap(real, synthetic, (place,))}
+        {
+            "name": column.name,
+            "kind": column.kind,
+            "agreement": measure_overlap(real, synthetic, (place,)),
+            "ceiling": 0.99,
+        }
         for place, column in enumerate(real.columns)
     ]
+    weights = list_numbers(real)[:1]
     return {
         "notice": NOTICE,
         "tables": {
-            "real": {"rows": real.rows, "columns": len(real.columns)},
-            "synthetic": {"rows": synthetic.rows, "columns": len(real.columns)},
+            "real": {"rows": real.rows, "compared": real.rows, "sampled": False, "columns": len(real.columns)},
+            "synthetic": {"rows": 2 * synthetic.rows, "compared": synthetic.rows, "sampled": True},
             "holdout": None,
         },
         "claim": None,
@@ -99,6 +115,21 @@ def make_document(real: ComparedTable, synthetic: ComparedTable) -> dict[str, An
         "seed": 7,
         "scores": {"synthetic": scores(0.93), "floor": scores(0.7), "ceiling": scores(0.99)},
         "columns": columns,
+        "best_and_worst": {
+            "columns": rank(columns),
+            "pairs": rank(compare_all_pairs(real, synthetic, real)[1]),
+        },
+        "told_apart_by": [{"column": name, "importance": 0.25} for name in real.names[:3]],
+        "numbers": describe_numbers(real, synthetic),
+        "weights": [add_up(real, synthetic, place) for place in weights],
+        "groups": [describe_groups(real, synthetic, place, weights) for place in range(min(4, len(real.columns)))],
+        "intervals": {
+            "means": [{"name": real.names[place], "overlap": 0.5} for place in weights],
+            "regressions": [
+                {"target": real.names[place], "inputs": real.names[:2], "coefficients": 9, "overlap": 0.25}
+                for place in weights
+            ],
+        },
         "triples": [
             {"columns": [real.names[a], real.names[a + 1], real.names[a + 2]], "agreement": 0.5 + a / 100}
             for a in range(len(real.columns) - 2)
@@ -107,6 +138,7 @@ def make_document(real: ComparedTable, synthetic: ComparedTable) -> dict[str, An
             "illegal_rows": 0,
             "derived_broken": 3,
             "broken": [{"column": real.names[0], "rule": "does not follow", "rows": 3}],
+            "rules": [{"rule": "rule 1 ('age < 16')", "real": 0, "synthetic": 5}],
         },
         "seconds": 12.3,
         "rows_per_second": 345.6,

@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpwgan.evaluate.dependence import map_dependence
+from dpwgan.evaluate.dependence import compare_pairs
 from dpwgan.evaluate.report import page
 from dpwgan.evaluate.tables import ComparedColumn, ComparedTable
 from dpwgan.privacy.budget import NeighboringRelation
 from tests.claims import make_claim
 from tests.evaluate.report.samples import make_document, make_tables
+from tests.evaluate.report.samples import render as render_tables
 from tests.evaluate.samples import make_categorical
 
 
@@ -50,11 +51,6 @@ class Reader(HTMLParser):
 
 def render(claim: Any = None, **settings: Any) -> str:
     return render_tables(*make_tables(**settings), claim=claim, claim_matches=None if claim is None else True)
-
-
-def render_tables(real: ComparedTable, synthetic: ComparedTable, **changes: Any) -> str:
-    """The page of made-up scores, with these parts of the document changed."""
-    return page.render_report(make_document(real, synthetic) | changes, real, synthetic)
 
 
 def read_claim_section(text: str) -> str:
@@ -110,7 +106,7 @@ def test_page_carries_the_notice_and_no_folder_when_made():
 def test_every_column_has_a_card_with_its_agreement_when_there_are_many():
     real, synthetic = make_tables(columns=23)
     document = make_document(real, synthetic)
-    text = page.render_report(document, real, synthetic)
+    text = render_tables(real, synthetic)
     for place, column in enumerate(document["columns"], start=1):
         card = re.search(rf'<article class="card" id="column-{place}">.*?</article>', text, flags=re.DOTALL)
         assert card is not None
@@ -121,14 +117,38 @@ def test_every_column_has_a_card_with_its_agreement_when_there_are_many():
         assert "Largest difference" in html.unescape(says.group(1))
 
 
-def test_worst_columns_come_first_and_link_to_their_cards_when_ranked():
+def test_best_and_worst_stand_first_and_link_to_their_cards_when_ranked():
     real, synthetic = make_tables(columns=23)
     document = make_document(real, synthetic)
-    text = page.render_report(document, real, synthetic)
-    ranked = re.findall(r'<a href="#column-(\d+)"><bdi>(.*?)</bdi>', text)
-    plain = sorted(document["columns"], key=lambda column: column["agreement"])[:10]
-    assert [name for _, name in ranked] == [column["name"] for column in plain]
-    assert [real.names[int(number) - 1] for number, _ in ranked] == [name for _, name in ranked]
+    text = render_tables(real, synthetic)
+    assert re.findall(r"<h2[^>]*>(.*?)</h2>", text)[0] == "Best and worst"
+    captions = re.findall(r"<caption>(.*?)</caption>.*?</table>", text, flags=re.DOTALL)[:4]
+    assert captions == [
+        f"{what}: the {which}" for which in ("worst", "best") for what in ("Columns", "Pairs of columns")
+    ]
+    linked = re.findall(r'<a href="#column-(\d+)"><bdi>(.*?)</bdi>', text)
+    ranked = document["best_and_worst"]
+    wanted = []
+    for which in ("worst", "best"):
+        wanted += [entry["name"] for entry in ranked["columns"][which]]
+        wanted += [name for entry in ranked["pairs"][which] for name in entry["columns"]]
+    assert [name for _, name in linked] == wanted
+    assert [real.names[int(number) - 1] for number, _ in linked] == wanted
+
+
+def test_numbers_groups_answers_and_rules_are_told_in_words():
+    real, synthetic = make_tables(columns=5)
+    text = Reader(render_tables(real, synthetic)).text
+    moments = make_document(real, synthetic)["numbers"][0]["real"]
+    assert f"mean {page.write_short(moments['mean'])} " in text
+    assert "quantile 0.95" in text
+    assert "Columns that tell the tables apart" in text
+    assert "rule 1 ('age < 16') 0 5" in text
+    assert "By column_0" in text
+    assert "Of the synthetic rows 400 were drawn and are compared." in text
+    few = Reader(render_tables(real, synthetic, groups=[], weights=[], intervals={"means": [], "regressions": []})).text
+    assert "Groups and totals" not in few
+    assert "Karr" not in few
 
 
 def test_page_is_written_when_scores_are_missing_and_columns_are_few():
@@ -137,7 +157,7 @@ def test_page_is_written_when_scores_are_missing_and_columns_are_few():
         document = make_document(real, synthetic)
         for scores in document["scores"].values():
             scores.update(kway_2=None, kway_3=None, detection_auc=None, classifiers=[], classifier_auc=None)
-        text = page.render_report(document, real, synthetic)
+        text = render_tables(real, synthetic, **document)
         assert "nan" not in Reader(text).text.split()
         assert ('id="dependence"' in text) == (columns > 1)
 
@@ -230,7 +250,10 @@ def test_pairs_are_one_when_a_column_gives_another_away_and_zero_when_it_says_no
     first = rng.integers(0, 4, 60_000)
     cells = np.column_stack([first, 3 - first, rng.integers(0, 4, 60_000), np.zeros(60_000)])
     table = make_categorical(cells, [4, 4, 4, 4])
-    found = map_dependence(table)
+    (same,) = compare_pairs(table, [table])
+    found = same.real
+    np.testing.assert_array_equal(found, same.other)
+    np.testing.assert_allclose(same.agreement, 1.0)
     np.testing.assert_array_equal(found, found.T)
     assert found[0, 1] == pytest.approx(1.0, abs=1e-3)
     # Chance alone gives V above 0.02 with probability below 1e-6: n V^2 is at most chi-square with 9 degrees over 3.

@@ -11,7 +11,7 @@ from scipy import stats
 
 from dpwgan.critic.critic import LEAK
 from dpwgan.critic.layer_noise import LayerNoise
-from dpwgan.critic.reference_step import densify
+from dpwgan.critic.rows import densify
 from dpwgan.errors import PrivacyError
 from dpwgan.methods.published.discriminators import NoisyDiscriminator, NoisyProducts
 from tests.critic.tables import make_encoded

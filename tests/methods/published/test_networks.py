@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 from scipy import stats
 
-from dpwgan.critic.reference_step import densify
+from dpwgan.critic.rows import densify
 from dpwgan.methods.published.networks import QuadraticCritic
 from tests.critic.games import SHARES, make_networks
 from tests.critic.tables import make_encoded

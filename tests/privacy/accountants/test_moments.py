@@ -1,4 +1,5 @@
 import math
+from importlib.metadata import version
 
 import dp_accounting
 import numpy as np
@@ -19,6 +20,8 @@ from tests.privacy.brute_force import Line
 from tests.privacy.charges import REPLACE_ONE, ask, take_steps
 from tests.privacy.reference_events import to_dp_event
 
+# From 0.5 on dp-accounting adds up the absolute values of the series of a fractional order: a bound, and no reference.
+HAS_FRACTIONS = version("dp-accounting").startswith("0.4.")
 CHECKED_ORDERS = (1.1, 1.5, 2.0, 3.7, 8.0, 10.9, 16.0)
 
 
@@ -79,6 +82,7 @@ def test_gaussian_divergences_are_exact_when_a_record_is_replaced(factor):
         assert bounds[order] == pytest.approx(exact, rel=1e-6)
 
 
+@pytest.mark.skipif(not HAS_FRACTIONS, reason="this dp-accounting only bounds fractional orders")
 @pytest.mark.parametrize("q", [0.001, 0.026, 0.3])
 @pytest.mark.parametrize("noise", [0.5, 1.0, 5.0, 80.0])
 def test_moments_epsilon_is_that_of_dp_accounting_when_computed_on_a_grid(q, noise):
@@ -96,8 +100,9 @@ def test_moments_epsilon_is_that_of_dp_accounting_when_computed_on_a_grid(q, noi
 @pytest.mark.parametrize("noise", [0.4, 2.0, 100.0])
 def test_divergences_are_those_of_dp_accounting_when_compared_order_by_order(q, noise):
     event = PoissonGaussian(sampling_probability=q, noise_multiplier=noise)
-    reference = dp_accounting.rdp.RdpAccountant(orders=list(ORDERS)).compose(to_dp_event(event)).rdp
-    computed = sampled_gaussian_divergences(event, orders=ORDERS)
+    orders = [order for order in ORDERS if HAS_FRACTIONS or order.is_integer()]
+    reference = dp_accounting.rdp.RdpAccountant(orders=orders).compose(to_dp_event(event)).rdp
+    computed = sampled_gaussian_divergences(event, orders=orders)
     np.testing.assert_allclose(computed, reference, rtol=1e-9, atol=1e-11)
 
 
