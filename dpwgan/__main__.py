@@ -14,6 +14,7 @@ COMMANDS = {
         "check a claim, or write it as a registry's record, an attestation, a catalogue's metadata",
     ),
     "images": ("dpwgan.app.images", "make tables of images, and show them"),
+    "book": ("dpwgan.app.book", "the budget of all releases from one table: begin it, show it, add it up anew"),
     "evaluate": ("dpwgan.evaluate", "say how good a synthetic table is (reads the real rows: not private)"),
     "audit": ("dpwgan.audit", "attack a release, or test the claim (reads the real rows: not private)"),
 }

@@ -9,6 +9,7 @@ synthesizer.sample(1000); synthesizer.claim(); synthesizer.save("model"); dpwgan
 import hashlib
 import json
 import os
+import secrets
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -19,6 +20,7 @@ import numpy as np
 import polars as pl
 from threadpoolctl import threadpool_limits
 
+from dpwgan.app.book.book import BookAccount, read_book
 from dpwgan.app.checkpoint import open_checkpoint
 from dpwgan.app.claim import Claim, build_claim, list_rules
 from dpwgan.app.claims.text import describe_accountant, describe_published
@@ -61,6 +63,7 @@ from dpwgan.table.stream import read_public
 from dpwgan.table.threads import map_in_order
 from dpwgan.table.units import Units, keep_rows, read_units
 from dpwgan.table.workers import Team
+from dpwgan.version import __version__
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -111,7 +114,7 @@ class Synthesizer:
     `specs` is a path to data-specs.json, the document itself (the claim then cites the digest of its sorted JSON
     text), or a Schema. `options` are the fields of
     `dpwgan.app.config.SynthesisConfig`: method, accountant, neighbours, rows_per_unit, preset, settings, rows, seed,
-    threads, memory, device, checkpoint, resume.
+    threads, memory, device, checkpoint, resume, book.
 
     Privacy: only `fit` reads rows, and it may do so once: a second fit would be a second release. Afterwards nothing is
       kept of the streams that noise and batches were drawn from.
@@ -149,6 +152,7 @@ class Synthesizer:
         self._encoder: TableEncoder | None = None
         self._fitted: Any = None
         self._claim: Claim | None = None
+        self._account: BookAccount | None = None
         self._line_ending = "\n"
         self._types: Mapping[str, pl.DataType] = {}
         self._dtypes: Mapping[str, Any] = {}
@@ -213,20 +217,50 @@ class Synthesizer:
         if run_plan is None:
             run_plan = self.plan(records=table.records)
         run_plan.refuse_unless_for(self.schema, records=table.records, config=self.config)
-        journal = self.open_journal(table) if journal is None else journal
+        journal = self.open_journal(table, run_plan) if journal is None else journal
         try:
             return self._encode(table, run_plan, journal=journal, team=team)
         except BaseException:
             journal.close()
             raise
 
-    def open_journal(self, table: SourceTable) -> Journal:
+    def open_journal(self, table: SourceTable, run_plan: RunPlan) -> Journal:
         """Begins the journal of a run on a table, or goes on with one; without a checkpoint it keeps nothing.
 
         Where a release is lost that the run cannot do without, its plan is given up, and all that was charged is spent.
+        With a book all that the run will charge is set aside there.
         Privacy: reads no row.
-        Raises: UsageError if the checkpoint is not this run's; InputError if it is damaged; OutputError.
+        Raises: PrivacyError if the book has no room; UsageError if the checkpoint is not this run's, or the book not
+          for it; InputError if one is damaged; OutputError, TransferError.
         """
+        path = self.config.book
+        book = None if path is None else read_book(path)
+        if book is not None:
+            book.refuse_other(run_plan.terms)
+        journal = self._open_checkpoint(table, book=None if book is None else book.seals[0])
+        if path is None:
+            return journal
+        try:
+            resumed = resume_plan(run_plan, journal)
+            ledger = resumed.foresee(journal)
+            journal.account = self._account = BookAccount(
+                Path(path),
+                release=secrets.token_hex(16) if journal.key is None else f"{journal.key:032x}",
+                life=journal.life,
+                about={
+                    "method": self.config.method,
+                    "version": __version__,
+                    "delta": ledger.budget.delta,
+                    "accountant": ledger.accountant.name,
+                },
+            )
+            self._account.reserve(ledger, charged=journal.charged)
+        except BaseException:
+            journal.close()
+            raise
+        return journal
+
+    def _open_checkpoint(self, table: SourceTable, *, book: str | None) -> Journal:
         if self.config.checkpoint is None:
             return Journal()
         facts = describe_facts(
@@ -235,6 +269,7 @@ class Synthesizer:
             specs_sha256=self.schema.sha256,
             codebook_sha256=self._codebook_sha256,
             rules=_digest_rules(self.schema),
+            book=book,
         )
         checkpoint = open_checkpoint(Path(self.config.checkpoint), facts=facts, resume=self.config.resume)
         if checkpoint.life:
@@ -263,6 +298,8 @@ class Synthesizer:
             schema = self._discover(table, run_plan, ledger=ledger)
             run_plan = run_plan.after_discovery(schema)
             run_plan.reserve_training(ledger)
+            if journal.account is not None and self._account is not None:
+                self._account.reserve(ledger, charged=journal.charged)
         memory = run_plan.plan_memory(self.config.memory)
         LOGGER.debug("encoding the table%s", " onto the disk" if memory.on_disk else "")
         encoder = TableEncoder(schema, table.header)
@@ -322,6 +359,7 @@ class Synthesizer:
             # Without a number of threads the matrix products of numpy take all cores, as those of TensorFlow do.
             with threadpool_limits(limits=self.config.threads):
                 self._fitted, certificate = self._fit(run, progress=progress, team=team)
+            book = None if self._account is None else self._account.settle()
         finally:
             ledger.journal.close()
         self.schema, self._encoder, self._rng = schema, run.encoder, streams.model
@@ -343,6 +381,7 @@ class Synthesizer:
             domains=_domains(schema),
             rules=list_rules(schema),
             certificate=certificate,
+            book=book,
             attacker=None if run_plan.unprotected or streams.seeded else ledger.judge_attacker(),
             seeded=streams.seeded,
             method={key: getattr(run_plan.method, key) for key in ("name", "title", "paper")},
@@ -442,6 +481,11 @@ class Synthesizer:
 
         parts = ((places, branch(rng)) for places in cut(rows, size=choose_step(len(self.header))))
         return map_in_order(make, parts, threads=self.config.threads)
+
+    def note_output(self, sha256: str) -> None:
+        """Notes a table written in the book, if there is one. Raises: InputError, OutputError, TransferError."""
+        if self._account is not None:
+            self._account.note_output(sha256)
 
     def _require_encoder(self) -> TableEncoder:
         if self._encoder is None:

@@ -92,6 +92,7 @@ class Checkpoint(Journal):
         """Lets others work on the folder; once is enough. A run that charged nothing leaves no journal there."""
         if self._lock is None:
             return
+        super().close()
         if not self._acts and not self.spent:
             # The lock stays: whoever waits for this one must not hold another than who comes next.
             (self._folder / JOURNAL_FILE).unlink(missing_ok=True)

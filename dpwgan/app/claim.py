@@ -16,7 +16,7 @@ from typing import Any
 
 from dpwgan.app.claims.text import describe, round_up, summarise
 from dpwgan.app.config import RECORDS
-from dpwgan.errors import DpwganError, InputError, printable
+from dpwgan.errors import DpwganError, InputError, printable, quote
 from dpwgan.privacy.attacker import FALSE_ALARMS, Attacker, judge_attacker
 from dpwgan.privacy.budget import Budget, NeighboringRelation, list_weaknesses
 from dpwgan.privacy.certificate import Certificate
@@ -65,14 +65,20 @@ COVERED = (
     "the saved model, if there is one",
 )
 
+OTHER_RELEASES = (
+    "other releases from the same rows, a second run of this tool too: their epsilons and deltas add up with these"
+)
+
 NOT_COVERED = (
     "messages on stderr (an error message may count rows), the exit code, running time and memory use: keep them with "
     "the custodian",
-    "other releases from the same rows, a second run of this tool too: their epsilons and deltas add up with these",
+    OTHER_RELEASES,
     "a person with more than one row: k rows cost k times epsilon, and a larger delta",
     "specs, settings, epsilon or this method chosen by looking at the rows: they are taken as public facts",
     "what the release teaches about a population: conclusions that hold with or without any single row",
 )
+
+NOT_IN_BOOK = "releases from the same rows that are not in the book {}: their epsilons and deltas add up with its limit"
 
 NOT_COVERED_OF_UNITS = (
     "how many rows a unit has, where the numbers of all others are known: the numbers of rows read and kept are public",
@@ -184,12 +190,14 @@ def build_claim(
     method: Mapping[str, Any],
     settings: Mapping[str, Any],
     certificate: Certificate | None = None,
+    book: Mapping[str, Any] | None = None,
     attacker: Attacker | None = None,
 ) -> Claim:
     """Builds the claim of one run.
 
     `attacker` is what the ledger leaves to somebody who guesses; without it, what epsilon and delta alone do.
     `certificate` is what is certified about the generator's accuracy, beside and apart from the guarantee.
+    `book` is how far the book of the table is after this release, as it describes itself.
     `guarantee` is what was proved, or why nothing was; `relation` is the one asked for.
     `rules` are those between columns, as `list_rules` gives them. `rows_read`: how many rows the table had before some
     were left out of units that had too many, `records` how many were kept.
@@ -249,16 +257,20 @@ def build_claim(
         "output": {},
         "method": {**method, "settings": _finite(dict(settings))},
         "certificate": certificate.describe() if certificate is not None else None,
+        **({} if book is None else {"book": dict(book)}),
         "covered": list(COVERED) if proved is not None else [],
-        "not_covered": [*_list_not_covered(unit), *([WAIVED.format(", ".join(waived))] if waived else [])],
+        "not_covered": [*_list_not_covered(unit, book), *([WAIVED.format(", ".join(waived))] if waived else [])],
     }
     _put_output(document, rows=rows, chosen_by=rows_chosen_by, from_saved_model=False)
     document["summary"] = summarise(document)
     return Claim(document=document)
 
 
-def _list_not_covered(unit: Unit) -> list[str]:
+def _list_not_covered(unit: Unit, book: Mapping[str, Any] | None) -> list[str]:
     of_rows = [item for item in NOT_COVERED if unit.is_row or not item.startswith("a person with more")]
+    if book is not None:
+        entered = NOT_IN_BOOK.format(quote(book["name"]))
+        of_rows = [entered if item is OTHER_RELEASES else item for item in of_rows]
     return of_rows if unit.named is None else [*of_rows, *NOT_COVERED_OF_UNITS]
 
 

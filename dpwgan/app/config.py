@@ -120,6 +120,7 @@ class SynthesisConfig(Settings):
     """What to synthesise and at what price: everything about a run but the files it reads and writes.
 
     `checkpoint` is a folder that keeps what was released and charged; with `resume` the run that it holds goes on.
+    `book` is a file that holds the budget of all releases from the table.
     Privacy: no field may be chosen by looking at rows.
     `settings` holds only what was asked for; what is missing is the method's own choice from the public shape.
     Raises: UsageError for a value that cannot be acted on.
@@ -172,6 +173,13 @@ class SynthesisConfig(Settings):
         heading=FILES,
         metavar="DIR",
     )
+    book: str | os.PathLike[str] | None = setting(
+        None,
+        "the book of the table, which holds the budget of all releases from it; refused where it is spent "
+        "(docs/privacy.md)",
+        heading=FILES,
+        metavar="FILE",
+    )
     resume: bool = setting(
         False,
         "go on with the run that --checkpoint DIR holds; all else as it was begun",
@@ -205,6 +213,9 @@ class SynthesisConfig(Settings):
         super().__post_init__()
         if self.resume and self.checkpoint is None:
             raise UsageError("--resume needs --checkpoint DIR: the folder of the run that is to go on")
+        if self.book is not None and (self.no_guarantee or self.seed is not None):
+            flag = "--no-guarantee" if self.no_guarantee else "--seed"
+            raise UsageError(f"{flag} has no place in a book: it adds up guarantees, and there is none")
         if self.preset is not None and self.method != PRESETS[self.preset].method:
             raise UsageError(f"the preset {self.preset} is for the method {PRESETS[self.preset].method}")
         for key in self.settings:
@@ -338,9 +349,9 @@ class RunConfig(_Delivery):
         if self.cluster is not None and self.data == "-":
             raise UsageError("several workers cannot read one standard input: give all of them the same file")
         data = Path(self.data) if self.data != "-" else None
-        checkpoint = self.synthesis.checkpoint
+        checkpoint, book = self.synthesis.checkpoint, self.synthesis.book
         self._refuse_losses(
-            (data, self.specs, self.codebook, self.config_file, self.sign),
+            (data, self.specs, self.codebook, self.config_file, self.sign, None if book is None else Path(book)),
             saved_model=self.save_model,
             checkpoint=None if checkpoint is None else Path(checkpoint),
         )

@@ -17,18 +17,23 @@ def refuse_shared(folder: Path, *, own: bool) -> None:
 
     Raises: InputError if somebody can, or it cannot be looked at.
     """
-    os.close(_open(folder, os.O_DIRECTORY, own=own))
+    os.close(_open(folder, os.O_RDONLY | os.O_DIRECTORY, own=own))
 
 
 def read_file(path: Path, *, own: bool) -> bytes:
     """Reads a file that nobody else can write to. Raises: InputError as `refuse_shared`; FileNotFoundError."""
-    descriptor = _open(
-        path, os.O_NOFOLLOW | os.O_NONBLOCK, own=own
-    )  # a pipe in its place must not keep anybody waiting
-    with open(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise InputError(f"{str(path)!r} is no file")
+    with open(open_file(path, os.O_RDONLY, own=own), "rb") as file:
         return file.read()
+
+
+def open_file(path: Path, flags: int, *, own: bool) -> int:
+    """Opens a file that nobody else can write to: its descriptor. Raises: as `read_file`."""
+    # A pipe in its place must not keep anybody waiting.
+    descriptor = _open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, own=own)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise InputError(f"{str(path)!r} is no file")
+    return descriptor
 
 
 def create_file(path: Path) -> int:
@@ -39,7 +44,7 @@ def create_file(path: Path) -> int:
 
 def _open(path: Path, flags: int, *, own: bool) -> int:
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | flags)
+        descriptor = os.open(path, os.O_CLOEXEC | flags)
     except FileNotFoundError:
         raise
     except OSError as error:

@@ -14,10 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from dpwgan.app.api import Synthesizer, check_model_folder
+from dpwgan.app.book.book import read_book
 from dpwgan.app.claim import NOT_PRIVATE, Claim, list_rules
 from dpwgan.app.claims.signature import read_key
 from dpwgan.app.claims.text import (
     describe_accountant,
+    describe_book,
     describe_ledger,
     describe_published,
     describe_rules,
@@ -78,7 +80,7 @@ def _run(config: RunConfig, schema: Schema, places: ExitStack) -> None:
         extra={"fields": {"event": "plan", "records": table.records, "width": run_plan.shape.width}},
     )
     with gather_team(config, run_plan=run_plan) as team:
-        begin = partial(_begin, synthesizer, table, config=config, places=places)
+        begin = partial(_begin, synthesizer, table, run_plan, config=config, places=places)
         with closing(open_together(team, begin)) as journal, show_progress(config.voice) as progress:
             encode = partial(synthesizer.encode_table, table, run_plan=run_plan, team=team, journal=journal)
             encoded = do_together(team, encode)
@@ -107,12 +109,14 @@ def resample(config: ResampleConfig) -> None:
         write(synthesizer, synthesizer.claim(config.rows), config=config, save_model=None)
 
 
-def _begin(synthesizer: Synthesizer, table: SourceTable, *, config: RunConfig, places: ExitStack) -> Journal:
+def _begin(
+    synthesizer: Synthesizer, table: SourceTable, run_plan: RunPlan, *, config: RunConfig, places: ExitStack
+) -> Journal:
     """Does what is for the chief of several workers, or for one that is alone, before rows are encoded."""
     if config.cluster is not None:
         # A chief that ended before it met the others would leave them waiting for it.
         hold_outputs(config, places)
-    return synthesizer.open_journal(table)
+    return synthesizer.open_journal(table, run_plan)
 
 
 def hold_outputs(config: RunConfig | ResampleConfig, places: ExitStack) -> None:
@@ -173,6 +177,7 @@ def show_check(run_plan: RunPlan, memory: MemoryPlan, *, voice: Voice) -> None:
         f"memory: {memory.describe()}",
         f"time: about {duration(document['seconds'])} on a machine of two cores",
         *describe_rules(document["rules"]),
+        *describe_book(document.get("book")),
         f"The specs and the header fit{'' if run_plan.unprotected else ', and the budget can be met'}. "
         + (
             "Cells were not looked at."
@@ -197,9 +202,10 @@ def _describe_planned(run_plan: RunPlan, document: Mapping[str, Any], *, verbose
 
 def describe_check(run_plan: RunPlan, memory: MemoryPlan) -> dict[str, Any]:
     """Puts the plan into one JSON document."""
-    ledger = run_plan.open_ledger()
-    if run_plan.undiscovered:
-        run_plan.reserve_training(ledger)
+    ledger = run_plan.foresee()
+    book = None if run_plan.config.book is None else read_book(run_plan.config.book)
+    if book is not None:
+        book.refuse_other(run_plan.terms)
     return {
         "records": run_plan.shape.records,
         "width": run_plan.shape.width,
@@ -213,6 +219,7 @@ def describe_check(run_plan: RunPlan, memory: MemoryPlan) -> dict[str, Any]:
         "ledger": ledger.itemise(),
         "settings": run_plan.plan.settings,
         "rules": list_rules(run_plan.schema),
+        **({} if book is None else {"book": book.foresee_release(ledger.releases)}),
         "memory_bytes": memory.needed,
         "memory_limit_bytes": memory.limit,
         "disk_bytes": memory.on_disk,
@@ -234,6 +241,7 @@ def write(
         """Called when the table is complete and not to be seen yet: what can still fail has to fail here."""
         nonlocal final
         final = claim.for_file(sha256=written.sha256)
+        synthesizer.note_output(written.sha256)
         if config.claim == "-":
             print_out(final.to_text())
         content = final.to_json().encode()

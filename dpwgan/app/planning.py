@@ -144,6 +144,16 @@ class RunPlan:
             self.reserve_training(ledger)
         return ledger
 
+    def foresee(self, journal: Journal | None = None) -> Ledger:
+        """A ledger to be looked at, with all that the run will reserve, as far as a guess where lists are to be read.
+
+        Raises: as `open_ledger`.
+        """
+        ledger = self.open_ledger(journal)
+        if self.undiscovered:
+            self.reserve_training(ledger)
+        return ledger
+
     def reserve_training(self, ledger: Ledger) -> None:
         """Reserves the acts of the method. Raises: PrivacyError if they would pass the budget."""
         for release in self.plan.releases:
@@ -266,6 +276,7 @@ def describe_facts(
     specs_sha256: str,
     codebook_sha256: str | None,
     rules: str | None = None,
+    book: str | None = None,
 ) -> dict[str, Any]:
     """Lists the public facts that decide a plan, each under the words for it; a run is resumed under the same only."""
     return {
@@ -275,6 +286,7 @@ def describe_facts(
         "specs file": specs_sha256,
         **({} if rules is None else {"rules between columns": rules}),
         "codebook": codebook_sha256,
+        **({} if book is None else {"book": book}),
         "epsilon": config.epsilon,
         "delta": config.delta,
         "method": config.method,

@@ -24,7 +24,7 @@ _PIECE = 1 << 22
 _BUDGET = ("epsilon", "delta")
 # What machines may differ in without a difference to the release.
 _OWN = ("threads", "device", "memory")
-_CHECKPOINT = ("checkpoint", "resume")
+_CHECKPOINT = ("checkpoint", "resume", "book")
 
 Result = TypeVar("Result")
 

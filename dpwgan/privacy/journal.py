@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,16 @@ class Spent:
     count: int
 
 
+class Account(Protocol):
+    """One run's hand on a budget that it shares with other releases of the same table: `dpwgan.app.book`."""
+
+    def charge(self, label: str, count: int, *, event: Event) -> None:
+        """Counts acts that are about to happen. Raises: PrivacyError if they were not set aside there."""
+
+    def close(self, *, goes_on: bool) -> None:
+        """Gives back what a run that failed has not charged, unless it may go on."""
+
+
 class Journal:
     """Keeps nothing: that of a run without a checkpoint, and the form of all others.
 
@@ -30,9 +40,11 @@ class Journal:
     Privacy: what is kept must be made of releases, of public facts and of the model's own randomness. A worker that is
       not the chief is told what the chief's journal holds, so that its ledger starts where the chief's does; nothing is
       kept there, and the chief's has a charge before it asks anybody for rows.
+    `account` is asked before each charge, where there is one; only the chief's journal has it.
     """
 
     keeps = False
+    account: Account | None = None
 
     def __init__(self, told: Mapping[str, Any] | None = None) -> None:
         """Begins with no earlier lives, or with those that another journal's `describe` tells of."""
@@ -68,6 +80,8 @@ class Journal:
 
     def close(self) -> None:
         """Lets go of what it keeps; once is enough."""
+        if self.account is not None:
+            self.account.close(goes_on=self.keeps)
 
     def begin(self, name: str, *, dispensable: bool) -> None:
         """Says that the charges from here on are those of this act. If it is `dispensable` the run can do without."""

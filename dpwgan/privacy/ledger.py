@@ -297,6 +297,8 @@ class Ledger:
             )
         if os.getpid() != self._process:
             raise PrivacyError("This process was forked from the one that opened the ledger, and releases nothing.")
+        if self.journal.account is not None:
+            self.journal.account.charge(label, count, event=line.release.event)
         line.charged += count
         self.journal.charge(label, count, event=line.release.event)
 

@@ -127,6 +127,19 @@ def damaged_model(folder: Path) -> None:
     (folder / "model" / "model.json").write_text("{")
 
 
+def booked(epsilon: float, relation: str = "zero_out", *, cut: bool = False) -> Prepare:
+    def prepare(folder: Path) -> None:
+        from dpwgan.app.book.book import new_book
+        from dpwgan.privacy.budget import Budget, NeighboringRelation
+
+        limit = Budget(epsilon=epsilon, delta=1e-3)
+        new_book(folder / "b.book", name="cases", limit=limit, relation=NeighboringRelation(relation))
+        if cut:
+            (folder / "b.book").write_bytes((folder / "b.book").read_bytes() + b'{"kind": "res')
+
+    return prepare
+
+
 def checkpoint(*files: str) -> Prepare:
     def prepare(folder: Path) -> None:
         (folder / "kept").mkdir()
@@ -277,6 +290,8 @@ CASES: tuple[Case, ...] = (
         2,
         arguments=by("loss-noise-gan", "--no-guarantee", "--checkpoint", "kept"),
     ),
+    refuse("--book with --seed", 2, prepare=booked(3.0), arguments=flags("--book", "b.book", "--seed", "1")),
+    refuse("--book of other neighbours", 2, prepare=booked(3.0, "replace_one"), arguments=flags("--book", "b.book")),
     refuse("output = input", 2, arguments=args("data.csv", "data.csv")),
     refuse("output is a hard link to the input", 2, prepare=linked),
     refuse("--claim names the specs file", 2, arguments=flags("--claim", "specs.json")),
@@ -312,6 +327,8 @@ CASES: tuple[Case, ...] = (
     refuse("the table is a folder", 66, arguments=args(".")),
     refuse("the specs do not exist", 66, arguments=args("data.csv", "out.csv", "none.json")),
     refuse("specs without an end", 66, arguments=args("data.csv", "out.csv", "/dev/zero")),
+    refuse("--book: there is none", 66, arguments=flags("--book", "b.book")),
+    refuse("--book: its last line is cut", 66, prepare=booked(3.0, cut=True), arguments=flags("--book", "b.book")),
     refuse("the codebook does not exist", 66, arguments=flags("--codebook", "none.cbk")),
     refuse("the config file does not exist", 66, arguments=flags("--config", "none.toml")),
     refuse("--from-model: no such folder", 66, arguments=("--from-model", "model", "out.csv")),
@@ -505,6 +522,7 @@ CASES: tuple[Case, ...] = (
         arguments=("specs", "check", "specs.json", "data.csv"),
     ),
     # the budget
+    refuse("--book: what is left of it is less", 69, prepare=booked(0.5), arguments=flags("--book", "b.book")),
     refuse("epsilon 1e-9 at delta 1e-15", 69, arguments=budget("1e-9", "1e-15")),
     refuse(
         "a noise multiplier too small for a single step",

@@ -4,7 +4,7 @@ import decimal
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dpwgan.errors import printable, show_name
+from dpwgan.errors import printable, quote, show_name
 
 ACCURACY = (
     "the generator, before rows are drawn from it and groups of cells are split into cells; it is bought from the same "
@@ -52,11 +52,16 @@ def summarise(document: Mapping[str, Any]) -> list[str]:
         + "".join(f" WARNING: {warning}." for warning in document["warnings"]),
         "Not covered: "
         + (f"which cells occur in {', '.join(map(show_name, waived))}; " if waived else "")
-        + f"{apart}; other releases from the same rows, which add up with this one; messages, "
+        + f"{apart}; {_say_others(document)}, which add up with this one; messages, "
         f"exit code and running time; what is true of a population with or without {who}.",
         f"Proved, not measured, from {looks} of noisy looks at the rows, all in the ledger. Taken as public: "
         f"{public['records']} rows, specs, settings and code. Assumed: the noise stays secret{sampled}.",
     ]
+
+
+def _say_others(document: Mapping[str, Any]) -> str:
+    apart = f" that are not in the book {quote(document['book']['name'])}" if "book" in document else ""
+    return f"other releases from the same rows{apart}"
 
 
 def _name_unit(guarantee: Mapping[str, Any]) -> tuple[str, str, str, str, str]:
@@ -114,6 +119,7 @@ def describe(document: Mapping[str, Any]) -> list[str]:
         else:
             lines.append(f"for replace-one: {replace['why']}")
         lines.append(f"attacker: his bounds are proved by {guarantee['attacker']['proof']}")
+    lines += describe_book(document.get("book"))
     lines += describe_accountant(document["accountant"])
     lines += ["ledger:", *describe_ledger(document["ledger"])]
     public, columns, output = document["public"], document["columns"], document["output"]
@@ -156,6 +162,17 @@ def describe_rules(rules: Sequence[Mapping[str, str]]) -> list[str]:
     done = {"drop": " (a real row that breaks it counts as null)", "keep": " (real rows may break it)"}
     told = "; ".join(rule["rule"] + done.get(rule["violations"], "") for rule in rules)
     return [f"rules that every row written keeps: {told}"]
+
+
+def describe_book(book: Mapping[str, Any] | None) -> list[str]:
+    """Says what a book promises of all releases in it, and how far it is; nothing without one."""
+    if book is None:
+        return []
+    return [
+        f"book {quote(book['name'])}: all releases in it together, however each was chosen in the light of those "
+        f"before: epsilon {book['epsilon_limit']:.6g} and delta {book['delta_limit']:g}; after this one it "
+        f"stands at epsilon {round_up(book['epsilon'], digits=6)}"
+    ]
 
 
 def describe_published(published: Mapping[str, Any]) -> str:

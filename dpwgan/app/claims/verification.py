@@ -125,6 +125,7 @@ def _build_again(document: Mapping[str, Any], ledger: Ledger) -> Mapping[str, An
         codebook_sha256=public["codebook_sha256"],
         domains={kind: columns[f"domains_{key}"] for kind, key in _DOMAINS.items()},
         rules=columns.get("rules", ()),
+        book=document.get("book"),
         seeded=document["randomness"]["seeded"],
         method=method,
         settings=settings,

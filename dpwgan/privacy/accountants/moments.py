@@ -44,9 +44,7 @@ class MomentsAccountant(Accountant):
         return f"Renyi divergences, {len(ORDERS)} orders 1.1 to 16384, scipy {scipy.__version__}"
 
     def _as_gaussian(self, event: DiscreteGaussian, count: int) -> tuple[Gaussian, float]:
-        # The same divergences, by Theorem 14 of Canonne, Kamath, Steinke.
-        multiplier = event.stddev / (event.rows * math.sqrt(event.cells * count))
-        return Gaussian(noise_multiplier=multiplier, replace_one_factor=math.sqrt(2)), 0.0
+        return _as_gaussian(event, count), 0.0
 
     def _composed_epsilon(
         self, charges: Sequence[ComposedCharge], *, delta: float, neighboring_relation: NeighboringRelation
@@ -118,12 +116,18 @@ def _total_divergences(charges: Sequence[ComposedCharge], neighboring_relation: 
     """Adds the divergences of all charges at each of `ORDERS` (Mironov 2017, Proposition 1: adaptive composition)."""
     total = np.zeros(len(ORDERS))
     for event, count in charges:
-        total = total + count * _one_event(event, neighboring_relation)
+        total = total + count * find_divergences(event, neighboring_relation)
     return total
 
 
+def _as_gaussian(event: DiscreteGaussian, count: int) -> Gaussian:
+    # The same divergences, by Theorem 14 of Canonne, Kamath, Steinke.
+    multiplier = event.stddev / (event.rows * math.sqrt(event.cells * count))
+    return Gaussian(noise_multiplier=multiplier, replace_one_factor=math.sqrt(2))
+
+
 @lru_cache(maxsize=256)
-def _one_event(event: ComposedEvent, neighboring_relation: NeighboringRelation) -> FloatArray:
+def find_divergences(event: ComposedEvent | DiscreteGaussian, neighboring_relation: NeighboringRelation) -> FloatArray:
     """Bounds the Renyi divergences of one event at each of `ORDERS`, in both directions.
 
     Privacy: a Gaussian moved by s sensitivities has D_a = a s^2 / (2 sigma^2) exactly. For the Poisson-sampled one,
@@ -135,6 +139,8 @@ def _one_event(event: ComposedEvent, neighboring_relation: NeighboringRelation) 
     """
     orders = np.asarray(ORDERS)
     replacing = neighboring_relation is NeighboringRelation.REPLACE_ONE
+    if isinstance(event, DiscreteGaussian):
+        event = _as_gaussian(event, 1)
     if isinstance(event, ExponentialSelection):
         result = bounded_range_divergences(loss_range(event, neighboring_relation), orders=ORDERS)
     elif isinstance(event, Gaussian) or event.sampling_probability == 1:

@@ -9,9 +9,9 @@ from dpwgan.privacy.accountants.amortized import gaussian_epsilon
 from dpwgan.privacy.accountants.moments import (
     MOMENTS,
     ORDERS,
-    _one_event,
     delta_from_divergences,
     epsilon_from_divergences,
+    find_divergences,
     replace_one_by_group,
     sampled_gaussian_divergences,
 )
@@ -56,7 +56,7 @@ def test_replace_one_divergences_are_above_an_integral_when_records_are_opposite
     bounds = dict(
         zip(
             ORDERS,
-            _one_event(take_steps(q, noise)[0], REPLACE_ONE),
+            find_divergences(take_steps(q, noise)[0], REPLACE_ONE),
             strict=True,
         )
     )
@@ -71,7 +71,11 @@ def test_replace_one_divergences_are_above_an_integral_when_records_are_opposite
 def test_gaussian_divergences_are_exact_when_a_record_is_replaced(factor):
     line = Line(stddev=1.5, reach=60.0)
     bounds = dict(
-        zip(ORDERS, _one_event(Gaussian(noise_multiplier=1.5, replace_one_factor=factor), REPLACE_ONE), strict=True)
+        zip(
+            ORDERS,
+            find_divergences(Gaussian(noise_multiplier=1.5, replace_one_factor=factor), REPLACE_ONE),
+            strict=True,
+        )
     )
     for order in CHECKED_ORDERS:
         exact = line.renyi(line.log_mixture((1.0, 0.0)), line.log_mixture((1.0, factor)), order=order)
