@@ -113,7 +113,9 @@ class _ReadyFakes:
 class UnclippedCritic(Critic):
     """The critic whose gradients are added up as they are: what norms and clip cost is left out."""
 
-    def _clip(self, inputs: Inputs, *, l2_clip_norm: float) -> tuple[list[tf.Tensor], list[tf.Tensor], tf.Tensor]:
+    def _clip(
+        self, inputs: Inputs, *, scale: Callable[[tf.Tensor], tf.Tensor]
+    ) -> tuple[list[tf.Tensor], list[tf.Tensor], tf.Tensor]:
         kernels, biases = self.weights[::2], self.weights[1::2]
         after = [self._activate(self._first_product(inputs, kernels[0]) + biases[0], layer=0)]
         for layer, (kernel, bias) in enumerate(zip(kernels[1:-1], biases[1:], strict=True), start=1):

@@ -28,7 +28,7 @@ SPECS: dict[str, Any] = {
     "d": {"type": "enum", "count": 2},
 }
 QUERIES: dict[str, Any] = {"method": "query-gan", "settings": {"rounds": 3, "codes": 20, "fit_steps": 8}}
-ASKED = 1.0
+ASKED = 4.0  # what is lost has to leave enough to go on with
 
 
 def make_frame(seed: int = 0) -> pd.DataFrame:

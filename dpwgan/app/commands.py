@@ -48,7 +48,8 @@ class Command:
         seed = getattr(arguments, "seed", None)
         if seed is not None and seed < 0:
             raise UsageError("--seed must be a whole number of at least 0")
-        if getattr(arguments, "threads", 1) < 1:
+        threads = getattr(arguments, "threads", None)
+        if threads is not None and threads < 1:
             raise UsageError("--threads must be a whole number of at least 1")
         read = {os.path.realpath(path) for name in self.reads for path in list_paths(arguments, name)}
         for name in self.writes:
