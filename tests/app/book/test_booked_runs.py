@@ -13,7 +13,7 @@ from dpwgan.app.claim import Claim
 from dpwgan.errors import DataError, PrivacyError, UsageError
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from tests.end_to_end.bad_inputs import HEADER, ROWS, write_good
-from tests.lives import QUERIES, SPECS, die, make_frame, read_journal
+from tests.lives import ASKED, QUERIES, SPECS, die, make_frame, read_journal
 
 FAST = ("--method", "independent", "--accountant", "moments")
 
@@ -116,11 +116,12 @@ def test_claim_says_which_releases_it_stands_beside(folder):
 
 def make(path: Path, checkpoint: Path | None = None, *, resume: bool = False, **more: Any) -> Synthesizer:
     options: dict[str, Any] = {**QUERIES, "book": path, "checkpoint": checkpoint, "resume": resume, **more}
-    return Synthesizer(more.pop("specs", SPECS), 1.0, **{key: v for key, v in options.items() if key != "specs"})
+    epsilon = ASKED if checkpoint is not None else 1.0
+    return Synthesizer(more.pop("specs", SPECS), epsilon, **{key: v for key, v in options.items() if key != "specs"})
 
 
 def test_run_that_was_killed_stays_charged_and_is_not_charged_twice_when_it_goes_on(tmp_path):
-    path, kept = begin(tmp_path), tmp_path / "kept"
+    path, kept = begin(tmp_path, epsilon=3 * ASKED), tmp_path / "kept"
     die(kept, 45, book=path)
     reserved = read_book(path)
     assert [entry.settled for entry in reserved.entries.values()] == [False]
@@ -136,7 +137,7 @@ def test_run_that_was_killed_stays_charged_and_is_not_charged_twice_when_it_goes
 
 
 def test_run_whose_first_release_was_lost_is_charged_for_both_plans(tmp_path):
-    path, kept = begin(tmp_path), tmp_path / "kept"
+    path, kept = begin(tmp_path, epsilon=3 * ASKED), tmp_path / "kept"
     die(kept, 4, book=path)
     before = read_book(path).spent[-1]
     claim = make(path, kept, resume=True).fit(make_frame()).claim()
@@ -150,12 +151,12 @@ def test_run_whose_first_release_was_lost_is_charged_for_both_plans(tmp_path):
 
 def test_run_goes_on_with_its_own_book_only(tmp_path):
     kept = tmp_path / "kept"
-    die(kept, 12, book=begin(tmp_path))
+    die(kept, 12, book=begin(tmp_path, epsilon=3 * ASKED))
     (tmp_path / "other").mkdir()
     with pytest.raises(UsageError, match="has another book"):
         make(begin(tmp_path / "other"), kept, resume=True).fit(make_frame())
     with pytest.raises(UsageError, match="has another book"):
-        Synthesizer(SPECS, 1.0, checkpoint=kept, resume=True, **QUERIES).fit(make_frame())
+        Synthesizer(SPECS, ASKED, checkpoint=kept, resume=True, **QUERIES).fit(make_frame())
 
 
 def test_lists_that_are_paid_for_count_and_their_plan_is_set_aside_anew(tmp_path):
