@@ -5,6 +5,7 @@ Privacy: exit codes and messages are not covered by the guarantee. They name col
 """
 
 import argparse
+import difflib
 import errno
 import itertools
 import logging
@@ -91,8 +92,11 @@ class Parser(argparse.ArgumentParser):
         if unknown:
             name = unknown[1]
             message = f"there is no flag {name}{suggest(name, self._option_string_actions)}; --help lists all"
-            if name[2:].upper() in ("DATA", "OUTPUT", "SPECS", "EPSILON", "DELTA") and self.usage:
-                message = f"there is no flag {name}: it goes without a name: {self.usage.splitlines()[0]}"
+            meant = difflib.get_close_matches(
+                name[2:].upper(), ("DATA", "OUTPUT", "SPECS", "EPSILON", "DELTA"), cutoff=0.8
+            )
+            if meant and self.usage:
+                message = f"there is no flag {name}: {meant[0]} goes without a name: {self.usage.splitlines()[0]}"
         raise UsageError(message)
 
 
