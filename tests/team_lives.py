@@ -14,7 +14,7 @@ from dpwgan.app.api import EncodedRun, Synthesizer
 from dpwgan.app.checkpoint import JOURNAL_FILE
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.table.workers import Numbers, Task, Team
-from tests.lives import Killed, read_journal
+from tests.lives import ASKED, Killed, read_journal
 from tests.teams import ThreadWorkers, make_workers, run_threads
 
 OUTPUT = "out.csv"
@@ -126,7 +126,14 @@ def live(folder: Path, kills: Sequence[tuple[int, int]], *, sizes: Sequence[int]
                 workers[kill[0]].left = kill[1]
             resume = (lives.kept / JOURNAL_FILE).exists()
             ends = run_threads(
-                folder, size, workers=workers, output=OUTPUT, checkpoint=lives.kept, resume=resume, **asked
+                folder,
+                size,
+                workers=workers,
+                output=OUTPUT,
+                checkpoint=lives.kept,
+                resume=resume,
+                epsilons=[ASKED] * size,
+                **asked,
             )
             lives.end_life(workers, ends)
     return lives

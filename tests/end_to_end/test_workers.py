@@ -173,12 +173,14 @@ def configure(ports: list[int], rank: int) -> dict[str, Any]:
     return {"cluster": {"worker": addresses}, "task": {"type": "worker", "index": rank}}
 
 
-def start(folder: Path, size: int, *arguments: str, output: str = "out.csv") -> "list[subprocess.Popen[str]]":
+def start(
+    folder: Path, size: int, *arguments: str, output: str = "out.csv", epsilon: str = "1.0"
+) -> "list[subprocess.Popen[str]]":
     ports = find_ports(size)
     environment = {name: text for name, text in os.environ.items() if not name.startswith("DPWGAN_")}
     return [
         subprocess.Popen(
-            [sys.executable, str(RUN), "data.csv", output, "specs.json", "1.0", *arguments, "--threads", "1"],
+            [sys.executable, str(RUN), "data.csv", output, "specs.json", epsilon, *arguments, "--threads", "1"],
             cwd=folder,
             env={**environment, "TF_CONFIG": json.dumps(configure(ports, rank))},
             text=True,
@@ -215,7 +217,8 @@ def test_the_others_stop_and_the_run_goes_on_and_counts_lost_steps_when_a_proces
     before = list_names(tmp_path)
     steps = 100
     flags = ("--rounds", "1", "--codes", "20", "--fit-steps", "4", "--steps", str(steps), "--checkpoint", "kept")
-    processes = start(tmp_path, 2, *flags)
+    # What is lost has to leave enough to go on with.
+    processes = start(tmp_path, 2, *flags, epsilon="4")
     while not list(tmp_path.glob("kept/plan-1-critic-steps-*.npz")):  # the first of fifty blocks is done
         assert all(process.poll() is None for process in processes), finish(processes)
         time.sleep(0.01)
@@ -228,7 +231,7 @@ def test_the_others_stop_and_the_run_goes_on_and_counts_lost_steps_when_a_proces
     signs = [path.name for path in tmp_path.glob(".out.csv.*.lock")]
     assert len(signs) == (0 if lost else 2)  # of the table and of the claim
     assert list_names(tmp_path) == sorted([*before, *signs, "kept"])
-    processes = start(tmp_path, 2, *flags, "--resume")
+    processes = start(tmp_path, 2, *flags, "--resume", epsilon="4")
     said = finish(processes)
     assert [process.returncode for process in processes] == [0, 0], said
     claim = json.loads((tmp_path / "out.csv.privacy.json").read_text())
@@ -236,7 +239,7 @@ def test_the_others_stop_and_the_run_goes_on_and_counts_lost_steps_when_a_proces
     assert line["charged"] == line["reserved"] == steps
     # A chief may have died between two blocks.
     assert line.get("details", {}).get(LOST, 0) in ([steps // 50] if lost else [0, steps // 50])
-    assert 0.9 < claim["guarantee"]["epsilon"] <= 1.0
+    assert 3.6 < claim["guarantee"]["epsilon"] <= 4.0
     assert not list(tmp_path.glob(".out.csv.*"))
     with (tmp_path / "out.csv").open() as file:
         rows = list(csv.DictReader(file))

@@ -37,7 +37,7 @@ METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "ron-gauss, gaussian": ("ron-gauss", {"noise": "gaussian"}),
     "ron-gauss, label": ("ron-gauss", {"noise": "gaussian", "label": "letters"}),
     "ron-gauss, images": ("ron-gauss", {"noise": "gaussian"}),
-    "independent": ("independent", {}),
+    "independent": ("independent", {"noise": "gaussian"}),
     "dp-critic, formal": (
         "dp-critic",
         {"formal": True, "steps": 6, "expected_batch_size": 200, "hidden_critic": (8,), "hidden_generator": (8,)},

@@ -162,7 +162,7 @@ def test_influences_are_the_sensitivities_when_counts_are_released():
     assert lines["two-way counts"].influence < 1.0  # of one pair; all of them together:
     claimed = lines["two-way counts"].noise_multiplier_claimed
     signal = gaussian_epsilon(np.array([1e-5]), noise_multiplier=claimed)[0]
-    assert lines["two-way counts"].found == pytest.approx(signal, rel=0.3)
+    assert lines["two-way counts"].found == pytest.approx(signal, rel=0.4)
 
 
 def make_releases(rng: np.random.Generator, *, count: int, size: int) -> list[Seen]:
