@@ -25,6 +25,7 @@ from dpwgan.privacy.events import (
 )
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.release import Release
+from dpwgan.privacy.unit import ONE_ROW, Unit
 from tests.claims import make_claim
 
 TABLE = b"a\n1\n"
@@ -60,11 +61,12 @@ def claim_of(
     *releases: Release,
     accountant: Accountant = MOMENTS,
     relation: NeighboringRelation = NeighboringRelation.ZERO_OUT,
+    unit: Unit = ONE_ROW,
     **more: Any,
 ) -> dict[str, Any]:
     """A claim whose every number is that of a ledger."""
     asked = Budget(epsilon=3.0, delta=1e-6)
-    ledger = Ledger(asked, accountant=accountant, neighboring_relation=relation)
+    ledger = Ledger(asked, accountant=accountant, neighboring_relation=relation, unit=unit)
     for release in releases:
         ledger.reserve(release)
         ledger.charge(release.label, release.times)
@@ -163,6 +165,16 @@ def test_fault_is_told_when_a_part_was_changed(whole, path, value, words):
     except DpwganError as error:
         faults = [str(error)]
     assert any(words in fault for fault in faults), faults
+
+
+@pytest.mark.parametrize("unit", [Unit(rows=3), Unit(rows=2, named="person", sampled=True)])
+def test_claim_of_a_unit_holds_and_not_when_the_unit_is_said_to_have_other_rows(unit):
+    document = claim_of(COUNTS, STEPS, unit=unit)
+    assert not list(find_faults(document))
+    for rows in (1, unit.rows + 1):
+        forged = copy.deepcopy(document)
+        forged["guarantee"]["rows_per_unit"] = rows
+        assert any("not accounted for as all rows of a unit" in fault for fault in find_faults(forged))
 
 
 @pytest.fixture
