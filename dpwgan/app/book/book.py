@@ -103,7 +103,7 @@ class Book:
         own, relation, unit = self.filter.neighboring_relation, terms.neighboring_relation, terms.unit.meaning
         if relation is not own:
             raise UsageError(
-                f"the book {quote(self.name)} is for neighbours {_spell(own)}, and this run's are {_spell(relation)}"
+                f"the book {quote(self.name)} is for neighbours {own.spelled}, and this run's are {relation.spelled}"
             )
         if unit != self.unit:
             raise UsageError(
@@ -263,7 +263,7 @@ def new_book(path: Path, *, name: str, limit: Budget, relation: NeighboringRelat
         "name": name,
         "epsilon": limit.epsilon,
         "delta": limit.delta,
-        "neighbours": _spell(relation),
+        "neighbours": relation.spelled,
         "unit": unit.meaning,
         "shares": [[order, share] for order, share in privacy_filter.shares.items()],
     }
@@ -345,7 +345,7 @@ def _read_header(line: Mapping[str, Any]) -> Book:
         raise ValueError
     privacy_filter = PrivacyFilter(
         limit=Budget(epsilon=line["epsilon"], delta=line["delta"]),
-        neighboring_relation=NeighboringRelation(line["neighbours"].replace("-", "_")),
+        neighboring_relation=NeighboringRelation.read(line["neighbours"]),
         shares={float(order): float(share) for order, share in line["shares"]},
     )
     return Book(name=str(line["name"]), unit=str(line["unit"]), filter=privacy_filter, spent=[0.0], claimed=[0.0])
@@ -387,10 +387,6 @@ def _write(descriptor: int, line: Line, *, shown: str) -> None:
         if isinstance(error, OSError):
             raise TransferError(f"the book {shown!r} cannot be written: {error.strerror}") from None
         raise
-
-
-def _spell(relation: NeighboringRelation) -> str:
-    return relation.value.replace("_", "-")
 
 
 def _now() -> str:
