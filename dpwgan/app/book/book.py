@@ -39,6 +39,7 @@ from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.release import Release
 from dpwgan.privacy.terms import Terms
 from dpwgan.privacy.unit import ONE_ROW, Unit
+from dpwgan.table.places import sync
 
 FORMAT = 1
 
@@ -269,11 +270,7 @@ def new_book(path: Path, *, name: str, limit: Budget, relation: NeighboringRelat
     }
     try:
         _write(descriptor, _seal(header, before=secrets.token_hex(32)), shown=str(path))
-        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        sync(path.parent)
     except BaseException as error:
         path.unlink(missing_ok=True)
         if isinstance(error, OSError):
