@@ -182,7 +182,7 @@ def test_uuid_column_is_a_row_name_when_any_type(keys, start):
 @pytest.mark.parametrize("privacy", ["private", "waived"])
 def test_values_from_data_stays_open_when_terms_are_given(privacy):
     keys = {"type": "enum", "values_from": "data", "domain_privacy": privacy}
-    assert parse_one(keys) == UndiscoveredColumn(name="C", privacy=privacy)
+    assert parse_one(keys | {"missing": ["?"]}) == UndiscoveredColumn(name="C", privacy=privacy, missing=("?",))
     assert parse_one(keys | {"maxval": 10**6, "optional": True}) == UndiscoveredColumn(
         name="C",
         privacy=privacy,
@@ -372,6 +372,7 @@ REFUSED_COLUMNS: dict[str, tuple[dict[str, Any], str]] = {
         {"type": "enum", "values_from": "data"},
         "'domain_privacy' must say on what terms",
     ),
+    "private domain without a cell for the rest": (DATA | {"domain_privacy": "private"}, "that are not released"),
     "terms without domain from data": ({"type": "enum", "count": 3, "domain_privacy": "waived"}, "needs 'values_from'"),
     "domain from data and values": (DATA | {"values": ["a"]}, "'values_from' and 'values' are both given"),
     "domain from data and rule": (
