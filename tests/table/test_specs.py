@@ -280,7 +280,7 @@ def test_documentation_shows_specs_that_are_read():
     example = text.split("```json\n")[1].split("```")[0]
     codebook = Codebook(labels={"born": {"00100": "Alabama", "45300": "Germany"}}, sha256="0")
     schema = parse(load_document(example.encode()), codebook=codebook)
-    assert [type(column).__name__[0] for column in schema.columns] == list("ICCNNNCBFCD")
+    assert [type(column).__name__[0] for column in schema.columns] == list("ICCNNNCLBFCD")
     form = json.loads(SCHEMA_FILE.read_text())["$defs"]["column"]["properties"]
     assert all(f"`{key}`" in text for key in form)
     assert f"{MAX_CATEGORIES:,}" in text
