@@ -55,7 +55,7 @@ from dpwgan.table.domains import discover_domains
 from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.findings import check_header
-from dpwgan.table.places import choose_passing_name
+from dpwgan.table.places import choose_passing_name, sync
 from dpwgan.table.rows import Rows, serve
 from dpwgan.table.saved import pack_model, unpack_model
 from dpwgan.table.schema import CategoricalColumn, Schema
@@ -552,9 +552,11 @@ class Synthesizer:
                 self._fitted.save(weights)
                 write_description(staged, description, claim=claim)
                 staged.chmod(0o755)
-                for path in staged.rglob("*"):  # nobody else is to write there, whatever the umask allows
-                    path.chmod(path.stat().st_mode & ~0o022)
+                for path in (*staged.rglob("*"), staged):
+                    path.chmod(path.stat().st_mode & ~0o022)  # nobody else is to write there, whatever the umask allows
+                    sync(path)
                 staged.rename(target)
+                sync(staged.parent)
             except BaseException:
                 shutil.rmtree(staged, ignore_errors=True)
                 raise

@@ -22,6 +22,7 @@ from dpwgan.app.folders import create_file, read_file, refuse_shared
 from dpwgan.errors import DpwganError, InputError, OutputError, TransferError, UsageError
 from dpwgan.privacy.events import Event
 from dpwgan.privacy.journal import Arrays, Journal
+from dpwgan.table.places import sync
 
 FORMAT = 1
 JOURNAL_FILE = "journal.json"
@@ -216,11 +217,7 @@ class Checkpoint(Journal):
                 file.flush()
                 os.fsync(file.fileno())
             temporary.rename(self._folder / name)
-            folder = os.open(self._folder, os.O_RDONLY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+            sync(self._folder)
         except OSError as error:
             raise TransferError(f"the checkpoint cannot be written: {error.strerror or type(error).__name__}") from None
 

@@ -231,7 +231,7 @@ def plan_run(schema: Schema, *, records: int, config: SynthesisConfig, spent: tu
     terms = Terms(
         budget=budget,
         unit=unit,
-        neighboring_relation=NeighboringRelation(config.neighbours.replace("-", "_")),
+        neighboring_relation=NeighboringRelation.read(config.neighbours),
         accountant_rule=config.accountant,
         other_charges=(
             *((event, 1) for _ in paid_for),
