@@ -122,6 +122,15 @@ def test_a_table_that_grew_is_refused():
             {**NAMED, "rent": {"type": "drop", "of": "unit"}},
             "'rent' is of it, and is not",
         ),
+        (
+            {"column": "person", "max_rows": 2},
+            {
+                **NAMED,
+                "born": {"type": "date", "min": "2000-01-01", "max": "2020-01-01", "of": "unit"},
+                "moved": {"type": "date", "since": "born", "min": "0 days", "max": "9 days"},
+            },
+            "'moved' is told since another column: both are of it, or neither",
+        ),
         (AGE, {"rent": {**AGE, "of": "unit"}}, "'rent' in the specs: 'of' says whose it is"),
         ({"column": "person", "max_rows": 2}, {**NAMED, "rent": {**AGE, "of": "rows"}}, "'of' must be 'unit'"),
     ],
