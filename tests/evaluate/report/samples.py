@@ -112,6 +112,7 @@ def make_document(real: ComparedTable, synthetic: ComparedTable) -> dict[str, An
         "claim": None,
         "claim_matches": None,
         "match": None,
+        "audit": None,
         "seed": 7,
         "scores": {"synthetic": scores(0.93), "floor": scores(0.7), "ceiling": scores(0.99)},
         "columns": columns,
