@@ -1,6 +1,7 @@
 """The valid inputs that changes start from: tiny, one for each form that the tool reads."""
 
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -153,6 +154,7 @@ def write_corpus() -> None:
     np.savez_compressed(CORPUS / "packed.npz", images=images, labels=labels.astype(str))
 
 
+@cache
 def read_corpus(ending: str) -> list[bytes]:
     """The kept files of an ending, each a seed and, as it stands, a case."""
     return [path.read_bytes() for path in sorted(CORPUS.glob(f"*{ending}"))]
