@@ -20,6 +20,21 @@ from dpwgan.app.logs import print_out
 from dpwgan.errors import UsageError, suggest
 from dpwgan.version import __version__
 
+# Each command with its package, whose cli.py is loaded when the command is asked for.
+COMMANDS = {
+    "run": ("dpwgan.app", "make a synthetic table and its claim: DATA OUTPUT SPECS EPSILON [DELTA]; may be left out"),
+    "specs": ("dpwgan.app.specs", "draft specs from a public dictionary; list all that is wrong with specs or a table"),
+    "claim": (
+        "dpwgan.app.claims",
+        "check a claim, or write it as a registry's record, an attestation, a catalogue's metadata",
+    ),
+    "images": ("dpwgan.app.images", "make tables of images, and show them"),
+    "book": ("dpwgan.app.book", "the budget of all releases from one table: begin it, show it, add it up anew"),
+    "completion": ("dpwgan.app.completion", "print the script by which bash or zsh completes words and flags"),
+    "evaluate": ("dpwgan.evaluate", "say how good a synthetic table is (reads the real rows: not private)"),
+    "audit": ("dpwgan.audit", "attack a release, or test the claim (reads the real rows: not private)"),
+}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Command:
@@ -97,6 +112,12 @@ class Program:
         """Runs a command and gives its exit code; every failure is one sentence on stderr. Raises: nothing."""
         return run_job(lambda: self._prepare(sys.argv[1:] if argv is None else argv))
 
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Adds every command with its arguments; for completion: a command line loads the one that it names."""
+        commands = parser.add_subparsers()
+        for name, command in self.commands.items():
+            command.add_arguments(commands.add_parser(name, help=command.summary))
+
     def _prepare(self, argv: Sequence[str]) -> Job:
         summaries = {name: command.summary for name, command in self.commands.items()}
         first = choose(argv, summaries, name=self.name, notice=self.notice, closing=self.closing)
@@ -124,7 +145,7 @@ def choose(
     if first not in ("-h", "--help", "--version"):
         known = ", ".join(summaries)
         raise UsageError(f"the first argument must be one of {known}{suggest(first, summaries)}; --help says more")
-    commands = [f"  {command:<10}{summary}" for command, summary in summaries.items()]
+    commands = [f"  {command:<12}{summary}" for command, summary in summaries.items()]
     usage = [f"usage: {name} COMMAND ...", "", *([notice, ""] if notice else []), "commands:", *commands, ""]
     lines = [*usage, f"{name} COMMAND --help says more{closing}"]
     print_out((f"dpwgan {__version__}" if first == "--version" else "\n".join(lines)) + "\n")

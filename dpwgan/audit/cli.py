@@ -18,3 +18,4 @@ PROGRAM = Program(
     epilog=EXIT_CODES,
 )
 main = PROGRAM.main
+add_arguments = PROGRAM.add_arguments
