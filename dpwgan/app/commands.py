@@ -8,6 +8,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,7 @@ from dpwgan.app.cli import Job, Parser, run_job
 from dpwgan.app.config import Voice
 from dpwgan.app.interruption import complete
 from dpwgan.app.logs import print_out
+from dpwgan.app.progress import show_stages
 from dpwgan.errors import UsageError, suggest
 from dpwgan.version import __version__
 
@@ -40,7 +42,8 @@ COMMANDS = {
 class Command:
     """One thing that a program does, and which of its arguments, named as in --help, are files.
 
-    `check` refuses what can be refused before a file is looked at; what is written may be "-", for stdout.
+    `check` refuses what can be refused before a file is looked at; what is written may be "-", for stdout. Where it
+    `shows_stages`, what it says on the way is one line of a terminal that is redrawn.
     """
 
     usage: str
@@ -50,6 +53,7 @@ class Command:
     check: Callable[[argparse.Namespace], None] = lambda arguments: None
     reads: tuple[str, ...]
     writes: tuple[str, ...] = ("--json",)
+    shows_stages: bool = False
 
     def parse(self, argv: Sequence[str], **more: Any) -> argparse.Namespace:
         """Turns the words after the command's name into checked arguments; `more` is for the parser.
@@ -75,6 +79,7 @@ class Command:
     def make_job(self, arguments: argparse.Namespace) -> Job:
         """The work that these arguments ask for."""
         written = [path for name in self.writes for path in list_paths(arguments, name)]
+        voice = Voice(quiet=arguments.quiet)
         threads: int | None = getattr(arguments, "threads", None)
         if threads is not None:
             # For libraries that are loaded later; the others are told below.
@@ -85,11 +90,12 @@ class Command:
 
             for path in written:
                 check_writable(path)
-            with threadpool_limits(limits=threads):
+            stages = show_stages(voice) if self.shows_stages else nullcontext()
+            with threadpool_limits(limits=threads), stages:
                 self.run(arguments)
             complete()
 
-        return Job(work=work, voice=Voice(quiet=arguments.quiet), to_stdout="-" in written)
+        return Job(work=work, voice=voice, to_stdout="-" in written)
 
 
 def list_paths(arguments: argparse.Namespace, name: str) -> list[str]:

@@ -272,6 +272,7 @@ COMMAND = Command(
     run=run,
     reads=("files", "claims", "--holdout", "--codebook"),
     writes=("--html", "--json"),
+    shows_stages=True,
 )
 
 
