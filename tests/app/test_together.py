@@ -11,6 +11,7 @@ import pytest
 
 from dpwgan.app import cli
 from dpwgan.app.api import Synthesizer
+from dpwgan.app.claim import Claim
 from dpwgan.app.claims.verification import find_faults
 from dpwgan.app.together import cut_units, draw_sizes
 from dpwgan.errors import SpecsError, UsageError
@@ -97,7 +98,7 @@ def test_claim_names_the_histogram_and_holds(tmp_path: Path, capsys: pytest.Capt
     assert claim["guarantee"]["epsilon"] <= 1.0
     assert any("a unit is in one cell" in words for words in claim["accountant"]["assumptions"])
     assert "the released histogram" in claim["output"]["note"]
-    assert not list(find_faults(claim))
+    assert not list(find_faults(Claim(document=claim)))
     names = pd.read_csv(paths[1]).house
     assert names.str.len().eq(36).all()
     assert names.value_counts().max() <= 4
