@@ -77,7 +77,7 @@ def test_table_keeps_every_cell_as_it_stands_when_the_form_is_sound(tmp_path, da
 
 
 @pytest.mark.slow
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=140)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=140)
 @given(
     rows=st.lists(st.lists(st.text(alphabet='ab,"\n\r é\ufeff#1', max_size=4), min_size=3, max_size=3), min_size=1),
     crlf=st.booleans(),

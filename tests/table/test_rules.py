@@ -87,7 +87,7 @@ def test_what_looks_beyond_its_row_is_no_condition(sql: str) -> None:
         read_sql(sql)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.data())
 def test_the_value_of_a_condition_is_that_of_each_row_by_itself(data: st.DataObject) -> None:
     """Whatever is let in: rows together and rows alone, in any order, get the same values."""

@@ -55,7 +55,7 @@ def test_archive_is_the_same_when_the_same_rows_are_written_twice(tmp_path):
     assert gzip.decompress((tmp_path / "p.csv.gz").read_bytes()) == b'a,b\n1,"x,y"\n2,\n'
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.integers(1, 3).flatmap(
         lambda width: st.lists(
