@@ -23,6 +23,7 @@ from dpwgan.app.folders import create_file, read_file, refuse_shared
 from dpwgan.errors import DpwganError, InputError, OutputError, TransferError, UsageError
 from dpwgan.privacy.events import Event, read_event
 from dpwgan.privacy.journal import Arrays, Journal
+from dpwgan.table.places import sync
 from dpwgan.table.saved import DAMAGES
 
 FORMAT = 1
@@ -219,11 +220,7 @@ class Checkpoint(Journal):
                 file.flush()
                 os.fsync(file.fileno())
             temporary.rename(self._folder / name)
-            folder = os.open(self._folder, os.O_RDONLY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+            sync(self._folder)
         except OSError as error:
             with suppress(OSError):
                 temporary.unlink()

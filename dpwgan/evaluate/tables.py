@@ -17,7 +17,7 @@ import numpy.typing as npt
 import polars as pl
 
 from dpwgan.errors import DataError
-from dpwgan.table.calendar import DAY, CalendarColumn
+from dpwgan.table.calendar import DAY, CalendarColumn, LaterColumn
 from dpwgan.table.codecs import MomentCodec, make_codec
 from dpwgan.table.codecs.codec import list_distinct, require
 from dpwgan.table.codecs.numbers import BinCodec, NumberCodec, NumericCodec
@@ -357,4 +357,5 @@ _BINNINGS: dict[type[TrainedColumn], Callable[[Any, int], _Categories | _Numbers
     BooleanColumn: _Categories,
     NumericColumn: _cut_numbers,
     CalendarColumn: _cut_moments,
+    LaterColumn: _cut_moments,
 }

@@ -5,7 +5,6 @@ A table and its claim are put in place together, the claim first, so that no tab
 """
 
 import contextlib
-import errno
 import gzip
 import hashlib
 import io
@@ -25,7 +24,7 @@ from dpwgan.errors import DpwganError, OutputError, TransferError
 from dpwgan.table.arrays import pack_table
 from dpwgan.table.csv import write_header, write_rows
 from dpwgan.table.parquet import ParquetWriter
-from dpwgan.table.places import choose_passing_name
+from dpwgan.table.places import choose_passing_name, sync
 from dpwgan.table.reader import get_format
 from dpwgan.table.schema import Schema
 from dpwgan.table.threads import map_in_order
@@ -187,7 +186,7 @@ class _BesideFile:
         self._name = None
         self.shows = True
         with _telling(self._shown):
-            _sync_folder(os.path.dirname(self._target))
+            sync(Path(self._target).parent)
 
     def discard(self) -> None:
         if self._descriptor >= 0:
@@ -329,18 +328,6 @@ def _write_all(descriptor: int, data: bytes | memoryview) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(descriptor, view) :]
-
-
-def _sync_folder(folder: str) -> None:
-    descriptor = os.open(folder or ".", os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    except OSError as error:
-        # Some file systems do not know how to force a folder to disk; the file itself is there already.
-        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
-            raise
-    finally:
-        os.close(descriptor)
 
 
 def _is_stream(path: str | Path) -> bool:

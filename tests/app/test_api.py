@@ -1,7 +1,9 @@
 """The road from a table to a model: what is charged, asked and held, in which order."""
 
+import os
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -123,3 +125,24 @@ def test_matrix_products_have_the_threads_asked_for_when_fitting() -> None:
         count()
     assert seen[0] == {1}
     assert seen[-1] == {2}
+
+
+def test_saved_model_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[str] = []
+    fsync, rename = os.fsync, Path.rename
+
+    def note(descriptor: int) -> None:
+        synced.append(os.readlink(f"/proc/self/fd/{descriptor}"))
+        fsync(descriptor)
+
+    def name(path: Path, target: Path) -> Path:
+        assert set(map(str, [path, *path.rglob("*")])) <= set(synced)
+        synced.append("renamed")
+        return rename(path, target)
+
+    frame = pd.DataFrame({"member": [0, 1] * 50})
+    synthesizer = Synthesizer(MEMBER, 1.0, method="independent").fit(frame)
+    monkeypatch.setattr(os, "fsync", note)
+    monkeypatch.setattr(Path, "rename", name)
+    synthesizer.save(tmp_path / "model")
+    assert synced[-2:] == ["renamed", str(tmp_path)]
