@@ -570,7 +570,7 @@ class Synthesizer:
                 for path in (*staged.rglob("*"), staged):
                     path.chmod(path.stat().st_mode & ~0o022)  # nobody else is to write there, whatever the umask allows
                     sync(path)
-                staged.rename(target)
+                staged = staged.rename(os.path.realpath(target))
                 sync(staged.parent)
             except BaseException:
                 shutil.rmtree(staged, ignore_errors=True)

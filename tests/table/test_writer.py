@@ -252,7 +252,7 @@ def test_release_is_whole_or_not_there_when_its_folder_cannot_be_forced_to_disk(
 ):
     real, left = writer.sync, folder_synced
 
-    def sync(folder: str) -> None:
+    def sync(folder: Path) -> None:
         nonlocal left
         left -= 1
         if not left:
