@@ -232,24 +232,22 @@ def show_attacks(audit: Mapping[str, Any]) -> list[dict[str, Any]]:
     compared = {attack["details"].get("column") for attack in audit["attacks"]}
     lines = []
     for attack in audit["attacks"]:
-        lines.append(show_finding(attack["name"], attack["headline"], measure=attack["measure"]))
+        lines.append(show_finding(attack["name"], attack["headline"]))
         for name, part in attack["parts"].items():
             if part["beats_baseline"] or name in compared:
-                lines.append(show_finding(f"{attack['name']}: {name}", part, measure=""))
+                lines.append(show_finding(f"{attack['name']}: {name}", part))
     return lines
 
 
-def show_finding(name: str, found: Mapping[str, Any], *, measure: str) -> dict[str, Any]:
+def show_finding(name: str, found: Mapping[str, Any]) -> dict[str, Any]:
     """A finding of the audit in words."""
     excess, lower, upper = (write_signed(found["excess"][end]) for end in ("value", "lower", "upper"))
     shares = {side: f"{found[side]['value']:.3f}" for side in ("success", "baseline")}
-    interval = f"{lower} to {upper}"
     return {
         "name": name,
-        "measure": measure,
         "leaks": found["beats_baseline"],
         "excess": excess,
-        "interval": interval,
+        "interval": f"{lower} to {upper}",
         **shares,
     }
 
