@@ -39,7 +39,9 @@ from dpwgan.app.saved_model import (
     read_description,
     write_description,
 )
+from dpwgan.app.together import UnitSource, cut_units, draw_sizes
 from dpwgan.errors import InputError, OutputError, UsageError
+from dpwgan.marginals.simplex import project_on_simplex
 from dpwgan.methods.base import FittedSynthesizer, Run
 from dpwgan.methods.registry import finds_intervals, make_settings
 from dpwgan.privacy.certificate import Certificate
@@ -47,15 +49,16 @@ from dpwgan.privacy.journal import Arrays, Journal
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.noise_source import NoiseSource
 from dpwgan.privacy.randomness import Streams, branch, make_choice_stream, make_streams
+from dpwgan.privacy.sizes import SIZES_LABEL
 from dpwgan.settings import declared
 from dpwgan.table import frames
 from dpwgan.table.codebook import read_codebook
 from dpwgan.table.domains import discover_domains
 from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.encoder import TableEncoder
-from dpwgan.table.places import choose_passing_name
+from dpwgan.table.places import choose_passing_name, sync
 from dpwgan.table.rows import Rows, serve
-from dpwgan.table.saved import pack_model, unpack_model
+from dpwgan.table.saved import pack_model, reading_saved, unpack_model
 from dpwgan.table.schema import CategoricalColumn, Schema
 from dpwgan.table.source import SourceTable, choose_step, make_table
 from dpwgan.table.specs import parse_specs, read_specs
@@ -313,6 +316,8 @@ class Synthesizer:
             run_plan.reserve_training(ledger)
             if journal.account is not None and self._account is not None:
                 self._account.reserve(ledger, charged=journal.charged)
+        if run_plan.sizes is not None:
+            schema = _release_sizes(table, schema, ledger=ledger)
         memory = run_plan.plan_memory(self.config.memory)
         LOGGER.debug("encoding the table%s", " onto the disk" if memory.on_disk else "")
         encoder = TableEncoder(schema, table.header)
@@ -488,13 +493,18 @@ class Synthesizer:
             raise UsageError("where must be a text: an SQL condition")
         if self._rng is None:  # the claim is there, so it is
             raise UsageError("the synthesizer is not fitted yet")
-        source, rng = RowSource(self._fitted, encoder, where=where), self._rng
+        source, rng, unit = RowSource(self._fitted, encoder, where=where), self._rng, self.schema.unit
+        step = choose_step(len(self.header))
+        if unit is not None and unit.has_sizes:
+            units = UnitSource(source, encoder, unit)
+            sizes = ((part, branch(rng)) for part in cut_units(draw_sizes(unit.sizes, rows, rng=rng), step=step))
+            return map_in_order(lambda task: units.draw(*task[0], rng=task[1]), sizes, threads=self.config.threads)
 
         def make(part: tuple[slice, np.random.Generator]) -> pl.DataFrame:
             places, own = part
             return source.draw(places.stop - places.start, first_record=places.start, rng=own)
 
-        parts = ((places, branch(rng)) for places in cut(rows, size=choose_step(len(self.header))))
+        parts = ((places, branch(rng)) for places in cut(rows, size=step))
         return map_in_order(make, parts, threads=self.config.threads)
 
     def note_output(self, sha256: str) -> None:
@@ -557,9 +567,11 @@ class Synthesizer:
                 self._fitted.save(weights)
                 write_description(staged, description, claim=claim)
                 staged.chmod(0o755)
-                for path in staged.rglob("*"):  # nobody else is to write there, whatever the umask allows
-                    path.chmod(path.stat().st_mode & ~0o022)
+                for path in (*staged.rglob("*"), staged):
+                    path.chmod(path.stat().st_mode & ~0o022)  # nobody else is to write there, whatever the umask allows
+                    sync(path)
                 staged.rename(target)
+                sync(staged.parent)
             except BaseException:
                 shutil.rmtree(staged, ignore_errors=True)
                 raise
@@ -583,13 +595,35 @@ class Synthesizer:
             method=description.method,
             seed=seed,
         )
-        self._fitted = load_synthesizer(folder / WEIGHTS_FOLDER)
-        self._encoder = TableEncoder(description.schema, description.header)
+        with reading_saved():
+            self._fitted = load_synthesizer(folder / WEIGHTS_FOLDER)
+            self._encoder = TableEncoder(description.schema, description.header)
+            # A row that nobody gets: a model that does not fit its columns is told here and not in the midst of a run.
+            rng = np.random.default_rng()
+            list(self._encoder.decode_chunks(self._fitted.sample(1, rng=rng), rng))
         self._rng = make_streams(seed).model
         self._line_ending = description.line_ending
         records = int(document["public"]["records"])
         self._claim = claim.for_output(rows=records, chosen_by=RECORDS, from_saved_model=True)
         return self
+
+
+def _release_sizes(table: SourceTable, schema: Schema, *, ledger: Ledger) -> Schema:
+    """The schema with the shares of units that have 1, 2, ... rows, as released.
+
+    Privacy: `Units.count_sizes` of the rows that are kept; how many units there are is public.
+    """
+    unit, units = schema.unit, table.units
+    if unit is None or units is None:
+        raise UsageError("the table's units were not read")
+
+    def count() -> Arrays:
+        return {"sizes": ledger.release(SIZES_LABEL, lambda: units.count_sizes(unit.max_rows)).values}
+
+    noisy = ledger.keep(SIZES_LABEL, count)["sizes"].astype(np.float64)
+    shares = project_on_simplex(noisy / len(units.sizes), np.ones(len(noisy)), total=1.0)
+    released = replace(unit, sizes=tuple(map(float, shares)))
+    return replace(schema, columns=tuple(released if column is unit else column for column in schema.columns))
 
 
 def check_model_folder(target: Path) -> None:

@@ -106,12 +106,11 @@ def list_paths(arguments: argparse.Namespace, name: str) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class Program:
-    """Several commands under one name. `notice` stands in every --help, `closing` at the end of the program's own."""
+    """Several commands under one name. `notice` stands in every --help, at the end of which `epilog` does."""
 
     name: str
     commands: Mapping[str, Command]
     notice: str = ""
-    closing: str
     epilog: str
 
     def main(self, argv: Sequence[str] | None = None) -> int:
@@ -126,7 +125,7 @@ class Program:
 
     def _prepare(self, argv: Sequence[str]) -> Job:
         summaries = {name: command.summary for name, command in self.commands.items()}
-        first = choose(argv, summaries, name=self.name, notice=self.notice, closing=self.closing)
+        first = choose(argv, summaries, name=self.name, notice=self.notice, closing=f".\n\n{self.epilog}")
         command = self.commands[first]
         arguments = command.parse(
             argv[1:],

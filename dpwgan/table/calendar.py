@@ -85,3 +85,37 @@ class CalendarColumn(TrainedColumn, kind="calendar"):
     def choose_type(self, schema: Schema) -> CellType:
         """A date, time or both, unless a code that means not available is none."""
         return ("text" if any(self.missing) else self.written), "" in self.missing
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaterColumn(CalendarColumn, kind="later"):
+    """A column of moments that lie `least` to `most` after those of the column `since`: methods see the time between.
+
+    `first`, `step` and `steps` are of the moments themselves, wherever those of the other column lie. With `by_days`
+    what is counted is days from date to date, and a time of day has a shape of its own.
+    Units: `least` and `most` are microseconds; with `by_days` whole days.
+    """
+
+    since: str
+    least: int
+    most: int
+    by_days: bool
+
+    @property
+    def lag(self) -> CalendarColumn:
+        """The time between, as a moment so long after the beginning of 1970."""
+        rest = DAY - self.step if self.by_days and self.written == "datetime" else 0
+        return CalendarColumn(
+            name=self.name,
+            written=self.written if self.by_days else "time",
+            format=self.format,
+            first=self.least,
+            step=self.step,
+            steps=(self.most + rest - self.least) // self.step,
+            missing=self.missing,
+        )
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Those of the time between."""
+        return self.lag.parts

@@ -390,22 +390,28 @@ class FixedColumn(Column, kind="fixed"):
 
 
 @dataclass(frozen=True, kw_only=True)
-class UnitColumn(Column, kind="unit"):
+class UnitColumn(IdentifierColumn, kind="unit"):
     """The column that says whose a row is: of each unit at most `max_rows` are kept, and the cell itself is let go.
 
-    Its cells are text that is compared to the letter; none may be empty.
+    Its cells are text that is compared to the letter; none may be empty. Where it is `written`, rows of the output are
+    put together into units with fresh names. `shared` columns have one cell in all rows of a unit. `sizes` are the
+    shares of units with 1, 2, ... rows: released numbers, none before they are, or where each unit has one row.
     """
 
     max_rows: int
+    written: bool = False
+    shared: tuple[str, ...] = ()
+    sizes: tuple[float, ...] = ()
 
     @property
     def is_written(self) -> bool:
-        """Never."""
-        return False
+        """Only with fresh names."""
+        return self.written
 
-    def choose_type(self, schema: "Schema") -> CellType:
-        """Text: it is compared as such."""
-        return "text", False
+    @property
+    def has_sizes(self) -> bool:
+        """Whether rows of the output are put together into units of several."""
+        return self.written and self.max_rows > 1
 
 
 @dataclass(frozen=True, kw_only=True)

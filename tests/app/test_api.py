@@ -2,9 +2,11 @@
 
 import datetime
 import io
+import os
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, get_type_hints
 
 import pandas as pd
@@ -130,6 +132,27 @@ def test_matrix_products_have_the_threads_asked_for_when_fitting() -> None:
         count()
     assert seen[0] == {1}
     assert seen[-1] == {2}
+
+
+def test_saved_model_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[str] = []
+    fsync, rename = os.fsync, Path.rename
+
+    def note(descriptor: int) -> None:
+        synced.append(os.readlink(f"/proc/self/fd/{descriptor}"))
+        fsync(descriptor)
+
+    def name(path: Path, target: Path) -> Path:
+        assert set(map(str, [path, *path.rglob("*")])) <= set(synced)
+        synced.append("renamed")
+        return rename(path, target)
+
+    frame = pd.DataFrame({"member": [0, 1] * 50})
+    synthesizer = Synthesizer(MEMBER, 1.0, method="independent").fit(frame)
+    monkeypatch.setattr(os, "fsync", note)
+    monkeypatch.setattr(Path, "rename", name)
+    synthesizer.save(tmp_path / "model")
+    assert synced[-2:] == ["renamed", str(tmp_path)]
 
 
 def test_polars_frame_comes_back_as_one_when_it_is_fitted_to() -> None:

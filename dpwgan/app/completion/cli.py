@@ -68,7 +68,6 @@ PROGRAM = Program(
         )
         for shell in ("bash", "zsh")
     },
-    closing=f".\n\n{EPILOG}",
     epilog=EPILOG,
 )
 main = PROGRAM.main

@@ -154,7 +154,6 @@ PROGRAM = Program(
             writes=("PNG",),
         ),
     },
-    closing=f".\n\n{EPILOG}",
     epilog=EPILOG,
 )
 main = PROGRAM.main

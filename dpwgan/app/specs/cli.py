@@ -18,7 +18,6 @@ signal."""
 PROGRAM = Program(
     name="dpwgan specs",
     commands={"draft": draft_command.COMMAND, "check": check_command.COMMAND},
-    closing=f".\n\n{EPILOG}",
     epilog=EPILOG,
 )
 main = PROGRAM.main
