@@ -120,8 +120,8 @@ class Synthesizer:
     """Fits a method to a private table once, then samples as often as one likes.
 
     `specs` is a path to data-specs.json, the document itself (the claim then cites the digest of its sorted JSON
-    text), or a Schema. `options` are those of
-    `dpwgan.app.config.SynthesisConfig`, which says what each does; `settings` are the method's own, as {"steps": 100}.
+    text), or a Schema. `options` are those of `dpwgan.app.config.SynthesisConfig`; among them `settings` are the
+    method's own, as {"steps": 100}.
 
     Privacy: only `fit` reads rows, and it may do so once: a second fit would be a second release. Afterwards nothing is
       kept of the streams that noise and batches were drawn from.
