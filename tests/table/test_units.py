@@ -16,6 +16,10 @@ from dpwgan.table.source import SourceTable, make_piece, make_table
 from dpwgan.table.specs import parse_specs
 from dpwgan.table.units import Units, keep_rows, read_units
 
+STAY = {
+    "came": {"type": "date", "min": "2020-01-01", "max": "2020-12-31", "of": "unit"},
+    "left": {"type": "date", "since": "came", "min": "0 days", "max": "9 days"},
+}
 NAMED = {"person": {"type": "string", "uuid": True}}
 AGE = {"type": "integer", "min": 0, "max": 120}
 
@@ -122,6 +126,7 @@ def test_a_table_that_grew_is_refused():
             {**NAMED, "rent": {"type": "drop", "of": "unit"}},
             "'rent' is of it, and is not",
         ),
+        ({"column": "person", "max_rows": 2}, {**NAMED, **STAY}, "'left' is told since 'came', and only one"),
         (AGE, {"rent": {**AGE, "of": "unit"}}, "'rent' in the specs: 'of' says whose it is"),
         ({"column": "person", "max_rows": 2}, {**NAMED, "rent": {**AGE, "of": "rows"}}, "'of' must be 'unit'"),
     ],
