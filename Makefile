@@ -17,6 +17,7 @@ ONLY ?=
 JOBS ?= 1
 RESUME ?=
 BENCH_FLAGS ?=
+MINUTES ?= 60
 # Where bench stores its figures, and the table that it starts --check on. BENCH_PEERS: see benchmarks/job.py.
 RESULTS ?= $(OUT)/bench.json
 QUICK ?=
@@ -69,6 +70,10 @@ format: venv-dev ## Formats the code and mends what can be mended by itself
 .PHONY: mutants
 mutants: venv-dev ## Breaks privacy-critical lines one at a time: a fast test must notice each
 	$(PY) -m tests.mutants
+
+.PHONY: fuzz
+fuzz: venv-dev ## Gives every reader changed inputs for MINUTES, other ones each time: documented answers, or it fails
+	$(PY) -m tests.fuzz --minutes $(MINUTES)
 
 .PHONY: image
 image: ## Builds the container image with the engine of this machine

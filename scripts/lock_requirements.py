@@ -26,7 +26,7 @@ def compile_lock(arguments: list[str], lock: Path, *, upgrade: bool) -> str:
             output.write_text("".join(line for line in lines if not line.startswith("-r ")), encoding="utf-8")
         command = [
             *(sys.executable, "-m", "uv", "pip", "compile", "--quiet", "--no-header", "--no-annotate"),
-            *("--universal", "--python-version", "3.10", "--fork-strategy", "fewest", "--generate-hashes"),
+            *("--universal", "--python-version", "3.10", "--fork-strategy", "fewest", "--generate-hashes", "--no-strip-extras"),
             *("--output-file", str(output), *arguments),
         ]
         subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.DEVNULL)

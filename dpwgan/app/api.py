@@ -57,7 +57,7 @@ from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.findings import check_header
 from dpwgan.table.places import choose_passing_name, sync
 from dpwgan.table.rows import Rows, serve
-from dpwgan.table.saved import pack_model, unpack_model
+from dpwgan.table.saved import pack_model, reading_saved, unpack_model
 from dpwgan.table.schema import CategoricalColumn, Schema
 from dpwgan.table.source import SourceTable, choose_step, make_table
 from dpwgan.table.specs import parse_specs, read_specs
@@ -580,8 +580,12 @@ class Synthesizer:
             method=description.method,
             seed=seed,
         )
-        self._fitted = load_synthesizer(folder / WEIGHTS_FOLDER)
-        self._encoder = TableEncoder(description.schema, description.header)
+        with reading_saved():
+            self._fitted = load_synthesizer(folder / WEIGHTS_FOLDER)
+            self._encoder = TableEncoder(description.schema, description.header)
+            # A row that nobody gets: a model that does not fit its columns is told here and not in the midst of a run.
+            rng = np.random.default_rng()
+            list(self._encoder.decode_chunks(self._fitted.sample(1, rng=rng), rng))
         self._rng = make_streams(seed).model
         self._line_ending = description.line_ending
         records = int(document["public"]["records"])

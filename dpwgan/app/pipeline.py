@@ -36,7 +36,7 @@ from dpwgan.app.teamwork import agree_on_charges, do_together, gather_team, open
 from dpwgan.errors import InputError, OutputError
 from dpwgan.privacy.journal import Journal
 from dpwgan.table.arrays import measure_arrays
-from dpwgan.table.places import hold_place
+from dpwgan.table.places import choose_passing_name, hold_place
 from dpwgan.table.reader import check_format, get_format, open_table
 from dpwgan.table.schema import Schema
 from dpwgan.table.source import SourceTable
@@ -280,7 +280,13 @@ def _saved(synthesizer: Synthesizer, folder: Path | None) -> Iterator[None]:
         yield
     except BaseException:
         if folder is not None:
-            shutil.rmtree(folder, ignore_errors=True)
+            # At once out of sight, whether or not all of it can be removed.
+            gone = choose_passing_name(Path(os.path.realpath(folder)))
+            try:
+                os.rename(folder, gone)
+            except OSError:
+                gone = folder
+            shutil.rmtree(gone, ignore_errors=True)
         raise
 
 

@@ -149,9 +149,12 @@ def checkpoint(*files: str) -> Prepare:
     return prepare
 
 
-def shared(folder: Path) -> None:
-    (folder / "kept").mkdir()
-    (folder / "kept").chmod(0o777)
+def shared(name: str) -> Prepare:
+    def prepare(folder: Path) -> None:
+        (folder / name).mkdir()
+        (folder / name).chmod(0o777)
+
+    return prepare
 
 
 def taken(folder: Path) -> None:
@@ -339,6 +342,12 @@ CASES: tuple[Case, ...] = (
     refuse("the config file does not exist", 66, arguments=flags("--config", "none.toml")),
     refuse("--from-model: no such folder", 66, arguments=("--from-model", "model", "out.csv")),
     refuse("--from-model: a damaged model", 66, prepare=damaged_model, arguments=("--from-model", "model", "out.csv")),
+    refuse(
+        "--from-model: others can write to the folder",
+        66,
+        prepare=shared("model"),
+        arguments=("--from-model", "model", "out.csv"),
+    ),
     refuse(
         "--resume where the journal is damaged",
         66,
@@ -567,7 +576,12 @@ CASES: tuple[Case, ...] = (
         prepare=checkpoint("notes.txt"),
         arguments=flags("--checkpoint", "kept"),
     ),
-    refuse("--checkpoint: others can write to the folder", 66, prepare=shared, arguments=flags("--checkpoint", "kept")),
+    refuse(
+        "--checkpoint: others can write to the folder",
+        66,
+        prepare=shared("kept"),
+        arguments=flags("--checkpoint", "kept"),
+    ),
     refuse("another run is about to write the same output", 73, prepare=taken),
     refuse("--checkpoint in a folder that does not exist", 73, arguments=flags("--checkpoint", "none/kept")),
     refuse("the disk is full (/dev/full)", 74, arguments=args("data.csv", "/dev/full")),

@@ -16,10 +16,6 @@ from dpwgan.table.source import SourceTable, make_piece, make_table
 from dpwgan.table.specs import parse_specs
 from dpwgan.table.units import Units, keep_rows, read_units
 
-STAY = {
-    "came": {"type": "date", "min": "2020-01-01", "max": "2020-12-31", "of": "unit"},
-    "left": {"type": "date", "since": "came", "min": "0 days", "max": "9 days"},
-}
 NAMED = {"person": {"type": "string", "uuid": True}}
 AGE = {"type": "integer", "min": 0, "max": 120}
 
@@ -126,7 +122,15 @@ def test_a_table_that_grew_is_refused():
             {**NAMED, "rent": {"type": "drop", "of": "unit"}},
             "'rent' is of it, and is not",
         ),
-        ({"column": "person", "max_rows": 2}, {**NAMED, **STAY}, "'left' is told since 'came', and only one"),
+        (
+            {"column": "person", "max_rows": 2},
+            {
+                **NAMED,
+                "born": {"type": "date", "min": "2000-01-01", "max": "2020-01-01", "of": "unit"},
+                "moved": {"type": "date", "since": "born", "min": "0 days", "max": "9 days"},
+            },
+            "'moved' is told since another column: both are of it, or neither",
+        ),
         (AGE, {"rent": {**AGE, "of": "unit"}}, "'rent' in the specs: 'of' says whose it is"),
         ({"column": "person", "max_rows": 2}, {**NAMED, "rent": {**AGE, "of": "rows"}}, "'of' must be 'unit'"),
     ],

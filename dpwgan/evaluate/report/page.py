@@ -94,6 +94,7 @@ def render_report(
             for place, agreement in enumerate(document["columns"])
         ],
         "dependence": None if pairs is None else show_dependence(pairs, real.names),
+        "attacks": None if document["audit"] is None else show_attacks(document["audit"]),
         "classifiers": show_classifiers(document["scores"]["synthetic"]["classifiers"]),
         "every_score": list_scores(document["scores"]),
         "not_allowed": list_legality(document["legality"]),
@@ -217,6 +218,28 @@ def judge_claim(claim: Mapping[str, Any] | None, *, matches: bool | None) -> str
     except DpwganError:
         return "damaged"
     return "not private" if claim["guarantee"] is None else "private"
+
+
+def show_attacks(audit: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The attacks, each with the parts that beat their baseline, and with what another attack guesses too."""
+    compared = {attack["details"].get("column") for attack in audit["attacks"]}
+    lines = []
+    for attack in audit["attacks"]:
+        parts = [part for part in attack["parts"].items() if part[1]["beats_baseline"] or part[0] in compared]
+        for name, found in ((attack["name"], attack["headline"]), *parts):
+            excess = {end: f"{value:+.3f}".replace("-", "\N{MINUS SIGN}") for end, value in found["excess"].items()}
+            lines.append(
+                {
+                    "attack": attack["name"],
+                    "part": "" if name == attack["name"] else name,
+                    "measure": attack["measure"] if name == attack["name"] else "",
+                    "success": found["success"]["value"],
+                    "baseline": found["baseline"]["value"],
+                    "excess": f"{excess['value']} ({excess['lower']} to {excess['upper']})",
+                    "leaks": found["beats_baseline"],
+                }
+            )
+    return lines
 
 
 # --- columns ----------------------------------------------------------------------------------------------------------

@@ -102,9 +102,7 @@ def _parse_later(keys: Keys, form: str, *, step: int, in_months: bool) -> LaterC
         raise keys.refuse(f"its 'step' must be that of {quote(earlier.name)}, and divide 'min' and 'max'")
     missing = keys.read_missing()
     if earlier.missing and not missing:
-        raise keys.refuse(
-            f"{quote(earlier.name)} may be missing: so may it, and 'missing' or 'optional' must say so"
-        )
+        raise keys.refuse(f"{quote(earlier.name)} may be missing: so may it, and 'missing' or 'optional' must say so")
     if last + most > _LAST or first + least < _FIRST:
         raise keys.refuse("its moments do not lie in the years 1 to 9999")
     return LaterColumn(

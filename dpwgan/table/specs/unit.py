@@ -44,7 +44,7 @@ def take_unit(columns: Mapping[str, dict[str, Any]]) -> tuple[dict[str, dict[str
             raise refuse_unit(f"{quote(column)} is of it, and is not trained: leave 'of' to what is")
     for column, keys in columns.items():
         if "since" in keys and (column in shared) != (keys["since"] in shared):
-            raise refuse_unit(f"{quote(column)} is told since {quote(keys['since'])}, and only one of both is of it")
+            raise refuse_unit(f"{quote(column)} is told since another column: both are of it, or neither")
     start = parse_identifier(Keys(name, own, None)).start if own.get("uuid") else None
     unit = UnitColumn(name=name, max_rows=most, written=bool(own.get("uuid")), start=start, shared=shared)
     return {other: keys for other, keys in columns.items() if other not in (UNIT, name)}, unit
