@@ -47,6 +47,7 @@ def make_table_command(
         check=check,
         run=run,
         reads=("REAL", "SYNTHETIC", "SPECS", "--holdout", "--codebook"),
+        shows_stages=True,
     )
 
 

@@ -292,6 +292,7 @@ COMMAND = Command(
     run=run,
     reads=("files", "claims", "--holdout", "--codebook", "--audit"),
     writes=("--html", "--json"),
+    shows_stages=True,
 )
 
 
