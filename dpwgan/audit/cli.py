@@ -17,3 +17,4 @@ PROGRAM = Program(
     epilog=f"docs/audit.md says how to read each figure.\n\n{EXIT_CODES}",
 )
 main = PROGRAM.main
+add_arguments = PROGRAM.add_arguments

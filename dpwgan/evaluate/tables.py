@@ -4,6 +4,7 @@ Privacy: NOT private. What is read here, and everything computed from it, is for
 """
 
 import functools
+import hashlib
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -148,6 +149,12 @@ def read_tables(
         synthetic=read_compared(synthetic, schema, illegal="leave out", most=most, seed=seed),
         schema=schema,
     )
+
+
+def digest_file(path: str) -> str:
+    """The SHA-256 of a table's bytes, by which a claim and an audit name it."""
+    with open(path, "rb") as file:
+        return hashlib.sha256(file.read()).hexdigest()
 
 
 def discover_schema(path: str | Path, schema: Schema) -> Schema:

@@ -27,7 +27,6 @@ from dpwgan.table.schema import (
     DerivedColumn,
     FixedColumn,
     IdentifierColumn,
-    NumericColumn,
     Rule,
     Schema,
     TrainedColumn,
@@ -74,7 +73,9 @@ class TableEncoder:
         }
         self.rules = RuleBook(schema.rules, {**self._trained, **self._derived})
         self._identifiers = {
-            column.name: FreshIdentifiers(column) for column in schema.columns if isinstance(column, IdentifierColumn)
+            column.name: FreshIdentifiers(column)
+            for column in schema.columns
+            if isinstance(column, IdentifierColumn) and column.is_written
         }
         self._fixed = {column.name: FixedCell(column) for column in schema.columns if isinstance(column, FixedColumn)}
         # In which columns of the arrays a column's codes and numbers lie, if it has them.
@@ -250,16 +251,36 @@ class TableEncoder:
             return book.find_broken(book.read(pl.DataFrame(cells)))[0]
 
         columns = tuple(dict.fromkeys(list_sources(rule.columns)))
-        numbers = ((name, self.schema.by_name[name]) for name in columns)
+        ends = ((name, self.schema.by_name[name].ends) for name in columns)
         derived = [name for name in rule.columns if name in self._derived]
         return RowRule(
             columns=columns,
-            ranges={name: (c.minimum, c.maximum) for name, c in numbers if isinstance(c, NumericColumn)},
-            numbers=() if condition is None else tuple(number for _, _, number in condition.comparisons),
+            ranges={name: both for name, both in ends if both is not None},
+            numbers=() if condition is None else tuple(constant for _, _, constant in condition.comparisons),
             opaque=frozenset(columns if condition is None else list_sources({*condition.opaque, *derived})),
             break_rows=break_rows,
             drops=rule.violations == "drop",
         )
+
+    def read_values(self, frame: pl.DataFrame, names: Iterable[str]) -> pl.DataFrame:
+        """What rules between columns would see of (n,) rows of cells of some columns that are trained."""
+        return pl.DataFrame({name: self._trained[name].get_values(frame) for name in names})
+
+    def put_cells(self, frame: pl.DataFrame, cells: pl.DataFrame) -> tuple[pl.DataFrame, npt.NDArray[np.bool_]]:
+        """(n,) rows with other cells in some columns, what is derived anew from them, and which now break a rule."""
+        frame = frame.with_columns(cells)
+        derived = (rule.apply(frame).alias(name) for name, rule in self._derived.items())
+        frame = frame.with_columns(*derived)
+        broken = [np.zeros(frame.height, np.bool_), *self.rules.find_broken(self.rules.read(frame))]
+        return frame, np.logical_or.reduce(broken)
+
+    def name_units(self, frame: pl.DataFrame, sizes: npt.NDArray[np.int64], *, first_unit: int) -> pl.DataFrame:
+        """The rows of units of these sizes, one after the other, with a fresh name a unit. Shapes: (n,), (units,)."""
+        unit = self.schema.unit
+        if unit is None:
+            raise DpwganError("Internal error: the specs name no unit.")
+        names = self._identifiers[unit.name].make(first_record=first_unit, records=len(sizes))
+        return frame.with_columns(names.gather(np.repeat(np.arange(len(sizes)), sizes)).alias(unit.name))
 
     def exchange(
         self, into: EncodedTable, other: EncodedTable, names: Iterable[str], rows: npt.NDArray[np.bool_]

@@ -77,16 +77,20 @@ def write_table(
         if claim is not None:
             claim.write(make_claim(written))
             claim.finish()
-            claim.publish()
         try:
+            if claim is not None:
+                claim.publish()
             table.publish()
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, TransferError) and isinstance(table, _BesideFile) and table.shows:
+                # Its folder could not be forced to disk. But it can be read: whoever ran once more would spend twice.
+                return written
             # A claim for a table that is not there would be harmless but odd; beside an older table it stays, and so
             # it does when a stream's reader has seen some of the rows.
             alone = not table.shows and (_is_stream(path) or not os.path.exists(path))
-            if claim_path is not None and alone and not _is_stream(claim_path):
+            if isinstance(claim, _BesideFile) and claim.shows and alone:
                 with contextlib.suppress(OSError):
-                    os.unlink(os.path.realpath(claim_path))
+                    os.unlink(claim._target)
             raise
     return written
 

@@ -21,3 +21,4 @@ PROGRAM = Program(
     epilog=EPILOG,
 )
 main = PROGRAM.main
+add_arguments = PROGRAM.add_arguments
