@@ -301,10 +301,11 @@ class Synthesizer:
         return checkpoint
 
     def _encode(self, table: SourceTable, run_plan: RunPlan, *, journal: Journal, team: Team | None) -> EncodedRun:
-        rows_read = None if table.units is None else len(table.units.of_rows)
+        units = table.units
+        rows_read = None if units is None else len(units.of_rows)
         if self.schema.unit is not None:
             rng = make_choice_stream(self.config.seed, key=journal.key)
-            own = None if team is None or table.units is None else team.get_rows(table.units.count)
+            own = None if team is None or units is None else team.get_rows(units.count)
             table = keep_rows(table, self.schema.unit.max_rows, rng=rng, own=own)
         run_plan = resume_plan(run_plan, journal)
         announce(run_plan)
@@ -318,11 +319,14 @@ class Synthesizer:
             if journal.account is not None and self._account is not None:
                 self._account.reserve(ledger, charged=journal.charged)
         if run_plan.sizes is not None:
-            schema = _release_sizes(table, schema, ledger=ledger)
+            if team is None or team.leads:
+                schema = _release_sizes(units, schema, ledger=ledger)
+            elif not ledger.charged[SIZES_LABEL]:
+                ledger.charge(SIZES_LABEL)  # the chief knows whose every row is, and releases this once
         memory = run_plan.plan_memory(self.config.memory)
         LOGGER.debug("encoding the table%s", " onto the disk" if memory.on_disk else "")
         encoder = TableEncoder(schema, table.header)
-        mine = table if team is None or table.units is not None else table.part(*team.get_rows(table.records))
+        mine = table if team is None or units is not None else table.part(*team.get_rows(table.records))
         encoded = encoder.encode_pieces(
             mine.pieces(), records=mine.records, on_disk=bool(memory.on_disk), threads=self.config.threads
         )
@@ -609,12 +613,12 @@ class Synthesizer:
         return self
 
 
-def _release_sizes(table: SourceTable, schema: Schema, *, ledger: Ledger) -> Schema:
+def _release_sizes(units: Units | None, schema: Schema, *, ledger: Ledger) -> Schema:
     """The schema with the shares of units that have 1, 2, ... rows, as released.
 
-    Privacy: `Units.count_sizes` of the rows that are kept; how many units there are is public.
+    Privacy: `Units.count_sizes` of all rows that are read; how many units there are is public.
     """
-    unit, units = schema.unit, table.units
+    unit = schema.unit
     if unit is None or units is None:
         raise UsageError("the table's units were not read")
 
