@@ -305,7 +305,8 @@ class Synthesizer:
         rows_read = None if table.units is None else len(table.units.of_rows)
         if self.schema.unit is not None:
             rng = make_choice_stream(self.config.seed, key=journal.key)
-            table = keep_rows(table, self.schema.unit.max_rows, rng=rng)
+            own = None if team is None or table.units is None else team.get_rows(table.units.count)
+            table = keep_rows(table, self.schema.unit.max_rows, rng=rng, own=own)
         run_plan = resume_plan(run_plan, journal)
         announce(run_plan)
         streams = make_streams(self.config.seed, life=journal.life, worker=0 if team is None else team.rank)
@@ -322,7 +323,7 @@ class Synthesizer:
         memory = run_plan.plan_memory(self.config.memory)
         LOGGER.debug("encoding the table%s", " onto the disk" if memory.on_disk else "")
         encoder = TableEncoder(schema, table.header)
-        mine = table if team is None else table.part(*team.get_rows(table.records))
+        mine = table if team is None or table.units is not None else table.part(*team.get_rows(table.records))
         encoded = encoder.encode_pieces(
             mine.pieces(), records=mine.records, on_disk=bool(memory.on_disk), threads=self.config.threads
         )
@@ -420,7 +421,7 @@ class Synthesizer:
         """
         self._refuse_other_settings(run)
         with threadpool_limits(limits=self.config.threads):
-            serve(run.encoded, team=team, ledger=run.ledger)
+            serve(run.encoded, team=team, ledger=run.ledger, units=run.units)
 
     def _refuse_other_settings(self, run: EncodedRun) -> None:
         if run.run_plan.config != self.config:
@@ -571,7 +572,7 @@ class Synthesizer:
                 for path in (*staged.rglob("*"), staged):
                     path.chmod(path.stat().st_mode & ~0o022)  # nobody else is to write there, whatever the umask allows
                     sync(path)
-                staged.rename(target)
+                staged = staged.rename(os.path.realpath(target))
                 sync(staged.parent)
             except BaseException:
                 shutil.rmtree(staged, ignore_errors=True)

@@ -99,6 +99,11 @@ class Column(ABC):
         """What methods see of it; nothing of a column that is not trained."""
         return ()
 
+    @property
+    def ends(self) -> tuple[float, float] | None:
+        """What 0 and 1 mean, as rules see it, where methods see one number of it that goes from 0 to 1."""
+        return None
+
     @abstractmethod
     def choose_type(self, schema: "Schema") -> CellType:
         """Says which type holds every cell that the column may have."""
@@ -210,6 +215,11 @@ class NumericColumn(TrainedColumn, kind="numeric"):
             round_steps=choose_round_steps(levels) if levels == high - low + 1 else (),
         )
         return (Part(role="available", categories=missing + 1, missing=missing), number) if missing else (number,)
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The range, whose ends are 0 and 1."""
+        return self.minimum, self.maximum
 
     @property
     def steps_per_unit(self) -> int:

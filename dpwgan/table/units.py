@@ -26,15 +26,21 @@ Places = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """The unit of each row, by number, from 0 up. Shapes: `of_rows` (n,)."""
+    """The unit of each row, by number, from 0 up; `elsewhere` are those of other workers. Shapes: `of_rows` (n,)."""
 
     of_rows: Codes = field(repr=False)
+    elsewhere: int = 0
 
     @cached_property
     def sizes(self) -> Places:
         """How many rows each unit has. Shapes: (units,)."""
         sizes: Places = np.bincount(self.of_rows).astype(np.int64)
         return sizes
+
+    @property
+    def count(self) -> int:
+        """How many units there are, with those of other workers: public."""
+        return len(self.sizes) + self.elsewhere
 
     def count_kept(self, most: int) -> int:
         """How many rows are left where each unit keeps so many at most: public."""
@@ -104,12 +110,20 @@ def read_units(table: SourceTable, column: UnitColumn) -> SourceTable:
     return replace(table, records=units.count_kept(column.max_rows), units=units)
 
 
-def keep_rows(table: SourceTable, most: int, *, rng: np.random.Generator) -> SourceTable:
-    """The table of the rows that are kept where each unit keeps so many at most. Raises: as reading does."""
+def keep_rows(
+    table: SourceTable, most: int, *, rng: np.random.Generator, own: tuple[int, int] | None = None
+) -> SourceTable:
+    """The table of the rows that are kept where each unit keeps so many at most. Raises: as reading does.
+
+    `own`: the first and the last but one of the units whose rows are wanted, where several workers have them.
+    Privacy: each unit lies with one worker, who alone chooses among its rows; which worker depends on names, and what
+      all have together does not.
+    """
     units = table.units
     if units is None:
         return table
-    kept = units.choose(most, rng=rng)
+    start, stop = own or (0, units.count)
+    kept = units.choose(most, rng=rng) & (units.of_rows >= start) & (units.of_rows < stop)
 
     def pieces() -> Iterator[Piece]:
         first = 0
@@ -121,4 +135,5 @@ def keep_rows(table: SourceTable, most: int, *, rng: np.random.Generator) -> Sou
             if own.any():
                 yield piece.choose(own)
 
-    return replace(table, pieces=pieces, units=Units(units.of_rows[kept]))
+    mine = Units(units.of_rows[kept] - np.int32(start), elsewhere=units.count - (stop - start))
+    return replace(table, records=len(mine.of_rows), pieces=pieces, units=mine)
