@@ -599,8 +599,10 @@ class Synthesizer:
             self._fitted = load_synthesizer(folder / WEIGHTS_FOLDER)
             self._encoder = TableEncoder(description.schema, description.header)
             # A row that nobody gets: a model that does not fit its columns is told here and not in the midst of a run.
+            # It may break rules between columns, which are for `RowSource` to keep.
             rng = np.random.default_rng()
-            list(self._encoder.decode_chunks(self._fitted.sample(1, rng=rng), rng))
+            for chunk in self._fitted.sample(1, rng=rng):
+                self._encoder.decode(chunk, rng)
         self._rng = make_streams(seed).model
         self._line_ending = description.line_ending
         records = int(document["public"]["records"])
