@@ -39,7 +39,7 @@ from dpwgan.app.saved_model import (
     read_description,
     write_description,
 )
-from dpwgan.app.together import UnitSource, cut_units, draw_sizes
+from dpwgan.app.together import UnitSource, cut_units, draw_forms
 from dpwgan.errors import InputError, OutputError, UsageError
 from dpwgan.marginals.simplex import project_on_simplex
 from dpwgan.methods.base import FittedSynthesizer, Run
@@ -65,7 +65,7 @@ from dpwgan.table.specs import parse_specs, read_specs
 from dpwgan.table.storage import cut
 from dpwgan.table.stream import read_public
 from dpwgan.table.threads import map_in_order
-from dpwgan.table.units import Units, keep_rows, read_units
+from dpwgan.table.units import Units, count_forms, keep_rows, list_forms, read_units
 from dpwgan.table.workers import Team
 from dpwgan.version import __version__
 
@@ -497,8 +497,9 @@ class Synthesizer:
         step = choose_step(len(self.header))
         if unit is not None and unit.has_sizes:
             units = UnitSource(source, encoder, unit)
-            sizes = ((part, branch(rng)) for part in cut_units(draw_sizes(unit.sizes, rows, rng=rng), step=step))
-            return map_in_order(lambda task: units.draw(*task[0], rng=task[1]), sizes, threads=self.config.threads)
+            drawn = draw_forms(list_forms(self.schema), unit.sizes, rows, rng=rng)
+            tasks = ((part, branch(rng)) for part in cut_units(drawn, step=step))
+            return map_in_order(lambda task: units.draw(*task[0], rng=task[1]), tasks, threads=self.config.threads)
 
         def make(part: tuple[slice, np.random.Generator]) -> pl.DataFrame:
             places, own = part
@@ -611,16 +612,16 @@ class Synthesizer:
 
 
 def _release_sizes(table: SourceTable, schema: Schema, *, ledger: Ledger) -> Schema:
-    """The schema with the shares of units that have 1, 2, ... rows, as released.
+    """The schema with the shares of units of each form, as released.
 
-    Privacy: `Units.count_sizes` of the rows that are kept; how many units there are is public.
+    Privacy: `Units.count_forms` of the rows that are kept; how many units there are is public.
     """
     unit, units = schema.unit, table.units
     if unit is None or units is None:
         raise UsageError("the table's units were not read")
 
     def count() -> Arrays:
-        return {"sizes": ledger.release(SIZES_LABEL, lambda: units.count_sizes(unit.max_rows)).values}
+        return {"sizes": ledger.release(SIZES_LABEL, lambda: count_forms(table, units, schema)).values}
 
     noisy = ledger.keep(SIZES_LABEL, count)["sizes"].astype(np.float64)
     shares = project_on_simplex(noisy / len(units.sizes), np.ones(len(noisy)), total=1.0)
