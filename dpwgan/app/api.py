@@ -56,6 +56,7 @@ from dpwgan.table.codebook import read_codebook
 from dpwgan.table.domains import discover_domains
 from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.encoder import TableEncoder
+from dpwgan.table.forms import count_forms, list_forms
 from dpwgan.table.places import choose_passing_name, sync
 from dpwgan.table.rows import Rows, serve
 from dpwgan.table.saved import pack_model, reading_saved, unpack_model
@@ -65,7 +66,7 @@ from dpwgan.table.specs import parse_specs, read_specs
 from dpwgan.table.storage import cut
 from dpwgan.table.stream import read_public
 from dpwgan.table.threads import map_in_order
-from dpwgan.table.units import Units, count_forms, keep_rows, list_forms, read_units
+from dpwgan.table.units import Units, keep_rows, read_units
 from dpwgan.table.workers import Team
 from dpwgan.version import __version__
 
@@ -120,8 +121,8 @@ class Synthesizer:
     """Fits a method to a private table once, then samples as often as one likes.
 
     `specs` is a path to data-specs.json, the document itself (the claim then cites the digest of its sorted JSON
-    text), or a Schema. `options` are those of
-    `dpwgan.app.config.SynthesisConfig`, which says what each does; `settings` are the method's own, as {"steps": 100}.
+    text), or a Schema. `options` are those of `dpwgan.app.config.SynthesisConfig`; among them `settings` are the
+    method's own, as {"steps": 100}.
 
     Privacy: only `fit` reads rows, and it may do so once: a second fit would be a second release. Afterwards nothing is
       kept of the streams that noise and batches were drawn from.
@@ -304,7 +305,8 @@ class Synthesizer:
         rows_read = None if table.units is None else len(table.units.of_rows)
         if self.schema.unit is not None:
             rng = make_choice_stream(self.config.seed, key=journal.key)
-            table = keep_rows(table, self.schema.unit.max_rows, rng=rng)
+            own = None if team is None or table.units is None else team.get_rows(table.units.count)
+            table = keep_rows(table, self.schema.unit.max_rows, rng=rng, own=own)
         run_plan = resume_plan(run_plan, journal)
         announce(run_plan)
         streams = make_streams(self.config.seed, life=journal.life, worker=0 if team is None else team.rank)
@@ -321,7 +323,7 @@ class Synthesizer:
         memory = run_plan.plan_memory(self.config.memory)
         LOGGER.debug("encoding the table%s", " onto the disk" if memory.on_disk else "")
         encoder = TableEncoder(schema, table.header)
-        mine = table if team is None else table.part(*team.get_rows(table.records))
+        mine = table if team is None or table.units is not None else table.part(*team.get_rows(table.records))
         encoded = encoder.encode_pieces(
             mine.pieces(), records=mine.records, on_disk=bool(memory.on_disk), threads=self.config.threads
         )
@@ -419,7 +421,7 @@ class Synthesizer:
         """
         self._refuse_other_settings(run)
         with threadpool_limits(limits=self.config.threads):
-            serve(run.encoded, team=team, ledger=run.ledger)
+            serve(run.encoded, team=team, ledger=run.ledger, units=run.units)
 
     def _refuse_other_settings(self, run: EncodedRun) -> None:
         if run.run_plan.config != self.config:
@@ -571,7 +573,7 @@ class Synthesizer:
                 for path in (*staged.rglob("*"), staged):
                     path.chmod(path.stat().st_mode & ~0o022)  # nobody else is to write there, whatever the umask allows
                     sync(path)
-                staged.rename(target)
+                staged = staged.rename(os.path.realpath(target))
                 sync(staged.parent)
             except BaseException:
                 shutil.rmtree(staged, ignore_errors=True)
@@ -614,7 +616,7 @@ class Synthesizer:
 def _release_sizes(table: SourceTable, schema: Schema, *, ledger: Ledger) -> Schema:
     """The schema with the shares of units of each form, as released.
 
-    Privacy: `Units.count_forms` of the rows that are kept; how many units there are is public.
+    Privacy: `count_forms` of the rows that are kept; how many units there are is public.
     """
     unit, units = schema.unit, table.units
     if unit is None or units is None:

@@ -332,11 +332,13 @@ def _read_journal(folder: Path) -> dict[str, Any]:
         raise _damaged(folder)
     try:
         int(document["run"], 16)
-        for line in (*document["spent"], *({"event": event} for event in document["events"].values())):
-            read_event(line["event"])
+        events = [line["event"] for line in document["spent"]]
         charges = [(line["label"], line["count"]) for line in document["spent"]]
         for act in document["acts"]:
+            events += [document["events"][label] for label in act["charges"]]
             charges += [(act["name"], 1 + act["dispensable"]), *act["charges"].items()]
+        for event in events:
+            read_event(event)
         sound = all(isinstance(label, str) and type(count) is int and count > 0 for label, count in charges)
     except DAMAGES:
         sound = False

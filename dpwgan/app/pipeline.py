@@ -82,7 +82,7 @@ def _run(config: RunConfig, schema: Schema, places: ExitStack) -> None:
         "; the rows are kept on disk" if memory.on_disk else "",
         extra={"fields": {"event": "plan", "records": table.records, "width": run_plan.shape.width}},
     )
-    with gather_team(config, run_plan=run_plan) as team:
+    with gather_team(config, run_plan=run_plan, table=table) as team:
         begin = partial(_begin, synthesizer, table, run_plan, config=config, places=places)
         with closing(open_together(team, begin)) as journal, show_progress(config.voice) as progress:
             encode = partial(synthesizer.encode_table, table, run_plan=run_plan, team=team, journal=journal)

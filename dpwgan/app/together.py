@@ -19,9 +19,9 @@ import polars as pl
 from dpwgan.app.sampling import RowSource
 from dpwgan.errors import SpecsError
 from dpwgan.table.encoder import TableEncoder
+from dpwgan.table.forms import read_kinds
 from dpwgan.table.schema import UnitColumn
 from dpwgan.table.source import choose_step
-from dpwgan.table.units import read_kinds
 
 Integers = npt.NDArray[np.int64]
 

@@ -37,7 +37,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Adds the command's own options."""
     for flag, metavar, kind, default, words in (
         ("--rows", "N", int, 1000, "rows of each kind to attack (default 1000)"),
-        ("--confidence", "P", float, 0.95, "of each interval, and of no false alarm at all (default 0.95)"),
+        (
+            "--confidence",
+            "P",
+            float,
+            0.95,
+            "of each interval; half of what is left is the chance of any false alarm (default 0.95)",
+        ),
     ):
         parser.add_argument(flag, metavar=metavar, type=kind, default=default, help=words)
     again: dict[str, Any] = {"action": "append", "default": []}
@@ -87,14 +93,15 @@ def run(arguments: argparse.Namespace) -> None:
                 played[name] = play(game, name, seed=arguments.seed)
             except CannotPlayError as reason:
                 skipped.append({"name": name, "skipped": str(reason)})
+    rate = (1.0 - settings.confidence) / 2.0  # as one end of an interval errs
     document = {
         "command": "attack",
         "tables": sizes,
         "seed": arguments.seed,
         "confidence": settings.confidence,
-        "false_alarm_rate": 1.0 - settings.confidence,
+        "false_alarm_rate": rate,
         "reading": READING,
-        "attacks": judge(played, rate=1.0 - settings.confidence),
+        "attacks": judge(played, rate=rate),
         "skipped": skipped,
         "seconds": time.monotonic() - started,
     }

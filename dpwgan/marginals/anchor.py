@@ -44,10 +44,10 @@ ONE_WAYS_LABEL = "one-way counts"
 
 # The strength of a budget is n times the root of 2 rho: the number of records over the noise of a lone count.
 # Shares of the budget, in units of zero-concentrated privacy (rho), which add up. One-ways are a part of every marginal
-# and say which groups are worth counting: where columns hardly stand out, they get nearly all, and the root of that
-# strength takes from them. A selection only has to find one of the worst marginals.
-_ONE_WAYS_FACTOR = 3.0
-_LEAST_ONE_WAYS, _MOST_ONE_WAYS = 0.15, 0.9
+# and say which groups are worth counting. They get the cells of all columns over the strength: their noise is then the
+# same part of a cell's stddev over the columns' cells, and answers, which say something of one-ways too, get the rest.
+# A selection only has to find one of the worst marginals.
+_LEAST_ONE_WAYS, _MOST_ONE_WAYS = 0.15, 0.8
 SELECTION_SHARE = 0.05
 # Strength that a marginal beyond one-ways needs: where there is less, the tree stays a forest.
 _STRENGTH_A_QUESTION = 20.0
@@ -273,29 +273,29 @@ def lay_out_anchor(
     strength = shape.records * math.sqrt(share) / lone
     one_way_plan = plan_one_ways(shape.spans)
     attributes = len(one_way_plan.attributes)
-    each, joined = strength / max(1, attributes), max(0, attributes - 1)
+    cells, joined = _count_cells(one_way_plan), max(0, attributes - 1)
     questions = max(_LEAST_QUESTIONS, round(strength / _STRENGTH_A_QUESTION))
     rounds = settings.rounds
     if rounds is None:
-        often = _ROUNDS_FACTOR * max(1.0, _FEW_CELLS / _count_cells(one_way_plan))
+        often = _ROUNDS_FACTOR * max(1.0, _FEW_CELLS / cells)
         rounds = min(_MOST_ROUNDS, round(often * math.sqrt(strength)), max(0, questions - joined))
     return AnchorDesign(
         shape=shape,
         settings=settings,
         kind=kind,
         one_way_plan=one_way_plan,
-        share=min(max(_LEAST_ONE_WAYS, _ONE_WAYS_FACTOR / math.sqrt(each)), _MOST_ONE_WAYS),
+        share=min(max(_LEAST_ONE_WAYS, attributes * cells / strength), _MOST_ONE_WAYS),
         edges=min(questions, joined) if kind == "queries" else 0,
         rounds=rounds if attributes > 2 and kind == "queries" else 0,
-        ways=min(attributes, settings.ways or _choose_ways(strength, one_way_plan)),
+        ways=min(attributes, settings.ways or _choose_ways(strength, cells)),
         scale=lone / math.sqrt(share),
     )
 
 
-def _choose_ways(strength: float, plan: OneWayPlan) -> int:
+def _choose_ways(strength: float, cells: float) -> int:
     """Chooses how many attributes a marginal may have. Privacy: sees public facts only."""
     least = 3 if strength >= _STRENGTH_FOR_THREE_WAYS else 2
-    ways = math.log(max(1.0, strength / _STRENGTH_A_CELL)) / math.log(_count_cells(plan))
+    ways = math.log(max(1.0, strength / _STRENGTH_A_CELL)) / math.log(cells)
     return max(least, min(_MOST_WAYS, int(ways)))
 
 

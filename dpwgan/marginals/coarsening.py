@@ -40,6 +40,9 @@ _LEAST_KIND = 0.25
 _LEAST_STDDEVS = 3.0
 """How many stddevs of the noise an interval of a number must hold."""
 
+_LEAST_VARIANCE = 1e-12
+"""Below it a variance is none, to divide by."""
+
 _SMOOTH_PIECES, _MOST_PIECES = 8, 128
 """Into how many pieces an interval of a number is cut at least, so that they follow a smooth density, and at most."""
 
@@ -265,7 +268,7 @@ def _group(encoded: EncodedTable, document: dict[str, Any]) -> GroupedRows:
     return GroupedRows(coarsening.to_groups(encoded), GroupLayout(coarsening.sizes))
 
 
-GROUPS = Derivation[EncodedTable, GroupedRows]("groups", lambda encoded, document, ledger: _group(encoded, document))
+GROUPS = Derivation[EncodedTable, GroupedRows]("groups", lambda encoded, document, beside: _group(encoded, document))
 """Rows as groups of cells, by the document of a `Coarsening`."""
 
 
@@ -494,22 +497,28 @@ def _number_in_order(labels: Integers) -> Integers:
 
 
 def _spread(counts: Floats, labels: Integers, *, groups: int, stddev: float) -> Floats:
-    """The share of each cell in its group: what stands out of the noise as it is, the rest evenly.
+    """The share of each cell in its group: what stands out of the group's mean as it is, the rest drawn to their mean.
 
-    The bar rises with the number of cells in the group, so that noise alone seldom passes it anywhere.
-    Source: Donoho and Johnstone 1994 (the universal threshold).
+    The bar rises with the number of cells in the group, so that noise alone seldom passes it anywhere. The rest are
+    taken to lie around their mean with the variance that noise does not explain, and no wider than that mean.
+    Source: Donoho and Johnstone 1994 (the universal threshold); Efron and Morris 1973 (the shrinkage).
     """
+
+    def add_up(values: npt.NDArray[Any]) -> Floats:
+        return np.bincount(labels, values, minlength=groups).astype(np.float64)
+
     members = np.bincount(labels, minlength=groups)
-    bar = stddev * np.sqrt(2 * np.log(np.maximum(members, 2)))
-    stands_out = counts >= bar[labels]
-    totals = np.bincount(labels, counts, minlength=groups)
-    kept = np.bincount(labels, np.where(stands_out, counts, 0.0), minlength=groups)
-    faint = np.bincount(labels, ~stands_out, minlength=groups)
-    rest = np.maximum(totals - kept, 0.0) / np.maximum(faint, 1)
-    masses = np.where(stands_out, counts, rest[labels])
-    sums = np.bincount(labels, masses, minlength=groups)
-    is_empty = sums[labels] <= 0
-    shares: Floats = np.where(is_empty, 1.0 / members[labels], masses / np.where(is_empty, 1.0, sums[labels]))
+    totals = np.maximum(add_up(counts), 0.0)
+    stands_out = counts >= (totals / members + stddev * np.sqrt(2 * np.log(np.maximum(members, 2))))[labels]
+    faint = np.maximum(add_up(~stands_out), 1.0)
+    mean = np.maximum(totals - add_up(np.where(stands_out, counts, 0.0)), 0.0) / faint
+    errors = np.where(stands_out, 0.0, counts - (add_up(np.where(stands_out, 0.0, counts)) / faint)[labels])
+    spread = add_up(np.square(errors)) / np.maximum(faint - 1.0, 1.0)
+    variance = np.clip(spread - stddev**2, 0.0, np.square(mean))
+    kept = variance / np.maximum(variance + stddev**2, _LEAST_VARIANCE)
+    masses = np.where(stands_out, counts, np.maximum(mean[labels] + kept[labels] * errors, 0.0))
+    sums = add_up(masses)[labels]
+    shares: Floats = np.where(sums > 0, masses / np.where(sums > 0, sums, 1.0), 1.0 / members[labels])
     return shares
 
 

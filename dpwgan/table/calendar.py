@@ -4,6 +4,8 @@ import re
 from dataclasses import dataclass, replace
 from typing import Literal
 
+import numpy as np
+
 from dpwgan.table.schema import CellType, NumericColumn, OutOfDomain, Part, Schema, TrainedColumn, choose_round_steps
 
 CalendarKind = Literal["date", "datetime", "time"]
@@ -24,8 +26,9 @@ class CalendarColumn(TrainedColumn, kind="calendar"):
     """A column of moments that are written in one format: the first one, and so many whole steps later the last.
 
     Units: `first` and `step` are in microseconds, `first` from 1970 on; with `in_months` a step is so many months.
-    `zone`: in which one typed moments with a time zone are told; by default in their own. `missing` holds the cells
-    that mean not available ("" where an empty cell is allowed).
+    `zone`: in which one typed moments with a time zone are told; by default in their own. `cuts` are the public steps
+    at which an interval begins that has none before it. `missing` holds the cells that mean not available ("" where an
+    empty cell is allowed).
     """
 
     written: CalendarKind
@@ -35,6 +38,7 @@ class CalendarColumn(TrainedColumn, kind="calendar"):
     steps: int
     in_months: bool = False
     zone: str | None = None
+    cuts: tuple[int, ...] = ()
     missing: tuple[str, ...] = ()
     out_of_domain: OutOfDomain = "reject"
 
@@ -50,6 +54,20 @@ class CalendarColumn(TrainedColumn, kind="calendar"):
     def days(self) -> int:
         """How many days the range touches."""
         return (self.first + self.steps * self.step) // DAY - self.first // DAY + 1
+
+    @property
+    def ends(self) -> tuple[float, float] | None:
+        """The first and the last moment, unless methods see day and time, or months, which are not equally long."""
+        return None if self.by_day or self.in_months else (self.first, self.first + self.steps * self.step)
+
+    def find_step(self, moment: float, *, behind: bool) -> int:
+        """The first step at a moment or later, or with `behind` later than it."""
+        first, least = self.first, int(moment) + behind
+        if self.in_months:
+            # The month after that of the microsecond before.
+            before = np.array([first - 1, least - 1], "M8[us]")
+            first, least = (before.astype("M8[M]").astype(np.int64) + 1).tolist()
+        return -((first - least) // self.step)
 
     @property
     def numbers(self) -> tuple[NumericColumn, ...]:
@@ -76,6 +94,7 @@ class CalendarColumn(TrainedColumn, kind="calendar"):
         return tuple(
             replace(
                 part,
+                cuts=() if self.by_day else self.cuts,
                 zero_level=-(first // self.step),
                 round_steps=() if part.name == "day" else choose_round_steps(part.levels, sorted({1, *clock})),
             )

@@ -27,7 +27,6 @@ from dpwgan.table.schema import (
     DerivedColumn,
     FixedColumn,
     IdentifierColumn,
-    NumericColumn,
     Rule,
     Schema,
     TrainedColumn,
@@ -252,12 +251,12 @@ class TableEncoder:
             return book.find_broken(book.read(pl.DataFrame(cells)))[0]
 
         columns = tuple(dict.fromkeys(list_sources(rule.columns)))
-        numbers = ((name, self.schema.by_name[name]) for name in columns)
+        ends = ((name, self.schema.by_name[name].ends) for name in columns)
         derived = [name for name in rule.columns if name in self._derived]
         return RowRule(
             columns=columns,
-            ranges={name: (c.minimum, c.maximum) for name, c in numbers if isinstance(c, NumericColumn)},
-            numbers=() if condition is None else tuple(number for _, _, number in condition.comparisons),
+            ranges={name: both for name, both in ends if both is not None},
+            numbers=() if condition is None else tuple(constant for _, _, constant in condition.comparisons),
             opaque=frozenset(columns if condition is None else list_sources({*condition.opaque, *derived})),
             break_rows=break_rows,
             drops=rule.violations == "drop",

@@ -7,7 +7,6 @@ kept rows and of all units are used, and the first of them told. How many rows s
 only, as if a unit that is zeroed out had none.
 """
 
-import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -17,10 +16,8 @@ import numpy.typing as npt
 import polars as pl
 
 from dpwgan.errors import DataError, quote
-from dpwgan.table.codecs import make_codec
-from dpwgan.table.codecs.codec import require
-from dpwgan.table.findings import Findings, count_rows
-from dpwgan.table.schema import CategoricalColumn, Schema, UnitColumn
+from dpwgan.table.findings import count_rows
+from dpwgan.table.schema import UnitColumn
 from dpwgan.table.source import Piece, SourceTable
 
 Codes = npt.NDArray[np.int32]
@@ -29,15 +26,21 @@ Places = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """The unit of each row, by number, from 0 up. Shapes: `of_rows` (n,)."""
+    """The unit of each row, by number, from 0 up; `elsewhere` are those of other workers. Shapes: `of_rows` (n,)."""
 
     of_rows: Codes = field(repr=False)
+    elsewhere: int = 0
 
     @cached_property
     def sizes(self) -> Places:
         """How many rows each unit has. Shapes: (units,)."""
         sizes: Places = np.bincount(self.of_rows).astype(np.int64)
         return sizes
+
+    @property
+    def count(self) -> int:
+        """How many units there are, with those of other workers: public."""
+        return len(self.sizes) + self.elsewhere
 
     def count_kept(self, most: int) -> int:
         """How many rows are left where each unit keeps so many at most: public."""
@@ -99,56 +102,20 @@ def read_units(table: SourceTable, column: UnitColumn) -> SourceTable:
     return replace(table, records=units.count_kept(column.max_rows), units=units)
 
 
-def list_forms(schema: Schema) -> Places:
-    """The forms of a unit: how many rows of each kind it may have, from 1 in all to as many as it keeps.
+def keep_rows(
+    table: SourceTable, most: int, *, rng: np.random.Generator, own: tuple[int, int] | None = None
+) -> SourceTable:
+    """The table of the rows that are kept where each unit keeps so many at most. Raises: as reading does.
 
-    All rows are of one kind where no column says of which. Shapes: (forms, kinds).
+    `own`: the first and the last but one of the units whose rows are wanted, where several workers have them.
+    Privacy: each unit lies with one worker, who alone chooses among its rows; which worker depends on names, and what
+      all have together does not.
     """
-    column = _find_kind(schema)
-    most = 0 if schema.unit is None else schema.unit.max_rows
-    if column is None:
-        return np.arange(1, most + 1)[:, np.newaxis]
-    kinds = len(column.tokens)
-    drawn = itertools.combinations_with_replacement(range(kinds + 1), most)
-    # The last of them stands for no row.
-    return np.array([np.bincount(own, minlength=kinds + 1)[:-1] for own in drawn if own[0] < kinds], np.int64)
-
-
-def read_kinds(frame: pl.DataFrame, schema: Schema) -> Codes:
-    """Of which kind each row of cells is. Shapes: (n,)."""
-    column = _find_kind(schema)
-    if column is None:
-        return np.zeros(frame.height, np.int32)
-    return require(make_codec(column).encode(frame.get_column(column.name), Findings()).codes, column.name)
-
-
-def count_forms(table: SourceTable, units: Units, schema: Schema) -> Places:
-    """How many units are of each form: have so many rows of each kind. Shapes: (forms,).
-
-    Privacy: a unit is in one cell. One that is taken out leaves it; one with other rows, or of another number of them,
-      moves to another.
-    """
-    forms = list_forms(schema)
-    width = forms.shape[1]
-    kinds = np.concatenate([read_kinds(frame, schema) for frame in table.frames()]) if width > 1 else 0
-    own = np.bincount(units.of_rows * np.int64(width) + kinds, minlength=len(units.sizes) * width)
-    found, times = np.unique(own.reshape(-1, width), axis=0, return_counts=True)
-    counts = dict(zip(map(tuple, found.tolist()), times.tolist(), strict=True))
-    return np.array([counts.get(tuple(form), 0) for form in forms.tolist()], np.int64)
-
-
-def _find_kind(schema: Schema) -> CategoricalColumn | None:
-    named = None if schema.unit is None else schema.unit.kind_of_row
-    column = None if named is None else schema.by_name[named]
-    return column if isinstance(column, CategoricalColumn) else None
-
-
-def keep_rows(table: SourceTable, most: int, *, rng: np.random.Generator) -> SourceTable:
-    """The table of the rows that are kept where each unit keeps so many at most. Raises: as reading does."""
     units = table.units
     if units is None:
         return table
-    kept = units.choose(most, rng=rng)
+    start, stop = own or (0, units.count)
+    kept = units.choose(most, rng=rng) & (units.of_rows >= start) & (units.of_rows < stop)
 
     def pieces() -> Iterator[Piece]:
         first = 0
@@ -160,4 +127,5 @@ def keep_rows(table: SourceTable, most: int, *, rng: np.random.Generator) -> Sou
             if own.any():
                 yield piece.choose(own)
 
-    return replace(table, pieces=pieces, units=Units(units.of_rows[kept]))
+    mine = Units(units.of_rows[kept] - np.int32(start), elsewhere=units.count - (stop - start))
+    return replace(table, records=len(mine.of_rows), pieces=pieces, units=mine)

@@ -13,7 +13,7 @@ from packaging.requirements import Requirement
 from dpwgan.version import __version__
 
 ROOT = Path(__file__).resolve().parents[2]
-PINNED = re.compile(r"^[a-z0-9-]+==[0-9][^ ;]*( ; [^\\]+)? \\$")
+PINNED = re.compile(r"^[a-z0-9-]+(\[[a-z,]+\])?==[0-9][^ ;]*( ; [^\\]+)? \\$")
 
 
 def read(name: str) -> str:

@@ -55,8 +55,8 @@ def test_attack_writes_the_notice_and_every_attack_when_it_is_run(files, tmp_pat
     for attack in document["attacks"]:
         for found in (attack["headline"], *attack["parts"].values()):
             assert found["excess"]["lower"] <= found["excess"]["value"] <= found["excess"]["upper"]
-            assert found["beats_baseline"] == (found["adjusted_p_value"] <= 0.05)
-    assert document["false_alarm_rate"] == pytest.approx(0.05)
+            assert found["beats_baseline"] == (found["adjusted_p_value"] <= 0.025)
+    assert document["false_alarm_rate"] == pytest.approx(0.025)
     assert document["reading"] in out
     assert [path.name for path in tmp_path.iterdir()] == ["attacks.json"]
 

@@ -325,7 +325,10 @@ CASES: tuple[Case, ...] = (
     share("a method that needs all rows on one machine", by("ron-gauss"), joined="for"),
     share("the reference engine", flags("--engine", "reference"), joined="for"),
     share("standard input", args("-")),
-    share("a unit in the specs", prepare=specs(unit={"column": "age", "max_rows": 2}, age=None)),
+    share(
+        "units in the output",
+        prepare=specs(unit={"column": "member", "max_rows": 2}, member={"type": "integer", "uuid": True}),
+    ),
     share(
         "cells that are to be listed from the data",
         prepare=specs(colour={"type": "enum", "values_from": "data", "domain_privacy": "waived"}),

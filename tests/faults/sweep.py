@@ -142,8 +142,8 @@ def find_violations(folder: Path, fault: Fault, found: Outcome, *, cost: float) 
             yield "left over after the next run"
 
 
-def sweep(folder: Path, *, every_error: bool) -> dict[str, Any]:
-    """Runs once whole, and then once for each call and error: how many, and what was wrong."""
+def sweep(folder: Path, *, whole_sweep: bool) -> dict[str, Any]:
+    """Runs once whole, and then once for each call and error, or for each third call with one of the errors in turn."""
     good = folder / "good"
     good.mkdir()
     write_good(good)
@@ -158,7 +158,7 @@ def sweep(folder: Path, *, every_error: bool) -> dict[str, Any]:
     for kind, calls in told["calls"].items():
         for number in range(calls):
             for index, (code, stays) in enumerate(MODES[kind]):
-                if not every_error and index != number % len(MODES[kind]):
+                if not whole_sweep and number % 3 + abs(index - number // 3 % len(MODES[kind])):
                     continue
                 fault = Fault(kind=kind, number=number, code=code, stays=stays)
                 own = Path(shutil.copytree(good, folder / "own"))
@@ -173,6 +173,6 @@ def sweep(folder: Path, *, every_error: bool) -> dict[str, Any]:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--every-error", action="store_true")
+    parser.add_argument("--all", action="store_true")
     arguments = parser.parse_args()
-    json.dump(sweep(arguments.folder.resolve(), every_error=arguments.every_error), sys.stdout, indent=1)
+    json.dump(sweep(arguments.folder.resolve(), whole_sweep=arguments.all), sys.stdout, indent=1)

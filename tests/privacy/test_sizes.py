@@ -12,9 +12,10 @@ from dpwgan.privacy.mechanisms.laplace import find_scale
 from dpwgan.privacy.sizes import SIZES_LABEL, SIZES_SHARE, plan_sizes
 from dpwgan.privacy.terms import Terms
 from dpwgan.privacy.unit import Unit
+from dpwgan.table.forms import count_forms, list_forms
 from dpwgan.table.source import make_table
 from dpwgan.table.specs import parse_specs
-from dpwgan.table.units import count_forms, keep_rows, list_forms, read_units
+from dpwgan.table.units import keep_rows, read_units
 from tests.ledgers import open_ledger
 from tests.privacy.charges import REPLACE_ONE, ZERO_OUT
 

@@ -27,7 +27,7 @@ def put(folder: Path, name: str = "data.npz", **arrays: Any) -> Path:
     return folder / name
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=12)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=12)
 @given(st.data())
 def test_table_is_the_same_when_it_is_written_as_npz_csv_or_parquet(tmp_path, data):
     schema = data.draw(

@@ -44,7 +44,7 @@ def frame(*rows: tuple[str, str]) -> pl.DataFrame:
 
 
 @pytest.mark.parametrize("kind", PAIRS)
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(data=st.data())
 def test_rows_come_back_as_they_were(kind, data):
     first, second, least, most = PAIRS[kind]

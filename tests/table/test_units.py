@@ -15,6 +15,8 @@ from dpwgan.table.schema import UnitColumn
 from dpwgan.table.source import SourceTable, make_piece, make_table
 from dpwgan.table.specs import parse_specs
 from dpwgan.table.units import Units, keep_rows, read_units
+from dpwgan.table.workers import Team
+from tests.teams import make_workers
 
 NAMED = {"person": {"type": "string", "uuid": True}}
 AGE = {"type": "integer", "min": 0, "max": 120}
@@ -52,6 +54,28 @@ def test_each_unit_keeps_its_share_of_rows_when_it_has_too_many(names, most, pie
     for unit, (first, last) in enumerate(pairwise(starts)):
         np.testing.assert_array_equal(rows[first:last], np.flatnonzero(of_rows == unit))
     assert len(starts) == len(left) + 1
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7])
+def test_each_unit_lies_with_one_worker_who_keeps_its_share_of_rows(size):
+    names = [str(name) for name in np.random.default_rng(size).integers(0, 20, 90)]
+    table, lies_with = _read(names, most=3, pieces=4), {}
+    whole = keep_rows(table, 3, rng=np.random.default_rng(1))
+    parts = []
+    for rank in range(size):
+        team = Team(make_workers(size)[rank])
+        part = keep_rows(table, 3, rng=np.random.default_rng(1), own=team.get_rows(table.units.count))
+        frame = pl.concat(part.frames())
+        assert part.records == frame.height == len(part.units.of_rows)
+        assert part.units.count == whole.units.count == len(set(names))
+        own = set(frame.get_column("name"))
+        assert not own & set(lies_with)
+        lies_with |= dict.fromkeys(own, rank)
+        # Its own units have numbers from 0 up, and no other has any.
+        assert set(part.units.of_rows) == set(range(len(own)))
+        parts.append(frame)
+    assert set(lies_with) == set(names)
+    assert pl.concat(parts).sort("age").equals(pl.concat(whole.frames()).sort("age"))
 
 
 def test_which_rows_are_kept_is_a_matter_of_places_when_cells_are_others():

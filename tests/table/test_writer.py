@@ -55,7 +55,7 @@ def test_archive_is_the_same_when_the_same_rows_are_written_twice(tmp_path):
     assert gzip.decompress((tmp_path / "p.csv.gz").read_bytes()) == b'a,b\n1,"x,y"\n2,\n'
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.integers(1, 3).flatmap(
         lambda width: st.lists(
@@ -250,16 +250,16 @@ def test_no_table_stands_without_a_claim_when_putting_in_place_fails(tmp_path, m
 def test_release_is_whole_or_not_there_when_its_folder_cannot_be_forced_to_disk(
     tmp_path, monkeypatch, folder_synced, there
 ):
-    real, left = writer._sync_folder, folder_synced
+    real, left = writer.sync, folder_synced
 
-    def sync(folder: str) -> None:
+    def sync(folder: Path) -> None:
         nonlocal left
         left -= 1
         if not left:
             raise OSError(errno.EIO, os.strerror(errno.EIO))
         real(folder)
 
-    monkeypatch.setattr(writer, "_sync_folder", sync)
+    monkeypatch.setattr(writer, "sync", sync)
     with contextlib.nullcontext() if there else pytest.raises(TransferError, match="broke off"):
         write_table(
             tmp_path / "out.csv", [FRAME], header=["a", "b"], claim_path=tmp_path / "c", make_claim=lambda _: b"{}"

@@ -29,7 +29,7 @@ class CannotPlayError(Exception):
 @dataclass(frozen=True, kw_only=True)
 class AttackSettings:
     """How attacks are played: at most `rows` rows of each kind are attacked, each interval has that `confidence`, and
-    all alarms of an audit together are false with a probability of what is left of it.
+    any alarm of an audit is false with a probability of half of what is left of it.
 
     `secrets` are the columns to be guessed (none: all); `target` the one whose classifier is inverted, and that
     anonymeter guesses (none: chosen).

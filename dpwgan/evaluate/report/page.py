@@ -183,12 +183,19 @@ def write_short(value: float | str | None) -> str:
         return value
     if float(value).is_integer() or abs(value) >= 10_000:
         return f"{value:,.0f}"
-    return f"{value:,.1f}" if abs(value) >= 100 else f"{value:.4g}"
+    return f"{value:,.1f}" if abs(value) >= 100 else f"{value:#.4g}"
+
+
+def write_signed(value: float, *, digits: int = 3) -> str:
+    """Writes a difference with its sign."""
+    return f"{value:+.{digits}f}".replace("-", "\N{MINUS SIGN}")
 
 
 def list_legality(legality: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """How many rows and cells the specs do not allow, then each broken rule by its column."""
-    counts = {key.replace("_", " "): value for key, value in legality.items() if key not in ("broken", "rules")}
+    """How many rows and derived cells the specs do not allow, then each broken rule by its column."""
+    counts = {"rows with an illegal cell, left out": legality["illegal_rows"]}
+    if legality["derived_columns"]:
+        counts["derived cells that do not follow"] = legality["derived_broken"]
     return [*({"column": "", "rule": rule, "rows": value} for rule, value in counts.items()), *legality["broken"]]
 
 
@@ -225,21 +232,24 @@ def show_attacks(audit: Mapping[str, Any]) -> list[dict[str, Any]]:
     compared = {attack["details"].get("column") for attack in audit["attacks"]}
     lines = []
     for attack in audit["attacks"]:
-        parts = [part for part in attack["parts"].items() if part[1]["beats_baseline"] or part[0] in compared]
-        for name, found in ((attack["name"], attack["headline"]), *parts):
-            excess = {end: f"{value:+.3f}".replace("-", "\N{MINUS SIGN}") for end, value in found["excess"].items()}
-            lines.append(
-                {
-                    "attack": attack["name"],
-                    "part": "" if name == attack["name"] else name,
-                    "measure": attack["measure"] if name == attack["name"] else "",
-                    "success": found["success"]["value"],
-                    "baseline": found["baseline"]["value"],
-                    "excess": f"{excess['value']} ({excess['lower']} to {excess['upper']})",
-                    "leaks": found["beats_baseline"],
-                }
-            )
+        lines.append(show_finding(attack["name"], attack["headline"]))
+        for name, part in attack["parts"].items():
+            if part["beats_baseline"] or name in compared:
+                lines.append(show_finding(f"{attack['name']}: {name}", part))
     return lines
+
+
+def show_finding(name: str, found: Mapping[str, Any]) -> dict[str, Any]:
+    """A finding of the audit in words."""
+    excess, lower, upper = (write_signed(found["excess"][end]) for end in ("value", "lower", "upper"))
+    shares = {side: f"{found[side]['value']:.3f}" for side in ("success", "baseline")}
+    return {
+        "name": name,
+        "leaks": found["beats_baseline"],
+        "excess": excess,
+        "interval": f"{lower} to {upper}",
+        **shares,
+    }
 
 
 # --- columns ----------------------------------------------------------------------------------------------------------
@@ -342,7 +352,7 @@ def rank_pairs(ours: Shares, theirs: Shares, names: Sequence[str]) -> list[dict[
             "names": (names[one], names[other]),
             "real": f"{ours[one, other]:.2f}",
             "synthetic": f"{theirs[one, other]:.2f}",
-            "difference": f"{theirs[one, other] - ours[one, other]:+.2f}".replace("-", "\N{MINUS SIGN}"),
+            "difference": write_signed(theirs[one, other] - ours[one, other], digits=2),
         }
         for one, other in zip(first[order], second[order], strict=True)
     ]

@@ -158,6 +158,7 @@ def make_document(real: ComparedTable, synthetic: ComparedTable) -> dict[str, An
         ][:10],
         "legality": {
             "illegal_rows": 0,
+            "derived_columns": 1,
             "derived_broken": 3,
             "broken": [{"column": real.names[0], "rule": "does not follow", "rows": 3}],
             "rules": [{"rule": "rule 1 ('age < 16')", "real": 0, "synthetic": 5}],

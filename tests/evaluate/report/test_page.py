@@ -156,7 +156,7 @@ def test_attacks_are_told_with_the_columns_that_leak_when_the_table_was_audited(
     audit = make_audit()
     text = Reader(render_tables(*tables, audit=audit)).text
     assert "gives people away. 1 of the findings below is more than chance" in text
-    assert "attribute inference: column_0 0.900 0.500 +0.400 (+0.300 to +0.500) leak" in text
+    assert "attribute inference: column_0 leak 0.900 0.500 +0.400 +0.300 to +0.500" in text
     assert "column_1 0.600" not in text
     assert "Not played: linkability" in text
     audit["attacks"][0]["parts"] = {}
