@@ -13,7 +13,7 @@ left out would have told is missed too. Prints a line a K, epsilon and way: rows
 With `--of` rows by themselves are compared with rows put together into units that share these columns (units whose rows
 differ there are left out of the table), and medians are added: total variation of the numbers of rows a unit, released
 and written, against the units kept; the share of units that agree in these columns; and with `--kind` the total
-variation of how many rows of each kind a unit has.
+variation of how many rows of each kind a unit has, also where the specs say that these are kept.
 """
 
 import argparse
@@ -34,6 +34,7 @@ import polars as pl  # noqa: E402
 from dpwgan.app.api import Synthesizer  # noqa: E402
 from dpwgan.evaluate.marginals import draw_column_sets, measure_agreement, score_kway  # noqa: E402
 from dpwgan.evaluate.tables import read_tables  # noqa: E402
+from dpwgan.table.forms import list_forms  # noqa: E402
 
 UNIT = "whose row"
 
@@ -82,6 +83,9 @@ def main() -> None:
             ways = [("unit", {**specs, **unit}, epsilon, delta), ("group", group, of_row, by_group)]
             if arguments.of:
                 ways[1] = ("together", {**specs, **named, **unit}, epsilon, delta)
+            if arguments.kind:
+                by_kind = {"unit": {**unit["unit"], "kind": arguments.kind}}
+                ways.append(("by kind", {**specs, **named, **by_kind}, epsilon, delta))
             for way, document, e, d in ways:
                 scores = [score(frame, kept, document, specs, e, d, arguments) for _ in range(arguments.runs)]
                 told = {key: statistics.median(own[key] for own in scores) for key in scores[0]}
@@ -109,7 +113,8 @@ def score(
         return scores
     real = np.bincount(count_rows(kept), minlength=unit.max_rows + 1)[1:] / kept.get_column(UNIT).n_unique()
     sizes = np.bincount(count_rows(written), minlength=unit.max_rows + 1)[1:] / written.get_column(UNIT).n_unique()
-    scores["sizes released"] = float(abs(real - np.array(unit.sizes)).sum()) / 2
+    released = np.bincount(list_forms(synthesizer.schema).sum(axis=1), weights=unit.sizes)[1:]
+    scores["sizes released"] = float(abs(real - released).sum()) / 2
     scores["sizes written"] = float(abs(real - sizes).sum()) / 2
     alike = (
         written.group_by(UNIT).agg(pl.col(arguments.of).n_unique()).select(pl.all_horizontal(pl.col(arguments.of) == 1))

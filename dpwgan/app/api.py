@@ -39,7 +39,7 @@ from dpwgan.app.saved_model import (
     read_description,
     write_description,
 )
-from dpwgan.app.together import UnitSource, cut_units, draw_sizes
+from dpwgan.app.together import UnitSource, cut_units, draw_forms
 from dpwgan.errors import InputError, OutputError, UsageError
 from dpwgan.marginals.simplex import project_on_simplex
 from dpwgan.methods.base import FittedSynthesizer, Run
@@ -56,6 +56,7 @@ from dpwgan.table.codebook import read_codebook
 from dpwgan.table.domains import discover_domains
 from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.encoder import TableEncoder
+from dpwgan.table.forms import count_forms, list_forms
 from dpwgan.table.places import choose_passing_name, sync
 from dpwgan.table.rows import Rows, serve
 from dpwgan.table.saved import pack_model, reading_saved, unpack_model
@@ -302,12 +303,13 @@ class Synthesizer:
         return checkpoint
 
     def _encode(self, table: SourceTable, run_plan: RunPlan, *, journal: Journal, team: Team | None) -> EncodedRun:
-        units = table.units
+        whole, units = table, table.units
         rows_read = None if units is None else len(units.of_rows)
         if self.schema.unit is not None:
-            rng = make_choice_stream(self.config.seed, key=journal.key)
+            rng, most = make_choice_stream(self.config.seed, key=journal.key), self.schema.unit.max_rows
             own = None if team is None or units is None else team.get_rows(units.count)
-            table = keep_rows(table, self.schema.unit.max_rows, rng=rng, own=own)
+            table = keep_rows(whole, most, rng=rng, own=own)
+            whole = table if own is None else keep_rows(whole, most, rng=rng)
         run_plan = resume_plan(run_plan, journal)
         announce(run_plan)
         streams = make_streams(self.config.seed, life=journal.life, worker=0 if team is None else team.rank)
@@ -321,7 +323,7 @@ class Synthesizer:
                 self._account.reserve(ledger, charged=journal.charged)
         if run_plan.sizes is not None:
             if team is None or team.leads:
-                schema = _release_sizes(units, schema, ledger=ledger)
+                schema = _release_sizes(whole, schema, ledger=ledger)
             elif not ledger.charged[SIZES_LABEL]:
                 ledger.charge(SIZES_LABEL)  # the chief knows whose every row is, and releases this once
         memory = run_plan.plan_memory(self.config.memory)
@@ -503,8 +505,9 @@ class Synthesizer:
         step = choose_step(len(self.header))
         if unit is not None and unit.has_sizes:
             units = UnitSource(source, encoder, unit)
-            sizes = ((part, branch(rng)) for part in cut_units(draw_sizes(unit.sizes, rows, rng=rng), step=step))
-            return map_in_order(lambda task: units.draw(*task[0], rng=task[1]), sizes, threads=self.config.threads)
+            drawn = draw_forms(list_forms(self.schema), unit.sizes, rows, rng=rng)
+            tasks = ((part, branch(rng)) for part in cut_units(drawn, step=step))
+            return map_in_order(lambda task: units.draw(*task[0], rng=task[1]), tasks, threads=self.config.threads)
 
         def make(part: tuple[slice, np.random.Generator]) -> pl.DataFrame:
             places, own = part
@@ -605,8 +608,10 @@ class Synthesizer:
             self._fitted = load_synthesizer(folder / WEIGHTS_FOLDER)
             self._encoder = TableEncoder(description.schema, description.header)
             # A row that nobody gets: a model that does not fit its columns is told here and not in the midst of a run.
+            # It may break rules between columns, which are for `RowSource` to keep.
             rng = np.random.default_rng()
-            list(self._encoder.decode_chunks(self._fitted.sample(1, rng=rng), rng))
+            for chunk in self._fitted.sample(1, rng=rng):
+                self._encoder.decode(chunk, rng)
         self._rng = make_streams(seed).model
         self._line_ending = description.line_ending
         records = int(document["public"]["records"])
@@ -614,17 +619,17 @@ class Synthesizer:
         return self
 
 
-def _release_sizes(units: Units | None, schema: Schema, *, ledger: Ledger) -> Schema:
-    """The schema with the shares of units that have 1, 2, ... rows, as released.
+def _release_sizes(table: SourceTable, schema: Schema, *, ledger: Ledger) -> Schema:
+    """The schema with the shares of units of each form, as released.
 
-    Privacy: `Units.count_sizes` of all rows that are read; how many units there are is public.
+    Privacy: `count_forms` of rows that are kept, of all units; how many units there are is public.
     """
-    unit = schema.unit
+    unit, units = schema.unit, table.units
     if unit is None or units is None:
         raise UsageError("the table's units were not read")
 
     def count() -> Arrays:
-        return {"sizes": ledger.release(SIZES_LABEL, lambda: units.count_sizes(unit.max_rows)).values}
+        return {"sizes": ledger.release(SIZES_LABEL, lambda: count_forms(table, units, schema)).values}
 
     noisy = ledger.keep(SIZES_LABEL, count)["sizes"].astype(np.float64)
     shares = project_on_simplex(noisy / len(units.sizes), np.ones(len(noisy)), total=1.0)

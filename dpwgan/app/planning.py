@@ -240,7 +240,7 @@ def plan_run(schema: Schema, *, records: int, config: SynthesisConfig, spent: tu
     )
     sizes = None
     if schema.unit is not None and schema.unit.has_sizes:
-        sizes = plan_sizes(terms, most=schema.unit.max_rows)
+        sizes = plan_sizes(terms)
         terms = replace(terms, other_charges=(*terms.other_charges, sizes.charge))
     rule = "1/n^2" if records > 1 else "1/4, as for n = 2"
     run_plan = RunPlan(

@@ -1,12 +1,14 @@
-"""Rows of a fitted model put together into units, of sizes that were released, each unit under one fresh name.
+"""Rows of a fitted model put together into units, of forms that were released, each unit under one fresh name.
 
 Rows are drawn each by itself, as always, and a unit of five has five of them: so units are made by grouping rows. Rows
-are sorted by the columns that units share and cut into units of drawn sizes; where the rows of one differ there, they
-take the cells of one of them. Columns of few values come first in the order, so that what differs is a column of many
-values, and little: numbers are next to near ones. Sizes do not hang on these columns.
+are sorted by the columns that units share and cut into units of drawn forms: so many rows of each kind. Where the rows
+of one differ in these columns, they take the cells of one of them. Columns of few values come first in the order, so
+that what differs is a column of many values, and little: numbers are next to near ones. Where rows of a kind are too
+few or too many for the units next to them, some come twice or not at all. Forms do not hang on these columns.
 Privacy: post-processing of releases.
 """
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 
@@ -17,13 +19,16 @@ import polars as pl
 from dpwgan.app.sampling import RowSource
 from dpwgan.errors import SpecsError
 from dpwgan.table.encoder import TableEncoder
+from dpwgan.table.forms import read_kinds
 from dpwgan.table.schema import UnitColumn
 from dpwgan.table.source import choose_step
 
-Sizes = npt.NDArray[np.int64]
+Integers = npt.NDArray[np.int64]
 
 # How often units are made of other rows where rules are broken.
 _MOST_TURNS = 100
+# Rows next to each other among which units take theirs.
+_NEAR = 4096
 
 
 class UnitSource:
@@ -34,22 +39,24 @@ class UnitSource:
         # Rows to choose from: of few hardly two are alike.
         self._least = choose_step(len(encoder.header)) // 2
 
-    def draw(self, sizes: Sizes, first_unit: int, *, rng: np.random.Generator) -> pl.DataFrame:
-        """Draws units of these sizes, named from `first_unit` on, in any order. Shapes: (units,).
+    def draw(self, units: Integers, first_unit: int, *, rng: np.random.Generator) -> pl.DataFrame:
+        """Draws units of these forms, named from `first_unit` on, in any order. Shapes: (units, kinds).
 
         Raises: SpecsError if hardly a unit keeps the rules; as `RowSource.draw`.
         """
         parts: list[pl.DataFrame] = []
-        made: list[Sizes] = []
-        wanted = np.bincount(sizes)
+        made: list[Integers] = []
+        forms, own = np.unique(units, axis=0, return_inverse=True)
+        wanted, rows_of = np.bincount(own.ravel()), forms.sum(axis=1)
         for _ in range(_MOST_TURNS):
             left = np.repeat(np.arange(len(wanted)), wanted)
-            tried = rng.permutation(np.tile(left, -(-self._least // int(left.sum()))))
-            rows = self._source.draw(int(tried.sum()), first_record=0, rng=rng)
-            frame, fine = self._put_together(rows, tried, rng=rng)
+            tried = rng.permutation(np.tile(left, -(-self._least // int(rows_of[left].sum()))))
+            sizes = rows_of[tried]
+            rows = self._source.draw(int(sizes.sum()), first_record=0, rng=rng)
+            frame, fine = self._put_together(rows, forms[tried], rng=rng)
             chosen = _choose(tried, fine, wanted=wanted, rng=rng)
-            parts.append(frame[_list_rows(tried, chosen)])
-            made.append(tried[chosen])
+            parts.append(frame[_list_rows(sizes, chosen)])
+            made.append(sizes[chosen])
             wanted = wanted - np.bincount(tried[chosen], minlength=len(wanted))
             if not wanted.any():
                 drawn = np.concatenate(made)
@@ -64,59 +71,89 @@ class UnitSource:
         )
 
     def _put_together(
-        self, rows: pl.DataFrame, sizes: Sizes, *, rng: np.random.Generator
+        self, rows: pl.DataFrame, units: Integers, *, rng: np.random.Generator
     ) -> tuple[pl.DataFrame, npt.NDArray[np.bool_]]:
-        """The rows in units of these sizes, one after the other, and which of these keep all rules."""
-        if not self._shared:
-            return rows, np.ones(len(sizes), np.bool_)
+        """The rows in units of these forms, one after the other, and which of these keep all rules."""
+        order, sizes = np.arange(rows.height), units.sum(axis=1)
         starts = np.cumsum(sizes) - sizes
-        values = self._encoder.read_values(rows, self._shared)
-        by = sorted(self._shared, key=lambda name: values.get_column(name).n_unique())
-        order = values.select(pl.arg_sort_by(by, nulls_last=True)).to_series().to_numpy()
+        if self._shared:
+            values = self._encoder.read_values(rows, self._shared)
+            by = sorted(self._shared, key=lambda name: values.get_column(name).n_unique())
+            order = values.select(pl.arg_sort_by(by, nulls_last=True)).to_series().to_numpy()
+        order = order[_hand_out(read_kinds(rows, self._encoder.schema)[order], units, rng=rng)]
+        if not self._shared:
+            return rows[order], np.ones(len(sizes), np.bool_)
         heads = order[starts + rng.integers(0, sizes)]
         cells = rows.select(self._shared)[np.repeat(heads, sizes)]
         frame, broken = self._encoder.put_cells(rows[order], cells)
         return frame, ~np.logical_or.reduceat(broken, starts)
 
 
-def draw_sizes(shares: Sequence[float], rows: int, *, rng: np.random.Generator) -> Sizes:
-    """Sizes of units of so many rows in all, as often as their shares say, and not by chance. Shapes: (units,).
+def _hand_out(kinds: npt.NDArray[np.int32], units: Integers, *, rng: np.random.Generator) -> Integers:
+    """Which row, of these kinds, each place in units is for. Shapes: (n,), (units, kinds), to (n,).
+
+    Rows of one kind are taken in their order, evenly over those near by; all of them once where they are as many.
+    """
+    if units.shape[1] == 1:
+        return np.arange(len(kinds))
+    ends = np.cumsum(units.sum(axis=1))
+    cuts = [0, *np.searchsorted(ends, np.arange(_NEAR, len(kinds), _NEAR)).tolist(), len(units)]
+    taken, places = [], []
+    for first, last in itertools.pairwise(cuts):
+        start, stop = (int(ends[unit - 1]) if unit else 0 for unit in (first, last))
+        for kind in np.flatnonzero(units[first:last].any(axis=0)):
+            own = start + np.flatnonzero(kinds[start:stop] == kind)
+            if not len(own):
+                everywhere = np.flatnonzero(kinds == kind)
+                near = np.searchsorted(everywhere, start)
+                own = everywhere[max(near - 1, 0) : near + 1] if len(everywhere) else np.arange(start, stop)
+            whose = np.repeat(np.arange(first, last), units[first:last, kind])
+            taken.append(own[((np.arange(len(whose)) + rng.random()) * (len(own) / len(whose))).astype(np.int64)])
+            places.append(whose)
+    rows, of_units = np.concatenate(taken), np.concatenate(places)
+    handed: Integers = rows[np.argsort(of_units, kind="stable")]
+    return handed
+
+
+def draw_forms(forms: Integers, shares: Sequence[float], rows: int, *, rng: np.random.Generator) -> Integers:
+    """Units of so many rows in all, of each form as often as its share says, and not by chance. Shapes: (units, kinds).
 
     The last unit is cut to fit.
     """
-    limits = np.cumsum(shares)
-    units = math.ceil(rows / float(np.arange(1, len(shares) + 1) @ shares)) + len(shares)
+    sizes, limits = forms.sum(axis=1), np.cumsum(shares)
+    units = math.ceil(rows / float(sizes @ shares)) + int(sizes.max())
     steps = (np.arange(units) + rng.random()) / units
-    sizes = rng.permutation(1 + np.searchsorted(limits[:-1], steps * limits[-1]))
-    ends = np.cumsum(sizes)
+    drawn = forms[rng.permutation(np.searchsorted(limits[:-1], steps * limits[-1]))]
+    ends = np.cumsum(drawn.sum(axis=1))
     last = int(np.searchsorted(ends, rows))
-    sizes[last] -= ends[last] - rows
-    return sizes[: last + 1]
+    for _ in range(int(ends[last]) - rows):
+        drawn[last, drawn[last].argmax()] -= 1
+    return drawn[: last + 1]
 
 
-def cut_units(sizes: Sizes, *, step: int) -> Iterator[tuple[Sizes, int]]:
+def cut_units(units: Integers, *, step: int) -> Iterator[tuple[Integers, int]]:
     """Parts of about `step` rows, and the number of the first unit of each."""
-    cuts = np.searchsorted(np.cumsum(sizes), np.arange(step, int(sizes.sum()), step)).tolist()
-    firsts = sorted({0, *cuts})
-    for first, last in zip(firsts, [*firsts[1:], len(sizes)], strict=True):
-        yield sizes[first:last], first
+    ends = np.cumsum(units.sum(axis=1))
+    firsts = sorted({0, *np.searchsorted(ends, np.arange(step, int(ends[-1]), step)).tolist()})
+    for first, last in zip(firsts, [*firsts[1:], len(units)], strict=True):
+        yield units[first:last], first
 
 
-def _choose(sizes: Sizes, fine: npt.NDArray[np.bool_], *, wanted: Sizes, rng: np.random.Generator) -> Sizes:
-    """Of fine units as many of each size as are wanted, or all there are. Shapes: `wanted` (1 + most rows,).
+def _choose(forms: Integers, fine: npt.NDArray[np.bool_], *, wanted: Integers, rng: np.random.Generator) -> Integers:
+    """Of fine units as many of each form as are wanted, or all there are. Shapes: (units,), `wanted` (forms,).
 
     They are spread evenly over units as they lie, which are sorted: each as likely as another, with less chance in it.
     """
     chosen = []
-    for size in np.flatnonzero(wanted):
-        own = np.flatnonzero(fine & (sizes == size))
-        count = min(int(wanted[size]), len(own))
+    for form in np.flatnonzero(wanted):
+        own = np.flatnonzero(fine & (forms == form))
+        count = min(int(wanted[form]), len(own))
         chosen.append(own[((np.arange(count) + rng.random()) * (len(own) / max(count, 1))).astype(np.int64)])
     return np.concatenate(chosen)
 
 
-def _list_rows(sizes: Sizes, units: Sizes) -> Sizes:
+def _list_rows(sizes: Integers, units: Integers) -> Integers:
     """The rows of some units, one unit after the other, where units lie one after the other."""
     starts, own = np.cumsum(sizes) - sizes, sizes[units]
-    rows: Sizes = np.repeat(starts[units] - (np.cumsum(own) - own), own) + np.arange(int(own.sum()))
+    rows: Integers = np.repeat(starts[units] - (np.cumsum(own) - own), own) + np.arange(int(own.sum()))
     return rows

@@ -404,13 +404,15 @@ class UnitColumn(IdentifierColumn, kind="unit"):
     """The column that says whose a row is: of each unit at most `max_rows` are kept, and the cell itself is let go.
 
     Its cells are text that is compared to the letter; none may be empty. Where it is `written`, rows of the output are
-    put together into units with fresh names. `shared` columns have one cell in all rows of a unit. `sizes` are the
-    shares of units with 1, 2, ... rows: released numbers, none before they are, or where each unit has one row.
+    put together into units with fresh names. `shared` columns have one cell in all rows of a unit; rows are told apart
+    by `kind_of_row`, if a column of categories says it. `sizes` are the shares of units with so many rows of each kind
+    (`dpwgan.table.forms.list_forms`): released numbers, none before they are, or where each unit has one row.
     """
 
     max_rows: int
     written: bool = False
     shared: tuple[str, ...] = ()
+    kind_of_row: str | None = None
     sizes: tuple[float, ...] = ()
 
     @property

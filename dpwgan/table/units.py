@@ -46,14 +46,6 @@ class Units:
         """How many rows are left where each unit keeps so many at most: public."""
         return int(np.minimum(self.sizes, most).sum())
 
-    def count_sizes(self, most: int) -> Places:
-        """How many units have 1, 2, ... rows, those with more than `most` counted there. Shapes: (most,).
-
-        Privacy: a unit is in one cell. One that is taken out leaves it; one of another number of rows moves to another.
-        """
-        counts: Places = np.bincount(np.minimum(self.sizes, most), minlength=most + 1)[1:].astype(np.int64)
-        return counts
-
     def count_split(self, cells: npt.NDArray[np.uint64]) -> int:
         """In how many units not all rows are alike. Shapes: (n,)."""
         of_units = np.empty(len(self.sizes), cells.dtype)

@@ -149,3 +149,12 @@ def test_model_is_refused_when_its_columns_are_forged(tmp_path):
     path.write_text(json.dumps({**document, "sha256": saved_model._seal(document)}))
     with pytest.raises(InputError, match="damaged"):
         Synthesizer.load(tmp_path / "model")
+
+
+def test_model_is_read_when_its_rows_keep_rules_only_once_they_are_mended(tmp_path):
+    rules = [{"sql": "a = 'x' AND b = 0 AND d = 0", "violations": "keep"}]
+    Synthesizer({**SPECS, "rules": rules}, 20.0, method="independent").fit(make_frame()).save(tmp_path / "model")
+    # As the model draws them one row in 24 keeps it.
+    for _ in range(10):
+        loaded = Synthesizer.load(tmp_path / "model")
+    assert set(loaded.sample(20).a) == {"x"}

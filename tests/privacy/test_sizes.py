@@ -1,6 +1,9 @@
 """What one unit moves of the histogram of units: every neighbour there is, and what a histogram of rows would move."""
 
+import math
+
 import numpy as np
+import polars as pl
 import pytest
 
 from dpwgan.errors import PrivacyError
@@ -9,38 +12,58 @@ from dpwgan.privacy.mechanisms.laplace import find_scale
 from dpwgan.privacy.sizes import SIZES_LABEL, SIZES_SHARE, plan_sizes
 from dpwgan.privacy.terms import Terms
 from dpwgan.privacy.unit import Unit
-from dpwgan.table.units import Units
+from dpwgan.table.forms import count_forms, list_forms
+from dpwgan.table.source import make_table
+from dpwgan.table.specs import parse_specs
+from dpwgan.table.units import keep_rows, read_units
 from tests.ledgers import open_ledger
 from tests.privacy.charges import REPLACE_ONE, ZERO_OUT
 
-OTHERS = [3, 1, 1, 25, 7, 2]
+OTHERS = ["aab", "b", "a", "a", "bbb", "ab"]
+KINDS = {"type": "enum", "values": ["a", "b"]}
 
 
-def count_units(sizes, most):
-    return Units(np.repeat(np.arange(len(sizes)), sizes).astype(np.int32)).count_sizes(most)
+def count_units(rows, most, *, kind):
+    """The histogram of units, each of which has rows of these kinds."""
+    unit = {"column": "name", "max_rows": most, **({"kind": "role"} if kind else {})}
+    specs = {"unit": unit, "name": {"type": "string", "uuid": True}, "role": KINDS}
+    schema = parse_specs(specs, sha256="0" * 64)
+    names = [str(place) for place, own in enumerate(rows) for _ in own]
+    table = read_units(make_table(pl.DataFrame({"name": names, "role": list("".join(rows))})), schema.unit)
+    table = keep_rows(table, most, rng=np.random.default_rng(1))
+    return count_forms(table, table.units, schema), list_forms(schema)
 
 
-def count_rows(sizes, most):
-    """The broken twin: rows by how many their unit has."""
-    return count_units(sizes, most) * np.arange(1, most + 1)
+def count_rows(rows, most, *, kind):
+    """The broken twin: rows by the form of their unit."""
+    counts, forms = count_units(rows, most, kind=kind)
+    return counts * forms.sum(axis=1), forms
 
 
-def find_most_moved(count, most):
-    """The most that a unit moves the counts, in L1: taken out, or of another number of rows."""
-    gone = count(OTHERS, most)
-    there = [count([*OTHERS, size], most) for size in range(1, 2 * most + 2)]
+def find_most_moved(count, most, *, kind):
+    """The most that a unit moves the counts, in L1: taken out, or with any other rows."""
+    others = [*OTHERS, "a" * 25]
+    gone = count(others, most, kind=kind)[0]
+    numbers = {1, 2, most, most + 1}
+    units = ["a" * first + "b" * (rows - first) for rows in numbers for first in {0, 1, rows}]
+    there = [count([*others, unit], most, kind=kind)[0] for unit in units]
     out = max(np.abs(own - gone).sum() for own in there)
     return out, max(np.abs(one - other).sum() for one in there for other in there)
 
 
+@pytest.mark.parametrize("kind", [False, True], ids=["rows", "kinds"])
 @pytest.mark.parametrize("most", [1, 2, 5, 20])
-def test_a_unit_moves_one_cell_when_it_is_taken_out_and_two_when_it_is_another(most):
-    assert find_most_moved(count_units, most) == (1, 2 if most > 1 else 0)
-    assert count_units(OTHERS, most).sum() == len(OTHERS)
-    assert len(count_units(OTHERS, most)) == most
+def test_a_unit_moves_one_cell_when_it_is_taken_out_and_two_when_it_is_another(most, kind):
+    assert find_most_moved(count_units, most, kind=kind) == (1, 2 if most > 1 or kind else 0)
+    counts, forms = count_units(OTHERS, most, kind=kind)
+    assert counts.sum() == len(OTHERS)
+    assert len(counts) == len(forms) == (math.comb(most + 2, 2) - 1 if kind else most)
+    assert len({tuple(form) for form in forms}) == len(forms)
+    assert set(forms.sum(axis=1)) == set(range(1, most + 1))
     if most > 1:
-        out, other = find_most_moved(count_rows, most)
-        assert (out, other) == (most, 2 * most - 1)
+        out, other = find_most_moved(count_rows, most, kind=kind)
+        assert out == most
+        assert other > max(most, 2)
 
 
 @pytest.mark.parametrize("relation", [ZERO_OUT, REPLACE_ONE])
@@ -49,8 +72,8 @@ def test_noise_is_for_what_a_unit_moves_whatever_its_rows_are(relation, most):
     terms = Terms(
         budget=Budget(epsilon=2.0, delta=1e-5), neighboring_relation=relation, unit=Unit(rows=most, named="person")
     )
-    release = plan_sizes(terms, most=most)
-    out, other = find_most_moved(count_units, most)
+    release = plan_sizes(terms)
+    out, other = find_most_moved(count_units, most, kind=True)
     parts, step = find_scale(release.sensitivity, release.event.epsilon)
     assert (out if relation is ZERO_OUT else other) * step / parts == pytest.approx(SIZES_SHARE * 2.0)
     ledger = open_ledger(

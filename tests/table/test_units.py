@@ -155,6 +155,13 @@ def test_a_table_that_grew_is_refused():
             },
             "'moved' is told since another column: both are of it, or neither",
         ),
+        ({"column": "person", "max_rows": 2, "kind": "role"}, {}, "'role' tells of it what shows by its names alone"),
+        ({"column": "person", "max_rows": 2, "kind": "age"}, NAMED, "'kind' must name an enum"),
+        (
+            {"column": "person", "max_rows": 30, "kind": "role"},
+            {**NAMED, "role": {"type": "enum", "count": 5}},
+            "there are 324,631 forms of it; 10,000 will do",
+        ),
         (AGE, {"rent": {**AGE, "of": "unit"}}, "'rent' in the specs: 'of' says whose it is"),
         ({"column": "person", "max_rows": 2}, {**NAMED, "rent": {**AGE, "of": "rows"}}, "'of' must be 'unit'"),
     ],

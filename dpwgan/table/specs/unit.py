@@ -1,15 +1,19 @@
 """Whose rows are protected together: the one key that names the column of a person, household, patient or card."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 from dpwgan.errors import SpecsError, quote
-from dpwgan.table.schema import UnitColumn
+from dpwgan.table.schema import CategoricalColumn, Column, UnitColumn
 from dpwgan.table.specs.identifiers import parse_identifier
 from dpwgan.table.specs.keys import Keys, refuse_column
 
 UNIT = "unit"
 """A key of the specs that may be no column, as `layout`: a column always has 'type' or 'derived'; this has neither."""
+
+MOST_FORMS = 10_000
+"""Most forms of a unit, each with a noisy count of its own."""
 
 
 def has_unit(columns: Mapping[str, Mapping[str, Any]]) -> bool:
@@ -34,9 +38,11 @@ def take_unit(columns: Mapping[str, dict[str, Any]]) -> tuple[dict[str, dict[str
             f'its column, {quote(name)}, is listed as another type than "drop" or row names ("uuid": true), and never '
             "trained: leave it out of the list"
         )
-    if shared and not own.get("uuid"):
+    kind = columns[UNIT].get("kind")
+    if (shared or kind) and not own.get("uuid"):
         raise refuse_unit(
-            f'{quote(shared[0])} is of it, which shows in names of units alone: list {quote(name)} with "uuid": true'
+            f"{quote(kind or shared[0])} tells of it what shows by its names alone: list {quote(name)} with "
+            '"uuid": true'
         )
     for column in shared:
         keys = columns[column]
@@ -46,8 +52,21 @@ def take_unit(columns: Mapping[str, dict[str, Any]]) -> tuple[dict[str, dict[str
         if "since" in keys and (column in shared) != (keys["since"] in shared):
             raise refuse_unit(f"{quote(column)} is told since another column: both are of it, or neither")
     start = parse_identifier(Keys(name, own, None)).start if own.get("uuid") else None
-    unit = UnitColumn(name=name, max_rows=most, written=bool(own.get("uuid")), start=start, shared=shared)
+    unit = UnitColumn(
+        name=name, max_rows=most, written=bool(own.get("uuid")), start=start, shared=shared, kind_of_row=kind
+    )
     return {other: keys for other, keys in columns.items() if other not in (UNIT, name)}, unit
+
+
+def check_kind(unit: UnitColumn, column: Column | None) -> None:
+    """Makes sure that a column can say of which kind a unit's row is. Raises: SpecsError."""
+    if not isinstance(column, CategoricalColumn) or column.name in unit.shared:
+        raise refuse_unit("its 'kind' must name an enum that lists its cells, and is not the unit's own")
+    forms = math.comb(unit.max_rows + len(column.tokens), unit.max_rows) - 1
+    if forms > MOST_FORMS:
+        raise refuse_unit(
+            f"with so many rows, of so many kinds, there are {forms:,} forms of it; {MOST_FORMS:,} will do"
+        )
 
 
 def refuse_unit(reason: str) -> SpecsError:
