@@ -194,7 +194,8 @@ class Synthesizer:
     def fit(self, frame: "pd.DataFrame | pl.DataFrame", *, progress: ProgressCallback | bool = False) -> "Synthesizer":
         """Fits to a data frame of pandas or polars; samples will be of the same kind.
 
-        `progress` is called with (step, steps, epsilon spent so far); True shows a bar, in a notebook too.
+        `progress` is called with (step, steps, epsilon spent so far); True shows a bar, also in a notebook
+        that has ipywidgets.
         Raises: DataError if it does not fit the specs, PrivacyError, ResourceError; UsageError for no data frame.
         """
         if not (isinstance(progress, bool) or callable(progress)):
