@@ -6,6 +6,7 @@
 VENV ?= .venv
 OUT ?= build
 IMAGE ?= dpwgan
+SLIM := python:3.11.13-slim-bookworm@sha256:86adf8dbadc3d6e82ee5dd2c74bec2e1c2467cdad47886280501df722372d2e1
 PY := $(VENV)/bin/python
 EXAMPLE := examples/rand-hie
 # What bench-utility measures, and where: TABLES holds one folder a table. RESUME=FILE goes on where a run was broken off.
@@ -17,6 +18,7 @@ ONLY ?=
 JOBS ?= 1
 RESUME ?=
 BENCH_FLAGS ?=
+MINUTES ?= 60
 # Where bench stores its figures, and the table that it starts --check on. BENCH_PEERS: see benchmarks/job.py.
 RESULTS ?= $(OUT)/bench.json
 QUICK ?=
@@ -70,10 +72,17 @@ format: venv-dev ## Formats the code and mends what can be mended by itself
 mutants: venv-dev ## Breaks privacy-critical lines one at a time: a fast test must notice each
 	$(PY) -m tests.mutants
 
-.PHONY: image
+.PHONY: fuzz
+fuzz: venv-dev ## Gives every reader changed inputs for MINUTES, other ones each time: documented answers, or it fails
+	$(PY) -m tests.fuzz --minutes $(MINUTES)
+
+.PHONY: image image-cpu
 image: ## Builds the container image with the engine of this machine
 	docker build --build-arg REVISION="$$(git rev-parse HEAD)" --build-arg CREATED="$$(date -u +%Y-%m-%dT%H:%M:%SZ)" \
-		--tag $(IMAGE) .
+		$(IMAGE_FLAGS) --tag $(IMAGE) .
+
+image-cpu: IMAGE_FLAGS = --build-arg BASE_IMAGE=$(SLIM) --build-arg TENSORFLOW=tensorflow-cpu
+image-cpu: image ## Builds it on a slim base, without what serves GPUs alone
 
 .PHONY: container-test
 container-test: venv-dev ## Builds the image on a stand-in base and runs the example in it, hardened; needs root on Debian
@@ -100,7 +109,7 @@ bench-evaluate: venv-dev ## Prints time and peak memory of full evaluations: DAT
 	$(PY) benchmarks/evaluate.py --tables $(DATA) --standin $(ROWS)
 
 .PHONY: lock
-lock: ## Writes requirements.txt, requirements-evaluation.txt and requirements-dev.txt anew from pyproject.toml
+lock: ## Writes requirements.txt and those beside it anew from pyproject.toml
 	@mkdir -p $(OUT)
 	test -x $(OUT)/lock/bin/python || "$$(sh scripts/find-python.sh)" -m venv $(OUT)/lock
 	$(OUT)/lock/bin/python -m pip install --quiet uv

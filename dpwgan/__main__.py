@@ -6,26 +6,13 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-COMMANDS = {
-    "run": ("dpwgan.app", "make a synthetic table and its claim: DATA OUTPUT SPECS EPSILON [DELTA]; may be left out"),
-    "specs": ("dpwgan.app.specs", "draft specs from a public dictionary; list all that is wrong with specs or a table"),
-    "claim": (
-        "dpwgan.app.claims",
-        "check a claim, or write it as a registry's record, an attestation, a catalogue's metadata",
-    ),
-    "images": ("dpwgan.app.images", "make tables of images, and show them"),
-    "book": ("dpwgan.app.book", "the budget of all releases from one table: begin it, show it, add it up anew"),
-    "evaluate": ("dpwgan.evaluate", "say how good a synthetic table is (reads the real rows: not private)"),
-    "audit": ("dpwgan.audit", "attack a release, or test the claim (reads the real rows: not private)"),
-}
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs a command and gives its exit code; without one the words are those of a run. Raises: nothing."""
     import importlib.util
 
     from dpwgan.app.cli import Job, run_job
-    from dpwgan.app.commands import choose
+    from dpwgan.app.commands import COMMANDS, choose
     from dpwgan.errors import UsageError
 
     words = list(sys.argv[1:] if argv is None else argv)
@@ -45,6 +32,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def begins_run(word: str) -> bool:
     """Whether a first word is that of a run: a flag that only a run has, or a file; a lone name is a command."""
+    from dpwgan.app.commands import COMMANDS
+
     if word in COMMANDS or word in ("-h", "--help", "--version"):
         return False
     return word.startswith("-") or not word.isidentifier() or os.path.exists(word)

@@ -126,7 +126,11 @@ class Setting:
 
     def check(self, value: object, *, origin: str) -> None:
         """Raises: UsageError that names `origin` and what is expected, unless the value can be acted on."""
-        if not self._holds(value, self.depth):
+        try:
+            holds = self._holds(value, self.depth)
+        except OverflowError:  # a whole number that no double holds
+            holds = False
+        if not holds:
             raise self._refusal(origin)
 
     def _refusal(self, origin: str) -> UsageError:

@@ -1,7 +1,8 @@
-"""Writes requirements.txt, requirements-evaluation.txt and requirements-dev.txt: every package behind pyproject.toml.
+"""Writes requirements.txt and those beside it: every package behind pyproject.toml.
 
-Each comes in one version, with hashes. requirements.txt is what a release needs and the image holds; the other two hold
-what goes on top of it, and one on top of the other. One version serves every Python that can have it; a marker says
+Each comes in one version, with hashes. requirements.txt is what a release needs and the image holds; -evaluation and
+-dev hold what goes on top of it, and one on top of the other, -cpu what takes TensorFlow's place in an image without
+GPU, and -sbom what lists the contents of an image. One version serves every Python that can have it; a marker says
 which ones a version is for. Run by `make lock`, which provides uv. Packages keep the version they are locked to unless
 pyproject.toml asks for another.
 """
@@ -26,7 +27,15 @@ def compile_lock(arguments: list[str], lock: Path, *, upgrade: bool) -> str:
             output.write_text("".join(line for line in lines if not line.startswith("-r ")), encoding="utf-8")
         command = [
             *(sys.executable, "-m", "uv", "pip", "compile", "--quiet", "--no-header", "--no-annotate"),
-            *("--universal", "--python-version", "3.10", "--fork-strategy", "fewest", "--generate-hashes"),
+            *(
+                "--universal",
+                "--python-version",
+                "3.10",
+                "--fork-strategy",
+                "fewest",
+                "--generate-hashes",
+                "--no-strip-extras",
+            ),
             *("--output-file", str(output), *arguments),
         ]
         subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
@@ -40,21 +49,26 @@ def split_packages(lock: str) -> dict[str, str]:
 
 
 def main() -> None:
-    """Writes the three locks."""
+    """Writes the locks."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--upgrade", action="store_true", help="take the newest versions that fit")
     upgrade = parser.parse_args().upgrade
-    locked: set[str] = set()
-    wanted, below = ["pyproject.toml"], None
-    for name, more in (("", []), ("-evaluation", ["--extra", "evaluation"]), ("-dev", ["--group", "dev"])):
+    run, evaluation = ROOT / "requirements.txt", ROOT / "requirements-evaluation.txt"
+    for name, wanted, below in (
+        ("", ["pyproject.toml"], []),
+        ("-evaluation", ["pyproject.toml", "--extra", "evaluation"], [run]),
+        ("-dev", ["pyproject.toml", "--extra", "evaluation", "--group", "dev"], [run, evaluation]),
+        ("-cpu", ["pyproject.toml", "--group", "cpu"], [run]),
+        ("-sbom", ["--group", "sbom"], []),
+    ):
         lock = ROOT / f"requirements{name}.txt"
-        wanted = [*wanted, *more, *(["--constraint", str(below)] if below else [])]
-        packages = split_packages(compile_lock(wanted, lock, upgrade=upgrade))
-        start = HEADER + (f"-r {below.name}\n" if below else "")
+        constraints = [word for file in below for word in ("--constraint", str(file))]
+        packages = split_packages(compile_lock([*wanted, *constraints], lock, upgrade=upgrade))
+        locked = {line for file in below for line in split_packages(file.read_text(encoding="utf-8"))}
+        # The image puts one lock in the place of a part of the other, so that the one has no need to name it.
+        start = HEADER + (f"-r {below[-1].name}\n" if below and name != "-cpu" else "")
         own = [block for line, block in packages.items() if line not in locked]
         lock.write_text(start + "".join(own), encoding="utf-8")
-        locked |= set(packages)
-        below = lock
 
 
 if __name__ == "__main__":

@@ -33,9 +33,9 @@ write_stamp() { # KIND
     stamp_of "$1" >"$venv/stamp-$1.tmp"
     mv "$venv/stamp-$1.tmp" "$venv/stamp-$1"
 }
-install() { # FILE
+install() { # FILE; jsonpath-rw, which mlcroissant asks for, has no wheel
     "$venv/bin/python" -m pip install --quiet --progress-bar off --disable-pip-version-check \
-        --require-hashes --only-binary :all: -r "$1"
+        --require-hashes --only-binary :all: --no-binary jsonpath-rw -r "$1"
 }
 
 if ! is_stamped run || ! "$venv/bin/python" -c "" 2>/dev/null; then

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.api_page import write_page
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted([*ROOT.glob("docs/*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"])
 CODE = sorted(path for folder in ("dpwgan", "tests", "benchmarks") for path in (ROOT / folder).rglob("*.py"))
@@ -96,3 +98,7 @@ def test_every_page_is_in_the_index_when_the_index_is_read():
 )
 def test_it_is_told_when_a_page_names_what_is_not_there(text):
     assert len(find_broken(ROOT / "docs/privacy.md", text)) == 1
+
+
+def test_page_of_the_python_interface_is_what_the_code_says_when_written_anew():
+    assert (ROOT / "docs" / "api.md").read_text(encoding="utf-8") == write_page()

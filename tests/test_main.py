@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from dpwgan import __main__ as program
+from dpwgan.app.commands import COMMANDS
 from dpwgan.version import __version__
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -18,10 +19,10 @@ ROOT = Path(__file__).resolve().parents[1]
 def test_commands_are_listed_when_none_is_named(capfd):
     assert program.main([]) == 0
     out = capfd.readouterr().out
-    assert all(f"\n  {name:<10}" in out for name in program.COMMANDS)
+    assert all(f"\n  {name:<12}" in out for name in COMMANDS)
 
 
-@pytest.mark.parametrize("name", program.COMMANDS)
+@pytest.mark.parametrize("name", COMMANDS)
 def test_each_command_answers_with_its_own_help_when_asked(name, capfd):
     assert program.main([name, "--help"]) == 0
     assert "usage: " in capfd.readouterr().out
@@ -32,7 +33,7 @@ def test_command_is_refused_when_it_is_unknown_or_not_installed(capfd, monkeypat
     said = capfd.readouterr().err
     assert "The first argument must be one of run, specs," in said
     assert "(did you mean evaluate?)" in said
-    monkeypatch.setitem(program.COMMANDS, "evaluate", ("dpwgan.absent", ""))
+    monkeypatch.setitem(COMMANDS, "evaluate", ("dpwgan.absent", ""))
     assert program.main(["evaluate"]) == 2
     assert "The command evaluate is not in this installation." in capfd.readouterr().err
 

@@ -91,6 +91,7 @@ def test_value_is_read_when_it_has_the_type_of_its_field(key, given, value):
         ("steps", 1.0, "a whole number from 1 to 1,000"),
         ("steps", {"a": 1}, "a whole number from 1 to 1,000"),
         ("rate", "inf", "a finite number above 0"),
+        ("widths", ["1" + "0" * 400], "one or more whole numbers of at least 1, such as 256,128"),
     ],
 )
 def test_value_is_refused_with_what_is_expected_when_it_is_none(key, given, form):

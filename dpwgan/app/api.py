@@ -12,9 +12,10 @@ import os
 import secrets
 import shutil
 from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
 import numpy as np
 import polars as pl
@@ -24,10 +25,10 @@ from dpwgan.app.book.book import BookAccount, read_book
 from dpwgan.app.checkpoint import open_checkpoint
 from dpwgan.app.claim import Claim, build_claim, list_rules
 from dpwgan.app.claims.text import describe_accountant, describe_published
-from dpwgan.app.config import RECORDS, SynthesisConfig
+from dpwgan.app.config import RECORDS, Options, SynthesisConfig
 from dpwgan.app.logs import LOGGER
 from dpwgan.app.planning import RunPlan, describe_facts, discovery_label, plan_run, resume_plan
-from dpwgan.app.progress import ProgressCallback, ignore_progress
+from dpwgan.app.progress import ProgressCallback, ignore_progress, show_bar
 from dpwgan.app.sampling import RowSource
 from dpwgan.app.saved_model import (
     WEIGHTS_FOLDER,
@@ -38,7 +39,9 @@ from dpwgan.app.saved_model import (
     read_description,
     write_description,
 )
+from dpwgan.app.together import UnitSource, cut_units, draw_sizes
 from dpwgan.errors import InputError, OutputError, UsageError
+from dpwgan.marginals.simplex import project_on_simplex
 from dpwgan.methods.base import FittedSynthesizer, Run
 from dpwgan.methods.registry import finds_intervals, make_settings
 from dpwgan.privacy.certificate import Certificate
@@ -46,15 +49,16 @@ from dpwgan.privacy.journal import Arrays, Journal
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.noise_source import NoiseSource
 from dpwgan.privacy.randomness import Streams, branch, make_choice_stream, make_streams
+from dpwgan.privacy.sizes import SIZES_LABEL
+from dpwgan.settings import declared
 from dpwgan.table import frames
 from dpwgan.table.codebook import read_codebook
 from dpwgan.table.domains import discover_domains
 from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.encoder import TableEncoder
-from dpwgan.table.findings import check_header
-from dpwgan.table.places import choose_passing_name
+from dpwgan.table.places import choose_passing_name, sync
 from dpwgan.table.rows import Rows, serve
-from dpwgan.table.saved import pack_model, unpack_model
+from dpwgan.table.saved import pack_model, reading_saved, unpack_model
 from dpwgan.table.schema import CategoricalColumn, Schema
 from dpwgan.table.source import SourceTable, choose_step, make_table
 from dpwgan.table.specs import parse_specs, read_specs
@@ -67,6 +71,9 @@ from dpwgan.version import __version__
 
 if TYPE_CHECKING:
     import pandas as pd
+    from typing_extensions import Unpack
+
+    Frame = TypeVar("Frame", pd.DataFrame, pl.DataFrame)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,31 +97,31 @@ class EncodedRun:
 
 
 def synthesize(
-    frame: "pd.DataFrame",
+    frame: "Frame",
     specs: Schema | Mapping[str, Any] | str | os.PathLike[str],
     epsilon: float,
     delta: float | None = None,
     *,
-    rows: int | None = None,
-    **options: Any,
-) -> tuple["pd.DataFrame", Claim]:
+    codebook: str | os.PathLike[str] | None = None,
+    progress: ProgressCallback | bool = False,
+    **options: "Unpack[Options]",
+) -> tuple["Frame", Claim]:
     """Makes a synthetic data frame with the columns of a private one, and the claim that goes with it.
 
-    Takes what `Synthesizer` takes; `rows` defaults to the number of rows of `frame`.
+    Takes what `Synthesizer` and its `fit` take; `rows` defaults to the number of rows of `frame`.
     Privacy: (epsilon, delta)-differential privacy for one row of `frame`, as the claim says in full.
     Raises: the errors of dpwgan.errors, each one sentence without any cell.
     """
-    synthesizer = Synthesizer(specs, epsilon, delta, rows=rows, **options).fit(frame)
-    return synthesizer.sample(), synthesizer.claim()
+    synthesizer = Synthesizer(specs, epsilon, delta, codebook=codebook, **options).fit(frame, progress=progress)
+    return cast("Frame", synthesizer.sample()), synthesizer.claim()
 
 
 class Synthesizer:
     """Fits a method to a private table once, then samples as often as one likes.
 
     `specs` is a path to data-specs.json, the document itself (the claim then cites the digest of its sorted JSON
-    text), or a Schema. `options` are the fields of
-    `dpwgan.app.config.SynthesisConfig`: method, accountant, neighbours, rows_per_unit, preset, settings, rows, seed,
-    threads, memory, device, checkpoint, resume, book.
+    text), or a Schema. `options` are those of `dpwgan.app.config.SynthesisConfig`; among them `settings` are the
+    method's own, as {"steps": 100}.
 
     Privacy: only `fit` reads rows, and it may do so once: a second fit would be a second release. Afterwards nothing is
       kept of the streams that noise and batches were drawn from.
@@ -128,7 +135,7 @@ class Synthesizer:
         delta: float | None = None,
         *,
         codebook: str | os.PathLike[str] | None = None,
-        **options: Any,
+        **options: "Unpack[Options]",
     ) -> None:
         unknown = sorted(set(options) - set(SynthesisConfig.__dataclass_fields__))
         if unknown:
@@ -156,6 +163,7 @@ class Synthesizer:
         self._line_ending = "\n"
         self._types: Mapping[str, pl.DataType] = {}
         self._dtypes: Mapping[str, Any] = {}
+        self._in_polars = False
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         """Refuses to be pickled or copied. Raises: UsageError."""
@@ -170,7 +178,7 @@ class Synthesizer:
 
         Raises: UsageError, PrivacyError if the budget cannot be met.
         """
-        return plan_run(self.schema, records=records, config=self.config)
+        return plan_run(self.schema, records=_check_count(records, name="records"), config=self.config)
 
     def find_units(self, table: SourceTable) -> SourceTable:
         """The table with whose each row is, where the specs name a unit: its number of rows is that of those kept.
@@ -183,15 +191,24 @@ class Synthesizer:
 
     # ------------------------------------------------------------------------------------------------------------- fit
 
-    def fit(self, frame: "pd.DataFrame", *, progress: ProgressCallback = ignore_progress) -> "Synthesizer":
-        """Fits to a pandas data frame.
+    def fit(self, frame: "pd.DataFrame | pl.DataFrame", *, progress: ProgressCallback | bool = False) -> "Synthesizer":
+        """Fits to a data frame of pandas or polars; samples will be of the same kind.
 
-        Raises: DataError if it does not fit the specs, PrivacyError, ResourceError.
+        `progress` is called with (step, steps, epsilon spent so far); True shows a bar, also in a notebook
+        that has ipywidgets.
+        Raises: DataError if it does not fit the specs, PrivacyError, ResourceError; UsageError for no data frame.
         """
-        check_header([str(name) for name in frame.columns], self.schema)
-        cells = frames.from_pandas(frame, self.schema)
-        self.fit_encoded(self.encode_table(make_table(cells, [*frame.columns])), progress=progress)
-        self._dtypes = dict(frame.dtypes)
+        if not (isinstance(progress, bool) or callable(progress)):
+            raise UsageError("progress must be a function, True or False")
+        dtypes: Mapping[str, Any] = {}
+        if isinstance(frame, pl.DataFrame):
+            table = replace(make_table(frames.from_polars(frame, self.schema), frame.columns), types=frame.schema)
+        else:
+            table = make_table(frames.from_pandas(frame, self.schema), [*frame.columns])
+            dtypes = dict(frame.dtypes)
+        with show_bar() if progress is True else nullcontext(progress or ignore_progress) as callback:
+            self.fit_encoded(self.encode_table(table), progress=callback)
+        self._in_polars, self._dtypes = isinstance(frame, pl.DataFrame), dtypes
         return self
 
     def encode_table(
@@ -285,10 +302,12 @@ class Synthesizer:
         return checkpoint
 
     def _encode(self, table: SourceTable, run_plan: RunPlan, *, journal: Journal, team: Team | None) -> EncodedRun:
-        rows_read = None if table.units is None else len(table.units.of_rows)
+        units = table.units
+        rows_read = None if units is None else len(units.of_rows)
         if self.schema.unit is not None:
             rng = make_choice_stream(self.config.seed, key=journal.key)
-            table = keep_rows(table, self.schema.unit.max_rows, rng=rng)
+            own = None if team is None or units is None else team.get_rows(units.count)
+            table = keep_rows(table, self.schema.unit.max_rows, rng=rng, own=own)
         run_plan = resume_plan(run_plan, journal)
         announce(run_plan)
         streams = make_streams(self.config.seed, life=journal.life, worker=0 if team is None else team.rank)
@@ -300,10 +319,15 @@ class Synthesizer:
             run_plan.reserve_training(ledger)
             if journal.account is not None and self._account is not None:
                 self._account.reserve(ledger, charged=journal.charged)
+        if run_plan.sizes is not None:
+            if team is None or team.leads:
+                schema = _release_sizes(units, schema, ledger=ledger)
+            elif not ledger.charged[SIZES_LABEL]:
+                ledger.charge(SIZES_LABEL)  # the chief knows whose every row is, and releases this once
         memory = run_plan.plan_memory(self.config.memory)
         LOGGER.debug("encoding the table%s", " onto the disk" if memory.on_disk else "")
         encoder = TableEncoder(schema, table.header)
-        mine = table if team is None else table.part(*team.get_rows(table.records))
+        mine = table if team is None or units is not None else table.part(*team.get_rows(table.records))
         encoded = encoder.encode_pieces(
             mine.pieces(), records=mine.records, on_disk=bool(memory.on_disk), threads=self.config.threads
         )
@@ -401,7 +425,7 @@ class Synthesizer:
         """
         self._refuse_other_settings(run)
         with threadpool_limits(limits=self.config.threads):
-            serve(run.encoded, team=team, ledger=run.ledger)
+            serve(run.encoded, team=team, ledger=run.ledger, units=run.units)
 
     def _refuse_other_settings(self, run: EncodedRun) -> None:
         if run.run_plan.config != self.config:
@@ -445,18 +469,20 @@ class Synthesizer:
 
     # ---------------------------------------------------------------------------------------------------------- sample
 
-    def sample(self, rows: int | None = None, *, where: str | None = None) -> "pd.DataFrame":
-        """Samples a pandas data frame; by default as many rows as the claim says.
+    def sample(self, rows: int | None = None, *, where: str | None = None) -> "pd.DataFrame | pl.DataFrame":
+        """Samples a data frame, of polars if it was fitted to one, else of pandas; as many rows as the claim says.
 
-        Its dtypes are those of the frame fitted to where they do not depend on its rows, else what the specs say.
+        Its types are those of the frame fitted to where they do not depend on its rows, else what the specs say.
 
         `where`: an SQL condition on a row, of which all rows are true.
         Privacy: post-processing; free, however often.
         Raises: UsageError before `fit`, and for a condition that cannot be acted on or that hardly a row meets;
           SpecsError if the model hardly ever keeps the rules of the specs.
         """
-        parts = list(self.sample_cells(rows, where=where))
-        return frames.to_pandas(pl.concat(parts), self.schema, self._dtypes)
+        cells = pl.concat(self.sample_cells(rows, where=where))
+        if self._in_polars:
+            return frames.to_polars(cells, self.schema, self._types)
+        return frames.to_pandas(cells, self.schema, self._dtypes)
 
     def sample_cells(self, rows: int | None = None, *, where: str | None = None) -> Iterator[pl.DataFrame]:
         """Samples tables of cells, chunk by chunk, every cell and rule checked against the specs.
@@ -468,18 +494,23 @@ class Synthesizer:
         Raises: as `sample`; DpwganError if a cell is not legal, which would be an error of this tool.
         """
         encoder, claim = self._require_encoder(), self.claim()
-        rows = claim.rows if rows is None else rows
-        if rows < 1:
-            raise UsageError("rows must be at least 1")
+        rows = claim.rows if rows is None else _check_count(rows)
+        if where is not None and not isinstance(where, str):
+            raise UsageError("where must be a text: an SQL condition")
         if self._rng is None:  # the claim is there, so it is
             raise UsageError("the synthesizer is not fitted yet")
-        source, rng = RowSource(self._fitted, encoder, where=where), self._rng
+        source, rng, unit = RowSource(self._fitted, encoder, where=where), self._rng, self.schema.unit
+        step = choose_step(len(self.header))
+        if unit is not None and unit.has_sizes:
+            units = UnitSource(source, encoder, unit)
+            sizes = ((part, branch(rng)) for part in cut_units(draw_sizes(unit.sizes, rows, rng=rng), step=step))
+            return map_in_order(lambda task: units.draw(*task[0], rng=task[1]), sizes, threads=self.config.threads)
 
         def make(part: tuple[slice, np.random.Generator]) -> pl.DataFrame:
             places, own = part
             return source.draw(places.stop - places.start, first_record=places.start, rng=own)
 
-        parts = ((places, branch(rng)) for places in cut(rows, size=choose_step(len(self.header))))
+        parts = ((places, branch(rng)) for places in cut(rows, size=step))
         return map_in_order(make, parts, threads=self.config.threads)
 
     def note_output(self, sha256: str) -> None:
@@ -499,7 +530,7 @@ class Synthesizer:
         """
         if self._claim is None:
             raise UsageError("the synthesizer is not fitted yet")
-        if rows is None or rows == self._claim.rows:
+        if rows is None or _check_count(rows) == self._claim.rows:
             return self._claim
         loaded = bool(self._claim.document["output"]["from_saved_model"])
         return self._claim.for_output(rows=rows, chosen_by="asked for", from_saved_model=loaded)
@@ -527,7 +558,7 @@ class Synthesizer:
         Privacy: the model is covered by the claim, which is saved with it. No row is saved.
         Raises: UsageError before `fit`; OutputError if the folder is there already and not empty, or cannot be made.
         """
-        target = Path(directory)
+        target = _read_path(directory, name="the folder")
         claim, header = self.claim(), self.header
         check_model_folder(target)
         try:
@@ -542,9 +573,11 @@ class Synthesizer:
                 self._fitted.save(weights)
                 write_description(staged, description, claim=claim)
                 staged.chmod(0o755)
-                for path in staged.rglob("*"):  # nobody else is to write there, whatever the umask allows
-                    path.chmod(path.stat().st_mode & ~0o022)
-                staged.rename(target)
+                for path in (*staged.rglob("*"), staged):
+                    path.chmod(path.stat().st_mode & ~0o022)  # nobody else is to write there, whatever the umask allows
+                    sync(path)
+                staged = staged.rename(os.path.realpath(target))
+                sync(staged.parent)
             except BaseException:
                 shutil.rmtree(staged, ignore_errors=True)
                 raise
@@ -558,7 +591,7 @@ class Synthesizer:
         Privacy: no rows are read; sampling more is free.
         Raises: InputError if the folder is missing, is no saved model, or is damaged.
         """
-        folder = Path(directory)
+        folder = _read_path(directory, name="the folder")
         description, claim = read_description(folder)
         document = claim.document
         self = cls(
@@ -568,13 +601,35 @@ class Synthesizer:
             method=description.method,
             seed=seed,
         )
-        self._fitted = load_synthesizer(folder / WEIGHTS_FOLDER)
-        self._encoder = TableEncoder(description.schema, description.header)
+        with reading_saved():
+            self._fitted = load_synthesizer(folder / WEIGHTS_FOLDER)
+            self._encoder = TableEncoder(description.schema, description.header)
+            # A row that nobody gets: a model that does not fit its columns is told here and not in the midst of a run.
+            rng = np.random.default_rng()
+            list(self._encoder.decode_chunks(self._fitted.sample(1, rng=rng), rng))
         self._rng = make_streams(seed).model
         self._line_ending = description.line_ending
         records = int(document["public"]["records"])
         self._claim = claim.for_output(rows=records, chosen_by=RECORDS, from_saved_model=True)
         return self
+
+
+def _release_sizes(units: Units | None, schema: Schema, *, ledger: Ledger) -> Schema:
+    """The schema with the shares of units that have 1, 2, ... rows, as released.
+
+    Privacy: `Units.count_sizes` of all rows that are read; how many units there are is public.
+    """
+    unit = schema.unit
+    if unit is None or units is None:
+        raise UsageError("the table's units were not read")
+
+    def count() -> Arrays:
+        return {"sizes": ledger.release(SIZES_LABEL, lambda: units.count_sizes(unit.max_rows)).values}
+
+    noisy = ledger.keep(SIZES_LABEL, count)["sizes"].astype(np.float64)
+    shares = project_on_simplex(noisy / len(units.sizes), np.ones(len(noisy)), total=1.0)
+    released = replace(unit, sizes=tuple(map(float, shares)))
+    return replace(schema, columns=tuple(released if column is unit else column for column in schema.columns))
 
 
 def check_model_folder(target: Path) -> None:
@@ -614,7 +669,7 @@ def _read_schema(
 ) -> Schema:
     if isinstance(specs, Schema):
         return specs
-    path = Path(codebook) if codebook is not None else None
+    path = _read_path(codebook, name="codebook") if codebook is not None else None
     if isinstance(specs, Mapping):
         try:
             text = json.dumps(specs, sort_keys=True, allow_nan=False)
@@ -622,7 +677,20 @@ def _read_schema(
             raise UsageError("specs given as a mapping must hold what JSON can hold") from None
         sha256 = hashlib.sha256(text.encode()).hexdigest()
         return parse_specs(dict(specs), sha256=sha256, codebook=read_codebook(path) if path is not None else None)
-    return read_specs(Path(specs), codebook=path)
+    return read_specs(_read_path(specs, name="specs"), codebook=path)
+
+
+def _read_path(value: str | os.PathLike[str], *, name: str) -> Path:
+    """Raises: UsageError for what is no path."""
+    if not isinstance(value, (str, os.PathLike)):
+        raise UsageError(f"{name} must be a path")
+    return Path(value)
+
+
+def _check_count(rows: int, *, name: str = "rows") -> int:
+    """Passes a number of rows through. Raises: UsageError unless it can be acted on."""
+    declared(SynthesisConfig)["rows"].check(rows, origin=name)
+    return rows
 
 
 def _digest(path: str | os.PathLike[str]) -> str:

@@ -13,6 +13,7 @@ import os
 import re
 import secrets
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,10 @@ import numpy as np
 
 from dpwgan.app.folders import create_file, read_file, refuse_shared
 from dpwgan.errors import DpwganError, InputError, OutputError, TransferError, UsageError
-from dpwgan.privacy.events import Event
+from dpwgan.privacy.events import Event, read_event
 from dpwgan.privacy.journal import Arrays, Journal
+from dpwgan.table.places import sync
+from dpwgan.table.saved import DAMAGES
 
 FORMAT = 1
 JOURNAL_FILE = "journal.json"
@@ -159,7 +162,7 @@ class Checkpoint(Journal):
         try:
             with np.load(io.BytesIO(payload), allow_pickle=False) as arrays:
                 return {key: arrays[key] for key in arrays.files}
-        except (ValueError, OSError, KeyError):
+        except DAMAGES:
             raise _damaged(self._folder) from None
 
     def choose_block(self, steps: int, *, together: int) -> int:
@@ -199,8 +202,9 @@ class Checkpoint(Journal):
         body = _unseal(path, key=self._document["run"])
         meta, _, payload = body.partition(b"\n")
         try:
-            return json.loads(meta)["kept"], payload
-        except (ValueError, KeyError, TypeError):
+            kept = json.loads(meta)["kept"]
+            return None if kept is None else {label: int(count) for label, count in kept.items()}, payload
+        except DAMAGES:
             raise _damaged(self._folder) from None
 
     def _write_journal(self) -> None:
@@ -216,12 +220,10 @@ class Checkpoint(Journal):
                 file.flush()
                 os.fsync(file.fileno())
             temporary.rename(self._folder / name)
-            folder = os.open(self._folder, os.O_RDONLY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+            sync(self._folder)
         except OSError as error:
+            with suppress(OSError):
+                temporary.unlink()
             raise TransferError(f"the checkpoint cannot be written: {error.strerror or type(error).__name__}") from None
 
 
@@ -327,6 +329,20 @@ def _read_journal(folder: Path) -> dict[str, Any]:
     if document.get("format") != FORMAT:
         raise UsageError(f"the run in {str(folder)!r} was begun by another version of the tool, which can resume it")
     if not all(isinstance(document.get(key), kind) for key, kind in _FORM.items()):
+        raise _damaged(folder)
+    try:
+        int(document["run"], 16)
+        events = [line["event"] for line in document["spent"]]
+        charges = [(line["label"], line["count"]) for line in document["spent"]]
+        for act in document["acts"]:
+            events += [document["events"][label] for label in act["charges"]]
+            charges += [(act["name"], 1 + act["dispensable"]), *act["charges"].items()]
+        for event in events:
+            read_event(event)
+        sound = all(isinstance(label, str) and type(count) is int and count > 0 for label, count in charges)
+    except DAMAGES:
+        sound = False
+    if not sound:
         raise _damaged(folder)
     return document
 

@@ -23,6 +23,7 @@ from dpwgan.privacy.certificate import Certificate
 from dpwgan.privacy.events import Unprotected
 from dpwgan.privacy.guarantee import PrivacyGuarantee
 from dpwgan.privacy.randomness import NOISE_SOURCE
+from dpwgan.privacy.sizes import SIZES_LABEL
 from dpwgan.privacy.unit import ONE_ROW, Unit
 from dpwgan.table.schema import Schema
 from dpwgan.version import __version__
@@ -86,6 +87,10 @@ NOT_COVERED_OF_UNITS = (
 )
 
 NOT_KEPT = " What the rows of one unit have in common is not kept: each row is drawn by itself."
+TOGETHER = (
+    " Units are made of rows that were drawn each by itself, of as many as the released histogram says: what their "
+    "rows have in common is not kept but for columns of the unit, and no unit stands for one of the input table."
+)
 
 WAIVED = "which cells occur in {}: their lists or ranges were read from the rows and not paid for (waived by the specs)"
 
@@ -282,7 +287,11 @@ def _put_output(document: dict[str, Any], *, rows: int, chosen_by: str, from_sav
         "sha256": None,
         "from_saved_model": from_saved_model,
         "note": "Sampling more rows from the same fitted model costs no privacy, however often."
-        + NOT_KEPT * ("rows_read" in document["public"]),
+        + (
+            TOGETHER
+            if any(item["label"] == SIZES_LABEL for item in document["ledger"])
+            else NOT_KEPT * ("rows_read" in document["public"])
+        ),
     }
     events = {item.get("event") for item in document["ledger"]}
     uses = {

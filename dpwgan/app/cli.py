@@ -104,8 +104,19 @@ def build_parser() -> argparse.ArgumentParser:
     """Builds the flat list of arguments from the settings, under their headings."""
     name = "run.py" if Path(sys.argv[0]).name == "run.py" else "dpwgan"
     parser = Parser(prog=name, usage=USAGE.format(name), description=DESCRIPTION, epilog=EPILOG)
-    parser.add_argument("--version", action="version", version=f"dpwgan {__version__}")
+    add_arguments(parser)
+    return parser
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments of a run."""
     parser.add_argument("positionals", nargs="*", help=argparse.SUPPRESS)
+    add_flags(parser)
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """Adds the flags of a run."""
+    parser.add_argument("--version", action="version", version=f"dpwgan {__version__}")
     groups = {heading: parser.add_argument_group(title) for heading, title in _list_headings().items()}
     groups[FILES].add_argument(
         "--config", metavar="FILE", default=argparse.SUPPRESS, help="TOML file of settings; flags win over it"
@@ -114,7 +125,6 @@ def build_parser() -> argparse.ArgumentParser:
         more: dict[str, Any] = {"dest": option.key, "default": argparse.SUPPRESS, "help": option.help}
         more.update({"action": "store_const", "const": "true"} if option.is_switch else {"metavar": option.metavar})
         groups[option.heading].add_argument("--" + option.name, **more)
-    return parser
 
 
 def _list_headings() -> dict[str, str]:

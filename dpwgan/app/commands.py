@@ -8,6 +8,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,15 +18,32 @@ from dpwgan.app.cli import Job, Parser, run_job
 from dpwgan.app.config import Voice
 from dpwgan.app.interruption import complete
 from dpwgan.app.logs import print_out
+from dpwgan.app.progress import show_stages
 from dpwgan.errors import UsageError, suggest
 from dpwgan.version import __version__
+
+# Each command with its package, whose cli.py is loaded when the command is asked for.
+COMMANDS = {
+    "run": ("dpwgan.app", "make a synthetic table and its claim: DATA OUTPUT SPECS EPSILON [DELTA]; may be left out"),
+    "specs": ("dpwgan.app.specs", "draft specs from a public dictionary; list all that is wrong with specs or a table"),
+    "claim": (
+        "dpwgan.app.claims",
+        "check a claim, or write it as a registry's record, an attestation, a catalogue's metadata",
+    ),
+    "images": ("dpwgan.app.images", "make tables of images, and show them"),
+    "book": ("dpwgan.app.book", "the budget of all releases from one table: begin it, show it, add it up anew"),
+    "completion": ("dpwgan.app.completion", "print the script by which bash or zsh completes words and flags"),
+    "evaluate": ("dpwgan.evaluate", "say how good a synthetic table is (reads the real rows: not private)"),
+    "audit": ("dpwgan.audit", "attack a release, or test the claim (reads the real rows: not private)"),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Command:
     """One thing that a program does, and which of its arguments, named as in --help, are files.
 
-    `check` refuses what can be refused before a file is looked at; what is written may be "-", for stdout.
+    `check` refuses what can be refused before a file is looked at; what is written may be "-", for stdout. Where it
+    `shows_stages`, what it says on the way is one line of a terminal that is redrawn.
     """
 
     usage: str
@@ -35,6 +53,7 @@ class Command:
     check: Callable[[argparse.Namespace], None] = lambda arguments: None
     reads: tuple[str, ...]
     writes: tuple[str, ...] = ("--json",)
+    shows_stages: bool = False
 
     def parse(self, argv: Sequence[str], **more: Any) -> argparse.Namespace:
         """Turns the words after the command's name into checked arguments; `more` is for the parser.
@@ -60,6 +79,7 @@ class Command:
     def make_job(self, arguments: argparse.Namespace) -> Job:
         """The work that these arguments ask for."""
         written = [path for name in self.writes for path in list_paths(arguments, name)]
+        voice = Voice(quiet=arguments.quiet)
         threads: int | None = getattr(arguments, "threads", None)
         if threads is not None:
             # For libraries that are loaded later; the others are told below.
@@ -70,11 +90,12 @@ class Command:
 
             for path in written:
                 check_writable(path)
-            with threadpool_limits(limits=threads):
+            stages = show_stages(voice) if self.shows_stages else nullcontext()
+            with threadpool_limits(limits=threads), stages:
                 self.run(arguments)
             complete()
 
-        return Job(work=work, voice=Voice(quiet=arguments.quiet), to_stdout="-" in written)
+        return Job(work=work, voice=voice, to_stdout="-" in written)
 
 
 def list_paths(arguments: argparse.Namespace, name: str) -> list[str]:
@@ -85,21 +106,26 @@ def list_paths(arguments: argparse.Namespace, name: str) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class Program:
-    """Several commands under one name. `notice` stands in every --help, `closing` at the end of the program's own."""
+    """Several commands under one name. `notice` stands in every --help, at the end of which `epilog` does."""
 
     name: str
     commands: Mapping[str, Command]
     notice: str = ""
-    closing: str
     epilog: str
 
     def main(self, argv: Sequence[str] | None = None) -> int:
         """Runs a command and gives its exit code; every failure is one sentence on stderr. Raises: nothing."""
         return run_job(lambda: self._prepare(sys.argv[1:] if argv is None else argv))
 
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Adds every command with its arguments; for completion: a command line loads the one that it names."""
+        commands = parser.add_subparsers()
+        for name, command in self.commands.items():
+            command.add_arguments(commands.add_parser(name, help=command.summary))
+
     def _prepare(self, argv: Sequence[str]) -> Job:
         summaries = {name: command.summary for name, command in self.commands.items()}
-        first = choose(argv, summaries, name=self.name, notice=self.notice, closing=self.closing)
+        first = choose(argv, summaries, name=self.name, notice=self.notice, closing=f".\n\n{self.epilog}")
         command = self.commands[first]
         arguments = command.parse(
             argv[1:],
@@ -124,7 +150,7 @@ def choose(
     if first not in ("-h", "--help", "--version"):
         known = ", ".join(summaries)
         raise UsageError(f"the first argument must be one of {known}{suggest(first, summaries)}; --help says more")
-    commands = [f"  {command:<10}{summary}" for command, summary in summaries.items()]
+    commands = [f"  {command:<12}{summary}" for command, summary in summaries.items()]
     usage = [f"usage: {name} COMMAND ...", "", *([notice, ""] if notice else []), "commands:", *commands, ""]
     lines = [*usage, f"{name} COMMAND --help says more{closing}"]
     print_out((f"dpwgan {__version__}" if first == "--version" else "\n".join(lines)) + "\n")

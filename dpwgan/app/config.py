@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypedDict
 
 from dpwgan.errors import InputError, UsageError, show_name, suggest
 from dpwgan.methods.registry import METHODS
@@ -218,9 +218,11 @@ class SynthesisConfig(Settings):
             raise UsageError(f"{flag} has no place in a book: it adds up guarantees, and there is none")
         if self.preset is not None and self.method != PRESETS[self.preset].method:
             raise UsageError(f"the preset {self.preset} is for the method {PRESETS[self.preset].method}")
+        if not isinstance(self.settings, Mapping):
+            raise UsageError("settings must be a mapping: the training settings by name")
         for key in self.settings:
             if key not in TRAINING_OPTIONS:
-                raise UsageError(f"there is no training setting {key}{suggest(key, TRAINING_OPTIONS)}")
+                raise UsageError(f"there is no training setting {key}{suggest(str(key), TRAINING_OPTIONS)}")
         known = declared(METHODS[self.method].settings)
         for key in self.settings:
             if key not in known:
@@ -241,6 +243,26 @@ class SynthesisConfig(Settings):
         if self.preset is not None:
             return PRESETS[self.preset].rows, f"preset {self.preset}"
         return None, RECORDS
+
+
+class Options(TypedDict, total=False):
+    """What the Python interface takes by keyword: a `SynthesisConfig` but for epsilon and delta, which says more."""
+
+    method: str
+    accountant: Literal["auto", "paper", "moments", "amortized", "pld"]
+    neighbours: Literal["zero-out", "replace-one"]
+    rows_per_unit: int | None
+    no_guarantee: bool
+    preset: str | None
+    settings: Mapping[str, Any]
+    rows: int | None
+    checkpoint: str | os.PathLike[str] | None
+    book: str | os.PathLike[str] | None
+    resume: bool
+    seed: int | None
+    threads: int | None
+    memory: int | None
+    device: Literal["auto", "cpu", "gpu"]
 
 
 @dataclass(frozen=True, kw_only=True)

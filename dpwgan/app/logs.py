@@ -49,6 +49,16 @@ else:  # Python 3.10 cannot subscript it when it runs
 class Handler(_StreamHandler):
     """Writes to the stream, and keeps quiet where that fails: logging's own complaint would quote the code."""
 
+    def __init__(self, stream: TextIO | None) -> None:
+        super().__init__(stream)
+        self._to_stderr = stream is None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Writes one event. Without a stream of its own it is stderr's stand-in while a bar is shown, above the bar."""
+        if self._to_stderr:
+            self.stream = sys.stderr
+        super().emit(record)
+
     def handleError(self, record: logging.LogRecord) -> None:
         """Drops what cannot be written."""
 
@@ -58,7 +68,7 @@ def speak(
     *, quiet: bool = False, verbose: bool = False, log_format: str = "text", stream: TextIO | None = None
 ) -> Iterator[None]:
     """Sends the tool's events to `stream` (stderr) while the block runs, and keeps other packages silent."""
-    handler = Handler(stream if stream is not None else sys.stderr)
+    handler = Handler(stream)
     handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())
     levels = LOGGER.level, LOGGER.propagate
     LOGGER.addHandler(handler)

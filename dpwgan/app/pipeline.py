@@ -4,6 +4,7 @@ What can fail early fails early: specs, paths, header, budget and memory are set
 """
 
 import json
+import logging
 import os
 import shutil
 import sys
@@ -30,13 +31,13 @@ from dpwgan.app.interruption import complete, pass_point_of_no_return
 from dpwgan.app.logs import LOGGER, print_lines, print_out
 from dpwgan.app.memory import BASE_BYTES, check_memory, choose_limit, gigabytes
 from dpwgan.app.planning import MemoryPlan, RunPlan
-from dpwgan.app.progress import duration, show_progress
+from dpwgan.app.progress import PATIENCE, duration, show_progress
 from dpwgan.app.sampling import check_condition
 from dpwgan.app.teamwork import agree_on_charges, do_together, gather_team, open_together
 from dpwgan.errors import InputError, OutputError
 from dpwgan.privacy.journal import Journal
 from dpwgan.table.arrays import measure_arrays
-from dpwgan.table.places import hold_place
+from dpwgan.table.places import choose_passing_name, hold_place
 from dpwgan.table.reader import check_format, get_format, open_table
 from dpwgan.table.schema import Schema
 from dpwgan.table.source import SourceTable
@@ -69,7 +70,9 @@ def _run(config: RunConfig, schema: Schema, places: ExitStack) -> None:
     if config.check:
         show_check(run_plan, memory, voice=config.voice)
         return
-    LOGGER.info(
+    quick = run_plan.seconds < PATIENCE and config.voice.log_format == "text"
+    LOGGER.log(
+        logging.DEBUG if quick else logging.INFO,
         "%d rows of %d columns, encoded width %d; about %s and %s of memory%s",
         table.records,
         len(table.header),
@@ -79,7 +82,7 @@ def _run(config: RunConfig, schema: Schema, places: ExitStack) -> None:
         "; the rows are kept on disk" if memory.on_disk else "",
         extra={"fields": {"event": "plan", "records": table.records, "width": run_plan.shape.width}},
     )
-    with gather_team(config, run_plan=run_plan) as team:
+    with gather_team(config, run_plan=run_plan, table=table) as team:
         begin = partial(_begin, synthesizer, table, run_plan, config=config, places=places)
         with closing(open_together(team, begin)) as journal, show_progress(config.voice) as progress:
             encode = partial(synthesizer.encode_table, table, run_plan=run_plan, team=team, journal=journal)
@@ -280,7 +283,13 @@ def _saved(synthesizer: Synthesizer, folder: Path | None) -> Iterator[None]:
         yield
     except BaseException:
         if folder is not None:
-            shutil.rmtree(folder, ignore_errors=True)
+            # At once out of sight, whether or not all of it can be removed.
+            gone = choose_passing_name(Path(os.path.realpath(folder)))
+            try:
+                os.rename(folder, gone)
+            except OSError:
+                gone = folder
+            shutil.rmtree(gone, ignore_errors=True)
         raise
 
 

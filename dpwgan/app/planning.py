@@ -22,6 +22,7 @@ from dpwgan.privacy.journal import Journal, Spent
 from dpwgan.privacy.ledger import GIVEN_UP, Ledger, Observer
 from dpwgan.privacy.noise_source import NoiseSource
 from dpwgan.privacy.release import Release
+from dpwgan.privacy.sizes import plan_sizes
 from dpwgan.privacy.terms import RULES, AccountantChoice, Terms
 from dpwgan.privacy.unit import Unit
 from dpwgan.table.encoded import TableShape, lay_out_spans
@@ -49,7 +50,7 @@ class RunPlan:
     """What one run will do with its budget.
 
     `discoveries` holds the event of each column whose list of cells has to be paid for; `spent` what the run charged
-    under an earlier plan, before it was killed.
+    under an earlier plan, before it was killed. `sizes` is the histogram of units, where the output has units.
     """
 
     schema: Schema
@@ -57,6 +58,7 @@ class RunPlan:
     delta_chosen_by: str
     discoveries: Mapping[str, StableSelection]
     spent: tuple[Spent, ...]
+    sizes: Release | None
     method: Method
     plan: Plan[Any]
 
@@ -140,6 +142,8 @@ class RunPlan:
             ledger.reserve(
                 Release(label=discovery_label(column), event=event, times=1, mechanism=mechanism, sensitivity=1.0)
             )
+        if self.sizes is not None:
+            ledger.reserve(self.sizes, as_charged=True)
         if not self.undiscovered:
             self.reserve_training(ledger)
         return ledger
@@ -227,13 +231,17 @@ def plan_run(schema: Schema, *, records: int, config: SynthesisConfig, spent: tu
     terms = Terms(
         budget=budget,
         unit=unit,
-        neighboring_relation=NeighboringRelation(config.neighbours.replace("-", "_")),
+        neighboring_relation=NeighboringRelation.read(config.neighbours),
         accountant_rule=config.accountant,
         other_charges=(
             *((event, 1) for _ in paid_for),
             *((line.event, line.count) for line in spent),
         ),
     )
+    sizes = None
+    if schema.unit is not None and schema.unit.has_sizes:
+        sizes = plan_sizes(terms, most=schema.unit.max_rows)
+        terms = replace(terms, other_charges=(*terms.other_charges, sizes.charge))
     rule = "1/n^2" if records > 1 else "1/4, as for n = 2"
     run_plan = RunPlan(
         schema=schema,
@@ -241,6 +249,7 @@ def plan_run(schema: Schema, *, records: int, config: SynthesisConfig, spent: tu
         delta_chosen_by="asked for" if config.delta is not None else f"default: {rule}",
         discoveries=dict.fromkeys(paid_for, event),
         spent=spent,
+        sizes=sizes,
         method=get_method(config.method),
         plan=_plan_method(schema, records=records, config=config, terms=terms),
     )

@@ -3,6 +3,7 @@
 Privacy: shows the step, the public number of steps, the epsilon charged so far and the time: no loss, no batch size.
 """
 
+import logging
 import math
 import os
 import sys
@@ -16,6 +17,8 @@ from dpwgan.app.logs import LOGGER
 
 ProgressCallback = Callable[[int, int, float], None]
 HALVES, TENTHS = 2, 10
+# Seconds that a run may be silent for; one that is done before has nothing to say but its claim.
+PATIENCE = 30.0
 NO_GUARANTEE = "no guarantee"
 
 
@@ -32,18 +35,54 @@ def show_progress(voice: Voice, *, stream: TextIO | None = None) -> Iterator[Pro
     stream = stream if stream is not None else sys.stderr
     if voice.quiet:
         yield ignore_progress
-    elif voice.log_format == "text" and stream.isatty() and os.environ.get("TERM") != "dumb":
-        with _bar(stream) as callback:
+    elif _can_redraw(voice, stream):
+        with show_bar(stream) as callback:
             yield callback
+    elif voice.verbose or voice.log_format == "json":
+        yield Lines()
     else:
-        yield Lines(parts=TENTHS if voice.verbose or voice.log_format == "json" else HALVES)
+        yield Lines(parts=HALVES, patience=PATIENCE)
+
+
+def _can_redraw(voice: Voice, stream: TextIO) -> bool:
+    return voice.log_format == "text" and stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
+@contextmanager
+def show_stages(voice: Voice, *, stream: TextIO | None = None) -> Iterator[None]:
+    """Shows what is said meanwhile as one line that is redrawn, with the time so far, where a terminal can do that."""
+    stream = stream if stream is not None else sys.stderr
+    if voice.quiet or not _can_redraw(voice, stream):
+        yield
+        return
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+    # What goes to a file must not come out on the terminal.
+    console, to_screen = Console(file=stream), sys.stdout is not None and sys.stdout.isatty()
+    with Progress(*columns, console=console, transient=True, redirect_stdout=to_screen) as bar:
+        task = bar.add_task("")
+
+        def show(record: logging.LogRecord) -> bool:
+            if record.levelno <= logging.INFO:
+                bar.update(task, description=record.getMessage(), refresh=True)
+            return record.levelno > logging.INFO
+
+        LOGGER.addFilter(show)
+        try:
+            yield
+        finally:
+            LOGGER.removeFilter(show)
 
 
 class Lines:
-    """Says one line each time another of so many parts of the steps is done."""
+    """Says one line each time another of so many parts of the steps is done, and `patience` seconds are over."""
 
-    def __init__(self, *, parts: int = TENTHS, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock, self._parts = clock, parts
+    def __init__(
+        self, *, parts: int = TENTHS, patience: float = 0.0, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._clock, self._parts, self._patience = clock, parts, patience
         self._first: tuple[int, float] | None = None
         self._part = 0
 
@@ -53,7 +92,7 @@ class Lines:
         # Timed from the first call on, so that what comes before the first step does not count as a step's time.
         first_step, first_time = self._first = self._first or (step, now)
         part = self._parts * step // max(steps, 1)
-        if part <= self._part:
+        if part <= self._part or now - first_time < self._patience:
             return
         self._part = part
         # A run that goes on may begin with most of its steps done: nothing is known yet of how long one takes.
@@ -78,7 +117,8 @@ class Lines:
 
 
 @contextmanager
-def _bar(stream: TextIO) -> Iterator[ProgressCallback]:
+def show_bar(stream: TextIO | None = None) -> Iterator[ProgressCallback]:
+    """Shows a bar on a terminal, stderr by default, or in a notebook; log lines come out above it."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -89,7 +129,7 @@ def _bar(stream: TextIO) -> Iterator[ProgressCallback]:
         TextColumn("{task.fields[spent]}"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(file=stream), transient=True) as bar:
+    with Progress(*columns, console=Console(file=stream, stderr=True), transient=True) as bar:
         task = bar.add_task("training", total=None, spent="")
 
         def callback(step: int, steps: int, epsilon_spent: float) -> None:

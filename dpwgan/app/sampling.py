@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from dpwgan.errors import SpecsError, UsageError
+from dpwgan.errors import SpecsError, UsageError, quote
 from dpwgan.methods.base import FittedSynthesizer
 from dpwgan.table.conditions import ConditionError
 from dpwgan.table.encoded import EncodedTable
@@ -139,9 +139,16 @@ class RowSource:
 def check_condition(where: str, schema: Schema) -> tuple[str, ...]:
     """The columns that a condition on rows of the output reads. Raises: UsageError if it cannot be acted on."""
     try:
-        return read_condition(where, schema).columns
+        columns = read_condition(where, schema).columns
     except ConditionError as error:
         raise UsageError(f"the condition {where!r} (--where) {error}") from None
+    others = [] if schema.unit is None or not schema.unit.has_sizes else {*columns} - {*schema.unit.shared}
+    if others:
+        raise UsageError(
+            f"the condition {where!r} (--where) reads {quote(min(others))}, in which rows of a unit may differ, and "
+            "units are written whole"
+        )
+    return columns
 
 
 def _add_condition(encoder: TableEncoder, where: str) -> RuleBook:

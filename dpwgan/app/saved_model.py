@@ -20,6 +20,7 @@ from dpwgan.images.sampler import GaussianImages
 from dpwgan.marginals.mixture_sampler import MIXTURE_FILE, MixtureSampler
 from dpwgan.methods.base import FittedSynthesizer
 from dpwgan.methods.published.samplers import REFINED_FILE, ConvSampler, LabelledSampler, RefinedTable, SmoothSampler
+from dpwgan.table.saved import DAMAGES
 from dpwgan.table.schema import Column, ImageLayout, Rule, Schema
 
 FORMAT = 2
@@ -101,7 +102,9 @@ def read_description(folder: Path) -> tuple[ModelDescription, Claim]:
                 rules=tuple(map(_read_rule, document["rules"])),
             ),
         )
-    except (KeyError, TypeError, AttributeError):
+    except InputError:
+        raise
+    except DAMAGES:
         raise InputError("the description of the saved model is damaged") from None
     layout = description.schema.layout
     named = () if layout is None else (*layout.pixels, layout.label)

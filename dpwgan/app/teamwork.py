@@ -17,6 +17,7 @@ from dpwgan.methods.base import SharedMethod
 from dpwgan.privacy.journal import Journal
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.table.cluster import Cluster
+from dpwgan.table.source import SourceTable
 from dpwgan.table.workers import LostPeerError, Team
 from dpwgan.version import __version__
 
@@ -30,7 +31,7 @@ Result = TypeVar("Result")
 
 
 @contextmanager
-def gather_team(config: RunConfig, *, run_plan: RunPlan) -> Iterator[Team | None]:
+def gather_team(config: RunConfig, *, run_plan: RunPlan, table: SourceTable) -> Iterator[Team | None]:
     """Joins the workers of the cluster, makes sure that all are about to do the same, and ends the run for all of them.
 
     None where this process is alone.
@@ -41,7 +42,7 @@ def gather_team(config: RunConfig, *, run_plan: RunPlan) -> Iterator[Team | None
     if cluster is None:
         yield None
         return
-    _refuse_what_cannot_be_shared(cluster, run_plan=run_plan)
+    _refuse_what_cannot_be_shared(cluster, run_plan=run_plan, table=table)
     facts = _list_facts(config, run_plan=run_plan)
     LOGGER.info("worker %d of %d: waiting for the others", cluster.rank, cluster.size)
     # TensorFlow takes seconds to import; a run that is refused must not pay for it.
@@ -108,22 +109,18 @@ def agree_on_charges(team: Team | None, ledger: Ledger) -> None:
     team.agree({"the plan of what is released": json.dumps(lines, sort_keys=True).encode()})
 
 
-def _refuse_what_cannot_be_shared(cluster: Cluster, *, run_plan: RunPlan) -> None:
-    method, records = run_plan.method, run_plan.shape.records
+def _refuse_what_cannot_be_shared(cluster: Cluster, *, run_plan: RunPlan, table: SourceTable) -> None:
+    method = run_plan.method
     if not isinstance(method, SharedMethod):
         raise UsageError(
             f"the method {method.name} needs all rows on one machine, and TF_CONFIG names {cluster.size} workers"
         )
     method.check_shared(run_plan.plan)
-    if run_plan.schema.unit is not None:
-        raise UsageError(
-            f"the rows of a unit have to lie with one worker, and TF_CONFIG names {cluster.size}: leave the unit "
-            "out of the specs, or run on one machine"
-        )
     if run_plan.undiscovered:
         raise UsageError("several workers need specs that list all cells: values_from is for one machine")
-    if records < cluster.size:
-        raise UsageError(f"TF_CONFIG names {cluster.size} workers, and the table has {records} rows")
+    count, kind = (table.records, "rows") if table.units is None else (table.units.count, "units")
+    if count < cluster.size:
+        raise UsageError(f"TF_CONFIG names {cluster.size} workers, and the table has {count} {kind}")
 
 
 def _list_facts(config: RunConfig, *, run_plan: RunPlan) -> dict[str, bytes]:

@@ -12,6 +12,7 @@ import numpy as np
 from dpwgan.app.logs import LOGGER
 from dpwgan.audit.attacks import anonymity, attribute, copies, inversion, membership
 from dpwgan.audit.attacks.base import Attack, AttackResult, AttackSettings, CannotPlayError, Game
+from dpwgan.audit.comparisons import adjust
 from dpwgan.audit.inputs import make_table_command, open_tables, show
 from dpwgan.errors import UsageError
 
@@ -20,6 +21,7 @@ ATTACKS: Mapping[str, Attack] = {
     "membership by distance": membership.attack_by_distance,
     "membership by density ratio": membership.attack_by_density_ratio,
     "attribute inference": attribute.infer_attributes,
+    "inference by anonymeter": anonymity.infer,
     "singling out": anonymity.single_out,
     "linkability": anonymity.link,
     "model inversion": inversion.invert_classifier,
@@ -35,7 +37,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Adds the command's own options."""
     for flag, metavar, kind, default, words in (
         ("--rows", "N", int, 1000, "rows of each kind to attack (default 1000)"),
-        ("--confidence", "P", float, 0.95, "of each interval, two-sided (default 0.95)"),
+        (
+            "--confidence",
+            "P",
+            float,
+            0.95,
+            "of each interval; half of what is left is the chance of any false alarm (default 0.95)",
+        ),
     ):
         parser.add_argument(flag, metavar=metavar, type=kind, default=default, help=words)
     again: dict[str, Any] = {"action": "append", "default": []}
@@ -48,7 +56,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--target",
         metavar="COLUMN",
-        help="the column whose classifier is inverted (default: the last of 2 to 50 categories)",
+        help="the column whose classifier is inverted, and that anonymeter guesses (default: the last of 2 to 50 "
+        "categories)",
     )
     names = ", ".join(ATTACKS)
     parser.add_argument(
@@ -75,22 +84,24 @@ def run(arguments: argparse.Namespace) -> None:
     tables, sizes = open_tables(arguments)
     game = Game(**vars(tables), settings=settings)
     started = time.monotonic()
-    played: list[dict[str, Any]] = []
+    played: dict[str, AttackResult] = {}
     skipped: list[dict[str, str]] = []
     for name in ATTACKS:
         if name in (arguments.only or ATTACKS):
             LOGGER.info("attack: %s", name)
             try:
-                played.append({"name": name, **asdict(play(game, name, seed=arguments.seed))})
+                played[name] = play(game, name, seed=arguments.seed)
             except CannotPlayError as reason:
                 skipped.append({"name": name, "skipped": str(reason)})
+    rate = (1.0 - settings.confidence) / 2.0  # as one end of an interval errs
     document = {
         "command": "attack",
         "tables": sizes,
         "seed": arguments.seed,
         "confidence": settings.confidence,
+        "false_alarm_rate": rate,
         "reading": READING,
-        "attacks": played,
+        "attacks": judge(played, rate=rate),
         "skipped": skipped,
         "seconds": time.monotonic() - started,
     }
@@ -105,8 +116,20 @@ def play(game: Game, name: str, *, seed: int) -> AttackResult:
     return ATTACKS[name](game, np.random.default_rng([seed, zlib.crc32(name.encode())]))
 
 
+def judge(played: Mapping[str, AttackResult], *, rate: float) -> list[dict[str, Any]]:
+    """Writes the attacks out, and says which headlines and parts beat their baseline: all of them are one family.
+
+    Without a leak any of them is said to with probability `rate` at most.
+    """
+    entries = [{"name": name, **asdict(result)} for name, result in played.items()]
+    family = [entry for attack in entries for entry in (attack["headline"], *attack["parts"].values())]
+    for entry, adjusted in zip(family, adjust([entry["p_value"] for entry in family]), strict=True):
+        entry |= {"adjusted_p_value": adjusted, "beats_baseline": adjusted <= rate}
+    return entries
+
+
 def write_lines(document: dict[str, Any]) -> list[str]:
-    """The lines of text for the terminal."""
+    """The lines of text for the terminal: a part has one if it beats its baseline."""
     sizes = document["tables"]
     lines = [
         f"{sizes['real']['rows']:,} training rows, {sizes['holdout']['rows']:,} hold-out rows, "
@@ -116,17 +139,27 @@ def write_lines(document: dict[str, Any]) -> list[str]:
         f"{100 * document['confidence']:g}% interval",
     ]
     for attack in document["attacks"]:
-        excess = attack["excess"]
-        lines.append(
-            f"{attack['name']:<30}{attack['success']['value']:>18.4f}{attack['baseline']['value']:>18.4f}"
-            f"{excess['value']:>+9.4f}  [{excess['lower']:+.4f}, {excess['upper']:+.4f}]"
-            + ("  BEATS ITS BASELINE" if attack["beats_baseline"] else "")
-        )
+        for name, found in ((attack["name"], attack["headline"]), *_list_leaks(attack)):
+            excess = found["excess"]
+            lines.append(
+                f"{name:<30}{found['success']['value']:>18.4f}{found['baseline']['value']:>18.4f}"
+                f"{excess['value']:>+9.4f}  [{excess['lower']:+.4f}, {excess['upper']:+.4f}]"
+                + ("  BEATS ITS BASELINE" if found["beats_baseline"] else "")
+            )
     lines += [f"{skipped['name']:<30}not played: {skipped['skipped']}" for skipped in document["skipped"]]
     lines += ["", "What the numbers are:"]
     lines += [f"  {attack['name']}: {attack['measure']}" for attack in document["attacks"]]
-    tail = (1.0 - document["confidence"]) / 2.0
-    return [*lines, "", f"Each line gives a false alarm with probability {tail:.3g} by itself. {document['reading']}"]
+    many = sum(1 + len(attack["parts"]) for attack in document["attacks"])
+    return [
+        *lines,
+        "",
+        f"{many} findings are judged together: without a leak any beats its baseline with probability "
+        f"{document['false_alarm_rate']:.3g} at most. {document['reading']}",
+    ]
+
+
+def _list_leaks(attack: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    return [(f"  {name}", part) for name, part in attack["parts"].items() if part["beats_baseline"]]
 
 
 COMMAND = make_table_command(

@@ -14,7 +14,7 @@ PROGRAM = Program(
     name="dpwgan audit",
     commands={"ex-post": ex_post_command.COMMAND, "attack": attack_command.COMMAND, "canaries": canaries.COMMAND},
     notice=f"NOT private: {NOTICE[0].lower() + NOTICE[1:]}",
-    closing="; docs/audit.md says how to read each figure.",
-    epilog=EXIT_CODES,
+    epilog=f"docs/audit.md says how to read each figure.\n\n{EXIT_CODES}",
 )
 main = PROGRAM.main
+add_arguments = PROGRAM.add_arguments

@@ -7,7 +7,7 @@ from typing import Any
 from dpwgan.app.commands import Command, write_json
 from dpwgan.app.logs import LOGGER, print_lines
 from dpwgan.errors import UsageError
-from dpwgan.evaluate.tables import NOTICE, TableSet, read_tables
+from dpwgan.evaluate.tables import NOTICE, TableSet, digest_file, read_tables
 from dpwgan.table.specs import read_specs
 from dpwgan.version import __version__
 
@@ -47,6 +47,7 @@ def make_table_command(
         check=check,
         run=run,
         reads=("REAL", "SYNTHETIC", "SPECS", "--holdout", "--codebook"),
+        shows_stages=True,
     )
 
 
@@ -57,7 +58,11 @@ def open_tables(arguments: argparse.Namespace) -> tuple[TableSet, dict[str, Any]
     tables = read_tables(arguments.real, arguments.synthetic, arguments.holdout, specs=specs)
     return tables, {
         "real": {"rows": tables.real.rows, "columns": len(tables.real.columns)},
-        "synthetic": {"rows": tables.synthetic.rows, "illegal_rows_left_out": tables.synthetic.illegal},
+        "synthetic": {
+            "rows": tables.synthetic.rows,
+            "illegal_rows_left_out": tables.synthetic.illegal,
+            "sha256": digest_file(arguments.synthetic),
+        },
         "holdout": None if tables.holdout is None else {"rows": tables.holdout.rows},
     }
 

@@ -123,9 +123,8 @@ class FusedStep:
         self._reader, self._units, self._share = RowReader(encoded), None, 1.0
         if units is not None:
             self._units = tf.RaggedTensor.from_row_splits(*map(tf.constant, units.list_rows()))
-            # Sums are divided by the expected number of units: of each row that share counts, so that rows count alike.
-            self._share = len(units.sizes) / encoded.records
-            plan = replace(plan, shape=replace(plan.shape, records=len(units.sizes)))
+            self._share = units.count / plan.shape.records
+            plan = count_units(plan, units)
         devices = choose_devices(critic, plan)
         # Cut in two, a batch would have rows of a unit in both.
         self._replicas = Replicas(devices if units is None else devices[:1])
@@ -233,6 +232,14 @@ class FusedStep:
         generated = self._plan.generated_batch_size
         self._update.apply(noisy_sums, generated_sums, generated=generated, learning_rate=learning_rate)
         return [] if self._steps.watched_row is None else noisy_sums
+
+
+def count_units(plan: TrainingDesign, units: Units) -> TrainingDesign:
+    """The plan by which sums over units are divided: by how many are expected of them.
+
+    Of each row only their number over that of rows is added up, so that rows count alike.
+    """
+    return replace(plan, shape=replace(plan.shape, records=units.count))
 
 
 def count_entries(weights: Sequence[tf.Variable]) -> list[int]:

@@ -14,27 +14,45 @@ from dpwgan.critic.rows import RowReader
 from dpwgan.privacy.steps import Steps
 from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.rows import Rows, Sum
+from dpwgan.table.units import Units
 from dpwgan.table.workers import Numbers
 
 
 class ShareOfGradients:
-    """The clipped gradients of one worker's rows.
+    """The clipped gradients of one worker's rows, or of its units.
 
-    Privacy: a record belongs to one worker, whose Poisson batch has it with the same probability as the batch of a
-      single worker would: the union of the workers' batches is a Poisson batch of all rows. Clipped to C, it moves its
-      worker's sum by C at most, and with it the total. No noise is added here.
+    Privacy: a record, or a unit with all its rows, belongs to one worker, whose Poisson batch has it with the same
+      probability as the batch of a single worker would: the union of the workers' batches is a Poisson batch of all.
+      Clipped to C, it moves its worker's sum by C at most, and with it the total. No noise is added here.
     """
 
-    def __init__(self, encoded: EncodedTable, *, critic: Critic, l2_clip_norm: float, steps: Steps) -> None:
-        """Puts the worker's rows on the device, unless they are on disk. `steps`: of the worker's own ledger."""
-        self._read = RowReader(encoded)
+    def __init__(
+        self,
+        encoded: EncodedTable,
+        *,
+        critic: Critic,
+        l2_clip_norm: float,
+        steps: Steps,
+        units: Units | None = None,
+        share: float = 1.0,
+    ) -> None:
+        """Puts the worker's rows on the device, unless they are on disk. `steps`: of the worker's own ledger.
+
+        With `units` batches are of these, as `FusedStep` has it, and no row counts more than its `share`.
+        """
+        self._read, self._share, self._units = RowReader(encoded), share, None
+        if units is not None:
+            self._units = tf.RaggedTensor.from_row_splits(*map(tf.constant, units.list_rows()))
         self._critic, self._l2_clip_norm, self._steps = critic, l2_clip_norm, steps
-        self._records = encoded.records
+        self._records = encoded.records if units is None else len(units.sizes)
         self._batch: npt.NDArray[np.int64] | None = None
         self._sum = compile_step(self._trace, input_signature=[tf.TensorSpec([None], tf.int64)])
 
     def sum_rows(self, rows: npt.NDArray[np.int64]) -> Numbers:
-        """Clips and sums the gradients of the given rows. Shapes: (b,), b may be 0, to (number of critic weights,)."""
+        """Clips and sums the gradients of the given rows, or units.
+
+        Shapes: (b,), b may be 0, to (number of critic weights,).
+        """
         total: Numbers = self._sum(tf.constant(rows)).numpy()
         return total
 
@@ -54,7 +72,17 @@ class ShareOfGradients:
         return self.sum_rows(self._steps.draw_batches(self._records)[0] if batch is None else batch)
 
     def _trace(self, rows: tf.Tensor) -> tf.Tensor:
-        sums = self._critic.clipped_sum_of_rows(*self._read(rows), l2_clip_norm=self._l2_clip_norm)
+        if self._units is None:
+            sums = self._critic.clipped_sum_of_rows(*self._read(rows), l2_clip_norm=self._l2_clip_norm)
+        else:
+            drawn = tf.gather(self._units, rows)
+            sums, _ = self._critic.clipped_sums_of_units(
+                self._read(drawn.values),
+                self._read(drawn.values[:0]),
+                l2_clip_norm=self._l2_clip_norm,
+                units=drawn.value_rowids(),
+                share=self._share,
+            )
         return tf.cast(tf.concat([tf.reshape(total, [-1]) for total in sums], axis=0), tf.float64)
 
 

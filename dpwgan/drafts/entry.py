@@ -19,7 +19,7 @@ Number = int | float
 
 KEYS = (
     *("type", "uuid", "count", "values", "values_from", "domain_privacy", "true", "false", "format", "min", "max"),
-    *("decimals", "out_of_domain", "missing", "optional", "description"),
+    *("width", "decimals", "out_of_domain", "missing", "optional", "description"),
 )
 """The keys that a draft may have, in the order in which it has them."""
 

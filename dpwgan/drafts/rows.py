@@ -20,6 +20,15 @@ Draft = Mapping[str, Mapping[str, Any]]
 
 _MOST_DECIMALS = 17
 
+_DATES = ("%Y-%m-%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%Y/%m/%d")
+_TIMES = ("%H:%M", "%H:%M:%S")
+_CALENDAR = {
+    **dict.fromkeys(_DATES, "date"),
+    **dict.fromkeys(_TIMES, "time"),
+    **{f"{date}{between}{time}": "datetime" for date in _DATES for between in " T" for time in _TIMES},
+}
+"""How moments are mostly written, and what they are."""
+
 
 def fill_from_rows(draft: Draft, frames: Iterable[pl.DataFrame]) -> tuple[dict[str, dict[str, Any]], list[str]]:
     """The draft with its nulls filled from string cells, the columns that it does not name behind it; and which it
@@ -41,8 +50,12 @@ def _fill(keys: Mapping[str, Any], cells: set[str]) -> dict[str, Any]:
     available = cells - {"", *map(str, keys.get("missing", ()))}
     if not available:
         return dict(keys)
-    if kind in ("date", "datetime", "time"):
+    if kind is None and (pattern := _find_pattern(available)) is not None:
+        found = {"type": _CALENDAR[pattern], "format": pattern, **_find_span(pattern, available)}
+    elif kind in ("date", "datetime", "time"):
         found = _find_span(keys["format"], available)
+    elif kind is None and _find_width(available) and len(available) <= MOST_CATEGORIES:
+        found = {"type": "enum", "values_from": "data"}  # codes: 01067 is no amount
     elif kind in ("integer", "float") or (kind is None and all(read_number(cell) is not None for cell in available)):
         found = _find_range(kind, available)
     elif len(available) > MOST_CATEGORIES:
@@ -60,9 +73,29 @@ def _find_range(kind: str | None, cells: set[str]) -> dict[str, Any]:
         return {}
     decimals = max(max(0, -int(number.as_tuple().exponent)) for number in numbers)
     if kind == "integer" or (kind is None and not decimals):
-        return {"type": "integer", "min": int(numbers[0]), "max": int(numbers[-1])}
+        width = {"width": digits} if (digits := _find_width(cells)) else {}
+        return {"type": "integer", "min": int(numbers[0]), "max": int(numbers[-1]), **width}
     bounds = {"min": float(numbers[0]), "max": float(numbers[-1])}
     return {"type": "float", **bounds, "decimals": min(decimals, _MOST_DECIMALS)}
+
+
+def _find_width(cells: set[str]) -> int:
+    """With how many digits all cells are written, if some begin with zeros; else 0."""
+    codes = all(cell.isascii() and cell.isdigit() for cell in cells) and any(cell[0] == "0" != cell for cell in cells)
+    return max(map(len, cells)) if codes and len(set(map(len, cells))) == 1 else 0
+
+
+def _find_pattern(cells: set[str]) -> str | None:
+    """The format in which all cells are written to the letter, if just one of the usual ones is."""
+    fitting = [pattern for pattern in _CALENDAR if all(_fits(cell, pattern) for cell in cells)]
+    return fitting[0] if len(fitting) == 1 else None
+
+
+def _fits(cell: str, pattern: str) -> bool:
+    try:
+        return datetime.strptime(cell, pattern).strftime(pattern) == cell
+    except ValueError:
+        return False
 
 
 def _find_span(pattern: str | None, cells: set[str]) -> dict[str, Any]:

@@ -5,7 +5,6 @@ Privacy: everything it writes holds statistics of the real rows that no epsilon 
 """
 
 import argparse
-import hashlib
 import importlib.util
 import json
 import sys
@@ -17,7 +16,7 @@ from dpwgan.app.cli import run_job
 from dpwgan.app.commands import Command, write_json
 from dpwgan.app.logs import LOGGER, print_lines
 from dpwgan.errors import DataError, InputError, UsageError
-from dpwgan.evaluate.tables import NOTICE, ComparedTable, TableSet, read_compared, read_tables
+from dpwgan.evaluate.tables import NOTICE, ComparedTable, TableSet, digest_file, read_compared, read_tables
 from dpwgan.table.specs import read_specs
 from dpwgan.table.writer import write_bytes
 from dpwgan.version import __version__
@@ -53,6 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", nargs="*", help=argparse.SUPPRESS)
     parser.add_argument("--holdout", metavar="FILE", help="real rows that the synthesizer never saw, to test on")
     parser.add_argument("--codebook", metavar="FILE", help="the codebook that the specs refer to")
+    parser.add_argument("--audit", metavar="FILE", help="what audit attack --json wrote: its findings go in the report")
     parser.add_argument("--html", metavar="FILE", help="write the report, one file that needs no network; - for stdout")
     parser.add_argument("--json", metavar="FILE", help="write every score as JSON; - for stdout")
     again: dict[str, Any] = {"metavar": "COLUMN", "action": "append", "default": []}
@@ -107,6 +107,7 @@ def run(arguments: argparse.Namespace) -> None:
     _check_columns(tables.real, arguments)
     _check_roles(tables.real, arguments.roles, roles)
     claim, matches = read_claim(arguments.synthetic[0])
+    audit = None if arguments.audit is None else read_audit(arguments.audit, arguments.synthetic[0])
     document, pairs = evaluate(
         tables,
         claim=claim,
@@ -118,6 +119,7 @@ def run(arguments: argparse.Namespace) -> None:
         weights=list(dict.fromkeys(arguments.weight)),
         say=lambda stage: LOGGER.info("measuring: %s", stage),
     )
+    document["audit"] = audit
     if arguments.html is not None:
         from dpwgan.evaluate.report.page import render_report
 
@@ -185,21 +187,39 @@ def read_claim(synthetic: str) -> tuple[dict[str, Any] | None, bool | None]:
     Raises: InputError if the file cannot be read; DataError if it is not a JSON object.
     """
     path = Path(synthetic + CLAIM_SUFFIX)
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    if not path.exists():
         return None, None
-    except OSError as error:
-        raise InputError(f"the claim {str(path)!r} cannot be read: {error.strerror}") from None
-    except ValueError:
-        raise DataError(f"the claim {str(path)!r} is not JSON") from None
-    if not isinstance(document, dict):
-        raise DataError(f"the claim {str(path)!r} is not a JSON object")
+    document = _read_object(path, "claim")
     output = document.get("output")
     named = output.get("sha256") if isinstance(output, dict) else None
     if named is None:
         return document, None
-    return document, hashlib.sha256(Path(synthetic).read_bytes()).hexdigest() == named
+    return document, digest_file(synthetic) == named
+
+
+def read_audit(path: str, synthetic: str) -> dict[str, Any]:
+    """Reads what `dpwgan audit attack --json` wrote about a synthetic table.
+
+    Raises: InputError if the file cannot be read; DataError if it is no such document, or about another table.
+    """
+    document = _read_object(Path(path), "audit")
+    if document.get("command") != "attack":
+        raise DataError(f"the audit {path!r} is not what audit attack --json writes")
+    if document["tables"]["synthetic"].get("sha256") != digest_file(synthetic):
+        raise DataError(f"the audit {path!r} is of another table than {synthetic!r}: the digests differ")
+    return document
+
+
+def _read_object(path: Path, what: str) -> dict[str, Any]:
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"the {what} {str(path)!r} cannot be read: {error.strerror}") from None
+    except ValueError:
+        raise DataError(f"the {what} {str(path)!r} is not JSON") from None
+    if not isinstance(document, dict):
+        raise DataError(f"the {what} {str(path)!r} is not a JSON object")
+    return document
 
 
 def write_summary(document: Mapping[str, Any]) -> list[str]:
@@ -270,8 +290,9 @@ COMMAND = Command(
     add_arguments=add_arguments,
     check=check,
     run=run,
-    reads=("files", "claims", "--holdout", "--codebook"),
+    reads=("files", "claims", "--holdout", "--codebook", "--audit"),
     writes=("--html", "--json"),
+    shows_stages=True,
 )
 
 

@@ -4,6 +4,7 @@ Privacy: NOT private. What is read here, and everything computed from it, is for
 """
 
 import functools
+import hashlib
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -17,7 +18,7 @@ import numpy.typing as npt
 import polars as pl
 
 from dpwgan.errors import DataError
-from dpwgan.table.calendar import DAY, CalendarColumn
+from dpwgan.table.calendar import DAY, CalendarColumn, LaterColumn
 from dpwgan.table.codecs import MomentCodec, make_codec
 from dpwgan.table.codecs.codec import list_distinct, require
 from dpwgan.table.codecs.numbers import BinCodec, NumberCodec, NumericCodec
@@ -148,6 +149,12 @@ def read_tables(
         synthetic=read_compared(synthetic, schema, illegal="leave out", most=most, seed=seed),
         schema=schema,
     )
+
+
+def digest_file(path: str) -> str:
+    """The SHA-256 of a table's bytes, by which a claim and an audit name it."""
+    with open(path, "rb") as file:
+        return hashlib.sha256(file.read()).hexdigest()
 
 
 def discover_schema(path: str | Path, schema: Schema) -> Schema:
@@ -357,4 +364,5 @@ _BINNINGS: dict[type[TrainedColumn], Callable[[Any, int], _Categories | _Numbers
     BooleanColumn: _Categories,
     NumericColumn: _cut_numbers,
     CalendarColumn: _cut_moments,
+    LaterColumn: _cut_moments,
 }

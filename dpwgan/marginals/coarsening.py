@@ -268,7 +268,7 @@ def _group(encoded: EncodedTable, document: dict[str, Any]) -> GroupedRows:
     return GroupedRows(coarsening.to_groups(encoded), GroupLayout(coarsening.sizes))
 
 
-GROUPS = Derivation[EncodedTable, GroupedRows]("groups", lambda encoded, document, ledger: _group(encoded, document))
+GROUPS = Derivation[EncodedTable, GroupedRows]("groups", lambda encoded, document, beside: _group(encoded, document))
 """Rows as groups of cells, by the document of a `Coarsening`."""
 
 

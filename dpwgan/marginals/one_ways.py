@@ -264,11 +264,9 @@ def count_round_steps(encoded: EncodedTable, plan: OneWayPlan, bands: Blocks, al
     """
     counts = []
     for index, starts, known in zip(plan.rounded, bands, alone, strict=True):
-        attribute, own = (
-            plan.attributes[index],
-            np.zeros(len(starts) * len(plan.attributes[index].round_steps), np.int64),
-        )
+        attribute = plan.attributes[index]
         steps = attribute.round_steps
+        own = np.zeros(len(starts) * len(steps), np.int64)
         for rows in cut(encoded.records):
             levels = attribute.find_cells(encoded, rows) - attribute.codes
             levels = levels[(levels >= 0) & ~np.isin(levels, known)]

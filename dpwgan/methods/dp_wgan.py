@@ -31,12 +31,11 @@ from dpwgan.plan import Cost, Plan
 from dpwgan.privacy.release import Release
 from dpwgan.privacy.terms import Terms
 from dpwgan.table.encoded import EncodedTable, TableShape
-from dpwgan.table.rows import Derivation, Rows
+from dpwgan.table.rows import Beside, Derivation, Rows
 
 if TYPE_CHECKING:
     from dpwgan.critic.loop import TrainingStep
     from dpwgan.critic.shared_step import ShareOfGradients
-    from dpwgan.privacy.ledger import Ledger
 
 
 # What a code's group takes in a step of the generator beside a critic, in seconds of two cores: measured on the tables
@@ -249,11 +248,13 @@ class DpWgan:
 def _make_critic_step(rows: Rows[EncodedTable], plan: TrainingDesign, **parts: Any) -> TrainingStep:
     """Makes the step that reads rows where they lie, by the engine that was asked for."""
     if rows.shared:
+        from dpwgan.critic.private_step import count_units
         from dpwgan.critic.shared_step import SharedStep
 
         settings = plan.settings
-        shares = rows.derive(SHARES, [settings.hidden_critic, settings.weight_clip, plan.clip_target])
-        return SharedStep(shares, plan=plan, **parts)
+        share = 1.0 if rows.units is None else rows.units.count / plan.shape.records
+        shares = rows.derive(SHARES, [settings.hidden_critic, settings.weight_clip, plan.clip_target, share])
+        return SharedStep(shares, plan=plan if rows.units is None else count_units(plan, rows.units), **parts)
     if plan.settings.engine == "reference":
         from dpwgan.critic.reference_step import ReferenceStep
 
@@ -268,7 +269,7 @@ def _count_sampled(rows: Rows[EncodedTable]) -> int:
     return rows.own.records if rows.units is None else len(rows.units.sizes)
 
 
-def _make_share(encoded: EncodedTable, argument: Any, ledger: Ledger | None) -> ShareOfGradients:
+def _make_share(encoded: EncodedTable, argument: Any, beside: Beside) -> ShareOfGradients:
     """Makes what clips and sums gradients of a worker's own rows.
 
     Raises: PrivacyError if the chief would clip them to more than this worker reserved.
@@ -276,13 +277,13 @@ def _make_share(encoded: EncodedTable, argument: Any, ledger: Ledger | None) -> 
     from dpwgan.critic.critic import Critic
     from dpwgan.critic.shared_step import ShareOfGradients
 
-    hidden, weight_clip, l2_clip_norm = argument
+    (hidden, weight_clip, l2_clip_norm, share), ledger, units = argument, beside.ledger, beside.units
     if ledger is None or l2_clip_norm > ledger.find(CRITIC_LABEL).sensitivity:
         raise PrivacyError("The chief would clip gradients to more than this worker reserved.")
     # Its first weights are never used: the chief's come with each question.
     critic = Critic(encoded.spans, hidden=tuple(hidden), weight_clip=weight_clip, rng=np.random.default_rng(0))
-    steps = ledger.open(CRITIC_LABEL, with_noise=False)
-    return ShareOfGradients(encoded, critic=critic, l2_clip_norm=l2_clip_norm, steps=steps)
+    steps = ledger.open(CRITIC_LABEL, with_noise=False, of_units=units is not None)
+    return ShareOfGradients(encoded, critic=critic, l2_clip_norm=l2_clip_norm, steps=steps, units=units, share=share)
 
 
 def _as_table(rows: GroupedRows, columns: Sequence[str]) -> EncodedTable:
@@ -292,7 +293,8 @@ def _as_table(rows: GroupedRows, columns: Sequence[str]) -> EncodedTable:
 
 
 TABLE_OF_GROUPS = Derivation[GroupedRows, EncodedTable](
-    "table of groups", lambda rows, columns, ledger: _as_table(rows, columns)
+    "table of groups", lambda rows, columns, beside: _as_table(rows, columns)
 )
 SHARES: Derivation[EncodedTable, Any] = Derivation("shares of gradients", _make_share)
-"""What clips and sums gradients of everybody's own rows, at a critic's widths, its clip and that of gradients."""
+"""What clips and sums gradients of everybody's own rows, at a critic's widths, its clip and that of gradients; of units
+with the share of a row that counts."""

@@ -19,6 +19,16 @@ class NeighboringRelation(Enum):
     ZERO_OUT = "zero_out"
     REPLACE_ONE = "replace_one"
 
+    @property
+    def spelled(self) -> str:
+        """As settings and messages spell it."""
+        return self.value.replace("_", "-")
+
+    @classmethod
+    def read(cls, spelled: str) -> "NeighboringRelation":
+        """The relation of a spelling. Raises: ValueError if it is none's."""
+        return cls(spelled.replace("-", "_"))
+
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:

@@ -48,7 +48,7 @@ class Journal:
 
     def __init__(self, told: Mapping[str, Any] | None = None) -> None:
         """Begins with no earlier lives, or with those that another journal's `describe` tells of."""
-        self._told: Mapping[str, Any] = told or {"life": 0, "spent": [], "charged": {}}
+        self._told: Mapping[str, Any] = told or {"life": 0, "key": None, "spent": [], "charged": {}}
 
     @property
     def life(self) -> int:
@@ -58,7 +58,8 @@ class Journal:
     @property
     def key(self) -> int | None:
         """128 bits that all lives of the run have, and no other run; None for a run of one life."""
-        return None
+        key: int | None = self._told["key"]
+        return key
 
     @property
     def spent(self) -> tuple[Spent, ...]:
@@ -75,8 +76,8 @@ class Journal:
         return charged
 
     def describe(self) -> dict[str, Any]:
-        """What another worker has to know of earlier lives, as JSON-able pairs: public facts."""
-        return {"life": self.life, "spent": self._told["spent"], "charged": dict(self.charged)}
+        """What another worker has to know of all lives, as JSON-able pairs."""
+        return {"life": self.life, "key": self.key, "spent": self._told["spent"], "charged": dict(self.charged)}
 
     def close(self) -> None:
         """Lets go of what it keeps; once is enough."""

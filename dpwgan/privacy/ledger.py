@@ -28,6 +28,7 @@ from dpwgan.privacy.guarantee import PrivacyGuarantee
 from dpwgan.privacy.journal import Arrays, Journal
 from dpwgan.privacy.noise_source import NoiseSource, PlainStreams
 from dpwgan.privacy.release import Noisy, Release
+from dpwgan.privacy.sizes import SIZES_LABEL
 from dpwgan.privacy.steps import Steps, StepsObserver
 from dpwgan.privacy.unit import ONE_ROW, Unit
 
@@ -49,6 +50,10 @@ _RELATION_WORDS = {
 _PLANNED_ANEW = (
     "the run was killed and what was left of the budget planned anew; what killed it, and when, did not depend on the "
     "rows"
+)
+
+_SIZES_OF_UNITS = (
+    f"of {SIZES_LABEL!r} a unit is in one cell: taken out it leaves it, and with other rows it is in another"
 )
 
 _ASSUMED_OF_EVENTS: Sequence[tuple[type[Any] | tuple[type[Any], ...], str]] = (
@@ -158,7 +163,7 @@ class Ledger:
     def reserve(self, release: Release, *, as_charged: bool = False) -> None:
         """Sets aside the cost of a release, all its times together, before any of them happens.
 
-        It is one of single rows, unless it stands `as_charged` by a ledger of the same unit.
+        It is one of single rows, unless it is said of a unit already, or stands `as_charged` by a ledger of the same.
         Raises: PrivacyError if the label is taken, the times are not a whole number of at least 1, the total of
           everything reserved would pass the budget, or earlier lives of the run charged more. The ledger is then as it
           was.
@@ -432,6 +437,7 @@ class Ledger:
             f"a person is one unit, {of_unit}a unit has {self.unit.rows} rows at most, each of which moves what is "
             "released as said of a row, but for critic steps that draw whole units, which add what a row may: noise "
             "multipliers and epsilons in the ledger are those of all rows of a unit together",
+            *([_SIZES_OF_UNITS] if SIZES_LABEL in self._lines else []),
             *(() if self.unit.named else ("that nobody has more rows was promised with --rows-per-unit, not checked",)),
         )
 

@@ -17,6 +17,7 @@ other: `rows` steps of D, and the triangle inequality. QED. It is reached: all r
 - Sums over a Poisson sample: if whole units are `sampled`, and the parts of a unit's rows clipped as one, the event is
   that of a row. Else rows are sampled apart, and `PoissonGaussian.split` has what that costs.
 - Stable selection of cells: it is planned by what it costs, and noisier for a unit (`StableSelection.of_row`).
+- The histogram of units by their numbers of rows is no sum over rows: `dpwgan.privacy.sizes`.
 """
 
 from dataclasses import dataclass, replace

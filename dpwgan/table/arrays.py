@@ -4,11 +4,13 @@ Which columns the arrays stand for, and what is written into `labels`, whole num
 """
 
 import io
+import sys
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
@@ -93,9 +95,13 @@ def make_table(
 
     def parse(rows: slice) -> pl.DataFrame:
         pixels = pl.DataFrame(flat[rows], schema=list(layout.pixels), orient="row").cast(pl.String)
+        own = labels[rows].astype(str)
         try:
-            cells = pl.Series(layout.label, labels[rows].astype(str).tolist(), dtype=pl.String)
-        except UnicodeEncodeError:
+            # numpy holds numbers that no character has, and reads them as it pleases.
+            if labels.dtype.kind == "U" and own.view(np.uint32).max(initial=0) > sys.maxunicode:
+                raise UnicodeError
+            cells = pl.Series(layout.label, own.tolist(), dtype=pl.String)
+        except UnicodeError:
             raise DataError(f"Column {quote(layout.label)} has a cell that cannot be written in UTF-8.") from None
         return pixels.with_columns(cells)
 
@@ -163,8 +169,11 @@ def pack_table(frames: Iterable[pl.DataFrame], schema: Schema) -> tuple[int, byt
 def _unpack(data: bytes, *, name: str) -> dict[str, npt.NDArray[Any]]:
     try:
         with np.load(io.BytesIO(data), allow_pickle=False) as archive:
-            return {key: archive[key] for key in archive.files}
-    except (AttributeError, TypeError, ValueError):
+            arrays = {key: archive[key] for key in archive.files}
+        if not all(isinstance(array, np.ndarray) for array in arrays.values()):  # a file that is none is its bytes
+            raise TypeError
+        return arrays
+    except (AttributeError, TypeError, ValueError, SyntaxError, TokenError):
         # One array without an archive, a pickle, or no array at all; the words may quote what was read.
         raise DataError(f"{name} is not an .npz archive of plain arrays.") from None
     except (EOFError, OSError, RuntimeError, zipfile.BadZipFile, zlib.error):

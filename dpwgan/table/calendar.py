@@ -4,6 +4,8 @@ import re
 from dataclasses import dataclass, replace
 from typing import Literal
 
+import numpy as np
+
 from dpwgan.table.schema import CellType, NumericColumn, OutOfDomain, Part, Schema, TrainedColumn, choose_round_steps
 
 CalendarKind = Literal["date", "datetime", "time"]
@@ -24,8 +26,9 @@ class CalendarColumn(TrainedColumn, kind="calendar"):
     """A column of moments that are written in one format: the first one, and so many whole steps later the last.
 
     Units: `first` and `step` are in microseconds, `first` from 1970 on; with `in_months` a step is so many months.
-    `zone`: in which one typed moments with a time zone are told; by default in their own. `missing` holds the cells
-    that mean not available ("" where an empty cell is allowed).
+    `zone`: in which one typed moments with a time zone are told; by default in their own. `cuts` are the public steps
+    at which an interval begins that has none before it. `missing` holds the cells that mean not available ("" where an
+    empty cell is allowed).
     """
 
     written: CalendarKind
@@ -35,6 +38,7 @@ class CalendarColumn(TrainedColumn, kind="calendar"):
     steps: int
     in_months: bool = False
     zone: str | None = None
+    cuts: tuple[int, ...] = ()
     missing: tuple[str, ...] = ()
     out_of_domain: OutOfDomain = "reject"
 
@@ -50,6 +54,20 @@ class CalendarColumn(TrainedColumn, kind="calendar"):
     def days(self) -> int:
         """How many days the range touches."""
         return (self.first + self.steps * self.step) // DAY - self.first // DAY + 1
+
+    @property
+    def ends(self) -> tuple[float, float] | None:
+        """The first and the last moment, unless methods see day and time, or months, which are not equally long."""
+        return None if self.by_day or self.in_months else (self.first, self.first + self.steps * self.step)
+
+    def find_step(self, moment: float, *, behind: bool) -> int:
+        """The first step at a moment or later, or with `behind` later than it."""
+        first, least = self.first, int(moment) + behind
+        if self.in_months:
+            # The month after that of the microsecond before.
+            before = np.array([first - 1, least - 1], "M8[us]")
+            first, least = (before.astype("M8[M]").astype(np.int64) + 1).tolist()
+        return -((first - least) // self.step)
 
     @property
     def numbers(self) -> tuple[NumericColumn, ...]:
@@ -76,6 +94,7 @@ class CalendarColumn(TrainedColumn, kind="calendar"):
         return tuple(
             replace(
                 part,
+                cuts=() if self.by_day else self.cuts,
                 zero_level=-(first // self.step),
                 round_steps=() if part.name == "day" else choose_round_steps(part.levels, sorted({1, *clock})),
             )
@@ -85,3 +104,37 @@ class CalendarColumn(TrainedColumn, kind="calendar"):
     def choose_type(self, schema: Schema) -> CellType:
         """A date, time or both, unless a code that means not available is none."""
         return ("text" if any(self.missing) else self.written), "" in self.missing
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaterColumn(CalendarColumn, kind="later"):
+    """A column of moments that lie `least` to `most` after those of the column `since`: methods see the time between.
+
+    `first`, `step` and `steps` are of the moments themselves, wherever those of the other column lie. With `by_days`
+    what is counted is days from date to date, and a time of day has a shape of its own.
+    Units: `least` and `most` are microseconds; with `by_days` whole days.
+    """
+
+    since: str
+    least: int
+    most: int
+    by_days: bool
+
+    @property
+    def lag(self) -> CalendarColumn:
+        """The time between, as a moment so long after the beginning of 1970."""
+        rest = DAY - self.step if self.by_days and self.written == "datetime" else 0
+        return CalendarColumn(
+            name=self.name,
+            written=self.written if self.by_days else "time",
+            format=self.format,
+            first=self.least,
+            step=self.step,
+            steps=(self.most + rest - self.least) // self.step,
+            missing=self.missing,
+        )
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Those of the time between."""
+        return self.lag.parts

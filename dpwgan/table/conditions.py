@@ -10,6 +10,8 @@ from typing import Any
 
 import polars as pl
 
+from dpwgan.table.calendar import DAY
+
 MIRRORED = {"Lt": "Gt", "LtEq": "GtEq", "Gt": "Lt", "GtEq": "LtEq", "Eq": "Eq", "NotEq": "NotEq"}
 """Comparisons, and what each is when its sides are swapped."""
 
@@ -55,7 +57,8 @@ class ConditionError(Exception):
 class RowExpression:
     """An SQL expression that is a function of one row's values.
 
-    `columns` are those it reads. `comparisons` are those of a column with a number in it: column, operator, number.
+    `columns` are those it reads. `comparisons` are those of a column with a constant in it: column, operator, and the
+    number, or the moment as `dpwgan.table.calendar` counts them.
     `opaque` are the columns in anything but comparisons of columns and constants joined by AND, OR, NOT and IS NULL.
     `measured` is all that is compared with a number.
     """
@@ -160,8 +163,9 @@ class _Reader:
             number = _read_number(other)
             if number is not None:
                 self.measured.append(side)
-            if "Column" in side and number is not None:
-                self.comparisons.append((side["Column"], name, number))
+            constant = _read_moment(other) if number is None else number
+            if "Column" in side and constant is not None:
+                self.comparisons.append((side["Column"], name, constant))
         self.read(*sides, plain=all(_is_operand(side) for side in sides))
 
 
@@ -185,13 +189,23 @@ _COMPARED: list[Any] = [{"Binary": name} for name in MIRRORED]
 
 
 def _read_number(node: Any) -> float | None:
-    literal = node.get("Literal") if isinstance(node, dict) else None
-    if not isinstance(literal, dict):
-        return None
-    kind, content = next(iter(literal.items()))
-    if kind not in ("Dyn", "Scalar") or not isinstance(content, dict):
-        return None
-    kind, number = next(iter(content.items()))
+    kind, number = _read_literal(node)
     if kind == "Decimal":
         return float(number[0] / 10 ** number[2])
     return float(number) if kind.startswith(("Int", "UInt", "Float")) else None
+
+
+def _read_moment(node: Any) -> float | None:
+    kind, moment = _read_literal(node)
+    if kind == "Date":
+        return float(moment * DAY)
+    if kind == "Time":
+        return float(moment / 1_000)  # polars counts nanoseconds of the day
+    return float(moment[0]) if kind == "Datetime" and moment[1] == "Microseconds" else None
+
+
+def _read_literal(node: Any) -> tuple[str, Any]:
+    """The type of a constant, as polars calls it, and what it holds; no type where it is none or only text."""
+    literal = node.get("Literal") if isinstance(node, dict) else None
+    content = next(iter(literal.values())) if isinstance(literal, dict) else None
+    return next(iter(content.items())) if isinstance(content, dict) else ("", None)

@@ -34,6 +34,7 @@ LONGEST_RECORD = 1 << 26
 SEGMENT = 1 << 22
 """Bytes that are parsed at a time: enough for a parser to be efficient, little beside what it makes of them."""
 
+_NEAR = 1 << 16
 _QUOTE, _COMMA, _NEWLINE, _RETURN = b'",\n\r'
 _UNREADABLE = "{name} is not a text in UTF-8."
 
@@ -151,14 +152,15 @@ def _cut(stream: ByteStream, found: Records) -> Iterator[bytes]:
 
 def _find_end(piece: bytes, *, inside: bool) -> int:
     """Where the last whole record of a piece ends, 0 where none does; `inside` quotes is where the piece ends."""
-    # From quote to quote, backwards: a line ending is one of a record where it lies outside of them.
-    end = len(piece)
-    while True:
-        quote = piece.rfind(b'"', 0, end)
-        newline = -1 if inside else piece.rfind(b"\n", quote + 1, end)
-        if newline >= 0 or quote < 0:
-            return newline + 1
-        end, inside = quote, not inside
+    # Backwards: a line ending is one of a record where the quotes after it leave it outside of them. Near the end there
+    # is one but for long records and open quotes.
+    for start in (max(0, len(piece) - _NEAR), 0):
+        data = np.frombuffer(piece, np.uint8, offset=start)[::-1]
+        odd = np.bitwise_xor.accumulate((data == _QUOTE).view(np.uint8))
+        ends = np.flatnonzero((data == _NEWLINE) & (odd == inside))
+        if len(ends):
+            return len(piece) - int(ends[0])
+    return 0
 
 
 def _read_header(segment: bytes, found: Records) -> None:

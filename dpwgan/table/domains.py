@@ -24,21 +24,15 @@ def discover_domains(frames: Iterable[pl.DataFrame], schema: Schema, *, select: 
 
     A "waived" column takes all cells that occur, sorted. A "private" column takes those that `select` releases, which
     is given the names of all such columns and counts their cells when it has charged for them. A cell that was not
-    released counts as the column's first missing code, so such a column must have one. Whole numbers in an integer
-    column are one cell in every spelling. An empty cell is legal only where "" is a missing code.
+    released counts as the column's first missing code. Whole numbers in an integer column are one cell in every
+    spelling. An empty cell is legal only where "" is a missing code.
 
     Privacy: one record adds 1 to one count of each column. "private" is as private as `select`, within which the first
       row is read; "waived" is not covered by the guarantee.
-    Raises: SpecsError if a private column has no missing code or there is nothing to select with; DataError if a waived
-      column has more than `MOST_CATEGORIES` cells, or cells that the specs rule out.
+    Raises: SpecsError if there is nothing to select with; DataError if a waived column has more than
+      `MOST_CATEGORIES` cells, or cells that the specs rule out.
     """
     columns = [column for column in schema.columns if isinstance(column, UndiscoveredColumn)]
-    for column in columns:
-        if column.privacy == "private" and not column.missing:
-            raise SpecsError(
-                f"Column {quote(column.name)}: a private list of cells needs a missing code, for the cells not "
-                "released."
-            )
     private = [column.name for column in columns if column.privacy == "private"]
     if private and select is None:
         raise SpecsError(f"Column {quote(private[0])}: its list of cells cannot be selected privately here.")

@@ -7,7 +7,18 @@ import numpy.typing as npt
 import polars as pl
 
 from dpwgan.errors import DataError, DpwganError, SpecsError, quote
-from dpwgan.table.codecs import Codec, ComputedRule, DerivedRule, EncodedCells, FixedCell, FreshIdentifiers, make_codec
+from dpwgan.table.calendar import LaterColumn
+from dpwgan.table.codecs import (
+    Codec,
+    ComputedRule,
+    DerivedRule,
+    EncodedCells,
+    FixedCell,
+    FreshIdentifiers,
+    LaterCodec,
+    MomentCodec,
+    make_codec,
+)
 from dpwgan.table.encoded import EncodedTable, RowRule, choose_number_type, lay_out_spans
 from dpwgan.table.findings import Findings, check_header, describe
 from dpwgan.table.rules import RuleBook
@@ -16,7 +27,6 @@ from dpwgan.table.schema import (
     DerivedColumn,
     FixedColumn,
     IdentifierColumn,
-    NumericColumn,
     Rule,
     Schema,
     TrainedColumn,
@@ -50,6 +60,10 @@ class TableEncoder:
         self._trained = {
             column.name: make_codec(column) for column in schema.columns if isinstance(column, TrainedColumn)
         }
+        for column in schema.columns:
+            earlier = self._trained.get(column.since) if isinstance(column, LaterColumn) else None
+            if isinstance(column, LaterColumn) and isinstance(earlier, MomentCodec):
+                self._trained[column.name] = LaterCodec(column, earlier)
         self._derived: dict[str, DerivedRule | ComputedRule] = {
             column.name: DerivedRule(column, schema=schema, codecs=self._trained)
             if isinstance(column, DerivedColumn)
@@ -59,7 +73,9 @@ class TableEncoder:
         }
         self.rules = RuleBook(schema.rules, {**self._trained, **self._derived})
         self._identifiers = {
-            column.name: FreshIdentifiers(column) for column in schema.columns if isinstance(column, IdentifierColumn)
+            column.name: FreshIdentifiers(column)
+            for column in schema.columns
+            if isinstance(column, IdentifierColumn) and column.is_written
         }
         self._fixed = {column.name: FixedCell(column) for column in schema.columns if isinstance(column, FixedColumn)}
         # In which columns of the arrays a column's codes and numbers lie, if it has them.
@@ -156,7 +172,7 @@ class TableEncoder:
     def _judge(self, frame: pl.DataFrame, findings: Findings) -> Iterator[tuple[str, EncodedCells]]:
         """Encodes the trained columns one after the other, and counts the rows that break a rule of any column."""
         for name, codec in self._trained.items():
-            yield name, codec.encode(frame.get_column(name), findings)
+            yield name, codec.encode_row(frame, findings)
         for rule in self._derived.values():
             rule.check(frame, findings)
         for fixed in self._fixed.values():
@@ -199,8 +215,10 @@ class TableEncoder:
         wanted = {*names}
         for name in wanted & self._derived.keys():
             wanted.update(self._derived[name].sources)
+        for name in wanted & self._trained.keys():
+            wanted.update(self._trained[name].sources)
         cells: dict[str, pl.Series] = {}
-        for name, codec in self._trained.items():
+        for name, codec in sorted(self._trained.items(), key=lambda item: bool(item[1].sources)):
             if name not in wanted:
                 continue
             if known is not None and name in known.columns:
@@ -211,7 +229,7 @@ class TableEncoder:
                 codes=None if code is None else encoded.codes[:, code].T,
                 numbers=None if number is None else encoded.numbers[:, number].T,
             )
-            cells[name] = codec.decode(part, rng)
+            cells[name] = codec.decode_row(part, rng, cells)
         for name, rule in self._derived.items():
             if name in wanted:
                 cells[name] = rule.apply(pl.DataFrame(cells))
@@ -233,16 +251,36 @@ class TableEncoder:
             return book.find_broken(book.read(pl.DataFrame(cells)))[0]
 
         columns = tuple(dict.fromkeys(list_sources(rule.columns)))
-        numbers = ((name, self.schema.by_name[name]) for name in columns)
+        ends = ((name, self.schema.by_name[name].ends) for name in columns)
         derived = [name for name in rule.columns if name in self._derived]
         return RowRule(
             columns=columns,
-            ranges={name: (c.minimum, c.maximum) for name, c in numbers if isinstance(c, NumericColumn)},
-            numbers=() if condition is None else tuple(number for _, _, number in condition.comparisons),
+            ranges={name: both for name, both in ends if both is not None},
+            numbers=() if condition is None else tuple(constant for _, _, constant in condition.comparisons),
             opaque=frozenset(columns if condition is None else list_sources({*condition.opaque, *derived})),
             break_rows=break_rows,
             drops=rule.violations == "drop",
         )
+
+    def read_values(self, frame: pl.DataFrame, names: Iterable[str]) -> pl.DataFrame:
+        """What rules between columns would see of (n,) rows of cells of some columns that are trained."""
+        return pl.DataFrame({name: self._trained[name].get_values(frame) for name in names})
+
+    def put_cells(self, frame: pl.DataFrame, cells: pl.DataFrame) -> tuple[pl.DataFrame, npt.NDArray[np.bool_]]:
+        """(n,) rows with other cells in some columns, what is derived anew from them, and which now break a rule."""
+        frame = frame.with_columns(cells)
+        derived = (rule.apply(frame).alias(name) for name, rule in self._derived.items())
+        frame = frame.with_columns(*derived)
+        broken = [np.zeros(frame.height, np.bool_), *self.rules.find_broken(self.rules.read(frame))]
+        return frame, np.logical_or.reduce(broken)
+
+    def name_units(self, frame: pl.DataFrame, sizes: npt.NDArray[np.int64], *, first_unit: int) -> pl.DataFrame:
+        """The rows of units of these sizes, one after the other, with a fresh name a unit. Shapes: (n,), (units,)."""
+        unit = self.schema.unit
+        if unit is None:
+            raise DpwganError("Internal error: the specs name no unit.")
+        names = self._identifiers[unit.name].make(first_record=first_unit, records=len(sizes))
+        return frame.with_columns(names.gather(np.repeat(np.arange(len(sizes)), sizes)).alias(unit.name))
 
     def exchange(
         self, into: EncodedTable, other: EncodedTable, names: Iterable[str], rows: npt.NDArray[np.bool_]
@@ -257,7 +295,8 @@ class TableEncoder:
                     mine[rows, column] = theirs[rows, column]
 
     def _list_sources(self, name: str) -> tuple[str, ...]:
-        return getattr(self._derived.get(name), "sources", (name,))
+        names = getattr(self._derived.get(name), "sources", (name,))
+        return tuple(dict.fromkeys(source for own in names for source in (own, *self._trained[own].sources)))
 
     def add_rule(self, rule: Rule) -> RuleBook:
         """The rules of the specs and one more."""

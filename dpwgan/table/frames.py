@@ -1,4 +1,4 @@
-"""pandas data frames in and out: the door of the Python interface."""
+"""Data frames of pandas and polars in and out: the door of the Python interface."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from dpwgan.errors import DataError
+from dpwgan.errors import DataError, UsageError
 from dpwgan.table.calendar import CalendarColumn
 from dpwgan.table.findings import Findings, check_header
 from dpwgan.table.schema import BooleanColumn, CategoricalColumn, Column, Schema
@@ -32,8 +32,13 @@ def from_pandas(frame: pd.DataFrame, schema: Schema) -> pl.DataFrame:
     Privacy: a row's cells are a function of that row's values and the specs, whatever types the other rows have given
       to the columns; what other rows can do is have the frame refused. No cell shows in an error.
     Raises: DataError if the column names and the specs differ, there are no rows, or a value does not say which cell it
-      is: another kind, a time, or in a categorical column a float too large or too long to be exact.
+      is: another kind, a time, or in a categorical column a float too large or too long to be exact; UsageError if it
+      is no data frame.
     """
+    import pandas as pd
+
+    if not isinstance(frame, pd.DataFrame):
+        raise UsageError("the table must be a data frame of pandas or polars")
     names = list(frame.columns)
     if not all(isinstance(name, str) for name in names):
         raise DataError("The frame has column names that are not text.")
@@ -45,6 +50,37 @@ def from_pandas(frame: pd.DataFrame, schema: Schema) -> pl.DataFrame:
     cells = {name: _read_column(frame[name], schema.by_name[name], findings) for name in read}
     findings.raise_if_any()
     return pl.DataFrame(cells)
+
+
+def from_polars(frame: pl.DataFrame, schema: Schema) -> pl.DataFrame:
+    """Writes a polars frame as the string cells that the same table would have in a CSV file.
+
+    Values are written as those of a Parquet file, by what the value itself means; null is the empty cell.
+    Privacy: as `from_pandas`.
+    Raises: DataError, as `from_pandas`.
+    """
+    check_header(frame.columns, schema)
+    if not frame.height:
+        raise DataError("The table has a header but no rows.")
+    findings = Findings()
+    read = filter(schema.is_read, frame.columns)
+    cells = {name: spell_values(frame[name], Speller(schema.by_name[name]), findings) for name in read}
+    findings.raise_if_any()
+    return pl.DataFrame(cells)
+
+
+def to_polars(frame: pl.DataFrame, schema: Schema, types: Mapping[str, pl.DataType]) -> pl.DataFrame:
+    """Turns cells of text into the types given, where those hold every legal cell, else the specs' own.
+
+    An empty cell is null.
+    """
+    columns = [(cells, schema.by_name[cells.name]) for cells in frame]
+    return pl.DataFrame(
+        {
+            column.name: give_type(cells, column, choose_type(column, schema, types.get(column.name)))
+            for cells, column in columns
+        }
+    )
 
 
 def to_pandas(frame: pl.DataFrame, schema: Schema, dtypes: Mapping[str, Any] | None = None) -> pd.DataFrame:

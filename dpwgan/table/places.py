@@ -1,6 +1,7 @@
 """The place of an output: one run at a time may be about to write there, and none that was killed leaves a trace."""
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import os
@@ -16,6 +17,19 @@ from dpwgan.errors import OutputError
 def choose_passing_name(target: Path) -> Path:
     """A name beside the target, for what is to be renamed to it when it is whole."""
     return target.parent / f"{_stem(target)}.{secrets.token_hex(8)}.tmp"
+
+
+def sync(path: Path) -> None:
+    """Has what a file holds, or the names in a folder, outlive the machine. Raises: OSError."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        # Some file systems cannot do it for a folder; its files are there already.
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(descriptor)
 
 
 @contextlib.contextmanager

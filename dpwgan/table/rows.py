@@ -39,14 +39,22 @@ class Sum(Generic[Own]):
 
 @dataclass(frozen=True, eq=False)
 class Derivation(Generic[Own, Made]):
-    """A named way of writing rows otherwise, row by row: of own rows, an argument of JSON and the process's ledger."""
+    """A named way of writing rows otherwise, row by row: of own rows, an argument of JSON and what is `Beside` them."""
 
     name: str
-    make: Callable[[Own, Any, Ledger | None], Made]
+    make: Callable[[Own, Any, "Beside"], Made]
 
     def __post_init__(self) -> None:
         """Lets other workers find it by its name, as `Sum` does."""
         _DERIVATIONS[self.name] = self
+
+
+@dataclass(frozen=True, kw_only=True)
+class Beside:
+    """What a process has beside its own rows: its ledger, and whose each row is where whole units are sampled."""
+
+    ledger: Ledger | None = None
+    units: Units | None = None
 
 
 _SUMS: dict[str, Sum[Any]] = {}
@@ -103,23 +111,23 @@ class Rows(Generic[Own]):
         place = next(self._places)
         if self._team is not None:
             self._team.tell(derivation.name, argument={"rows": self._place, "argument": argument, "place": place})
-        made = derivation.make(self.own, argument, self._ledger)
+        made = derivation.make(self.own, argument, Beside(ledger=self._ledger, units=self.units))
         more: dict[str, Any] = {"ledger": self._ledger, "team": self._team, "place": place, "places": self._places}
         return Rows(made, records=self.records, units=self.units, **more)
 
 
-def serve(own: Any, *, team: Team, ledger: Ledger) -> None:
+def serve(own: Any, *, team: Team, ledger: Ledger, units: Units | None = None) -> None:
     """Does to a worker's own rows what the chief asks for, until it dismisses this worker.
 
     Privacy: what the chief charges is charged here as well, before rows are read, against this worker's own plan.
     Raises: as `Team.serve`; DpwganError, an internal error, if the chief asks for what nobody has heard of.
     """
-    held = {0: own}
+    held, beside = {0: own}, Beside(ledger=ledger, units=units)
 
     def do(task: str, argument: Any, array: Numbers) -> Numbers | None:
         rows = held[argument["rows"]]
         if task in _DERIVATIONS:
-            held[argument["place"]] = _DERIVATIONS[task].make(rows, argument["argument"], ledger)
+            held[argument["place"]] = _DERIVATIONS[task].make(rows, argument["argument"], beside)
             return None
         if task not in _SUMS:
             raise DpwganError(f"Internal error: the chief asked for {task!r}, which is no task.")

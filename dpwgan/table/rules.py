@@ -111,7 +111,7 @@ def make_rule(column: DerivedColumn | ComputedColumn, schema: Schema) -> Derived
 
 
 def list_comparisons(rule: Rule) -> tuple[tuple[str, str, float], ...]:
-    """The comparisons of a column with a number in a rule: column, operator as polars calls it, number."""
+    """The comparisons of a column with a constant in a rule: column, operator as polars calls it, number or moment."""
     return () if rule.sql is None else read_sql(rule.sql).comparisons
 
 

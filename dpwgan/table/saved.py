@@ -6,6 +6,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from tokenize import TokenError
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -23,18 +24,22 @@ MODEL_FILES = frozenset(
 )
 """Every file that a model may consist of: what else an archive names is written nowhere."""
 
-_DAMAGES = (
+DAMAGES = (
     DpwganError,
     OSError,
     ValueError,
-    KeyError,
+    LookupError,
     TypeError,
-    IndexError,
     AttributeError,
+    ArithmeticError,
     EOFError,
+    RuntimeError,  # an archive that is encrypted, or of a form that zipfile does not know; documents without an end
+    SyntaxError,
+    TokenError,  # numpy reads an array's header as Python
     zipfile.BadZipFile,
     zlib.error,
 )
+"""What reading a damaged document or archive raises: of their words none is shown, which may quote it."""
 
 
 @contextmanager
@@ -44,7 +49,7 @@ def reading_saved() -> Iterator[None]:
         yield
     except InputError:
         raise
-    except _DAMAGES as error:
+    except DAMAGES as error:
         raise InputError(f"the saved generator is missing or damaged ({type(error).__name__})") from None
 
 

@@ -99,6 +99,11 @@ class Column(ABC):
         """What methods see of it; nothing of a column that is not trained."""
         return ()
 
+    @property
+    def ends(self) -> tuple[float, float] | None:
+        """What 0 and 1 mean, as rules see it, where methods see one number of it that goes from 0 to 1."""
+        return None
+
     @abstractmethod
     def choose_type(self, schema: "Schema") -> CellType:
         """Says which type holds every cell that the column may have."""
@@ -210,6 +215,11 @@ class NumericColumn(TrainedColumn, kind="numeric"):
             round_steps=choose_round_steps(levels) if levels == high - low + 1 else (),
         )
         return (Part(role="available", categories=missing + 1, missing=missing), number) if missing else (number,)
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The range, whose ends are 0 and 1."""
+        return self.minimum, self.maximum
 
     @property
     def steps_per_unit(self) -> int:
@@ -390,22 +400,28 @@ class FixedColumn(Column, kind="fixed"):
 
 
 @dataclass(frozen=True, kw_only=True)
-class UnitColumn(Column, kind="unit"):
+class UnitColumn(IdentifierColumn, kind="unit"):
     """The column that says whose a row is: of each unit at most `max_rows` are kept, and the cell itself is let go.
 
-    Its cells are text that is compared to the letter; none may be empty.
+    Its cells are text that is compared to the letter; none may be empty. Where it is `written`, rows of the output are
+    put together into units with fresh names. `shared` columns have one cell in all rows of a unit. `sizes` are the
+    shares of units with 1, 2, ... rows: released numbers, none before they are, or where each unit has one row.
     """
 
     max_rows: int
+    written: bool = False
+    shared: tuple[str, ...] = ()
+    sizes: tuple[float, ...] = ()
 
     @property
     def is_written(self) -> bool:
-        """Never."""
-        return False
+        """Only with fresh names."""
+        return self.written
 
-    def choose_type(self, schema: "Schema") -> CellType:
-        """Text: it is compared as such."""
-        return "text", False
+    @property
+    def has_sizes(self) -> bool:
+        """Whether rows of the output are put together into units of several."""
+        return self.written and self.max_rows > 1
 
 
 @dataclass(frozen=True, kw_only=True)

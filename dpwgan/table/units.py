@@ -1,9 +1,10 @@
 """Whose rows are protected together: which unit each row of a table belongs to, and which of its rows are kept.
 
 Privacy: neighbouring tables have the same rows in the same places but for those of one unit, and the same places are
-that unit's (docs/privacy.md, section 1). So how many units there are, how many rows each has and how many are kept is
+that unit's (docs/privacy.md, section 13). So how many units there are, how many rows each has and how many are kept is
 the same in both, and which rows are kept is decided by places and randomness alone. Of these numbers only those of all
-kept rows and of all units are used, and the first of them told.
+kept rows and of all units are used, and the first of them told. How many rows single units have is released with noise
+only, as if a unit that is zeroed out had none.
 """
 
 from collections.abc import Iterator
@@ -25,9 +26,10 @@ Places = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """The unit of each row, by number, from 0 up. Shapes: `of_rows` (n,)."""
+    """The unit of each row, by number, from 0 up; `elsewhere` are those of other workers. Shapes: `of_rows` (n,)."""
 
     of_rows: Codes = field(repr=False)
+    elsewhere: int = 0
 
     @cached_property
     def sizes(self) -> Places:
@@ -35,9 +37,28 @@ class Units:
         sizes: Places = np.bincount(self.of_rows).astype(np.int64)
         return sizes
 
+    @property
+    def count(self) -> int:
+        """How many units there are, with those of other workers: public."""
+        return len(self.sizes) + self.elsewhere
+
     def count_kept(self, most: int) -> int:
         """How many rows are left where each unit keeps so many at most: public."""
         return int(np.minimum(self.sizes, most).sum())
+
+    def count_sizes(self, most: int) -> Places:
+        """How many units have 1, 2, ... rows, those with more than `most` counted there. Shapes: (most,).
+
+        Privacy: a unit is in one cell. One that is taken out leaves it; one of another number of rows moves to another.
+        """
+        counts: Places = np.bincount(np.minimum(self.sizes, most), minlength=most + 1)[1:].astype(np.int64)
+        return counts
+
+    def count_split(self, cells: npt.NDArray[np.uint64]) -> int:
+        """In how many units not all rows are alike. Shapes: (n,)."""
+        of_units = np.empty(len(self.sizes), cells.dtype)
+        of_units[self.of_rows] = cells
+        return len(np.unique(self.of_rows[cells != of_units[self.of_rows]]))
 
     def choose(self, most: int, *, rng: np.random.Generator) -> npt.NDArray[np.bool_]:
         """Chooses which rows are kept: of each unit at most so many, each choice as likely as another. Shapes: (n,).
@@ -61,27 +82,48 @@ class Units:
 def read_units(table: SourceTable, column: UnitColumn) -> SourceTable:
     """Reads whose each row of a table is, and counts how many rows are to be kept: `keep_rows` then chooses them.
 
-    Raises: DataError if the table lacks the column or a cell of it is empty.
+    Raises: DataError if the table lacks the column or a cell of it is empty, or in a column that units share two rows
+      of one are not alike, to the letter.
     """
     if column.name not in table.header:
         raise DataError(f"The header does not have {quote(column.name)}, which says whose a row is.")
-    parts = [frame.get_column(column.name).cast(pl.String).fill_null("") for frame in table.frames()]
-    cells = pl.concat(parts)
+    shared = [name for name in column.shared if name in table.header]
+    hashes = [pl.col(name).hash() for name in shared]
+    frame = pl.concat(
+        part.select(pl.col(column.name, *shared).cast(pl.String).fill_null("")).with_columns(hashes)
+        for part in table.frames()
+    )
+    cells = frame.get_column(column.name)
     empty = int((cells == "").sum())
     if empty:
         raise DataError(
             f"Column {quote(column.name)}: {count_rows(empty)} with an empty cell, which does not say whose it is."
         )
     units = Units(cells.rank("dense").to_numpy().astype(np.int32) - np.int32(1))
+    for name in shared:
+        split = units.count_split(frame.get_column(name).to_numpy())
+        if split:
+            raise DataError(
+                f"Column {quote(name)}: not the same cell in all rows of a unit, which the specs say it has, in "
+                f"{split:,} of {len(units.sizes):,} units."
+            )
     return replace(table, records=units.count_kept(column.max_rows), units=units)
 
 
-def keep_rows(table: SourceTable, most: int, *, rng: np.random.Generator) -> SourceTable:
-    """The table of the rows that are kept where each unit keeps so many at most. Raises: as reading does."""
+def keep_rows(
+    table: SourceTable, most: int, *, rng: np.random.Generator, own: tuple[int, int] | None = None
+) -> SourceTable:
+    """The table of the rows that are kept where each unit keeps so many at most. Raises: as reading does.
+
+    `own`: the first and the last but one of the units whose rows are wanted, where several workers have them.
+    Privacy: each unit lies with one worker, who alone chooses among its rows; which worker depends on names, and what
+      all have together does not.
+    """
     units = table.units
     if units is None:
         return table
-    kept = units.choose(most, rng=rng)
+    start, stop = own or (0, units.count)
+    kept = units.choose(most, rng=rng) & (units.of_rows >= start) & (units.of_rows < stop)
 
     def pieces() -> Iterator[Piece]:
         first = 0
@@ -93,4 +135,5 @@ def keep_rows(table: SourceTable, most: int, *, rng: np.random.Generator) -> Sou
             if own.any():
                 yield piece.choose(own)
 
-    return replace(table, pieces=pieces, units=Units(units.of_rows[kept]))
+    mine = Units(units.of_rows[kept] - np.int32(start), elsewhere=units.count - (stop - start))
+    return replace(table, records=len(mine.of_rows), pieces=pieces, units=mine)

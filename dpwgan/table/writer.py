@@ -5,7 +5,6 @@ A table and its claim are put in place together, the claim first, so that no tab
 """
 
 import contextlib
-import errno
 import gzip
 import hashlib
 import io
@@ -25,7 +24,7 @@ from dpwgan.errors import DpwganError, OutputError, TransferError
 from dpwgan.table.arrays import pack_table
 from dpwgan.table.csv import write_header, write_rows
 from dpwgan.table.parquet import ParquetWriter
-from dpwgan.table.places import choose_passing_name
+from dpwgan.table.places import choose_passing_name, sync
 from dpwgan.table.reader import get_format
 from dpwgan.table.schema import Schema
 from dpwgan.table.threads import map_in_order
@@ -78,16 +77,20 @@ def write_table(
         if claim is not None:
             claim.write(make_claim(written))
             claim.finish()
-            claim.publish()
         try:
+            if claim is not None:
+                claim.publish()
             table.publish()
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, TransferError) and isinstance(table, _BesideFile) and table.shows:
+                # Its folder could not be forced to disk. But it can be read: whoever ran once more would spend twice.
+                return written
             # A claim for a table that is not there would be harmless but odd; beside an older table it stays, and so
             # it does when a stream's reader has seen some of the rows.
             alone = not table.shows and (_is_stream(path) or not os.path.exists(path))
-            if claim_path is not None and alone and not _is_stream(claim_path):
+            if isinstance(claim, _BesideFile) and claim.shows and alone:
                 with contextlib.suppress(OSError):
-                    os.unlink(os.path.realpath(claim_path))
+                    os.unlink(claim._target)
             raise
     return written
 
@@ -183,7 +186,7 @@ class _BesideFile:
         self._name = None
         self.shows = True
         with _telling(self._shown):
-            _sync_folder(os.path.dirname(self._target))
+            sync(Path(self._target).parent)
 
     def discard(self) -> None:
         if self._descriptor >= 0:
@@ -325,18 +328,6 @@ def _write_all(descriptor: int, data: bytes | memoryview) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(descriptor, view) :]
-
-
-def _sync_folder(folder: str) -> None:
-    descriptor = os.open(folder or ".", os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    except OSError as error:
-        # Some file systems do not know how to force a folder to disk; the file itself is there already.
-        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
-            raise
-    finally:
-        os.close(descriptor)
 
 
 def _is_stream(path: str | Path) -> bool:

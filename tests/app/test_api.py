@@ -1,23 +1,32 @@
 """The road from a table to a model: what is charged, asked and held, in which order."""
 
-from collections.abc import Iterator
+import datetime
+import io
+import os
+import sys
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import Any, get_type_hints
 
 import pandas as pd
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from dpwgan.app.api import Synthesizer
+from dpwgan.app.api import Synthesizer, synthesize
+from dpwgan.app.config import Options, SynthesisConfig
 from dpwgan.app.planning import DISCOVERY_SHARE
-from dpwgan.errors import UsageError
+from dpwgan.errors import DataError, UsageError
 from dpwgan.methods.dp_wgan import DpWgan
 from dpwgan.privacy.budget import NeighboringRelation
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.noise_source import NoiseSource
 from dpwgan.privacy.release import Release
+from dpwgan.table import frames
 from dpwgan.table.source import Piece, SourceTable, make_piece
+from dpwgan.table.specs import parse_specs
 from tests.end_to_end.bad_inputs import SETTINGS as FAST
 
 MEMBER = {"member": {"type": "enum", "count": 2}}
@@ -123,3 +132,95 @@ def test_matrix_products_have_the_threads_asked_for_when_fitting() -> None:
         count()
     assert seen[0] == {1}
     assert seen[-1] == {2}
+
+
+def test_saved_model_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[str] = []
+    fsync, rename = os.fsync, Path.rename
+
+    def note(descriptor: int) -> None:
+        synced.append(os.readlink(f"/proc/self/fd/{descriptor}"))
+        fsync(descriptor)
+
+    def name(path: Path, target: Path) -> Path:
+        assert set(map(str, [path, *path.rglob("*")])) <= set(synced)
+        synced.append("renamed")
+        return rename(path, target)
+
+    frame = pd.DataFrame({"member": [0, 1] * 50})
+    synthesizer = Synthesizer(MEMBER, 1.0, method="independent").fit(frame)
+    monkeypatch.setattr(os, "fsync", note)
+    monkeypatch.setattr(Path, "rename", name)
+    synthesizer.save(tmp_path / "model")
+    assert synced[-2:] == ["renamed", str(tmp_path)]
+
+
+def test_polars_frame_comes_back_as_one_when_it_is_fitted_to() -> None:
+    specs = {
+        "town": {"type": "enum", "values": ["a", "b"]},
+        "age": {"type": "integer", "min": 0, "max": 100, "missing": [""]},
+        "since": {"type": "date", "min": "2020-01-01", "max": "2021-01-01"},
+    }
+    frame = pl.DataFrame(
+        {
+            "town": pl.Series(["a", "b"] * 50, dtype=pl.Categorical),
+            "age": pl.Series([5, None] * 50, dtype=pl.Int16),
+            "since": [datetime.date(2020, 3, 4), datetime.date(2020, 9, 1)] * 50,
+        }
+    )
+    options: Options = {"method": "independent", "seed": 1}
+    synthetic, claim = synthesize(frame, specs, 1.0, **options)
+    assert (synthetic.schema, claim.rows) == (frame.schema, 100)
+    cells = Synthesizer(specs, 1.0, **options).fit(frame.to_pandas()).sample_cells()
+    assert_frame_equal(
+        pl.concat(cells), frames.from_polars(synthetic, parse_specs(specs, sha256="")), check_dtypes=False
+    )
+    with pytest.raises(DataError, match="'town'"):
+        synthesize(frame.with_columns(town=pl.lit("S3CRET")), specs, 1.0, **options)
+    with pytest.raises(DataError, match="no rows"):
+        synthesize(frame[:0], specs, 1.0, **options)
+
+
+def test_options_are_those_of_the_configuration_when_compared() -> None:
+    declared = get_type_hints(SynthesisConfig)
+    assert get_type_hints(Options) == {
+        name: hint for name, hint in declared.items() if name not in ("epsilon", "delta")
+    }
+
+
+FRAME = pd.DataFrame({"member": [0, 1] * 50})
+
+
+@pytest.mark.parametrize(
+    ("act", "sentence"),
+    [
+        (lambda: Synthesizer(5, 1.0), "specs must be a path"),
+        (lambda: Synthesizer(MEMBER, 1.0, codebook=5), "codebook must be a path"),
+        (lambda: Synthesizer(MEMBER, 1.0, settings=5), "settings must be a mapping"),
+        (lambda: Synthesizer(MEMBER, 1.0, settings={5: 1}), "there is no training setting 5"),
+        (lambda: Synthesizer(MEMBER, 1.0).plan(records="5"), "records must be a whole number"),
+        (lambda: Synthesizer(MEMBER, 1.0).fit({"member": [0, 1]}), "must be a data frame"),
+        (lambda: Synthesizer(MEMBER, 1.0).fit(FRAME, progress=5), "progress must be a function"),
+        (lambda: Synthesizer.load(None), "the folder must be a path"),
+        (lambda: fit_short().sample("5"), "rows must be a whole number"),
+        (lambda: fit_short().sample(5, where=["member"]), "where must be a text"),
+        (lambda: fit_short().claim(1.5), "rows must be a whole number"),
+        (lambda: fit_short().save(5), "the folder must be a path"),
+    ],
+)
+def test_what_cannot_be_acted_on_is_a_usage_error_when_it_is_of_the_wrong_type(
+    act: Callable[[], object], sentence: str
+) -> None:
+    with pytest.raises(UsageError, match=sentence):
+        act()
+
+
+def fit_short() -> Synthesizer:
+    return Synthesizer(MEMBER, 1.0, method="independent").fit(FRAME)
+
+
+def test_bar_is_shown_on_stderr_when_progress_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")
+    monkeypatch.setattr(sys, "stderr", stream := io.StringIO())
+    synthesize(FRAME, MEMBER, 1.0, method="independent", progress=True)
+    assert "training" in stream.getvalue()

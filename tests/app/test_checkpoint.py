@@ -316,6 +316,13 @@ def test_lists_of_cells_are_not_released_again_when_a_run_goes_on(tmp_path):
         (lambda folder: seal(folder, acts=None), "is damaged"),
         (lambda folder: seal(folder, "[" * 100_000), "is damaged"),
         (lambda folder: seal(folder, "[]"), "is damaged"),
+        (lambda folder: seal(folder, acts=[None]), "is damaged"),
+        (
+            lambda folder: seal(folder, acts=[{"name": "first", "dispensable": False, "charges": {"x": -1}}]),
+            "is damaged",
+        ),
+        (lambda folder: seal(folder, events={}), "is damaged"),
+        (lambda folder: seal(folder, run="no number"), "is damaged"),
     ],
 )
 def test_checkpoint_is_refused_when_others_could_have_written_it(tmp_path, spoil, fragment):

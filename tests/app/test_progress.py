@@ -3,12 +3,13 @@
 import io
 import json
 import math
+import sys
 
 import pytest
 
 from dpwgan.app.config import Voice
 from dpwgan.app.logs import LOGGER, speak
-from dpwgan.app.progress import Lines, ignore_progress, show_progress
+from dpwgan.app.progress import Lines, ignore_progress, show_progress, show_stages
 
 
 class Terminal(io.StringIO):
@@ -27,6 +28,16 @@ def test_lines_come_once_a_tenth_when_steps_pass():
     assert len(said) == 10
     assert said[4] == "dpwgan: step 48 of 95 (50%), epsilon spent so far 0.48, about 47 s left"
     assert said[-1] == "dpwgan: step 95 of 95 (100%), epsilon spent so far 0.95, about 0 s left"
+
+
+def test_lines_wait_when_little_time_has_passed():
+    stream, now = io.StringIO(), [0.0]
+    with speak(stream=stream):
+        lines = Lines(parts=2, patience=30.0, clock=lambda: now[0])
+        for step in range(1, 100):
+            now[0] += 0.5
+            lines(step, 100, 1.0)
+    assert stream.getvalue() == "dpwgan: step 61 of 100 (61%), epsilon spent so far 1, about 20 s left\n"
 
 
 def test_first_line_says_no_time_when_a_run_goes_on_where_it_was():
@@ -72,6 +83,42 @@ def test_progress_is_a_bar_when_stderr_is_a_terminal(monkeypatch, spent, said, h
     assert said in stream.getvalue()
     assert hidden not in stream.getvalue()
     assert "10/10" in stream.getvalue()
+
+
+def stand_in_for_stderr(monkeypatch) -> Terminal:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
+    return terminal
+
+
+def test_bar_and_log_share_the_terminal_when_something_is_said_meanwhile(monkeypatch):
+    terminal = stand_in_for_stderr(monkeypatch)
+    with speak(), show_progress(Voice()) as progress:
+        progress(3, 10, 0.5)
+        LOGGER.warning("said meanwhile")
+        assert sys.stderr is not terminal
+    said = terminal.getvalue()
+    # The bar's line is wiped before the words come, and drawn again below them.
+    assert "\x1b[2Kdpwgan: warning: said meanwhile\n" in said
+
+
+def test_stages_are_one_line_and_warnings_stay_when_stderr_is_a_terminal(monkeypatch):
+    terminal = stand_in_for_stderr(monkeypatch)
+    with speak(), show_stages(Voice()):
+        LOGGER.info("measuring: [the] floor")
+        LOGGER.warning("said meanwhile")
+    said = terminal.getvalue()
+    assert "measuring: [the] floor" in said
+    assert "dpwgan: measuring" not in said
+    assert "dpwgan: warning: said meanwhile\n" in said
+
+
+@pytest.mark.parametrize("voice", [Voice(), Voice(quiet=True)])
+def test_stages_are_lines_or_nothing_when_stderr_is_no_terminal_or_quiet(voice, monkeypatch):
+    monkeypatch.setattr(sys, "stderr", Terminal() if voice.quiet else io.StringIO())
+    with speak(quiet=voice.quiet), show_stages(voice):
+        LOGGER.info("measuring")
+    assert sys.stderr.getvalue() == ("" if voice.quiet else "dpwgan: measuring\n")
 
 
 @pytest.mark.parametrize("voice", [Voice(), Voice(log_format="json")])

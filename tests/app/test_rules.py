@@ -13,7 +13,7 @@ from dpwgan.app.api import Synthesizer
 from dpwgan.errors import SpecsError, UsageError
 from dpwgan.marginals.coarsening import AttributeGroups, Coarsening
 from dpwgan.marginals.mixture_sampler import MixtureSampler
-from dpwgan.methods import ron_gauss
+from dpwgan.methods import ron_gauss_tables
 from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.specs import parse_specs
 from tests.end_to_end.bad_inputs import SPECS, write_good
@@ -72,7 +72,9 @@ def test_a_covariance_is_divided_by_the_public_n(tmp_path: Path, monkeypatch: py
     """The twin that divides by the rows that are left would tell how many were dropped."""
     drafted = []
     monkeypatch.setattr(
-        ron_gauss, "_draft", lambda *a, _draft=ron_gauss._draft, **k: drafted.append(k["records"]) or _draft(*a, **k)
+        ron_gauss_tables,
+        "_draft",
+        lambda *a, _draft=ron_gauss_tables._draft, **k: drafted.append(k["records"]) or _draft(*a, **k),
     )
     run(tmp_path / "run", "--method", "ron-gauss", rules=DROPS)
     assert drafted == [60.0]

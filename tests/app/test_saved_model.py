@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from dpwgan.app import saved_model
+from dpwgan.app.api import Synthesizer
 from dpwgan.app.saved_model import DESCRIPTION_FILE, ModelDescription, read_description, write_description
 from dpwgan.errors import InputError
 from dpwgan.table.calendar import CalendarColumn
@@ -22,6 +23,7 @@ from dpwgan.table.schema import (
     Schema,
 )
 from tests.claims import make_claim
+from tests.lives import SPECS, make_frame
 
 COLUMNS = (
     IdentifierColumn(name="id"),
@@ -136,3 +138,14 @@ def test_description_is_refused_when_it_is_damaged(tmp_path, damage, fragment):
     damage(tmp_path)
     with pytest.raises(InputError, match=fragment):
         read_description(tmp_path)
+
+
+def test_model_is_refused_when_its_columns_are_forged(tmp_path):
+    Synthesizer(SPECS, 1.0, method="independent").fit(make_frame()).save(tmp_path / "model")
+    path = tmp_path / "model" / DESCRIPTION_FILE
+    document = json.loads(path.read_text())
+    document.pop("sha256")
+    document["columns"][0]["tokens"] = ["x", "y"]
+    path.write_text(json.dumps({**document, "sha256": saved_model._seal(document)}))
+    with pytest.raises(InputError, match="damaged"):
+        Synthesizer.load(tmp_path / "model")

@@ -6,6 +6,9 @@ import tensorflow as tf
 
 from benchmarks import steps
 from dpwgan.critic.private_step import FusedStep
+from tests.critic.tables import needs_reference
+
+pytestmark = needs_reference  # one of the steps that are timed is the reference engine's
 
 
 @pytest.mark.parametrize("make", [steps.make_twin, steps.make_dense])

@@ -24,8 +24,10 @@ STAND_IN = "localhost/dpwgan-stand-in-base"
 IMAGE = "localhost/dpwgan-under-test"
 REVISION = "0123456789abcdef0123456789abcdef01234567"
 CREATED = "2020-01-02T03:04:05Z"
-# The release of each distribution whose own Python is 3.10 or 3.11.
-SUITES = {"Debian": "bookworm", "Ubuntu": "jammy"}
+NEWER = "localhost/dpwgan-newer-stand-in-base"
+NEWER_IMAGE = "localhost/dpwgan-under-test-newer"
+# The releases of each distribution: the one whose own Python is 3.10 or 3.11, and a newer one.
+SUITES = {"Debian": ("bookworm", "trixie"), "Ubuntu": ("jammy", "noble")}
 # What a custodian would type: nothing to reach, nothing to write but /tmp and the data folder, nothing to become.
 HARDENED = (
     *("--network", "none", "--read-only", "--tmpfs", "/tmp:rw,size=64m,mode=1777"),
@@ -155,8 +157,8 @@ def unmount_all(place: Path) -> None:
         subprocess.run(["umount", "--lazy", mount], check=False)
 
 
-def find_mirror() -> tuple[str, str]:
-    """Returns the package mirror that this machine's apt uses and the suite to take from it."""
+def find_mirror() -> tuple[str, tuple[str, str]]:
+    """Returns the package mirror that this machine's apt uses and the suites to take from it."""
     done = subprocess.run(
         ["apt-get", "indextargets", "--format", "$(ORIGIN) $(COMPONENT) $(REPO_URI)", "Created-By: Packages"],
         capture_output=True,
@@ -170,9 +172,10 @@ def find_mirror() -> tuple[str, str]:
     pytest.fail("apt knows no mirror of Debian or Ubuntu (run apt-get update first)")
 
 
-def build_stand_in(cache: Path) -> Path:
+def build_stand_in(cache: Path, *, newer: bool) -> Path:
     """Returns the stand-in base as an archive, made once and kept in the user's cache folder."""
-    mirror, suite = find_mirror()
+    mirror, suites = find_mirror()
+    suite = suites[newer]
     archive = cache / f"stand-in-base-{suite}.tar"
     if archive.exists():
         return archive
@@ -197,16 +200,18 @@ def build_stand_in(cache: Path) -> Path:
     return archive
 
 
+def import_base(engine: Engine, name: str, *, newer: bool) -> str:
+    """Gives the engine a stand-in base under this name."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dpwgan"
+    path = "ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+    engine.run("import", "--change", path, str(build_stand_in(cache, newer=newer)), name)
+    return name
+
+
 @pytest.fixture(scope="session")
 def base(engine: Engine) -> str:
     """The name of the base image."""
-    named = os.environ.get("DPWGAN_TEST_BASE_IMAGE")
-    if named:
-        return named
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dpwgan"
-    path = "ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-    engine.run("import", "--change", path, str(build_stand_in(cache)), STAND_IN)
-    return STAND_IN
+    return os.environ.get("DPWGAN_TEST_BASE_IMAGE") or import_base(engine, STAND_IN, newer=False)
 
 
 def pip_secrets(directory: Path) -> list[str]:
@@ -223,19 +228,32 @@ def pip_secrets(directory: Path) -> list[str]:
     return ["--secret", f"id=pip_conf,src={directory}/pip.conf", *options]
 
 
-@pytest.fixture(scope="session")
-def image(engine: Engine, base: str, tmp_path_factory: pytest.TempPathFactory) -> Image:
-    """The project's image, built from the working tree."""
+def build_image(engine: Engine, name: str, base: str, secrets: Path, *more: str) -> Image:
+    """Builds the project's image from the working tree."""
     proxies = [name for name in ("http_proxy", "https_proxy", "no_proxy") if name in os.environ]
     engine.run(
-        *("build", "--network", "host", "--tag", IMAGE, "--build-arg", f"BASE_IMAGE={base}"),
+        *("build", "--network", "host", "--tag", name, "--build-arg", f"BASE_IMAGE={base}", *more),
         *("--build-arg", f"REVISION={REVISION}", "--build-arg", f"CREATED={CREATED}"),
         *(option for name in proxies for option in ("--build-arg", name)),
-        *pip_secrets(tmp_path_factory.mktemp("pip")),
+        *pip_secrets(secrets),
         str(ROOT),
         timeout=1500,
     )
-    return Image(engine, IMAGE, base)
+    return Image(engine, name, base)
+
+
+@pytest.fixture(scope="session")
+def image(engine: Engine, base: str, tmp_path_factory: pytest.TempPathFactory) -> Image:
+    """The project's image."""
+    return build_image(engine, IMAGE, base, tmp_path_factory.mktemp("pip"))
+
+
+@pytest.fixture(scope="session")
+def newer_image(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Image:
+    """The project's image without what serves GPUs, on a newer Debian or Ubuntu with a newer Python."""
+    base = import_base(engine, NEWER, newer=True)
+    more = ("--build-arg", "TENSORFLOW=tensorflow-cpu")
+    return build_image(engine, NEWER_IMAGE, base, tmp_path_factory.mktemp("pip"), *more)
 
 
 @pytest.fixture

@@ -66,7 +66,7 @@ def test_clipped_sum_equals_a_float64_loop_when_rows_are_fed_by_index(hidden, l2
         np.testing.assert_allclose(total, wanted, rtol=1e-4, atol=1e-5 * length(expected))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     seed=st.integers(0, 2**32 - 1),
     l2_clip_norm=st.floats(1e-3, 1e3),

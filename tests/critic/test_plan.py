@@ -48,7 +48,7 @@ def test_plan_is_refused_when_not_one_generator_step_could_be_paid_for():
         )
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(records=st.integers(1, 10**9))
 def test_batch_is_between_one_and_the_table_when_chosen(records):
     assert 1 <= choose_batch(records) <= min(records, 8_192)

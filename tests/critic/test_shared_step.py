@@ -7,18 +7,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+import tensorflow as tf
 from scipy import stats
 
 from dpwgan.critic.critic import Critic
 from dpwgan.critic.generators import LatentSource, MlpGenerator
 from dpwgan.critic.plan import TrainingDesign
+from dpwgan.critic.private_step import FusedStep
 from dpwgan.critic.shared_step import GRADIENTS, SharedStep, ShareOfGradients
 from dpwgan.privacy.noise_source import NoiseSource
 from dpwgan.privacy.randomness import make_streams
 from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.rows import Rows, Sum
+from dpwgan.table.units import Units
 from dpwgan.table.workers import Numbers
-from tests.critic.tables import make_encoded, make_plan, make_steps
+from tests.critic.tables import make_encoded, make_parts, make_plan, make_steps
 
 FALSE_ALARM = 1e-6
 RECORDS, TRIALS = 120, 600
@@ -157,6 +160,34 @@ def test_sum_is_that_of_all_rows_when_every_row_is_in_the_batch():
     assert total == pytest.approx(whole.everybody.own.sum_rows(np.arange(RECORDS)), rel=1e-3, abs=1e-6)
     assert total == pytest.approx(clip_rows().sum(axis=0), rel=1e-3, abs=1e-6)
     assert np.linalg.norm(clip_rows(), axis=1).max() <= 0.1
+
+
+def test_sum_of_a_unit_is_that_of_one_machine_and_no_longer_than_the_clip_when_units_are_shared_out():
+    encoded, of_rows = make_encoded(RECORDS), np.arange(RECORDS, dtype=np.int32) // 4
+    plan = make_plan(encoded, hidden_critic=(3,), l2_clip_norm=0.02)
+    whole, share = Units(of_rows), 0.25
+
+    def make(rows: npt.NDArray[np.int64], units: Units | None) -> ShareOfGradients:
+        part, steps = encoded.take(rows), make_steps(plan)
+        critic = make_critic(part, plan)
+        return ShareOfGradients(
+            part, critic=critic, l2_clip_norm=plan.clip_target, steps=steps, units=units, share=share
+        )
+
+    alone = FusedStep(encoded, **make_parts(encoded, plan), steps=make_steps(plan), units=whole)
+    first = make(np.arange(60), Units(of_rows[:60], elsewhere=15))
+    second = make(np.arange(60, RECORDS), Units(of_rows[60:] - 15, elsewhere=15))
+    both = first.sum_rows(np.array([2, 7])) + second.sum_rows(np.array([0, 9]))
+    sums = alone.clipped_sums(tf.constant([2, 7, 15, 24]))[0]
+    np.testing.assert_allclose(both, np.concatenate([np.ravel(part) for part in sums]), rtol=1e-4, atol=1e-7)
+    lengths = [np.linalg.norm(second.sum_rows(np.array([unit]))) for unit in range(15)]
+    assert max(lengths) <= 0.02
+    # The twin: with the rows of a unit on two workers, each of which clips its own, it adds more.
+    halves = [
+        make(np.array([60, 61]), Units(np.zeros(2, np.int32))),
+        make(np.array([62, 63]), Units(np.zeros(2, np.int32))),
+    ]
+    assert np.linalg.norm(sum(half.sum_rows(np.array([0])) for half in halves)) > 0.02
 
 
 def test_noise_is_all_that_the_chief_drew_when_the_batch_is_empty():

@@ -7,6 +7,7 @@ import pytest
 
 from dpwgan.drafts import rows
 from dpwgan.drafts.rows import fill_from_rows
+from dpwgan.table.specs import parse_specs
 
 WAIVED = {"domain_privacy": "waived"}
 FRAMES = [
@@ -28,6 +29,32 @@ def test_table_without_a_dictionary_is_described_by_its_rows_when_asked():
         "day": {"type": "enum", "values_from": "data", **WAIVED},
         "town": {"type": "enum", "values_from": "data", **WAIVED},
     }
+
+
+@pytest.mark.parametrize(
+    ("cells", "found"),
+    [
+        (["21.12.1933", "01.02.2024"], {"type": "date", "format": "%d.%m.%Y"}),
+        (["12/31/1999", "01/02/2024"], {"type": "date", "format": "%m/%d/%Y"}),
+        (["01/02/2024", "03/04/2024"], {"type": "enum", "values_from": "data"}),  # which of them is the month?
+        (["1.2.2024", "21.12.1933"], {"type": "enum", "values_from": "data"}),  # a format tells how many digits
+        (["2023-12-08 10:44", "2024-01-01 00:00"], {"type": "datetime", "format": "%Y-%m-%d %H:%M"}),
+        (["09:05:00", "23:59:59"], {"type": "time", "format": "%H:%M:%S"}),
+        (["01067", "99084"], {"type": "enum", "values_from": "data"}),  # the zero is part of a code
+        (["0", "12"], {"type": "integer"}),
+    ],
+)
+def test_moments_and_codes_are_told_from_amounts(cells, found):
+    specs, _ = fill_from_rows({}, [pl.DataFrame({"cell": cells})])
+    ends = {} if found["type"] == "enum" else {"min": cells[0], "max": cells[1]}
+    assert {key: str(value) for key, value in specs["cell"].items()} == {**found, **WAIVED, **ends}
+    parse_specs(specs, sha256="")
+
+
+def test_code_of_many_keeps_its_zeros(monkeypatch):
+    monkeypatch.setattr(rows, "MOST_CATEGORIES", 1)
+    specs, _ = fill_from_rows({}, [pl.DataFrame({"zip": ["01067", "99084"]})])
+    assert specs["zip"] == {"type": "integer", **WAIVED, "min": 1067, "max": 99084, "width": 5}
 
 
 def test_nulls_alone_are_filled_when_a_dictionary_says_the_rest():

@@ -149,9 +149,12 @@ def checkpoint(*files: str) -> Prepare:
     return prepare
 
 
-def shared(folder: Path) -> None:
-    (folder / "kept").mkdir()
-    (folder / "kept").chmod(0o777)
+def shared(name: str) -> Prepare:
+    def prepare(folder: Path) -> None:
+        (folder / name).mkdir()
+        (folder / name).chmod(0o777)
+
+    return prepare
 
 
 def taken(folder: Path) -> None:
@@ -258,6 +261,12 @@ CASES: tuple[Case, ...] = (
         prepare=specs(unit={"column": "age", "max_rows": 2}, age=None),
         arguments=flags("--rows-per-unit", "3"),
     ),
+    refuse(
+        "--where on what rows of a unit do not share",
+        2,
+        prepare=specs(unit={"column": "member", "max_rows": 2}, member={"type": "integer", "uuid": True}),
+        arguments=flags("--where", "age > 20"),
+    ),
     refuse("a method that does not exist", 2, arguments=flags("--method", "magic")),
     refuse("a preset that does not exist", 2, arguments=flags("--preset", "best")),
     refuse("a preset under another method than its own", 2, arguments=by("query-gan", "--preset", "uclanesl-2019")),
@@ -316,7 +325,6 @@ CASES: tuple[Case, ...] = (
     share("a method that needs all rows on one machine", by("ron-gauss"), joined="for"),
     share("the reference engine", flags("--engine", "reference"), joined="for"),
     share("standard input", args("-")),
-    share("a unit in the specs", prepare=specs(unit={"column": "age", "max_rows": 2}, age=None)),
     share(
         "cells that are to be listed from the data",
         prepare=specs(colour={"type": "enum", "values_from": "data", "domain_privacy": "waived"}),
@@ -333,6 +341,12 @@ CASES: tuple[Case, ...] = (
     refuse("the config file does not exist", 66, arguments=flags("--config", "none.toml")),
     refuse("--from-model: no such folder", 66, arguments=("--from-model", "model", "out.csv")),
     refuse("--from-model: a damaged model", 66, prepare=damaged_model, arguments=("--from-model", "model", "out.csv")),
+    refuse(
+        "--from-model: others can write to the folder",
+        66,
+        prepare=shared("model"),
+        arguments=("--from-model", "model", "out.csv"),
+    ),
     refuse(
         "--resume where the journal is damaged",
         66,
@@ -386,6 +400,15 @@ CASES: tuple[Case, ...] = (
     refuse(
         "a row that does not say whose it is", 65, prepare=specs(unit={"column": "income", "max_rows": 2}, income=None)
     ),
+    refuse(
+        "a unit whose rows differ in what is its own",
+        65,
+        prepare=specs(
+            unit={"column": "member", "max_rows": 2},
+            member={"type": "integer", "uuid": True},
+            age={"type": "integer", "min": 0, "max": 120, "of": "unit"},
+        ),
+    ),
     refuse("a table without the unit's column", 65, prepare=specs(unit={"column": "person", "max_rows": 2})),
     refuse("a row that breaks a rule between columns", 65, prepare=specs(rules=["age < 50 OR member = 0"])),
     refuse("a gzip archive cut short", 74, prepare=damaged_gzip),
@@ -423,6 +446,15 @@ CASES: tuple[Case, ...] = (
     refuse("an enum without a list of cells", 78, prepare=specs(member={"type": "enum"})),
     refuse("a unit without a number of rows", 78, prepare=specs(unit={"column": "age"}, age=None)),
     refuse("a unit that keeps no row", 78, prepare=specs(unit={"column": "age", "max_rows": 0}, age=None)),
+    refuse(
+        "a column of a unit that has no names in the output",
+        78,
+        prepare=specs(
+            unit={"column": "member", "max_rows": 2},
+            member=None,
+            age={"type": "integer", "min": 0, "max": 120, "of": "unit"},
+        ),
+    ),
     refuse("a unit whose column is to be trained", 78, prepare=specs(unit={"column": "age", "max_rows": 2})),
     refuse("a layout whose label is no column", 78, prepare=specs(layout=layout("z"))),
     refuse("a pixel that is listed as well", 78, prepare=specs(layout=layout("age"), p3={"type": "enum", "count": 2})),
@@ -543,7 +575,12 @@ CASES: tuple[Case, ...] = (
         prepare=checkpoint("notes.txt"),
         arguments=flags("--checkpoint", "kept"),
     ),
-    refuse("--checkpoint: others can write to the folder", 66, prepare=shared, arguments=flags("--checkpoint", "kept")),
+    refuse(
+        "--checkpoint: others can write to the folder",
+        66,
+        prepare=shared("kept"),
+        arguments=flags("--checkpoint", "kept"),
+    ),
     refuse("another run is about to write the same output", 73, prepare=taken),
     refuse("--checkpoint in a folder that does not exist", 73, arguments=flags("--checkpoint", "none/kept")),
     refuse("the disk is full (/dev/full)", 74, arguments=args("data.csv", "/dev/full")),

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from dpwgan.app import cli
+from tests.critic.tables import needs_reference
 from tests.end_to_end.bad_inputs import ACCEPTED, CASES, ELSEWHERE, SECRET, Answer, Case, answer, read_page, write_page
 
 pytestmark = pytest.mark.slow
@@ -20,7 +21,10 @@ def given(request: pytest.FixtureRequest, tmp_path: Path, capfd: pytest.CaptureF
 
 
 def pair(cases: tuple[Case, ...]) -> list:
-    return [pytest.param(case, case, id=case.kind) for case in cases]
+    return [
+        pytest.param(case, case, id=case.kind, marks=needs_reference if "reference" in case.arguments else ())
+        for case in cases
+    ]
 
 
 def check_page(case: Case, given: Answer) -> None:

@@ -13,10 +13,13 @@ from typing import Any
 import pytest
 
 from dpwgan.app import cli, pipeline
+from dpwgan.app.book.book import new_book, read_book
 from dpwgan.app.config import RunConfig, SynthesisConfig, Voice
 from dpwgan.errors import OutputError
+from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.ledger import LOST
 from dpwgan.privacy.poisson import sample_poisson_rows
+from dpwgan.privacy.unit import Unit
 from tests.end_to_end.bad_inputs import HEADER, ROWS, SPECS, inside, write_good
 from tests.ports import find_ports
 from tests.teams import run_threads
@@ -48,9 +51,22 @@ def list_names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-@pytest.mark.parametrize(("method", "size"), [("query-gan", 3), ("independent", 2)])
-def test_table_is_the_same_to_the_byte_when_workers_only_count(tmp_path, monkeypatch, method, size):
+def name_people(folder: Path, rows_of_each: int) -> None:
+    """Gives the good table a column that says whose a row is, of whom three are kept; a person's lie far apart."""
+    people = len(ROWS) // rows_of_each
+    lines = [f"{HEADER},person", *(f"{row},{number % people}" for number, row in enumerate(ROWS))]
+    (folder / "data.csv").write_text("\n".join(lines) + "\n")
+    named = {"unit": {"column": "person", "max_rows": 3}, "person": {"type": "integer", "uuid": True, "min": 0}}
+    (folder / "specs.json").write_text(json.dumps({**SPECS, **named}))
+
+
+@pytest.mark.parametrize(
+    ("method", "size", "rows_of_each"), [("query-gan", 3, 0), ("independent", 2, 0), ("query-gan", 2, 5)]
+)
+def test_table_is_the_same_to_the_byte_when_workers_only_count(tmp_path, monkeypatch, method, size, rows_of_each):
     write_good(tmp_path)
+    if rows_of_each:
+        name_people(tmp_path, rows_of_each)
     asked: dict[str, Any] = {"method": method, "settings": METHODS[method], "seed": 1}
     table, claim = run_alone(tmp_path, **asked)
     assert run_threads(tmp_path, size, **asked) == [None] * size
@@ -208,6 +224,44 @@ def test_two_processes_give_the_table_of_one_when_they_only_count(tmp_path):
     assert [process.returncode for process in processes] == [0, 0], said
     assert (tmp_path / "out.csv").read_bytes() == table
     assert said[1] == ""
+
+
+def test_book_is_kept_by_the_chief_alone_when_two_processes_have_persons_between_them(tmp_path):
+    write_good(tmp_path)
+    name_people(tmp_path, 5)
+    unit = Unit(rows=3, named="person")
+    limit = Budget(epsilon=1.5, delta=1e-3)
+    new_book(tmp_path / "b.book", name="b", limit=limit, relation=NeighboringRelation.ZERO_OUT, unit=unit)
+    flags = ("--steps", "20", "--rounds", "1", "--codes", "20", "--fit-steps", "4", "--book", "b.book")
+    processes = start(tmp_path, 2, *flags)
+    said = finish(processes)
+    assert [process.returncode for process in processes] == [0, 0], said
+    # Where there is no room the chief says so, and all end alike.
+    ends = run_threads(tmp_path, 2, output="more.csv", method="independent", more=[{"book": tmp_path / "b.book"}, {}])
+    assert [end.exit_code for end in ends] == [69, 69]
+    assert "has no room for this release" in str(ends[0])
+    assert not (tmp_path / "more.csv").exists()
+    lines = [json.loads(line) for line in (tmp_path / "b.book").read_text().splitlines()]
+    assert [line["kind"] for line in lines] == ["book", "reserve", "settle", "output"]
+    claim = json.loads((tmp_path / "out.csv.privacy.json").read_text())
+    assert claim["public"]["records"] == len((tmp_path / "out.csv").read_text().splitlines()) - 1 == len(ROWS) // 5 * 3
+    assert {line["label"]: line["times"] for line in lines[2]["charges"]} == {
+        line["label"]: line["charged"] for line in claim["ledger"]
+    }
+    assert lines[3]["sha256"] == claim["output"]["sha256"]
+    # Whole persons were drawn for critic steps; for everything else the ledger has three rows of each.
+    assert {line["label"]: line.get("rows", 3) for line in claim["ledger"] if line["label"] != "critic steps"} == {
+        line["label"]: 3 for line in claim["ledger"] if line["label"] != "critic steps"
+    }
+    assert claim["guarantee"]["rows_per_unit"] == 3
+    assert claim["book"]["epsilon"] == read_book(tmp_path / "b.book").spent[-1] <= 1.5
+
+
+def test_workers_are_refused_when_they_are_more_than_units(tmp_path):
+    write_good(tmp_path)
+    name_people(tmp_path, len(ROWS) // 2)
+    ends = run_threads(tmp_path, 3, method="independent")
+    assert {str(end) for end in ends} == {"TF_CONFIG names 3 workers, and the table has 2 units"}
 
 
 @pytest.mark.slow

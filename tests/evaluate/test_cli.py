@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import stat
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dpwgan.audit.cli import main as audit
 from dpwgan.evaluate import classifiers, cli, scores
 from dpwgan.evaluate.apart import Telling
 from dpwgan.evaluate.tables import NOTICE
@@ -18,7 +20,19 @@ from tests.evaluate.samples import SPECS, draw_rows, write_rows, write_specs
 from tests.table.images import draw_images, make_specs
 
 KEYS = {
-    *("notice", "tables", "claim", "claim_matches", "seed", "scores", "columns", "triples", "legality", "match"),
+    *(
+        "notice",
+        "tables",
+        "claim",
+        "claim_matches",
+        "seed",
+        "scores",
+        "columns",
+        "triples",
+        "legality",
+        "match",
+        "audit",
+    ),
     *("seconds", "rows_per_second", "best_and_worst", "told_apart_by", "numbers", "weights", "groups", "intervals"),
 }
 SCORES = {
@@ -139,6 +153,22 @@ def test_claim_is_quoted_and_held_against_the_table_when_it_lies_beside(folder, 
     assert read_scores(folder, "real.csv", "one.csv", "specs.json")["claim_matches"] is None
 
 
+def test_report_holds_what_the_audit_found_when_it_is_of_this_table(folder, capsys):
+    copy = write_rows(folder / "copy.csv", draw_rows(0, rows=120))
+    files = [str(folder / name) for name in ("real.csv", "copy.csv", "specs.json", "holdout.csv", "audit.json")]
+    assert audit([*("attack", *files[:3], "--holdout"), files[3], "--json", files[4], "--rows", "120", "--quiet"]) == 0
+    arguments = ["real.csv", "copy.csv", "specs.json", "--audit", "audit.json", "--html", "report.html"]
+    document = read_scores(folder, *arguments)
+    assert document["audit"]["attacks"][0]["headline"]["beats_baseline"]
+    text = (folder / "report.html").read_text(encoding="utf-8")
+    assert "The synthetic table gives people away." in text
+    assert re.search(r"exact copies.*leak</strong>.*1\.000", text)
+    capsys.readouterr()
+    copy.write_text(copy.read_text() + ",".join(draw_rows(0, rows=1)[0]) + "\n")
+    assert call(folder, *arguments) == 65
+    assert "of another table" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("text", ["{", "[1]"])
 def test_run_ends_with_65_when_the_claim_is_no_json_object(folder, text, capsys):
     (folder / "one.csv.privacy.json").write_text(text)
@@ -245,6 +275,8 @@ def test_table_is_scored_when_it_has_one_row(folder):
         (["real.csv", "one.csv", "specs.json", "--rows", "0"], 2, "--rows"),
         (["real.csv", "one.csv", "specs.json", "--threads", "0"], 2, "--threads"),
         (["none.csv", "one.csv", "specs.json"], 66, "none.csv"),
+        (["real.csv", "one.csv", "specs.json", "--audit", "none.json"], 66, "none.json"),
+        (["real.csv", "one.csv", "specs.json", "--audit", "specs.json"], 65, "is not what audit attack"),
         (["real.csv", "none.csv", "specs.json"], 66, "none.csv"),
         (["real.csv", "one.csv", "none.json"], 66, "none.json"),
         (["real.csv", "one.csv", "real.csv"], 78, "JSON"),

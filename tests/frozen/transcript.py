@@ -15,6 +15,7 @@ import numpy as np
 
 from dpwgan.privacy.events import PoissonGaussian
 from dpwgan.privacy.ledger import Ledger
+from tests.critic.tables import HAS_REFERENCE
 
 Lines = list[list[Any]]
 
@@ -50,18 +51,13 @@ def transcribed() -> Iterator[Lines]:
     import tensorflow as tf
 
     from dpwgan.critic.private_step import FusedStep
-    from dpwgan.critic.reference_step import ReferenceStep, densify
     from dpwgan.methods.published.gradient_penalty import PrivatePenaltyStep
 
     lines: Lines = []
     transcriber = Transcriber(lines)
     ledgers: list[Ledger] = []
-    open_ledger, sum_fused, sum_with_penalty, sum_reference = (
-        Ledger.__init__,
-        FusedStep.clipped_sums,
-        PrivatePenaltyStep.clipped_sum,
-        ReferenceStep.noisy_sums,
-    )
+    open_ledger, sum_fused = Ledger.__init__, FusedStep.clipped_sums
+    sum_with_penalty = PrivatePenaltyStep.clipped_sum
 
     def open_watched(ledger: Ledger, *arguments: Any, observers: Any = (), **options: Any) -> None:
         open_ledger(ledger, *arguments, observers=[*observers, transcriber], **options)
@@ -80,16 +76,22 @@ def transcribed() -> Iterator[Lines]:
         note_step(*sums)
         return sums
 
-    def note_reference(step: Any, rows: Any, **more: Any) -> Any:
-        note_step(*step.clipped_sum(densify(step._encoded, rows)))
-        return sum_reference(step, rows, **more)
+    watches = [
+        (Ledger, "__init__", open_watched),
+        (FusedStep, "clipped_sums", note_fused),
+        (PrivatePenaltyStep, "clipped_sum", note_with_penalty),
+    ]
+    if HAS_REFERENCE:
+        from dpwgan.critic.reference_step import ReferenceStep, densify
 
+        sum_reference = ReferenceStep.noisy_sums
+
+        def note_reference(step: Any, rows: Any, **more: Any) -> Any:
+            note_step(*step.clipped_sum(densify(step._encoded, rows)))
+            return sum_reference(step, rows, **more)
+
+        watches.append((ReferenceStep, "noisy_sums", note_reference))
     with ExitStack() as stack:
-        for owner, name, watched in (
-            (Ledger, "__init__", open_watched),
-            (FusedStep, "clipped_sums", note_fused),
-            (PrivatePenaltyStep, "clipped_sum", note_with_penalty),
-            (ReferenceStep, "noisy_sums", note_reference),
-        ):
+        for owner, name, watched in watches:
             stack.enter_context(mock.patch.object(owner, name, watched))
         yield lines

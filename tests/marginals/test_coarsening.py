@@ -43,7 +43,7 @@ def find(coarsening: Coarsening, column: str) -> int:
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(
     st.integers(1, 400),
     st.sampled_from([0.5, 20.0, 5_000.0]),
@@ -240,7 +240,6 @@ def test_ordered_categories_are_merged_with_neighbours_when_they_are_rare():
     assert release(encoded, stddev=0.01, least_count=15.0).parts[0].groups.tolist() == [0, 1, 1, 1, 2, 3, 4, 5, 5]
 
 
-@settings(deadline=None)
 @given(st.lists(st.floats(-100, 100), min_size=1, max_size=6), st.integers(0, 2**31))
 def test_projection_is_the_nearest_point_of_the_simplex_when_compared_with_a_solver(values, seed):
     counts = np.array(values)

@@ -42,6 +42,8 @@ def lay_out(columns: dict[str, Any], rules: list[Any], cuts: dict[str, list[int]
 
 
 LONG = {"type": "integer", "min": 0, "max": 99_999}
+DAYS = {"type": "date", "format": "%d.%m.%Y", "min": "1800-01-01", "max": "2073-10-15"}
+HOURS = {"type": "datetime", "min": "1800-01-01", "max": "2073-10-15T00:00:00", "step": "1 days"}
 SHORT = {"type": "integer", "min": 0, "max": 9}
 CODES = {"type": "enum", "values": ["a", "b", "c", "d"], "missing": ["N"]}
 
@@ -61,6 +63,25 @@ CODES = {"type": "enum", "values": ["a", "b", "c", "d"], "missing": ["N"]}
 def test_groups_of_long_ranges_are_forbidden_where_no_cell_of_theirs_is_allowed(rule: str, empty: list[Any]) -> None:
     starts = [0, 10_000, 20_000]
     coarsening, encoder = lay_out({"x": LONG, "y": LONG}, [rule], {"x": starts, "y": starts})
+    zeros = find_zeros(coarsening, encoder.list_rules())
+    assert [tuple(cell) for cell in np.argwhere(zeros.get((0, 1), np.zeros((3, 3))))] == empty
+
+
+@pytest.mark.parametrize("y", [DAYS, HOURS])
+@pytest.mark.parametrize(
+    ("rule", "empty"),
+    [
+        ("x <= y", [(1, 0), (2, 0), (2, 1)]),
+        ("x >= DATE '1827-05-20' OR y < DATE '1854-10-05'", [(0, 2)]),
+        ("x > DATE '1827-05-20' OR y < TIMESTAMP '1854-10-04 12:00:00'", [(0, 2)]),
+        ("y - x <= INTERVAL '5 days'", []),
+    ],
+)
+def test_groups_of_long_ranges_of_days_are_forbidden_as_those_of_numbers_are(
+    rule: str, empty: list[Any], y: Any
+) -> None:
+    starts = [0, 10_000, 20_000]
+    coarsening, encoder = lay_out({"x": DAYS, "y": y}, [rule], {"x": starts, "y": starts})
     zeros = find_zeros(coarsening, encoder.list_rules())
     assert [tuple(cell) for cell in np.argwhere(zeros.get((0, 1), np.zeros((3, 3))))] == empty
 

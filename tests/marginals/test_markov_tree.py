@@ -35,7 +35,7 @@ def is_spanning(edges: tuple[Edge, ...], *, attributes: int) -> bool:
     return len(reached) == attributes
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(st.integers(2, 5), st.integers(0, 2**31))
 def test_tree_is_the_strongest_of_all_when_every_one_is_tried(attributes, seed):
     pairs = list(itertools.combinations(range(attributes), 2))
@@ -55,7 +55,7 @@ def test_forest_is_what_is_left_when_pairs_do_not_reach_everything():
     assert find_strongest_tree({}, attributes=1) == []
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.integers(0, 300), st.integers(1, 6), st.integers(1, 7), st.integers(0, 2**31))
 def test_counts_are_off_by_at_most_one_in_each_group_when_drawn(rows, groups, categories, seed):
     rng = np.random.default_rng(seed)

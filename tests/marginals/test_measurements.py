@@ -235,7 +235,7 @@ def test_marginal_is_the_mean_by_precision_when_it_is_measured_again():
     assert loss == pytest.approx(0.5 * precisions.sum() * (error**2).sum(), rel=1e-4)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.integers(1, 30), st.integers(0, 2**31))
 def test_marginals_move_by_no_more_than_the_sensitivity_when_a_record_goes_or_changes(records, seed):
     rng = np.random.default_rng(seed)

@@ -82,7 +82,7 @@ def partitions(start: int, size: int) -> Iterator[list[tuple[int, int]]]:
                 yield left + right
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.lists(st.sampled_from([0.0, 1.0, 2.0, 9.0, -3.0]), min_size=8, max_size=8), st.sampled_from([0.5, 1.0, 3.0]))
 def test_partition_has_the_least_penalised_squares_when_compared_with_every_other(counts, stddev):
     values = np.array(counts)
@@ -97,7 +97,7 @@ def test_partition_has_the_least_penalised_squares_when_compared_with_every_othe
     assert price(found) == pytest.approx(min(price(parts) for parts in partitions(0, 8)))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.integers(1, 3_000), st.integers(0, 3), st.floats(0.1, 1e4), st.integers(0, 2**31))
 def test_every_look_covers_all_levels_with_nodes_and_all_records_are_shared_out(levels, parts, stddev, seed):
     rng = np.random.default_rng(seed)

@@ -90,7 +90,7 @@ def test_every_record_adds_one_to_each_histogram_when_counted_by_hand():
         assert np.array_equal(counted, np.concatenate(expected))
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.integers(2, 20), st.integers(0, 2**31))
 def test_neighbours_are_no_further_apart_than_the_sensitivity_whatever_the_blocks(records, seed):
     encoded = make_small(records, seed)

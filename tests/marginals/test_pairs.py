@@ -64,7 +64,7 @@ def test_no_pair_is_weighed_when_there_is_one_attribute():
     assert weigh_pairs(GroupLayout((4,))) == {}
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.integers(1, 30), st.integers(0, 2**31))
 def test_all_counts_together_move_by_no_more_than_the_sensitivity_when_a_record_goes_or_changes(records, seed):
     rng = np.random.default_rng(seed)

@@ -197,7 +197,7 @@ def ask_once(
     return np.array(watch.scores[0])
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.integers(2, 40), st.integers(0, 2**31), st.booleans())
 def test_scores_move_by_no_more_than_their_sensitivity_when_a_record_goes_or_changes(records, seed, of_tree):
     rng = np.random.default_rng(seed)

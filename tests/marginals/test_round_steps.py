@@ -60,7 +60,7 @@ def test_numbers_of_many_levels_have_round_steps_by_the_digit_or_by_the_clock():
     assert choose_round_steps(128) == ()
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.integers(-500, 1_500), st.integers(0, 900), st.integers(1, 99))
 def test_levels_of_an_interval_are_counted_and_drawn_by_their_largest_step(zero, start, size):
     levels = np.arange(start, start + size)
@@ -78,7 +78,7 @@ def test_levels_of_an_interval_are_counted_and_drawn_by_their_largest_step(zero,
     assert np.all(np.abs(np.bincount(drawn, minlength=size) / 20_000 - wanted) < 6 * noise)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.integers(2, 20), st.integers(0, 2**31))
 def test_neighbours_are_no_further_apart_than_the_sensitivity_whatever_the_bands(records, seed):
     encoded = make_encoded(records, seed=seed, columns=COLUMNS)

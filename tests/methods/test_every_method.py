@@ -177,7 +177,7 @@ def test_claim_is_no_more_than_was_asked_for_when_a_method_is_planned(method, re
 
 @pytest.mark.slow
 @pytest.mark.parametrize("variant", [name for name in FORMAL if "mlp" not in name])
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=5)
 @given(
     records=st.integers(100, 10**6),
     epsilon=st.floats(0.05, 20.0),

@@ -198,7 +198,7 @@ def find_exact(
     return float(exact[0]), release.sensitivity
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.integers(1, 30), st.integers(0, 2**31))
 def test_worst_error_moves_by_no_more_than_one_record_when_a_record_goes_or_changes(records, seed):
     rng = np.random.default_rng(seed)

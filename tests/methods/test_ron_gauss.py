@@ -8,9 +8,7 @@ import pytest
 from dpwgan.errors import PrivacyError, UsageError
 from dpwgan.gaussians.projected_gaussian import draw_projection, project_on_semidefinite
 from dpwgan.images.moments import MEANS_REPLACE_ONE_FACTOR
-from dpwgan.methods.ron_gauss import (
-    choose_dimension,
-)
+from dpwgan.methods.ron_gauss_tables import choose_dimension
 from dpwgan.privacy.budget import NeighboringRelation
 from dpwgan.privacy.events import Laplace, StableSelection, Wishart
 from tests.ledgers import make_release

@@ -11,8 +11,8 @@ from dpwgan.errors import PrivacyError, UsageError
 from dpwgan.gaussians.projected_gaussian import project_on_semidefinite
 from dpwgan.images.grid import find_images
 from dpwgan.images.moments import shrink_centre, shrink_covariance, shrink_means
-from dpwgan.methods import ron_gauss
-from dpwgan.methods.ron_gauss import CENTRE_LABEL, IMAGE_COVARIANCE_LABEL, MEANS_LABEL
+from dpwgan.methods import ron_gauss_images
+from dpwgan.methods.ron_gauss_images import CENTRE_LABEL, IMAGE_COVARIANCE_LABEL, MEANS_LABEL
 from dpwgan.privacy.budget import NeighboringRelation
 from dpwgan.privacy.events import Gaussian
 from tests.methods.images import encode_images, make_images
@@ -51,9 +51,9 @@ def test_no_row_is_read_when_the_ledger_refuses(label, monkeypatch):
     ledger.charge(label)
     read = []
     for name in READS:
-        real = getattr(ron_gauss, name)
+        real = getattr(ron_gauss_images, name)
         monkeypatch.setattr(
-            ron_gauss, name, lambda *a, real=real, name=name, **k: (read.append(name), real(*a, **k))[1]
+            ron_gauss_images, name, lambda *a, real=real, name=name, **k: (read.append(name), real(*a, **k))[1]
         )
     with pytest.raises(PrivacyError, match="1 of 1"):
         fit("ron-gauss", encoded, plan, ledger=ledger)

@@ -267,7 +267,7 @@ def test_steps_are_refused_when_they_were_not_charged():
 
 
 def test_steps_that_an_earlier_life_charged_are_not_taken_again_when_a_run_goes_on():
-    journal = Journal({"life": 1, "spent": [], "charged": {"steps": 4}})
+    journal = Journal({"life": 1, "key": None, "spent": [], "charged": {"steps": 4}})
     steps = open_ledger([make_release("steps", STEP, 6)], journal=journal).open("steps")
     assert steps.first == 4
     with pytest.raises(PrivacyError, match="4 of 4 charged"):

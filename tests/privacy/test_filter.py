@@ -54,7 +54,7 @@ def find_worst_delta(privacy_filter: PrivacyFilter, *, small: float, large: floa
     return find_best((0, 0), (0, 0))
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(epsilon=st.floats(0.5, 3.0), delta=st.floats(1e-4, 1e-2), part=st.floats(0.08, 0.3), ratio=st.floats(1.2, 4.0))
 def test_limit_holds_when_an_adversary_chooses_each_act_by_the_answers_before(epsilon, delta, part, ratio):
     privacy_filter = open_filter(Budget(epsilon=epsilon, delta=delta), ZERO_OUT)

@@ -2,6 +2,7 @@
 
 import io
 import json
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ def put(folder: Path, name: str = "data.npz", **arrays: Any) -> Path:
     return folder / name
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=12)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=12)
 @given(st.data())
 def test_table_is_the_same_when_it_is_written_as_npz_csv_or_parquet(tmp_path, data):
     schema = data.draw(
@@ -118,6 +119,12 @@ FAULTS: dict[str, tuple[dict[str, Any], str]] = {
     "one_hot": ({"images": IMAGES, "labels": np.eye(4)}, "'labels' must be one for each image"),
     "real_labels": ({"images": IMAGES, "labels": LABELS / 1.0}, "whole numbers or text, and is float64"),
     "object_labels": ({"images": IMAGES, "labels": LABELS.astype(object)}, "not an .npz archive of plain arrays"),
+    # Numbers that no character has: half of one, and one beyond the last.
+    "surrogate": (
+        {"images": IMAGES, "labels": np.full(4, 0xD800, np.uint32).view("<U1")},
+        "cannot be written in UTF-8",
+    ),
+    "no_character": ({"images": IMAGES, "labels": np.full(4, 0x110001, np.uint32).view("<U1")}, "written in UTF-8"),
     "no_rows": ({"images": IMAGES[:0], "labels": LABELS[:0]}, "no rows"),
 }
 
@@ -126,7 +133,7 @@ FAULTS: dict[str, tuple[dict[str, Any], str]] = {
 def test_archive_is_refused_in_one_sentence_when(tmp_path, case):
     arrays, words = FAULTS[case]
     with pytest.raises(DataError) as caught:
-        open_table(put(tmp_path, **arrays), GRAY)
+        open_table(put(tmp_path, **arrays), GRAY).frame()
     assert words in str(caught.value)
     assert str(caught.value).endswith(".")
 
@@ -135,10 +142,15 @@ def test_archive_is_refused_when_it_is_none_or_damaged(tmp_path):
     whole = put(tmp_path, images=IMAGES, labels=LABELS).read_bytes()
     single = io.BytesIO()
     np.save(single, IMAGES)
+    strange = io.BytesIO()
+    with zipfile.ZipFile(strange, "w") as archive:
+        archive.writestr("images", b"no array")
     for data, error in (
         (b"", DpwganError),
         (b"p0,p1\n1,2\n", DataError),
         (single.getvalue(), DataError),
+        (strange.getvalue(), DataError),
+        (whole.replace(b"'descr'", b"(descr'"), DpwganError),
         (whole[:-30], TransferError),
         (whole[:200] + b"????????" + whole[208:], DpwganError),
     ):

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dpwgan.errors import DataError, DpwganError, SpecsError
@@ -105,7 +105,6 @@ class TestNumbers:
         cells = [str(value) for value in values]
         assert round_trip(column, cells) == cells
 
-    @settings(deadline=None)
     @given(low=st.floats(-1e6, 1e6), width=st.floats(0.01, 1e6), share=st.floats(0, 1), decimals=st.integers(0, 4))
     def test_number_comes_back_within_its_precision_when_it_is_in_range(self, low, width, share, decimals):
         high = low + width

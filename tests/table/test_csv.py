@@ -77,7 +77,7 @@ def test_table_keeps_every_cell_as_it_stands_when_the_form_is_sound(tmp_path, da
 
 
 @pytest.mark.slow
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=140)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=140)
 @given(
     rows=st.lists(st.lists(st.text(alphabet='ab,"\n\r é\ufeff#1', max_size=4), min_size=3, max_size=3), min_size=1),
     crlf=st.booleans(),
@@ -153,6 +153,7 @@ FAULTS = {
     "unknown_name": (b"a,b,c\n1,2,3\n", DataError, "the specs do not have 'c'"),
     "absent_name": (b"a\n1\n", DataError, "the header does not have 'b'"),
     "no_header": (b"S3CRET,1\n1,2\n", DataError, "is it a header?"),
+    "open_header": (b'a,b,"c\nS3CRET,1,"\n1,2,3\n', DataError, "do not have 1 of the names in the first line"),
     "half_a_header": (b"a,S3CRET\n1,2\n", DataError, "do not have 1 of the names in the first line"),
     "semicolons": (b"a;b\nS3CRET;2\n", DataError, "is it a header?"),
     "cut_gzip": (gzip.compress(b"a,b\nS3CRET,2\n" * 99)[:-20], TransferError, "cut short or damaged"),
@@ -287,6 +288,14 @@ def test_text_is_refused_when_quotes_or_returns_stand_alone(tmp_path, text, word
         return
     with pytest.raises(DataError, match=words):
         csv_module.find_records(source)
+
+
+@given(st.text('"\n,', max_size=40), st.booleans())
+def test_last_record_ends_outside_of_quotes_wherever_it_is_in_a_piece(text, inside):
+    ends = [place + 1 for place, sign in enumerate(text) if sign == "\n" and text.count('"', place) % 2 == inside]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(csv_module, "_NEAR", 8)
+        assert csv_module._find_end(text.encode(), inside=inside) == max(ends, default=0)
 
 
 def test_each_piece_is_looked_at_once_when_a_record_has_no_end(tmp_path, monkeypatch):

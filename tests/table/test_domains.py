@@ -84,13 +84,6 @@ def test_cells_the_specs_rule_out_are_missing_when_the_list_is_private():
     assert schema.columns[1].tokens == ("1", "N")  # type: ignore[union-attr]
 
 
-def test_private_column_is_refused_when_it_has_no_missing_code():
-    selection = Selection()
-    with pytest.raises(SpecsError, match="missing code"):
-        discover(["a"], privacy="private", select=selection)
-    assert selection.acts == []
-
-
 def test_private_column_is_refused_when_there_is_no_budget_for_it():
     with pytest.raises(SpecsError, match="cannot be selected"):
         discover(["a"], privacy="private", missing=("?",))

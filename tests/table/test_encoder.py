@@ -86,7 +86,6 @@ ROWS = st.lists(
 
 
 @pytest.mark.slow
-@settings(deadline=None)
 @given(ROWS)
 def test_table_comes_back_when_it_is_encoded_and_decoded(rows: list[Row]) -> None:
     frame = make_frame(rows)
@@ -279,7 +278,7 @@ def test_output_is_refused_as_an_internal_error_when_a_cell_is_no_legal_text(cel
         ENCODER.validate(good.with_columns(cells))
 
 
-@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 2**32))
 def test_every_cell_is_legal_when_a_method_gives_any_codes_and_numbers(tmp_path: Path, seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -64,7 +64,7 @@ def round_trip(codec: MomentCodec, cells: list[str]) -> list[str]:
 
 
 @pytest.mark.parametrize(("kind", "form"), EVERY)
-@settings(deadline=None, max_examples=10)
+@settings(max_examples=10)
 @given(moments=st.lists(st.datetimes(datetime.datetime(1890, 1, 1), datetime.datetime(2110, 12, 31)), min_size=1))
 def test_text_comes_back_when_it_is_any_moment_in_any_format(kind, form, moments):
     ends = {} if kind == "time" else {"min": "1890-01-01", "max": "2110-12-31"}
@@ -76,7 +76,7 @@ def test_text_comes_back_when_it_is_any_moment_in_any_format(kind, form, moments
 
 
 @pytest.mark.parametrize(("form", "digits"), [("%H:%M:%S.%6f", 6), ("%H:%M:%S.%3f", 3)])
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(micros=st.lists(st.integers(0, 999_999), min_size=1))
 def test_text_comes_back_when_it_has_fractions_of_a_second(form, digits, micros):
     codec = make(type="time", format=form, max="12:00:00")
@@ -135,7 +135,6 @@ def test_illegal_cells_become_legal_when_the_specs_say_how():
     assert round_trip(make(**DAYS, missing=["?"], out_of_domain="missing"), [*wild, "soon"]) == ["?"] * 5
 
 
-@settings(deadline=None)
 @given(
     numbers=st.lists(st.floats(width=32) | st.sampled_from([0.0, 0.5, 1.0]), min_size=2, max_size=2),
     ends=st.tuples(*[st.datetimes(datetime.datetime(1950, 1, 1), datetime.datetime(2050, 1, 1))] * 2),

@@ -10,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpwgan.errors import DataError, DpwganError, SpecsError
+from dpwgan.table.calendar import CalendarColumn
+from dpwgan.table.codecs.moments import MomentCodec
 from dpwgan.table.conditions import ConditionError, find_type, read_sql
 from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.schema import NumericColumn, Schema
@@ -87,7 +89,7 @@ def test_what_looks_beyond_its_row_is_no_condition(sql: str) -> None:
         read_sql(sql)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.data())
 def test_the_value_of_a_condition_is_that_of_each_row_by_itself(data: st.DataObject) -> None:
     """Whatever is let in: rows together and rows alone, in any order, get the same values."""
@@ -152,6 +154,39 @@ def test_numbers_are_cut_where_rules_compare_them_with_a_constant() -> None:
     by_name = read(*rules).by_name
     cuts = {name: c.cuts for name, c in by_name.items() if isinstance(c, NumericColumn)}
     assert cuts == {"age": (3.0, 15.0), "pay": (11.0, 20.0, 21.0), "size": (0.4,)}
+
+
+def test_moments_are_cut_where_rules_compare_them_with_a_constant() -> None:
+    """Cells are the moments at which an interval begins: none has some that keep a rule and some that break it."""
+    columns = {
+        "week": {"type": "date", "format": "%d.%m.%Y", "min": "01.01.2020", "max": "30.12.2020", "step": "7 days"},
+        "month": {"type": "date", "format": "%Y-%m", "min": "1999-12", "max": "2023-11"},
+        "slot": {"type": "time", "format": "%H:%M", "step": "15 minutes", "min": "08:00", "max": "18:00"},
+        "seen": {"type": "datetime", "min": "1950-01-01", "max": "2021-12-31"},
+        "shift": {
+            "type": "datetime",
+            "format": "%d.%m. %H Uhr %Y",
+            "min": "2021-01-01",
+            "max": "2021-12-31",
+            "step": "1 days",
+        },
+    }
+    rules = {
+        "begin": ("begin >= DATE '2020-02-03' OR word = 'x'", ["03.02.2020"]),
+        "week": ("week = DATE '2020-01-15' OR DATE '2020-02-01' < week", ["15.01.2020", "22.01.2020", "05.02.2020"]),
+        "month": ("month <= DATE '2020-02-01' AND month > DATE '2001-01-15'", ["2001-02", "2020-03"]),
+        "slot": ("slot < TIME '09:20:00' OR slot >= TIME '08:00:00' OR slot <= TIME '18:00:00'", ["09:30"]),
+        "seen": ("seen < DATE '2020-01-01'", []),
+        "shift": ("shift > TIMESTAMP '2021-05-01 00:00:00' OR shift > DATE '1066-01-01'", ["02.05. 00 Uhr 2021"]),
+    }
+    schema = read(*(sql for sql, _ in rules.values()), **columns)
+    for name, (_, wanted) in rules.items():
+        column = schema.by_name[name]
+        assert isinstance(column, CalendarColumn)
+        assert MomentCodec(column).write_steps(np.array(column.cuts, int)).to_list() == wanted or column.by_day, name
+        assert [part.cuts for part in column.parts if part.role == "number"] == (
+            [(), ()] if column.by_day else [column.cuts]
+        )
 
 
 def test_the_last_check_finds_a_broken_rule() -> None:

@@ -182,7 +182,7 @@ def test_uuid_column_is_a_row_name_when_any_type(keys, start):
 @pytest.mark.parametrize("privacy", ["private", "waived"])
 def test_values_from_data_stays_open_when_terms_are_given(privacy):
     keys = {"type": "enum", "values_from": "data", "domain_privacy": privacy}
-    assert parse_one(keys) == UndiscoveredColumn(name="C", privacy=privacy)
+    assert parse_one(keys | {"missing": ["?"]}) == UndiscoveredColumn(name="C", privacy=privacy, missing=("?",))
     assert parse_one(keys | {"maxval": 10**6, "optional": True}) == UndiscoveredColumn(
         name="C",
         privacy=privacy,
@@ -280,7 +280,7 @@ def test_documentation_shows_specs_that_are_read():
     example = text.split("```json\n")[1].split("```")[0]
     codebook = Codebook(labels={"born": {"00100": "Alabama", "45300": "Germany"}}, sha256="0")
     schema = parse(load_document(example.encode()), codebook=codebook)
-    assert [type(column).__name__[0] for column in schema.columns] == list("ICCNNNCBFCD")
+    assert [type(column).__name__[0] for column in schema.columns] == list("ICCNNNCLBFCD")
     form = json.loads(SCHEMA_FILE.read_text())["$defs"]["column"]["properties"]
     assert all(f"`{key}`" in text for key in form)
     assert f"{MAX_CATEGORIES:,}" in text
@@ -372,6 +372,7 @@ REFUSED_COLUMNS: dict[str, tuple[dict[str, Any], str]] = {
         {"type": "enum", "values_from": "data"},
         "'domain_privacy' must say on what terms",
     ),
+    "private domain without a cell for the rest": (DATA | {"domain_privacy": "private"}, "that are not released"),
     "terms without domain from data": ({"type": "enum", "count": 3, "domain_privacy": "waived"}, "needs 'values_from'"),
     "domain from data and values": (DATA | {"values": ["a"]}, "'values_from' and 'values' are both given"),
     "domain from data and rule": (

@@ -22,12 +22,13 @@ from dpwgan.table.specs import parse_specs
 from dpwgan.table.writer import write_table
 
 SPECS: dict[str, Any] = {
+    "key": {"type": "integer", "uuid": True, "min": 1},
     "born": {"type": "date", "format": "%d.%m.%Y", "min": "1920-01-01", "max": "2010-12-31", "optional": True},
     "seen": {"type": "datetime", "format": "%Y-%m-%dT%H:%M:%SZ", "min": "2021-01-01", "max": "2021-12-31"},
     "slot": {"type": "time", "format": "%H:%M", "min": "08:00", "max": "18:00", "step": "15 minutes"},
     "month": {"type": "date", "format": "%Y-%m", "min": "2018-01", "max": "2023-12"},
     "paid": {"type": "float", "min": -500, "max": 100000, "decimals": 2, "optional": True},
-    "zip": {"type": "enum", "values": ["01067", "80331", "NA"]},
+    "zip": {"type": "enum", "values": ["01067", "80331", "NA"], "optional": True},
     "ward": {"type": "integer", "min": 0, "max": 999, "width": 3},
     "alive": {"type": "boolean", "optional": True},
     "smoker": {"type": "boolean", "true": ["Y", "yes"], "false": ["N", "no"]},
@@ -38,12 +39,13 @@ SPECS: dict[str, Any] = {
 }
 SCHEMA = parse_specs(SPECS, sha256="0")
 ROWS = {
+    "key": ["17", "3", "8"],
     "born": ["01.02.1965", "", "31.12.2010"],
     "seen": ["2021-01-01T00:00:00Z", "2021-06-30T23:59:59Z", "2021-12-31T12:00:00Z"],
     "slot": ["08:00", "12:15", "18:00"],
     "month": ["2018-01", "2020-02", "2023-12"],
     "paid": ["-500.00", "", "99999.99"],
-    "zip": ["01067", "NA", "80331"],
+    "zip": ["01067", "NA", ""],
     "ward": ["000", "007", "999"],
     "alive": ["true", "", "false"],
     "smoker": ["Y", "N", "Y"],
@@ -53,13 +55,14 @@ ROWS = {
     "land": ["DE", "DE", "DE"],
 }
 TEXT = pd.DataFrame(ROWS)
-OUT = TEXT.drop(columns="name").assign(note="-")
+OUT = TEXT.drop(columns="name").assign(key=["1", "2", "3"], note="-")
 
 
 def make_typed() -> pd.DataFrame:
     """The same rows in the dtypes that pandas has for them."""
     truths = {"true": True, "Y": True, "1": True, "false": False, "N": False, "0": False}
     return TEXT.assign(
+        key=TEXT["key"].astype("Int64"),
         born=pd.to_datetime(TEXT["born"], format="%d.%m.%Y"),
         seen=pd.to_datetime(TEXT["seen"]).dt.as_unit("ms"),
         slot=pd.to_timedelta(TEXT["slot"] + ":00"),
@@ -85,6 +88,8 @@ def release_without_noise(frame: pl.DataFrame) -> pl.DataFrame:
 def test_frame_of_text_comes_back_as_it_was_when_nothing_is_added():
     again = to_pandas(release_without_noise(from_pandas(TEXT, SCHEMA)), SCHEMA, dict(TEXT.dtypes))
     wanted = OUT.assign(
+        key=[1, 2, 3],
+        zip=OUT["zip"].replace({"": None}),
         born=OUT["born"].replace({"": None}),
         paid=pd.to_numeric(OUT["paid"]),
         alive=pd.array([True, None, False], dtype="boolean"),
@@ -95,7 +100,9 @@ def test_frame_of_text_comes_back_as_it_was_when_nothing_is_added():
 def test_frame_of_types_comes_back_with_its_types_when_nothing_is_added():
     typed = make_typed()
     again = to_pandas(release_without_noise(from_pandas(typed, SCHEMA)), SCHEMA, dict(typed.dtypes))
-    wanted = typed.drop(columns="name").assign(note=OUT["note"].astype("string[pyarrow]"))
+    wanted = typed.drop(columns="name").assign(
+        key=pd.array([1, 2, 3], "Int64"), note=OUT["note"].astype("string[pyarrow]")
+    )
     # The categories are those of the specs, and not those that the frame happened to have.
     wanted["zip"] = pd.Categorical(wanted["zip"], categories=["01067", "80331", "NA"])
     pd.testing.assert_frame_equal(again, wanted)
@@ -143,6 +150,7 @@ def test_frame_has_the_types_of_the_specs_when_nothing_is_known_of_another():
     kinds = {name: str(dtype) for name, dtype in to_pandas(pl.DataFrame(OUT), SCHEMA).dtypes.items()}
     assert kinds == dict.fromkeys(OUT, "object") | {
         **dict.fromkeys(("born", "seen", "month"), "datetime64[us]"),
+        "key": "int64",
         "paid": "float64",
         "alive": "boolean",
     }
@@ -162,6 +170,7 @@ def test_csv_comes_back_as_it_was_when_nothing_is_added(tmp_path):
 def write_parquet(path: Path) -> pa.Table:
     table = pa.table(
         {
+            "key": [17, 3, 8],
             "born": pa.array([datetime.date(1965, 2, 1), None, datetime.date(2010, 12, 31)]),
             "seen": pa.array(make_typed()["seen"], pa.timestamp("us", "UTC")),
             "slot": pa.array([datetime.time(8), datetime.time(12, 15), datetime.time(18)], pa.time64("ns")),
@@ -191,8 +200,10 @@ def test_parquet_comes_back_with_its_types_when_nothing_is_added(tmp_path):
     again = pq.read_table(tmp_path / "out.parquet")
     assert again.column_names == header
     for name in header:
-        if name in ("zip", "urgent", "note", "land"):
-            assert again[name].to_pylist() == OUT[name].to_list()
+        if name == "key":
+            assert again[name].equals(pa.chunked_array([[1, 2, 3]]))
+        elif name in ("zip", "urgent", "note", "land"):
+            assert again[name].to_pylist() == OUT[name].replace({"": None}).to_list()
             assert pa.types.is_dictionary(again[name].type) == (name == "zip")
         else:
             assert again[name].equals(given[name]), name
@@ -202,7 +213,7 @@ def test_parquet_has_the_types_of_the_specs_when_the_table_was_csv(tmp_path):
     write_table(tmp_path / "out.parquet", [pl.DataFrame(OUT)], header=list(OUT), schema=SCHEMA)
     types = dict(pl.read_parquet_schema(tmp_path / "out.parquet"))
     moments = {"born": pl.Date, "seen": pl.Datetime("us"), "slot": pl.Time, "month": pl.Date}
-    assert types == dict.fromkeys(OUT, pl.String) | moments | {"paid": pl.Float64, "alive": pl.Boolean}
+    assert types == dict.fromkeys(OUT, pl.String) | moments | {"paid": pl.Float64, "alive": pl.Boolean, "key": pl.Int64}
 
 
 def test_clocks_show_the_zone_of_the_specs_when_the_type_has_another():

@@ -15,7 +15,10 @@ from dpwgan.table.schema import UnitColumn
 from dpwgan.table.source import SourceTable, make_piece, make_table
 from dpwgan.table.specs import parse_specs
 from dpwgan.table.units import Units, keep_rows, read_units
+from dpwgan.table.workers import Team
+from tests.teams import make_workers
 
+NAMED = {"person": {"type": "string", "uuid": True}}
 AGE = {"type": "integer", "min": 0, "max": 120}
 
 
@@ -53,6 +56,28 @@ def test_each_unit_keeps_its_share_of_rows_when_it_has_too_many(names, most, pie
     assert len(starts) == len(left) + 1
 
 
+@pytest.mark.parametrize("size", [1, 2, 3, 7])
+def test_each_unit_lies_with_one_worker_who_keeps_its_share_of_rows(size):
+    names = [str(name) for name in np.random.default_rng(size).integers(0, 20, 90)]
+    table, lies_with = _read(names, most=3, pieces=4), {}
+    whole = keep_rows(table, 3, rng=np.random.default_rng(1))
+    parts = []
+    for rank in range(size):
+        team = Team(make_workers(size)[rank])
+        part = keep_rows(table, 3, rng=np.random.default_rng(1), own=team.get_rows(table.units.count))
+        frame = pl.concat(part.frames())
+        assert part.records == frame.height == len(part.units.of_rows)
+        assert part.units.count == whole.units.count == len(set(names))
+        own = set(frame.get_column("name"))
+        assert not own & set(lies_with)
+        lies_with |= dict.fromkeys(own, rank)
+        # Its own units have numbers from 0 up, and no other has any.
+        assert set(part.units.of_rows) == set(range(len(own)))
+        parts.append(frame)
+    assert set(lies_with) == set(names)
+    assert pl.concat(parts).sort("age").equals(pl.concat(whole.frames()).sort("age"))
+
+
 def test_which_rows_are_kept_is_a_matter_of_places_when_cells_are_others():
     names = ["a"] * 5 + ["b"] * 7 + ["c"]
     chosen = _read(names, most=2).units.choose(2, rng=np.random.default_rng(3))
@@ -86,6 +111,15 @@ def test_a_row_that_is_nobodys_is_refused_without_its_place():
         read_units(make_table(pl.DataFrame({"age": ["1"]})), UnitColumn(name="name", max_rows=1))
 
 
+def test_a_unit_that_is_not_alike_is_refused_by_column_and_count():
+    columns = {"name": list("abcab"), "rent": ["5", "6", "7", "5", "06"], "age": list("12345")}
+    table, rent = make_table(pl.DataFrame(columns)), UnitColumn(name="name", max_rows=1, written=True, shared=("rent",))
+    with pytest.raises(DataError, match=r"Column 'rent': not the same cell .* in 1 of 3 units\.$"):
+        read_units(table, rent)
+    assert read_units(table, UnitColumn(name="name", max_rows=1, written=True)).records == 3
+    read_units(make_table(pl.DataFrame({**columns, "rent": ["5", "6", "7", "5", "6"]})), rent)
+
+
 def test_a_table_that_grew_is_refused():
     table = _read(["a", "a", "b"], most=1)
     longer = SourceTable(
@@ -105,7 +139,24 @@ def test_a_table_that_grew_is_refused():
         ({"column": "person", "max_rows": 0}, {}, "'max_rows' must be at least 1"),
         ({"column": "person", "max_rows": 2, "maximum": 3}, {}, "unknown key 'maximum'"),
         ({"column": "age", "max_rows": 2}, {}, "'age', is listed as another type"),
-        ({"column": "person", "max_rows": 2}, {"person": {"type": "string", "uuid": True}}, "'person', is listed as"),
+        ({"column": "person", "max_rows": 2}, {"person": {"type": "enum", "count": 2}}, "'person', is listed as"),
+        ({"column": "person", "max_rows": 2}, {"rent": {**AGE, "of": "unit"}}, "list 'person' with \"uuid\": true"),
+        (
+            {"column": "person", "max_rows": 2},
+            {**NAMED, "rent": {"type": "drop", "of": "unit"}},
+            "'rent' is of it, and is not",
+        ),
+        (
+            {"column": "person", "max_rows": 2},
+            {
+                **NAMED,
+                "born": {"type": "date", "min": "2000-01-01", "max": "2020-01-01", "of": "unit"},
+                "moved": {"type": "date", "since": "born", "min": "0 days", "max": "9 days"},
+            },
+            "'moved' is told since another column: both are of it, or neither",
+        ),
+        (AGE, {"rent": {**AGE, "of": "unit"}}, "'rent' in the specs: 'of' says whose it is"),
+        ({"column": "person", "max_rows": 2}, {**NAMED, "rent": {**AGE, "of": "rows"}}, "'of' must be 'unit'"),
     ],
 )
 def test_a_unit_is_refused_when_its_form_is_wrong(unit, more, sentence):
@@ -119,6 +170,10 @@ def test_a_unit_may_be_listed_as_left_out_and_a_column_may_be_called_so():
         assert schema.unit == UnitColumn(name="person", max_rows=2)
         assert [column.name for column in schema.columns] == ["age", "person"]
         assert not schema.is_written("person")
+    named = {"unit": {"column": "person", "max_rows": 2}, "age": {**AGE, "of": "unit"}, **NAMED}
+    schema = parse_specs(named, sha256="0" * 64)
+    assert schema.unit == UnitColumn(name="person", max_rows=2, written=True, shared=("age",))
+    assert schema.is_written("person")
     column = parse_specs({"unit": AGE}, sha256="0" * 64)
     assert column.unit is None
     assert [c.name for c in column.columns] == ["unit"]

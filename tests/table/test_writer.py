@@ -1,5 +1,6 @@
 """Files that appear whole or not at all, whatever goes wrong and whenever."""
 
+import contextlib
 import csv
 import errno
 import gzip
@@ -54,7 +55,7 @@ def test_archive_is_the_same_when_the_same_rows_are_written_twice(tmp_path):
     assert gzip.decompress((tmp_path / "p.csv.gz").read_bytes()) == b'a,b\n1,"x,y"\n2,\n'
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.integers(1, 3).flatmap(
         lambda width: st.lists(
@@ -243,6 +244,27 @@ def test_no_table_stands_without_a_claim_when_putting_in_place_fails(tmp_path, m
             tmp_path / "out.csv", [FRAME], header=["a", "b"], claim_path=tmp_path / "c", make_claim=lambda _: b"{}"
         )
     assert list_files(tmp_path) == []
+
+
+@pytest.mark.parametrize(("folder_synced", "there"), [(1, []), (2, ["c", "out.csv"])])
+def test_release_is_whole_or_not_there_when_its_folder_cannot_be_forced_to_disk(
+    tmp_path, monkeypatch, folder_synced, there
+):
+    real, left = writer.sync, folder_synced
+
+    def sync(folder: Path) -> None:
+        nonlocal left
+        left -= 1
+        if not left:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        real(folder)
+
+    monkeypatch.setattr(writer, "sync", sync)
+    with contextlib.nullcontext() if there else pytest.raises(TransferError, match="broke off"):
+        write_table(
+            tmp_path / "out.csv", [FRAME], header=["a", "b"], claim_path=tmp_path / "c", make_claim=lambda _: b"{}"
+        )
+    assert list_files(tmp_path) == there
 
 
 def test_no_claim_is_left_when_a_device_takes_nothing(tmp_path):

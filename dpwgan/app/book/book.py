@@ -39,6 +39,7 @@ from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.release import Release
 from dpwgan.privacy.terms import Terms
 from dpwgan.privacy.unit import ONE_ROW, Unit
+from dpwgan.table.places import sync
 
 FORMAT = 1
 
@@ -103,7 +104,7 @@ class Book:
         own, relation, unit = self.filter.neighboring_relation, terms.neighboring_relation, terms.unit.meaning
         if relation is not own:
             raise UsageError(
-                f"the book {quote(self.name)} is for neighbours {_spell(own)}, and this run's are {_spell(relation)}"
+                f"the book {quote(self.name)} is for neighbours {own.spelled}, and this run's are {relation.spelled}"
             )
         if unit != self.unit:
             raise UsageError(
@@ -263,17 +264,13 @@ def new_book(path: Path, *, name: str, limit: Budget, relation: NeighboringRelat
         "name": name,
         "epsilon": limit.epsilon,
         "delta": limit.delta,
-        "neighbours": _spell(relation),
+        "neighbours": relation.spelled,
         "unit": unit.meaning,
         "shares": [[order, share] for order, share in privacy_filter.shares.items()],
     }
     try:
         _write(descriptor, _seal(header, before=secrets.token_hex(32)), shown=str(path))
-        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        sync(path.parent)
     except BaseException as error:
         path.unlink(missing_ok=True)
         if isinstance(error, OSError):
@@ -345,7 +342,7 @@ def _read_header(line: Mapping[str, Any]) -> Book:
         raise ValueError
     privacy_filter = PrivacyFilter(
         limit=Budget(epsilon=line["epsilon"], delta=line["delta"]),
-        neighboring_relation=NeighboringRelation(line["neighbours"].replace("-", "_")),
+        neighboring_relation=NeighboringRelation.read(line["neighbours"]),
         shares={float(order): float(share) for order, share in line["shares"]},
     )
     return Book(name=str(line["name"]), unit=str(line["unit"]), filter=privacy_filter, spent=[0.0], claimed=[0.0])
@@ -387,10 +384,6 @@ def _write(descriptor: int, line: Line, *, shown: str) -> None:
         if isinstance(error, OSError):
             raise TransferError(f"the book {shown!r} cannot be written: {error.strerror}") from None
         raise
-
-
-def _spell(relation: NeighboringRelation) -> str:
-    return relation.value.replace("_", "-")
 
 
 def _now() -> str:

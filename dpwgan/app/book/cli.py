@@ -1,21 +1,19 @@
 """The command `dpwgan book`: begins the book of a private table, shows it, and adds it up anew."""
 
 import argparse
-import json
 import math
 import re
 from pathlib import Path
 
 from dpwgan.app.book.book import Book, Entry, new_book, read_book
-from dpwgan.app.claim import Claim
 from dpwgan.app.claims.text import round_up
+from dpwgan.app.claims.verify_command import read_claim_file
 from dpwgan.app.commands import Command, Program
 from dpwgan.app.config import read_delta, read_epsilon
 from dpwgan.app.logs import print_lines
-from dpwgan.errors import DpwganError, InputError, PrivacyError, UsageError, printable, quote
+from dpwgan.errors import InputError, PrivacyError, UsageError, printable, quote
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.unit import Unit
-from dpwgan.table.stream import read_bytes
 
 EPILOG = """\
 A run that is given the book (run.py ... --book FILE) sets its cost aside before it reads a row, and is refused (69)
@@ -24,9 +22,9 @@ limit, however each was chosen in the light of those before: docs/privacy.md has
 
 verify adds all up anew and looks for the line that each CLAIM cites: lines that were cut off at the end show that way.
 
-exit codes: 0 done; 2 usage; 66 there is no book, or it is damaged, or lacks the line of a claim; 69 it is past its
-limit; 70 internal error; 73 the book cannot be created; 74 reading or writing broke off; 130, 143 stopped by a
-signal."""
+exit codes: 0 done; 2 usage; 65 a claim is none; 66 there is no book, or it is damaged, or lacks the line of a claim;
+69 it is past its limit; 70 internal error; 73 the book cannot be created; 74 reading or writing broke off; 130, 143
+stopped by a signal."""
 
 
 def _add_new(parser: argparse.ArgumentParser) -> None:
@@ -34,7 +32,7 @@ def _add_new(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--name", required=True, metavar="NAME", help="what the table is called, as claims say it")
     parser.add_argument("--epsilon", required=True, metavar="EPSILON", help="what all its releases may cost together")
     parser.add_argument("--delta", required=True, metavar="DELTA", help="the same: well below 1/n")
-    relations = [relation.value.replace("_", "-") for relation in NeighboringRelation]
+    relations = [relation.spelled for relation in NeighboringRelation]
     parser.add_argument("--neighbours", choices=relations, default=relations[0], help="those of all its releases")
     parser.add_argument("--unit", metavar="COLUMN", help="the column that the specs name as the unit, if they do")
     parser.add_argument(
@@ -44,7 +42,7 @@ def _add_new(parser: argparse.ArgumentParser) -> None:
 
 def _new(arguments: argparse.Namespace) -> None:
     limit = Budget(epsilon=read_epsilon(arguments.epsilon), delta=read_delta(arguments.delta))
-    relation = NeighboringRelation(arguments.neighbours.replace("-", "_"))
+    relation = NeighboringRelation.read(arguments.neighbours)
     if not re.fullmatch("[1-9][0-9]{0,8}", arguments.rows_per_unit):
         raise UsageError("--rows-per-unit must be a whole number of at least 1")
     unit = Unit(rows=int(arguments.rows_per_unit), named=arguments.unit)
@@ -65,10 +63,8 @@ def _verify(arguments: argparse.Namespace) -> None:
     if book.spent[-1] > book.limit.epsilon:
         raise PrivacyError(f"The book {quote(book.name)} stands at epsilon {book.spent[-1]:.6g}, past its limit")
     for path in arguments.claims:
-        try:
-            cited = Claim(document=json.loads(read_bytes(path))).document.get("book")
-        except (ValueError, DpwganError) as error:
-            raise error if isinstance(error, InputError) else InputError(f"{path!r} is no claim") from None
+        _, claim = read_claim_file(path)
+        cited = claim.get("book")
         if cited is None or cited["line"] not in book.seals:
             raise InputError(f"the book lacks the line that the claim {path!r} cites: it was cut, or is another's")
     counted = f" and {len(arguments.claims)} claims" if arguments.claims else ""
@@ -76,10 +72,9 @@ def _verify(arguments: argparse.Namespace) -> None:
 
 
 def _describe(book: Book) -> str:
-    relation = book.filter.neighboring_relation.value.replace("_", "-")
     return (
         f"book {quote(book.name)}: limit epsilon {book.limit.epsilon:.6g} at delta {book.limit.delta:.6g}, neighbours "
-        f"{relation}, unit {printable(book.unit)}"
+        f"{book.filter.neighboring_relation.spelled}, unit {printable(book.unit)}"
     )
 
 
@@ -143,7 +138,7 @@ PROGRAM = Program(
             writes=(),
         ),
     },
-    closing=f".\n\n{EPILOG}",
     epilog=EPILOG,
 )
 main = PROGRAM.main
+add_arguments = PROGRAM.add_arguments

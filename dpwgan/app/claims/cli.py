@@ -16,7 +16,7 @@ internal error; 73 an output cannot be created; 74 reading or writing broke off;
 PROGRAM = Program(
     name="dpwgan claim",
     commands={"verify": verify_command.COMMAND, "export": export_command.COMMAND},
-    closing=f".\n\n{EPILOG}",
     epilog=EPILOG,
 )
 main = PROGRAM.main
+add_arguments = PROGRAM.add_arguments

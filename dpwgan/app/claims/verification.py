@@ -25,12 +25,9 @@ _NO_NUMBERS_OF_EVENTS = ("label", "mechanism", "reserved", "charged", "accountan
 _NOT_MADE_ANEW = ("output", "certificate", "tool")
 
 
-def find_faults(document: Mapping[str, Any]) -> Iterator[str]:
-    """What is wrong with a claim, a sentence each; nothing if it holds. Looks at no table.
-
-    Raises: DpwganError if it has not the form of a claim.
-    """
-    claim = Claim(document=document)
+def find_faults(claim: Claim) -> Iterator[str]:
+    """What is wrong with a claim, a sentence each; nothing if it holds. Looks at no table."""
+    document = claim.document
     if not claim.private:
         yield f"It promises nothing: {printable(str(document['why_no_guarantee']))}"
         return

@@ -33,6 +33,7 @@ def check(arguments: argparse.Namespace) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Lists the faults. Raises: DataError if there are any; InputError, TransferError, OutputError."""
+    from dpwgan.app.claim import Claim
     from dpwgan.app.claims.signature import SUFFIX, find_fault
     from dpwgan.app.claims.verification import check_table, find_faults
 
@@ -42,13 +43,13 @@ def run(arguments: argparse.Namespace) -> None:
         fault = find_fault(content, signature_path=arguments.claim + SUFFIX, key_path=arguments.key)
         faults += [] if fault is None else [fault]
     try:
-        faults += find_faults(document)
+        claim = Claim(document=document)
+    except DpwganError as error:
+        faults.append(str(error)[:1].upper() + str(error)[1:])
+    else:
+        faults += find_faults(claim)
         if arguments.table is not None and (fault := check_table(document, arguments.table)) is not None:
             faults.append(fault)
-    except DpwganError as error:
-        if type(error) is not DpwganError:
-            raise
-        faults.append(str(error)[:1].upper() + str(error)[1:])
     if arguments.json is not None:
         write_json(arguments.json, {"claim": arguments.claim, "table": arguments.table, "faults": faults})
     if arguments.json != "-" and not arguments.quiet:

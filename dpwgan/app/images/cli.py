@@ -154,7 +154,7 @@ PROGRAM = Program(
             writes=("PNG",),
         ),
     },
-    closing=f".\n\n{EPILOG}",
     epilog=EPILOG,
 )
 main = PROGRAM.main
+add_arguments = PROGRAM.add_arguments

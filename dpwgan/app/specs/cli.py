@@ -18,7 +18,7 @@ signal."""
 PROGRAM = Program(
     name="dpwgan specs",
     commands={"draft": draft_command.COMMAND, "check": check_command.COMMAND},
-    closing=f".\n\n{EPILOG}",
     epilog=EPILOG,
 )
 main = PROGRAM.main
+add_arguments = PROGRAM.add_arguments

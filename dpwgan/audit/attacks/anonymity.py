@@ -1,4 +1,4 @@
-"""Singling out and linkability, played by the package anonymeter.
+"""Singling out, linkability and inference, played by the package anonymeter.
 
 Of its figures the counts of successes are used. Its correction for tables of unequal size fits a curve to rows drawn by
 no seed of ours, so tables of equal size are given to it; its attack at random cannot be repeated either: left out.
@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpwgan.audit.attacks.base import AttackResult, CannotPlayError, Game
+from dpwgan.audit.attacks.base import AttackResult, CannotPlayError, Game, choose_target
+from dpwgan.audit.comparisons import Comparison, compare_shares
 from dpwgan.evaluate.tables import ComparedTable
 
 if TYPE_CHECKING:
@@ -57,13 +58,17 @@ def single_out(game: Game, rng: np.random.Generator) -> AttackResult:
         seed=int(rng.integers(1 << 31)),
     )
     results = evaluator.evaluate(mode="multivariate").results()
-    return game.judge_shares(
-        int(results.n_success),
-        trials,
-        round(float(results.n_control)),
-        trials,
+    return AttackResult(
         question="Does the synthetic table tell what only one person has?",
         measure="share of predicates, each true of one synthetic row, that are true of exactly one row",
+        attacked_rows=trials,
+        headline=compare_shares(
+            int(results.n_success),
+            trials,
+            round(float(results.n_control)),
+            trials,
+            confidence=game.settings.confidence,
+        ),
         details={"different_rows_compared": rows, "columns_of_a_predicate": columns},
     )
 
@@ -77,28 +82,61 @@ def link(game: Game, rng: np.random.Generator) -> AttackResult:
     evaluators = _load_evaluators()
     if len(game.real.columns) < 2:
         raise CannotPlayError("a table of one column has no two halves to link")
-    trials = min(game.settings.rows, game.real.rows, game.holdout.rows)
-    real, holdout = (
-        _to_frame(game, game.draw(table, rng, rows=trials), missing_apart=True) for table in (game.real, game.holdout)
-    )
-    synthetic = _to_frame(game, game.synthetic, missing_apart=True)
-    halves = tuple([name for name in synthetic.columns if _place(name) % 2 == side] for side in (0, 1))
+    frames = _draw_frames(game, rng)
+    halves = tuple([name for name in frames["syn"].columns if _place(name) % 2 == side] for side in (0, 1))
+    trials = len(frames["ori"])
     evaluator = evaluators.LinkabilityEvaluator(
-        ori=real, syn=synthetic, control=holdout, aux_cols=halves, n_attacks=trials, n_neighbors=LINKING_NEIGHBOURS
+        **frames, aux_cols=halves, n_attacks=trials, n_neighbors=LINKING_NEIGHBOURS
     )
-    results = evaluator.evaluate(n_jobs=1).results()
-    return game.judge_shares(
-        int(results.n_success),
-        trials,
-        int(results.n_control),
-        trials,
+    return AttackResult(
         question="Can two data sets about the same people be joined over the synthetic table?",
         measure="share of rows whose two halves have the same nearest synthetic row",
+        attacked_rows=trials,
+        headline=_compare(evaluator, trials, confidence=game.settings.confidence),
         details={
             "halves": [sorted({game.synthetic.names[_place(name)] for name in half}) for half in halves],
-            "by_guessing": min(1.0, LINKING_NEIGHBOURS / len(synthetic)),
+            "by_guessing": min(1.0, LINKING_NEIGHBOURS / len(frames["syn"])),
         },
     )
+
+
+def infer(game: Game, rng: np.random.Generator) -> AttackResult:
+    """Guesses one column of categories: a reference beside our own attribute inference, which guesses every column.
+
+    Of numbers it counts every guess below 0 as right, so it is played on categories alone.
+    Raises: UsageError if the target asked for has no categories.
+    Source: Giomi et al. 2023, section 4.3.
+    """
+    evaluators = _load_evaluators()
+    target = choose_target(game)
+    if target is None or len(game.real.columns) < 2:
+        raise CannotPlayError("the table has no column of 2 to 50 categories to guess from others")
+    frames = _draw_frames(game, rng)
+    secret = f"c{target}"
+    known = [name for name in frames["syn"].columns if name != secret]
+    trials = len(frames["ori"])
+    evaluator = evaluators.InferenceEvaluator(**frames, aux_cols=known, secret=secret, n_attacks=trials)
+    return AttackResult(
+        question="Can a cell of a person be guessed from the others, by anonymeter's own attack?",
+        measure="share of rows whose cell of one column is guessed right",
+        attacked_rows=trials,
+        headline=_compare(evaluator, trials, confidence=game.settings.confidence),
+        details={"column": game.synthetic.names[target]},
+    )
+
+
+def _compare(evaluator: Any, trials: int, *, confidence: float) -> Comparison:
+    """Plays an attack on all rows of frames of one length."""
+    results = evaluator.evaluate(n_jobs=1).results()
+    return compare_shares(int(results.n_success), trials, int(results.n_control), trials, confidence=confidence)
+
+
+def _draw_frames(game: Game, rng: np.random.Generator) -> "dict[str, pd.DataFrame]":
+    """The tables by the names of anonymeter's arguments, as many training as hold-out rows."""
+    trials = min(game.settings.rows, game.real.rows, game.holdout.rows)
+    tables = {"ori": game.draw(game.real, rng, rows=trials), "control": game.draw(game.holdout, rng, rows=trials)}
+    tables["syn"] = game.synthetic
+    return {name: _to_frame(game, table, missing_apart=True) for name, table in tables.items()}
 
 
 def _to_frame(game: Game, table: ComparedTable, *, missing_apart: bool) -> "pd.DataFrame":

@@ -4,21 +4,19 @@ import numpy as np
 import numpy.typing as npt
 
 from dpwgan.audit.attacks.base import AttackResult, Game
-from dpwgan.audit.intervals import bound_mean, bound_mean_difference, bound_share_difference
+from dpwgan.audit.comparisons import compare_means, compare_shares
 from dpwgan.audit.points import Points, find_nearest_without
 from dpwgan.errors import UsageError
 
 TOLERANCE = 0.05
-"""A number counts as guessed within this share of its public range. Anonymeter takes a share of the guess instead, and
-with it counts every guess below 0 as right, so its attack is not used here."""
+"""A number counts as guessed within this share of its public range."""
 
 
 def infer_attributes(game: Game, rng: np.random.Generator) -> AttackResult:
     """Guesses each secret as that of the synthetic row that agrees best in all other columns.
 
     A guess that succeeds on hold-out rows as often has learnt about the population, not about the person. The headline
-    is each row's share of secrets guessed, so that rows, not cells, are what is independent; the columns' own intervals
-    hold together (Bonferroni).
+    is each row's share of secrets guessed, so that rows, not cells, are what is independent; the parts are columns.
     Raises: UsageError if a secret asked for is no column that can be guessed.
     Source: Giomi, Boenisch, Wehmeyer, Tasnadi 2023, "A unified framework for quantifying privacy risk in synthetic
       data", arXiv:2211.10459, section 4.3.
@@ -32,34 +30,19 @@ def infer_attributes(game: Game, rng: np.random.Generator) -> AttackResult:
         guessed.append(_compare(targets, synthetic, places, secrets))
     right, by_chance = guessed
     confidence = game.settings.confidence
-    each = 1.0 - (1.0 - confidence) / len(secrets)
-    columns = []
-    for number, place in enumerate(secrets):
-        hits, misses = int(right[:, number].sum()), int(by_chance[:, number].sum())
-        excess = bound_share_difference(hits, len(right), misses, len(by_chance), confidence=each)
-        columns.append(
-            {
-                "column": game.synthetic.columns[place].name,
-                "success": hits / len(right),
-                "baseline": misses / len(by_chance),
-                "excess": excess,
-                "beats_baseline": excess.lower > 0.0,
-            }
-        )
-    shares, chances = right.mean(axis=1), by_chance.mean(axis=1)
-    return game.judge(
+    counts = zip(right.sum(axis=0), by_chance.sum(axis=0), strict=True)
+    return AttackResult(
         question="Can a cell of a person be guessed from the others, better than for people never seen?",
         measure="share of a row's secret cells guessed right",
         attacked_rows=len(right),
-        success=bound_mean(shares, confidence=confidence),
-        baseline=bound_mean(chances, confidence=confidence),
-        excess=bound_mean_difference(shares, chances, confidence=confidence),
-        details={
-            "holdout_rows_attacked": len(by_chance),
-            "tolerance_for_numbers": TOLERANCE,
-            "columns": columns,
-            "columns_that_beat_the_baseline": [row["column"] for row in columns if row["beats_baseline"]],
+        headline=compare_means(right.mean(axis=1), by_chance.mean(axis=1), confidence=confidence),
+        parts={
+            game.synthetic.names[place]: compare_shares(
+                int(hits), len(right), int(controls), len(by_chance), confidence=confidence
+            )
+            for place, (hits, controls) in zip(secrets, counts, strict=True)
         },
+        details={"holdout_rows_attacked": len(by_chance), "tolerance_for_numbers": TOLERANCE},
     )
 
 

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from dpwgan.audit.intervals import Interval, bound_share, bound_share_difference, check_confidence
+from dpwgan.audit.comparisons import Comparison
+from dpwgan.audit.intervals import check_confidence
 from dpwgan.audit.points import Points, lay_out_points
 from dpwgan.errors import UsageError
 from dpwgan.evaluate.tables import ComparedTable, TableSet
@@ -27,9 +28,11 @@ class CannotPlayError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class AttackSettings:
-    """How attacks are played: at most `rows` rows of each kind are attacked, each interval has that `confidence`.
+    """How attacks are played: at most `rows` rows of each kind are attacked, each interval has that `confidence`, and
+    any alarm of an audit is false with a probability of half of what is left of it.
 
-    `secrets` are the columns to be guessed (none: all); `target` the one whose classifier is inverted (none: chosen).
+    `secrets` are the columns to be guessed (none: all); `target` the one whose classifier is inverted, and that
+    anonymeter guesses (none: chosen).
     Raises: UsageError if a number is out of range.
     """
 
@@ -46,20 +49,16 @@ class AttackSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class AttackResult:
-    """What an attack achieved on training rows, what on hold-out rows, and the difference.
+    """What an attack achieved: the headline, and its parts (a column, a threshold) by name.
 
-    `measure` says what the three numbers are; `details` holds more figures. It beats its baseline where the excess is
-    above 0 by more than chance, which is wrong at the `false_alarm_rate`.
+    `measure` says what the headline's numbers are; `details` holds more figures.
     """
 
     question: str
     measure: str
     attacked_rows: int
-    success: Interval
-    baseline: Interval
-    excess: Interval
-    beats_baseline: bool
-    false_alarm_rate: float
+    headline: Comparison
+    parts: Mapping[str, Comparison] = field(default_factory=dict)
     details: Mapping[str, Any]
 
 
@@ -87,42 +86,13 @@ class Game(TableSet):
         """Draws rows to attack, without replacement: all of them if there are no more than asked for."""
         return table.draw(self.settings.rows if rows is None else rows, rng)
 
-    def judge(self, *, success: Interval, baseline: Interval, excess: Interval, **words: Any) -> AttackResult:
-        """Says whether an attack beats its baseline; `words` are the other fields of the result."""
-        return AttackResult(
-            success=success,
-            baseline=baseline,
-            excess=excess,
-            beats_baseline=excess.lower > 0.0,
-            false_alarm_rate=(1.0 - self.settings.confidence) / 2.0,
-            **words,
-        )
-
-    def judge_shares(self, hits: int, trials: int, controls: int, control_trials: int, **words: Any) -> AttackResult:
-        """Judges an attack that either succeeds or fails on a row: `hits` of `trials` training rows, and `controls` of
-        `control_trials` hold-out rows.
-        """
-        confidence = self.settings.confidence
-        return self.judge(
-            attacked_rows=trials,
-            success=bound_share(hits, trials, confidence=confidence),
-            baseline=bound_share(controls, control_trials, confidence=confidence),
-            excess=bound_share_difference(hits, trials, controls, control_trials, confidence=confidence),
-            **words,
-        )
-
-    def judge_against_half(self, success: Interval, **words: Any) -> AttackResult:
-        """Judges an attack that achieves 1/2 where it knows nothing of who was trained on."""
-        half = Interval(value=0.5, lower=0.5, upper=0.5)
-        return self.judge(success=success, baseline=half, excess=success.shift(-0.5), **words)
-
 
 Attack = Callable[[Game, np.random.Generator], AttackResult]
 """Raises `CannotPlayError` for tables that it cannot be played on."""
 
 
 def choose_target(game: Game) -> int | None:
-    """Chooses the column whose classifier is inverted: the one asked for, or the last of 2 to 50 categories.
+    """Chooses the column that one attack is about: the one asked for, or the last of 2 to 50 categories.
 
     Raises: UsageError if the column asked for is not one of categories.
     """

@@ -3,33 +3,41 @@
 import numpy as np
 import numpy.typing as npt
 
-from dpwgan.audit.attacks.base import AttackResult, Game
+from dpwgan.audit.attacks.base import AttackResult, CannotPlayError, Game
+from dpwgan.audit.comparisons import compare_shares
 from dpwgan.evaluate.tables import ComparedTable
 
 
 def count_copies(game: Game, rng: np.random.Generator) -> AttackResult:
-    """Counts the training rows that have an equal row in the synthetic table; hold-out rows say how many by chance.
+    """Counts the rows that have an equal row in the synthetic table, of those that nobody else has.
 
-    All rows are looked at, cell by cell, numbers as they are written. Copies alone are no leak: rows that many people
-    share are copied by any good table, and held-out ones as often.
+    All rows are looked at, cell by cell, numbers as they are written. Rows that many people share are copied by any
+    good table, and held-out ones as often: they are counted, but what is compared are the rows that are the only ones
+    of their kind among training and hold-out rows together.
     """
     real, synthetic, holdout = (_keys(table) for table in (game.real, game.synthetic, game.holdout))
     copied, by_chance = np.isin(real, synthetic), np.isin(holdout, synthetic)
-    keys, inverse, times = np.unique(real, return_inverse=True, return_counts=True)
+    _, inverse, times = np.unique(np.concatenate([real, holdout]), return_inverse=True, return_counts=True)
     alone = times[inverse] == 1
-    return game.judge_shares(
-        int(copied.sum()),
-        len(real),
-        int(by_chance.sum()),
-        len(holdout),
+    ours, theirs = alone[: len(real)], alone[len(real) :]
+    if not (ours.any() and theirs.any()):
+        raise CannotPlayError("no row is the only one of its kind")
+    return AttackResult(
         question="Do training rows stand in the synthetic table as they are?",
-        measure="share of rows with an equal row in the synthetic table",
+        measure="share of rows that nobody else has with an equal row in the synthetic table",
+        attacked_rows=int(ours.sum()),
+        headline=compare_shares(
+            int((copied & ours).sum()),
+            int(ours.sum()),
+            int((by_chance & theirs).sum()),
+            int(theirs.sum()),
+            confidence=game.settings.confidence,
+        ),
         details={
+            "holdout_rows_attacked": int(theirs.sum()),
             "training_rows_copied": int(copied.sum()),
             "holdout_rows_copied": int(by_chance.sum()),
-            "training_rows_copied_that_are_unique": int((copied & alone).sum()),
-            "training_rows_that_are_unique": int(alone.sum()),
-            "synthetic_rows_equal_to_a_training_row": int(np.isin(synthetic, keys).sum()),
+            "synthetic_rows_equal_to_a_training_row": int(np.isin(synthetic, real).sum()),
         },
     )
 

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpwgan.audit.attacks.base import AttackResult, CannotPlayError, Game, choose_target
-from dpwgan.audit.intervals import bound_share
+from dpwgan.audit.comparisons import compare_with_half
 from dpwgan.audit.points import CATEGORY, MOST_WIDTH, Points, Vectors
 from dpwgan.evaluate.tables import ComparedTable
 
@@ -73,11 +73,11 @@ def invert_classifier(game: Game, rng: np.random.Generator) -> AttackResult:
         )
     tested_on = game.draw(game.holdout, rng, rows=_MOST_NEAR)
     accuracy = float(model.score(read_inputs(tested_on).spread_out(), tested_on.cells[:, target]))
-    return game.judge_against_half(
-        bound_share(members, found, confidence=game.settings.confidence),
+    return AttackResult(
         question="Do inputs reconstructed from a classifier of the synthetic table lie nearer to training rows?",
         measure="share of training rows among those nearest to a reconstruction, of as many hold-out rows",
         attacked_rows=found,
+        headline=compare_with_half(members, found, confidence=game.settings.confidence),
         details={
             "target": game.synthetic.names[target],
             "classes": classes,

@@ -4,10 +4,14 @@ import numpy as np
 import numpy.typing as npt
 
 from dpwgan.audit.attacks.base import FEWEST_ROWS, AttackResult, CannotPlayError, Game
-from dpwgan.audit.intervals import Scores, bound_area, bound_share, bound_share_difference
+from dpwgan.audit.comparisons import Comparison, compare_order, compare_shares
+from dpwgan.audit.intervals import Scores
 from dpwgan.audit.points import find_nearest
 
 FALSE_POSITIVE_RATE = 0.01
+
+FEW = "few accused"
+"""The part of an attack that names the few rows it is surest of, at that rate."""
 
 _SMALLEST_DISTANCE = 1e-3
 """Added to distances before their ratio is taken: rows that coincide are not infinitely dense."""
@@ -53,19 +57,17 @@ def attack_by_density_ratio(game: Game, rng: np.random.Generator) -> AttackResul
 
 def _judge(game: Game, rng: np.random.Generator, members: Scores, others: Scores, *, question: str) -> AttackResult:
     confidence = game.settings.confidence
-    few_alarms = _measure_few_alarms(members, others, rng, confidence=confidence)
-    return game.judge_against_half(
-        bound_area(members, others, confidence=confidence),
+    return AttackResult(
         question=question,
         measure="chance that a training row scores above a hold-out row (area under the ROC curve)",
         attacked_rows=len(members),
-        details={"holdout_rows_attacked": len(others), **few_alarms},
+        headline=compare_order(members, others, confidence=confidence),
+        parts={FEW: _accuse_few(members, others, rng, confidence=confidence)},
+        details={"holdout_rows_attacked": len(others), "false_positive_rate_aimed_at": FALSE_POSITIVE_RATE},
     )
 
 
-def _measure_few_alarms(
-    members: Scores, others: Scores, rng: np.random.Generator, *, confidence: float
-) -> dict[str, object]:
+def _accuse_few(members: Scores, others: Scores, rng: np.random.Generator, *, confidence: float) -> Comparison:
     """Measures the attack where it accuses few: an attack that is sure of a few rows may have an area near 1/2.
 
     The threshold comes from one half of the hold-out rows and is tried on the other, so that neither rate is fitted.
@@ -77,14 +79,7 @@ def _measure_few_alarms(
     chosen, tried = others[order[: len(others) // 2]], others[order[len(others) // 2 :]]
     threshold = _quantile_above(chosen, FALSE_POSITIVE_RATE)
     hits, alarms = int((members > threshold).sum()), int((tried > threshold).sum())
-    return {
-        "false_positive_rate_aimed_at": FALSE_POSITIVE_RATE,
-        "true_positive_rate": bound_share(hits, len(members), confidence=confidence),
-        "false_positive_rate": bound_share(alarms, len(tried), confidence=confidence),
-        "true_minus_false_positive_rate": bound_share_difference(
-            hits, len(members), alarms, len(tried), confidence=confidence
-        ),
-    }
+    return compare_shares(hits, len(members), alarms, len(tried), confidence=confidence)
 
 
 def _part_ties(members: Scores, others: Scores, rng: np.random.Generator) -> tuple[Scores, Scores]:

@@ -198,4 +198,5 @@ COMMAND = Command(
     check=check,
     run=run,
     reads=("DATA", "SPECS", "--codebook"),
+    shows_stages=True,
 )

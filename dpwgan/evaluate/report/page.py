@@ -94,6 +94,7 @@ def render_report(
             for place, agreement in enumerate(document["columns"])
         ],
         "dependence": None if pairs is None else show_dependence(pairs, real.names),
+        "attacks": None if document["audit"] is None else show_attacks(document["audit"]),
         "classifiers": show_classifiers(document["scores"]["synthetic"]["classifiers"]),
         "every_score": list_scores(document["scores"]),
         "not_allowed": list_legality(document["legality"]),
@@ -182,12 +183,19 @@ def write_short(value: float | str | None) -> str:
         return value
     if float(value).is_integer() or abs(value) >= 10_000:
         return f"{value:,.0f}"
-    return f"{value:,.1f}" if abs(value) >= 100 else f"{value:.4g}"
+    return f"{value:,.1f}" if abs(value) >= 100 else f"{value:#.4g}"
+
+
+def write_signed(value: float, *, digits: int = 3) -> str:
+    """Writes a difference with its sign."""
+    return f"{value:+.{digits}f}".replace("-", "\N{MINUS SIGN}")
 
 
 def list_legality(legality: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """How many rows and cells the specs do not allow, then each broken rule by its column."""
-    counts = {key.replace("_", " "): value for key, value in legality.items() if key not in ("broken", "rules")}
+    """How many rows and derived cells the specs do not allow, then each broken rule by its column."""
+    counts = {"rows with an illegal cell, left out": legality["illegal_rows"]}
+    if legality["derived_columns"]:
+        counts["derived cells that do not follow"] = legality["derived_broken"]
     return [*({"column": "", "rule": rule, "rows": value} for rule, value in counts.items()), *legality["broken"]]
 
 
@@ -217,6 +225,31 @@ def judge_claim(claim: Mapping[str, Any] | None, *, matches: bool | None) -> str
     except DpwganError:
         return "damaged"
     return "not private" if claim["guarantee"] is None else "private"
+
+
+def show_attacks(audit: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The attacks, each with the parts that beat their baseline, and with what another attack guesses too."""
+    compared = {attack["details"].get("column") for attack in audit["attacks"]}
+    lines = []
+    for attack in audit["attacks"]:
+        lines.append(show_finding(attack["name"], attack["headline"]))
+        for name, part in attack["parts"].items():
+            if part["beats_baseline"] or name in compared:
+                lines.append(show_finding(f"{attack['name']}: {name}", part))
+    return lines
+
+
+def show_finding(name: str, found: Mapping[str, Any]) -> dict[str, Any]:
+    """A finding of the audit in words."""
+    excess, lower, upper = (write_signed(found["excess"][end]) for end in ("value", "lower", "upper"))
+    shares = {side: f"{found[side]['value']:.3f}" for side in ("success", "baseline")}
+    return {
+        "name": name,
+        "leaks": found["beats_baseline"],
+        "excess": excess,
+        "interval": f"{lower} to {upper}",
+        **shares,
+    }
 
 
 # --- columns ----------------------------------------------------------------------------------------------------------
@@ -319,7 +352,7 @@ def rank_pairs(ours: Shares, theirs: Shares, names: Sequence[str]) -> list[dict[
             "names": (names[one], names[other]),
             "real": f"{ours[one, other]:.2f}",
             "synthetic": f"{theirs[one, other]:.2f}",
-            "difference": f"{theirs[one, other] - ours[one, other]:+.2f}".replace("-", "\N{MINUS SIGN}"),
+            "difference": write_signed(theirs[one, other] - ours[one, other], digits=2),
         }
         for one, other in zip(first[order], second[order], strict=True)
     ]

@@ -84,7 +84,7 @@ class OneHotRows:
 
 
 ONE_HOT = Derivation[GroupedRows, OneHotRows](
-    "one-hot rows", lambda rows, argument, ledger: OneHotRows(rows.groups, rows.layout.sizes)
+    "one-hot rows", lambda rows, argument, beside: OneHotRows(rows.groups, rows.layout.sizes)
 )
 SLOPES = Sum[OneHotRows]("one-layer slopes", lambda rows, argument, weights: rows.sum_slopes(weights))
 CURVATURE = Sum[OneHotRows]("one-layer curvature", lambda rows, argument, vector: rows.multiply_curvature(vector))

@@ -24,13 +24,9 @@ from dpwgan.methods.published.dp_gan import (
 )
 from dpwgan.methods.published.published_gan import PublishedDesign, plan_published, train_published_table
 from dpwgan.methods.published.samplers import RefinedTable, SmoothSampler
-from dpwgan.methods.ron_gauss import (
-    MOST_DIMENSION,
-    RonGaussDesign,
-    RonGaussImageDesign,
-    lay_out_gaussians,
-    measure_gaussians,
-)
+from dpwgan.methods.ron_gauss import lay_out_gaussians, measure_gaussians
+from dpwgan.methods.ron_gauss_images import RonGaussImageDesign
+from dpwgan.methods.ron_gauss_tables import MOST_DIMENSION, RonGaussDesign
 from dpwgan.methods.settings import RonDpGanSettings, RonGaussSettings
 from dpwgan.plan import Cost, Plan
 from dpwgan.privacy.accountants.moments import MOMENTS

@@ -3,13 +3,14 @@
 from collections.abc import Callable
 from typing import Any
 
-from dpwgan.table.calendar import CalendarColumn
+from dpwgan.table.calendar import CalendarColumn, LaterColumn
 from dpwgan.table.codecs.categories import NOT_LISTED, BooleanCodec, CategoricalCodec
 from dpwgan.table.codecs.codec import Codec, EncodedCells, TrainedCodec
 from dpwgan.table.codecs.computed import ComputedRule
 from dpwgan.table.codecs.derived import DerivedRule
 from dpwgan.table.codecs.fixed import FixedCell
 from dpwgan.table.codecs.identifiers import FreshIdentifiers
+from dpwgan.table.codecs.later import LaterCodec
 from dpwgan.table.codecs.moments import MomentCodec
 from dpwgan.table.codecs.numbers import NOT_NUMBER, NOT_WHOLE, BinCodec, NumberCodec, read_numbers
 from dpwgan.table.schema import BooleanColumn, CategoricalColumn, NumericColumn, TrainedColumn
@@ -24,6 +25,7 @@ __all__ = [
     "EncodedCells",
     "FixedCell",
     "FreshIdentifiers",
+    "LaterCodec",
     "MomentCodec",
     "TrainedCodec",
     "make_codec",
@@ -36,6 +38,7 @@ _CODECS: dict[type[TrainedColumn], Callable[[Any], TrainedCodec]] = {
     BooleanColumn: BooleanCodec,
     NumericColumn: lambda column: (NumberCodec if column.edges is None else BinCodec)(column),
     CalendarColumn: MomentCodec,
+    LaterColumn: MomentCodec,  # of its cells by themselves; `LaterCodec` sees the others of the row
 }
 
 

@@ -78,6 +78,17 @@ class TrainedCodec(Codec):
             raise SpecsError(f'Column {quote(column.name)}: "out_of_domain": "missing" needs a missing code.')
         self.name, self.missing = column.name, column.missing
 
+    sources: tuple[str, ...] = ()
+    """Other columns, without whose cells those of this one say nothing."""
+
+    def encode_row(self, frame: pl.DataFrame, findings: Findings) -> EncodedCells:
+        """Encodes (n,) cells beside the others of their rows. As `encode`."""
+        return self.encode(frame.get_column(self.name), findings)
+
+    def decode_row(self, encoded: EncodedCells, rng: np.random.Generator, cells: Mapping[str, pl.Series]) -> pl.Series:
+        """Writes (n,) cells beside those of `sources`. As `decode`."""
+        return self.decode(encoded, rng)
+
     def encode(self, cells: pl.Series, findings: Findings) -> EncodedCells:
         """Encodes (n,) cells, each different one once; illegal ones are counted in `findings` and get any code."""
         distinct, places = list_distinct(cells)

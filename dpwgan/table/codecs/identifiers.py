@@ -7,19 +7,19 @@ import polars as pl
 
 from dpwgan.errors import DpwganError
 from dpwgan.table.codecs.codec import Codec
-from dpwgan.table.schema import IdentifierColumn
+from dpwgan.table.schema import IdentifierColumn, UnitColumn
 
 # Version 4, variant 1: RFC 9562, section 5.4.
 _UUID = r"^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$"
 
 
 class FreshIdentifiers(Codec):
-    """Names that count up, or random UUIDs."""
+    """Names that count up, or random UUIDs: of rows, or of units."""
 
     fault = "is not a fresh identifier"
 
     def __init__(self, column: IdentifierColumn) -> None:
-        self.name, self._start = column.name, column.start
+        self.name, self._start, self._of_units = column.name, column.start, isinstance(column, UnitColumn)
 
     def make(self, *, first_record: int, records: int) -> pl.Series:
         """Writes names for records `first_record`, `first_record` + 1, ... of the output.
@@ -38,8 +38,13 @@ class FreshIdentifiers(Codec):
         raise DpwganError(f"Internal error: a rule reads the row names {self.name!r}.")
 
     def count_illegal(self, frame: pl.DataFrame) -> int:
-        """Counts names that come twice, or have another form; all of them where they do not count up."""
+        """Counts names that come twice, or have another form; all of them where they do not count up.
+
+        Rows of a unit stand together under one name.
+        """
         cells = frame.get_column(self.name)
+        if self._of_units:
+            cells = cells.filter(cells.ne_missing(cells.shift()))
         repeated = cells.len() - cells.n_unique()
         if self._start is None:
             return max(repeated, int((~cells.str.contains(_UUID)).sum()))

@@ -25,7 +25,7 @@ class MomentCodec(TrainedCodec):
 
     def __init__(self, column: CalendarColumn) -> None:
         super().__init__(column)
-        self._column = column
+        self.column = column
         self._numbers = [NumberCodec(number) for number in column.numbers]
         self._first_month = _number_month(pl.Series([column.first]).cast(MOMENT)).item()
         units, between = self._count(read_moments(pl.Series(column.missing, dtype=pl.String), column).drop_nulls())
@@ -36,19 +36,23 @@ class MomentCodec(TrainedCodec):
     def encode_distinct(self, cells: list[str]) -> tuple[EncodedCells, Mapping[str, Flags]]:
         """Reads (k,) moments and missing codes."""
         missing, steps, illegal = self.read(pl.Series(cells, dtype=pl.String))
+        return self.encode_steps(missing, steps), illegal
+
+    def encode_steps(self, missing: Missing, steps: Steps) -> EncodedCells:
+        """What methods see of (n,) moments, so many steps after the first one."""
         parts = [
             codec.encode_values(missing, numbers.astype(np.float64))
             for codec, numbers in zip(self._numbers, self.split(steps), strict=True)
         ]
         if len(parts) == 1:
-            return parts[0], illegal
+            return parts[0]
         codes = [part.codes for part in parts if part.codes is not None]
         numbers = [part.numbers for part in parts if part.numbers is not None]
-        return EncodedCells(codes=np.stack(codes) if codes else None, numbers=np.stack(numbers)), illegal
+        return EncodedCells(codes=np.stack(codes) if codes else None, numbers=np.stack(numbers))
 
     def split(self, steps: Steps) -> list[Steps]:
         """The numbers that methods see of moments, of each one (n,): steps, or days and steps of the time of day."""
-        column = self._column
+        column = self.column
         if not column.by_day:
             return [steps]
         moments = column.first + steps * column.step
@@ -56,10 +60,14 @@ class MomentCodec(TrainedCodec):
 
     def decode(self, encoded: EncodedCells, rng: np.random.Generator) -> pl.Series:
         """Writes (n,) moments, or the missing codes where the codes say so; `rng` chooses times that are not there."""
-        column = self._column
+        missing, steps = self.decode_steps(encoded, rng)
+        return self.put_missing(self.write_steps(self._free.keep_to(steps)), missing)
+
+    def decode_steps(self, encoded: EncodedCells, rng: np.random.Generator) -> tuple[Missing | None, Steps]:
+        """Which missing codes (n,) rows have, and how many steps after the first one the moments of the others lie."""
+        column = self.column
         if not column.by_day:
-            missing, steps = self._numbers[0].decode_steps(encoded, rng)
-            return self.put_missing(self.write_steps(self._free.keep_to(steps)), missing)
+            return self._numbers[0].decode_steps(encoded, rng)
         (missing, days), (no_time, times) = (
             codec.decode_steps(
                 EncodedCells(
@@ -74,14 +82,13 @@ class MomentCodec(TrainedCodec):
             known, unknown = times[no_time < 0], (no_time >= 0) & (missing < 0)
             times = np.where(unknown, rng.choice(known, len(times)), times) if len(known) and unknown.any() else times
         moments = (days + column.first // DAY) * DAY + times * column.step + column.first % column.step
-        steps = ((moments - column.first) // column.step).clip(0, column.steps)
-        return self.put_missing(self.write_steps(self._free.keep_to(steps)), missing)
+        return missing, ((moments - column.first) // column.step).clip(0, column.steps)
 
     def read(self, cells: pl.Series) -> tuple[Missing, Steps, Mapping[str, Flags]]:
         """(n,) indices into the missing codes, -1 where available; (n,) steps from the first moment, 0 elsewhere; and
         by each rule that is told which cells break it.
         """
-        column = self._column
+        column = self.column
         text = cells.cast(pl.String).str.strip_chars(BLANKS)
         missing = np.full(len(cells), -1, dtype=np.int32)
         for index, token in enumerate(column.missing):
@@ -108,29 +115,34 @@ class MomentCodec(TrainedCodec):
     def read_values(self, cells: list[str]) -> pl.Series:
         """What rules between columns see of (k,) different cells: dates, times of day, or both."""
         missing, steps, _ = self.read(pl.Series(cells, dtype=pl.String))
-        kind = {"date": pl.Date(), "datetime": MOMENT, "time": pl.Time()}[self._column.written]
-        values: pl.Series = self._add_steps(steps).cast(kind).set(pl.Series(missing >= 0), None)
+        kind = {"date": pl.Date(), "datetime": MOMENT, "time": pl.Time()}[self.column.written]
+        values: pl.Series = self._place(steps).cast(kind).set(pl.Series(missing >= 0), None)
         return values
 
     def write_steps(self, steps: Steps) -> pl.Series:
         """Writes (n,) moments, so many steps after the first one."""
-        return write_moments(self._add_steps(steps), self._column)
+        return write_moments(self._place(steps), self.column)
 
-    def _add_steps(self, steps: Steps) -> pl.Series:
-        units = pl.Series(steps * self._column.step)
-        if not self._column.in_months:
-            return (units + self._column.first).cast(MOMENT)
+    def add_steps(self, steps: Steps) -> Steps:
+        """(n,) moments, so many steps after the first one. Units: microseconds since the beginning of 1970."""
+        moments: Steps = self._place(steps).cast(pl.Int64).to_numpy()
+        return moments
+
+    def _place(self, steps: Steps) -> pl.Series:
+        units = pl.Series(steps * self.column.step)
+        if not self.column.in_months:
+            return (units + self.column.first).cast(MOMENT)
         months = units + self._first_month
         return pl.select(pl.datetime(months // 12, months % 12 + 1, 1, time_unit="us")).to_series()
 
     def _count(self, moments: pl.Series) -> tuple[Steps, Flags]:
         """Microseconds or months from the first moment, and which moments lie between two steps."""
-        if self._column.in_months:
+        if self.column.in_months:
             months = _number_month(moments) - self._first_month
             is_later = (moments != moments.dt.truncate("1mo")).to_numpy()
-            return months, is_later | (months % self._column.step != 0)
-        counted: Steps = moments.cast(pl.Int64).to_numpy() - self._column.first
-        return counted, counted % self._column.step != 0
+            return months, is_later | (months % self.column.step != 0)
+        counted: Steps = moments.cast(pl.Int64).to_numpy() - self.column.first
+        return counted, counted % self.column.step != 0
 
     def get_canonical(self, cell: str) -> str | None:
         """The moment or the missing code that a cell stands for."""
@@ -141,7 +153,7 @@ class MomentCodec(TrainedCodec):
 
     def are_legal(self, cells: pl.Series) -> pl.Series:
         """Looks for moments in range, a whole number of steps from the first one, and for missing codes."""
-        column = self._column
+        column = self.column
         moments = read_moments(cells, column)
         ends = read_moments(self.write_steps(np.array([0, column.steps])), column)
         legal = moments.is_between(*ends)

@@ -6,16 +6,20 @@ from collections.abc import Callable
 from contextlib import suppress
 from zoneinfo import ZoneInfo
 
-from dpwgan.table.calendar import DAY, DIRECTIVE, SECOND, CalendarColumn
+from dpwgan.errors import quote
+from dpwgan.table.calendar import DAY, DIRECTIVE, SECOND, CalendarColumn, LaterColumn
 from dpwgan.table.specs.keys import MAX_WHOLE_NUMBER, MISSING_KEYS, Keys
 
-CALENDAR_KEYS = MISSING_KEYS | {"format", "min", "max", "step", "zone"}
+CALENDAR_KEYS = MISSING_KEYS | {"format", "min", "max", "step", "zone", "since"}
 
 _FORMATS = {"date": "%Y-%m-%d", "datetime": "%Y-%m-%dT%H:%M:%S", "time": "%H:%M:%S"}
 _UNITS = {"microsecond": 1, "millisecond": 1000, "second": SECOND, "minute": 60 * SECOND, "hour": 3600 * SECOND}
 _UNITS |= {"day": DAY, "week": 7 * DAY}
 _MONTHS = {"month": 1, "year": 12}
 _STEP = re.compile(rf"(?:([1-9][0-9]{{0,9}}) )?({'|'.join([*_UNITS, *_MONTHS])})s?")
+_SPAN = re.compile(rf"(-?[0-9]{{1,10}}) ({'|'.join(_UNITS)})s?")
+# Within so long a time what counts is what a clock shows; of longer ones the days, and the time of day by itself.
+_MOST_ELAPSED = 2 * DAY
 # What each directive says of a moment, the coarsest first, and how fine that is: months up to the month.
 _SAYS = {
     "Y": ("year", 12),
@@ -35,6 +39,7 @@ _REFUSED = {
 _DATES, _TIMES = ("year", "month", "day"), ("hour", "minute", "second", "fraction")
 _EPOCH = datetime.datetime(1970, 1, 1)
 _TICK = datetime.timedelta(microseconds=1)
+_FIRST, _LAST = ((moment - _EPOCH) // _TICK for moment in (datetime.datetime.min, datetime.datetime.max))
 
 
 def parse_calendar(keys: Keys) -> CalendarColumn:
@@ -43,6 +48,8 @@ def parse_calendar(keys: Keys) -> CalendarColumn:
     form = keys.get("format", _FORMATS[kind])
     finest, by_month = _find_finest(keys, form)
     step, in_months = _read_step(keys, finest=finest, by_month=by_month)
+    if "since" in keys:
+        return _parse_later(keys, form, step=step, in_months=in_months)
     first, _ = _read_end(keys, "min", form)
     last, is_day = _read_end(keys, "max", form)
     if is_day and not in_months:
@@ -72,6 +79,55 @@ def parse_calendar(keys: Keys) -> CalendarColumn:
         missing=missing,
         out_of_domain=keys.read_out_of_domain(missing),
     )
+
+
+def _parse_later(keys: Keys, form: str, *, step: int, in_months: bool) -> LaterColumn:
+    """Reads a column of moments that are told by the time since another's."""
+    kind, earlier = keys["type"], keys.earlier
+    is_plain = isinstance(earlier, CalendarColumn) and not isinstance(earlier, LaterColumn)
+    if not isinstance(earlier, CalendarColumn) or not is_plain or "time" in (kind, earlier.written):
+        raise keys.refuse("'since' must name a date or datetime that is not told since another one, and stand in one")
+    if in_months or earlier.in_months:
+        raise keys.refuse("'since' needs moments to the day or finer")
+    least, most = (_read_span(keys, key) for key in ("min", "max"))
+    if least > most:
+        raise keys.refuse("'min' is above 'max'")
+    first, last = earlier.first, earlier.first + earlier.steps * earlier.step
+    by_days = "date" in (kind, earlier.written) or most - least > _MOST_ELAPSED
+    if by_days:
+        if least % DAY or most % DAY or DAY % step:
+            raise keys.refuse("beside 'since', 'min' and 'max' must be whole days, and 'step' divide a day")
+        first, last = first // DAY * DAY, last // DAY * DAY + (DAY - step if kind == "datetime" else 0)
+    elif step != earlier.step or least % step or most % step:
+        raise keys.refuse(f"its 'step' must be that of {quote(earlier.name)}, and divide 'min' and 'max'")
+    missing = keys.read_missing()
+    if earlier.missing and not missing:
+        raise keys.refuse(f"{quote(earlier.name)} may be missing: so may it, and 'missing' or 'optional' must say so")
+    if last + most > _LAST or first + least < _FIRST:
+        raise keys.refuse("its moments do not lie in the years 1 to 9999")
+    return LaterColumn(
+        name=keys.name,
+        written=kind,
+        format=form,
+        first=first + least,
+        step=step,
+        steps=(last + most - first - least) // step,
+        zone=_read_zone(keys),
+        missing=missing,
+        out_of_domain=keys.read_out_of_domain(missing),
+        since=earlier.name,
+        least=least,
+        most=most,
+        by_days=by_days,
+    )
+
+
+def _read_span(keys: Keys, key: str) -> int:
+    """A time between two moments, in microseconds."""
+    found = _SPAN.fullmatch(str(keys.get(key, "")))
+    if found is None:
+        raise keys.refuse(f"beside 'since', {key!r} must be such as \"0 days\", of one of {', '.join(_UNITS)}")
+    return int(found[1]) * _UNITS[found[2]]
 
 
 def _find_finest(keys: Keys, form: str) -> tuple[int, bool]:

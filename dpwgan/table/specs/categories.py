@@ -91,10 +91,16 @@ def _parse_undiscovered(keys: Keys) -> UndiscoveredColumn:
             ' "private" (found by a private selection, paid for from the budget) or "waived" (as it stands, and named'
             " in the claim as not covered)"
         )
+    missing = keys.read_missing()
+    if keys["domain_privacy"] == "private" and not missing:
+        raise keys.refuse(
+            "a private list needs a cell for those that are not released: 'missing' says which, or 'optional' that it "
+            "is the empty one"
+        )
     return UndiscoveredColumn(
         name=keys.name,
         privacy=keys["domain_privacy"],
-        missing=keys.read_missing(),
+        missing=missing,
         integer=keys.any_of("count", "maxval"),
     )
 

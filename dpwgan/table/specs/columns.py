@@ -11,7 +11,7 @@ from dpwgan.table.specs.identifiers import parse_identifier
 from dpwgan.table.specs.keys import Keys, is_finite
 from dpwgan.table.specs.numbers import NUMBER_KEYS, parse_number
 
-_KEYS_OF_ALL = {"type", "description", "uuid", "derived"}
+_KEYS_OF_ALL = {"type", "description", "uuid", "derived", "of"}
 _TYPES: dict[str, tuple[Set[str], Callable[[Keys], Column]]] = {
     "enum": (ENUM_KEYS, parse_enum),
     "integer": (NUMBER_KEYS | {"width"}, parse_number),

@@ -4,6 +4,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -113,10 +114,13 @@ def survey_specs(
         columns, unit = take_unit(columns)
     keys = {name: Keys(name, given, codebook) for name, given in columns.items() if name not in problems.columns}
     parsed: dict[str, Column] = {}
-    for name, given in keys.items():
-        if "derived" not in given:
+    # Those that are told since another one come behind it.
+    for name, given in sorted(keys.items(), key=lambda item: "since" in item[1]):
+        if "since" in given and problems.concern(given["since"]):
+            problems.skipped.append(name)
+        elif "derived" not in given:
             with problems.gathered():
-                parsed[name] = parse_column(given)
+                parsed[name] = parse_column(replace(given, earlier=parsed.get(given.get("since"))))
     sources = dict(parsed)
     if not problems.found and not any(isinstance(c, TrainedColumn | UndiscoveredColumn) for c in sources.values()):
         problems.found.append(

@@ -10,7 +10,7 @@ from typing import Any
 from dpwgan.errors import SpecsError, quote
 from dpwgan.table.codebook import Codebook
 from dpwgan.table.numerals import BLANKS, read_number
-from dpwgan.table.schema import write_whole
+from dpwgan.table.schema import Column, write_whole
 
 MAX_CATEGORIES = 10_000
 """Most codes an enum may have without a list. A column that wide is a number in truth, or a slip of the pen, and would
@@ -26,11 +26,12 @@ MISSING_KEYS = {"optional", "missing", "out_of_domain"}
 
 @dataclass(frozen=True)
 class Keys:
-    """What the specs say of one column, and the codebook."""
+    """What the specs say of one column, the codebook, and the column that it is told since, if there is one."""
 
     name: str
     given: Mapping[str, Any]
     codebook: Codebook | None
+    earlier: Column | None = None
 
     def __contains__(self, key: object) -> bool:
         return key in self.given

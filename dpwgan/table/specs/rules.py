@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from dpwgan.errors import quote
+from dpwgan.table.calendar import CalendarColumn
 from dpwgan.table.conditions import ConditionError
 from dpwgan.table.rules import CellReader, list_comparisons, read_condition
-from dpwgan.table.schema import NumericColumn, Rule, Schema, UndiscoveredColumn
+from dpwgan.table.schema import Column, NumericColumn, Rule, Schema, UndiscoveredColumn
 from dpwgan.table.specs.keys import refuse_rule, write_item
 from dpwgan.table.specs.problems import Problems
 
@@ -27,7 +28,7 @@ _BEGINS = {
 
 
 def add_rules(schema: Schema, given: Sequence[Any], problems: Problems, *, folder: Path) -> Schema:
-    """The schema with its rules, whose form is sound, and numbers cut where rules compare them with a constant.
+    """The schema with its rules, whose form is sound; numbers and moments are cut where rules have a constant for them.
 
     What is wrong with a rule is gathered. Of one whose form is not sound (None) all is said already; of one that names
     a column that is wrong nothing can be said.
@@ -42,8 +43,7 @@ def add_rules(schema: Schema, given: Sequence[Any], problems: Problems, *, folde
                 raise refuse_rule(
                     number, "'violations': 'drop' needs specs that list all cells: 'values_from' reads rows"
                 )
-    columns = (_cut(column, rules) if isinstance(column, NumericColumn) else column for column in schema.columns)
-    return replace(schema, columns=tuple(columns), rules=tuple(rules))
+    return replace(schema, columns=tuple(_cut(column, rules) for column in schema.columns), rules=tuple(rules))
 
 
 def _parse_rule(given: Any, number: int, schema: Schema, *, folder: Path) -> Rule:
@@ -101,16 +101,25 @@ def _read_file(path: Path, columns: tuple[str, ...], refuse: Any) -> list[list[s
     return [[row[place] for place in places] for row in rows[1:]]
 
 
-def _cut(column: NumericColumn, rules: Iterable[Rule]) -> NumericColumn:
-    """The column with the public numbers at which rules part its range."""
-    found: set[float] = set()
-    for rule in rules:
-        for name, operation, number in list_comparisons(rule):
-            if name == column.name and column.minimum <= number <= column.maximum:
-                step = column.count_steps(number, up=True)
-                # A number between two that may be written parts them anyway.
-                is_written = step == column.count_steps(number, up=False)
-                for behind in _BEGINS[operation]:
-                    found.add(float(Decimal(step + (behind and is_written)) / column.steps_per_unit))
-    cuts = tuple(sorted(cut for cut in found if column.minimum < cut <= column.maximum))
-    return replace(column, cuts=cuts) if cuts else column
+def _cut(column: Column, rules: Iterable[Rule]) -> Column:
+    """The column with the public numbers, or steps of a calendar, at which rules part its range."""
+    found = [
+        (constant, behind)
+        for rule in rules
+        for name, operation, constant in list_comparisons(rule)
+        if name == column.name
+        for behind in _BEGINS[operation]
+    ]
+    if isinstance(column, CalendarColumn):
+        steps = {column.find_step(constant, behind=behind) for constant, behind in found}
+        return replace(column, cuts=tuple(sorted(step for step in steps if 0 < step <= column.steps)))
+    if not isinstance(column, NumericColumn):
+        return column
+    numbers: set[float] = set()
+    for constant, behind in found:
+        if column.minimum <= constant <= column.maximum:
+            step = column.count_steps(constant, up=True)
+            # A number between two that may be written parts them anyway.
+            is_written = step == column.count_steps(constant, up=False)
+            numbers.add(float(Decimal(step + (behind and is_written)) / column.steps_per_unit))
+    return replace(column, cuts=tuple(sorted(cut for cut in numbers if column.minimum < cut <= column.maximum)))

@@ -5,6 +5,8 @@ from typing import Any
 
 from dpwgan.errors import SpecsError, quote
 from dpwgan.table.schema import UnitColumn
+from dpwgan.table.specs.identifiers import parse_identifier
+from dpwgan.table.specs.keys import Keys, refuse_column
 
 UNIT = "unit"
 """A key of the specs that may be no column, as `layout`: a column always has 'type' or 'derived'; this has neither."""
@@ -16,20 +18,36 @@ def has_unit(columns: Mapping[str, Mapping[str, Any]]) -> bool:
 
 
 def take_unit(columns: Mapping[str, dict[str, Any]]) -> tuple[dict[str, dict[str, Any]], UnitColumn | None]:
-    """Takes the unit out of what the specs list, and its column, if that is listed as one to leave out.
+    """Takes the unit out of what the specs list, with its column.
 
-    Raises: SpecsError if the column is listed as any other.
+    Raises: SpecsError if the column is listed as one to be trained, or a column is said to be of a unit and cannot.
     """
+    shared = tuple(name for name, keys in columns.items() if "of" in keys)
     if not has_unit(columns):
+        if shared:
+            raise refuse_column(shared[0], "'of' says whose it is, and the specs name no \"unit\"")
         return dict(columns), None
-    unit = UnitColumn(name=columns[UNIT]["column"], max_rows=int(columns[UNIT]["max_rows"]))
-    others = {name: keys for name, keys in columns.items() if name not in (UNIT, unit.name)}
-    if columns.get(unit.name, {"type": "drop"}).get("type") != "drop":
+    name, most = columns[UNIT]["column"], int(columns[UNIT]["max_rows"])
+    own = columns.get(name, {"type": "drop"})
+    if own.get("type") != "drop" and not own.get("uuid"):
         raise refuse_unit(
-            f'its column, {quote(unit.name)}, is listed as another type than "drop", and never trained nor written: '
-            "leave it out of the list"
+            f'its column, {quote(name)}, is listed as another type than "drop" or row names ("uuid": true), and never '
+            "trained: leave it out of the list"
         )
-    return others, unit
+    if shared and not own.get("uuid"):
+        raise refuse_unit(
+            f'{quote(shared[0])} is of it, which shows in names of units alone: list {quote(name)} with "uuid": true'
+        )
+    for column in shared:
+        keys = columns[column]
+        if keys.keys() & {"uuid", "derived"} or keys["type"] in ("text", "drop", "constant"):
+            raise refuse_unit(f"{quote(column)} is of it, and is not trained: leave 'of' to what is")
+    for column, keys in columns.items():
+        if "since" in keys and (column in shared) != (keys["since"] in shared):
+            raise refuse_unit(f"{quote(column)} is told since another column: both are of it, or neither")
+    start = parse_identifier(Keys(name, own, None)).start if own.get("uuid") else None
+    unit = UnitColumn(name=name, max_rows=most, written=bool(own.get("uuid")), start=start, shared=shared)
+    return {other: keys for other, keys in columns.items() if other not in (UNIT, name)}, unit
 
 
 def refuse_unit(reason: str) -> SpecsError:

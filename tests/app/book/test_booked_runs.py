@@ -206,5 +206,5 @@ def test_claim_of_a_booked_run_is_found_whole_when_it_is_verified(folder):
 
     assert run("out.csv") == 0
     document = read_claim("out.csv")
-    assert list(find_faults(document)) == []
+    assert list(find_faults(Claim(document=document))) == []
     assert "releases from the same rows that are not in the book 'cases', which add up" in " ".join(document["summary"])

@@ -94,9 +94,9 @@ def whole() -> dict[str, Any]:
 )
 def test_claim_holds_when_nothing_was_changed(accountant, releases, relation):
     document = claim_of(*releases, accountant=accountant, relation=relation)
-    assert list(find_faults(document)) == []
+    assert list(find_faults(Claim(document=document))) == []
     other = Claim(document=document).for_output(rows=7, chosen_by="asked for", from_saved_model=True)
-    assert list(find_faults(other.for_condition("a > 1").document)) == []
+    assert list(find_faults(other.for_condition("a > 1"))) == []
 
 
 CHANGES: list[tuple[str, Any, str]] = [
@@ -161,7 +161,7 @@ def test_fault_is_told_when_a_part_was_changed(whole, path, value, words):
     else:
         place[last] = value
     try:
-        faults = list(find_faults(document))
+        faults = list(find_faults(Claim(document=document)))
     except DpwganError as error:
         faults = [str(error)]
     assert any(words in fault for fault in faults), faults
@@ -170,11 +170,11 @@ def test_fault_is_told_when_a_part_was_changed(whole, path, value, words):
 @pytest.mark.parametrize("unit", [Unit(rows=3), Unit(rows=2, named="person", sampled=True)])
 def test_claim_of_a_unit_holds_and_not_when_the_unit_is_said_to_have_other_rows(unit):
     document = claim_of(COUNTS, STEPS, unit=unit)
-    assert not list(find_faults(document))
+    assert not list(find_faults(Claim(document=document)))
     for rows in (1, unit.rows + 1):
         forged = copy.deepcopy(document)
         forged["guarantee"]["rows_per_unit"] = rows
-        assert any("not accounted for as all rows of a unit" in fault for fault in find_faults(forged))
+        assert any("not accounted for as all rows of a unit" in fault for fault in find_faults(Claim(document=forged)))
 
 
 @pytest.fixture

@@ -1,28 +1,29 @@
 """`specs draft` as users run it: drafts that are filled in run to the end, and the claim names what rows said."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import polars as pl
 import pytest
 
 from dpwgan.__main__ import main
+from dpwgan.drafts.entry import list_holes
+from dpwgan.table.encoded import EncodedTable, choose_number_type
+from dpwgan.table.encoder import TableEncoder
+from dpwgan.table.specs import read_specs
 
 DICTIONARIES = Path(__file__).resolve().parents[2] / "drafts" / "dictionaries"
+ROOT = Path(__file__).parents[3]
+REAL = Path(os.environ.get("DPWGAN_TABLES", ROOT.parent / "shared" / "data")) / "nist-1940-census"
 
-HEADER = ("visit", "sex", "age", "ward", "fee", "smoker", "seen", "hour", "doctor", "mail", "place")
-VISITS = [
-    (
-        *(f"{n}", "fm"[n % 2], "NA" if n % 9 == 0 else f"{n % 90}", ("01", "02", "99")[n % 3], f"{n * 1.25:.2f}"),
-        *(("yes", "no", "")[n % 3], f"{n % 28 + 1:02}/03/2024", f"{n % 24:02}:30:00", "AB"[n % 2], f"{n}@x", "here"),
-    )
-    for n in range(60)
-]
-PERSONS = [(n % 90, n % 2 + 1, "N123456"[n % 7], n % 5, 20.5 + n, "abc"[n % 3], n * 100) for n in range(60)]
-
-
-def write_table(path: Path, header: tuple[str, ...], rows: list[tuple[Any, ...]]) -> None:
-    path.write_text("\n".join(",".join(map(str, row)) for row in (header, *rows)) + "\n")
+VISITS = (
+    "visit,sex,age,ward,fee,smoker,seen,hour,doctor,mail,place",
+    ["1,f,NA,01,3.50,yes,01/03/2024,00:30:00,A,a@x,here", "2,m,120,99,500.00,,31/12/2024,23:59:59,B,,here"],
+)
+PERSONS = [f"{n % 90},{n % 2 + 1},{'N123456'[n % 7]},{n % 5},{20.5 + n},{'abc'[n % 3]},{n * 100}" for n in range(60)]
 
 
 def draft(folder: Path, name: str, *more: str) -> dict[str, dict[str, Any]]:
@@ -39,24 +40,90 @@ def run(folder: Path) -> dict[str, Any]:
     return claim
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["frictionless.json", "csvw.json"])
-def test_draft_runs_when_its_nulls_are_filled_in_by_hand(name, tmp_path):
+# Of each dictionary: what its draft leaves open, filled in by hand, and cells of rows that it describes.
+DOCTOR = {"doctor": {"values": ["A", "B"]}}
+PLACE = {"place": {"type": "enum", "values": ["here"]}}
+FEE = {"fee": {"min": 0, "max": 500}}
+NUMBER = {"min": 0, "max": 120}
+YEAR = {"min": "2024-01-01", "max": "2024-12-31"}
+DRAFTED: dict[str, tuple[dict[str, dict[str, Any]], str, list[str]]] = {
+    "frictionless.json": ({**DOCTOR, **PLACE}, *VISITS),
+    "csvw.json": ({**DOCTOR, **PLACE, "hour": {"format": "%H:%M:%S"}}, *VISITS),
+    "ddi.xml": (
+        {**DOCTOR, **FEE, "weight": {"max": 300}},
+        "sex,age,ward,fee,smoker,weight,doctor",
+        ["f,17,01,3.50,1,60,A", "m,999,99,17.25,,81,B", "m,120,2,0.00,2,0,A"],
+    ),
+    "sdv.json": (
+        {
+            **{**FEE, "sex": {"values": ["f", "m"]}, "age": NUMBER, "score": {"type": "float", **NUMBER}},
+            **{"seen": YEAR, "paid": {**YEAR, "format": "%Y-%m-%d %H:%M"}, "other": {"type": "drop"}},
+        },
+        "visit,sex,age,fee,score,smoker,seen,paid,mail,other",
+        [
+            "V0001,f,30,3.5,.5,true,01/02/2024,2024-02-03 10:30,a@x,p",
+            "V0002,m,9,12,7,False,29/02/2024,2024-12-31 23:59,,q",
+        ],
+    ),
+    "dpsynth.yaml": ({}, "sex,age,fee,smoker,doctor,note", ["f,30,3.5,true,A,x", "m,,499,false,A,y"]),
+    "private-pgm.json": ({}, "sex,age,ward,income", ["0,120,01,999999", "1,0,02,0"]),
+    "sdnist.json": (
+        {"INDP": {"values": ["170", "N"]}},
+        "AGEP,SEX,MSP,NOC,DENSITY,INDP,PINCP",
+        ["99,1,6,19,16.3,170,1341000", "0,2,N,N,52864.7,N,N", "40,2,1,0,300.5,170,-9000"],
+    ),
+    "ipums.cbk": ({"INCWAGE": {"min": 0, "max": 999998}}, "SEX,INCWAGE,METRO", ["1,0,02", "2,999998,B3", "1,5,0"]),
+    "variables.txt": (
+        {"SEX": {"type": "enum", "count": 3}, "AGE": {"type": "integer", **NUMBER}},
+        "SEX,AGE",
+        ["1,120", "2,0"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DRAFTED)
+def test_draft_fits_its_table_and_is_released_when_its_nulls_are_filled_in_by_hand(name, tmp_path):
+    fills, header, rows = DRAFTED[name]
     specs = draft(tmp_path, name, *(("--table", "visits") if name == "frictionless.json" else ()))
-    specs["doctor"]["values"] = ["A", "B"]
-    specs["hour"]["format"] = "%H:%M:%S"
-    specs["place"] = {"type": "drop"}
+    assert fills.keys() == {column for column, keys in specs.items() if list_holes(keys)}
+    for column, keys in fills.items():
+        specs[column].update(keys)
     (tmp_path / "specs.json").write_text(json.dumps(specs))
-    write_table(tmp_path / "data.csv", HEADER, VISITS)
-    claim = run(tmp_path)
-    assert claim["columns"]["domains_waived"] == []
-    lines = (tmp_path / "out.csv").read_text().splitlines()
-    assert lines[0].split(",") == [*HEADER[:-1]]
-    assert len(lines) == 61
+    (tmp_path / "data.csv").write_text("\n".join([header, *(rows * 60)[:60]]) + "\n")
+    assert run(tmp_path)["columns"]["domains_waived"] == []
+    made = pl.read_csv(tmp_path / "out.csv", infer_schema=False)
+    dropped = {column for column, keys in specs.items() if keys["type"] == "drop"}
+    assert (made.height, made.columns) == (60, [name for name in header.split(",") if name not in dropped])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "columns"), [("colorado-domain.json", 99), ("codebook.cbk", 107)])
+def test_real_dictionary_is_released_when_legal_rows_are_drawn_for_its_complete_columns(name, columns, tmp_path):
+    path = REAL / name
+    if not path.is_file():
+        pytest.skip(f"the public dictionary {name!r} is not here; DPWGAN_TABLES can name the folder that has it")
+    specs = {column: keys for column, keys in draft(tmp_path, str(path)).items() if not list_holes(keys)}
+    assert len(specs) == columns
+    (tmp_path / "specs.json").write_text(json.dumps(specs))
+    encoder, rng = TableEncoder(read_specs(tmp_path / "specs.json"), list(specs)), np.random.default_rng(1)
+    numbers = sum(span.head == "linear" for span in encoder.spans)
+    drawn = EncodedTable(
+        codes=np.stack(
+            [rng.integers(0, span.categories, 60) for span in encoder.spans if span.head != "linear"], axis=1
+        ).astype(np.int32),
+        numbers=rng.random((60, numbers)).astype(choose_number_type(encoder.spans)),
+        spans=encoder.spans,
+    )
+    encoder.decode(drawn, rng).write_csv(tmp_path / "data.csv")
+    assert run(tmp_path)["columns"]["domains_waived"] == []
+
+
+def test_every_dictionary_has_a_table_when_counted():
+    assert DRAFTED.keys() == {path.name for path in DICTIONARIES.iterdir()} - {"README.md"}
 
 
 def test_claim_names_the_columns_that_rows_filled_when_asked(tmp_path, capfd):
-    write_table(tmp_path / "data.csv", ("AGEP", "SEX", "MSP", "NOC", "DENSITY", "INDP", "EXTRA"), PERSONS)
+    (tmp_path / "data.csv").write_text("\n".join(["AGEP,SEX,MSP,NOC,DENSITY,INDP,EXTRA", *PERSONS]) + "\n")
     specs = draft(tmp_path, "sdnist.json", "--from-rows", str(tmp_path / "data.csv"))
     said = capfd.readouterr().err
     assert "named by every claim as not covered: 'INDP', 'EXTRA'" in said

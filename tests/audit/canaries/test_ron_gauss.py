@@ -15,8 +15,8 @@ import pytest
 from dpwgan.audit.canaries.watch import add_canaries
 from dpwgan.gaussians import class_moments
 from dpwgan.marginals.one_ways import begin_one_ways
-from dpwgan.methods import ron_gauss
-from dpwgan.methods.ron_gauss import COUNTS_LABEL, COVARIANCE_LABEL
+from dpwgan.methods import ron_gauss_tables
+from dpwgan.methods.ron_gauss_tables import COUNTS_LABEL, COVARIANCE_LABEL
 from dpwgan.privacy.events import Laplace, Wishart
 from dpwgan.privacy.mechanisms.laplace import add_laplace_noise
 from dpwgan.privacy.mechanisms.wishart import add_wishart_noise
@@ -46,7 +46,7 @@ def watch_run(
     encoded = add_canaries(make_table(60, columns=columns), canaries=1, rng=np.random.default_rng(seed))
     present = np.arange(encoded.records) < encoded.records - 1
     plan = make_plan("ron-gauss", encoded.shape, epsilon=2.0, **settings)
-    add_up = ron_gauss.sum_products
+    add_up = ron_gauss_tables.sum_products
     sums: list[np.ndarray] = []
 
     def both(groups: Any, to_points: Any, *, dimension: int) -> Any:
@@ -55,7 +55,7 @@ def watch_run(
 
     watcher = Watcher()
     with monkeypatch.context() as patch:
-        patch.setattr(ron_gauss, "sum_products", both)
+        patch.setattr(ron_gauss_tables, "sum_products", both)
         fit("ron-gauss", encoded, plan, ledger=reserve(plan, observers=[watcher], source=seed), seed=seed)
     one_way_plan, there = plan.design.one_way_plan, encoded.take(present)
     measured, without = [begin_one_ways(one_way_plan)], {}

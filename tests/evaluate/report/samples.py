@@ -70,6 +70,27 @@ def render(real: ComparedTable, synthetic: ComparedTable, **changes: Any) -> str
     return render_report(make_document(real, synthetic) | changes, real, synthetic, pairs)
 
 
+def make_audit() -> dict[str, Any]:
+    """Makes what `audit attack` writes: one attack that finds nothing but in a column, and one that was not played."""
+
+    def find(excess: float) -> dict[str, Any]:
+        return {
+            "success": {"value": 0.5 + excess},
+            "baseline": {"value": 0.5},
+            "excess": {"value": excess, "lower": excess - 0.1, "upper": excess + 0.1},
+            "beats_baseline": excess > 0.2,
+        }
+
+    attack = {"name": "attribute inference", "measure": "share of cells", "headline": find(-0.01), "details": {}}
+    return {
+        "tables": {"real": {"rows": 400}, "holdout": {"rows": 100}},
+        "confidence": 0.95,
+        "false_alarm_rate": 0.05,
+        "attacks": [attack | {"parts": {"column_0": find(0.4), "column_1": find(0.1)}}],
+        "skipped": [{"name": "linkability", "skipped": "the package anonymeter is not installed"}],
+    }
+
+
 def make_document(real: ComparedTable, synthetic: ComparedTable) -> dict[str, Any]:
     """Makes what `evaluate` gives: scores made up, agreements counted."""
 
@@ -112,6 +133,7 @@ def make_document(real: ComparedTable, synthetic: ComparedTable) -> dict[str, An
         "claim": None,
         "claim_matches": None,
         "match": None,
+        "audit": None,
         "seed": 7,
         "scores": {"synthetic": scores(0.93), "floor": scores(0.7), "ceiling": scores(0.99)},
         "columns": columns,
@@ -136,6 +158,7 @@ def make_document(real: ComparedTable, synthetic: ComparedTable) -> dict[str, An
         ][:10],
         "legality": {
             "illegal_rows": 0,
+            "derived_columns": 1,
             "derived_broken": 3,
             "broken": [{"column": real.names[0], "rule": "does not follow", "rows": 3}],
             "rules": [{"rule": "rule 1 ('age < 16')", "real": 0, "synthetic": 5}],

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.claims import make_claim
-from tests.evaluate.report.samples import make_tables, render
+from tests.evaluate.report.samples import make_audit, make_tables, render
 
 pytestmark = pytest.mark.browser
 
@@ -54,7 +54,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     claim = json.loads(make_claim().to_json())
     for name, settings in PAGES.items():
         real, synthetic = make_tables(**settings)
-        text = render(real, synthetic, claim=claim, claim_matches=True)
+        text = render(real, synthetic, claim=claim, claim_matches=True, audit=make_audit())
         (folder / f"{name}.html").write_text(text, encoding="utf-8")
     return folder
 
@@ -102,6 +102,33 @@ def test_page_opens_by_itself_and_fits_when_the_screen_is_wide_or_narrow(browser
     assert not scrolls_sideways(seen.page)
     keep(f"{name}-{viewport['width']}.png", seen.page.screenshot(full_page=True))
     seen.page.context.close()
+
+
+def find_barriers(browser: Any, path: Path, **settings: Any) -> list[str]:
+    """The rules of axe-core that a page breaks."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    seen = visit(browser, path, bypass_csp=True, **settings)
+    rules = [violation["id"] for violation in Axe().run(seen.page).response["violations"]]
+    seen.page.context.close()
+    return rules
+
+
+@pytest.mark.parametrize(
+    ("name", "scheme", "viewport"),
+    [("plain", "light", WIDE), ("plain", "dark", PHONE), ("hostile", "light", PHONE), ("hostile", "dark", WIDE)],
+)
+def test_page_has_no_barrier_that_axe_knows(browser, folder, name, scheme, viewport):
+    assert find_barriers(browser, folder / f"{name}.html", viewport=viewport, color_scheme=scheme) == []
+
+
+def test_axe_sees_what_must_not_be_when_a_page_is_bad(browser, folder, tmp_path):
+    """The broken twin: no language, a figure without words, grey on grey, text outside of every landmark."""
+    text = (folder / "plain.html").read_text(encoding="utf-8")
+    bad = '<svg role="img" width="9" height="9"></svg><p><font color="#ccc">Pale</font></p></main><p>Lost</p><main>'
+    path = tmp_path / "bad.html"
+    path.write_text(text.replace(' lang="en"', "").replace("<main>", f"<main>{bad}"), encoding="utf-8")
+    assert {"html-has-lang", "svg-img-alt", "color-contrast", "region"} <= set(find_barriers(browser, path))
 
 
 def test_every_link_leads_somewhere_when_followed(browser, folder):

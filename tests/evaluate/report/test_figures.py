@@ -57,13 +57,11 @@ def test_printable_keeps_both_ends_when_a_name_is_long():
     assert first.endswith("_A")
 
 
-@settings(deadline=None)
 @given(st.floats(min_value=1e-12, max_value=1.0))
 def test_percent_never_shows_nothing_when_there_is_something(share):
     assert float(figures.percent(share).strip("<%")) > 0.0
 
 
-@settings(deadline=None)
 @given(
     values=st.lists(st.floats(min_value=0.0, max_value=1.0), min_size=1, max_size=3),
     ends=st.sampled_from([(0.0, 1.0), (1.0, 0.0), (0.5, 1.0), (1.0, 0.5)]),
@@ -80,7 +78,7 @@ def test_scale_puts_better_to_the_right_when_either_end_is_best(values, ends):
     assert all(min(scale.start, best) - 1e-12 <= value <= max(scale.start, best) + 1e-12 for value in inside)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(real=SHARES, data=st.data())
 def test_profile_has_a_step_for_each_cell_when_shares_are_any(real, data):
     synthetic = data.draw(st.lists(st.floats(0.0, 1.0), min_size=len(real), max_size=len(real)))
@@ -109,7 +107,6 @@ def test_bars_are_as_long_as_their_shares_when_drawn():
     assert "0.0% / 40.0%" in read_texts(figure)
 
 
-@settings(deadline=None)
 @given(cells=st.integers(1, 1000))
 def test_merged_neighbours_add_up_when_there_are_too_many(cells):
     real = np.arange(cells, dtype=float)

@@ -17,7 +17,7 @@ from dpwgan.evaluate.report import page
 from dpwgan.evaluate.tables import ComparedColumn, ComparedTable
 from dpwgan.privacy.budget import NeighboringRelation
 from tests.claims import make_claim
-from tests.evaluate.report.samples import make_document, make_tables
+from tests.evaluate.report.samples import make_audit, make_document, make_tables
 from tests.evaluate.report.samples import render as render_tables
 from tests.evaluate.samples import make_categorical
 
@@ -149,6 +149,19 @@ def test_numbers_groups_answers_and_rules_are_told_in_words():
     few = Reader(render_tables(real, synthetic, groups=[], weights=[], intervals={"means": [], "regressions": []})).text
     assert "Groups and totals" not in few
     assert "Karr" not in few
+
+
+def test_attacks_are_told_with_the_columns_that_leak_when_the_table_was_audited():
+    tables = make_tables(columns=3)
+    audit = make_audit()
+    text = Reader(render_tables(*tables, audit=audit)).text
+    assert "gives people away. 1 of the findings below is more than chance" in text
+    assert "attribute inference: column_0 leak 0.900 0.500 +0.400 +0.300 to +0.500" in text
+    assert "column_1 0.600" not in text
+    assert "Not played: linkability" in text
+    audit["attacks"][0]["parts"] = {}
+    assert "No attack does better" in Reader(render_tables(*tables, audit=audit)).text
+    assert "What attackers find" not in Reader(render_tables(*tables)).text
 
 
 def test_page_is_written_when_scores_are_missing_and_columns_are_few():

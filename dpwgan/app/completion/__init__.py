@@ -1,0 +1,1 @@
+"""Completion of words and flags in a shell."""

@@ -1,0 +1,185 @@
+"""Rows of one unit together: as many as a released histogram says, alike in the unit's columns, under a fresh name."""
+
+import json
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dpwgan.app import cli
+from dpwgan.app.api import Synthesizer
+from dpwgan.app.claim import Claim
+from dpwgan.app.claims.verification import find_faults
+from dpwgan.app.together import cut_units, draw_sizes
+from dpwgan.errors import SpecsError, UsageError
+from dpwgan.privacy.sizes import SIZES_LABEL
+from dpwgan.table.units import Units
+from tests.lives import QUERIES, Killed, Lives, watched
+
+NAMED = {"unit": {"column": "house", "max_rows": 4}, "house": {"type": "integer", "uuid": True, "min": 100}}
+SPECS: dict[str, Any] = {
+    **NAMED,
+    "county": {"type": "enum", "count": 3, "of": "unit"},
+    "rent": {"type": "integer", "min": 0, "max": 99, "of": "unit"},
+    "dear": {"derived": {"from": "rent", "floordiv": 50}},
+    "age": {"type": "integer", "min": 0, "max": 99},
+    "rules": [{"sql": "age >= 15 OR rent < 50"}],
+}
+WHOLE = ["county", "rent", "dear"]
+
+
+def make_frame(units: int = 600) -> pd.DataFrame:
+    """Households of 1 to 6, each in one county and of one rent; the young pay less."""
+    rng = np.random.default_rng(4)
+    house = np.repeat(np.arange(units), 1 + rng.binomial(5, 0.4, units))
+    county, rent = rng.integers(0, 3, units)[house], rng.integers(0, 100, units)[house]
+    age = np.where(rent < 50, rng.integers(0, 100, len(house)), rng.integers(15, 100, len(house)))
+    names = np.char.add("H", house.astype(str))
+    return pd.DataFrame({"house": names, "county": county, "rent": rent, "dear": rent // 50, "age": age})
+
+
+def fit(specs: Any = SPECS, *, frame: pd.DataFrame | None = None, **options: Any) -> Synthesizer:
+    return Synthesizer(specs, 20.0, method="independent", **options).fit(make_frame() if frame is None else frame)
+
+
+def find_shares(names: pd.Series) -> Any:
+    return np.bincount(np.minimum(names.value_counts(), 4), minlength=5)[1:] / names.nunique()
+
+
+@pytest.fixture(scope="module")
+def fitted() -> Synthesizer:
+    return fit()
+
+
+@pytest.mark.parametrize("rows", [None, 1, 7, 70_000])
+def test_units_are_whole_and_as_large_as_the_tables_when_rows_are_put_together(
+    fitted: Synthesizer, rows: int | None
+) -> None:
+    out = fitted.sample(rows)
+    assert len(out) == (fitted.claim().rows if rows is None else rows)
+    assert (out.groupby("house")[WHOLE].nunique() == 1).all(axis=None)
+    # Rows of a unit lie together, and units count up from the first of their names.
+    assert out.house.drop_duplicates().tolist() == list(range(100, 100 + out.house.nunique()))
+    assert out.house.is_monotonic_increasing
+    assert not ((out.age < 15) & (out.rent >= 50)).any()
+    if rows is None or rows > 1_000:
+        # Noise of 1.8 units a size, in 600; another way of cutting is further away.
+        np.testing.assert_allclose(find_shares(out.house), find_shares(make_frame().house), atol=0.04)
+        assert np.abs(find_shares(pd.Series(np.arange(len(out)) // 3)) - find_shares(out.house)).max() > 0.2
+        # Shares of the unit's columns are those of rows.
+        np.testing.assert_allclose(
+            out.county.value_counts(normalize=True).sort_index(),
+            make_frame().county.value_counts(normalize=True).sort_index(),
+            atol=0.05,
+        )
+        # It is not first the lower half, say.
+        assert abs(out.rent.head(len(out) // 2).mean() - out.rent.mean()) < 5
+
+
+def test_output_does_not_depend_on_threads_and_is_the_seeds() -> None:
+    frames = [fit(seed=3, threads=threads).sample(2_000) for threads in (1, 2)]
+    pd.testing.assert_frame_equal(*frames)
+
+
+def test_claim_names_the_histogram_and_holds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    paths = [str(tmp_path / name) for name in ("data.csv", "out.csv", "specs.json")]
+    make_frame().to_csv(paths[0], index=False)
+    Path(paths[2]).write_text(json.dumps({**SPECS, "house": {"type": "string", "uuid": True}}))
+    model = ("--save-model", str(tmp_path / "model"))
+    assert cli.main((*paths, "1.0", "--method", "independent", *model), environment={}) == 0
+    claim = json.loads((tmp_path / "out.csv.privacy.json").read_text())
+    first = claim["ledger"][0]
+    assert (first["label"], first["event"], first["epsilon"], first["charged"]) == (SIZES_LABEL, "laplace", 0.04, 1)
+    assert "rows" not in first
+    assert {line["rows"] for line in claim["ledger"] if line["event"] == "discrete_gaussian"} <= {4}
+    assert claim["guarantee"]["epsilon"] <= 1.0
+    assert any("a unit is in one cell" in words for words in claim["accountant"]["assumptions"])
+    assert "the released histogram" in claim["output"]["note"]
+    assert not list(find_faults(Claim(document=claim)))
+    names = pd.read_csv(paths[1]).house
+    assert names.str.len().eq(36).all()
+    assert names.value_counts().max() <= 4
+    # From a saved model, and of some counties only; a condition on persons would cut units.
+    again = (paths[1] + "2", str(tmp_path / "more.csv"))
+    where = ("--from-model", str(tmp_path / "model"), again[1], "--rows", "50", "--where", "county = 1")
+    assert cli.main(where, environment={}) == 0
+    more = pd.read_csv(again[1])
+    assert (len(more), set(more.county)) == (50, {1})
+    assert (more.groupby("house").rent.nunique() == 1).all()
+    assert cli.main((*where[:2], again[0], "--where", "age > 20 AND county = 1"), environment={}) == 2
+    assert "reads 'age', in which rows of a unit may differ" in capsys.readouterr().err
+    assert not Path(again[0]).exists()
+
+
+def test_nothing_is_released_when_a_unit_has_one_row() -> None:
+    one = {**SPECS, "unit": {"column": "house", "max_rows": 1}}
+    named, alone = fit(one, seed=5), fit({**one, "house": {"type": "drop"}, **_without_of()}, seed=5)
+    assert [line["label"] for line in named.claim().document["ledger"]] == [
+        line["label"] for line in alone.claim().document["ledger"]
+    ]
+    out = named.sample()
+    assert out.house.tolist() == list(range(100, 100 + len(out)))
+    pd.testing.assert_frame_equal(out.drop(columns="house"), alone.sample())
+    assert len(named.sample(40, where="age > 20")) == 40
+
+
+def _without_of() -> dict[str, Any]:
+    return {name: {key: value for key, value in SPECS[name].items() if key != "of"} for name in ("county", "rent")}
+
+
+def test_rows_are_put_together_in_any_order_when_units_share_no_column() -> None:
+    out = fit({**SPECS, **_without_of()}).sample()
+    assert out.house.value_counts().max() == 4
+    assert (out.groupby("house").county.nunique() > 1).mean() > 0.4
+
+
+def test_units_are_refused_when_hardly_one_keeps_the_rules(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpwgan.app.together._MOST_TURNS", 3)
+    monkeypatch.setattr("dpwgan.app.together.choose_step", lambda columns: 400)
+    rules = [{"sql": "age % 50 = rent % 50", "violations": "keep"}]
+    specs = {**SPECS, "rent": {**SPECS["rent"], "max": 10**6}, "rules": rules, "dear": {"type": "drop"}}
+    frame = make_frame()
+    frame["rent"] = np.random.default_rng(5).integers(0, 10**6, 600)[frame.groupby("house").ngroup()]
+    with pytest.raises(SpecsError, match="Hardly a unit"):
+        fit(specs, frame=frame).sample(300)
+    # Of one row each they keep every rule that rows keep.
+    assert len(fit({**specs, "unit": {"column": "house", "max_rows": 1}}, frame=frame).sample(99)) == 99
+
+
+@pytest.mark.parametrize(("kill", "times"), [(20, 2), (60, 1)], ids=["planned anew", "goes on"])
+def test_sizes_are_paid_for_as_often_as_released_when_a_run_is_killed(tmp_path: Path, kill: int, times: int) -> None:
+    lives, counts, frame = Lives(), [], make_frame(100)
+    options: dict[str, Any] = {**QUERIES, "checkpoint": tmp_path / "run"}
+    with watched(lives), pytest.MonkeyPatch.context() as patch:
+        count = Units.count_sizes
+        patch.setattr(Units, "count_sizes", lambda *args: counts.append(args) or count(*args))
+        for life, moment in enumerate([kill, None]):
+            lives.begin(moment)
+            with suppress(Killed):
+                synthesizer = Synthesizer(SPECS, 20.0, resume=life > 0, **options).fit(frame)
+    lines = [line["label"] for line in synthesizer.claim().document["ledger"] if line["charged"]]
+    assert len(counts) == sum(label.startswith(SIZES_LABEL) for label in lines) == times
+
+
+@pytest.mark.parametrize("rows", [1, 2, 50, 1_001])
+def test_drawn_sizes_add_up_and_are_in_proportion(rows: int) -> None:
+    shares = [0.2, 0.0, 0.5, 0.3]
+    sizes = draw_sizes(shares, rows, rng=np.random.default_rng(1))
+    assert sizes.sum() == rows
+    assert sizes.min() >= 1
+    if rows > 1_000:
+        np.testing.assert_allclose(np.bincount(sizes, minlength=5)[1:] / len(sizes), shares, atol=0.02)
+        assert draw_sizes([0.0, 1.0], 9, rng=np.random.default_rng(1)).tolist() == [2, 2, 2, 2, 1]
+    parts = list(cut_units(sizes, step=20))
+    np.testing.assert_array_equal(np.concatenate([part for part, _ in parts]), sizes)
+    assert [first for _, first in parts] == np.cumsum([0, *(len(part) for part, _ in parts)])[:-1].tolist()
+    assert max(part.sum() for part, _ in parts) < 20 + 2 * 4
+
+
+def test_a_frame_with_its_own_condition_is_refused(fitted: Synthesizer) -> None:
+    with pytest.raises(UsageError, match="units are written whole"):
+        fitted.sample(10, where="age > 3")
+    assert set(fitted.sample(10, where="county = 2").county) == {2}
