@@ -5,8 +5,8 @@
 
 FOLDER holds data-specs.json and data.csv or data.csv.gz. For each audit three tables of --rows rows are drawn from it
 without replacement: training rows, hold-out rows and the release, a share --copied of which then gives way to training
-rows. Prints one JSON object an audit, then how many had an alarm: family-wise, as the command judges, and
-by each finding's own p-value.
+rows; all rows are attacked. Prints one JSON object an audit, then how many had an alarm: family-wise, as the command
+judges, and by each finding's own p-value.
 """
 
 import argparse
@@ -26,7 +26,7 @@ import numpy as np  # noqa: E402
 
 from benchmarks.evaluate import find_data  # noqa: E402
 from dpwgan.audit.attack_command import ATTACKS, judge, play  # noqa: E402
-from dpwgan.audit.attacks.base import CannotPlayError, Game  # noqa: E402
+from dpwgan.audit.attacks.base import AttackSettings, CannotPlayError, Game  # noqa: E402
 from dpwgan.audit.intervals import bound_share  # noqa: E402
 from dpwgan.evaluate.tables import read_compared  # noqa: E402
 from dpwgan.table.specs import read_specs  # noqa: E402
@@ -74,7 +74,11 @@ def main() -> None:
         real, holdout, release = np.split(rng.permutation(table.rows)[: 3 * asked.rows], 3)
         copied = round(asked.copied * asked.rows)
         drawn = {"real": real, "holdout": holdout, "synthetic": np.concatenate([real[:copied], release[copied:]])}
-        game = Game(schema=schema, **{name: table.take(rows) for name, rows in drawn.items()})
+        game = Game(
+            schema=schema,
+            settings=AttackSettings(rows=asked.rows),
+            **{name: table.take(rows) for name, rows in drawn.items()},
+        )
         audits.append(audit(game, seed=number))
         print(json.dumps({**audits[-1], "cpu_s": round(time.process_time() - begin, 2)}), flush=True)
     for judged in ("alarms", "by_themselves"):

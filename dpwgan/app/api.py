@@ -195,7 +195,8 @@ class Synthesizer:
     def fit(self, frame: "pd.DataFrame | pl.DataFrame", *, progress: ProgressCallback | bool = False) -> "Synthesizer":
         """Fits to a data frame of pandas or polars; samples will be of the same kind.
 
-        `progress` is called with (step, steps, epsilon spent so far); True shows a bar, in a notebook too.
+        `progress` is called with (step, steps, epsilon spent so far); True shows a bar, also in a notebook
+        that has ipywidgets.
         Raises: DataError if it does not fit the specs, PrivacyError, ResourceError; UsageError for no data frame.
         """
         if not (isinstance(progress, bool) or callable(progress)):
@@ -302,11 +303,15 @@ class Synthesizer:
         return checkpoint
 
     def _encode(self, table: SourceTable, run_plan: RunPlan, *, journal: Journal, team: Team | None) -> EncodedRun:
-        rows_read = None if table.units is None else len(table.units.of_rows)
+        units, whole = table.units, table
+        rows_read = None if units is None else len(units.of_rows)
         if self.schema.unit is not None:
             rng = make_choice_stream(self.config.seed, key=journal.key)
-            own = None if team is None or table.units is None else team.get_rows(table.units.count)
-            table = keep_rows(table, self.schema.unit.max_rows, rng=rng, own=own)
+            own = None if team is None or units is None else team.get_rows(units.count)
+            source, most = table, self.schema.unit.max_rows
+            table = whole = keep_rows(source, most, rng=rng, own=own)
+            if own is not None and run_plan.sizes is not None:
+                whole = keep_rows(source, most, rng=make_choice_stream(self.config.seed, key=journal.key))
         run_plan = resume_plan(run_plan, journal)
         announce(run_plan)
         streams = make_streams(self.config.seed, life=journal.life, worker=0 if team is None else team.rank)
@@ -319,11 +324,14 @@ class Synthesizer:
             if journal.account is not None and self._account is not None:
                 self._account.reserve(ledger, charged=journal.charged)
         if run_plan.sizes is not None:
-            schema = _release_sizes(table, schema, ledger=ledger)
+            if team is None or team.leads:
+                schema = _release_sizes(whole, schema, ledger=ledger)
+            elif not ledger.charged[SIZES_LABEL]:
+                ledger.charge(SIZES_LABEL)  # the chief knows whose every row is, and releases this once
         memory = run_plan.plan_memory(self.config.memory)
         LOGGER.debug("encoding the table%s", " onto the disk" if memory.on_disk else "")
         encoder = TableEncoder(schema, table.header)
-        mine = table if team is None or table.units is not None else table.part(*team.get_rows(table.records))
+        mine = table if team is None or units is not None else table.part(*team.get_rows(table.records))
         encoded = encoder.encode_pieces(
             mine.pieces(), records=mine.records, on_disk=bool(memory.on_disk), threads=self.config.threads
         )
@@ -616,7 +624,7 @@ class Synthesizer:
 def _release_sizes(table: SourceTable, schema: Schema, *, ledger: Ledger) -> Schema:
     """The schema with the shares of units of each form, as released.
 
-    Privacy: `count_forms` of the rows that are kept; how many units there are is public.
+    Privacy: `count_forms` of all rows that are kept, whichever worker has them; how many units there are is public.
     """
     unit, units = schema.unit, table.units
     if unit is None or units is None:

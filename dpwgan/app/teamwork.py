@@ -116,11 +116,6 @@ def _refuse_what_cannot_be_shared(cluster: Cluster, *, run_plan: RunPlan, table:
             f"the method {method.name} needs all rows on one machine, and TF_CONFIG names {cluster.size} workers"
         )
     method.check_shared(run_plan.plan)
-    if run_plan.sizes is not None:
-        raise UsageError(
-            f"names of units in the output need all rows on one machine, and TF_CONFIG names {cluster.size} workers: "
-            "list the unit's column as one to leave out"
-        )
     if run_plan.undiscovered:
         raise UsageError("several workers need specs that list all cells: values_from is for one machine")
     count, kind = (table.records, "rows") if table.units is None else (table.units.count, "units")

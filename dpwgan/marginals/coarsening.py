@@ -499,8 +499,9 @@ def _number_in_order(labels: Integers) -> Integers:
 def _spread(counts: Floats, labels: Integers, *, groups: int, stddev: float) -> Floats:
     """The share of each cell in its group: what stands out of the group's mean as it is, the rest drawn to their mean.
 
-    The bar rises with the number of cells in the group, so that noise alone seldom passes it anywhere. The rest are
-    taken to lie around their mean with the variance that noise does not explain, and no wider than that mean.
+    The bar rises with the number of cells in the group, so that noise alone seldom passes it anywhere; a stddev more,
+    as what passes keeps its noise. The rest are taken to lie around their mean with the variance that noise does not
+    explain, and no wider than that mean.
     Source: Donoho and Johnstone 1994 (the universal threshold); Efron and Morris 1973 (the shrinkage).
     """
 
@@ -509,7 +510,8 @@ def _spread(counts: Floats, labels: Integers, *, groups: int, stddev: float) -> 
 
     members = np.bincount(labels, minlength=groups)
     totals = np.maximum(add_up(counts), 0.0)
-    stands_out = counts >= (totals / members + stddev * np.sqrt(2 * np.log(np.maximum(members, 2))))[labels]
+    bar = stddev * (1.0 + np.sqrt(2 * np.log(np.maximum(members, 2))))
+    stands_out = counts >= (totals / members + bar)[labels]
     faint = np.maximum(add_up(~stands_out), 1.0)
     mean = np.maximum(totals - add_up(np.where(stands_out, counts, 0.0)), 0.0) / faint
     errors = np.where(stands_out, 0.0, counts - (add_up(np.where(stands_out, 0.0, counts)) / faint)[labels])

@@ -94,7 +94,7 @@ def compare_header(header: Sequence[str], names: Collection[str], *, may_lack: C
     """Compares a header with the names in the specs, of which it may lack some.
 
     Privacy: in a file without a header line the first record stands in its place. A name that is not in the specs is
-      therefore told only where most of the header is.
+      therefore told only where most of the header is, and it is on one line: an open quote takes rows into the header.
     Raises: DataError if no name is in the specs.
     """
     known = [name for name in header if name in names]
@@ -105,7 +105,7 @@ def compare_header(header: Sequence[str], names: Collection[str], *, may_lack: C
             f"The first line names none of the columns in the specs ({_list_names(absent)}): is it a header?"
         )
     unknown = [name for name in header if name not in names]
-    may_be_told = len(unknown) < len(known)
+    may_be_told = len(unknown) < len(known) and not any("\n" in name for name in unknown)
     return HeaderFaults(
         repeated=[name for name, times in Counter(known).items() if times > 1],
         unknown=unknown if may_be_told else (),

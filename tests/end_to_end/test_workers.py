@@ -54,9 +54,10 @@ def list_names(folder: Path) -> list[str]:
 def name_people(folder: Path, rows_of_each: int) -> None:
     """Gives the good table a column that says whose a row is, of whom three are kept; a person's lie far apart."""
     people = len(ROWS) // rows_of_each
-    lines = [f"{HEADER},person", *(f"{row},P{number % people}" for number, row in enumerate(ROWS))]
+    lines = [f"{HEADER},person", *(f"{row},{number % people}" for number, row in enumerate(ROWS))]
     (folder / "data.csv").write_text("\n".join(lines) + "\n")
-    (folder / "specs.json").write_text(json.dumps({**SPECS, "unit": {"column": "person", "max_rows": 3}}))
+    named = {"unit": {"column": "person", "max_rows": 3}, "person": {"type": "integer", "uuid": True, "min": 0}}
+    (folder / "specs.json").write_text(json.dumps({**SPECS, **named}))
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,6 +18,7 @@ static char folder[PATH_MAX];
 static int kind = -1, nth, code, ever, calls[KINDS];
 
 /* Which call of which kind is to fail, and with what: an errno, or 0 for a write that takes half of what it is given;
+ * or -1 for a call before which the process stops until it is told to go on;
  * with `ever` all calls of the kind fail from there on, after a first half write with ENOSPC. */
 void arm(const char *where, int which, int number, int error, int all) {
     snprintf(folder, sizeof folder, "%s/", where);
@@ -50,6 +52,10 @@ static int fails(int which, int base, const char *path) {
     if (!is_inside(base, path))
         return 0;
     int own = __atomic_fetch_add(&calls[which], 1, __ATOMIC_SEQ_CST);
+    if (which == kind && own == nth && code < 0) {
+        raise(SIGSTOP);
+        return 0;
+    }
     return which != kind ? 0 : own == nth ? 1 : ever && own > nth ? 2 : 0;
 }
 

@@ -7,6 +7,7 @@ the book holds less than what was read; the run then goes on, or is refused. Nee
 import argparse
 import ctypes
 import errno
+import hashlib
 import json
 import os
 import shutil
@@ -28,7 +29,7 @@ from tests.end_to_end.bad_inputs import MEANINGS, inside, write_good
 from tests.lives import read_journal
 
 KINDS = ("open", "write", "fsync", "rename", "unlink")
-SHORT = 0
+SHORT, PAUSE = 0, -1
 # The error, and whether it stays. A write that a full disk breaks off is first short.
 MODES = {
     "open": ((errno.EIO, False), (errno.ENOSPC, True), (errno.EINTR, False)),
@@ -66,10 +67,9 @@ class Outcome:
     calls: Sequence[int]
 
 
-def run(folder: Path, fault: Fault | None, *, resume: bool = False) -> Outcome:
-    """Runs in a child."""
+def start(folder: Path, words: Sequence[str], fault: Fault | None, *, log: Path) -> int:
+    """Begins a run in a child, which tells at its end in a log and `.err` beside it."""
     shim = ctypes.CDLL(None)
-    log = folder.parent / "log"
     child = os.fork()
     if child == 0:
         signal.alarm(60)
@@ -87,14 +87,25 @@ def run(folder: Path, fault: Fault | None, *, resume: bool = False) -> Outcome:
         with inside(folder), log.with_suffix(".err").open("w") as sys.stderr:
             if fault is not None:
                 shim.arm(os.fsencode(folder), KINDS.index(fault.kind), fault.number, fault.code, fault.stays)
-            code = main((*RUN, "--resume") if resume else RUN, environment={})
+            code = main(words, environment={})
             calls = [shim.count_calls(kind) for kind in range(len(KINDS))]
             shim.disarm()
         log.write_text(json.dumps([reads, calls]))
         os._exit(code)
+    return child
+
+
+def finish(child: int, log: Path) -> Outcome:
+    """Waits for a run."""
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     reads, calls = json.loads(log.read_text()) if code >= 0 else ({}, ())
     return Outcome(code=code, said=log.with_suffix(".err").read_text(), reads=Counter(reads), calls=calls)
+
+
+def run(folder: Path, fault: Fault | None, *words: str) -> Outcome:
+    """Runs in a child, with more words on its command line."""
+    log = folder.parent / "log"
+    return finish(start(folder, (*RUN, *words), fault, log=log), log)
 
 
 def find_violations(folder: Path, fault: Fault, found: Outcome, *, cost: float) -> Iterator[str]:
@@ -128,7 +139,7 @@ def find_violations(folder: Path, fault: Fault, found: Outcome, *, cost: float) 
         if len(there) < len(OUTPUTS):
             yield f"exit code 0, and there are only {there}"
         return
-    after = run(folder, None, resume=begun)
+    after = run(folder, None, *["--resume"] * begun)
     if after.code not in ((0, 69) if found.reads else (0,)):
         yield f"afterwards: exit code {after.code}, {after.said!r}"
     elif after.code == 0:
@@ -142,8 +153,38 @@ def find_violations(folder: Path, fault: Fault, found: Outcome, *, cost: float) 
             yield "left over after the next run"
 
 
+def find_clashes(folder: Path, number: int, *, same: bool) -> Iterator[str]:
+    """What is wrong when a run stops before a rename until another one has ended, into the `same` output or beside it.
+
+    They have one book.
+    """
+    log = folder.parent / "first"
+    first = start(folder, RUN, Fault(kind="rename", number=number, code=PAUSE, stays=False), log=log)
+    assert os.WIFSTOPPED(os.waitpid(first, os.WUNTRACED)[1])
+    other = {"out.csv": "other.csv", "kept": "other-kept", "model": "other-model"}
+    words = RUN if same else [other.get(word, word) for word in RUN]
+    second = finish(start(folder, words, None, log=folder.parent / "log"), folder.parent / "log")
+    os.kill(first, signal.SIGCONT)
+    codes = finish(first, log).code, second.code
+    if codes != (0, 73 if same else 0):
+        yield f"exit codes {codes}: {second.said}"
+    tables = ["out.csv"] if same else ["out.csv", "other.csv"]
+    digests = [hashlib.sha256((folder / table).read_bytes()).hexdigest() for table in tables]
+    claims = [json.loads((folder / f"{table}.privacy.json").read_text()) for table in tables]
+    if digests != [claim["output"]["sha256"] for claim in claims]:
+        yield "a claim is beside another's table"
+    book = read_book(folder / "b.book")
+    if sorted(digests) != sorted(output for entry in book.entries.values() for output in entry.outputs):
+        yield f"the book has other outputs: {book.entries}"
+    if not all(entry.settled for entry in book.entries.values()):
+        yield f"the book is not settled: {book.entries}"
+
+
 def sweep(folder: Path, *, whole_sweep: bool) -> dict[str, Any]:
-    """Runs once whole, and then once for each call and error, or for each third call with one of the errors in turn."""
+    """Runs once whole, and then once for each call and error, or for each third call with one of the errors in turn.
+
+    Then two runs at once. Gives how many, and what was wrong.
+    """
     good = folder / "good"
     good.mkdir()
     write_good(good)
@@ -153,7 +194,12 @@ def sweep(folder: Path, *, whole_sweep: bool) -> dict[str, Any]:
     first = run(whole, Fault(kind="open", number=10**6, code=0, stays=False))
     assert first.code == 0, first.said
     cost = read_book(whole / "b.book").spent[-1]
-    told: dict[str, Any] = {"calls": dict(zip(KINDS, first.calls, strict=True)), "runs": 0, "violations": []}
+    told: dict[str, Any] = {
+        "calls": dict(zip(KINDS, first.calls, strict=True)),
+        "runs": 0,
+        "pairs": 0,
+        "violations": [],
+    }
     codes: Counter[int] = Counter()
     for kind, calls in told["calls"].items():
         for number in range(calls):
@@ -167,6 +213,14 @@ def sweep(folder: Path, *, whole_sweep: bool) -> dict[str, Any]:
                 told["runs"] += 1
                 codes[found.code] += 1
                 shutil.rmtree(own)
+    for number in range(0, told["calls"]["rename"], 1 if whole_sweep else 3):
+        for same in (True, False):
+            own = Path(shutil.copytree(good, folder / "own"))
+            told["violations"] += [
+                f"two runs, {number}, {same}: {wrong}" for wrong in find_clashes(own, number, same=same)
+            ]
+            told["pairs"] += 1
+            shutil.rmtree(own)
     return {**told, "codes": codes}
 
 

@@ -103,8 +103,8 @@ VALUES: tuple[Any, ...] = (
 
 
 def change_bytes(rng: random.Random, data: bytes) -> bytes:
-    """One to four places, mostly one, are flipped, cut out, doubled, overwritten or added to."""
-    for _ in range(rng.choice((1, 1, 1, 2, 4))):
+    """Up to four places, mostly one, are flipped, cut out, doubled, overwritten or added to."""
+    for _ in range(rng.choice((0, 1, 1, 1, 2, 4))):
         start = rng.randrange(len(data) + 1)
         end = min(len(data), start + rng.choice((1, 1, 2, 8, 64, 10**6)))
         piece = rng.choice(
@@ -123,7 +123,7 @@ def change_bytes(rng: random.Random, data: bytes) -> bytes:
 def change_cells(rng: random.Random, lines: Sequence[str], secret: str) -> str:
     """Lines of a table with cells or lines changed, doubled or taken out; some cells of all rows hold `secret`."""
     rows = [line.split(",") for line in lines]
-    for _ in range(rng.choice((1, 1, 1, 2, 4))):
+    for _ in range(rng.choice((0, 1, 1, 1, 2, 4))):
         row = rng.choice(rows)
         place = rng.randrange(len(row) + 1)
         act = rng.randrange(6)
@@ -139,9 +139,9 @@ def change_cells(rng: random.Random, lines: Sequence[str], secret: str) -> str:
 
 
 def change_json(rng: random.Random, document: Any, values: Sequence[Any] = VALUES) -> Any:
-    """One to three places in a copy, mostly one, are replaced, taken out, renamed, wrapped, or swapped."""
+    """Up to three places in a copy, mostly one, are replaced, taken out, renamed, wrapped, or swapped."""
     document = copy.deepcopy(document)
-    for _ in range(rng.choice((1, 1, 1, 2, 3))):
+    for _ in range(rng.choice((0, 1, 1, 1, 2, 3))):
         places = list(_list_places(document))
         if not places:
             return document
@@ -178,7 +178,7 @@ def write_json(rng: random.Random, document: Any) -> bytes:
 def change_words(rng: random.Random, words: Sequence[str], others: Sequence[str]) -> list[str]:
     """Words are taken out, doubled, swapped, changed or added."""
     changed = list(words)
-    for _ in range(rng.choice((1, 1, 1, 2, 4))):
+    for _ in range(rng.choice((0, 1, 1, 1, 2, 4))):
         place = rng.randrange(len(changed) + 1)
         piece = rng.choice(([], [rng.choice(others)], [rng.choice(CELLS)], changed[place : place + 1] * 2))
         changed[place : place + rng.randint(0, 1)] = piece

@@ -32,16 +32,31 @@ SPECS: tuple[dict[str, Any], ...] = (
     COLUMNS,
     IMAGES,
     {
-        "born": {"type": "enum", "count": 400, "width": 3, "treat_as": "number-or-missing"},
+        "born": {"type": "enum", "count": 400, "treat_as": "number-or-missing"},
         "region": {"derived": {"from": "born", "floordiv": 100}},
-        "town": {"type": "enum", "values_from": "data", "domain_privacy": "private"},
+        "town": {"type": "enum", "values_from": "data", "domain_privacy": "private", "optional": True},
         "zip": {"type": "enum", "values_from": "data", "domain_privacy": "waived", "count": 7},
         "id": {"type": "string", "uuid": True},
         "key": {"type": "integer", "uuid": True, "min": 5},
         "one": {"type": "constant", "value": "x"},
         "name": {"type": "drop"},
         "unit": {"column": "name", "max_rows": 2},
-        "rules": ["born > 3 OR born IS NULL", {"columns": ["born", "one"], "forbidden": [[3, "x"], [4, None]]}],
+        "income": {"type": "float", "min": 0, "max": 100, "decimals": 1, "bins": [0, 10, 50, 100], "missing": ["-9"]},
+        "age": {"type": "integer", "min": 0, "max": 99, "bins": 10, "optional": True, "width": 2},
+        "twice": {"derived": {"from": "age", "multiply": 2, "missing": "?"}},
+        "town-code": {"derived": {"from": "sex", "map": {"0": "a", "1": "b"}}},
+        "old": {"type": "enum", "derived": {"sql": "CASE WHEN age > 9 THEN 'y' ELSE 'n' END"}},
+        "sex": {"type": "enum", "count": 2},
+        "in": {"type": "datetime", "min": "2020-01-01", "max": "2020-12-31", "zone": "Europe/Berlin", "step": "1 hour"},
+        "out": {"type": "datetime", "since": "in", "min": "0 days", "max": "9 days", "step": "1 hour"},
+        "born on": {
+            "type": "date",
+            "min": "1900-01-01",
+            "max": "2000-01-01",
+            "step": "3 months",
+            "format": "%-d %b %Y",
+        },
+        "rules": ["born > 3 OR born IS NULL", {"columns": ["born", "sex"], "forbidden": [[3, 1], [None, 0]]}],
     },
 )
 RULES: tuple[Any, ...] = (
@@ -121,7 +136,7 @@ CONFIG = b"""method = "dp-wgan"
 batch-size = 8
 steps = 3
 hidden-critic = [8, 8]
-learning-rate = 1e-3
+noise-multiplier = 1.5e0
 neighbours = "replace-one"
 claim = "c.json"
 quiet = true

@@ -1,13 +1,18 @@
 """The first cases of each fuzzer, the same in each run, and what judges them; `make fuzz` looks further."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from dpwgan.app.cli import parse
+from dpwgan.table.specs import read_specs
 from tests.end_to_end.bad_inputs import SECRET
+from tests.fuzz import seeds
 from tests.fuzz.__main__ import judge
+from tests.fuzz.targets import read_table
 
 SENTENCE = "dpwgan: error: The table is empty.\n"
 
@@ -43,3 +48,19 @@ def test_readers_answer_as_documented_when_inputs_are_changed_at_random():
 def test_answer_is_wrong_when_it_breaks_one_promise(code, said, left):
     assert judge(code, said, may_tell=False, left=left)
     assert judge(65, SENTENCE, may_tell=False, left=[]) is None
+
+
+def test_seeds_are_what_the_tool_accepts(tmp_path):
+    for number, document in enumerate(seeds.read_specs_corpus()):
+        path = tmp_path / f"{number}.json"
+        path.write_text(json.dumps(document))
+        read_specs(path)
+    for name, specs in (("text.parquet", "0"), ("typed.parquet", "0"), ("plain.npz", "1"), ("packed.npz", "1")):
+        read_table(str(seeds.CORPUS / name), tmp_path / f"{specs}.json")
+    (tmp_path / "data.csv").write_text("\n".join(seeds.LINES))
+    (tmp_path / "rules.json").write_text(json.dumps({**seeds.COLUMNS, "rules": seeds.RULES}))
+    read_table(str(tmp_path / "data.csv"), tmp_path / "0.json")
+    read_specs(tmp_path / "rules.json")
+    for words in seeds.ARGUMENTS:
+        (tmp_path / "c.toml").write_bytes(seeds.CONFIG)
+        parse([word if word != "c.toml" else str(tmp_path / word) for word in words], environment={})

@@ -153,6 +153,7 @@ FAULTS = {
     "unknown_name": (b"a,b,c\n1,2,3\n", DataError, "the specs do not have 'c'"),
     "absent_name": (b"a\n1\n", DataError, "the header does not have 'b'"),
     "no_header": (b"S3CRET,1\n1,2\n", DataError, "is it a header?"),
+    "open_header": (b'a,b,"c\nS3CRET,1,"\n1,2,3\n', DataError, "do not have 1 of the names in the first line"),
     "half_a_header": (b"a,S3CRET\n1,2\n", DataError, "do not have 1 of the names in the first line"),
     "semicolons": (b"a;b\nS3CRET;2\n", DataError, "is it a header?"),
     "cut_gzip": (gzip.compress(b"a,b\nS3CRET,2\n" * 99)[:-20], TransferError, "cut short or damaged"),
