@@ -326,10 +326,6 @@ CASES: tuple[Case, ...] = (
     share("the reference engine", flags("--engine", "reference"), joined="for"),
     share("standard input", args("-")),
     share(
-        "units in the output",
-        prepare=specs(unit={"column": "member", "max_rows": 2}, member={"type": "integer", "uuid": True}),
-    ),
-    share(
         "cells that are to be listed from the data",
         prepare=specs(colour={"type": "enum", "values_from": "data", "domain_privacy": "waived"}),
     ),
