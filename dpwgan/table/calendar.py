@@ -1,10 +1,9 @@
 """Columns of dates, times of day and both: moments on a calendar, counted in whole steps. Public facts alone."""
 
+import datetime
 import re
 from dataclasses import dataclass, replace
 from typing import Literal
-
-import numpy as np
 
 from dpwgan.table.schema import CellType, NumericColumn, OutOfDomain, Part, Schema, TrainedColumn, choose_round_steps
 
@@ -13,6 +12,7 @@ CalendarKind = Literal["date", "datetime", "time"]
 SECOND = 1_000_000
 """Microseconds, in which all moments are counted: from the beginning of 1970, or of the day for times of day."""
 DAY = 86_400 * SECOND
+_EPOCH = datetime.datetime(1970, 1, 1)
 
 _CLOCK = (1, 5, 15, 30, 60, 300, 900, 1_800, 3_600, 21_600)
 """To how many seconds people round times; each divides the next."""
@@ -62,11 +62,11 @@ class CalendarColumn(TrainedColumn, kind="calendar"):
 
     def find_step(self, moment: float, *, behind: bool) -> int:
         """The first step at a moment or later, or with `behind` later than it."""
-        first, least = self.first, int(moment) + behind
+        first, least = self.first, max(self.first, int(moment) + behind)
         if self.in_months:
             # The month after that of the microsecond before.
-            before = np.array([first - 1, least - 1], "M8[us]")
-            first, least = (before.astype("M8[M]").astype(np.int64) + 1).tolist()
+            before = [_EPOCH + datetime.timedelta(microseconds=end - 1) for end in (first, least)]
+            first, least = (date.year * 12 + date.month for date in before)
         return -((first - least) // self.step)
 
     @property
