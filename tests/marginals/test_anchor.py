@@ -121,8 +121,9 @@ def test_columns_of_few_cells_are_asked_for_more_and_larger_marginals_when_plann
     plans = [
         replace(design.one_way_plan, attributes=(replace(few, codes=codes),) * 16, looks=(1,) * 16) for codes in (2, 20)
     ]
-    assert [anchor._choose_ways(3_300.0, plan) for plan in plans] == [5, 3]
-    assert [anchor._choose_ways(300.0, plan) for plan in plans] == [2, 2]
+    cells = [anchor._count_cells(plan) for plan in plans]
+    assert [anchor._choose_ways(3_300.0, each) for each in cells] == [5, 3]
+    assert [anchor._choose_ways(300.0, each) for each in cells] == [2, 2]
 
 
 READS: list[tuple[Any, str]] = [

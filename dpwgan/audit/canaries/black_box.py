@@ -16,7 +16,7 @@ from scipy import sparse
 
 from dpwgan.app.planning import RunPlan
 from dpwgan.audit.canaries.lower_bound import GuessBound, Scores, bound_by_scores
-from dpwgan.audit.canaries.watch import Record, Seen, fit_watched
+from dpwgan.audit.canaries.watch import Record, Seen, choose_units, fit_watched
 from dpwgan.errors import UsageError
 from dpwgan.marginals.anchor import ONE_WAYS_LABEL
 from dpwgan.marginals.layout import lay_out_attributes
@@ -24,6 +24,7 @@ from dpwgan.marginals.one_ways import Blocks, OneWayPlan, begin_one_ways, count_
 from dpwgan.privacy.noise_source import NoiseSource
 from dpwgan.privacy.randomness import make_streams
 from dpwgan.table.encoded import EncodedTable
+from dpwgan.table.units import Units
 
 Cells = npt.NDArray[np.int64]
 
@@ -57,29 +58,33 @@ def audit_runs(
     rng: np.random.Generator,
     failure_probability: float = 0.05,
     seed: int | None = None,
+    units: Units | None = None,
 ) -> RunsBound:
     """Fits `runs` times, with fresh coins each time, and bounds epsilon by both attackers.
 
     Privacy: reads rows in each run and charges ledgers of its own: the result is a private statistic.
-    `encoded`: a table whose last `canaries` rows are the canaries. `rng` tosses the coins; `seed` makes the runs
-    repeatable, whose noise comes from the operating system else.
+    `encoded`: a table whose last `canaries` rows, or `units` of equal rows, are the canaries. `rng` tosses the
+    coins; `seed` makes the runs repeatable, whose noise comes from the operating system else.
     Raises: UsageError for fewer than one run, or fewer than two canaries in all.
     """
-    if runs < 1 or canaries < 1 or canaries >= encoded.records:
+    each = 1 if units is None else int(units.sizes[-1])
+    base = encoded.records - canaries * each
+    if runs < 1 or canaries < 1 or base < 1:
         raise UsageError("an audit needs one run or more, and canaries beside the rows of the table")
-    base = encoded.records - canaries
-    looks = _Looks(encoded, base=base, rng=rng)
+    once = encoded.take(np.concatenate([np.arange(base), np.arange(base, encoded.records, each)]))
+    looks = _Looks(once, base=base, rows=each, rng=rng)
     coins: list[npt.NDArray[np.bool_]] = []
     from_output: list[Scores] = []
     from_counts: list[Scores] = []
     claimed = 0.0
     for run in range(runs):
         tossed = rng.random(canaries) < 0.5
-        present = np.concatenate([np.ones(base, bool), tossed])
+        present = np.concatenate([np.ones(base, bool), np.repeat(tossed, each)])
         record, streams = Record(), make_streams(None if seed is None else seed + run)
         source = NoiseSource(noise=streams.noise, batches=streams.batches)
         ledger = run_plan.open_ledger(source=source, observers=[record])
-        fitted = fit_watched(encoded.take(present), run_plan, ledger=ledger, model=streams.model)
+        own = choose_units(units, present)
+        fitted = fit_watched(encoded.take(present), run_plan, ledger=ledger, model=streams.model, units=own)
         claimed = ledger.guarantee().epsilon
         coins.append(tossed)
         from_output.append(looks.score(fitted.sample(_ROWS_SEEN * encoded.records, rng=streams.model)))
@@ -88,7 +93,7 @@ def audit_runs(
         counted = getattr(anchor, "one_way_plan", None)
         # Counts class by class, or of a prior, are laid out in another way: they are left to the attack on releases.
         if counts and counted is not None and counted.spans == encoded.spans:
-            from_counts.append(score_counts(counts, encoded, counted, canaries=canaries))
+            from_counts.append(score_counts(counts, once, counted, canaries=canaries, rows=each))
 
     def bound(scores: list[Scores]) -> GuessBound:
         return bound_by_scores(
@@ -111,8 +116,9 @@ def audit_runs(
 class _Looks:
     """How much more often a canary's cells, pairs of them, and all of them come up in an output than others explain."""
 
-    def __init__(self, encoded: EncodedTable, *, base: int, rng: np.random.Generator) -> None:
-        cells = find_buckets(encoded)
+    def __init__(self, encoded: EncodedTable, *, base: int, rows: int, rng: np.random.Generator) -> None:
+        """Takes a table with one row of each canary, which has so many `rows` where it is in."""
+        cells, self._rows = find_buckets(encoded), rows
         self._base, self._canaries = cells[:base], cells[base:]
         attributes = range(cells.shape[1])
         pairs = list(itertools.combinations(attributes, 2))
@@ -129,9 +135,12 @@ class _Looks:
             # In rows of the real table: a canary that is in adds one, beside what is known of the other rows, and what
             # other canaries add by chance.
             expected = self._count(self._base, look)
-            others = self._count(self._canaries, look) - 1
-            seen = self._count(output, look) * (len(self._base) + len(self._canaries) / 2) / len(output)
-            total += (seen - expected - others / 2) / (expected / _ROWS_SEEN + others / 4 + _LEAST_VARIANCE)
+            others = self._rows * (self._count(self._canaries, look) - 1)
+            whole = len(self._base) + self._rows * len(self._canaries) / 2
+            seen = self._count(output, look) * whole / len(output)
+            total += (seen - expected - others / 2) / (
+                expected / _ROWS_SEEN + self._rows * others / 4 + _LEAST_VARIANCE
+            )
         return total
 
     def _count(self, rows: Cells, look: tuple[int, ...]) -> Scores:
@@ -177,12 +186,14 @@ def locate_one_ways(encoded: EncodedTable, plan: OneWayPlan, blocks: Sequence[Bl
     return sparse.csr_matrix((ones, (rows, located.ravel())), shape=(len(located), start))
 
 
-def score_counts(looks: Sequence[Seen], encoded: EncodedTable, plan: OneWayPlan, *, canaries: int) -> Scores:
+def score_counts(
+    looks: Sequence[Seen], encoded: EncodedTable, plan: OneWayPlan, *, canaries: int, rows: int = 1
+) -> Scores:
     """Scores the canaries by the noisy one-way counts: the best linear guess of each coin, given all counts.
 
     What the rows beside the canaries add is known and taken off; where canaries share cells, their parts are told
     apart as far as the noise lets them. Where a look went is found as the run found it, from the looks before.
-    Shapes: (canaries,).
+    `encoded` has one row of each canary, which has so many `rows` where it is in. Shapes: (canaries,).
     """
     base = np.arange(encoded.records) < encoded.records - canaries
     measured, blocks, known = begin_one_ways(plan), [], []
@@ -191,7 +202,7 @@ def score_counts(looks: Sequence[Seen], encoded: EncodedTable, plan: OneWayPlan,
         measured = measured.add(look, blocks[-1], seen.noisy)
         known.append(count_one_ways(encoded.take(base), plan, look, blocks[-1]))
     released = np.concatenate([seen.released * seen.sensitivity for seen in looks])
-    located = locate_one_ways(encoded.take(~base), plan, blocks)
+    located = rows * locate_one_ways(encoded.take(~base), plan, blocks)
     rest = released - np.concatenate(known) - np.asarray(located.sum(axis=0)).ravel() / 2
     shared = np.asarray((located @ located.T).todense())
     stddev = looks[0].noisy.stddev

@@ -27,6 +27,7 @@ from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.reader import open_table
 from dpwgan.table.schema import Schema
 from dpwgan.table.specs import read_specs
+from dpwgan.table.units import Units, keep_rows, read_units
 
 CANARIES = 200
 RUNS = 2
@@ -92,30 +93,49 @@ def run(arguments: argparse.Namespace) -> None:
     )
     LOGGER.info("reading the table")
     schema = discover_schema(arguments.data, read_specs(arguments.specs, codebook=arguments.codebook))
-    if schema.unit is not None:
-        raise UsageError("canaries are rows, each a unit of its own: leave the unit out of the specs")
+    if schema.unit is not None and schema.unit.has_sizes:
+        raise UsageError("audits do not see how many rows units have: leave the unit's column out of the columns")
     rng = np.random.default_rng(arguments.seed)
-    encoded = add_canaries(read_encoded(arguments.data, schema), canaries=arguments.canaries, rng=rng)
+    encoded, units = plant_canaries(arguments.data, schema, canaries=arguments.canaries, rng=rng)
+    canary = (encoded.records if units is None else units.count) - 1
     # The relation is zero-out: a canary that is out is a null record, and n stays the same.
     run_plan = plan_run(schema, records=encoded.records, config=config)
     if any(isinstance(release.event, Pure) for release in run_plan.plan.releases):
         raise UsageError("canaries are watched under Gaussian noise: --noise gaussian, of ron-gauss and independent")
     LOGGER.info("a run with every release watched, and its replay without one canary")
-    shown = audit_releases(encoded, run_plan, canary=encoded.records - 1, seed=arguments.seed)
+    shown = audit_releases(encoded, run_plan, canary=canary, seed=arguments.seed, units=units)
     guessed: RunsBound | None = None
     if arguments.runs:
         LOGGER.info("%d runs with canaries in and out", arguments.runs)
         guessed = audit_runs(
-            encoded, run_plan, canaries=arguments.canaries, runs=arguments.runs, rng=rng, seed=arguments.seed
+            encoded,
+            run_plan,
+            canaries=arguments.canaries,
+            runs=arguments.runs,
+            rng=rng,
+            seed=arguments.seed,
+            units=units,
         )
     document = describe(run_plan, shown, guessed, canaries=arguments.canaries, seed=arguments.seed)
     show(arguments, document, write_lines(document))
 
 
-def read_encoded(path: str, schema: Schema) -> EncodedTable:
-    """Reads the private table as a method sees it. Raises: as `open_table`; DataError for an illegal cell."""
-    table = open_table(path, schema)
-    return TableEncoder(schema, table.header).encode_pieces(table.pieces(), records=table.records)
+def plant_canaries(
+    path: str, schema: Schema, *, canaries: int, rng: np.random.Generator
+) -> tuple[EncodedTable, Units | None]:
+    """The private table as a method sees it, then canaries: rows, or units of as many rows as one keeps.
+
+    Raises: as `open_table`; DataError for an illegal cell.
+    """
+    table, unit = open_table(path, schema), schema.unit
+    if unit is not None:
+        table = keep_rows(read_units(table, unit), unit.max_rows, rng=rng)
+    encoded = TableEncoder(schema, table.header).encode_pieces(table.pieces(), records=table.records)
+    if unit is None or table.units is None:
+        return add_canaries(encoded, canaries=canaries, rng=rng), None
+    own = table.units.count + np.repeat(np.arange(canaries, dtype=np.int32), unit.max_rows)
+    units = Units(np.concatenate([table.units.of_rows, own.astype(np.int32)]))
+    return add_canaries(encoded, canaries=canaries, rng=rng, rows=unit.max_rows), units
 
 
 def describe(
@@ -137,6 +157,7 @@ def describe(
         "settings": run_plan.plan.settings,
         "records": run_plan.shape.records,
         "canaries": canaries,
+        "rows_of_a_canary": run_plan.terms.unit.rows,
         "seed": seed,
         "neighbours": run_plan.config.neighbours,
         "claimed_epsilon": shown.claimed,
@@ -155,7 +176,7 @@ def write_lines(document: Mapping[str, Any]) -> list[str]:
     lines = [
         f"{document['method']}: the claim is epsilon {document['claimed_epsilon']:.4f} at delta "
         f"{document['delta']:.3g} ({document['neighbours']}, {document['accountant']}), for {document['records']} "
-        f"rows, {document['canaries']} of them canaries.",
+        f"rows, {document['canaries']} canaries of {document['rows_of_a_canary']} among them.",
         "",
         f"{'lower bounds on epsilon, each at 95% confidence':<52}{'bound':>8}{'claim':>9}",
         f"{'shown every release: influence and noise measured':<52}{document['releases']['found']:>8.3f}"

@@ -27,15 +27,17 @@ from dpwgan.privacy.randomness import Streams
 from dpwgan.privacy.release import Noisy, Release
 from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.rows import Rows
+from dpwgan.table.units import Units
 
 Numbers = npt.NDArray[np.float64]
 MakeSource = Callable[..., NoiseSource]
 """Makes the source of a run's noise of its streams `noise` and `batches`: `NoiseSource` itself, or a broken one."""
 
 
-def add_canaries(encoded: EncodedTable, *, canaries: int, rng: np.random.Generator) -> EncodedTable:
+def add_canaries(encoded: EncodedTable, *, canaries: int, rng: np.random.Generator, rows: int = 1) -> EncodedTable:
     """Appends rows of which every cell is any legal one, with the same probability: unlike rows of a real table.
 
+    A canary that is a unit has so many `rows`, all alike: none moves counts, or the sum of a step, further.
     Privacy: made of public facts and `rng`.
     """
     drawn = EncodedTable(
@@ -45,6 +47,7 @@ def add_canaries(encoded: EncodedTable, *, canaries: int, rng: np.random.Generat
     )
     for attribute in lay_out_attributes(encoded.spans):
         attribute.put_cells(rng.integers(0, attribute.cells, canaries), into=drawn)
+    drawn = drawn.take(np.repeat(np.arange(canaries), rows))
     return EncodedTable(
         codes=np.concatenate([encoded.codes, drawn.codes]),
         numbers=np.concatenate([encoded.numbers, drawn.numbers]),
@@ -92,7 +95,10 @@ class Record:
     """
 
     def __init__(self, *, canary: int | None = None) -> None:
-        """Watches from now on. `canary`: the row whose influence on critic steps is measured; None for no steps."""
+        """Watches from now on. `canary`: whose influence on critic steps is measured; None for no steps.
+
+        A row, or where steps sample units a unit.
+        """
         self.watched_row = canary
         self.seen: list[Seen] = []
         self.selections: list[Any] = []
@@ -165,8 +171,15 @@ class Replay(NoiseSource):
         raise ReplayEnded
 
 
-def fit_watched(encoded: EncodedTable, run_plan: RunPlan, *, ledger: Ledger, model: np.random.Generator) -> Any:
-    """Fits as a run does, but tells nobody how far it is.
+def fit_watched(
+    encoded: EncodedTable,
+    run_plan: RunPlan,
+    *,
+    ledger: Ledger,
+    model: np.random.Generator,
+    units: Units | None = None,
+) -> Any:
+    """Fits as a run does, but tells nobody how far it is. `units` are of use where whole ones are sampled.
 
     A table of fewer rows than were planned for has null records for the others: rows that add nothing to any sum.
     Privacy: reads rows, and charges `ledger` alone.
@@ -174,7 +187,12 @@ def fit_watched(encoded: EncodedTable, run_plan: RunPlan, *, ledger: Ledger, mod
     """
     run = Run(
         ledger=ledger,
-        rows=Rows(encoded, records=run_plan.shape.records, ledger=ledger),
+        rows=Rows(
+            encoded,
+            records=run_plan.shape.records,
+            ledger=ledger,
+            units=units if run_plan.terms.unit.sampled else None,
+        ),
         model=model,
         progress=lambda done, of, epsilon: None,
         device=run_plan.config.device,
@@ -184,7 +202,13 @@ def fit_watched(encoded: EncodedTable, run_plan: RunPlan, *, ledger: Ledger, mod
 
 
 def replay(
-    encoded: EncodedTable, run_plan: RunPlan, record: Record, *, model: np.random.Generator, streams: Streams
+    encoded: EncodedTable,
+    run_plan: RunPlan,
+    record: Record,
+    *,
+    model: np.random.Generator,
+    streams: Streams,
+    units: Units | None = None,
 ) -> list[Numbers]:
     """What another table, of the same history, would have had noise added to. Units: sensitivities.
 
@@ -192,10 +216,18 @@ def replay(
     """
     source = Replay(record, streams)
     with suppress(ReplayEnded):
-        fit_watched(encoded, run_plan, ledger=run_plan.open_ledger(source=source), model=model)
+        fit_watched(encoded, run_plan, ledger=run_plan.open_ledger(source=source), model=model, units=units)
     if len(source.exact) != len(record.seen):
         raise DpwganError("Internal error: a replayed run released less.")
     return source.exact
+
+
+def choose_units(units: Units | None, present: npt.NDArray[np.bool_]) -> Units | None:
+    """The units of the rows that are true here, each with all of its rows; how many there are in all stays public."""
+    if units is None:
+        return None
+    own, of_rows = np.unique(units.of_rows[present], return_inverse=True)
+    return Units(of_rows.astype(np.int32), elsewhere=units.count - len(own))
 
 
 def _flatten(values: npt.NDArray[Any], sensitivity: float) -> Numbers:

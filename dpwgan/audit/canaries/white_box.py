@@ -23,7 +23,7 @@ from scipy import stats
 
 from dpwgan.app.planning import RunPlan
 from dpwgan.audit.canaries.lower_bound import MOST_EPSILON, Signal, bound_stddev, epsilon_of_signals
-from dpwgan.audit.canaries.watch import MakeSource, Numbers, Record, Seen, fit_watched, replay
+from dpwgan.audit.canaries.watch import MakeSource, Numbers, Record, Seen, choose_units, fit_watched, replay
 from dpwgan.errors import AuditError
 from dpwgan.marginals.one_ways import LOOK
 from dpwgan.privacy.events import PoissonGaussian
@@ -31,6 +31,7 @@ from dpwgan.privacy.noise_source import NoiseSource
 from dpwgan.privacy.randomness import make_streams
 from dpwgan.privacy.release import Release
 from dpwgan.table.encoded import EncodedTable
+from dpwgan.table.units import Units
 
 _LEAST_STDDEV = 1e-9
 
@@ -80,25 +81,35 @@ def audit_releases(
     failure_probability: float = 0.05,
     seed: int | None = None,
     make_source: MakeSource = NoiseSource,
+    units: Units | None = None,
 ) -> WhiteBoxBound:
     """Fits once with the canary, replays the run with it null, and bounds epsilon from below.
 
     Privacy: reads rows twice and charges a ledger of its own: the result is a private statistic.
-    `canary`: the row that comes and goes. `seed` makes the run repeatable; noise comes from the operating system else.
+    `canary`: the row, or of `units` the one, that comes and goes. Where steps sample rows and not units only the first
+    row of it is watched in them: a bound that holds, and is low.
+    `seed` makes the run repeatable; noise comes from the operating system else.
     `make_source`: for tests of the audit, what makes another source of noise than the tool's.
     Raises: AuditError if part of what the ledger holds was not seen; else as the method's fit.
     """
     streams = make_streams(seed)
     # The generator's draws decide nothing about privacy, and both worlds must share them.
     model_seed = int(streams.model.integers(2**63))
-    record = Record(canary=canary)
+    gone = (np.arange(encoded.records) if units is None else units.of_rows) == canary
+    record = Record(canary=canary if run_plan.terms.unit.sampled else int(np.argmax(gone)))
     ledger = run_plan.open_ledger(source=make_source(noise=streams.noise, batches=streams.batches), observers=[record])
-    fit_watched(encoded, run_plan, ledger=ledger, model=np.random.default_rng(model_seed))
+    fit_watched(encoded, run_plan, ledger=ledger, model=np.random.default_rng(model_seed), units=units)
     refuse_unseen(ledger.releases, record)
     influences: list[Numbers] = []
     if record.seen:
-        others = encoded.take(np.arange(encoded.records) != canary)
-        without = replay(others, run_plan, record, model=np.random.default_rng(model_seed), streams=streams)
+        without = replay(
+            encoded.take(~gone),
+            run_plan,
+            record,
+            model=np.random.default_rng(model_seed),
+            streams=streams,
+            units=choose_units(units, ~gone),
+        )
         influences = [seen.exact - other for seen, other in zip(record.seen, without, strict=True)]
     return bound_record(
         record, influences, run_plan, claimed=ledger.guarantee().epsilon, failure_probability=failure_probability
@@ -151,7 +162,7 @@ def bound_record(
             replace(
                 line,
                 influence=influence,
-                noise_multiplier_claimed=release.stddev / release.sensitivity,
+                noise_multiplier_claimed=release.stddev / choice.terms.unit.scale_release(release).sensitivity,
                 noise_multiplier_measured_at_most=noise,
                 found=line_found,
                 passes_the_claim=line_found > claimed_alone,

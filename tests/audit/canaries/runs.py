@@ -1,6 +1,7 @@
 """Small runs to audit: every formal method of the registry, with short fits, on a table with canaries."""
 
 import functools
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,8 @@ from dpwgan.app.config import SynthesisConfig
 from dpwgan.app.planning import RunPlan, plan_run
 from dpwgan.audit.canaries.watch import add_canaries
 from dpwgan.table.encoded import EncodedTable
-from dpwgan.table.schema import Column, Schema
+from dpwgan.table.schema import Column, Schema, UnitColumn
+from dpwgan.table.units import Units
 from tests.marginals.tables import COLUMNS, make_encoded
 from tests.methods.images import make_images
 from tests.table.images import make_schema
@@ -56,14 +58,26 @@ def make_table(*, records: int = 400, canaries: int = 20, seed: int = 1, images:
     return add_canaries(base, canaries=canaries, rng=np.random.default_rng(seed))
 
 
-def make_plan(name: str, encoded: EncodedTable, *, epsilon: float = 1.0, delta: float = 1e-5) -> RunPlan:
-    return _plan(name, encoded.records, epsilon, delta)
+def make_units(*, rows: int, canaries: int = 5) -> tuple[EncodedTable, Units]:
+    """A table of units of so many rows, the last of them canaries."""
+    base, rng = make_encoded(400, seed=1, columns=KEPT), np.random.default_rng(1)
+    encoded = add_canaries(base, canaries=canaries, rng=rng, rows=rows)
+    return encoded, Units(np.arange(encoded.records, dtype=np.int32) // rows)
+
+
+def make_plan(
+    name: str, encoded: EncodedTable, *, epsilon: float = 1.0, delta: float = 1e-5, rows: int | None = None
+) -> RunPlan:
+    return _plan(name, encoded.records, epsilon, delta, rows)
 
 
 @functools.cache
-def _plan(name: str, records: int, epsilon: float, delta: float) -> RunPlan:
+def _plan(name: str, records: int, epsilon: float, delta: float, rows: int | None) -> RunPlan:
     method, settings = METHODS[name]
     config = SynthesisConfig(
         epsilon=epsilon, delta=delta, method=method, settings=settings, device="cpu", accountant="moments"
     )
-    return plan_run(make_schema(SIDE, SIDE, 1) if name in OF_IMAGES else SCHEMA, records=records, config=config)
+    schema = make_schema(SIDE, SIDE, 1) if name in OF_IMAGES else SCHEMA
+    if rows is not None:
+        schema = replace(schema, columns=(*schema.columns, UnitColumn(name="who", max_rows=rows)))
+    return plan_run(schema, records=records, config=config)

@@ -58,7 +58,7 @@ def test_scores_of_counts_are_the_coins_when_there_is_next_to_no_noise():
 def test_scores_of_an_output_equal_plain_loops():
     encoded = make_table(records=40, canaries=6)
     output = make_table(records=70, canaries=0, seed=9)
-    found = black_box._Looks(encoded, base=40, rng=np.random.default_rng(0)).score([output])
+    found = black_box._Looks(encoded, base=40, rows=1, rng=np.random.default_rng(0)).score([output])
     cells, seen = find_buckets(encoded), find_buckets(output)
     attributes = range(cells.shape[1])
     looks = [*((a,) for a in attributes), *itertools.combinations(attributes, 2), tuple(attributes)]

@@ -54,6 +54,24 @@ def test_command_says_claim_and_bounds_when_a_method_is_audited(files, tmp_path,
     assert not document["passes_the_claim"]
 
 
+def test_canaries_are_units_when_the_specs_name_one(tmp_path, capfd):
+    rows = [["abc"[i % 3], str(i % 70), "xy"[i % 2], f"P{i // 5}"] for i in range(150)]
+    data = write_rows(tmp_path / "data.csv", rows, header=[*SPECS, "who"])
+    unit = {"unit": {"column": "who", "max_rows": 3}}
+    options = ("--method", "independent", "--noise", "gaussian", "--epsilon", "2", "--canaries", "20", "--quiet")
+    specs = write_specs(tmp_path / "specs.json", SPECS | unit)
+    assert main(["canaries", str(data), str(specs), *options, "--seed", "2", "--json", "-"]) == 0
+    document = json.loads(capfd.readouterr().out)
+    assert (document["records"], document["rows_of_a_canary"]) == (30 * 3 + 20 * 3, 3)
+    assert 0.5 < document["releases"]["found"] <= document["claimed_epsilon"] <= 2
+    assert document["releases"]["lines"][0]["influence"] == pytest.approx(1.0)
+    assert document["guesses"]["from_output"]["canaries"] == 40
+    assert not document["passes_the_claim"]
+    named = SPECS | unit | {"who": {"type": "integer", "uuid": True}}
+    assert main(["canaries", str(data), str(write_specs(tmp_path / "specs.json", named)), *options]) == 2
+    assert "how many rows units have" in capfd.readouterr().err
+
+
 def test_command_audits_releases_alone_when_there_are_no_runs(files, capfd):
     arguments = ["canaries", *files, "--method", "query-gan", "--rounds", "1", "--codes", "20", "--fit-steps", "2"]
     assert main([*arguments, "--epsilon", "1", "--runs", "0", "--canaries", "1", "--json", "-", "--quiet"]) == 0
@@ -105,6 +123,7 @@ def test_bounds_and_lines_say_whether_they_pass_their_claims():
         "accountant": "moments",
         "records": 5,
         "canaries": 1,
+        "rows_of_a_canary": 1,
         "releases": {"found": 0.9, "lines": [line]},
         "guesses": None,
         "passes_the_claim": True,

@@ -22,6 +22,8 @@ from dpwgan.audit.canaries.white_box import (
     audit_releases,
     refuse_unseen,
 )
+from dpwgan.critic import critic
+from dpwgan.critic.critic import clip_factors
 from dpwgan.errors import AuditError
 from dpwgan.marginals.anchor import ONE_WAYS_LABEL
 from dpwgan.methods.independent import Independent
@@ -30,8 +32,10 @@ from dpwgan.privacy.accountants.amortized import gaussian_epsilon
 from dpwgan.privacy.events import ExponentialSelection, Gaussian, PoissonGaussian
 from dpwgan.privacy.noise_source import NoiseSource
 from dpwgan.privacy.release import Noisy
+from dpwgan.privacy.unit import Unit
+from tests.audit.canaries import runs
 from tests.audit.canaries.broken import CLIPS, SOURCES, TWINS, broken_clip
-from tests.audit.canaries.runs import METHODS, OF_IMAGES, make_plan, make_table
+from tests.audit.canaries.runs import METHODS, OF_IMAGES, make_plan, make_table, make_units
 from tests.ledgers import make_release, open_ledger
 
 FALSE_ALARM = 1e-6
@@ -138,6 +142,51 @@ CAUGHT = [
 @pytest.mark.parametrize(("name", "twin", "epsilon"), CAUGHT)
 def test_bound_passes_the_claim_when_the_mechanism_is_broken(name, twin, epsilon):
     bound = audit(name, epsilon=epsilon, twin=twin)
+    assert bound.found > bound.claimed
+    assert bound.passes_the_claim
+
+
+def audit_units(name: str, *, rows: int) -> WhiteBoxBound:
+    encoded, units = make_units(rows=rows)
+    runs._plan.cache_clear()  # a twin plans for less
+    run_plan = make_plan(name, encoded, epsilon=8.0, rows=rows)
+    return audit_releases(
+        encoded, run_plan, canary=units.count - 1, failure_probability=FALSE_ALARM, seed=5, units=units
+    )
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(
+    ("name", "least"),
+    [
+        ("independent", 0.6),
+        ("query-gan", 0.6),
+        ("dp-wgan, none", 0.3),
+        pytest.param("dp-gan", 0.05, marks=pytest.mark.slow),  # rows are sampled apart: one of them is watched
+    ],
+)
+def test_bound_stays_below_the_claim_when_a_canary_is_a_unit(name, least):
+    bound = audit_units(name, rows=4)
+    assert not bound.passes_the_claim
+    assert least * bound.claimed < bound.found <= bound.claimed <= 8.0
+    influences = [line.influence for line in bound.lines if line.influence is not None]
+    assert influences
+    assert max(influences) <= 1.0 + 1e-9
+
+
+def clip_rows_alone(units: Any, squared_norm: Any, *, share: float, l2_clip_norm: float) -> Any:
+    return share * clip_factors(squared_norm, l2_clip_norm=l2_clip_norm / share)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("twin", ["root of the rows", "rows clipped alone"])
+def test_bound_passes_the_claim_when_a_unit_counts_for_less(monkeypatch, twin):
+    if twin == "root of the rows":
+        scale = Unit.scale
+        monkeypatch.setattr(Unit, "scale", lambda unit, event: scale(replace(unit, rows=math.isqrt(unit.rows)), event))
+    else:
+        monkeypatch.setattr(critic, "clip_units", clip_rows_alone)
+    bound = audit_units("independent" if twin == "root of the rows" else "dp-wgan, none", rows=4)
     assert bound.found > bound.claimed
     assert bound.passes_the_claim
 
