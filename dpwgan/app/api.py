@@ -303,13 +303,14 @@ class Synthesizer:
         return checkpoint
 
     def _encode(self, table: SourceTable, run_plan: RunPlan, *, journal: Journal, team: Team | None) -> EncodedRun:
-        whole, units = table, table.units
+        units, whole = table.units, table
         rows_read = None if units is None else len(units.of_rows)
         if self.schema.unit is not None:
-            rng, most = make_choice_stream(self.config.seed, key=journal.key), self.schema.unit.max_rows
+            most = self.schema.unit.max_rows
             own = None if team is None or units is None else team.get_rows(units.count)
-            table = keep_rows(whole, most, rng=rng, own=own)
-            whole = table if own is None else keep_rows(whole, most, rng=rng)
+            table = keep_rows(whole, most, rng=make_choice_stream(self.config.seed, key=journal.key), own=own)
+            # The same rows, whoever has them.
+            whole = keep_rows(whole, most, rng=make_choice_stream(self.config.seed, key=journal.key)) if own else table
         run_plan = resume_plan(run_plan, journal)
         announce(run_plan)
         streams = make_streams(self.config.seed, life=journal.life, worker=0 if team is None else team.rank)
@@ -622,7 +623,7 @@ class Synthesizer:
 def _release_sizes(table: SourceTable, schema: Schema, *, ledger: Ledger) -> Schema:
     """The schema with the shares of units of each form, as released.
 
-    Privacy: `count_forms` of rows that are kept, of all units; how many units there are is public.
+    Privacy: `count_forms` of all rows that are kept, whoever has them; how many units there are is public.
     """
     unit, units = schema.unit, table.units
     if unit is None or units is None:
