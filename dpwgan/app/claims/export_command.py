@@ -6,16 +6,15 @@ import json
 from pathlib import Path
 from typing import Any
 
-from dpwgan.app.claims.registry import CURATOR_TYPES
 from dpwgan.app.commands import Command
 from dpwgan.errors import DataError, UsageError
 from dpwgan.table.writer import write_bytes
 
 DETAILS = """\
---registry makes a draft for the Differential Privacy Deployments Registry and needs --curator, --curator-type, --use,
---region and --date; --in-toto an unsigned in-toto Statement v1 over table and claim; --croissant Croissant 1.1
-metadata of a table in CSV or Parquet, with its columns. TABLE is looked for beside the claim; where it is there, or is
-given, its digest must be the claim's."""
+--registry makes a draft for the Differential Privacy Deployments Registry and needs --curator, --use, --region and
+--date; --in-toto an unsigned in-toto Statement v1 over table and claim; --croissant Croissant 1.1 metadata of a table
+in CSV or Parquet, with its columns. TABLE is looked for beside the claim; where it is there, or is given, its digest
+must be the claim's."""
 
 FORMS = ("registry", "in-toto", "croissant")
 _FACTS = {
@@ -25,7 +24,7 @@ _FACTS = {
     "region": "where its people live, or whose laws apply",
     "license": "the licence it is published under, as a URL",
 }
-_REGISTRY = ("curator", "curator_type", "use", "region", "date")
+_REGISTRY = ("curator", "use", "region", "date")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,7 +36,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--table", metavar="TABLE", help="the released table (default: CLAIM without .privacy.json)")
     for fact, what in _FACTS.items():
         parser.add_argument(f"--{fact}", metavar="TEXT", help=what)
-    parser.add_argument("--curator-type", choices=CURATOR_TYPES, help="which kind of body that is")
     parser.add_argument("--date", metavar="YYYY-MM-DD", help="when it was published")
     parser.add_argument("--output", metavar="FILE", default="-", help="where it goes (default: stdout)")
     parser.add_argument("--quiet", action="store_true", help="say only what went wrong")
@@ -54,7 +52,7 @@ def check(arguments: argparse.Namespace) -> None:
             raise UsageError("--date must be a day, as 2026-01-31") from None
     missing = [fact for fact in _REGISTRY if not getattr(arguments, fact)]
     if arguments.form == "registry" and missing:
-        raise UsageError("--registry needs " + ", ".join(f"--{fact.replace('_', '-')}" for fact in missing))
+        raise UsageError("--registry needs " + ", ".join(f"--{fact}" for fact in missing))
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -82,8 +80,7 @@ def _make(
     if arguments.form == "registry":
         from dpwgan.app.claims.registry import make_record
 
-        given = {key: facts[key] for key in ("name", "curator", "use", "region", "date")}
-        return make_record(document, curator_type=arguments.curator_type, **given)
+        return make_record(document, **{key: facts[key] for key in ("name", *_REGISTRY)})
     if arguments.form == "in-toto":
         from dpwgan.app.claims.attestation import make_statement
 

@@ -7,11 +7,9 @@ from typing import Any
 from dpwgan.app.claims.text import describe_accountant, describe_ledger, round_up
 from dpwgan.errors import DataError
 
-CURATOR_TYPES = ("Government", "Industry", "Nonprofit")
-
 
 def make_record(
-    document: Mapping[str, Any], *, name: str, curator: str, curator_type: str, use: str, region: str, date: str
+    document: Mapping[str, Any], *, name: str, curator: str, use: str, region: str, date: str
 ) -> dict[str, Any]:
     """The record of one release, for the registry's reviewers to read on: a draft of its third tier.
 
@@ -22,7 +20,7 @@ def make_record(
         raise DataError("the claim promises nothing, so there is no deployment to register")
     basic = {
         "name": name,
-        "data_curators": [{"data_curator_name": curator, "data_curator_type": curator_type}],
+        "data_curators": [curator],
         "description": f"A synthetic table of {output['rows']} rows, drawn from a model of a private table.",
         "intended_use": use,
         "data_product_type": "Synthetic data",
@@ -31,20 +29,23 @@ def make_record(
     }
     return {
         "url_slug": "-".join(re.findall("[a-z0-9]+", f"{name} {curator} {date[:4]}".lower())),
+        "status": "Draft",
+        "tier": 3,
         "deployment": {
             "basic": basic,
             "dp_variant": _describe_variant(document),
             "privacy_loss": _describe_loss(document),
             "deployment_model": {
                 "model_name": "Central",
-                "trust_assumptions": guarantee["trust_model"],
+                "actors": guarantee["trust_model"],
                 "release_type": "One release",
                 "release_type_details": output["note"],
                 "data_source_type": "Static",
                 "access_type": "Non-interactive",
             },
+            "accounting": _describe_accounting(document),
             "implementation": _describe_implementation(document),
-            "administrative": {"status": "Draft", "registry_authors": [curator], "tier": 3},
+            "administrative": {"registry_authors": [curator]},
         },
     }
 
@@ -78,9 +79,17 @@ def _describe_loss(document: Mapping[str, Any]) -> dict[str, Any]:
         "privacy_unit": guarantee["unit"],
         "privacy_unit_details": f"{guarantee['neighbouring_relation']['name']}: "
         f"{guarantee['neighbouring_relation']['meaning']}",
-        "number_of_privacy_units": document["public"]["records"],
         "privacy_parameters": parameters,
         "privacy_parameters_details": f"{document['summary'][0]} {document['statement']}{follows}",
+    }
+
+
+def _describe_accounting(document: Mapping[str, Any]) -> dict[str, str]:
+    added_up = describe_accountant(document["accountant"], verbose=True)
+    return {
+        "post_processing": "The generator sees the noisy releases alone; rows are drawn from it, and every cell "
+        "written is one that the public description allows.",
+        "composition": "\n".join(line.strip() for line in added_up),
     }
 
 
@@ -92,14 +101,11 @@ def _describe_implementation(document: Mapping[str, Any]) -> dict[str, Any]:
         f"by {tool['name']} {tool['version']}, method {method['name']} ({method['paper']})",
         f"randomness: {randomness['noise_and_batches']}",
         f"floating point: {randomness['floating_point']}",
+        *([] if certificate is None else [f"accuracy: {certificate['statement']}"]),
     ]
     return {
         "preprocessing_and_hyperparameter_tuning": f"{document['columns']['formats']} Not covered by the guarantee: "
         + "; ".join(document["not_covered"])
         + ".",
         "mechanisms": "\n".join(f"- {line}" for line in mechanisms),
-        "composition": "\n".join(line.strip() for line in describe_accountant(document["accountant"], verbose=True)),
-        "post_processing": "The generator sees the noisy releases alone; rows are drawn from it, and every cell "
-        "written is one that the public description allows.",
-        **({} if certificate is None else {"utility": certificate["statement"]}),
     }
