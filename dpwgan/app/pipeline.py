@@ -70,7 +70,7 @@ def _run(config: RunConfig, schema: Schema, places: ExitStack) -> None:
     if config.check:
         show_check(run_plan, memory, voice=config.voice)
         return
-    quick = run_plan.seconds < PATIENCE and config.voice.log_format == "text"
+    quick = run_plan.seconds < PATIENCE and not memory.on_disk and config.voice.log_format == "text"
     LOGGER.log(
         logging.DEBUG if quick else logging.INFO,
         "%d rows of %d columns, encoded width %d; about %s and %s of memory%s",
@@ -82,7 +82,8 @@ def _run(config: RunConfig, schema: Schema, places: ExitStack) -> None:
         "; the rows are kept on disk" if memory.on_disk else "",
         extra={"fields": {"event": "plan", "records": table.records, "width": run_plan.shape.width}},
     )
-    with gather_team(config, run_plan=run_plan, table=table) as team:
+    units = None if table.units is None else table.units.count
+    with gather_team(config, run_plan=run_plan, units=units) as team:
         begin = partial(_begin, synthesizer, table, run_plan, config=config, places=places)
         with closing(open_together(team, begin)) as journal, show_progress(config.voice) as progress:
             encode = partial(synthesizer.encode_table, table, run_plan=run_plan, team=team, journal=journal)

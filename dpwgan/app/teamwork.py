@@ -17,7 +17,6 @@ from dpwgan.methods.base import SharedMethod
 from dpwgan.privacy.journal import Journal
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.table.cluster import Cluster
-from dpwgan.table.source import SourceTable
 from dpwgan.table.workers import LostPeerError, Team
 from dpwgan.version import __version__
 
@@ -31,10 +30,10 @@ Result = TypeVar("Result")
 
 
 @contextmanager
-def gather_team(config: RunConfig, *, run_plan: RunPlan, table: SourceTable) -> Iterator[Team | None]:
+def gather_team(config: RunConfig, *, run_plan: RunPlan, units: int | None) -> Iterator[Team | None]:
     """Joins the workers of the cluster, makes sure that all are about to do the same, and ends the run for all of them.
 
-    None where this process is alone.
+    None where this process is alone. `units`: how many the table has, where its specs name them.
     Raises: UsageError if the run cannot be shared, or the workers do not agree; ResourceError if one does not come or
       is lost.
     """
@@ -42,7 +41,7 @@ def gather_team(config: RunConfig, *, run_plan: RunPlan, table: SourceTable) -> 
     if cluster is None:
         yield None
         return
-    _refuse_what_cannot_be_shared(cluster, run_plan=run_plan, table=table)
+    _refuse_what_cannot_be_shared(cluster, run_plan=run_plan, units=units)
     facts = _list_facts(config, run_plan=run_plan)
     LOGGER.info("worker %d of %d: waiting for the others", cluster.rank, cluster.size)
     # TensorFlow takes seconds to import; a run that is refused must not pay for it.
@@ -109,7 +108,7 @@ def agree_on_charges(team: Team | None, ledger: Ledger) -> None:
     team.agree({"the plan of what is released": json.dumps(lines, sort_keys=True).encode()})
 
 
-def _refuse_what_cannot_be_shared(cluster: Cluster, *, run_plan: RunPlan, table: SourceTable) -> None:
+def _refuse_what_cannot_be_shared(cluster: Cluster, *, run_plan: RunPlan, units: int | None) -> None:
     method = run_plan.method
     if not isinstance(method, SharedMethod):
         raise UsageError(
@@ -118,7 +117,7 @@ def _refuse_what_cannot_be_shared(cluster: Cluster, *, run_plan: RunPlan, table:
     method.check_shared(run_plan.plan)
     if run_plan.undiscovered:
         raise UsageError("several workers need specs that list all cells: values_from is for one machine")
-    count, kind = (table.records, "rows") if table.units is None else (table.units.count, "units")
+    count, kind = (run_plan.shape.records, "rows") if units is None else (units, "units")
     if count < cluster.size:
         raise UsageError(f"TF_CONFIG names {cluster.size} workers, and the table has {count} {kind}")
 

@@ -86,6 +86,18 @@ def run_and_die(folder: Path, name: str, moment: int, *, resume: bool = False) -
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
+def load_apart(model: Path) -> int:
+    """Loads a model in a child: it starts threads, which children of this process would miss."""
+    child = os.fork()
+    if child == 0:
+        try:
+            Synthesizer.load(model)
+            os._exit(0)
+        finally:
+            os._exit(1)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
 def check_output(folder: Path) -> bool:
     """Whether there is an output; if so it is whole, has its claim, and the book had it before."""
     output, claim = folder / "out.csv", folder / "out.csv.privacy.json"
@@ -137,7 +149,7 @@ def sweep(folder: Path, name: str, *, every: int) -> list[int]:
         whole = check_output(own)
         assert whole or not ended
         if (own / "model").exists():
-            Synthesizer.load(own / "model")
+            assert load_apart(own / "model") == 0
         reads.append((own / "reads").read_text().count("\n"))
         assert before > ASKED / 2 or not reads[-1]
         if reads[-1] and not whole:
