@@ -309,7 +309,7 @@ class Synthesizer:
             most = self.schema.unit.max_rows
             own = None if team is None or units is None else team.get_rows(units.count)
             table = keep_rows(whole, most, rng=make_choice_stream(self.config.seed, key=journal.key), own=own)
-            # The same rows, whoever has them.
+            # The rows of all workers: those that they have where there is a key or a seed, else others by the same law.
             whole = keep_rows(whole, most, rng=make_choice_stream(self.config.seed, key=journal.key)) if own else table
         run_plan = resume_plan(run_plan, journal)
         announce(run_plan)
