@@ -122,7 +122,7 @@ class TableEncoder:
                     code_columns[self._code_of[name]] = part.codes
                 if self._number_of[name] is not None:
                     number_columns[self._number_of[name]] = part.numbers
-            kept[rows] = self._keep_rows(frame, findings)
+            kept[rows] = self.find_kept(frame, findings)
             for block in cut(piece.records, size=_BLOCK):
                 codes[rows][block] = code_columns[:, block].T
                 numbers[rows][block] = number_columns[:, block].T
@@ -133,11 +133,11 @@ class TableEncoder:
         for found in map_in_order(encode, _number(pieces, records=records), threads=threads):
             findings.merge(found)
         findings.raise_if_any()
-        if any(rule.violations == "drop" for rule in self.schema.rules):
+        if self.schema.drops_rows:
             codes, numbers = move_up(codes, kept), move_up(numbers, kept)
         return EncodedTable(codes=codes, numbers=numbers, spans=self.spans)
 
-    def _keep_rows(self, frame: pl.DataFrame, findings: Findings) -> npt.NDArray[np.bool_]:
+    def find_kept(self, frame: pl.DataFrame, findings: Findings) -> npt.NDArray[np.bool_]:
         """Which of (n,) rows are no null rows by the rules between columns; those not allowed at all are counted.
 
         Privacy: a function of each row by itself. How many are dropped is neither counted nor told.
@@ -161,7 +161,7 @@ class TableEncoder:
             frame = piece.parse()
             for _ in self._judge(frame, findings):
                 pass
-            self._keep_rows(frame, findings)
+            self.find_kept(frame, findings)
             return findings
 
         findings = Findings()

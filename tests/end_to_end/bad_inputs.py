@@ -226,6 +226,7 @@ def accept(kind: str, **more: Any) -> Case:
 LINES = (HEADER, *ROWS)
 TABLE = "\n".join(LINES) + "\n"
 PLAIN = TABLE.replace('"blue, dark"', "red")
+AUDITED = ("evaluate", "data.csv", "data.csv", "specs.json", "--audit", "audit.json")
 
 CASES: tuple[Case, ...] = (
     # the arguments
@@ -553,6 +554,20 @@ CASES: tuple[Case, ...] = (
         prepare=specs(member={"type": "enum"}),
         arguments=("specs", "check", "specs.json", "data.csv"),
     ),
+    refuse("`evaluate --audit` of a file that does not exist", 66, arguments=AUDITED),
+    refuse("`evaluate --audit` of what is not JSON", 65, prepare=file("audit.json", b"{"), arguments=AUDITED),
+    refuse(
+        "`evaluate --audit` of JSON that `audit attack` did not write",
+        65,
+        prepare=file("audit.json", b'{"command": "attack", "tables": []}'),
+        arguments=AUDITED,
+    ),
+    refuse(
+        "`evaluate --audit` of what `audit attack` found in another table",
+        65,
+        prepare=file("audit.json", b'{"command": "attack", "tables": {"synthetic": {"sha256": "0"}}}'),
+        arguments=AUDITED,
+    ),
     # the budget
     refuse("--book: what is left of it is less", 69, prepare=booked(0.5), arguments=flags("--book", "b.book")),
     refuse("epsilon 1e-9 at delta 1e-15", 69, arguments=budget("1e-9", "1e-15")),
@@ -669,7 +684,7 @@ def answer(case: Case, folder: Path, *, main: Callable[..., int], read_stderr: C
     case.prepare(folder)
     before = {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     with inside(folder):
-        if case.arguments[:1] == ("specs",):
+        if case.arguments[:1] in (("specs",), ("evaluate",)):
             exit_code = every_command([*case.arguments])
         else:
             exit_code = main([*case.arguments], environment=dict(case.environment))
