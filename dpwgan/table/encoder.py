@@ -228,7 +228,7 @@ class TableEncoder:
                 continue
             code, number = self._code_of[name], self._number_of[name]
             part = EncodedCells(
-                codes=None if code is None else encoded.codes[:, code].T,
+                codes=None if code is None else encoded.codes[:, code].T.astype(np.int32, copy=False),
                 numbers=None if number is None else encoded.numbers[:, number].T,
             )
             cells[name] = codec.decode_row(part, rng, cells)
