@@ -284,6 +284,7 @@ def describe_facts(
     *,
     specs_sha256: str,
     codebook_sha256: str | None,
+    public_sha256: str | None = None,
     rules: str | None = None,
     book: str | None = None,
 ) -> dict[str, Any]:
@@ -295,6 +296,7 @@ def describe_facts(
         "specs file": specs_sha256,
         **({} if rules is None else {"rules between columns": rules}),
         "codebook": codebook_sha256,
+        **({} if public_sha256 is None else {"public table": public_sha256}),
         **({} if book is None else {"book": book}),
         "epsilon": config.epsilon,
         "delta": config.delta,
