@@ -26,7 +26,8 @@ from dpwgan.app.claims.text import (
     describe_rules,
     round_up,
 )
-from dpwgan.app.config import ResampleConfig, RunConfig, Voice, goes_to_stream
+from dpwgan.app.config import ResampleConfig, RunConfig
+from dpwgan.app.delivery import Voice, goes_to_stream
 from dpwgan.app.interruption import complete, pass_point_of_no_return
 from dpwgan.app.logs import LOGGER, print_lines, print_out
 from dpwgan.app.memory import BASE_BYTES, check_memory, choose_limit, gigabytes
