@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from dpwgan.app.api import Synthesizer, check_model_folder
+from dpwgan.app.api import Synthesizer
 from dpwgan.app.book.book import read_book
 from dpwgan.app.claim import NOT_PRIVATE, Claim, list_rules
 from dpwgan.app.claims.signature import read_key
@@ -34,6 +34,7 @@ from dpwgan.app.memory import BASE_BYTES, check_memory, choose_limit, gigabytes
 from dpwgan.app.planning import MemoryPlan, RunPlan
 from dpwgan.app.progress import PATIENCE, duration, show_progress
 from dpwgan.app.sampling import check_condition
+from dpwgan.app.saved_model import check_model_folder
 from dpwgan.app.teamwork import agree_on_charges, do_together, gather_team, open_together
 from dpwgan.errors import InputError, OutputError
 from dpwgan.privacy.journal import Journal
