@@ -722,12 +722,14 @@ ACCEPTED = "accepted"
 
 HEAD = """# What each kind of bad input gets
 
-By exit code: inputs, then the sentence on stderr. Written by `python -m tests.end_to_end.bad_inputs > docs/errors.md`;
-a test runs every input and compares. After any code but 0 there is no new output, no claim and no temporary file, and
-no message holds a cell. An internal error is told by the type of the exception and its place in the code; its text is
-kept back, also with `--verbose`, because it may hold a cell. Where the system ends a run at once, a file named
-.out.csv.*.tmp may stay; the next run into that output removes it. Workers: [scale.md](scale.md#several-workers).
+For users who met an error: by exit code, the **input** and the sentence on stderr that it gets. Written by
+`python -m tests.end_to_end.bad_inputs > docs/errors.md`; a test runs every input. After any code but 0 there is no new
+output, claim or temporary file. No message holds a cell: an internal error therefore names only the type of the
+exception and its place in the code. Where the system kills a run, a file .out.csv.*.tmp may stay; the next run into
+that output removes it.
 """
+# So many sentences that begin alike share their beginning.
+ALIKE = 3
 
 # What needs processes of its own: tests/end_to_end/test_processes.py, test_workers.py and tests/app/test_process.py.
 ELSEWHERE = (
@@ -773,27 +775,36 @@ ELSEWHERE = (
 
 
 def write_page(told: Sequence[tuple[int, str, str]]) -> str:
-    """Writes the page of exit codes, kinds of input and sentences: kinds of one sentence share a line."""
+    """Writes the page: kinds of one sentence share a line, sentences that begin alike stand below their beginning."""
     parts = [HEAD]
     for code, meaning in MEANINGS.items():
         kinds: dict[str, list[str]] = {}
         for own, kind, sentence in told:
             if own == code:
                 kinds.setdefault(sentence, []).append(kind)
-        lines = [f"- {'; '.join(alike)} \N{RIGHTWARDS ARROW} {sentence}" for sentence, alike in kinds.items()]
-        parts.append("\n".join([f"## {code}: {meaning}", *lines]) + "\n")
+        begun = [sentence.partition(": ")[0] for sentence in kinds]
+        groups: dict[str, list[str]] = {}
+        for beginning, (sentence, alike) in zip(begun, kinds.items(), strict=True):
+            shared = f"{beginning}: " if begun.count(beginning) >= ALIKE else ""
+            line = f"- **{'; '.join(alike)}** {sentence.removeprefix(shared)}"
+            groups.setdefault(shared, [f"- {shared}..."] if shared else []).append(f"  {line}" if shared else line)
+        parts.append(
+            "\n".join([f"## {code}: {meaning}", *(line for lines in groups.values() for line in lines)]) + "\n"
+        )
     return "\n".join(parts)
 
 
 def read_page(page: str) -> list[tuple[int, str, str]]:
     """Reads what `write_page` wrote, in the page's order."""
-    told, code = [], 0
+    told, code, shared = [], 0, ""
     for line in page.splitlines():
         if line.startswith("## "):
             code = int(line[3:].partition(":")[0])
+        elif line.lstrip().startswith("- **"):
+            kinds, _, sentence = line.lstrip()[4:].partition("** ")
+            told += [(code, kind, (shared if line[0] == " " else "") + sentence) for kind in kinds.split("; ")]
         elif line.startswith("- "):
-            kinds, _, sentence = line[2:].partition(" \N{RIGHTWARDS ARROW} ")
-            told += [(code, kind, sentence) for kind in kinds.split("; ")]
+            shared = line[2:].removesuffix("...")
     return told
 
 
