@@ -21,7 +21,8 @@ def write_page() -> str:
     lines = [
         "# The Python interface",
         "",
-        "Written by `python -m tests.api_page > docs/api.md` from the code; tests hold the two together.",
+        "For users who call the tool from Python: classes, functions and the values that their options take. Made by",
+        "`python -m tests.api_page > docs/api.md` from the code.",
         "",
         *_describe("dpwgan.synthesize", dpwgan.synthesize),
     ]
@@ -29,9 +30,15 @@ def write_page() -> str:
         lines += ["", *_describe(f"dpwgan.{owner.__name__}" if owner is dpwgan.Synthesizer else "Claim", owner)]
         for name in names:
             lines += ["", *_describe(f"{owner.__name__}.{name}", inspect.getattr_static(owner, name), level=3)]
-    lines += ["", "## Options", "", *_list(declared(SynthesisConfig))]
-    lines += ["", "## Training settings", "", "Keys of `settings={...}`; --help says which method has which.", ""]
-    return "\n".join([*lines, *_list(TRAINING_OPTIONS)]) + "\n"
+    lines += [
+        "",
+        "## Options",
+        "",
+        "`dpwgan --help` says what each does; in brackets its flag, where the name differs.",
+    ]
+    lines += ["", *_list(declared(SynthesisConfig))]
+    lines += ["", "## Training settings", "", "Keys of `settings={...}`; --help says which method has which."]
+    return "\n".join([*lines, "", *_list(TRAINING_OPTIONS)]) + "\n"
 
 
 def _describe(name: str, thing: object, *, level: int = 2) -> Iterator[str]:
@@ -50,8 +57,12 @@ def _sign(own: Callable[..., object]) -> str:
 
 
 def _list(settings: Mapping[str, Setting]) -> Iterator[str]:
+    """Lists settings by the values they take."""
+    keys: dict[str, list[str]] = {}
     for key, one in settings.items():
-        yield f"- `{key}`: {one.form}. {one.help[0].upper()}{one.help[1:]}."
+        flag = "" if one.name == key.replace("_", "-") else f" (`--{one.name}`)"
+        keys.setdefault(one.form, []).append(f"`{key}`{flag}")
+    return (f"- {form}: {', '.join(alike)}" for form, alike in keys.items())
 
 
 if __name__ == "__main__":
