@@ -30,15 +30,11 @@ def write_page() -> str:
         lines += ["", *_describe(f"dpwgan.{owner.__name__}" if owner is dpwgan.Synthesizer else "Claim", owner)]
         for name in names:
             lines += ["", *_describe(f"{owner.__name__}.{name}", inspect.getattr_static(owner, name), level=3)]
-    lines += [
-        "",
-        "## Options",
-        "",
-        "`dpwgan --help` says what each does; in brackets its flag, where the name differs.",
-    ]
-    lines += ["", *_list(declared(SynthesisConfig))]
-    lines += ["", "## Training settings", "", "Keys of `settings={...}`; --help says which method has which."]
-    return "\n".join([*lines, "", *_list(TRAINING_OPTIONS)]) + "\n"
+    settings = {**declared(SynthesisConfig), **TRAINING_OPTIONS}
+    renamed = [f"`{key}` (`--{one.name}`)" for key, one in settings.items() if one.name != key.replace("_", "-")]
+    lines += ["", "## Options", "`dpwgan --help` explains each under its flag: `critic_share` is `--critic-share`."]
+    lines += [f"Other names: {', '.join(renamed)}.", "", _list("Options", declared(SynthesisConfig))]
+    return "\n".join([*lines, _list("Keys of `settings={...}`", TRAINING_OPTIONS)]) + "\n"
 
 
 def _describe(name: str, thing: object, *, level: int = 2) -> Iterator[str]:
@@ -56,13 +52,8 @@ def _sign(own: Callable[..., object]) -> str:
     return re.sub(r"'|\b(?!pd|pl)[a-z_.]+\.(?=[A-Z])", "", str(signature.replace(parameters=parts)))
 
 
-def _list(settings: Mapping[str, Setting]) -> Iterator[str]:
-    """Lists settings by the values they take."""
-    keys: dict[str, list[str]] = {}
-    for key, one in settings.items():
-        flag = "" if one.name == key.replace("_", "-") else f" (`--{one.name}`)"
-        keys.setdefault(one.form, []).append(f"`{key}`{flag}")
-    return (f"- {form}: {', '.join(alike)}" for form, alike in keys.items())
+def _list(name: str, settings: Mapping[str, Setting]) -> str:
+    return f"- {name}: {', '.join(f'`{key}`' for key in settings)}."
 
 
 if __name__ == "__main__":
