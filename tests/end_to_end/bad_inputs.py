@@ -302,9 +302,9 @@ CASES: tuple[Case, ...] = (
     refuse("--book with --seed", 2, prepare=booked(3.0), arguments=flags("--book", "b.book", "--seed", "1")),
     refuse("--book of other neighbours", 2, prepare=booked(3.0, "replace_one"), arguments=flags("--book", "b.book")),
     refuse("output = input", 2, arguments=args("data.csv", "data.csv")),
-    refuse("output linked to the input", 2, prepare=linked),
-    refuse("--claim = specs", 2, arguments=flags("--claim", "specs.json")),
-    refuse("--sign without a claim file", 2, arguments=(*args("data.csv", "-"), "--sign", "specs.json")),
+    refuse("output is a hard link to the input", 2, prepare=linked),
+    refuse("--claim names the specs file", 2, arguments=flags("--claim", "specs.json")),
+    refuse("--sign and a claim that is no file", 2, arguments=(*args("data.csv", "-"), "--sign", "specs.json")),
     refuse("--sign with an open key", 66, prepare=file("key.pem", b""), arguments=flags("--sign", "key.pem")),
     refuse("output and claim on stdout", 2, arguments=(*args("data.csv", "-"), "--claim", "-")),
     *(
@@ -409,8 +409,8 @@ CASES: tuple[Case, ...] = (
             age={"type": "integer", "min": 0, "max": 120, "of": "unit"},
         ),
     ),
-    refuse("no column of the unit", 65, prepare=specs(unit={"column": "person", "max_rows": 2})),
-    refuse("a row against a rule", 65, prepare=specs(rules=["age < 50 OR member = 0"])),
+    refuse("a table without the unit's column", 65, prepare=specs(unit={"column": "person", "max_rows": 2})),
+    refuse("a row that breaks a rule between columns", 65, prepare=specs(rules=["age < 50 OR member = 0"])),
     refuse("a gzip archive cut short", 74, prepare=damaged_gzip),
     # the specs
     refuse("an .npz table without a layout", 65, prepare=file("data.npz", b"PK"), arguments=args("data.npz")),
