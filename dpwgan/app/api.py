@@ -309,7 +309,7 @@ class Synthesizer:
             most = self.schema.unit.max_rows
             own = None if team is None or units is None else team.get_rows(units.count)
             table = keep_rows(whole, most, rng=make_choice_stream(self.config.seed, key=journal.key), own=own)
-            # The same rows, whoever has them.
+            # The rows of all workers: those that they have where there is a key or a seed, else others by the same law.
             whole = keep_rows(whole, most, rng=make_choice_stream(self.config.seed, key=journal.key)) if own else table
         run_plan = resume_plan(run_plan, journal)
         announce(run_plan)
@@ -324,7 +324,7 @@ class Synthesizer:
                 self._account.reserve(ledger, charged=journal.charged)
         if run_plan.sizes is not None:
             if team is None or team.leads:
-                schema = _release_sizes(whole, schema, ledger=ledger)
+                schema = _release_sizes(whole, TableEncoder(schema, table.header), ledger=ledger)
             elif not ledger.charged[SIZES_LABEL]:
                 ledger.charge(SIZES_LABEL)  # the chief knows whose every row is, and releases this once
         memory = run_plan.plan_memory(self.config.memory)
@@ -620,20 +620,23 @@ class Synthesizer:
         return self
 
 
-def _release_sizes(table: SourceTable, schema: Schema, *, ledger: Ledger) -> Schema:
+def _release_sizes(table: SourceTable, encoder: TableEncoder, *, ledger: Ledger) -> Schema:
     """The schema with the shares of units of each form, as released.
 
-    Privacy: `count_forms` of all rows that are kept, whoever has them; how many units there are is public.
+    Privacy: `count_forms` of all rows that are kept, whoever has them; how many units there are is public. Of how many
+      a rule leaves no row, only the noisy counts tell.
     """
+    schema = encoder.schema
     unit, units = schema.unit, table.units
     if unit is None or units is None:
         raise UsageError("the table's units were not read")
 
     def count() -> Arrays:
-        return {"sizes": ledger.release(SIZES_LABEL, lambda: count_forms(table, units, schema)).values}
+        return {"sizes": ledger.release(SIZES_LABEL, lambda: count_forms(table, units, encoder)).values}
 
-    noisy = ledger.keep(SIZES_LABEL, count)["sizes"].astype(np.float64)
-    shares = project_on_simplex(noisy / len(units.sizes), np.ones(len(noisy)), total=1.0)
+    noisy = ledger.keep(SIZES_LABEL, count)["sizes"].astype(np.float64) / len(units.sizes)
+    total = float(np.clip(noisy.sum(), 1 / len(units.sizes), 1.0)) if schema.drops_rows else 1.0
+    shares = project_on_simplex(noisy, np.ones(len(noisy)), total=total) / total
     released = replace(unit, sizes=tuple(map(float, shares)))
     return replace(schema, columns=tuple(released if column is unit else column for column in schema.columns))
 

@@ -19,6 +19,7 @@ from dpwgan.methods.registry import METHODS
 from dpwgan.privacy.budget import check_delta, check_epsilon
 from dpwgan.settings import ENVIRONMENT_PREFIX, Setting, Settings, again, check_values, declared, read_number, setting
 from dpwgan.table.cluster import Cluster
+from dpwgan.table.parts import list_parts
 from dpwgan.table.stream import read_public
 
 # The headings of --help, in its order; those of the methods' own settings come after.
@@ -370,13 +371,16 @@ class RunConfig(_Delivery):
         super().__post_init__()
         if self.cluster is not None and self.data == "-":
             raise UsageError("several workers cannot read one standard input: give all of them the same file")
-        data = Path(self.data) if self.data != "-" else None
+        data = [Path(part) for part in (self.data, *(list_parts(self.data) or ())) if part != "-"]
         checkpoint, book = self.synthesis.checkpoint, self.synthesis.book
         self._refuse_losses(
-            (data, self.specs, self.codebook, self.config_file, self.sign, None if book is None else Path(book)),
+            (*data, self.specs, self.codebook, self.config_file, self.sign, None if book is None else Path(book)),
             saved_model=self.save_model,
             checkpoint=None if checkpoint is None else Path(checkpoint),
         )
+        for name, target in self._list_targets():
+            if os.path.isdir(self.data) and _same_file(target.parent, Path(self.data)):
+                raise UsageError(f"the {name} would lie in the folder of the table's parts: give it another")
 
     @property
     def leads(self) -> bool:

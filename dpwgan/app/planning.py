@@ -271,7 +271,7 @@ def choose_unit(schema: Schema, config: SynthesisConfig) -> Unit:
     if config.rows_per_unit is not None:
         raise UsageError("the specs name a unit, and how many rows it keeps: leave --rows-per-unit out")
     # Rows that are dropped are not told apart from those of whom they are; one row of each needs no units.
-    whole = schema.unit.max_rows > 1 and not any(rule.violations == "drop" for rule in schema.rules)
+    whole = schema.unit.max_rows > 1 and not schema.drops_rows
     settings = make_settings(config.method, **config.training)
     return Unit(
         rows=schema.unit.max_rows, named=schema.unit.name, sampled=whole and samples_units(config.method, settings)
@@ -348,7 +348,7 @@ def _refuse_other_guarantee(run_plan: RunPlan) -> None:
             f"the method {config.method} has no guarantee with these settings, and there is none for a unit: leave the "
             "unit out"
         )
-    if unprotected is not None and any(rule.violations == "drop" for rule in run_plan.schema.rules):
+    if unprotected is not None and run_plan.schema.drops_rows:
         raise UsageError(
             f"the method {config.method} has no guarantee with these settings, and its batches are of all rows: it "
             'cannot drop those that break a rule ("violations": "drop")'
