@@ -11,13 +11,14 @@ from dataclasses import MISSING, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypedDict
 
-from dpwgan.app.delivery import RUN, Delivery, Voice
+from dpwgan.app.delivery import RUN, Delivery, Voice, same_file
 from dpwgan.app.presets import PRESETS
 from dpwgan.errors import UsageError, suggest
 from dpwgan.methods.registry import METHODS
 from dpwgan.privacy.budget import check_delta, check_epsilon
 from dpwgan.settings import Setting, Settings, again, check_values, declared, read_number, setting
 from dpwgan.table.cluster import Cluster
+from dpwgan.table.parts import list_parts
 
 # The headings of --help, in its order; those of the methods' own settings come after.
 PRIVACY = "privacy"
@@ -269,13 +270,16 @@ class RunConfig(Delivery):
         super().__post_init__()
         if self.cluster is not None and self.data == "-":
             raise UsageError("several workers cannot read one standard input: give all of them the same file")
-        data = Path(self.data) if self.data != "-" else None
+        data = [Path(part) for part in (self.data, *(list_parts(self.data) or ())) if part != "-"]
         checkpoint, book = self.synthesis.checkpoint, self.synthesis.book
         self.refuse_losses(
-            (data, self.specs, self.codebook, self.config_file, self.sign, None if book is None else Path(book)),
+            (*data, self.specs, self.codebook, self.config_file, self.sign, None if book is None else Path(book)),
             saved_model=self.save_model,
             checkpoint=None if checkpoint is None else Path(checkpoint),
         )
+        for name, target in self.list_targets():
+            if os.path.isdir(self.data) and same_file(target.parent, Path(self.data)):
+                raise UsageError(f"the {name} would lie in the folder of the table's parts: give it another")
 
     @property
     def leads(self) -> bool:

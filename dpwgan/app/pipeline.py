@@ -39,6 +39,7 @@ from dpwgan.app.teamwork import agree_on_charges, do_together, gather_team, open
 from dpwgan.errors import InputError, OutputError
 from dpwgan.privacy.journal import Journal
 from dpwgan.table.arrays import measure_arrays
+from dpwgan.table.parts import list_parts
 from dpwgan.table.places import choose_passing_name, hold_place
 from dpwgan.table.reader import check_format, get_format, open_table
 from dpwgan.table.schema import Schema
@@ -64,7 +65,7 @@ def run(config: RunConfig) -> None:
 
 def _run(config: RunConfig, schema: Schema, places: ExitStack) -> None:
     LOGGER.debug("reading the table")
-    table = read(config.data, schema, memory=config.synthesis.memory, look_at_cells=not config.check)
+    table = read(config.data, schema, memory=config.synthesis.memory)
     synthesizer = Synthesizer.from_config(schema, config.synthesis, codebook=config.codebook)
     table = synthesizer.find_units(table)
     run_plan = synthesizer.plan(records=table.records)
@@ -149,13 +150,13 @@ def hold_outputs(config: RunConfig | ResampleConfig, places: ExitStack) -> None:
         places.enter_context(hold_place(path))
 
 
-def read(path: str, schema: Schema, *, memory: int | None = None, look_at_cells: bool = True) -> SourceTable:
-    """Opens the table: header checked, rows counted, no cell parsed; `look_at_cells` as `open_table`.
+def read(path: str, schema: Schema, *, memory: int | None = None) -> SourceTable:
+    """Opens the table: header checked, rows counted, no cell parsed.
 
     Raises: ResourceError for an .npz too large for the memory there is; else as `open_table`.
     """
     try:
-        size = os.stat(path).st_size if path != "-" else 0
+        size = os.stat(path).st_size if path != "-" and list_parts(path) is None else 0
     except FileNotFoundError:
         raise InputError(f"the table {path!r} does not exist") from None
     except (OSError, ValueError):
@@ -163,7 +164,7 @@ def read(path: str, schema: Schema, *, memory: int | None = None, look_at_cells:
     if get_format(path) == "npz":
         # Its bytes and its arrays are held side by side, the arrays until all rows are encoded.
         check_memory(BASE_BYTES + size + measure_arrays(path), limit=choose_limit(memory))
-    return open_table(path, schema, look_at_cells=look_at_cells)
+    return open_table(path, schema)
 
 
 def show_check(run_plan: RunPlan, memory: MemoryPlan, *, voice: Voice) -> None:

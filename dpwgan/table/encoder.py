@@ -108,8 +108,10 @@ class TableEncoder:
 
         def encode(task: tuple[int, Piece]) -> Findings:
             first, piece = task
-            rows, findings = slice(first, first + piece.records), Findings()
+            rows, findings = slice(first, first + piece.records), piece.findings
             frame = piece.parse()
+            if findings.rows:  # what is empty in its place may break other rules, which nobody broke
+                return findings
             # The different cells of each column are found once for all who ask (`list_distinct`), in categories of
             # their own: what was read of one piece is forgotten with it.
             texts = [cells.name for cells in frame.get_columns() if cells.dtype == pl.String]
@@ -157,11 +159,11 @@ class TableEncoder:
         """
 
         def look(piece: Piece) -> Findings:
-            findings = Findings()
-            frame = piece.parse()
-            for _ in self._judge(frame, findings):
-                pass
-            self.find_kept(frame, findings)
+            findings, frame = piece.findings, piece.parse()
+            if not findings.rows:
+                for _ in self._judge(frame, findings):
+                    pass
+                self.find_kept(frame, findings)
             return findings
 
         findings = Findings()
@@ -226,7 +228,7 @@ class TableEncoder:
                 continue
             code, number = self._code_of[name], self._number_of[name]
             part = EncodedCells(
-                codes=None if code is None else encoded.codes[:, code].T,
+                codes=None if code is None else encoded.codes[:, code].T.astype(np.int32, copy=False),
                 numbers=None if number is None else encoded.numbers[:, number].T,
             )
             cells[name] = codec.decode_row(part, rng, cells)

@@ -128,4 +128,4 @@ def keep_rows(
                 yield piece.choose(own)
 
     mine = Units(units.of_rows[kept] - np.int32(start), elsewhere=units.count - (stop - start))
-    return replace(table, records=len(mine.of_rows), pieces=pieces, units=mine)
+    return replace(table, records=len(mine.of_rows), pieces=pieces, parts=(), units=mine)

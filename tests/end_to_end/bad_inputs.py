@@ -78,6 +78,15 @@ def file(name: str, content: bytes) -> Prepare:
     return prepare
 
 
+def put_parts(parts: Mapping[str, str]) -> Prepare:
+    def prepare(folder: Path) -> None:
+        (folder / "parts").mkdir()
+        for name, text in parts.items():
+            (folder / "parts" / name).write_text(text)
+
+    return prepare
+
+
 def layout(label: str) -> dict[str, Any]:
     return {"kind": "image", "shape": [2, 2, 1], "pixels": {"prefix": "p", "from": 0}, "label": label}
 
@@ -304,6 +313,12 @@ CASES: tuple[Case, ...] = (
     refuse("--book of other neighbours", 2, prepare=booked(3.0, "replace_one"), arguments=flags("--book", "b.book")),
     refuse("output = input", 2, arguments=args("data.csv", "data.csv")),
     refuse("output is a hard link to the input", 2, prepare=linked),
+    refuse(
+        "an output among the parts of the table",
+        2,
+        prepare=put_parts({"a.csv": HEADER}),
+        arguments=args("parts", "parts/out.csv"),
+    ),
     refuse("--claim names the specs file", 2, arguments=flags("--claim", "specs.json")),
     refuse("--sign and a claim that is no file", 2, arguments=(*args("data.csv", "-"), "--sign", "specs.json")),
     refuse("--sign with an open key", 66, prepare=file("key.pem", b""), arguments=flags("--sign", "key.pem")),
@@ -333,7 +348,8 @@ CASES: tuple[Case, ...] = (
     refuse("--from-model with a table", 2, arguments=(*args(), "--from-model", "model")),
     # inputs that are not there
     refuse("the table does not exist", 66, arguments=args("none.csv")),
-    refuse("the table is a folder", 66, arguments=args(".")),
+    refuse("a folder without a part of a table", 66, prepare=put_parts({}), arguments=args("parts")),
+    refuse("a pattern that no file has", 66, arguments=args("parts/*.csv")),
     refuse("the specs do not exist", 66, arguments=args("data.csv", "out.csv", "none.json")),
     refuse("specs without an end", 66, arguments=args("data.csv", "out.csv", "/dev/zero")),
     refuse("--book: there is none", 66, arguments=flags("--book", "b.book")),
@@ -412,6 +428,21 @@ CASES: tuple[Case, ...] = (
     ),
     refuse("a table without the unit's column", 65, prepare=specs(unit={"column": "person", "max_rows": 2})),
     refuse("a row that breaks a rule between columns", 65, prepare=specs(rules=["age < 50 OR member = 0"])),
+    refuse(
+        "a part with another header",
+        65,
+        prepare=put_parts({"a.csv": f"{HEADER}\n{ROWS[0]}", "b.csv": "age,colour,income,member\n30,red,,1"}),
+        arguments=args("parts"),
+    ),
+    refuse(
+        "a part with a row of too few cells",
+        65,
+        prepare=put_parts({"a.csv": f"{HEADER}\n{ROWS[0]}", "b.csv": f"{HEADER}\nred,1"}),
+        arguments=args("parts"),
+    ),
+    refuse(
+        "parts of two kinds", 65, prepare=put_parts({"a.csv": HEADER, "b.parquet": "PAR1"}), arguments=args("parts")
+    ),
     refuse("a gzip archive cut short", 74, prepare=damaged_gzip),
     # the specs
     refuse("an .npz table whose specs have no layout", 65, prepare=file("data.npz", b"PK"), arguments=args("data.npz")),
