@@ -24,6 +24,7 @@ from dpwgan.app.fitting import EncodedRun, claim_run, encode_run, fit_run
 from dpwgan.app.journals import open_journal
 from dpwgan.app.planning import RunPlan, plan_run
 from dpwgan.app.progress import ProgressCallback, ignore_progress, show_bar
+from dpwgan.app.public_table import read_public_table
 from dpwgan.app.sampling import RowSource
 from dpwgan.app.saved_model import (
     WEIGHTS_FOLDER,
@@ -112,6 +113,7 @@ class Synthesizer:
     def _begin(self, schema: Schema, config: SynthesisConfig, *, codebook: str | os.PathLike[str] | None) -> None:
         self.schema, self.config = _choose_bins(schema, config), config
         self._codebook_sha256 = digest_file(codebook) if codebook is not None else None
+        self._public = None if config.public is None else read_public_table(config.public, self.schema)
         self._rng: np.random.Generator | None = None
         self._encoder: TableEncoder | None = None
         self._fitted: Any = None
@@ -207,9 +209,9 @@ class Synthesizer:
         Raises: PrivacyError if the book has no room; UsageError if the checkpoint is not this run's, or the book not
           for it; InputError if one is damaged; OutputError, TransferError.
         """
-        journal, self._account = open_journal(
-            table, run_plan, schema=self.schema, codebook_sha256=self._codebook_sha256
-        )
+        public = None if self._public is None else self._public.sha256
+        cited = {"codebook": self._codebook_sha256, "public table": public}
+        journal, self._account = open_journal(table, run_plan, schema=self.schema, cited=cited)
         return journal
 
     def fit_encoded(
@@ -227,14 +229,19 @@ class Synthesizer:
         try:
             # Without a number of threads the matrix products of numpy take all cores, as those of TensorFlow do.
             with threadpool_limits(limits=self.config.threads):
-                self._fitted, certificate = fit_run(run, progress=progress, team=team)
+                self._fitted, certificate = fit_run(run, progress=progress, team=team, public=self._public)
             book = None if self._account is None else self._account.settle()
         finally:
             run.ledger.journal.close()
         self.schema, self._encoder, self._rng = run.encoder.schema, run.encoder, run.streams.model
         self._line_ending, self._types = run.line_ending, run.types
         self._claim = claim_run(
-            run, certificate=certificate, book=book, codebook_sha256=self._codebook_sha256, team=team
+            run,
+            certificate=certificate,
+            book=book,
+            codebook_sha256=self._codebook_sha256,
+            public=self._public,
+            team=team,
         )
         return self
 

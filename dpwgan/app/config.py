@@ -14,7 +14,7 @@ from typing import Any, Literal, TypedDict
 from dpwgan.app.delivery import RUN, Delivery, Voice, same_file
 from dpwgan.app.presets import PRESETS
 from dpwgan.errors import UsageError, suggest
-from dpwgan.methods.registry import METHODS
+from dpwgan.methods.registry import METHODS, make_settings, takes_public
 from dpwgan.privacy.budget import check_delta, check_epsilon
 from dpwgan.settings import Setting, Settings, again, check_values, declared, read_number, setting
 from dpwgan.table.cluster import Cluster
@@ -123,6 +123,13 @@ class SynthesisConfig(Settings):
     )
     settings: Mapping[str, Any] = field(default_factory=dict)
     rows: int | None = setting(None, "rows to write (default: as many as the table has)", heading=TABLE, at_least=1)
+    public: str | os.PathLike[str] | None = setting(
+        None,
+        "a public table of the same specs that the fit begins with, such as last year's release; NOT protected",
+        heading=TABLE,
+        metavar="FILE",
+        flag_only=True,
+    )
     checkpoint: str | os.PathLike[str] | None = setting(
         None,
         "keep what was released and charged, so that a run that was killed can go on (docs/checkpoint.md)",
@@ -184,6 +191,10 @@ class SynthesisConfig(Settings):
             if key not in known:
                 raise UsageError(f"the method {self.method} has no setting {TRAINING_OPTIONS[key].name}")
         check_values(self.settings, known)
+        if self.public is not None and not takes_public(make_settings(self.method, **self.training)):
+            raise UsageError(
+                f"--public is for methods that ask for marginals, which {self.method} does not as it is set"
+            )
 
     @property
     def training(self) -> dict[str, Any]:
@@ -212,6 +223,7 @@ class Options(TypedDict, total=False):
     preset: str | None
     settings: Mapping[str, Any]
     rows: int | None
+    public: str | os.PathLike[str] | None
     checkpoint: str | os.PathLike[str] | None
     book: str | os.PathLike[str] | None
     resume: bool
@@ -271,9 +283,12 @@ class RunConfig(Delivery):
         if self.cluster is not None and self.data == "-":
             raise UsageError("several workers cannot read one standard input: give all of them the same file")
         data = [Path(part) for part in (self.data, *(list_parts(self.data) or ())) if part != "-"]
-        checkpoint, book = self.synthesis.checkpoint, self.synthesis.book
+        checkpoint, public = self.synthesis.checkpoint, self.synthesis.public
+        others = [Path(path) for path in (self.synthesis.book, public) if path is not None]
+        if public is not None and any(same_file(path, Path(public)) for path in data):
+            raise UsageError("--public names the private table: what is read there is not protected")
         self.refuse_losses(
-            (*data, self.specs, self.codebook, self.config_file, self.sign, None if book is None else Path(book)),
+            (*data, self.specs, self.codebook, self.config_file, self.sign, *others),
             saved_model=self.save_model,
             checkpoint=None if checkpoint is None else Path(checkpoint),
         )

@@ -14,6 +14,7 @@ from dpwgan.app.claims.text import describe_accountant, describe_published
 from dpwgan.app.logs import LOGGER
 from dpwgan.app.planning import RunPlan, discovery_label, resume_plan
 from dpwgan.app.progress import ProgressCallback
+from dpwgan.app.public_table import PublicTable
 from dpwgan.app.saved_model import describe_column, load_synthesizer, read_column
 from dpwgan.errors import UsageError
 from dpwgan.marginals.simplex import project_on_simplex
@@ -170,7 +171,7 @@ def announce(run_plan: RunPlan) -> None:
 
 
 def fit_run(
-    run: EncodedRun, *, progress: ProgressCallback, team: Team | None
+    run: EncodedRun, *, progress: ProgressCallback, team: Team | None, public: PublicTable | None = None
 ) -> tuple[FittedSynthesizer, Certificate | None]:
     """Fits the method, or takes what an earlier life of the run fitted and did not get to write."""
 
@@ -183,6 +184,7 @@ def fit_run(
             progress=progress,
             device=plan.config.device,
             threads=plan.config.threads,
+            public=None if public is None else public.rows,
         )
         fitted: FittedSynthesizer = plan.method.fit(plan.plan, whole)
         return fitted
@@ -208,6 +210,7 @@ def claim_run(
     certificate: Certificate | None,
     book: Mapping[str, Any] | None,
     codebook_sha256: str | None,
+    public: PublicTable | None,
     team: Team | None,
 ) -> Claim:
     """The claim of a run that is over."""
@@ -227,6 +230,7 @@ def claim_run(
         rows_chosen_by=chosen_by,
         specs_sha256=schema.sha256,
         codebook_sha256=codebook_sha256,
+        public_table=None if public is None else public.describe(),
         domains=_list_domains(schema),
         rules=list_rules(schema),
         certificate=certificate,

@@ -18,16 +18,19 @@ from dpwgan.version import __version__
 
 
 def open_journal(
-    table: SourceTable, run_plan: RunPlan, *, schema: Schema, codebook_sha256: str | None
+    table: SourceTable, run_plan: RunPlan, *, schema: Schema, cited: Mapping[str, str | None]
 ) -> tuple[Journal, BookAccount | None]:
-    """The journal of a run on a table, and with a book the account there, as `Synthesizer.open_journal` says."""
+    """The journal of a run on a table, and with a book the account there, as `Synthesizer.open_journal` says.
+
+    `cited`: digests of the files that were read beside table and specs, None for those that were not.
+    """
     config = run_plan.config
     path = config.book
     book = None if path is None else read_book(path)
     if book is not None:
         book.refuse_other(run_plan.terms)
     seal = None if book is None else book.seals[0]
-    facts = _describe_facts(config, table, schema, codebook_sha256=codebook_sha256, book=seal)
+    facts = _describe_facts(config, table, schema, {**cited, "book": seal})
     journal = _open_checkpoint(config, facts)
     if path is None:
         return journal, None
@@ -70,7 +73,7 @@ def _open_checkpoint(config: SynthesisConfig, facts: Mapping[str, Any]) -> Journ
 
 
 def _describe_facts(
-    config: SynthesisConfig, table: SourceTable, schema: Schema, *, codebook_sha256: str | None, book: str | None
+    config: SynthesisConfig, table: SourceTable, schema: Schema, cited: Mapping[str, str | None]
 ) -> dict[str, Any]:
     """Lists the public facts that decide a plan, each under the words for it; a run is resumed under the same only."""
     return {
@@ -80,8 +83,7 @@ def _describe_facts(
         "specs file": schema.sha256,
         # Some of them lie in files beside the specs.
         **({"rules between columns": hashlib.sha256(repr(schema.rules).encode()).hexdigest()} if schema.rules else {}),
-        "codebook": codebook_sha256,
-        **({} if book is None else {"book": book}),
+        **{name: digest for name, digest in cited.items() if digest is not None or name == "codebook"},
         "epsilon": config.epsilon,
         "delta": config.delta,
         "method": config.method,
