@@ -4,6 +4,7 @@ Privacy: the public table is not protected. What is private comes in by releases
 weighted, and answers, against which it is held. So all of this is post-processing.
 """
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,8 +19,9 @@ Floats = npt.NDArray[np.float64]
 
 # Sweeps over the attributes when rows are weighted, and the most that a row weighs: of the mean weight.
 _SWEEPS, _MOST_WEIGHT = 10, 20.0
-# It is believed where answers and it agree by so many stddevs of the answers' noise, and by this share at least.
-_STDDEVS, _LEAST_AGREEMENT = 3.0, 0.5
+# It is believed where answers and it agree by so many stddevs of the answers' noise, and where it explains this share
+# of what they say beyond noise.
+_STDDEVS, _LEAST_EXPLAINED = 3.0, 0.5
 # A first code is one row of the public table to this part, and the released one-ways to the rest.
 _ROW_SHARE = 0.8
 _LEAST_PROBABILITY = 1e-6
@@ -45,8 +47,8 @@ class PublicPrior:
 
     Rows of the public table are weighted until they have the released one-ways (Deming and Stephan 1940), so that they
     say only how columns hang together. Each answer to a pair is then regressed on what they say beyond independence:
-    the slope is how much of that is believed, what is left over and above noise is how far off it is, and where the two
-    do not agree beyond noise, it is not used at all.
+    the slope is how much of that is believed, what is left over and above noise is how far off it is, and where it
+    explains less than half of what answers say, it is not used at all.
     """
 
     def __init__(
@@ -87,11 +89,12 @@ class PublicPrior:
     @property
     def agreement(self) -> float:
         """How much of what the table says beyond independence is believed: 0, or a share up to 1."""
-        _, product, square, _, _ = self.evidence.tolist()
-        if product <= _STDDEVS * self._stddev * np.sqrt(square):
+        found, product, square, noise, _ = self.evidence.tolist()
+        if product <= _STDDEVS * self._stddev * math.sqrt(square):
             return 0.0
-        slope = min(1.0, product / square)
-        return slope if slope >= _LEAST_AGREEMENT else 0.0
+        if product**2 < _LEAST_EXPLAINED * square * (found - noise):
+            return 0.0
+        return float(min(1.0, product / square))
 
     def draw_codes(self, codes: int, *, rng: np.random.Generator) -> npt.NDArray[np.float32] | None:
         """First codes near rows of the table, if it is believed. Shapes: (codes, width) logits."""
