@@ -25,21 +25,19 @@ _STDDEVS, _LEAST_EXPLAINED = 3.0, 0.5
 # A first code is one row of the public table to this part, and the released one-ways to the rest.
 _ROW_SHARE = 0.8
 _LEAST_PROBABILITY = 1e-6
+_LEAST_STDDEV = 1e-9
 
 
-def shrink(shares: Floats, towards: Floats, stddevs: Floats) -> Floats:
-    """Draws noisy shares towards public ones, as far as noise explains the difference between the two.
+def choose_kept(noisy: Floats, public: Floats, stddevs: Floats) -> float:
+    """How much of the difference between noisy and public numbers to keep; noise explains the rest. From 0 to 1.
 
-    Whatever the public shares are, the expected sum of squared errors, each over its variance, does not grow where the
-    noise is normal and there are three shares or more.
-    Privacy: post-processing. Shapes: (groups,).
+    Whatever the public numbers are, those drawn to them so have no larger expected sum of squared errors, each over its
+    variance, where the noise is normal and there are three or more.
+    Privacy: post-processing. Shapes: all (k,).
     Source: James and Stein 1961; Efron and Morris 1973, its positive part.
     """
-    difference = shares - towards
-    far = float(np.square(difference / np.maximum(stddevs, 1e-9)).sum())
-    kept = max(0.0, 1.0 - max(0, len(shares) - 2) / far) if far else 0.0
-    drawn: Floats = towards + kept * difference
-    return drawn
+    far = float(np.square((noisy - public) / np.maximum(stddevs, _LEAST_STDDEV)).sum())
+    return max(0.0, 1.0 - max(0, len(noisy) - 2) / far) if far else 0.0
 
 
 class PublicPrior:

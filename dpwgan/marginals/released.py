@@ -20,7 +20,7 @@ from dpwgan.marginals.loss import Probabilities
 from dpwgan.marginals.markov_tree import Edge, draw_first_codes, find_strongest_tree
 from dpwgan.marginals.measurements import GroupedRows, MeasuredMarginals
 from dpwgan.marginals.one_ways import OneWayPlan, measure_one_ways
-from dpwgan.marginals.public_prior import PublicPrior, shrink
+from dpwgan.marginals.public_prior import PublicPrior, choose_kept
 from dpwgan.marginals.simplex import project_on_simplex
 from dpwgan.marginals.zeros import Zeros, mask
 from dpwgan.privacy.journal import Arrays
@@ -203,9 +203,10 @@ def _draw_towards_public(coarsening: Coarsening, groups: npt.NDArray[np.integer[
     parts = []
     for attribute, part in enumerate(coarsening.parts):
         known = np.bincount(groups[:, attribute], minlength=part.size) / len(groups)
-        counts = shrink(part.counts, records * known, part.stddevs)
-        shares = np.maximum(counts, 0.0) + _LEAST_SHARE
-        parts.append(replace(part, counts=counts, probabilities=shares / shares.sum()))
+        kept = choose_kept(part.counts, records * known, part.stddevs)
+        counts = kept * part.counts + (1.0 - kept) * records * known
+        shares = kept * part.probabilities + (1.0 - kept) * known
+        parts.append(replace(part, counts=counts, probabilities=shares))
     return replace(coarsening, parts=tuple(parts))
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dpwgan.marginals.groups import GroupLayout
-from dpwgan.marginals.public_prior import PublicPrior, shrink
+from dpwgan.marginals.public_prior import PublicPrior, choose_kept
 
 SIZES = (3, 4)
 STDDEV = 0.01
@@ -45,7 +45,8 @@ def test_shares_drawn_towards_public_ones_are_no_worse_on_average_wherever_those
     noisy = truth + stddevs * rng.standard_normal((4000, len(truth)))
     for distance, most in ((0.0, 0.5), (0.02, 0.9), (0.1, 1.0), (10.0, 1.0)):
         towards = truth + distance * np.array([1.0, -1.0, 0.5, 0.0, 0.7, -0.2])
-        ours = risk(np.array([shrink(shares, towards, stddevs) for shares in noisy]))
+        kept = np.array([choose_kept(shares, towards, stddevs) for shares in noisy])[:, np.newaxis]
+        ours = risk(kept * noisy + (1.0 - kept) * towards)
         assert ours <= most * risk(noisy) * 1.001, distance
         # Whoever draws them half way whatever they are is worse where the public table is far off.
         assert distance < 0.1 or risk((noisy + towards) / 2) > 2.0 * risk(noisy)
