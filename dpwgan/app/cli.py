@@ -26,19 +26,18 @@ from dpwgan.app.config import (
     FILES,
     OPTIONS,
     PRIVACY,
-    RUN,
     TABLE,
     TRAINING,
     TRAINING_OPTIONS,
     ResampleConfig,
     RunConfig,
     SynthesisConfig,
-    Voice,
-    gather,
     read_delta,
     read_epsilon,
 )
+from dpwgan.app.delivery import RUN, Voice
 from dpwgan.app.interruption import Interrupted, Watch, interruptible
+from dpwgan.app.layers import gather
 from dpwgan.app.logs import LOGGER, speak
 from dpwgan.app.process import is_out_of_memory
 from dpwgan.errors import DpwganError, ResourceError, TransferError, UsageError, suggest

@@ -15,7 +15,7 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 from dpwgan.app.cli import Job, Parser, run_job
-from dpwgan.app.config import Voice
+from dpwgan.app.delivery import Voice
 from dpwgan.app.interruption import complete
 from dpwgan.app.logs import print_out
 from dpwgan.app.progress import show_stages

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from dpwgan.app.api import Synthesizer, check_model_folder
+from dpwgan.app.api import Synthesizer
 from dpwgan.app.book.book import read_book
 from dpwgan.app.claim import NOT_PRIVATE, Claim, list_rules
 from dpwgan.app.claims.signature import read_key
@@ -26,13 +26,15 @@ from dpwgan.app.claims.text import (
     describe_rules,
     round_up,
 )
-from dpwgan.app.config import ResampleConfig, RunConfig, Voice, goes_to_stream
+from dpwgan.app.config import ResampleConfig, RunConfig
+from dpwgan.app.delivery import Voice, goes_to_stream
 from dpwgan.app.interruption import complete, pass_point_of_no_return
 from dpwgan.app.logs import LOGGER, print_lines, print_out
 from dpwgan.app.memory import BASE_BYTES, check_memory, choose_limit, gigabytes
 from dpwgan.app.planning import MemoryPlan, RunPlan
 from dpwgan.app.progress import PATIENCE, duration, show_progress
 from dpwgan.app.sampling import check_condition
+from dpwgan.app.saved_model import check_model_folder
 from dpwgan.app.teamwork import agree_on_charges, do_together, gather_team, open_together
 from dpwgan.errors import InputError, OutputError
 from dpwgan.privacy.journal import Journal

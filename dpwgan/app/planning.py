@@ -28,8 +28,6 @@ from dpwgan.privacy.unit import Unit
 from dpwgan.table.encoded import TableShape, lay_out_spans
 from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.schema import CategoricalColumn, Column, IdentifierColumn, Schema, UndiscoveredColumn
-from dpwgan.table.source import SourceTable
-from dpwgan.version import __version__
 
 # Lists of cells are found with a tenth of the budget, in equal parts: a column's list is worth little without the rest.
 DISCOVERY_SHARE = 0.1
@@ -276,36 +274,6 @@ def choose_unit(schema: Schema, config: SynthesisConfig) -> Unit:
     return Unit(
         rows=schema.unit.max_rows, named=schema.unit.name, sampled=whole and samples_units(config.method, settings)
     )
-
-
-def describe_facts(
-    config: SynthesisConfig,
-    table: SourceTable,
-    *,
-    specs_sha256: str,
-    codebook_sha256: str | None,
-    rules: str | None = None,
-    book: str | None = None,
-) -> dict[str, Any]:
-    """Lists the public facts that decide a plan, each under the words for it; a run is resumed under the same only."""
-    return {
-        "version of the tool": __version__,
-        "number of rows": table.records,
-        "header": list(table.header),
-        "specs file": specs_sha256,
-        **({} if rules is None else {"rules between columns": rules}),
-        "codebook": codebook_sha256,
-        **({} if book is None else {"book": book}),
-        "epsilon": config.epsilon,
-        "delta": config.delta,
-        "method": config.method,
-        "accountant": config.accountant,
-        "neighbours": config.neighbours,
-        **({} if config.rows_per_unit is None else {"rows per unit": config.rows_per_unit}),
-        "preset": config.preset,
-        "seed": config.seed,
-        **{key.replace("_", "-"): value for key, value in config.settings.items()},
-    }
 
 
 def resume_plan(run_plan: RunPlan, journal: Journal) -> RunPlan:

@@ -364,11 +364,12 @@ def fit_anchor(
     ledger: Ledger,
     progress: Progress,
     make_generator: Callable[[GroupLayout, npt.NDArray[np.float32]], CodeGenerator] | None = None,
+    public: EncodedTable | None = None,
 ) -> FittedAnchor:
     """Measures one-ways and marginals, and fits the generator to them.
 
     `make_generator` makes a generator of first logits; None takes a table of codes. `rng` draws the
-    first codes.
+    first codes. `public` rows are a prior, where marginals are asked for.
     Privacy: each release is charged before it reads rows; the rest is post-processing.
     Raises: PrivacyError from the ledger.
     """
@@ -381,6 +382,8 @@ def fit_anchor(
         label=ONE_WAYS_LABEL,
         least_count=least_count,
         rules=design.shape.rules,
+        public=public if design.kind == "queries" else None,
+        answer_stddev=design.answer_stddev,
     )
     information = CodeInformation(weight=design.information_weight * table.records)
     layout = table.layout
@@ -388,6 +391,8 @@ def fit_anchor(
         progress(1, 1, ledger.epsilon_spent())
         return FittedAnchor(table=table, losses=[table.measured], generator=Mixture(layout.sizes, table.logits))
     losses: list[ReleasedLoss] = [table.measured, information]
+    if table.prior is not None:
+        losses.append(table.prior)
     if table.zeros:
         weight = _FORBIDDEN_WEIGHT * table.records / design.answer_stddev
         losses.append(ForbiddenMass(layout, table.zeros, weight=weight))
@@ -420,7 +425,12 @@ def _play_rounds(
     """
     journal, settings, coarsening = ledger.journal, design.settings, table.coarsening
     discriminator = QueryDiscriminator(
-        table.rows, measured=table.measured, most_ways=design.ways, most_cells=settings.most_cells, ledger=ledger
+        table.rows,
+        measured=table.measured,
+        most_ways=design.ways,
+        most_cells=settings.most_cells,
+        ledger=ledger,
+        prior=table.prior,
     )
 
     def ask_for_tree() -> list[Edge]:

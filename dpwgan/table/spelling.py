@@ -1,4 +1,4 @@
-"""What a typed value means as a cell: for pandas frames and Parquet files alike, each value by itself.
+"""How a typed value of a pandas frame or Parquet file is written as a cell, each value by itself.
 
 What type pandas gives to a column depends on all its rows: one empty cell turns 1 into 1.0, one word turns 1.50 into
 text. So a cell is written by what its own value means, never by the type of its column: 1, 1.0, "01", "1.0", "+1" and

@@ -1,4 +1,4 @@
-"""Whose rows are protected together: which unit each row of a table belongs to, and which of its rows are kept.
+"""The units of a table: which unit each row belongs to, and which rows of a unit are kept.
 
 Privacy: neighbouring tables have the same rows in the same places but for those of one unit, and the same places are
 that unit's (docs/privacy.md, section 13). So how many units there are, how many rows each has and how many are kept is

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dpwgan.app import api
+from dpwgan.app import fitting
 from dpwgan.app.checkpoint import JOURNAL_FILE, Checkpoint
 from dpwgan.app.claim import Claim
 from dpwgan.app.claims.verification import find_faults
@@ -141,13 +141,13 @@ def test_streams_of_every_worker_are_other_ones_when_a_seeded_run_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[tuple[int, int]] = []
-    make = api.make_streams
+    make = fitting.make_streams
 
     def watch(seed: int | None, *, life: int, worker: int) -> Any:
         made.append((life, worker))
         return make(seed, life=life, worker=worker)
 
-    monkeypatch.setattr(api, "make_streams", watch)
+    monkeypatch.setattr(fitting, "make_streams", watch)
     folder = prepare(tmp_path / "run")
     check(folder, live(folder, [(1, 12)], seed=3, **QUERIES))
     assert sorted(made) == [(0, 0), (0, 1), (1, 0), (1, 1)]

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpwgan.app import api, cli
+from dpwgan.app import cli, fitting
 from dpwgan.app.api import Synthesizer
 from dpwgan.app.claim import Claim
 from dpwgan.app.claims.verification import find_faults
@@ -195,8 +195,8 @@ def test_sizes_are_paid_for_as_often_as_released_when_a_run_is_killed(tmp_path: 
     lives, counts, frame = Lives(), [], make_frame(100)
     options: dict[str, Any] = {**QUERIES, "checkpoint": tmp_path / "run"}
     with watched(lives), pytest.MonkeyPatch.context() as patch:
-        count = api.count_forms
-        patch.setattr(api, "count_forms", lambda *args: counts.append(args) or count(*args))
+        count = fitting.count_forms
+        patch.setattr(fitting, "count_forms", lambda *args: counts.append(args) or count(*args))
         for life, moment in enumerate([kill, None]):
             lives.begin(moment)
             with suppress(Killed):

@@ -14,7 +14,8 @@ import pytest
 
 from dpwgan.app import cli, pipeline
 from dpwgan.app.book.book import new_book, read_book
-from dpwgan.app.config import RunConfig, SynthesisConfig, Voice
+from dpwgan.app.config import RunConfig, SynthesisConfig
+from dpwgan.app.delivery import Voice
 from dpwgan.errors import OutputError
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.ledger import LOST

@@ -10,7 +10,8 @@ import polars as pl
 import pytest
 
 from dpwgan.app import pipeline
-from dpwgan.app.config import RunConfig, SynthesisConfig, Voice
+from dpwgan.app.config import RunConfig, SynthesisConfig
+from dpwgan.app.delivery import Voice
 from dpwgan.app.teamwork import _digest
 from dpwgan.errors import DataError, InputError, UsageError
 from dpwgan.table import csv as csv_module

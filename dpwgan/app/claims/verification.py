@@ -129,6 +129,7 @@ def _build_again(document: Mapping[str, Any], ledger: Ledger) -> Mapping[str, An
         rows_chosen_by=output["rows_chosen_by"],
         specs_sha256=public["specs_sha256"],
         codebook_sha256=public["codebook_sha256"],
+        public_table=public.get("table"),
         domains={kind: columns[f"domains_{key}"] for kind, key in _DOMAINS.items()},
         rules=columns.get("rules", ()),
         book=document.get("book"),
