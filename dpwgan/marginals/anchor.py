@@ -54,6 +54,9 @@ _STRENGTH_A_QUESTION = 20.0
 _LEAST_QUESTIONS = 2
 # Groups hold this many stddevs of an answer's noise at least: a cell of a pair holds a fraction of that.
 _LEAST_STDDEVS = 3.0
+# Where columns are few, one of categories may have more groups than others, up to so many: what is beyond falls into
+# one group that hangs together with nothing.
+_MOST_GROUPS, _MOST_GROUPS_OF_ALL = 512, 4_096
 # Beyond the tree: rounds that pay at a strength of 1, with its root.
 _ROUNDS_FACTOR = 0.4
 _MOST_ROUNDS = 80
@@ -191,7 +194,15 @@ class AnchorDesign:
     @property
     def most_sizes(self) -> tuple[int, ...]:
         """The most groups that each attribute can have: what memory is planned for."""
-        return tuple(min(attribute.cells, MOST_CELLS) for attribute in self.one_way_plan.attributes)
+        return tuple(
+            min(attribute.cells, MOST_CELLS if attribute.levels else self.most_groups)
+            for attribute in self.one_way_plan.attributes
+        )
+
+    @property
+    def most_groups(self) -> int:
+        """The most groups that an attribute without a number can have. Privacy: of public facts alone."""
+        return max(MOST_CELLS, min(_MOST_GROUPS, _MOST_GROUPS_OF_ALL // max(1, self.attributes)))
 
     @property
     def most_width(self) -> int:
@@ -381,6 +392,7 @@ def fit_anchor(
         ledger=ledger,
         label=ONE_WAYS_LABEL,
         least_count=least_count,
+        most_groups=design.most_groups,
         rules=design.shape.rules,
         public=public if design.kind == "queries" else None,
         answer_stddev=design.answer_stddev,

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpwgan.marginals.coarsening import GROUPS, Coarsening, coarsen
+from dpwgan.marginals.coarsening import GROUPS, MOST_CELLS, Coarsening, coarsen
 from dpwgan.marginals.forbidden import add_implied, find_kinds, find_zeros, leave_out, tie
 from dpwgan.marginals.groups import GroupLayout, Marginal
 from dpwgan.marginals.loss import Probabilities
@@ -162,23 +162,25 @@ def release_groups(
     ledger: Ledger,
     label: str,
     least_count: float,
+    most_groups: int = MOST_CELLS,
     rules: Sequence[RowRule] = (),
     public: EncodedTable | None = None,
     answer_stddev: float = math.inf,
 ) -> ReleasedTable:
     """Releases the one-way counts of a plan, and puts codes and levels into groups that stand out of the noise.
 
-    `label`: of the releases in the ledger. `least_count`: what a group holds at least, in counts. `rules` say which
-    combinations of groups there cannot be. `public` rows are what one-ways are drawn towards, and a
-    prior for answers whose noise has `answer_stddev`, in counts.
+    `label`: of the releases in the ledger. `least_count`: what a group holds at least, in counts. `most_groups`: of an
+    attribute without a number. `rules` say which combinations of groups there cannot be. `public` rows are what
+    one-ways are drawn towards, and a prior for answers whose noise has `answer_stddev`, in counts.
     Privacy: the releases of `measure_one_ways`; groups are made of them alone. Raises: PrivacyError from the ledger.
     """
     one_ways = measure_one_ways(rows, plan, ledger=ledger, label=label)
     kinds = find_kinds(plan, rules) if rules else None
-    coarsening, left = coarsen(one_ways, records=rows.records, least_count=least_count, kinds=kinds), None
+    merge = functools.partial(coarsen, one_ways, least_count=least_count, most_cells=most_groups, kinds=kinds)
+    coarsening, left = merge(records=rows.records), None
     if any(rule.drops for rule in rules):
         left = _estimate_records(coarsening, most=rows.records)
-        coarsening = coarsen(one_ways, records=round(left), least_count=least_count, kinds=kinds)
+        coarsening = merge(records=round(left))
     coarsening = leave_out(coarsening, rules)
     groups = None if public is None else coarsening.to_groups(public)
     if groups is not None:
