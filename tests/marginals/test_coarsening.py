@@ -64,7 +64,7 @@ def test_groups_come_back_when_rows_are_drawn_from_them(records, stddev, least_c
         assert probabilities.sum() == pytest.approx(1.0)
         assert stddevs.min() > 0
     groups = coarsening.to_groups(encoded)
-    assert groups.dtype == np.int32
+    assert groups.dtype == np.uint8
     assert groups.shape == (records, len(columns))
     rng = np.random.default_rng(seed)
     everything = rng.integers(0, coarsening.sizes, (500, len(columns)))
