@@ -21,7 +21,7 @@ def write_page() -> str:
     lines = [
         "# The Python interface",
         "",
-        "For users who call the tool from Python: classes, functions and the values that their options take. Made by",
+        "For users who call the tool from Python: classes, functions and the names of options. Made by",
         "`python -m tests.api_page > docs/api.md` from the code.",
         "",
         *_describe("dpwgan.synthesize", dpwgan.synthesize),
