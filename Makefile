@@ -100,9 +100,22 @@ bench-compare: venv ## Puts two files of results side by side: make bench-compar
 	@$(PY) benchmarks/compare.py $(or $(A),$(word 2,$(MAKECMDGOALS))) $(or $(B),$(word 3,$(MAKECMDGOALS)))
 
 .PHONY: bench-utility
+# Peers that are set up take part. BENCH_PEERS may name others, such as a checkout of dpsynth: see benchmarks/processes.py.
+DPMM := $(OUT)/peers/dpmm/bin/python
+DPMM_TOOLS := dpmm-mst dpmm-aim dpmm-mst-privtree dpmm-aim-privtree
+bench-utility: export BENCH_PEERS ?= $(if $(wildcard $(DPMM)),$(foreach tool,$(DPMM_TOOLS),$(tool)=$(DPMM) benchmarks/peer.py $(tool) {data} {output} {specs} {epsilon};))
 bench-utility: venv ## Prints how good the tables are: method by table by epsilon, beside the peers' figures
 	$(PY) benchmarks/utility.py --tables "$(TABLES)" --only "$(ONLY)" --methods "$(METHODS)" --epsilons "$(EPSILONS)" \
 		--seeds "$(SEEDS)" --jobs "$(JOBS)" $(if $(RESUME),--resume "$(RESUME)") $(BENCH_FLAGS)
+
+.PHONY: bench-slices
+bench-slices: venv-evaluation ## Cuts TABLES into fewer rows, fewer columns and yes/no flags: make bench-utility TABLES=build/slices
+	$(PY) benchmarks/slices.py "$(TABLES)" $(OUT)/slices $(if $(ONLY),--only $(ONLY))
+
+.PHONY: peers
+peers: ## Sets up dpmm for bench-utility in an environment of its own
+	test -x $(DPMM) || "$$(sh scripts/find-python.sh)" -m venv $(OUT)/peers/dpmm
+	$(DPMM) -m pip install --quiet --requirement benchmarks/peers/dpmm.txt
 
 .PHONY: bench-evaluate
 bench-evaluate: venv-dev ## Prints time and peak memory of full evaluations: DATA's tables and ROWS made-up rows of 98 columns

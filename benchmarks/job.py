@@ -4,13 +4,11 @@
 
 First a tenth of the rows, then all of them: what every row passes through (read, encode) may take ten times as long at
 most. Then a million rows out of a small table: what sampling, decoding, validating and writing take. Peers get the
-same table where BENCH_PEERS names them: name=command, several with a semicolon between, {data}, {specs}, {output} and
-{epsilon} filled in. Each runs in an environment of its own, which the command starts.
+same table where BENCH_PEERS names them (benchmarks/processes.py).
 """
 
 import argparse
 import os
-import shlex
 import subprocess
 import sys
 import tempfile
@@ -24,7 +22,7 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.census1940 import ROWS, write_population  # noqa: E402
 from benchmarks.figures import Figure, report, split_arguments, take_figure  # noqa: E402
 from benchmarks.growth import QUICK_FLAGS, run_staged  # noqa: E402
-from benchmarks.processes import run_measured  # noqa: E402
+from benchmarks.processes import read_peers, run_measured  # noqa: E402
 
 PEER_SECONDS = 1_800
 QUICK_ROWS = 3_000
@@ -43,10 +41,9 @@ def run_peers(folder: Path, peers: str) -> tuple[list[Figure], dict[str, str]]:
         "output": str(folder / "peer.csv"),
         "epsilon": "1",
     }
-    for entry in filter(None, (part.strip() for part in peers.split(";"))):
-        name, _, command = entry.partition("=")
+    for name, command in read_peers(peers).items():
         try:
-            run = run_measured([part.format(**fields) for part in shlex.split(command)], timeout=PEER_SECONDS)
+            run = run_measured([part.format(**fields) for part in command], timeout=PEER_SECONDS)
         except subprocess.TimeoutExpired:
             skipped[name] = f"took more than {PEER_SECONDS} s"
             continue

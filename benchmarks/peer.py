@@ -1,11 +1,14 @@
-"""Runs another tool's synthesizer on a table as benchmarks/job.py measures it, in that tool's own environment.
+"""Runs another tool's synthesizer as benchmarks/utility.py, job.py and xor.py measure it, in that tool's environment.
 
-    ENVIRONMENT/bin/python benchmarks/peer.py TOOL DATA OUTPUT SPECS EPSILON
+    ENVIRONMENT/bin/python benchmarks/peer.py TOOL DATA OUTPUT SPECS EPSILON [--ways K]
 
-TOOL is dpmm-mst, dpmm-aim (package dpmm), smartnoise-mst or smartnoise-dpctgan (package smartnoise-synth). Columns
-come as codes, made here from the specs alone: a category by its place, a number as one of 20 equal parts of its range
-or a missing code. Derived columns are left out: no peer knows of them. delta is 1/n^2; as many rows are written as
-were read. This file imports nothing of dpwgan, which is not there.
+TOOL is dpmm-mst, dpmm-aim (package dpmm; with -privtree behind it a tenth of the budget finds the bins of numbers;
+AIM's workload is all pairs, or sets of as many columns as --ways says), smartnoise-mst or smartnoise-dpctgan (package
+smartnoise-synth). `make peers` sets dpmm up. Columns come as codes, made here from the specs alone: a category by its
+place, a number as one of 20 equal parts of its range (1,024 where bins are found; there columns of 24 counted codes or
+more are numbers, too) or a missing code. Cells are written back: a category as it is, a number as the middle of its
+part. Derived columns are left out: no peer knows of them. delta is 1/n^2; as many rows are written as were read. This
+file imports nothing of dpwgan, which is not there.
 """
 
 import argparse
@@ -18,36 +21,66 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-BINS = 20
+BINS, FINE_BINS = 20, 1024
+ORDERED = 24
+MODEL_MB = 80  # AIM's limit where its authors set one; without any it does not end
 
 
-def code_column(cells: "pd.Series[str]", rule: dict[str, Any]) -> tuple[Any, int]:
+def list_tokens(rule: dict[str, Any]) -> list[str]:
+    """Gives the cells of a category, or the missing codes of a number, in the order of their codes."""
+    listed = rule.get("values", range(rule.get("count", 0))) if rule["type"] == "enum" else []
+    return list(dict.fromkeys(str(value) for value in [*listed, *rule.get("missing", [])]))
+
+
+def code_column(cells: "pd.Series[str]", rule: dict[str, Any], bins: int = BINS) -> tuple[Any, int]:
     """Gives the codes of a column's cells and how many there can be. Unlisted cells get the first code."""
+    tokens = list_tokens(rule)
     if rule["type"] == "enum":
-        listed = rule.get("values", range(rule.get("count", 0)))
-        tokens = [str(value) for value in [*listed, *rule.get("missing", [])]]
-        return np.maximum(pd.Categorical(cells, categories=list(dict.fromkeys(tokens))).codes, 0), len(set(tokens))
-    missing = [str(value) for value in rule.get("missing", [])]
+        return np.maximum(pd.Categorical(cells, categories=tokens).codes, 0).astype(int), len(tokens)
     numbers = cells.astype(float).to_numpy()
     share = (numbers - rule["min"]) / (rule["max"] - rule["min"])
-    codes = np.clip((share * BINS).astype(int), 0, BINS - 1)
-    for place, token in enumerate(missing):
-        codes[(cells == token).to_numpy()] = BINS + place
-    return codes, BINS + len(missing)
+    codes = np.clip((share * bins).astype(int), 0, bins - 1)
+    for place, token in enumerate(tokens):
+        codes[(cells == token).to_numpy()] = bins + place
+    return codes, bins + len(tokens)
 
 
-def run_dpmm(table: pd.DataFrame, sizes: dict[str, int], *, kind: str, epsilon: float, delta: float) -> pd.DataFrame:
-    """Fits and samples a synthesizer of the package dpmm."""
+def write_cells(codes: Any, rule: dict[str, Any], bins: int = BINS) -> Any:
+    """Gives the cells that codes stand for."""
+    tokens = np.array(list_tokens(rule), dtype=object)
+    if rule["type"] == "enum":
+        return tokens[codes]
+    middles = rule["min"] + (np.arange(bins) + 0.5) * (rule["max"] - rule["min"]) / bins
+    return np.concatenate([middles.astype(int if rule["type"] == "integer" else float).astype(object), tokens])[codes]
+
+
+def run_dpmm(
+    table: pd.DataFrame, sizes: dict[str, int], *, kind: str, epsilon: float, delta: float, ways: int
+) -> pd.DataFrame:
+    """Fits and samples a synthesizer of the package dpmm. Columns of text are categories to it, which bins leave."""
     from dpmm import pipelines
 
-    maker = {"mst": pipelines.MSTPipeline, "aim": pipelines.AIMPipeline}[kind]
-    pipeline = maker(epsilon=epsilon, delta=delta, disable_processing=True)
-    pipeline.fit(table, domain=sizes)
-    return pipeline.generate(len(table))
+    name, _, binned = kind.partition("-")
+    maker = {"mst": pipelines.MSTPipeline, "aim": pipelines.AIMPipeline}[name]
+    limit = {"max_model_size": MODEL_MB, "gen_kwargs": {"degree": ways}} if name == "aim" else {}
+    if not binned:
+        pipeline = maker(epsilon=epsilon, delta=delta, disable_processing=True, n_jobs=1, **limit)
+        pipeline.fit(table, domain=sizes)
+        return pipeline.generate(len(table))
+    pipeline = maker(epsilon=0.9 * epsilon, delta=delta, proc_epsilon=0.1 * epsilon, n_jobs=1, **limit)
+    domain = {
+        column: {"lower": 0, "upper": size}
+        if table[column].dtype == int
+        else {"categories": list(map(str, range(size)))}
+        for column, size in sizes.items()
+    }
+    pipeline.fit(table, domain=domain)
+    made = pipeline.generate(len(table)).astype(int)
+    return made.clip(0, pd.Series(sizes)[made.columns] - 1, axis=1)
 
 
 def run_smartnoise(
-    table: pd.DataFrame, sizes: dict[str, int], *, kind: str, epsilon: float, delta: float
+    table: pd.DataFrame, sizes: dict[str, int], *, kind: str, epsilon: float, delta: float, ways: int
 ) -> pd.DataFrame:
     """Fits and samples a synthesizer of the package smartnoise-synth, which learns the cells from the table."""
     from snsynth import Synthesizer
@@ -58,26 +91,35 @@ def run_smartnoise(
 
 
 RUNNERS: dict[str, Callable[..., pd.DataFrame]] = {"dpmm": run_dpmm, "smartnoise": run_smartnoise}
+DPMM = ("dpmm-mst", "dpmm-aim", "dpmm-mst-privtree", "dpmm-aim-privtree")
 
 
 def main() -> None:
     """Codes the table, runs the tool, and writes what it made."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("tool", choices=["dpmm-mst", "dpmm-aim", "smartnoise-mst", "smartnoise-dpctgan"])
+    parser.add_argument("tool", choices=[*DPMM, "smartnoise-mst", "smartnoise-dpctgan"])
     parser.add_argument("data", type=Path)
     parser.add_argument("output", type=Path)
     parser.add_argument("specs", type=Path)
     parser.add_argument("epsilon", type=float)
+    parser.add_argument("--ways", type=int, default=2, metavar="K")
     asked = parser.parse_args()
-    rules = {name: rule for name, rule in json.loads(asked.specs.read_text(encoding="utf-8")).items() if "type" in rule}
+    specs = json.loads(asked.specs.read_text(encoding="utf-8"))
+    rules = {name: rule for name, rule in specs.items() if "type" in rule}
     cells = pd.read_csv(asked.data, dtype=str, keep_default_na=False, usecols=list(rules))
-    coded = {name: code_column(cells[name], rule) for name, rule in rules.items()}
+    package, _, kind = asked.tool.partition("-")
+    bins = FINE_BINS if kind.endswith("privtree") else BINS
+    coded = {name: code_column(cells[name], rule, bins) for name, rule in rules.items()}
     del cells
     table = pd.DataFrame({name: codes for name, (codes, _) in coded.items()})
+    if bins == FINE_BINS:
+        listed = [name for name, rule in rules.items() if rule["type"] == "enum" and rule.get("count", 0) < ORDERED]
+        table = table.astype(dict.fromkeys(listed, str))
     sizes = {name: size for name, (_, size) in coded.items()}
-    package, _, kind = asked.tool.partition("-")
-    made = RUNNERS[package](table, sizes, kind=kind, epsilon=asked.epsilon, delta=1 / len(table) ** 2)
-    made.to_csv(asked.output, index=False)
+    budget = {"epsilon": asked.epsilon, "delta": 1 / len(table) ** 2}
+    made = RUNNERS[package](table, sizes, kind=kind, ways=asked.ways, **budget)
+    written = {name: write_cells(made[name].to_numpy(dtype=int), rule, bins) for name, rule in rules.items()}
+    pd.DataFrame(written).to_csv(asked.output, index=False)
     sys.stderr.write(f"{len(made)} rows\n")
 
 

@@ -1,6 +1,7 @@
 """Runs a command and says what it took: wall and CPU seconds, peak memory, and where asked the stages of a run."""
 
 import os
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -22,6 +23,15 @@ class Run:
     cpu_s: float
     peak_mb: float
     errors: str
+
+
+def read_peers(text: str) -> dict[str, list[str]]:
+    """Reads BENCH_PEERS, `name=command` with semicolons between. Gives each peer's command, its fields yet to fill in.
+
+    Fields: {data}, {specs}, {output} and {epsilon}. Each command starts in an environment of its own.
+    """
+    entries = (part.strip().partition("=") for part in text.split(";") if part.strip())
+    return {name: shlex.split(command) for name, _, command in entries}
 
 
 def run_measured(command: Sequence[str], *, timeout: float | None = None) -> Run:

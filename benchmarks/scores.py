@@ -246,11 +246,11 @@ class Task:
 
 
 def read_task(table: str) -> Task | None:
-    """Gives the task of a table of that name, or None where there is none."""
+    """Gives the task of a table of that name, or one of its slices (benchmarks/slices.py); None where there is none."""
     known = json.loads(TASKS_FILE.read_text())
-    if table not in known:
+    task = known.get(table.partition(".")[0])
+    if task is None:
         return None
-    task = known[table]
     keep = tuple(task["keep"]) if "keep" in task else None
     return Task(task["target"], tuple(task["positive"]), keep, tuple(task.get("left_out", ())))
 
@@ -325,7 +325,7 @@ def score(folder: Path, synthetic_path: Path | None = None, *, reference: str | 
     if apart is not None:
         result["apart"] = apart
     task = read_task(folder.name)
-    if task is None:
+    if task is None or task.target not in names:
         result["tstr_skipped"] = f"benchmarks/tasks.json names no target for a table called {folder.name}"
     else:
         tested = score_task(task, names, synthetic, holdout)

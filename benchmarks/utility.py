@@ -11,7 +11,8 @@ it wrote is legal, and the claim holds and stays within the budget. benchmarks/s
 
 A METHOD is a name that run.py knows, with settings behind it if need be: `dp-wgan`, `dp-wgan:anchor=none`,
 `dp-wgan:steps=40:batch-size=64`. Two names are made of the real rows and are not private: `bootstrap` (the ceiling) and
-`one-ways` (the floor).
+`one-ways` (the floor). A peer that BENCH_PEERS names (benchmarks/processes.py) is a method, too: its command is run as
+it stands, and what it writes is scored alike; only its claim is nobody's to check.
 
 Each cell is appended to the results file as one line of JSON as soon as it is there. --resume goes on with such a file
 and skips what it holds; --report prints it. The tables are Markdown on stdout, progress is on stderr.
@@ -43,6 +44,10 @@ from typing import Any
 
 # This process stays small, without numpy: a child's peak memory counts that of the process which forked it.
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+
+from benchmarks.processes import read_peers  # noqa: E402
+
 RUN = HERE.parent / "run.py"
 SCORES = HERE / "scores.py"
 PEERS = HERE / "peers.json"
@@ -208,7 +213,15 @@ class Children:
                 os.kill(process.pid, signal.SIGTERM)
 
 
-def run_cell(cell: Cell, folder: Path, children: Children, *, threads: int | None, keep: Path | None) -> Record:
+def run_cell(
+    cell: Cell,
+    folder: Path,
+    children: Children,
+    *,
+    threads: int | None,
+    keep: Path | None,
+    peers: dict[str, list[str]],
+) -> Record:
     """Runs and scores one cell. What goes wrong is in the record: `ok` is false and `why` says it."""
     record = cell.describe() | {"ok": False, "why": None, "scores": {}}
     with tempfile.TemporaryDirectory() as scratch:
@@ -218,7 +231,10 @@ def run_cell(cell: Cell, folder: Path, children: Children, *, threads: int | Non
             else:
                 output = (keep or Path(scratch)) / f"{hashlib.sha256(cell.key.encode()).hexdigest()[:16]}.csv"
                 record["output"] = str(output) if keep else None
-                _run_product(cell, folder, output, Path(scratch), children, threads, record)
+                if cell.method.name in peers:
+                    _run_peer(peers[cell.method.name], cell, folder, output, Path(scratch), children, record)
+                else:
+                    _run_product(cell, folder, output, Path(scratch), children, threads, record)
                 arguments = [str(output)]
             record["scores"] = _score(folder, arguments, Path(scratch), children, record)
             record["ok"] = True
@@ -245,8 +261,16 @@ def _run_product(
     _check_claim(output, cell, record)
 
 
+def _run_peer(
+    command: list[str], cell: Cell, folder: Path, output: Path, scratch: Path, children: Children, record: Record
+) -> None:
+    files = {"data": folder / "train.csv.gz", "specs": folder / "data-specs.json", "output": output}
+    record["peer"] = True
+    call_product([part.format(epsilon=cell.epsilon, **files) for part in command], scratch, children, record)
+
+
 def call_product(command: list[str], scratch: Path, children: Children, record: Record) -> None:
-    """Runs run.py and records its exit code and what it cost. Raises: CellError if it failed."""
+    """Runs run.py or a peer and records its exit code and what it cost. Raises: CellError if it failed."""
     with (scratch / "stderr").open("w+b") as errors:
         code, usage, wall = children.run(command, stdout=subprocess.DEVNULL, stderr=errors)
     record |= {
@@ -256,7 +280,8 @@ def call_product(command: list[str], scratch: Path, children: Children, record: 
         "peak_mb": usage.ru_maxrss // 1024,
     }
     if code != 0:
-        raise CellError(f"run.py ended with {code}: {last_line(scratch / 'stderr')}")
+        name = "the peer" if "peer" in record else "run.py"
+        raise CellError(f"{name} ended with {code}: {last_line(scratch / 'stderr')}")
 
 
 def _check_claim(output: Path, cell: Cell, record: Record) -> None:
@@ -476,9 +501,10 @@ def median_of(records: list[Record], score: str) -> float | None:
 def report(records: Iterable[Record], peers: Record, *, monotone: bool = False) -> str:
     """Gives the results as Markdown: what each method reaches, and whether that is more than the best peer does."""
     records = sorted(records, key=_place)
-    groups = group_records(records)
+    groups = group_records(record for record in records if "peer" not in record)
+    measured = group_records(record for record in records if "peer" in record)
     blocks, shown = [], []
-    for table, digest in dict.fromkeys((table, digest) for table, digest, _, _ in groups):
+    for table, digest in dict.fromkeys((table, digest) for table, digest, _, _ in [*groups, *measured]):
         known = (
             [figure for figure in peers["figures"] if figure["table"] == table]
             if (peers["splits"].get(table) == digest)
@@ -487,8 +513,13 @@ def report(records: Iterable[Record], peers: Record, *, monotone: bool = False) 
         here = {
             (title, epsilon): group for (t, d, title, epsilon), group in groups.items() if (t, d) == (table, digest)
         }
+        known = known + [_figure_of(group) for (t, d, _, _), group in measured.items() if (t, d) == (table, digest)]
         blocks += [f"## {table}", "\n".join(_table_of_scores(here, known))]
-        shown += [figure for figure in known if any(figure["epsilon"] == epsilon for _, epsilon in here)]
+        shown += [
+            figure
+            for figure in known
+            if "runs" not in figure and any(figure["epsilon"] == epsilon for _, epsilon in here)
+        ]
         if not known:
             blocks.append("No peer was measured on these rows, so there is nothing to compare with.")
         elif len(goals := _table_of_goals(here, known)) > 2:
@@ -496,6 +527,18 @@ def report(records: Iterable[Record], peers: Record, *, monotone: bool = False) 
         if monotone:
             blocks.append("\n".join(_table_of_rises(here)[0]))
     return "\n\n".join([*blocks, "\n".join(_remarks(records, peers, shown))]) + "\n"
+
+
+def _figure_of(group: list[Record]) -> Record:
+    """Gives the runs of a peer that was measured here as a figure beside those of peers.json."""
+    first, scores = group[0], {name: median_of(group, name) for name in SCORE_NAMES}
+    costs = {
+        "cpu_s": round(statistics.median(record["cpu_s"] for record in group)),
+        "peak_gb": round(max(record["peak_mb"] for record in group) / 1024, 1),
+    }
+    named = {"table": first["table"], "peer": first["method"], "version": "measured here", "kind": "peer"}
+    found = {name: value for name, value in scores.items() if value is not None}
+    return {**named, "epsilon": first["epsilon"], "runs": len(group), **found, **costs}
 
 
 def _place(record: Record) -> tuple[str, int, str, int]:
@@ -540,7 +583,8 @@ def _in_order(here: Iterable[tuple[str, float | None]]) -> list[tuple[str, float
 
 def _table_of_scores(here: dict[tuple[str, float | None], list[Record]], known: list[Record]) -> list[str]:
     lines = head(["epsilon", "method", *SCORE_NAMES, "runs", "CPU s", "peak GB"])
-    epsilons = dict.fromkeys(epsilon for _, epsilon in _in_order(here))
+    measured = [("", figure["epsilon"]) for figure in known if "runs" in figure]
+    epsilons = dict.fromkeys(epsilon for _, epsilon in _in_order([*here, *measured]))
     for epsilon in epsilons:
         for title, at in here:
             if at != epsilon:
@@ -555,7 +599,9 @@ def _table_of_scores(here: dict[tuple[str, float | None], list[Record]], known: 
             if figure["epsilon"] == epsilon:
                 scores = [f"{figure[score]:g}" if score in figure else "-" for score in SCORE_NAMES]
                 costs = [f"{figure[cost]:g}" if cost in figure else "-" for cost in ("cpu_s", "peak_gb")]
-                lines.append(row([write_epsilon(epsilon), _name_peer(figure), *scores, "1", *costs]))
+                lines.append(
+                    row([write_epsilon(epsilon), _name_peer(figure), *scores, str(figure.get("runs", 1)), *costs])
+                )
     return lines
 
 
@@ -673,7 +719,8 @@ def name_code(record: Record) -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     """Measures, or reports what was measured."""
-    parser = make_parser()
+    commands = read_peers(os.environ.get("BENCH_PEERS", ""))
+    parser = make_parser([*METHODS, *commands])
     asked = parser.parse_args(arguments)
     peers = json.loads(PEERS.read_text())
     if asked.report is not None:
@@ -687,7 +734,7 @@ def main(arguments: list[str] | None = None) -> int:
 
     try:
         extra = [read_setting(text) for text in asked.set]
-        methods = [read_method(text, extra) for text in asked.methods]
+        methods = [Method(text) if text in commands else read_method(text, extra) for text in asked.methods]
         epsilons = list(dict.fromkeys(asked.epsilons or (RISING if asked.monotone else EPSILONS)))
         folders = find_tables(asked.tables, asked.only)
     except ValueError as error:
@@ -714,7 +761,7 @@ def main(arguments: list[str] | None = None) -> int:
     threads = asked.threads or (max(1, len(os.sched_getaffinity(0)) // asked.jobs) if asked.jobs > 1 else None)
 
     def run_one(cell: Cell, children: Children) -> Record:
-        return run_cell(cell, folders[cell.table], children, threads=threads, keep=asked.keep)
+        return run_cell(cell, folders[cell.table], children, threads=threads, keep=asked.keep, peers=commands)
 
     before = signal.signal(signal.SIGTERM, stop)
     try:
@@ -757,15 +804,15 @@ def find_tables(folder: Path, only: list[str]) -> dict[str, Path]:
     return {name: found[name] for name in only} if only else found
 
 
-def make_parser() -> argparse.ArgumentParser:
-    """The command line. Lists may be given in one argument too, as make does."""
+def make_parser(methods: list[str]) -> argparse.ArgumentParser:
+    """The command line; `methods` are run where it names none. Lists may be given in one argument too, as make does."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     root = HERE.parent.parent / "shared" / "bench"
     parser.add_argument(
         "--tables", type=Path, default=root, metavar="FOLDER", help=f"folder of tables (default: {root})"
     )
     parser.add_argument("--only", type=words(str), nargs="+", action=Flat, default=[], help="these tables only")
-    parser.add_argument("--methods", type=words(str), nargs="+", action=Flat, default=list(METHODS))
+    parser.add_argument("--methods", type=words(str), nargs="+", action=Flat, default=methods)
     parser.add_argument("--epsilons", type=words(positive), nargs="+", action=Flat, default=[])
     parser.add_argument("--seeds", type=count, default=3, metavar="N", help="repetitions of each cell (default: 3)")
     files = parser.add_mutually_exclusive_group()

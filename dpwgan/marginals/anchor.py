@@ -239,7 +239,7 @@ class AnchorDesign:
         """Rows of groups, pairs of groups, codes and their copies; the time of the releases and of the fit."""
         width = self.most_width if self.fit_ticks else 0
         return Cost(
-            row_bytes=4 * self.shape.records * self.attributes + self.shape.row_bytes,
+            row_bytes=self.shape.records * self.attributes + self.shape.row_bytes,
             working_bytes=48 * self.one_way_plan.most_cells + 20 * width**2 + 4 * 9 * self.choose_codes(width) * width,
             seconds=self._estimate_seconds(),
         )
@@ -375,11 +375,12 @@ def fit_anchor(
     ledger: Ledger,
     progress: Progress,
     make_generator: Callable[[GroupLayout, npt.NDArray[np.float32]], CodeGenerator] | None = None,
+    public: EncodedTable | None = None,
 ) -> FittedAnchor:
     """Measures one-ways and marginals, and fits the generator to them.
 
     `make_generator` makes a generator of first logits; None takes a table of codes. `rng` draws the
-    first codes.
+    first codes. `public` rows are a prior, where marginals are asked for.
     Privacy: each release is charged before it reads rows; the rest is post-processing.
     Raises: PrivacyError from the ledger.
     """
@@ -393,6 +394,8 @@ def fit_anchor(
         least_count=least_count,
         most_groups=design.most_groups,
         rules=design.shape.rules,
+        public=public if design.kind == "queries" else None,
+        answer_stddev=design.answer_stddev,
     )
     information = CodeInformation(weight=design.information_weight * table.records)
     layout = table.layout
@@ -400,6 +403,8 @@ def fit_anchor(
         progress(1, 1, ledger.epsilon_spent())
         return FittedAnchor(table=table, losses=[table.measured], generator=Mixture(layout.sizes, table.logits))
     losses: list[ReleasedLoss] = [table.measured, information]
+    if table.prior is not None:
+        losses.append(table.prior)
     if table.zeros:
         weight = _FORBIDDEN_WEIGHT * table.records / design.answer_stddev
         losses.append(ForbiddenMass(layout, table.zeros, weight=weight))
@@ -432,7 +437,12 @@ def _play_rounds(
     """
     journal, settings, coarsening = ledger.journal, design.settings, table.coarsening
     discriminator = QueryDiscriminator(
-        table.rows, measured=table.measured, most_ways=design.ways, most_cells=settings.most_cells, ledger=ledger
+        table.rows,
+        measured=table.measured,
+        most_ways=design.ways,
+        most_cells=settings.most_cells,
+        ledger=ledger,
+        prior=table.prior,
     )
 
     def ask_for_tree() -> list[Edge]:

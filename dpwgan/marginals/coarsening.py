@@ -182,17 +182,18 @@ class Coarsening:
         """The stddevs of the noise on `counts`."""
         return tuple(part.stddevs for part in self.parts)
 
-    def to_groups(self, encoded: EncodedTable) -> Groups:
+    def to_groups(self, encoded: EncodedTable) -> Integers:
         """The group of every row in every attribute: a function of each row by itself. They lie where rows lie.
 
-        Shapes: (n, attributes).
+        Shapes: (n, attributes), of whole numbers as short as groups allow: they are gone over many times.
         Raises: DpwganError, an internal error, if the table is not laid out as these attributes.
         """
         if encoded.spans != self.spans:
             raise DpwganError("Internal error: the encoded table is not laid out as its groups of cells.")
         attributes = self.attributes
         beside = encoded.codes if encoded.codes.shape[1] else encoded.numbers
-        groups: Groups = allocate_beside(beside, (encoded.records, len(attributes)), np.int32)
+        kind = np.min_scalar_type(max(self.sizes, default=1) - 1)
+        groups: Integers = allocate_beside(beside, (encoded.records, len(attributes)), kind)
         for rows in cut(encoded.records):
             for index, (attribute, part) in enumerate(zip(attributes, self.parts, strict=True)):
                 groups[rows, index] = part.find_groups(attribute.find_cells(encoded, rows))

@@ -144,6 +144,17 @@ def test_cell_is_reported_and_the_command_fails_when_its_run_does_not_count(benc
     assert utility.main(["--report", "r.jsonl"]) == 1
 
 
+def test_peer_is_scored_and_compared_with_when_the_environment_names_its_command(bench, monkeypatch, capsys):
+    (bench / "peer.py").write_text("import sys; open(sys.argv[1], 'w').write('a,b\\n' + sys.argv[2] + ',1\\n')")
+    monkeypatch.setenv("BENCH_PEERS", f"theirs={sys.executable} peer.py {{output}} {{epsilon}}; broken=false")
+    asked = ("--methods", "good", "theirs", "broken", "--epsilons", "1", "--seeds", "1", "--results", "r.jsonl")
+    assert start(*asked) == 1
+    shown = capsys.readouterr().out
+    assert "| 1 | theirs (measured here) |" in shown
+    assert "(theirs at 1: 901)" in shown
+    assert "broken at epsilon 1, repetition 1: FAILED: the peer ended with 1" in shown
+
+
 def test_resume_skips_what_is_finished_and_repeats_what_failed_when_broken_off(bench):
     asked = ("--methods", "good", "fails", "--epsilons", "1", "6", "--seeds", "1", "--resume", "r.jsonl")
     assert start(*asked) == 1
