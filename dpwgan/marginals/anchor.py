@@ -63,7 +63,7 @@ _MOST_ROUNDS = 80
 # Three-way marginals pay where the noise of an answer is far below a group.
 _STRENGTH_FOR_THREE_WAYS = 3_000.0
 # Larger ones pay where all their cells have this strength; columns of few cells are asked for more often, too.
-_STRENGTH_A_CELL = 100.0
+_STRENGTH_A_CELL = 25.0
 _MOST_WAYS = 5
 _FEW_CELLS = 4.0
 # What a nat between codes and columns weighs for each record, at a strength of 1: the weaker the noise, the less of an

@@ -123,7 +123,19 @@ def test_columns_of_few_cells_are_asked_for_more_and_larger_marginals_when_plann
     ]
     cells = [anchor._count_cells(plan) for plan in plans]
     assert [anchor._choose_ways(3_300.0, each) for each in cells] == [5, 3]
-    assert [anchor._choose_ways(300.0, each) for each in cells] == [2, 2]
+    assert [anchor._choose_ways(300.0, each) for each in cells] == [3, 2]
+
+
+def test_columns_have_more_groups_when_they_are_few():
+    design = make_plan(make_table(300), settings=AnchorSettings(), epsilon=8.0).design
+    one = replace(design.one_way_plan.attributes[0], codes=700, levels=0)
+    number = replace(one, codes=0, levels=700)
+
+    def count(columns: int) -> tuple[int, ...]:
+        plan = replace(design.one_way_plan, attributes=(number, *(one,) * (columns - 1)), looks=(1,) * columns)
+        return replace(design, one_way_plan=plan).most_sizes[:2]
+
+    assert [count(columns) for columns in (2, 8, 9, 100)] == [(128, 512), (128, 512), (128, 455), (128, 128)]
 
 
 READS: list[tuple[Any, str]] = [

@@ -208,6 +208,17 @@ def test_no_group_lies_on_both_sides_of_a_cut_and_small_ones_may_beyond_a_border
     assert release(encoded, stddev=2.0, least_count=0.0, most_cells=10).sizes[0] <= 10
 
 
+def test_categories_alone_have_more_groups_when_more_are_allowed():
+    for column, sizes in (
+        (CategoricalColumn(name="x", tokens=tuple(map(str, range(300)))), (128, 300)),
+        (NumericColumn(name="x", minimum=0, maximum=299, integer=True, cuts=tuple(range(1, 300))), (128, 128)),
+    ):
+        _, encoded = encode(column, [str(index % 300) for index in range(30_000)])
+        found = [release(encoded, stddev=0.1, least_count=10.0, most_cells=most).sizes[0] for most in (128, 512)]
+        assert all(size <= most for size, most in zip(found, sizes, strict=True))
+        assert (found[1] == 300) == (sizes[1] == 300)
+
+
 def test_a_top_code_keeps_its_share_when_a_border_makes_it_a_bin_of_its_own():
     column = parse_specs(
         {"x": {"type": "integer", "min": 0, "max": 501, "bins": [0, 1, 250, 500, 501, 501]}}, sha256="0"
