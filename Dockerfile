@@ -1,6 +1,11 @@
 # The default base holds the CUDA 12.2 and cuDNN 8 libraries that the TensorFlow 2.15 wheel was built for, and runs on
 # machines without a GPU as well. Any image of Debian or Ubuntu serves, with a Python from 3.10 to 3.13 or without one.
 ARG BASE_IMAGE=nvidia/cuda:12.2.2-cudnn8-runtime-ubuntu22.04@sha256:2d913b09e6be8387e1a10976933642c73c840c0b735f0bf3c28d97fc9bc422e0
+# What labels and provenance say of the build.
+ARG VERSION=0.1.0
+ARG REVISION=unknown
+ARG CREATED=1970-01-01T00:00:00Z
+ARG BUILDER=urn:dpwgan:builder:unnamed
 
 # What the later stages start from: the base with a Python.
 FROM ${BASE_IMAGE} AS python
@@ -61,12 +66,21 @@ RUN --mount=type=secret,id=pip_conf --mount=type=secret,id=ca_bundle \
         --no-deps --require-hashes --only-binary :all: --requirement /tmp/requirements-sbom.txt; \
     /opt/sbom/bin/cyclonedx-py environment /opt/venv/bin/python --pyproject /tmp/pyproject.toml \
         --output-reproducible --output-file /opt/sbom.cdx.json
+# Where the image comes from. The requirements as they were, whatever the build made of them.
+COPY requirements.txt requirements-cpu.txt requirements-sbom.txt scripts/write_provenance.py /tmp/provenance/
+ARG BASE_IMAGE
+ARG VERSION
+ARG REVISION
+ARG CREATED
+ARG BUILDER
+WORKDIR /tmp/provenance
+RUN python3 write_provenance.py /opt/dpwgan /opt/sbom.cdx.json requirements*.txt >/opt/provenance.json
 
 FROM python
 ARG BASE_IMAGE
-ARG VERSION=0.1.0
-ARG REVISION=unknown
-ARG CREATED=1970-01-01T00:00:00Z
+ARG VERSION
+ARG REVISION
+ARG CREATED
 LABEL org.opencontainers.image.title="dpwgan" \
       org.opencontainers.image.description="Synthetic tables with differential privacy: a private table in, a releasable table and its claim out" \
       org.opencontainers.image.version="${VERSION}" \
@@ -77,7 +91,7 @@ LABEL org.opencontainers.image.title="dpwgan" \
       org.opencontainers.image.base.name="${BASE_IMAGE}"
 COPY --from=build /opt/venv /opt/venv
 COPY --from=build /opt/dpwgan /opt/dpwgan
-COPY --from=sbom /opt/sbom.cdx.json /usr/share/doc/dpwgan/sbom.cdx.json
+COPY --from=sbom /opt/sbom.cdx.json /opt/provenance.json /usr/share/doc/dpwgan/
 # Nothing is written but the output: the root may be read-only and the user may have no home.
 ENV PATH=/opt/venv/bin:${PATH} \
     HOME=/tmp \

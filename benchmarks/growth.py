@@ -51,16 +51,18 @@ def cut_columns(folder: Path, target: Path, *, columns: int) -> None:
     (target / "data-specs.json").write_text(json.dumps({name: specs[name] for name in kept}))
 
 
-def run_staged(folder: Path, flags: Sequence[str]) -> dict[str, Any]:
+def run_staged(
+    folder: Path, flags: Sequence[str], *, data: str = "data.csv", output: str = "output.csv"
+) -> dict[str, Any]:
     """Runs the default job on a table and gives seconds by stage, in all, and the peak. Raises: SystemExit."""
-    stages, output = folder / "stages.json", folder / "output.csv"
-    files = [str(folder / "data.csv"), str(output), str(folder / "data-specs.json")]
+    stages = folder / "stages.json"
+    files = [str(folder / name) for name in (data, output, "data-specs.json")]
     run = run_measured(
         [sys.executable, str(ROOT / "benchmarks/stages.py"), str(stages), *files, "1", "--quiet", *flags]
     )
     if run.exit_code != 0:
         raise SystemExit(f"a run on {folder} ended with exit code {run.exit_code}: {run.errors}")
-    output.unlink()
+    (folder / output).unlink()
     return {"wall_s": run.wall_s, "cpu_s": run.cpu_s, "peak_mb": run.peak_mb, "stages": json.loads(stages.read_text())}
 
 

@@ -21,7 +21,8 @@ def write_page() -> str:
     lines = [
         "# The Python interface",
         "",
-        "Written by `python -m tests.api_page > docs/api.md` from the code; tests hold the two together.",
+        "For users who call the tool from Python: classes, functions and the values that their options take. Made by",
+        "`python -m tests.api_page > docs/api.md` from the code.",
         "",
         *_describe("dpwgan.synthesize", dpwgan.synthesize),
     ]
@@ -29,9 +30,11 @@ def write_page() -> str:
         lines += ["", *_describe(f"dpwgan.{owner.__name__}" if owner is dpwgan.Synthesizer else "Claim", owner)]
         for name in names:
             lines += ["", *_describe(f"{owner.__name__}.{name}", inspect.getattr_static(owner, name), level=3)]
-    lines += ["", "## Options", "", *_list(declared(SynthesisConfig))]
-    lines += ["", "## Training settings", "", "Keys of `settings={...}`; --help says which method has which.", ""]
-    return "\n".join([*lines, *_list(TRAINING_OPTIONS)]) + "\n"
+    settings = {**declared(SynthesisConfig), **TRAINING_OPTIONS}
+    renamed = [f"`{key}` (`--{one.name}`)" for key, one in settings.items() if one.name != key.replace("_", "-")]
+    lines += ["", "## Options", "`dpwgan --help` explains each under its flag: `critic_share` is `--critic-share`."]
+    lines += [f"Other names: {', '.join(renamed)}.", "", _list("Options", declared(SynthesisConfig))]
+    return "\n".join([*lines, _list("Keys of `settings={...}`", TRAINING_OPTIONS)]) + "\n"
 
 
 def _describe(name: str, thing: object, *, level: int = 2) -> Iterator[str]:
@@ -49,9 +52,8 @@ def _sign(own: Callable[..., object]) -> str:
     return re.sub(r"'|\b(?!pd|pl)[a-z_.]+\.(?=[A-Z])", "", str(signature.replace(parameters=parts)))
 
 
-def _list(settings: Mapping[str, Setting]) -> Iterator[str]:
-    for key, one in settings.items():
-        yield f"- `{key}`: {one.form}. {one.help[0].upper()}{one.help[1:]}."
+def _list(name: str, settings: Mapping[str, Setting]) -> str:
+    return f"- {name}: {', '.join(f'`{key}`' for key in settings)}."
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from unittest.mock import patch
 import numpy as np
 import pandas as pd
 
-from dpwgan.app import api
+from dpwgan.app import fitting
 from dpwgan.app.api import Synthesizer
 from dpwgan.app.checkpoint import JOURNAL_FILE, Checkpoint
 from dpwgan.app.claim import Claim
@@ -140,7 +140,7 @@ def watched(lives: Lives) -> Iterator[None]:
         (Checkpoint, "_write", write_slowly),
         (Ledger, "release_all", through_the_door("release_all")),
         (Ledger, "select", through_the_door("select")),
-        (api, "make_streams", make_recorded_streams),
+        (fitting, "make_streams", make_recorded_streams),
         (os, "fsync", lambda descriptor: None),  # these lives end with an exception, not with the machine
     )
     with ExitStack() as stack:

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from dpwgan.app.api import EncodedRun, Synthesizer
+from dpwgan.app.api import Synthesizer
 from dpwgan.app.checkpoint import JOURNAL_FILE
+from dpwgan.app.fitting import EncodedRun
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.table.workers import Numbers, Task, Team
 from tests.lives import ASKED, Killed, read_journal

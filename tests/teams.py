@@ -9,7 +9,8 @@ from unittest.mock import patch
 import numpy as np
 
 from dpwgan.app import pipeline
-from dpwgan.app.config import RunConfig, SynthesisConfig, Voice
+from dpwgan.app.config import RunConfig, SynthesisConfig
+from dpwgan.app.delivery import Voice
 from dpwgan.critic import collective as training_cluster
 from dpwgan.errors import ResourceError
 from dpwgan.table.cluster import Cluster

@@ -6,95 +6,52 @@ synthesizer = dpwgan.Synthesizer(specs, epsilon=1.0).fit(frame)
 synthesizer.sample(1000); synthesizer.claim(); synthesizer.save("model"); dpwgan.Synthesizer.load("model")
 """
 
-import hashlib
-import json
 import os
-import secrets
-import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
 import numpy as np
 import polars as pl
 from threadpoolctl import threadpool_limits
 
-from dpwgan.app.book.book import BookAccount, read_book
-from dpwgan.app.checkpoint import open_checkpoint
-from dpwgan.app.claim import Claim, build_claim, list_rules
-from dpwgan.app.claims.text import describe_accountant, describe_published
+from dpwgan.app.arguments import check_count, digest_file, read_path, read_schema
+from dpwgan.app.book.book import BookAccount
+from dpwgan.app.claim import Claim
 from dpwgan.app.config import RECORDS, Options, SynthesisConfig
-from dpwgan.app.logs import LOGGER
-from dpwgan.app.planning import RunPlan, describe_facts, discovery_label, plan_run, resume_plan
+from dpwgan.app.fitting import EncodedRun, claim_run, encode_run, fit_run
+from dpwgan.app.journals import open_journal
+from dpwgan.app.planning import RunPlan, plan_run
 from dpwgan.app.progress import ProgressCallback, ignore_progress, show_bar
+from dpwgan.app.public_table import read_public_table
 from dpwgan.app.sampling import RowSource
 from dpwgan.app.saved_model import (
     WEIGHTS_FOLDER,
     ModelDescription,
-    describe_column,
     load_synthesizer,
-    read_column,
     read_description,
-    write_description,
+    save_model,
 )
-from dpwgan.app.together import UnitSource, cut_units, draw_forms
-from dpwgan.errors import InputError, OutputError, UsageError
-from dpwgan.marginals.simplex import project_on_simplex
-from dpwgan.methods.base import FittedSynthesizer, Run
+from dpwgan.app.together import draw_chunks
+from dpwgan.errors import UsageError
 from dpwgan.methods.registry import finds_intervals, make_settings
-from dpwgan.privacy.certificate import Certificate
-from dpwgan.privacy.journal import Arrays, Journal
-from dpwgan.privacy.ledger import Ledger
-from dpwgan.privacy.noise_source import NoiseSource
-from dpwgan.privacy.randomness import Streams, branch, make_choice_stream, make_streams
-from dpwgan.privacy.sizes import SIZES_LABEL
-from dpwgan.settings import declared
+from dpwgan.privacy.journal import Journal
+from dpwgan.privacy.randomness import make_streams
 from dpwgan.table import frames
-from dpwgan.table.codebook import read_codebook
-from dpwgan.table.domains import discover_domains
-from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.encoder import TableEncoder
-from dpwgan.table.forms import count_forms, list_forms
-from dpwgan.table.places import choose_passing_name, sync
-from dpwgan.table.rows import Rows, serve
-from dpwgan.table.saved import pack_model, reading_saved, unpack_model
-from dpwgan.table.schema import CategoricalColumn, Schema
-from dpwgan.table.source import SourceTable, choose_step, make_table
-from dpwgan.table.specs import parse_specs, read_specs
-from dpwgan.table.storage import cut
-from dpwgan.table.stream import read_public
-from dpwgan.table.threads import map_in_order
-from dpwgan.table.units import Units, keep_rows, read_units
+from dpwgan.table.rows import serve
+from dpwgan.table.saved import reading_saved
+from dpwgan.table.schema import Schema
+from dpwgan.table.source import SourceTable, make_table
+from dpwgan.table.units import read_units
 from dpwgan.table.workers import Team
-from dpwgan.version import __version__
 
 if TYPE_CHECKING:
     import pandas as pd
     from typing_extensions import Unpack
 
     Frame = TypeVar("Frame", pd.DataFrame, pl.DataFrame)
-
-
-@dataclass(frozen=True, kw_only=True)
-class EncodedRun:
-    """A run between reading its table and training on it: the rows as numbers, and a ledger that is open.
-
-    `rows_read`: where the specs name a unit, how many rows the table had; of some units not all were kept. `units` says
-    whose those are that were, where whole units are to be sampled.
-    Privacy: holds private rows, which do not show in the representation. It is for one fit.
-    """
-
-    encoded: EncodedTable = field(repr=False)
-    encoder: TableEncoder = field(repr=False)
-    line_ending: str
-    types: Mapping[str, pl.DataType]
-    run_plan: RunPlan
-    ledger: Ledger = field(repr=False)
-    streams: Streams = field(repr=False)
-    rows_read: int | None = None
-    units: Units | None = field(default=None, repr=False)
 
 
 def synthesize(
@@ -141,7 +98,7 @@ class Synthesizer:
         unknown = sorted(set(options) - set(SynthesisConfig.__dataclass_fields__))
         if unknown:
             raise UsageError(f"there is no option {unknown[0]}; training settings go into settings={{...}}")
-        schema = _read_schema(specs, codebook=codebook)
+        schema = read_schema(specs, codebook=codebook)
         self._begin(schema, SynthesisConfig(epsilon=epsilon, delta=delta, **options), codebook=codebook)
 
     @classmethod
@@ -155,7 +112,8 @@ class Synthesizer:
 
     def _begin(self, schema: Schema, config: SynthesisConfig, *, codebook: str | os.PathLike[str] | None) -> None:
         self.schema, self.config = _choose_bins(schema, config), config
-        self._codebook_sha256 = _digest(codebook) if codebook is not None else None
+        self._codebook_sha256 = digest_file(codebook) if codebook is not None else None
+        self._public = None if config.public is None else read_public_table(config.public, self.schema)
         self._rng: np.random.Generator | None = None
         self._encoder: TableEncoder | None = None
         self._fitted: Any = None
@@ -179,7 +137,7 @@ class Synthesizer:
 
         Raises: UsageError, PrivacyError if the budget cannot be met.
         """
-        return plan_run(self.schema, records=_check_count(records, name="records"), config=self.config)
+        return plan_run(self.schema, records=check_count(records, name="records"), config=self.config)
 
     def find_units(self, table: SourceTable) -> SourceTable:
         """The table with whose each row is, where the specs name a unit: its number of rows is that of those kept.
@@ -237,7 +195,7 @@ class Synthesizer:
         run_plan.refuse_unless_for(self.schema, records=table.records, config=self.config)
         journal = self.open_journal(table, run_plan) if journal is None else journal
         try:
-            return self._encode(table, run_plan, journal=journal, team=team)
+            return encode_run(table, run_plan, schema=self.schema, journal=journal, account=self._account, team=team)
         except BaseException:
             journal.close()
             raise
@@ -251,122 +209,10 @@ class Synthesizer:
         Raises: PrivacyError if the book has no room; UsageError if the checkpoint is not this run's, or the book not
           for it; InputError if one is damaged; OutputError, TransferError.
         """
-        path = self.config.book
-        book = None if path is None else read_book(path)
-        if book is not None:
-            book.refuse_other(run_plan.terms)
-        journal = self._open_checkpoint(table, book=None if book is None else book.seals[0])
-        if path is None:
-            return journal
-        try:
-            resumed = resume_plan(run_plan, journal)
-            ledger = resumed.foresee(journal)
-            journal.account = self._account = BookAccount(
-                Path(path),
-                release=secrets.token_hex(16) if journal.key is None else f"{journal.key:032x}",
-                life=journal.life,
-                about={
-                    "method": self.config.method,
-                    "version": __version__,
-                    "delta": ledger.budget.delta,
-                    "accountant": ledger.accountant.name,
-                },
-            )
-            self._account.reserve(ledger, charged=journal.charged)
-        except BaseException:
-            journal.close()
-            raise
+        public = None if self._public is None else self._public.sha256
+        cited = {"codebook": self._codebook_sha256, "public table": public}
+        journal, self._account = open_journal(table, run_plan, schema=self.schema, cited=cited)
         return journal
-
-    def _open_checkpoint(self, table: SourceTable, *, book: str | None) -> Journal:
-        if self.config.checkpoint is None:
-            return Journal()
-        facts = describe_facts(
-            self.config,
-            table,
-            specs_sha256=self.schema.sha256,
-            codebook_sha256=self._codebook_sha256,
-            rules=_digest_rules(self.schema),
-            book=book,
-        )
-        checkpoint = open_checkpoint(Path(self.config.checkpoint), facts=facts, resume=self.config.resume)
-        if checkpoint.life:
-            LOGGER.info("going on with the run in %r: resume %d", str(self.config.checkpoint), checkpoint.life)
-        lost = checkpoint.missing
-        if lost:
-            checkpoint.start_over()
-            LOGGER.warning(
-                "the run was stopped while %s was being released: all that was charged is spent, and what is left of "
-                "the budget is planned anew",
-                ", ".join(lost),
-            )
-        return checkpoint
-
-    def _encode(self, table: SourceTable, run_plan: RunPlan, *, journal: Journal, team: Team | None) -> EncodedRun:
-        units, whole = table.units, table
-        rows_read = None if units is None else len(units.of_rows)
-        if self.schema.unit is not None:
-            most = self.schema.unit.max_rows
-            own = None if team is None or units is None else team.get_rows(units.count)
-            table = keep_rows(whole, most, rng=make_choice_stream(self.config.seed, key=journal.key), own=own)
-            # The same rows, whoever has them.
-            whole = keep_rows(whole, most, rng=make_choice_stream(self.config.seed, key=journal.key)) if own else table
-        run_plan = resume_plan(run_plan, journal)
-        announce(run_plan)
-        streams = make_streams(self.config.seed, life=journal.life, worker=0 if team is None else team.rank)
-        ledger = run_plan.open_ledger(journal, source=NoiseSource(noise=streams.noise, batches=streams.batches))
-        schema = self.schema
-        if run_plan.undiscovered:
-            schema = self._discover(table, run_plan, ledger=ledger)
-            run_plan = run_plan.after_discovery(schema)
-            run_plan.reserve_training(ledger)
-            if journal.account is not None and self._account is not None:
-                self._account.reserve(ledger, charged=journal.charged)
-        if run_plan.sizes is not None:
-            if team is None or team.leads:
-                schema = _release_sizes(whole, schema, ledger=ledger)
-            elif not ledger.charged[SIZES_LABEL]:
-                ledger.charge(SIZES_LABEL)  # the chief knows whose every row is, and releases this once
-        memory = run_plan.plan_memory(self.config.memory)
-        LOGGER.debug("encoding the table%s", " onto the disk" if memory.on_disk else "")
-        encoder = TableEncoder(schema, table.header)
-        mine = table if team is None or units is not None else table.part(*team.get_rows(table.records))
-        encoded = encoder.encode_pieces(
-            mine.pieces(), records=mine.records, on_disk=bool(memory.on_disk), threads=self.config.threads
-        )
-        return EncodedRun(
-            encoded=encoded,
-            encoder=encoder,
-            line_ending=table.line_ending,
-            types=table.types,
-            run_plan=run_plan,
-            ledger=ledger,
-            streams=streams,
-            rows_read=rows_read,
-            units=table.units if run_plan.terms.unit.sampled else None,
-        )
-
-    def _discover(self, table: SourceTable, run_plan: RunPlan, *, ledger: Ledger) -> Schema:
-        """Finds the lists of cells that the specs leave to the data; those that were released before are kept.
-
-        Lists that are waived are no release: they are read anew in each life of a run.
-        """
-
-        def discover() -> Arrays:
-            found = discover_domains(
-                table.frames(),
-                self.schema,
-                select=lambda columns, count: ledger.discover([discovery_label(column) for column in columns], count),
-            )
-            columns = [describe_column(found.by_name[name]) for name in run_plan.discoveries]
-            return {"columns": np.array(json.dumps(columns))}
-
-        if not run_plan.discoveries:
-            return discover_domains(table.frames(), self.schema)
-        kept = json.loads(str(ledger.keep("lists of cells", discover)["columns"]))
-        released = {column.name: column for column in map(read_column, kept)}
-        columns = tuple(released.get(column.name, column) for column in self.schema.columns)
-        return discover_domains(table.frames(), replace(self.schema, columns=columns))
 
     def fit_encoded(
         self, run: EncodedRun, *, progress: ProgressCallback = ignore_progress, team: Team | None = None
@@ -378,45 +224,24 @@ class Synthesizer:
         """
         self._refuse_second_fit()
         self._refuse_other_settings(run)
-        run_plan, ledger, streams, schema = run.run_plan, run.ledger, run.streams, run.encoder.schema
-        records = run_plan.shape.records
         if team is not None:
-            team.follow(lambda: ledger.charged)
+            team.follow(lambda: run.ledger.charged)
         try:
             # Without a number of threads the matrix products of numpy take all cores, as those of TensorFlow do.
             with threadpool_limits(limits=self.config.threads):
-                self._fitted, certificate = self._fit(run, progress=progress, team=team)
+                self._fitted, certificate = fit_run(run, progress=progress, team=team, public=self._public)
             book = None if self._account is None else self._account.settle()
         finally:
-            ledger.journal.close()
-        self.schema, self._encoder, self._rng = schema, run.encoder, streams.model
+            run.ledger.journal.close()
+        self.schema, self._encoder, self._rng = run.encoder.schema, run.encoder, run.streams.model
         self._line_ending, self._types = run.line_ending, run.types
-        rows, chosen_by = self.config.rows_and_reason
-        self._claim = build_claim(
-            guarantee=run_plan.unprotected or ledger.guarantee(),
-            asked=run_plan.terms.budget,
-            relation=run_plan.terms.neighboring_relation,
-            delta_chosen_by=run_plan.delta_chosen_by,
-            ledger=ledger.itemise(),
-            accountant=run_plan.choice.describe(),
-            records=records,
-            rows_read=run.rows_read,
-            rows=rows if rows is not None else records,
-            rows_chosen_by=chosen_by,
-            specs_sha256=schema.sha256,
-            codebook_sha256=self._codebook_sha256,
-            domains=_domains(schema),
-            rules=list_rules(schema),
+        self._claim = claim_run(
+            run,
             certificate=certificate,
             book=book,
-            attacker=None if run_plan.unprotected or streams.seeded else ledger.judge_attacker(),
-            seeded=streams.seeded,
-            method={key: getattr(run_plan.method, key) for key in ("name", "title", "paper")},
-            settings={
-                **({"preset": self.config.preset} if self.config.preset else {}),
-                **run_plan.plan.settings,
-                **({} if team is None else {"workers": team.size}),
-            },
+            codebook_sha256=self._codebook_sha256,
+            public=self._public,
+            team=team,
         )
         return self
 
@@ -433,38 +258,6 @@ class Synthesizer:
     def _refuse_other_settings(self, run: EncodedRun) -> None:
         if run.run_plan.config != self.config:
             raise UsageError("the table was encoded under other settings than this synthesizer's")
-
-    def _fit(
-        self, run: EncodedRun, *, progress: ProgressCallback, team: Team | None
-    ) -> tuple[FittedSynthesizer, Certificate | None]:
-        """Fits the method, or takes what an earlier life of the run fitted and did not get to write."""
-
-        def fit() -> FittedSynthesizer:
-            plan, ledger = run.run_plan, run.ledger
-            whole = Run(
-                ledger=ledger,
-                rows=Rows(run.encoded, records=plan.shape.records, ledger=ledger, team=team, units=run.units),
-                model=run.streams.model,
-                progress=progress,
-                device=self.config.device,
-                threads=self.config.threads,
-            )
-            fitted: FittedSynthesizer = plan.method.fit(plan.plan, whole)
-            return fitted
-
-        if not run.ledger.journal.keeps:
-            fitted = fit()
-            return fitted, fitted.certificate
-
-        def act() -> Arrays:
-            fitted = fit()
-            text = json.dumps(None if fitted.certificate is None else asdict(fitted.certificate))
-            return {**pack_model(fitted), "certificate": np.array(text)}
-
-        # What a method charges outside of acts of its own is of use only once its model is there.
-        files = dict(run.ledger.keep("model", act))
-        certificate = json.loads(str(files.pop("certificate")))
-        return unpack_model(files, load_synthesizer), None if certificate is None else Certificate(**certificate)
 
     def _refuse_second_fit(self) -> None:
         if self._fitted is not None:
@@ -497,25 +290,13 @@ class Synthesizer:
         Raises: as `sample`; DpwganError if a cell is not legal, which would be an error of this tool.
         """
         encoder, claim = self._require_encoder(), self.claim()
-        rows = claim.rows if rows is None else _check_count(rows)
+        rows = claim.rows if rows is None else check_count(rows)
         if where is not None and not isinstance(where, str):
             raise UsageError("where must be a text: an SQL condition")
         if self._rng is None:  # the claim is there, so it is
             raise UsageError("the synthesizer is not fitted yet")
-        source, rng, unit = RowSource(self._fitted, encoder, where=where), self._rng, self.schema.unit
-        step = choose_step(len(self.header))
-        if unit is not None and unit.has_sizes:
-            units = UnitSource(source, encoder, unit)
-            drawn = draw_forms(list_forms(self.schema), unit.sizes, rows, rng=rng)
-            tasks = ((part, branch(rng)) for part in cut_units(drawn, step=step))
-            return map_in_order(lambda task: units.draw(*task[0], rng=task[1]), tasks, threads=self.config.threads)
-
-        def make(part: tuple[slice, np.random.Generator]) -> pl.DataFrame:
-            places, own = part
-            return source.draw(places.stop - places.start, first_record=places.start, rng=own)
-
-        parts = ((places, branch(rng)) for places in cut(rows, size=step))
-        return map_in_order(make, parts, threads=self.config.threads)
+        source = RowSource(self._fitted, encoder, where=where)
+        return draw_chunks(source, encoder, rows, rng=self._rng, threads=self.config.threads)
 
     def note_output(self, sha256: str) -> None:
         """Notes a table written in the book, if there is one. Raises: InputError, OutputError, TransferError."""
@@ -534,7 +315,7 @@ class Synthesizer:
         """
         if self._claim is None:
             raise UsageError("the synthesizer is not fitted yet")
-        if rows is None or _check_count(rows) == self._claim.rows:
+        if rows is None or check_count(rows) == self._claim.rows:
             return self._claim
         loaded = bool(self._claim.document["output"]["from_saved_model"])
         return self._claim.for_output(rows=rows, chosen_by="asked for", from_saved_model=loaded)
@@ -562,31 +343,12 @@ class Synthesizer:
         Privacy: the model is covered by the claim, which is saved with it. No row is saved.
         Raises: UsageError before `fit`; OutputError if the folder is there already and not empty, or cannot be made.
         """
-        target = _read_path(directory, name="the folder")
-        claim, header = self.claim(), self.header
-        check_model_folder(target)
-        try:
-            staged = choose_passing_name(Path(os.path.realpath(target)))
-            staged.mkdir(mode=0o700)
-            try:
-                description = ModelDescription(
-                    method=self.config.method, header=header, line_ending=self._line_ending, schema=self.schema
-                )
-                weights = staged / WEIGHTS_FOLDER
-                weights.mkdir()
-                self._fitted.save(weights)
-                write_description(staged, description, claim=claim)
-                staged.chmod(0o755)
-                for path in (*staged.rglob("*"), staged):
-                    path.chmod(path.stat().st_mode & ~0o022)  # nobody else is to write there, whatever the umask allows
-                    sync(path)
-                staged = staged.rename(os.path.realpath(target))
-                sync(staged.parent)
-            except BaseException:
-                shutil.rmtree(staged, ignore_errors=True)
-                raise
-        except OSError as error:
-            raise OutputError(f"the model cannot be saved: {error.strerror or type(error).__name__}") from None
+        target = read_path(directory, name="the folder")
+        claim = self.claim()
+        description = ModelDescription(
+            method=self.config.method, header=self.header, line_ending=self._line_ending, schema=self.schema
+        )
+        save_model(target, self._fitted, description, claim=claim)
 
     @classmethod
     def load(cls, directory: str | os.PathLike[str], *, seed: int | None = None) -> "Synthesizer":
@@ -595,7 +357,7 @@ class Synthesizer:
         Privacy: no rows are read; sampling more is free.
         Raises: InputError if the folder is missing, is no saved model, or is damaged.
         """
-        folder = _read_path(directory, name="the folder")
+        folder = read_path(directory, name="the folder")
         description, claim = read_description(folder)
         document = claim.document
         self = cls(
@@ -620,108 +382,9 @@ class Synthesizer:
         return self
 
 
-def _release_sizes(table: SourceTable, schema: Schema, *, ledger: Ledger) -> Schema:
-    """The schema with the shares of units of each form, as released.
-
-    Privacy: `count_forms` of all rows that are kept, whoever has them; how many units there are is public.
-    """
-    unit, units = schema.unit, table.units
-    if unit is None or units is None:
-        raise UsageError("the table's units were not read")
-
-    def count() -> Arrays:
-        return {"sizes": ledger.release(SIZES_LABEL, lambda: count_forms(table, units, schema)).values}
-
-    noisy = ledger.keep(SIZES_LABEL, count)["sizes"].astype(np.float64)
-    shares = project_on_simplex(noisy / len(units.sizes), np.ones(len(noisy)), total=1.0)
-    released = replace(unit, sizes=tuple(map(float, shares)))
-    return replace(schema, columns=tuple(released if column is unit else column for column in schema.columns))
-
-
-def check_model_folder(target: Path) -> None:
-    """Makes sure that a model can be saved there. Raises: OutputError if it cannot."""
-    if target.is_dir():
-        if any(target.iterdir()):
-            raise OutputError(f"the folder {str(target)!r} for the model is not empty")
-    elif os.path.lexists(target):
-        raise OutputError(f"{str(target)!r} for the model is there and is not a folder")
-    try:
-        staged = choose_passing_name(Path(os.path.realpath(target)))
-        staged.mkdir(mode=0o700)
-        staged.rmdir()
-    except OSError as error:
-        raise OutputError(
-            f"the folder {str(target)!r} for the model cannot be created: {error.strerror or type(error).__name__}"
-        ) from None
-
-
-def announce(run_plan: RunPlan) -> None:
-    """Says to who wants to hear more which accountant was chosen, why, and what the others would have said.
-
-    Of a method without a guarantee it says why there is none, and what was published instead.
-    """
-    unprotected = run_plan.unprotected
-    if unprotected is not None:
-        LOGGER.warning("no guarantee: %s", unprotected.reason)
-        if unprotected.published is not None:
-            LOGGER.warning("%s", describe_published(unprotected.published.describe()))
-        return
-    for line in describe_accountant(run_plan.choice.describe(), verbose=True):
-        LOGGER.debug("%s", line.strip(), extra={"fields": {"event": "accountant"}})
-
-
-def _read_schema(
-    specs: Schema | Mapping[str, Any] | str | os.PathLike[str], *, codebook: str | os.PathLike[str] | None
-) -> Schema:
-    if isinstance(specs, Schema):
-        return specs
-    path = _read_path(codebook, name="codebook") if codebook is not None else None
-    if isinstance(specs, Mapping):
-        try:
-            text = json.dumps(specs, sort_keys=True, allow_nan=False)
-        except (TypeError, ValueError):
-            raise UsageError("specs given as a mapping must hold what JSON can hold") from None
-        sha256 = hashlib.sha256(text.encode()).hexdigest()
-        return parse_specs(dict(specs), sha256=sha256, codebook=read_codebook(path) if path is not None else None)
-    return read_specs(_read_path(specs, name="specs"), codebook=path)
-
-
-def _read_path(value: str | os.PathLike[str], *, name: str) -> Path:
-    """Raises: UsageError for what is no path."""
-    if not isinstance(value, (str, os.PathLike)):
-        raise UsageError(f"{name} must be a path")
-    return Path(value)
-
-
-def _check_count(rows: int, *, name: str = "rows") -> int:
-    """Passes a number of rows through. Raises: UsageError unless it can be acted on."""
-    declared(SynthesisConfig)["rows"].check(rows, origin=name)
-    return rows
-
-
-def _digest(path: str | os.PathLike[str]) -> str:
-    try:
-        return hashlib.sha256(read_public(Path(path))).hexdigest()
-    except OSError as error:
-        raise InputError(f"the codebook cannot be read: {error.strerror or type(error).__name__}") from None
-
-
 def _choose_bins(schema: Schema, config: SynthesisConfig) -> Schema:
     """Leaves bins to methods that need them, and to the column of a method's label; others find intervals between."""
     settings = make_settings(config.method, **config.training)
     if not finds_intervals(config.method, settings):
         return schema
     return schema.cut_at_bins(but=getattr(settings, "label", None))
-
-
-def _digest_rules(schema: Schema) -> str | None:
-    """A digest of the rules between columns, some of which lie in files beside the specs."""
-    return hashlib.sha256(repr(schema.rules).encode()).hexdigest() if schema.rules else None
-
-
-def _domains(schema: Schema) -> dict[str, list[str]]:
-    domains: dict[str, list[str]] = {"codebook": [], "private": [], "waived": [*schema.waived]}
-    for column in schema.columns:
-        if isinstance(column, CategoricalColumn) and column.domain in domains:
-            domains[column.domain].append(column.name)
-    return domains

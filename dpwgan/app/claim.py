@@ -189,6 +189,7 @@ def build_claim(
     rows_chosen_by: str,
     specs_sha256: str,
     codebook_sha256: str | None,
+    public_table: Mapping[str, Any] | None = None,
     domains: Mapping[str, Sequence[str]],
     rules: Sequence[Mapping[str, str]] = (),
     seeded: bool,
@@ -206,6 +207,7 @@ def build_claim(
     `guarantee` is what was proved, or why nothing was; `relation` is the one asked for.
     `rules` are those between columns, as `list_rules` gives them. `rows_read`: how many rows the table had before some
     were left out of units that had too many, `records` how many were kept.
+    `public_table` is the digest and the number of rows of the table that the fit began with.
     `domains` maps "codebook", "private" and "waived" to the columns whose list of cells came from there.
     Privacy: with `seeded` the noise can be replayed, so there is no guarantee, whatever the ledger says.
     Raises: DpwganError if more was spent than asked for, or the document does not fit its schema.
@@ -250,6 +252,7 @@ def build_claim(
             "uses_of_records": [],
             "specs_sha256": specs_sha256,
             "codebook_sha256": codebook_sha256,
+            **({} if public_table is None else {"table": dict(public_table)}),
             "other": "every training setting, the code, the header and the line ending of the table",
         },
         "columns": {

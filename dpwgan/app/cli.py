@@ -26,19 +26,18 @@ from dpwgan.app.config import (
     FILES,
     OPTIONS,
     PRIVACY,
-    RUN,
     TABLE,
     TRAINING,
     TRAINING_OPTIONS,
     ResampleConfig,
     RunConfig,
     SynthesisConfig,
-    Voice,
-    gather,
     read_delta,
     read_epsilon,
 )
+from dpwgan.app.delivery import RUN, Voice
 from dpwgan.app.interruption import Interrupted, Watch, interruptible
+from dpwgan.app.layers import gather
 from dpwgan.app.logs import LOGGER, speak
 from dpwgan.app.process import is_out_of_memory
 from dpwgan.errors import DpwganError, ResourceError, TransferError, UsageError, suggest
@@ -56,7 +55,8 @@ DESCRIPTION = """\
 Writes a synthetic table with the columns of a private one, and a claim that says what was proved about it:
 (epsilon, delta)-differential privacy for one row of DATA.
 
-  DATA     the private table: CSV with a header, .gz too, or .parquet, or images as .npz; - for stdin
+  DATA     the private table: CSV with a header, .gz too, or .parquet, a folder or 'pattern' of such parts, or images
+           as .npz; - for stdin
   OUTPUT   the synthetic table to write, in the same forms; - for stdout; its claim goes to OUTPUT.privacy.json
   SPECS    data-specs.json: what is public about the columns (docs/specs.md)
   EPSILON  how much one row may show: a finite number above 0; 1 is strong, 10 is weak

@@ -15,11 +15,12 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 from dpwgan.app.cli import Job, Parser, run_job
-from dpwgan.app.config import Voice
+from dpwgan.app.delivery import Voice
 from dpwgan.app.interruption import complete
 from dpwgan.app.logs import print_out
 from dpwgan.app.progress import show_stages
 from dpwgan.errors import UsageError, suggest
+from dpwgan.table.parts import list_parts
 from dpwgan.version import __version__
 
 # Each command with its package, whose cli.py is loaded when the command is asked for.
@@ -70,7 +71,12 @@ class Command:
         threads = getattr(arguments, "threads", None)
         if threads is not None and threads < 1:
             raise UsageError("--threads must be a whole number of at least 1")
-        read = {os.path.realpath(path) for name in self.reads for path in list_paths(arguments, name)}
+        read = {
+            os.path.realpath(part)
+            for name in self.reads
+            for path in list_paths(arguments, name)
+            for part in (path, *(list_parts(path) or ()))
+        }
         for name in self.writes:
             if any(path != "-" and os.path.realpath(path) in read for path in list_paths(arguments, name)):
                 raise UsageError(f"{name} would write over a file that is read")

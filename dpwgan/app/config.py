@@ -1,32 +1,30 @@
-"""What one run is asked to do: frozen values that check themselves, and the layers they are gathered from.
+"""What one run is asked to do: frozen values that check themselves.
 
-Defaults, then a preset, then a TOML file, then the environment, then flags: the later one wins. Each setting is
-declared on the field that holds it, here or with its method's (`dpwgan.settings`).
+Each setting is declared on the field that holds it, here or with its method's (`dpwgan.settings`).
 Nothing here is read from rows, so every default is independent of the data.
 """
 
 import os
 import re
-import stat
-import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypedDict
+from typing import Any, Literal, TypedDict
 
-from dpwgan.errors import InputError, UsageError, show_name, suggest
-from dpwgan.methods.registry import METHODS
+from dpwgan.app.delivery import RUN, Delivery, Voice, same_file
+from dpwgan.app.presets import PRESETS
+from dpwgan.errors import UsageError, suggest
+from dpwgan.methods.registry import METHODS, make_settings, takes_public
 from dpwgan.privacy.budget import check_delta, check_epsilon
-from dpwgan.settings import ENVIRONMENT_PREFIX, Setting, Settings, again, check_values, declared, read_number, setting
+from dpwgan.settings import Setting, Settings, again, check_values, declared, read_number, setting
 from dpwgan.table.cluster import Cluster
-from dpwgan.table.stream import read_public
+from dpwgan.table.parts import list_parts
 
 # The headings of --help, in its order; those of the methods' own settings come after.
 PRIVACY = "privacy"
 TABLE = "table"
 TRAINING = "training (defaults: the method's own, chosen without looking at rows)"
 FILES = "files"
-RUN = "run"
 
 # Who chose the number of rows, where nobody else did.
 RECORDS = "the public number of records"
@@ -69,48 +67,6 @@ def read_amount(text: str) -> int:
     unit = match[2].upper().replace("I", "").removesuffix("B")
     return int(float(match[1]) * _UNITS[unit + "B" if unit else ""])
 
-
-# ------------------------------------------------------------------------------------------------------------ presets
-
-
-def uclanesl_2019(epsilon: float) -> dict[str, Any]:
-    """The hyper-parameters of the UCLANESL entry to the 2018 NIST challenge, Match 3.
-
-    Privacy: they depend on epsilon alone. The step count is still cut to what sound accounting allows at this noise.
-    What this tool adds to the published method is switched off: anchor, pull, memory and average.
-    Source: Srivastava and Alzantot 2019, and the entry's own program, github.com/nesl/
-      nist_differential_privacy_synthetic_data_challenge, tf_gan.py and run_uclanesl.sh (noise 1 above epsilon 5, else
-      3; gradients of the mean loss clipped to 1/64, which is 1 for the sum).
-    """
-    return {
-        "anchor": "none",
-        "hidden_critic": (1024,),
-        "hidden_generator": (1024,),
-        "latent": 64,
-        "expected_batch_size": 64,
-        "critic_steps_per_generator_step": 10,
-        "generator_learning_rate": 1e-3,
-        "critic_learning_rate": 1e-3,
-        "generator_steps": 1,
-        "weight_clip": 0.01,
-        "weight_pull": 0.0,
-        "gradient_memory": 0.0,
-        "generator_average": 0.0,
-        "l2_clip_norm": 1.0,
-        "noise_multiplier": 1.0 if epsilon > 5.0 else 3.0,
-        "epochs": 10.0,
-    }
-
-
-class Preset(NamedTuple):
-    """Settings of a published entry for an epsilon, the method that they are for, and how many rows it wrote."""
-
-    method: str
-    choose: Callable[[float], dict[str, Any]]
-    rows: int
-
-
-PRESETS: Mapping[str, Preset] = {"uclanesl-2019": Preset("dp-wgan", uclanesl_2019, rows=1_000_000)}
 
 # ------------------------------------------------------------------------------------------------------ checked values
 
@@ -167,6 +123,13 @@ class SynthesisConfig(Settings):
     )
     settings: Mapping[str, Any] = field(default_factory=dict)
     rows: int | None = setting(None, "rows to write (default: as many as the table has)", heading=TABLE, at_least=1)
+    public: str | os.PathLike[str] | None = setting(
+        None,
+        "a public table of the same specs that the fit begins with, such as last year's release; NOT protected",
+        heading=TABLE,
+        metavar="FILE",
+        flag_only=True,
+    )
     checkpoint: str | os.PathLike[str] | None = setting(
         None,
         "keep what was released and charged, so that a run that was killed can go on (docs/checkpoint.md)",
@@ -228,6 +191,10 @@ class SynthesisConfig(Settings):
             if key not in known:
                 raise UsageError(f"the method {self.method} has no setting {TRAINING_OPTIONS[key].name}")
         check_values(self.settings, known)
+        if self.public is not None and not takes_public(make_settings(self.method, **self.training)):
+            raise UsageError(
+                f"--public is for methods that ask for marginals, which {self.method} does not as it is set"
+            )
 
     @property
     def training(self) -> dict[str, Any]:
@@ -256,6 +223,7 @@ class Options(TypedDict, total=False):
     preset: str | None
     settings: Mapping[str, Any]
     rows: int | None
+    public: str | os.PathLike[str] | None
     checkpoint: str | os.PathLike[str] | None
     book: str | os.PathLike[str] | None
     resume: bool
@@ -266,63 +234,7 @@ class Options(TypedDict, total=False):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Voice(Settings):
-    """How the run speaks on stderr."""
-
-    heading = RUN
-
-    quiet: bool = setting(False, "only errors and warnings on stderr", excludes="verbose")
-    verbose: bool = setting(False, "say more on stderr, and where an internal error happened", excludes="quiet")
-    log_format: Literal["text", "json"] = setting("text", "form of stderr (default: text)")
-
-
-class _Delivery(Settings):
-    """What is written, and where: `output` and `claim` may be "-" for stdout, `claim` None for beside the output."""
-
-    output: str
-    claim: str | None
-    sign: Path | None
-    voice: Voice
-
-    @property
-    def claim_path(self) -> Path | None:
-        """Where the JSON claim goes: `claim`, else beside the output; None for a stream without a path."""
-        if self.claim not in (None, "-"):
-            return Path(str(self.claim))
-        return None if goes_to_stream(self.output) else Path(self.output + ".privacy.json")
-
-    @property
-    def signature_path(self) -> Path | None:
-        """Where the claim's signature goes, if there is a key and a claim that is a file."""
-        path = self.claim_path
-        return None if self.sign is None or path is None else path.with_name(path.name + ".sig")
-
-    def _list_targets(self) -> list[tuple[str, Path]]:
-        targets = [("output", Path(self.output))] if self.output != "-" else []
-        targets += [("claim", self.claim_path)] if self.claim_path is not None else []
-        return targets + ([("signature", self.signature_path)] if self.signature_path is not None else [])
-
-    def _refuse_losses(self, read: Iterable[Path | None], **folders: Path | None) -> None:
-        """Raises: UsageError if the claim would be lost, or a file written over one that is read or written."""
-        if self.claim is None and self.voice.quiet and goes_to_stream(self.output):
-            raise UsageError("with --quiet and an output that is no file the claim would be lost: give --claim PATH")
-        if self.sign is not None and self.claim_path is None:
-            raise UsageError("--sign needs a claim that is a file: give --claim PATH")
-        if self.output == "-" and self.claim == "-":
-            raise UsageError("output and claim cannot both go to stdout")
-        targets = self._list_targets()
-        targets += [(name.replace("_", " "), folder) for name, folder in folders.items() if folder is not None]
-        for name, target in targets:
-            if any(source is not None and _same_file(target, source) for source in read):
-                raise UsageError(f"the {name} is the same file as an input, which would be overwritten")
-        for index, (name, target) in enumerate(targets):
-            for other, earlier in targets[:index]:
-                if _same_file(target, earlier):
-                    raise UsageError(f"{other} and {name} are the same file")
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunConfig(_Delivery):
+class RunConfig(Delivery):
     """One run from a table, "-" for stdin, to a table and its claim.
 
     `cluster`: the workers that share the run, which TF_CONFIG names; only the first of them writes.
@@ -370,13 +282,19 @@ class RunConfig(_Delivery):
         super().__post_init__()
         if self.cluster is not None and self.data == "-":
             raise UsageError("several workers cannot read one standard input: give all of them the same file")
-        data = Path(self.data) if self.data != "-" else None
-        checkpoint, book = self.synthesis.checkpoint, self.synthesis.book
-        self._refuse_losses(
-            (data, self.specs, self.codebook, self.config_file, self.sign, None if book is None else Path(book)),
+        data = [Path(part) for part in (self.data, *(list_parts(self.data) or ())) if part != "-"]
+        checkpoint, public = self.synthesis.checkpoint, self.synthesis.public
+        others = [Path(path) for path in (self.synthesis.book, public) if path is not None]
+        if public is not None and any(same_file(path, Path(public)) for path in data):
+            raise UsageError("--public names the private table: what is read there is not protected")
+        self.refuse_losses(
+            (*data, self.specs, self.codebook, self.config_file, self.sign, *others),
             saved_model=self.save_model,
             checkpoint=None if checkpoint is None else Path(checkpoint),
         )
+        for name, target in self.list_targets():
+            if os.path.isdir(self.data) and same_file(target.parent, Path(self.data)):
+                raise UsageError(f"the {name} would lie in the folder of the table's parts: give it another")
 
     @property
     def leads(self) -> bool:
@@ -385,7 +303,7 @@ class RunConfig(_Delivery):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ResampleConfig(_Delivery):
+class ResampleConfig(Delivery):
     """More rows from a saved model: reads no data and costs no privacy.
 
     Raises: UsageError for a combination that cannot be acted on.
@@ -410,34 +328,13 @@ class ResampleConfig(_Delivery):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._refuse_losses([self.config_file, self.sign])
-        for name, target in self._list_targets():
+        self.refuse_losses([self.config_file, self.sign])
+        for name, target in self.list_targets():
             if self.model.resolve() in target.resolve().parents:
                 raise UsageError(f"the {name} lies inside the saved model, which is only read")
 
 
-def goes_to_stream(output: str) -> bool:
-    """Says whether the output is stdout, a pipe or a device: it is written into, and no file can lie beside it."""
-    if output == "-":
-        return True
-    try:
-        mode = Path(output).stat().st_mode
-    except (OSError, ValueError):  # not there yet
-        return False
-    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
-
-
-def _same_file(one: Path, other: Path) -> bool:
-    try:
-        return one.samefile(other)  # sees through symbolic and hard links
-    except OSError:  # one of them is not there yet, or the name is too long to be
-        try:
-            return one.resolve() == other.resolve()
-        except (OSError, RuntimeError):
-            return False
-
-
-# -------------------------------------------------------------------------------------------------------------- layers
+# --------------------------------------------------------------------------------------------------- all of them
 
 
 def _list_training() -> dict[str, Setting]:
@@ -452,86 +349,6 @@ def _list_training() -> dict[str, Setting]:
 TRAINING_OPTIONS: Mapping[str, Setting] = _list_training()
 OPTIONS: Mapping[str, Setting] = {**declared(RunConfig), **declared(ResampleConfig), **TRAINING_OPTIONS}
 """Every setting of the command line by keyword."""
-
-_BY_NAME: Mapping[str, Setting] = {option.name: option for option in OPTIONS.values()}
-_BY_VARIABLE: Mapping[str, Setting] = {option.variable: option for option in OPTIONS.values()}
-
-# What was given for a setting, by keyword, and where: a flag, a key of the config file, a variable.
-Given = dict[str, tuple[object, str]]
-
-
-def read_config_file(path: Path) -> Given:
-    """Reads settings from a TOML file: one flat table, keys named as the flags.
-
-    Raises: InputError if it cannot be opened, UsageError if it is not TOML or a key is unknown, naming the key.
-    """
-    # Imported where it is needed: --help and most runs are without.
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:  # the same parser under its earlier name
-        import tomli as tomllib
-
-    try:
-        document = tomllib.loads(read_public(path).decode())
-    except OSError as error:
-        raise InputError(f"the config file cannot be read: {error.strerror or type(error).__name__}") from None
-    except (ValueError, RecursionError):  # of the parser, or of a number too long for it
-        raise UsageError("the config file is not TOML") from None
-    given: Given = {}
-    for key, value in document.items():
-        option = _BY_NAME.get(key.replace("_", "-"))
-        if option is None:
-            raise UsageError(f"the config file has an unknown key {show_name(key)}{suggest(key, _BY_NAME)}")
-        if option.flag_only:
-            raise UsageError(f"{option.name} changes what a run means and can only be given as a flag, not in a file")
-        if option.key in given:
-            raise UsageError(f"the config file gives {option.name} twice")
-        given[option.key] = value, f"{key} in the config file"
-    return given
-
-
-def read_environment(environment: Mapping[str, str]) -> Given:
-    """Reads settings from variables named DPWGAN_...; an empty one counts as not set.
-
-    Raises: UsageError for a name that is no setting, naming the variable.
-    """
-    given: Given = {}
-    for name, text in environment.items():
-        if not name.startswith(ENVIRONMENT_PREFIX) or name == ENVIRONMENT_PREFIX + "CONFIG" or not text:
-            continue
-        option = _BY_VARIABLE.get(name)
-        if option is None:
-            raise UsageError(f"the environment has an unknown setting {name}{suggest(name, _BY_VARIABLE)}")
-        if option.flag_only:
-            raise UsageError(f"{name}: {option.name} changes what a run means and can only be given as a flag")
-        given[option.key] = text, name
-    return given
-
-
-def gather(flags: Mapping[str, Any], *, environment: Mapping[str, str]) -> tuple[dict[str, Any], Path | None]:
-    """Lays config file, environment and flags over each other; gives settings by keyword, and the file if there is one.
-
-    `flags` holds what was given on the command line, by keyword, and `config` for the file.
-    Raises: as `read_config_file` and `read_environment`; UsageError that names the flag, key or variable whose value
-      cannot be acted on.
-    """
-    name = flags.get("config") or environment.get(ENVIRONMENT_PREFIX + "CONFIG") or None
-    path = Path(name) if name is not None else None
-    layers = [
-        read_config_file(path) if path is not None else {},
-        read_environment(environment),
-        {key: (value, f"--{OPTIONS[key].name}") for key, value in flags.items() if key != "config"},
-    ]
-    # What a later layer replaces is read as well, so that a wrong line is found when it is written.
-    given = lay_over(
-        [{key: (OPTIONS[key].read(value, origin=at), at) for key, (value, at) in layer.items()} for layer in layers]
-    )
-    values = {key: value for key, (value, _) in given.items()}
-    # A method may have narrower bounds than another one's setting of the same name.
-    for key, option in declared(METHODS[values.get("method", "dp-wgan")].settings).items():
-        if key in given:
-            option.check(values[key], origin=given[key][1])
-    return values, path
 
 
 def lay_over(layers: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from dpwgan.app.api import Synthesizer, check_model_folder
+from dpwgan.app.api import Synthesizer
 from dpwgan.app.book.book import read_book
 from dpwgan.app.claim import NOT_PRIVATE, Claim, list_rules
 from dpwgan.app.claims.signature import read_key
@@ -26,17 +26,20 @@ from dpwgan.app.claims.text import (
     describe_rules,
     round_up,
 )
-from dpwgan.app.config import ResampleConfig, RunConfig, Voice, goes_to_stream
+from dpwgan.app.config import ResampleConfig, RunConfig
+from dpwgan.app.delivery import Voice, goes_to_stream
 from dpwgan.app.interruption import complete, pass_point_of_no_return
 from dpwgan.app.logs import LOGGER, print_lines, print_out
 from dpwgan.app.memory import BASE_BYTES, check_memory, choose_limit, gigabytes
 from dpwgan.app.planning import MemoryPlan, RunPlan
 from dpwgan.app.progress import PATIENCE, duration, show_progress
 from dpwgan.app.sampling import check_condition
+from dpwgan.app.saved_model import check_model_folder
 from dpwgan.app.teamwork import agree_on_charges, do_together, gather_team, open_together
 from dpwgan.errors import InputError, OutputError
 from dpwgan.privacy.journal import Journal
 from dpwgan.table.arrays import measure_arrays
+from dpwgan.table.parts import list_parts
 from dpwgan.table.places import choose_passing_name, hold_place
 from dpwgan.table.reader import check_format, get_format, open_table
 from dpwgan.table.schema import Schema
@@ -62,7 +65,7 @@ def run(config: RunConfig) -> None:
 
 def _run(config: RunConfig, schema: Schema, places: ExitStack) -> None:
     LOGGER.debug("reading the table")
-    table = read(config.data, schema, memory=config.synthesis.memory, look_at_cells=not config.check)
+    table = read(config.data, schema, memory=config.synthesis.memory)
     synthesizer = Synthesizer.from_config(schema, config.synthesis, codebook=config.codebook)
     table = synthesizer.find_units(table)
     run_plan = synthesizer.plan(records=table.records)
@@ -147,13 +150,13 @@ def hold_outputs(config: RunConfig | ResampleConfig, places: ExitStack) -> None:
         places.enter_context(hold_place(path))
 
 
-def read(path: str, schema: Schema, *, memory: int | None = None, look_at_cells: bool = True) -> SourceTable:
-    """Opens the table: header checked, rows counted, no cell parsed; `look_at_cells` as `open_table`.
+def read(path: str, schema: Schema, *, memory: int | None = None) -> SourceTable:
+    """Opens the table: header checked, rows counted, no cell parsed.
 
     Raises: ResourceError for an .npz too large for the memory there is; else as `open_table`.
     """
     try:
-        size = os.stat(path).st_size if path != "-" else 0
+        size = os.stat(path).st_size if path != "-" and list_parts(path) is None else 0
     except FileNotFoundError:
         raise InputError(f"the table {path!r} does not exist") from None
     except (OSError, ValueError):
@@ -161,7 +164,7 @@ def read(path: str, schema: Schema, *, memory: int | None = None, look_at_cells:
     if get_format(path) == "npz":
         # Its bytes and its arrays are held side by side, the arrays until all rows are encoded.
         check_memory(BASE_BYTES + size + measure_arrays(path), limit=choose_limit(memory))
-    return open_table(path, schema, look_at_cells=look_at_cells)
+    return open_table(path, schema)
 
 
 def show_check(run_plan: RunPlan, memory: MemoryPlan, *, voice: Voice) -> None:

@@ -28,8 +28,6 @@ from dpwgan.privacy.unit import Unit
 from dpwgan.table.encoded import TableShape, lay_out_spans
 from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.schema import CategoricalColumn, Column, IdentifierColumn, Schema, UndiscoveredColumn
-from dpwgan.table.source import SourceTable
-from dpwgan.version import __version__
 
 # Lists of cells are found with a tenth of the budget, in equal parts: a column's list is worth little without the rest.
 DISCOVERY_SHARE = 0.1
@@ -271,41 +269,11 @@ def choose_unit(schema: Schema, config: SynthesisConfig) -> Unit:
     if config.rows_per_unit is not None:
         raise UsageError("the specs name a unit, and how many rows it keeps: leave --rows-per-unit out")
     # Rows that are dropped are not told apart from those of whom they are; one row of each needs no units.
-    whole = schema.unit.max_rows > 1 and not any(rule.violations == "drop" for rule in schema.rules)
+    whole = schema.unit.max_rows > 1 and not schema.drops_rows
     settings = make_settings(config.method, **config.training)
     return Unit(
         rows=schema.unit.max_rows, named=schema.unit.name, sampled=whole and samples_units(config.method, settings)
     )
-
-
-def describe_facts(
-    config: SynthesisConfig,
-    table: SourceTable,
-    *,
-    specs_sha256: str,
-    codebook_sha256: str | None,
-    rules: str | None = None,
-    book: str | None = None,
-) -> dict[str, Any]:
-    """Lists the public facts that decide a plan, each under the words for it; a run is resumed under the same only."""
-    return {
-        "version of the tool": __version__,
-        "number of rows": table.records,
-        "header": list(table.header),
-        "specs file": specs_sha256,
-        **({} if rules is None else {"rules between columns": rules}),
-        "codebook": codebook_sha256,
-        **({} if book is None else {"book": book}),
-        "epsilon": config.epsilon,
-        "delta": config.delta,
-        "method": config.method,
-        "accountant": config.accountant,
-        "neighbours": config.neighbours,
-        **({} if config.rows_per_unit is None else {"rows per unit": config.rows_per_unit}),
-        "preset": config.preset,
-        "seed": config.seed,
-        **{key.replace("_", "-"): value for key, value in config.settings.items()},
-    }
 
 
 def resume_plan(run_plan: RunPlan, journal: Journal) -> RunPlan:
@@ -348,7 +316,7 @@ def _refuse_other_guarantee(run_plan: RunPlan) -> None:
             f"the method {config.method} has no guarantee with these settings, and there is none for a unit: leave the "
             "unit out"
         )
-    if unprotected is not None and any(rule.violations == "drop" for rule in run_plan.schema.rules):
+    if unprotected is not None and run_plan.schema.drops_rows:
         raise UsageError(
             f"the method {config.method} has no guarantee with these settings, and its batches are of all rows: it "
             'cannot drop those that break a rule ("violations": "drop")'

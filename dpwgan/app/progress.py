@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
-from dpwgan.app.config import Voice
+from dpwgan.app.delivery import Voice
 from dpwgan.app.logs import LOGGER
 
 ProgressCallback = Callable[[int, int, float], None]

@@ -28,8 +28,9 @@ from dpwgan.table.storage import cut_sizes
 Flags = npt.NDArray[np.bool_]
 Codes = npt.NDArray[np.int64]
 
-# How often cells are drawn anew inside their groups, and then of their codes, before the row is drawn anew.
-_ROUNDS_INSIDE, _ROUNDS_OF_CODE = 4, 12
+# How often cells are drawn anew inside their groups, and then of their codes, before the row is drawn anew: rows drawn
+# anew move the shares of whatever hardly keeps the rules, so that few should be.
+_ROUNDS_INSIDE, _ROUNDS_OF_CODE = 8, 32
 _MOST_DRAWN = 1 << 16
 # A model of which hardly a row passes is given up.
 _LEAST_DRAWN, _LEAST_SHARE = 100_000, 1e-4

@@ -6,6 +6,8 @@ random generator is in it. Lists of cells that were waived in the specs are in i
 
 import hashlib
 import json
+import os
+import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,12 +16,13 @@ from typing import Any
 from dpwgan.app.claim import Claim, read_claim
 from dpwgan.app.folders import read_file, refuse_shared
 from dpwgan.critic.sampler import MlpSampler
-from dpwgan.errors import InputError
+from dpwgan.errors import InputError, OutputError
 from dpwgan.gaussians.projected_gaussian import PROJECTED_FILE, ClassSampler
 from dpwgan.images.sampler import GaussianImages
 from dpwgan.marginals.mixture_sampler import MIXTURE_FILE, MixtureSampler
 from dpwgan.methods.base import FittedSynthesizer
 from dpwgan.methods.published.samplers import REFINED_FILE, ConvSampler, LabelledSampler, RefinedTable, SmoothSampler
+from dpwgan.table.places import choose_passing_name, sync
 from dpwgan.table.saved import DAMAGES
 from dpwgan.table.schema import Column, ImageLayout, Rule, Schema
 
@@ -49,6 +52,47 @@ class ModelDescription:
     header: tuple[str, ...]
     line_ending: str
     schema: Schema
+
+
+def save_model(target: Path, fitted: FittedSynthesizer, description: ModelDescription, *, claim: Claim) -> None:
+    """Keeps a fitted model in a new folder, which appears whole or not at all. Raises: OutputError."""
+    check_model_folder(target)
+    try:
+        staged = choose_passing_name(Path(os.path.realpath(target)))
+        staged.mkdir(mode=0o700)
+        try:
+            weights = staged / WEIGHTS_FOLDER
+            weights.mkdir()
+            fitted.save(weights)
+            write_description(staged, description, claim=claim)
+            staged.chmod(0o755)
+            for path in (*staged.rglob("*"), staged):
+                path.chmod(path.stat().st_mode & ~0o022)  # nobody else is to write there, whatever the umask allows
+                sync(path)
+            staged = staged.rename(os.path.realpath(target))
+            sync(staged.parent)
+        except BaseException:
+            shutil.rmtree(staged, ignore_errors=True)
+            raise
+    except OSError as error:
+        raise OutputError(f"the model cannot be saved: {error.strerror or type(error).__name__}") from None
+
+
+def check_model_folder(target: Path) -> None:
+    """Makes sure that a model can be saved there. Raises: OutputError if it cannot."""
+    if target.is_dir():
+        if any(target.iterdir()):
+            raise OutputError(f"the folder {str(target)!r} for the model is not empty")
+    elif os.path.lexists(target):
+        raise OutputError(f"{str(target)!r} for the model is there and is not a folder")
+    try:
+        staged = choose_passing_name(Path(os.path.realpath(target)))
+        staged.mkdir(mode=0o700)
+        staged.rmdir()
+    except OSError as error:
+        raise OutputError(
+            f"the folder {str(target)!r} for the model cannot be created: {error.strerror or type(error).__name__}"
+        ) from None
 
 
 def write_description(folder: Path, description: ModelDescription, *, claim: Claim) -> None:

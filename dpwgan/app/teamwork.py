@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import fields
@@ -17,6 +18,7 @@ from dpwgan.methods.base import SharedMethod
 from dpwgan.privacy.journal import Journal
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.table.cluster import Cluster
+from dpwgan.table.parts import list_parts
 from dpwgan.table.workers import LostPeerError, Team
 from dpwgan.version import __version__
 
@@ -152,9 +154,11 @@ def _list_facts(config: RunConfig, *, run_plan: RunPlan) -> dict[str, bytes]:
 def _digest(path: str) -> bytes:
     digest = hashlib.sha256()
     try:
-        with Path(path).open("rb") as file:
-            while piece := file.read(_PIECE):
-                digest.update(piece)
+        for part in list_parts(path) or (path,):
+            with Path(part).open("rb") as file:
+                digest.update(os.fstat(file.fileno()).st_size.to_bytes(8, "big"))
+                while piece := file.read(_PIECE):
+                    digest.update(piece)
     except OSError as error:
         raise InputError(f"the table cannot be read: {error.strerror or type(error).__name__}") from None
     return digest.digest()

@@ -18,10 +18,13 @@ import polars as pl
 
 from dpwgan.app.sampling import RowSource
 from dpwgan.errors import SpecsError
+from dpwgan.privacy.randomness import branch
 from dpwgan.table.encoder import TableEncoder
-from dpwgan.table.forms import read_kinds
+from dpwgan.table.forms import list_forms, read_kinds
 from dpwgan.table.schema import UnitColumn
 from dpwgan.table.source import choose_step
+from dpwgan.table.storage import cut
+from dpwgan.table.threads import map_in_order
 
 Integers = npt.NDArray[np.int64]
 
@@ -29,6 +32,25 @@ Integers = npt.NDArray[np.int64]
 _MOST_TURNS = 100
 # Rows next to each other among which units take theirs.
 _NEAR = 4096
+
+
+def draw_chunks(
+    source: RowSource, encoder: TableEncoder, rows: int, *, rng: np.random.Generator, threads: int | None
+) -> Iterator[pl.DataFrame]:
+    """Draws so many rows in chunks, of whole units where units are written; what comes does not hang on `threads`."""
+    step, unit = choose_step(len(encoder.header)), encoder.schema.unit
+    if unit is not None and unit.has_sizes:
+        units = UnitSource(source, encoder, unit)
+        drawn = draw_forms(list_forms(encoder.schema), unit.sizes, rows, rng=rng)
+        tasks = ((part, branch(rng)) for part in cut_units(drawn, step=step))
+        return map_in_order(lambda task: units.draw(*task[0], rng=task[1]), tasks, threads=threads)
+
+    def make(part: tuple[slice, np.random.Generator]) -> pl.DataFrame:
+        places, own = part
+        return source.draw(places.stop - places.start, first_record=places.start, rng=own)
+
+    parts = ((places, branch(rng)) for places in cut(rows, size=step))
+    return map_in_order(make, parts, threads=threads)
 
 
 class UnitSource:

@@ -1,4 +1,4 @@
-"""The critic f_w: a small dense network whose per-record gradients never have to be written down.
+"""The critic f_w: a small dense network whose per-record gradients are clipped without being stored.
 
 For a dense layer the gradient of one record is the outer product of its input and its error, so the norm over all
 weights is a sum of products of two small norms, and the clipped sum over a batch is one weighted matrix product.

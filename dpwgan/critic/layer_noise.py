@@ -1,4 +1,4 @@
-"""Gaussian noise on a discriminator's hidden layers: a record's own in every step, and a place's for generated rows."""
+"""Gaussian noise on a discriminator's hidden layers: drawn for each record and step, or place."""
 
 import math
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Normal numbers made of words inside a compiled cluster, where they are added without being written down first."""
+"""Normal noise made of random words and added inside one compiled function, without a copy in memory."""
 
 import math
 from collections.abc import Sequence

@@ -24,7 +24,7 @@ class RowReader:
     def __call__(self, rows: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Reads a batch. Shapes: (b,) int64 to (b, codes) int32 and (b, numbers) float32."""
         if not self._encoded.on_disk:
-            return tf.gather(self._codes, rows), tf.gather(self._numbers, rows)
+            return tf.cast(tf.gather(self._codes, rows), tf.int32), tf.gather(self._numbers, rows)
         codes, numbers = tf.numpy_function(self._fetch, [rows], [tf.int32, tf.float32])
         return (
             tf.ensure_shape(codes, [None, self._encoded.codes.shape[1]]),
@@ -33,7 +33,7 @@ class RowReader:
 
     def _fetch(self, rows: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
         batch = self._encoded.take(rows)
-        return batch.codes, batch.numbers.astype(np.float32)
+        return batch.codes.astype(np.int32), batch.numbers.astype(np.float32)
 
 
 def write_dense(codes: tf.Tensor, numbers: tf.Tensor, spans: Sequence[Span]) -> tf.Tensor:
@@ -54,4 +54,6 @@ def write_dense(codes: tf.Tensor, numbers: tf.Tensor, spans: Sequence[Span]) -> 
 
 def densify(encoded: EncodedTable, rows: npt.NDArray[np.int64]) -> tf.Tensor:
     """Writes the given rows out as dense one-hot rows. Shapes: (b,) to (b, width)."""
-    return write_dense(tf.constant(encoded.codes[rows]), tf.constant(encoded.numbers[rows], tf.float32), encoded.spans)
+    return write_dense(
+        tf.constant(encoded.codes[rows], tf.int32), tf.constant(encoded.numbers[rows], tf.float32), encoded.spans
+    )

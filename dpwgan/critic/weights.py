@@ -1,4 +1,4 @@
-"""Weights and moments as arrays by name, for a checkpoint, and whether they are numbers at all."""
+"""Weights and moments as named arrays for a checkpoint, and a check that they are finite."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING

@@ -19,6 +19,8 @@ from dpwgan.table.numerals import read_number
 Draft = Mapping[str, Mapping[str, Any]]
 
 _MOST_DECIMALS = 17
+# Different texts above which, and above a tenth of the rows, a column has names or free text.
+_SURELY_LISTED = 100
 
 _DATES = ("%Y-%m-%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%Y/%m/%d")
 _TIMES = ("%H:%M", "%H:%M:%S")
@@ -35,17 +37,20 @@ def fill_from_rows(draft: Draft, frames: Iterable[pl.DataFrame]) -> tuple[dict[s
     filled or added.
     """
     cells: dict[str, set[str]] = {}
+    rows = 0
     for frame in frames:
+        rows += frame.height
         for column in frame.get_columns():
             cells.setdefault(column.name, set()).update(column.unique().to_list())
     named = {**draft, **{name: {"type": None} for name in cells if name not in draft}}
-    filled = {name: _fill(named[name], cells[name]) for name in cells if list_holes(named[name])}
+    most = min(MOST_CATEGORIES, max(_SURELY_LISTED, rows // 10))
+    filled = {name: _fill(named[name], cells[name], most=most) for name in cells if list_holes(named[name])}
     whole = {name: filled.get(name, dict(keys)) for name, keys in named.items()}
     return whole, [name for name in filled if filled[name] != named[name]]
 
 
-def _fill(keys: Mapping[str, Any], cells: set[str]) -> dict[str, Any]:
-    """A column with what its cells say in the place of its nulls; as it was where they say nothing."""
+def _fill(keys: Mapping[str, Any], cells: set[str], *, most: int) -> dict[str, Any]:
+    """A column with what its cells, of which `most` make a list, say in the place of its nulls; else as it was."""
     kind, given = keys["type"], {key: value for key, value in keys.items() if value is not None}
     available = cells - {"", *map(str, keys.get("missing", ()))}
     if not available:
@@ -54,11 +59,11 @@ def _fill(keys: Mapping[str, Any], cells: set[str]) -> dict[str, Any]:
         found = {"type": _CALENDAR[pattern], "format": pattern, **_find_span(pattern, available)}
     elif kind in ("date", "datetime", "time"):
         found = _find_span(keys["format"], available)
-    elif kind is None and _find_width(available) and len(available) <= MOST_CATEGORIES:
+    elif kind is None and _find_width(available) and len(available) <= most:
         found = {"type": "enum", "values_from": "data"}  # codes: 01067 is no amount
     elif kind in ("integer", "float") or (kind is None and all(read_number(cell) is not None for cell in available)):
         found = _find_range(kind, available)
-    elif len(available) > MOST_CATEGORIES:
+    elif len(available) > most:
         return dict(keys)  # names or free text, which nobody but the custodian can tell apart
     else:
         found = {"type": "enum", "values_from": "data"}

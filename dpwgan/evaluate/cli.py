@@ -203,9 +203,13 @@ def read_audit(path: str, synthetic: str) -> dict[str, Any]:
     Raises: InputError if the file cannot be read; DataError if it is no such document, or about another table.
     """
     document = _read_object(Path(path), "audit")
-    if document.get("command") != "attack":
+    try:
+        command, digest = document["command"], document["tables"]["synthetic"]["sha256"]
+    except (KeyError, TypeError):
+        command, digest = None, None
+    if command != "attack":
         raise DataError(f"the audit {path!r} is not what audit attack --json writes")
-    if document["tables"]["synthetic"].get("sha256") != digest_file(synthetic):
+    if digest != digest_file(synthetic):
         raise DataError(f"the audit {path!r} is of another table than {synthetic!r}: the digests differ")
     return document
 

@@ -37,6 +37,7 @@ from dpwgan.table.schema import (
     UndiscoveredColumn,
     name_part,
 )
+from dpwgan.table.stream import read_bytes
 
 BUCKETS = 100
 """Of the range of a number. Source: NIST 2018 challenge, scoring method 1."""
@@ -153,8 +154,7 @@ def read_tables(
 
 def digest_file(path: str) -> str:
     """The SHA-256 of a table's bytes, by which a claim and an audit name it."""
-    with open(path, "rb") as file:
-        return hashlib.sha256(file.read()).hexdigest()
+    return hashlib.sha256(read_bytes(path)).hexdigest()
 
 
 def discover_schema(path: str | Path, schema: Schema) -> Schema:

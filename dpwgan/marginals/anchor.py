@@ -54,6 +54,9 @@ _STRENGTH_A_QUESTION = 20.0
 _LEAST_QUESTIONS = 2
 # Groups hold this many stddevs of an answer's noise at least: a cell of a pair holds a fraction of that.
 _LEAST_STDDEVS = 3.0
+# Where columns are few, one of categories may have more groups than others, up to so many: what is beyond falls into
+# one group that hangs together with nothing.
+_MOST_GROUPS, _MOST_GROUPS_OF_ALL = 512, 4_096
 # Beyond the tree: rounds that pay at a strength of 1, with its root.
 _ROUNDS_FACTOR = 0.4
 _MOST_ROUNDS = 80
@@ -191,7 +194,15 @@ class AnchorDesign:
     @property
     def most_sizes(self) -> tuple[int, ...]:
         """The most groups that each attribute can have: what memory is planned for."""
-        return tuple(min(attribute.cells, MOST_CELLS) for attribute in self.one_way_plan.attributes)
+        return tuple(
+            min(attribute.cells, MOST_CELLS if attribute.levels else self.most_groups)
+            for attribute in self.one_way_plan.attributes
+        )
+
+    @property
+    def most_groups(self) -> int:
+        """The most groups that an attribute without a number can have. Privacy: of public facts alone."""
+        return max(MOST_CELLS, min(_MOST_GROUPS, _MOST_GROUPS_OF_ALL // max(1, self.attributes)))
 
     @property
     def most_width(self) -> int:
@@ -228,7 +239,7 @@ class AnchorDesign:
         """Rows of groups, pairs of groups, codes and their copies; the time of the releases and of the fit."""
         width = self.most_width if self.fit_ticks else 0
         return Cost(
-            row_bytes=4 * self.shape.records * self.attributes + self.shape.row_bytes,
+            row_bytes=self.shape.records * self.attributes + self.shape.row_bytes,
             working_bytes=48 * self.one_way_plan.most_cells + 20 * width**2 + 4 * 9 * self.choose_codes(width) * width,
             seconds=self._estimate_seconds(),
         )
@@ -364,11 +375,12 @@ def fit_anchor(
     ledger: Ledger,
     progress: Progress,
     make_generator: Callable[[GroupLayout, npt.NDArray[np.float32]], CodeGenerator] | None = None,
+    public: EncodedTable | None = None,
 ) -> FittedAnchor:
     """Measures one-ways and marginals, and fits the generator to them.
 
     `make_generator` makes a generator of first logits; None takes a table of codes. `rng` draws the
-    first codes.
+    first codes. `public` rows are a prior, where marginals are asked for.
     Privacy: each release is charged before it reads rows; the rest is post-processing.
     Raises: PrivacyError from the ledger.
     """
@@ -380,7 +392,10 @@ def fit_anchor(
         ledger=ledger,
         label=ONE_WAYS_LABEL,
         least_count=least_count,
+        most_groups=design.most_groups,
         rules=design.shape.rules,
+        public=public if design.kind == "queries" else None,
+        answer_stddev=design.answer_stddev,
     )
     information = CodeInformation(weight=design.information_weight * table.records)
     layout = table.layout
@@ -388,6 +403,8 @@ def fit_anchor(
         progress(1, 1, ledger.epsilon_spent())
         return FittedAnchor(table=table, losses=[table.measured], generator=Mixture(layout.sizes, table.logits))
     losses: list[ReleasedLoss] = [table.measured, information]
+    if table.prior is not None:
+        losses.append(table.prior)
     if table.zeros:
         weight = _FORBIDDEN_WEIGHT * table.records / design.answer_stddev
         losses.append(ForbiddenMass(layout, table.zeros, weight=weight))
@@ -420,7 +437,12 @@ def _play_rounds(
     """
     journal, settings, coarsening = ledger.journal, design.settings, table.coarsening
     discriminator = QueryDiscriminator(
-        table.rows, measured=table.measured, most_ways=design.ways, most_cells=settings.most_cells, ledger=ledger
+        table.rows,
+        measured=table.measured,
+        most_ways=design.ways,
+        most_cells=settings.most_cells,
+        ledger=ledger,
+        prior=table.prior,
     )
 
     def ask_for_tree() -> list[Edge]:

@@ -182,17 +182,18 @@ class Coarsening:
         """The stddevs of the noise on `counts`."""
         return tuple(part.stddevs for part in self.parts)
 
-    def to_groups(self, encoded: EncodedTable) -> Groups:
+    def to_groups(self, encoded: EncodedTable) -> Integers:
         """The group of every row in every attribute: a function of each row by itself. They lie where rows lie.
 
-        Shapes: (n, attributes).
+        Shapes: (n, attributes), of whole numbers as short as groups allow: they are gone over many times.
         Raises: DpwganError, an internal error, if the table is not laid out as these attributes.
         """
         if encoded.spans != self.spans:
             raise DpwganError("Internal error: the encoded table is not laid out as its groups of cells.")
         attributes = self.attributes
         beside = encoded.codes if encoded.codes.shape[1] else encoded.numbers
-        groups: Groups = allocate_beside(beside, (encoded.records, len(attributes)), np.int32)
+        kind = np.min_scalar_type(max(self.sizes, default=1) - 1)
+        groups: Integers = allocate_beside(beside, (encoded.records, len(attributes)), kind)
         for rows in cut(encoded.records):
             for index, (attribute, part) in enumerate(zip(attributes, self.parts, strict=True)):
                 groups[rows, index] = part.find_groups(attribute.find_cells(encoded, rows))
@@ -284,8 +285,9 @@ def coarsen(
 
     Numbers become intervals that hold about a 32nd of the records each, or a single level where many records share
     it. Then groups below `least_count` are merged: neighbours where cells have an order, into one group of rare cells
-    elsewhere; missing codes only with each other. An attribute has `most_cells` groups at most. `kinds` say of each
-    attribute, if it is known, which codes are of one kind by public rules: they are merged first.
+    elsewhere; missing codes only with each other. An attribute has `most_cells` groups at most, and one with a
+    number no more than MOST_CELLS. `kinds` say of each attribute, if it is known, which codes are of one kind by public
+    rules: they are merged first.
     Privacy: post-processing of the release; `records` is public.
     Units: `least_count` is a count of records.
     Raises: UsageError if a number is out of its range.
@@ -293,10 +295,11 @@ def coarsen(
     if records < 1 or not (math.isfinite(least_count) and least_count >= 0) or most_cells < 2:
         raise UsageError("Cells are merged for 1 record or more, a count of 0 or more and 2 cells or more.")
     parts = []
-    for index in range(len(one_ways.plan.attributes)):
+    for index, attribute in enumerate(one_ways.plan.attributes):
+        most = min(most_cells, MOST_CELLS) if attribute.levels else most_cells
         pieces = _Pieces(one_ways, index, records=records, kinds=None if kinds is None else kinds[index])
         threshold, merged = least_count, pieces.merge(least_count)
-        while merged.size > most_cells:
+        while merged.size > most:
             threshold = max(1.25 * threshold, one_ways.stddev)
             merged = pieces.merge(threshold)
         parts.append(merged)

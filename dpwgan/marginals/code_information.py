@@ -1,4 +1,4 @@
-"""What codes know of the columns: the generator's own wish to know no more than the answers ask for."""
+"""The mutual information between codes and columns: a penalty that lets codes differ only as far as answers ask."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""What a discriminator hands to a generator of codes: a loss made of released numbers alone."""
+"""The loss that a generator of codes is fitted to, made of released numbers alone."""
 
 from collections.abc import Iterable
 from typing import Any, Protocol

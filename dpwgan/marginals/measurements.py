@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from scipy import sparse
 
 Counts = npt.NDArray[np.float64]
-Groups = npt.NDArray[np.int32]
+Groups = npt.NDArray[np.integer[Any]]
 
 # What attributes that are counted together may have in cells. Few more than all groups: they are in memory squared.
 _BUNDLE_CELLS = 32

@@ -1,4 +1,4 @@
-"""Which intervals of a number's levels to count next, which to tell apart, and how many records each holds.
+"""A tree of intervals of a number's levels: which to count next, which to keep apart, how many records each holds.
 
 Every interval that is counted is a node of a binary tree over the levels; of each look all nodes together cover them
 once. The next look halves what stood out of the noise a few times more, and counts as one what did not: so a range of

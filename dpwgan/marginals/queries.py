@@ -25,6 +25,7 @@ from dpwgan.marginals.measurements import (
     answer_marginal,
     answer_pairs,
 )
+from dpwgan.marginals.public_prior import PublicPrior
 from dpwgan.privacy.events import ExponentialSelection, discrete_gaussian
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.privacy.release import Release
@@ -82,11 +83,12 @@ class QueryDiscriminator:
         most_ways: int,
         most_cells: int,
         ledger: Ledger,
+        prior: PublicPrior | None = None,
     ) -> None:
         """Counts nothing yet: pairs are counted with the first question, larger marginals as they become candidates.
 
         `most_ways`: attributes in a marginal, 2 or more; `most_cells`: no pair with more cells is a candidate, but for
-        those of the tree, and no larger marginal with more than an eighth of it.
+        those of the tree, and no larger marginal with more than an eighth of it. `prior` is held against each answer.
         """
         self._rows = rows
         self._layout = rows.own.layout
@@ -94,6 +96,7 @@ class QueryDiscriminator:
         self._most_ways = most_ways
         self._most_cells = most_cells
         self._ledger = ledger
+        self._prior = prior
         self._stddev = ledger.find(ANSWER_LABEL).stddev
         self._larger: dict[Marginal, Counts] = {}
 
@@ -252,6 +255,8 @@ class QueryDiscriminator:
             return self._pairs[left, right]
 
         noisy = self._ledger.release(ANSWER_LABEL, count)
+        if self._prior is not None:
+            self._prior.note(marginal, noisy.values / self.records)
         centre = take_sums(noisy.values, expected.astype(np.float64) * self.records)
         drawn = draw_towards(noisy.values, centre, stddev=noisy.stddev)
         self._measured.add(marginal, drawn / self.records, stddev=noisy.stddev / self.records)

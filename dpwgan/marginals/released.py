@@ -5,21 +5,25 @@ strongest pairs, and fits a mixture (`dpwgan.marginals.mixture`) to all of it.
 """
 
 import functools
+import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dpwgan.marginals.coarsening import GROUPS, Coarsening, coarsen
+from dpwgan.marginals.coarsening import GROUPS, MOST_CELLS, Coarsening, coarsen
 from dpwgan.marginals.forbidden import add_implied, find_kinds, find_zeros, leave_out, tie
 from dpwgan.marginals.groups import GroupLayout, Marginal
 from dpwgan.marginals.loss import Probabilities
 from dpwgan.marginals.markov_tree import Edge, draw_first_codes, find_strongest_tree
 from dpwgan.marginals.measurements import GroupedRows, MeasuredMarginals
 from dpwgan.marginals.one_ways import OneWayPlan, measure_one_ways
+from dpwgan.marginals.public_prior import PublicPrior, choose_kept
 from dpwgan.marginals.simplex import project_on_simplex
 from dpwgan.marginals.zeros import Zeros, mask
+from dpwgan.privacy.journal import Arrays
 from dpwgan.privacy.ledger import Ledger
 from dpwgan.table.encoded import EncodedTable, RowRule
 from dpwgan.table.rows import Rows
@@ -31,7 +35,7 @@ _LEAST_SHARE = 1e-9
 class ReleasedTable:
     """A table's groups and all marginals of them that were released.
 
-    `zeros` are the cells that rules forbid; `measured` knows what these imply as well.
+    `zeros` are the cells that rules forbid; `measured` knows what these imply as well. `prior` is a public table.
     Privacy: all but `rows` is made of releases alone. `rows` are for further releases, never for the output.
     """
 
@@ -39,6 +43,7 @@ class ReleasedTable:
     measured: MeasuredMarginals
     rows: Rows[GroupedRows]
     zeros: Zeros = field(default_factory=dict)
+    prior: PublicPrior | None = None
 
     @property
     def records(self) -> float:
@@ -71,7 +76,15 @@ class ReleasedTable:
 
         `measure` adds to `measured`, and says which marginals; so does this.
         """
-        return self.measured.unpack(ledger.keep(name, lambda: self.measured.pack(measure()), dispensable=dispensable))
+
+        def act() -> Arrays:
+            arrays = self.measured.pack(measure())
+            return arrays if self.prior is None else {**arrays, "evidence": self.prior.evidence}
+
+        kept = ledger.keep(name, act, dispensable=dispensable)
+        if self.prior is not None:
+            self.prior.evidence = kept["evidence"].astype(np.float64)
+        return self.measured.unpack(kept)
 
     def answer_pairs(self) -> Probabilities:
         """All pairs: the measured ones projected onto the simplex, of the others the product of their one-ways.
@@ -100,8 +113,12 @@ class ReleasedTable:
     ) -> npt.NDArray[np.float32]:
         """Draws a mixture's first codes from a tree of measured pairs.
 
+        Where a public table is believed, from its rows.
         Shapes: (codes, width) logits. Units: `stddev` is that of an answer's noise, in counts.
         """
+        known = None if self.prior is None else self.prior.draw_codes(codes, rng=rng)
+        if known is not None:
+            return known
 
         def get_conditional(given: int, attribute: int) -> npt.NDArray[np.float64]:
             """Of each group of one attribute the distribution of the other one, drawn to the one-way by its noise."""
@@ -145,21 +162,29 @@ def release_groups(
     ledger: Ledger,
     label: str,
     least_count: float,
+    most_groups: int = MOST_CELLS,
     rules: Sequence[RowRule] = (),
+    public: EncodedTable | None = None,
+    answer_stddev: float = math.inf,
 ) -> ReleasedTable:
     """Releases the one-way counts of a plan, and puts codes and levels into groups that stand out of the noise.
 
-    `label`: of the releases in the ledger. `least_count`: what a group holds at least, in counts. `rules` say which
-    combinations of groups there cannot be.
+    `label`: of the releases in the ledger. `least_count`: what a group holds at least, in counts. `most_groups`: of an
+    attribute without a number. `rules` say which combinations of groups there cannot be. `public` rows are what
+    one-ways are drawn towards, and a prior for answers whose noise has `answer_stddev`, in counts.
     Privacy: the releases of `measure_one_ways`; groups are made of them alone. Raises: PrivacyError from the ledger.
     """
     one_ways = measure_one_ways(rows, plan, ledger=ledger, label=label)
     kinds = find_kinds(plan, rules) if rules else None
-    coarsening, left = coarsen(one_ways, records=rows.records, least_count=least_count, kinds=kinds), None
+    merge = functools.partial(coarsen, one_ways, least_count=least_count, most_cells=most_groups, kinds=kinds)
+    coarsening, left = merge(records=rows.records), None
     if any(rule.drops for rule in rules):
         left = _estimate_records(coarsening, most=rows.records)
-        coarsening = coarsen(one_ways, records=round(left), least_count=least_count, kinds=kinds)
+        coarsening = merge(records=round(left))
     coarsening = leave_out(coarsening, rules)
+    groups = None if public is None else coarsening.to_groups(public)
+    if groups is not None:
+        coarsening = _draw_towards_public(coarsening, groups, records=left or rows.records)
     grouped = rows.derive(GROUPS, coarsening.to_document())
     zeros = find_zeros(coarsening, rules)
     implied = add_implied(zeros, coarsening.sizes)
@@ -168,7 +193,23 @@ def release_groups(
     records = left or rows.records
     for attribute, (counts, stddevs) in enumerate(zip(coarsening.counts, coarsening.stddevs, strict=True)):
         measured.add((attribute,), counts / records, stddev=stddevs / records)
-    return ReleasedTable(coarsening=coarsening, measured=measured, rows=grouped, zeros=zeros)
+    table = ReleasedTable(coarsening=coarsening, measured=measured, rows=grouped, zeros=zeros)
+    if groups is None:
+        return table
+    prior = PublicPrior(groups, table.layout, one_ways=table.shares, stddev=answer_stddev / records)
+    return replace(table, prior=prior)
+
+
+def _draw_towards_public(coarsening: Coarsening, groups: npt.NDArray[np.integer[Any]], *, records: float) -> Coarsening:
+    """The coarsening with one-ways drawn towards those of public rows. Privacy: post-processing of released counts."""
+    parts = []
+    for attribute, part in enumerate(coarsening.parts):
+        known = np.bincount(groups[:, attribute], minlength=part.size) / len(groups)
+        kept = choose_kept(part.counts, records * known, part.stddevs)
+        counts = kept * part.counts + (1.0 - kept) * records * known
+        shares = kept * part.probabilities + (1.0 - kept) * known
+        parts.append(replace(part, counts=counts, probabilities=shares))
+    return replace(coarsening, parts=tuple(parts))
 
 
 def _estimate_records(coarsening: Coarsening, *, most: int) -> float:

@@ -1,4 +1,4 @@
-"""How people round a number: by how large steps its values can be divided, as a released histogram has it.
+"""How numbers are rounded: a released histogram of the largest step that divides each value.
 
 The steps are public, 1, 5, 10, 50 and so on times what may be written, or those of a clock; each divides the next. A
 band of magnitude has a count for each step, of the values that it is the largest to divide. Levels that were found to

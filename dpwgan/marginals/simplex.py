@@ -1,4 +1,4 @@
-"""Noisy counts as counts that can be: none negative, and together as many as there are records."""
+"""Corrects noisy counts: none negative, and together as many as there are records."""
 
 import numpy as np
 import numpy.typing as npt

@@ -23,7 +23,7 @@ class Run:
     """All that a fit gets: the rows, the ledger that every read of them goes by, and what is public.
 
     Privacy: noise and batches come from the ledger, which draws them by what was charged. `model` draws weights, latent
-      vectors and first codes: post-processing, no secrecy needed.
+      vectors and first codes: post-processing, no secrecy needed. `public` rows are protected by nothing.
     """
 
     ledger: Ledger
@@ -32,6 +32,7 @@ class Run:
     progress: Progress
     device: str = "auto"
     threads: int | None = None
+    public: EncodedTable | None = None
 
 
 class FittedSynthesizer(Protocol):

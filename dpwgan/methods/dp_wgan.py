@@ -185,6 +185,7 @@ class DpWgan:
                 ledger=ledger,
                 progress=lambda done, of, epsilon: progress(done * anchor_ticks // of, total, epsilon),
                 make_generator=choose_maker(plan.anchor, rng=rng, device=run.device, threads=run.threads),
+                public=run.public,
             )
             spans = lay_out_groups(plan.anchor.columns, anchor.table.layout.sizes)
             shape = TableShape(records=plan.critic.shape.records, spans=spans)

@@ -1,4 +1,4 @@
-"""The generators that may be fitted to an anchor's releases: a table of codes, or networks of TensorFlow."""
+"""Generators that can be fitted to released marginals: a table of codes, or TensorFlow networks."""
 
 from collections.abc import Callable
 
@@ -15,7 +15,7 @@ _MLP_HIDDEN = (256, 256)
 def choose_maker(
     plan: AnchorDesign, *, rng: np.random.Generator, device: str, threads: int | None
 ) -> Callable[[GroupLayout, npt.NDArray[np.float32]], CodeGenerator] | None:
-    """What makes the generator that the settings ask for, or None for a table of codes, which needs no more.
+    """Returns the function that makes the generator of the settings, or None for a table of codes.
 
     Raises: ResourceError if the device is not there.
     """

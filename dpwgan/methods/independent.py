@@ -1,4 +1,4 @@
-"""Independent noisy one-way marginals: the baseline that every other method has to beat, and nothing of a paper."""
+"""Independent noisy one-way marginals: the baseline that every other method has to beat."""
 
 from dpwgan.marginals.anchor import AnchorDesign, fit_anchor, plan_anchor
 from dpwgan.marginals.mixture_sampler import MixtureSampler

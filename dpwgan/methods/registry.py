@@ -65,6 +65,13 @@ def samples_units(name: str, settings: MethodSettings) -> bool:
     return name == "dp-wgan" and isinstance(settings, AnchoredSettings) and settings.critic.engine == "fused"
 
 
+def takes_public(settings: MethodSettings) -> bool:
+    """Says whether a public table can be a prior: where marginals are asked for one at a time."""
+    if isinstance(settings, QueryGanSettings):
+        return settings.oracle == "marginals"
+    return isinstance(settings, AnchoredSettings) and settings.anchor == "queries"
+
+
 def make_settings(name: str, **asked: Any) -> MethodSettings:
     """The settings of the method of that name, from what was asked for. Raises: UsageError."""
     return METHODS[name].settings.make(name, asked)

@@ -1,4 +1,4 @@
-"""The settings of every method, apart from the methods: --help reads them and must not load what the methods need."""
+"""The settings of every method, in a file of their own: --help reads them without loading the methods."""
 
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, field

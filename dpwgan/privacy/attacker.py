@@ -1,4 +1,4 @@
-"""What epsilon and delta mean to somebody who guesses: how often at most he is right about one unit.
+"""What epsilon and delta mean for an attacker: how often he can be right about one unit, at most.
 
 The attacker knows two neighbouring tables, the method and every setting, sees the release, and says which table it was
 made from. If (epsilon, delta) holds, his power at a share a of false alarms is at most
@@ -35,14 +35,14 @@ def bound_guess(epsilon: float, delta: float) -> float:
 
 
 def bound_power(epsilon: float, delta: float, *, false_alarms: float = FALSE_ALARMS) -> float:
-    """How often at most an attacker finds what is there, if he cries wolf in that share of the other cases."""
+    """Bounds how often an attacker finds what is there, at a given share of false alarms."""
     growth = math.exp(min(epsilon, 700.0))
     return min(1.0, (growth * false_alarms + delta) * _UPWARDS, (1 - (1 - delta - false_alarms) / growth) * _UPWARDS)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Attacker:
-    """What one who held two tables for as likely can reach at most; `proof` says what the bounds rest on.
+    """The most that an attacker can reach who holds two tables equally likely; `proof` says what the bounds rest on.
 
     `right`: how often a guess is right. `sure`: how sure he is afterwards, but for a chance of delta over the release.
     `power`: how often he finds what is there, with 5% of false alarms.

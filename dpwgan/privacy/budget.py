@@ -26,7 +26,7 @@ class NeighboringRelation(Enum):
 
     @classmethod
     def read(cls, spelled: str) -> "NeighboringRelation":
-        """The relation of a spelling. Raises: ValueError if it is none's."""
+        """Reads a relation by its name in settings. Raises: ValueError for an unknown one."""
         return cls(spelled.replace("-", "_"))
 
 

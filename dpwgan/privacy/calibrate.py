@@ -1,4 +1,4 @@
-"""Searches for the least noise and the most steps that will do: every answer was itself asked for, never assumed."""
+"""Searches for the least noise, or the most steps, within a budget; the accountant checks every answer."""
 
 import math
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What a mechanism did, in the few numbers that its accounting needs. Each event is a frozen, JSON-able value.
+"""What a mechanism does, in the few numbers that its accounting needs. Each event is a frozen, JSON-able value.
 
 A noise multiplier is always noise stddev over the L2 sensitivity under the zero-out relation; what one replaced
 record can move is a multiple of that sensitivity, which the event carries where it is not 2. A record is a row, or all
@@ -65,7 +65,7 @@ class PoissonGaussian(_Numbers):
     rows: int = 1
 
     def split(self) -> "tuple[PoissonGaussian, int]":
-        """An event of one row, and how many of it prove for the unit's K rows what this one does.
+        """Gives an event of one row, and how many of these prove as much for one row as this one does for K rows.
 
         Proof. Noise of stddev s is a sum of K independent ones of stddev s / sqrt(K). So the release is a function of K
           releases, each of one row's part, if it is sampled, with noise of its own; what a function of them tells is no

@@ -1,4 +1,4 @@
-"""The filter of a book: whether one more release fits a limit, however each is chosen in the light of those before.
+"""The privacy filter of a book: whether one more release fits its limit, even if each is chosen after seeing the last.
 
 Theorem. Let acts follow one another. Which comes next, with which event, and whether any does, is decided by what was
 released before and by what does not depend on the rows. Let r_t(a) bound the Renyi divergence of order a of act t, both

@@ -1,4 +1,4 @@
-"""The proved kind of privacy statement. What is only measured is a type of dpwgan.audit, with no common base."""
+"""A proved privacy guarantee. What is only measured is a type of dpwgan.audit, with no common base."""
 
 import math
 from dataclasses import dataclass

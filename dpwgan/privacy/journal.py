@@ -1,4 +1,4 @@
-"""What a run keeps so that it can go on after it was killed: here nothing; `dpwgan.app.checkpoint` keeps it on disk."""
+"""The journal that lets a killed run resume: here it keeps nothing; `dpwgan.app.checkpoint` has one on disk."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class Spent:
 
 
 class Account(Protocol):
-    """One run's hand on a budget that it shares with other releases of the same table: `dpwgan.app.book`."""
+    """One run's entry in a budget that it shares with other releases of the same table: `dpwgan.app.book`."""
 
     def charge(self, label: str, count: int, *, event: Event) -> None:
         """Counts acts that are about to happen. Raises: PrivacyError if they were not set aside there."""

@@ -99,7 +99,7 @@ _ASSUMED_OF_EVENTS: Sequence[tuple[type[Any] | tuple[type[Any], ...], str]] = (
 
 
 class Observer(StepsObserver, Protocol):
-    """Whoever is shown what goes through the door before its noise: an audit. What it sees is private."""
+    """Observes every release before its noise is added, as an audit does. What it sees is private."""
 
     def on_release(self, release: Release, *, exact: Sequence[npt.NDArray[Any]], noisy: Sequence[Noisy]) -> None:
         """Is told of arrays that were released together, and of what they were before."""

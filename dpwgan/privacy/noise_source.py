@@ -1,4 +1,4 @@
-"""Where noise comes from: the one place that turns what was charged into noise, by the kind of its event."""
+"""The noise source: the one place that draws noise, by the event that was charged."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -107,7 +107,7 @@ class NoiseSource:
 
     @property
     def secrets(self) -> np.random.Generator:
-        """The stream that noise comes from, for what else of a step nobody may know: what a record is met with."""
+        """The secret stream that noise comes from, for other random parts of a step, such as a record's latents."""
         return self._noise
 
     @property

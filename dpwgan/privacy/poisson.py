@@ -1,4 +1,4 @@
-"""Which records meet a critic step: Poisson sampling, as the accountants assume it."""
+"""Poisson sampling of the records that a critic step reads, as the accountants assume it."""
 
 import math
 

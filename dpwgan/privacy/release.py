@@ -1,4 +1,4 @@
-"""What will be given away, said before it is: plans are lists of these, and noise is drawn from nothing else."""
+"""A release, described before it happens: plans are lists of these, and noise is drawn from nothing else."""
 
 import math
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""How many rows a unit has: one histogram of units, released where rows of the output are put together into units.
+"""The private histogram of units by their number of rows, for outputs whose rows are grouped into units.
 
 Privacy: a unit is in one cell, by how many of its rows are kept, and of which kind. Taken out it takes 1 from that
 cell; with other rows it adds 1 to another as well. So the counts move by 1 in L1, or by 2, and not K times as much: the

@@ -1,4 +1,4 @@
-"""Steps that were paid for: the token that alone can draw their batches and their noise."""
+"""Training steps that were charged: the token that alone can draw their batches and their noise."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
@@ -15,7 +15,7 @@ Numbers = npt.NDArray[np.floating[Any]]
 
 
 class StepsObserver(Protocol):
-    """Whoever is shown steps before their noise: an audit. What it sees is private."""
+    """Observes steps before their noise is added, as an audit does. What it sees is private."""
 
     @property
     def watched_row(self) -> int | None:
@@ -69,7 +69,7 @@ class Steps:
 
     @property
     def secrets(self) -> np.random.Generator:
-        """What else of a step nobody may know is drawn from this: latents that a record is met with, keys of layers.
+        """The secret stream for other random parts of a step: latents that a record is paired with, keys of layers.
 
         Privacy: never the noise itself, which `draw_words` and `draw_normal_numbers` give.
         """

@@ -1,4 +1,4 @@
-"""What a plan has to keep to: the budget, the accountant that it goes by and why, and how much noise that asks for."""
+"""The terms of a plan: its budget, its accountant and why that one, and how much noise they require."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence

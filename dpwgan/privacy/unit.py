@@ -1,4 +1,4 @@
-"""Whose rows are protected together: what all rows of one person can move, said of what one row can.
+"""The unit of privacy: how far all rows of one person can move a release, from how far one row can.
 
 A unit is all rows of one person (household, patient, card), at most `rows` of them. Tables are neighbours if they have
 the same rows in the same places but for those of one unit, which are null in one of them, or any others. Methods plan

@@ -52,8 +52,6 @@ def open_csv(path: str | Path, schema: Schema) -> SourceTable:
     records = found.count - 1 - found.blank * drops_blank
     # Blank lines at the end are no records; they were counted as ragged where the header has more cells than one.
     ragged = found.ragged - found.blank * (len(header) > 1)
-    if records < 1:
-        raise DataError("The table has a header but no rows.")
     if ragged:
         raise DataError(f"The table has {count_rows(ragged)} without exactly {len(header)} cells.")
     return SourceTable(

@@ -86,13 +86,13 @@ class TableShape:
 
 @dataclass(frozen=True, kw_only=True)
 class EncodedTable:
-    """Rows as int32 codes (n, number of softmax and sigmoid spans) and numbers in [0, 1] (n, linear spans).
+    """Rows as codes, int32 or shorter (n, softmax and sigmoid spans), and numbers in [0, 1] (n, linear spans).
 
     Numbers are of the type that `choose_number_type` gives, or less exact where a network wrote them. Both may be
     mapped from files (`dpwgan.table.storage`): what goes over all rows takes a chunk at a time.
     """
 
-    codes: npt.NDArray[np.int32]
+    codes: npt.NDArray[np.integer[Any]]
     numbers: Numbers
     spans: tuple[Span, ...]
 

@@ -108,8 +108,10 @@ class TableEncoder:
 
         def encode(task: tuple[int, Piece]) -> Findings:
             first, piece = task
-            rows, findings = slice(first, first + piece.records), Findings()
+            rows, findings = slice(first, first + piece.records), piece.findings
             frame = piece.parse()
+            if findings.rows:  # what is empty in its place may break other rules, which nobody broke
+                return findings
             # The different cells of each column are found once for all who ask (`list_distinct`), in categories of
             # their own: what was read of one piece is forgotten with it.
             texts = [cells.name for cells in frame.get_columns() if cells.dtype == pl.String]
@@ -122,7 +124,7 @@ class TableEncoder:
                     code_columns[self._code_of[name]] = part.codes
                 if self._number_of[name] is not None:
                     number_columns[self._number_of[name]] = part.numbers
-            kept[rows] = self._keep_rows(frame, findings)
+            kept[rows] = self.find_kept(frame, findings)
             for block in cut(piece.records, size=_BLOCK):
                 codes[rows][block] = code_columns[:, block].T
                 numbers[rows][block] = number_columns[:, block].T
@@ -133,11 +135,11 @@ class TableEncoder:
         for found in map_in_order(encode, _number(pieces, records=records), threads=threads):
             findings.merge(found)
         findings.raise_if_any()
-        if any(rule.violations == "drop" for rule in self.schema.rules):
+        if self.schema.drops_rows:
             codes, numbers = move_up(codes, kept), move_up(numbers, kept)
         return EncodedTable(codes=codes, numbers=numbers, spans=self.spans)
 
-    def _keep_rows(self, frame: pl.DataFrame, findings: Findings) -> npt.NDArray[np.bool_]:
+    def find_kept(self, frame: pl.DataFrame, findings: Findings) -> npt.NDArray[np.bool_]:
         """Which of (n,) rows are no null rows by the rules between columns; those not allowed at all are counted.
 
         Privacy: a function of each row by itself. How many are dropped is neither counted nor told.
@@ -157,11 +159,11 @@ class TableEncoder:
         """
 
         def look(piece: Piece) -> Findings:
-            findings = Findings()
-            frame = piece.parse()
-            for _ in self._judge(frame, findings):
-                pass
-            self._keep_rows(frame, findings)
+            findings, frame = piece.findings, piece.parse()
+            if not findings.rows:
+                for _ in self._judge(frame, findings):
+                    pass
+                self.find_kept(frame, findings)
             return findings
 
         findings = Findings()
@@ -226,7 +228,7 @@ class TableEncoder:
                 continue
             code, number = self._code_of[name], self._number_of[name]
             part = EncodedCells(
-                codes=None if code is None else encoded.codes[:, code].T,
+                codes=None if code is None else encoded.codes[:, code].T.astype(np.int32, copy=False),
                 numbers=None if number is None else encoded.numbers[:, number].T,
             )
             cells[name] = codec.decode_row(part, rng, cells)

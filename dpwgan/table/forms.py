@@ -7,6 +7,7 @@ import polars as pl
 
 from dpwgan.table.codecs import make_codec
 from dpwgan.table.codecs.codec import require
+from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.findings import Findings
 from dpwgan.table.schema import CategoricalColumn, Schema
 from dpwgan.table.source import SourceTable
@@ -36,16 +37,21 @@ def read_kinds(frame: pl.DataFrame, schema: Schema) -> Codes:
     return require(make_codec(column).encode(frame.get_column(column.name), Findings()).codes, column.name)
 
 
-def count_forms(table: SourceTable, units: Units, schema: Schema) -> Places:
-    """How many units are of each form: have so many rows of each kind. Shapes: (forms,).
+def count_forms(table: SourceTable, units: Units, encoder: TableEncoder) -> Places:
+    """How many units are of each form: have so many rows of each kind that no rule drops. Shapes: (forms,).
 
-    Privacy: a unit is in one cell. One that is taken out leaves it; one with other rows, or of another number of them,
-      moves to another.
+    Privacy: a unit is in one cell, or, with no row left, in none. One that is taken out leaves it; one with other rows,
+      or of another number of them, moves to another. Rows that end the run, for a cell that is not legal, are in none.
     """
+    schema = encoder.schema
     forms = list_forms(schema)
     width = forms.shape[1]
-    kinds = np.concatenate([read_kinds(frame, schema) for frame in table.frames()]) if width > 1 else 0
-    own = np.bincount(units.of_rows * np.int64(width) + kinds, minlength=len(units.sizes) * width)
+    cells, kept = units.of_rows * np.int64(width), np.ones(len(units.of_rows), np.bool_)
+    if width > 1 or schema.drops_rows:
+        read = [(read_kinds(frame, schema), encoder.find_kept(frame, Findings())) for frame in table.frames()]
+        kinds, kept = (np.concatenate(parts) for parts in zip(*read, strict=True))
+        cells, kept = cells + kinds, kept & (kinds >= 0)
+    own = np.bincount(cells[kept], minlength=len(units.sizes) * width)
     found, times = np.unique(own.reshape(-1, width), axis=0, return_counts=True)
     counts = dict(zip(map(tuple, found.tolist()), times.tolist(), strict=True))
     return np.array([counts.get(tuple(form), 0) for form in forms.tolist()], np.int64)

@@ -11,6 +11,8 @@ import io
 import queue
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -19,9 +21,10 @@ from polars.io.plugins import register_io_source
 from polars.selectors import by_name
 
 from dpwgan.errors import DataError
+from dpwgan.stages import reading
 from dpwgan.table.findings import Findings, check_header
 from dpwgan.table.schema import Schema
-from dpwgan.table.source import SourceTable, choose_step, make_piece
+from dpwgan.table.source import Piece, SourceTable, choose_step
 from dpwgan.table.spelling import Speller, spell_values
 from dpwgan.table.stream import ByteStream
 from dpwgan.table.types import choose_type, give_type
@@ -34,13 +37,11 @@ _GROUP = 1 << 16
 _PATIENCE = 0.5
 
 
-def open_parquet(path: str | Path, schema: Schema, *, name: str, look_at_cells: bool = True) -> SourceTable:
-    """Opens a Parquet file as a table of string cells. It is gone over once, so that what is wrong is told at once.
+def open_parquet(path: str | Path, schema: Schema, *, name: str) -> SourceTable:
+    """Opens a Parquet file as a table of string cells: reads names and the number of rows, which its last part holds.
 
-    Without `look_at_cells` the names of the columns and the number of rows are read, which the file's last part holds.
     Privacy: a row's cells are a function of that row's values and the specs.
-    Raises: DataError if it is not Parquet, has no rows, its columns and the specs differ, or a value does not say which
-      cell it is; as `ByteStream` if it cannot be opened.
+    Raises: DataError if it is not Parquet, or its columns and the specs differ; as `ByteStream` if it cannot be opened.
     """
     stream = ByteStream(path)
     # What is no regular file can be read once, and not from any place of it.
@@ -49,40 +50,35 @@ def open_parquet(path: str | Path, schema: Schema, *, name: str, look_at_cells: 
     def scan() -> pl.LazyFrame:
         return pl.scan_parquet(source if isinstance(source, str) else io.BytesIO(source), glob=False)
 
-    try:
+    @contextmanager
+    def telling() -> Iterator[None]:
+        try:
+            yield
+        except UNREADABLE:
+            # Its own words may quote cells.
+            raise DataError(f"{name} is not a Parquet file that can be read.") from None
+
+    with telling():
         types = dict(scan().collect_schema())
         records = int(scan().select(pl.len()).collect().item())
-    except UNREADABLE:
-        # Its own words may quote cells.
-        raise DataError(f"{name} is not a Parquet file that can be read.") from None
     header = tuple(types)
     check_header(header, schema)
     spellers = {name: Speller(schema.by_name[name]) for name in filter(schema.is_read, header)}
     step = choose_step(len(header))
 
-    def read() -> Iterator[tuple[pl.DataFrame, Findings]]:
-        try:
-            for batch in scan().select(by_name(*spellers)).collect_batches(chunk_size=step):
-                for first in range(0, batch.height, step):
-                    findings = Findings()
-                    cells = {
-                        values.name: spell_values(values, spellers[values.name], findings)
-                        for values in batch.slice(first, step).get_columns()
-                    }
-                    yield pl.DataFrame(cells), findings
-        except UNREADABLE:
-            raise DataError(f"{name} is not a Parquet file that can be read.") from None
+    def spell(values: pl.DataFrame, findings: Findings) -> pl.DataFrame:
+        with telling():
+            columns = values.get_columns()
+            return pl.DataFrame({own.name: spell_values(own, spellers[own.name], findings) for own in columns})
 
-    if look_at_cells:
-        findings = Findings()
-        for _, found in read():
-            findings.merge(found)
-        findings.raise_if_any()
-    if not records:
-        raise DataError("The table has a header but no rows.")
-    return SourceTable(
-        header=header, records=records, types=types, pieces=lambda: (make_piece(frame) for frame, _ in read())
-    )
+    def pieces() -> Iterator[Piece]:
+        with telling(), reading():
+            for batch in scan().select(by_name(*spellers)).collect_batches(chunk_size=step):
+                for values in batch.iter_slices(step):
+                    findings = Findings()
+                    yield Piece(records=values.height, parse=partial(spell, values, findings), findings=findings)
+
+    return SourceTable(header=header, records=records, types=types, pieces=pieces)
 
 
 class ParquetWriter:

@@ -1,4 +1,4 @@
-"""The place of an output: one run at a time may be about to write there, and none that was killed leaves a trace."""
+"""Locks on the paths of outputs: one run at a time may write there, and a killed run leaves no trace."""
 
 import contextlib
 import errno

@@ -1,7 +1,8 @@
 """A table as it stands, checked against the specs' column names: every cell a string, nothing interpreted.
 
 The end of the name says what kind of file it is: .npz (`dpwgan.table.arrays`), .parquet (`dpwgan.table.parquet`), and
-CSV (`dpwgan.table.csv`) for every other name and for standard input.
+CSV (`dpwgan.table.csv`) for every other name and for standard input. A folder or a pattern is a table in parts
+(`dpwgan.table.parts`).
 """
 
 from collections.abc import Mapping
@@ -15,6 +16,7 @@ from dpwgan.stages import reading
 from dpwgan.table.arrays import find_misfit, open_arrays
 from dpwgan.table.csv import find_records, open_csv
 from dpwgan.table.parquet import UNREADABLE, open_parquet
+from dpwgan.table.parts import list_parts, open_parts
 from dpwgan.table.schema import Column, Schema, UndiscoveredColumn
 from dpwgan.table.source import SourceTable
 from dpwgan.table.stream import ByteStream, read_bytes, say
@@ -40,21 +42,30 @@ def check_format(path: str | Path, schema: Schema) -> None:
         raise UsageError(f"the output {str(path)!r} cannot be written: {misfit}")
 
 
-def open_table(path: str | Path, schema: Schema, *, look_at_cells: bool = True) -> SourceTable:
-    """Reads a file and checks its form and its header, without parsing a cell of CSV.
+def open_table(path: str | Path, schema: Schema) -> SourceTable:
+    """Reads a file, or parts in several, and checks form and header, without parsing a cell.
 
-    `look_at_cells`: whether those of Parquet, which have types, are gone over as well, as for a run and not for a plan.
     Privacy: of the rows only their number is used, which is public, and whether each has as many cells as the header.
     Raises: InputError if the file is missing or cannot be opened; TransferError if reading breaks off or the archive is
       damaged; DataError if it is no such table, has no rows, or its header and the specs differ.
     """
-    form = get_format(path)
-    with reading():
+
+    def open_file(path: str | Path) -> SourceTable:
+        form = get_format(path)
         if form == "npz":
             return open_arrays(read_bytes(path), schema, name=say(path))
         if form == "parquet":
-            return open_parquet(path, schema, name=say(path), look_at_cells=look_at_cells)
+            return open_parquet(path, schema, name=say(path))
         return open_csv(path, schema)
+
+    parts = list_parts(path)
+    if {get_format(part) for part in parts or ()} not in (set(), {"csv"}, {"parquet"}):
+        raise DataError(f"The table {str(path)!r} has parts of several kinds: all must be CSV, or all Parquet.")
+    with reading():
+        table = open_file(path) if parts is None else open_parts(parts, open_file, name=f"The table {str(path)!r}")
+    if not table.records:
+        raise DataError("The table has a header but no rows.")
+    return table
 
 
 def open_undescribed(path: str | Path, columns: Mapping[str, Column]) -> SourceTable:
@@ -62,14 +73,15 @@ def open_undescribed(path: str | Path, columns: Mapping[str, Column]) -> SourceT
 
     Raises: as `open_table`, also if the header names a column twice.
     """
-    if get_format(path) == "csv":
-        header = find_records(ByteStream(path)).header
+    first = next(iter(list_parts(path) or ()), path)
+    if get_format(first) == "csv":
+        header = find_records(ByteStream(first)).header
     else:
         try:
             with reading():
-                header = tuple(pl.read_parquet_schema(path))
+                header = tuple(pl.read_parquet_schema(first))
         except UNREADABLE:
             # Its own words may quote cells.
-            raise DataError(f"{say(path)} is not a Parquet file that can be read.") from None
+            raise DataError(f"{say(first)} is not a Parquet file that can be read.") from None
     told = (columns.get(name) or UndiscoveredColumn(name=name, privacy="waived") for name in dict.fromkeys(header))
     return open_table(path, Schema(columns=tuple(told), sha256=""))

@@ -1,4 +1,4 @@
-"""Fitted models in files: what is wrong with them is said in one sentence, and a checkpoint holds them as arrays."""
+"""Fitted models in files, and as arrays for a checkpoint; a damaged one is refused in one sentence."""
 
 import tempfile
 import zipfile

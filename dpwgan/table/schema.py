@@ -515,6 +515,11 @@ class Schema:
         """The column that says whose a row is, if there is one."""
         return next((column for column in self.columns if isinstance(column, UnitColumn)), None)
 
+    @property
+    def drops_rows(self) -> bool:
+        """Whether a rule makes rows that break it null rows."""
+        return any(rule.violations == "drop" for rule in self.rules)
+
     def is_written(self, name: str) -> bool:
         """Whether the output has a column of this name."""
         return self.by_name[name].is_written

@@ -8,6 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from dpwgan.table.findings import Findings
+
 if TYPE_CHECKING:
     from dpwgan.table.units import Units
 
@@ -22,19 +24,21 @@ _MOST_CELLS = 1 << 22
 class Piece:
     """Some rows of a table, next to each other, not yet parsed.
 
-    `parse` gives one column a header name: cells as they stand, "" where empty.
+    `parse` gives one column a header name: cells as they stand, "" where empty. Typed values that are no cells are
+    counted in `findings` then.
     """
 
     records: int
     parse: Callable[[], pl.DataFrame] = field(repr=False)
+    findings: Findings = field(default_factory=Findings)
 
     def part(self, first: int, last: int) -> "Piece":
         """The rows from `first` to just before `last`."""
-        return Piece(records=last - first, parse=lambda: self.parse().slice(first, last - first))
+        return replace(self, records=last - first, parse=lambda: self.parse().slice(first, last - first))
 
     def choose(self, rows: npt.NDArray[np.bool_]) -> "Piece":
         """Those of the rows that are true here. Shapes: (records,)."""
-        return Piece(records=int(np.count_nonzero(rows)), parse=lambda: self.parse().filter(pl.Series(rows)))
+        return replace(self, records=int(np.count_nonzero(rows)), parse=lambda: self.parse().filter(pl.Series(rows)))
 
 
 def make_piece(frame: pl.DataFrame) -> Piece:
@@ -47,8 +51,9 @@ class SourceTable:
     """A table that is read but not yet parsed: its header, its number of records and how to go over its rows.
 
     `line_ending` is that of the header line and `types` are those of the columns, if they have any: for an output that
-    looks like the input. `pieces` gives the rows in order, each time anew. `units` says whose each of them is, where
-    the specs name a unit (`dpwgan.table.units`).
+    looks like the input. `pieces` gives the rows in order, each time anew; `parts` are the tables that it was put
+    together from, if it was (`dpwgan.table.parts`). `units` says whose each row is, where the specs name a unit
+    (`dpwgan.table.units`).
     Privacy: the header and `records` are public; the rest is not, and does not show in the representation.
     """
 
@@ -57,6 +62,7 @@ class SourceTable:
     line_ending: str = "\n"
     types: Mapping[str, pl.DataType] = field(default_factory=dict)
     pieces: Callable[[], Iterator[Piece]] = field(repr=False)
+    parts: "tuple[SourceTable, ...]" = field(default=(), repr=False)
     units: "Units | None" = field(default=None, repr=False)
 
     def frame(self) -> pl.DataFrame:
@@ -64,22 +70,31 @@ class SourceTable:
         return pl.concat(self.frames())
 
     def part(self, first: int, last: int) -> "SourceTable":
-        """The table of the rows from `first` to just before `last`; no piece without any of them is parsed."""
+        """The table of the rows from `first` to just before `last`; no piece without any of them is parsed.
+
+        Nor is a part without any of them read.
+        """
 
         def pieces() -> Iterator[Piece]:
             start = 0
-            for piece in self.pieces():
-                low, high = max(first - start, 0), min(last - start, piece.records)
-                start += piece.records
-                if low < high:
-                    yield piece.part(low, high)
+            for part in self.parts or (self,):
+                end = start + part.records
+                for piece in part.pieces() if start < last and end > first else ():
+                    low, high = max(first - start, 0), min(last - start, piece.records)
+                    start += piece.records
+                    if low < high:
+                        yield piece.part(low, high)
+                start = end
 
-        return replace(self, records=last - first, pieces=pieces)
+        return replace(self, records=last - first, pieces=pieces, parts=())
 
     def frames(self) -> Iterator[pl.DataFrame]:
-        """Parses the table in order, a piece at a time."""
+        """Parses the table in order, a piece at a time. Raises: DataError, at the end, for values that are no cells."""
+        findings = Findings()
         for piece in self.pieces():
             yield piece.parse()
+            findings.merge(piece.findings)
+        findings.raise_if_any()
 
 
 def make_table(frame: pl.DataFrame, header: Sequence[str] | None = None) -> SourceTable:

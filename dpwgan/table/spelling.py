@@ -1,4 +1,4 @@
-"""What a typed value means as a cell: for pandas frames and Parquet files alike, each value by itself.
+"""How a typed value of a pandas frame or Parquet file is written as a cell, each value by itself.
 
 What type pandas gives to a column depends on all its rows: one empty cell turns 1 into 1.0, one word turns 1.50 into
 text. So a cell is written by what its own value means, never by the type of its column: 1, 1.0, "01", "1.0", "+1" and
@@ -51,6 +51,9 @@ _TRUTHS = {"True": True, "TRUE": True, "true": True, "False": False, "FALSE": Fa
 _INFINITIES = {sign + word: float(sign + word) for sign in ("", "+", "-") for word in ("inf", "infinity")}
 _SPACES = " \t\n\r\v\f"
 
+# Numbers that `Speller` writes as polars does but for a ".0" at the end, thirty times as fast.
+_DIGITS = r"^(|0|-?[1-9]\d*|-?[1-9]\d*\.\d*[1-9]|-?0\.\d{0,3}[1-9](\d*[1-9])?)$"
+
 # Up to here pandas reads a fraction as the nearest double, and its digits can be had back from the double.
 _MOST_DIGITS = 15
 
@@ -82,6 +85,10 @@ def spell_values(values: pl.Series, speller: Speller, findings: Findings) -> pl.
         return values.cast(pl.String).fill_null("")
     if isinstance(column, CalendarColumn) and kind.is_temporal():
         return spell_moments(values, column, findings)
+    if not column.by_spelling and (kind.is_integer() or kind.is_float()):
+        digits = values.cast(pl.String).fill_null("").str.strip_suffix(".0")
+        if digits.str.contains(_DIGITS).all():
+            return digits
     cells: list[Cell]
     if kind.is_nested():
         cells, places = [_NO_TYPE], np.zeros(len(values), np.int64)

@@ -1,4 +1,4 @@
-"""Work on the chunks of a table side by side, its results in the order of the chunks.
+"""Works on the chunks of a table in parallel threads; results come in the order of the chunks.
 
 Threads, not processes: what takes the time here (numpy, polars, zlib) lets go of the interpreter while it works, and
 rows need not be copied from one process to another.

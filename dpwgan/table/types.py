@@ -1,4 +1,4 @@
-"""Which types cells have outside of CSV: those of the table where they hold every legal cell, else the specs' own.
+"""Types of columns in frames and Parquet: those of the input where they hold every legal cell, else the specs' own.
 
 Privacy: a type is what whoever made the table gave to a column, or what the specs say; no row is looked at for it. What
   a program may have chosen by looking at rows, because one empty cell makes a double of a whole number, does not count.

@@ -1,4 +1,4 @@
-"""Whose rows are protected together: which unit each row of a table belongs to, and which of its rows are kept.
+"""The units of a table: which unit each row belongs to, and which rows of a unit are kept.
 
 Privacy: neighbouring tables have the same rows in the same places but for those of one unit, and the same places are
 that unit's (docs/privacy.md, section 13). So how many units there are, how many rows each has and how many are kept is
@@ -128,4 +128,4 @@ def keep_rows(
                 yield piece.choose(own)
 
     mine = Units(units.of_rows[kept] - np.int32(start), elsewhere=units.count - (stop - start))
-    return replace(table, records=len(mine.of_rows), pieces=pieces, units=mine)
+    return replace(table, records=len(mine.of_rows), pieces=pieces, parts=(), units=mine)

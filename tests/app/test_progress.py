@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from dpwgan.app.config import Voice
+from dpwgan.app.delivery import Voice
 from dpwgan.app.logs import LOGGER, speak
 from dpwgan.app.progress import Lines, ignore_progress, show_progress, show_stages
 

@@ -12,6 +12,7 @@ import pytest
 from dpwgan.app.api import Synthesizer
 from dpwgan.app.checkpoint import Checkpoint
 from dpwgan.app.claim import Claim
+from dpwgan.app.claims.verification import find_faults
 from dpwgan.errors import PrivacyError
 from dpwgan.privacy.events import Event
 from dpwgan.privacy.ledger import LOST
@@ -34,6 +35,7 @@ def check(claim: Claim, lives: Lives) -> None:
     for line in claim.document["ledger"]:
         assert line["charged"] <= line["reserved"]
     if not claim.document["randomness"]["seeded"]:
+        assert list(find_faults(claim)) == []
         assert 0.9 * ASKED < claim.document["guarantee"]["epsilon"] <= ASKED
     assert len(set(lives.noise)) == len(lives.noise)
     # What is lost was charged, and what was read and gave nothing is lost.

@@ -13,7 +13,8 @@ import polars as pl
 import pytest
 
 from dpwgan.app import cli
-from dpwgan.app.api import EncodedRun, Synthesizer
+from dpwgan.app.api import Synthesizer
+from dpwgan.app.fitting import EncodedRun
 from dpwgan.errors import PrivacyError, UsageError
 from dpwgan.table.reader import open_table
 from dpwgan.table.source import make_table

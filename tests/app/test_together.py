@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpwgan.app import api, cli
+from dpwgan.app import cli, fitting
 from dpwgan.app.api import Synthesizer
 from dpwgan.app.claim import Claim
 from dpwgan.app.claims.verification import find_faults
@@ -161,6 +161,16 @@ def test_units_have_as_many_rows_of_each_kind_as_the_tables_when_a_column_says_i
     assert not list(find_faults(synthesizer.claim()))
 
 
+def test_units_are_as_large_as_those_of_the_rows_that_no_rule_drops() -> None:
+    rules = [*SPECS["rules"], {"sql": "age < 40", "violations": "drop"}]
+    frame = make_frame(4_000)
+    frame = frame[frame.groupby("house").cumcount() < 4]
+    out = fit({**SPECS, "rules": rules}, frame=frame).sample(20_000)
+    # A fifth of all units have no row left.
+    np.testing.assert_allclose(find_shares(out.house), find_shares(frame[frame.age < 40].house), atol=0.02)
+    assert np.abs(find_shares(frame.house) - find_shares(out.house)).max() > 0.2
+
+
 def test_rows_are_put_together_in_any_order_when_units_share_no_column() -> None:
     out = fit({**SPECS, **_without_of()}).sample()
     assert out.house.value_counts().max() == 4
@@ -185,8 +195,8 @@ def test_sizes_are_paid_for_as_often_as_released_when_a_run_is_killed(tmp_path: 
     lives, counts, frame = Lives(), [], make_frame(100)
     options: dict[str, Any] = {**QUERIES, "checkpoint": tmp_path / "run"}
     with watched(lives), pytest.MonkeyPatch.context() as patch:
-        count = api.count_forms
-        patch.setattr(api, "count_forms", lambda *args: counts.append(args) or count(*args))
+        count = fitting.count_forms
+        patch.setattr(fitting, "count_forms", lambda *args: counts.append(args) or count(*args))
         for life, moment in enumerate([kill, None]):
             lives.begin(moment)
             with suppress(Killed):

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import bench, compare, figures, growth, job, processes
+from benchmarks import bench, compare, figures, growth, job, parts, processes
 from benchmarks.figures import Figure, read_figures, take_figure, take_ratios
 from tests.evaluate.samples import draw_rows, write_rows, write_specs
 
@@ -71,6 +71,17 @@ def test_job_is_measured_and_a_peer_that_is_not_there_is_named_when_tables_are_t
     assert [figure.name for figure in runs["peers"]] == ["whole job, runs", "whole job, runs, peak memory"]
     made = job.make_figures(runs["whole"], runs["tenth"], runs["out"], rows=300)
     assert sum(figure.goal is not None for figure in made) == 5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_a_table_in_parts_is_measured_when_it_is_tiny(tmp_path, form):
+    parts.write_parts(tmp_path, rows=250, part=100, form=form)
+    assert sorted(path.name for path in (tmp_path / "data").iterdir()) == [f"part-0000{n}.{form}" for n in range(3)]
+    with parts.DiskWatch(tmp_path) as disk:
+        run = growth.run_staged(tmp_path, SMALL, data="data", output=f"out.{form}")
+    assert set(run["stages"]) > {"read", "encode", "fit", "write"}
+    assert disk.most >= 0
 
 
 PART = """

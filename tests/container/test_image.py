@@ -1,5 +1,6 @@
 """The image as a custodian runs it: hardened, under any user, on the bundled example."""
 
+import hashlib
 import json
 import shutil
 import subprocess
@@ -10,6 +11,10 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
+from google.protobuf import json_format
+from in_toto_attestation.predicates.provenance.v1.provenance_pb2 import Provenance
+from in_toto_attestation.v1.statement import Statement
+from in_toto_attestation.v1.statement_pb2 import Statement as Form
 
 from dpwgan.version import __version__
 
@@ -180,6 +185,34 @@ def test_image_lists_what_it_holds_when_its_bill_of_materials_is_read(
     listed, held = json.loads(done.stdout)
     assert listed == held
     assert {"tensorflow", "tensorflow-cpu", "tensorflow_cpu"} & {name for name, _ in listed}
+
+
+def test_image_says_where_it_comes_from_when_in_toto_reads_its_provenance(newer_image: Image) -> None:
+    # What `sha256sum` says of the tree is its digest; the list of packages is the other thing that was made.
+    script = (
+        "cd /usr/share/doc/dpwgan && cat provenance.json && echo && sha256sum <sbom.cdx.json && cd /opt/dpwgan && "
+        "find . -type f ! -name '*.pyc' | cut -c 3- | LC_ALL=C sort | xargs sha256sum | sha256sum"
+    )
+    done = newer_image.run("-c", script, options=("--entrypoint", "/bin/sh"), check=True)
+    text, *digests = done.stdout.rsplit("\n", 3)[:3]
+    statement = Statement.copy_from_pb(json_format.Parse(text, Form()))
+    statement.validate()
+    assert statement.pb.predicate_type == "https://slsa.dev/provenance/v1"
+    found = [next(iter(subject.digest.values())) for subject in statement.pb.subject]
+    assert found == [line.split()[0] for line in reversed(digests)]
+    provenance = json_format.ParseDict(json_format.MessageToDict(statement.pb.predicate), Provenance())
+    definition = provenance.build_definition
+    given = dict(definition.external_parameters)
+    assert (given["BASE_IMAGE"], given["TENSORFLOW"]) == (newer_image.base, "tensorflow-cpu")
+    digests = {one.name: dict(one.digest) for one in definition.resolved_dependencies}
+    assert digests.pop("dpwgan") == {"gitCommit": REVISION}
+    assert digests.pop(newer_image.base) == {}  # it was made here, and comes from no registry
+    assert set(digests) == {"requirements.txt", "requirements-cpu.txt", "requirements-sbom.txt"}
+    for name, digest in digests.items():
+        assert digest == {"sha256": hashlib.sha256((ROOT / name).read_bytes()).hexdigest()}
+    assert provenance.run_details.builder.id
+    assert "/opt" not in text
+    assert "/tmp" not in text
 
 
 def test_fast_tests_pass_when_python_is_newer(newer_image: Image, tmp_path: Path) -> None:

@@ -87,6 +87,12 @@ def test_column_stays_open_when_its_rows_do_not_say_enough(monkeypatch):
     assert waived == ["age"]
 
 
+def test_column_stays_open_when_it_may_hold_names():
+    for rows_of_each, found in ((9, {"type": None}), (10, {"type": "enum", "values_from": "data", **WAIVED})):
+        frame = pl.DataFrame({"patient": [f"P{row // rows_of_each}" for row in range(200 * rows_of_each)]})
+        assert fill_from_rows({}, [frame])[0] == {"patient": found}
+
+
 @pytest.mark.parametrize("kind", ["integer", "float"])
 def test_number_stays_open_when_no_cell_is_one(kind):
     keys = {"type": kind, "min": None, "max": None}

@@ -14,7 +14,8 @@ import pytest
 
 from dpwgan.app import cli, pipeline
 from dpwgan.app.book.book import new_book, read_book
-from dpwgan.app.config import RunConfig, SynthesisConfig, Voice
+from dpwgan.app.config import RunConfig, SynthesisConfig
+from dpwgan.app.delivery import Voice
 from dpwgan.errors import OutputError
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.ledger import LOST
@@ -56,19 +57,34 @@ def name_people(folder: Path, rows_of_each: int) -> None:
     people = len(ROWS) // rows_of_each
     lines = [f"{HEADER},person", *(f"{row},{number % people}" for number, row in enumerate(ROWS))]
     (folder / "data.csv").write_text("\n".join(lines) + "\n")
-    named = {"unit": {"column": "person", "max_rows": 3}, "person": {"type": "integer", "uuid": True, "min": 0}}
+    unit = {"column": "person", "max_rows": 3, "kind": "colour"}
+    named = {"unit": unit, "person": {"type": "integer", "uuid": True, "min": 0}}
     (folder / "specs.json").write_text(json.dumps({**SPECS, **named}))
 
 
+def cut_into_parts(path: Path, *, rows: int) -> None:
+    """Puts a folder of parts in the place of a table."""
+    header, *lines = path.read_text().splitlines()
+    path.unlink()
+    path.mkdir()
+    for first in range(0, len(lines), rows):
+        (path / f"{first:02}.csv").write_text("\n".join((header, *lines[first : first + rows])))
+
+
 @pytest.mark.parametrize(
-    ("method", "size", "rows_of_each"), [("query-gan", 3, 0), ("independent", 2, 0), ("query-gan", 2, 5)]
+    ("method", "size", "rows_of_each", "rows_of_part"),
+    [("query-gan", 3, 0, 0), ("independent", 2, 0, 17), ("query-gan", 2, 5, 25)],
 )
-def test_table_is_the_same_to_the_byte_when_workers_only_count(tmp_path, monkeypatch, method, size, rows_of_each):
+def test_table_is_the_same_to_the_byte_when_workers_only_count(
+    tmp_path, monkeypatch, method, size, rows_of_each, rows_of_part
+):
     write_good(tmp_path)
     if rows_of_each:
         name_people(tmp_path, rows_of_each)
     asked: dict[str, Any] = {"method": method, "settings": METHODS[method], "seed": 1}
     table, claim = run_alone(tmp_path, **asked)
+    if rows_of_part:
+        cut_into_parts(tmp_path / "data.csv", rows=rows_of_part)
     assert run_threads(tmp_path, size, **asked) == [None] * size
     assert (tmp_path / "out.csv").read_bytes() == table
     shared = json.loads((tmp_path / "out.csv.privacy.json").read_text())

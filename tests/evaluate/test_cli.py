@@ -275,8 +275,6 @@ def test_table_is_scored_when_it_has_one_row(folder):
         (["real.csv", "one.csv", "specs.json", "--rows", "0"], 2, "--rows"),
         (["real.csv", "one.csv", "specs.json", "--threads", "0"], 2, "--threads"),
         (["none.csv", "one.csv", "specs.json"], 66, "none.csv"),
-        (["real.csv", "one.csv", "specs.json", "--audit", "none.json"], 66, "none.json"),
-        (["real.csv", "one.csv", "specs.json", "--audit", "specs.json"], 65, "is not what audit attack"),
         (["real.csv", "none.csv", "specs.json"], 66, "none.csv"),
         (["real.csv", "one.csv", "none.json"], 66, "none.json"),
         (["real.csv", "one.csv", "real.csv"], 78, "JSON"),

@@ -26,7 +26,7 @@ from typing import Any
 
 from dpwgan import stages
 from dpwgan.app.cli import Job, run_job
-from dpwgan.app.config import Voice
+from dpwgan.app.delivery import Voice
 from dpwgan.app.memory import BASE_BYTES
 from dpwgan.app.process import _judge
 from tests.end_to_end.bad_inputs import MEANINGS, SECRET, inside

@@ -71,8 +71,12 @@ def read_table(name: str, specs: Path) -> None:
 def _try_table(name: str, data: bytes, specs: Mapping[str, Any] = seeds.COLUMNS) -> Trial:
     Path(name).write_bytes(data)
     Path("specs.json").write_text(json.dumps(specs))
-    told = SECRET.encode() in data.lstrip(b"\xef\xbb\xbf\r\n").split(b"\n")[0]  # which may be shown: it is the header
-    return Trial(work=lambda: read_table(name, Path("specs.json")), may_tell=told)
+    return Trial(work=lambda: read_table(name, Path("specs.json")), may_tell=_tells(data))
+
+
+def _tells(data: bytes) -> bool:
+    """Whether the marked cell stands in what may be shown: the header."""
+    return SECRET.encode() in data.lstrip(b"\xef\xbb\xbf\r\n").split(b"\n")[0]
 
 
 def _change_csv(rng: random.Random) -> bytes:
@@ -83,6 +87,19 @@ def _change_csv(rng: random.Random) -> bytes:
 
 def try_csv(rng: random.Random) -> Trial:
     return _try_table("data.csv", _change_csv(rng))
+
+
+def try_parts(rng: random.Random) -> Trial:
+    Path("parts").mkdir()
+    told = False
+    for place in range(rng.randint(0, 3)):
+        end = rng.choice(("csv", "csv", "csv", "csv.gz", "parquet", "txt"))
+        part = _change_csv(rng) if rng.random() < 0.4 else "\n".join(seeds.LINES).encode()
+        Path(f"parts/{place}.{end}").write_bytes(part)
+        told = told or _tells(part)
+    name = rng.choice(("parts", "parts/*", "parts/[0-1].csv"))
+    Path("specs.json").write_text(json.dumps(seeds.COLUMNS))
+    return Trial(work=lambda: read_table(name, Path("specs.json")), may_tell=told)
 
 
 def try_gzip(rng: random.Random) -> Trial:
@@ -276,6 +293,7 @@ TARGETS: Mapping[str, tuple[Callable[[random.Random], Trial], int]] = {
     "specs": (try_specs, 6_000),
     "rules": (try_rules, 700),
     "csv": (try_csv, 3_000),
+    "parts": (try_parts, 1_000),
     "gzip": (try_gzip, 1_500),
     "parquet": (try_parquet, 1_200),
     "arrays": (try_arrays, 1_500),

@@ -98,8 +98,8 @@ def test_rows_are_all_that_grows_when_a_table_has_more_of_them(kind):
     less, more = (make_plan(name, dataclasses.replace(shape, records=records), **chosen) for records in (300, 300_000))
     assert less.cost.memory_bytes - less.cost.row_bytes == more.cost.memory_bytes - more.cost.row_bytes > 0
     assert more.cost.row_bytes == 1_000 * less.cost.row_bytes
-    # A network's training keeps a float64 of each row.
-    columns = 4 * (len(shape.spans) + len(getattr(less.design, "anchor", less.design).columns))
+    # Groups are kept in a byte; a network's training keeps a float64 of each row.
+    columns = 4 * len(shape.spans) + len(getattr(less.design, "anchor", less.design).columns)
     assert less.cost.row_bytes == 300 * (columns + 8 * (kind == "one-layer"))
 
 

@@ -94,7 +94,7 @@ def test_file_is_refused_when_a_column_has_a_type_without_cells(tmp_path):
     ):
         path = write(tmp_path / "data.parquet", pl.DataFrame({"town": pl.Series(values)}))
         with pytest.raises(DataError) as caught:
-            open_table(path, town)
+            open_table(path, town).frame()
         assert words in str(caught.value)
 
 
@@ -116,7 +116,7 @@ def test_file_is_refused_without_a_cell_when_it_is_no_parquet_or_damaged(tmp_pat
     for data in (b"", b"town\nS3CRET\n", whole[:-20], whole[:9] + bytes(200) + whole[209:], whole[: len(whole) // 2]):
         (tmp_path / "bad.parquet").write_bytes(data)
         with pytest.raises(DataError) as caught:
-            open_table(tmp_path / "bad.parquet", SCHEMA)
+            open_table(tmp_path / "bad.parquet", SCHEMA).frame()
         assert "not a Parquet file that can be read" in str(caught.value)
         assert "S3CRET" not in str(caught.value)
 

@@ -16,7 +16,7 @@ from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.unit import Unit
 
 EPILOG = """\
-A run that is given the book (run.py ... --book FILE) sets its cost aside before it reads a row, and is refused (69)
+A run that is given the book (dpwgan run ... --book FILE) sets its cost aside before it reads a row, and is refused (69)
 where that would be past the limit. All releases in a book are together (epsilon, delta)-differentially private at its
 limit, however each was chosen in the light of those before: docs/privacy.md has the proof.
 
@@ -67,7 +67,7 @@ def _verify(arguments: argparse.Namespace) -> None:
         cited = claim.get("book")
         if cited is None or cited["line"] not in book.seals:
             raise InputError(f"the book lacks the line that the claim {path!r} cites: it was cut, or is another's")
-    counted = f" and {len(arguments.claims)} claims" if arguments.claims else ""
+    counted = " and those that the claims cite" if arguments.claims else ""
     print_lines([_describe(book), f"{len(book.seals)} lines{counted} are as they were written. {_say_left(book)}"])
 
 

@@ -132,6 +132,11 @@ def describe(document: Mapping[str, Any]) -> list[str]:
         f"specs SHA-256 {public['specs_sha256']}",
         f"columns: {columns['formats']}",
     ]
+    if "table" in public:
+        lines.append(
+            f"the fit began with a public table of {public['table']['records']} rows, which nothing here protects: "
+            f"SHA-256 {public['table']['sha256']}"
+        )
     for title, key in (
         ("from a codebook", "domains_from_codebook"),
         ("paid for", "domains_paid_for"),

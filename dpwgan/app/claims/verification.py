@@ -11,7 +11,7 @@ from dpwgan.errors import DpwganError, printable, quote
 from dpwgan.privacy.accountants.accountant import BASIC, Accountant
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.events import DiscreteGaussian, read_event
-from dpwgan.privacy.ledger import Ledger
+from dpwgan.privacy.ledger import LOST, Ledger
 from dpwgan.privacy.release import Release
 from dpwgan.privacy.terms import ACCOUNTANTS
 from dpwgan.privacy.unit import Unit
@@ -51,7 +51,8 @@ def find_faults(claim: Claim) -> Iterator[str]:
 def _replay(document: Mapping[str, Any]) -> Ledger:
     """Reserves and charges every line of the ledger anew, under the budget that was asked for.
 
-    Raises: PrivacyError if a line is no event's, or all of them cost more than that; UsageError.
+    Raises: PrivacyError if a line is no event's, or is charged more than it reserved, or all cost more than that;
+      UsageError.
     """
     budget, accountants = document["budget"], {**ACCOUNTANTS, BASIC.name: BASIC}
     accountant: Accountant = accountants[document["accountant"]["name"]]
@@ -74,7 +75,8 @@ def _replay(document: Mapping[str, Any]) -> Ledger:
             ),
             as_charged=True,
         )
-        ledger.charge(line["label"], line["reserved"])
+        if line["charged"]:
+            ledger.charge(line["label"], line["charged"])
     return ledger
 
 
@@ -87,11 +89,18 @@ def _read_unit(document: Mapping[str, Any]) -> Unit:
 
 
 def _find_odd_lines(document: Mapping[str, Any]) -> Iterator[str]:
-    """What no sum can tell: a delta that is not the default it is said to be, a batch that is not the one charged."""
+    """What no sum can tell: a delta that is not its default, a batch that is not the one charged, acts left out.
+
+    Epsilon is that of all that was reserved. A run charges all of it, unless a loss has it leave acts out.
+    """
     records, budget = document["public"]["records"], document["budget"]
+    lost = any(LOST in line.get("details", {}) for line in document["ledger"])
     if budget["delta_chosen_by"].startswith("default") and not _are_same(budget["delta_asked"], default_delta(records)):
         yield f"budget.delta_asked is {budget['delta_asked']!r}, which is not the default for {records} rows"
     for line in document["ledger"]:
+        if line["charged"] < line["reserved"] and not lost:
+            acts = f"{line['charged']} of {line['reserved']} acts"
+            yield f"{quote(line['label'])}: {acts} were charged, and the ledger says of none that it was lost"
         if line["event"] == "discrete_gaussian" and line.get("rows", 1) != document["guarantee"]["rows_per_unit"]:
             yield f"{quote(line['label'])}: it is not accounted for as all rows of a unit"
         batch = line.get("details", {}).get("expected_batch_size")
@@ -120,6 +129,7 @@ def _build_again(document: Mapping[str, Any], ledger: Ledger) -> Mapping[str, An
         rows_chosen_by=output["rows_chosen_by"],
         specs_sha256=public["specs_sha256"],
         codebook_sha256=public["codebook_sha256"],
+        public_table=public.get("table"),
         domains={kind: columns[f"domains_{key}"] for kind, key in _DOMAINS.items()},
         rules=columns.get("rules", ()),
         book=document.get("book"),

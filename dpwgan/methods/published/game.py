@@ -1,4 +1,4 @@
-"""What methods share that play a generator against a critic on batches of rows: designs, cost, networks and the loop.
+"""Shared parts of the published GANs: designs, cost, networks, and the loop that trains a generator against a critic.
 
 `PlainDesign` and `fit_plainly` are for those without a guarantee: they count what they read.
 """

@@ -1,4 +1,4 @@
-"""Generators of images in few coordinates, which add up smooth pictures, and of a table's rows, refined.
+"""Generators of the published GANs: of images as sums of a few smooth pictures, and of a table's rows.
 
 Pixels are cut to [0, 1] as they are when rows are written; gradients pass through the cut.
 """

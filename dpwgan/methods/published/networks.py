@@ -1,4 +1,4 @@
-"""Both networks of a game and the rows that one of them reads, of images or of any other table, under one interface.
+"""One interface to a GAN's two networks and its real rows, for images and for tables.
 
 Content is what a critic reads: images, points of them, or dense encoded rows. Labels go beside it, one-hot; a table
 that is no table of images has none, and its label is a column like any other.

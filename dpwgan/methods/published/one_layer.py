@@ -1,4 +1,4 @@
-"""The one-layer network f_w(x) = sigmoid(w.x + b) on one-hot rows: trained privately, asked privately, certified.
+"""The one-layer network f_w(x) = sigmoid(w.x + b) on one-hot rows: trained, evaluated and certified privately.
 
 A row has one category in each of d attributes; x is its one-hot code of width W followed by a 1 for the bias, so that
 |x|^2 = d + 1 for every row, and at most that for a row of probabilities. Weights are vectors of length W + 1, the bias

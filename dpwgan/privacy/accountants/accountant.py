@@ -1,4 +1,4 @@
-"""What every accountant has in common: how charges are added up before its own bound is asked for.
+"""The common part of all accountants: how charges are added up before each applies its own bound.
 
 An accountant turns a list of events into one epsilon at one delta. Its answer is an upper bound: whatever its
 optimiser finds, the bound holds, and rounding is pushed upwards.

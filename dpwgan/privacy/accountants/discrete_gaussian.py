@@ -1,4 +1,4 @@
-"""What discrete Gaussian noise on counts proves: a Gaussian release that stands in for it, at next to no cost.
+"""Accounting for discrete Gaussian noise on counts, by a continuous Gaussian release that stands in for it.
 
 One record moves K counts by 1 each, all up under zero-out if signs are turned (2 K under replace-one), and every count
 carries noise of its own, z with probability proportional to g(z) = e^(-z^2/(2 s^2)).

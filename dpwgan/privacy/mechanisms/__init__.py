@@ -1,1 +1,1 @@
-"""Numbers in, the same numbers with noise out: each mechanism with the theorem that it rests on."""
+"""Mechanisms that add noise or select at random, each with the theorem that it rests on."""

@@ -1,4 +1,4 @@
-"""The discrete Gaussian mechanism: whole numbers out, whole-number noise on them, drawn without any rounding.
+"""The discrete Gaussian mechanism: adds whole-number noise to counts, drawn without any rounding.
 
 Counts are whole numbers, so their noise can be as well, and then nothing is left of the gaps between floating-point
 numbers. Every decision of the sampler compares uniform random bits with bounds in whole numbers of the probability that

@@ -1,4 +1,4 @@
-"""The Gaussian mechanism: numbers out, and noise on them that an event says the size of."""
+"""The Gaussian mechanism: adds Gaussian noise of the size that the charged event states."""
 
 import math
 

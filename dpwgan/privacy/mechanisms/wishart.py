@@ -1,4 +1,4 @@
-"""Noise on symmetric matrices without a delta: the difference of two random matrices of Wishart's law.
+"""Noise on symmetric matrices that needs no delta: the difference of two random Wishart matrices.
 
 Theorem. Let S be a sum of z z^T over records, |z|^2 <= R. Let A and B be independent, of a density in proportion to
 e^(-E tr(.)/R) on the positive semidefinite matrices. Then S + A - B is E-DP under zero-out. Proof: take a record

@@ -1,4 +1,4 @@
-"""Columns that tell nothing of any row: one cell for all rows, which the table may have to hold as well."""
+"""Constant columns: one cell for all rows, which the input may have to hold as well."""
 
 import polars as pl
 

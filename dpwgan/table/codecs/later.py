@@ -1,4 +1,4 @@
-"""Columns of moments that are told by the time since another column's, so that their order and distance are kept."""
+"""Dates and times encoded as the time since another column's, so that their order and distance are kept."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""Row names: "uuid"."""
+"""Columns of row names ("uuid" in the specs), which are never trained."""
 
 from dpwgan.table.schema import IdentifierColumn
 from dpwgan.table.specs.keys import MAX_WHOLE_NUMBER, Keys

@@ -1,4 +1,4 @@
-"""Whose rows are protected together: the one key that names the column of a person, household, patient or card."""
+"""The key of the specs that names the unit of privacy: the column of a person, household, patient or card."""
 
 import math
 from collections.abc import Mapping

@@ -17,7 +17,8 @@ import pytest
 from dpwgan.app import pipeline
 from dpwgan.app.api import Synthesizer
 from dpwgan.app.book.book import new_book, read_book
-from dpwgan.app.config import RunConfig, SynthesisConfig, Voice
+from dpwgan.app.config import RunConfig, SynthesisConfig
+from dpwgan.app.delivery import Voice
 from dpwgan.errors import InputError, PrivacyError
 from dpwgan.privacy.budget import Budget, NeighboringRelation
 from dpwgan.privacy.ledger import Ledger

@@ -1,0 +1,92 @@
+"""What a run says and writes, and where: nothing that it reads may be written over, and no claim may be lost."""
+
+import stat
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from dpwgan.errors import UsageError
+from dpwgan.settings import Settings, setting
+
+# The heading of --help.
+RUN = "run"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Voice(Settings):
+    """How the run speaks on stderr."""
+
+    heading = RUN
+
+    quiet: bool = setting(False, "only errors and warnings on stderr", excludes="verbose")
+    verbose: bool = setting(False, "say more on stderr, and where an internal error happened", excludes="quiet")
+    log_format: Literal["text", "json"] = setting("text", "form of stderr (default: text)")
+
+
+class Delivery(Settings):
+    """What is written, and where: `output` and `claim` may be "-" for stdout, `claim` None for beside the output."""
+
+    output: str
+    claim: str | None
+    sign: Path | None
+    voice: Voice
+
+    @property
+    def claim_path(self) -> Path | None:
+        """Where the JSON claim goes: `claim`, else beside the output; None for a stream without a path."""
+        if self.claim not in (None, "-"):
+            return Path(str(self.claim))
+        return None if goes_to_stream(self.output) else Path(self.output + ".privacy.json")
+
+    @property
+    def signature_path(self) -> Path | None:
+        """Where the claim's signature goes, if there is a key and a claim that is a file."""
+        path = self.claim_path
+        return None if self.sign is None or path is None else path.with_name(path.name + ".sig")
+
+    def list_targets(self) -> list[tuple[str, Path]]:
+        """What is written, by what it is called, and where."""
+        targets = [("output", Path(self.output))] if self.output != "-" else []
+        targets += [("claim", self.claim_path)] if self.claim_path is not None else []
+        return targets + ([("signature", self.signature_path)] if self.signature_path is not None else [])
+
+    def refuse_losses(self, read: Iterable[Path | None], **folders: Path | None) -> None:
+        """Raises: UsageError if the claim would be lost, or a file written over one that is read or written."""
+        if self.claim is None and self.voice.quiet and goes_to_stream(self.output):
+            raise UsageError("with --quiet and an output that is no file the claim would be lost: give --claim PATH")
+        if self.sign is not None and self.claim_path is None:
+            raise UsageError("--sign needs a claim that is a file: give --claim PATH")
+        if self.output == "-" and self.claim == "-":
+            raise UsageError("output and claim cannot both go to stdout")
+        targets = self.list_targets()
+        targets += [(name.replace("_", " "), folder) for name, folder in folders.items() if folder is not None]
+        for name, target in targets:
+            if any(source is not None and same_file(target, source) for source in read):
+                raise UsageError(f"the {name} is the same file as an input, which would be overwritten")
+        for index, (name, target) in enumerate(targets):
+            for other, earlier in targets[:index]:
+                if same_file(target, earlier):
+                    raise UsageError(f"{other} and {name} are the same file")
+
+
+def goes_to_stream(output: str) -> bool:
+    """Says whether the output is stdout, a pipe or a device: it is written into, and no file can lie beside it."""
+    if output == "-":
+        return True
+    try:
+        mode = Path(output).stat().st_mode
+    except (OSError, ValueError):  # not there yet
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
+def same_file(one: Path, other: Path) -> bool:
+    """Says whether two paths lead to one file, which need not be there yet."""
+    try:
+        return one.samefile(other)  # sees through symbolic and hard links
+    except OSError:  # one of them is not there yet, or the name is too long to be
+        try:
+            return one.resolve() == other.resolve()
+        except (OSError, RuntimeError):
+            return False

@@ -1,0 +1,254 @@
+"""From a table to a fitted method and its claim, stage by stage; `dpwgan.app.api` calls them in their order."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from dpwgan.app.book.book import BookAccount
+from dpwgan.app.claim import Claim, build_claim, list_rules
+from dpwgan.app.claims.text import describe_accountant, describe_published
+from dpwgan.app.logs import LOGGER
+from dpwgan.app.planning import RunPlan, discovery_label, resume_plan
+from dpwgan.app.progress import ProgressCallback
+from dpwgan.app.public_table import PublicTable
+from dpwgan.app.saved_model import describe_column, load_synthesizer, read_column
+from dpwgan.errors import UsageError
+from dpwgan.marginals.simplex import project_on_simplex
+from dpwgan.methods.base import FittedSynthesizer, Run
+from dpwgan.privacy.certificate import Certificate
+from dpwgan.privacy.journal import Arrays, Journal
+from dpwgan.privacy.ledger import Ledger
+from dpwgan.privacy.noise_source import NoiseSource
+from dpwgan.privacy.randomness import Streams, make_choice_stream, make_streams
+from dpwgan.privacy.sizes import SIZES_LABEL
+from dpwgan.table.domains import discover_domains
+from dpwgan.table.encoded import EncodedTable
+from dpwgan.table.encoder import TableEncoder
+from dpwgan.table.forms import count_forms
+from dpwgan.table.rows import Rows
+from dpwgan.table.saved import pack_model, unpack_model
+from dpwgan.table.schema import CategoricalColumn, Schema
+from dpwgan.table.source import SourceTable
+from dpwgan.table.units import Units, keep_rows
+from dpwgan.table.workers import Team
+
+
+@dataclass(frozen=True, kw_only=True)
+class EncodedRun:
+    """A run between reading its table and training on it: the rows as numbers, and a ledger that is open.
+
+    `rows_read`: where the specs name a unit, how many rows the table had; of some units not all were kept. `units` says
+    whose those are that were, where whole units are to be sampled.
+    Privacy: holds private rows, which do not show in the representation. It is for one fit.
+    """
+
+    encoded: EncodedTable = field(repr=False)
+    encoder: TableEncoder = field(repr=False)
+    line_ending: str
+    types: Mapping[str, pl.DataType]
+    run_plan: RunPlan
+    ledger: Ledger = field(repr=False)
+    streams: Streams = field(repr=False)
+    rows_read: int | None = None
+    units: Units | None = field(default=None, repr=False)
+
+
+def encode_run(
+    table: SourceTable,
+    run_plan: RunPlan,
+    *,
+    schema: Schema,
+    journal: Journal,
+    account: BookAccount | None,
+    team: Team | None,
+) -> EncodedRun:
+    """Opens the ledger, finds lists of cells and encodes the rows here, as `Synthesizer.encode_table` says."""
+    config = run_plan.config
+    units, whole = table.units, table
+    rows_read = None if units is None else len(units.of_rows)
+    if schema.unit is not None:
+        most = schema.unit.max_rows
+        own = None if team is None or units is None else team.get_rows(units.count)
+        table = keep_rows(whole, most, rng=make_choice_stream(config.seed, key=journal.key), own=own)
+        # The rows of all workers: those that they have where there is a key or a seed, else others by the same law.
+        whole = keep_rows(whole, most, rng=make_choice_stream(config.seed, key=journal.key)) if own else table
+    run_plan = resume_plan(run_plan, journal)
+    announce(run_plan)
+    streams = make_streams(config.seed, life=journal.life, worker=0 if team is None else team.rank)
+    ledger = run_plan.open_ledger(journal, source=NoiseSource(noise=streams.noise, batches=streams.batches))
+    if run_plan.undiscovered:
+        schema = _discover(table, run_plan, schema, ledger=ledger)
+        run_plan = run_plan.after_discovery(schema)
+        run_plan.reserve_training(ledger)
+        if account is not None:
+            account.reserve(ledger, charged=journal.charged)
+    if run_plan.sizes is not None:
+        if team is None or team.leads:
+            schema = _release_sizes(whole, TableEncoder(schema, table.header), ledger=ledger)
+        elif not ledger.charged[SIZES_LABEL]:
+            ledger.charge(SIZES_LABEL)  # the chief knows whose every row is, and releases this once
+    memory = run_plan.plan_memory(config.memory)
+    LOGGER.debug("encoding the table%s", " onto the disk" if memory.on_disk else "")
+    encoder = TableEncoder(schema, table.header)
+    mine = table if team is None or units is not None else table.part(*team.get_rows(table.records))
+    encoded = encoder.encode_pieces(
+        mine.pieces(), records=mine.records, on_disk=bool(memory.on_disk), threads=config.threads
+    )
+    return EncodedRun(
+        encoded=encoded,
+        encoder=encoder,
+        line_ending=table.line_ending,
+        types=table.types,
+        run_plan=run_plan,
+        ledger=ledger,
+        streams=streams,
+        rows_read=rows_read,
+        units=table.units if run_plan.terms.unit.sampled else None,
+    )
+
+
+def _discover(table: SourceTable, run_plan: RunPlan, schema: Schema, *, ledger: Ledger) -> Schema:
+    """Finds the lists of cells that the specs leave to the data; those that were released before are kept.
+
+    Lists that are waived are no release: they are read anew in each life of a run.
+    """
+
+    def discover() -> Arrays:
+        found = discover_domains(
+            table.frames(),
+            schema,
+            select=lambda columns, count: ledger.discover([discovery_label(column) for column in columns], count),
+        )
+        columns = [describe_column(found.by_name[name]) for name in run_plan.discoveries]
+        return {"columns": np.array(json.dumps(columns))}
+
+    if not run_plan.discoveries:
+        return discover_domains(table.frames(), schema)
+    kept = json.loads(str(ledger.keep("lists of cells", discover)["columns"]))
+    released = {column.name: column for column in map(read_column, kept)}
+    columns = tuple(released.get(column.name, column) for column in schema.columns)
+    return discover_domains(table.frames(), replace(schema, columns=columns))
+
+
+def _release_sizes(table: SourceTable, encoder: TableEncoder, *, ledger: Ledger) -> Schema:
+    """The schema with the shares of units of each form, as released.
+
+    Privacy: `count_forms` of all rows that are kept, whoever has them; how many units there are is public. Of how many
+      a rule leaves no row, only the noisy counts tell.
+    """
+    schema = encoder.schema
+    unit, units = schema.unit, table.units
+    if unit is None or units is None:
+        raise UsageError("the table's units were not read")
+
+    def count() -> Arrays:
+        return {"sizes": ledger.release(SIZES_LABEL, lambda: count_forms(table, units, encoder)).values}
+
+    noisy = ledger.keep(SIZES_LABEL, count)["sizes"].astype(np.float64) / len(units.sizes)
+    total = float(np.clip(noisy.sum(), 1 / len(units.sizes), 1.0)) if schema.drops_rows else 1.0
+    shares = project_on_simplex(noisy, np.ones(len(noisy)), total=total) / total
+    released = replace(unit, sizes=tuple(map(float, shares)))
+    return replace(schema, columns=tuple(released if column is unit else column for column in schema.columns))
+
+
+def announce(run_plan: RunPlan) -> None:
+    """Says to who wants to hear more which accountant was chosen, why, and what the others would have said.
+
+    Of a method without a guarantee it says why there is none, and what was published instead.
+    """
+    unprotected = run_plan.unprotected
+    if unprotected is not None:
+        LOGGER.warning("no guarantee: %s", unprotected.reason)
+        if unprotected.published is not None:
+            LOGGER.warning("%s", describe_published(unprotected.published.describe()))
+        return
+    for line in describe_accountant(run_plan.choice.describe(), verbose=True):
+        LOGGER.debug("%s", line.strip(), extra={"fields": {"event": "accountant"}})
+
+
+def fit_run(
+    run: EncodedRun, *, progress: ProgressCallback, team: Team | None, public: PublicTable | None = None
+) -> tuple[FittedSynthesizer, Certificate | None]:
+    """Fits the method, or takes what an earlier life of the run fitted and did not get to write."""
+
+    def fit() -> FittedSynthesizer:
+        plan, ledger = run.run_plan, run.ledger
+        whole = Run(
+            ledger=ledger,
+            rows=Rows(run.encoded, records=plan.shape.records, ledger=ledger, team=team, units=run.units),
+            model=run.streams.model,
+            progress=progress,
+            device=plan.config.device,
+            threads=plan.config.threads,
+            public=None if public is None else public.rows,
+        )
+        fitted: FittedSynthesizer = plan.method.fit(plan.plan, whole)
+        return fitted
+
+    if not run.ledger.journal.keeps:
+        fitted = fit()
+        return fitted, fitted.certificate
+
+    def act() -> Arrays:
+        fitted = fit()
+        text = json.dumps(None if fitted.certificate is None else asdict(fitted.certificate))
+        return {**pack_model(fitted), "certificate": np.array(text)}
+
+    # What a method charges outside of acts of its own is of use only once its model is there.
+    files = dict(run.ledger.keep("model", act))
+    certificate = json.loads(str(files.pop("certificate")))
+    return unpack_model(files, load_synthesizer), None if certificate is None else Certificate(**certificate)
+
+
+def claim_run(
+    run: EncodedRun,
+    *,
+    certificate: Certificate | None,
+    book: Mapping[str, Any] | None,
+    codebook_sha256: str | None,
+    public: PublicTable | None,
+    team: Team | None,
+) -> Claim:
+    """The claim of a run that is over."""
+    run_plan, ledger, streams, schema = run.run_plan, run.ledger, run.streams, run.encoder.schema
+    config, records = run_plan.config, run_plan.shape.records
+    rows, chosen_by = config.rows_and_reason
+    return build_claim(
+        guarantee=run_plan.unprotected or ledger.guarantee(),
+        asked=run_plan.terms.budget,
+        relation=run_plan.terms.neighboring_relation,
+        delta_chosen_by=run_plan.delta_chosen_by,
+        ledger=ledger.itemise(),
+        accountant=run_plan.choice.describe(),
+        records=records,
+        rows_read=run.rows_read,
+        rows=rows if rows is not None else records,
+        rows_chosen_by=chosen_by,
+        specs_sha256=schema.sha256,
+        codebook_sha256=codebook_sha256,
+        public_table=None if public is None else public.describe(),
+        domains=_list_domains(schema),
+        rules=list_rules(schema),
+        certificate=certificate,
+        book=book,
+        attacker=None if run_plan.unprotected or streams.seeded else ledger.judge_attacker(),
+        seeded=streams.seeded,
+        method={key: getattr(run_plan.method, key) for key in ("name", "title", "paper")},
+        settings={
+            **({"preset": config.preset} if config.preset else {}),
+            **run_plan.plan.settings,
+            **({} if team is None else {"workers": team.size}),
+        },
+    )
+
+
+def _list_domains(schema: Schema) -> dict[str, list[str]]:
+    domains: dict[str, list[str]] = {"codebook": [], "private": [], "waived": [*schema.waived]}
+    for column in schema.columns:
+        if isinstance(column, CategoricalColumn) and column.domain in domains:
+            domains[column.domain].append(column.name)
+    return domains

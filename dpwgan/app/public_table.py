@@ -1,0 +1,54 @@
+"""A public table that a fit begins with: read, encoded and cited, and protected by nothing."""
+
+import hashlib
+import os
+from dataclasses import dataclass, field
+from typing import Any
+
+from dpwgan.errors import DataError, InputError, UsageError
+from dpwgan.table.encoded import EncodedTable
+from dpwgan.table.encoder import TableEncoder
+from dpwgan.table.reader import open_table
+from dpwgan.table.schema import Schema, UndiscoveredColumn
+from dpwgan.table.stream import PIECE
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublicTable:
+    """Encoded public rows, and the digest of the file that they came from."""
+
+    rows: EncodedTable = field(repr=False)
+    sha256: str
+
+    def describe(self) -> dict[str, Any]:
+        """What the claim says of it."""
+        return {"sha256": self.sha256, "records": self.rows.records}
+
+
+def read_public_table(path: str | os.PathLike[str], schema: Schema) -> PublicTable:
+    """Reads a public table of the same specs as the private one.
+
+    Privacy: it is taken as known to everybody: nothing of it is protected, and no ledger knows of it.
+    Raises: UsageError where lists of cells are left to the private table; InputError if it cannot be read, DataError if
+      it does not fit the specs.
+    """
+    if any(isinstance(column, UndiscoveredColumn) for column in schema.columns):
+        raise UsageError(
+            "--public needs specs that list all cells: lists found in the private table need not hold there"
+        )
+    name = os.fspath(path)
+    try:
+        digest = hashlib.sha256()
+        with open(name, "rb") as file:
+            while content := file.read(PIECE):
+                digest.update(content)
+    except FileNotFoundError:
+        raise InputError(f"the public table {name!r} does not exist") from None
+    except OSError as error:
+        raise InputError(f"the public table {name!r} cannot be read: {error.strerror or 'not a file'}") from None
+    try:
+        table = open_table(name, schema)
+        rows = TableEncoder(schema, table.header).encode_pieces(table.pieces(), records=table.records)
+    except DataError as error:
+        raise DataError(f"of the public table: {error}") from None
+    return PublicTable(rows=rows, sha256=digest.hexdigest())
