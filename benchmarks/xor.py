@@ -27,7 +27,7 @@ from benchmarks.slices import write  # noqa: E402
 from benchmarks.utility import head, read_method, row  # noqa: E402
 
 NOISE_COLUMNS, NOISE_CELLS = 4, 5
-METHODS = ("dp-wgan", "query-gan", "query-gan:ways=7")
+METHODS = ("dp-wgan", "query-gan", "query-gan:ways=6")
 
 
 def make_table(folder: Path, rng: np.random.Generator, *, ways: int, rows: int) -> None:
