@@ -37,6 +37,8 @@ def read_public_table(path: str | os.PathLike[str], schema: Schema) -> PublicTab
             "--public needs specs that list all cells: lists found in the private table need not hold there"
         )
     name = os.fspath(path)
+    if os.path.exists(name) and not os.path.isfile(name):  # a pipe could not be read twice, for its digest as well
+        raise InputError(f"the public table {name!r} is not a file")
     try:
         digest = hashlib.sha256()
         with open(name, "rb") as file:
@@ -45,7 +47,9 @@ def read_public_table(path: str | os.PathLike[str], schema: Schema) -> PublicTab
     except FileNotFoundError:
         raise InputError(f"the public table {name!r} does not exist") from None
     except OSError as error:
-        raise InputError(f"the public table {name!r} cannot be read: {error.strerror or 'not a file'}") from None
+        raise InputError(
+            f"the public table {name!r} cannot be read: {error.strerror or type(error).__name__}"
+        ) from None
     try:
         table = open_table(name, schema)
         rows = TableEncoder(schema, table.header).encode_pieces(table.pieces(), records=table.records)

@@ -1,13 +1,18 @@
 """A public table that a fit begins with: cited, never charged for, and part of what a run is resumed under."""
 
 import hashlib
+import os
+from unittest.mock import patch
 
 import pytest
 
 from dpwgan.app.api import Synthesizer
 from dpwgan.app.claims.verification import find_faults
-from dpwgan.errors import UsageError
-from tests.lives import ASKED, QUERIES, SPECS, live, make_frame
+from dpwgan.errors import InputError, UsageError
+from dpwgan.marginals.anchor import ONE_WAYS_LABEL
+from dpwgan.marginals.queries import ANSWER_LABEL
+from dpwgan.privacy.ledger import Ledger
+from tests.lives import ASKED, QUERIES, RECORDS, SPECS, live, make_frame
 
 
 @pytest.fixture
@@ -25,6 +30,7 @@ def test_public_table_is_cited_and_costs_nothing(public, method):
     digest = hashlib.sha256(public.read_bytes()).hexdigest()
     assert claim.document["public"]["table"] == {"sha256": digest, "records": len(make_frame().iloc[::2])}
     assert "which nothing here protects" in claim.to_text()
+    assert f"and a table of {len(make_frame().iloc[::2])} rows" in claim.document["summary"][-1]
     assert list(find_faults(claim)) == []
     assert "table" not in alone.document["public"]
 
@@ -40,3 +46,35 @@ def test_run_with_a_public_table_goes_on_under_the_same_one_only(public, tmp_pat
     for wrong in (other, None):
         with pytest.raises(UsageError, match="public table"):
             Synthesizer(SPECS, ASKED, checkpoint=folder, resume=True, public=wrong, **QUERIES).fit(make_frame())
+
+
+def test_what_is_released_is_counted_in_private_rows_alone(public):
+    def list_exact(**options):
+        exact, release = [], Ledger.release
+
+        def note(self, label, compute):
+            def count():
+                exact.append((label, compute()))
+                return exact[-1][1]
+
+            return release(self, label, count)
+
+        with patch.object(Ledger, "release", note):
+            Synthesizer(SPECS, ASKED, seed=1, **options, **QUERIES).fit(make_frame())
+        return exact
+
+    alone, exact = list_exact(), list_exact(public=public)
+    assert [label for label, _ in exact] == [label for label, _ in alone]
+    first = {label: counts.tolist() for label, counts in reversed(alone)}[ONE_WAYS_LABEL]
+    assert {label: counts.tolist() for label, counts in reversed(exact)}[ONE_WAYS_LABEL] == first
+    answers = [counts for label, counts in exact if label == ANSWER_LABEL]
+    assert answers
+    # Public rows, were they counted as well, would add to these.
+    assert {counts.sum() for counts in answers} == {RECORDS}
+
+
+def test_pipe_or_folder_is_no_public_table(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", tmp_path):
+        with pytest.raises(InputError, match="is not a file"):
+            Synthesizer(SPECS, ASKED, public=path, **QUERIES)

@@ -55,7 +55,9 @@ def summarise(document: Mapping[str, Any]) -> list[str]:
         + f"{apart}; {_say_others(document)}, which add up with this one; messages, "
         f"exit code and running time; what is true of a population with or without {who}.",
         f"Proved, not measured, from {looks} of noisy looks at the rows, all in the ledger. Taken as public: "
-        f"{public['records']} rows, specs, settings and code. Assumed: the noise stays secret{sampled}.",
+        f"{public['records']} rows, specs, settings and code"
+        + (f", and a table of {public['table']['records']} rows" if "table" in public else "")
+        + f". Assumed: the noise stays secret{sampled}.",
     ]
 
 
