@@ -238,8 +238,9 @@ class AnchorDesign:
     def cost(self) -> Cost:
         """Rows of groups, pairs of groups, codes and their copies; the time of the releases and of the fit."""
         width = self.most_width if self.fit_ticks else 0
+        group_bytes = np.min_scalar_type(max(self.most_sizes, default=1) - 1).itemsize
         return Cost(
-            row_bytes=self.shape.records * self.attributes + self.shape.row_bytes,
+            row_bytes=group_bytes * self.shape.records * self.attributes + self.shape.row_bytes,
             working_bytes=48 * self.one_way_plan.most_cells + 20 * width**2 + 4 * 9 * self.choose_codes(width) * width,
             seconds=self._estimate_seconds(),
         )
