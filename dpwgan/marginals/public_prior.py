@@ -66,7 +66,7 @@ class PublicPrior:
         hot.resize(rows, layout.width)
         self._one_ways = np.concatenate(one_ways)
         self._independent = np.outer(self._one_ways, self._one_ways)
-        self._pairs = (hot.T @ hot.multiply(self._weights[:, np.newaxis])).toarray()
+        self.pairs = (hot.T @ hot.multiply(self._weights[:, np.newaxis])).toarray()
         self._effective_rows = 1.0 / float(np.square(self._weights).sum())
         # Of all answers so far, over their cells: squares of what they say beyond independence, products with what the
         # public table says beyond it, squares of that, variances of noise, and shares.
@@ -79,8 +79,8 @@ class PublicPrior:
             return
         left, right = (self._layout.get_slice(attribute) for attribute in marginal)
         found = shares - self._independent[left, right]
-        said = self._pairs[left, right] - self._independent[left, right]
-        size = np.maximum(self._pairs[left, right], self._independent[left, right]).sum()
+        said = self.pairs[left, right] - self._independent[left, right]
+        size = np.maximum(self.pairs[left, right], self._independent[left, right]).sum()
         sums = np.square(found).sum(), (found * said).sum(), np.square(said).sum(), found.size * self._stddev**2, size
         self.evidence = np.add(self.evidence, sums)
 
@@ -126,8 +126,8 @@ class PublicPrior:
         if self._loss is None or self._loss[0] != key:
             found, product, square, noise, size = self.evidence.tolist()
             error = max(0.0, found - 2.0 * agreement * product + agreement**2 * square - noise) / size
-            pairs = self._independent + agreement * (self._pairs - self._independent)
-            spread = np.maximum(self._pairs, self._independent) + 1.0 / self._effective_rows
+            pairs = self._independent + agreement * (self.pairs - self._independent)
+            spread = np.maximum(self.pairs, self._independent) + 1.0 / self._effective_rows
             stddevs = np.sqrt((error + 1.0 / self._effective_rows) * spread)
             loss = MeasuredMarginals(self._layout)
             for left in range(self._layout.attributes):

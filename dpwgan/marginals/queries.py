@@ -114,7 +114,8 @@ class QueryDiscriminator:
         """Asks for one pair after another that joins two parts of the table: for so many `edges`.
 
         `one_ways[a]` are the released shares of attribute a's groups, `stddevs[a]` those of their noise, in counts: the
-        generator to beat is the one that has every attribute by itself. Each pair is one selection and one answer.
+        generator to beat is the one that has every attribute by itself. Each pair is one selection and one answer; with
+        a prior the first is the one on which that is worst, so that a table which misleads is found out.
         """
         shares = np.concatenate([np.asarray(one_way) for one_way in one_ways]).astype(np.float32)
         independent = np.outer(shares, shares)
@@ -133,10 +134,17 @@ class QueryDiscriminator:
         def score_edges(edges: Sequence[Edge]) -> list[float]:
             return [float(score()[edge]) for edge in edges]
 
+        def score_prior(edges: Sequence[Edge], prior: PublicPrior) -> list[float]:
+            scores = self._score_pairs(lambda left, right: prior.pairs[left, right], explain=explain)
+            return [float(scores[edge]) for edge in edges]
+
         forest, tree = Forest(self._layout.attributes), []
-        for _ in range(edges):
+        for number in range(edges):
             apart = [edge for edge in self._all_pairs() if not forest.is_joined(edge)]
-            edge = self._select(apart, functools.partial(score_edges, apart))
+            score_them = functools.partial(score_edges, apart)
+            if number == 0 and self._prior is not None:
+                score_them = functools.partial(score_prior, apart, self._prior)
+            edge = self._select(apart, score_them)
             forest.join(edge)
             tree.append(edge)
             left, right = (self._layout.get_slice(attribute) for attribute in edge)

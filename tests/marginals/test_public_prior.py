@@ -59,7 +59,7 @@ def test_rows_are_weighted_to_the_released_one_ways_and_counted_so():
     by_hand = np.zeros((3, 4))
     for row, (left, right) in enumerate(groups):
         by_hand[left, right] += prior._weights[row]
-    np.testing.assert_allclose(prior._pairs[:3, 3:], by_hand, atol=1e-12)
+    np.testing.assert_allclose(prior.pairs[:3, 3:], by_hand, atol=1e-12)
     np.testing.assert_allclose(by_hand.sum(axis=1), law.sum(axis=1), atol=1e-6)
     np.testing.assert_allclose(by_hand.sum(axis=0), law.sum(axis=0), atol=1e-6)
 

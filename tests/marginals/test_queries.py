@@ -16,6 +16,7 @@ from scipy import stats
 from dpwgan.marginals import queries
 from dpwgan.marginals.groups import GroupLayout, Marginal
 from dpwgan.marginals.measurements import MeasuredMarginals, answer_marginal
+from dpwgan.marginals.public_prior import PublicPrior
 from dpwgan.marginals.queries import (
     ANSWER_LABEL,
     LARGER_PART,
@@ -66,6 +67,7 @@ def make_discriminator(
     source: NoiseSource | int = 0,
     watcher: Watcher | None = None,
     kind: type[QueryDiscriminator] = QueryDiscriminator,
+    prior: PublicPrior | None = None,
 ) -> QueryDiscriminator:
     measured = MeasuredMarginals(layout) if measured is None else measured
     for marginal in asked:
@@ -77,6 +79,7 @@ def make_discriminator(
         most_ways=most_ways,
         most_cells=most_cells,
         ledger=open_ledger(lines, source=source, observers=[] if watcher is None else [watcher]),
+        prior=prior,
     )
 
 
@@ -320,6 +323,29 @@ def test_tree_takes_the_pairs_that_hang_together_most_when_epsilon_is_large():
     assert {(0, 2), (1, 3)} <= set(
         discriminator.ask_for_tree(shares, stddevs=[np.zeros(size) for size in layout.sizes], edges=3)
     )
+
+
+def test_first_question_is_where_a_public_table_is_most_wrong_and_moves_no_more_than_others():
+    layout, rng = GroupLayout((3, 3, 4)), np.random.default_rng(5)
+    groups, public = (rng.integers(0, layout.sizes, (400, 3)).astype(np.int32) for _ in range(2))
+    public[:, 1] = public[:, 0]
+    shares = [count_marginal(groups, (attribute,), layout) / 400 for attribute in range(3)]
+    prior, found = PublicPrior(public, layout, one_ways=shares, stddev=0.01), []
+    for rows, kind in ((groups, QueryDiscriminator), (groups[:-1], ZeroedOut)):
+        watch = Watcher()
+        discriminator = make_discriminator(
+            rows,
+            layout=layout,
+            selection_epsilon=100.0,
+            watcher=watch,
+            kind=kind,
+            prior=prior,
+            source=int(rng.integers(9)),
+        )
+        tree = discriminator.ask_for_tree(shares, stddevs=[np.zeros(size) for size in layout.sizes], edges=1)
+        assert tree == [(0, 1)]
+        found.append(np.array(watch.scores[0]))
+    assert np.abs(found[0] - found[1]).max() <= SELECTION_SENSITIVITY
 
 
 def test_no_more_candidates_of_four_attributes_are_listed_than_there_may_be(monkeypatch):
