@@ -113,7 +113,9 @@ class Synthesizer:
     def _begin(self, schema: Schema, config: SynthesisConfig, *, codebook: str | os.PathLike[str] | None) -> None:
         self.schema, self.config = _choose_bins(schema, config), config
         self._codebook_sha256 = digest_file(codebook) if codebook is not None else None
-        self._public = None if config.public is None else read_public_table(config.public, self.schema)
+        self._public = (
+            None if config.public is None else read_public_table(config.public, self.schema, memory=config.memory)
+        )
         self._rng: np.random.Generator | None = None
         self._encoder: TableEncoder | None = None
         self._fitted: Any = None

@@ -5,12 +5,16 @@ import os
 from dataclasses import dataclass, field
 from typing import Any
 
+from dpwgan.app.memory import BASE_BYTES, check_memory, choose_limit
 from dpwgan.errors import DataError, InputError, UsageError
 from dpwgan.table.encoded import EncodedTable
 from dpwgan.table.encoder import TableEncoder
 from dpwgan.table.reader import open_table
 from dpwgan.table.schema import Schema, UndiscoveredColumn
 from dpwgan.table.stream import PIECE
+
+# Encoded, in groups, and one-hot for the counts of its pairs, in rows with weights and without.
+_BYTES_A_CELL = 48
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,12 +29,13 @@ class PublicTable:
         return {"sha256": self.sha256, "records": self.rows.records}
 
 
-def read_public_table(path: str | os.PathLike[str], schema: Schema) -> PublicTable:
+def read_public_table(path: str | os.PathLike[str], schema: Schema, *, memory: int | None) -> PublicTable:
     """Reads a public table of the same specs as the private one.
 
     Privacy: it is taken as known to everybody: nothing of it is protected, and no ledger knows of it.
+    Units: `memory` is in bytes, None for what there is; the plan of the run does not know of the table.
     Raises: UsageError where lists of cells are left to the private table; InputError if it cannot be read, DataError if
-      it does not fit the specs.
+      it does not fit the specs, ResourceError if it is too large.
     """
     if any(isinstance(column, UndiscoveredColumn) for column in schema.columns):
         raise UsageError(
@@ -52,6 +57,8 @@ def read_public_table(path: str | os.PathLike[str], schema: Schema) -> PublicTab
         ) from None
     try:
         table = open_table(name, schema)
+        needed = BASE_BYTES + _BYTES_A_CELL * table.records * len(table.header)
+        check_memory(needed, limit=choose_limit(memory))
         rows = TableEncoder(schema, table.header).encode_pieces(table.pieces(), records=table.records)
     except DataError as error:
         raise DataError(f"of the public table: {error}") from None

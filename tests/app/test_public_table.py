@@ -6,9 +6,10 @@ from unittest.mock import patch
 
 import pytest
 
+from dpwgan.app import public_table
 from dpwgan.app.api import Synthesizer
 from dpwgan.app.claims.verification import find_faults
-from dpwgan.errors import InputError, UsageError
+from dpwgan.errors import InputError, ResourceError, UsageError
 from dpwgan.marginals.anchor import ONE_WAYS_LABEL
 from dpwgan.marginals.queries import ANSWER_LABEL
 from dpwgan.privacy.ledger import Ledger
@@ -78,3 +79,9 @@ def test_pipe_or_folder_is_no_public_table(tmp_path):
     for path in (tmp_path / "pipe", tmp_path):
         with pytest.raises(InputError, match="is not a file"):
             Synthesizer(SPECS, ASKED, public=path, **QUERIES)
+
+
+def test_public_table_that_is_too_large_is_refused_before_it_is_encoded(public, monkeypatch):
+    monkeypatch.setattr(public_table, "_BYTES_A_CELL", 1 << 40)
+    with pytest.raises(ResourceError, match="of memory"):
+        Synthesizer(SPECS, ASKED, public=public, **QUERIES)
