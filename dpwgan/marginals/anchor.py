@@ -14,12 +14,12 @@ import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
-from dpwgan.marginals.coarsening import MOST_CELLS
 from dpwgan.marginals.code_information import CodeInformation
 from dpwgan.marginals.groups import GroupLayout
 from dpwgan.marginals.loss import Probabilities, ReleasedLoss
 from dpwgan.marginals.markov_tree import Edge
 from dpwgan.marginals.measurements import answer_pairs
+from dpwgan.marginals.merging import MOST_CELLS
 from dpwgan.marginals.mixture import CodeGenerator, FitProgress, Mixture, fit, fit_on
 from dpwgan.marginals.one_ways import OneWayPlan, plan_one_ways
 from dpwgan.marginals.pairs import MOMENTS_LABEL, measure_moments, plan_moments

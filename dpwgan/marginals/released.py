@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpwgan.marginals.coarsening import GROUPS, MOST_CELLS, Coarsening, coarsen
+from dpwgan.marginals.coarsening import GROUPS, Coarsening
 from dpwgan.marginals.forbidden import add_implied, find_kinds, find_zeros, leave_out, tie
 from dpwgan.marginals.groups import GroupLayout, Marginal
 from dpwgan.marginals.loss import Probabilities
 from dpwgan.marginals.markov_tree import Edge, draw_first_codes, find_strongest_tree
 from dpwgan.marginals.measurements import GroupedRows, MeasuredMarginals
+from dpwgan.marginals.merging import MOST_CELLS, coarsen
 from dpwgan.marginals.one_ways import OneWayPlan, measure_one_ways
 from dpwgan.marginals.public_prior import PublicPrior, choose_kept
 from dpwgan.marginals.simplex import project_on_simplex

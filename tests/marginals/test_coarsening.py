@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from scipy import optimize, stats
 
 from dpwgan.errors import DpwganError, InputError, UsageError
-from dpwgan.marginals.coarsening import Coarsening, _merge_neighbours, _spread, coarsen
+from dpwgan.marginals.coarsening import Coarsening
 from dpwgan.marginals.layout import lay_out_attributes
+from dpwgan.marginals.merging import _merge_neighbours, _spread, coarsen
 from dpwgan.marginals.one_ways import plan_one_ways
 from dpwgan.marginals.simplex import project_on_simplex
 from dpwgan.table.encoded import EncodedTable, lay_out_spans

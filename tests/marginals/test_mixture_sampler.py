@@ -11,7 +11,8 @@ import pytest
 from scipy import stats
 
 from dpwgan.errors import InputError
-from dpwgan.marginals.coarsening import Coarsening, coarsen
+from dpwgan.marginals.coarsening import Coarsening
+from dpwgan.marginals.merging import coarsen
 from dpwgan.marginals.mixture_sampler import MIXTURE_FILE, MixtureSampler
 from dpwgan.marginals.one_ways import plan_one_ways
 from dpwgan.table.encoded import EncodedTable

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpwgan.marginals import one_ways
-from dpwgan.marginals.coarsening import Coarsening, coarsen
+from dpwgan.marginals.coarsening import Coarsening
+from dpwgan.marginals.merging import coarsen
 from dpwgan.marginals.one_ways import (
     ROUND_STEPS_LABEL,
     Blocks,

@@ -1,0 +1,292 @@
+"""Which cells make a group: those that released one-way counts cannot tell from noise are merged.
+
+Everything here is post-processing of the released counts: nothing of it reads a row to choose anything.
+"""
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpwgan.errors import UsageError
+from dpwgan.marginals.coarsening import AttributeGroups, Coarsening
+from dpwgan.marginals.number_tree import Intervals, NumberTree
+from dpwgan.marginals.one_ways import OneWays
+from dpwgan.marginals.round_steps import RoundSteps
+from dpwgan.marginals.simplex import project_on_simplex
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+MOST_CELLS = 128
+"""Groups that an attribute has at most, unless the caller says otherwise."""
+
+_LEAST_SHARE = 1 / 32
+"""A number is cut into intervals of about this share of the records, where the data spread that far."""
+
+_LEAST_KIND = 0.25
+"""What cells that only rules tell from others must hold to make a group of their own, over what any other holds."""
+
+_LEAST_STDDEVS = 3.0
+"""How many stddevs of the noise an interval of a number must hold."""
+
+_LEAST_VARIANCE = 1e-12
+"""Below it a variance is none, to divide by."""
+
+_SMOOTH_PIECES, _MOST_PIECES = 8, 128
+"""Into how many pieces an interval of a number is cut at least, so that they follow a smooth density, and at most."""
+
+
+def coarsen(
+    one_ways: OneWays,
+    *,
+    records: int,
+    least_count: float,
+    most_cells: int = MOST_CELLS,
+    kinds: Sequence[Integers | None] | None = None,
+) -> Coarsening:
+    """Merges cells that the released counts cannot tell from noise.
+
+    Numbers become intervals that hold about a 32nd of the records each, or a single level where many records share
+    it. Then groups below `least_count` are merged: neighbours where cells have an order, into one group of rare cells
+    elsewhere; missing codes only with each other. An attribute has `most_cells` groups at most, and one with a
+    number no more than MOST_CELLS. `kinds` say of each attribute, if it is known, which codes are of one kind by public
+    rules: they are merged first.
+    Privacy: post-processing of the release; `records` is public.
+    Units: `least_count` is a count of records.
+    Raises: UsageError if a number is out of its range.
+    """
+    if records < 1 or not (math.isfinite(least_count) and least_count >= 0) or most_cells < 2:
+        raise UsageError("Cells are merged for 1 record or more, a count of 0 or more and 2 cells or more.")
+    parts = []
+    for index, attribute in enumerate(one_ways.plan.attributes):
+        most = min(most_cells, MOST_CELLS) if attribute.levels else most_cells
+        pieces = _Pieces(one_ways, index, records=records, kinds=None if kinds is None else kinds[index])
+        threshold, merged = least_count, pieces.merge(least_count)
+        while merged.size > most:
+            threshold = max(1.25 * threshold, one_ways.stddev)
+            merged = pieces.merge(threshold)
+        parts.append(merged)
+    return Coarsening(spans=one_ways.plan.spans, parts=tuple(parts))
+
+
+class _Pieces:
+    """One attribute's smallest intervals with all that is known of them, ready to be merged at any threshold."""
+
+    def __init__(self, one_ways: OneWays, index: int, *, records: int, kinds: Integers | None = None) -> None:
+        self._attribute = attribute = one_ways.plan.attributes[index]
+        self._records, self._kinds = records, kinds
+        self._codes, self._code_stddev = one_ways.get_codes(index)
+        self._round_steps = one_ways.round_steps.get(index)
+        self._tree = one_ways.get_tree(index) if attribute.number_span is not None else None
+        self._least_share = max(_LEAST_SHARE * records, _LEAST_STDDEVS * one_ways.stddev)
+
+    def merge(self, least_count: float) -> AttributeGroups:
+        """Merges what lies below the threshold."""
+        labels = self._merge_codes(least_count)
+        groups = int(labels.max()) + 1 if len(labels) else 0
+        counts = np.bincount(labels, self._codes, minlength=groups).astype(np.float64)
+        variances = np.bincount(labels, minlength=groups) * self._code_stddev**2
+        weights = _spread(self._codes, labels, groups=groups, stddev=self._code_stddev)
+        starts = np.arange(self._attribute.codes)
+        if self._tree is None:
+            masses = project_on_simplex(counts, variances, total=self._records)
+        else:
+            roots, root_variances = self._tree.totals
+            masses = project_on_simplex(
+                np.append(counts, roots), np.append(variances, root_variances), total=self._records
+            )
+            intervals, merged = self._merge_levels(self._tree, least_count, totals=masses[groups:])
+            size = int(merged.max()) + 1
+            sums = np.bincount(merged, intervals.masses, minlength=size)
+            masses = np.append(masses[:groups], sums)
+            counts = np.append(counts, np.bincount(merged, intervals.counts, minlength=size))
+            variances = np.append(variances, np.bincount(merged, intervals.variances, minlength=size))
+            # A group without a record in it is drawn from evenly.
+            is_empty = sums[merged] <= 0
+            levels = np.bincount(merged, intervals.sizes, minlength=size)
+            shares = np.where(
+                is_empty, intervals.sizes / levels[merged], intervals.masses / np.where(is_empty, 1.0, sums[merged])
+            )
+            weights = np.append(weights, shares)
+            starts = np.append(starts, self._attribute.codes + intervals.starts)
+            labels = np.append(labels, groups + merged)
+        return AttributeGroups(
+            cells=self._attribute.cells,
+            starts=starts,
+            groups=labels.astype(np.int32),
+            weights=weights,
+            probabilities=masses / masses.sum(),
+            counts=counts,
+            stddevs=np.sqrt(variances),
+            codes=self._attribute.codes,
+            round_steps=self._round_steps,
+        )
+
+    def _merge_codes(self, least_count: float) -> Integers:
+        """The group of each code."""
+        attribute, labels = self._attribute, np.empty(self._attribute.codes, np.int64)
+        is_missing = attribute.is_missing
+        labels[is_missing] = _pool(self._codes[is_missing], least_count)
+        others = self._codes[~is_missing]
+        merge = _merge_neighbours if attribute.ordered else _pool
+        if self._kinds is None:
+            merged = merge(others, least_count)
+        else:
+            merged = _merge_kinds(others, least_count, self._kinds[~is_missing], merge)
+        labels[~is_missing] = merged + attribute.codes
+        return _number_in_order(labels)
+
+    def _merge_levels(self, tree: NumberTree, least_count: float, *, totals: Floats) -> tuple[Intervals, Integers]:
+        """Intervals of levels, and the group of each."""
+        intervals = _cut_intervals(
+            tree.split(totals=totals), most_count=max(least_count, self._least_share), round_steps=self._round_steps
+        )
+        bar = max(least_count, self._least_share / 2)
+        # Cuts are given up where there would be too many groups else.
+        places = np.searchsorted(intervals.starts, self._attribute.cuts if bar < self._records else ())
+        merged: list[Integers] = []
+        for own in np.split(intervals.masses, places):
+            merged.append(_merge_neighbours(own, bar) + sum(map(len, merged)))
+        return intervals, _number_in_order(np.concatenate(merged))
+
+
+def _cut_intervals(intervals: Intervals, *, most_count: float, round_steps: RoundSteps | None = None) -> Intervals:
+    """Cuts intervals into pieces that hold no more than about `most_count`, as a smooth density through them has it.
+
+    The density keeps what each interval holds, and pieces with rounder levels in them hold more of it. Single levels
+    are no part of it: a heap says nothing of its neighbours.
+    Source: Fritsch and Carlson 1980 (monotone cubic interpolation, here of the distribution function).
+    """
+    is_single = intervals.sizes == 1
+    pieces = np.clip(np.ceil(intervals.masses / most_count), _SMOOTH_PIECES, _MOST_PIECES).astype(np.int64)
+    pieces = np.where(intervals.masses > 0, np.minimum(pieces, intervals.sizes), 1)
+    parts = np.repeat(np.arange(len(pieces)), pieces)
+    within = np.arange(len(parts)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+    starts = intervals.starts[parts] + _take_parts(intervals.sizes, pieces, parts, within)
+    sizes = np.diff(starts, append=intervals.starts[-1] + intervals.sizes[-1])
+    wide, wide_masses = np.where(is_single, 0, intervals.sizes), np.where(is_single, 0.0, intervals.masses)
+    knots = np.append(0.0, np.cumsum(wide[~is_single].astype(np.float64)))
+    heights = np.append(0.0, np.cumsum(wide_masses[~is_single]))
+    masses = intervals.masses[parts].copy()
+    if np.any(pieces > 1):
+        from scipy.interpolate import PchipInterpolator  # here, because a plan needs none of it
+
+        smooth = PchipInterpolator(knots, heights)
+        places = np.append(0.0, np.cumsum(np.where(is_single[parts], 0, sizes).astype(np.float64)))
+        drawn = np.maximum(np.diff(smooth(places)), 0.0)
+        if round_steps is not None:
+            drawn *= round_steps.weigh(starts, sizes)
+        sums = np.bincount(parts, drawn)[parts]
+        even = sizes / intervals.sizes[parts]
+        shares = np.where(sums > 0, drawn / np.where(sums > 0, sums, 1.0), even)
+        masses *= np.where(is_single[parts], 1.0, shares)
+    # What was measured of an interval is shared out among its pieces like its mass, and its variance with it.
+    whole = intervals.masses[parts]
+    shares = np.where(whole > 0, masses / np.where(whole > 0, whole, 1.0), sizes / intervals.sizes[parts])
+    shares = np.maximum(shares, 1e-6)
+    return Intervals(
+        starts=starts,
+        sizes=sizes,
+        masses=masses,
+        counts=intervals.counts[parts] * shares,
+        variances=intervals.variances[parts] * shares,
+        is_inner=np.zeros(len(parts), bool),
+    )
+
+
+def _take_parts(sizes: Integers, pieces: Integers, parts: Integers, within: Integers) -> Integers:
+    """Where the pieces of an interval begin in it, all of them nearly alike in size; without overflow up to 2^53."""
+    whole, rest = np.divmod(sizes, pieces)
+    begins: Integers = within * whole[parts] + np.minimum(within, rest[parts])
+    return begins
+
+
+def _pool(counts: Floats, least_count: float) -> Integers:
+    """Gives each cell that reaches the threshold a label of its own, and all others one label together."""
+    labels = np.arange(len(counts))
+    rare = np.flatnonzero(counts < least_count)
+    labels[rare] = rare[0] if len(rare) else 0
+    return labels
+
+
+def _merge_kinds(
+    counts: Floats, least_count: float, kinds: Integers, merge: Callable[[Floats, float], Integers]
+) -> Integers:
+    """Merges cells of one kind with each other, and what is still far below the threshold with all that is as small."""
+    labels = np.empty(len(counts), np.int64)
+    for kind in np.unique(kinds):
+        places = np.flatnonzero(kinds == kind)
+        labels[places] = places[merge(counts[places], least_count)]
+    small = np.flatnonzero(np.bincount(labels, counts)[labels] < _LEAST_KIND * least_count)
+    labels[small] = labels[small[0]] if len(small) else 0
+    return labels
+
+
+def _merge_neighbours(counts: Iterable[float], least_count: float) -> Integers:
+    """Gives runs of small neighbours one label as soon as they reach the threshold together.
+
+    What is left at the end of a run joins the run's last group; runs too small for a group of their own share one.
+    """
+    labels: list[int] = []
+    shared: int | None = None
+    for is_large, run in itertools.groupby(counts, key=lambda count: bool(count >= least_count)):
+        first = len(labels)
+        if is_large:
+            labels.extend(first + offset for offset, _ in enumerate(run))
+            continue
+        group_starts = [first]
+        total = 0.0
+        for position, count in enumerate(run, start=first):
+            labels.append(group_starts[-1])
+            total += count
+            if total >= least_count:
+                group_starts.append(position + 1)
+                total = 0.0
+        leftover = group_starts[-1]
+        if leftover > first:
+            labels[leftover:] = [group_starts[-2]] * (len(labels) - leftover)
+        else:
+            shared = first if shared is None else shared
+            labels[first:] = [shared] * (len(labels) - first)
+    return np.array(labels, np.int64)
+
+
+def _number_in_order(labels: Integers) -> Integers:
+    """Numbers labels from 0 on in the order of their first cells."""
+    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), np.int64)
+    rank[np.argsort(first)] = np.arange(len(first))
+    numbered: Integers = rank[inverse]
+    return numbered
+
+
+def _spread(counts: Floats, labels: Integers, *, groups: int, stddev: float) -> Floats:
+    """The share of each cell in its group: what stands out of the group's mean as it is, the rest drawn to their mean.
+
+    The bar rises with the number of cells in the group, so that noise alone seldom passes it anywhere; a stddev more,
+    as what passes keeps its noise. The rest are taken to lie around their mean with the variance that noise does not
+    explain, and no wider than that mean.
+    Source: Donoho and Johnstone 1994 (the universal threshold); Efron and Morris 1973 (the shrinkage).
+    """
+
+    def add_up(values: npt.NDArray[Any]) -> Floats:
+        return np.bincount(labels, values, minlength=groups).astype(np.float64)
+
+    members = np.bincount(labels, minlength=groups)
+    totals = np.maximum(add_up(counts), 0.0)
+    bar = stddev * (1.0 + np.sqrt(2 * np.log(np.maximum(members, 2))))
+    stands_out = counts >= (totals / members + bar)[labels]
+    faint = np.maximum(add_up(~stands_out), 1.0)
+    mean = np.maximum(totals - add_up(np.where(stands_out, counts, 0.0)), 0.0) / faint
+    errors = np.where(stands_out, 0.0, counts - (add_up(np.where(stands_out, 0.0, counts)) / faint)[labels])
+    spread = add_up(np.square(errors)) / np.maximum(faint - 1.0, 1.0)
+    variance = np.clip(spread - stddev**2, 0.0, np.square(mean))
+    kept = variance / np.maximum(variance + stddev**2, _LEAST_VARIANCE)
+    masses = np.where(stands_out, counts, np.maximum(mean[labels] + kept[labels] * errors, 0.0))
+    sums = add_up(masses)[labels]
+    shares: Floats = np.where(sums > 0, masses / np.where(sums > 0, sums, 1.0), 1.0 / members[labels])
+    return shares
