@@ -24,15 +24,18 @@ Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
-_FIRST_BLOCKS = FEW_LEVELS
-"""About how many blocks the first look counts at most, all of one width."""
+_FIRST_BLOCKS = 16
+"""About how many blocks the first look counts at most, all of one width, unless one look takes all levels.
 
-_HALVINGS = 5
+The mean hangs on the largest blocks: its error grows with the root of how many of them have noise of their own.
+"""
+
+_HALVINGS = 6
 """How often a look halves what stood out in the one before it, so that there are looks enough for single levels."""
 
 _MOST_HALVINGS = 8
 
-_MOST_REFINED = 512
+_MOST_REFINED = 256
 """How many blocks a look halves at most, those that hold most: a record's share of the noise is the same for any."""
 
 MOST_BLOCKS = _MOST_REFINED << _HALVINGS
@@ -120,8 +123,8 @@ def _find_heights(sizes: Integers) -> Integers:
 
 def _choose_height(segments: _Segments) -> int:
     sizes = segments.ends - segments.bases
-    height = 0
-    while height < int(segments.heights.max()) and np.sum(-(-sizes >> height)) > _FIRST_BLOCKS:
+    height, most = 0, FEW_LEVELS if sizes.sum() <= FEW_LEVELS else _FIRST_BLOCKS
+    while height < int(segments.heights.max()) and np.sum(-(-sizes >> height)) > most:
         height += 1
     return height
 

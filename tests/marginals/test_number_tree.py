@@ -127,6 +127,23 @@ def test_every_look_covers_all_levels_with_nodes_and_all_records_are_shared_out(
     assert intervals.variances.min() > 0
 
 
+@pytest.mark.parametrize("levels", [129, 502, 100_001, 1 << 31])
+def test_first_blocks_tell_the_mean_nearly_as_well_as_a_noisy_sum(levels):
+    starts = lay_out_first(levels)
+    middles = (starts + np.append(starts[1:], levels) - 1) / 2
+    # The mean is a sum of noisy counts, each times how far its block is from a mean in the middle. A noisy sum of the
+    # numbers would have the noise of one count times the largest of them.
+    assert np.sqrt(np.square(middles - levels / 2).sum()) < 1.5 * levels
+    singles = np.arange(128)
+    assert np.sqrt(np.square(singles - 64).sum()) > 2 * 1.5 * 128
+
+
+@pytest.mark.parametrize("levels", [128, 12])
+def test_one_look_takes_all_levels_where_they_are_few(levels):
+    assert count_looks(levels) == 1
+    assert np.array_equal(lay_out_first(levels), np.arange(levels))
+
+
 @pytest.mark.parametrize("levels", [1 << 20, 1 << 31, (1 << 53) - 1])
 def test_an_empty_stretch_is_counted_as_one_when_nothing_stands_out_in_it(levels):
     rng = np.random.default_rng(3)
