@@ -46,7 +46,7 @@ from dpwgan.methods import dp_wgan  # noqa: E402
 from dpwgan.privacy.noise_source import NoiseSource  # noqa: E402
 from dpwgan.table.encoded import Span  # noqa: E402
 
-SHOWN = ("kway_2", "kway_3", "hoc", "pc1_dist", "tstr_auc")
+SHOWN = ("kway_2", "kway_3", "hoc", "pc1_dist", "tstr_auc", "apart")
 VARIANTS = (
     "default",
     "critic-weight=0.1",
