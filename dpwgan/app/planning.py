@@ -94,8 +94,8 @@ class RunPlan:
         limit, needed, on_disk = choose_limit(asked), BASE_BYTES + self.plan.cost.memory_bytes, 0
         if needed > limit and self.plan.cost.row_bytes:
             needed -= self.plan.cost.row_bytes
-            # The encoded table, and one of as many columns that a method makes of it.
-            on_disk = 2 * 4 * self.shape.records * len(self.shape.spans)
+            # The encoded table, and one of as many columns that a method makes of it, of groups.
+            on_disk = self.shape.row_bytes + 2 * self.shape.records * len(self.shape.spans)
         check_memory(needed, limit=limit, spans=self.shape.spans)
         return MemoryPlan(limit=limit, needed=needed, on_disk=on_disk)
 

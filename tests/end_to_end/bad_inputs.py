@@ -323,6 +323,12 @@ CASES: tuple[Case, ...] = (
     refuse("--public for a method that asks for no marginals", 2, arguments=flags("--public", "other.csv")),
     refuse("--public does not exist", 66, arguments=by("query-gan", "--public", "other.csv")),
     refuse(
+        "--public names a folder",
+        66,
+        prepare=put_parts({"a.csv": HEADER}),
+        arguments=by("query-gan", "--public", "parts"),
+    ),
+    refuse(
         "--public does not fit the specs",
         65,
         prepare=file("other.csv", f"{HEADER}\n{SECRET},1,1,1\n".encode()),
