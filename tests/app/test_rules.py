@@ -209,6 +209,20 @@ def test_rows_that_break_a_rule_exchange_cells_and_move_no_share(
     assert counts == ((15_000, 15_000) if exchanged else (20_000, 20_000))
 
 
+def test_cells_of_the_finest_column_alone_change_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    def draw(rounds: int) -> sampling.EncodedTable:
+        monkeypatch.setattr(sampling, "_ROUNDS", {"exchanged": rounds})
+        source = make_source(TWO_STUCK, ["(y = 'a') = (x < 5)"])
+        return next(iter(source._draw_mended(200, rng=np.random.default_rng(0))))[0]
+
+    before, after = draw(0), draw(32)
+    assert (before.codes == after.codes).all()
+    assert (np.sort(before.numbers, axis=0) == np.sort(after.numbers, axis=0)).all()
+    moved = (before.numbers != after.numbers).any(axis=1)
+    assert moved.sum() == 100
+    assert ((before.codes[:, 0] == 0) == (before.numbers[:, 0] > 0.5))[moved].all()
+
+
 def test_pairs_are_of_rows_that_break_one_rule() -> None:
     rng = np.random.default_rng(0)
     for rows in (1, 2, 7, 200):
