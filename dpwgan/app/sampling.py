@@ -1,11 +1,14 @@
 """Rows of a fitted model that keep every rule between columns, as many as asked for.
 
 Where a model's rows are of codes, and fall into groups of cells, as little is drawn anew as will do, so that rules move
-no share of what was fitted: of a row that breaks one, the columns of that rule, first inside their groups, then of the
-row's code; as a whole only a row of which that comes to nothing. A condition on the output (`--where`) is another
-matter: rows that do not meet it are left out.
+no share of what was fitted. The columns of a broken rule are drawn anew inside their groups. Then rows that break it
+exchange one of its columns where that leaves fewer rules broken: no column's shares move, and by the finest column,
+whose ties to others are known least, little of what hangs together does. Then the columns are drawn of the row's code,
+and as a whole only a row of which all that comes to nothing. A condition on the output (`--where`) is another matter:
+rows that do not meet it are left out.
 Privacy: post-processing of the model, and so is how often that takes.
-Source: Moser and Tardos 2010 (resampling what is broken); Guo, Jerrum, Liu 2019, arXiv:1611.01647, of its law.
+Source: Moser and Tardos 2010 (resampling what is broken); Guo, Jerrum, Liu 2019, arXiv:1611.01647, of its law;
+  Dalenius and Reiss 1982 (tables that keep their margins while rows exchange cells).
 """
 
 from collections.abc import Iterator
@@ -28,9 +31,11 @@ from dpwgan.table.storage import cut_sizes
 Flags = npt.NDArray[np.bool_]
 Codes = npt.NDArray[np.int64]
 
-# How often cells are drawn anew inside their groups, and then of their codes, before the row is drawn anew: rows drawn
-# anew move the shares of whatever hardly keeps the rules, so that few should be.
-_ROUNDS_INSIDE, _ROUNDS_OF_CODE = 8, 32
+# How often, at most, cells are drawn anew inside their groups, exchanged, and drawn of their codes, before the row is
+# drawn anew: that moves the shares of whatever hardly keeps the rules, so that few rows should be. A stage ends where
+# so many of its rounds mended nothing.
+_ROUNDS = {"inside groups": 8, "exchanged": 32, "of codes": 32}
+_MOST_IDLE = 3
 _MOST_DRAWN = 1 << 16
 # A model of which hardly a row passes is given up.
 _LEAST_DRAWN, _LEAST_SHARE = 100_000, 1e-4
@@ -111,19 +116,50 @@ class RowSource:
             encoded = model.draw_of(codes, rng=rng)
             known, broken = self._judge(encoded, rng=rng)
             counts = broken.sum(axis=1)
-            for turn in range(_ROUNDS_INSIDE + _ROUNDS_OF_CODE):
-                rest = np.flatnonzero(broken[self._mended].any(axis=0))
-                if not len(rest):
-                    break
-                rows = encoded.take(rest)
-                inside = turn < _ROUNDS_INSIDE
-                others = model.draw_again(rows, rng=rng) if inside else model.draw_of(codes[rest], rng=rng)
-                for rule, flags in zip(self._encoder.rules.rules, broken[:, rest], strict=False):
-                    self._encoder.exchange(rows, others, rule.columns, flags)
-                encoded.codes[rest], encoded.numbers[rest] = rows.codes, rows.numbers
-                seen, broken[:, rest] = self._judge(rows, rng=rng)
-                known = _put(known, seen, rest)
+            known = self._mend(model, encoded, codes, known, broken, rng=rng)
             yield encoded, known, broken.any(axis=0), counts
+
+    def _mend(
+        self,
+        model: DrawsOfCodes,
+        encoded: EncodedTable,
+        codes: Codes,
+        known: pl.DataFrame,
+        broken: Flags,
+        *,
+        rng: np.random.Generator,
+    ) -> pl.DataFrame:
+        """Mends rows of these codes in place, and flags them anew; gives the cells that rules look at.
+
+        Shapes: (n,) rows, codes and known cells, `broken` (rules, n).
+        """
+        whole = [rule.columns for rule in self._encoder.rules.rules]
+        finest: list[tuple[str, ...]] = [(max(names, key=lambda name: known[name].n_unique()),) for names in whole]
+        for stage, rounds in _ROUNDS.items():
+            left: list[int] = []
+            for _ in range(rounds):
+                left.append(int(broken[self._mended].sum()))
+                if left[-1] == 0 or (len(left) > _MOST_IDLE and left[-1] >= left[-1 - _MOST_IDLE]):
+                    break
+                rest = np.flatnonzero(broken[self._mended].any(axis=0))
+                rows, flags, columns = encoded.take(rest), broken[self._mended, rest], whole
+                if stage == "exchanged":
+                    flags, partners = _pair(flags, rng=rng)
+                    others, columns = rows.take(partners), finest
+                elif stage == "inside groups":
+                    others = model.draw_again(rows, rng=rng)
+                else:
+                    others = model.draw_of(codes[rest], rng=rng)
+                for names, own in zip(columns, flags, strict=True):
+                    self._encoder.exchange(rows, others, names, own)
+                seen, found = self._judge(rows, rng=rng)
+                if stage == "exchanged":
+                    gain = broken[self._mended, rest].sum(axis=0) - found[self._mended].sum(axis=0)
+                    taken = np.flatnonzero(gain + gain[partners] > 0)
+                    rest, rows, seen, found = rest[taken], rows.take(taken), seen[taken], found[:, taken]
+                encoded.codes[rest], encoded.numbers[rest] = rows.codes, rows.numbers
+                broken[:, rest], known = found, _put(known, seen, rest)
+        return known
 
     def _judge(self, encoded: EncodedTable, *, rng: np.random.Generator) -> tuple[pl.DataFrame, Flags]:
         """The cells that rules look at, and which rows break each rule. Shapes: (rules, n)."""
@@ -156,6 +192,19 @@ def _add_condition(encoder: TableEncoder, where: str) -> RuleBook:
     """The rules of the specs, and that a condition is true: unknown will not do. Raises: UsageError."""
     columns = check_condition(where, encoder.schema)
     return encoder.add_rule(Rule(name=f"the condition {where!r}", columns=columns, sql=f"COALESCE(({where}), FALSE)"))
+
+
+def _pair(broken: Flags, *, rng: np.random.Generator) -> tuple[Flags, Codes]:
+    """Rows in pairs for one rule each: which rule of each row, and its partner; of a row left over, the row itself.
+
+    Shapes: (rules, n), each row breaking one at least, to the like with one rule a row, and (n,).
+    """
+    rules = np.argmax(broken * rng.random(broken.shape), axis=0)
+    order, partners = np.lexsort([rng.random(len(rules)), rules]), np.arange(len(rules))
+    left, right = order[: len(order) // 2 * 2 : 2], order[1::2]
+    partners[left], partners[right] = right, left
+    rules[right] = rules[left]
+    return rules == np.arange(len(broken))[:, np.newaxis], partners
 
 
 def _put(frame: pl.DataFrame, others: pl.DataFrame, rows: Codes) -> pl.DataFrame:

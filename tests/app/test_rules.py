@@ -193,6 +193,60 @@ def test_mended_rows_keep_the_shares_of_groups_and_of_codes() -> None:
     assert drawn.filter(y="b")["x"].min() == 5
 
 
+# Of the first code x is high where y is a, of the second it is low where y is b: none of their rows keeps the rule that
+# a goes with low alone. The others' rows all do.
+TWO_STUCK = [[0.0, 1.0, 1.0, 0.0], [1.0, 0.0, 0.0, 1.0], [1.0, 0.0, 1.0, 0.0], [1.0, 0.0, 1.0, 0.0]]
+
+
+@pytest.mark.parametrize("exchanged", [32, 0], ids=["as it is", "broken twin: rows drawn anew"])
+def test_rows_that_break_a_rule_exchange_cells_and_move_no_share(
+    exchanged: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sampling._ROUNDS, "exchanged", exchanged)
+    drawn = draw_values(make_source(TWO_STUCK, ["(y = 'a') = (x < 5)"]))
+    counts = ((drawn["y"] == "a").sum(), (drawn["x"] < 5).sum())
+    # Where rows are drawn anew as a whole, no b is left.
+    assert counts == ((15_000, 15_000) if exchanged else (20_000, 20_000))
+
+
+def test_cells_of_the_finest_column_alone_change_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    def draw(rounds: int) -> sampling.EncodedTable:
+        monkeypatch.setattr(sampling, "_ROUNDS", {"exchanged": rounds})
+        source = make_source(TWO_STUCK, ["(y = 'a') = (x < 5)"])
+        return next(iter(source._draw_mended(200, rng=np.random.default_rng(0))))[0]
+
+    before, after = draw(0), draw(32)
+    assert (before.codes == after.codes).all()
+    assert (np.sort(before.numbers, axis=0) == np.sort(after.numbers, axis=0)).all()
+    moved = (before.numbers != after.numbers).any(axis=1)
+    assert moved.sum() == 100
+    assert ((before.codes[:, 0] == 0) == (before.numbers[:, 0] > 0.5))[moved].all()
+
+
+def test_pairs_are_of_rows_that_break_one_rule() -> None:
+    rng = np.random.default_rng(0)
+    for rows in (1, 2, 7, 200):
+        broken = rng.random((3, rows)) < 0.4
+        broken[0] |= ~broken.any(axis=0)
+        flags, partners = sampling._pair(broken, rng=rng)
+        assert (flags.sum(axis=0) == 1).all()
+        assert (flags == flags[:, partners]).all()
+        assert (partners[partners] == np.arange(rows)).all()
+        assert (partners == np.arange(rows)).sum() == rows % 2
+        # A pair across two rules is left where a rule has an odd row: one for each rule at most.
+        assert (flags & ~broken).sum() <= 3
+
+
+def test_an_exchange_that_breaks_as_many_rules_as_it_mends_is_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sampling, "_ROUNDS", {"exchanged": 32})
+    # Whichever way rows exchange y or x, one that kept the second rule would break it.
+    source = make_source(TWO_STUCK[:2], ["(y = 'a') = (x < 5)", "(y = 'a') = (x >= 5)"])
+    encoded, _, failed, broken = next(iter(source._draw_mended(100, rng=np.random.default_rng(0))))
+    assert failed.all()
+    assert broken.tolist() == [100, 0]
+    assert ((encoded.codes[:, 0] == 0) == (encoded.numbers[:, 0] > 0.5)).all()
+
+
 def test_a_condition_on_the_output_gives_the_rows_that_meet_it_their_own_shares() -> None:
     """Were what does not meet it mended as well, numbers below 5 would have half of the rows."""
     drawn = draw_values(make_source([[0.5, 0.5, 1.0, 0.0]], [], where="x >= 3"))
