@@ -297,7 +297,7 @@ class Synthesizer:
             raise UsageError("where must be a text: an SQL condition")
         if self._rng is None:  # the claim is there, so it is
             raise UsageError("the synthesizer is not fitted yet")
-        source = RowSource(self._fitted, encoder, where=where)
+        source = RowSource(self._fitted, encoder, rows=rows, where=where)
         return draw_chunks(source, encoder, rows, rng=self._rng, threads=self.config.threads)
 
     def note_output(self, sha256: str) -> None:

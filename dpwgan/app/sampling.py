@@ -45,8 +45,14 @@ _LEAST_DRAWN, _LEAST_SHARE = 100_000, 1e-4
 class DrawsOfCodes(Protocol):
     """A model whose rows are of codes, and fall into groups of cells."""
 
+    def prepare(self, rows: int) -> FittedSynthesizer:
+        """The same for a table of so many rows."""
+
     def choose_codes(self, records: int, *, rng: np.random.Generator) -> Codes:
         """The codes of so many rows."""
+
+    def draw_balanced(self, codes: Codes, *, rng: np.random.Generator) -> EncodedTable:
+        """A row of each code, pairs of groups as often as the model says."""
 
     def draw_of(self, codes: Codes, *, rng: np.random.Generator) -> EncodedTable:
         """A row of each code."""
@@ -61,8 +67,11 @@ class RowSource:
     Raises: UsageError if the condition cannot be acted on.
     """
 
-    def __init__(self, fitted: FittedSynthesizer, encoder: TableEncoder, *, where: str | None = None) -> None:
-        self._fitted, self._encoder = fitted, encoder
+    def __init__(
+        self, fitted: FittedSynthesizer, encoder: TableEncoder, *, rows: int, where: str | None = None
+    ) -> None:
+        self._fitted = fitted.prepare(rows) if isinstance(fitted, DrawsOfCodes) else fitted
+        self._encoder = encoder
         self._rules = encoder.rules if where is None else _add_condition(encoder, where)
         # The condition comes after the rules.
         self._mended = slice(len(encoder.rules.rules))
@@ -113,7 +122,7 @@ class RowSource:
             return
         for size in cut_sizes(records, most=_MOST_DRAWN):
             codes = model.choose_codes(size, rng=rng)
-            encoded = model.draw_of(codes, rng=rng)
+            encoded = model.draw_balanced(codes, rng=rng)
             known, broken = self._judge(encoded, rng=rng)
             counts = broken.sum(axis=1)
             known = self._mend(model, encoded, codes, known, broken, rng=rng)

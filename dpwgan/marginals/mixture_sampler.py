@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from dpwgan.errors import InputError
+from dpwgan.marginals.balance import balance, count_sweeps
 from dpwgan.marginals.coarsening import Coarsening
 from dpwgan.marginals.markov_tree import SystematicDraws
 from dpwgan.privacy.certificate import Certificate
@@ -24,23 +25,32 @@ _GROUPS_FILE = "groups.json"
 class MixtureSampler:
     """The fitted codes and the way back from groups to cells. It holds no rows, and released numbers alone.
 
-    Shapes: `probabilities` (codes, width of the groups).
+    Shapes: `probabilities` (codes, width of the groups). `sweeps`: how often rows are brought into balance.
     """
 
     probabilities: npt.NDArray[np.float32]
     coarsening: Coarsening
     certificate: Certificate | None = None
+    sweeps: int = 0
+
+    def prepare(self, rows: int) -> "MixtureSampler":
+        """The same for a table of so many rows: in balance, where that takes little of the time."""
+        sizes = self.coarsening.sizes
+        # Of one code each column is drawn by itself, as often as it should be.
+        few = count_sweeps(rows, attributes=len(sizes), width=sum(sizes)) if len(self.probabilities) > 1 else 0
+        return replace(self, sweeps=few)
 
     def sample(self, records: int, *, rng: np.random.Generator, chunk: int = 65_536) -> Iterator[EncodedTable]:
         """Draws rows in chunks, evenly over the codes and over each code's distributions.
 
-        Each row has the mixture's distribution; the rows of a chunk together are closer to it than independent ones
-        would be, because how often a code and a group of it come up is off by rounding alone.
+        Each row has the mixture's distribution, or nearly where rows are in balance; the rows of a chunk together are
+        closer to it than independent ones would be, because how often a code and a group of it come up is off by
+        rounding alone.
         Privacy: post-processing of releases; free, however often.
         Source: Madow and Madow 1944 (systematic sampling).
         """
         for size in cut_sizes(records, most=chunk):
-            yield self.draw_of(self.choose_codes(size, rng=rng), rng=rng)
+            yield self.draw_balanced(self.choose_codes(size, rng=rng), rng=rng)
 
     def draw_again(self, encoded: EncodedTable, *, rng: np.random.Generator) -> EncodedTable:
         """Draws other rows of the same groups of cells. Privacy: post-processing."""
@@ -49,6 +59,14 @@ class MixtureSampler:
     def draw_of(self, codes: npt.NDArray[np.int64], *, rng: np.random.Generator) -> EncodedTable:
         """Draws a row of each code. Shapes: (n,). Privacy: post-processing."""
         return self.coarsening.to_encoded(self.draw_groups(codes, rng=rng), rng=rng)
+
+    def draw_balanced(self, codes: npt.NDArray[np.int64], *, rng: np.random.Generator) -> EncodedTable:
+        """As `draw_of`, of all rows of a table or of a large part: pairs of groups come up less by chance."""
+        groups = self.draw_groups(codes, rng=rng)
+        if self.sweeps:
+            probabilities, sizes = self.probabilities, self.coarsening.sizes
+            balance(groups, codes, probabilities=probabilities, sizes=sizes, sweeps=self.sweeps, rng=rng)
+        return self.coarsening.to_encoded(groups, rng=rng)
 
     def choose_codes(self, records: int, *, rng: np.random.Generator) -> npt.NDArray[np.int64]:
         """The code of each row, in random order. Shapes: (records,)."""

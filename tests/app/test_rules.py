@@ -174,7 +174,7 @@ def make_source(probabilities: list[list[float]], rules: list[str], where: str |
     ]
     coarsening = Coarsening(spans=encoder.spans, parts=tuple(parts))
     sampler = MixtureSampler(probabilities=np.array(probabilities, np.float32), coarsening=coarsening)
-    return sampling.RowSource(sampler, encoder, where=where)
+    return sampling.RowSource(sampler, encoder, rows=10, where=where)
 
 
 def draw_values(source: sampling.RowSource) -> pl.DataFrame:

@@ -1,0 +1,84 @@
+"""Rows of a mixture in balance: pairs of their groups come up as often as the mixture says, not as chance has it.
+
+What chance does in drawing a table's rows is a part of its error that no budget takes away, and of few rows much of it.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+Integers = npt.NDArray[np.int64]
+
+# Of what rows times squared attributes a sweep is made, and two at most; of so many groups pairs are counted.
+_MOST_WORK, _MOST_SWEEPS, _MOST_WIDTH = 1 << 27, 2, 2048
+# Rows that move at a time, over the root of all: what they do together to a pair is then less than chance did.
+_AT_ONCE = 2.0
+
+
+def count_sweeps(rows: int, *, attributes: int, width: int) -> int:
+    """How often each group of so many rows is drawn anew: not at all where that takes long, and chance does little.
+
+    Privacy: of public facts, and of how many groups there are, which is released.
+    """
+    return 0 if width > _MOST_WIDTH else min(_MOST_SWEEPS, _MOST_WORK // max(1, rows * attributes**2))
+
+
+def balance(
+    groups: npt.NDArray[np.int32],
+    codes: Integers,
+    *,
+    probabilities: npt.NDArray[np.float32],
+    sizes: Sequence[int],
+    sweeps: int,
+    rng: np.random.Generator,
+) -> None:
+    """Draws groups anew of their rows' codes, in place, and keeps those that bring the counts of pairs nearer.
+
+    Near is what the rows' codes make expected, in squares over that. A row's groups are always such as its code has.
+    Shapes: `groups` (n, attributes) and `codes` (n,), the code of each row; `probabilities` (codes, width).
+    Privacy: post-processing of the mixture.
+    Source: Voas and Williamson 2000 (tables of rows by combinatorial optimisation; here the rows are a mixture's).
+    """
+    rows, width = len(codes), probabilities.shape[1]
+    starts = np.cumsum([0, *sizes[:-1]])
+    missing, price = _compare(groups + starts, codes, probabilities, sizes=sizes)
+    at_once = max(1, round(_AT_ONCE * rows**0.5))
+    for attribute in np.tile(np.arange(len(sizes)), sweeps):
+        start, size = int(starts[attribute]), sizes[attribute]
+        limits = np.cumsum(probabilities[:, start : start + size], axis=1, dtype=np.float64)
+        scale = (limits / limits[:, -1:] + np.arange(len(limits))[:, np.newaxis]).ravel()
+        others = np.searchsorted(scale, codes + rng.random(rows), side="right") - codes * size
+        others = np.minimum(others, size - 1)
+        order = rng.permutation(rows)
+        for first in range(0, rows, at_once):
+            moved = order[first : first + at_once]
+            moved = moved[others[moved] != groups[moved, attribute]]
+            beside = groups[moved] + starts
+            old, new = beside[:, attribute], start + others[moved]
+            gone, come = old[:, np.newaxis] * width + beside, new[:, np.newaxis] * width + beside
+            change = price[come] * (1 - 2 * missing[come]) + price[gone] * (1 + 2 * missing[gone])
+            better = change.sum(axis=1) < 0
+            moved, beside, old, new = moved[better], beside[better], old[better, np.newaxis], new[better, np.newaxis]
+            for cells, count in ((old, 1.0), (new, -1.0)):
+                np.add.at(missing, cells * width + beside, count)
+                np.add.at(missing, beside * width + cells, count)
+            groups[moved, attribute] = others[moved]
+
+
+def _compare(
+    places: Integers, codes: Integers, probabilities: npt.NDArray[np.float32], *, sizes: Sequence[int]
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    """How often each pair of groups is missing, and what the square of that costs: nothing within an attribute.
+
+    Shapes: (width * width,) each, of the places of both groups.
+    """
+    width = probabilities.shape[1]
+    weights = np.bincount(codes, minlength=len(probabilities))[:, np.newaxis]
+    expected = ((probabilities * weights.astype(np.float64)).T @ probabilities.astype(np.float64)).ravel()
+    owners = np.repeat(np.arange(len(sizes)), sizes)
+    price = np.where(owners[:, np.newaxis] == owners, 0.0, 1.0).ravel() / (expected + 1.0)
+    for attribute in range(len(sizes)):
+        pairs = places[:, attribute, np.newaxis] * width + places
+        expected -= np.bincount(pairs.ravel(), minlength=width * width)
+    return expected.astype(np.float32), price.astype(np.float32)

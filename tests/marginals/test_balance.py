@@ -1,0 +1,97 @@
+import numpy as np
+import pytest
+
+from dpwgan.marginals import balance as balancing
+from dpwgan.marginals.balance import balance, count_sweeps
+from dpwgan.marginals.markov_tree import SystematicDraws
+
+SIZES = (2, 3, 5, 4)
+STARTS = np.cumsum([0, *SIZES[:-1]])
+WIDTH = sum(SIZES)
+
+
+def make_mixture(codes: int, rng: np.random.Generator) -> np.ndarray:
+    tables = [rng.dirichlet(np.full(size, 0.3), codes) for size in SIZES]
+    # Of each code one group of the third attribute never comes up.
+    tables[2][np.arange(codes), rng.integers(0, 5, codes)] = 0
+    tables[2] /= tables[2].sum(axis=1, keepdims=True)
+    return np.concatenate(tables, axis=1).astype(np.float32)
+
+
+def draw(rows: int, codes: int, *, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    probabilities, of_rows = make_mixture(codes, rng), rng.integers(0, codes, rows)
+    draws = SystematicDraws(of_rows, count=codes)
+    parts = [probabilities[:, start : start + size] for start, size in zip(STARTS, SIZES, strict=True)]
+    groups = np.stack([draws.draw(part.astype(np.float64), rng=rng) for part in parts], axis=1).astype(np.int32)
+    return groups, of_rows, probabilities
+
+
+def sum_squares(groups: np.ndarray, codes: np.ndarray, probabilities: np.ndarray) -> float:
+    """What is too much or missing of each pair, in squares over what is expected, row by row in float64."""
+    table, total = probabilities.astype(np.float64), 0.0
+    for left in range(len(SIZES)):
+        for right in range(left):
+            for a in range(SIZES[left]):
+                for b in range(SIZES[right]):
+                    expected = float((table[codes, STARTS[left] + a] * table[codes, STARTS[right] + b]).sum())
+                    count = int(((groups[:, left] == a) & (groups[:, right] == b)).sum())
+                    total += (expected - count) ** 2 / (expected + 1)
+    return total
+
+
+@pytest.mark.parametrize(("rows", "codes"), [(300, 100), (3_000, 40)])
+def test_pairs_come_nearer_to_what_is_expected_and_each_row_stays_one_of_its_code(rows, codes):
+    groups, of_rows, probabilities = draw(rows, codes)
+    before = sum_squares(groups, of_rows, probabilities)
+    drawn = groups.copy()
+    balance(groups, of_rows, probabilities=probabilities, sizes=SIZES, sweeps=2, rng=np.random.default_rng(1))
+    assert sum_squares(groups, of_rows, probabilities) < 0.3 * before
+    assert 0 < (groups != drawn).sum() < 0.6 * groups.size
+    for attribute, start in enumerate(STARTS):
+        assert (probabilities[of_rows, start + groups[:, attribute]] > 0).all()
+
+
+def test_nothing_gets_nearer_where_any_move_is_made(monkeypatch):
+    groups, of_rows, probabilities = draw(3_000, 40)
+    before = sum_squares(groups, of_rows, probabilities)
+    compare = balancing._compare
+
+    def compare_wrongly(*arguments, **more):
+        missing, price = compare(*arguments, **more)
+        return missing - 1e6, -price
+
+    monkeypatch.setattr(balancing, "_compare", compare_wrongly)
+    balance(groups, of_rows, probabilities=probabilities, sizes=SIZES, sweeps=2, rng=np.random.default_rng(1))
+    assert sum_squares(groups, of_rows, probabilities) > 0.3 * before
+
+
+def test_each_move_alone_brings_pairs_nearer(monkeypatch):
+    monkeypatch.setattr(balancing, "_AT_ONCE", 0.0)
+    groups, of_rows, probabilities = draw(60, 20)
+    sums = [sum_squares(groups, of_rows, probabilities)]
+    for seed in range(6):
+        balance(groups, of_rows, probabilities=probabilities, sizes=SIZES, sweeps=1, rng=np.random.default_rng(seed))
+        sums.append(sum_squares(groups, of_rows, probabilities))
+    assert sums == sorted(sums, reverse=True)
+    assert sums[-1] < 0.5 * sums[0]
+
+
+def test_columns_keep_their_shares_when_averaged_over_tables():
+    """Rows are balanced to what they are expected to be, not to anything else."""
+    shares, expected = np.zeros(WIDTH), np.zeros(WIDTH)
+    for seed in range(40):
+        groups, of_rows, probabilities = draw(200, 50, seed=seed)
+        balance(groups, of_rows, probabilities=probabilities, sizes=SIZES, sweeps=2, rng=np.random.default_rng(seed))
+        shares += np.bincount((groups + STARTS).ravel(), minlength=WIDTH) / 200 / 40
+        expected += probabilities[of_rows].mean(axis=0) / 40
+    assert shares == pytest.approx(expected, abs=0.003)
+
+
+@pytest.mark.parametrize(
+    ("rows", "attributes", "width", "sweeps"),
+    [(2_000, 24, 400, 2), (40_000, 15, 200, 2), (136_000, 28, 508, 1), (661_968, 98, 900, 0), (10**8, 20, 300, 0)],
+)
+def test_large_tables_are_left_as_they_are_drawn(rows, attributes, width, sweeps):
+    assert count_sweeps(rows, attributes=attributes, width=width) == sweeps
+    assert count_sweeps(rows, attributes=attributes, width=3_000) == 0
